@@ -1,0 +1,15 @@
+# make build   the tool at build/bin/berth
+# make run     plan a real model's memory, run the model in it, report
+# make test    build and pass all tests
+.PHONY: build run test clean
+
+build:
+	scripts/setup.sh
+	cmake --preset release
+	cmake --build build
+
+test: build
+	ctest --test-dir build --output-on-failure
+
+clean:
+	rm -rf build

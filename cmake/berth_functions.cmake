@@ -1,0 +1,28 @@
+# The few functions that the folders' CMakeLists share.
+
+function(berth_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)
+  if(BERTH_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()
+
+# berth_test(NAME SOURCES a.cpp ... [LIBS lib ...]): one GoogleTest program, run by ctest as NAME.
+# Tests may include private headers of src/ by their path below it.
+function(berth_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE berth::berth ${arg_LIBS} rapidcheck GTest::gmock GTest::gtest_main)
+  berth_warnings(${name})
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+# berth_bench(NAME SOURCES a.cpp ... [LIBS lib ...]): one program that prints its figures; never a test.
+function(berth_bench name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/bench)
+  target_link_libraries(${name} PRIVATE berth::berth ${arg_LIBS})
+  berth_warnings(${name})
+endfunction()

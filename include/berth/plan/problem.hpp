@@ -1,0 +1,98 @@
+// A planning problem: buffers with lifetimes and sizes, and the rules under which they share memory.
+//
+// Plain data. Times are ticks of a clock the caller chooses (node indices, usually); lifetimes are half-open
+// [lower, upper): a buffer that dies at t and one born at t may share bytes. Two buffers *conflict* when some
+// interval of one overlaps some interval of the other (or as `conflicts` says), when they are separated, and
+// never when they are members of one alias group. Conflicting buffers must not share bytes.
+//
+// The file form is berth-problem/1 (docs/plan.md); what a field means there, it means here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/core/result.hpp"
+#include "berth/rules/placement.hpp"
+
+namespace berth::plan {
+
+using tick = std::int64_t;
+using index = std::uint32_t;  // of a buffer, a memory or an alias group: its place in the problem's vector
+
+struct interval {
+  tick lower = 0;
+  tick upper = 0;
+  friend bool operator==(const interval&, const interval&) = default;
+};
+
+struct buffer {
+  std::string name;                  // for people; need not be unique unless a file refers to it
+  bytes size = 0;
+  interval live;                     // used where `lifetimes` is empty
+  std::vector<interval> lifetimes;   // sorted, disjoint; replaces `live`
+  bytes alignment = 0;               // 0: the problem's (and its memory's)
+  std::optional<bytes> offset;       // pinned here
+  std::optional<bytes> hint;         // preferred offset: kept where it costs nothing
+  std::optional<index> alias_group;  // members share one base offset; sizes and lifetimes stay each member's own
+  std::vector<index> memories;       // where it may live, in order of preference; empty: in any
+};
+
+// One of several memories (or a bank, or a slab).
+struct memory {
+  std::string name;
+  std::optional<bytes> capacity;                     // none: unbounded
+  bytes alignment = 1;
+  std::vector<std::pair<bytes, bytes>> reserved;     // [lo, hi): nothing may be placed there
+  double cost = 0;                                   // per byte touched; lower is better
+};
+
+struct pair {
+  index a = 0;
+  index b = 0;
+};
+
+// A second objective, after the arena: `weight` is paid when a and b share any byte.
+struct reuse_penalty {
+  index a = 0;
+  index b = 0;
+  double weight = 1;
+};
+
+struct problem {
+  bytes alignment = 1;                 // of every buffer that names none
+  bytes granularity = 1;               // sizes are rounded up to it
+  bytes tail_pad = 0;                  // and this is added (rules::placement)
+  std::optional<bytes> capacity;       // of the one memory, where `memories` is empty
+  std::optional<bytes> max_slab;       // largest single slab: the plan is cut into slabs no larger
+  std::vector<buffer> buffers;
+  std::vector<memory> memories;        // empty: one memory with `capacity`
+  std::optional<std::vector<pair>> conflicts;  // replaces lifetimes
+  std::vector<pair> separations;       // never at common addresses, although never alive together
+  std::vector<reuse_penalty> reuse_penalties;
+
+  problem() = default;
+  explicit problem(const rules::placement& rules)
+      : alignment{rules.start_alignment}, granularity{rules.size_granularity}, tail_pad{rules.tail_pad} {}
+
+  // Appends and returns the buffer's index.
+  index add(buffer b) {
+    buffers.push_back(std::move(b));
+    return static_cast<index>(buffers.size() - 1);
+  }
+
+  // Bytes that buffer i takes: its size rounded and padded. Contract: validate() passed.
+  [[nodiscard]] bytes footprint(index i) const noexcept {
+    return align_up(buffers[i].size, granularity) + tail_pad;
+  }
+};
+
+// Whether every field is usable: alignments >= 1, no empty or reversed lifetime, no size or end of a buffer beyond
+// 64 bits, indices in range, pins aligned and inside the capacity, groups with one pin at most, separations that
+// do not contradict a group. The error's number is the index of the buffer (or pair) at fault. O(n log n).
+[[nodiscard]] result<void> validate(const problem& p);
+
+}  // namespace berth::plan

@@ -1,0 +1,19 @@
+#!/bin/sh
+# Installs the Debian packages that Berth's build, tests and models need, where they are missing.
+set -eu
+packages="g++ cmake ninja-build make python3 pkg-config \
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev \
+  libdnnl-dev ocl-icd-opencl-dev libonnx-dev libprotobuf-dev protobuf-compiler \
+  nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev pocl-opencl-icd"
+
+missing=""
+for package in $packages; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+
+echo "Installing:$missing"
+as_root=""
+if [ "$(id -u)" != 0 ]; then as_root=sudo; fi
+$as_root apt-get update
+DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y --no-install-recommends $missing

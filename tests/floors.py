@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Checks that no file includes a header of a floor above its own. usage: floors.py REPOSITORY"""
+import pathlib
+import re
+import sys
+
+FLOORS = [
+    ["core"],
+    ["rules", "scratch"],
+    ["plan", "device"],
+    ["pool"],
+    ["graph", "op"],
+    ["trace"],
+    ["model"],
+    ["tool", "python", "c"],
+]
+# Rooms of one floor may not see each other, except in this direction.
+SAME_FLOOR = {("op", "graph")}
+# Rooms that a higher floor may not see although they lie below it: the pool knows no plan.
+HIDDEN = {("pool", "plan"), ("trace", "graph"), ("trace", "op")}
+
+LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+
+
+def room_of(path: pathlib.PurePath) -> str | None:
+    """The room a header path names: berth/plan/solve.hpp and plan/search.hpp are both of `plan`."""
+    parts = path.parts[1:] if path.parts[0] == "berth" else path.parts
+    return parts[0] if len(parts) > 1 and parts[0] in LEVEL else None
+
+
+def allowed(room: str, other: str) -> bool:
+    if room == other or (room, other) in SAME_FLOOR:
+        return True
+    return LEVEL[other] < LEVEL[room] and (room, other) not in HIDDEN
+
+
+def main(root: pathlib.Path) -> int:
+    wrong = 0
+    for base in (root / "include" / "berth", root / "src"):
+        for file in sorted(base.rglob("*.[hc]pp")) + sorted(base.rglob("*.h")):
+            room = file.relative_to(base).parts[0]
+            if room not in LEVEL:
+                continue  # berth.hpp, the umbrella
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                found = INCLUDE.match(line)
+                other = room_of(pathlib.PurePath(found[1])) if found else None
+                if other and not allowed(room, other):
+                    print(f"{file.relative_to(root)}:{number}: {room} may not include {found[1]}")
+                    wrong += 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))
