@@ -5,8 +5,8 @@
 
 namespace berth {
 
-void contract_violation(const char* what, std::source_location where) noexcept {
-  std::fprintf(stderr, "berth: %s:%u: contract: %s\n", where.file_name(), static_cast<unsigned>(where.line()), what);
+void contract_violation(const char* what, source_location where) noexcept {
+  std::fprintf(stderr, "berth: %s:%u: contract: %s\n", where.file_name(), where.line(), what);
   std::fflush(stderr);
   std::abort();
 }

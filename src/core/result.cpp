@@ -21,7 +21,7 @@ void throw_bad_result(const error& e) {
 #if defined(__cpp_exceptions)
   throw bad_result{e};
 #else
-  contract_violation(e.what, std::source_location::current());
+  contract_violation(e.what, source_location::current());
 #endif
 }
 }  // namespace detail

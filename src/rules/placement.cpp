@@ -26,7 +26,9 @@ constexpr std::array<placement, 4> entries{{
      .source = "CANN 8.0 application development guide, memory sub-allocation (acldvppMalloc, mixed use)"},
 }};
 
-std::optional<bytes> least_common_multiple(bytes a, bytes b) noexcept { return checked_mul(a / std::gcd(a, b), b); }
+std::optional<bytes> least_common_multiple(bytes a, bytes b) noexcept {
+  return checked_mul(a / std::gcd(a, b), b);
+}
 
 }  // namespace
 
@@ -43,7 +45,9 @@ std::optional<placement> strictest(const placement& a, const placement& b) noexc
   return both;
 }
 
-std::span<const placement> all() noexcept { return entries; }
+std::span<const placement> all() noexcept {
+  return entries;
+}
 
 std::optional<placement> find(std::string_view name) noexcept {
   const auto it = std::ranges::find(entries, name, &placement::name);
@@ -51,9 +55,17 @@ std::optional<placement> find(std::string_view name) noexcept {
   return *it;
 }
 
-const placement& unconstrained() noexcept { return entries[unconstrained_entry]; }
-const placement& host() noexcept { return entries[host_entry]; }
-const placement& ascend_310p_device() noexcept { return entries[ascend_310p_device_entry]; }
-const placement& ascend_310p_dvpp() noexcept { return entries[ascend_310p_dvpp_entry]; }
+const placement& unconstrained() noexcept {
+  return entries[unconstrained_entry];
+}
+const placement& host() noexcept {
+  return entries[host_entry];
+}
+const placement& ascend_310p_device() noexcept {
+  return entries[ascend_310p_device_entry];
+}
+const placement& ascend_310p_dvpp() noexcept {
+  return entries[ascend_310p_dvpp_entry];
+}
 
 }  // namespace berth::rules

@@ -22,15 +22,27 @@ using bytes = std::uint64_t;
 inline constexpr bytes max_bytes = std::numeric_limits<bytes>::max();
 
 namespace literals {
-consteval bytes operator""_B(unsigned long long n) { return n; }
-consteval bytes operator""_KiB(unsigned long long n) { return n << 10; }
-consteval bytes operator""_MiB(unsigned long long n) { return n << 20; }
-consteval bytes operator""_GiB(unsigned long long n) { return n << 30; }
+consteval bytes operator""_B(unsigned long long n) {
+  return n;
+}
+consteval bytes operator""_KiB(unsigned long long n) {
+  return n << 10;
+}
+consteval bytes operator""_MiB(unsigned long long n) {
+  return n << 20;
+}
+consteval bytes operator""_GiB(unsigned long long n) {
+  return n << 30;
+}
 }  // namespace literals
 
-[[nodiscard]] constexpr bool is_power_of_two(bytes n) noexcept { return n != 0 && (n & (n - 1)) == 0; }
+[[nodiscard]] constexpr bool is_power_of_two(bytes n) noexcept {
+  return n != 0 && (n & (n - 1)) == 0;
+}
 
-[[nodiscard]] constexpr bool is_aligned(bytes n, bytes alignment) noexcept { return n % alignment == 0; }
+[[nodiscard]] constexpr bool is_aligned(bytes n, bytes alignment) noexcept {
+  return n % alignment == 0;
+}
 
 // The sum, or nothing where it exceeds 64 bits.
 [[nodiscard]] constexpr std::optional<bytes> checked_add(bytes a, bytes b) noexcept {
@@ -51,7 +63,9 @@ consteval bytes operator""_GiB(unsigned long long n) { return n << 30; }
 }
 
 // The greatest multiple of `alignment` (>= 1) that is <= n.
-[[nodiscard]] constexpr bytes align_down(bytes n, bytes alignment) noexcept { return n - n % alignment; }
+[[nodiscard]] constexpr bytes align_down(bytes n, bytes alignment) noexcept {
+  return n - n % alignment;
+}
 
 // align_up, or nothing where the multiple exceeds 64 bits.
 [[nodiscard]] constexpr std::optional<bytes> checked_align_up(bytes n, bytes alignment) noexcept {

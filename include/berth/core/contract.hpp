@@ -2,19 +2,18 @@
 //
 // A violated contract prints one line to standard error, "berth: FILE:LINE: contract: WHAT", and aborts. It is
 // never thrown: the state that a broken contract leaves behind cannot be unwound. The place named is the
-// caller's, so a public function that checks takes a std::source_location and passes it on.
+// caller's, so a public function that checks takes a source_location and passes it on.
 #pragma once
 
-#include <source_location>
+#include "berth/core/source_location.hpp"
 
 namespace berth {
 
 // Prints the line above and aborts. Allocates nothing. Safe from any thread.
-[[noreturn]] void contract_violation(const char* what, std::source_location where) noexcept;
+[[noreturn]] void contract_violation(const char* what, source_location where) noexcept;
 
 // Always on, in release builds too: keep `ok` cheap. Costs one predicted branch.
-constexpr void expects(bool ok, const char* what,
-                       std::source_location where = std::source_location::current()) noexcept {
+constexpr void expects(bool ok, const char* what, source_location where = source_location::current()) noexcept {
   if (!ok) [[unlikely]]
     contract_violation(what, where);
 }

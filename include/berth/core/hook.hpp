@@ -7,9 +7,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <source_location>
 
 #include "berth/core/bytes.hpp"
+#include "berth/core/source_location.hpp"
 
 namespace berth {
 
@@ -31,7 +31,7 @@ struct memory_event {
   const void* owner = nullptr;    // the pool, device or arena that speaks
   const void* address = nullptr;  // a device address: never dereferenced by the listener
   bytes size = 0;
-  std::source_location site{};    // the caller's place, where it is known
+  source_location site{};  // the caller's place, where it is known
 };
 
 struct hook {

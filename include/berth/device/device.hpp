@@ -30,16 +30,16 @@ enum class memory_kind : std::uint8_t {
 };
 
 struct device_properties {
-  std::string name;              // as open() takes it
-  std::string description;       // the hardware, for people
-  rules::placement rules;        // of memory_kind::device
-  rules::placement pinned_rules; // of memory_kind::pinned
-  bytes total_memory = 0;        // 0: unknown
-  bool host_accessible = false;  // the host may dereference device addresses
-  bool simulated = false;        // no real hardware behind it
-  bool virtual_memory = false;   // reserve / map work
-  bytes granule = 0;             // of physical memory, where virtual_memory
-  std::size_t max_mappings = 0;  // mappings that may exist at once, where virtual_memory
+  std::string name;               // as open() takes it
+  std::string description;        // the hardware, for people
+  rules::placement rules;         // of memory_kind::device
+  rules::placement pinned_rules;  // of memory_kind::pinned
+  bytes total_memory = 0;         // 0: unknown
+  bool host_accessible = false;   // the host may dereference device addresses
+  bool simulated = false;         // no real hardware behind it
+  bool virtual_memory = false;    // reserve / map work
+  bytes granule = 0;              // of physical memory, where virtual_memory
+  std::size_t max_mappings = 0;   // mappings that may exist at once, where virtual_memory
 };
 
 class device {

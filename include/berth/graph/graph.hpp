@@ -49,11 +49,11 @@ struct value {
   std::string name;
   tensor_type type;
   value_kind kind = value_kind::result;
-  bytes size = 0;          // resolved from type
-  value_id root;           // of a view: the value whose bytes it is (never itself a view); else this value
-  bytes root_offset = 0;   // of a view: its first byte in the root
-  node_id producer;        // of a result
-  bool output = false;     // must survive the last node
+  bytes size = 0;         // resolved from type
+  value_id root;          // of a view: the value whose bytes it is (never itself a view); else this value
+  bytes root_offset = 0;  // of a view: its first byte in the root
+  node_id producer;       // of a result
+  bool output = false;    // must survive the last node
 };
 
 struct node {

@@ -22,14 +22,14 @@ enum class status : std::uint8_t {
 [[nodiscard]] const char* name(status s) noexcept;
 
 struct plan {
-  std::vector<bytes> offsets;     // by buffer; empty when infeasible or unknown
-  std::vector<index> memory_of;   // by buffer; empty where the problem has one memory
+  std::vector<bytes> offsets;    // by buffer; empty when infeasible or unknown
+  std::vector<index> memory_of;  // by buffer; empty where the problem has one memory
   bytes arena_bytes = 0;
-  bytes lower_bound_bytes = 0;    // proved: every plan needs at least this
+  bytes lower_bound_bytes = 0;  // proved: every plan needs at least this
   enum status status = status::unknown;
-  std::string_view solver;        // the method that found it: "best_fit/size", "search", ... (static text)
-  std::uint64_t work = 0;         // search nodes spent
-  bool deadline_hit = false;      // then the answer may differ from run to run
+  std::string_view solver;    // the method that found it: "best_fit/size", "search", ... (static text)
+  std::uint64_t work = 0;     // search nodes spent
+  bool deadline_hit = false;  // then the answer may differ from run to run
 
   [[nodiscard]] bytes arena() const noexcept { return arena_bytes; }
   [[nodiscard]] bytes lower_bound() const noexcept { return lower_bound_bytes; }

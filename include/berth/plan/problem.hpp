@@ -30,7 +30,7 @@ struct interval {
 };
 
 struct buffer {
-  std::string name;                  // for people; need not be unique unless a file refers to it
+  std::string name;  // for people; need not be unique unless a file refers to it
   bytes size = 0;
   interval live;                     // used where `lifetimes` is empty
   std::vector<interval> lifetimes;   // sorted, disjoint; replaces `live`
@@ -44,10 +44,10 @@ struct buffer {
 // One of several memories (or a bank, or a slab).
 struct memory {
   std::string name;
-  std::optional<bytes> capacity;                     // none: unbounded
+  std::optional<bytes> capacity;  // none: unbounded
   bytes alignment = 1;
-  std::vector<std::pair<bytes, bytes>> reserved;     // [lo, hi): nothing may be placed there
-  double cost = 0;                                   // per byte touched; lower is better
+  std::vector<std::pair<bytes, bytes>> reserved;  // [lo, hi): nothing may be placed there
+  double cost = 0;                                // per byte touched; lower is better
 };
 
 struct pair {
@@ -63,15 +63,15 @@ struct reuse_penalty {
 };
 
 struct problem {
-  bytes alignment = 1;                 // of every buffer that names none
-  bytes granularity = 1;               // sizes are rounded up to it
-  bytes tail_pad = 0;                  // and this is added (rules::placement)
-  std::optional<bytes> capacity;       // of the one memory, where `memories` is empty
-  std::optional<bytes> max_slab;       // largest single slab: the plan is cut into slabs no larger
+  bytes alignment = 1;            // of every buffer that names none
+  bytes granularity = 1;          // sizes are rounded up to it
+  bytes tail_pad = 0;             // and this is added (rules::placement)
+  std::optional<bytes> capacity;  // of the one memory, where `memories` is empty
+  std::optional<bytes> max_slab;  // largest single slab: the plan is cut into slabs no larger
   std::vector<buffer> buffers;
-  std::vector<memory> memories;        // empty: one memory with `capacity`
+  std::vector<memory> memories;                // empty: one memory with `capacity`
   std::optional<std::vector<pair>> conflicts;  // replaces lifetimes
-  std::vector<pair> separations;       // never at common addresses, although never alive together
+  std::vector<pair> separations;               // never at common addresses, although never alive together
   std::vector<reuse_penalty> reuse_penalties;
 
   problem() = default;
@@ -85,9 +85,7 @@ struct problem {
   }
 
   // Bytes that buffer i takes: its size rounded and padded. Contract: validate() passed.
-  [[nodiscard]] bytes footprint(index i) const noexcept {
-    return align_up(buffers[i].size, granularity) + tail_pad;
-  }
+  [[nodiscard]] bytes footprint(index i) const noexcept { return align_up(buffers[i].size, granularity) + tail_pad; }
 };
 
 // Whether every field is usable: alignments >= 1, no empty or reversed lifetime, no size or end of a buffer beyond

@@ -21,9 +21,9 @@ enum class effort : std::uint8_t {
 
 struct options {
   effort work = effort::normal;
-  std::uint64_t node_limit = 0;         // 0: the effort's own
-  unsigned threads = 1;                 // never changes the answer
-  std::optional<double> deadline_s;     // stops early; the plan then says deadline_hit
+  std::uint64_t node_limit = 0;      // 0: the effort's own
+  unsigned threads = 1;              // never changes the answer
+  std::optional<double> deadline_s;  // stops early; the plan then says deadline_hit
 };
 
 // Error: the problem does not pass validate(). Infeasible and unknown are plans with that status.

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <memory>
-#include <source_location>
 
 #include "berth/core/bytes.hpp"
 #include "berth/core/result.hpp"
+#include "berth/core/source_location.hpp"
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
 
@@ -48,8 +48,7 @@ class pool {
   ~pool();
 
   // Errors: out_of_memory, limit_exceeded, overflow. Thread-safe.
-  [[nodiscard]] result<block> allocate(bytes size, stream& s,
-                                       std::source_location site = std::source_location::current());
+  [[nodiscard]] result<block> allocate(bytes size, stream& s, source_location site = source_location::current());
 
   [[nodiscard]] const berth::device& get_device() const noexcept;
 

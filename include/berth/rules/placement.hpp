@@ -14,12 +14,12 @@
 namespace berth::rules {
 
 struct placement {
-  std::string_view name;        // as `--rules NAME` takes it
-  bytes start_alignment = 1;    // every block starts at a multiple of this (>= 1)
-  bytes size_granularity = 1;   // sizes are rounded up to a multiple of this (>= 1)
-  bytes tail_pad = 0;           // bytes added after rounding: the unit behind the end that hardware may touch
-  bytes copy_alignment = 1;     // source and destination of a copy without a bounce buffer (power of two)
-  std::string_view source;      // the document
+  std::string_view name;       // as `--rules NAME` takes it
+  bytes start_alignment = 1;   // every block starts at a multiple of this (>= 1)
+  bytes size_granularity = 1;  // sizes are rounded up to a multiple of this (>= 1)
+  bytes tail_pad = 0;          // bytes added after rounding: the unit behind the end that hardware may touch
+  bytes copy_alignment = 1;    // source and destination of a copy without a bounce buffer (power of two)
+  std::string_view source;     // the document
 
   // Bytes that a block of `size` takes: ALIGN_UP(size, size_granularity) + tail_pad; nothing on overflow.
   [[nodiscard]] constexpr std::optional<bytes> footprint(bytes size) const noexcept {
@@ -38,9 +38,9 @@ struct placement {
 [[nodiscard]] std::span<const placement> all() noexcept;
 [[nodiscard]] std::optional<placement> find(std::string_view name) noexcept;
 
-[[nodiscard]] const placement& unconstrained() noexcept;      // start 1, size 1: arithmetic only
-[[nodiscard]] const placement& host() noexcept;               // start 64: a cache line and a 512-bit vector
-[[nodiscard]] const placement& ascend_310p_device() noexcept; // aclrtMalloc, carved by the caller
-[[nodiscard]] const placement& ascend_310p_dvpp() noexcept;   // media memory; the strictest for mixed use
+[[nodiscard]] const placement& unconstrained() noexcept;       // start 1, size 1: arithmetic only
+[[nodiscard]] const placement& host() noexcept;                // start 64: a cache line and a 512-bit vector
+[[nodiscard]] const placement& ascend_310p_device() noexcept;  // aclrtMalloc, carved by the caller
+[[nodiscard]] const placement& ascend_310p_dvpp() noexcept;    // media memory; the strictest for mixed use
 
 }  // namespace berth::rules

@@ -1,0 +1,31 @@
+// The caller's file and line, as a default argument.
+//
+// source_location needs a compiler builtin that clang 14 lacks, and a type that changes with the compiler may
+// not stand in a library's interface; this one has the same members. It holds pointers to static texts.
+#pragma once
+
+#include <cstdint>
+
+namespace berth {
+
+class source_location {
+ public:
+  constexpr source_location() noexcept = default;
+
+  [[nodiscard]] static constexpr source_location current(const char* file = __builtin_FILE(),
+                                                         std::uint32_t line = __builtin_LINE()) noexcept {
+    source_location here;
+    here.file_ = file;
+    here.line_ = line;
+    return here;
+  }
+
+  [[nodiscard]] constexpr const char* file_name() const noexcept { return file_; }
+  [[nodiscard]] constexpr std::uint32_t line() const noexcept { return line_; }  // 0: unknown
+
+ private:
+  const char* file_ = "";
+  std::uint32_t line_ = 0;
+};
+
+}  // namespace berth
