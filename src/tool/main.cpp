@@ -1,0 +1,70 @@
+// The `berth` command: one file per verb.
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <new>
+#include <string>
+
+#include "berth/model/input_error.hpp"
+#include "tool/verb.hpp"
+
+namespace {
+
+using namespace berth::tool;
+
+struct verb {
+  const char* name;
+  const char* summary;
+  declare_verb declare;
+};
+
+// In the order `berth --help` shows them. A verb is added here and in verb.hpp.
+constexpr verb verbs[] = {
+    {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
+};
+
+int complain(const char* why) {
+  std::fprintf(stderr, "berth: %s\n", why);
+  return wrong_input;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Berth: plans where tensors live, gives out device memory, says where every byte went", "berth"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", BERTH_VERSION);
+  std::function<int()> chosen[std::size(verbs)];
+  for (std::size_t i = 0; i < std::size(verbs); ++i) {
+    chosen[i] = verbs[i].declare(*app.add_subcommand(verbs[i].name, verbs[i].summary));
+  }
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+    throw usage_error(std::string{"no verb is called '"} + argv[1] + "'; see berth --help");
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& wrong) {
+    return complain(wrong.what());
+  }
+  for (std::size_t i = 0; i < std::size(verbs); ++i) {
+    if (app.got_subcommand(verbs[i].name)) return chosen[i]();
+  }
+  return wrong_input;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const berth::model::input_error& e) {
+    return complain(e.what());
+  } catch (const usage_error& e) {
+    return complain(e.what());
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory");
+  } catch (const std::exception& e) {
+    return complain(e.what());
+  }
+}

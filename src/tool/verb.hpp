@@ -1,0 +1,33 @@
+// What every verb of the `berth` command shares: how it is declared, and how it ends.
+//
+// A verb declares its options on its own CLI::App and hands back the function that does it; it prints its answer to
+// standard output (with --json: one JSON object and nothing else) and returns the exit status.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace berth::tool {
+
+enum exit_status : int {
+  done = 0,
+  answer_is_no = 1,  // not feasible, verification failed, limit exceeded
+  wrong_input = 2,   // the input or the call is wrong: one line on standard error
+};
+
+// Thrown for a wrong call that the option parser cannot see. model::input_error is the same for files.
+class usage_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Declares the verb's options and returns what runs it.
+using declare_verb = std::function<int()> (*)(CLI::App& app);
+
+std::function<int()> declare_devices(CLI::App& app);
+
+}  // namespace berth::tool

@@ -1,0 +1,68 @@
+#include "model/file.hpp"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <filesystem>
+
+#include "berth/model/input_error.hpp"
+
+namespace {
+namespace fs = std::filesystem;
+using berth::model::input_error;
+using berth::model::read_file;
+using berth::model::write_file;
+
+class file : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path{testing::TempDir()} / testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+  static void write_gzip(const std::string& path, const std::string& text) {
+    const gzFile f = gzopen(path.c_str(), "wb");
+    ASSERT_EQ(gzwrite(f, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
+    gzclose(f);
+  }
+  fs::path folder_;
+};
+
+TEST_F(file, reads_what_was_written_plain_and_gzipped) {
+  std::string text;
+  for (int i = 0; i < 100000; ++i) text += std::to_string(i * 7919) + "\n";
+  write_file(path("plain"), text);
+  EXPECT_EQ(read_file(path("plain")), text);
+  write_gzip(path("packed"), text);
+  EXPECT_LT(fs::file_size(path("packed")), text.size());
+  EXPECT_EQ(read_file(path("packed")), text);
+  write_file(path("empty"), "");
+  EXPECT_EQ(read_file(path("empty")), "");
+}
+
+TEST_F(file, a_truncated_gzip_is_an_error) {
+  std::string text;
+  for (int i = 0; i < 100000; ++i) text += std::to_string(i * 7919) + "\n";
+  write_gzip(path("packed"), text);
+  fs::resize_file(path("packed"), fs::file_size(path("packed")) / 2);
+  EXPECT_THROW((void)read_file(path("packed")), input_error);
+}
+
+TEST_F(file, what_cannot_be_read_is_named) {
+  try {
+    (void)read_file(path("absent"));
+    FAIL();
+  } catch (const input_error& e) {
+    EXPECT_EQ(std::string{e.what()}, path("absent") + ": cannot open: No such file or directory");
+  }
+  EXPECT_THROW((void)read_file(folder_.string()), input_error);
+}
+
+TEST_F(file, a_failed_write_leaves_nothing) {
+  EXPECT_THROW(write_file(path("no/such/folder"), "x"), input_error);
+  fs::create_directories(path("taken"));
+  EXPECT_THROW(write_file(path("taken"), "x"), input_error);
+  EXPECT_FALSE(fs::exists(path("taken.part")));
+}
+}  // namespace
