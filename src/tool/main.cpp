@@ -1,10 +1,12 @@
 // The `berth` command: one file per verb.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <iterator>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "berth/model/input_error.hpp"
 #include "tool/verb.hpp"
@@ -37,7 +39,10 @@ int run(int argc, char** argv) {
   for (std::size_t i = 0; i < std::size(verbs); ++i) {
     chosen[i] = verbs[i].declare(*app.add_subcommand(verbs[i].name, verbs[i].summary));
   }
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+  const auto is_a_verb = [](const char* word) {
+    return std::ranges::any_of(verbs, [word](const verb& v) { return std::string_view{v.name} == word; });
+  };
+  if (argc > 1 && argv[1][0] != '-' && !is_a_verb(argv[1])) {
     throw usage_error(std::string{"no verb is called '"} + argv[1] + "'; see berth --help");
   }
   try {
