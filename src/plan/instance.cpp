@@ -1,0 +1,267 @@
+#include "plan/instance.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace berth::plan {
+namespace {
+
+// A part of an item while sections are being found: one lifetime of one buffer.
+struct live_part {
+  std::uint32_t item;
+  std::uint32_t first_section;
+  std::uint32_t last_section;
+  bytes size;
+};
+
+struct event {
+  tick at;
+  std::uint32_t part;
+  bool starts;
+};
+
+bytes alignment_of(const problem& p, const buffer& b) {
+  bytes a = b.alignment != 0 ? b.alignment : p.alignment;
+  if (!p.memories.empty()) a = std::lcm(a, p.memories.front().alignment);
+  return a;
+}
+
+// The least common multiple, or `cap` where it is larger: then offset 0 is the only multiple in reach.
+bytes capped_lcm(bytes a, bytes b, bytes cap) {
+  const bytes factor = b / std::gcd(a, b);
+  return a > cap / factor ? cap : a * factor;
+}
+
+struct raw_item {
+  bytes size = 0;
+  bytes alignment = 1;
+  std::optional<bytes> pin;
+  std::optional<bytes> hint;
+};
+
+constexpr bytes largest_count = bytes{1} << 60;
+
+std::vector<raw_item> collect_items(const problem& p, std::vector<std::uint32_t>& item_of) {
+  std::vector<raw_item> items;
+  items.reserve(p.buffers.size());
+  std::vector<std::uint32_t> item_of_group;
+  item_of.assign(p.buffers.size(), no_item);
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    std::uint32_t at = no_item;
+    if (b.alias_group) {
+      if (item_of_group.size() <= *b.alias_group) item_of_group.resize(*b.alias_group + 1, no_item);
+      std::uint32_t& known = item_of_group[*b.alias_group];
+      if (known == no_item) {
+        known = static_cast<std::uint32_t>(items.size());
+        items.emplace_back();
+      }
+      at = known;
+    } else {
+      if (p.footprint(i) == 0) continue;
+      at = static_cast<std::uint32_t>(items.size());
+      items.emplace_back();
+    }
+    raw_item& it = items[at];
+    it.size = std::max(it.size, p.footprint(i));
+    it.alignment = capped_lcm(it.alignment, alignment_of(p, b), largest_count);
+    if (b.offset) it.pin = b.offset;
+    if (b.hint && !it.hint) it.hint = b.hint;
+    item_of[i] = at;
+  }
+  return items;
+}
+
+// The gcd of all that an offset of a bottom-left justified plan can be a sum of. An alignment that divides the gcd of
+// the sizes is met by itself; one that does not is part of the gcd.
+bytes common_unit(const std::vector<raw_item>& items, const std::vector<std::pair<bytes, bytes>>& reserved,
+                  const problem& p) {
+  bytes unit = 0;
+  for (index i = 0; i < p.buffers.size(); ++i) unit = std::gcd(unit, p.footprint(i));
+  for (const raw_item& it : items) unit = std::gcd(unit, it.pin.value_or(0));
+  for (const auto& [lo, hi] : reserved) unit = std::gcd(unit, std::gcd(lo, hi));
+  if (unit == 0) unit = 1;
+  for (bytes before = 0; before != unit;) {
+    before = unit;
+    for (const raw_item& it : items) {
+      if (unit % it.alignment != 0) unit = std::gcd(unit, it.alignment);
+    }
+  }
+  return unit;
+}
+
+void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, link>>& all) {
+  std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) {
+    return std::tuple{std::get<0>(x), std::get<1>(x).other} < std::tuple{std::get<0>(y), std::get<1>(y).other};
+  });
+  for (std::size_t k = 0; k < all.size();) {
+    const std::uint32_t owner = std::get<0>(all[k]);
+    in.items[owner].links_first = static_cast<std::uint32_t>(in.links.size());
+    while (k < all.size() && std::get<0>(all[k]) == owner) {
+      link merged = std::get<1>(all[k]);
+      for (++k; k < all.size() && std::get<0>(all[k]) == owner && std::get<1>(all[k]).other == merged.other; ++k) {
+        merged.height = std::max(merged.height, std::get<1>(all[k]).height);
+        merged.other_height = std::max(merged.other_height, std::get<1>(all[k]).other_height);
+      }
+      in.links.push_back(merged);
+    }
+    in.items[owner].links_last = static_cast<std::uint32_t>(in.links.size());
+  }
+}
+
+// Gives every part its sections: the number of a section rises where a lifetime starts after one has ended.
+std::uint32_t find_sections(const problem& p, const instance& in, std::vector<live_part>& parts) {
+  std::vector<event> events;
+  events.reserve(2 * p.buffers.size());
+  const auto add = [&](index i, const interval& t) {
+    const auto id = static_cast<std::uint32_t>(parts.size());
+    parts.push_back({in.item_of[i], 0, 0, p.footprint(i)});
+    events.push_back({t.lower, id, true});
+    events.push_back({t.upper, id, false});
+  };
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    if (in.item_of[i] == no_item || p.footprint(i) == 0) continue;
+    if (b.lifetimes.empty()) add(i, b.live);
+    for (const interval& t : b.lifetimes) add(i, t);
+  }
+  std::sort(events.begin(), events.end(), [](const event& x, const event& y) {
+    return std::tuple{x.at, x.starts, x.part} < std::tuple{y.at, y.starts, y.part};
+  });
+  std::uint32_t section = 0;
+  bool ended = false;
+  for (const event& e : events) {
+    if (e.starts) {
+      section += ended;
+      ended = false;
+      parts[e.part].first_section = section;
+    } else {
+      ended = true;
+      parts[e.part].last_section = section + 1;
+    }
+  }
+  return events.empty() ? 0 : section + 1;
+}
+
+// The ranges of one item of several parts: its height is the tallest live part's.
+void merge_ranges(std::span<const live_part> parts, bytes unit, std::vector<section_range>& out) {
+  std::vector<std::uint32_t> cuts;
+  for (const live_part& q : parts) {
+    cuts.push_back(q.first_section);
+    cuts.push_back(q.last_section);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  const std::size_t begin = out.size();
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
+    bytes tallest = 0;
+    for (const live_part& q : parts) {
+      if (q.first_section <= cuts[k] && cuts[k] < q.last_section) tallest = std::max(tallest, q.size);
+    }
+    if (tallest == 0) continue;
+    const auto height = static_cast<units>(tallest / unit);
+    if (out.size() > begin && out.back().last == cuts[k] && out.back().height == height) {
+      out.back().last = cuts[k + 1];
+    } else {
+      out.push_back({cuts[k], cuts[k + 1], height});
+    }
+  }
+}
+
+}  // namespace
+
+instance make_instance(const problem& p) {
+  instance in;
+  std::vector<raw_item> raw = collect_items(p, in.item_of);
+  std::vector<std::pair<bytes, bytes>> reserved;
+  std::optional<bytes> capacity = p.capacity;
+  if (!p.memories.empty()) {
+    for (const auto& range : p.memories.front().reserved) {
+      if (range.first < range.second) reserved.push_back(range);
+    }
+    capacity = p.memories.front().capacity;
+  }
+  in.unit = common_unit(raw, reserved, p);
+
+  // No offset of a justified plan exceeds this sum; it has to stay countable.
+  bytes sum = 0;
+  const auto count = [&](bytes n) { sum = sum > largest_count || n > largest_count ? largest_count + 1 : sum + n; };
+  for (const raw_item& it : raw) {
+    count(it.size / in.unit);
+    count(it.alignment / in.unit);
+    count(it.pin.value_or(0) / in.unit);
+  }
+  for (const auto& range : reserved) count(range.second / in.unit);
+  if (sum > largest_count) {
+    in.representable = false;
+    return in;
+  }
+  if (capacity) in.capacity = static_cast<units>(std::min(*capacity / in.unit, static_cast<bytes>(unbounded)));
+
+  in.items.reserve(raw.size() + reserved.size());
+  for (const raw_item& r : raw) {
+    item it;
+    it.size = static_cast<units>(r.size / in.unit);
+    it.alignment = in.unit % r.alignment == 0 ? 1 : static_cast<units>(r.alignment / in.unit);
+    if (r.pin) it.pin = static_cast<units>(*r.pin / in.unit);
+    if (r.hint && *r.hint % in.unit == 0) it.hint = static_cast<units>(*r.hint / in.unit);
+    in.items.push_back(it);
+  }
+
+  in.own_items = static_cast<std::uint32_t>(in.items.size());
+
+  std::vector<std::tuple<std::uint32_t, link>> links;
+  const auto add_link = [&](const pair& c) {
+    const std::uint32_t a = in.item_of[c.a];
+    const std::uint32_t b = in.item_of[c.b];
+    if (a == b || a == no_item || b == no_item || p.footprint(c.a) == 0 || p.footprint(c.b) == 0) return;
+    const auto ha = static_cast<units>(p.footprint(c.a) / in.unit);
+    const auto hb = static_cast<units>(p.footprint(c.b) / in.unit);
+    links.push_back({a, {b, ha, hb}});
+    links.push_back({b, {a, hb, ha}});
+  };
+  for (const pair& c : p.separations) add_link(c);
+
+  std::vector<live_part> parts;
+  if (p.conflicts) {
+    for (const pair& c : *p.conflicts) add_link(c);
+  } else {
+    in.sections = find_sections(p, in, parts);
+    std::stable_sort(parts.begin(), parts.end(), [](const auto& x, const auto& y) { return x.item < y.item; });
+    for (std::size_t k = 0; k < parts.size();) {
+      std::size_t end = k + 1;
+      while (end < parts.size() && parts[end].item == parts[k].item) ++end;
+      item& it = in.items[parts[k].item];
+      it.ranges_first = static_cast<std::uint32_t>(in.ranges.size());
+      if (end - k == 1) {
+        in.ranges.push_back({parts[k].first_section, parts[k].last_section, it.size});
+      } else {
+        merge_ranges({parts.data() + k, end - k}, in.unit, in.ranges);
+      }
+      it.ranges_last = static_cast<std::uint32_t>(in.ranges.size());
+      k = end;
+    }
+  }
+
+  for (const auto& [lo, hi] : reserved) {
+    item it;
+    it.size = static_cast<units>((hi - lo) / in.unit);
+    it.pin = static_cast<units>(lo / in.unit);
+    const auto self = static_cast<std::uint32_t>(in.items.size());
+    it.ranges_first = static_cast<std::uint32_t>(in.ranges.size());
+    if (in.sections != 0) in.ranges.push_back({0, in.sections, it.size});
+    it.ranges_last = static_cast<std::uint32_t>(in.ranges.size());
+    if (p.conflicts) {
+      for (std::uint32_t k = 0; k < raw.size(); ++k) {
+        links.push_back({self, {k, it.size, in.items[k].size}});
+        links.push_back({k, {self, in.items[k].size, it.size}});
+      }
+    }
+    in.items.push_back(it);
+  }
+  sort_links(in, links);
+  return in;
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,81 @@
+// A problem of one memory in the solver's own terms: items, sections, units.
+//
+// Every buffer of a footprint above zero becomes an item; the members of an alias group become one item, since they
+// share their base. Time is compressed to *sections*, the maximal sets of buffers that are live together: a lifetime
+// is a range of sections, and everything that is live in one section conflicts. Lengths are counted in *units*, the
+// gcd of everything that an offset can be a sum of. Pins and reserved ranges are items with a fixed offset.
+//
+// Two items conflict where a section is common to both, or where a link (a separation, an explicit conflict) says so.
+// As every part of an item starts at the item's base, a conflict of i and j is one disjunction with two heights:
+//   offset(j) >= offset(i) + height(i under j)   or   offset(i) >= offset(j) + height(j under i),
+// where height(i under j) is the largest part of i that conflicts with a part of j.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "berth/plan/problem.hpp"
+
+namespace berth::plan {
+
+using units = std::int64_t;  // a count of `instance::unit` bytes
+
+inline constexpr units no_offset = -1;
+inline constexpr units unbounded = units{1} << 61;
+
+// Sections [first, last) in which an item is `height` tall.
+struct section_range {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  units height = 0;
+  friend bool operator==(const section_range&, const section_range&) = default;
+};
+
+// A conflict that lifetimes do not show. Kept on both items.
+struct link {
+  std::uint32_t other = 0;
+  units height = 0;        // of this item under the other
+  units other_height = 0;  // of the other under this one
+};
+
+struct item {
+  units size = 0;  // the tallest part
+  units alignment = 1;
+  units pin = no_offset;
+  units hint = no_offset;
+  std::uint32_t ranges_first = 0;  // into instance::ranges
+  std::uint32_t ranges_last = 0;
+  std::uint32_t links_first = 0;  // into instance::links
+  std::uint32_t links_last = 0;
+};
+
+inline constexpr std::uint32_t no_item = ~std::uint32_t{0};
+
+struct instance {
+  bytes unit = 1;
+  units capacity = unbounded;
+  std::uint32_t sections = 0;
+  bool representable = true;    // false: the sums exceed what units can count; nothing else is then filled in
+  std::vector<item> items;      // those of buffers first, then reserved ranges
+  std::uint32_t own_items = 0;  // how many are of buffers: only these count in the arena
+  std::vector<section_range> ranges;
+  std::vector<link> links;
+  std::vector<std::uint32_t> item_of;  // by buffer; no_item for an empty buffer
+
+  [[nodiscard]] std::span<const section_range> ranges_of(const item& it) const noexcept {
+    return {ranges.data() + it.ranges_first, it.ranges_last - it.ranges_first};
+  }
+  [[nodiscard]] std::span<const link> links_of(const item& it) const noexcept {
+    return {links.data() + it.links_first, it.links_last - it.links_first};
+  }
+};
+
+[[nodiscard]] constexpr units round_up(units n, units alignment) noexcept {
+  return alignment == 1 ? n : (n + alignment - 1) / alignment * alignment;
+}
+
+// Contract: validate() passed and there is one memory at most. O(n log n + conflicts given explicitly).
+[[nodiscard]] instance make_instance(const problem& p);
+
+}  // namespace berth::plan
