@@ -4,18 +4,25 @@
 // closes with the last copy (streams, events and pools hold one). Every member is thread-safe.
 //
 // Backends: "host" (real memory, streams run on worker threads), "null" (addresses without memory: a skeleton to
-// clone, and the device that replays run on), "opencl:N", "cuda:N", "ascend:N". CUDA and Ascend are loaded at run
-// time; opening one that is not there is an error that says why.
+// clone, and the device that replays run on; "null:16GiB" sets its size), "opencl:N", "cuda:N". Those that need a
+// driver load it at run time, so that one binary serves machines with and without it; opening one that is not there
+// is an error that says why.
+//
+// The device keeps a book of what it gave out. A wrong free, a mapping over a mapping and the like are the caller's
+// mistakes and break a contract where they happen, on every backend alike.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
 #include "berth/core/result.hpp"
+#include "berth/core/source_location.hpp"
 #include "berth/rules/placement.hpp"
 
 namespace berth {
@@ -42,31 +49,69 @@ struct device_properties {
   std::size_t max_mappings = 0;   // mappings that may exist at once, where virtual_memory
 };
 
+// Counters since the device was opened; each is exact, together they are a snapshot.
+struct device_statistics {
+  bytes held = 0;      // blocks and physical memory given out and not given back, as asked for
+  bytes unlocked = 0;  // of the pinned memory held: what the system would not lock. It works, but may be paged out.
+  // A copy is direct where the device moves the bytes itself: both ends are memory that it reaches in place and start
+  // at multiples of its copy_alignment. Otherwise the driver stages it through a buffer of its own (a bounce).
+  std::uint64_t direct_copies = 0;
+  std::uint64_t staged_copies = 0;
+  bytes direct_bytes = 0;
+  bytes staged_bytes = 0;
+
+  // The share of bytes that were copied without a bounce; 1 where nothing was copied.
+  [[nodiscard]] double zero_copy_rate() const noexcept {
+    const bytes all = direct_bytes + staged_bytes;
+    return all == 0 ? 1.0 : static_cast<double>(direct_bytes) / static_cast<double>(all);
+  }
+};
+
 class device {
  public:
-  // Errors: no_such_device, unsupported (built without this backend), device_failed.
+  // Errors: no_such_device, unsupported (built without this backend), invalid_input (not a name), device_failed.
+  // The same name gives the same device while it is open, except "null": each open makes a new one.
   [[nodiscard]] static result<device> open(std::string_view name);
   // The host device. Always there; the same one on every call.
   [[nodiscard]] static device host();
 
   [[nodiscard]] const device_properties& properties() const noexcept;
+  [[nodiscard]] device_statistics statistics() const noexcept;
 
   // A block whose start satisfies the kind's rules; the device's own rounding applies. Errors: out_of_memory,
-  // unsupported, device_failed. Cost: a call to the driver (microseconds to milliseconds).
+  // invalid_input (size 0), overflow, unsupported, device_failed. Cost: a call to the driver (microseconds to
+  // milliseconds).
   [[nodiscard]] result<void*> allocate(bytes size, memory_kind kind = memory_kind::device) const;
   // Contract: a block that allocate() gave with this size and kind, and no operation in flight uses it.
-  void free(void* block, bytes size, memory_kind kind = memory_kind::device) const noexcept;
-  // The host's address of a pinned block's device address, and back; null where the address is not pinned memory.
+  void free(void* block, bytes size, memory_kind kind = memory_kind::device,
+            source_location where = source_location::current()) const noexcept;
+  // The host's address of an address inside a pinned block, or inside any memory of a host-accessible device; null
+  // elsewhere.
   [[nodiscard]] void* host_address(void* device_address) const noexcept;
 
-  // Virtual memory, where properties().virtual_memory. Sizes and offsets are multiples of the granule.
-  // reserve: an address range without memory. create_physical: memory without an address.
+  // Virtual memory, where properties().virtual_memory (else unsupported). Sizes, offsets and addresses are multiples
+  // of the granule (contract).
+  //
+  // reserve: an address range without memory. create_physical: memory without an address, named by a handle.
+  // map: gives a part of a reservation, free of mappings (contract), the memory [offset, offset + size) of the handle;
+  // one piece of memory may be mapped at several addresses. unmap: the reverse, for one or more whole mappings
+  // that fill [address, address + size) (contract); the bytes stay in the physical memory.
+  // release: a whole reservation, free of mappings (contract). destroy_physical: at once where the handle is not
+  // mapped, with its last unmap otherwise.
+  // Neither map nor unmap waits for streams: no operation in flight may use the range.
+  //
+  // Errors: out_of_memory (map: also where max_mappings would be passed), device_failed. On the host, physical memory
+  // is committed when it is first touched, as malloc's is.
+  // The event hook hears create_physical and destroy_physical as device_allocate and device_free; the address is the
+  // handle with its top bit set.
   [[nodiscard]] result<void*> reserve(bytes size) const;
-  void release(void* address, bytes size) const noexcept;
-  [[nodiscard]] result<std::uint64_t> create_physical(bytes size) const;  // a handle
-  void destroy_physical(std::uint64_t handle, bytes size) const noexcept;
-  [[nodiscard]] result<void> map(void* address, bytes size, std::uint64_t handle, bytes offset) const;
-  [[nodiscard]] result<void> unmap(void* address, bytes size) const;
+  void release(void* address, bytes size, source_location where = source_location::current()) const noexcept;
+  [[nodiscard]] result<std::uint64_t> create_physical(bytes size) const;
+  void destroy_physical(std::uint64_t handle, bytes size,
+                        source_location where = source_location::current()) const noexcept;
+  [[nodiscard]] result<void> map(void* address, bytes size, std::uint64_t handle, bytes offset,
+                                 source_location where = source_location::current()) const;
+  [[nodiscard]] result<void> unmap(void* address, bytes size, source_location where = source_location::current()) const;
 
   friend bool operator==(const device&, const device&) = default;
 

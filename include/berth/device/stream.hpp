@@ -5,18 +5,23 @@
 // next synchronize(), query() or enqueue on that stream.
 //
 // Epochs: a stream counts the events recorded on it. Work enqueued now belongs to epoch(); recording an event
-// closes the epoch, and whoever waits for that event is ordered behind everything up to it. This is what lets a
-// pool reuse memory across streams without an event per free (berth/pool/pool.hpp).
+// closes the epoch (so do synchronize(), and query() where it says true), and whoever waits for that event is ordered
+// behind everything up to it. This is what lets a pool reuse memory across streams without an event per free
+// (berth/pool/pool.hpp). It is a vector clock (Fidge 1988, Mattern 1989) over streams.
 //
-// Thread-safety: one thread at a time enqueues on a stream (synchronise outside); id(), epoch(), completed() and
-// ordered_behind() may be read from any thread.
+// Thread-safety: one thread at a time enqueues on a stream (synchronise outside); id(), epoch(), completed(), clock()
+// and ordered_behind() may be read from any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <utility>
 
 #include "berth/core/bytes.hpp"
 #include "berth/core/result.hpp"
+#include "berth/core/source_location.hpp"
 #include "berth/device/device.hpp"
 
 namespace berth {
@@ -28,53 +33,99 @@ struct event_state;
 
 class event;
 
+// How far a stream has come. It outlives its stream: a pool keeps one for each stream whose blocks it holds.
+class stream_clock {
+ public:
+  static constexpr std::uint64_t ended = std::numeric_limits<std::uint64_t>::max();
+
+  explicit stream_clock(std::uint32_t id) noexcept : id_{id} {}
+
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
+  // `ended` where the stream was destroyed.
+  [[nodiscard]] std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_acquire); }
+
+  // For streams and backends. advance() is called by the enqueuing thread alone; it returns the epoch it closed.
+  std::uint64_t advance() noexcept {
+    const std::uint64_t closed = epoch_.load(std::memory_order_relaxed);
+    epoch_.store(closed + 1, std::memory_order_release);
+    return closed;
+  }
+  void complete(std::uint64_t epoch) noexcept {
+    std::uint64_t known = completed_.load(std::memory_order_relaxed);
+    while (known < epoch && !completed_.compare_exchange_weak(known, epoch, std::memory_order_acq_rel)) {
+    }
+  }
+
+ private:
+  const std::uint32_t id_;
+  std::atomic<std::uint64_t> epoch_{1};
+  std::atomic<std::uint64_t> completed_{0};
+};
+
 class stream {
  public:
+  // Errors: out_of_memory, device_failed.
   [[nodiscard]] static result<stream> create(device d);
   explicit stream(device d) : stream{create(std::move(d)).value()} {}
 
   stream(stream&&) noexcept;
   stream& operator=(stream&&) noexcept;
-  // Waits for the queued work.
+  // Waits for the queued work; errors of it that nobody asked for are lost.
   ~stream();
 
   [[nodiscard]] const berth::device& get_device() const noexcept;
   // Never 0, never given twice in a process.
-  [[nodiscard]] std::uint32_t id() const noexcept;
+  [[nodiscard]] std::uint32_t id() const noexcept { return clock_->id(); }
 
-  // Copies between any two addresses that this device can reach. size 0 does nothing.
+  // The enqueuing calls allocate nothing once as many operations have been in flight as ever will be. Their errors:
+  // out_of_memory (the queue cannot grow), device_failed, and those of earlier work.
+  //
+  // Copies between any two addresses that this device can reach; the ranges do not overlap (contract, unchecked).
+  // Size 0 does nothing.
   result<void> copy(void* to, const void* from, bytes size);
   result<void> fill(void* to, std::byte value, bytes size);
   // Runs function(context) on a host thread in stream order. It must not call back into this device.
   result<void> call(void (*function)(void*), void* context);
 
-  result<void> record(event& e);
-  // Work enqueued after this runs after everything that e's record() followed. An event never recorded: no wait.
-  result<void> wait(const event& e);
+  // Contract: e is of this device. Nobody else uses e during the call.
+  result<void> record(event& e, source_location where = source_location::current());
+  // Work enqueued after this runs after everything that e's last record() followed, even where e is recorded again
+  // in between. An event never recorded: no wait. Contract: e is of this device.
+  result<void> wait(const event& e, source_location where = source_location::current());
 
   result<void> synchronize();
   // True where all queued work is done. Does not block.
   [[nodiscard]] result<bool> query();
 
-  [[nodiscard]] std::uint64_t epoch() const noexcept;      // starts at 1
-  [[nodiscard]] std::uint64_t completed() const noexcept;  // all work of epochs <= this is known to be done
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return clock_->epoch(); }  // starts at 1
+  // All work of epochs <= this is known to be done: by synchronize() or query() of this stream, of an event of it or
+  // of a stream or event ordered behind it; host streams keep it up to date by themselves at every recorded event.
+  [[nodiscard]] std::uint64_t completed() const noexcept { return clock_->completed(); }
+  [[nodiscard]] const std::shared_ptr<stream_clock>& clock() const noexcept { return clock_; }
+
   // Whether work enqueued here now is ordered behind epoch `e` of the stream with this id, by waits (transitively)
-  // or because it is this stream. O(streams that ever met).
+  // or because it is this stream. Streams that were destroyed may be forgotten: all their work is done.
+  // O(streams that ever met).
   [[nodiscard]] bool ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept;
 
  private:
   explicit stream(std::unique_ptr<detail::stream_state> state) noexcept;
   std::unique_ptr<detail::stream_state> state_;
+  std::shared_ptr<stream_clock> clock_;
 };
 
 class event {
  public:
+  // Errors: out_of_memory, device_failed.
   [[nodiscard]] static result<event> create(device d);
   explicit event(device d) : event{create(std::move(d)).value()} {}
   event(event&&) noexcept;
   event& operator=(event&&) noexcept;
+  // At any time: work that waits for it still does.
   ~event();
 
+  // Both may be called from several threads, but not during a record().
   [[nodiscard]] result<bool> query() const;  // true: reached, or never recorded
   result<void> synchronize() const;
 

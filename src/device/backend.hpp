@@ -1,0 +1,108 @@
+// What a backend implements. Private: never installed. src/device/null/README.md says how to add one.
+//
+// device.cpp and stream.cpp do what all backends share: they check contracts, keep the book of what was given out,
+// count, emit events and keep the vector clocks. A backend only talks to its driver; it may rely on
+//   - sizes > 0 that fit std::size_t, and multiples of the granule where virtual memory is meant;
+//   - blocks, handles and ranges that it gave out itself, with the size it gave them for;
+//   - events that it made itself (so that a static_cast to its own type is right);
+//   - one thread at a time per queue; everything else may be called from several threads.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "berth/core/bytes.hpp"
+#include "berth/core/result.hpp"
+#include "berth/device/device.hpp"
+#include "berth/device/stream.hpp"
+#include "device/address_book.hpp"
+
+namespace berth::detail {
+
+class backend_event {
+ public:
+  backend_event() = default;
+  backend_event(const backend_event&) = delete;
+  backend_event& operator=(const backend_event&) = delete;
+  virtual ~backend_event() = default;
+
+  // Only called after a record().
+  virtual result<bool> query() = 0;
+  virtual result<void> synchronize() = 0;
+};
+
+class backend_queue {
+ public:
+  backend_queue() = default;
+  backend_queue(const backend_queue&) = delete;
+  backend_queue& operator=(const backend_queue&) = delete;
+  // Waits for the queued work.
+  virtual ~backend_queue() = default;
+
+  virtual result<void> copy(void* to, const void* from, bytes size) = 0;
+  virtual result<void> fill(void* to, std::byte value, bytes size) = 0;
+  virtual result<void> call(void (*function)(void*), void* context) = 0;
+  // The stream's clock closes `epoch` here. A backend that sees by itself when the work before is done may say so to
+  // the clock; it need not.
+  virtual result<void> record(backend_event& e, std::uint64_t epoch) = 0;
+  virtual result<void> wait(backend_event& e) = 0;
+  virtual result<void> synchronize() = 0;
+  virtual result<bool> query() = 0;
+};
+
+class device_backend {
+ public:
+  device_backend() = default;
+  device_backend(const device_backend&) = delete;
+  device_backend& operator=(const device_backend&) = delete;
+  virtual ~device_backend() = default;
+
+  [[nodiscard]] const device_properties& properties() const noexcept { return properties_; }
+
+  virtual result<void*> allocate(bytes size, memory_kind kind) = 0;
+  virtual void free(void* block, bytes size, memory_kind kind) noexcept = 0;
+  // For addresses inside memory of this device.
+  virtual void* host_address(void* address, memory_kind kind) noexcept {
+    return properties_.host_accessible || kind == memory_kind::pinned ? address : nullptr;
+  }
+  // Whether a copy reaches an address that is not memory of this device without a bounce.
+  virtual bool reaches_foreign_memory() const noexcept { return false; }
+  // device_statistics::unlocked.
+  virtual bytes unlocked() const noexcept { return 0; }
+
+  virtual result<void*> reserve(bytes) { return no_virtual_memory; }
+  virtual void release(void*, bytes) noexcept {}
+  virtual result<std::uint64_t> create_physical(bytes) { return no_virtual_memory; }
+  // Only called for handles without mappings.
+  virtual void destroy_physical(std::uint64_t, bytes) noexcept {}
+  virtual result<void> map(void*, bytes, std::uint64_t, bytes) { return no_virtual_memory; }
+  // One or more whole mappings.
+  virtual result<void> unmap(void*, bytes) { return no_virtual_memory; }
+
+  // The clock belongs to the stream that the queue serves.
+  virtual result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) = 0;
+  virtual result<std::unique_ptr<backend_event>> create_event() = 0;
+
+  // What device.cpp and stream.cpp keep for every backend.
+  address_book book;
+  struct {
+    std::atomic<std::uint64_t> held{0}, direct_copies{0}, staged_copies{0}, direct_bytes{0}, staged_bytes{0};
+  } counters;
+
+ protected:
+  static constexpr error no_virtual_memory{errc::unsupported, "this device has no virtual memory"};
+  device_properties properties_;
+};
+
+// What follows the colon in a device's name: "0" of "cuda:0", "" where there is none.
+using open_function = result<std::shared_ptr<device_backend>>(std::string_view argument);
+
+open_function open_host;  // the one host device; cannot fail where the argument is empty
+open_function open_null;
+open_function open_opencl;
+open_function open_cuda;
+
+}  // namespace berth::detail

@@ -1,0 +1,264 @@
+#include "berth/device/device.hpp"
+
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "berth/core/contract.hpp"
+#include "berth/core/hook.hpp"
+#include "device/backend.hpp"
+
+namespace berth {
+namespace {
+
+using detail::address_book;
+using detail::device_backend;
+
+struct backend_entry {
+  std::string_view name;
+  detail::open_function* open;
+  bool numbered;  // "name:N", one device each, and one device per name in a process
+};
+
+#if !BERTH_WITH_OPENCL
+result<std::shared_ptr<device_backend>> opencl_not_built(std::string_view) {
+  return error{errc::unsupported, "opencl: not built (BERTH_OPENCL)"};
+}
+#endif
+#if !BERTH_WITH_CUDA
+result<std::shared_ptr<device_backend>> cuda_not_built(std::string_view) {
+  return error{errc::unsupported, "cuda: not built (BERTH_CUDA)"};
+}
+#endif
+#if !BERTH_WITH_ASCEND
+result<std::shared_ptr<device_backend>> ascend_not_built(std::string_view) {
+  return error{errc::unsupported, "ascend: not built"};
+}
+#endif
+
+constexpr std::array backends {
+  backend_entry{"host", detail::open_host, false}, backend_entry{"null", detail::open_null, false},
+#if BERTH_WITH_OPENCL
+      backend_entry{"opencl", detail::open_opencl, true},
+#else
+      backend_entry{"opencl", opencl_not_built, true},
+#endif
+#if BERTH_WITH_CUDA
+      backend_entry{"cuda", detail::open_cuda, true},
+#else
+      backend_entry{"cuda", cuda_not_built, true},
+#endif
+#if BERTH_WITH_ASCEND
+      backend_entry{"ascend", detail::open_ascend, true},
+#else
+      backend_entry{"ascend", ascend_not_built, true},
+#endif
+};
+
+// The devices that are open by name. Entries of closed devices are reused.
+class open_devices {
+ public:
+  result<std::shared_ptr<device_backend>> open(std::string_view name, const backend_entry& entry,
+                                               std::string_view argument) {
+    const std::lock_guard lock{mutex_};
+    named* slot = nullptr;
+    for (named& one : open_) {
+      if (one.name == name) {
+        if (auto backend = one.backend.lock()) return backend;
+        slot = &one;
+      }
+    }
+    auto backend = entry.open(argument);
+    if (!backend) return backend;
+    if (slot == nullptr) slot = &open_.emplace_back(named{std::string{name}, {}});
+    slot->backend = *backend;
+    return backend;
+  }
+
+ private:
+  struct named {
+    std::string name;
+    std::weak_ptr<device_backend> backend;
+  };
+  std::mutex mutex_;
+  std::vector<named> open_;
+};
+
+// The address under which the event hook hears of physical memory: no device address has its top bit set.
+const void* physical_name(std::uint64_t handle) noexcept {
+  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(handle | std::uint64_t{1} << 63));
+}
+
+void note_given(device_backend& backend, const void* address, bytes size) noexcept {
+  backend.counters.held.fetch_add(size, std::memory_order_relaxed);
+  emit({.kind = memory_event_kind::device_allocate, .owner = &backend, .address = address, .size = size});
+}
+
+void note_taken_back(device_backend& backend, const void* address, bytes size) noexcept {
+  backend.counters.held.fetch_sub(size, std::memory_order_relaxed);
+  emit({.kind = memory_event_kind::device_free, .owner = &backend, .address = address, .size = size});
+}
+
+bool granular(const device_backend& backend, bytes n) noexcept {
+  return is_aligned(n, backend.properties().granule);
+}
+
+bool granular(const device_backend& backend, const void* address) noexcept {
+  return granular(backend, reinterpret_cast<std::uintptr_t>(address));
+}
+
+// The error of a size that cannot be asked for, if it is one.
+result<void> check_size(bytes size) noexcept {
+  if (size == 0) return error{errc::invalid_input, "a block of no bytes"};
+  if (!fits_size_t(size)) return error{errc::overflow, "a size beyond the address space", size};
+  return {};
+}
+
+result<void> check_physical(const device_backend& backend, bytes size, source_location where) noexcept {
+  if (!backend.properties().virtual_memory) return error{errc::unsupported, "this device has no virtual memory"};
+  expects(granular(backend, size), "virtual memory: the size is no multiple of the granule", where);
+  return check_size(size);
+}
+
+}  // namespace
+
+result<device> device::open(std::string_view name) {
+  static open_devices open_by_name;
+  const std::size_t colon = name.find(':');
+  const std::string_view family = name.substr(0, colon);
+  const std::string_view argument = colon == std::string_view::npos ? "" : name.substr(colon + 1);
+  for (const backend_entry& entry : backends) {
+    if (entry.name != family) continue;
+    auto backend = entry.numbered ? open_by_name.open(name, entry, argument) : entry.open(argument);
+    if (!backend) return backend.error();
+    return device{std::move(*backend)};
+  }
+  return error{errc::invalid_input, "no such kind of device; there are host, null, opencl:N, cuda:N and ascend:N"};
+}
+
+device device::host() {
+  return device{*detail::open_host("")};
+}
+
+const device_properties& device::properties() const noexcept {
+  return backend_->properties();
+}
+
+device_statistics device::statistics() const noexcept {
+  const auto& c = backend_->counters;
+  return {.held = c.held.load(std::memory_order_relaxed),
+          .unlocked = backend_->unlocked(),
+          .direct_copies = c.direct_copies.load(std::memory_order_relaxed),
+          .staged_copies = c.staged_copies.load(std::memory_order_relaxed),
+          .direct_bytes = c.direct_bytes.load(std::memory_order_relaxed),
+          .staged_bytes = c.staged_bytes.load(std::memory_order_relaxed)};
+}
+
+result<void*> device::allocate(bytes size, memory_kind kind) const {
+  if (auto ok = check_size(size); !ok) return ok.error();
+  auto entry = address_book::make_range({.size = size, .kind = kind});
+  auto block = backend_->allocate(size, kind);
+  if (!block) return block;
+  backend_->book.add(std::move(entry), *block);
+  note_given(*backend_, *block, size);
+  return block;
+}
+
+void device::free(void* block, bytes size, memory_kind kind, source_location where) const noexcept {
+  expects(backend_->book.remove(block, {.size = size, .kind = kind}),
+          "device: free of a block that this device has not given with this size and kind", where);
+  // Said before the device may give the same address again.
+  note_taken_back(*backend_, block, size);
+  backend_->free(block, size, kind);
+}
+
+void* device::host_address(void* device_address) const noexcept {
+  const auto kind = backend_->book.kind_of(device_address);
+  return kind ? backend_->host_address(device_address, *kind) : nullptr;
+}
+
+result<void*> device::reserve(bytes size) const {
+  if (auto ok = check_physical(*backend_, size, source_location::current()); !ok) return ok.error();
+  auto entry = address_book::make_range({.size = size, .reservation = true});
+  auto address = backend_->reserve(size);
+  if (address) backend_->book.add(std::move(entry), *address);
+  return address;
+}
+
+void device::release(void* address, bytes size, source_location where) const noexcept {
+  expects(!backend_->book.has_mappings(address, size), "device: release of a reservation with mappings", where);
+  expects(backend_->book.remove(address, {.size = size, .reservation = true}),
+          "device: release of what is no whole reservation", where);
+  backend_->release(address, size);
+}
+
+result<std::uint64_t> device::create_physical(bytes size) const {
+  if (auto ok = check_physical(*backend_, size, source_location::current()); !ok) return ok.error();
+  auto entry = address_book::make_physical(size);
+  auto handle = backend_->create_physical(size);
+  if (!handle) return handle;
+  backend_->book.add(std::move(entry), *handle);
+  note_given(*backend_, physical_name(*handle), size);
+  return handle;
+}
+
+void device::destroy_physical(std::uint64_t handle, bytes size, source_location where) const noexcept {
+  const auto found = backend_->book.destroy(handle, size);
+  expects(found != address_book::destroyed::no_such_handle,
+          "device: destroy_physical of a handle that this device has not given with this size", where);
+  if (found != address_book::destroyed::now) return;
+  note_taken_back(*backend_, physical_name(handle), size);
+  backend_->destroy_physical(handle, size);
+}
+
+result<void> device::map(void* address, bytes size, std::uint64_t handle, bytes offset, source_location where) const {
+  if (auto ok = check_physical(*backend_, size, where); !ok) return ok;
+  expects(granular(*backend_, address) && granular(*backend_, offset),
+          "map: the address or the offset is no multiple of the granule", where);
+  if (backend_->book.mapping_count() >= backend_->properties().max_mappings) {
+    return error{errc::out_of_memory, "map: the system's limit of mappings is reached", size};
+  }
+  const char* mistake = backend_->book.begin_map(address, size, handle, offset);
+  expects(mistake == nullptr, mistake, where);
+  auto done = backend_->map(address, size, handle, offset);
+  if (!done) backend_->book.cancel_map(address);
+  return done;
+}
+
+result<void> device::unmap(void* address, bytes size, source_location where) const {
+  if (auto ok = check_physical(*backend_, size, where); !ok) return ok;
+  expects(backend_->book.whole_mappings(address, size), "unmap: the range is not made of whole mappings", where);
+  auto done = backend_->unmap(address, size);
+  if (!done) return done;
+  for (const auto& [handle, physical_size] : backend_->book.end_map(address, size)) {
+    note_taken_back(*backend_, physical_name(handle), physical_size);
+    backend_->destroy_physical(handle, physical_size);
+  }
+  return {};
+}
+
+std::vector<device_listing> list_devices() {
+  std::vector<device_listing> all;
+  for (const backend_entry& entry : backends) {
+    for (int ordinal = 0;; ++ordinal) {
+      std::string name{entry.name};
+      if (entry.numbered) name.append(":").append(std::to_string(ordinal));
+      const auto found = device::open(name);
+      // The one past the last is no device; the first one missing is worth a line that says why.
+      if (!found && ordinal > 0) break;
+      device_listing& one = all.emplace_back();
+      one.name = std::move(name);
+      one.available = found.has_value();
+      if (!found) {
+        one.reason = found.error().what;
+        if (found.error().number != 0) one.reason.append(" (").append(std::to_string(found.error().number)).append(")");
+        break;
+      }
+      one.properties = found->properties();
+      if (!entry.numbered) break;
+    }
+  }
+  return all;
+}
+
+}  // namespace berth

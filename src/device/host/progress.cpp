@@ -1,0 +1,55 @@
+#include "device/host/progress.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+
+namespace berth::detail {
+namespace {
+
+// About what putting a thread to sleep and waking it costs: spinning as long at most doubles a wait.
+constexpr std::chrono::microseconds spin_time{15};
+
+void pause_briefly() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+bool several_processors() noexcept {
+  static const bool several = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+  return several;
+}
+
+}  // namespace
+
+void awaited_count::set(std::uint64_t count) noexcept {
+  count_.store(count, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
+  const std::lock_guard lock{mutex_};
+  changed_.notify_all();
+}
+
+std::uint64_t awaited_count::wait_for(std::uint64_t target) noexcept {
+  std::uint64_t now = get();
+  if (now >= target) return now;
+  if (several_processors()) {
+    const auto start = std::chrono::steady_clock::now();
+    do {
+      for (int i = 0; i < 16; ++i) {
+        pause_briefly();
+        if ((now = get()) >= target) return now;
+      }
+    } while (std::chrono::steady_clock::now() - start < spin_time);
+  }
+  std::unique_lock lock{mutex_};
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  while ((now = count_.load(std::memory_order_seq_cst)) < target) changed_.wait(lock);
+  sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  return now;
+}
+
+}  // namespace berth::detail

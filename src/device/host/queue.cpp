@@ -1,0 +1,147 @@
+#include "device/host/queue.hpp"
+
+#include <signal.h>
+
+#include <cstring>
+#include <new>
+
+namespace berth::detail {
+
+result<std::unique_ptr<backend_queue>> host_queue::create(std::shared_ptr<stream_clock> clock) {
+  std::unique_ptr<host_queue> queue{new host_queue{std::move(clock), std::make_shared<awaited_count>()}};
+  // Two segments, so that an idle queue always has a free slot: the stop needs one.
+  for (int i = 0; i < 2; ++i) {
+    if (!queue->add_segment()) {
+      return error{errc::out_of_memory, "host: no memory for a stream's queue", sizeof(segment)};
+    }
+  }
+  queue->head_ = queue->tail_;
+
+  // Signals are the program's business: the worker takes none.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int failure = pthread_create(
+      &queue->worker_, nullptr,
+      [](void* self) -> void* {
+        static_cast<host_queue*>(self)->work();
+        return nullptr;
+      },
+      queue.get());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failure != 0) {
+    return error{errc::device_failed, "host: no thread for a stream", static_cast<std::uint64_t>(failure)};
+  }
+  queue->running_ = true;
+  pthread_setname_np(queue->worker_, "berth-stream");
+  return std::unique_ptr<backend_queue>{std::move(queue)};
+}
+
+host_queue::~host_queue() {
+  if (running_) {
+    // The stop needs a slot. Where there is no memory for one, the work enqueued so far makes room.
+    while (!enqueue(stop_operation{})) (void)synchronize();
+    pthread_join(worker_, nullptr);
+  }
+  if (tail_ == nullptr) return;
+  for (segment* s = std::exchange(tail_->next, nullptr); s != nullptr;) delete std::exchange(s, s->next);
+}
+
+result<void> host_queue::copy(void* to, const void* from, bytes size) {
+  return enqueue(copy_operation{to, from, static_cast<std::size_t>(size)});
+}
+
+result<void> host_queue::fill(void* to, std::byte value, bytes size) {
+  return enqueue(fill_operation{to, static_cast<std::size_t>(size), value});
+}
+
+result<void> host_queue::call(void (*function)(void*), void* context) {
+  return enqueue(call_operation{function, context});
+}
+
+result<void> host_queue::record(backend_event& e, std::uint64_t epoch) {
+  if (auto done = enqueue(complete_operation{epoch}); !done) return done;
+  auto& recorded = static_cast<host_event&>(e);
+  recorded.done_ = done_;
+  recorded.target_ = tail_count_;
+  return {};
+}
+
+result<void> host_queue::wait(backend_event& e) {
+  const auto& recorded = static_cast<host_event&>(e);
+  if (recorded.done_->get() >= recorded.target_) return {};
+  return enqueue(wait_operation{recorded.done_, recorded.target_});
+}
+
+result<void> host_queue::synchronize() {
+  done_->wait_for(tail_count_);
+  return {};
+}
+
+result<bool> host_queue::query() {
+  return done_->get() >= tail_count_;
+}
+
+result<void> host_queue::enqueue(operation&& op) noexcept {
+  const std::size_t slot = tail_count_ % segment::slots;
+  if (slot == 0 && tail_count_ != 0 && !advance_segment()) {
+    return error{errc::out_of_memory, "host: no memory to queue more work", sizeof(segment)};
+  }
+  tail_->operations[slot] = std::move(op);
+  enqueued_.set(++tail_count_);
+  return {};
+}
+
+// The producer's segment is full: on to the next one, or to a new one.
+bool host_queue::advance_segment() noexcept {
+  tail_->end = tail_count_;
+  // The worker leaves a segment when it starts the first operation beyond it, and is surely gone when that is done.
+  if (done_->get() <= tail_->next->end && !add_segment()) return false;
+  tail_ = tail_->next;
+  return true;
+}
+
+// A new segment behind the producer's.
+bool host_queue::add_segment() noexcept {
+  segment* fresh = new (std::nothrow) segment;
+  if (fresh == nullptr) return false;
+  if (tail_ == nullptr) tail_ = fresh->next = fresh;
+  fresh->next = std::exchange(tail_->next, fresh);
+  return true;
+}
+
+void host_queue::work() noexcept {
+  std::uint64_t done = 0;
+  std::uint64_t enqueued = 0;
+  for (;;) {
+    if (done == enqueued) enqueued = enqueued_.wait_for(done + 1);
+    const std::size_t slot = done % segment::slots;
+    if (slot == 0 && done != 0) head_ = head_->next;
+    operation& op = head_->operations[slot];
+    const bool go_on = run(op);
+    op = std::monostate{};
+    done_->set(++done);
+    if (!go_on) return;
+  }
+}
+
+// False where the operation was the stop.
+bool host_queue::run(operation& op) noexcept {
+  if (const auto* copy = std::get_if<copy_operation>(&op)) {
+    std::memcpy(copy->to, copy->from, copy->size);
+  } else if (const auto* fill = std::get_if<fill_operation>(&op)) {
+    std::memset(fill->to, std::to_integer<int>(fill->value), fill->size);
+  } else if (const auto* call = std::get_if<call_operation>(&op)) {
+    call->function(call->context);
+  } else if (auto* wait = std::get_if<wait_operation>(&op)) {
+    wait->done->wait_for(wait->target);
+  } else if (const auto* complete = std::get_if<complete_operation>(&op)) {
+    clock_->complete(complete->epoch);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace berth::detail

@@ -1,0 +1,105 @@
+// A host stream: one worker thread that runs a queue of operations in order.
+//
+// The queue is a ring of segments between one producer (the enqueuing thread) and one consumer (the worker). Both
+// count operations; operation n lies in slot n % segment::slots of its segment. The producer reuses the segment
+// after its own where the worker is done with it, and otherwise puts a new one in between. So the ring grows until it
+// holds as much as was ever in flight at once, and then enqueuing allocates nothing.
+//
+//   I1  slots from done to enqueued belong to the worker, the others to the producer
+//   I2  `next` of the producer's segment is only written by the producer, before it publishes an operation beyond it
+//
+// An event is no object in the queue: recording takes the count of operations enqueued so far, waiting waits until
+// the recording queue's count of done operations has reached it.
+#pragma once
+
+#include <pthread.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <variant>
+
+#include "device/backend.hpp"
+#include "device/host/progress.hpp"
+
+namespace berth::detail {
+
+struct copy_operation {
+  void* to;
+  const void* from;
+  std::size_t size;
+};
+struct fill_operation {
+  void* to;
+  std::size_t size;
+  std::byte value;
+};
+struct call_operation {
+  void (*function)(void*);
+  void* context;
+};
+struct wait_operation {
+  std::shared_ptr<awaited_count> done;
+  std::uint64_t target;
+};
+struct complete_operation {  // tells the stream's clock
+  std::uint64_t epoch;
+};
+struct stop_operation {};
+using operation = std::variant<std::monostate, copy_operation, fill_operation, call_operation, wait_operation,
+                               complete_operation, stop_operation>;
+
+class host_event final : public backend_event {
+ public:
+  result<bool> query() override { return done_->get() >= target_; }
+  result<void> synchronize() override {
+    done_->wait_for(target_);
+    return {};
+  }
+
+ private:
+  friend class host_queue;
+  std::shared_ptr<awaited_count> done_;
+  std::uint64_t target_ = 0;
+};
+
+class host_queue final : public backend_queue {
+ public:
+  static result<std::unique_ptr<backend_queue>> create(std::shared_ptr<stream_clock> clock);
+  ~host_queue() override;
+
+  result<void> copy(void* to, const void* from, bytes size) override;
+  result<void> fill(void* to, std::byte value, bytes size) override;
+  result<void> call(void (*function)(void*), void* context) override;
+  result<void> record(backend_event& e, std::uint64_t epoch) override;
+  result<void> wait(backend_event& e) override;
+  result<void> synchronize() override;
+  result<bool> query() override;
+
+ private:
+  struct segment {
+    static constexpr std::size_t slots = 128;
+    std::array<operation, slots> operations;
+    segment* next = nullptr;
+    std::uint64_t end = 0;  // the count of operations enqueued when this segment was last full
+  };
+
+  host_queue(std::shared_ptr<stream_clock> clock, std::shared_ptr<awaited_count> done) noexcept
+      : clock_{std::move(clock)}, done_{std::move(done)} {}
+  result<void> enqueue(operation&& op) noexcept;
+  bool advance_segment() noexcept;
+  bool add_segment() noexcept;
+  void work() noexcept;
+  bool run(operation& op) noexcept;
+
+  std::shared_ptr<stream_clock> clock_;
+  std::shared_ptr<awaited_count> done_;
+  awaited_count enqueued_;
+  segment* head_ = nullptr;       // the worker's
+  segment* tail_ = nullptr;       // the producer's
+  std::uint64_t tail_count_ = 0;  // enqueued_, for the producer
+  pthread_t worker_{};
+  bool running_ = false;
+};
+
+}  // namespace berth::detail

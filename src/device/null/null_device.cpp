@@ -1,0 +1,132 @@
+// The null device: addresses without memory, operations that are done when they are enqueued.
+//
+// It is the skeleton of a backend (README.md beside this file) and the device on which a pool's traces are replayed:
+// a terabyte costs nothing here. It keeps one count, of the bytes that are out, so that a limit can be reached.
+#include <charconv>
+#include <utility>
+
+#include "device/backend.hpp"
+
+namespace berth::detail {
+namespace {
+
+// Addresses are never given twice and start where no process has memory.
+constexpr std::uint64_t first_address = std::uint64_t{1} << 48;
+constexpr bytes granule = bytes{64} << 10;
+
+class null_event final : public backend_event {
+ public:
+  result<bool> query() override { return true; }
+  result<void> synchronize() override { return {}; }
+};
+
+class null_queue final : public backend_queue {
+ public:
+  explicit null_queue(std::shared_ptr<stream_clock> clock) noexcept : clock_{std::move(clock)} {}
+
+  result<void> copy(void*, const void*, bytes) override { return {}; }
+  result<void> fill(void*, std::byte, bytes) override { return {}; }
+  result<void> call(void (*function)(void*), void* context) override {
+    function(context);
+    return {};
+  }
+  result<void> record(backend_event&, std::uint64_t epoch) override {
+    clock_->complete(epoch);
+    return {};
+  }
+  result<void> wait(backend_event&) override { return {}; }
+  result<void> synchronize() override { return {}; }
+  result<bool> query() override { return true; }
+
+ private:
+  std::shared_ptr<stream_clock> clock_;
+};
+
+class null_device final : public device_backend {
+ public:
+  null_device(std::string_view argument, bytes total) {
+    properties_.name = "null";
+    if (!argument.empty()) properties_.name.append(":").append(argument);
+    properties_.description = "addresses without memory";
+    properties_.rules = {
+        .name = "null", .start_alignment = 64, .source = "as the host, so that replays are comparable"};
+    properties_.pinned_rules = properties_.rules;
+    properties_.total_memory = total;
+    properties_.simulated = true;
+    properties_.virtual_memory = true;
+    properties_.granule = granule;
+    properties_.max_mappings = std::size_t{1} << 31;
+  }
+
+  result<void*> allocate(bytes size, memory_kind) override {
+    if (!take(size)) return error{errc::out_of_memory, "null: out of memory", size};
+    return new_address(size);
+  }
+  void free(void*, bytes size, memory_kind) noexcept override { give_back(size); }
+
+  result<void*> reserve(bytes size) override { return new_address(size); }
+  result<std::uint64_t> create_physical(bytes size) override {
+    if (!take(size)) return error{errc::out_of_memory, "null: out of physical memory", size};
+    return last_handle_.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  void destroy_physical(std::uint64_t, bytes size) noexcept override { give_back(size); }
+  result<void> map(void*, bytes, std::uint64_t, bytes) override { return {}; }
+  result<void> unmap(void*, bytes) override { return {}; }
+
+  result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override {
+    return std::unique_ptr<backend_queue>{new null_queue{std::move(clock)}};
+  }
+  result<std::unique_ptr<backend_event>> create_event() override {
+    return std::unique_ptr<backend_event>{new null_event};
+  }
+
+ private:
+  bool take(bytes size) noexcept {
+    if (properties_.total_memory == 0) return true;
+    bytes used = used_.load(std::memory_order_relaxed);
+    do {
+      if (size > properties_.total_memory - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + size, std::memory_order_relaxed));
+    return true;
+  }
+  void give_back(bytes size) noexcept {
+    if (properties_.total_memory != 0) used_.fetch_sub(size, std::memory_order_relaxed);
+  }
+
+  result<void*> new_address(bytes size) noexcept {
+    // A granule of distance, so that neighbours are never mistaken for one block.
+    const bytes step = align_up(size, granule) + granule;
+    const std::uint64_t start = next_address_.fetch_add(step, std::memory_order_relaxed);
+    if (start > max_bytes / 2) return error{errc::out_of_memory, "null: out of addresses", size};
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(start));
+  }
+
+  std::atomic<bytes> used_{0};
+  std::atomic<std::uint64_t> next_address_{first_address};
+  std::atomic<std::uint64_t> last_handle_{0};
+};
+
+// "16GiB", "512MiB", "4096": a count of bytes, above 0.
+std::optional<bytes> parse_size(std::string_view text) noexcept {
+  bytes count = 0;
+  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (failure != std::errc{} || count == 0) return std::nullopt;
+  const std::string_view unit{rest, static_cast<std::size_t>(text.data() + text.size() - rest)};
+  constexpr std::pair<std::string_view, int> units[] = {{"", 0},     {"B", 0},    {"KiB", 10},
+                                                        {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  for (const auto& [name, shift] : units) {
+    if (unit == name) return checked_mul(count, bytes{1} << shift);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+result<std::shared_ptr<device_backend>> open_null(std::string_view argument) {
+  std::optional<bytes> total = 0;
+  if (!argument.empty()) total = parse_size(argument);
+  if (!total) return error{errc::invalid_input, "null: the size after the colon is a number with B, KiB ... TiB"};
+  return std::shared_ptr<device_backend>{std::make_shared<null_device>(argument, *total)};
+}
+
+}  // namespace berth::detail
