@@ -21,7 +21,10 @@
 namespace berth::plan {
 
 using tick = std::int64_t;
-using index = std::uint32_t;  // of a buffer, a memory or an alias group: its place in the problem's vector
+using index = std::uint32_t;  // of a buffer or a memory: its place in the problem's vector
+
+// No address of a plan exceeds it: offsets and sums of them then stay far from the end of 64 bits.
+inline constexpr bytes max_address = bytes{1} << 62;
 
 struct interval {
   tick lower = 0;
@@ -30,14 +33,15 @@ struct interval {
 };
 
 struct buffer {
-  std::string name;  // for people; need not be unique unless a file refers to it
-  bytes size = 0;
+  std::string name;                  // for people; need not be unique unless a file refers to it
+  bytes size = 0;                    // 0 is allowed: such a buffer shares bytes with nobody
   interval live;                     // used where `lifetimes` is empty
   std::vector<interval> lifetimes;   // sorted, disjoint; replaces `live`
   bytes alignment = 0;               // 0: the problem's (and its memory's)
   std::optional<bytes> offset;       // pinned here
   std::optional<bytes> hint;         // preferred offset: kept where it costs nothing
-  std::optional<index> alias_group;  // members share one base offset; sizes and lifetimes stay each member's own
+  std::optional<index> alias_group;  // any number below buffers.size(): its members share one base offset; sizes and
+                                     // lifetimes stay each member's own
   std::vector<index> memories;       // where it may live, in order of preference; empty: in any
 };
 
@@ -46,7 +50,7 @@ struct memory {
   std::string name;
   std::optional<bytes> capacity;  // none: unbounded
   bytes alignment = 1;
-  std::vector<std::pair<bytes, bytes>> reserved;  // [lo, hi): nothing may be placed there
+  std::vector<std::pair<bytes, bytes>> reserved;  // [lo, hi), in any order: nothing may be placed there
   double cost = 0;                                // per byte touched; lower is better
 };
 
@@ -67,7 +71,8 @@ struct problem {
   bytes granularity = 1;          // sizes are rounded up to it
   bytes tail_pad = 0;             // and this is added (rules::placement)
   std::optional<bytes> capacity;  // of the one memory, where `memories` is empty
-  std::optional<bytes> max_slab;  // largest single slab: the plan is cut into slabs no larger
+  std::optional<bytes> max_slab;  // largest single slab: each memory is cut into slabs no larger, with offsets, pins
+                                  // and reserved ranges counted from each slab's base
   std::vector<buffer> buffers;
   std::vector<memory> memories;                // empty: one memory with `capacity`
   std::optional<std::vector<pair>> conflicts;  // replaces lifetimes
@@ -84,13 +89,23 @@ struct problem {
     return static_cast<index>(buffers.size() - 1);
   }
 
+  // What buffer i's offset is a multiple of, besides its memory's own alignment.
+  [[nodiscard]] bytes alignment_of(index i) const noexcept {
+    return buffers[i].alignment != 0 ? buffers[i].alignment : alignment;
+  }
+
   // Bytes that buffer i takes: its size rounded and padded. Contract: validate() passed.
   [[nodiscard]] bytes footprint(index i) const noexcept { return align_up(buffers[i].size, granularity) + tail_pad; }
 };
 
-// Whether every field is usable: alignments >= 1, no empty or reversed lifetime, no size or end of a buffer beyond
-// 64 bits, indices in range, pins aligned and inside the capacity, groups with one pin at most, separations that
-// do not contradict a group. The error's number is the index of the buffer (or pair) at fault. O(n log n).
+// Whether every field means something: alignments >= 1, no empty or reversed lifetime (except where `conflicts`
+// replaces them), sizes, pins and their sum below max_address, indices in range, pins aligned, groups with one pin
+// at most and one memory in common, separations that do not contradict a group, costs that are numbers. What a
+// capacity forbids is not invalid: solve() answers infeasible.
+//
+// The error's number is the index of the culprit, and the first word of its text says in which vector: "buffer",
+// "memory", "conflict", "separation" or "penalty" ("problem": the problem itself, and the number is the field's
+// value). O(n log n).
 [[nodiscard]] result<void> validate(const problem& p);
 
 }  // namespace berth::plan

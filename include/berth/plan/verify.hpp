@@ -16,8 +16,10 @@ struct violation {
   bytes number = 0;       // the offset, arena or capacity that the text speaks of
 };
 
-// The first violation in the order: shape, alignment, pins, groups, capacity, reserved ranges, overlaps, arena; or
-// nothing. Contract: validate() passed. O(n log n + overlapping pairs of groups), by a sweep over time.
+// The first violation in the order: shape (an offset for every buffer, in a memory it may live in), alignment, pins,
+// groups, capacity and slabs, reserved ranges, overlaps in time, separations, and what the plan says of itself (arena,
+// bound, reuse penalty); or nothing. A plan without offsets violates the shape. Contract: validate() passed.
+// O(n log n), by a sweep over time that keeps the live blocks in the order of their offsets.
 [[nodiscard]] std::optional<violation> verify(const problem& p, const plan& answer);
 
 }  // namespace berth::plan

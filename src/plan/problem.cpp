@@ -1,0 +1,209 @@
+#include "berth/plan/problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace berth::plan {
+namespace {
+
+error invalid(const char* what, std::uint64_t number) {
+  return {errc::invalid_input, what, number};
+}
+
+error too_large(const char* what, std::uint64_t number) {
+  return {errc::overflow, what, number};
+}
+
+std::optional<bytes> least_common_multiple(bytes a, bytes b) {
+  return checked_mul(a / std::gcd(a, b), b);
+}
+
+result<void> check_settings(const problem& p) {
+  if (p.alignment == 0) return invalid("problem: alignment is zero", 0);
+  if (p.granularity == 0) return invalid("problem: size granularity is zero", 0);
+  if (p.alignment > max_address) return too_large("problem: alignment exceeds 2^62 bytes", p.alignment);
+  if (p.granularity > max_address) return too_large("problem: size granularity exceeds 2^62 bytes", p.granularity);
+  if (p.tail_pad > max_address) return too_large("problem: tail pad exceeds 2^62 bytes", p.tail_pad);
+  if (p.capacity && !p.memories.empty()) {
+    return invalid("problem: a capacity of its own beside those of its memories", *p.capacity);
+  }
+  if (p.max_slab && *p.max_slab == 0) return invalid("problem: the largest slab is zero bytes", 0);
+  constexpr std::size_t most = std::numeric_limits<index>::max();
+  if (p.buffers.size() >= most) return too_large("problem: more than 2^32 - 2 buffers", p.buffers.size());
+  return {};
+}
+
+result<void> check_memories(const problem& p) {
+  for (std::size_t m = 0; m < p.memories.size(); ++m) {
+    const memory& memory = p.memories[m];
+    if (memory.alignment == 0) return invalid("memory: alignment is zero", m);
+    if (memory.alignment > max_address) return too_large("memory: alignment exceeds 2^62 bytes", m);
+    if (!std::isfinite(memory.cost) || memory.cost < 0) return invalid("memory: cost is not a number >= 0", m);
+    for (const auto& [lo, hi] : memory.reserved) {
+      if (lo >= hi) return invalid("memory: a reserved range is empty or reversed", m);
+    }
+  }
+  return {};
+}
+
+result<void> check_lifetime(const buffer& b, index i) {
+  if (b.lifetimes.empty()) {
+    if (b.live.lower >= b.live.upper) return invalid("buffer: lifetime is empty or reversed", i);
+    return {};
+  }
+  for (std::size_t k = 0; k < b.lifetimes.size(); ++k) {
+    if (b.lifetimes[k].lower >= b.lifetimes[k].upper) {
+      return invalid("buffer: one of its lifetimes is empty or reversed", i);
+    }
+    if (k > 0 && b.lifetimes[k].lower < b.lifetimes[k - 1].upper) {
+      return invalid("buffer: its lifetimes overlap or are out of order", i);
+    }
+  }
+  return {};
+}
+
+result<void> check_memory_names(const problem& p, const buffer& b, index i) {
+  for (std::size_t k = 0; k < b.memories.size(); ++k) {
+    if (b.memories[k] >= p.memories.size()) return invalid("buffer: names a memory that the problem does not have", i);
+    if (std::find(b.memories.begin(), b.memories.begin() + static_cast<std::ptrdiff_t>(k), b.memories[k]) !=
+        b.memories.begin() + static_cast<std::ptrdiff_t>(k)) {
+      return invalid("buffer: names one memory twice", i);
+    }
+  }
+  return {};
+}
+
+// Whether some memory that buffer i may live in is aligned so that a block can start at `offset`.
+bool pin_is_aligned(const problem& p, index i, bytes offset) {
+  if (!is_aligned(offset, p.alignment_of(i))) return false;
+  if (p.memories.empty()) return true;
+  const auto fits = [&](const memory& m) { return is_aligned(offset, m.alignment); };
+  if (p.buffers[i].memories.empty()) return std::any_of(p.memories.begin(), p.memories.end(), fits);
+  return std::any_of(p.buffers[i].memories.begin(), p.buffers[i].memories.end(),
+                     [&](index m) { return fits(p.memories[m]); });
+}
+
+// The most that alignment in any of its memories can add in front of buffer i, plus one.
+std::optional<bytes> widest_alignment(const problem& p, index i) {
+  bytes widest = p.alignment_of(i);
+  for (const memory& m : p.memories) {
+    const auto both = least_common_multiple(p.alignment_of(i), m.alignment);
+    if (!both) return std::nullopt;
+    widest = std::max(widest, *both);
+  }
+  return widest;
+}
+
+result<void> check_buffers(const problem& p) {
+  bytes total = 0;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    if (!p.conflicts) {
+      if (auto ok = check_lifetime(b, i); !ok) return ok;
+    }
+    const auto rounded = checked_align_up(b.size, p.granularity);
+    if (!rounded || *rounded > max_address) return too_large("buffer: size exceeds 2^62 bytes", i);
+    if (b.alignment > max_address) return too_large("buffer: alignment exceeds 2^62 bytes", i);
+    if (auto ok = check_memory_names(p, b, i); !ok) return ok;
+    const auto widest = widest_alignment(p, i);
+    if (!widest || *widest > max_address) {
+      return too_large("buffer: its alignment and its memory's together exceed 2^62 bytes", i);
+    }
+    // No sum of three terms below 2^62 overflows, so that one check a buffer is enough.
+    total += *rounded + p.tail_pad;
+    if (total > max_address) return too_large("buffer: the sizes up to this one exceed 2^62 bytes together", i);
+    total += *widest - 1;
+    if (total > max_address) {
+      return too_large("buffer: the sizes and alignments up to this one exceed 2^62 bytes together", i);
+    }
+    if (b.offset) {
+      if (*b.offset > max_address) return too_large("buffer: pinned beyond 2^62 bytes", i);
+      if (!pin_is_aligned(p, i, *b.offset)) return invalid("buffer: pinned at an offset that is not aligned", i);
+    }
+    if (b.alias_group && *b.alias_group >= p.buffers.size()) {
+      return invalid("buffer: its alias group is not below the number of buffers", i);
+    }
+  }
+  return {};
+}
+
+// Members of a group share one base: one pin, one alignment for all, one memory.
+result<void> check_groups(const problem& p) {
+  std::vector<index> members;  // sorted by group
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    if (p.buffers[i].alias_group) members.push_back(i);
+  }
+  std::stable_sort(members.begin(), members.end(),
+                   [&](index a, index b) { return *p.buffers[a].alias_group < *p.buffers[b].alias_group; });
+  std::vector<index> common, both;
+  for (std::size_t first = 0, last = 0; first < members.size(); first = last) {
+    std::optional<bytes> pin;
+    bytes alignment = 1;
+    bool any_memory = true;  // no member has named its memories so far
+    for (last = first;
+         last < members.size() && p.buffers[members[last]].alias_group == p.buffers[members[first]].alias_group;
+         ++last) {
+      const index i = members[last];
+      const buffer& b = p.buffers[i];
+      const auto lcm = least_common_multiple(alignment, p.alignment_of(i));
+      if (!lcm || *lcm > max_address) return too_large("buffer: its alias group's alignment exceeds 2^62 bytes", i);
+      alignment = *lcm;
+      if (b.offset && pin && *b.offset != *pin) return invalid("buffer: its alias group has two pins", i);
+      if (b.offset) pin = b.offset;
+      if (pin && !is_aligned(*pin, alignment)) return invalid("buffer: its alias group's pin is not aligned", i);
+      if (b.memories.empty()) continue;
+      std::vector<index> mine = b.memories;
+      std::sort(mine.begin(), mine.end());
+      if (any_memory) {
+        common = std::move(mine);
+        any_memory = false;
+      } else {
+        both.clear();
+        std::set_intersection(common.begin(), common.end(), mine.begin(), mine.end(), std::back_inserter(both));
+        common.swap(both);
+      }
+      if (common.empty()) return invalid("buffer: shares no memory with the rest of its alias group", i);
+    }
+  }
+  return {};
+}
+
+bool names_two_buffers(const problem& p, index a, index b) {
+  return a != b && a < p.buffers.size() && b < p.buffers.size();
+}
+
+result<void> check_pairs(const problem& p) {
+  if (p.conflicts) {
+    for (std::size_t k = 0; k < p.conflicts->size(); ++k) {
+      const pair& c = (*p.conflicts)[k];
+      if (!names_two_buffers(p, c.a, c.b)) return invalid("conflict: does not name two buffers", k);
+    }
+  }
+  for (std::size_t k = 0; k < p.separations.size(); ++k) {
+    const pair& s = p.separations[k];
+    if (!names_two_buffers(p, s.a, s.b)) return invalid("separation: does not name two buffers", k);
+    const auto group = p.buffers[s.a].alias_group;
+    if (group && group == p.buffers[s.b].alias_group && p.footprint(s.a) != 0 && p.footprint(s.b) != 0) {
+      return invalid("separation: keeps two members of one alias group apart", k);
+    }
+  }
+  for (std::size_t k = 0; k < p.reuse_penalties.size(); ++k) {
+    const reuse_penalty& r = p.reuse_penalties[k];
+    if (!names_two_buffers(p, r.a, r.b)) return invalid("penalty: does not name two buffers", k);
+    if (!std::isfinite(r.weight) || r.weight < 0) return invalid("penalty: weight is not a number >= 0", k);
+  }
+  return {};
+}
+
+}  // namespace
+
+result<void> validate(const problem& p) {
+  for (const auto check : {check_settings, check_memories, check_buffers, check_groups, check_pairs}) {
+    if (auto ok = check(p); !ok) return ok;
+  }
+  return {};
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,379 @@
+#include "berth/plan/verify.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace berth::plan {
+namespace {
+
+// A slab of a memory: offsets are counted from its base.
+using place = std::pair<index, index>;
+
+struct checker {
+  const problem& p;
+  const plan& answer;
+
+  place place_of(index i) const {
+    return {answer.memory_of.empty() ? 0 : answer.memory_of[i], answer.slab_of.empty() ? 0 : answer.slab_of[i]};
+  }
+  bytes offset(index i) const { return answer.offsets[i]; }
+  bytes end(index i) const { return answer.offsets[i] + p.footprint(i); }
+  index count() const { return static_cast<index>(p.buffers.size()); }
+  bool same_group(index a, index b) const {
+    return p.buffers[a].alias_group && p.buffers[a].alias_group == p.buffers[b].alias_group;
+  }
+  bool share_bytes(index a, index b) const {
+    return place_of(a) == place_of(b) && p.footprint(a) != 0 && p.footprint(b) != 0 && offset(a) < end(b) &&
+           offset(b) < end(a);
+  }
+
+  std::optional<violation> shape() const;
+  std::optional<violation> alignment() const;
+  std::optional<violation> pins() const;
+  std::optional<violation> groups() const;
+  std::optional<violation> capacity() const;
+  std::optional<violation> reserved() const;
+  std::optional<violation> lifetimes() const;
+  std::optional<violation> conflicts() const;
+  std::optional<violation> separations() const;
+  std::optional<violation> claims() const;
+  bytes arena() const;
+};
+
+violation at(const char* rule, index a, bytes number) {
+  return {rule, a, a, number};
+}
+
+std::optional<violation> checker::shape() const {
+  const std::size_t n = p.buffers.size();
+  if (!answer.has_offsets()) return at("the plan has no offsets", 0, 0);
+  if (answer.offsets.size() != n) return at("the plan has not one offset a buffer", 0, answer.offsets.size());
+  if (!answer.memory_of.empty() && answer.memory_of.size() != n) {
+    return at("the plan has not one memory a buffer", 0, answer.memory_of.size());
+  }
+  if (n > 0 && answer.memory_of.empty() && p.memories.size() > 1) return at("the plan does not say which memory", 0, 0);
+  if (!answer.slab_of.empty() && answer.slab_of.size() != n) {
+    return at("the plan has not one slab a buffer", 0, answer.slab_of.size());
+  }
+  for (index i = 0; i < n; ++i) {
+    const auto [memory, slab] = place_of(i);
+    const auto& allowed = p.buffers[i].memories;
+    if (memory >= std::max<std::size_t>(1, p.memories.size()) ||
+        (!allowed.empty() && std::find(allowed.begin(), allowed.end(), memory) == allowed.end())) {
+      return at("a buffer is in a memory it may not live in", i, memory);
+    }
+    if (slab != 0 && !p.max_slab) return at("a buffer is in a second slab of a memory that has one", i, slab);
+    if (answer.offsets[i] > max_address) return at("an offset exceeds 2^62 bytes", i, answer.offsets[i]);
+  }
+  return {};
+}
+
+std::optional<violation> checker::alignment() const {
+  for (index i = 0; i < count(); ++i) {
+    if (!is_aligned(offset(i), p.alignment_of(i))) return at("an offset is not aligned", i, offset(i));
+    if (!p.memories.empty() && !is_aligned(offset(i), p.memories[place_of(i).first].alignment)) {
+      return at("an offset is not aligned as its memory asks", i, offset(i));
+    }
+  }
+  return {};
+}
+
+std::optional<violation> checker::pins() const {
+  for (index i = 0; i < count(); ++i) {
+    if (p.buffers[i].offset && *p.buffers[i].offset != offset(i)) {
+      return at("a pinned buffer is not where its pin is", i, offset(i));
+    }
+  }
+  return {};
+}
+
+std::optional<violation> checker::groups() const {
+  std::vector<index> first;  // by group: one of its members + 1
+  for (index i = 0; i < count(); ++i) {
+    const auto group = p.buffers[i].alias_group;
+    if (!group) continue;
+    if (first.empty()) first.resize(p.buffers.size(), 0);
+    if (first[*group] == 0) first[*group] = i + 1;
+    const index other = first[*group] - 1;
+    if (offset(i) != offset(other) || place_of(i) != place_of(other)) {
+      return violation{"two members of an alias group have not one base", i, other, offset(i)};
+    }
+  }
+  return {};
+}
+
+std::optional<violation> checker::capacity() const {
+  std::map<place, index> highest;  // of each slab: the buffer that ends highest
+  const bool one_place = answer.memory_of.empty() && answer.slab_of.empty();
+  index top = 0;
+  for (index i = 0; i < count(); ++i) {
+    if (p.max_slab && end(i) > *p.max_slab) return at("a buffer ends beyond the largest slab", i, end(i));
+    if (one_place) {
+      if (end(i) > end(top)) top = i;
+    } else {
+      const auto [it, added] = highest.try_emplace(place_of(i), i);
+      if (!added && end(i) > end(it->second)) it->second = i;
+    }
+  }
+  if (one_place && count() > 0) highest.emplace(place{0, 0}, top);
+  std::map<index, bytes> used;  // by memory, over its slabs
+  for (const auto& [where, i] : highest) {
+    const auto limit = p.memories.empty() ? p.capacity : p.memories[where.first].capacity;
+    bytes& sum = used[where.first];
+    sum = checked_add(sum, end(i)).value_or(max_bytes);
+    if (limit && sum > *limit) return at("a buffer ends beyond the capacity", i, *limit);
+  }
+  return {};
+}
+
+std::optional<violation> checker::reserved() const {
+  for (index m = 0; m < p.memories.size(); ++m) {
+    auto ranges = p.memories[m].reserved;
+    if (ranges.empty()) continue;
+    std::sort(ranges.begin(), ranges.end());
+    std::size_t kept = 0;  // merge, so that both ends ascend
+    for (const auto& range : ranges) {
+      if (kept > 0 && range.first <= ranges[kept - 1].second) {
+        ranges[kept - 1].second = std::max(ranges[kept - 1].second, range.second);
+      } else {
+        ranges[kept++] = range;
+      }
+    }
+    ranges.resize(kept);
+    for (index i = 0; i < count(); ++i) {
+      if (place_of(i).first != m || p.footprint(i) == 0) continue;
+      const auto next = std::partition_point(ranges.begin(), ranges.end(),
+                                             [&](const auto& range) { return range.second <= offset(i); });
+      if (next != ranges.end() && next->first < end(i)) {
+        return at("a buffer lies in a reserved range", i, offset(i));
+      }
+    }
+  }
+  return {};
+}
+
+// A set of small integers with the next and the previous member of any, in O(log n / log 64).
+class ordered_bits {
+ public:
+  explicit ordered_bits(std::size_t n) {
+    do {
+      n = n / 64 + 1;
+      levels_.emplace_back(n, 0);
+    } while (n > 1);
+  }
+  void insert(std::size_t i) {
+    for (auto& level : levels_) {
+      level[i / 64] |= std::uint64_t{1} << i % 64;
+      i /= 64;
+    }
+  }
+  void erase(std::size_t i) {
+    for (auto& level : levels_) {
+      level[i / 64] &= ~(std::uint64_t{1} << i % 64);
+      if (level[i / 64] != 0) return;
+      i /= 64;
+    }
+  }
+  // The least member above i; nothing where there is none.
+  std::optional<std::size_t> next(std::size_t i) const {
+    for (std::size_t up = 0; up < levels_.size(); ++up) {
+      const std::uint64_t above = i % 64 == 63 ? 0 : levels_[up][i / 64] >> (i % 64 + 1);
+      if (above != 0) {
+        i += 1 + static_cast<std::size_t>(std::countr_zero(above));
+        for (; up > 0; --up) i = i * 64 + static_cast<std::size_t>(std::countr_zero(levels_[up - 1][i]));
+        return i;
+      }
+      i /= 64;
+    }
+    return {};
+  }
+  // The greatest member below i; nothing where there is none.
+  std::optional<std::size_t> previous(std::size_t i) const {
+    for (std::size_t up = 0; up < levels_.size(); ++up) {
+      const std::uint64_t below = i % 64 == 0 ? 0 : levels_[up][i / 64] << (64 - i % 64);
+      if (below != 0) {
+        i -= 1 + static_cast<std::size_t>(std::countl_zero(below));
+        for (; up > 0; --up) i = i * 64 + 63 - static_cast<std::size_t>(std::countl_zero(levels_[up - 1][i]));
+        return i;
+      }
+      i /= 64;
+    }
+    return {};
+  }
+
+ private:
+  std::vector<std::vector<std::uint64_t>> levels_;
+};
+
+struct event {
+  std::uint64_t at;  // the tick, shifted so that unsigned order is the order of time
+  index buffer;
+  bool start;  // at one tick, ends come before starts
+};
+
+// Sorted by time; by counting where the ticks are as dense as node indices usually are.
+std::vector<event> events_in_order(const problem& p) {
+  const auto shifted = [](tick t) { return static_cast<std::uint64_t>(t) ^ (std::uint64_t{1} << 63); };
+  std::vector<event> events;
+  events.reserve(2 * p.buffers.size());
+  std::uint64_t first = ~std::uint64_t{0}, last = 0;
+  const auto add = [&](index i, const interval& live) {
+    const event start{shifted(live.lower), i, true}, stop{shifted(live.upper), i, false};
+    first = std::min(first, start.at);
+    last = std::max(last, stop.at);
+    events.push_back(start);
+    events.push_back(stop);
+  };
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    if (p.footprint(i) == 0) continue;
+    const buffer& b = p.buffers[i];
+    if (b.lifetimes.empty()) add(i, b.live);
+    for (const interval& live : b.lifetimes) add(i, live);
+  }
+  if (events.empty()) return events;
+  if (last - first < 2 * events.size()) {
+    const auto key = [first](const event& e) { return (e.at - first) * 2 + (e.start ? 1 : 0); };
+    std::vector<std::uint32_t> begin((last - first) * 2 + 3, 0);
+    for (const event& e : events) ++begin[key(e) + 1];
+    for (std::size_t k = 1; k < begin.size(); ++k) begin[k] += begin[k - 1];
+    std::vector<event> sorted(events.size());
+    for (const event& e : events) sorted[begin[key(e)]++] = e;
+    return sorted;
+  }
+  std::sort(events.begin(), events.end(),
+            [](const event& x, const event& y) { return x.at != y.at ? x.at < y.at : x.start < y.start; });
+  return events;
+}
+
+// The live blocks in the order of (memory, slab, offset). They are disjoint as long as no violation was found, so
+// that a new block can only collide with its two neighbours. Members of an alias group share one entry, as long as
+// the longest of those alive.
+std::optional<violation> checker::lifetimes() const {
+  std::vector<index> order;
+  order.reserve(p.buffers.size());
+  std::vector<index> entry_of(p.buffers.size(), 0);
+  std::vector<index> entry_of_group;
+  for (index i = 0; i < count(); ++i) {
+    if (p.footprint(i) != 0) order.push_back(i);
+  }
+  const bool one_place = answer.memory_of.empty() && answer.slab_of.empty();
+  std::sort(order.begin(), order.end(), [&](index a, index b) {
+    if (!one_place && place_of(a) != place_of(b)) return place_of(a) < place_of(b);
+    return offset(a) != offset(b) ? offset(a) < offset(b) : a < b;
+  });
+  for (index k = 0; k < order.size(); ++k) {
+    const auto group = p.buffers[order[k]].alias_group;
+    if (group && entry_of_group.empty()) entry_of_group.resize(p.buffers.size(), count());
+    if (group && entry_of_group[*group] == count()) entry_of_group[*group] = k;
+    entry_of[order[k]] = group ? entry_of_group[*group] : k;
+  }
+
+  ordered_bits live(order.size());
+  std::vector<index> longest(order.size());                              // by entry: the member that reaches furthest
+  std::map<index, std::multiset<std::pair<bytes, index>>> live_members;  // by entry of a group
+  const auto collision = [&](std::size_t lower, std::size_t upper, index culprit) -> std::optional<violation> {
+    if (!share_bytes(longest[lower], longest[upper])) return {};
+    const index other = longest[lower] == culprit ? longest[upper] : longest[lower];
+    return violation{"two buffers overlap in time and place", culprit, other, offset(culprit)};
+  };
+  for (const event& e : events_in_order(p)) {
+    const index entry = entry_of[e.buffer];
+    if (p.buffers[e.buffer].alias_group) {
+      auto& members = live_members[entry];
+      const std::pair<bytes, index> member{p.footprint(e.buffer), e.buffer};
+      if (e.start) {
+        members.insert(member);
+      } else {
+        members.erase(members.find(member));
+      }
+      if (members.empty()) {
+        live.erase(entry);
+        continue;
+      }
+      longest[entry] = members.rbegin()->second;
+    } else {
+      longest[entry] = e.buffer;
+      if (!e.start) {
+        live.erase(entry);
+        continue;
+      }
+    }
+    if (!e.start) continue;
+    live.insert(entry);
+    if (const auto below = live.previous(entry)) {
+      if (auto found = collision(*below, entry, e.buffer)) return found;
+    }
+    if (const auto above = live.next(entry)) {
+      if (auto found = collision(entry, *above, e.buffer)) return found;
+    }
+  }
+  return {};
+}
+
+std::optional<violation> checker::conflicts() const {
+  if (!p.conflicts) return lifetimes();
+  for (const pair& c : *p.conflicts) {
+    if (!same_group(c.a, c.b) && share_bytes(c.a, c.b)) {
+      return violation{"two buffers that conflict share bytes", c.a, c.b, offset(c.a)};
+    }
+  }
+  return {};
+}
+
+std::optional<violation> checker::separations() const {
+  for (const pair& s : p.separations) {
+    if (share_bytes(s.a, s.b)) return violation{"two separated buffers share bytes", s.a, s.b, offset(s.a)};
+  }
+  return {};
+}
+
+bytes checker::arena() const {
+  if (answer.memory_of.empty() && answer.slab_of.empty()) {
+    bytes top = 0;
+    for (index i = 0; i < count(); ++i) top = std::max(top, end(i));
+    return top;
+  }
+  std::map<place, bytes> tops;
+  for (index i = 0; i < count(); ++i) {
+    bytes& top = tops[place_of(i)];
+    top = std::max(top, end(i));
+  }
+  bytes sum = 0;
+  for (const auto& [where, top] : tops) sum = checked_add(sum, top).value_or(max_bytes);
+  return sum;
+}
+
+std::optional<violation> checker::claims() const {
+  const bytes needed = arena();
+  if (needed != answer.arena_bytes) return at("the arena is not what the plan says", 0, needed);
+  if (answer.lower_bound_bytes > needed) {
+    return at("the plan's lower bound is above its arena", 0, answer.lower_bound_bytes);
+  }
+  double penalty = 0;
+  for (const reuse_penalty& r : p.reuse_penalties) {
+    if (share_bytes(r.a, r.b)) penalty += r.weight;
+  }
+  // The plan may have added in another order.
+  if (!(std::abs(penalty - answer.reuse_penalty) <= 1e-9 * (1 + penalty))) {
+    return at("the reuse penalty is not what the plan says", 0, 0);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<violation> verify(const problem& p, const plan& answer) {
+  const checker check{p, answer};
+  for (const auto rule : {&checker::shape, &checker::alignment, &checker::pins, &checker::groups, &checker::capacity,
+                          &checker::reserved, &checker::conflicts, &checker::separations, &checker::claims}) {
+    if (auto found = (check.*rule)()) return found;
+  }
+  return {};
+}
+
+}  // namespace berth::plan

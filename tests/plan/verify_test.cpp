@@ -1,0 +1,232 @@
+#include "berth/plan/verify.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+
+#include "plan/brute_force.hpp"
+#include "plan/generate.hpp"
+
+namespace berth::plan {
+namespace {
+
+// x [0,2) at 0..4, y [1,3) at 4..10, z [2,4) at 0..4.
+problem three_buffers() {
+  problem p;
+  p.add({.name = "x", .size = 4, .live = {0, 2}});
+  p.add({.name = "y", .size = 6, .live = {1, 3}});
+  p.add({.name = "z", .size = 4, .live = {2, 4}});
+  return p;
+}
+
+plan good_plan() {
+  plan answer;
+  answer.offsets = {0, 4, 0};
+  answer.arena_bytes = answer.lower_bound_bytes = 10;
+  answer.status = status::optimal;
+  return answer;
+}
+
+std::string broken_rule(const problem& p, const plan& answer) {
+  const auto found = verify(p, answer);
+  return found ? found->rule : "";
+}
+
+TEST(verify, accepts_a_right_plan) {
+  EXPECT_EQ(broken_rule(three_buffers(), good_plan()), "");
+  EXPECT_EQ(broken_rule(problem{}, plan{.status = status::optimal}), "");
+}
+
+TEST(verify, shape) {
+  const problem p = three_buffers();
+  plan answer = good_plan();
+  answer.status = status::infeasible;
+  EXPECT_EQ(broken_rule(p, answer), "the plan has no offsets");
+  answer = good_plan();
+  answer.offsets.pop_back();
+  EXPECT_EQ(broken_rule(p, answer), "the plan has not one offset a buffer");
+  answer = good_plan();
+  answer.memory_of = {0, 0, 1};
+  EXPECT_EQ(broken_rule(p, answer), "a buffer is in a memory it may not live in");
+  answer = good_plan();
+  answer.slab_of = {0, 0, 1};
+  EXPECT_EQ(broken_rule(p, answer), "a buffer is in a second slab of a memory that has one");
+  answer = good_plan();
+  answer.offsets[2] = max_bytes - 1;
+  EXPECT_EQ(broken_rule(p, answer), "an offset exceeds 2^62 bytes");
+}
+
+TEST(verify, every_rule_of_one_buffer) {
+  problem p = three_buffers();
+  p.buffers[1].alignment = 8;
+  auto found = verify(p, good_plan());
+  ASSERT_TRUE(found);
+  EXPECT_STREQ(found->rule, "an offset is not aligned");
+  EXPECT_EQ(found->a, 1u);
+  EXPECT_EQ(found->number, 4u);
+
+  p = three_buffers();
+  p.buffers[2].offset = 1;
+  EXPECT_EQ(broken_rule(p, good_plan()), "a pinned buffer is not where its pin is");
+
+  p = three_buffers();
+  p.capacity = 9;
+  EXPECT_EQ(broken_rule(p, good_plan()), "a buffer ends beyond the capacity");
+  p.capacity = 10;
+  EXPECT_EQ(broken_rule(p, good_plan()), "");
+
+  p = three_buffers();
+  p.max_slab = 9;
+  EXPECT_EQ(broken_rule(p, good_plan()), "a buffer ends beyond the largest slab");
+
+  p = three_buffers();
+  p.memories.resize(1);
+  p.memories[0].reserved = {{20, 30}, {9, 10}, {12, 13}};
+  EXPECT_EQ(broken_rule(p, good_plan()), "a buffer lies in a reserved range");
+  p.memories[0].reserved = {{10, 12}};
+  EXPECT_EQ(broken_rule(p, good_plan()), "");
+  p.memories[0].alignment = 8;
+  EXPECT_EQ(broken_rule(p, good_plan()), "an offset is not aligned as its memory asks");
+}
+
+TEST(verify, overlaps_in_time_and_place) {
+  const problem p = three_buffers();
+  plan answer = good_plan();
+  answer.offsets = {0, 3, 0};
+  answer.arena_bytes = 9;
+  const auto found = verify(p, answer);
+  ASSERT_TRUE(found);
+  EXPECT_STREQ(found->rule, "two buffers overlap in time and place");
+  EXPECT_EQ(found->a, 1u);
+  EXPECT_EQ(found->b, 0u);
+  answer = good_plan();
+  answer.lower_bound_bytes = 9;
+  answer.offsets[2] = 5;
+  EXPECT_EQ(broken_rule(p, answer), "two buffers overlap in time and place");
+}
+
+TEST(verify, gaps_groups_conflicts_and_separations) {
+  problem p = three_buffers();
+  p.buffers[1].lifetimes = {{1, 2}, {3, 4}};
+  p.buffers[2].lifetimes = {{0, 1}, {2, 3}};
+  plan answer = good_plan();
+  answer.lower_bound_bytes = 0;
+  answer.offsets[2] = 4;  // z in the gaps of y; next to x while both live
+  EXPECT_EQ(broken_rule(p, answer), "");
+  p.separations = {{1, 2}};
+  EXPECT_EQ(broken_rule(p, answer), "two separated buffers share bytes");
+
+  p = three_buffers();
+  p.buffers[0].alias_group = p.buffers[1].alias_group = 2;
+  EXPECT_EQ(broken_rule(p, good_plan()), "two members of an alias group have not one base");
+  answer = good_plan();
+  answer.offsets = {0, 0, 6};
+  EXPECT_EQ(broken_rule(p, answer), "");
+  answer.offsets = {0, 0, 4};  // under y, although x has gone
+  EXPECT_EQ(broken_rule(p, answer), "two buffers overlap in time and place");
+
+  p = three_buffers();
+  p.conflicts.emplace().push_back({0, 2});
+  EXPECT_EQ(broken_rule(p, good_plan()), "two buffers that conflict share bytes");
+}
+
+TEST(verify, what_a_plan_says_of_itself) {
+  problem p = three_buffers();
+  plan answer = good_plan();
+  answer.arena_bytes = 11;
+  EXPECT_EQ(broken_rule(p, answer), "the arena is not what the plan says");
+  answer = good_plan();
+  answer.lower_bound_bytes = 11;
+  EXPECT_EQ(broken_rule(p, answer), "the plan's lower bound is above its arena");
+  p.reuse_penalties = {{0, 2, 2.5}};
+  EXPECT_EQ(broken_rule(p, good_plan()), "the reuse penalty is not what the plan says");
+  answer = good_plan();
+  answer.reuse_penalty = 2.5;
+  EXPECT_EQ(broken_rule(p, answer), "");
+}
+
+TEST(verify, memories_and_slabs_are_apart) {
+  problem p = three_buffers();
+  p.memories.resize(2);
+  p.memories[1].capacity = 4;
+  plan answer = good_plan();
+  answer.offsets = {0, 0, 0};
+  EXPECT_EQ(broken_rule(p, answer), "the plan does not say which memory");
+  answer.memory_of = {1, 0, 1};
+  EXPECT_EQ(broken_rule(p, answer), "");
+  answer.memory_of = {1, 1, 0};
+  EXPECT_EQ(broken_rule(p, answer), "a buffer ends beyond the capacity");
+  p.buffers[0].memories = {0};
+  answer.memory_of = {1, 0, 1};
+  EXPECT_EQ(broken_rule(p, answer), "a buffer is in a memory it may not live in");
+
+  p = three_buffers();
+  p.max_slab = 6;
+  answer.memory_of.clear();
+  answer.slab_of = {1, 0, 1};
+  EXPECT_EQ(broken_rule(p, answer), "");
+  p.capacity = 9;  // of both slabs together
+  EXPECT_EQ(broken_rule(p, answer), "a buffer ends beyond the capacity");
+}
+
+// Lays the problem's buffers anywhere, one after the other, keeping some of the rules by luck: verify must agree with
+// the pairwise oracle on all of it.
+RC_GTEST_PROP(verify, agrees_with_the_pairwise_oracle, ()) {
+  for (int round = 0; round < 20; ++round) {
+    generate::shape shape{.most_buffers = 5, .most_memories = 1 + generate::upto(1), .most_size = 5, .most_ticks = 5};
+    shape.slabs = generate::one_in(4);
+    const auto made = generate::random_problem(shape);
+    if (!made) continue;
+    const problem& p = *made;
+    plan answer;
+    answer.status = status::feasible;
+    for (index i = 0; i < p.buffers.size(); ++i) {
+      bytes offset = *rc::gen::inRange<bytes>(0, 12);
+      if (!generate::one_in(4)) offset = align_down(offset, p.alignment_of(i));
+      if (p.buffers[i].offset && !generate::one_in(3)) offset = *p.buffers[i].offset;
+      answer.offsets.push_back(offset);
+      if (p.memories.size() > 1) answer.memory_of.push_back(static_cast<index>(generate::upto(1)));
+      if (p.max_slab) answer.slab_of.push_back(static_cast<index>(generate::upto(1)));
+      const auto group = p.buffers[i].alias_group;
+      for (index j = 0; j < i; ++j) {
+        if (!group || p.buffers[j].alias_group != group) continue;
+        answer.offsets[i] = answer.offsets[j];
+        if (!answer.memory_of.empty()) answer.memory_of[i] = answer.memory_of[j];
+        if (!answer.slab_of.empty()) answer.slab_of[i] = answer.slab_of[j];
+      }
+    }
+    const auto spots = brute_force::spots_of(p, answer);
+    answer.arena_bytes = brute_force::arena(p, spots);
+    answer.reuse_penalty = brute_force::penalty(p, spots);
+    const std::string rule = broken_rule(p, answer);
+    RC_LOG() << "verify says: " << rule << std::endl;
+    RC_ASSERT(rule.empty() == brute_force::accepts(p, answer));
+  }
+}
+
+// A pile of buffers over a few hundred ticks is right by construction; moving one of them into another is not.
+RC_GTEST_PROP(verify, rejects_a_moved_buffer, ()) {
+  problem p;
+  plan answer;
+  answer.status = status::feasible;
+  const bool dense = generate::one_in(2);
+  for (int level = 0; level < 20; ++level) {
+    tick t = 0;
+    for (int k = 0; k < 10; ++k) {
+      const tick length = *rc::gen::inRange<tick>(1, dense ? 5 : 100000);
+      p.add({.size = 10, .live = {t, t + length}});
+      answer.offsets.push_back(static_cast<bytes>(level) * 10);
+      t += length;
+    }
+  }
+  answer.arena_bytes = 200;
+  RC_ASSERT(!verify(p, answer));
+  const auto moved = static_cast<index>(generate::upto(199));
+  const bytes to = *rc::gen::inRange<bytes>(0, 190);
+  answer.offsets[moved] = to;
+  answer.arena_bytes = brute_force::arena(p, brute_force::spots_of(p, answer));
+  RC_ASSERT(verify(p, answer).has_value() == !brute_force::accepts(p, answer));
+}
+}  // namespace
+}  // namespace berth::plan
