@@ -1,23 +1,161 @@
-// berth devices
+// berth devices: every device that can be opened here with its rules, and why the others cannot.
+#include <array>
+#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "berth/device/device.hpp"
+#include "berth/device/stream.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
+namespace {
+
+using nlohmann::json;
+
+// What a device did with a fill and two copies.
+struct check_outcome {
+  bool ok = false;
+  std::string why;
+  device_statistics statistics{};
+};
+
+// A fill and a copy on the device, and its bytes read back through pinned memory.
+result<bool> copy_and_fill(const device& d, stream& s, void* block, void* other, void* pinned, bytes size) {
+  if (auto r = s.fill(block, std::byte{0x5a}, size); !r) return r.error();
+  if (auto r = s.copy(other, block, size); !r) return r.error();
+  if (auto r = s.copy(pinned, other, size); !r) return r.error();
+  if (auto r = s.synchronize(); !r) return r.error();
+  const auto* bytes_read = static_cast<const std::byte*>(d.host_address(pinned));
+  if (bytes_read == nullptr) return false;
+  for (bytes i = 0; i < size; ++i) {
+    if (bytes_read[i] != std::byte{0x5a}) return false;
+  }
+  return true;
+}
+
+check_outcome check(const device& d) {
+  constexpr bytes size = bytes{1} << 20;
+  check_outcome outcome;
+  auto s = stream::create(d);
+  if (!s) {
+    outcome.why = s.error().what;
+    return outcome;
+  }
+  const std::array kinds{memory_kind::device, memory_kind::device, memory_kind::pinned};
+  std::array<void*, 3> blocks{};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    auto block = d.allocate(size, kinds[i]);
+    if (block) blocks[i] = *block;
+    if (!block) outcome.why = block.error().what;
+  }
+  if (outcome.why.empty()) {
+    const auto same = copy_and_fill(d, *s, blocks[0], blocks[1], blocks[2], size);
+    outcome.ok = same && *same;
+    if (!same) outcome.why = same.error().what;
+    if (same && !*same) outcome.why = "the bytes that came back are not those that were written";
+  }
+  outcome.statistics = d.statistics();
+  (void)s->synchronize();  // so that no operation uses the blocks
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (blocks[i] != nullptr) d.free(blocks[i], size, kinds[i]);
+  }
+  return outcome;
+}
+
+json rules_json(const rules::placement& r) {
+  return {{"name", r.name},         {"start_alignment", r.start_alignment}, {"size_granularity", r.size_granularity},
+          {"tail_pad", r.tail_pad}, {"copy_alignment", r.copy_alignment},   {"source", r.source}};
+}
+
+json device_json(const device_listing& one) {
+  json j{{"name", one.name}, {"available", one.available}};
+  if (!one.available) {
+    j["reason"] = one.reason;
+    return j;
+  }
+  const device_properties& p = one.properties;
+  j["description"] = p.description;
+  j["simulated"] = p.simulated;
+  j["host_accessible"] = p.host_accessible;
+  j["total_memory_bytes"] = p.total_memory == 0 ? json{nullptr} : json(p.total_memory);
+  j["rules"] = rules_json(p.rules);
+  j["pinned_rules"] = rules_json(p.pinned_rules);
+  j["virtual_memory"] = nullptr;
+  if (p.virtual_memory) j["virtual_memory"] = {{"granule_bytes", p.granule}, {"max_mappings", p.max_mappings}};
+  return j;
+}
+
+json check_json(const check_outcome& outcome) {
+  json j{{"ok", outcome.ok},
+         {"direct_copies", outcome.statistics.direct_copies},
+         {"staged_copies", outcome.statistics.staged_copies},
+         {"zero_copy_rate", outcome.statistics.zero_copy_rate()}};
+  if (!outcome.ok) j["reason"] = outcome.why;
+  return j;
+}
+
+void print_rules(const char* of, const rules::placement& r) {
+  std::printf("  %-10s start %" PRIu64 ", size %" PRIu64 ", tail %" PRIu64 ", copies %" PRIu64 "  [%.*s]\n", of,
+              r.start_alignment, r.size_granularity, r.tail_pad, r.copy_alignment, static_cast<int>(r.name.size()),
+              r.name.data());
+}
+
+void print(const device_listing& one) {
+  if (!one.available) {
+    std::printf("%-10s not here: %s\n", one.name.c_str(), one.reason.c_str());
+    return;
+  }
+  const device_properties& p = one.properties;
+  std::printf("%-10s %s\n", one.name.c_str(), p.description.c_str());
+  if (p.total_memory != 0) {
+    std::printf("  %-10s %.1f GiB%s\n", "memory", static_cast<double>(p.total_memory) / (1 << 30),
+                p.host_accessible ? ", the host may read and write it" : "");
+  }
+  print_rules("device", p.rules);
+  print_rules("pinned", p.pinned_rules);
+  if (p.virtual_memory) {
+    std::printf("  %-10s granules of %" PRIu64 " KiB, up to %zu mappings\n", "virtual", p.granule >> 10,
+                p.max_mappings);
+  }
+}
+
+void print(const check_outcome& outcome) {
+  std::printf("  %-10s %s", "check", outcome.ok ? "1 MiB filled, copied and read back" : "FAILED: ");
+  if (!outcome.ok) std::printf("%s", outcome.why.c_str());
+  std::printf("; %.0f %% of the bytes without a bounce\n", 100 * outcome.statistics.zero_copy_rate());
+}
+
+int run(bool as_json, bool with_check) {
+  bool all_ok = true;
+  json devices = json::array();
+  for (const device_listing& one : list_devices()) {
+    json j = device_json(one);
+    if (!as_json) print(one);
+    // A simulated device has no bytes to look at.
+    if (with_check && one.available && !one.properties.simulated) {
+      const auto opened = device::open(one.name);
+      const check_outcome outcome = opened ? check(*opened) : check_outcome{.why = opened.error().what};
+      all_ok = all_ok && outcome.ok;
+      j["check"] = check_json(outcome);
+      if (!as_json) print(outcome);
+    }
+    devices.push_back(std::move(j));
+  }
+  if (as_json) std::puts(json{{"devices", std::move(devices)}}.dump().c_str());
+  return all_ok ? done : answer_is_no;
+}
+
+}  // namespace
 
 std::function<int()> declare_devices(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "One JSON object on standard output");
-  return [json] {
-    if (*json) {
-      std::puts(nlohmann::json{{"devices", nlohmann::json::array()}}.dump().c_str());
-    } else {
-      std::puts("No device has been built yet.");
-    }
-    return static_cast<int>(done);
-  };
+  auto as_json = std::make_shared<bool>(false);
+  auto with_check = std::make_shared<bool>(false);
+  app.add_flag("--json", *as_json, "One JSON object on standard output");
+  app.add_flag("--check", *with_check, "Run a fill and a copy on each device and look at the bytes");
+  return [as_json, with_check] { return run(*as_json, *with_check); };
 }
 
 }  // namespace berth::tool
