@@ -58,7 +58,7 @@ class task_queue {
 };
 
 void count_up(void* count) {
-  ++*static_cast<volatile std::uint64_t*>(count);
+  ++*static_cast<std::uint64_t*>(count);
 }
 
 struct spread {

@@ -92,14 +92,15 @@ class host_queue final : public backend_queue {
   void work() noexcept;
   bool run(operation& op) noexcept;
 
+  // The producer and the worker each keep to their own cache lines but for the two counts.
   std::shared_ptr<stream_clock> clock_;
   std::shared_ptr<awaited_count> done_;
-  awaited_count enqueued_;
-  segment* head_ = nullptr;       // the worker's
-  segment* tail_ = nullptr;       // the producer's
-  std::uint64_t tail_count_ = 0;  // enqueued_, for the producer
+  alignas(64) segment* head_ = nullptr;  // the worker's
+  alignas(64) segment* tail_ = nullptr;  // the producer's
+  std::uint64_t tail_count_ = 0;         // enqueued_, for the producer
   pthread_t worker_{};
   bool running_ = false;
+  alignas(64) awaited_count enqueued_;
 };
 
 }  // namespace berth::detail
