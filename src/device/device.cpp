@@ -20,17 +20,17 @@ struct backend_entry {
   bool numbered;  // "name:N", one device each, and one device per name in a process
 };
 
-#if !BERTH_WITH_OPENCL
+#ifndef BERTH_WITH_OPENCL
 result<std::shared_ptr<device_backend>> opencl_not_built(std::string_view) {
   return error{errc::unsupported, "opencl: not built (BERTH_OPENCL)"};
 }
 #endif
-#if !BERTH_WITH_CUDA
+#ifndef BERTH_WITH_CUDA
 result<std::shared_ptr<device_backend>> cuda_not_built(std::string_view) {
   return error{errc::unsupported, "cuda: not built (BERTH_CUDA)"};
 }
 #endif
-#if !BERTH_WITH_ASCEND
+#ifndef BERTH_WITH_ASCEND
 result<std::shared_ptr<device_backend>> ascend_not_built(std::string_view) {
   return error{errc::unsupported, "ascend: not built"};
 }
@@ -38,17 +38,17 @@ result<std::shared_ptr<device_backend>> ascend_not_built(std::string_view) {
 
 constexpr std::array backends {
   backend_entry{"host", detail::open_host, false}, backend_entry{"null", detail::open_null, false},
-#if BERTH_WITH_OPENCL
+#ifdef BERTH_WITH_OPENCL
       backend_entry{"opencl", detail::open_opencl, true},
 #else
       backend_entry{"opencl", opencl_not_built, true},
 #endif
-#if BERTH_WITH_CUDA
+#ifdef BERTH_WITH_CUDA
       backend_entry{"cuda", detail::open_cuda, true},
 #else
       backend_entry{"cuda", cuda_not_built, true},
 #endif
-#if BERTH_WITH_ASCEND
+#ifdef BERTH_WITH_ASCEND
       backend_entry{"ascend", detail::open_ascend, true},
 #else
       backend_entry{"ascend", ascend_not_built, true},

@@ -1,0 +1,90 @@
+// An OpenCL stream: an in-order command queue, and a worker thread for host functions.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "device/backend.hpp"
+#include "device/opencl/library.hpp"
+
+namespace berth::detail::opencl {
+
+// An owned cl_event.
+class event_handle {
+ public:
+  event_handle() noexcept = default;
+  event_handle(const functions& cl, cl_event event) noexcept : cl_{&cl}, event_{event} {}
+  event_handle(event_handle&& other) noexcept : cl_{other.cl_}, event_{std::exchange(other.event_, nullptr)} {}
+  event_handle& operator=(event_handle&& other) noexcept {
+    std::swap(cl_, other.cl_);
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~event_handle() {
+    if (event_ != nullptr) cl_->clReleaseEvent(event_);
+  }
+
+  [[nodiscard]] cl_event get() const noexcept { return event_; }
+  [[nodiscard]] event_handle share() const noexcept {
+    cl_->clRetainEvent(event_);
+    return {*cl_, event_};
+  }
+  // CL_COMPLETE (0), above: not done, below: the error of the command.
+  [[nodiscard]] cl_int status() const noexcept {
+    cl_int status = CL_QUEUED;
+    const cl_int asked =
+        cl_->clGetEventInfo(event_, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+    return asked == CL_SUCCESS ? status : asked;
+  }
+
+ private:
+  const functions* cl_ = nullptr;
+  cl_event event_ = nullptr;
+};
+
+class queue_event final : public backend_event {
+ public:
+  explicit queue_event(const functions& cl) noexcept : cl_{cl} {}
+  result<bool> query() override;
+  result<void> synchronize() override;
+
+ private:
+  friend class queue;
+  const functions& cl_;
+  event_handle recorded_;
+};
+
+class queue final : public backend_queue {
+ public:
+  // `context` outlives the queue (the stream's device does).
+  static result<std::unique_ptr<backend_queue>> create(const functions& cl, cl_context context, cl_device_id device,
+                                                       std::shared_ptr<stream_clock> clock);
+  ~queue() override;
+
+  result<void> copy(void* to, const void* from, bytes size) override;
+  result<void> fill(void* to, std::byte value, bytes size) override;
+  result<void> call(void (*function)(void*), void* context) override;
+  result<void> record(backend_event& e, std::uint64_t epoch) override;
+  result<void> wait(backend_event& e) override;
+  result<void> synchronize() override;
+  result<bool> query() override;
+
+ private:
+  queue(const functions& cl, cl_context context) noexcept : cl_{cl}, context_{context} {}
+  result<void> enqueued(cl_int status, cl_event command, const char* what);
+  // Lets go of commands that are done, and remembers the first failure among them.
+  void reap() noexcept;
+  // The failure of earlier work, once.
+  result<void> report() noexcept;
+
+  const functions& cl_;
+  cl_context context_;
+  cl_command_queue commands_ = nullptr;
+  std::unique_ptr<backend_queue> host_functions_;  // a host queue: its worker runs them
+  std::deque<event_handle> in_flight_;             // in order, so that the first tells of all
+  std::optional<error> failed_;
+};
+
+}  // namespace berth::detail::opencl
