@@ -24,6 +24,7 @@ struct verb {
 // In the order `berth --help` shows them. A verb is added here and in verb.hpp.
 constexpr verb verbs[] = {
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
+    {"view", "A plan as one self-contained page", declare_view},
 };
 
 int complain(const char* why) {

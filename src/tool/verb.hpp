@@ -29,5 +29,6 @@ class usage_error : public std::runtime_error {
 using declare_verb = std::function<int()> (*)(CLI::App& app);
 
 std::function<int()> declare_devices(CLI::App& app);
+std::function<int()> declare_view(CLI::App& app);
 
 }  // namespace berth::tool
