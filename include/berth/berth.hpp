@@ -14,5 +14,6 @@
 #include "berth/plan/problem.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
+#include "berth/pool/memory_source.hpp"
 #include "berth/pool/pool.hpp"
 #include "berth/rules/placement.hpp"

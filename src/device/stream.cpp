@@ -70,7 +70,10 @@ struct stream_state {
 
   ~stream_state() {
     queue.reset();  // waits
-    if (clock) clock->complete(stream_clock::ended);
+    if (clock) {
+      clock->stream_.store(nullptr, std::memory_order_relaxed);
+      clock->complete(stream_clock::ended);
+    }
   }
 
   // All work enqueued so far is done. The epoch ends here: later work of it would not be.
@@ -117,8 +120,9 @@ void count_copy(device_backend& backend, const void* to, const void* from, bytes
 }  // namespace
 }  // namespace detail
 
-stream::stream(std::unique_ptr<detail::stream_state> state) noexcept
-    : state_{std::move(state)}, clock_{state_->clock} {}
+stream::stream(std::unique_ptr<detail::stream_state> state) noexcept : state_{std::move(state)}, clock_{state_->clock} {
+  clock_->stream_.store(state_.get(), std::memory_order_relaxed);
+}
 stream::stream(stream&&) noexcept = default;
 stream& stream::operator=(stream&&) noexcept = default;
 stream::~stream() = default;
@@ -153,12 +157,21 @@ result<void> stream::call(void (*function)(void*), void* context) {
 }
 
 result<void> stream::record(event& e, source_location where) {
-  expects(e.state_->owner == state_->owner, "record: the event belongs to another device", where);
-  e.state_->behind.make_room_for(state_->behind);
-  const std::uint64_t closed = state_->clock->advance();
-  if (auto done = state_->queue->record(*e.state_->event, closed); !done) return done;
-  e.state_->behind = state_->behind;  // allocates nothing: there is room
-  e.state_->clock = state_->clock;
+  return record(*state_, e, where);
+}
+
+result<void> stream::record(const stream_clock& of, event& e) {
+  detail::stream_state* on = of.stream_.load(std::memory_order_relaxed);
+  return on != nullptr ? record(*on, e, source_location::current()) : result<void>{};
+}
+
+result<void> stream::record(detail::stream_state& on, event& e, source_location where) {
+  expects(e.state_->owner == on.owner, "record: the event belongs to another device", where);
+  e.state_->behind.make_room_for(on.behind);
+  const std::uint64_t closed = on.clock->advance();
+  if (auto done = on.queue->record(*e.state_->event, closed); !done) return done;
+  e.state_->behind = on.behind;  // allocates nothing: there is room
+  e.state_->clock = on.clock;
   e.state_->epoch = closed;
   return {};
 }
@@ -176,8 +189,17 @@ result<void> stream::wait(const event& e, source_location where) {
 }
 
 result<void> stream::synchronize() {
-  auto done = state_->queue->synchronize();
-  if (done) state_->all_done();
+  return synchronize(*state_);
+}
+
+result<void> stream::synchronize(const stream_clock& of) {
+  detail::stream_state* on = of.stream_.load(std::memory_order_relaxed);
+  return on != nullptr ? synchronize(*on) : result<void>{};
+}
+
+result<void> stream::synchronize(detail::stream_state& on) {
+  auto done = on.queue->synchronize();
+  if (done) on.all_done();
   return done;
 }
 

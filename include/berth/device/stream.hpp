@@ -58,7 +58,10 @@ class stream_clock {
   }
 
  private:
+  friend class stream;
+  friend struct detail::stream_state;
   const std::uint32_t id_;
+  std::atomic<detail::stream_state*> stream_{nullptr};  // null once the stream was destroyed
   std::atomic<std::uint64_t> epoch_{1};
   std::atomic<std::uint64_t> completed_{0};
 };
@@ -109,7 +112,14 @@ class stream {
   // O(streams that ever met).
   [[nodiscard]] bool ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept;
 
+  // record() and synchronize() of the stream whose clock this is, for pools, which know streams by their clocks since
+  // a stream may move. They count as enqueuing on that stream. Nothing happens where it was destroyed.
+  static result<void> record(const stream_clock& of, event& e);
+  static result<void> synchronize(const stream_clock& of);
+
  private:
+  static result<void> record(detail::stream_state& on, event& e, source_location where);
+  static result<void> synchronize(detail::stream_state& on);
   explicit stream(std::unique_ptr<detail::stream_state> state) noexcept;
   std::unique_ptr<detail::stream_state> state_;
   std::shared_ptr<stream_clock> clock_;

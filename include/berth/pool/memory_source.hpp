@@ -1,0 +1,150 @@
+// A source of blocks in stream order: a pool, or an adaptor around one (berth/pool/adaptors.hpp).
+//
+// allocate(size, stream) gives a block that work enqueued on `stream` from now on may use. Giving it back says that
+// work enqueued later on that stream may reuse it. Neither waits for the device.
+//
+// `block` owns what it names. The raw interface beside it (allocate_raw, free) is for adaptors and for code that
+// keeps its own books; it costs the same.
+//
+// Thread-safety: every member may be called from several threads. A block may be freed by another thread than the one
+// that allocated it.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "berth/core/bytes.hpp"
+#include "berth/core/result.hpp"
+#include "berth/core/source_location.hpp"
+#include "berth/device/device.hpp"
+#include "berth/device/stream.hpp"
+
+namespace berth {
+
+class memory_source;
+
+// What a request may ask for besides a size. Anything but the defaults goes past the thread's cache.
+struct block_options {
+  bytes alignment = 0;     // of the start, a power of two; 0: the device's rule is enough
+  bool no_stitch = false;  // physically contiguous: for memory that is exported (IPC, RDMA)
+};
+
+// An owned block. Given back, in its stream's order, at scope end. Must not outlive its source (contract).
+class block {
+ public:
+  block() noexcept = default;
+  block(block&& other) noexcept
+      : source_{std::exchange(other.source_, nullptr)},
+        data_{std::exchange(other.data_, nullptr)},
+        size_{std::exchange(other.size_, 0)} {}
+  block& operator=(block&& other) noexcept {
+    block gone{std::move(*this)};
+    source_ = std::exchange(other.source_, nullptr);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
+  ~block() { reset(); }
+
+  [[nodiscard]] void* data() const noexcept { return data_; }
+  [[nodiscard]] bytes size() const noexcept { return size_; }  // as asked for
+  explicit operator bool() const noexcept { return data_ != nullptr; }
+
+  // As memory_source::use_on.
+  inline void use_on(stream& s, source_location where = source_location::current());
+  // Gives the block back now.
+  inline void reset() noexcept;
+  // Hands the block to the caller, who frees it by memory_source::free.
+  [[nodiscard]] void* release() noexcept {
+    source_ = nullptr;
+    size_ = 0;
+    return std::exchange(data_, nullptr);
+  }
+
+ private:
+  friend class memory_source;
+  block(memory_source* source, void* data, bytes size) noexcept : source_{source}, data_{data}, size_{size} {}
+
+  memory_source* source_ = nullptr;
+  void* data_ = nullptr;
+  bytes size_ = 0;
+};
+
+class memory_source {
+ public:
+  virtual ~memory_source() = default;
+
+  // Size 0 gives an empty block: data() is null, and nothing is taken.
+  // Errors, which change nothing: out_of_memory, limit_exceeded (number: bytes asked for), overflow, invalid_input (an
+  // alignment that is not a power of two), device_failed. Contract: the stream is one of get_device(), not moved from.
+  [[nodiscard]] result<block> allocate(bytes size, stream& s, source_location site = source_location::current()) {
+    return allocate(size, s, block_options{}, site);
+  }
+  [[nodiscard]] result<block> allocate(bytes size, stream& s, const block_options& options,
+                                       source_location site = source_location::current()) {
+    result<void*> data = do_allocate(size, s, options, site);
+    if (!data) return data.error();
+    return block{this, *data, size};
+  }
+
+  [[nodiscard]] result<void*> allocate_raw(bytes size, stream& s, source_location site = source_location::current()) {
+    return do_allocate(size, s, block_options{}, site);
+  }
+  [[nodiscard]] result<void*> allocate_raw(bytes size, stream& s, const block_options& options,
+                                           source_location site = source_location::current()) {
+    return do_allocate(size, s, options, site);
+  }
+
+  // Gives back what allocate_raw() or block::release() gave. Null does nothing. Contract, checked: a live block of this
+  // source, of that size, allocated on that stream. The place named in the message is the caller's.
+  void free(void* data, bytes size, const stream& s, source_location site = source_location::current()) noexcept {
+    if (data != nullptr) do_free(data, size, s.id(), site);
+  }
+  void free(void* data, source_location site = source_location::current()) noexcept {
+    if (data != nullptr) do_free(data, any_size, any_stream, site);
+  }
+
+  // Work on `s` reads or writes the block too: it is not reused before that work, up to the free, is done or the
+  // asking stream is ordered behind it. Contract: a live block of this source, a stream of its device.
+  void use_on(void* data, stream& s, source_location where = source_location::current()) {
+    if (data != nullptr) do_use_on(data, s, where);
+  }
+
+  [[nodiscard]] virtual const berth::device& get_device() const noexcept = 0;
+
+ protected:
+  // What free() passes on where the caller did not say.
+  static constexpr bytes any_size = max_bytes;
+  static constexpr std::uint32_t any_stream = 0;
+
+  memory_source() = default;
+  memory_source(const memory_source&) = default;
+  memory_source& operator=(const memory_source&) = default;
+
+  // An adaptor calls these of the source it wraps.
+  static result<void*> allocate_from(memory_source& m, bytes size, stream& s, const block_options& o,
+                                     source_location site) {
+    return m.do_allocate(size, s, o, site);
+  }
+  static void free_to(memory_source& m, void* data, bytes size, std::uint32_t stream_id,
+                      source_location site) noexcept {
+    m.do_free(data, size, stream_id, site);
+  }
+  static void use_on_of(memory_source& m, void* data, stream& s, source_location where) { m.do_use_on(data, s, where); }
+
+ private:
+  friend class block;
+  virtual result<void*> do_allocate(bytes size, stream& s, const block_options& options, source_location site) = 0;
+  virtual void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept = 0;
+  virtual void do_use_on(void* data, stream& s, source_location where) = 0;
+};
+
+inline void block::use_on(stream& s, source_location where) {
+  if (data_ != nullptr) source_->use_on(data_, s, where);
+}
+
+inline void block::reset() noexcept {
+  if (data_ != nullptr) source_->do_free(std::exchange(data_, nullptr), std::exchange(size_, 0), 0, source_location{});
+}
+
+}  // namespace berth

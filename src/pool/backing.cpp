@@ -1,0 +1,187 @@
+#include "pool/backing.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace berth::detail {
+namespace {
+
+constexpr bytes unknown_space = bytes{1} << 40;  // address space for a device that does not tell its memory's size
+
+}  // namespace
+
+backing::backing(device d, memory_kind kind, bytes limit, bytes unit, std::size_t max_mappings)
+    : device_{std::move(d)},
+      kind_{kind},
+      limit_{limit},
+      unit_{unit},
+      virtual_memory_{kind == memory_kind::device && device_.properties().virtual_memory},
+      granule_{virtual_memory_ ? device_.properties().granule : unit},
+      window_store_{granule_},
+      max_mappings_{std::min(max_mappings, device_.properties().max_mappings)} {
+  if (!virtual_memory_) return;
+  const bytes total = device_.properties().total_memory;
+  limit_ = align_down(limit_, granule_);
+  space_ = align_down(std::min(limit_, total != 0 ? total : unknown_space), granule_);
+}
+
+void backing::release_all() noexcept {
+  for (retired_block& r : retired_) {
+    r.use = {};
+    r.uses.reset();
+  }
+  purge();
+  while (!chunks_.empty()) shrink(chunks_.back());
+  if (base_ != nullptr) device_.release(base_, space_);
+  if (window_base_ != nullptr) device_.release(window_base_, window_);
+  base_ = window_base_ = nullptr;
+}
+
+bool backing::open_spaces() noexcept {
+  if (base_ != nullptr) return true;
+  if (space_ == 0) return false;
+  const auto base = device_.reserve(space_);
+  if (!base) return false;
+  base_ = static_cast<std::byte*>(*base);
+  if (!window_store_.prepare(1)) return true;
+  if (const auto window = device_.reserve(space_)) {
+    window_base_ = static_cast<std::byte*>(*window);
+    window_ = space_;
+    window_store_.add(0, window_, nullptr, nullptr);
+  }
+  return true;
+}
+
+result<chunk> backing::grow(bytes offset, bytes size) {
+  if (size > headroom()) return error{errc::limit_exceeded, "pool: the pool's limit", size};
+  try {
+    chunks_.reserve(chunks_.size() + 1);
+  } catch (const std::bad_alloc&) {
+    return error{errc::out_of_memory, "pool: no memory for the pool's own records", size};
+  }
+  chunk c{.offset = offset, .size = size};
+  if (virtual_memory_) {
+    if (!open_spaces()) return error{errc::out_of_memory, "pool: the device gave no address space", size};
+    ++device_calls_;
+    const auto handle = device_.create_physical(c.size);
+    if (!handle) return handle.error();
+    c.handle = *handle;
+    c.address = base_ + c.offset;
+    if (const auto mapped = device_.map(c.address, c.size, c.handle, 0); !mapped) {
+      device_.destroy_physical(c.handle, c.size);
+      return mapped.error();
+    }
+  } else {
+    ++device_calls_;
+    const auto block = device_.allocate(c.size, kind_);
+    if (!block) return block.error();
+    c.address = *block;
+    c.offset = next_offset_;
+    next_offset_ += c.size + unit_;  // chunks never touch
+  }
+  chunks_.insert(std::ranges::upper_bound(chunks_, c.offset, {}, &chunk::offset), c);
+  reserved_ += c.size;
+  return c;
+}
+
+void backing::shrink(const chunk& c) noexcept {
+  const chunk gone = c;
+  ++device_calls_;
+  if (virtual_memory_) {
+    const auto unmapped = device_.unmap(gone.address, gone.size);
+    expects(unmapped.has_value(), "pool: the device could not unmap a chunk");
+    device_.destroy_physical(gone.handle, gone.size);
+  } else {
+    device_.free(gone.address, gone.size, kind_);
+  }
+  reserved_ -= gone.size;
+  chunks_.erase(std::ranges::lower_bound(chunks_, gone.offset, {}, &chunk::offset));
+}
+
+void* backing::address(bytes offset) const noexcept {
+  if (virtual_memory_) return base_ + offset;
+  const auto next = std::ranges::upper_bound(chunks_, offset, {}, &chunk::offset);
+  const chunk& c = *(next - 1);
+  return static_cast<std::byte*>(c.address) + (offset - c.offset);
+}
+
+// Maps the granules [begin, end) of the linear space at `at`, chunk by chunk.
+result<void> backing::map_piece(std::byte*& at, bytes begin, bytes end, std::size_t& made) {
+  auto c = std::ranges::upper_bound(chunks_, begin, {}, &chunk::offset) - 1;
+  while (begin < end) {
+    const bytes n = std::min(end, c->offset + c->size) - begin;
+    ++device_calls_;
+    if (auto mapped = device_.map(at, n, c->handle, begin - c->offset); !mapped) return mapped;
+    ++made;
+    at += n;
+    begin += n;
+    ++c;
+  }
+  return {};
+}
+
+result<extent*> backing::stitch(std::span<const piece> pieces) {
+  bytes size = 0;
+  for (const piece& p : pieces) size += align_up(p.offset + p.size, granule_) - align_down(p.offset, granule_);
+  const error no_room{errc::out_of_memory, "pool: no room for a stitched block", size};
+  const auto room = [&]() -> extent* {
+    // A piece may lie in several chunks; one mapping each.
+    if (mappings_ + chunks_.size() + pieces.size() + chunks_.size() > max_mappings_) return nullptr;
+    return window_store_.find(size, [](const extent&) { return true; });
+  };
+  if (window_ == 0 || !window_store_.prepare(2)) return no_room;
+  try {
+    retired_.reserve(retired_.size() + stitched_ + 1);
+  } catch (const std::bad_alloc&) {
+    return no_room;
+  }
+  extent* hole = room();
+  if (hole == nullptr && purge()) hole = room();
+  if (hole == nullptr) return no_room;
+
+  std::byte* const begin = window_base_ + hole->offset;
+  std::byte* at = begin;
+  std::size_t made = 0;
+  for (const piece& p : pieces) {
+    const auto mapped = map_piece(at, align_down(p.offset, granule_), align_up(p.offset + p.size, granule_), made);
+    if (mapped) continue;
+    if (at != begin) {
+      const auto undone = device_.unmap(begin, static_cast<bytes>(at - begin));
+      expects(undone.has_value(), "pool: the device could not unmap a part of a stitched block");
+    }
+    return mapped.error();
+  }
+  extent* window = window_store_.take(hole, hole->offset, size);
+  window->asked = made;  // of a window extent: its mappings
+  mappings_ += made;
+  ++stitched_;
+  return window;
+}
+
+void* backing::window_address(const extent& window) const noexcept {
+  return window_base_ + window.offset;
+}
+
+void backing::retire(extent* window, stream_use use, std::shared_ptr<std::vector<stream_use>> uses) noexcept {
+  --stitched_;
+  retired_.push_back({window, use, std::move(uses)});  // stitch() made room for every live stitched block
+}
+
+bool backing::purge() noexcept {
+  const auto in_use = [](const retired_block& r) {
+    return !r.use.done() || (r.uses && !std::ranges::all_of(*r.uses, &stream_use::done));
+  };
+  const auto gone = std::ranges::partition(retired_, in_use);
+  for (const retired_block& r : gone) {
+    ++device_calls_;
+    const auto unmapped = device_.unmap(window_base_ + r.window->offset, r.window->size);
+    expects(unmapped.has_value(), "pool: the device could not unmap a stitched block");
+    mappings_ -= r.window->asked;
+    window_store_.give(r.window, true);
+  }
+  const bool any = !gone.empty();
+  retired_.erase(gone.begin(), gone.end());
+  return any;
+}
+
+}  // namespace berth::detail

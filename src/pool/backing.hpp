@@ -1,0 +1,102 @@
+// The backing: the device memory under a pool's linear offset space, in chunks, and the mappings of stitched blocks.
+//
+// On a device with virtual memory the whole space is one reservation, offset x lies at base + x, and a second
+// reservation of the same size, the window, holds the addresses of stitched blocks. Elsewhere each chunk is a block
+// of the device, chunks do not touch, and nothing can be stitched.
+//
+// Nothing here is locked: the pool's lock is held. A call that fails changes nothing.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "berth/device/device.hpp"
+#include "pool/store.hpp"
+
+namespace berth::detail {
+
+struct chunk {
+  bytes offset = 0;
+  bytes size = 0;
+  std::uint64_t handle = 0;  // with virtual memory
+  void* address = nullptr;
+};
+
+struct piece {
+  bytes offset = 0;
+  bytes size = 0;
+};
+
+class backing {
+ public:
+  backing(device d, memory_kind kind, bytes limit, bytes unit, std::size_t max_mappings);
+  backing(const backing&) = delete;
+  backing& operator=(const backing&) = delete;
+  // Contract: no operation in flight uses the memory.
+  ~backing() { release_all(); }
+  // The same, before the end of its life.
+  void release_all() noexcept;
+
+  [[nodiscard]] const device& get_device() const noexcept { return device_; }
+  [[nodiscard]] bool stitches() const noexcept { return virtual_memory_; }
+  [[nodiscard]] bytes granule() const noexcept { return granule_; }
+  [[nodiscard]] bytes reserved() const noexcept { return reserved_; }
+  [[nodiscard]] std::uint64_t device_calls() const noexcept { return device_calls_; }
+  [[nodiscard]] const std::vector<chunk>& chunks() const noexcept { return chunks_; }  // by offset
+
+  // The most that a chunk could have now within the limit.
+  [[nodiscard]] bytes headroom() const noexcept { return limit_ - std::min(limit_, reserved_); }
+  // Address space in bytes, 0 without virtual memory.
+  [[nodiscard]] bytes space() const noexcept { return space_; }
+  // Adds a chunk of `size` bytes, a multiple of the granule. With virtual memory it lies at `offset`, which the caller
+  // knows to be without memory; elsewhere the offset is chosen here.
+  [[nodiscard]] result<chunk> grow(bytes offset, bytes size);
+  // Gives a chunk back. Contract: it is free, nothing in flight uses it, and no stitched block maps it.
+  void shrink(const chunk& c) noexcept;
+
+  [[nodiscard]] void* address(bytes offset) const noexcept;
+
+  // Maps the pieces, in order, at consecutive addresses. All but the first start, and all but the last end, at a
+  // granule. Returns the window extent; the block starts at window_address() of it plus the offset of the first
+  // piece in its granule.
+  [[nodiscard]] result<extent*> stitch(std::span<const piece> pieces);
+  [[nodiscard]] void* window_address(const extent& window) const noexcept;
+  // The block is gone; its addresses stay mapped until the uses are done and someone needs them.
+  void retire(extent* window, stream_use use, std::shared_ptr<std::vector<stream_use>> uses) noexcept;
+  // Unmaps retired blocks whose uses are done. True where any was.
+  bool purge() noexcept;
+  // Mappings of stitched blocks, live and retired.
+  [[nodiscard]] std::size_t mappings() const noexcept { return mappings_; }
+  [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
+
+ private:
+  [[nodiscard]] bool open_spaces() noexcept;
+  [[nodiscard]] result<void> map_piece(std::byte*& at, bytes begin, bytes end, std::size_t& made);
+
+  device device_;
+  memory_kind kind_;
+  bytes limit_;
+  bytes unit_;
+  bool virtual_memory_;
+  bytes granule_;
+  bytes space_ = 0;   // of each of the two reservations
+  bytes window_ = 0;  // 0: no window could be reserved
+  std::byte* base_ = nullptr;
+  std::byte* window_base_ = nullptr;
+  std::vector<chunk> chunks_;
+  store window_store_;
+  struct retired_block {
+    extent* window;
+    stream_use use;
+    std::shared_ptr<std::vector<stream_use>> uses;
+  };
+  std::vector<retired_block> retired_;
+  std::size_t stitched_ = 0;  // live stitched blocks
+  std::size_t mappings_ = 0;
+  std::size_t max_mappings_;
+  bytes reserved_ = 0;
+  bytes next_offset_ = 0;  // without virtual memory: where the next chunk goes
+  std::uint64_t device_calls_ = 0;
+};
+
+}  // namespace berth::detail

@@ -1,0 +1,110 @@
+// From a block's address to its extent. Read without a lock; changed under the pool's.
+//
+// Open addressing with linear probing and backward-shift deletion, at most half full. A reader may run beside a
+// writer: it can miss an entry that moves just then (and must ask again under the lock), but what it finds is right,
+// because the entry of a live block is compared by the address in its own record, which nobody changes while the
+// block lives. Tables that were outgrown are kept until the end, for readers inside them; they are geometric, so
+// together no larger than the newest.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "pool/extent.hpp"
+
+namespace berth::detail {
+
+class block_map {
+ public:
+  explicit block_map(bytes unit) noexcept : shift_{static_cast<unsigned>(std::countr_zero(std::bit_floor(unit)))} {}
+
+  // The extent that starts at the address, or null. Lock-free.
+  [[nodiscard]] extent* find(const void* address) const noexcept {
+    const table* t = table_.load(std::memory_order_acquire);
+    if (t == nullptr) return nullptr;
+    for (std::size_t i = t->home(address, shift_);; i = (i + 1) & t->mask) {
+      extent* e = t->slots[i].load(std::memory_order_acquire);
+      if (e == nullptr) return nullptr;
+      if (e->at() == address) return e;
+    }
+  }
+
+  // Makes sure that one insert cannot fail. False: no host memory.
+  [[nodiscard]] bool prepare() noexcept {
+    table* old = table_.load(std::memory_order_relaxed);
+    if (old != nullptr && (count_ + 1) * 2 <= old->mask + 1) return true;
+    try {
+      const std::size_t size = old == nullptr ? 1024 : (old->mask + 1) * 2;
+      tables_.reserve(tables_.size() + 1);
+      auto t = std::make_unique<table>(size);
+      if (old != nullptr) {
+        for (std::size_t i = 0; i <= old->mask; ++i) {
+          if (extent* e = old->slots[i].load(std::memory_order_relaxed)) put(*t, e);
+        }
+      }
+      table_.store(t.get(), std::memory_order_release);
+      tables_.push_back(std::move(t));
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return true;
+  }
+
+  void insert(extent* e) noexcept {
+    put(*table_.load(std::memory_order_relaxed), e);
+    ++count_;
+  }
+
+  void erase(const extent* e) noexcept {
+    table& t = *table_.load(std::memory_order_relaxed);
+    std::size_t hole = t.home(e->at(), shift_);
+    while (t.slots[hole].load(std::memory_order_relaxed) != e) hole = (hole + 1) & t.mask;
+    for (std::size_t i = (hole + 1) & t.mask;; i = (i + 1) & t.mask) {
+      extent* moved = t.slots[i].load(std::memory_order_relaxed);
+      if (moved == nullptr) break;
+      const std::size_t home = t.home(moved->at(), shift_);
+      if (((i - home) & t.mask) < ((i - hole) & t.mask)) continue;
+      t.slots[hole].store(moved, std::memory_order_release);
+      hole = i;
+    }
+    t.slots[hole].store(nullptr, std::memory_order_release);
+    --count_;
+  }
+
+  template <class Function>
+  void for_each(Function&& f) const {
+    const table* t = table_.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; t != nullptr && i <= t->mask; ++i) {
+      if (extent* e = t->slots[i].load(std::memory_order_relaxed)) f(*e);
+    }
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+
+ private:
+  struct table {
+    explicit table(std::size_t size) : mask{size - 1}, slots{std::make_unique<std::atomic<extent*>[]>(size)} {}
+    [[nodiscard]] std::size_t home(const void* address, unsigned shift) const noexcept {
+      // Fibonacci hashing (Knuth 6.4); the low bits of an aligned address say nothing.
+      const std::uint64_t key = reinterpret_cast<std::uintptr_t>(address) >> shift;
+      return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> 32) & mask;
+    }
+    std::size_t mask;
+    std::unique_ptr<std::atomic<extent*>[]> slots;
+  };
+  void put(table& t, extent* e) noexcept {
+    std::size_t i = t.home(e->at(), shift_);
+    while (t.slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & t.mask;
+    t.slots[i].store(e, std::memory_order_release);
+  }
+
+  unsigned shift_;
+  std::size_t count_ = 0;
+  std::atomic<table*> table_{nullptr};
+  std::vector<std::unique_ptr<table>> tables_;
+};
+
+}  // namespace berth::detail

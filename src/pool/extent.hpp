@@ -1,0 +1,71 @@
+// An extent: one contiguous range of a pool's linear offset space, or one stitched block. The record lies outside the
+// memory it describes, so that memory which the host cannot reach is managed like any other.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/core/source_location.hpp"
+#include "berth/device/stream.hpp"
+
+namespace berth::detail {
+
+enum class extent_state : std::uint8_t {
+  spare,     // the record describes nothing
+  free,      // in the store's bins
+  live,      // a user has it
+  cached,    // in a thread's cache
+  pending,   // given back, on the pending stack
+  piece,     // part of a stitched block
+  unbacked,  // addresses without memory
+};
+
+// A stream's work up to an epoch. Of stream 0: none.
+struct stream_use {
+  const stream_clock* clock = nullptr;
+  std::uint64_t epoch = 0;
+
+  [[nodiscard]] bool done() const noexcept { return clock == nullptr || clock->completed() >= epoch; }
+};
+
+struct extent;
+
+struct stitching {
+  std::vector<extent*> pieces;  // in the order of the block's addresses
+  extent* window = nullptr;     // the addresses, in the window's store
+};
+
+struct alignas(64) extent {
+  // What the fast path touches.
+  std::atomic<void*> address{nullptr};  // atomic, because block_map::find compares it without the lock
+  bytes size = 0;                       // rounded
+  bytes asked = 0;                      // of a live block
+  extent* next = nullptr;               // in a cache's bin, on the pending stack or the list of spare records
+  stream_use use;                       // the queued work that may still touch it; of a live block: its stream
+  source_location site;                 // of a live block: who asked for it
+  std::uint32_t stream = 0;
+  std::atomic<extent_state> state{extent_state::spare};
+
+  // What the store touches.
+  bytes offset = 0;
+  extent* before = nullptr;  // neighbours without a gap between, in the order of offsets
+  extent* after = nullptr;
+  extent* bin_before = nullptr;
+  extent* bin_after = nullptr;
+  std::unique_ptr<stitching> stitched;            // of a stitched block
+  std::shared_ptr<std::vector<stream_use>> uses;  // by further streams (use_on); shared by the pieces of a block
+
+  [[nodiscard]] bool done() const noexcept {
+    return use.done() && (!uses || std::ranges::all_of(*uses, &stream_use::done));
+  }
+  [[nodiscard]] void* at() const noexcept { return address.load(std::memory_order_relaxed); }
+  [[nodiscard]] bytes end() const noexcept { return offset + size; }
+  [[nodiscard]] bool is(extent_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }
+  void set(extent_state s) noexcept { state.store(s, std::memory_order_relaxed); }
+};
+
+}  // namespace berth::detail

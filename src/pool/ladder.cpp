@@ -1,0 +1,378 @@
+// How a request is served where the thread's cache cannot: best fit first, then rung after rung of the ladder that
+// berth/pool/pool.hpp lists. Everything here runs with the pool's lock held.
+#include <algorithm>
+#include <new>
+
+#include "berth/core/hook.hpp"
+#include "pool/state.hpp"
+
+namespace berth {
+
+using detail::extent;
+using detail::extent_state;
+using detail::known_stream;
+using detail::request;
+
+namespace {
+
+constexpr bytes least_chunk = bytes{2} << 20;
+constexpr bytes most_chunk = bytes{1} << 30;
+// Chunks grow with the pool, so that their number stays logarithmic in its size.
+constexpr bytes chunk_share = 8;
+// With more than 1/10 of the pool free, a request that fits nowhere is stitched before the pool grows; below it,
+// growing is cheaper. 10 % is the article's threshold for fragmentation.
+constexpr bytes free_share = 10;
+constexpr std::size_t many_streams = 64;
+
+}  // namespace
+
+// --- what comes back
+
+void pool::state::drain() noexcept {
+  extent* e = pending.exchange(nullptr, std::memory_order_acquire);
+  while (e != nullptr) {
+    extent* const rest = e->next;
+    put_back(e);
+    e = rest;
+  }
+  if (space.free_bytes() <= options.release_threshold) {
+    release_mark = options.release_threshold;
+  } else if (space.free_bytes() > release_mark) {
+    trim(memory.reserved() - (space.free_bytes() - options.release_threshold));
+    release_mark = space.free_bytes() + least_chunk;  // what could not go now is not tried at every turn
+  }
+}
+
+void pool::state::put_back(extent* e) noexcept {
+  const bool one_stream = streams.size() <= 1;
+  blocks.erase(e);
+  if (!e->stitched) {
+    space.give(e, one_stream);
+    return;
+  }
+  for (extent* piece : e->stitched->pieces) {
+    piece->use = e->use;
+    piece->uses = e->uses;
+    piece->stream = e->stream;
+    space.give(piece, one_stream);
+  }
+  memory.retire(e->stitched->window, e->use, std::move(e->uses));
+  space.recycle(e);
+}
+
+void pool::state::flush() noexcept {
+  for (const auto& c : caches) {
+    const std::lock_guard guard{*c};
+    if (c->blocks() == 0) continue;
+    while (extent* chain = c->evict_one_bin()) {
+      while (chain != nullptr) {
+        extent* const rest = chain->next;
+        put_back(chain);
+        chain = rest;
+      }
+    }
+  }
+  ++flushes;
+  drain();
+}
+
+void pool::state::sweep(std::uint32_t except) noexcept {
+  try {
+    swept.reserve(space.free_count());
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  for (known_stream& k : streams) {
+    if (k.last) (void)k.last->query();  // tells the clock
+  }
+  swept.clear();
+  space.for_each_free([&](extent& e) {
+    if (e.stream != 0 && e.stream != except && e.done()) swept.push_back(&e);
+  });
+  const bool one_stream = streams.size() <= 1;
+  for (extent* e : swept) {
+    if (e->is(extent_state::free)) space.clear_use(e, one_stream);  // else one before it has swallowed it
+  }
+}
+
+// --- where a request fits
+
+bool pool::state::usable(const extent& e, const stream& s) const noexcept {
+  const auto ordered = [&s](const detail::stream_use& use) {
+    return use.done() || s.ordered_behind(use.clock->id(), use.epoch);
+  };
+  if (e.uses && !std::ranges::all_of(*e.uses, ordered)) return false;
+  return e.stream == s.id() || e.stream == 0 || ordered(e.use);
+}
+
+// Takes the request's bytes out of a free extent that has enough.
+static extent* cut(detail::store& space, const detail::backing& memory, extent* e, const request& r, bytes unit) {
+  bytes at = space.place(*e, r.size);
+  if (r.options.alignment > unit) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.address(e->offset));
+    at = e->offset + (align_up(address, r.options.alignment) - address);
+  }
+  extent* taken = space.take(e, at, r.size);
+  taken->address.store(memory.address(at), std::memory_order_relaxed);
+  return taken;
+}
+
+extent* pool::state::fit(const request& r) noexcept {
+  const bytes slack = r.options.alignment > unit ? r.options.alignment - unit : 0;
+  extent* e = space.find(r.size + slack, [&](const extent& x) { return usable(x, r.on); });
+  return e == nullptr ? nullptr : cut(space, memory, e, r, unit);
+}
+
+// Neighbours freed on different streams are apart; here those that the asking stream may use are joined, where that
+// makes room. They become its own, which is right (it is ordered behind all of them), if narrower than before.
+extent* pool::state::join_and_fit(const request& r) noexcept {
+  if (extent* e = fit(r)) return e;
+  if (streams.size() <= 1) return nullptr;
+  sweep(r.on.id());
+  if (extent* e = fit(r)) return e;
+  const bytes slack = r.options.alignment > unit ? r.options.alignment - unit : 0;
+  const auto joins = [&](const extent* e) { return e != nullptr && e->is(extent_state::free) && usable(*e, r.on); };
+  extent* first = nullptr;
+  extent* last = nullptr;
+  bytes best = max_bytes;
+  space.for_each_free([&](extent& e) {
+    if (!joins(&e) || joins(e.before)) return;  // not the head of a run
+    bytes run = 0;
+    extent* end = &e;
+    for (extent* x = &e; joins(x); x = x->after) {
+      run += x->size;
+      end = x;
+    }
+    if (run >= r.size + slack && run < best) {
+      best = run;
+      first = &e;
+      last = end;
+    }
+  });
+  if (first == nullptr) return nullptr;
+  const auto& clock = r.on.clock();
+  extent* joined = space.merge_run(first, last, {clock.get(), clock->epoch()}, r.on.id());
+  return cut(space, memory, joined, r, unit);
+}
+
+// Makes the asking stream wait for the stream that holds the best fit, or for all of them.
+extent* pool::state::wait_and_fit(const request& r, bool for_all) {
+  if (!options.wait_for_streams || streams.size() <= 1) return nullptr;
+  const auto wait_for = [&](const detail::stream_use& use) {
+    if (use.done() || r.on.ordered_behind(use.clock->id(), use.epoch)) return;
+    for (known_stream& k : streams) {
+      if (k.clock.get() != use.clock) continue;
+      if (!k.last) {
+        auto made = event::create(dev);
+        if (!made) return;
+        k.last = std::move(*made);
+      }
+      if (stream::record(*k.clock, *k.last)) {
+        ++events;
+        (void)r.on.wait(*k.last);
+      }
+    }
+  };
+  const auto wait_for_extent = [&](const extent& e) {
+    wait_for(e.use);
+    if (e.uses) std::ranges::for_each(*e.uses, wait_for);
+  };
+  if (for_all) {
+    space.for_each_free(wait_for_extent);
+  } else {
+    const extent* e = space.find(r.size, [](const extent&) { return true; });
+    if (e == nullptr) return nullptr;
+    wait_for_extent(*e);
+  }
+  return join_and_fit(r);
+}
+
+// --- more memory
+
+void pool::state::note_reserved(bytes before) noexcept {
+  const bytes now = memory.reserved();
+  reserved_peak = std::max(reserved_peak, now);
+  const bool crossed = (before < options.watermark) != (now < options.watermark);
+  if (crossed && options.on_watermark.function != nullptr) {
+    options.on_watermark.function(options.on_watermark.context, now);
+  }
+}
+
+bool pool::state::add_chunk(bytes size, error& why) {
+  const bytes before = memory.reserved();
+  size = align_down(size, memory.granule());
+  why = {errc::out_of_memory, "pool: no memory for the pool's own records", size};
+  if (size == 0 || !space.prepare(4)) return false;
+  const bool ranged = memory.space() != 0;
+  if (ranged && before == 0 && space.lowest_unbacked(1) == nullptr) space.add_range(memory.space());
+  extent* const under = ranged ? space.lowest_unbacked(size) : nullptr;
+  why = {errc::limit_exceeded, "pool: the pool's address space", size};
+  if (ranged && under == nullptr) return false;
+  const auto c = memory.grow(ranged ? under->offset : 0, size);
+  if (!c) {
+    why = c.error();
+    return false;
+  }
+  if (ranged) {
+    space.give(space.back(under, size), streams.size() <= 1);
+  } else {
+    space.add(c->offset, c->size, nullptr, nullptr);
+  }
+  note_reserved(before);
+  return true;
+}
+
+// A chunk for the request: what it lacks where the free memory below the new chunk helps, and more where the device
+// and the limit allow.
+bool pool::state::grow(const request& r) {
+  bytes need = r.size + (r.options.alignment > unit ? r.options.alignment : 0);
+  if (need < r.size) return false;
+  const auto rounded = checked_align_up(need, memory.granule());
+  if (!rounded) return false;
+  need = *rounded;
+  const bytes wish = std::clamp(align_up(memory.reserved() / chunk_share, memory.granule()), least_chunk, most_chunk);
+  const bytes room = align_down(memory.headroom(), memory.granule());
+  error why;
+  if (need <= room && add_chunk(std::min(std::max(need, wish), room), why)) return true;
+  if (need <= room && wish > need && add_chunk(need, why)) return true;
+  // The top of the space may have most of it already.
+  const extent* top = space.lowest_unbacked(1);
+  if (top == nullptr || top->before == nullptr || !top->before->is(extent_state::free)) return false;
+  if (!usable(*top->before, r.on) || top->before->size >= need) return false;
+  const bytes lack = align_up(need - top->before->size, memory.granule());
+  return lack <= room && add_chunk(lack, why);
+}
+
+bytes pool::state::trim(bytes keep) noexcept {
+  const bytes before = memory.reserved();
+  if (before <= keep) return 0;
+  sweep(0);
+  memory.purge();
+  // A retired mapping that is still in use may show any chunk.
+  if (memory.has_retired() || !space.prepare(4)) return 0;
+  for (std::size_t i = memory.chunks().size(); i-- > 0 && memory.reserved() > keep;) {
+    const detail::chunk c = memory.chunks()[i];
+    extent* around = nullptr;
+    space.for_each_free([&](extent& e) {
+      if (e.offset <= c.offset && e.end() >= c.offset + c.size) around = &e;
+    });
+    if (around == nullptr || !around->done() || !space.prepare(4)) continue;
+    extent* gone = space.take(around, c.offset, c.size);
+    memory.shrink(c);
+    if (memory.space() != 0) {
+      space.unback(gone);
+    } else {
+      space.remove(gone);
+    }
+  }
+  note_reserved(before);
+  const bytes given = before - memory.reserved();
+  if (given != 0) emit({.kind = memory_event_kind::pool_trim, .owner = self, .size = given});
+  return given;
+}
+
+// --- the ladder
+
+result<extent*> pool::state::serve(const request& r, std::unique_lock<std::mutex>& held) {
+  try {
+    known_stream& known = know(r.on, r.site);
+    if (known.wanted) record_if_wanted(known);
+    drain();
+    if (!space.prepare(4) || !blocks.prepare()) throw std::bad_alloc{};
+    const std::uint64_t calls = memory.device_calls();
+    extent* e = fit(r);
+    if (e == nullptr) {
+      auto climbed = climb(r, held);
+      if (!climbed) return climbed;
+      e = *climbed;
+    }
+    if (memory.device_calls() != calls) ++device_hits;
+    e->asked = r.asked;
+    e->site = r.site;
+    e->stream = r.on.id();
+    e->use = {r.on.clock().get(), 0};
+    e->uses.reset();
+    e->set(extent_state::live);
+    blocks.insert(e);
+    return e;
+  } catch (const std::bad_alloc&) {
+    ++failures;
+    return error{errc::out_of_memory, "pool: no host memory for the pool's own records", r.asked};
+  }
+}
+
+result<extent*> pool::state::climb(const request& r, std::unique_lock<std::mutex>& held) {
+  const auto rungs = [&]() -> extent* {
+    if (extent* e = join_and_fit(r)) return e;
+    flush();
+    if (extent* e = join_and_fit(r)) return e;
+    if (extent* e = wait_and_fit(r, false)) return e;
+    if (space.free_bytes() > memory.reserved() / free_share) {
+      if (extent* e = stitch(r)) return e;
+    }
+    if (grow(r)) {
+      if (extent* e = join_and_fit(r)) return e;
+    }
+    if (extent* e = stitch(r)) return e;
+    if (extent* e = wait_and_fit(r, true)) return e;
+    if (extent* e = stitch(r)) return e;
+    // Chunks that are free but too small may stand in the way of one that is large enough.
+    if (trim(0) != 0 && grow(r)) return join_and_fit(r);
+    return nullptr;
+  };
+  if (extent* e = rungs()) return e;
+  for (known_stream& k : streams) k.wanted = k.clock != r.on.clock();
+  if (options.on_pressure.function != nullptr) {
+    held.unlock();
+    options.on_pressure.function(options.on_pressure.context, r.size);
+    held.lock();
+    if (!space.prepare(4) || !blocks.prepare()) throw std::bad_alloc{};
+    if (extent* e = rungs()) return e;
+  }
+  ++failures;
+  const bool limited = memory.headroom() < r.size;
+  const error why = limited ? error{errc::limit_exceeded, "pool: the pool's limit is reached", r.asked}
+                            : error{errc::out_of_memory, "pool: the device has no more memory", r.asked};
+  failure_report = explain(r, why);
+  return why;
+}
+
+// --- streams
+
+known_stream& pool::state::know(const stream& s, source_location site) {
+  for (known_stream& k : streams) {
+    if (k.clock == s.clock()) return k;
+  }
+  expects(s.get_device() == dev, "pool: a stream of another device", site);
+  if (streams.size() >= many_streams) forget_streams();
+  streams.push_back({.clock = s.clock(), .last = std::nullopt});
+  return streams.back();
+}
+
+// Streams that ended and whom no memory remembers.
+void pool::state::forget_streams() {
+  sweep(0);
+  memory.purge();
+  std::vector<const stream_clock*> remembered;
+  blocks.for_each([&](const extent& e) {
+    remembered.push_back(e.use.clock);
+    if (!e.uses) return;
+    for (const detail::stream_use& use : *e.uses) remembered.push_back(use.clock);
+  });
+  std::ranges::sort(remembered);
+  std::erase_if(streams, [&](const known_stream& k) {
+    return k.clock->completed() == stream_clock::ended && !std::ranges::binary_search(remembered, k.clock.get());
+  });
+}
+
+void pool::state::record_if_wanted(known_stream& k) {
+  k.wanted = false;
+  if (!k.last) {
+    auto made = event::create(dev);
+    if (!made) return;
+    k.last = std::move(*made);
+  }
+  if (stream::record(*k.clock, *k.last)) ++events;
+}
+
+}  // namespace berth

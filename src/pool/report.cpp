@@ -1,0 +1,175 @@
+// What a pool says about itself. Each function stops the pool for as long as it looks.
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "pool/state.hpp"
+
+namespace berth {
+namespace {
+
+using detail::extent;
+using detail::extent_state;
+
+constexpr std::size_t top = 10;  // sites shown
+
+template <class... Values>
+void print(std::string& out, const char* format, Values... values) {
+  char line[512];
+  const int n = std::snprintf(line, sizeof line, format, values...);
+  if (n > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof line - 1));
+}
+
+// 1536 -> "1.50 KiB": for people.
+std::string human(bytes n) {
+  constexpr const char* names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(n);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(names)) {
+    value /= 1024;
+    ++unit;
+  }
+  std::string out;
+  print(out, unit == 0 ? "%.0f %s" : "%.2f %s", value, names[unit]);
+  return out;
+}
+
+}  // namespace
+
+pool_statistics pool::state::statistics() {
+  const std::lock_guard held{lock};
+  pool_statistics s;
+  detail::cache_counters sum = ended;
+  for (const auto& c : caches) c->lock();
+  drain();
+  for (const auto& c : caches) {
+    publish(*c);
+    sum.allocations += c->counters.allocations;
+    sum.frees += c->counters.frees;
+    sum.hits += c->counters.hits;
+    s.cached += c->held();
+  }
+  s.live = static_cast<bytes>(live.load(std::memory_order_relaxed));
+  s.live_peak = static_cast<bytes>(live_peak.load(std::memory_order_relaxed));
+  s.free = space.free_bytes();
+  s.reserved = memory.reserved();
+  s.live_rounded = s.reserved - s.free - s.cached;
+  s.live_blocks = static_cast<std::size_t>(sum.allocations - sum.frees);
+  s.reserved_peak = reserved_peak;
+  s.largest_hole = space.largest();
+  for (const auto& c : caches) c->unlock();
+  s.allocations = sum.allocations;
+  s.frees = sum.frees;
+  s.cache_hits = sum.hits;
+  s.failures = failures;
+  s.device_hits = device_hits;
+  s.stitched = stitched;
+  s.device_calls = memory.device_calls();
+  s.events = events;
+  s.flushes = flushes;
+  return s;
+}
+
+std::vector<stream_statistics> pool::state::by_stream() {
+  std::map<std::uint32_t, stream_statistics> all;
+  space.for_each_free([&](const extent& e) {
+    const bool done = e.done();
+    stream_statistics& s = all[done ? 0 : e.stream];
+    (done ? s.free : s.pending) += e.size;
+  });
+  blocks.for_each([&](const extent& e) {
+    stream_statistics& s = all[e.stream];
+    (e.is(extent_state::cached) ? s.cached : s.live) += e.size;
+  });
+  std::vector<stream_statistics> out;
+  for (auto& [stream, s] : all) {
+    s.stream = stream;
+    out.push_back(s);
+  }
+  return out;
+}
+
+std::vector<live_block> pool::state::live_list() {
+  std::vector<live_block> out;
+  blocks.for_each([&](const extent& e) {
+    if (e.is(extent_state::live)) out.push_back({e.at(), e.asked, e.stream, e.site});
+  });
+  return out;
+}
+
+std::string pool::state::report() {
+  std::string out;
+  const bytes free = space.free_bytes();
+  print(out, "reserved %s of %s, free %s in %zu pieces, largest hole %s, fragmentation of the free memory %.1f %%\n",
+        human(memory.reserved()).c_str(), options.limit == max_bytes ? "no limit" : human(options.limit).c_str(),
+        human(free).c_str(), space.free_count(), human(space.largest()).c_str(),
+        free == 0 ? 0.0 : 100.0 * (1.0 - static_cast<double>(space.largest()) / static_cast<double>(free)));
+  for (const stream_statistics& s : by_stream()) {
+    if (s.stream == 0) {
+      print(out, "  no stream: free %s\n", human(s.free).c_str());
+    } else {
+      print(out, "  stream %" PRIu32 ": live %s, cached %s, pending %s\n", s.stream, human(s.live).c_str(),
+            human(s.cached).c_str(), human(s.pending).c_str());
+    }
+  }
+  struct sum {
+    bytes size = 0;
+    std::size_t blocks = 0;
+  };
+  std::map<std::pair<std::string_view, std::uint32_t>, sum> sites;
+  for (const live_block& b : live_list()) {
+    sum& s = sites[{b.site.file_name(), b.site.line()}];
+    s.size += b.size;
+    ++s.blocks;
+  }
+  std::vector<std::pair<std::pair<std::string_view, std::uint32_t>, sum>> order{sites.begin(), sites.end()};
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.second.size > b.second.size; });
+  for (std::size_t i = 0; i < std::min(top, order.size()); ++i) {
+    const auto& [site, s] = order[i];
+    print(out, "  %s in %zu blocks asked for at %.*s:%" PRIu32 "\n", human(s.size).c_str(), s.blocks,
+          static_cast<int>(site.first.size()), site.first.data(), site.second);
+  }
+  return out;
+}
+
+// After the ladder: the caches are empty, and what waited on the pending stack is sorted in.
+std::string pool::state::explain(const detail::request& r, const error& why) {
+  try {
+    std::string out;
+    print(out, "out of memory: %s on stream %" PRIu32 " asked for at %s:%" PRIu32 ": %s\n", human(r.asked).c_str(),
+          r.on.id(), r.site.file_name(), r.site.line(), why.what);
+    bytes pending_elsewhere = 0;
+    space.for_each_free([&](const extent& e) { pending_elsewhere += usable(e, r.on) ? 0 : e.size; });
+    const bytes usable_here = space.free_bytes() - pending_elsewhere;
+    out += report();
+    out += "cheapest fix: ";
+    if (usable_here >= r.size) {
+      if (memory.stitches() && options.stitch) {
+        print(out,
+              "the free memory (%s) is in pieces smaller than a granule (%s) or in mappings still in use;"
+              " raise the limit by %s\n",
+              human(usable_here).c_str(), human(memory.granule()).c_str(), human(r.size).c_str());
+      } else {
+        print(out, "%s are free but no hole is larger than %s; allow stitching, or raise the limit by %s\n",
+              human(usable_here).c_str(), human(space.largest()).c_str(), human(r.size - space.largest()).c_str());
+      }
+    } else if (usable_here + pending_elsewhere >= r.size) {
+      print(out, "%s wait for other streams' work; synchronise them, or set pool_options::wait_for_streams\n",
+            human(pending_elsewhere).c_str());
+    } else if (why.code == errc::limit_exceeded) {
+      print(out, "raise pool_options::limit by %s, or free as much at the sites above\n",
+            human(r.size - usable_here - pending_elsewhere).c_str());
+    } else {
+      print(out, "free %s at the sites above, or in other users of the device\n",
+            human(r.size - usable_here - pending_elsewhere).c_str());
+    }
+    return out;
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,167 @@
+// Stitching: a block of scattered free memory under consecutive addresses (after GMLake, ASPLOS 2024, who stitch whole
+// 2 MiB blocks; the tails are ours).
+//
+// Granules are mapped as a whole, but a block may begin in the middle of its first granule and end in the middle of its
+// last. So of all free extents a block can use
+//   any number of whole granules, the end of one granule as its head, and the beginning of another as its tail,
+// and a request fails only if the whole granules, the largest head and the largest tail together are too small: what
+// cannot be used is less than one granule for each hole.
+#include <algorithm>
+#include <vector>
+
+#include "berth/core/hook.hpp"
+#include "pool/state.hpp"
+
+namespace berth {
+
+using detail::extent;
+using detail::extent_state;
+using detail::piece;
+using detail::request;
+
+namespace {
+
+// A free extent that reaches a granule's border: head ... [first, last) whole granules ... tail.
+struct source {
+  extent* from;
+  bytes first;
+  bytes last;
+
+  [[nodiscard]] bytes head() const noexcept { return first - from->offset; }
+  [[nodiscard]] bytes whole() const noexcept { return last - first; }
+  [[nodiscard]] bytes tail() const noexcept { return from->end() - last; }
+};
+
+struct part {
+  extent* from;
+  piece where;
+};
+
+// The source with the smallest head (or tail) of at least n bytes; the largest of all where none has.
+template <class Length>
+std::size_t choose(const std::vector<source>& sources, bytes n, std::size_t except, Length length) {
+  std::size_t best = except;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (i == except) continue;
+    const bytes mine = length(sources[i]);
+    const bytes known = best == except ? 0 : length(sources[best]);
+    if (best == except || (known < n ? mine > known : mine >= n && mine < known)) best = i;
+  }
+  return best;
+}
+
+// Parts for n bytes, in the order of the block's addresses; none where the sources do not suffice.
+std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule) {
+  bytes whole = 0;
+  for (const source& s : sources) whole += s.whole();
+  const std::size_t none = sources.size();
+  const auto head_of = [](const source& s) { return s.head(); };
+  const auto tail_of = [](const source& s) { return s.tail(); };
+
+  // First how long head and tail shall be, and of which sources.
+  const bytes rest = n % granule;
+  std::size_t h = none;
+  std::size_t t = none;
+  bytes head = 0;
+  bytes tail = 0;
+  if (rest != 0 || whole < n) {
+    const bytes lack = whole >= n - rest ? rest : n - whole;
+    t = choose(sources, lack, none, tail_of);
+    h = choose(sources, lack, none, head_of);
+    const bytes most_tail = t == none ? 0 : sources[t].tail();
+    const bytes most_head = h == none ? 0 : sources[h].head();
+    if (most_tail >= lack) {
+      tail = lack;
+    } else if (most_head >= lack) {
+      head = lack;
+    } else if (whole < align_up(n, granule)) {
+      if (h == t) h = choose(sources, lack, t, head_of);
+      if (h == t || h == none) return {};
+      tail = sources[t].tail();
+      head = lack - tail;
+      if (head > sources[h].head()) return {};
+    }
+  }
+  if (tail == 0) t = none;
+  if (head == 0) h = none;
+
+  bytes need = n - head - tail;
+  part first{};
+  part last{};
+  if (h != none) {
+    const source& s = sources[h];
+    const bytes granules = std::min(s.whole(), align_down(need, granule));
+    first = {s.from, {s.first - head, head + granules}};
+    need -= granules;
+  }
+  if (t != none) {
+    const source& s = sources[t];
+    const bytes granules = std::min(s.whole(), align_down(need, granule));
+    last = {s.from, {s.last - granules, granules + tail}};
+    need -= granules;
+  }
+  std::vector<part> parts;
+  if (h != none) parts.push_back(first);
+  // Then the largest first, for few mappings, and of the last the smallest that is enough.
+  std::ranges::sort(sources, std::ranges::greater{}, &source::whole);
+  for (std::size_t i = 0; i < sources.size() && need != 0; ++i) {
+    if (sources[i].from == first.from || sources[i].from == last.from) continue;
+    std::size_t chosen = i;
+    for (std::size_t j = i; j < sources.size() && sources[j].whole() >= need; ++j) {
+      if (sources[j].from != first.from && sources[j].from != last.from) chosen = j;
+    }
+    const bytes mine = std::min(sources[chosen].whole(), need);
+    if (mine == 0) break;
+    parts.push_back({sources[chosen].from, {sources[chosen].first, mine}});
+    need -= mine;
+  }
+  if (need != 0) return {};
+  if (t != none) parts.push_back(last);
+  return parts;
+}
+
+}  // namespace
+
+extent* pool::state::stitch(const request& r) {
+  if (!options.stitch || !memory.stitches() || r.options.no_stitch || r.options.alignment > unit) return nullptr;
+  const bytes granule = memory.granule();
+  std::vector<source> sources;
+  space.for_each_free([&](extent& e) {
+    const bytes first = align_up(e.offset, granule);
+    const bytes last = align_down(e.end(), granule);
+    if (first <= last && usable(e, r.on)) sources.push_back({&e, first, last});
+  });
+  const std::vector<part> parts = compose(sources, r.size, granule);
+  if (parts.empty()) return nullptr;
+  if (!space.prepare(2 * parts.size() + 2)) return nullptr;
+  std::vector<piece> pieces;
+  for (const part& p : parts) pieces.push_back(p.where);
+  auto made = std::make_unique<detail::stitching>();
+  made->pieces.reserve(parts.size());
+  const auto window = memory.stitch(pieces);
+  if (!window) return nullptr;
+
+  // Nothing fails from here on.
+  for (const part& p : parts) {
+    extent* e = space.take(p.from, p.where.offset, p.where.size);
+    e->set(extent_state::piece);
+    e->uses.reset();
+    made->pieces.push_back(e);
+  }
+  made->window = *window;
+  extent* block = space.make();
+  block->size = r.size;
+  block->address.store(static_cast<std::byte*>(memory.window_address(**window)) + pieces[0].offset % granule,
+                       std::memory_order_relaxed);
+  block->stitched = std::move(made);
+  ++stitched;
+  emit({.kind = memory_event_kind::pool_stitch,
+        .stream = r.on.id(),
+        .owner = self,
+        .address = block->at(),
+        .size = r.asked,
+        .site = r.site});
+  return block;
+}
+
+}  // namespace berth

@@ -1,0 +1,272 @@
+#include "pool/store.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace berth::detail {
+
+bool store::prepare(std::size_t n) noexcept {
+  constexpr std::size_t slab = 64;
+  while (spares_ < n) {
+    try {
+      slabs_.push_back(std::make_unique<extent[]>(slab));
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    for (std::size_t i = slab; i-- > 0;) recycle(&slabs_.back()[i]);
+  }
+  return true;
+}
+
+extent* store::make() noexcept {
+  extent* e = spare_;
+  expects(e != nullptr, "pool: a record that was not prepared");
+  spare_ = e->next;
+  --spares_;
+  e->next = nullptr;
+  return e;
+}
+
+void store::recycle(extent* e) noexcept {
+  e->set(extent_state::spare);
+  e->before = e->after = e->bin_before = e->bin_after = nullptr;
+  e->use = {};
+  e->stream = 0;
+  e->stitched.reset();
+  e->uses.reset();
+  e->next = spare_;
+  spare_ = e;
+  ++spares_;
+}
+
+extent* store::add(bytes offset, bytes size, extent* left, extent* right) noexcept {
+  extent* e = make();
+  e->offset = offset;
+  e->size = size;
+  e->before = left;
+  e->after = right;
+  if (left != nullptr) left->after = e;
+  if (right != nullptr) right->before = e;
+  e->set(extent_state::free);
+  link(e);
+  return e;
+}
+
+void store::remove(extent* e) noexcept {
+  unlink(e);
+  if (e->before != nullptr) e->before->after = nullptr;
+  if (e->after != nullptr) e->after->before = nullptr;
+  recycle(e);
+}
+
+void store::add_range(bytes size) noexcept {
+  extent* e = make();
+  e->offset = 0;
+  e->size = size;
+  e->set(extent_state::unbacked);
+  unbacked_ = e;
+}
+
+extent* store::lowest_unbacked(bytes n) const noexcept {
+  extent* lowest = nullptr;
+  for (extent* e = unbacked_; e != nullptr; e = e->next) {
+    if (e->size >= n && (lowest == nullptr || e->offset < lowest->offset)) lowest = e;
+  }
+  return lowest;
+}
+
+extent* store::back(extent* e, bytes n) noexcept {
+  forget_unbacked(e);
+  if (e->size > n) {
+    extent* rest = split(e, e->offset + n);
+    rest->set(extent_state::unbacked);
+    rest->next = unbacked_;
+    unbacked_ = rest;
+  }
+  e->next = nullptr;
+  return e;
+}
+
+void store::unback(extent* e) noexcept {
+  unlink(e);
+  e->use = {};
+  e->stream = 0;
+  e->set(extent_state::unbacked);
+  if (e->after != nullptr && e->after->is(extent_state::unbacked)) {
+    forget_unbacked(e->after);
+    absorb_right(e);
+  }
+  if (e->before != nullptr && e->before->is(extent_state::unbacked)) {
+    e = e->before;
+    forget_unbacked(e);
+    absorb_right(e);
+  }
+  e->next = unbacked_;
+  unbacked_ = e;
+}
+
+void store::forget_unbacked(const extent* e) noexcept {
+  extent** link = &unbacked_;
+  while (*link != e) link = &(*link)->next;
+  *link = e->next;
+}
+
+// Cuts e, which is in no bin, at that offset; returns the right part, in no bin either.
+extent* store::split(extent* e, bytes at) noexcept {
+  extent* right = make();
+  right->offset = at;
+  right->size = e->end() - at;
+  right->use = e->use;
+  right->uses = e->uses;
+  right->stream = e->stream;
+  right->before = e;
+  right->after = e->after;
+  if (right->after != nullptr) right->after->before = right;
+  e->after = right;
+  e->size = at - e->offset;
+  return right;
+}
+
+extent* store::take(extent* e, bytes offset, bytes n) noexcept {
+  unlink(e);
+  extent* taken = e;
+  if (offset > e->offset) {
+    taken = split(e, offset);
+    e->set(extent_state::free);
+    link(e);
+  }
+  if (taken->size > n) {
+    extent* rest = split(taken, offset + n);
+    rest->set(extent_state::free);
+    link(rest);
+  }
+  taken->set(extent_state::live);
+  return taken;
+}
+
+bool store::mergeable(const extent& a, const extent& b, bool one_stream) noexcept {
+  return a.is(extent_state::free) && b.is(extent_state::free) && !a.uses && !b.uses &&
+         (one_stream || a.stream == b.stream);
+}
+
+// Merges e with the extent after it. Neither is in a bin.
+void store::absorb_right(extent* e) noexcept {
+  extent* gone = e->after;
+  e->size += gone->size;
+  e->after = gone->after;
+  if (e->after != nullptr) e->after->before = e;
+  if (e->stream == 0) {
+    e->stream = gone->stream;
+    e->use = gone->use;
+  } else if (gone->stream != 0) {
+    e->use.epoch = std::max(e->use.epoch, gone->use.epoch);
+  }
+  recycle(gone);
+}
+
+extent* store::give(extent* e, bool one_stream) noexcept {
+  e->set(extent_state::free);
+  if (e->after != nullptr && mergeable(*e, *e->after, one_stream)) {
+    unlink(e->after);
+    absorb_right(e);
+  }
+  if (e->before != nullptr && mergeable(*e->before, *e, one_stream)) {
+    e = e->before;
+    unlink(e);
+    absorb_right(e);
+  }
+  link(e);
+  return e;
+}
+
+extent* store::merge_run(extent* first, extent* last, stream_use use, std::uint32_t stream) noexcept {
+  unlink(first);
+  while (first != last) {
+    const bool done = first->after == last;
+    unlink(first->after);
+    absorb_right(first);
+    if (done) break;
+  }
+  first->uses.reset();
+  first->use = use;
+  first->stream = stream;
+  link(first);
+  return first;
+}
+
+extent* store::clear_use(extent* e, bool one_stream) noexcept {
+  unlink(e);
+  e->use = {};
+  e->stream = 0;
+  e->uses.reset();
+  return give(e, one_stream);
+}
+
+bytes store::largest() const noexcept {
+  bytes most = 0;
+  for (unsigned word = words; word-- > 0;) {
+    if (bitmap_[word] == 0) continue;
+    const unsigned bin = word * 64 + 63 - static_cast<unsigned>(std::countl_zero(bitmap_[word]));
+    for (const extent* e = heads_[bin]; e != nullptr; e = e->bin_after) most = std::max(most, e->size);
+    break;
+  }
+  return most;
+}
+
+unsigned store::next_bin(unsigned from) const noexcept {
+  if (from >= bins) return bins;
+  unsigned word = from / 64;
+  const std::uint64_t here = bitmap_[word] & (~std::uint64_t{0} << (from % 64));
+  if (here != 0) return word * 64 + static_cast<unsigned>(std::countr_zero(here));
+  const std::uint64_t above = word + 1 < 64 ? summary_ & (~std::uint64_t{0} << (word + 1)) : 0;
+  if (above == 0) return bins;
+  word = static_cast<unsigned>(std::countr_zero(above));
+  return word * 64 + static_cast<unsigned>(std::countr_zero(bitmap_[word]));
+}
+
+void store::link(extent* e) noexcept {
+  const unsigned bin = bin_of(e->size);
+  e->bin_before = nullptr;
+  e->bin_after = heads_[bin];
+  if (e->bin_after != nullptr) e->bin_after->bin_before = e;
+  heads_[bin] = e;
+  bitmap_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+  summary_ |= std::uint64_t{1} << (bin / 64);
+  free_bytes_ += e->size;
+  ++free_count_;
+}
+
+void store::unlink(extent* e) noexcept {
+  const unsigned bin = bin_of(e->size);
+  if (e->bin_before != nullptr) e->bin_before->bin_after = e->bin_after;
+  if (e->bin_after != nullptr) e->bin_after->bin_before = e->bin_before;
+  if (heads_[bin] == e) {
+    heads_[bin] = e->bin_after;
+    if (heads_[bin] == nullptr) {
+      bitmap_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+      if (bitmap_[bin / 64] == 0) summary_ &= ~(std::uint64_t{1} << (bin / 64));
+    }
+  }
+  free_bytes_ -= e->size;
+  --free_count_;
+}
+
+bool store::check() const {
+  bytes sum = 0;
+  std::size_t count = 0;
+  for (unsigned bin = 0; bin < bins; ++bin) {
+    const bool marked = (bitmap_[bin / 64] >> (bin % 64) & 1) != 0;
+    if (marked != (heads_[bin] != nullptr)) return false;
+    for (const extent* e = heads_[bin]; e != nullptr; e = e->bin_after) {
+      if (!e->is(extent_state::free) || bin_of(e->size) != bin || e->size == 0) return false;
+      if (e->after != nullptr && (e->after->offset != e->end() || e->after->before != e)) return false;
+      if (e->before != nullptr && (e->before->end() != e->offset || e->before->after != e)) return false;
+      if (e->after != nullptr && mergeable(*e, *e->after, false)) return false;
+      sum += e->size;
+      ++count;
+    }
+  }
+  return sum == free_bytes_ && count == free_count_;
+}
+
+}  // namespace berth::detail
