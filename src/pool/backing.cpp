@@ -171,16 +171,16 @@ bool backing::purge() noexcept {
   const auto in_use = [](const retired_block& r) {
     return !r.use.done() || (r.uses && !std::ranges::all_of(*r.uses, &stream_use::done));
   };
-  const auto gone = std::ranges::partition(retired_, in_use);
-  for (const retired_block& r : gone) {
+  const auto gone = std::partition(retired_.begin(), retired_.end(), in_use);
+  for (auto r = gone; r != retired_.end(); ++r) {
     ++device_calls_;
-    const auto unmapped = device_.unmap(window_base_ + r.window->offset, r.window->size);
+    const auto unmapped = device_.unmap(window_base_ + r->window->offset, r->window->size);
     expects(unmapped.has_value(), "pool: the device could not unmap a stitched block");
-    mappings_ -= r.window->asked;
-    window_store_.give(r.window, true);
+    mappings_ -= r->window->asked;
+    window_store_.give(r->window, true);
   }
-  const bool any = !gone.empty();
-  retired_.erase(gone.begin(), gone.end());
+  const bool any = gone != retired_.end();
+  retired_.erase(gone, retired_.end());
   return any;
 }
 
