@@ -85,10 +85,12 @@ class stream {
   // out_of_memory (the queue cannot grow), device_failed, and those of earlier work.
   //
   // Copies between any two addresses that this device can reach; the ranges do not overlap (contract, unchecked).
-  // Size 0 does nothing.
+  // Size 0 does nothing. A copy to or from host memory that can be paged out may hold the caller up until it has run
+  // (CUDA does that); pinned memory never does.
   result<void> copy(void* to, const void* from, bytes size);
   result<void> fill(void* to, std::byte value, bytes size);
-  // Runs function(context) on a host thread in stream order. It must not call back into this device.
+  // Runs function(context) on a host thread in stream order. It must not call back into this device, nor wait for
+  // other host functions (one thread may run those of all streams).
   result<void> call(void (*function)(void*), void* context);
 
   // Contract: e is of this device. Nobody else uses e during the call.

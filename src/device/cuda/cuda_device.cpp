@@ -1,0 +1,321 @@
+// The CUDA device over the driver API.
+//
+// The primary context of the device is used, so that memory is shared with whatever else in the process uses it
+// (the runtime API, libraries). A thread may have any context current: every call pushes ours and pops it again.
+//
+// Virtual memory: cuMemMap takes no offset into physical memory (the parameter must be 0) and unmaps whole mappings
+// only, while our interface maps any granules of a handle. So a handle of ours is a list of driver handles of one
+// granule each.
+#include <charconv>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "device/cuda/library.hpp"
+
+namespace berth::detail {
+namespace cuda {
+namespace {
+
+// Our context, current on this thread for as long as this lives.
+class current_context {
+ public:
+  current_context(const functions& cu, context c) noexcept : cu_{cu}, pushed_{cu.cuCtxPushCurrent_v2(c) == success} {}
+  current_context(const current_context&) = delete;
+  current_context& operator=(const current_context&) = delete;
+  ~current_context() {
+    context popped = nullptr;
+    if (pushed_) cu_.cuCtxPopCurrent_v2(&popped);
+  }
+
+ private:
+  const functions& cu_;
+  bool pushed_;  // where it is not, the call that follows says why
+};
+
+address number(const void* p) noexcept {
+  return static_cast<address>(reinterpret_cast<std::uintptr_t>(p));
+}
+void* pointer(address a) noexcept {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(a));
+}
+result<void> checked(status s, const char* what) noexcept {
+  if (s != success) return failure(s, what);
+  return {};
+}
+
+class cuda_event final : public backend_event {
+ public:
+  cuda_event(const functions& cu, context c, event_handle e) noexcept : cu_{cu}, context_{c}, event_{e} {}
+  ~cuda_event() override {
+    const current_context current{cu_, context_};
+    cu_.cuEventDestroy_v2(event_);
+  }
+  result<bool> query() override {
+    const current_context current{cu_, context_};
+    const status s = cu_.cuEventQuery(event_);
+    if (s != success && s != not_ready) return failure(s, "cuda: work before the event failed");
+    return s == success;
+  }
+  result<void> synchronize() override {
+    const current_context current{cu_, context_};
+    return checked(cu_.cuEventSynchronize(event_), "cuda: work before the event failed");
+  }
+  [[nodiscard]] event_handle handle() const noexcept { return event_; }
+
+ private:
+  const functions& cu_;
+  context context_;
+  event_handle event_;
+};
+
+class cuda_queue final : public backend_queue {
+ public:
+  cuda_queue(const functions& cu, context c, stream_handle s) noexcept : cu_{cu}, context_{c}, stream_{s} {}
+  ~cuda_queue() override {
+    const current_context current{cu_, context_};
+    cu_.cuStreamSynchronize(stream_);
+    cu_.cuStreamDestroy_v2(stream_);
+  }
+
+  result<void> copy(void* to, const void* from, bytes size) override {
+    const current_context current{cu_, context_};
+    return checked(cu_.cuMemcpyAsync(number(to), number(from), size, stream_), "cuda: copy");
+  }
+  result<void> fill(void* to, std::byte value, bytes size) override {
+    const current_context current{cu_, context_};
+    return checked(cu_.cuMemsetD8Async(number(to), std::to_integer<unsigned char>(value), size, stream_), "cuda: fill");
+  }
+  result<void> call(void (*function)(void*), void* argument) override {
+    const current_context current{cu_, context_};
+    return checked(cu_.cuLaunchHostFunc(stream_, function, argument), "cuda: host function");
+  }
+  result<void> record(backend_event& e, std::uint64_t) override {
+    const current_context current{cu_, context_};
+    return checked(cu_.cuEventRecord(static_cast<cuda_event&>(e).handle(), stream_), "cuda: event");
+  }
+  result<void> wait(backend_event& e) override {
+    const current_context current{cu_, context_};
+    return checked(cu_.cuStreamWaitEvent(stream_, static_cast<cuda_event&>(e).handle(), 0), "cuda: wait");
+  }
+  result<void> synchronize() override {
+    const current_context current{cu_, context_};
+    return checked(cu_.cuStreamSynchronize(stream_), "cuda: queued work failed");
+  }
+  result<bool> query() override {
+    const current_context current{cu_, context_};
+    const status s = cu_.cuStreamQuery(stream_);
+    if (s != success && s != not_ready) return failure(s, "cuda: queued work failed");
+    return s == success;
+  }
+
+ private:
+  const functions& cu_;
+  context context_;
+  stream_handle stream_;
+};
+
+class cuda_device final : public device_backend {
+ public:
+  explicit cuda_device(const functions& cu) noexcept : cu_{cu} {}
+  ~cuda_device() override {
+    if (context_ != nullptr) cu_.cuDevicePrimaryCtxRelease_v2(device_);
+  }
+
+  result<void> start(int ordinal) {
+    if (auto ok = checked(cu_.cuDeviceGet(&device_, ordinal), "cuda: device"); !ok) return ok;
+    if (auto ok = checked(cu_.cuDevicePrimaryCtxRetain(&context_, device_), "cuda: no context"); !ok) return ok;
+    char name[128] = "CUDA device";
+    cu_.cuDeviceGetName(name, sizeof name, device_);
+    int version = 0;
+    cu_.cuDriverGetVersion(&version);
+    properties_.name.append("cuda:").append(std::to_string(ordinal));
+    properties_.description.append(name).append(", driver for CUDA ").append(std::to_string(version / 1000));
+    properties_.description.append(".").append(std::to_string(version % 1000 / 10));
+    properties_.rules = {.name = "cuda",
+                         .start_alignment = 256,
+                         .source = "CUDA C++ programming guide: allocations are aligned to at least 256 bytes"};
+    properties_.pinned_rules = properties_.rules;
+    std::size_t total = 0;
+    if (cu_.cuDeviceTotalMem_v2(&total, device_) == success) properties_.total_memory = total;
+    start_virtual_memory();
+    return {};
+  }
+
+  result<void*> allocate(bytes size, memory_kind kind) override {
+    const current_context current{cu_, context_};
+    if (kind == memory_kind::pinned) return allocate_pinned(size);
+    address block = 0;
+    if (const status s = cu_.cuMemAlloc_v2(&block, size); s != success) return failed_allocation(s, size);
+    return pointer(block);
+  }
+
+  void free(void* block, bytes, memory_kind kind) noexcept override {
+    const current_context current{cu_, context_};
+    if (kind == memory_kind::device) {
+      cu_.cuMemFree_v2(number(block));
+      return;
+    }
+    std::unique_lock lock{mutex_};
+    const auto entry = pinned_.extract(number(block));
+    lock.unlock();
+    cu_.cuMemFreeHost(entry.mapped());
+  }
+
+  void* host_address(void* inside, memory_kind kind) noexcept override {
+    if (kind != memory_kind::pinned) return nullptr;
+    const std::lock_guard lock{mutex_};
+    const auto block = std::prev(pinned_.upper_bound(number(inside)));
+    return static_cast<std::byte*>(block->second) + (number(inside) - block->first);
+  }
+
+  result<void*> reserve(bytes size) override {
+    const current_context current{cu_, context_};
+    address range = 0;
+    const status s = cu_.cuMemAddressReserve(&range, size, 0, 0, 0);
+    if (s != success) return failed_allocation(s, size);
+    return pointer(range);
+  }
+  void release(void* range, bytes size) noexcept override {
+    const current_context current{cu_, context_};
+    cu_.cuMemAddressFree(number(range), size);
+  }
+
+  result<std::uint64_t> create_physical(bytes size) override {
+    const current_context current{cu_, context_};
+    std::vector<physical> granules;
+    granules.reserve(size / properties_.granule);
+    const allocation_properties wanted = on_this_device();
+    while (granules.size() * properties_.granule < size) {
+      physical one = 0;
+      if (const status s = cu_.cuMemCreate(&one, properties_.granule, &wanted, 0); s != success) {
+        for (const physical made : granules) cu_.cuMemRelease(made);
+        return failed_allocation(s, size);
+      }
+      granules.push_back(one);
+    }
+    const std::lock_guard lock{mutex_};
+    physicals_.emplace(++last_handle_, std::move(granules));
+    return last_handle_;
+  }
+  void destroy_physical(std::uint64_t handle, bytes) noexcept override {
+    const current_context current{cu_, context_};
+    std::unique_lock lock{mutex_};
+    const auto entry = physicals_.extract(handle);
+    lock.unlock();
+    for (const physical one : entry.mapped()) cu_.cuMemRelease(one);
+  }
+
+  result<void> map(void* range, bytes size, std::uint64_t handle, bytes offset) override {
+    const current_context current{cu_, context_};
+    std::unique_lock lock{mutex_};
+    const physical* granule = physicals_.find(handle)->second.data() + offset / properties_.granule;
+    lock.unlock();  // the list does not change, and the handle is not destroyed while it is mapped
+    const address start = number(range);
+    for (bytes done = 0; done < size; done += properties_.granule) {
+      if (const status s = cu_.cuMemMap(start + done, properties_.granule, 0, *granule++, 0); s != success) {
+        if (done != 0) cu_.cuMemUnmap(start, done);
+        return failure(s, "cuda: map");
+      }
+    }
+    const access_description access{.location = {.id = device_}};
+    if (const status s = cu_.cuMemSetAccess(start, size, &access, 1); s != success) {
+      cu_.cuMemUnmap(start, size);
+      return failure(s, "cuda: access to mapped memory");
+    }
+    return {};
+  }
+  result<void> unmap(void* range, bytes size) override {
+    const current_context current{cu_, context_};
+    return checked(cu_.cuMemUnmap(number(range), size), "cuda: unmap");
+  }
+
+  result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock>) override {
+    const current_context current{cu_, context_};
+    stream_handle made = nullptr;
+    // Not ordered with the legacy default stream, which other libraries may use.
+    if (const status s = cu_.cuStreamCreate(&made, stream_non_blocking); s != success) {
+      return failure(s, "cuda: no stream");
+    }
+    return std::unique_ptr<backend_queue>{new cuda_queue{cu_, context_, made}};
+  }
+  result<std::unique_ptr<backend_event>> create_event() override {
+    const current_context current{cu_, context_};
+    event_handle made = nullptr;
+    if (const status s = cu_.cuEventCreate(&made, event_disable_timing); s != success) {
+      return failure(s, "cuda: no event");
+    }
+    return std::unique_ptr<backend_event>{new cuda_event{cu_, context_, made}};
+  }
+
+ private:
+  static error failed_allocation(status s, bytes size) noexcept {
+    if (s == out_of_memory) return {errc::out_of_memory, "cuda: out of memory", size};
+    return failure(s, "cuda: allocation");
+  }
+
+  [[nodiscard]] allocation_properties on_this_device() const noexcept { return {.location = {.id = device_}}; }
+
+  void start_virtual_memory() noexcept {
+    int supported = 0;
+    cu_.cuDeviceGetAttribute(&supported, attribute_virtual_memory, device_);
+    if (supported == 0) return;
+    const current_context current{cu_, context_};
+    const allocation_properties wanted = on_this_device();
+    std::size_t granule = 0;
+    constexpr int minimum = 0;  // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    if (cu_.cuMemGetAllocationGranularity(&granule, &wanted, minimum) != success || granule == 0) return;
+    properties_.virtual_memory = true;
+    properties_.granule = granule;
+    properties_.max_mappings = std::numeric_limits<std::size_t>::max();  // the driver names no limit
+  }
+
+  result<void*> allocate_pinned(bytes size) {
+    void* host = nullptr;
+    const status s = cu_.cuMemHostAlloc(&host, size, host_alloc_portable | host_alloc_device_map);
+    if (s != success) return failed_allocation(s, size);
+    address block = 0;
+    if (const status mapped = cu_.cuMemHostGetDevicePointer_v2(&block, host, 0); mapped != success) {
+      cu_.cuMemFreeHost(host);
+      return failure(mapped, "cuda: pinned memory without a device address");
+    }
+    const std::lock_guard lock{mutex_};
+    pinned_.emplace(block, host);
+    return pointer(block);
+  }
+
+  const functions& cu_;
+  device_id device_ = 0;
+  context context_ = nullptr;
+  std::mutex mutex_;                 // guards what follows
+  std::map<address, void*> pinned_;  // device address -> host address
+  std::map<std::uint64_t, std::vector<physical>> physicals_;
+  std::uint64_t last_handle_ = 0;
+};
+
+}  // namespace
+}  // namespace cuda
+
+result<std::shared_ptr<device_backend>> open_cuda(std::string_view argument) {
+  int ordinal = 0;
+  const auto [rest, wrong] = std::from_chars(argument.data(), argument.data() + argument.size(), ordinal);
+  if (wrong != std::errc{} || rest != argument.data() + argument.size() || ordinal < 0) {
+    return error{errc::invalid_input, "cuda: the device's number follows the colon"};
+  }
+  const auto loaded = cuda::load();
+  if (!loaded) return loaded.error();
+  const cuda::functions& cu = **loaded;
+  int count = 0;
+  if (const cuda::status s = cu.cuDeviceGetCount(&count); s != cuda::success) {
+    return cuda::failure(s, "cuda: devices");
+  }
+  if (ordinal >= count) {
+    return error{errc::no_such_device, "cuda: no device of this number", static_cast<std::uint64_t>(ordinal)};
+  }
+  auto opened = std::make_shared<cuda::cuda_device>(cu);
+  if (auto started = opened->start(ordinal); !started) return started.error();
+  return std::shared_ptr<device_backend>{std::move(opened)};
+}
+
+}  // namespace berth::detail

@@ -1,0 +1,114 @@
+// The CUDA driver, opened at run time. Neither its headers nor its library are needed to build: the few types,
+// constants and prototypes used here are written down below. Source: cuda.h of toolkit 13.0; every name is the oldest
+// one whose prototype is used, so that old drivers have it too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "berth/core/result.hpp"
+
+namespace berth::detail::cuda {
+
+using status = int;  // CUresult
+using device_id = int;
+using context = struct context_tag*;
+using stream_handle = struct stream_tag*;
+using event_handle = struct event_tag*;
+using address = std::uint64_t;   // CUdeviceptr
+using physical = std::uint64_t;  // CUmemGenericAllocationHandle
+
+enum : status {
+  success = 0,
+  out_of_memory = 2,
+  stub_library = 34,
+  no_device = 100,
+  not_ready = 600,
+};
+
+enum : int {  // CUdevice_attribute
+  attribute_virtual_memory = 102,
+};
+inline constexpr unsigned host_alloc_portable = 1;
+inline constexpr unsigned host_alloc_device_map = 2;
+inline constexpr unsigned stream_non_blocking = 1;
+inline constexpr unsigned event_disable_timing = 2;
+
+struct memory_location {  // CUmemLocation
+  enum : int { on_device = 1 };
+  int type = on_device;
+  int id = 0;
+};
+struct allocation_properties {  // CUmemAllocationProp
+  enum : int { pinned = 1 };
+  int type = pinned;
+  int handle_types = 0;
+  memory_location location;
+  void* windows_metadata = nullptr;
+  unsigned char flags[8] = {};
+};
+struct access_description {  // CUmemAccessDesc
+  enum : int { read_write = 3 };
+  memory_location location;
+  int flags = read_write;
+};
+static_assert(sizeof(memory_location) == 8 && sizeof(access_description) == 12);
+static_assert(sizeof(void*) != 8 || sizeof(allocation_properties) == 32);
+
+// Every function that the backend calls; expanded into the table below and into its loader. The two that name errors
+// come first, so that what fails after them can be explained.
+#define BERTH_CUDA_FUNCTIONS(X)                                                                                  \
+  X(cuGetErrorName, (status, const char**))                                                                      \
+  X(cuGetErrorString, (status, const char**))                                                                    \
+  X(cuInit, (unsigned flags))                                                                                    \
+  X(cuDriverGetVersion, (int* version))                                                                          \
+  X(cuDeviceGetCount, (int* count))                                                                              \
+  X(cuDeviceGet, (device_id*, int ordinal))                                                                      \
+  X(cuDeviceGetName, (char* name, int size, device_id))                                                          \
+  X(cuDeviceTotalMem_v2, (std::size_t * size, device_id))                                                        \
+  X(cuDeviceGetAttribute, (int* value, int attribute, device_id))                                                \
+  X(cuDevicePrimaryCtxRetain, (context*, device_id))                                                             \
+  X(cuDevicePrimaryCtxRelease_v2, (device_id))                                                                   \
+  X(cuCtxPushCurrent_v2, (context))                                                                              \
+  X(cuCtxPopCurrent_v2, (context*))                                                                              \
+  X(cuMemAlloc_v2, (address*, std::size_t))                                                                      \
+  X(cuMemFree_v2, (address))                                                                                     \
+  X(cuMemHostAlloc, (void**, std::size_t, unsigned flags))                                                       \
+  X(cuMemFreeHost, (void*))                                                                                      \
+  X(cuMemHostGetDevicePointer_v2, (address*, void*, unsigned flags))                                             \
+  X(cuMemcpyAsync, (address to, address from, std::size_t, stream_handle))                                       \
+  X(cuMemsetD8Async, (address, unsigned char, std::size_t, stream_handle))                                       \
+  X(cuStreamCreate, (stream_handle*, unsigned flags))                                                            \
+  X(cuStreamDestroy_v2, (stream_handle))                                                                         \
+  X(cuStreamSynchronize, (stream_handle))                                                                        \
+  X(cuStreamQuery, (stream_handle))                                                                              \
+  X(cuStreamWaitEvent, (stream_handle, event_handle, unsigned flags))                                            \
+  X(cuLaunchHostFunc, (stream_handle, void (*)(void*), void*))                                                   \
+  X(cuEventCreate, (event_handle*, unsigned flags))                                                              \
+  X(cuEventRecord, (event_handle, stream_handle))                                                                \
+  X(cuEventQuery, (event_handle))                                                                                \
+  X(cuEventSynchronize, (event_handle))                                                                          \
+  X(cuEventDestroy_v2, (event_handle))                                                                           \
+  X(cuMemGetAllocationGranularity, (std::size_t*, const allocation_properties*, int option))                     \
+  X(cuMemAddressReserve, (address*, std::size_t, std::size_t alignment, address hint, unsigned long long flags)) \
+  X(cuMemAddressFree, (address, std::size_t))                                                                    \
+  X(cuMemCreate, (physical*, std::size_t, const allocation_properties*, unsigned long long flags))               \
+  X(cuMemRelease, (physical))                                                                                    \
+  X(cuMemMap, (address, std::size_t, std::size_t offset, physical, unsigned long long flags))                    \
+  X(cuMemUnmap, (address, std::size_t))                                                                          \
+  X(cuMemSetAccess, (address, std::size_t, const access_description*, std::size_t count))
+
+struct functions {
+#define BERTH_CUDA_MEMBER(name, parameters) status(*name) parameters = nullptr;
+  BERTH_CUDA_FUNCTIONS(BERTH_CUDA_MEMBER)
+#undef BERTH_CUDA_MEMBER
+};
+
+// Loads and initialises the driver on the first call and keeps it. Errors: no_such_device (no library, a stub of it,
+// no device in the machine, an old driver), device_failed.
+[[nodiscard]] result<const functions*> load();
+
+// A status that is no success. `what` says which call.
+[[nodiscard]] error failure(status s, const char* what) noexcept;
+
+}  // namespace berth::detail::cuda
