@@ -17,3 +17,6 @@
 #include "berth/pool/memory_source.hpp"
 #include "berth/pool/pool.hpp"
 #include "berth/rules/placement.hpp"
+#include "berth/scratch/scratch.hpp"
+#include "berth/scratch/scratch_arena.hpp"
+#include "berth/scratch/stack_left.hpp"

@@ -1,0 +1,188 @@
+// scratch<T>: memory for the temporaries of one call.
+//
+//   berth::scratch<float> packed(n);     // n floats, aligned to 64 bytes, not initialised
+//   kernel(packed.data(), packed.size());
+//
+// Up to InlineBytes lie in the object itself, on the caller's stack; more comes from this thread's arena
+// (berth/scratch/scratch_arena.hpp) at about the same cost. The stack used is at most InlineBytes + Alignment, whatever
+// n is, so it runs on a 16 KiB thread; no lock is taken, and after warm-up the heap is not called.
+//
+// InlineBytes = 0 means arena only. The upper bound of 2048 keeps the object below a page: -fstack-clash-protection
+// probes larger frames, and -ftrivial-auto-var-init fills them, whether they are used or not. `berth calibrate` tells
+// which value pays with a given compiler and flags.
+//
+// A scratch belongs to one thread and one scope: it is neither copied, moved nor created with new. It may be destroyed
+// in any order against others of its thread; destroying it on another thread is a contract error. In a coroutine it is
+// a local as any other, but one that may continue on another thread must name an explicit arena.
+//
+// A byte written past the end is noticed when the scratch is destroyed, in release builds too, and so is a byte before
+// the start of a block of the arena: a contract error that names the place where the scratch was made and its size.
+// With AddressSanitizer (in the program and in Berth) the write itself is reported.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <span>
+#include <type_traits>
+
+#include "berth/core/bytes.hpp"
+#include "berth/core/source_location.hpp"
+#include "berth/scratch/scratch_arena.hpp"
+
+namespace berth {
+
+namespace detail {
+
+// Throw std::length_error and std::bad_alloc; a contract violation where Berth is built without exceptions.
+[[noreturn]] void scratch_too_long(source_location where);
+[[noreturn]] void scratch_no_memory(source_location where);
+[[noreturn]] void scratch_inline_overrun(std::size_t size) noexcept;
+
+}  // namespace detail
+
+template <class T, std::size_t InlineBytes = 512, std::size_t Alignment = 64>
+class scratch {
+  static_assert(std::is_object_v<T> && !std::is_const_v<T>, "scratch: T must be an object type that can be written");
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+                "scratch: T must be trivially copyable and trivially destructible");
+  static_assert(InlineBytes <= 2048, "scratch: InlineBytes must be at most 2048");
+  static_assert(is_power_of_two(Alignment) && Alignment >= 64,
+                "scratch: Alignment must be a power of two, at least 64");
+  static_assert(Alignment <= scratch_arena::max_alignment, "scratch: Alignment must be at most 1 GiB");
+  static_assert(alignof(T) <= Alignment, "scratch: T needs a larger Alignment");
+
+ public:
+  // The most elements that any scratch can have: PTRDIFF_MAX bytes of them.
+  static constexpr bytes max_size = scratch_arena::max_block / sizeof(T);
+
+  // n elements, uninitialised. n = 0 is an empty span whose data() is aligned and not null. The count is 64 bits wide
+  // everywhere, so that a product of dimensions is not cut down on its way in. Throws std::length_error where
+  // n > max_size, std::bad_alloc where there is no memory; the arena is then as before.
+  explicit scratch(bytes n, source_location where = source_location::current()) {
+    if (!take_inline(n)) take(n, this_thread_arena(), where);
+  }
+  // The same from an explicit arena, which outlives the scratch. Contract: on the arena's thread.
+  scratch(bytes n, scratch_arena& arena, source_location where = source_location::current()) {
+    arena.check_thread(where);
+    if (!take_inline(n)) take(n, arena, where);
+  }
+  // The same for those who do not throw: where it fails the scratch is false, and data() null.
+  scratch(bytes n, std::nothrow_t) noexcept {
+    if (!take_inline(n) && !try_take(n, this_thread_arena())) fail();
+  }
+  scratch(bytes n, scratch_arena& arena, std::nothrow_t, source_location where = source_location::current()) noexcept {
+    arena.check_thread(where);
+    if (!take_inline(n) && !try_take(n, arena)) fail();
+  }
+
+  scratch(const scratch&) = delete;
+  scratch& operator=(const scratch&) = delete;
+  static void* operator new(std::size_t) = delete;
+  static void* operator new[](std::size_t) = delete;
+
+  ~scratch() {
+    if (InlineBytes > 0 && arena_ == nullptr) [[likely]]
+      check_inline();
+    else if (arena_ != nullptr)
+      arena_->release(data_, Alignment);
+  }
+
+  [[nodiscard]] T* data() noexcept { return data_; }
+  [[nodiscard]] const T* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::span<T> span() noexcept { return {data_, size_}; }
+  [[nodiscard]] T* begin() noexcept { return data_; }
+  [[nodiscard]] T* end() noexcept { return data_ + size_; }
+  // Not checked.
+  [[nodiscard]] T& operator[](std::size_t i) noexcept { return data_[i]; }
+  [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  // False only where a nothrow constructor failed.
+  [[nodiscard]] explicit operator bool() const noexcept { return data_ != nullptr; }
+  // Whether the elements lie in the object itself.
+  [[nodiscard]] bool is_inline() const noexcept { return arena_ == nullptr && data_ != nullptr; }
+
+ private:
+  // True where the elements fit the object. A coroutine's frame is aligned to 16 bytes only (gcc 12, clang 14),
+  // whatever its locals ask for, so the storage's address is tested. gcc still knows the answer on an ordinary stack;
+  // clang would believe the type.
+  bool take_inline(bytes n) noexcept {
+    if constexpr (InlineBytes > 0) {
+      auto address = reinterpret_cast<std::uintptr_t>(storage_);
+#if defined(__clang__)
+      asm("" : "+r"(address));
+#endif
+      if (n <= InlineBytes / sizeof(T) && address % Alignment == 0) {
+        set(reinterpret_cast<T*>(storage_), static_cast<std::size_t>(n), nullptr);
+        guard_inline();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void check_inline() const noexcept {
+    if constexpr (InlineBytes > 0) {
+      detail::unpoison(storage_, sizeof storage_);
+      std::uint64_t behind;
+      std::memcpy(&behind, storage_ + size_ * sizeof(T), sizeof behind);
+      if (behind != detail::scratch_guard) [[unlikely]]
+        detail::scratch_inline_overrun(size_ * sizeof(T));
+    }
+  }
+
+  [[nodiscard]] bool try_take(bytes n, scratch_arena& arena) noexcept {
+    if (n > max_size) [[unlikely]]
+      return false;
+    const auto count = static_cast<std::size_t>(n);
+    void* data = arena.allocate(count * sizeof(T), Alignment);
+    set(static_cast<T*>(data), count, &arena);
+    return data != nullptr;
+  }
+
+  void take(bytes n, scratch_arena& arena, source_location where) {
+    const auto count = static_cast<std::size_t>(n);
+    if (n <= max_size) [[likely]] {
+      if (void* data = arena.allocate_fast(count * sizeof(T), Alignment)) [[likely]]
+        return set(static_cast<T*>(data), count, &arena);
+    }
+    take_slow(n, arena, where);
+  }
+
+  // Apart from take(), so that a caller keeps no registers for it.
+  [[gnu::noinline, gnu::cold]] void take_slow(bytes n, scratch_arena& arena, source_location where) {
+    if (n > max_size) detail::scratch_too_long(where);
+    if (!try_take(n, arena)) detail::scratch_no_memory(where);
+  }
+
+  void fail() noexcept {
+    set(nullptr, 0, nullptr);
+    guard_inline();
+  }
+
+  void set(T* data, std::size_t size, scratch_arena* arena) noexcept {
+    data_ = data;
+    size_ = size;
+    arena_ = arena;
+  }
+
+  void guard_inline() noexcept {
+    if constexpr (InlineBytes > 0) {
+      std::memcpy(storage_ + size_ * sizeof(T), &detail::scratch_guard, sizeof detail::scratch_guard);
+      detail::poison(storage_ + size_ * sizeof(T), sizeof storage_ - size_ * sizeof(T));
+    }
+  }
+
+  // The inline bytes and room for the guard word behind them, first in the object: the members below use the padding.
+  alignas(InlineBytes > 0 ? Alignment
+                          : 1) std::byte storage_[InlineBytes > 0 ? InlineBytes + sizeof detail::scratch_guard : 1];
+  T* data_;
+  std::size_t size_;
+  scratch_arena* arena_;  // null where the elements are inline
+};
+
+static_assert(sizeof(scratch<float>) <= 512 + 64);
+static_assert(sizeof(scratch<double, 2048, 128>) <= 2048 + 128);
+
+}  // namespace berth
