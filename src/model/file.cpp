@@ -13,7 +13,9 @@
 
 namespace berth::model {
 
-std::string read_file(const std::string& path) try {
+namespace {
+
+std::string read_at_most(const std::string& path, std::size_t most) try {
   std::error_code status;
   if (std::filesystem::is_directory(path, status)) throw input_error(path, "cannot read: Is a directory");
 
@@ -29,8 +31,8 @@ std::string read_file(const std::string& path) try {
   std::string text;
   constexpr std::size_t least_chunk = std::size_t{1} << 16;
   std::size_t used = 0;
-  for (;;) {
-    text.resize(std::max(used + least_chunk, used + used / 2));
+  while (used < most) {
+    text.resize(std::min(most, std::max(used + least_chunk, used + used / 2)));
     const auto room = static_cast<unsigned>(std::min<std::size_t>(text.size() - used, 1u << 30));
     const int got = gzread(file, text.data() + used, room);
     int code = Z_OK;
@@ -45,6 +47,16 @@ std::string read_file(const std::string& path) try {
   return text;
 } catch (const std::bad_alloc&) {
   throw input_error(path, "does not fit in memory");
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  return read_at_most(path, std::string{}.max_size());
+}
+
+std::string read_start(const std::string& path, std::size_t most) {
+  return read_at_most(path, most);
 }
 
 void write_file(const std::string& path, std::string_view text) {

@@ -23,6 +23,8 @@ struct verb {
 
 // In the order `berth --help` shows them. A verb is added here and in verb.hpp.
 constexpr verb verbs[] = {
+    {"plan", "Offsets for the buffers of a problem, with a proven bound", declare_plan},
+    {"verify", "Checks a plan against its problem", declare_verify},
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
     {"view", "A plan as one self-contained page", declare_view},
 };

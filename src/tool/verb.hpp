@@ -28,6 +28,8 @@ class usage_error : public std::runtime_error {
 // Declares the verb's options and returns what runs it.
 using declare_verb = std::function<int()> (*)(CLI::App& app);
 
+std::function<int()> declare_plan(CLI::App& app);
+std::function<int()> declare_verify(CLI::App& app);
 std::function<int()> declare_devices(CLI::App& app);
 std::function<int()> declare_view(CLI::App& app);
 

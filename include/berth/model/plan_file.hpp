@@ -1,0 +1,27 @@
+// Plans in files: JSON by the tool's contract, CSV with offsets, and a C header of constants.
+#pragma once
+
+#include <string>
+
+#include "berth/model/problem_file.hpp"
+#include "berth/plan/plan.hpp"
+
+namespace berth::model {
+
+// One JSON object: arena_bytes lower_bound optimal status verified solver work elapsed_ms buffers:[{id, offset, size,
+// lower, upper}], with `pool` and `slab` where there are several, `pools` with each memory's arena, and reuse_penalty
+// where the problem has any. Contract: the plan has offsets and has passed verify().
+[[nodiscard]] std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms);
+
+// The columns id,lower,upper,size,offset, and pool and slab where there are several.
+[[nodiscard]] std::string plan_csv(const problem_file& file, const plan::plan& answer);
+
+// A C (C11, C++11) header: the arena's size and alignment, the offset and size of every buffer as macros, and static
+// assertions that they fit and are aligned.
+[[nodiscard]] std::string plan_header(const problem_file& file, const plan::plan& answer);
+
+// Reads a plan of `file`'s problem, JSON or CSV, as written above. A buffer that the plan does not place makes
+// `offsets` empty, so that verify() rejects it. Throws input_error: not a plan, or of other buffers or pools.
+[[nodiscard]] plan::plan read_plan(const std::string& path, const problem_file& file);
+
+}  // namespace berth::model

@@ -1,0 +1,33 @@
+// Planning problems in files: every format that `berth plan` reads, through one function.
+//
+//   .csv           MiniMalloc's: a header row names the columns id, lower, upper, size and optionally alignment, offset
+//                  (a pin), gaps; with `start`, `end` for lower and upper, `end` is the last tick itself
+//   .json          berth-problem/1 (docs/plan.md), and the structured problems of dsa-solver
+//   ALLOC / FREE   Glow's lists of events, one a line; ALIGN sets alignment and granularity
+//
+// The content decides, not the name; any of them may be gzipped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "berth/plan/problem.hpp"
+
+namespace berth::model {
+
+struct problem_file {
+  std::string path;
+  plan::problem problem;             // buffer::name is the id in the file
+  std::vector<std::uint32_t> lines;  // by buffer: its line, from 1; empty where the format has no lines
+  bool numeric_ids = false;          // ids were numbers: they are written as numbers again
+};
+
+// Reads any of the formats. The problem may still not pass plan::validate() (options of the caller may come between):
+// call require_valid. Throws input_error; also for duplicate ids.
+[[nodiscard]] problem_file read_problem(const std::string& path);
+
+// Throws input_error, which names the line (or the buffer) and the reason, where the problem is not valid.
+void require_valid(const problem_file& file);
+
+}  // namespace berth::model

@@ -1,0 +1,108 @@
+#include "berth/model/problem_file.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "berth/model/input_error.hpp"
+#include "model/file.hpp"
+#include "model/readers.hpp"
+
+namespace berth::model {
+namespace {
+
+enum class format : std::uint8_t { csv, json, allocation_list, none };
+
+// By the first characters that are not blank or a comment: a header row is long before 4 KiB at an end.
+format format_of(std::string_view start) {
+  while (!start.empty()) {
+    const std::string_view line = trim(cut(start, '\n'));
+    if (line.empty() || line.front() == '#') continue;
+    if (line.front() == '{' || line.front() == '[') return format::json;
+    for (const std::string_view key : {"ALLOC", "FREE", "ALIGN", "MODEL"}) {
+      if (line.substr(0, line.find(' ')) == key) return format::allocation_list;
+    }
+    return line.find(',') != std::string_view::npos ? format::csv : format::none;
+  }
+  return format::none;
+}
+
+}  // namespace
+
+void require_distinct_ids(const problem_file& file) {
+  const auto& buffers = file.problem.buffers;
+  std::unordered_set<std::string_view> seen;
+  seen.reserve(buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (seen.insert(buffers[i].name).second) continue;
+    const std::string what = "a second buffer with the id " + quote(buffers[i].name);
+    if (file.lines.empty()) throw input_error(file.path, what);
+    throw input_error(file.path, file.lines[i], what);
+  }
+}
+
+std::optional<std::vector<plan::interval>> without_gaps(plan::interval live, std::vector<plan::interval> gaps) {
+  std::sort(gaps.begin(), gaps.end(), [](const auto& a, const auto& b) { return a.lower < b.lower; });
+  std::vector<plan::interval> left;
+  plan::tick from = live.lower;
+  for (const plan::interval& gap : gaps) {
+    if (gap.lower >= gap.upper || gap.lower < live.lower || gap.upper > live.upper) return std::nullopt;
+    if (gap.lower > from) left.push_back({from, gap.lower});
+    from = std::max(from, gap.upper);
+  }
+  if (from < live.upper) left.push_back({from, live.upper});
+  if (left.empty()) return std::nullopt;
+  return left;
+}
+
+problem_file read_problem(const std::string& path) {
+  const std::string start = read_start(path, 4096);
+  const format found = format_of(start);
+  if (found == format::none) throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE");
+  if (found == format::csv && start.size() == 4096 && start.find('\n') == std::string::npos) {
+    throw input_error(path, 1, "the header row is longer than 4096 characters");
+  }
+  constexpr std::size_t longest = std::size_t{1} << 31;
+  const std::string text = read_start(path, longest + 1);
+  if (text.size() > longest) throw input_error(path, "longer than 2 GiB");
+  switch (found) {
+    case format::csv: return read_problem_csv(path, text);
+    case format::json: return read_problem_json(path, text);
+    default: return read_allocation_list(path, text);
+  }
+}
+
+void require_valid(const problem_file& file) {
+  const auto ok = plan::validate(file.problem);
+  if (ok) return;
+  const error& e = ok.error();
+  const std::string_view what{e.what};
+  const std::string_view kind = what.substr(0, what.find(':'));
+  const auto& buffers = file.problem.buffers;
+  const auto pair_text = [&](plan::index a, plan::index b) {
+    return " " + quote(buffers[a].name) + " and " + quote(buffers[b].name) + std::string{what.substr(kind.size())};
+  };
+  if (kind == "buffer") {
+    const std::string text = "buffer " + quote(buffers[e.number].name) + std::string{what.substr(kind.size())};
+    if (file.lines.empty()) throw input_error(file.path, text);
+    throw input_error(file.path, file.lines[e.number], text);
+  }
+  if (kind == "memory") {
+    throw input_error(file.path,
+                      "pool " + quote(file.problem.memories[e.number].name) + std::string{what.substr(kind.size())});
+  }
+  if (kind == "conflict") {
+    throw input_error(file.path, "conflict of" + pair_text((*file.problem.conflicts)[e.number].a,
+                                                           (*file.problem.conflicts)[e.number].b));
+  }
+  if (kind == "separation") {
+    const plan::pair& s = file.problem.separations[e.number];
+    throw input_error(file.path, "separation of" + pair_text(s.a, s.b));
+  }
+  if (kind == "penalty") {
+    const plan::reuse_penalty& r = file.problem.reuse_penalties[e.number];
+    throw input_error(file.path, "reuse penalty of" + pair_text(r.a, r.b));
+  }
+  throw input_error(file.path, std::string{what} + " (" + std::to_string(e.number) + ")");
+}
+
+}  // namespace berth::model
