@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -16,9 +17,12 @@ std::atomic<std::uint64_t> news{0};
 }
 
 // Every plain allocation of this program is counted.
-void* operator new(std::size_t size) {
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   news.fetch_add(1, std::memory_order_relaxed);
-  if (void* block = std::malloc(size)) return block;
+  return std::malloc(size);
+}
+void* operator new(std::size_t size) {
+  if (void* block = operator new(size, std::nothrow)) return block;
   throw std::bad_alloc{};
 }
 void operator delete(void* block) noexcept {
