@@ -191,21 +191,31 @@ TEST_P(device_suite, runs_host_functions_in_order_between_device_work) {
   device_->free(block, 64);
 }
 
-TEST_P(device_suite, host_functions_see_the_copies_before_them) {
+TEST_P(device_suite, host_functions_see_the_copies_before_them_and_copies_the_functions) {
   if (!has_memory()) GTEST_SKIP() << "no memory";
+  constexpr bytes size = bytes{8} << 20;  // large enough for a function that does not wait to be too early
   stream s{*device_};
-  void* block = allocate(4);
-  std::uint32_t value = 0;
-  std::uint32_t seen = 0;
+  void* block = allocate(size);
+  void* pinned = allocate(size, memory_kind::pinned);
   struct look {
-    std::uint32_t *value, *seen;
-  } context{&value, &seen};
-  ASSERT_TRUE(s.fill(block, std::byte{7}, 4));
-  ASSERT_TRUE(s.copy(&value, block, 4));
-  ASSERT_TRUE(s.call([](void* c) { *static_cast<look*>(c)->seen = *static_cast<look*>(c)->value; }, &context));
-  ASSERT_TRUE(s.synchronize());
-  EXPECT_EQ(seen, 0x07070707u);
-  device_->free(block, 4);
+    std::byte* last;
+    std::byte seen;
+  } context{static_cast<std::byte*>(device_->host_address(pinned)) + size - 1, std::byte{0}};
+  *context.last = std::byte{0};
+  ASSERT_TRUE(s.fill(block, std::byte{7}, size));
+  ASSERT_TRUE(s.copy(pinned, block, size));
+  ASSERT_TRUE(s.call(
+      [](void* c) {
+        auto* self = static_cast<look*>(c);
+        self->seen = *self->last;
+        *self->last = std::byte{8};
+      },
+      &context));
+  ASSERT_TRUE(s.copy(block, pinned, size));
+  EXPECT_EQ(read(s, block, size).back(), std::byte{8});
+  EXPECT_EQ(context.seen, std::byte{7});
+  device_->free(block, size);
+  device_->free(pinned, size, memory_kind::pinned);
 }
 
 TEST_P(device_suite, enqueuing_does_not_wait) {
