@@ -133,6 +133,7 @@ class scratch_arena {
   // No block is larger: an object's size must fit std::ptrdiff_t.
   static constexpr std::size_t max_block = std::numeric_limits<std::ptrdiff_t>::max();
   static constexpr std::size_t max_alignment = std::size_t{1} << 30;
+  static constexpr std::size_t any_alignment = 0;
 
   // A block of `size` bytes, aligned to `alignment` (a power of two from 64 to max_alignment), not zeroed; null where
   // memory or address space is exhausted: the arena is as before. `scratch` is the safe way to call this. Contract: on
@@ -143,7 +144,8 @@ class scratch_arena {
   [[nodiscard]] void* allocate_fast(std::size_t size, std::size_t alignment = 64) noexcept;
 
   // Gives a block back; in any order. Contract: a live block of this arena, taken with this alignment, on its thread,
-  // with no byte written before its start or past its end (a single one is noticed).
+  // with no byte written before its start or past its end (a single one is noticed). Who no longer knows the alignment
+  // says any_alignment, which is a little slower.
   void release(void* block, std::size_t alignment = 64) noexcept;
 
   // Contract: the caller runs on the thread whose arena this is. One instruction and a branch.

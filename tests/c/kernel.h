@@ -1,0 +1,16 @@
+#ifndef KERNEL_H
+#define KERNEL_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int sum_of_squares(size_t n, const float* x, size_t stride, float* sum);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,95 @@
+#include "berth/c/scratch.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "berth/scratch/scratch_arena.hpp"
+#include "c/kernel.h"
+
+namespace {
+
+bool aligned(const void* p, std::size_t alignment) {
+  return reinterpret_cast<std::uintptr_t>(p) % alignment == 0;
+}
+
+TEST(c_scratch, serves_a_kernel_in_c) {
+  std::vector<float> x(6000, 0.0F);
+  for (std::size_t i = 0; i < x.size(); i += 3) x[i] = 2.0F;
+  float sum = 0;
+  ASSERT_EQ(sum_of_squares(2000, x.data(), 3, &sum), 0);
+  EXPECT_EQ(sum, 8000.0F);
+  EXPECT_EQ(berth_scratch_statistics_of_thread().in_use, 0u);
+}
+
+TEST(c_scratch, is_aligned_and_freed_in_any_order) {
+  void* a = berth_scratch_allocate(3, 5);
+  void* b = berth_scratch_allocate_aligned(100, 8, 4096);
+  void* c = berth_scratch_allocate(0, 8);
+  ASSERT_TRUE(a && b && c);
+  EXPECT_TRUE(aligned(a, 64));
+  EXPECT_TRUE(aligned(b, 4096));
+  std::memset(b, 1, 800);
+  berth_scratch_free(b);
+  berth_scratch_free(a);
+  berth_scratch_free(c);
+  berth_scratch_free(nullptr);
+  const berth_scratch_statistics s = berth_scratch_statistics_of_thread();
+  EXPECT_EQ(s.in_use, 0u);
+  EXPECT_GE(s.blocks, 3u);
+  EXPECT_GE(s.peak, 4096u);
+  berth_scratch_trim();
+  EXPECT_EQ(berth_scratch_statistics_of_thread().reserved, 0u);
+}
+
+TEST(c_scratch, the_topmost_block_gives_its_padding_back) {
+  void* first = berth_scratch_allocate(1, 1);
+  const std::uint64_t before = berth_scratch_statistics_of_thread().in_use;
+  berth_scratch_free(berth_scratch_allocate_aligned(1, 1, 8192));
+  EXPECT_EQ(berth_scratch_statistics_of_thread().in_use, before);
+  berth_scratch_free(first);
+}
+
+TEST(c_scratch, a_product_that_overflows_is_null) {
+  EXPECT_EQ(berth_scratch_allocate(std::numeric_limits<std::uint64_t>::max(), 2), nullptr);
+  EXPECT_EQ(berth_scratch_allocate((std::uint64_t{1} << 62) + 1, 4), nullptr);
+  if constexpr (sizeof(std::size_t) == 4) {
+    EXPECT_EQ(berth_scratch_allocate((std::uint64_t{1} << 32) + 1, 1), nullptr);
+    EXPECT_EQ(berth_scratch_allocate((std::uint64_t{1} << 30) + 1, 4), nullptr);
+  }
+}
+
+TEST(c_scratch, tells_how_much_stack_is_left) {
+#if !defined(BERTH_SCRATCH_POISONS)
+  EXPECT_GT(berth_stack_left(), 0u);
+#endif
+}
+
+using c_scratch_death = testing::Test;
+
+TEST(c_scratch_death, misuse) {
+  static char foreign[256];
+  EXPECT_DEATH(berth_scratch_free(foreign + (64 - reinterpret_cast<std::uintptr_t>(foreign) % 64) + 8),
+               "not a scratch block");
+  EXPECT_DEATH((void)berth_scratch_allocate_aligned(1, 1, 32), "an alignment is a power of two");
+  void* block = berth_scratch_allocate(1000, 1);
+  EXPECT_DEATH(std::thread([=] { berth_scratch_free(block); }).join(), "on a thread that its arena does not belong to");
+#if !defined(BERTH_SCRATCH_POISONS)
+  EXPECT_DEATH(
+      {
+        static_cast<volatile char*>(block)[1000] = 1;
+        berth_scratch_free(block);
+      },
+      "past the end of a block of 1000 bytes");
+  void* other = berth_scratch_allocate(10, 1);
+  berth_scratch_free(other);
+  EXPECT_DEATH(berth_scratch_free(other), "does not live in this arena");
+#endif
+  berth_scratch_free(block);
+}
+
+}  // namespace
