@@ -20,18 +20,10 @@ units section_bound(const instance& in) {
   return best;
 }
 
-units arena_bound(const instance& in) {
-  units best = section_bound(in);
-  for (std::uint32_t i = 0; i < in.own_items; ++i) {
-    const item& it = in.items[i];
-    best = std::max(best, it.size + std::max(it.pin, units{0}));
-    for (const link& l : in.links_of(it)) {
-      // One of the two lies on the other.
-      if (l.other >= in.own_items) continue;
-      best = std::max(best, std::min(l.height + in.items[l.other].size, l.other_height + it.size));
-    }
-  }
-  // What is reserved below the top is lost to everybody.
+namespace {
+
+// The least arena that holds `stacked` units above each other: what is reserved below the top is lost.
+units with_reserved(const instance& in, units stacked) {
   std::vector<std::pair<units, units>> reserved;
   for (std::uint32_t i = in.own_items; i < in.items.size(); ++i) {
     reserved.emplace_back(in.items[i].pin, in.items[i].pin + in.items[i].size);
@@ -40,11 +32,29 @@ units arena_bound(const instance& in) {
   units done = 0;
   for (auto [lo, hi] : reserved) {
     lo = std::max(lo, done);
-    if (lo >= best) break;
-    if (hi > lo) best += hi - lo;
+    if (lo >= stacked) break;
+    if (hi > lo) stacked += hi - lo;
     done = std::max(done, hi);
   }
-  return best;
+  return stacked;
+}
+
+}  // namespace
+
+units arena_bound(const instance& in) {
+  units stacked = section_bound(in);
+  units pinned = 0;
+  for (std::uint32_t i = 0; i < in.own_items; ++i) {
+    const item& it = in.items[i];
+    stacked = std::max(stacked, it.size);
+    if (it.pin != no_offset) pinned = std::max(pinned, it.pin + it.size);
+    for (const link& l : in.links_of(it)) {
+      // One of the two lies on the other.
+      if (l.other >= in.own_items) continue;
+      stacked = std::max(stacked, std::min(l.height + in.items[l.other].size, l.other_height + it.size));
+    }
+  }
+  return std::max(pinned, with_reserved(in, stacked));
 }
 
 bytes max_live(const problem& p) {

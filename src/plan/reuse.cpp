@@ -1,0 +1,190 @@
+#include "plan/reuse.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace berth::plan {
+namespace {
+
+bool same_place(const plan& answer, index a, index b) {
+  return (answer.memory_of.empty() || answer.memory_of[a] == answer.memory_of[b]) &&
+         (answer.slab_of.empty() || answer.slab_of[a] == answer.slab_of[b]);
+}
+
+bool live_together(const buffer& a, const buffer& b) {
+  const interval* x = a.lifetimes.empty() ? &a.live : a.lifetimes.data();
+  const interval* y = b.lifetimes.empty() ? &b.live : b.lifetimes.data();
+  const interval* const x_end = x + std::max<std::size_t>(1, a.lifetimes.size());
+  const interval* const y_end = y + std::max<std::size_t>(1, b.lifetimes.size());
+  while (x != x_end && y != y_end) {
+    if (x->lower < y->upper && y->lower < x->upper) return true;
+    if (x->upper <= y->upper) {
+      ++x;
+    } else {
+      ++y;
+    }
+  }
+  return false;
+}
+
+struct range {
+  bytes lo = 0;
+  bytes hi = 0;
+};
+
+class mover {
+ public:
+  mover(const problem& p, plan& answer)
+      : p_{p}, answer_{answer}, partners_(p.buffers.size()), apart_(p.buffers.size()) {
+    for (const reuse_penalty& r : p.reuse_penalties) {
+      partners_[r.a].push_back({r.b, r.weight});
+      partners_[r.b].push_back({r.a, r.weight});
+    }
+    for (const pair& s : p.separations) {
+      apart_[s.a].push_back(s.b);
+      apart_[s.b].push_back(s.a);
+    }
+    if (p.conflicts) {
+      for (const pair& c : *p.conflicts) {
+        apart_[c.a].push_back(c.b);
+        apart_[c.b].push_back(c.a);
+      }
+    }
+  }
+
+  // Whether any buffer with a penalty to pay found a cheaper place.
+  bool round() {
+    bool moved = false;
+    for (index i = 0; i < p_.buffers.size(); ++i) {
+      if (movable(i) && cost_at(i, answer_.offset(i)) > 0) moved |= move(i);
+    }
+    return moved;
+  }
+
+ private:
+  struct partner {
+    index other = 0;
+    double weight = 0;
+  };
+
+  bool movable(index i) const {
+    const buffer& b = p_.buffers[i];
+    return !partners_[i].empty() && !b.offset && !b.alias_group && p_.footprint(i) != 0;
+  }
+
+  double cost_at(index i, bytes offset) const {
+    double cost = 0;
+    for (const partner& other : partners_[i]) {
+      const bytes at = answer_.offset(other.other);
+      if (same_place(answer_, i, other.other) && offset < at + p_.footprint(other.other) &&
+          at < offset + p_.footprint(i) && p_.footprint(other.other) != 0) {
+        cost += other.weight;
+      }
+    }
+    return cost;
+  }
+
+  // Where buffer i may not lie, in order and merged; and how far its slab reaches.
+  std::pair<std::vector<range>, bytes> forbidden(index i) const {
+    std::vector<range> taken;
+    bytes reach = 0;
+    const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
+    if (!p_.memories.empty()) {
+      for (const auto& [lo, hi] : p_.memories[memory].reserved) taken.push_back({lo, hi});
+    }
+    for (index j = 0; j < p_.buffers.size(); ++j) {
+      if (!same_place(answer_, i, j)) continue;
+      reach = std::max(reach, answer_.offset(j) + p_.footprint(j));
+      if (i != j && p_.footprint(j) != 0 && !p_.conflicts && live_together(p_.buffers[i], p_.buffers[j])) {
+        taken.push_back({answer_.offset(j), answer_.offset(j) + p_.footprint(j)});
+      }
+    }
+    for (const index j : apart_[i]) {
+      if (same_place(answer_, i, j) && p_.footprint(j) != 0) {
+        taken.push_back({answer_.offset(j), answer_.offset(j) + p_.footprint(j)});
+      }
+    }
+    std::sort(taken.begin(), taken.end(), [](const range& a, const range& b) { return a.lo < b.lo; });
+    return {taken, reach};
+  }
+
+  bool move(index i) {
+    const auto [taken, reach] = forbidden(i);
+    const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
+    bytes alignment = p_.alignment_of(i);
+    if (!p_.memories.empty()) alignment = std::lcm(alignment, p_.memories[memory].alignment);
+    const bytes size = p_.footprint(i);
+    const auto is_free = [&, &blocks = taken](bytes at) {
+      return std::none_of(blocks.begin(), blocks.end(), [&](const range& r) { return at < r.hi && r.lo < at + size; });
+    };
+    // Only the edges of other blocks can be better than what lies between them.
+    std::vector<bytes> candidates{0};
+    const auto beside = [&](bytes lo, bytes hi) {
+      if (hi <= reach) candidates.push_back(align_up(hi, alignment));
+      if (lo >= size) candidates.push_back(align_down(lo - size, alignment));
+    };
+    for (const range& r : taken) beside(r.lo, r.hi);
+    for (const partner& other : partners_[i]) {
+      if (same_place(answer_, i, other.other)) {
+        beside(answer_.offset(other.other), answer_.offset(other.other) + p_.footprint(other.other));
+      }
+    }
+    if (reach >= size) candidates.push_back(align_down(reach - size, alignment));
+    bytes best = answer_.offset(i);
+    double least = cost_at(i, best);
+    for (const bytes at : candidates) {
+      if (at + size > reach || !is_free(at)) continue;
+      const double cost = cost_at(i, at);
+      if (cost >= least) continue;
+      least = cost;
+      best = at;
+    }
+    if (best == answer_.offset(i)) return false;
+    answer_.offsets[i] = best;
+    return true;
+  }
+
+  const problem& p_;
+  plan& answer_;
+  std::vector<std::vector<partner>> partners_;
+  std::vector<std::vector<index>> apart_;
+};
+
+bytes arena_of(const problem& p, const plan& answer) {
+  std::map<std::pair<index, index>, bytes> tops;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    bytes& top =
+        tops[{answer.memory_of.empty() ? 0 : answer.memory_of[i], answer.slab_of.empty() ? 0 : answer.slab_of[i]}];
+    top = std::max(top, answer.offset(i) + p.footprint(i));
+  }
+  bytes sum = 0;
+  for (const auto& [where, top] : tops) sum += top;
+  return sum;
+}
+
+}  // namespace
+
+double reuse_penalty_of(const problem& p, const plan& answer) {
+  double sum = 0;
+  for (const reuse_penalty& r : p.reuse_penalties) {
+    const bytes a = answer.offset(r.a), b = answer.offset(r.b);
+    if (same_place(answer, r.a, r.b) && a < b + p.footprint(r.b) && b < a + p.footprint(r.a) && p.footprint(r.a) != 0 &&
+        p.footprint(r.b) != 0) {
+      sum += r.weight;
+    }
+  }
+  return sum;
+}
+
+void lower_reuse_penalty(const problem& p, plan& answer) {
+  mover moves{p, answer};
+  int rounds = 16;
+  while (rounds-- > 0 && moves.round()) continue;
+  answer.arena_bytes = arena_of(p, answer);  // a slab may have become shorter
+  answer.reuse_penalty = reuse_penalty_of(p, answer);
+}
+
+}  // namespace berth::plan

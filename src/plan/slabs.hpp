@@ -1,0 +1,15 @@
+// One memory cut into slabs of a largest size: the sum over slabs of what each needs is to be small.
+#pragma once
+
+#include "berth/plan/plan.hpp"
+#include "berth/plan/problem.hpp"
+#include "berth/plan/solve.hpp"
+
+namespace berth::plan {
+
+// Plans a problem of one memory at most, with every offset in a slab no longer than `max_slab`: one slab where that is
+// enough; else the largest units first, each into the slab that grows least; every split of few units is tried.
+// Contract: validate() passed.
+[[nodiscard]] plan solve_slabs(const problem& p, bytes max_slab, const options& o);
+
+}  // namespace berth::plan

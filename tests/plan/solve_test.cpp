@@ -1,0 +1,206 @@
+#include "berth/plan/solve.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "berth/plan/verify.hpp"
+#include "plan/brute_force.hpp"
+#include "plan/generate.hpp"
+
+namespace berth::plan {
+namespace {
+
+plan solved(const problem& p, const options& o = {}) {
+  const auto answer = solve(p, o);
+  EXPECT_TRUE(answer) << answer.error().what;
+  return *answer;
+}
+
+TEST(solve, says_what_is_invalid) {
+  problem p;
+  p.add({.name = "x", .size = 4, .live = {2, 2}});
+  const auto answer = solve(p);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().number, 0u);
+}
+
+TEST(solve, nothing_needs_nothing) {
+  const plan answer = solved(problem{});
+  EXPECT_TRUE(answer.optimal());
+  EXPECT_EQ(answer.arena(), 0u);
+}
+
+TEST(solve, infeasible_gives_no_offsets_and_a_reason) {
+  problem p;
+  p.add({.name = "x", .size = 4, .live = {0, 2}});
+  p.add({.name = "y", .size = 4, .live = {1, 3}});
+  p.capacity = 7;
+  const plan answer = solved(p);
+  EXPECT_EQ(answer.status, status::infeasible);
+  EXPECT_TRUE(answer.offsets.empty());
+  EXPECT_EQ(answer.lower_bound(), 8u);
+}
+
+TEST(solve, empty_members_of_a_group_share_its_base) {
+  problem p;
+  p.add({.name = "x", .size = 4, .live = {0, 2}, .offset = 8, .alias_group = 0});
+  p.add({.name = "y", .size = 0, .live = {0, 2}, .alias_group = 0});
+  EXPECT_EQ(solved(p).offset(1), 8u);
+}
+
+// Fast memory first, as long as it lasts: TVM's two pools.
+TEST(solve, prefers_the_first_memory) {
+  problem p;
+  p.memories = {{.name = "fast", .capacity = 10}, {.name = "slow"}};
+  const index a = p.add({.size = 6, .live = {0, 2}});
+  const index b = p.add({.size = 6, .live = {1, 3}});
+  const index c = p.add({.size = 10, .live = {3, 4}});
+  const plan answer = solved(p);
+  EXPECT_NE(answer.memory_of[a], answer.memory_of[b]);
+  EXPECT_EQ(answer.memory_of[c], 0u);
+}
+
+TEST(solve, weighs_memories_by_cost) {
+  problem p;
+  p.memories = {{.name = "slow", .cost = 10}, {.name = "fast", .capacity = 8, .cost = 1}};
+  const index small = p.add({.size = 5, .live = {0, 2}});
+  const index large = p.add({.size = 8, .live = {0, 2}});
+  const plan answer = solved(p);
+  EXPECT_EQ(answer.memory_of[small], 0u);
+  EXPECT_EQ(answer.memory_of[large], 1u);
+}
+
+TEST(solve, names_the_buffer_that_fits_no_memory) {
+  problem p;
+  p.memories = {{.name = "a", .capacity = 8}, {.name = "b", .capacity = 6}};
+  p.add({.size = 8, .live = {0, 2}});
+  p.add({.size = 9, .live = {3, 4}});
+  const plan answer = solved(p);
+  EXPECT_EQ(answer.status, status::infeasible);
+  EXPECT_EQ(answer.reason, "buffer fits none of its memories");
+  EXPECT_EQ(answer.culprit, 1u);
+}
+
+TEST(solve, cuts_into_slabs) {
+  problem p;
+  p.max_slab = 50;
+  for (const bytes size : {10, 30, 20, 40}) p.add({.size = size, .live = {0, 4}});
+  const plan answer = solved(p);
+  EXPECT_EQ(answer.arena(), 100u);
+  EXPECT_TRUE(answer.optimal());
+  EXPECT_EQ(*std::max_element(answer.slab_of.begin(), answer.slab_of.end()), 1u);
+
+  problem aligned;
+  aligned.alignment = 20;
+  aligned.max_slab = 70;
+  aligned.add({.size = 10, .live = {0, 3}});
+  aligned.add({.size = 20, .live = {1, 5}});
+  aligned.add({.size = 50, .live = {2, 6}});
+  aligned.add({.size = 40, .live = {4, 7}});
+  EXPECT_EQ(solved(aligned).arena(), 110u);
+}
+
+TEST(solve, pays_fewer_penalties_in_the_same_arena) {
+  problem p;
+  p.add({.name = "wide", .size = 8, .live = {0, 1}});
+  const index x = p.add({.name = "x", .size = 4, .live = {1, 2}});
+  const index y = p.add({.name = "y", .size = 4, .live = {2, 3}});
+  p.reuse_penalties = {{x, y, 3}};
+  const plan answer = solved(p);
+  EXPECT_EQ(answer.arena(), 8u);
+  EXPECT_EQ(answer.reuse_penalty, 0);
+  p.reuse_penalties.push_back({0, x, 1});  // x must lie under wide
+  EXPECT_EQ(solved(p).reuse_penalty, 1);
+}
+
+void check_against_the_oracle(const problem& p, const plan& answer, bytes limit) {
+  const auto best = brute_force::smallest_arena(p, limit);
+  if (answer.has_offsets()) {
+    RC_ASSERT(brute_force::accepts(p, answer));
+    RC_ASSERT(!verify(p, answer));
+    RC_ASSERT(best.has_value());
+    RC_ASSERT(answer.arena() >= *best);
+    RC_ASSERT(answer.lower_bound() <= *best);
+    if (answer.optimal()) RC_ASSERT(answer.arena() == *best);
+    RC_ASSERT(brute_force::penalty(p, brute_force::spots_of(p, answer)) == answer.reuse_penalty);
+  } else {
+    RC_ASSERT(answer.offsets.empty());
+    if (answer.status == status::infeasible) RC_ASSERT(!best.has_value());
+  }
+}
+
+// Every constraint there is, against all layouts of a handful of buffers.
+RC_GTEST_PROP(solve, agrees_with_the_exhaustive_oracle, ()) {
+  for (int round = 0; round < 10; ++round) {
+    const auto p = generate::random_problem({.most_buffers = 4, .most_size = 4, .most_ticks = 5});
+    if (!p) continue;
+    const effort work = *rc::gen::element(effort::fast, effort::normal, effort::best);
+    check_against_the_oracle(*p, *solve(*p, {.work = work}), 30);
+  }
+}
+
+RC_GTEST_PROP(solve, agrees_with_the_exhaustive_oracle_over_memories_and_slabs, ()) {
+  for (int round = 0; round < 5; ++round) {
+    const bool slabs = generate::one_in(2);
+    const auto p = generate::random_problem(
+        {.most_buffers = 3, .most_memories = slabs ? 1 : 3, .most_size = 4, .most_ticks = 5, .slabs = slabs});
+    if (!p) continue;
+    check_against_the_oracle(*p, *solve(*p), 24);
+  }
+}
+
+RC_GTEST_PROP(solve, larger_problems_give_verified_plans, ()) {
+  const bool slabs = generate::one_in(3);
+  const auto p = generate::random_problem(
+      {.most_buffers = 40, .most_memories = 1 + generate::upto(2), .most_size = 40, .most_ticks = 30, .slabs = slabs});
+  if (!p) return;
+  const plan answer = *solve(*p);
+  if (answer.has_offsets()) RC_ASSERT(brute_force::accepts(*p, answer));
+  const plan again = *solve(*p);
+  RC_ASSERT(again.offsets == answer.offsets);
+}
+
+// All problems of three buffers with sizes 1 to 2, lifetimes within three ticks, a pin or a gap, under each capacity.
+TEST(solve, every_tiny_problem) {
+  std::vector<interval> lives;
+  for (tick lower = 0; lower < 3; ++lower) {
+    for (tick upper = lower + 1; upper <= 3; ++upper) lives.push_back({lower, upper});
+  }
+  std::vector<buffer> shapes;
+  for (const interval& live : lives) {
+    for (const bytes size : {1, 2}) {
+      shapes.push_back({.size = size, .live = live});
+      shapes.push_back({.size = size, .live = live, .alignment = 2});
+      shapes.push_back({.size = size, .live = live, .offset = 1});
+    }
+  }
+  shapes.push_back({.size = 2, .lifetimes = {{0, 1}, {2, 3}}});
+  std::size_t proved = 0, all = 0;
+  for (std::size_t a = 0; a < shapes.size(); ++a) {
+    for (std::size_t b = a; b < shapes.size(); ++b) {
+      for (std::size_t c = b; c < shapes.size(); c += 3) {
+        problem p;
+        p.buffers = {shapes[a], shapes[b], shapes[c]};
+        p.capacity = 5;
+        const auto best = brute_force::smallest_arena(p, 6);
+        const plan answer = *solve(p);
+        ++all;
+        if (answer.has_offsets()) {
+          ASSERT_TRUE(best && brute_force::accepts(p, answer));
+          ASSERT_TRUE(!answer.optimal() || answer.arena() == *best);
+          ASSERT_LE(answer.lower_bound(), *best);
+          proved += answer.optimal();
+        } else {
+          ASSERT_TRUE(answer.status != status::infeasible || !best);
+          proved += answer.status == status::infeasible;
+        }
+      }
+    }
+  }
+  RecordProperty("proved_percent", static_cast<int>(100 * proved / all));
+}
+
+}  // namespace
+}  // namespace berth::plan
