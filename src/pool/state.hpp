@@ -70,7 +70,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   bytes trim(bytes keep) noexcept;
   detail::known_stream& know(const stream& s, source_location site);
   void forget_streams();
-  void record_if_wanted(detail::known_stream& k);
+  bool record(detail::known_stream& k);  // an event on that stream, and asks whether it was reached
+  void settle(const stream& s) noexcept;
   void note_reserved(bytes before) noexcept;
 
   // --- report.cpp
