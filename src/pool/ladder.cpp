@@ -44,7 +44,6 @@ void pool::state::drain() noexcept {
 }
 
 void pool::state::put_back(extent* e) noexcept {
-  e->next = nullptr;
   const bool one_stream = streams.size() <= 1;
   blocks.erase(e);
   if (!e->stitched) {
@@ -163,7 +162,15 @@ extent* pool::state::wait_and_fit(const request& r, bool for_all) {
     if (use.done() || r.on.ordered_behind(use.clock->id(), use.epoch)) return;
     for (known_stream& k : streams) {
       if (k.clock.get() != use.clock) continue;
-      if (record(k)) (void)r.on.wait(*k.last);
+      if (!k.last) {
+        auto made = event::create(dev);
+        if (!made) return;
+        k.last = std::move(*made);
+      }
+      if (stream::record(*k.clock, *k.last)) {
+        ++events;
+        (void)r.on.wait(*k.last);
+      }
     }
   };
   const auto wait_for_extent = [&](const extent& e) {
@@ -269,7 +276,7 @@ bytes pool::state::trim(bytes keep) noexcept {
 result<extent*> pool::state::serve(const request& r, std::unique_lock<std::mutex>& held) {
   try {
     known_stream& known = know(r.on, r.site);
-    if (known.wanted) record(known);
+    if (known.wanted) record_if_wanted(known);
     drain();
     if (!space.prepare(4) || !blocks.prepare()) throw std::bad_alloc{};
     const std::uint64_t calls = memory.device_calls();
@@ -307,17 +314,10 @@ result<extent*> pool::state::climb(const request& r, std::unique_lock<std::mutex
       if (extent* e = join_and_fit(r)) return e;
     }
     if (extent* e = stitch(r)) return e;
-    // What is left below the limit is too little alone, but may do together with what is free.
-    if (error why; add_chunk(std::min(memory.headroom(), align_down(r.size, memory.granule())), why)) {
-      if (extent* e = stitch(r)) return e;
-    }
     if (extent* e = wait_and_fit(r, true)) return e;
     if (extent* e = stitch(r)) return e;
-    settle(r.on);
-    if (extent* e = join_and_fit(r)) return e;
-    if (extent* e = stitch(r)) return e;
-    // Where chunks cannot be joined, free ones that are too small stand in the way of one that is large enough.
-    if (memory.space() == 0 && trim(0) != 0 && grow(r)) return join_and_fit(r);
+    // Chunks that are free but too small may stand in the way of one that is large enough.
+    if (trim(0) != 0 && grow(r)) return join_and_fit(r);
     return nullptr;
   };
   if (extent* e = rungs()) return e;
@@ -365,26 +365,14 @@ void pool::state::forget_streams() {
   });
 }
 
-bool pool::state::record(known_stream& k) {
+void pool::state::record_if_wanted(known_stream& k) {
   k.wanted = false;
   if (!k.last) {
     auto made = event::create(dev);
-    if (!made) return false;
+    if (!made) return;
     k.last = std::move(*made);
   }
-  if (!stream::record(*k.clock, *k.last)) return false;
-  ++events;
-  (void)k.last->query();
-  return true;
-}
-
-// Waits on the host for the asking stream, and for the others where that is permitted.
-void pool::state::settle(const stream& s) noexcept {
-  for (const known_stream& k : streams) {
-    if (k.clock == s.clock() || options.wait_for_streams) (void)stream::synchronize(*k.clock);
-  }
-  sweep(0);
-  memory.purge();
+  if (stream::record(*k.clock, *k.last)) ++events;
 }
 
 }  // namespace berth

@@ -191,6 +191,12 @@ void pool::state::use_on(void* data, stream& s, source_location where) {
 void pool::state::close() noexcept {
   const std::lock_guard held{lock};
   flush();
+  if (options.report_leaks) {
+    blocks.for_each([](const detail::extent& e) {
+      std::fprintf(stderr, "berth: leak: %llu bytes at %p, asked for at %s:%u\n",
+                   static_cast<unsigned long long>(e.asked), e.at(), e.site.file_name(), e.site.line());
+    });
+  }
   // Nothing of the memory may be in use when it goes back.
   const auto wait = [](const detail::stream_use& use) {
     if (!use.done()) (void)stream::synchronize(*use.clock);
@@ -200,15 +206,6 @@ void pool::state::close() noexcept {
     if (e.uses) std::ranges::for_each(*e.uses, wait);
   };
   space.for_each_free(wait_for_extent);
-  blocks.for_each([&](detail::extent& e) {
-    if (options.report_leaks) {
-      std::fprintf(stderr, "berth: leak: %llu bytes at %p, asked for at %s:%u\n",
-                   static_cast<unsigned long long>(e.asked), e.at(), e.site.file_name(), e.site.line());
-    }
-    e.use.epoch = e.use.clock->epoch();
-    wait_for_extent(e);
-    if (e.stitched) memory.retire(e.stitched->window, {}, nullptr);
-  });
   memory.release_all();
   closed = true;
 }

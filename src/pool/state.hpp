@@ -70,8 +70,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   bytes trim(bytes keep) noexcept;
   detail::known_stream& know(const stream& s, source_location site);
   void forget_streams();
-  bool record(detail::known_stream& k);  // an event on that stream, and asks whether it was reached
-  void settle(const stream& s) noexcept;
+  void record_if_wanted(detail::known_stream& k);
   void note_reserved(bytes before) noexcept;
 
   // --- report.cpp

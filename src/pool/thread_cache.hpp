@@ -9,7 +9,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
 #include "pool/extent.hpp"
 
@@ -41,7 +40,7 @@ class thread_cache {
       if (b.size != size || b.stream != stream) continue;
       extent* e = b.head;
       if (e == nullptr) return nullptr;
-      b.head = std::exchange(e->next, nullptr);
+      b.head = e->next;
       --b.count;
       held_ -= size;
       --blocks_;

@@ -26,7 +26,6 @@ constexpr verb verbs[] = {
     {"plan", "Offsets for the buffers of a problem, with a proven bound", declare_plan},
     {"verify", "Checks a plan against its problem", declare_verify},
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
-    {"replay", "An allocation log through a pool: what it needs, how fast it is", declare_replay},
     {"view", "A plan as one self-contained page", declare_view},
 };
 

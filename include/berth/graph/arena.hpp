@@ -1,31 +1,156 @@
-// An arena: one block of a pool in which a whole graph lives, by a plan.
+// An arena: one block of memory in which a graph lives, by a plan.
 //
-// reserve() plans the graph and takes one block. bind() is cheap and is called before every run of a graph that may
-// have changed; address() then is base + offset.
+// The life of one:
+//   auto memory = arena::reserve(worst_case, pool, stream);   // plans, takes one block
+//   memory->bind(g);                                          // before every run: is the plan still right?
+//   memory->address(v);                                       // base + offset
+//
+// bind() compares the graph with what was planned (fingerprint.hpp: exact, a few ns a node) and, in this order:
+//   unchanged  nothing is done
+//   fits       only smaller than a planned graph: that plan serves it as it is
+//   cached     a graph planned before: its plan is taken up again, so that alternating graphs never replan
+//   replanned  planned anew; the block is large enough
+//   grown      planned anew, and a larger block taken
+// The last two happen only where arena_options::on_change allows it; otherwise the answer is an error that names the
+// first thing that changed. A failed reserve or bind leaves the arena, its plan and its memory as they were.
+//
+// States keep their bytes through all of this: they lie at the same offsets in every plan of one arena, and are
+// copied, in stream order, where the block moves. All graphs of one arena therefore declare the same states.
+//
+// Handles: handle(v) gives a placed_value that knows when the arena has moved, now serves another plan, or is gone.
+// A raw address() is valid until the next bind() that does not answer `unchanged`.
+//
+// Not thread-safe, but for placed_value. The memory source, stream and caller's memory must outlive the arena.
 #pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "berth/core/bytes.hpp"
 #include "berth/core/result.hpp"
+#include "berth/graph/fingerprint.hpp"
 #include "berth/graph/graph.hpp"
-#include "berth/plan/solve.hpp"
-#include "berth/pool/pool.hpp"
+#include "berth/graph/graph_plan.hpp"
+#include "berth/pool/memory_source.hpp"
 
 namespace berth {
 
+enum class change_policy : std::uint8_t {
+  grow,    // replan, and take a larger block where needed
+  replan,  // replan, but never take more memory than reserve() did
+  fail,    // an unplanned graph is an error
+};
+
+struct arena_options : graph_options {
+  change_policy on_change = change_policy::grow;
+  bytes growth_step = 1;      // the block's size is a multiple of this
+  unsigned cached_plans = 8;  // at least 1; the least recently bound goes first; as many again that they imply
+};
+
+enum class bind_outcome : std::uint8_t { unchanged, fits, cached, replanned, grown };
+[[nodiscard]] const char* name(bind_outcome b) noexcept;
+
+struct arena_counters {
+  std::array<std::uint64_t, 5> outcomes{};                // by bind_outcome
+  std::array<std::uint64_t, change_kinds> replans_for{};  // by change: why a plan was made
+  std::uint64_t failures = 0;
+  std::string last_change;  // in words, of the last replan or refusal
+};
+
+// Where a value is, and whether that still holds. Thread-safe as far as reading the answer is; who uses the address
+// sees to it that the arena does not move meanwhile.
+class placed_value {
+ public:
+  placed_value() = default;
+  // Error (invalid_input): the arena moved, serves another plan, or is gone.
+  [[nodiscard]] result<void*> get() const noexcept;
+  [[nodiscard]] bytes size() const noexcept { return size_; }
+
+ private:
+  friend class arena;
+  friend class pipeline_arena;
+  std::shared_ptr<const std::atomic<std::uint64_t>> generation_;
+  std::uint64_t seen_ = 0;
+  void* address_ = nullptr;
+  bytes size_ = 0;
+};
+
 class arena {
  public:
-  [[nodiscard]] static result<arena> reserve(const graph& g, pool& p, stream& s, const plan::options& o = {});
+  // Errors: the graph's fault, over_budget, no_plan, out_of_memory. `why`, where given, is filled on error.
+  [[nodiscard]] static result<arena> reserve(const graph& g, memory_source& source, stream& s,
+                                             const arena_options& o = {}, graph_fault* why = nullptr);
+  [[nodiscard]] static result<arena> reserve(const graph& g, memory_source& source, stream& s,
+                                             const plan::options& search) {
+    arena_options o;
+    o.search = search;
+    return reserve(g, source, s, o);
+  }
+  // For a family of graphs (shapes, phases) that take turns: a plan for each, one block for the largest. The first is
+  // bound. Contract: family is not empty; the options' cached_plans is raised to its size.
+  [[nodiscard]] static result<arena> reserve(std::span<const graph* const> family, memory_source& source, stream& s,
+                                             const arena_options& o = {}, graph_fault* why = nullptr);
+  // In the caller's memory, which never grows: its size is the budget. Contract: aligned as the plan's rules say.
+  [[nodiscard]] static result<arena> within(const graph& g, void* memory, bytes size, const arena_options& o = {},
+                                            graph_fault* why = nullptr);
 
-  // Where v's bytes are (a view's: inside its root); null for constants and externals, which live outside.
+  arena(arena&&) noexcept = default;
+  arena& operator=(arena&&) noexcept;
+  ~arena();
+
+  [[nodiscard]] result<bind_outcome> bind(const graph& g, graph_fault* why = nullptr);
+
+  // Where v's bytes are (a view's: inside its root). Of constants and externals: what attach() said, else null.
   [[nodiscard]] void* address(value_id v) const noexcept;
   // Where node n's workspace is; null where it asked for none.
   [[nodiscard]] void* workspace(node_id n) const noexcept;
+  [[nodiscard]] placed_value handle(value_id v) const;
 
-  [[nodiscard]] const plan::plan& get_plan() const noexcept;
-  [[nodiscard]] bytes size() const noexcept;
+  // Says where a constant or external value of the bound graph is. Holds until another plan is bound. Error: v is
+  // neither, or `size` is less than its bytes (number: the bytes it needs).
+  result<void> attach(value_id v, void* address, bytes size);
+  // Whether every constant and external value that a node reads or writes has an address.
+  [[nodiscard]] result<void> check_attached(const graph& g, graph_fault* why = nullptr) const;
+
+  // Forgets all plans but the bound one and gives back what it does not need. Returns the bytes given back; 0 where
+  // nothing could be saved, or no smaller block could be had.
+  bytes trim();
+
+  [[nodiscard]] const graph_plan& get_plan() const noexcept { return entries_.front().plan; }
+  [[nodiscard]] bytes size() const noexcept { return size_; }  // of the block
+  [[nodiscard]] const arena_counters& counters() const noexcept { return counters_; }
 
  private:
+  struct entry {
+    graph_plan plan;
+    std::vector<void*> attached;  // by value; empty until attach() is called
+    bool implied = false;         // another entry's plan, cut to smaller sizes
+  };
+
+  arena() = default;
+  result<void> take_block(bytes size, graph_fault* why);
+  bytes base_alignment() const noexcept;
+  void serve(std::size_t i);
+  void keep(entry fresh);
+  void count(bind_outcome b) noexcept { ++counters_.outcomes[static_cast<std::size_t>(b)]; }
+  graph_fault check_states(const graph& g) const;
+  result<bind_outcome> bind_new(const graph& g, graph_fault* why);
+
+  memory_source* source_ = nullptr;  // null: in the caller's memory
+  stream* stream_ = nullptr;
   block block_;
+  std::byte* base_ = nullptr;
+  bytes size_ = 0;
+  arena_options options_;
+  std::vector<entry> entries_;            // most recently bound first
+  std::vector<std::string> state_names_;  // in order of declaration
+  std::shared_ptr<std::atomic<std::uint64_t>> generation_;
+  arena_counters counters_;
 };
 
 }  // namespace berth

@@ -1,0 +1,64 @@
+// A graph's plan: an offset in one arena for every value that lives there and for every workspace.
+//
+// A value, made without memory or device: a dry run is plan_graph(g)->arena(). Immutable by convention once made;
+// it can be written down and loaded again (serialise.hpp), and it carries the structure for which it is right.
+//
+// The arena has two parts. States come first, in the order of their declaration, so that two plans for graphs with
+// the same states have them at the same offsets whatever else changes; behind them lies the transient part, which
+// plan::solve packs.
+//
+// Cost at the default effort, where a greedy pass meets the lower bound: about 80 ns a node (bench/graph/plan.cpp).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/core/result.hpp"
+#include "berth/graph/graph.hpp"
+#include "berth/graph/liveness.hpp"
+#include "berth/plan/solve.hpp"
+#include "berth/rules/placement.hpp"
+
+namespace berth {
+
+inline constexpr bytes no_offset = max_bytes;
+
+#ifdef NDEBUG
+inline constexpr bool verify_by_default = false;
+#else
+inline constexpr bool verify_by_default = true;
+#endif
+
+struct graph_options {
+  plan::options search;
+  std::optional<rules::placement> rules;  // of every value; none: the device's, and rules::host() in a dry run
+  bytes budget = max_bytes;               // the arena never takes more
+  bool unique_names = false;              // two values of one name are a fault
+  bool verify = verify_by_default;        // replay every plan in shadow memory (shadow.hpp) before it is used
+};
+
+struct graph_plan {
+  graph_structure structure;        // of the graph it was made for
+  std::vector<bytes> offset_of;     // by value; no_offset: outside the arena
+  std::vector<bytes> workspace_of;  // by node; no_offset: none asked for
+  std::vector<take_over> in_place;  // which results took over which operand
+  bytes state_bytes = 0;            // [0, state_bytes): states
+  bytes arena_bytes = 0;
+  bytes lower_bound_bytes = 0;  // proved for these in-place choices
+  bytes no_reuse_bytes = 0;     // what the arena would be if nothing shared memory
+  bytes alignment = 1;          // that the arena's base needs
+  std::uint32_t buffers = 0;    // transient buffers that were packed
+  bool proved = false;          // arena_bytes is the least possible
+  std::string provenance;       // the method that found it
+
+  [[nodiscard]] bytes arena() const noexcept { return arena_bytes; }
+  [[nodiscard]] bytes lower_bound() const noexcept { return lower_bound_bytes; }
+  [[nodiscard]] bool optimal() const noexcept { return proved; }
+};
+
+// Plans g. Errors: the graph's fault, over_budget (limit_exceeded), no_plan. `why`, where given, is filled on error.
+[[nodiscard]] result<graph_plan> plan_graph(const graph& g, const graph_options& o = {}, graph_fault* why = nullptr);
+
+}  // namespace berth

@@ -1,0 +1,350 @@
+#include "berth/graph/arena.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "berth/core/hook.hpp"
+
+namespace berth {
+namespace {
+
+constexpr std::uint64_t gone = 0;  // the generation of an arena that is no more
+
+error fail(graph_fault fault, graph_fault* why) {
+  const error e = to_error(fault);
+  if (why != nullptr) *why = std::move(fault);
+  return e;
+}
+
+graph_fault no_memory(const error& from, bytes size) {
+  return {from.code == errc::limit_exceeded ? fault_kind::over_budget : fault_kind::out_of_memory,
+          {},
+          {},
+          size,
+          "no block of " + std::to_string(size) + " bytes for the arena: " + from.what};
+}
+
+// The plan of a graph that fits_within() the planned one: the same places, but for views inside smaller roots.
+graph_plan for_smaller(const graph_plan& planned, const graph_structure& now) {
+  graph_plan made = planned;
+  made.structure = now;
+  for (const view_record& view : now.views) {
+    const bytes root = made.offset_of[now.values[view.value].root];
+    if (root != no_offset) made.offset_of[view.value] = root + view.offset;
+  }
+  for (std::size_t n = 0; n < now.nodes.size(); ++n) {
+    if (now.nodes[n].workspace == 0) made.workspace_of[n] = no_offset;
+  }
+  made.proved = false;
+  return made;
+}
+
+std::vector<std::string> names_of_states(const graph& g) {
+  std::vector<std::string> names;
+  for (const value& v : g.values()) {
+    if (v.kind == value_kind::state) names.push_back(v.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+const char* name(bind_outcome b) noexcept {
+  switch (b) {
+    case bind_outcome::unchanged: return "unchanged";
+    case bind_outcome::fits: return "fits";
+    case bind_outcome::cached: return "cached";
+    case bind_outcome::replanned: return "replanned";
+    case bind_outcome::grown: return "grown";
+  }
+  return "unknown";
+}
+
+result<void*> placed_value::get() const noexcept {
+  const std::uint64_t now = generation_ ? generation_->load(std::memory_order_acquire) : gone;
+  if (now == gone) return error{errc::invalid_input, "placed_value: the arena is gone", size_};
+  if (now != seen_) return error{errc::invalid_input, "placed_value: the arena moved or serves another plan", size_};
+  return address_;
+}
+
+result<arena> arena::reserve(const graph& g, memory_source& source, stream& s, const arena_options& o,
+                             graph_fault* why) {
+  const graph* const family[] = {&g};
+  return reserve(family, source, s, o, why);
+}
+
+result<arena> arena::reserve(std::span<const graph* const> family, memory_source& source, stream& s,
+                             const arena_options& o, graph_fault* why) {
+  expects(!family.empty(), "arena: reserve for no graph");
+  arena made;
+  made.source_ = &source;
+  made.stream_ = &s;
+  made.options_ = o;
+  made.options_.cached_plans = std::max<unsigned>(o.cached_plans, static_cast<unsigned>(family.size()));
+  if (!o.rules) made.options_.rules = source.get_device().properties().rules;
+  made.state_names_ = names_of_states(*family.front());
+  bytes most = 0;
+  for (const graph* g : family) {
+    if (!made.entries_.empty()) {
+      if (graph_fault fault = made.check_states(*g); !fault.ok()) return fail(std::move(fault), why);
+    }
+    auto plan = plan_graph(*g, made.options_, why);
+    if (!plan) return plan.error();
+    most = std::max(most, plan->arena());
+    made.entries_.push_back({std::move(*plan), {}, false});
+  }
+  if (const auto taken = made.take_block(most, why); !taken) return taken.error();
+  made.generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
+  return made;
+}
+
+result<arena> arena::within(const graph& g, void* memory, bytes size, const arena_options& o, graph_fault* why) {
+  arena made;
+  made.options_ = o;
+  made.options_.budget = std::min(o.budget, size);
+  if (o.on_change == change_policy::grow) made.options_.on_change = change_policy::replan;
+  auto plan = plan_graph(g, made.options_, why);
+  if (!plan) return plan.error();
+  expects(reinterpret_cast<std::uintptr_t>(memory) % plan->alignment == 0, "arena: the caller's memory is misaligned");
+  made.entries_.push_back({std::move(*plan), {}, false});
+  made.state_names_ = names_of_states(g);
+  made.base_ = static_cast<std::byte*>(memory);
+  made.size_ = size;
+  made.generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
+  return made;
+}
+
+arena& arena::operator=(arena&& other) noexcept {
+  arena old{std::move(*this)};
+  source_ = other.source_;
+  stream_ = other.stream_;
+  block_ = std::move(other.block_);
+  base_ = std::exchange(other.base_, nullptr);
+  size_ = std::exchange(other.size_, 0);
+  options_ = std::move(other.options_);
+  entries_ = std::move(other.entries_);
+  state_names_ = std::move(other.state_names_);
+  generation_ = std::move(other.generation_);
+  counters_ = std::move(other.counters_);
+  return *this;
+}
+
+arena::~arena() {
+  if (generation_) generation_->store(gone, std::memory_order_release);
+  if (block_)
+    emit({.kind = memory_event_kind::arena_release,
+          .stream = stream_->id(),
+          .owner = source_,
+          .address = block_.data(),
+          .size = block_.size()});
+}
+
+// A block of at least `size` bytes in place of the present one, with the states copied over.
+result<void> arena::take_block(bytes size, graph_fault* why) {
+  const auto rounded = checked_align_up(size, std::max<bytes>(options_.growth_step, 1));
+  const bytes wanted = rounded && *rounded <= options_.budget ? *rounded : size;
+  auto fresh = source_->allocate(wanted, *stream_, {.alignment = base_alignment()});
+  if (!fresh) return fail(no_memory(fresh.error(), wanted), why);
+  const bytes states = entries_.front().plan.state_bytes;
+  if (block_ && states != 0) {
+    if (const auto copied = stream_->copy(fresh->data(), block_.data(), states); !copied) return copied.error();
+  }
+  if (block_)
+    emit({.kind = memory_event_kind::arena_release,
+          .stream = stream_->id(),
+          .owner = source_,
+          .address = block_.data(),
+          .size = block_.size()});
+  block_ = std::move(*fresh);
+  base_ = static_cast<std::byte*>(block_.data());
+  size_ = wanted;
+  if (block_)
+    emit({.kind = memory_event_kind::arena_reserve,
+          .stream = stream_->id(),
+          .owner = source_,
+          .address = block_.data(),
+          .size = block_.size()});
+  return {};
+}
+
+// What a plan asks of the base beyond the device's own rule; 0: nothing.
+bytes arena::base_alignment() const noexcept {
+  const bytes wanted = entries_.front().plan.alignment;
+  return is_aligned(source_->get_device().properties().rules.start_alignment, wanted) ? 0 : wanted;
+}
+
+// Entry i becomes the bound one.
+void arena::serve(std::size_t i) {
+  std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
+              entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  if (i != 0) generation_->fetch_add(1, std::memory_order_acq_rel);
+}
+
+graph_fault arena::check_states(const graph& g) const {
+  const graph_structure& planned = entries_.front().plan.structure;
+  std::vector<bytes> sizes;
+  for (const value_record& v : planned.values) {
+    if (v.kind == value_kind::state) sizes.push_back(v.size);
+  }
+  std::size_t i = 0;
+  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+    const value& now = g.values()[v];
+    if (now.kind != value_kind::state) continue;
+    if (i < sizes.size() && sizes[i] == now.size && state_names_[i] == now.name) {
+      ++i;
+      continue;
+    }
+    return {fault_kind::state_changed,
+            {v},
+            {},
+            now.size,
+            "state '" + now.name + "' (" + std::to_string(now.size) + " bytes) is not what the arena keeps there" +
+                (i < sizes.size() ? ": '" + state_names_[i] + "' (" + std::to_string(sizes[i]) + " bytes)" : "")};
+  }
+  if (i == sizes.size()) return {};
+  return {fault_kind::state_changed,
+          {},
+          {},
+          sizes[i],
+          "state '" + state_names_[i] + "' (" + std::to_string(sizes[i]) + " bytes) is missing from the graph"};
+}
+
+result<bind_outcome> arena::bind(const graph& g, graph_fault* why) {
+  if (same_structure(entries_.front().plan.structure, g.structure()) && g.fault().ok()) [[likely]] {
+    count(bind_outcome::unchanged);
+    return bind_outcome::unchanged;
+  }
+  auto outcome = bind_new(g, why);
+  if (outcome) {
+    count(*outcome);
+  } else {
+    ++counters_.failures;
+  }
+  return outcome;
+}
+
+result<bind_outcome> arena::bind_new(const graph& g, graph_fault* why) {
+  if (!g.fault().ok()) return fail(g.fault(), why);
+  if (graph_fault fault = check_states(g); !fault.ok()) return fail(std::move(fault), why);
+  const auto serving = [&](auto serves) {
+    return static_cast<std::size_t>(
+        std::find_if(entries_.begin(), entries_.end(), [&](const entry& e) { return serves(e.plan.structure); }) -
+        entries_.begin());
+  };
+  if (const std::size_t i = serving([&](const auto& s) { return same_structure(s, g.structure()); });
+      i < entries_.size()) {
+    serve(i);
+    return bind_outcome::cached;
+  }
+  if (const std::size_t i = serving([&](const auto& s) { return fits_within(s, g.structure()); });
+      i < entries_.size()) {
+    keep({for_smaller(entries_[i].plan, g.structure()), {}, true});
+    return bind_outcome::fits;
+  }
+
+  const difference d = first_difference(get_plan().structure, g.structure());
+  counters_.last_change = describe(d, get_plan().structure, g);
+  if (options_.on_change == change_policy::fail) {
+    return fail({fault_kind::changed, d.value, d.node, 0, counters_.last_change}, why);
+  }
+  graph_options planning = options_;
+  if (options_.on_change == change_policy::replan) planning.budget = std::min(planning.budget, size_);
+  auto plan = plan_graph(g, planning, why);
+  if (!plan) return plan.error();
+  const bool grows = plan->arena() > size_;
+  if (grows) {
+    if (const auto taken = take_block(plan->arena(), why); !taken) return taken.error();
+  }
+  ++counters_.replans_for[static_cast<std::size_t>(d.what)];
+  keep({std::move(*plan), {}, false});
+  return grows ? bind_outcome::grown : bind_outcome::replanned;
+}
+
+// `fresh` becomes the bound entry. Plans that were searched for and those that they imply are counted apart, so that a
+// run of small graphs does not push out the plan for the worst case.
+void arena::keep(entry fresh) {
+  const auto same_sort = [&](const entry& e) { return e.implied == fresh.implied; };
+  if (std::count_if(entries_.begin(), entries_.end(), same_sort) >= std::max(options_.cached_plans, 1u)) {
+    const auto oldest = std::find_if(entries_.rbegin(), entries_.rend(), same_sort);
+    entries_.erase(std::prev(oldest.base()));
+  }
+  entries_.insert(entries_.begin(), std::move(fresh));
+  generation_->fetch_add(1, std::memory_order_acq_rel);
+}
+
+void* arena::address(value_id v) const noexcept {
+  const entry& bound = entries_.front();
+  const bytes at = bound.plan.offset_of[v.index];
+  if (at != no_offset) return base_ + at;
+  const value_record& value = bound.plan.structure.values[v.index];
+  if (bound.attached.empty() || bound.attached[value.root] == nullptr) return nullptr;
+  bytes in_root = 0;
+  if (value.kind == value_kind::view) {
+    for (const view_record& view : bound.plan.structure.views) {
+      if (view.value == v.index) in_root = view.offset;
+    }
+  }
+  return static_cast<std::byte*>(bound.attached[value.root]) + in_root;
+}
+
+void* arena::workspace(node_id n) const noexcept {
+  const bytes at = get_plan().workspace_of[n.index];
+  return at == no_offset ? nullptr : base_ + at;
+}
+
+placed_value arena::handle(value_id v) const {
+  placed_value handle;
+  handle.generation_ = generation_;
+  handle.seen_ = generation_->load(std::memory_order_acquire);
+  handle.address_ = address(v);
+  handle.size_ = get_plan().structure.values[v.index].size;
+  return handle;
+}
+
+result<void> arena::attach(value_id v, void* address, bytes size) {
+  entry& bound = entries_.front();
+  const auto& values = bound.plan.structure.values;
+  if (v.index >= values.size()) return error{errc::invalid_input, "arena: attach of no value", v.index};
+  const value_record& value = values[v.index];
+  if (value.kind != value_kind::constant && value.kind != value_kind::external) {
+    return error{errc::invalid_input, "arena: attach of a value that has its place in the arena", v.index};
+  }
+  if (size < value.size) return error{errc::invalid_input, "arena: attach of too few bytes", value.size};
+  if (bound.attached.empty()) bound.attached.assign(values.size(), nullptr);
+  bound.attached[v.index] = address;
+  return {};
+}
+
+result<void> arena::check_attached(const graph& g, graph_fault* why) const {
+  const entry& bound = entries_.front();
+  for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
+    const node& node = g.nodes()[n];
+    for (const auto* ends : {&node.inputs, &node.outputs}) {
+      for (const value_id v : *ends) {
+        const value& root = g[g[v].root];
+        const bool outside = root.kind == value_kind::constant || root.kind == value_kind::external;
+        if (!outside || root.size == 0) continue;
+        if (!bound.attached.empty() && bound.attached[g[v].root.index] != nullptr) continue;
+        return fail({fault_kind::unplaced_external,
+                     g[v].root,
+                     {n},
+                     root.size,
+                     "value '" + root.name + "' (" + std::to_string(root.size) + " bytes), which node '" + node.name +
+                         "' uses, lies outside the arena and was given no address"},
+                    why);
+      }
+    }
+  }
+  return {};
+}
+
+bytes arena::trim() {
+  entries_.erase(entries_.begin() + 1, entries_.end());
+  const bytes before = size_;
+  if (source_ == nullptr || get_plan().arena() >= before) return 0;
+  if (!take_block(get_plan().arena(), nullptr)) return 0;
+  generation_->fetch_add(1, std::memory_order_acq_rel);
+  return before - size_;
+}
+
+}  // namespace berth

@@ -1,0 +1,157 @@
+#include "berth/graph/graph_plan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "berth/graph/shadow.hpp"
+
+namespace berth {
+namespace {
+
+error fail(graph_fault fault, graph_fault* why) {
+  const error e = to_error(fault);
+  if (why != nullptr) *why = std::move(fault);
+  return e;
+}
+
+struct packing {
+  liveness live;
+  plan::plan plan;
+};
+
+result<packing> pack(const graph_structure& g, const rules::placement& rules, const plan::options& search, reuse mode) {
+  packing made{find_lifetimes(g, rules, mode), {}};
+  auto solved = plan::solve(made.live.problem, search);
+  if (!solved) return solved.error();
+  made.plan = std::move(*solved);
+  return made;
+}
+
+// Merging every pair that may be merged gives the least live bytes and the fewest buffers, and is usually packed at
+// the bound in one pass. Where it is not, tying fewer values together leaves the search more freedom.
+result<packing> pack_best(const graph_structure& g, const rules::placement& rules, const plan::options& search) {
+  auto best = pack(g, rules, search, reuse::all);
+  if (!best || best->plan.optimal() || search.work == plan::effort::fast || best->live.in_place.empty() ||
+      best->live.problem.conflicts) {
+    return best;
+  }
+  if (best->plan.has_offsets() && best->plan.arena() == best->plan.lower_bound()) return best;
+  auto freer = pack(g, rules, search, reuse::needed);
+  if (freer && freer->plan.has_offsets() && (!best->plan.has_offsets() || freer->plan.arena() < best->plan.arena())) {
+    return freer;
+  }
+  return best;
+}
+
+// States side by side from 0. Nothing on overflow.
+std::optional<bytes> place_states(const graph_structure& g, const rules::placement& rules, graph_plan& made) {
+  bytes at = 0;
+  for (std::uint32_t v = 0; v < g.values.size(); ++v) {
+    if (g.values[v].kind != value_kind::state) continue;
+    const auto taken = rules.footprint(g.values[v].size);
+    const auto end = taken ? checked_add(at, *taken) : std::nullopt;
+    const auto next = end ? checked_align_up(*end, rules.start_alignment) : std::nullopt;
+    if (!next) return std::nullopt;
+    made.offset_of[v] = at;
+    at = *next;
+  }
+  return at;
+}
+
+void spread(const graph_structure& g, const packing& packed, graph_plan& made) {
+  const auto place = [&](std::uint32_t buffer) { return made.state_bytes + packed.plan.offset(buffer); };
+  for (std::uint32_t v = 0; v < g.values.size(); ++v) {
+    const value_record& value = g.values[v];
+    if (value.root != v || (value.kind != value_kind::input && value.kind != value_kind::result)) continue;
+    const std::uint32_t buffer = packed.live.buffer_of[v];
+    made.offset_of[v] = buffer == no_buffer ? 0 : place(buffer);  // a value of no bytes lies at the base
+  }
+  for (const view_record& view : g.views) {
+    const bytes root = made.offset_of[g.values[view.value].root];
+    if (root != no_offset) made.offset_of[view.value] = root + view.offset;
+  }
+  for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {
+    if (packed.live.workspace_of[n] != no_buffer) made.workspace_of[n] = place(packed.live.workspace_of[n]);
+  }
+}
+
+// What each value and workspace would take side by side; nothing on overflow.
+std::optional<bytes> without_reuse(const graph_structure& g, const rules::placement& rules) {
+  std::optional<bytes> sum = 0;
+  const auto add = [&](bytes size) {
+    const auto taken = rules.footprint(size);
+    sum = sum && taken ? checked_add(*sum, *taken) : std::nullopt;
+  };
+  for (const value_record& v : g.values) {
+    if (graph_structure::in_arena(v.kind)) add(v.size);
+  }
+  for (const node_record& n : g.nodes) {
+    if (n.workspace != 0) add(n.workspace);
+  }
+  return sum;
+}
+
+graph_fault over_budget(const graph& g, const graph_plan& made, const packing& packed, bytes budget) {
+  graph_fault fault{fault_kind::over_budget, {}, {}, made.arena_bytes, {}};
+  // The value that reaches highest is the one that does not fit.
+  bytes top = 0;
+  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+    if (made.offset_of[v] == no_offset || g.values()[v].kind == value_kind::view) continue;
+    const bytes end = made.offset_of[v] + g.values()[v].size;
+    if (end > top) {
+      top = end;
+      fault.value = {v};
+    }
+  }
+  fault.text = "the arena needs " + std::to_string(made.arena_bytes) + " bytes, " +
+               std::to_string(made.arena_bytes - budget) + " more than the budget of " + std::to_string(budget);
+  if (fault.value.index != UINT32_MAX) {
+    const value& v = g[fault.value];
+    fault.node = v.producer;
+    fault.text += "; value '" + v.name + "' (" + std::to_string(v.size) + " bytes) reaches the end";
+  }
+  fault.text += packed.plan.optimal() ? "; no plan needs less"
+                                      : "; " + std::to_string(made.lower_bound_bytes) + " bytes are proved necessary";
+  return fault;
+}
+
+}  // namespace
+
+result<graph_plan> plan_graph(const graph& g, const graph_options& o, graph_fault* why) {
+  if (graph_fault fault = validate(g, o.unique_names); !fault.ok()) return fail(std::move(fault), why);
+  const rules::placement& rules = o.rules ? *o.rules : rules::host();
+  const graph_structure& structure = g.structure();
+
+  graph_plan made;
+  made.alignment = rules.start_alignment;
+  made.offset_of.assign(structure.values.size(), no_offset);
+  made.workspace_of.assign(structure.nodes.size(), no_offset);
+  const auto all = without_reuse(structure, rules);
+  const auto states = place_states(structure, rules, made);
+  if (!all || !states) {
+    return fail({fault_kind::size_overflow, {}, {}, max_bytes, "the sizes of all values exceed 2^64 - 1 bytes"}, why);
+  }
+  made.no_reuse_bytes = *all;
+  made.state_bytes = *states;
+
+  auto packed = pack_best(structure, rules, o.search);
+  if (!packed) return packed.error();
+  if (!packed->plan.has_offsets()) {
+    return fail({fault_kind::no_plan, {}, {}, packed->plan.lower_bound(), "the planner found no plan"}, why);
+  }
+  made.structure = structure;
+  made.arena_bytes = made.state_bytes + packed->plan.arena();
+  made.lower_bound_bytes = made.state_bytes + packed->plan.lower_bound();
+  made.buffers = static_cast<std::uint32_t>(packed->live.problem.buffers.size());
+  made.proved = packed->plan.optimal();
+  made.provenance = packed->plan.solver;
+  made.in_place = std::move(packed->live.in_place);
+  spread(structure, *packed, made);
+  if (made.arena_bytes > o.budget) return fail(over_budget(g, made, *packed, o.budget), why);
+  if (o.verify) {
+    if (graph_fault fault = check_plan(g, made); !fault.ok()) return fail(std::move(fault), why);
+  }
+  return made;
+}
+
+}  // namespace berth

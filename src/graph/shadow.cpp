@@ -1,0 +1,313 @@
+#include "berth/graph/shadow.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/graph/graph_plan.hpp"
+
+namespace berth {
+namespace {
+
+struct range {
+  bytes begin = 0;
+  bytes end = 0;
+  [[nodiscard]] bool overlaps(const range& other) const noexcept { return begin < other.end && other.begin < end; }
+};
+
+std::string in_words(const range& r) {
+  return "[" + std::to_string(r.begin) + ", " + std::to_string(r.end) + ")";
+}
+
+// Who owns which byte of the arena: the start of a run of bytes -> its owner, up to the next start.
+class shadow_memory {
+ public:
+  using owner = std::int64_t;
+  static constexpr owner nobody = -1;
+  static constexpr owner workspace = -2;
+
+  explicit shadow_memory(bytes size) : runs_{{0, nobody}, {size, nobody}} {}
+
+  void write(const range& r, owner by) {
+    if (r.begin == r.end) return;
+    const auto last = cut(r.end);
+    const auto first = cut(r.begin);
+    first->second = by;
+    runs_.erase(std::next(first), last);
+  }
+  // The first byte of r that is not `by`'s, and its owner.
+  [[nodiscard]] std::pair<bytes, owner> foreign(const range& r, owner by) const {
+    auto run = std::prev(runs_.upper_bound(r.begin));
+    for (bytes at = r.begin; at < r.end; at = run->first) {
+      if (run->second != by) return {at, run->second};
+      ++run;
+    }
+    return {no_offset, by};
+  }
+
+ private:
+  std::map<bytes, owner>::iterator cut(bytes at) {
+    auto run = std::prev(runs_.upper_bound(at));
+    return run->first == at ? run : runs_.emplace_hint(std::next(run), at, run->second);
+  }
+
+  std::map<bytes, owner> runs_;
+};
+
+class replay {
+ public:
+  replay(const graph& g, const graph_plan& p) : g_{g}, p_{p} {}
+
+  graph_fault run() {
+    if (graph_fault fault = places(); !fault.ok()) return fault;
+    for (std::uint32_t n = 0; n < g_.nodes().size(); ++n) {
+      if (graph_fault fault = apart(n); !fault.ok()) return fault;
+    }
+    if (graph_fault fault = separated(); !fault.ok()) return fault;
+    const auto& nodes = g_.nodes();
+    const bool one_lane =
+        std::all_of(nodes.begin(), nodes.end(), [&](const node& n) { return n.stream == nodes.front().stream; });
+    return one_lane ? in_order() : in_any_order();
+  }
+
+ private:
+  [[nodiscard]] bool placed(value_id v) const { return p_.offset_of[v.index] != no_offset && g_[v].size != 0; }
+  [[nodiscard]] range of(value_id v) const { return {p_.offset_of[v.index], p_.offset_of[v.index] + g_[v].size}; }
+  [[nodiscard]] range workspace(std::uint32_t n) const {
+    return {p_.workspace_of[n], p_.workspace_of[n] + g_.nodes()[n].workspace};
+  }
+  static graph_fault fault(value_id v, node_id n, bytes at, std::string text) {
+    return {fault_kind::clobbered, v, n, at, std::move(text)};
+  }
+  [[nodiscard]] std::string describe(value_id v) const {
+    return "value '" + g_[v].name + "' (" + std::to_string(g_[v].size) + " bytes) at " + in_words(of(v));
+  }
+
+  // Every place is inside the arena and aligned; views lie in their roots; nothing outside the arena has an offset.
+  graph_fault places() const {
+    const auto fits = [&](bytes at, bytes size) { return at <= p_.arena_bytes && size <= p_.arena_bytes - at; };
+    for (std::uint32_t i = 0; i < g_.values().size(); ++i) {
+      const value& v = g_.values()[i];
+      const bool inside = graph_structure::in_arena(g_[v.root].kind);
+      const bytes at = p_.offset_of[i];
+      if (inside != (at != no_offset)) {
+        return fault({i}, v.producer, at, "value '" + v.name + "' has a place where it should have none, or none");
+      }
+      if (!inside) continue;
+      if (!fits(at, v.size)) {
+        return fault({i}, v.producer, at,
+                     "value '" + v.name + "' (" + std::to_string(v.size) + " bytes) at " + std::to_string(at) +
+                         " is outside the arena of " + std::to_string(p_.arena_bytes));
+      }
+      if (v.kind == value_kind::view ? at != p_.offset_of[v.root.index] + v.root_offset
+                                     : !is_aligned(at, p_.alignment)) {
+        return fault({i}, v.producer, at,
+                     "value '" + v.name + "' at " + std::to_string(at) +
+                         (v.kind == value_kind::view ? " is not in its root" : " is not aligned"));
+      }
+    }
+    for (std::uint32_t n = 0; n < g_.nodes().size(); ++n) {
+      const bytes size = g_.nodes()[n].workspace;
+      const bytes at = p_.workspace_of[n];
+      if ((size != 0) != (at != no_offset) || (size != 0 && (!fits(at, size) || !is_aligned(at, p_.alignment)))) {
+        return fault({}, {n}, at,
+                     "the workspace of node '" + g_.nodes()[n].name + "' (" + std::to_string(size) +
+                         " bytes) has no place in the arena");
+      }
+    }
+    return {};
+  }
+
+  // Whether result v of node n may lie on operand i: it was declared so, and both are the same bytes exactly.
+  [[nodiscard]] bool in_place(const node& n, value_id v, std::uint32_t i) const {
+    if (n.outputs[0] != v || std::find(n.in_place.begin(), n.in_place.end(), i) == n.in_place.end()) return false;
+    const value& operand = g_[n.inputs[i]];
+    return of(v).begin == of(operand.root).begin && g_[v].size == g_[operand.root].size && g_[v].size == operand.size &&
+           operand.root_offset == 0;
+  }
+
+  // What node n writes is clear of what it reads, and of what else it writes.
+  graph_fault apart(std::uint32_t index) const {
+    const node& n = g_.nodes()[index];
+    const bool works = n.workspace != 0;
+    for (std::size_t o = 0; o < n.outputs.size(); ++o) {
+      const value_id v = n.outputs[o];
+      if (!placed(v)) continue;
+      if (works && of(v).overlaps(workspace(index))) {
+        return fault(v, {index}, of(v).begin, describe(v) + " overlaps the workspace of node '" + n.name + "'");
+      }
+      if (g_[v].kind == value_kind::view) continue;  // written through on purpose
+      for (std::size_t other = 0; other < o; ++other) {
+        if (placed(n.outputs[other]) && of(v).overlaps(of(n.outputs[other]))) {
+          return fault(v, {index}, of(v).begin,
+                       describe(v) + " overlaps another result, " + describe(n.outputs[other]));
+        }
+      }
+      for (std::uint32_t i = 0; i < n.inputs.size(); ++i) {
+        if (placed(n.inputs[i]) && of(v).overlaps(of(n.inputs[i])) && !in_place(n, v, i)) {
+          return fault(v, {index}, of(v).begin, describe(v) + " overlaps its operand, " + describe(n.inputs[i]));
+        }
+      }
+    }
+    for (const value_id v : n.inputs) {
+      if (works && placed(v) && of(v).overlaps(workspace(index))) {
+        return fault(v, {index}, of(v).begin, describe(v) + " overlaps the workspace of its reader '" + n.name + "'");
+      }
+    }
+    return {};
+  }
+
+  graph_fault separated() const {
+    const auto& pairs = g_.structure().separations;
+    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+      const value_id a{pairs[i]};
+      const value_id b{pairs[i + 1]};
+      if (a != b && placed(a) && placed(b) && of(a).overlaps(of(b))) {
+        return fault(b, {}, of(b).begin, describe(b) + " is to be kept apart from " + describe(a));
+      }
+    }
+    return {};
+  }
+
+  graph_fault owned(const shadow_memory& memory, value_id v, node_id reader) const {
+    if (!placed(v)) return {};
+    const auto [at, owner] = memory.foreign(of(v), g_[v].root.index);
+    if (at == no_offset) return {};
+    std::string by = "nobody";
+    if (owner == shadow_memory::workspace) by = "a workspace";
+    if (owner >= 0) by = "value '" + g_.values()[static_cast<std::size_t>(owner)].name + "'";
+    return fault(v, reader, at,
+                 (reader == node_id{} ? "at the end " : "node '" + g_[reader].name + "' reads ") + describe(v) +
+                     (reader == node_id{} ? " is lost" : "") + ": byte " + std::to_string(at) + " belongs to " + by);
+  }
+
+  graph_fault in_order() const {
+    shadow_memory memory{std::max<bytes>(p_.arena_bytes, 1)};
+    for (std::uint32_t i = 0; i < g_.values().size(); ++i) {
+      const value_kind kind = g_.values()[i].kind;
+      if ((kind != value_kind::input && kind != value_kind::state) || !placed({i})) continue;
+      if (memory.foreign(of({i}), shadow_memory::nobody).first != no_offset) {
+        return fault({i}, {}, of({i}).begin, describe({i}) + " overlaps another value that is there from the start");
+      }
+      memory.write(of({i}), i);
+    }
+    for (std::uint32_t index = 0; index < g_.nodes().size(); ++index) {
+      const node& n = g_.nodes()[index];
+      for (const value_id v : n.inputs) {
+        if (graph_fault f = owned(memory, v, {index}); !f.ok()) return f;
+      }
+      if (n.workspace != 0) memory.write(workspace(index), shadow_memory::workspace);
+      for (const value_id v : n.outputs) {
+        if (!placed(v)) continue;
+        if (g_[v].kind == value_kind::view) {  // the bytes must still be the root's before they are its again
+          if (graph_fault f = owned(memory, v, {index}); !f.ok()) return f;
+        }
+        memory.write(of(v), g_[v].root.index);
+      }
+    }
+    for (std::uint32_t i = 0; i < g_.values().size(); ++i) {
+      const value& v = g_.values()[i];
+      if (v.kind == value_kind::view || (!v.output && v.kind != value_kind::state)) continue;
+      if (graph_fault f = owned(memory, {i}, {}); !f.ok()) return f;
+    }
+    return {};
+  }
+
+  // Everything that takes memory, with the nodes that touch it; `first` is the one that creates it.
+  struct tenant {
+    value_id value;
+    range place;
+    std::vector<std::uint32_t> touched_by;
+    bool from_the_start = false;
+    bool to_the_end = false;
+  };
+
+  [[nodiscard]] std::vector<tenant> tenants() const {
+    std::vector<std::vector<std::uint32_t>> touched(g_.values().size());
+    for (std::uint32_t n = 0; n < g_.nodes().size(); ++n) {
+      for (const value_id v : g_.nodes()[n].outputs) touched[g_[v].root.index].push_back(n);
+      for (const value_id v : g_.nodes()[n].inputs) touched[g_[v].root.index].push_back(n);
+    }
+    std::vector<tenant> all;
+    for (std::uint32_t i = 0; i < g_.values().size(); ++i) {
+      const value& v = g_.values()[i];
+      if (v.kind == value_kind::view || !placed({i})) continue;
+      const bool state = v.kind == value_kind::state;
+      all.push_back({{i}, of({i}), std::move(touched[i]), state || v.kind == value_kind::input, state || v.output});
+      std::sort(all.back().touched_by.begin(), all.back().touched_by.end());
+    }
+    for (std::uint32_t n = 0; n < g_.nodes().size(); ++n) {
+      if (g_.nodes()[n].workspace != 0) all.push_back({{}, workspace(n), {n}, false, false});
+    }
+    return all;
+  }
+
+  // reach[n]: the nodes that run before n under every schedule, as bits.
+  [[nodiscard]] std::vector<std::vector<bool>> ancestors() const {
+    const auto count = g_.nodes().size();
+    std::vector<std::vector<bool>> reach(count, std::vector<bool>(count, false));
+    std::map<std::uint32_t, std::uint32_t> last_of;
+    std::vector<std::uint32_t> written_before(count, UINT32_MAX);
+    for (const view_record& v : g_.structure().views) {
+      if (v.before != 0 && v.writer != 0) written_before[v.writer - 1] = v.before - 1;
+    }
+    for (std::uint32_t n = 0; n < count; ++n) {
+      const auto behind = [&](std::uint32_t other) {
+        if (other >= n) return;
+        for (std::uint32_t k = 0; k < other; ++k) {
+          if (reach[other][k]) reach[n][k] = true;
+        }
+        reach[n][other] = true;
+      };
+      const node& it = g_.nodes()[n];
+      if (const auto last = last_of.find(it.stream); last != last_of.end()) behind(last->second);
+      last_of[it.stream] = n;
+      for (const value_id v : it.inputs) {
+        behind(g_[v].producer.index);
+        behind(g_[g_[v].root].producer.index);
+      }
+      for (const value_id v : it.outputs) behind(g_[g_[v].root].producer.index);
+      behind(written_before[n]);
+    }
+    return reach;
+  }
+
+  graph_fault in_any_order() const {
+    const std::vector<tenant> all = tenants();
+    const auto before = ancestors();
+    // a is gone before b begins: every node that touches a runs before b's first, or is the one that hands a's
+    // memory over to b in place (apart() has judged that).
+    const auto gone = [&](const tenant& a, const tenant& b) {
+      if (a.to_the_end || b.from_the_start || b.touched_by.empty()) return false;
+      const std::uint32_t first = b.touched_by.front();
+      return std::all_of(a.touched_by.begin(), a.touched_by.end(),
+                         [&](std::uint32_t n) { return before[first][n] || n == first; });
+    };
+    for (std::size_t j = 0; j < all.size(); ++j) {
+      for (std::size_t i = 0; i < j; ++i) {
+        if (!all[i].place.overlaps(all[j].place) || gone(all[i], all[j]) || gone(all[j], all[i])) continue;
+        const bool named = all[j].value != value_id{};
+        const value_id v = named ? all[j].value : all[i].value;
+        const value_id other = named ? all[i].value : all[j].value;
+        return fault(v, {}, all[j].place.begin,
+                     (v == value_id{} ? "a workspace" : describe(v)) + " shares bytes with " +
+                         (other == value_id{} ? "a workspace" : describe(other)) + ", and no order keeps them apart");
+      }
+    }
+    return {};
+  }
+
+  const graph& g_;
+  const graph_plan& p_;
+};
+
+}  // namespace
+
+graph_fault check_plan(const graph& g, const graph_plan& p) {
+  return replay{g, p}.run();
+}
+
+}  // namespace berth
