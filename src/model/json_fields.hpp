@@ -40,6 +40,7 @@ class json_value {
   [[nodiscard]] bool as_bool() const;
   [[nodiscard]] std::string as_id() const;  // a string, or a whole number as text
   [[nodiscard]] bool is_number() const { return value_->is_number(); }
+  [[nodiscard]] bool is_null() const { return value_->is_null(); }
   [[nodiscard]] bool is_object() const { return value_->is_object(); }
 
  private:

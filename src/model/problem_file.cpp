@@ -3,20 +3,23 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "berth/model/ggml_trace.hpp"
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
+#include "model/graph_problem.hpp"
 #include "model/readers.hpp"
 
 namespace berth::model {
 namespace {
 
-enum class format : std::uint8_t { csv, json, allocation_list, none };
+enum class format : std::uint8_t { csv, json, ggml_trace, allocation_list, none };
 
 // By the first characters that are not blank or a comment: a header row is long before 4 KiB at an end.
 format format_of(std::string_view start) {
   while (!start.empty()) {
     const std::string_view line = trim(cut(start, '\n'));
     if (line.empty() || line.front() == '#') continue;
+    if (line.find("\"ggml-graph-trace/") != std::string_view::npos) return format::ggml_trace;
     if (line.front() == '{' || line.front() == '[') return format::json;
     for (const std::string_view key : {"ALLOC", "FREE", "ALIGN", "MODEL"}) {
       if (line.substr(0, line.find(' ')) == key) return format::allocation_list;
@@ -54,6 +57,18 @@ std::optional<std::vector<plan::interval>> without_gaps(plan::interval live, std
   return left;
 }
 
+namespace {
+
+problem_file read_ggml_problem(const std::string& path) {
+  const ggml_trace trace = read_ggml_trace(path);
+  problem_file file = problem_of_graph(path, trace.graph, trace.rules,
+                                       [&](value_id v) { return std::to_string(trace.id_of[v.index]); });
+  file.numeric_ids = true;
+  return file;
+}
+
+}  // namespace
+
 problem_file read_problem(const std::string& path) {
   const std::string start = read_start(path, 4096);
   const format found = format_of(start);
@@ -61,6 +76,7 @@ problem_file read_problem(const std::string& path) {
   if (found == format::csv && start.size() == 4096 && start.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }
+  if (found == format::ggml_trace) return read_ggml_problem(path);
   constexpr std::size_t longest = std::size_t{1} << 31;
   const std::string text = read_start(path, longest + 1);
   if (text.size() > longest) throw input_error(path, "longer than 2 GiB");

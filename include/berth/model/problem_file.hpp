@@ -3,6 +3,7 @@
 //   .csv           MiniMalloc's: a header row names the columns id, lower, upper, size and optionally alignment, offset
 //                  (a pin), gaps; with `start`, `end` for lower and upper, `end` is the last tick itself
 //   .json          berth-problem/1 (docs/plan.md), and the structured problems of dsa-solver
+//   .jsonl         a compute graph of ggml (ggml_trace.hpp): its lifetimes, in-place results merged
 //   ALLOC / FREE   Glow's lists of events, one a line; ALIGN sets alignment and granularity
 //
 // The content decides, not the name; any of them may be gzipped.

@@ -1,0 +1,29 @@
+// Compute graphs of ggml, as its allocator sees them: traces of the schema ggml-graph-trace/1.
+//
+// One JSON object a line: a header, then the tensors (leafs, nodes in execution order, and what the graph only refers
+// to). Metadata only. What ggml leaves unsaid is taken as its allocator takes it: a result, or a view, that nobody
+// reads survives the last node; an operator marked in-place may take over any operand of its own layout.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "berth/graph/graph.hpp"
+#include "berth/rules/placement.hpp"
+
+namespace berth::model {
+
+struct ggml_trace {
+  std::string path;
+  std::string name;                  // of the graph
+  berth::graph graph;
+  rules::placement rules;            // ggml's alignment, of starts and sizes
+  std::vector<value_id> value_of;    // by tensor id
+  std::vector<std::uint32_t> id_of;  // by value: the tensor's id, or that of the tensor it was made for
+};
+
+// Throws input_error, with the line, the tensor and the reason.
+[[nodiscard]] ggml_trace read_ggml_trace(const std::string& path);
+
+}  // namespace berth::model
