@@ -26,6 +26,7 @@ constexpr verb verbs[] = {
     {"plan", "Offsets for the buffers of a problem, with a proven bound", declare_plan},
     {"verify", "Checks a plan against its problem", declare_verify},
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
+    {"calibrate", "From which size on scratch, the arena and malloc win, built as this is", declare_calibrate},
     {"view", "A plan as one self-contained page", declare_view},
 };
 

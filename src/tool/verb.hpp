@@ -31,6 +31,7 @@ using declare_verb = std::function<int()> (*)(CLI::App& app);
 std::function<int()> declare_plan(CLI::App& app);
 std::function<int()> declare_verify(CLI::App& app);
 std::function<int()> declare_devices(CLI::App& app);
+std::function<int()> declare_calibrate(CLI::App& app);
 std::function<int()> declare_view(CLI::App& app);
 
 }  // namespace berth::tool

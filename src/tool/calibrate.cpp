@@ -1,0 +1,206 @@
+// berth calibrate: what scratch costs on this machine, built with this compiler and these flags.
+//
+// Hardening flags move the answer: -ftrivial-auto-var-init fills an inline buffer on every use,
+// -fstack-clash-protection probes it. So the threshold is measured with the flags that Berth was built with, not
+// written down once.
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "berth/scratch/scratch.hpp"
+#include "berth/scratch/stack_left.hpp"
+#include "tool/units.hpp"
+#include "tool/verb.hpp"
+
+namespace berth::tool {
+namespace {
+
+constexpr std::array<std::size_t, 9> sizes = {64, 256, 512, 1024, 2048, 4096, 16384, 65536, 1048576};
+constexpr std::index_sequence<64, 128, 256, 512, 1024, 2048> inline_candidates;
+constexpr std::size_t thread_stack = 128 << 10;
+constexpr std::size_t reserve = 16 << 10;  // of that stack, left for what the innermost kernel calls
+
+void touch(void* p) {
+  asm volatile("" : : "r"(p) : "memory");
+}
+
+void both_ends(char* p, std::size_t n) {
+  touch(p);
+  p[0] = 1;
+  p[n - 1] = 2;
+  touch(p);
+}
+
+template <std::size_t InlineBytes>
+[[gnu::noinline]] void use_scratch(std::size_t n) {
+  scratch<char, InlineBytes> s(n);
+  both_ends(s.data(), n);
+}
+
+[[gnu::noinline]] void use_malloc(std::size_t n) {
+  auto* p = static_cast<char*>(std::malloc(n));
+  if (p == nullptr) return;
+  both_ends(p, n);
+  std::free(p);
+}
+
+// Nanoseconds per use, the least of many batches: on a shared machine the least repeats, the mean does not.
+template <void (*Use)(std::size_t)>
+double cost(std::size_t n) {
+  using clock = std::chrono::steady_clock;
+  constexpr int calls = 1000;
+  double least = 1e300;
+  for (int batch = 0; batch < 1500; ++batch) {
+    const auto from = clock::now();
+    for (int i = 0; i < calls; ++i) Use(n);
+    const std::chrono::duration<double, std::nano> took = clock::now() - from;
+    least = std::min(least, took.count() / calls);
+  }
+  return least;
+}
+
+// How many frames with such a scratch a stack holds before less than the reserve is left.
+template <std::size_t InlineBytes>
+[[gnu::noinline]] int nest(int depth) {
+  scratch<char, InlineBytes> s(InlineBytes + 1);  // more than fits inline: the arena's depth is counted too
+  touch(s.data());
+  const std::optional<std::size_t> left = stack_left();
+  if (!left || *left < reserve) return depth;
+  const int deepest = nest<InlineBytes>(depth + 1);
+  touch(s.data());  // after the call, so that it is no tail call
+  return deepest;
+}
+
+template <std::size_t InlineBytes>
+int nesting() {
+  int depth = 0;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, thread_stack);
+  pthread_t thread;
+  const auto body = [](void* out) -> void* {
+    *static_cast<int*>(out) = nest<InlineBytes>(0);
+    return nullptr;
+  };
+  if (pthread_create(&thread, &attributes, body, &depth) == 0) pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  return depth;
+}
+
+struct candidate {
+  std::size_t inline_bytes;
+  double ns;  // of a use that fills it
+  int nests;
+};
+
+struct measured_size {
+  std::size_t bytes;
+  std::optional<double> inline_ns;  // where the largest candidate holds it
+  double arena_ns;
+  double malloc_ns;
+};
+
+struct calibration {
+  std::vector<measured_size> by_size;
+  std::vector<candidate> candidates;
+  int nests_arena_only = 0;
+  std::size_t inline_bytes = 0;            // the threshold that pays
+  std::optional<std::size_t> malloc_from;  // malloc wins from here on
+};
+
+template <std::size_t... InlineBytes>
+std::vector<candidate> measure_candidates(std::index_sequence<InlineBytes...>) {
+  return {candidate{InlineBytes, cost<use_scratch<InlineBytes>>(InlineBytes), nesting<InlineBytes>()}...};
+}
+
+calibration measure() {
+  // glibc leaves its locks out until the process has created a thread; programs that need Berth have created some.
+  std::thread{[] {}}.join();
+  calibration c;
+  for (const std::size_t n : sizes) {
+    measured_size m{.bytes = n, .arena_ns = cost<use_scratch<0>>(n), .malloc_ns = cost<use_malloc>(n)};
+    if (n <= 2048) m.inline_ns = cost<use_scratch<2048>>(n);
+    c.by_size.push_back(m);
+  }
+  c.candidates = measure_candidates(inline_candidates);
+  c.nests_arena_only = nesting<0>();
+
+  double arena_ns = 1e300;
+  for (const measured_size& m : c.by_size) arena_ns = std::min(arena_ns, m.arena_ns);
+  for (const candidate& k : c.candidates)
+    if (k.ns <= arena_ns) c.inline_bytes = std::max(c.inline_bytes, k.inline_bytes);
+  for (auto m = c.by_size.rbegin(); m != c.by_size.rend() && m->malloc_ns < m->arena_ns; ++m) c.malloc_from = m->bytes;
+  return c;
+}
+
+nlohmann::json to_json(const calibration& c) {
+  nlohmann::json out{{"compiler", BERTH_COMPILER},         {"flags", BERTH_FLAGS},
+                     {"inline_bytes", c.inline_bytes},     {"malloc_from", nullptr},
+                     {"thread_stack_bytes", thread_stack}, {"nests_arena_only", c.nests_arena_only},
+                     {"sizes", nlohmann::json::array()},   {"inline_buffers", nlohmann::json::array()}};
+  if (c.malloc_from) out["malloc_from"] = *c.malloc_from;
+  for (const measured_size& m : c.by_size) {
+    nlohmann::json row{
+        {"bytes", m.bytes}, {"inline_ns", nullptr}, {"arena_ns", m.arena_ns}, {"malloc_ns", m.malloc_ns}};
+    if (m.inline_ns) row["inline_ns"] = *m.inline_ns;
+    out["sizes"].push_back(std::move(row));
+  }
+  for (const candidate& k : c.candidates)
+    out["inline_buffers"].push_back({{"inline_bytes", k.inline_bytes}, {"ns", k.ns}, {"nests", k.nests}});
+  return out;
+}
+
+void print(const calibration& c) {
+  std::printf("Nanoseconds for one temporary (least of many batches, the call included)\n");
+  std::printf("%s, flags \"%s\"\n\n", BERTH_COMPILER, BERTH_FLAGS);
+  std::printf("  %-10s %8s %8s %8s\n", "size", "inline", "arena", "malloc");
+  for (const measured_size& m : c.by_size) {
+    std::printf("  %-10s ", human(m.bytes).c_str());
+    if (m.inline_ns)
+      std::printf("%8.2f", *m.inline_ns);
+    else
+      std::printf("%8s", "-");
+    std::printf(" %8.2f %8.2f\n", m.arena_ns, m.malloc_ns);
+  }
+  std::printf("\n  %-12s %8s   nested on a thread of %s, %s left free\n", "InlineBytes", "ns",
+              human(thread_stack).c_str(), human(reserve).c_str());
+  std::printf("  %-12d %8s   %d\n", 0, "-", c.nests_arena_only);
+  for (const candidate& k : c.candidates) std::printf("  %-12zu %8.2f   %d\n", k.inline_bytes, k.ns, k.nests);
+  if (c.inline_bytes != 0)
+    std::printf(
+        "\nThe threshold that pays: scratch<T, %zu>, the largest inline buffer that is cheaper than the arena.\n",
+        c.inline_bytes);
+  else
+    std::printf("\nThe threshold that pays: scratch<T, 0>; with these flags the arena beats any inline buffer.\n");
+  if (c.malloc_from)
+    std::printf("malloc is faster than the arena from %s on.\n", human(*c.malloc_from).c_str());
+  else
+    std::printf("malloc is not faster than the arena at any size measured.\n");
+}
+
+}  // namespace
+
+std::function<int()> declare_calibrate(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "One JSON object on standard output");
+  return [json] {
+    const calibration c = measure();
+    if (*json)
+      std::puts(to_json(c).dump().c_str());
+    else
+      print(c);
+    return static_cast<int>(done);
+  };
+}
+
+}  // namespace berth::tool
