@@ -254,6 +254,7 @@ instance make_instance(const problem& p) {
     it.ranges_last = static_cast<std::uint32_t>(in.ranges.size());
     if (p.conflicts) {
       for (std::uint32_t k = 0; k < raw.size(); ++k) {
+        if (in.items[k].size == 0) continue;
         links.push_back({self, {k, it.size, in.items[k].size}});
         links.push_back({k, {self, in.items[k].size, it.size}});
       }

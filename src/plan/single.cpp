@@ -1,10 +1,13 @@
 #include "plan/single.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "plan/bounds.hpp"
+#include "plan/conflicts.hpp"
 #include "plan/greedy.hpp"
 #include "plan/instance.hpp"
+#include "plan/ladder.hpp"
 
 namespace berth::plan {
 namespace {
@@ -31,21 +34,65 @@ void fill(const problem& p, const instance& in, const layout& found, plan& out) 
   }
 }
 
+// Above this many clique members the conflict graph is not built.
+constexpr std::uint64_t most_conflict_work = 2'000'000;
+
+std::uint64_t node_limit(const options& o, const conflict_graph& graph) {
+  if (o.node_limit != 0) return o.node_limit;
+  const std::uint64_t second = nodes_per_second(graph);
+  switch (o.work) {
+    case effort::fast: return 0;
+    case effort::normal: return second / 25;
+    case effort::best: return 10 * second;
+  }
+  return 0;
+}
+
+struct deadline {
+  std::chrono::steady_clock::time_point at;
+  bool hit = false;
+};
+
+bool deadline_passed(void* context) {
+  auto& d = *static_cast<deadline*>(context);
+  return d.hit = d.hit || std::chrono::steady_clock::now() >= d.at;
+}
+
 }  // namespace
 
-plan solve_single(const problem& p, const options&) {
+plan solve_single(const problem& p, const options& o) {
   plan out;
   const instance in = make_instance(p);
   if (!in.representable) return out;
-  const units bound = arena_bound(in);
-  out.lower_bound_bytes = static_cast<bytes>(bound) * in.unit;
-  for (const buffer& b : p.buffers) out.lower_bound_bytes = std::max(out.lower_bound_bytes, b.offset.value_or(0));
+  units bound = arena_bound(in);
+  bytes empty_pins = 0;
+  for (const buffer& b : p.buffers) empty_pins = std::max(empty_pins, b.offset.value_or(0));
+  const auto bound_in_bytes = [&] { return std::max(static_cast<bytes>(bound) * in.unit, empty_pins); };
+  out.lower_bound_bytes = bound_in_bytes();
   if (bound > in.capacity || pins_clash(in)) {
     out.status = status::infeasible;
     return out;
   }
-  const layout found = best_greedy(in, bound);
-  if (found.arena > in.capacity) return out;
+  layout found = best_greedy(in, bound);
+  if (found.arena > bound && o.work != effort::fast && conflict_work(in) <= most_conflict_work) {
+    deadline d;
+    if (o.deadline_s) {
+      d.at = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                    std::chrono::duration<double>(*o.deadline_s));
+    }
+    const conflict_graph graph = make_conflicts(in);
+    climb c = find_least_arena(in, graph, std::move(found), bound, node_limit(o, graph), {},
+                               o.deadline_s ? deadline_passed : nullptr, &d);
+    found = std::move(c.best);
+    bound = c.bound;
+    out.work = c.nodes;
+    out.deadline_hit = d.hit;
+    out.lower_bound_bytes = bound_in_bytes();
+  }
+  if (found.arena > in.capacity) {
+    if (bound > in.capacity) out.status = status::infeasible;
+    return out;
+  }
   fill(p, in, found, out);
   out.solver = found.solver;
   out.status = out.arena_bytes == out.lower_bound_bytes ? status::optimal : status::feasible;

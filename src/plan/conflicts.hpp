@@ -1,0 +1,53 @@
+// The conflict graph of an instance, and the cliques that carry the section bounds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/instance.hpp"
+
+namespace berth::plan {
+
+// One end of a conflict: `other` may lie on this item at offset + height, or this one on it at its offset +
+// other_height.
+struct conflict {
+  std::uint32_t other = 0;
+  units height = 0;
+  units other_height = 0;
+};
+
+struct member {
+  std::uint32_t item = 0;
+  units height = 0;
+};
+
+struct conflict_graph {
+  std::vector<std::uint32_t> first;  // of item i's conflicts; one more than items
+  std::vector<conflict> conflicts;
+  std::vector<std::uint32_t> clique_first;  // of clique c's members; one more than cliques
+  std::vector<member> members;
+  std::vector<std::uint32_t> of_item_first;  // of item i's cliques
+  std::vector<std::uint32_t> cliques_of_item;
+
+  [[nodiscard]] std::span<const conflict> of(std::uint32_t i) const noexcept {
+    return {conflicts.data() + first[i], conflicts.data() + first[i + 1]};
+  }
+  [[nodiscard]] std::span<const member> clique(std::uint32_t c) const noexcept {
+    return {members.data() + clique_first[c], members.data() + clique_first[c + 1]};
+  }
+  [[nodiscard]] std::span<const std::uint32_t> cliques_of(std::uint32_t i) const noexcept {
+    return {cliques_of_item.data() + of_item_first[i], cliques_of_item.data() + of_item_first[i + 1]};
+  }
+  [[nodiscard]] std::uint32_t cliques() const noexcept { return static_cast<std::uint32_t>(clique_first.size() - 1); }
+};
+
+// Every pair of conflicting items, and cliques that cover every conflict: the sections, and for links that no section
+// shows, cliques grown greedily. Within a clique any two members conflict with at least the heights given there.
+// O(conflicts + sum of live items over sections): for instances of some thousand items.
+[[nodiscard]] conflict_graph make_conflicts(const instance& in);
+
+// How many entries make_conflicts would make at most; sections x live items. O(ranges).
+[[nodiscard]] std::uint64_t conflict_work(const instance& in);
+
+}  // namespace berth::plan

@@ -1,0 +1,484 @@
+#include "plan/search.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace berth::plan {
+
+failed_states::failed_states(unsigned log2_entries)
+    : entries_(std::size_t{1} << log2_entries), mask_{(std::uint64_t{1} << log2_entries) - 1} {}
+
+bool failed_states::contains(key k, units capacity) const noexcept {
+  const entry& e = entries_[k.place & mask_];
+  return e.check == k.check && e.capacity >= capacity;
+}
+
+void failed_states::insert(key k, units capacity) noexcept {
+  entry& e = entries_[k.place & mask_];
+  if (e.check == k.check) capacity = std::max(capacity, e.capacity);
+  e = {k.check, capacity};
+}
+
+failed_states::key failed_states::word(std::uint32_t i, units offset) noexcept {
+  // Two rounds of the splitmix64 finaliser (Steele, Lea, Flood 2014).
+  const auto mix = [](std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+  };
+  const std::uint64_t place = mix(static_cast<std::uint64_t>(offset) * 0x9e3779b97f4a7c15U + i);
+  return {place, mix(place + 0x9e3779b97f4a7c15U * (i + std::uint64_t{1}))};
+}
+
+namespace {
+
+// A clique's weight halves in about seven failures elsewhere.
+constexpr double weight_growth = 1.1;
+constexpr double largest_weight = 1e100;
+
+// 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman 1993), k >= 1.
+std::uint64_t luby(std::uint64_t k) {
+  std::uint64_t size = 1;
+  while (size < k) size = 2 * size + 1;
+  while (size != k) {
+    size /= 2;
+    if (k > size) k -= size;
+  }
+  return (size + 1) / 2;
+}
+
+}  // namespace
+
+search::search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
+               failed_states& failed)
+    : in_{in},
+      graph_{graph},
+      capacity_{capacity},
+      strategy_{std::move(how)},
+      rules_{rules},
+      failed_{failed},
+      weight_(graph.cliques(), 0.0) {
+  for (const item& it : in_.items) {
+    intervals_only_ &= it.ranges_last - it.ranges_first == 1 && it.links_first == it.links_last;
+  }
+  find_twins();
+}
+
+// ---- the root ----
+
+void search::find_twins() {
+  next_twin_.assign(in_.items.size(), no_item);
+  if (!rules_.twins) return;
+  std::vector<std::uint32_t> candidates;
+  for (std::uint32_t i = 0; i < in_.own_items; ++i) {
+    const item& it = in_.items[i];
+    if (it.pin == no_offset && it.links_first == it.links_last && it.ranges_last - it.ranges_first == 1) {
+      candidates.push_back(i);
+    }
+  }
+  const auto form = [&](std::uint32_t i) {
+    const section_range& r = in_.ranges[in_.items[i].ranges_first];
+    return std::tuple{r.first, r.last, r.height, in_.items[i].size, in_.items[i].alignment};
+  };
+  std::sort(candidates.begin(), candidates.end(), [&](auto a, auto b) {
+    return std::tuple{form(a), a} < std::tuple{form(b), b};
+  });
+  for (std::size_t k = 0; k + 1 < candidates.size(); ++k) {
+    if (form(candidates[k]) == form(candidates[k + 1])) next_twin_[candidates[k]] = candidates[k + 1];
+  }
+}
+
+bool search::root() {
+  const auto n = static_cast<std::uint32_t>(in_.items.size());
+  state_.assign(n, state::open);
+  support_.assign(n, 0);
+  hole_.assign(n, no_offset);
+  witness_.assign(n, no_item);
+  pins_.assign(n, {});
+  clique_stamp_.assign(graph_.cliques(), 0);
+  members_ = graph_.members;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const item& it = in_.items[i];
+    if (it.pin == no_offset) continue;
+    state_[i] = state::pinned;
+    support_[i] = it.pin;
+    if (i < in_.own_items && it.pin + it.size > capacity_) return false;
+    for (const conflict& c : graph_.of(i)) pins_[c.other].push_back({i, c.height, c.other_height});
+  }
+  // A reserved range counts up to the capacity only.
+  for (member& m : members_) {
+    if (m.item >= in_.own_items) m.height = std::clamp(capacity_ - in_.items[m.item].pin, units{0}, m.height);
+  }
+  for (auto& pins : pins_) {
+    std::sort(pins.begin(), pins.end(), [&](const conflict& a, const conflict& b) {
+      return std::tuple{support_[a.other], a.other} < std::tuple{support_[b.other], b.other};
+    });
+  }
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (state_[i] == state::open) {
+      support_[i] = clear_of_pins(i, 0);
+      lists_.push_back(i);
+    }
+  }
+  least_ = support_;
+  std::stable_sort(lists_.begin(), lists_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const auto first = [&](std::uint32_t i) {
+      const auto ranges = in_.ranges_of(in_.items[i]);
+      return ranges.empty() ? 0 : ranges.front().first;
+    };
+    return first(a) < first(b);
+  });
+  current_ = {0, static_cast<std::uint32_t>(lists_.size()), {}};
+  for (const std::uint32_t i : lists_) {
+    current_.key = current_.key + failed_states::word(i, support_[i]);
+    if (least_[i] + in_.items[i].size > capacity_) return false;
+  }
+  for (const std::uint32_t i : lists_) {
+    if (next_twin_[i] != no_item && !raise(next_twin_[i], least_[i] + in_.items[i].size)) return false;
+  }
+  if (!settle()) return false;
+  for (std::uint32_t c = 0; c < graph_.cliques(); ++c) {
+    if (rules_.sections && !clique_fits(c)) return false;
+  }
+  return split();
+}
+
+// ---- least offsets ----
+
+void search::save(std::uint32_t i) {
+  undo_.push_back({i, witness_[i], support_[i], least_[i], hole_[i]});
+}
+
+// The lowest aligned offset from x on where item i meets no pinned neighbour.
+units search::clear_of_pins(std::uint32_t i, units x) const {
+  x = round_up(x, in_.items[i].alignment);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const conflict& c : pins_[i]) {
+      if (x < support_[c.other] + c.height && support_[c.other] < x + c.other_height) {
+        x = round_up(support_[c.other] + c.height, in_.items[i].alignment);
+        moved = true;
+      }
+    }
+  }
+  return x;
+}
+
+bool search::raise(std::uint32_t i, units least) {
+  if (least <= least_[i]) return true;
+  least = clear_of_pins(i, least);
+  save(i);
+  least_[i] = least;
+  raised_.push_back(i);
+  if (least + in_.items[i].size > capacity_) return false;
+  return next_twin_[i] == no_item || raise(next_twin_[i], least + in_.items[i].size);
+}
+
+// Some open neighbour has to enter the hole of item i, and i lies on it.
+bool search::block_hole(std::uint32_t i) {
+  units best = unbounded;
+  std::uint32_t witness = no_item;
+  for (const conflict& c : graph_.of(i)) {
+    if (state_[c.other] != state::open) continue;
+    if (rules_.holes && least_[c.other] >= hole_[i] + c.height) continue;
+    const units on_it = least_[c.other] + c.other_height;
+    if (on_it > hole_[i] && on_it < best) {
+      best = on_it;
+      witness = c.other;
+    }
+  }
+  if (witness == no_item) return false;
+  save(i);
+  witness_[i] = witness;
+  return raise(i, best);
+}
+
+// Carries raised offsets on to the holes that waited for them, then checks the cliques that changed.
+bool search::settle() {
+  for (std::size_t k = 0; k < raised_.size(); ++k) {
+    for (const std::uint32_t h : holes_) {
+      if (hole_[h] != no_offset && state_[h] == state::open && witness_[h] == raised_[k] && !block_hole(h))
+        return false;
+    }
+  }
+  if (!rules_.sections) return true;
+  ++stamp_;
+  for (const std::uint32_t i : raised_) {
+    for (const std::uint32_t c : graph_.cliques_of(i)) {
+      if (clique_stamp_[c] == stamp_) continue;
+      clique_stamp_[c] = stamp_;
+      if (!clique_fits(c)) return false;
+    }
+  }
+  return true;
+}
+
+// Members are kept nearly sorted by least offset from call to call: any order is right, a sorted one is quick.
+bool search::clique_fits(std::uint32_t c) {
+  member* const first = members_.data() + graph_.clique_first[c];
+  member* const last = members_.data() + graph_.clique_first[c + 1];
+  units end = 0;
+  for (member* m = first; m != last; ++m) {
+    const member moving = *m;
+    const units key = least_[moving.item];
+    member* hole = m;
+    for (; hole != first && least_[hole[-1].item] > key; --hole) *hole = hole[-1];
+    *hole = moving;
+  }
+  for (const member* m = first; m != last; ++m) {
+    if (state_[m->item] != state::placed && m->height != 0) end = std::max(end, least_[m->item]) + m->height;
+  }
+  if (end <= capacity_) return true;
+  weight_[c] += weight_step_;
+  weight_step_ *= weight_growth;
+  if (weight_step_ > largest_weight) {
+    for (double& w : weight_) w /= largest_weight;
+    weight_step_ /= largest_weight;
+  }
+  return false;
+}
+
+// ---- decisions ----
+
+bool search::place(std::uint32_t i) {
+  const units at = least_[i];
+  state_[i] = state::placed;
+  current_.key = current_.key - failed_states::word(i, support_[i]);
+  raised_.clear();
+  raised_.push_back(i);
+  bool fits = true;
+  for (const conflict& c : graph_.of(i)) {
+    const std::uint32_t j = c.other;
+    if (state_[j] != state::open) continue;
+    if (hole_[j] != no_offset && at < hole_[j] + c.other_height) {
+      save(j);
+      hole_[j] = no_offset;
+    }
+    if (at + c.height <= support_[j]) continue;
+    save(j);
+    current_.key = current_.key - failed_states::word(j, support_[j]);
+    support_[j] = clear_of_pins(j, at + c.height);
+    current_.key = current_.key + failed_states::word(j, support_[j]);
+    fits = fits && raise(j, support_[j]);
+  }
+  return fits && settle();
+}
+
+bool search::postpone(std::uint32_t i) {
+  raised_.clear();
+  save(i);
+  hole_[i] = least_[i];
+  holes_.push_back(i);
+  return block_hole(i) && settle();
+}
+
+// An open item that lies no higher than any open neighbour: its least offset is supported (a postponed item lies above
+// its witness), and nothing open fits below it.
+std::uint32_t search::choose() const {
+  const auto lower = [this](std::uint32_t a, std::uint32_t b) {
+    return least_[a] != least_[b] ? least_[a] < least_[b] : strategy_.rank[a] < strategy_.rank[b];
+  };
+  std::uint32_t best = no_item;
+  double best_weight = -1;
+  for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
+    const std::uint32_t i = lists_[k];
+    if (state_[i] != state::open) continue;
+    double weight = 0;
+    if (strategy_.follow_conflicts) {
+      for (const std::uint32_t c : graph_.cliques_of(i)) weight = std::max(weight, weight_[c]);
+    }
+    if (best == no_item || weight > best_weight || (weight == best_weight && lower(i, best))) {
+      best = i;
+      best_weight = weight;
+    }
+  }
+  if (best == no_item || !strategy_.follow_conflicts) return best;
+  for (std::uint32_t next = best;; best = next) {
+    for (const conflict& c : graph_.of(best)) {
+      if (state_[c.other] == state::open && lower(c.other, next)) next = c.other;
+    }
+    if (next == best) return best;
+  }
+}
+
+// ---- parts ----
+
+void search::find_parts(std::vector<std::vector<std::uint32_t>>& parts) const {
+  if (intervals_only_) {
+    std::uint32_t reach = 0;
+    for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
+      const std::uint32_t i = lists_[k];
+      if (state_[i] != state::open) continue;
+      const section_range& r = in_.ranges[in_.items[i].ranges_first];
+      if (parts.empty() || r.first >= reach) parts.emplace_back();
+      parts.back().push_back(i);
+      reach = std::max(reach, r.last);
+    }
+    return;
+  }
+  std::vector<char> seen(in_.items.size(), 0);
+  for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
+    if (state_[lists_[k]] != state::open || seen[lists_[k]]) continue;
+    seen[lists_[k]] = 1;
+    std::vector<std::uint32_t> grown{lists_[k]};
+    for (std::size_t g = 0; g < grown.size(); ++g) {
+      for (const conflict& c : graph_.of(grown[g])) {
+        if (state_[c.other] != state::open || seen[c.other]) continue;
+        seen[c.other] = 1;
+        grown.push_back(c.other);
+      }
+    }
+    parts.push_back(std::move(grown));
+  }
+}
+
+bool search::split() {
+  if (!rules_.decomposition) return true;
+  if (intervals_only_) {
+    // The common case first: one part.
+    std::uint32_t reach = 0;
+    bool one = true;
+    for (std::uint32_t k = current_.begin, open = 0; k < current_.end && one; ++k) {
+      const std::uint32_t i = lists_[k];
+      if (state_[i] != state::open) continue;
+      const section_range& r = in_.ranges[in_.items[i].ranges_first];
+      one = open++ == 0 || r.first < reach;
+      reach = std::max(reach, r.last);
+    }
+    if (one) return true;
+  }
+  std::vector<std::vector<std::uint32_t>> found;
+  find_parts(found);
+  if (found.size() < 2) return true;
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  push(kind::split, no_item);
+  split_ = static_cast<std::uint32_t>(frames_.size() - 1);
+  frame& f = frames_.back();
+  bool fits = true;
+  for (const auto& items : found) {
+    part p{static_cast<std::uint32_t>(lists_.size()), 0, {}};
+    for (const std::uint32_t i : items) {
+      lists_.push_back(i);
+      p.key = p.key + failed_states::word(i, support_[i]);
+    }
+    p.end = static_cast<std::uint32_t>(lists_.size());
+    if (fits && rules_.memory && failed_.contains(p.key, capacity_)) {
+      fits = false;
+      f.next_part = static_cast<std::uint32_t>(parts_.size() - f.parts_mark);
+    }
+    parts_.push_back(p);
+  }
+  f.item = static_cast<std::uint32_t>(found.size());
+  current_ = parts_[f.parts_mark];
+  return fits;
+}
+
+// The current part is solved: on to the next of the innermost split that has one. False: everything is solved.
+bool search::next_part() {
+  for (std::uint32_t s = split_; s != no_item; s = frames_[s].outer_split) {
+    frame& f = frames_[s];
+    if (f.next_part + 1 < f.item) {
+      ++f.next_part;
+      current_ = parts_[f.parts_mark + f.next_part];
+      f.frozen_end = static_cast<std::uint32_t>(frames_.size());
+      split_ = s;
+      return true;
+    }
+  }
+  return false;
+}
+
+// ---- the stack ----
+
+void search::push(kind what, std::uint32_t i) {
+  frames_.push_back({what,
+                     i,
+                     static_cast<std::uint32_t>(undo_.size()),
+                     static_cast<std::uint32_t>(holes_.size()),
+                     static_cast<std::uint32_t>(lists_.size()),
+                     static_cast<std::uint32_t>(parts_.size()),
+                     split_,
+                     0,
+                     0,
+                     current_,
+                     {}});
+}
+
+void search::restore(const frame& f) {
+  while (undo_.size() > f.undo_mark) {
+    const undo& u = undo_.back();
+    witness_[u.item] = u.witness;
+    support_[u.item] = u.support;
+    least_[u.item] = u.least;
+    hole_[u.item] = u.hole;
+    undo_.pop_back();
+  }
+  holes_.resize(f.holes_mark);
+  lists_.resize(f.lists_mark);
+  parts_.resize(f.parts_mark);
+  if (f.what == kind::place) state_[f.item] = state::open;
+  current_ = f.current;
+}
+
+// Undoes decisions until one has another case to try. False: none has.
+bool search::backtrack() {
+  while (!frames_.empty()) {
+    const auto at = static_cast<std::uint32_t>(frames_.size() - 1);
+    frame& f = frames_.back();
+    const bool frozen = split_ != no_item && at > split_ && at < frames_[split_].frozen_end;
+    if (!frozen && f.what == kind::split) {
+      if (rules_.memory) failed_.insert(parts_[f.parts_mark + f.next_part].key, capacity_);
+      split_ = f.outer_split;
+    }
+    restore(f);
+    if (!frozen && f.what == kind::place) {
+      if (rules_.memory) failed_.insert(f.child, capacity_);
+      f.what = kind::postpone;
+      if (postpone(f.item)) return true;
+      restore(f);
+    }
+    frames_.pop_back();
+  }
+  return false;
+}
+
+// Back to the root. What failed stays known, and so do the cliques' weights.
+void search::restart() {
+  frames_.clear();
+  undo_.clear();
+  holes_.clear();
+  lists_.clear();
+  parts_.clear();
+  raised_.clear();
+  split_ = no_item;
+  next_restart_ = strategy_.restart == 0 ? ~std::uint64_t{0} : nodes_ + strategy_.restart * luby(++restarts_);
+}
+
+outcome search::run(std::uint64_t nodes) {
+  if (done_) return result_;
+  const auto finish = [this](outcome o) {
+    done_ = true;
+    return result_ = o;
+  };
+  const std::uint64_t stop = nodes_ + nodes;
+  while (nodes_ < stop) {
+    if (nodes_ >= next_restart_) {
+      restart();
+      if (!root()) return finish(outcome::exhausted);
+    }
+    const std::uint32_t i = choose();
+    if (i == no_item) {
+      if (!next_part()) return finish(outcome::found);
+      continue;
+    }
+    ++nodes_;
+    push(kind::place, i);
+    bool fits = place(i);
+    frames_.back().child = current_.key;
+    fits = fits && !(rules_.memory && failed_.contains(current_.key, capacity_)) && split();
+    if (!fits && !backtrack()) return finish(outcome::exhausted);
+  }
+  return outcome::paused;
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,176 @@
+// A complete search for a layout within a given capacity, resumable after any number of nodes.
+//
+// Plans are looked for in *least* form: of all feasible layouts, one with the smallest sum of offsets. In it no item
+// can be moved down alone, so every item rests on the bottom, on another item, or right above a pinned one. The search
+// keeps for every item a proved least offset, and decides one item at a time:
+//
+//   place     an item whose least offset is supported by placed items, and below which no open neighbour fits, lies
+//   there; postpone  or it does not. Then its hole must be blocked: some open neighbour has to enter [hole, hole +
+//   size), and
+//             the item lies above it. The least offset rises to the least such support, at once and ever after.
+//
+// The two cases are exhaustive, so an exhausted search proves that no layout fits. Placements of items that are no
+// neighbours commute and are never tried in both orders. The form is that of Le Pape's schedule-or-postpone search for
+// resource-constrained scheduling, with the hole as the reason to postpone.
+//
+// Node rules, each a switch:
+//   I1 sections       in every clique the open items, taken by rising least offset, must end within the capacity
+//                     (Jackson's preemptive bound with heads only).
+//   I2 holes          a postponed item's hole must still be blockable.
+//   I3 decomposition  parts that share no conflict are solved one after the other; one that fails fails them all.
+//   I4 memory         a state (open items, their supported offsets) that failed is not entered again. Sound with I2: a
+//                     failed state has no feasible completion at all, since the completion of least sum would have been
+//                     found, its holes being blocked or refuted (docs/plan.md has the induction).
+//   I5 twins          items alike in everything are placed by rising index.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/conflicts.hpp"
+#include "plan/instance.hpp"
+
+namespace berth::plan {
+
+struct switches {
+  bool sections = true;
+  bool holes = true;
+  bool decomposition = true;
+  bool memory = true;
+  bool twins = true;
+};
+
+// Which item is decided next: an open one that lies lowest among its neighbours.
+struct strategy {
+  std::vector<std::uint32_t> rank;  // by item: of two at one least offset the lower rank comes first
+  // Where cliques failed lately rather than lowest of all (weighted degrees: Boussemart et al. 2004).
+  bool follow_conflicts = false;
+  std::uint64_t restart = 0;  // nodes of the first run before a restart, then by Luby's sequence; 0: never
+};
+
+// Failed states of one instance, with the largest capacity at which they failed. Shared by all its searches. Keys are
+// 128-bit sums of random words, of which 64 bits plus the place in the table are compared.
+class failed_states {
+ public:
+  struct key {
+    std::uint64_t place = 0;
+    std::uint64_t check = 0;
+    friend key operator+(key a, key b) noexcept { return {a.place + b.place, a.check + b.check}; }
+    friend key operator-(key a, key b) noexcept { return {a.place - b.place, a.check - b.check}; }
+  };
+
+  explicit failed_states(unsigned log2_entries);
+  [[nodiscard]] bool contains(key k, units capacity) const noexcept;
+  void insert(key k, units capacity) noexcept;
+  // The word of item i at an offset.
+  [[nodiscard]] static key word(std::uint32_t i, units offset) noexcept;
+
+ private:
+  struct entry {
+    std::uint64_t check = 0;
+    units capacity = -1;
+  };
+  std::vector<entry> entries_;
+  std::uint64_t mask_;
+};
+
+enum class outcome : std::uint8_t { found, exhausted, paused };
+
+class search {
+ public:
+  // All references outlive the search.
+  search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
+         failed_states& failed);
+
+  // Spends up to `nodes` more nodes. found: offsets() is a layout within the capacity. exhausted: there is none.
+  [[nodiscard]] outcome run(std::uint64_t nodes);
+
+  [[nodiscard]] const std::vector<units>& offsets() const noexcept { return least_; }
+  [[nodiscard]] std::uint64_t nodes() const noexcept { return nodes_; }
+  [[nodiscard]] units capacity() const noexcept { return capacity_; }
+
+ private:
+  enum class state : std::uint8_t { open, placed, pinned };
+  struct undo {
+    std::uint32_t item;
+    std::uint32_t witness;
+    units support;
+    units least;
+    units hole;
+  };
+  struct part {  // open and placed items of one component: lists_[begin, end)
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+    failed_states::key key;  // of its open items
+  };
+  enum class kind : std::uint8_t { place, postpone, split };
+  struct frame {
+    kind what;
+    std::uint32_t item;  // place, postpone; split: how many parts
+    std::uint32_t undo_mark;
+    std::uint32_t holes_mark;
+    std::uint32_t lists_mark;
+    std::uint32_t parts_mark;   // split: its parts begin here
+    std::uint32_t outer_split;  // the innermost split when this frame was made
+    std::uint32_t next_part;    // split: the part being solved
+    std::uint32_t frozen_end;   // split: frames up to here belong to solved parts
+    part current;               // the part being solved when this frame was made
+    failed_states::key child;   // place: the state entered
+  };
+
+  [[nodiscard]] bool root();
+  [[nodiscard]] bool place(std::uint32_t i);
+  [[nodiscard]] bool postpone(std::uint32_t i);
+  [[nodiscard]] bool raise(std::uint32_t i, units least);
+  [[nodiscard]] bool settle();
+  [[nodiscard]] bool block_hole(std::uint32_t i);
+  [[nodiscard]] bool clique_fits(std::uint32_t c);
+  [[nodiscard]] units clear_of_pins(std::uint32_t i, units x) const;
+  [[nodiscard]] std::uint32_t choose() const;
+  [[nodiscard]] bool split();
+  [[nodiscard]] bool next_part();
+  void find_twins();
+  void restart();
+  void find_parts(std::vector<std::vector<std::uint32_t>>& parts) const;
+  [[nodiscard]] bool backtrack();
+  void save(std::uint32_t i);
+  void restore(const frame& f);
+  void push(kind what, std::uint32_t i);
+
+  const instance& in_;
+  const conflict_graph& graph_;
+  const units capacity_;
+  const strategy strategy_;
+  const switches rules_;
+  bool intervals_only_ = true;  // one range an item, no links: parts are found by a sweep
+  failed_states& failed_;
+
+  std::vector<state> state_;
+  std::vector<units> support_;               // least offset that placed items allow
+  std::vector<units> least_;                 // proved least offset; the offset, once placed
+  std::vector<units> hole_;                  // refused offset that has to be blocked, or no_offset
+  std::vector<std::uint32_t> witness_;       // the open item that can block the hole with the least lift
+  std::vector<std::uint32_t> next_twin_;     // the alike item of the next index, or no_item
+  std::vector<std::vector<conflict>> pins_;  // by item: pinned neighbours by rising offset
+  std::vector<member> members_;              // the cliques' members, each clique nearly sorted by least offset
+  std::vector<double> weight_;               // by clique: how often and how lately it failed
+  double weight_step_ = 1;
+  std::vector<std::uint32_t> clique_stamp_;
+  std::uint32_t stamp_ = 0;
+
+  std::vector<undo> undo_;
+  std::vector<std::uint32_t> holes_;   // items with a hole, oldest first; some are stale
+  std::vector<std::uint32_t> raised_;  // since the last settle()
+  std::vector<std::uint32_t> lists_;
+  std::vector<part> parts_;
+  std::vector<frame> frames_;
+  part current_;
+  std::uint32_t split_ = no_item;  // innermost split frame
+  std::uint64_t nodes_ = 0;
+  std::uint64_t next_restart_ = 0;
+  std::uint64_t restarts_ = 0;
+  bool done_ = false;
+  outcome result_ = outcome::paused;
+};
+
+}  // namespace berth::plan

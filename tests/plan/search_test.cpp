@@ -1,0 +1,276 @@
+#include "plan/search.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "berth/plan/verify.hpp"
+#include "plan/bounds.hpp"
+#include "plan/ladder.hpp"
+#include "plan/single.hpp"
+
+namespace berth::plan {
+namespace {
+
+// The least arena by trying every order of the items with first fit. Some order is that of a plan of least sum of
+// offsets, sorted by offset; first fit in that order does no worse. Independent of the search.
+std::optional<units> oracle(const instance& in, const conflict_graph& g) {
+  std::vector<std::uint32_t> open;
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    if (in.items[i].pin == no_offset) open.push_back(i);
+  }
+  std::optional<units> best;
+  do {
+    std::vector<units> at(in.items.size(), no_offset);
+    for (std::uint32_t i = 0; i < in.items.size(); ++i) at[i] = in.items[i].pin;
+    for (const std::uint32_t i : open) {
+      units x = 0;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (const conflict& c : g.of(i)) {
+          if (at[c.other] == no_offset || x >= at[c.other] + c.other_height || at[c.other] >= x + c.height) continue;
+          x = round_up(at[c.other] + c.other_height, in.items[i].alignment);
+          moved = true;
+        }
+      }
+      at[i] = x;
+    }
+    const units arena = arena_of(in, at);
+    if (!best || arena < *best) best = arena;
+  } while (std::next_permutation(open.begin(), open.end()));
+  return best;
+}
+
+struct shape {
+  bool alignments, pins, groups, lifetimes, separations, conflicts;
+};
+
+problem random_problem(std::mt19937& random, const shape& s) {
+  const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+  problem p;
+  p.granularity = below(4) == 0 ? 2 : 1;
+  const unsigned n = 2 + below(6);
+  for (unsigned i = 0; i < n; ++i) {
+    buffer b{.size = below(12)};
+    const auto lower = static_cast<tick>(below(8));
+    b.live = {lower, lower + 1 + static_cast<tick>(below(5))};
+    if (s.lifetimes && below(2))
+      b.lifetimes = {b.live, {b.live.upper + 1, b.live.upper + 2 + static_cast<tick>(below(3))}};
+    if (s.alignments && below(2)) b.alignment = 1 + below(4);
+    if (s.groups && below(3) == 0) b.alias_group = below(2);
+    p.add(b);
+  }
+  if (s.pins && below(2)) {
+    const unsigned k = below(n);
+    if (!p.buffers[k].alias_group) p.buffers[k].offset = below(6) * std::max<bytes>(p.buffers[k].alignment, 1);
+  }
+  const auto pairs = [&](unsigned many) {
+    std::vector<pair> out;
+    for (unsigned k = 0; k < many; ++k) {
+      const pair c{below(n), below(n)};
+      if (c.a != c.b) out.push_back(c);
+    }
+    return out;
+  };
+  if (s.separations) p.separations = pairs(2);
+  if (s.conflicts) p.conflicts = pairs(2 * n);
+  if (below(4) == 0) p.memories = {{.name = "m", .reserved = {{4, 7}}}};
+  return p;
+}
+
+switches switches_of(unsigned bits) {
+  return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
+}
+
+std::vector<std::uint32_t> identity(const instance& in) {
+  std::vector<std::uint32_t> rank(in.items.size());
+  std::iota(rank.begin(), rank.end(), 0U);
+  return rank;
+}
+
+void expect_layout(const instance& in, const conflict_graph& g, const std::vector<units>& at, units capacity) {
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    if (i < in.own_items) {
+      EXPECT_LE(at[i] + in.items[i].size, capacity);
+    }
+    EXPECT_EQ(at[i] % in.items[i].alignment, 0);
+    if (in.items[i].pin != no_offset) {
+      EXPECT_EQ(at[i], in.items[i].pin);
+    }
+    for (const conflict& c : g.of(i)) {
+      EXPECT_TRUE(at[i] + c.height <= at[c.other] || at[c.other] + c.other_height <= at[i]) << i << " and " << c.other;
+    }
+  }
+}
+
+constexpr shape shapes[] = {
+    {false, false, false, false, false, false}, {true, false, false, false, false, false},
+    {true, true, false, false, false, false},   {false, false, true, true, false, false},
+    {true, true, true, true, true, false},      {true, true, true, false, true, true},
+};
+
+bool pins_clash(const conflict_graph& g, const instance& in) {
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    for (const conflict& c : g.of(i)) {
+      const units a = in.items[i].pin;
+      const units b = in.items[c.other].pin;
+      if (a != no_offset && b != no_offset && a < b + c.other_height && b < a + c.height) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+// At the optimum the search finds a layout and one unit below it exhausts, under every product of the switches.
+TEST(search, is_complete_under_every_product_of_switches) {
+  std::mt19937 random(1);
+  int below_bound = 0;
+  for (int round = 0; round < 1500; ++round) {
+    const problem p = random_problem(random, shapes[round % std::size(shapes)]);
+    if (!validate(p)) continue;
+    const instance in = make_instance(p);
+    const conflict_graph g = make_conflicts(in);
+    if (pins_clash(g, in)) continue;
+    const units best = *oracle(in, g);
+    EXPECT_LE(arena_bound(in), best);
+    if (best == 0) continue;
+    if (best > arena_bound(in)) ++below_bound;
+    for (unsigned bits = 0; bits < 32; ++bits) {
+      for (const bool follow : {false, true}) {
+        const strategy how{identity(in), follow, bits % 3 == 0 ? 5U : 0U};
+        failed_states failed{10};
+        search fits{in, g, best, how, switches_of(bits), failed};
+        ASSERT_EQ(fits.run(1'000'000), outcome::found) << "round " << round << " switches " << bits;
+        expect_layout(in, g, fits.offsets(), best);
+        search below{in, g, best - 1, how, switches_of(bits), failed};
+        ASSERT_EQ(below.run(1'000'000), outcome::exhausted) << "round " << round << " switches " << bits;
+      }
+    }
+  }
+  EXPECT_GT(below_bound, 50);  // enough cases that the cheap bounds do not decide
+}
+
+TEST(search, a_pause_changes_nothing) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 50; ++round) {
+    const problem p = random_problem(random, shapes[round % 2]);
+    const instance in = make_instance(p);
+    const conflict_graph g = make_conflicts(in);
+    failed_states one{10};
+    failed_states other{10};
+    search whole{in, g, arena_bound(in), {identity(in), true, 0}, {}, one};
+    search parts{in, g, arena_bound(in), {identity(in), true, 0}, {}, other};
+    const outcome expected = whole.run(100'000);
+    outcome got = outcome::paused;
+    while (got == outcome::paused) got = parts.run(1);
+    EXPECT_EQ(got, expected);
+    EXPECT_EQ(parts.nodes(), whole.nodes());
+    EXPECT_EQ(parts.offsets(), whole.offsets());
+  }
+}
+
+TEST(single, is_optimal_on_small_problems_of_every_shape) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 1500; ++round) {
+    problem p = random_problem(random, shapes[round % std::size(shapes)]);
+    if (!validate(p)) continue;
+    const instance in = make_instance(p);
+    const conflict_graph g = make_conflicts(in);
+    const plan got = solve_single(p, {});
+    if (pins_clash(g, in)) {
+      EXPECT_EQ(got.status, status::infeasible);
+      continue;
+    }
+    ASSERT_EQ(got.status, status::optimal) << round;
+    EXPECT_EQ(verify(p, got), std::nullopt);
+    const bytes best = static_cast<bytes>(*oracle(in, g)) * in.unit;
+    EXPECT_EQ(got.arena(), best);
+    EXPECT_EQ(got.lower_bound(), best);
+    if (best == 0 || !p.memories.empty()) continue;
+    p.capacity = best - 1;
+    if (validate(p)) {
+      EXPECT_EQ(solve_single(p, {}).status, status::infeasible);
+    }
+    p.capacity = best;
+    EXPECT_EQ(solve_single(p, {}).status, status::optimal);
+  }
+}
+
+namespace {
+
+// Cuts a full rectangle of sections by bytes into pieces: max-live is the height everywhere, so the optimum is known.
+void guillotine(std::mt19937& random, problem& p, tick t0, tick t1, bytes y0, bytes y1, int depth) {
+  const bool wide = t1 - t0 > 1;
+  const bool tall = y1 - y0 > 1;
+  if (depth == 0 || (!wide && !tall)) {
+    p.add({.size = y1 - y0, .live = {t0, t1}});
+    return;
+  }
+  if (wide && (!tall || random() % 2)) {
+    const tick cut = t0 + 1 + static_cast<tick>(random() % static_cast<unsigned>(t1 - t0 - 1));
+    guillotine(random, p, t0, cut, y0, y1, depth - 1);
+    guillotine(random, p, cut, t1, y0, y1, depth - 1);
+  } else {
+    const bytes cut = y0 + 1 + random() % (y1 - y0 - 1);
+    guillotine(random, p, t0, t1, y0, cut, depth - 1);
+    guillotine(random, p, t0, t1, cut, y1, depth - 1);
+  }
+}
+
+// Four arms around a centre, again within the centre: no guillotine cut exists.
+void pinwheel(problem& p, tick t0, tick t1, bytes y0, bytes y1) {
+  const auto w = (t1 - t0) / 3;
+  const auto h = (y1 - y0) / 3;
+  if (w < 1 || h < 1) {
+    p.add({.size = y1 - y0, .live = {t0, t1}});
+    return;
+  }
+  p.add({.size = h, .live = {t0, t1 - w}});
+  p.add({.size = y1 - y0 - h, .live = {t1 - w, t1}});
+  p.add({.size = h, .live = {t0 + w, t1}});
+  p.add({.size = y1 - y0 - h, .live = {t0, t0 + w}});
+  pinwheel(p, t0 + w, t1 - w, y0 + h, y1 - h);
+}
+
+}  // namespace
+
+TEST(single, reaches_the_known_optimum_of_guillotine_tilings) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 60; ++round) {
+    problem p;
+    guillotine(random, p, 0, 24, 0, 100, 5);
+    std::shuffle(p.buffers.begin(), p.buffers.end(), random);
+    const plan got = solve_single(p, {});
+    EXPECT_EQ(verify(p, got), std::nullopt);
+    EXPECT_TRUE(got.optimal());
+    EXPECT_EQ(got.arena(), 100U);
+  }
+}
+
+TEST(single, reaches_the_known_optimum_of_pinwheels) {
+  problem p;
+  pinwheel(p, 0, 81, 0, 810);
+  const plan got = solve_single(p, {});
+  EXPECT_EQ(verify(p, got), std::nullopt);
+  EXPECT_TRUE(got.optimal());
+  EXPECT_EQ(got.arena(), 810U);
+}
+
+TEST(single, the_node_limit_decides_the_answer) {
+  std::mt19937 random(5);
+  problem p;
+  guillotine(random, p, 0, 60, 0, 1000, 8);
+  for (const std::uint64_t limit : {1U, 100U, 1000U, 10'000U}) {
+    const plan one = solve_single(p, {.work = effort::best, .node_limit = limit});
+    const plan two = solve_single(p, {.work = effort::best, .node_limit = limit, .threads = 4});
+    EXPECT_EQ(one.offsets, two.offsets);
+    EXPECT_EQ(one.work, two.work);
+    EXPECT_LE(one.work, limit);
+    EXPECT_LE(one.arena(), solve_single(p, {.work = effort::fast}).arena());
+  }
+}
+
+}  // namespace berth::plan
