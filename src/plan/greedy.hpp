@@ -25,9 +25,9 @@ enum class order : std::uint8_t { size, area, lifetime, breadth, start };
 [[nodiscard]] layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
                                     fit how);
 
-// The best of the portfolio; stops early at `target`. Small instances try every order with both fits, large ones
-// the few that were seen to win there.
-[[nodiscard]] layout best_greedy(const instance& in, units target);
+// The best of the portfolio's first `most_tries`; stops early at `target`. Small instances try every order with both
+// fits, large ones the few that were seen to win there; what ends above the target is then placed first, some rounds.
+[[nodiscard]] layout best_greedy(const instance& in, units target, std::size_t most_tries = ~std::size_t{0});
 
 [[nodiscard]] units arena_of(const instance& in, const std::vector<units>& offsets);
 

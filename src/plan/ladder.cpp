@@ -18,15 +18,16 @@ struct recipe {
   std::uint64_t restart;
 };
 
+// An exponent of 50 is the order by lifetime alone.
 constexpr std::array<recipe, 9> recipes{{
     {1, false, 0, true, 2000},
     {1, false, 0, false, 0},
-    {3, false, 0.5, true, 1000},
-    {1, true, 0, true, 1000},
+    {50, false, 0, false, 0},
+    {50, true, 0, true, 1000},
     {3, false, 0, false, 0},
     {0.5, false, 0.5, true, 500},
-    {2, false, 0, false, 0},
-    {0.5, false, 0, true, 4000},
+    {2, false, 0, true, 1000},
+    {1, true, 0.5, true, 500},
     {1.5, false, 1, true, 300},
 }};
 

@@ -23,7 +23,8 @@ struct climb {
                                      std::uint64_t nodes, const switches& rules, bool (*stop)(void*) = nullptr,
                                      void* context = nullptr);
 
-// Nodes that take about a second on the machine this was measured on (docs/plan.md): a pure function of the graph.
+// Nodes that take about a second on the machine this was measured on (docs/decisions/0020): a pure function of the
+// graph.
 [[nodiscard]] std::uint64_t nodes_per_second(const conflict_graph& graph);
 
 }  // namespace berth::plan

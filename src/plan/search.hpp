@@ -20,7 +20,7 @@
 //   I3 decomposition  parts that share no conflict are solved one after the other; one that fails fails them all.
 //   I4 memory         a state (open items, their supported offsets) that failed is not entered again. Sound with I2: a
 //                     failed state has no feasible completion at all, since the completion of least sum would have been
-//                     found, its holes being blocked or refuted (docs/plan.md has the induction).
+//                     found, its holes being blocked or refuted (docs/decisions/0020-place-or-postpone.md).
 //   I5 twins          items alike in everything are placed by rising index.
 #pragma once
 

@@ -73,7 +73,7 @@ plan solve_single(const problem& p, const options& o) {
     out.status = status::infeasible;
     return out;
   }
-  layout found = best_greedy(in, bound);
+  layout found = best_greedy(in, bound, o.work == effort::fast ? 1 : ~std::size_t{0});
   if (found.arena > bound && o.work != effort::fast && conflict_work(in) <= most_conflict_work) {
     deadline d;
     if (o.deadline_s) {
