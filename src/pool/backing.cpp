@@ -8,6 +8,8 @@ namespace {
 
 constexpr bytes unknown_space = bytes{1} << 40;  // address space for a device that does not tell its memory's size
 
+constexpr bytes window_factor = 8;
+
 }  // namespace
 
 backing::backing(device d, memory_kind kind, bytes limit, bytes unit, std::size_t max_mappings)
@@ -44,10 +46,14 @@ bool backing::open_spaces() noexcept {
   if (!base) return false;
   base_ = static_cast<std::byte*>(*base);
   if (!window_store_.prepare(1)) return true;
-  if (const auto window = device_.reserve(space_)) {
+  for (bytes factor = window_factor; factor != 0; factor /= 2) {
+    const auto wide = checked_mul(space_, factor);
+    const auto window = wide ? device_.reserve(*wide) : error{errc::overflow};
+    if (!window) continue;
     window_base_ = static_cast<std::byte*>(*window);
-    window_ = space_;
+    window_ = *wide;
     window_store_.add(0, window_, nullptr, nullptr);
+    break;
   }
   return true;
 }

@@ -1,8 +1,9 @@
 // The backing: the device memory under a pool's linear offset space, in chunks, and the mappings of stitched blocks.
 //
 // On a device with virtual memory the whole space is one reservation, offset x lies at base + x, and a second
-// reservation of the same size, the window, holds the addresses of stitched blocks. Elsewhere each chunk is a block
-// of the device, chunks do not touch, and nothing can be stitched.
+// reservation, the window, holds the addresses of stitched blocks: several times as wide, because addresses cost
+// nothing and those of a dead block return only when its stream's work is known to be done. Elsewhere each chunk is a
+// block of the device, chunks do not touch, and nothing can be stitched.
 //
 // Nothing here is locked: the pool's lock is held. A call that fails changes nothing.
 #pragma once

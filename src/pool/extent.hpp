@@ -46,7 +46,8 @@ struct alignas(64) extent {
   bytes asked = 0;                      // of a live block
   extent* next = nullptr;               // in a cache's bin, on the pending stack or the list of spare records
   stream_use use;                       // the queued work that may still touch it; of a live block: its stream
-  source_location site;                 // of a live block: who asked for it
+  const char* file = "";                // of a live block: who asked for it
+  std::uint32_t line = 0;
   std::uint32_t stream = 0;
   std::atomic<extent_state> state{extent_state::spare};
 
@@ -62,6 +63,12 @@ struct alignas(64) extent {
   [[nodiscard]] bool done() const noexcept {
     return use.done() && (!uses || std::ranges::all_of(*uses, &stream_use::done));
   }
+  // Member by member: a copy as a whole would wait for the caller's two narrower stores.
+  void remember(const source_location& place) noexcept {
+    file = place.file_name();
+    line = place.line();
+  }
+  [[nodiscard]] source_location site() const noexcept { return source_location::current(file, line); }
   [[nodiscard]] void* at() const noexcept { return address.load(std::memory_order_relaxed); }
   [[nodiscard]] bytes end() const noexcept { return offset + size; }
   [[nodiscard]] bool is(extent_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }

@@ -44,6 +44,7 @@ void pool::state::drain() noexcept {
 }
 
 void pool::state::put_back(extent* e) noexcept {
+  e->next = nullptr;
   const bool one_stream = streams.size() <= 1;
   blocks.erase(e);
   if (!e->stitched) {
@@ -61,9 +62,8 @@ void pool::state::put_back(extent* e) noexcept {
 }
 
 void pool::state::flush() noexcept {
+  detail::thread_cache::seize_all(caches);
   for (const auto& c : caches) {
-    const std::lock_guard guard{*c};
-    if (c->blocks() == 0) continue;
     while (extent* chain = c->evict_one_bin()) {
       while (chain != nullptr) {
         extent* const rest = chain->next;
@@ -71,6 +71,7 @@ void pool::state::flush() noexcept {
         chain = rest;
       }
     }
+    c->give_back();
   }
   ++flushes;
   drain();
@@ -162,15 +163,7 @@ extent* pool::state::wait_and_fit(const request& r, bool for_all) {
     if (use.done() || r.on.ordered_behind(use.clock->id(), use.epoch)) return;
     for (known_stream& k : streams) {
       if (k.clock.get() != use.clock) continue;
-      if (!k.last) {
-        auto made = event::create(dev);
-        if (!made) return;
-        k.last = std::move(*made);
-      }
-      if (stream::record(*k.clock, *k.last)) {
-        ++events;
-        (void)r.on.wait(*k.last);
-      }
+      if (record(k)) (void)r.on.wait(*k.last);
     }
   };
   const auto wait_for_extent = [&](const extent& e) {
@@ -276,7 +269,7 @@ bytes pool::state::trim(bytes keep) noexcept {
 result<extent*> pool::state::serve(const request& r, std::unique_lock<std::mutex>& held) {
   try {
     known_stream& known = know(r.on, r.site);
-    if (known.wanted) record_if_wanted(known);
+    if (known.wanted) record(known);
     drain();
     if (!space.prepare(4) || !blocks.prepare()) throw std::bad_alloc{};
     const std::uint64_t calls = memory.device_calls();
@@ -288,7 +281,7 @@ result<extent*> pool::state::serve(const request& r, std::unique_lock<std::mutex
     }
     if (memory.device_calls() != calls) ++device_hits;
     e->asked = r.asked;
-    e->site = r.site;
+    e->remember(r.site);
     e->stream = r.on.id();
     e->use = {r.on.clock().get(), 0};
     e->uses.reset();
@@ -314,10 +307,17 @@ result<extent*> pool::state::climb(const request& r, std::unique_lock<std::mutex
       if (extent* e = join_and_fit(r)) return e;
     }
     if (extent* e = stitch(r)) return e;
+    // What is left below the limit is too little alone, but may do together with what is free.
+    if (error why; add_chunk(std::min(memory.headroom(), align_down(r.size, memory.granule())), why)) {
+      if (extent* e = stitch(r)) return e;
+    }
     if (extent* e = wait_and_fit(r, true)) return e;
     if (extent* e = stitch(r)) return e;
-    // Chunks that are free but too small may stand in the way of one that is large enough.
-    if (trim(0) != 0 && grow(r)) return join_and_fit(r);
+    settle(r.on);
+    if (extent* e = join_and_fit(r)) return e;
+    if (extent* e = stitch(r)) return e;
+    // Where chunks cannot be joined, free ones that are too small stand in the way of one that is large enough.
+    if (memory.space() == 0 && trim(0) != 0 && grow(r)) return join_and_fit(r);
     return nullptr;
   };
   if (extent* e = rungs()) return e;
@@ -339,7 +339,7 @@ result<extent*> pool::state::climb(const request& r, std::unique_lock<std::mutex
 
 // --- streams
 
-known_stream& pool::state::know(const stream& s, source_location site) {
+known_stream& pool::state::know(const stream& s, const source_location& site) {
   for (known_stream& k : streams) {
     if (k.clock == s.clock()) return k;
   }
@@ -365,14 +365,26 @@ void pool::state::forget_streams() {
   });
 }
 
-void pool::state::record_if_wanted(known_stream& k) {
+bool pool::state::record(known_stream& k) {
   k.wanted = false;
   if (!k.last) {
     auto made = event::create(dev);
-    if (!made) return;
+    if (!made) return false;
     k.last = std::move(*made);
   }
-  if (stream::record(*k.clock, *k.last)) ++events;
+  if (!stream::record(*k.clock, *k.last)) return false;
+  ++events;
+  (void)k.last->query();
+  return true;
+}
+
+// Waits on the host for the asking stream, and for the others where that is permitted.
+void pool::state::settle(const stream& s) noexcept {
+  for (const known_stream& k : streams) {
+    if (k.clock == s.clock() || options.wait_for_streams) (void)stream::synchronize(*k.clock);
+  }
+  sweep(0);
+  memory.purge();
 }
 
 }  // namespace berth

@@ -31,36 +31,42 @@ pool::state::state(const pool* p, device d, const pool_options& o)
       space{unit},
       memory{dev, o.kind, o.limit, unit, o.max_mappings},
       blocks{unit} {
+  const bytes both = std::max(unit, rules.size_granularity);
+  if (rules.tail_pad == 0 && is_power_of_two(unit) && is_power_of_two(both)) mask = both - 1;
   if (cache_bytes == max_bytes) {
     const bytes total = dev.properties().total_memory;
     cache_bytes = std::min(o.limit, total != 0 ? total : bytes{1} << 33) / 8;
   }
 }
 
-// The size that a request takes, or nothing where it exceeds 64 bits.
-std::optional<bytes> pool::state::round(bytes size) const noexcept {
+// The size that a request takes, or 0 where it exceeds this machine's address space.
+bytes pool::state::round(bytes size) const noexcept {
+  if (!fits_size_t(size)) return 0;
+  if (mask != 0) [[likely]]
+    return (size + mask) & ~mask;
   const auto footprint = rules.footprint(size);
-  return footprint ? checked_align_up(*footprint, unit) : std::nullopt;
+  const auto rounded = footprint ? checked_align_up(*footprint, unit) : std::nullopt;
+  return rounded && fits_size_t(*rounded) ? *rounded : 0;
 }
 
-result<void*> pool::state::allocate(bytes size, stream& s, const block_options& o, source_location site) {
+result<void*> pool::state::allocate(bytes size, stream& s, const block_options& o, const source_location& site) {
   expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
   if (size == 0) return static_cast<void*>(nullptr);
-  const auto rounded = round(size);
-  if (!rounded || !fits_size_t(*rounded)) return error{errc::overflow, "pool: the size exceeds 64 bits", size};
+  const bytes rounded = round(size);
+  if (rounded == 0) return error{errc::overflow, "pool: the size exceeds the address space", size};
   detail::thread_cache* const c = cache();
   detail::extent* e = nullptr;
   std::unique_lock<std::mutex> held;
   if (c != nullptr) [[likely]] {
-    c->lock();
-    if (o.alignment <= unit && !o.no_stitch) e = c->pop(*rounded, s.id());
+    enter(*c);
+    if (o.alignment <= unit && !o.no_stitch) e = c->pop(rounded, s.id());
     if (e != nullptr) [[likely]] {
       e->set(detail::extent_state::live);
       e->asked = size;
-      e->site = site;
+      e->remember(site);
       ++c->counters.hits;
     } else {
-      c->unlock();
+      c->leave();
     }
   }
   if (e == nullptr) [[unlikely]] {
@@ -68,10 +74,10 @@ result<void*> pool::state::allocate(bytes size, stream& s, const block_options& 
       return error{errc::invalid_input, "pool: the alignment is not a power of two", o.alignment};
     }
     held = std::unique_lock{lock};  // until the block is counted
-    const auto served = serve({*rounded, size, s, o, site}, held);
+    const auto served = serve({rounded, size, s, o, site}, held);
     if (!served) return served.error();
     e = *served;
-    if (c != nullptr) c->lock();
+    if (c != nullptr) enter(*c);
     if (c == nullptr) {
       ++ended.allocations;
       raise(live_peak, live.fetch_add(static_cast<std::int64_t>(size), std::memory_order_relaxed) +
@@ -84,19 +90,20 @@ result<void*> pool::state::allocate(bytes size, stream& s, const block_options& 
     if (c->counters.live > c->counters.live_peak) c->counters.live_peak = c->counters.live;
     if (c->counters.live >= c->publish_at) [[unlikely]]
       publish(*c);
-    c->unlock();
+    c->leave();
   }
   void* const data = e->at();
-  emit({.kind = memory_event_kind::pool_allocate,
-        .stream = s.id(),
-        .owner = self,
-        .address = data,
-        .size = size,
-        .site = site});
+  if (hook_is_set()) [[unlikely]]
+    emit({.kind = memory_event_kind::pool_allocate,
+          .stream = s.id(),
+          .owner = self,
+          .address = data,
+          .size = size,
+          .site = site});
   return data;
 }
 
-// With the cache's lock held.
+// Inside the cache, or with it seized.
 void pool::state::publish(detail::thread_cache& cache) noexcept {
   detail::cache_counters& c = cache.counters;
   const std::int64_t before = live.fetch_add(c.live, std::memory_order_relaxed);
@@ -105,27 +112,25 @@ void pool::state::publish(detail::thread_cache& cache) noexcept {
   c.live_peak = 0;
 }
 
-detail::extent* pool::state::find_block(const void* data) const noexcept {
-  if (detail::extent* e = blocks.find(data)) [[likely]]
-    return e;
-  // The table may have changed under the search.
-  const std::lock_guard held{const_cast<state&>(*this).lock};
+detail::extent* pool::state::find_block_again(const void* data) noexcept {
+  const std::lock_guard held{lock};
   return blocks.find(data);
 }
 
-void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
+void pool::state::free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
   detail::extent* const e = find_block(data);
   expects(e != nullptr, "pool: free of a pointer that is no block of this pool (foreign, or freed twice)", site);
   expects(e->is(detail::extent_state::live), "pool: double free", site);
   expects(size == max_bytes || size == e->asked, "pool: free with another size than was allocated", site);
   expects(stream_id == 0 || stream_id == e->stream, "pool: free on another stream than the block's (see use_on)", site);
   const bytes asked = e->asked;
-  emit({.kind = memory_event_kind::pool_free,
-        .stream = e->stream,
-        .owner = self,
-        .address = data,
-        .size = asked,
-        .site = site});
+  if (hook_is_set()) [[unlikely]]
+    emit({.kind = memory_event_kind::pool_free,
+          .stream = e->stream,
+          .owner = self,
+          .address = data,
+          .size = asked,
+          .site = site});
   e->use.epoch = e->use.clock->epoch();
   if (e->uses) [[unlikely]] {
     for (detail::stream_use& use : *e->uses) use.epoch = use.clock->epoch();
@@ -140,25 +145,25 @@ void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_l
     push_pending(e);
     return;
   }
-  c->lock();
+  enter(*c);
   ++c->counters.frees;
   c->counters.live -= static_cast<std::int64_t>(asked);
   if (-c->counters.live >= c->publish_at) [[unlikely]]
     publish(*c);
   if (e->size > cache_bytes / 2 || e->uses) [[unlikely]] {
     push_pending(e);
-    c->unlock();
+    c->leave();
     return;
   }
   e->set(detail::extent_state::cached);
   detail::extent* const evicted = c->push(e);
   if (evicted == nullptr && c->held() <= cache_bytes && c->blocks() <= options.cache_blocks) [[likely]] {
-    c->unlock();
+    c->leave();
     return;
   }
   push_pending(evicted);
   while (c->held() > cache_bytes || c->blocks() > options.cache_blocks) push_pending(c->evict_one_bin());
-  c->unlock();
+  c->leave();
 }
 
 // A chain linked by next; the stack is emptied as a whole, so that pushing needs no protection against reuse (ABA).
@@ -173,7 +178,7 @@ void pool::state::push_pending(detail::extent* chain) noexcept {
   }
 }
 
-void pool::state::use_on(void* data, stream& s, source_location where) {
+void pool::state::use_on(void* data, stream& s, const source_location& where) {
   expects(s.clock() != nullptr && s.get_device() == dev, "pool: use_on a stream of another device", where);
   const std::lock_guard held{lock};
   detail::extent* const e = blocks.find(data);
@@ -191,12 +196,6 @@ void pool::state::use_on(void* data, stream& s, source_location where) {
 void pool::state::close() noexcept {
   const std::lock_guard held{lock};
   flush();
-  if (options.report_leaks) {
-    blocks.for_each([](const detail::extent& e) {
-      std::fprintf(stderr, "berth: leak: %llu bytes at %p, asked for at %s:%u\n",
-                   static_cast<unsigned long long>(e.asked), e.at(), e.site.file_name(), e.site.line());
-    });
-  }
   // Nothing of the memory may be in use when it goes back.
   const auto wait = [](const detail::stream_use& use) {
     if (!use.done()) (void)stream::synchronize(*use.clock);
@@ -206,6 +205,15 @@ void pool::state::close() noexcept {
     if (e.uses) std::ranges::for_each(*e.uses, wait);
   };
   space.for_each_free(wait_for_extent);
+  blocks.for_each([&](detail::extent& e) {
+    if (options.report_leaks) {
+      std::fprintf(stderr, "berth: leak: %llu bytes at %p, asked for at %s:%u\n",
+                   static_cast<unsigned long long>(e.asked), e.at(), e.file, e.line);
+    }
+    e.use.epoch = e.use.clock->epoch();
+    wait_for_extent(e);
+    if (e.stitched) memory.retire(e.stitched->window, {}, nullptr);
+  });
   memory.release_all();
   closed = true;
 }
@@ -231,13 +239,13 @@ const pool_options& pool::options() const noexcept {
   return state_->options;
 }
 
-result<void*> pool::do_allocate(bytes size, stream& s, const block_options& options, source_location site) {
+result<void*> pool::do_allocate(bytes size, stream& s, const block_options& options, const source_location& site) {
   return state_->allocate(size, s, options, site);
 }
-void pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
+void pool::do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
   state_->free(data, size, stream_id, site);
 }
-void pool::do_use_on(void* data, stream& s, source_location where) {
+void pool::do_use_on(void* data, stream& s, const source_location& where) {
   state_->use_on(data, s, where);
 }
 

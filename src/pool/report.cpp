@@ -43,7 +43,7 @@ pool_statistics pool::state::statistics() {
   const std::lock_guard held{lock};
   pool_statistics s;
   detail::cache_counters sum = ended;
-  for (const auto& c : caches) c->lock();
+  detail::thread_cache::seize_all(caches);
   drain();
   for (const auto& c : caches) {
     publish(*c);
@@ -60,7 +60,7 @@ pool_statistics pool::state::statistics() {
   s.live_blocks = static_cast<std::size_t>(sum.allocations - sum.frees);
   s.reserved_peak = reserved_peak;
   s.largest_hole = space.largest();
-  for (const auto& c : caches) c->unlock();
+  for (const auto& c : caches) c->give_back();
   s.allocations = sum.allocations;
   s.frees = sum.frees;
   s.cache_hits = sum.hits;
@@ -95,7 +95,7 @@ std::vector<stream_statistics> pool::state::by_stream() {
 std::vector<live_block> pool::state::live_list() {
   std::vector<live_block> out;
   blocks.for_each([&](const extent& e) {
-    if (e.is(extent_state::live)) out.push_back({e.at(), e.asked, e.stream, e.site});
+    if (e.is(extent_state::live)) out.push_back({e.at(), e.asked, e.stream, e.site()});
   });
   return out;
 }

@@ -30,7 +30,7 @@ struct request {
   bytes asked;  // as the user said
   stream& on;
   const block_options& options;
-  source_location site;
+  const source_location& site;
 };
 
 }  // namespace detail
@@ -39,18 +39,30 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   state(const pool* p, device d, const pool_options& o);
 
   // --- pool.cpp: the fast path, and what is called from outside
-  [[nodiscard]] std::optional<bytes> round(bytes size) const noexcept;
-  [[nodiscard]] result<void*> allocate(bytes size, stream& s, const block_options& o, source_location site);
-  void free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
-  void use_on(void* data, stream& s, source_location where);
+  [[nodiscard]] bytes round(bytes size) const noexcept;
+  [[nodiscard]] result<void*> allocate(bytes size, stream& s, const block_options& o, const source_location& site);
+  void free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept;
+  void use_on(void* data, stream& s, const source_location& where);
   void publish(detail::thread_cache& cache) noexcept;
   void push_pending(detail::extent* chain) noexcept;
-  [[nodiscard]] detail::extent* find_block(const void* data) const noexcept;
+  [[nodiscard]] detail::extent* find_block(const void* data) noexcept {
+    if (detail::extent* e = blocks.find(data)) [[likely]]
+      return e;
+    return find_block_again(data);  // the table may have changed under the search
+  }
+  [[nodiscard]] detail::extent* find_block_again(const void* data) noexcept;
   void close() noexcept;
 
   // --- thread_cache.cpp
   [[nodiscard]] detail::thread_cache* cache() noexcept;  // of this thread; null where there is no memory for one
-  void detach(detail::thread_cache* c) noexcept;         // the thread ends
+  [[nodiscard]] detail::thread_cache* attach() noexcept;
+  // Enters it. Not with the lock held, unless by allocate(), whom nobody can keep out then.
+  void enter(detail::thread_cache& c) noexcept {
+    while (!c.enter()) [[unlikely]] {
+        const std::lock_guard wait{lock};
+      }
+  }
+  void detach(detail::thread_cache* c) noexcept;  // the thread ends
 
   // --- ladder.cpp: with the lock held
   [[nodiscard]] result<detail::extent*> serve(const detail::request& r, std::unique_lock<std::mutex>& held);
@@ -68,9 +80,10 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] bool grow(const detail::request& r);
   bool add_chunk(bytes size, error& why);
   bytes trim(bytes keep) noexcept;
-  detail::known_stream& know(const stream& s, source_location site);
+  detail::known_stream& know(const stream& s, const source_location& site);
   void forget_streams();
-  void record_if_wanted(detail::known_stream& k);
+  bool record(detail::known_stream& k);  // an event on that stream, and asks whether it was reached
+  void settle(const stream& s) noexcept;
   void note_reserved(bytes before) noexcept;
 
   // --- report.cpp
@@ -86,6 +99,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   const pool_options options;
   const rules::placement rules;
   const bytes unit;  // starts are multiples of this, and so are sizes
+  bytes mask = 0;    // where the rules come to rounding up to a power of two: that less one
   const std::uint64_t id;
   // Bytes that a thread among several counts by itself before it adds them to the sums.
   static constexpr std::int64_t publish_batch = 1 << 20;

@@ -138,7 +138,12 @@ extent* pool::state::stitch(const request& r) {
   for (const part& p : parts) pieces.push_back(p.where);
   auto made = std::make_unique<detail::stitching>();
   made->pieces.reserve(parts.size());
-  const auto window = memory.stitch(pieces);
+  auto window = memory.stitch(pieces);
+  if (!window && memory.has_retired()) {
+    // Addresses of dead blocks are waiting; an event on the asking stream, which nobody else uses now, may free them.
+    record(know(r.on, r.site));
+    if (memory.purge()) window = memory.stitch(pieces);
+  }
   if (!window) return nullptr;
 
   // Nothing fails from here on.

@@ -53,7 +53,6 @@ extent* store::add(bytes offset, bytes size, extent* left, extent* right) noexce
 }
 
 void store::remove(extent* e) noexcept {
-  unlink(e);
   if (e->before != nullptr) e->before->after = nullptr;
   if (e->after != nullptr) e->after->before = nullptr;
   recycle(e);
@@ -88,9 +87,9 @@ extent* store::back(extent* e, bytes n) noexcept {
 }
 
 void store::unback(extent* e) noexcept {
-  unlink(e);
   e->use = {};
   e->stream = 0;
+  e->uses.reset();
   e->set(extent_state::unbacked);
   if (e->after != nullptr && e->after->is(extent_state::unbacked)) {
     forget_unbacked(e->after);

@@ -38,11 +38,11 @@ class store {
 
   // Adds a free range. `left` and `right` are the extents that it touches, or null. Takes one record.
   extent* add(bytes offset, bytes size, extent* left, extent* right) noexcept;
-  // Takes a whole free extent out of the space.
+  // Takes a whole extent that was taken out of the space.
   void remove(extent* e) noexcept;
   // The same for a space that is one range of addresses: memory comes and goes under them. A range without memory is
   // an extent too, so that neighbours stay known; `range` adds the first one, back() puts memory under the first n
-  // bytes of the lowest that has so many (give() the result), unback() takes it away. One record, one record, two.
+  // bytes of one (give() the result), unback() takes it away from an extent that was taken. A record for each call.
   void add_range(bytes size) noexcept;
   [[nodiscard]] extent* lowest_unbacked(bytes n) const noexcept;
   extent* back(extent* e, bytes n) noexcept;

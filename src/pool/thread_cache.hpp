@@ -1,14 +1,17 @@
 // A thread's cache of one pool: blocks that were freed here, kept as they are for the next request of the same
 // rounded size on the same stream. They need no further ordering: a stream's own work comes in order.
 //
-// The owner thread and whoever empties or reads the cache from outside meet at a spin lock, which is free except
-// then. Sixty-four sets of four bins under a hash of (size, stream); when a set is full its fullest bin of another key
-// makes room.
+// The owner thread enters and leaves without an atomic read-modify-write; whoever else empties or reads the cache holds
+// the pool's lock and seizes it. It is Dekker's algorithm with the expensive fence on the rare side: membarrier(2),
+// which makes every running thread of the process pass a barrier. Where that is missing the owner pays for the fence.
+//
+// Sixty-four sets of four bins under a hash of (size, stream); where a set is full, its bins in turn make room.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "pool/extent.hpp"
 
@@ -25,13 +28,31 @@ struct cache_counters {
 
 class thread_cache {
  public:
-  void lock() noexcept {
-    while (busy_.exchange(true, std::memory_order_acquire)) {
-      while (busy_.load(std::memory_order_relaxed)) {
-      }
+  // The owner. False where somebody has seized the cache: wait for the pool's lock, which that one holds, and try
+  // again.
+  [[nodiscard]] bool enter() noexcept {
+    if (cheap_fences) [[likely]] {
+      inside_.store(true, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      inside_.store(true, std::memory_order_seq_cst);
     }
+    if (!seized_.load(std::memory_order_seq_cst)) [[likely]]
+      return true;
+    inside_.store(false, std::memory_order_release);
+    return false;
   }
-  void unlock() noexcept { busy_.store(false, std::memory_order_release); }
+  void leave() noexcept { inside_.store(false, std::memory_order_release); }
+
+  // Anybody, with the pool's lock held. seize_all() is the same for many, with one fence.
+  void seize() noexcept;
+  template <class Caches>
+  static void seize_all(const Caches& caches) noexcept {
+    for (const auto& c : caches) c->seized_.store(true, std::memory_order_seq_cst);
+    fence();
+    for (const auto& c : caches) c->wait_until_left();
+  }
+  void give_back() noexcept { seized_.store(false, std::memory_order_release); }
 
   // A block of that size and stream, or null.
   [[nodiscard]] extent* pop(bytes size, std::uint32_t stream) noexcept {
@@ -40,7 +61,7 @@ class thread_cache {
       if (b.size != size || b.stream != stream) continue;
       extent* e = b.head;
       if (e == nullptr) return nullptr;
-      b.head = e->next;
+      b.head = std::exchange(e->next, nullptr);
       --b.count;
       held_ -= size;
       --blocks_;
@@ -55,8 +76,8 @@ class thread_cache {
     bin* place = nullptr;
     for (bin& b : s) {
       if (b.size == e->size && b.stream == e->stream) {
-        place = &b;
-        break;
+        put(b, e);
+        return nullptr;
       }
       if (place == nullptr && b.head == nullptr) place = &b;
     }
@@ -68,11 +89,7 @@ class thread_cache {
     }
     place->size = e->size;
     place->stream = e->stream;
-    ++place->count;
-    e->next = place->head;
-    place->head = e;
-    held_ += e->size;
-    ++blocks_;
+    put(*place, e);
     return evicted;
   }
 
@@ -108,6 +125,13 @@ class thread_cache {
   [[nodiscard]] static std::size_t set_of(bytes size, std::uint32_t stream) noexcept {
     return static_cast<std::size_t>(((size + stream) * 0x9E3779B97F4A7C15u) >> 58);
   }
+  void put(bin& b, extent* e) noexcept {
+    e->next = b.head;
+    b.head = e;
+    ++b.count;
+    held_ += e->size;
+    ++blocks_;
+  }
   void forget(bin& b) noexcept {
     held_ -= b.size * b.count;
     blocks_ -= b.count;
@@ -115,7 +139,12 @@ class thread_cache {
     b.count = 0;
   }
 
-  std::atomic<bool> busy_{false};
+  static const bool cheap_fences;
+  static void fence() noexcept;  // the expensive one
+  void wait_until_left() const noexcept;
+
+  std::atomic<bool> inside_{false};
+  std::atomic<bool> seized_{false};
   std::uint32_t blocks_ = 0;
   bytes held_ = 0;
   std::size_t hand_ = 0;

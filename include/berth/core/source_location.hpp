@@ -21,11 +21,11 @@ class source_location {
   }
 
   [[nodiscard]] constexpr const char* file_name() const noexcept { return file_; }
-  [[nodiscard]] constexpr std::uint32_t line() const noexcept { return line_; }  // 0: unknown
+  [[nodiscard]] constexpr std::uint32_t line() const noexcept { return static_cast<std::uint32_t>(line_); }  // 0: unknown
 
  private:
   const char* file_ = "";
-  std::uint32_t line_ = 0;
+  std::uint64_t line_ = 0;  // as wide as a register, so that a copy does not read more than the caller has written
 };
 
 }  // namespace berth

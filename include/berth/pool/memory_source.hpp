@@ -123,20 +123,24 @@ class memory_source {
 
   // An adaptor calls these of the source it wraps.
   static result<void*> allocate_from(memory_source& m, bytes size, stream& s, const block_options& o,
-                                     source_location site) {
+                                     const source_location& site) {
     return m.do_allocate(size, s, o, site);
   }
   static void free_to(memory_source& m, void* data, bytes size, std::uint32_t stream_id,
-                      source_location site) noexcept {
+                      const source_location& site) noexcept {
     m.do_free(data, size, stream_id, site);
   }
-  static void use_on_of(memory_source& m, void* data, stream& s, source_location where) { m.do_use_on(data, s, where); }
+  static void use_on_of(memory_source& m, void* data, stream& s, const source_location& where) {
+    m.do_use_on(data, s, where);
+  }
 
  private:
   friend class block;
-  virtual result<void*> do_allocate(bytes size, stream& s, const block_options& options, source_location site) = 0;
-  virtual void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept = 0;
-  virtual void do_use_on(void* data, stream& s, source_location where) = 0;
+  // The place goes by reference here: as a value it does not fit the registers that are left.
+  virtual result<void*> do_allocate(bytes size, stream& s, const block_options& options,
+                                    const source_location& site) = 0;
+  virtual void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept = 0;
+  virtual void do_use_on(void* data, stream& s, const source_location& where) = 0;
 };
 
 inline void block::use_on(stream& s, source_location where) {

@@ -5,8 +5,8 @@
 //   2. the store, under the pool's lock: best fit over the free memory that the stream may use (see below).
 //   3. the ladder, where nothing fits: neighbours freed on different streams joined, other threads' caches emptied,
 //      more memory of the device (or, where more than a tenth of the pool is free, 4. first), 4. stitching,
-//      waiting for other streams' work if permitted, the on_pressure callback; then an error, and
-//      out_of_memory_report() says what was where.
+//      waiting for other streams' work if permitted, waiting on the host for the asking stream's own, the
+//      on_pressure callback; then an error, and out_of_memory_report() says what was where.
 // Stitching builds a block of scattered granules under consecutive addresses (devices with virtual memory), so that
 // free memory is usable memory: no request of a granule or more fails for want of a hole.
 //
@@ -148,9 +148,9 @@ class pool final : public memory_source {
   [[nodiscard]] std::string out_of_memory_report() const;
 
  private:
-  result<void*> do_allocate(bytes size, stream& s, const block_options& options, source_location site) override;
-  void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override;
-  void do_use_on(void* data, stream& s, source_location where) override;
+  result<void*> do_allocate(bytes size, stream& s, const block_options& options, const source_location& site) override;
+  void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept override;
+  void do_use_on(void* data, stream& s, const source_location& where) override;
 
   struct state;
   std::shared_ptr<state> state_;

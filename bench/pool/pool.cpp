@@ -1,0 +1,148 @@
+// The cost of allocate + free, beside glibc's malloc and the standard's synchronised pool.
+//
+// Prints nanoseconds for a pair: the minimum of many batches, and the median in brackets. The process has created a
+// thread, so that nothing takes a single-threaded short cut. Statistics are always on.
+#include "berth/pool/pool.hpp"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory_resource>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "berth/core/hook.hpp"
+
+namespace {
+
+using namespace berth::literals;
+using berth::bytes;
+
+constexpr int batches = 200;
+constexpr int pairs = 2000;
+
+struct figure {
+  double least = 0;
+  double median = 0;
+};
+
+figure measure(const std::function<void(int pairs)>& work) {
+  std::vector<double> ns;
+  work(pairs);
+  for (int i = 0; i < batches; ++i) {
+    const auto before = std::chrono::steady_clock::now();
+    work(pairs);
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - before;
+    ns.push_back(took.count() / pairs);
+  }
+  std::ranges::sort(ns);
+  return {ns.front(), ns[ns.size() / 2]};
+}
+
+// The same work on several threads at once; the mean of their figures.
+figure measure_on(int threads, const std::function<std::function<void(int)>()>& make) {
+  std::vector<figure> all(static_cast<std::size_t>(threads));
+  std::barrier start{threads};
+  std::vector<std::jthread> workers;
+  for (figure& mine : all) {
+    workers.emplace_back([&] {
+      const auto work = make();
+      start.arrive_and_wait();
+      mine = measure(work);
+    });
+  }
+  workers.clear();
+  figure sum;
+  for (const figure& f : all) {
+    sum.least += f.least / threads;
+    sum.median += f.median / threads;
+  }
+  return sum;
+}
+
+void keep(void* p) {
+  asm volatile("" : : "r"(p) : "memory");
+}
+
+struct contestant {
+  const char* name;
+  std::function<std::function<void(int)>(bytes size)> make;
+};
+
+}  // namespace
+
+int main() {
+  std::jthread{[] {}}.join();
+  const berth::device host = berth::device::host();
+  berth::pool pool{host};
+  berth::pool central{host, {.cache_bytes = 0}};
+  std::pmr::synchronized_pool_resource synchronized;
+
+  const auto through = [&host](berth::pool& p, bool sized) {
+    return [&p, &host, sized](bytes size) -> std::function<void(int)> {
+      auto s = std::make_shared<berth::stream>(host);
+      return [&p, s, size, sized](int n) {
+        for (int i = 0; i < n; ++i) {
+          void* const block = *p.allocate_raw(size, *s);
+          keep(block);
+          if (sized) {
+            p.free(block, size, *s);
+          } else {
+            p.free(block);
+          }
+        }
+      };
+    };
+  };
+  const contestant all[] = {{"berth, sized free", through(pool, true)},
+                            {"berth, unsized free", through(pool, false)},
+                            {"berth, owning block",
+                             [&](bytes size) -> std::function<void(int)> {
+                               auto s = std::make_shared<berth::stream>(host);
+                               return [&pool, s, size](int n) {
+                                 for (int i = 0; i < n; ++i) keep(pool.allocate(size, *s)->data());
+                               };
+                             }},
+                            {"berth, no cache", through(central, true)},
+                            {"glibc malloc",
+                             [](bytes size) -> std::function<void(int)> {
+                               return [size](int n) {
+                                 for (int i = 0; i < n; ++i) {
+                                   void* const block = std::malloc(size);
+                                   keep(block);
+                                   std::free(block);
+                                 }
+                               };
+                             }},
+                            {"pmr::synchronized_pool", [&](bytes size) -> std::function<void(int)> {
+                               return [&synchronized, size](int n) {
+                                 for (int i = 0; i < n; ++i) {
+                                   void* const block = synchronized.allocate(size, 64);
+                                   keep(block);
+                                   synchronized.deallocate(block, size, 64);
+                                 }
+                               };
+                             }}};
+
+  for (const int threads : {1, 2}) {
+    std::printf("allocate + free, ns, %d thread%s      256 B        4 KiB        1 MiB       16 MiB\n", threads,
+                threads == 1 ? " " : "s");
+    for (const contestant& c : all) {
+      std::printf("%-32s", c.name);
+      for (const bytes size : {256_B, 4_KiB, 1_MiB, 16_MiB}) {
+        const figure f = measure_on(threads, [&] { return c.make(size); });
+        std::printf("%6.1f (%4.1f)", f.least, f.median);
+      }
+      std::puts("");
+    }
+  }
+
+  const berth::pool_statistics s = pool.statistics();
+  std::printf("pool hits %.4f %%, cache hits %.4f %%, events recorded %llu in %llu frees\n", 100 * s.pool_hit_rate(),
+              100 * s.cache_hit_rate(), static_cast<unsigned long long>(s.events),
+              static_cast<unsigned long long>(s.frees));
+}

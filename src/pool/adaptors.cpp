@@ -1,0 +1,68 @@
+#include "berth/pool/adaptors.hpp"
+
+#include <cinttypes>
+#include <new>
+
+namespace berth {
+
+result<void*> adaptor::do_allocate(bytes size, stream& s, const block_options& o, const source_location& site) {
+  if (size == 0) return allocate_from(*upstream_, size, s, o, site);
+  const std::lock_guard held{lock_};
+  if (const auto allowed = before(size, site); !allowed) {
+    after_failure(size, allowed.error());
+    return allowed.error();
+  }
+  try {
+    live_.reserve(live_.size() + 1);
+    auto data = allocate_from(*upstream_, size, s, o, site);
+    if (!data) {
+      after_failure(size, data.error());
+      return data;
+    }
+    const given g{size, s.id(), site};
+    try {
+      live_.emplace(*data, g);
+    } catch (const std::bad_alloc&) {
+      free_to(*upstream_, *data, size, s.id(), site);
+      throw;
+    }
+    after_allocate(*data, g);
+    return data;
+  } catch (const std::bad_alloc&) {
+    return error{errc::out_of_memory, "adaptor: no host memory for its own records", size};
+  }
+}
+
+void adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
+  const std::lock_guard held{lock_};
+  const auto at = live_.find(data);
+  expects(at != live_.end(), "adaptor: free of a pointer that is no block of it (foreign, or freed twice)", site);
+  const given g = at->second;
+  expects(size == any_size || size == g.size, "adaptor: free with another size than was allocated", site);
+  live_.erase(at);
+  after_free(data, g, site);
+  free_to(*upstream_, data, size, stream_id, site);
+}
+
+void logging_adaptor::after_allocate(void* data, const given& g) {
+  std::fprintf(to_, "allocate %p %" PRIu64 " stream %" PRIu32 " %s:%" PRIu32 "\n", data, g.size, g.stream,
+               g.site.file_name(), g.site.line());
+}
+
+void logging_adaptor::after_failure(bytes size, const error& why) {
+  std::fprintf(to_, "failed %" PRIu64 " %s: %s\n", size, name(why.code), why.what);
+}
+
+void logging_adaptor::after_free(void* data, const given& g, const source_location& site) noexcept {
+  std::fprintf(to_, "free %p %" PRIu64 " stream %" PRIu32 " %s:%" PRIu32 "\n", data, g.size, g.stream, site.file_name(),
+               site.line());
+}
+
+std::vector<live_block> tracking_adaptor::live_blocks() const {
+  const std::lock_guard held{lock_};
+  std::vector<live_block> out;
+  for (const auto& [data, g] : live_) out.push_back({data, g.size, g.stream, g.site});
+  return out;
+}
+
+}  // namespace berth

@@ -1,0 +1,102 @@
+// What every source of blocks must do: one body for the pool, each adaptor and any stack of them.
+//
+// A fixture has a member `source()` that gives a fresh berth::memory_source& on a host-accessible device with at least
+// 16 MiB, and `queue()`, a stream of it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "berth/pool/memory_source.hpp"
+
+namespace berth::conformance {
+
+template <class Fixture>
+class pool_suite : public testing::Test {
+ protected:
+  Fixture fixture;
+};
+
+TYPED_TEST_SUITE_P(pool_suite);
+
+TYPED_TEST_P(pool_suite, blocks_are_disjoint_memory) {
+  memory_source& source = this->fixture.source();
+  stream& queue = this->fixture.queue();
+  std::vector<block> blocks;
+  for (int i = 0; i < 50; ++i) {
+    auto b = source.allocate(static_cast<bytes>(100 + i * 1000), queue);
+    ASSERT_TRUE(b);
+    std::memset(b->data(), i, b->size());
+    blocks.push_back(std::move(*b));
+  }
+  for (int i = 0; i < 50; ++i) {
+    const auto* data = static_cast<const unsigned char*>(blocks[i].data());
+    for (bytes j = 0; j < blocks[i].size(); ++j) ASSERT_EQ(data[j], i);
+  }
+}
+
+TYPED_TEST_P(pool_suite, size_zero_takes_nothing) {
+  auto b = this->fixture.source().allocate(0, this->fixture.queue());
+  ASSERT_TRUE(b);
+  EXPECT_EQ(b->data(), nullptr);
+}
+
+TYPED_TEST_P(pool_suite, absurd_sizes_and_alignments_are_errors) {
+  memory_source& source = this->fixture.source();
+  stream& queue = this->fixture.queue();
+  EXPECT_FALSE(source.allocate(max_bytes, queue));
+  EXPECT_FALSE(source.allocate(max_bytes / 2, queue));
+  EXPECT_FALSE(source.allocate(64, queue, block_options{.alignment = 3}));
+  EXPECT_FALSE(source.allocate(64, queue, block_options{.alignment = bytes{1} << 62}));
+  EXPECT_TRUE(source.allocate(64, queue));
+}
+
+TYPED_TEST_P(pool_suite, alignments_hold) {
+  for (bytes alignment = 1; alignment <= (bytes{1} << 20); alignment *= 4) {
+    auto b = this->fixture.source().allocate(100, this->fixture.queue(), block_options{.alignment = alignment});
+    ASSERT_TRUE(b);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b->data()) % alignment, 0u);
+  }
+}
+
+TYPED_TEST_P(pool_suite, a_released_block_is_freed_raw) {
+  memory_source& source = this->fixture.source();
+  stream& queue = this->fixture.queue();
+  auto b = source.allocate(1000, queue);
+  ASSERT_TRUE(b);
+  void* const data = b->release();
+  EXPECT_FALSE(*b);
+  source.free(data, 1000, queue);
+}
+
+TYPED_TEST_P(pool_suite, a_double_free_is_a_broken_contract) {
+  memory_source& source = this->fixture.source();
+  stream& queue = this->fixture.queue();
+  void* const data = source.allocate_raw(1000, queue).value();
+  source.free(data);
+  EXPECT_DEATH(source.free(data), "double free|freed twice");
+}
+
+TYPED_TEST_P(pool_suite, a_foreign_pointer_is_a_broken_contract) {
+  int mine = 0;
+  EXPECT_DEATH(this->fixture.source().free(&mine), "no block of");
+}
+
+TYPED_TEST_P(pool_suite, another_size_or_stream_is_a_broken_contract) {
+  memory_source& source = this->fixture.source();
+  stream& queue = this->fixture.queue();
+  stream other{source.get_device()};
+  void* const data = source.allocate_raw(1000, queue).value();
+  EXPECT_DEATH(source.free(data, 999, queue), "another size");
+  EXPECT_DEATH(source.free(data, 1000, other), "another stream");
+  source.free(data, 1000, queue);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(pool_suite, blocks_are_disjoint_memory, size_zero_takes_nothing,
+                            absurd_sizes_and_alignments_are_errors, alignments_hold, a_released_block_is_freed_raw,
+                            a_double_free_is_a_broken_contract, a_foreign_pointer_is_a_broken_contract,
+                            another_size_or_stream_is_a_broken_contract);
+
+}  // namespace berth::conformance

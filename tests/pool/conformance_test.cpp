@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory_resource>
+#include <string>
+
+#include "berth/pool/adaptors.hpp"
+#include "berth/pool/memory_resource.hpp"
+#include "berth/pool/pool.hpp"
+#include "conformance/pool_suite.hpp"
+
+namespace berth::conformance {
+namespace {
+
+class fixture_base {
+ public:
+  stream& queue() { return queue_; }
+
+ protected:
+  device host_ = device::host();
+  stream queue_{host_};
+  pool pool_{host_, {.limit = bytes{256} << 20}};
+};
+
+class plain : public fixture_base {
+ public:
+  memory_source& source() { return pool_; }
+};
+class cacheless : public fixture_base {
+ public:
+  memory_source& source() { return central_; }
+
+ private:
+  pool central_{host_, {.limit = bytes{256} << 20, .cache_bytes = 0}};
+};
+class pinned : public fixture_base {
+ public:
+  memory_source& source() { return pinned_; }
+
+ private:
+  pool pinned_{host_, {.kind = memory_kind::pinned, .limit = bytes{256} << 20}};
+};
+class stacked : public fixture_base {
+ public:
+  memory_source& source() { return tracking_; }
+
+ private:
+  std::FILE* sink_ = std::fopen("/dev/null", "w");
+  logging_adaptor logging_{pool_, sink_};
+  limit_adaptor limit_{logging_, bytes{64} << 20};
+  counting_adaptor counting_{limit_};
+  failing_adaptor failing_{counting_, 0};
+  tracking_adaptor tracking_{failing_};
+};
+
+using all = testing::Types<plain, cacheless, pinned, stacked>;
+INSTANTIATE_TYPED_TEST_SUITE_P(host, pool_suite, all);
+
+TEST(adaptors, limit_counts_what_is_out) {
+  stream queue{device::host()};
+  pool p{device::host()};
+  limit_adaptor limited{p, 1000};
+  auto a = limited.allocate(600, queue);
+  ASSERT_TRUE(a);
+  const auto b = limited.allocate(401, queue);
+  ASSERT_FALSE(b);
+  EXPECT_EQ(b.error().code, errc::limit_exceeded);
+  a->reset();
+  EXPECT_EQ(limited.given_out(), 0u);
+  EXPECT_TRUE(limited.allocate(1000, queue));
+}
+
+TEST(adaptors, failing_fails_the_nth_and_no_other) {
+  stream queue{device::host()};
+  pool p{device::host()};
+  failing_adaptor failing{p, 3};
+  EXPECT_TRUE(failing.allocate(10, queue));
+  EXPECT_TRUE(failing.allocate(10, queue));
+  EXPECT_FALSE(failing.allocate(10, queue));
+  EXPECT_TRUE(failing.allocate(10, queue));
+}
+
+TEST(adaptors, tracking_knows_the_line) {
+  stream queue{device::host()};
+  pool p{device::host()};
+  tracking_adaptor tracking{p};
+  auto b = tracking.allocate(10, queue);
+  const auto live = tracking.live_blocks();
+  ASSERT_EQ(live.size(), 1u);
+  EXPECT_EQ(live[0].data, b->data());
+  EXPECT_EQ(live[0].site.line(), static_cast<std::uint32_t>(__LINE__ - 4));
+  EXPECT_NE(std::string{live[0].site.file_name()}.find("conformance_test.cpp"), std::string::npos);
+}
+
+TEST(adaptors, counting_counts) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = bytes{1} << 20}};
+  counting_adaptor counting{p};
+  {
+    auto a = counting.allocate(100, queue);
+    auto b = counting.allocate(50, queue);
+    EXPECT_FALSE(counting.allocate(bytes{2} << 20, queue));
+  }
+  const call_counts c = counting.counts();
+  EXPECT_EQ(c.allocations, 2u);
+  EXPECT_EQ(c.frees, 2u);
+  EXPECT_EQ(c.failures, 1u);
+  EXPECT_EQ(c.live, 0u);
+  EXPECT_EQ(c.live_peak, 150u);
+}
+
+TEST(memory_resource, standard_containers_live_in_a_pool) {
+  stream queue{device::host()};
+  pool p{device::host()};
+  {
+    source_resource resource{p, queue};
+    std::pmr::vector<std::pmr::string> words{&resource};
+    for (int i = 0; i < 1000; ++i) words.emplace_back("a word that is too long for the small string's buffer");
+    EXPECT_GT(p.statistics().live, 50'000u);
+  }
+  EXPECT_EQ(p.statistics().live, 0u);
+}
+
+}  // namespace
+}  // namespace berth::conformance
