@@ -27,6 +27,7 @@ constexpr verb verbs[] = {
     {"verify", "Checks a plan against its problem", declare_verify},
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
     {"calibrate", "From which size on scratch, the arena and malloc win, built as this is", declare_calibrate},
+    {"replay", "An allocation log through a pool: what it needs, how fast it is", declare_replay},
     {"view", "A plan as one self-contained page", declare_view},
 };
 

@@ -32,6 +32,7 @@ std::function<int()> declare_plan(CLI::App& app);
 std::function<int()> declare_verify(CLI::App& app);
 std::function<int()> declare_devices(CLI::App& app);
 std::function<int()> declare_calibrate(CLI::App& app);
+std::function<int()> declare_replay(CLI::App& app);
 std::function<int()> declare_view(CLI::App& app);
 
 }  // namespace berth::tool

@@ -208,6 +208,13 @@ TEST(host, ranges_of_physical_memory_are_used_again) {
   const std::uint64_t whole = host.create_physical(64 * 128_KiB).value();
   EXPECT_LE(whole, *std::min_element(handles.begin(), handles.end()));
   host.destroy_physical(whole, 64 * 128_KiB);
+  // A part of a free range is taken, the rest stays free.
+  const std::uint64_t first = host.create_physical(128_KiB).value();
+  const std::uint64_t second = host.create_physical(63 * 128_KiB).value();
+  EXPECT_EQ(first, whole);
+  EXPECT_EQ(second, whole + 128_KiB);
+  host.destroy_physical(first, 128_KiB);
+  host.destroy_physical(second, 63 * 128_KiB);
 }
 
 TEST(host, a_device_speaks_of_its_memory_through_the_hook) {

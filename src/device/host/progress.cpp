@@ -3,13 +3,16 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace berth::detail {
 namespace {
 
-// About what putting a thread to sleep and waking it costs: spinning as long at most doubles a wait.
-constexpr std::chrono::microseconds spin_time{15};
+// Waiting costs no system call where what is waited for comes this soon. Longer spins do not pay: on a busy machine
+// they take the processor from the very thread that is waited for (docs/decisions/0040-host-streams.md has the
+// figures).
+constexpr std::chrono::microseconds spin_time{5};
 
 void pause_briefly() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -38,11 +41,12 @@ std::uint64_t awaited_count::wait_for(std::uint64_t target) noexcept {
   if (now >= target) return now;
   if (several_processors()) {
     const auto start = std::chrono::steady_clock::now();
+    // Looks again less and less often: every look takes the count's cache line away from the thread that sets it.
+    int pauses = 1;
     do {
-      for (int i = 0; i < 16; ++i) {
-        pause_briefly();
-        if ((now = get()) >= target) return now;
-      }
+      for (int i = 0; i < pauses; ++i) pause_briefly();
+      if ((now = get()) >= target) return now;
+      pauses = std::min(2 * pauses, 32);
     } while (std::chrono::steady_clock::now() - start < spin_time);
   }
   std::unique_lock lock{mutex_};

@@ -1,0 +1,277 @@
+#include "tool/replay_policies.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "berth/pool/pool.hpp"
+
+namespace berth::tool {
+namespace {
+
+class berth_policy final : public policy {
+ public:
+  berth_policy(bytes capacity, std::uint32_t streams)
+      : device_{device::open("null:" + std::to_string(std::max<bytes>(capacity, 1))).value()},
+        pool_{device_, {.limit = capacity, .wait_for_streams = true, .report_leaks = false}} {
+    streams_.reserve(streams);
+    for (std::uint32_t i = 0; i < streams; ++i) streams_.emplace_back(device_);
+  }
+
+  std::uint64_t allocate(bytes size, std::uint32_t stream) override {
+    const auto block = pool_.allocate_raw(std::max<bytes>(size, 1), streams_[stream]);
+    return block ? reinterpret_cast<std::uintptr_t>(*block) : 0;
+  }
+  void free(std::uint64_t handle, bytes size, std::uint32_t stream) override {
+    pool_.free(reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle)), std::max<bytes>(size, 1),
+               streams_[stream]);
+  }
+  outcome result() override {
+    const pool_statistics s = pool_.statistics();
+    return {s.reserved_peak, s.pool_hit_rate(), s.cache_hit_rate(), s.stitched};
+  }
+
+ private:
+  device device_;
+  std::vector<stream> streams_;
+  pool pool_;
+};
+
+// Free ranges by offset and by size, over segments that do not touch. The base of the re-implementations.
+class segments {
+ public:
+  using by_size = std::set<std::pair<bytes, bytes>>;
+
+  void add_free(bytes offset, bytes size) {
+    auto after = free_.lower_bound(offset);
+    if (after != free_.end() && after->first == offset + size && !borders_.contains(after->first)) {
+      size += after->second;
+      after = erase(after);
+    }
+    if (after != free_.begin()) {
+      const auto before = std::prev(after);
+      if (before->first + before->second == offset && !borders_.contains(offset)) {
+        offset = before->first;
+        size += before->second;
+        erase(before);
+      }
+    }
+    free_[offset] = size;
+    sizes_.insert({size, offset});
+  }
+  bytes add_segment(bytes size) {
+    const bytes offset = end_;
+    borders_.insert(offset);
+    end_ += size;
+    reserved_ += size;
+    peak_ = std::max(peak_, reserved_);
+    segments_[offset] = size;
+    add_free(offset, size);
+    return offset;
+  }
+  // Takes n bytes from the front of the free range at `offset`; the rest stays free if it is at least `least`.
+  bytes take(bytes offset, bytes n, bytes least) {
+    const bytes size = free_.at(offset);
+    erase(free_.find(offset));
+    if (size - n >= least && size > n) {
+      free_[offset + n] = size - n;
+      sizes_.insert({size - n, offset + n});
+      return n;
+    }
+    return size;
+  }
+  // Gives segments that are wholly free back to the device.
+  void release_free_segments() {
+    for (auto s = segments_.begin(); s != segments_.end();) {
+      const auto f = free_.find(s->first);
+      if (f == free_.end() || f->second != s->second) {
+        ++s;
+        continue;
+      }
+      reserved_ -= s->second;
+      erase(f);
+      s = segments_.erase(s);
+    }
+  }
+  [[nodiscard]] const std::map<bytes, bytes>& free_ranges() const { return free_; }
+  [[nodiscard]] const by_size& sizes() const { return sizes_; }
+  [[nodiscard]] bytes reserved() const { return reserved_; }
+  [[nodiscard]] bytes peak() const { return peak_; }
+
+ private:
+  std::map<bytes, bytes>::iterator erase(std::map<bytes, bytes>::const_iterator at) {
+    sizes_.erase({at->second, at->first});
+    return free_.erase(at);
+  }
+
+  std::map<bytes, bytes> free_;
+  by_size sizes_;
+  std::set<bytes> borders_;
+  std::map<bytes, bytes> segments_;
+  bytes end_ = 64;  // so that no handle is 0
+  bytes reserved_ = 0;
+  bytes peak_ = 0;
+};
+
+// One segment of the whole capacity. What counts as reserved is the highest byte ever used.
+class fit_like final : public policy {
+ public:
+  fit_like(bytes capacity, bool first) : first_{first} { start_ = space_.add_segment(align_down(capacity, unit)); }
+
+  std::uint64_t allocate(bytes size, std::uint32_t) override {
+    const bytes n = align_up(std::max<bytes>(size, 1), unit);
+    bytes at = 0;
+    if (first_) {
+      for (const auto& [offset, room] : space_.free_ranges()) {
+        if (room < n) continue;
+        at = offset;
+        break;
+      }
+    } else if (const auto fit = space_.sizes().lower_bound({n, 0}); fit != space_.sizes().end()) {
+      at = fit->second;
+    }
+    if (at == 0) return 0;
+    space_.take(at, n, 1);
+    highest_ = std::max(highest_, at + n - start_);
+    return at;
+  }
+  void free(std::uint64_t handle, bytes size, std::uint32_t) override {
+    space_.add_free(handle, align_up(std::max<bytes>(size, 1), unit));
+  }
+  outcome result() override { return {.peak_reserved = highest_}; }
+
+ private:
+  static constexpr bytes unit = 64;
+  bool first_;
+  segments space_;
+  bytes start_ = 0;
+  bytes highest_ = 0;
+};
+
+// TensorFlow's best fit with coalescing: multiples of 256, regions that double from 1 MiB, a remainder is split off
+// where it is as large as the request or 128 MiB. (Within one region's chunks the real one bins by powers of two and
+// then takes the smallest, as here.)
+class bfc_like final : public policy {
+ public:
+  explicit bfc_like(bytes capacity) : capacity_{capacity} {}
+
+  std::uint64_t allocate(bytes size, std::uint32_t) override {
+    const bytes n = align_up(std::max<bytes>(size, 1), 256);
+    ++allocations_;
+    auto fit = space_.sizes().lower_bound({n, 0});
+    if (fit == space_.sizes().end()) {
+      if (!extend(n)) return 0;
+      fit = space_.sizes().lower_bound({n, 0});
+    }
+    const bytes at = fit->second;
+    const bytes rest = fit->first - n;
+    const bool split = fit->first >= 2 * n || rest >= (bytes{128} << 20);
+    taken_[at] = space_.take(at, n, split ? 1 : max_bytes);
+    return at;
+  }
+  void free(std::uint64_t handle, bytes, std::uint32_t) override {
+    space_.add_free(handle, taken_[handle]);
+    taken_.erase(handle);
+  }
+  outcome result() override {
+    const auto n = static_cast<double>(std::max<std::uint64_t>(allocations_, 1));
+    return {.peak_reserved = space_.peak(), .pool_hit_rate = 1 - static_cast<double>(extensions_) / n};
+  }
+
+ private:
+  bool extend(bytes n) {
+    const bytes room = align_down(capacity_ - space_.reserved(), 256);
+    if (n > room) return false;
+    while (region_ < n) region_ *= 2;
+    space_.add_segment(std::min(region_, room));
+    region_ *= 2;
+    ++extensions_;
+    return true;
+  }
+
+  bytes capacity_;
+  bytes region_ = bytes{1} << 20;
+  segments space_;
+  std::unordered_map<bytes, bytes> taken_;
+  std::uint64_t allocations_ = 0;
+  std::uint64_t extensions_ = 0;
+};
+
+// PyTorch's caching allocator: multiples of 512; requests of up to 1 MiB from segments of 2 MiB; below 10 MiB from
+// segments of 20 MiB; larger ones from segments of their own, in multiples of 2 MiB; best fit for each stream; a large
+// remainder is split off where it exceeds 1 MiB; free segments go back before it gives up.
+class pytorch_like final : public policy {
+ public:
+  pytorch_like(bytes capacity, std::uint32_t streams) : capacity_{capacity}, pools_(std::size_t{2} * streams) {}
+
+  std::uint64_t allocate(bytes size, std::uint32_t stream) override {
+    const bytes n = align_up(std::max<bytes>(size, 1), 512);
+    const bool small = n <= mib;
+    segments& space = pools_[std::size_t{2} * stream + (small ? 0 : 1)];
+    ++allocations_;
+    auto fit = space.sizes().lower_bound({n, 0});
+    if (fit == space.sizes().end()) {
+      const bytes segment = small ? 2 * mib : n < 10 * mib ? 20 * mib : align_up(n, 2 * mib);
+      if (reserved() + segment > capacity_) {
+        for (segments& one : pools_) one.release_free_segments();
+        if (reserved() + segment > capacity_) return 0;
+      }
+      space.add_segment(segment);
+      peak_ = std::max(peak_, reserved());
+      ++mallocs_;
+      fit = space.sizes().lower_bound({n, 0});
+    }
+    const bytes at = fit->second;
+    const bytes taken = space.take(at, n, small ? 512 : mib + 1);
+    const std::uint64_t handle = ++last_;
+    blocks_[handle] = {&space, at, taken};
+    return handle;
+  }
+  void free(std::uint64_t handle, bytes, std::uint32_t) override {
+    const auto b = blocks_.find(handle);
+    b->second.space->add_free(b->second.offset, b->second.size);
+    blocks_.erase(b);
+  }
+  outcome result() override {
+    const auto n = static_cast<double>(std::max<std::uint64_t>(allocations_, 1));
+    return {.peak_reserved = peak_, .pool_hit_rate = 1 - static_cast<double>(mallocs_) / n};
+  }
+
+ private:
+  static constexpr bytes mib = bytes{1} << 20;
+  struct taken_block {
+    segments* space;
+    bytes offset;
+    bytes size;
+  };
+  [[nodiscard]] bytes reserved() const {
+    bytes sum = 0;
+    for (const segments& one : pools_) sum += one.reserved();
+    return sum;
+  }
+
+  bytes capacity_;
+  std::vector<segments> pools_;
+  std::unordered_map<std::uint64_t, taken_block> blocks_;
+  std::uint64_t last_ = 0;
+  std::uint64_t allocations_ = 0;
+  std::uint64_t mallocs_ = 0;
+  bytes peak_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<policy> make_policy(std::string_view name, bytes capacity, std::uint32_t streams) {
+  if (name == "berth") return std::make_unique<berth_policy>(capacity, streams);
+  if (name == "first-fit-like") return std::make_unique<fit_like>(capacity, true);
+  if (name == "best-fit-like") return std::make_unique<fit_like>(capacity, false);
+  if (name == "bfc-like") return std::make_unique<bfc_like>(capacity);
+  if (name == "pytorch-like") return std::make_unique<pytorch_like>(capacity, streams);
+  return nullptr;
+}
+
+}  // namespace berth::tool

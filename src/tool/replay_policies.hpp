@@ -1,0 +1,37 @@
+// What a log can be replayed through: our pool, and our own re-implementations of how other allocators place blocks,
+// for comparison ("-like": their policy as documented, none of their code).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "berth/core/bytes.hpp"
+
+namespace berth::tool {
+
+class policy {
+ public:
+  struct outcome {
+    bytes peak_reserved = 0;
+    double pool_hit_rate = 1;   // allocations for which nothing was asked of the device
+    double cache_hit_rate = 0;  // allocations that took no lock
+    std::uint64_t stitched = 0;
+  };
+
+  policy() = default;
+  policy(const policy&) = delete;
+  policy& operator=(const policy&) = delete;
+  virtual ~policy() = default;
+
+  // A handle, or 0 where the capacity does not suffice. Streams are numbered from 0.
+  virtual std::uint64_t allocate(bytes size, std::uint32_t stream) = 0;
+  virtual void free(std::uint64_t handle, bytes size, std::uint32_t stream) = 0;
+  [[nodiscard]] virtual outcome result() = 0;
+};
+
+// berth, first-fit-like, best-fit-like, bfc-like or pytorch-like; null for any other name. `capacity` is what the
+// policy may reserve, `streams` the number of streams.
+[[nodiscard]] std::unique_ptr<policy> make_policy(std::string_view name, bytes capacity, std::uint32_t streams);
+
+}  // namespace berth::tool

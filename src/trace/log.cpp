@@ -1,0 +1,96 @@
+#include "berth/trace/log.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <unordered_map>
+
+namespace berth::trace {
+namespace {
+
+// Cuts the text up to the next `end` off the front.
+std::string_view cut(std::string_view& text, char end) {
+  const std::size_t at = text.find(end);
+  const std::string_view front = text.substr(0, at);
+  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
+  return front;
+}
+
+template <class Number>
+bool read(std::string_view text, Number& out) {
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return failed == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+result<log> parse_csv(std::string_view text) {
+  log out;
+  std::uint64_t number = 0;
+  const auto wrong = [&number](const char* what) { return error{errc::invalid_input, what, number}; };
+  while (!text.empty()) {
+    ++number;
+    std::string_view line = cut(text, '\n');
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (number == 1) {
+      if (!line.starts_with("ev,id,size,stream,thread,t_us")) {
+        return wrong("an allocation log begins with ev,id,size,stream,thread,t_us");
+      }
+      continue;
+    }
+    if (line.empty()) continue;
+    log_entry e;
+    const std::string_view ev = cut(line, ',');
+    if (ev != "a" && ev != "f") return wrong("ev is neither a nor f");
+    e.allocate = ev == "a";
+    if (!read(cut(line, ','), e.id)) return wrong("id is not a number");
+    const std::string_view size = cut(line, ',');
+    if (!read(size, e.size) && (e.allocate || !size.empty())) return wrong("size is not a number of bytes");
+    if (!read(cut(line, ','), e.stream)) return wrong("stream is not a number");
+    if (!read(cut(line, ','), e.thread)) return wrong("thread is not a number");
+    if (!read(cut(line, ','), e.t_us)) return wrong("t_us is not a number");
+    out.push_back(e);
+  }
+  if (number == 0) return wrong("the file is empty");
+  return out;
+}
+
+std::string to_csv(const log& l) {
+  std::string out = "ev,id,size,stream,thread,t_us\n";
+  for (const log_entry& e : l) {
+    char row[160];
+    const int n = std::snprintf(row, sizeof row, "%c,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%.3f\n",
+                                e.allocate ? 'a' : 'f', e.id, e.size, e.stream, e.thread, e.t_us);
+    out.append(row, static_cast<std::size_t>(n));
+  }
+  return out;
+}
+
+log_summary summarize(const log& l) {
+  log_summary s;
+  bytes live = 0;
+  std::unordered_map<std::uint64_t, bytes> sizes;
+  for (const log_entry& e : l) {
+    if (e.allocate) {
+      ++s.allocations;
+      sizes[e.id] = e.size;
+      live += e.size;
+      s.peak_live = std::max(s.peak_live, live);
+      continue;
+    }
+    const auto at = sizes.find(e.id);
+    if (at == sizes.end()) {
+      ++s.unmatched_frees;
+      continue;
+    }
+    ++s.frees;
+    live -= at->second;
+    sizes.erase(at);
+  }
+  s.live_at_end = live;
+  s.blocks_at_end = sizes.size();
+  return s;
+}
+
+}  // namespace berth::trace
