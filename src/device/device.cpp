@@ -1,6 +1,7 @@
 #include "berth/device/device.hpp"
 
 #include <array>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -36,22 +37,22 @@ result<std::shared_ptr<device_backend>> ascend_not_built(std::string_view) {
 }
 #endif
 
-constexpr std::array backends {
-  backend_entry{"host", detail::open_host, false}, backend_entry{"null", detail::open_null, false},
+constexpr std::array backends{
+    backend_entry{"host", detail::open_host, false},    backend_entry{"null", detail::open_null, false},
 #ifdef BERTH_WITH_OPENCL
-      backend_entry{"opencl", detail::open_opencl, true},
+    backend_entry{"opencl", detail::open_opencl, true},
 #else
-      backend_entry{"opencl", opencl_not_built, true},
+    backend_entry{"opencl", opencl_not_built, true},
 #endif
 #ifdef BERTH_WITH_CUDA
-      backend_entry{"cuda", detail::open_cuda, true},
+    backend_entry{"cuda", detail::open_cuda, true},
 #else
-      backend_entry{"cuda", cuda_not_built, true},
+    backend_entry{"cuda", cuda_not_built, true},
 #endif
 #ifdef BERTH_WITH_ASCEND
-      backend_entry{"ascend", detail::open_ascend, true},
+    backend_entry{"ascend", detail::open_ascend, true},
 #else
-      backend_entry{"ascend", ascend_not_built, true},
+    backend_entry{"ascend", ascend_not_built, true},
 #endif
 };
 
@@ -86,7 +87,8 @@ class open_devices {
 
 // The address under which the event hook hears of physical memory: no device address has its top bit set.
 const void* physical_name(std::uint64_t handle) noexcept {
-  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(handle | std::uint64_t{1} << 63));
+  constexpr std::uintptr_t top_bit = ~(std::numeric_limits<std::uintptr_t>::max() >> 1);
+  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(handle) | top_bit);
 }
 
 void note_given(device_backend& backend, const void* address, bytes size) noexcept {

@@ -25,7 +25,7 @@ using namespace berth::detail::cuda;
 constexpr status invalid_value = 1;
 constexpr status invalid_context = 201;
 constexpr std::size_t granule = std::size_t{2} << 20;
-constexpr std::size_t total_memory = std::size_t{4} << 30;
+constexpr std::size_t total_memory = std::size_t{1} << 30;
 
 struct fake_stream {
   std::mutex mutex;

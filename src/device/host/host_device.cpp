@@ -4,6 +4,7 @@
 // puts the reservation's PROT_NONE back. Pages are committed when they are touched, as malloc's are, and given back by
 // punching a hole. 64 KiB granules: a mapping costs a few microseconds and one entry of vm.max_map_count whatever its
 // size, so smaller ones would spend more on both than they save.
+#define _FILE_OFFSET_BITS 64  // 64-bit file offsets on 32-bit hosts
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

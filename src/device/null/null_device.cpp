@@ -2,7 +2,10 @@
 //
 // It is the skeleton of a backend (README.md beside this file) and the device on which a pool's traces are replayed:
 // a terabyte costs nothing here. It keeps one count, of the bytes that are out, so that a limit can be reached.
+#include <algorithm>
 #include <charconv>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "device/backend.hpp"
@@ -10,8 +13,9 @@
 namespace berth::detail {
 namespace {
 
-// Addresses are never given twice and start where no process has memory.
-constexpr std::uint64_t first_address = std::uint64_t{1} << 48;
+// Addresses are never given twice; with 64 bits they start where no process has memory. On a 32-bit host they run out
+// after 4 GiB.
+constexpr std::uint64_t first_address = std::uint64_t{1} << (sizeof(void*) == 8 ? 48 : 16);
 constexpr bytes granule = bytes{64} << 10;
 
 class null_event final : public backend_event {
@@ -60,7 +64,9 @@ class null_device final : public device_backend {
 
   result<void*> allocate(bytes size, memory_kind) override {
     if (!take(size)) return error{errc::out_of_memory, "null: out of memory", size};
-    return new_address(size);
+    auto block = new_address(size);
+    if (!block) give_back(size);
+    return block;
   }
   void free(void*, bytes size, memory_kind) noexcept override { give_back(size); }
 
@@ -94,10 +100,14 @@ class null_device final : public device_backend {
   }
 
   result<void*> new_address(bytes size) noexcept {
-    // A granule of distance, so that neighbours are never mistaken for one block.
-    const bytes step = align_up(size, granule) + granule;
-    const std::uint64_t start = next_address_.fetch_add(step, std::memory_order_relaxed);
-    if (start > max_bytes / 2) return error{errc::out_of_memory, "null: out of addresses", size};
+    constexpr std::uint64_t end = std::numeric_limits<std::uintptr_t>::max() / 2;
+    std::uint64_t start = next_address_.load(std::memory_order_relaxed);
+    std::uint64_t next = 0;
+    do {
+      if (size > end - start) return error{errc::out_of_memory, "null: out of addresses", size};
+      // A granule of distance, so that neighbours are never mistaken for one block.
+      next = std::min(align_up(start + size, granule) + granule, end);
+    } while (!next_address_.compare_exchange_weak(start, next, std::memory_order_relaxed));
     return reinterpret_cast<void*>(static_cast<std::uintptr_t>(start));
   }
 
