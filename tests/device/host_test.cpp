@@ -17,20 +17,21 @@ std::atomic<std::uint64_t> news{0};
 std::atomic<std::uint64_t> largest{0};  // the largest size asked for, while nobody else allocates
 }  // namespace
 
-// Every plain allocation of this program is counted.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+// Every plain allocation of this program is counted. Not inlined: g++ 12 takes free() in an inlined delete for a
+// mistake.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   news.fetch_add(1, std::memory_order_relaxed);
   if (size > largest.load(std::memory_order_relaxed)) largest.store(size, std::memory_order_relaxed);
   return std::malloc(size);
 }
-void* operator new(std::size_t size) {
+[[gnu::noinline]] void* operator new(std::size_t size) {
   if (void* block = operator new(size, std::nothrow)) return block;
   throw std::bad_alloc{};
 }
-void operator delete(void* block) noexcept {
+[[gnu::noinline]] void operator delete(void* block) noexcept {
   std::free(block);
 }
-void operator delete(void* block, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept {
   std::free(block);
 }
 
