@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "berth/graph/pipeline.hpp"
 #include "berth/model/ggml_trace.hpp"
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
@@ -85,6 +86,23 @@ problem_file read_problem(const std::string& path) {
     case format::json: return read_problem_json(path, text);
     default: return read_allocation_list(path, text);
   }
+}
+
+problem_file read_pipeline(const std::vector<std::string>& paths) {
+  std::vector<ggml_trace> traces;
+  std::vector<const graph*> graphs;
+  traces.reserve(paths.size());
+  rules::placement rules = rules::unconstrained();
+  for (const std::string& path : paths) {
+    graphs.push_back(&traces.emplace_back(read_ggml_trace(path)).graph);
+    rules = rules::strictest(rules, traces.back().rules).value_or(rules);
+  }
+  graph_fault why;
+  const auto joined = join(graphs, links_by_name(graphs), &why);
+  if (!joined) throw input_error(paths.front(), "pipeline: " + why.text);
+  return problem_of_graph(paths.front(), joined->whole, rules, [&](value_id v) {
+    return joined->whole[v].name + "#" + std::to_string(v.index);  // ggml's names repeat
+  });
 }
 
 void require_valid(const problem_file& file) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "berth/model/input_error.hpp"
 #include "berth/model/plan_file.hpp"
@@ -17,12 +18,14 @@ namespace berth::tool {
 namespace {
 
 struct plan_call {
-  std::string file;
+  std::vector<std::string> files;
+  std::string file;  // the first
   std::string out;
   std::string rules;
   std::string effort = "normal";
   std::optional<bytes> capacity;
   plan::options options;
+  bool pipeline = false;
   bool json = false;
 };
 
@@ -129,7 +132,9 @@ int plan_file(plan_call& call) {
   call.options.work = call.effort == "fast"   ? plan::effort::fast
                       : call.effort == "best" ? plan::effort::best
                                               : plan::effort::normal;
-  model::problem_file file = model::read_problem(call.file);
+  if (call.files.size() > 1 && !call.pipeline) throw usage_error("several files: only with --pipeline");
+  call.file = call.files.front();
+  model::problem_file file = call.pipeline ? model::read_pipeline(call.files) : model::read_problem(call.file);
   if (!call.rules.empty()) apply_rules(file, call.rules);
   if (call.capacity && !file.problem.memories.empty()) {
     throw usage_error("--capacity: the problem has pools with capacities of their own");
@@ -154,8 +159,10 @@ int plan_file(plan_call& call) {
 
 std::function<int()> declare_plan(CLI::App& app) {
   auto call = std::make_shared<plan_call>();
-  app.add_option("FILE", call->file, "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list; gzipped or not")
+  app.add_option("FILE", call->files,
+                 "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace; gzipped or not")
       ->required();
+  app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   app.add_flag("--json", call->json, "One JSON object on standard output");
   app.add_option("--capacity", call->capacity, "Bytes there are: a plan that needs more is refused");
   app.add_option("--rules", call->rules, "Placement rules of a chip, by name");

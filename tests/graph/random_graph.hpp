@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -85,7 +86,8 @@ struct placement_of {
   std::function<std::byte*(node_id)> workspace;
 };
 
-inline void run_node(const graph& g, node_id id, const placement_of& where) {
+// Returns what the node made of the operands that it reads whole.
+inline std::uint32_t run_node(const graph& g, node_id id, const placement_of& where) {
   const node& n = g[id];
   const auto byte_at = [&](value_id v, bytes i) { return std::to_integer<std::uint32_t>(where.value(v)[i]); };
   const auto in_place = [&](std::size_t k) {
@@ -112,6 +114,7 @@ inline void run_node(const graph& g, node_id id, const placement_of& where) {
     }
   }
   if (n.workspace != 0) std::memset(where.workspace(id), 0xEE, n.workspace);
+  return mixed;
 }
 
 inline void fill_from_outside(const graph& g, const placement_of& where) {
@@ -122,9 +125,15 @@ inline void fill_from_outside(const graph& g, const placement_of& where) {
   }
 }
 
-// All bytes that must survive the last node: outputs and states.
-inline std::vector<std::byte> what_survives(const graph& g, const placement_of& where) {
+// Runs the nodes in this order. Returns all bytes that must survive the last node (outputs and states), behind what
+// nodes without results saw.
+inline std::vector<std::byte> run_nodes(const graph& g, const placement_of& where,
+                                        const std::vector<std::uint32_t>& schedule) {
   std::vector<std::byte> all;
+  for (const std::uint32_t n : schedule) {
+    const std::uint32_t seen = run_node(g, {n}, where);
+    for (int i = 0; g.nodes()[n].outputs.empty() && i < 32; i += 8) all.push_back(static_cast<std::byte>(seen >> i));
+  }
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
     const value& it = g.values()[v];
     if (it.kind == value_kind::view || !(it.output || it.kind == value_kind::state)) continue;
@@ -157,8 +166,9 @@ inline std::vector<std::byte> run_without_reuse(const graph& g) {
   outside_memory memory{g, true};
   const placement_of where{[&](value_id v) { return memory.value(v); }, [&](node_id n) { return memory.workspace(n); }};
   fill_from_outside(g, where);
-  for (std::uint32_t n = 0; n < g.nodes().size(); ++n) run_node(g, {n}, where);
-  return what_survives(g, where);
+  std::vector<std::uint32_t> in_order(g.nodes().size());
+  std::iota(in_order.begin(), in_order.end(), 0u);
+  return run_nodes(g, where, in_order);
 }
 
 // In the order of `schedule`, which must respect happens-before.
@@ -170,8 +180,7 @@ inline std::vector<std::byte> run_with_plan(const graph& g, const graph_plan& p,
       [&](value_id v) { return memory.has(v) ? memory.value(v) : arena.data() + p.offset_of[v.index]; },
       [&](node_id n) { return arena.data() + p.workspace_of[n.index]; }};
   fill_from_outside(g, where);
-  for (const std::uint32_t n : schedule) run_node(g, {n}, where);
-  return what_survives(g, where);
+  return run_nodes(g, where, schedule);
 }
 
 // Any order that a runtime with one queue a lane could take.

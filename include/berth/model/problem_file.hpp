@@ -28,6 +28,11 @@ struct problem_file {
 // call require_valid. Throws input_error; also for duplicate ids.
 [[nodiscard]] problem_file read_problem(const std::string& path);
 
+// Compute graphs that never run at the same time, in the order in which they run, as one problem (graph/pipeline.hpp):
+// what one leaves behind and a later one reads by the same name is alive in between. Traces of ggml. Throws
+// input_error. Contract: paths is not empty.
+[[nodiscard]] problem_file read_pipeline(const std::vector<std::string>& paths);
+
 // Throws input_error, which names the line (or the buffer) and the reason, where the problem is not valid.
 void require_valid(const problem_file& file);
 

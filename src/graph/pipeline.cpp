@@ -1,0 +1,236 @@
+#include "berth/graph/pipeline.hpp"
+
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "graph/order.hpp"
+
+namespace berth {
+namespace {
+
+error fail(graph_fault fault, graph_fault* why) {
+  const error e = to_error(fault);
+  if (why != nullptr) *why = std::move(fault);
+  return e;
+}
+
+graph_fault bad_link(const graph& reader, value_id v, bytes number, std::string text) {
+  const std::string name = v.index < reader.values().size() ? reader[v].name : "#" + std::to_string(v.index);
+  return {fault_kind::bad_node, v, {}, number, "the link to value '" + name + "' " + std::move(text)};
+}
+
+graph_fault check_link(std::span<const graph* const> graphs, const pipeline_link& link) {
+  if (link.to_graph >= graphs.size() || link.from_graph >= link.to_graph) {
+    return {fault_kind::bad_node, link.to, {}, link.from_graph, "a link leads to no later graph of the pipeline"};
+  }
+  const graph& from = *graphs[link.from_graph];
+  const graph& to = *graphs[link.to_graph];
+  if (link.from.index >= from.values().size() || link.to.index >= to.values().size()) {
+    return bad_link(to, link.to, 0, "names a value that does not exist");
+  }
+  if (to[link.to].kind != value_kind::external) return bad_link(to, link.to, 0, "does not lead to an external value");
+  if (!graph_structure::in_arena(from[from[link.from].root].kind)) {
+    return bad_link(to, link.to, 0, "comes from '" + from[link.from].name + "', which has no memory in the arena");
+  }
+  if (to[link.to].size > from[link.from].size) {
+    const bytes lacking = to[link.to].size - from[link.from].size;
+    return bad_link(to, link.to, lacking,
+                    "lacks " + std::to_string(lacking) + " bytes of '" + from[link.from].name + "'");
+  }
+  return {};
+}
+
+class joiner {
+ public:
+  joiner(std::span<const graph* const> graphs, std::span<const pipeline_link> links) : graphs_{graphs}, links_{links} {}
+
+  joined_graphs join() {
+    for (std::uint32_t i = 0; i < graphs_.size(); ++i) {
+      made_.value_of.emplace_back(graphs_[i]->values().size());
+      made_.node_of.emplace_back(graphs_[i]->nodes().size());
+      add_graph(i);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  [[nodiscard]] value_id joint(std::uint32_t i, value_id v) const { return made_.value_of[i][v.index]; }
+
+  // What the values of graph i that no node makes are in the whole.
+  void add_leaves(std::uint32_t i, const std::string& prefix) {
+    const graph& g = *graphs_[i];
+    std::vector<value_id>& value_of = made_.value_of[i];
+    std::vector<value_id> inputs;
+    std::vector<tensor_type> types;
+    for (const pipeline_link& link : links_) {
+      if (link.to_graph == i) {
+        value_of[link.to.index] =
+            made_.whole.view(prefix + g[link.to].name, joint(link.from_graph, link.from), sized(g[link.to]));
+      }
+    }
+    for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+      const value& it = g.values()[v];
+      if (value_of[v] != value_id{}) continue;
+      if (it.kind == value_kind::input) {
+        inputs.push_back({v});
+        types.push_back(sized(it));
+      } else if (it.kind == value_kind::constant) {
+        value_of[v] = made_.whole.constant(prefix + it.name, sized(it));
+      } else if (it.kind == value_kind::external) {
+        value_of[v] = made_.whole.external(prefix + it.name, sized(it));
+      } else if (it.kind == value_kind::state) {
+        const auto [known, fresh] = states_.try_emplace(it.name);
+        if (fresh) known->second = made_.whole.state(it.name, sized(it));
+        value_of[v] = known->second;
+      }
+    }
+    const auto brought = made_.whole.node_n(prefix + "begin", {}, std::move(types), {.op = "begin"});
+    for (std::size_t k = 0; k < inputs.size(); ++k) value_of[inputs[k].index] = brought[k];
+  }
+
+  void add_graph(std::uint32_t i) {
+    const graph& g = *graphs_[i];
+    const std::string prefix = std::to_string(i) + "/";
+    add_leaves(i, prefix);
+    std::vector<value_id>& value_of = made_.value_of[i];
+    std::uint32_t next = 0;  // nodes are added in order; views where their roots and writers are there
+    const auto add_view = [&](std::uint32_t v) {
+      const value& it = g.values()[v];
+      const value_id root = joint(i, it.root);
+      value_of[v] = made_.whole.view(prefix + it.name, root, sized(it), it.root_offset);
+    };
+    for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+      const value& it = g.values()[v];
+      const bool made_by_node = it.producer != node_id{} && it.producer.index >= next;
+      if (made_by_node) {
+        for (; next <= it.producer.index; ++next) add_node(i, next, prefix);
+      }
+      if (it.kind == value_kind::view && value_of[v] == value_id{}) add_view(v);
+    }
+    for (; next < g.nodes().size(); ++next) add_node(i, next, prefix);
+    std::vector<value_id> kept;
+    for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+      if (g.values()[v].output && g.values()[v].kind != value_kind::view) kept.push_back(value_of[v]);
+    }
+    for (const pipeline_link& link : links_) {
+      if (link.to_graph == i) kept.push_back(value_of[link.to.index]);
+      if (link.from_graph == i) kept.push_back(joint(i, link.from));
+    }
+    const auto& separations = g.structure().separations;
+    for (std::size_t k = 0; k + 1 < separations.size(); k += 2) {
+      made_.whole.separate(value_of[separations[k]], value_of[separations[k + 1]]);
+    }
+    (void)made_.whole.node_n(prefix + "end", std::move(kept), {}, {.op = "end"});
+  }
+
+  void add_node(std::uint32_t i, std::uint32_t n, const std::string& prefix) {
+    const graph& g = *graphs_[i];
+    const node& it = g.nodes()[n];
+    std::vector<value_id> inputs;
+    for (const value_id v : it.inputs) inputs.push_back(joint(i, v));
+    node_options options{.op = it.op, .in_place = it.in_place, .workspace = it.workspace};
+    made_.node_of[i][n] = {static_cast<std::uint32_t>(made_.whole.nodes().size())};
+    if (it.outputs.size() == 1 && g[it.outputs[0]].kind == value_kind::view) {
+      const value& written = g[it.outputs[0]];
+      const value_id destination =
+          made_.whole.view(prefix + written.name, joint(i, written.root), sized(written), written.root_offset);
+      made_.value_of[i][it.outputs[0].index] =
+          made_.whole.node_into(prefix + it.name, std::move(inputs), destination, std::move(options));
+      return;
+    }
+    std::vector<tensor_type> types;
+    for (const value_id v : it.outputs) types.push_back(sized(g[v]));
+    const auto results = made_.whole.node_n(prefix + it.name, std::move(inputs), std::move(types), std::move(options));
+    for (std::size_t k = 0; k < results.size(); ++k) made_.value_of[i][it.outputs[k].index] = results[k];
+  }
+
+  // The type with its bytes said, so that an extent of 0 stays what it was.
+  static tensor_type sized(const value& v) {
+    tensor_type type = v.type;
+    type.size = v.size;
+    return type;
+  }
+
+  std::span<const graph* const> graphs_;
+  std::span<const pipeline_link> links_;
+  joined_graphs made_;
+  std::unordered_map<std::string, value_id> states_;
+};
+
+}  // namespace
+
+std::vector<pipeline_link> links_by_name(std::span<const graph* const> graphs) {
+  std::vector<pipeline_link> links;
+  std::unordered_map<std::string, std::pair<std::uint32_t, value_id>> left;  // by name: the latest that stays
+  for (std::uint32_t i = 0; i < graphs.size(); ++i) {
+    const graph& g = *graphs[i];
+    for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+      const value& it = g.values()[v];
+      if (it.kind != value_kind::external || it.name.empty()) continue;
+      const auto found = left.find(it.name);
+      if (found == left.end()) continue;
+      const auto [from, value] = found->second;
+      if ((*graphs[from])[value].size == it.size) links.push_back({from, value, i, {v}});
+    }
+    for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+      const value& it = g.values()[v];
+      if (it.output && it.kind == value_kind::result && !it.name.empty()) left[it.name] = {i, {v}};
+    }
+  }
+  return links;
+}
+
+result<joined_graphs> join(std::span<const graph* const> graphs, std::span<const pipeline_link> links,
+                           graph_fault* why) {
+  for (const graph* g : graphs) {
+    if (!g->fault().ok()) return fail(g->fault(), why);
+    if (several_lanes(g->structure())) {
+      return fail({fault_kind::bad_node, {}, {0}, 0, "a graph with several lanes cannot be part of a pipeline"}, why);
+    }
+  }
+  for (const pipeline_link& link : links) {
+    if (graph_fault fault = check_link(graphs, link); !fault.ok()) return fail(std::move(fault), why);
+  }
+  joined_graphs made = joiner{graphs, links}.join();
+  if (!made.whole.fault().ok()) return fail(made.whole.fault(), why);
+  return made;
+}
+
+result<pipeline_arena> pipeline_arena::reserve(std::span<const graph* const> graphs,
+                                               std::span<const pipeline_link> links, memory_source& source, stream& s,
+                                               const graph_options& o, graph_fault* why) {
+  auto joined = join(graphs, links, why);
+  if (!joined) return joined.error();
+  arena_options options;
+  static_cast<graph_options&>(options) = o;
+  auto memory = arena::reserve(joined->whole, source, s, options, why);
+  if (!memory) return memory.error();
+  pipeline_arena made;
+  for (const graph* g : graphs) made.planned_.push_back(g->structure());
+  made.value_of_ = std::move(joined->value_of);
+  made.node_of_ = std::move(joined->node_of);
+  made.memory_ = std::make_unique<arena>(std::move(*memory));
+  return made;
+}
+
+result<void> pipeline_arena::check(std::uint32_t i, const graph& now, graph_fault* why) const {
+  if (!now.fault().ok()) return fail(now.fault(), why);
+  const difference d = first_difference(planned_[i], now.structure());
+  if (d.what == change::none) return {};
+  return fail({fault_kind::changed, d.value, d.node, 0, describe(d, planned_[i], now)}, why);
+}
+
+void* pipeline_arena::address(std::uint32_t i, value_id v) const noexcept {
+  return memory_->address(value_of_[i][v.index]);
+}
+
+void* pipeline_arena::workspace(std::uint32_t i, node_id n) const noexcept {
+  return memory_->workspace(node_of_[i][n.index]);
+}
+
+placed_value pipeline_arena::handle(std::uint32_t i, value_id v) const {
+  return memory_->handle(value_of_[i][v.index]);
+}
+
+}  // namespace berth

@@ -1,0 +1,96 @@
+#include "berth/graph/graph.hpp"
+
+#include <gtest/gtest.h>
+
+#include "berth/graph/fingerprint.hpp"
+
+namespace {
+using namespace berth;
+
+TEST(graph, a_view_beyond_its_root_says_by_how_much) {
+  graph g;
+  const value_id x = g.input("x", {.shape = {10}});
+  (void)g.view("tail", x, {.shape = {4}}, 28);
+  EXPECT_EQ(g.fault().kind, fault_kind::view_beyond_root);
+  EXPECT_EQ(g.fault().number, 4u);
+  EXPECT_EQ(g.fault().text, "view 'tail' of 16 bytes at offset 28 ends 4 bytes beyond 'x', which has 40");
+}
+
+TEST(graph, a_value_that_does_not_exist_yet_is_a_cycle_or_disorder) {
+  graph g;
+  (void)g.node("a", {value_id{1}}, {.shape = {1}});
+  EXPECT_EQ(g.fault().kind, fault_kind::unknown_value);
+  EXPECT_NE(g.fault().text.find("node 'a' reads value #1"), std::string::npos);
+}
+
+TEST(graph, sizes_that_overflow_or_make_no_sense_are_refused) {
+  for (const tensor_type& t : {tensor_type{.shape = {-1}}, tensor_type{.shape = {1}, .type = element::other},
+                               tensor_type{.shape = {2, 2}, .strides = {4}}}) {
+    graph g;
+    g.input("x", t);
+    EXPECT_EQ(g.fault().kind, fault_kind::bad_shape);
+  }
+  graph g;
+  g.input("x", {.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40}});
+  EXPECT_EQ(g.fault().kind, fault_kind::size_overflow);
+}
+
+TEST(graph, writing_into_a_constant_is_refused) {
+  graph g;
+  const value_id w = g.constant("w", {.shape = {4}});
+  (void)g.node_into("update", {w}, w);
+  EXPECT_EQ(g.fault().kind, fault_kind::bad_node);
+}
+
+TEST(graph, names_that_repeat_are_a_fault_where_asked_for) {
+  graph g;
+  g.input("x", {.shape = {4}});
+  g.input("x", {.shape = {8}});
+  EXPECT_TRUE(validate(g, false).ok());
+  const graph_fault fault = validate(g, true);
+  EXPECT_EQ(fault.kind, fault_kind::duplicate_name);
+  EXPECT_EQ(fault.number, 32u);
+}
+
+TEST(graph, strided_sizes_reach_to_the_last_element) {
+  graph g;
+  const value_id x = g.input("x", {.shape = {3, 4}, .strides = {100, 4}});
+  EXPECT_EQ(g[x].size, 216u);
+}
+
+TEST(fingerprint, every_part_of_the_structure_counts) {
+  const auto make = [](int variant) {
+    graph g;
+    const tensor_type t{.shape = {8}};
+    const value_id x = g.input("x", variant == 1 ? tensor_type{.shape = {9}} : t);
+    const value_id c = variant == 2 ? g.external("c", t) : g.constant("c", t);
+    const value_id v = g.view(x, {.shape = {2}}, variant == 3 ? 4 : 0);
+    node_options o{.op = variant == 4 ? "mul" : "add"};
+    if (variant == 5) o.workspace = 1;
+    if (variant == 6) o.stream = 1;
+    if (variant == 7) o.in_place = {0};
+    const value_id y = g.node("y", {x, c}, t, o);
+    const value_id z = g.node("z", {variant == 8 ? c : v, y}, t);
+    g.output(z);
+    if (variant == 9) g.output(y);
+    if (variant == 10) g.separate(x, z);
+    if (variant == 11) g.input("more", t);
+    if (variant == 12) (void)g.node("more", {y}, t);
+    return g;
+  };
+  const change expected[] = {change::none,       change::value_size,  change::value_kind,  change::view_offset,
+                             change::node_op,    change::workspace,   change::lane,        change::operands,
+                             change::operands,   change::output_flag, change::separations, change::value_count,
+                             change::value_count};
+  const graph planned = make(0);
+  for (int variant = 0; variant <= 12; ++variant) {
+    const graph now = make(variant);
+    ASSERT_TRUE(now.fault().ok()) << now.fault().text;
+    const difference d = first_difference(planned.structure(), now.structure());
+    EXPECT_EQ(d.what, expected[variant]) << variant << ": " << name(d.what);
+    EXPECT_EQ(same_structure(planned.structure(), now.structure()), variant == 0);
+    EXPECT_EQ(digest(planned.structure()) == digest(now.structure()), variant == 0);
+    EXPECT_FALSE(describe(d, planned.structure(), now).empty());
+  }
+}
+}  // namespace
