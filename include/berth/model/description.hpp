@@ -1,0 +1,63 @@
+// A model as plain data: what a file (or a builder) says, before anything is decided about memory or kernels.
+//
+// Operators, attributes and their meaning are ONNX's (https://github.com/onnx/onnx/blob/main/docs/Operators.md), at
+// the opset the file declares; readers of other formats translate. Nodes are in execution order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/graph/graph.hpp"
+
+namespace berth::model {
+
+using shape = std::vector<std::int64_t>;
+
+// A constant: dense, row-major.
+struct tensor {
+  element type = element::f32;
+  model::shape shape;
+  std::vector<std::byte> data;
+};
+
+struct value_info {
+  std::string name;
+  element type = element::f32;
+  model::shape shape;  // every dimension known
+};
+
+using attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, tensor>;
+
+struct node {
+  std::string name;  // for people: where the file gives none, the first output's
+  std::string op;
+  std::vector<std::string> inputs;  // "": an optional input left out
+  std::vector<std::string> outputs;
+  std::map<std::string, attribute> attributes;
+};
+
+struct description {
+  std::string source;  // the file or "builtin:NAME": messages begin with it
+  std::int64_t opset = 17;
+  std::vector<value_info> inputs;
+  std::vector<std::string> outputs;
+  std::map<std::string, tensor> constants;
+  std::vector<node> nodes;
+};
+
+// What a shape holds. Throws input_error naming `what` where a dimension is negative or the product exceeds 64 bits.
+[[nodiscard]] std::int64_t element_count(const description& m, const std::string& what, const shape& s);
+
+// The attribute, or the fallback where the node does not have it. Throws input_error where it has another type.
+template <class T>
+[[nodiscard]] T attribute_or(const description& m, const node& n, const std::string& name, T fallback);
+
+// The node's name and operator as messages say it: "node 'NAME' (Conv)".
+[[nodiscard]] std::string called(const node& n);
+
+}  // namespace berth::model

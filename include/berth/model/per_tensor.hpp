@@ -1,0 +1,37 @@
+// The baseline: the same program, the same kernels and weights, one malloc per tensor and per workspace.
+//
+// What most runtimes without a planner do: a tensor is allocated before the node that makes it and freed behind its
+// last reader; a result that may take over a dying operand's memory does. For measuring against (bench/model).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/core/result.hpp"
+#include "berth/device/stream.hpp"
+#include "berth/model/runner.hpp"
+
+namespace berth::model {
+
+class per_tensor_runner {
+ public:
+  // Uses the operations and weights of r, which outlives it; r must not have runs in flight when this one runs.
+  per_tensor_runner(runner& r, stream& s);
+  ~per_tensor_runner();
+
+  // Enqueues one run that reads its inputs from these addresses. The inputs stay alive until it is done.
+  result<void> run(std::span<const float* const> inputs);
+  // After a run is done, until the next.
+  [[nodiscard]] const float* output(std::size_t i) const noexcept;
+  // The most bytes that were allocated at once in any run.
+  [[nodiscard]] bytes peak() const noexcept;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,47 @@
+// A program: a model made ready to run. The graph says what the planner needs; beside each of its nodes stands the
+// operation that computes it.
+//
+// Lowering decides layouts and kernels. Convolutions and pools work on channels-last tensors; Transpose, Reshape,
+// Flatten, Squeeze, Unsqueeze, Slice, Split, Identity and Dropout become views wherever strides can express them, and
+// one copy where not. Activations, biases, batch normalizations and residual sums are taken into the kernel before
+// them. Every operation's workspace is its graph node's workspace.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "berth/graph/graph.hpp"
+#include "berth/model/description.hpp"
+#include "berth/op/operation.hpp"
+
+namespace berth::model {
+
+struct program {
+  // An input or output of the model: dense, row-major f32.
+  struct port {
+    std::string name;
+    value_id value;
+    model::shape shape;
+  };
+  // What a constant of the graph holds. Where `packs` is set, that operation brings it into its kernel's layout.
+  struct constant {
+    value_id value;
+    std::vector<std::byte> data;
+    const op::operation* packs = nullptr;
+    std::size_t operand = 0;
+  };
+
+  std::string source;
+  berth::graph graph;
+  std::vector<std::unique_ptr<op::operation>> operations;  // by graph node; operands: the node's inputs, its outputs
+  std::vector<constant> constants;
+  std::vector<port> inputs, outputs;
+};
+
+// Throws input_error: an operator without a kernel here, shapes that do not fit, values computed from data at run time
+// where a constant is needed. Consumes the description: its constants move into the program.
+[[nodiscard]] program lower(description m);
+
+}  // namespace berth::model

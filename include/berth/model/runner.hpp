@@ -1,0 +1,61 @@
+// The runner: a program in memory, run again and again.
+//
+// The weights are packed once into a block of their own. Every activation and every operation's workspace lies in one
+// arena, placed by one plan. A run is the list of the program's operations, each with its addresses, enqueued on a
+// stream: nothing is allocated and no address is computed.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/core/result.hpp"
+#include "berth/device/stream.hpp"
+#include "berth/graph/arena.hpp"
+#include "berth/model/program.hpp"
+#include "berth/plan/solve.hpp"
+#include "berth/pool/pool.hpp"
+
+namespace berth::model {
+
+class runner {
+ public:
+  // Plans, and takes two blocks of the pool: the arena and the weights. Pool and stream outlive the runner.
+  // Errors: out_of_memory, limit_exceeded, unsupported (the kernels run on the host: its device must be
+  // host-accessible), device_failed.
+  [[nodiscard]] static result<runner> create(program p, pool& memory, stream& s, const plan::options& o = {});
+  runner(runner&&) noexcept;
+  runner& operator=(runner&&) noexcept;
+  // Waits for the runs in flight.
+  ~runner();
+
+  // Where input i is read: written by the caller (or by a copy on the stream) before each run, since its memory is
+  // used for other values once the model has read it.
+  [[nodiscard]] float* input(std::size_t i) const noexcept;
+  // Where output i stands after a run, until the next.
+  [[nodiscard]] const float* output(std::size_t i) const noexcept;
+
+  // Enqueues one run and returns. Allocates nothing.
+  result<void> run();
+
+  [[nodiscard]] const program& get_program() const noexcept;
+  [[nodiscard]] program& get_program() noexcept;
+  [[nodiscard]] const arena& get_arena() const noexcept;
+  // Of a constant of the graph: where its packed bytes are.
+  [[nodiscard]] void* constant_address(value_id v) const noexcept;
+  [[nodiscard]] bytes weights_bytes() const noexcept;
+
+ private:
+  struct state;
+  explicit runner(std::unique_ptr<state> s) noexcept;
+  std::unique_ptr<state> state_;
+};
+
+// Bytes of all values and workspaces if each had memory of its own.
+[[nodiscard]] bytes no_reuse_bytes(const program& p);
+// Bytes of the largest workspace: one is alive at a time.
+[[nodiscard]] bytes largest_workspace(const program& p);
+
+}  // namespace berth::model

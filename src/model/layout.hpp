@@ -1,0 +1,29 @@
+// Arithmetic on strides (in bytes, of f32 tensors): which layouts are dense, what a view of one looks like.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "berth/graph/graph.hpp"
+#include "berth/model/description.hpp"
+
+namespace berth::model {
+
+using strides = std::vector<std::int64_t>;
+
+// Whether the elements of `s` lie alike under both. The stride of a dimension of size 1 says nothing.
+[[nodiscard]] bool same_layout(const shape& s, const strides& a, const strides& b);
+[[nodiscard]] bool is_row_major(const tensor_type& t);
+[[nodiscard]] bool is_channels_last(const tensor_type& t);
+// Whether the tensor fills its bytes without a gap, in whatever order of dimensions.
+[[nodiscard]] bool is_dense(const tensor_type& t);
+// The strides under which t's bytes, unmoved, have the shape `to`; nothing where no strides do.
+[[nodiscard]] std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to);
+// Bytes from the first element to the end of the last.
+[[nodiscard]] bytes extent(const shape& s, const strides& by);
+// A dense f32 tensor with these strides.
+[[nodiscard]] tensor_type dense(shape s, strides by);
+// A row-major constant's data brought into a dense layout.
+[[nodiscard]] std::vector<std::byte> laid_out(const tensor& t, const strides& to);
+
+}  // namespace berth::model

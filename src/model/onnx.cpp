@@ -1,0 +1,205 @@
+#include "berth/model/onnx.hpp"
+
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/checker.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "berth/model/input_error.hpp"
+#include "model/file.hpp"
+
+namespace berth::model {
+
+namespace {
+
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+element element_of(int type) {
+  using T = onnx::TensorProto;
+  switch (type) {
+    case T::FLOAT: return element::f32;
+    case T::FLOAT16: return element::f16;
+    case T::BFLOAT16: return element::bf16;
+    case T::DOUBLE: return element::f64;
+    case T::INT8: return element::i8;
+    case T::UINT8: return element::u8;
+    case T::INT16: return element::i16;
+    case T::UINT16: return element::u16;
+    case T::INT32: return element::i32;
+    case T::UINT32: return element::u32;
+    case T::INT64: return element::i64;
+    case T::UINT64: return element::u64;
+    case T::BOOL: return element::boolean;
+    default: return element::other;
+  }
+}
+
+template <class To, class Field>
+void append_as(std::vector<std::byte>& data, const Field& field) {
+  for (const auto each : field) {
+    const To value = static_cast<To>(each);
+    const auto* first = reinterpret_cast<const std::byte*>(&value);
+    data.insert(data.end(), first, first + sizeof value);
+  }
+}
+
+class reader {
+ public:
+  reader(const std::string& path, const dimensions& bound) : bound_{bound} { out_.source = path; }
+
+  description read() {
+    parse();
+    bind_dimensions();
+    check();
+    if (proto_.graph().sparse_initializer_size() != 0) fail("sparse initializers are not supported");
+    for (const auto& opset : proto_.opset_import()) {
+      if (opset.domain().empty() || opset.domain() == "ai.onnx") out_.opset = opset.version();
+    }
+    for (const auto& t : proto_.graph().initializer()) {
+      out_.constants.emplace(t.name(), constant(t, "initializer '" + t.name() + "'"));
+    }
+    for (const auto& input : proto_.graph().input()) {
+      if (!out_.constants.contains(input.name())) out_.inputs.push_back(input_of(input));
+    }
+    for (const auto& output : proto_.graph().output()) out_.outputs.push_back(output.name());
+    for (const auto& n : proto_.graph().node()) out_.nodes.push_back(node_of(n));
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { throw input_error(out_.source, what); }
+
+  void parse() {
+    google::protobuf::SetLogHandler(nullptr);
+    const std::string text = read_file(out_.source);
+    if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+      fail("larger than the 2 GiB an ONNX file may have");
+    }
+    if (text.empty() || !proto_.ParseFromString(text)) fail("not an ONNX model, or a truncated one");
+    if (!proto_.has_graph() || proto_.graph().node_size() == 0) fail("not an ONNX model: it has no graph");
+  }
+
+  // Writes the bound dimensions into the inputs. What the file says about shapes further on is dropped, since it may
+  // contradict them.
+  void bind_dimensions() {
+    std::set<std::string> unused;
+    for (const auto& [name, size] : bound_) unused.insert(name);
+    std::set<std::string> initializers;
+    for (const auto& t : proto_.graph().initializer()) initializers.insert(t.name());
+    for (auto& input : *proto_.mutable_graph()->mutable_input()) {
+      if (initializers.contains(input.name())) continue;
+      if (!input.type().has_tensor_type()) fail("input '" + input.name() + "' is not a tensor");
+      auto& type = *input.mutable_type()->mutable_tensor_type();
+      if (!type.has_shape()) fail("input '" + input.name() + "' has no shape");
+      for (int d = 0; d < type.shape().dim_size(); ++d) {
+        auto& dim = *type.mutable_shape()->mutable_dim(d);
+        if (dim.has_dim_value()) continue;
+        const auto found = bound_.find(dim.dim_param());
+        if (dim.dim_param().empty() || found == bound_.end()) {
+          fail("input '" + input.name() + "': dimension " + std::to_string(d) + " ('" + dim.dim_param() +
+               "') is unknown" + (dim.dim_param().empty() ? "" : "; bind it with --dim " + dim.dim_param() + "=N"));
+        }
+        unused.erase(found->first);
+        dim.set_dim_value(found->second);
+      }
+    }
+    if (!unused.empty()) fail("no input has a dimension called '" + *unused.begin() + "'");
+    proto_.mutable_graph()->clear_value_info();
+  }
+
+  void check() const {
+    try {
+      onnx::checker::check_model(proto_);
+    } catch (const std::exception& e) {
+      fail(one_line(e.what()));
+    }
+  }
+
+  tensor constant(const onnx::TensorProto& t, const std::string& what) const {
+    if (t.data_location() == onnx::TensorProto::EXTERNAL) fail(what + ": external data is not supported");
+    tensor made{element_of(t.data_type()), {t.dims().begin(), t.dims().end()}, {}};
+    const bytes size = static_cast<bytes>(element_count(out_, what, made.shape)) * element_size(made.type);
+    if (t.has_raw_data()) {
+      const auto* first = reinterpret_cast<const std::byte*>(t.raw_data().data());
+      made.data.assign(first, first + t.raw_data().size());
+    } else {
+      switch (made.type) {
+        case element::f32: append_as<float>(made.data, t.float_data()); break;
+        case element::f64: append_as<double>(made.data, t.double_data()); break;
+        case element::i64: append_as<std::int64_t>(made.data, t.int64_data()); break;
+        case element::u64: append_as<std::uint64_t>(made.data, t.uint64_data()); break;
+        case element::u32: append_as<std::uint32_t>(made.data, t.uint64_data()); break;
+        case element::i32: append_as<std::int32_t>(made.data, t.int32_data()); break;
+        case element::i16: append_as<std::int16_t>(made.data, t.int32_data()); break;
+        case element::u16:
+        case element::f16:
+        case element::bf16: append_as<std::uint16_t>(made.data, t.int32_data()); break;
+        case element::i8: append_as<std::int8_t>(made.data, t.int32_data()); break;
+        case element::u8:
+        case element::boolean: append_as<std::uint8_t>(made.data, t.int32_data()); break;
+        case element::other: fail(what + ": its element type is not supported");
+      }
+    }
+    if (made.data.size() != size) {
+      fail(what + ": has " + std::to_string(made.data.size()) + " bytes of data where its shape takes " +
+           std::to_string(size));
+    }
+    return made;
+  }
+
+  value_info input_of(const onnx::ValueInfoProto& v) const {
+    const auto& type = v.type().tensor_type();
+    value_info made{v.name(), element_of(type.elem_type()), {}};
+    for (const auto& d : type.shape().dim()) made.shape.push_back(d.dim_value());
+    (void)element_count(out_, "input '" + v.name() + "'", made.shape);
+    return made;
+  }
+
+  node node_of(const onnx::NodeProto& n) const {
+    node made{n.name(), n.op_type(), {n.input().begin(), n.input().end()}, {n.output().begin(), n.output().end()}, {}};
+    if (made.name.empty() && !made.outputs.empty()) made.name = made.outputs.front();
+    if (!n.domain().empty() && n.domain() != "ai.onnx") {
+      fail(called(made) + ": operators of domain '" + n.domain() + "' are not supported");
+    }
+    for (const auto& a : n.attribute()) {
+      using A = onnx::AttributeProto;
+      switch (a.type()) {
+        case A::INT: made.attributes.emplace(a.name(), a.i()); break;
+        case A::FLOAT: made.attributes.emplace(a.name(), a.f()); break;
+        case A::STRING: made.attributes.emplace(a.name(), a.s()); break;
+        case A::INTS:
+          made.attributes.emplace(a.name(), std::vector<std::int64_t>{a.ints().begin(), a.ints().end()});
+          break;
+        case A::FLOATS:
+          made.attributes.emplace(a.name(), std::vector<float>{a.floats().begin(), a.floats().end()});
+          break;
+        case A::TENSOR:
+          made.attributes.emplace(a.name(), constant(a.t(), called(made) + ", attribute '" + a.name() + "'"));
+          break;
+        default: fail(called(made) + ": attribute '" + a.name() + "' is of a kind that is not supported");
+      }
+    }
+    return made;
+  }
+
+  const dimensions& bound_;
+  onnx::ModelProto proto_;
+  description out_;
+};
+
+}  // namespace
+
+description read_onnx(const std::string& path, const dimensions& bound) {
+  return reader{path, bound}.read();
+}
+
+}  // namespace berth::model

@@ -1,0 +1,139 @@
+#include "berth/model/runner.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "berth/core/contract.hpp"
+
+namespace berth::model {
+
+namespace {
+constexpr bytes weight_alignment = 64;  // a cache line and a 512-bit vector
+}
+
+struct runner::state {
+  // One operation with its addresses: inputs, then outputs.
+  struct step {
+    op::operation* operation = nullptr;
+    std::vector<void*> addresses;
+    void* workspace = nullptr;
+  };
+
+  program prog;
+  stream* queue;
+  block weights;
+  arena memory;
+  std::vector<void*> constants;  // by value; null where it is no constant
+  std::vector<step> steps;
+
+  void* address(value_id v) const {
+    const value& it = prog.graph[v];
+    if (void* root = constants[it.root.index]) return static_cast<std::byte*>(root) + it.root_offset;
+    return memory.address(v);
+  }
+};
+
+runner::runner(std::unique_ptr<state> s) noexcept : state_{std::move(s)} {}
+runner::runner(runner&&) noexcept = default;
+runner& runner::operator=(runner&&) noexcept = default;
+
+runner::~runner() {
+  if (state_) (void)state_->queue->synchronize();
+}
+
+result<runner> runner::create(program p, pool& memory, stream& s, const plan::options& o) {
+  const device_properties& properties = s.get_device().properties();
+  if (!properties.host_accessible || properties.simulated) {
+    return error{errc::unsupported, "run: the kernels run on the host, which cannot reach this device's memory", 0};
+  }
+  bytes weights_size = 0;
+  std::vector<bytes> offsets;
+  for (const program::constant& c : p.constants) {
+    offsets.push_back(weights_size);
+    const auto end = checked_add(weights_size, p.graph[c.value].size);
+    if (!end) return error{errc::overflow, "run: the weights exceed 64 bits", weights_size};
+    weights_size = align_up(*end, weight_alignment);
+  }
+  block weights;
+  if (weights_size != 0) {
+    auto taken = memory.allocate(weights_size, s);
+    if (!taken) return taken.error();
+    weights = *std::move(taken);
+  }
+  auto reserved = arena::reserve(p.graph, memory, s, o);
+  if (!reserved) return reserved.error();
+
+  auto made = std::unique_ptr<state>{new state{std::move(p), &s, std::move(weights), *std::move(reserved), {}, {}}};
+  made->constants.resize(made->prog.graph.values().size());
+  for (std::size_t i = 0; i < made->prog.constants.size(); ++i) {
+    program::constant& c = made->prog.constants[i];
+    void* const to = static_cast<std::byte*>(made->weights.data()) + offsets[i];
+    made->constants[c.value.index] = to;
+    if (c.packs != nullptr) {
+      if (auto packed = c.packs->pack(c.operand, c.data.data(), to); !packed) return packed.error();
+    } else if (!c.data.empty()) {
+      std::memcpy(to, c.data.data(), c.data.size());
+    }
+    std::vector<std::byte>{}.swap(c.data);  // held once
+  }
+  for (std::size_t i = 0; i < made->prog.operations.size(); ++i) {
+    const node_id id{static_cast<std::uint32_t>(i)};
+    const berth::node& n = made->prog.graph.nodes()[i];
+    state::step step{made->prog.operations[i].get(), {}, made->memory.workspace(id)};
+    for (const value_id v : n.inputs) step.addresses.push_back(made->address(v));
+    for (const value_id v : n.outputs) step.addresses.push_back(made->address(v));
+    made->steps.push_back(std::move(step));
+  }
+  return runner{std::move(made)};
+}
+
+float* runner::input(std::size_t i) const noexcept {
+  expects(i < state_->prog.inputs.size(), "runner: no such input");
+  return static_cast<float*>(state_->address(state_->prog.inputs[i].value));
+}
+
+const float* runner::output(std::size_t i) const noexcept {
+  expects(i < state_->prog.outputs.size(), "runner: no such output");
+  return static_cast<const float*>(state_->address(state_->prog.outputs[i].value));
+}
+
+result<void> runner::run() {
+  for (const state::step& s : state_->steps) {
+    if (auto enqueued = s.operation->run(s.addresses, s.workspace, *state_->queue); !enqueued) return enqueued;
+  }
+  return {};
+}
+
+const program& runner::get_program() const noexcept {
+  return state_->prog;
+}
+program& runner::get_program() noexcept {
+  return state_->prog;
+}
+const arena& runner::get_arena() const noexcept {
+  return state_->memory;
+}
+void* runner::constant_address(value_id v) const noexcept {
+  return state_->address(v);
+}
+bytes runner::weights_bytes() const noexcept {
+  return state_->weights.size();
+}
+
+bytes no_reuse_bytes(const program& p) {
+  bytes sum = 0;
+  for (const value& v : p.graph.values()) {
+    if (v.kind == value_kind::input || v.kind == value_kind::result) sum += v.size;
+  }
+  for (const berth::node& n : p.graph.nodes()) sum += n.workspace;
+  return sum;
+}
+
+bytes largest_workspace(const program& p) {
+  bytes most = 0;
+  for (const berth::node& n : p.graph.nodes()) most = std::max(most, n.workspace);
+  return most;
+}
+
+}  // namespace berth::model

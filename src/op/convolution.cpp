@@ -1,0 +1,45 @@
+#include "op/primitive.hpp"
+
+namespace berth::op {
+
+created convolution(const convolution_description& d) {
+  return guarded("op: no such convolution", [&]() -> std::unique_ptr<operation> {
+    using dnnl::memory;
+    // oneDNN counts dilation from 0 and keeps groups as a leading dimension of the weights.
+    memory::dims dilations = d.over.dilations;
+    for (auto& dilation : dilations) --dilation;
+    memory::dims weights = d.weights.shape;
+    if (d.groups > 1) {
+      weights[0] /= d.groups;
+      weights.insert(weights.begin(), d.groups);
+    }
+    const memory::desc input = descriptor(d.input);
+    const memory::desc output = descriptor(d.output);
+    const memory::desc any_weights{weights, memory::data_type::f32, memory::format_tag::any};
+    const memory::desc bias = d.bias ? dense_descriptor({d.output.shape[1]}) : memory::desc{};
+
+    dnnl::post_ops ops;
+    if (d.accumulate) ops.append_sum();
+    append(ops, d.then);
+    using dnnl::convolution_forward;
+    const auto kind = dnnl::prop_kind::forward_inference;
+    const auto algorithm = dnnl::algorithm::convolution_direct;
+    const auto what = d.bias ? convolution_forward::desc{kind, algorithm, input, any_weights, bias, output,
+                                                         d.over.strides, dilations, d.over.pads_begin, d.over.pads_end}
+                             : convolution_forward::desc{kind, algorithm, input, any_weights, output, d.over.strides,
+                                                         dilations, d.over.pads_begin, d.over.pads_end};
+    const convolution_forward::primitive_desc chosen{what, attributes(ops), cpu()};
+
+    std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, input, {}}};
+    operands.push_back({DNNL_ARG_WEIGHTS, chosen.weights_desc(), dense_descriptor(weights)});
+    if (d.bias) operands.push_back({DNNL_ARG_BIAS, bias, {}});
+    if (d.accumulate) operands.push_back({0, output, {}});
+    operands.push_back({DNNL_ARG_DST, output, {}});
+    const std::size_t last = operands.size() - 1;
+    auto made = std::make_unique<primitive_operation>(chosen, convolution_forward{chosen}, std::move(operands));
+    if (d.accumulate) made->copy_first(last - 1, last);
+    return made;
+  });
+}
+
+}  // namespace berth::op

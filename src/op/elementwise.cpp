@@ -1,0 +1,57 @@
+#include "berth/core/contract.hpp"
+#include "op/primitive.hpp"
+
+namespace berth::op {
+
+namespace {
+dnnl::algorithm algorithm_of(binary_kind kind) {
+  switch (kind) {
+    case binary_kind::add: return dnnl::algorithm::binary_add;
+    case binary_kind::subtract: return dnnl::algorithm::binary_sub;
+    case binary_kind::multiply: return dnnl::algorithm::binary_mul;
+    case binary_kind::divide: return dnnl::algorithm::binary_div;
+    case binary_kind::maximum: return dnnl::algorithm::binary_max;
+    case binary_kind::minimum: return dnnl::algorithm::binary_min;
+  }
+  return dnnl::algorithm::undef;
+}
+}  // namespace
+
+// One pass over the tensor: the first function is the primitive, the others its post-ops.
+created elementwise(const tensor_type& input, const tensor_type& output, const activations& each) {
+  expects(!each.empty(), "op: elementwise needs a function");
+  return guarded("op: no such elementwise function", [&]() -> std::unique_ptr<operation> {
+    const dnnl::memory::desc from = descriptor(input);
+    const dnnl::memory::desc to = descriptor(output);
+    if (from != to) throw dnnl::error{dnnl_unimplemented, "berth: elementwise keeps the layout"};
+    // The first function's name and parameters, as oneDNN writes them, by way of a post-op list of one.
+    dnnl::post_ops first, rest;
+    append(first, {each.front()});
+    append(rest, {each.begin() + 1, each.end()});
+    float scale = 1, alpha = 0, beta = 0;
+    dnnl::algorithm kind{};
+    first.get_params_eltwise(0, scale, kind, alpha, beta);
+    const dnnl::eltwise_forward::desc what{dnnl::prop_kind::forward_inference, kind, from, alpha, beta};
+    const dnnl::eltwise_forward::primitive_desc chosen{what, attributes(rest), cpu()};
+    std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
+    return std::make_unique<primitive_operation>(chosen, dnnl::eltwise_forward{chosen}, std::move(operands));
+  });
+}
+
+created binary(binary_kind kind, const tensor_type& a, const tensor_type& b, const tensor_type& output,
+               const activations& then) {
+  return guarded("op: no such binary operation", [&]() -> std::unique_ptr<operation> {
+    const dnnl::memory::desc left = descriptor(a);
+    const dnnl::memory::desc right = descriptor(b);
+    const dnnl::memory::desc to = descriptor(output);
+    dnnl::post_ops ops;
+    append(ops, then);
+    const dnnl::binary::desc what{algorithm_of(kind), left, right, to};
+    const dnnl::binary::primitive_desc chosen{what, attributes(ops), cpu()};
+    std::vector<primitive_operation::operand> operands{
+        {DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}};
+    return std::make_unique<primitive_operation>(chosen, dnnl::binary{chosen}, std::move(operands));
+  });
+}
+
+}  // namespace berth::op

@@ -1,0 +1,43 @@
+#include "op/primitive.hpp"
+
+namespace berth::op {
+
+created concatenation(std::span<const tensor_type> inputs, const tensor_type& output, int axis) {
+  return guarded("op: no such concatenation", [&]() -> std::unique_ptr<operation> {
+    std::vector<dnnl::memory::desc> from;
+    for (const tensor_type& input : inputs) from.push_back(descriptor(input));
+    const dnnl::memory::desc to = descriptor(output);
+    const dnnl::concat::primitive_desc chosen{to, axis, from, cpu(), attributes()};
+    std::vector<primitive_operation::operand> operands;
+    for (const auto& d : from) {
+      operands.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(operands.size()), d, {}});
+    }
+    operands.push_back({DNNL_ARG_DST, to, {}});
+    return std::make_unique<primitive_operation>(chosen, dnnl::concat{chosen}, std::move(operands));
+  });
+}
+
+created reorder(const tensor_type& input, const tensor_type& output) {
+  return guarded("op: no such reorder", [&]() -> std::unique_ptr<operation> {
+    const dnnl::memory::desc from = descriptor(input);
+    const dnnl::memory::desc to = descriptor(output);
+    const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), to, attributes()};
+    std::vector<primitive_operation::operand> operands{{DNNL_ARG_FROM, from, {}}, {DNNL_ARG_TO, to, {}}};
+    return std::make_unique<primitive_operation>(chosen, dnnl::reorder{chosen}, std::move(operands));
+  });
+}
+
+created pad(const tensor_type& input, const tensor_type& output, std::vector<std::int64_t> begin, float value) {
+  return guarded("op: no such padding", [&]() -> std::unique_ptr<operation> {
+    const dnnl::memory::desc from = descriptor(input);
+    const dnnl::memory::desc whole = descriptor(output);
+    const dnnl::memory::desc inside = whole.submemory_desc(input.shape, begin);
+    const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), inside, attributes()};
+    std::vector<primitive_operation::operand> operands{{DNNL_ARG_FROM, from, {}}, {DNNL_ARG_TO, inside, {}}};
+    auto made = std::make_unique<primitive_operation>(chosen, dnnl::reorder{chosen}, std::move(operands));
+    made->fill_first(1, value, whole.get_size() / sizeof(float));
+    return made;
+  });
+}
+
+}  // namespace berth::op

@@ -1,0 +1,34 @@
+#include "op/primitive.hpp"
+
+namespace berth::op {
+
+created softmax(const tensor_type& input, const tensor_type& output, int axis) {
+  return guarded("op: no such softmax", [&]() -> std::unique_ptr<operation> {
+    const dnnl::memory::desc from = descriptor(input);
+    const dnnl::memory::desc to = descriptor(output);
+    const dnnl::softmax_v2_forward::desc what{dnnl::prop_kind::forward_inference, dnnl::algorithm::softmax_accurate,
+                                              from, to, axis};
+    const dnnl::softmax_v2_forward::primitive_desc chosen{what, attributes(), cpu()};
+    std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
+    return std::make_unique<primitive_operation>(chosen, dnnl::softmax_v2_forward{chosen}, std::move(operands));
+  });
+}
+
+created layer_normalization(const tensor_type& input, const tensor_type& output, float epsilon) {
+  return guarded("op: no such layer normalization", [&]() -> std::unique_ptr<operation> {
+    const dnnl::memory::desc from = descriptor(input);
+    const dnnl::memory::desc to = descriptor(output);
+    if (from != to) throw dnnl::error{dnnl_unimplemented, "berth: layer normalization keeps the layout"};
+    const dnnl::memory::desc scale = dense_descriptor({input.shape.back()});
+    using flags = dnnl::normalization_flags;
+    const dnnl::layer_normalization_forward::desc what{dnnl::prop_kind::forward_inference, from, epsilon,
+                                                       flags::use_scale | flags::use_shift};
+    const dnnl::layer_normalization_forward::primitive_desc chosen{what, attributes(), cpu()};
+    std::vector<primitive_operation::operand> operands{
+        {DNNL_ARG_SRC, from, {}}, {DNNL_ARG_SCALE, scale, {}}, {DNNL_ARG_SHIFT, scale, {}}, {DNNL_ARG_DST, to, {}}};
+    return std::make_unique<primitive_operation>(chosen, dnnl::layer_normalization_forward{chosen},
+                                                 std::move(operands));
+  });
+}
+
+}  // namespace berth::op

@@ -1,0 +1,163 @@
+#include "op/primitive.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "berth/core/contract.hpp"
+
+namespace berth::op {
+
+namespace {
+
+constexpr std::int64_t element_bytes = 4;
+
+// Whether the tensor's elements lie as `strides` say. The stride of a dimension of size 1 says nothing.
+bool lies_as(const tensor_type& t, const std::vector<std::int64_t>& strides) {
+  for (std::size_t d = 0; d < t.shape.size(); ++d) {
+    if (t.shape[d] != 1 && t.strides[d] != strides[d]) return false;
+  }
+  return true;
+}
+
+dnnl::stream& queue() {
+  // A CPU stream of oneDNN keeps no state between primitives, so that one serves all threads.
+  static dnnl::stream s{cpu()};
+  return s;
+}
+
+}  // namespace
+
+dnnl::engine& cpu() {
+  static dnnl::engine e{dnnl::engine::kind::cpu, 0};
+  return e;
+}
+
+std::vector<std::int64_t> row_major(std::span<const std::int64_t> shape) {
+  std::vector<std::int64_t> strides(shape.size());
+  std::int64_t next = element_bytes;
+  for (std::size_t d = shape.size(); d-- > 0; next *= shape[d]) strides[d] = next;
+  return strides;
+}
+
+std::vector<std::int64_t> channels_last(std::span<const std::int64_t> shape) {
+  if (shape.size() < 3) return row_major(shape);
+  std::vector<std::int64_t> strides(shape.size());
+  strides[1] = element_bytes;
+  std::int64_t next = element_bytes * shape[1];
+  for (std::size_t d = shape.size(); d-- > 2; next *= shape[d]) strides[d] = next;
+  strides[0] = next;
+  return strides;
+}
+
+dnnl::memory::desc descriptor(const tensor_type& t) {
+  if (t.type != element::f32) throw dnnl::error{dnnl_unimplemented, "berth: only f32 tensors have kernels"};
+  if (t.shape.empty()) return dnnl::memory::desc{{1}, dnnl::memory::data_type::f32, dnnl::memory::dims{1}};
+  std::vector<std::int64_t> strides = t.strides.empty() ? row_major(t.shape) : t.strides;
+  if (!t.strides.empty()) {
+    if (auto last = channels_last(t.shape); lies_as(t, last)) strides = std::move(last);
+    else if (auto rows = row_major(t.shape); lies_as(t, rows)) strides = std::move(rows);
+  } else if (auto last = channels_last(t.shape); lies_as({t.shape, t.type, 0, strides}, last)) {
+    strides = std::move(last);
+  }
+  for (auto& stride : strides) stride /= element_bytes;
+  return dnnl::memory::desc{t.shape, dnnl::memory::data_type::f32, strides};
+}
+
+dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& shape) {
+  return descriptor({shape, element::f32, 0, row_major(shape)});
+}
+
+void append(dnnl::post_ops& ops, const activations& each) {
+  using dnnl::algorithm;
+  for (const activation& a : each) {
+    const auto eltwise = [&](algorithm kind, float alpha = 0, float beta = 0) {
+      ops.append_eltwise(1.0f, kind, alpha, beta);
+    };
+    switch (a.kind) {
+      case activation_kind::relu: eltwise(algorithm::eltwise_relu, a.alpha); break;
+      case activation_kind::clip: eltwise(algorithm::eltwise_clip, a.alpha, a.beta); break;
+      case activation_kind::linear: eltwise(algorithm::eltwise_linear, a.alpha, a.beta); break;
+      case activation_kind::sigmoid: eltwise(algorithm::eltwise_logistic); break;
+      case activation_kind::hard_swish: eltwise(algorithm::eltwise_hardswish); break;
+      case activation_kind::swish: eltwise(algorithm::eltwise_swish, a.alpha); break;
+      case activation_kind::elu: eltwise(algorithm::eltwise_elu, a.alpha); break;
+      case activation_kind::gelu_erf: eltwise(algorithm::eltwise_gelu_erf); break;
+      case activation_kind::gelu_tanh: eltwise(algorithm::eltwise_gelu_tanh); break;
+      case activation_kind::tanh: eltwise(algorithm::eltwise_tanh); break;
+      case activation_kind::exp: eltwise(algorithm::eltwise_exp); break;
+      case activation_kind::log: eltwise(algorithm::eltwise_log); break;
+      case activation_kind::sqrt: eltwise(algorithm::eltwise_sqrt); break;
+      case activation_kind::abs: eltwise(algorithm::eltwise_abs); break;
+      case activation_kind::square: eltwise(algorithm::eltwise_square); break;
+      case activation_kind::power: eltwise(algorithm::eltwise_pow, a.alpha, a.beta); break;
+    }
+  }
+}
+
+dnnl::primitive_attr attributes(const dnnl::post_ops& ops) {
+  dnnl::primitive_attr a;
+  a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  a.set_post_ops(ops);
+  return a;
+}
+
+primitive_operation::primitive_operation(dnnl::primitive p, std::vector<operand> operands,
+                                         const dnnl::memory::desc& scratchpad, const char* kernel)
+    : operation{operands.size(), scratchpad.get_size()},
+      primitive_{std::move(p)},
+      operands_{std::move(operands)},
+      memories_(operands_.size()),
+      kernel_{kernel} {
+  arguments_.reserve(operands_.size() + 1);
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    if (operands_[i].argument == 0) continue;
+    memories_[i] = dnnl::memory{operands_[i].descriptor, cpu(), nullptr};
+    arguments_.push_back({operands_[i].argument, memories_[i].get()});
+  }
+  if (scratchpad.get_size() != 0) {
+    scratchpad_ = dnnl::memory{scratchpad, cpu(), nullptr};
+    arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
+  }
+}
+
+bytes primitive_operation::packed_size(std::size_t operand) const noexcept {
+  return operands_[operand].plain ? operands_[operand].descriptor.get_size() : 0;
+}
+
+result<void> primitive_operation::pack(std::size_t operand, const void* plain, void* packed) const {
+  const auto& o = operands_[operand];
+  if (!o.plain) return operation::pack(operand, plain, packed);
+  try {
+    dnnl::memory from{*o.plain, cpu(), const_cast<void*>(plain)};
+    dnnl::memory to{o.descriptor, cpu(), packed};
+    dnnl::reorder{from, to}.execute(queue(), from, to);
+    queue().wait();
+    return {};
+  } catch (const dnnl::error& e) {
+    return error{errc::device_failed, "op: packing a constant operand failed", static_cast<std::uint64_t>(e.status)};
+  }
+}
+
+void primitive_operation::bind(std::span<void* const> addresses, void* workspace) noexcept {
+  const auto set = [](const dnnl::memory& memory, void* address) {
+    expects(dnnl_memory_set_data_handle(memory.get(), address) == dnnl_success, "op: an address oneDNN takes");
+  };
+  for (std::size_t i = 0; i < memories_.size(); ++i) {
+    if (memories_[i]) set(memories_[i], addresses[i]);
+  }
+  if (scratchpad_) set(scratchpad_, workspace);
+  addresses_ = addresses;
+}
+
+void primitive_operation::compute() noexcept {
+  if (copy_ && addresses_[copy_->first] != addresses_[copy_->second]) {
+    std::memcpy(addresses_[copy_->second], addresses_[copy_->first],
+                operands_[copy_->second].descriptor.get_size());
+  }
+  if (fill_) std::fill_n(static_cast<float*>(addresses_[fill_->to]), fill_->count, fill_->value);
+  const auto status = dnnl_primitive_execute(primitive_.get(), queue().get(), static_cast<int>(arguments_.size()),
+                                             arguments_.data());
+  expects(status == dnnl_success, "op: a kernel that was created runs");
+}
+
+}  // namespace berth::op

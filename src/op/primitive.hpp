@@ -1,0 +1,81 @@
+// What every operation over oneDNN shares: one primitive, its memory objects and its argument table, made once.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "berth/graph/graph.hpp"
+#include "berth/op/kernels.hpp"
+#include "berth/op/operation.hpp"
+
+namespace berth::op {
+
+// The CPU engine. One per process: primitives and memory of one engine work together.
+[[nodiscard]] dnnl::engine& cpu();
+
+// The descriptor of an f32 tensor; throws dnnl::error (unimplemented) for other element types. Dimensions of size 1
+// get the strides of a channels-last tensor where the rest is channels-last, since kernels compare strides.
+[[nodiscard]] dnnl::memory::desc descriptor(const tensor_type& t);
+// The same seen with another shape of the same dense memory.
+[[nodiscard]] dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& shape);
+
+void append(dnnl::post_ops& ops, const activations& each);
+// The attributes of every primitive: scratchpad in the caller's hands, and the post-ops.
+[[nodiscard]] dnnl::primitive_attr attributes(const dnnl::post_ops& ops = {});
+
+class primitive_operation final : public operation {
+ public:
+  struct operand {
+    int argument = 0;  // DNNL_ARG_...; 0: not the primitive's
+    dnnl::memory::desc descriptor;
+    std::optional<dnnl::memory::desc> plain;  // of a packed operand: the layout of its type
+  };
+
+  template <class Descriptor>
+  primitive_operation(const Descriptor& d, dnnl::primitive p, std::vector<operand> operands)
+      : primitive_operation(std::move(p), std::move(operands), d.scratchpad_desc(), d.impl_info_str()) {}
+
+  // Before the kernel runs, operand `from` is copied to operand `to` unless they lie at one address.
+  void copy_first(std::size_t from, std::size_t to) noexcept { copy_ = {from, to}; }
+  // Before the kernel runs, the first `count` elements of operand `to` are set to `value`.
+  void fill_first(std::size_t to, float value, std::size_t count) noexcept { fill_ = {to, count, value}; }
+
+  [[nodiscard]] const char* kernel() const noexcept override { return kernel_; }
+  [[nodiscard]] bytes packed_size(std::size_t operand) const noexcept override;
+  result<void> pack(std::size_t operand, const void* plain, void* packed) const override;
+
+ private:
+  primitive_operation(dnnl::primitive p, std::vector<operand> operands, const dnnl::memory::desc& scratchpad,
+                      const char* kernel);
+  void bind(std::span<void* const> addresses, void* workspace) noexcept override;
+  void compute() noexcept override;
+
+  dnnl::primitive primitive_;
+  std::vector<operand> operands_;
+  std::vector<dnnl::memory> memories_;      // by operand; empty where it is not the primitive's
+  dnnl::memory scratchpad_;                 // empty where none is wanted
+  std::vector<dnnl_exec_arg_t> arguments_;  // of the C interface: its C++ form builds a map on every call
+  std::optional<std::pair<std::size_t, std::size_t>> copy_;
+  struct fill {
+    std::size_t to;
+    std::size_t count;
+    float value;
+  };
+  std::optional<fill> fill_;
+  std::span<void* const> addresses_;  // the base's
+  const char* kernel_;
+};
+
+// Runs `make`, which returns a unique_ptr<operation>, and turns oneDNN's exceptions into errors.
+template <class Make>
+created guarded(const char* what, Make make) {
+  try {
+    return make();
+  } catch (const dnnl::error& e) {
+    return error{errc::unsupported, what, static_cast<std::uint64_t>(e.status)};
+  }
+}
+
+}  // namespace berth::op
