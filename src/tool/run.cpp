@@ -1,0 +1,366 @@
+// berth run: a model's memory planned, the model run in it, and what came of it.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "berth/core/hook.hpp"
+#include "berth/model/builtin.hpp"
+#include "berth/model/input_error.hpp"
+#include "berth/model/npy.hpp"
+#include "berth/model/onnx.hpp"
+#include "berth/model/per_tensor.hpp"
+#include "berth/model/program.hpp"
+#include "berth/model/runner.hpp"
+#include "op/heap_meter.hpp"
+#include "tool/units.hpp"
+#include "tool/verb.hpp"
+
+namespace berth::tool {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+struct call {
+  std::string model;
+  std::string device = "host";
+  std::vector<std::string> dims;    // name=N
+  std::vector<std::string> inputs;  // name=FILE.npy
+  std::string output;
+  bool json = false;
+};
+
+// Where every block that was taken must have come back: counted over the whole run through the event hook.
+class leak_count {
+ public:
+  leak_count() { before_ = set_hook(&hook_); }
+  ~leak_count() { set_hook(before_); }
+  leak_count(const leak_count&) = delete;
+  leak_count& operator=(const leak_count&) = delete;
+  [[nodiscard]] std::int64_t open_blocks() const noexcept { return open_.load(); }
+
+ private:
+  static void hear(void* self, const memory_event& e) noexcept {
+    auto& open = static_cast<leak_count*>(self)->open_;
+    if (e.kind == memory_event_kind::device_allocate || e.kind == memory_event_kind::pool_allocate) ++open;
+    if (e.kind == memory_event_kind::device_free || e.kind == memory_event_kind::pool_free) --open;
+  }
+  std::atomic<std::int64_t> open_{0};
+  hook hook_{hear, this};
+  const hook* before_;
+};
+
+struct output_report {
+  std::string name;
+  model::shape shape;
+  std::string checksum;
+};
+
+struct report {
+  std::string model, device;
+  std::size_t nodes = 0;
+  std::vector<output_report> outputs;
+  bytes arena = 0, lower_bound = 0, no_reuse = 0, weights = 0, workspace = 0, per_tensor_peak = 0, peak_rss = 0;
+  bool optimal = false;
+  double run_ms = 0, per_tensor_ms = 0;
+  op::heap_calls steady;  // of one run
+  std::int64_t leaks = 0;
+  nlohmann::json pool;
+};
+
+std::pair<std::string, std::string> split_pair(const std::string& text, const char* option) {
+  const auto at = text.find('=');
+  if (at == std::string::npos || at == 0) {
+    throw usage_error(std::string{option} + " " + text + ": expected name=" + (option[2] == 'd' ? "N" : "FILE.npy"));
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+model::dimensions bound_dimensions(const call& c) {
+  model::dimensions bound;
+  for (const std::string& text : c.dims) {
+    const auto [name, number] = split_pair(text, "--dim");
+    char* end = nullptr;
+    errno = 0;
+    const long long size = std::strtoll(number.c_str(), &end, 10);
+    if (number.empty() || *end != 0 || errno != 0 || size < 1) {
+      throw usage_error("--dim " + text + ": '" + number + "' is not a positive 64-bit number");
+    }
+    bound[name] = size;
+  }
+  return bound;
+}
+
+std::string text_of(const model::shape& s) {
+  std::string text;
+  for (const std::int64_t d : s) text += (text.empty() ? "" : "x") + std::to_string(d);
+  return text;
+}
+
+std::vector<std::vector<float>> read_inputs(const call& c, const model::program& p) {
+  std::map<std::string, std::string> files;
+  for (const std::string& text : c.inputs) files.insert(split_pair(text, "--input"));
+  std::vector<std::vector<float>> inputs;
+  for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+    const auto& port = p.inputs[i];
+    std::size_t count = 1;
+    for (const std::int64_t d : port.shape) count *= static_cast<std::size_t>(d);
+    const auto file = files.find(port.name);
+    if (file == files.end()) {
+      inputs.push_back(model::pseudo_random(count, i + 1));
+      continue;
+    }
+    model::npy read = model::read_npy(file->second);
+    if (read.shape != port.shape) {
+      throw model::input_error(file->second, "its shape is " + text_of(read.shape) + ", input '" + port.name +
+                                                 "' takes " + text_of(port.shape));
+    }
+    inputs.push_back(std::move(read.data));
+    files.erase(file);
+  }
+  if (!files.empty()) throw usage_error("--input: the model has no input called '" + files.begin()->first + "'");
+  return inputs;
+}
+
+// FNV-1a over the bytes: equal for equal outputs on one kind of machine.
+std::string checksum(const float* data, std::size_t count) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto* bytes_of = reinterpret_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < count * sizeof(float); ++i) hash = (hash ^ bytes_of[i]) * 0x100000001b3u;
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+template <class T>
+T value_of(result<T> r) {
+  if (!r) {
+    throw std::runtime_error(std::string{r.error().what} + " (" + name(r.error().code) + ", " +
+                             std::to_string(r.error().number) + ")");
+  }
+  return std::move(r).value();
+}
+void value_of(result<void> r) {
+  if (!r) throw std::runtime_error(r.error().what);
+}
+
+// Planned runs and runs with one malloc per tensor by turns, so that both see the same machine.
+void time_runs(report& r, model::runner& planned, const std::vector<std::vector<float>>& inputs, stream& s) {
+  model::per_tensor_runner naive{planned, s};
+  std::vector<const float*> addresses;
+  for (const auto& input : inputs) addresses.push_back(input.data());
+  const auto run_planned = [&] {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      value_of(s.copy(planned.input(i), inputs[i].data(), inputs[i].size() * sizeof(float)));
+    }
+    value_of(planned.run());
+    value_of(s.synchronize());
+  };
+  const auto run_naive = [&] {
+    value_of(naive.run(addresses));
+    value_of(s.synchronize());
+  };
+  const auto ms = [](auto&& f) {
+    const auto begin = clock::now();
+    f();
+    return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+  };
+  constexpr int least = 5, most = 200;
+  constexpr double budget_ms = 1500;
+  run_planned();
+  run_naive();
+  std::vector<double> a, b;
+  for (double spent = 0; static_cast<int>(a.size()) < least || (spent < budget_ms && static_cast<int>(a.size()) < most);) {
+    a.push_back(ms(run_planned));
+    b.push_back(ms(run_naive));
+    spent += a.back() + b.back();
+  }
+  r.run_ms = median(a);
+  r.per_tensor_ms = median(b);
+  r.per_tensor_peak = naive.peak();
+
+  constexpr std::uint64_t counted_runs = 4;
+  run_planned();
+  const op::heap_calls before = op::heap_calls_so_far();
+  for (std::uint64_t i = 0; i < counted_runs; ++i) run_planned();
+  const op::heap_calls after = op::heap_calls_so_far();
+  r.steady = {after.heap - before.heap, (after.kernel_nodes - before.kernel_nodes) / counted_runs, after.counted};
+}
+
+report run_model(const call& c) {
+  report r;
+  r.model = c.model;
+  std::optional<model::description> d = model::builtin(c.model);
+  if (!d && c.model.starts_with("builtin:")) {
+    std::string known;
+    for (const std::string& each : model::builtin_names()) known += " " + each;
+    throw usage_error("no built-in model is called '" + c.model + "'; there are:" + known);
+  }
+  const model::dimensions bound = bound_dimensions(c);
+  if (d && !bound.empty()) throw usage_error(c.model + " has no dimension called '" + bound.begin()->first + "'");
+  if (!d) d = model::read_onnx(c.model, bound);
+  model::program p = model::lower(*std::move(d));
+  const auto inputs = read_inputs(c, p);
+
+  const leak_count leaks;
+  {
+    device where = value_of(device::open(c.device));
+    r.device = where.properties().name + " (" + where.properties().description + ")";
+    pool memory{where};
+    stream s{where};
+    {
+      r.no_reuse = model::no_reuse_bytes(p);
+      r.workspace = model::largest_workspace(p);
+      r.nodes = p.graph.nodes().size();
+      model::runner planned = value_of(model::runner::create(std::move(p), memory, s));
+      const plan::plan& chosen = planned.get_arena().get_plan();
+      r.arena = planned.get_arena().size();
+      r.lower_bound = chosen.lower_bound();
+      r.optimal = chosen.optimal();
+      r.weights = planned.weights_bytes();
+
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        value_of(s.copy(planned.input(i), inputs[i].data(), inputs[i].size() * sizeof(float)));
+      }
+      value_of(planned.run());
+      value_of(s.synchronize());
+      const auto& ports = planned.get_program().outputs;
+      for (std::size_t i = 0; i < ports.size(); ++i) {
+        std::size_t count = 1;
+        for (const std::int64_t each : ports[i].shape) count *= static_cast<std::size_t>(each);
+        r.outputs.push_back({ports[i].name, ports[i].shape, checksum(planned.output(i), count)});
+      }
+      if (!c.output.empty()) {
+        std::error_code failed;
+        std::filesystem::create_directories(c.output, failed);
+        if (failed) throw model::input_error(c.output, "cannot create the folder: " + failed.message());
+        for (std::size_t i = 0; i < ports.size(); ++i) {
+          std::string file = ports[i].name;
+          std::replace_if(
+              file.begin(), file.end(), [](unsigned char ch) { return ch < ' ' || std::strchr("/\\:", ch); }, '_');
+          model::write_npy(c.output + "/" + file + ".npy", ports[i].shape, planned.output(i));
+        }
+      }
+      time_runs(r, planned, inputs, s);
+      r.pool = pool_json(memory);
+    }
+  }
+  r.leaks = leaks.open_blocks();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  r.peak_rss = static_cast<bytes>(usage.ru_maxrss) * 1024;
+  return r;
+}
+
+void print_json(const report& r) {
+  nlohmann::ordered_json j;
+  j["model"] = r.model;
+  j["device"] = r.device;
+  j["nodes"] = r.nodes;
+  j["outputs"] = nlohmann::json::array();
+  for (const auto& o : r.outputs) j["outputs"].push_back({{"name", o.name}, {"shape", o.shape}, {"checksum", o.checksum}});
+  j["arena_bytes"] = r.arena;
+  j["lower_bound"] = r.lower_bound;
+  j["optimal"] = r.optimal;
+  j["no_reuse_bytes"] = r.no_reuse;
+  j["weights_bytes"] = r.weights;
+  j["workspace_bytes"] = r.workspace;
+  j["peak_rss_bytes"] = r.peak_rss;
+  j["run_ms"] = r.run_ms;
+  j["malloc_per_tensor_ms"] = r.per_tensor_ms;
+  j["malloc_per_tensor_peak_bytes"] = r.per_tensor_peak;
+  if (r.steady.counted) {
+    j["allocations_in_steady_state"] = r.steady.heap;
+    j["kernel_nodes_per_run"] = r.steady.kernel_nodes;
+  } else {
+    j["allocations_in_steady_state"] = nullptr;
+  }
+  j["leaks"] = r.leaks;
+  j["pool"] = r.pool;
+  std::puts(j.dump().c_str());
+}
+
+// ONNX Runtime's planned block for the same model, from docs/model.md: its measurement and its date stand there.
+struct peer_figure {
+  const char* file;
+  double megabytes;
+};
+constexpr peer_figure peer_figures[] = {{"blazeface_back.onnx", 5.37},
+                                        {"face_detection_back_256x256_barracuda.onnx", 5.37},
+                                        {"blazeface_front.onnx", 2.49},
+                                        {"face_detection_front_128x128_barracuda.onnx", 2.49},
+                                        {"speech_embedding.onnx", 0.83},
+                                        {"embedding_model.onnx", 0.83}};
+
+void print_table(const report& r) {
+  const auto row = [](const char* what, const std::string& value, const std::string& note = "") {
+    std::printf("  %-22s %14s   %s\n", what, value.c_str(), note.c_str());
+  };
+  const auto times = [](bytes a, bytes b) {
+    char text[48];
+    std::snprintf(text, sizeof text, "%.1f times the arena", static_cast<double>(a) / static_cast<double>(std::max<bytes>(b, 1)));
+    return std::string{text};
+  };
+  const auto ms = [](double v) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3f ms", v);
+    return std::string{text};
+  };
+  std::printf("%s on %s\n", r.model.c_str(), r.device.c_str());
+  row("arena", human(r.arena), r.arena == r.lower_bound ? "equals the lower bound: no plan is smaller" : "");
+  row("lower bound", human(r.lower_bound));
+  row("without reuse", human(r.no_reuse), times(r.no_reuse, r.arena));
+  row("malloc per tensor", human(r.per_tensor_peak), "at its peak, what malloc itself adds not counted");
+  const std::string file = std::filesystem::path{r.model}.filename().string();
+  for (const peer_figure& peer : peer_figures) {
+    if (file != peer.file) continue;
+    row("ONNX Runtime 1.30", human(static_cast<bytes>(peer.megabytes * 1e6)),
+        "its planned block, workspaces not counted (measured 2026-11, docs/model.md)");
+  }
+  row("weights", human(r.weights), "outside the arena, packed once");
+  row("workspace", human(r.workspace), "the largest operator's, inside the arena");
+  row("peak resident", human(r.peak_rss), "the whole process");
+  row("time per run", ms(r.run_ms), "median, " + std::to_string(r.nodes) + " operations");
+  row("  malloc per tensor", ms(r.per_tensor_ms), "the same kernels, by turns");
+  if (r.steady.counted) {
+    row("heap calls, steady", std::to_string(r.steady.heap),
+        std::to_string(r.steady.kernel_nodes) + " pieces a run of the kernels' own from fixed nodes (docs/op.md)");
+  }
+  row("leaks", std::to_string(r.leaks));
+  for (const auto& o : r.outputs) row("output", text_of(o.shape), o.name + "  " + o.checksum);
+}
+
+}  // namespace
+
+std::function<int()> declare_run(CLI::App& app) {
+  auto c = std::make_shared<call>();
+  app.add_option("MODEL", c->model, "An .onnx file, or builtin:mobilenet, builtin:resnet50, builtin:transformer")
+      ->required();
+  app.add_option("--device", c->device, "Where the memory is (see berth devices)");
+  app.add_option("--dim", c->dims, "name=N: binds a dimension that the model leaves open")->allow_extra_args(false);
+  app.add_option("--input", c->inputs, "name=FILE.npy (default: fixed pseudo-random values)")->allow_extra_args(false);
+  app.add_option("--output", c->output, "A folder for one .npy per output");
+  app.add_flag("--json", c->json, "One JSON object on standard output");
+  return [c] {
+    const report r = run_model(*c);
+    c->json ? print_json(r) : print_table(r);
+    return static_cast<int>(r.leaks == 0 ? done : answer_is_no);
+  };
+}
+
+}  // namespace berth::tool
