@@ -91,9 +91,7 @@ class builder {
 
 description mobilenet() {
   builder b{"builtin:mobilenet"};
-  const auto relu6 = [&b](const std::string& x) {
-    return b.add("Clip", {x}, {{"min", 0.0f}, {"max", 6.0f}});
-  };
+  const auto relu6 = [&b](const std::string& x) { return b.add("Clip", {x}, {{"min", 0.0f}, {"max", 6.0f}}); };
   std::string x = b.input("image", {1, 224, 224, 3});
   x = b.add("Transpose", {x}, {{"perm", shape{0, 3, 1, 2}}});
   x = relu6(b.convolution(x, 3, 32, 3, 2));

@@ -14,13 +14,21 @@ std::int64_t element_count(const description& m, const std::string& what, const 
     const auto next = checked_mul(count, static_cast<bytes>(std::max<std::int64_t>(d, 1)));
     // Sizes in bytes must fit too, and eight bytes is the widest element.
     if (!next || !checked_mul(*next, 8) || !fits_size_t(*next * 8)) {
-      std::string text;
-      for (const std::int64_t each : s) text += (text.empty() ? "" : "x") + std::to_string(each);
-      throw input_error(m.source, what + ": the product of its dimensions exceeds 64 bits: " + text);
+      throw input_error(m.source, what + ": the product of its dimensions exceeds 64 bits: " + text_of(s));
     }
     count = *next;
   }
   return std::find(s.begin(), s.end(), 0) == s.end() ? static_cast<std::int64_t>(count) : 0;
+}
+
+std::string text_of(const shape& s) {
+  if (s.empty()) return "scalar";
+  std::string text;
+  for (const std::int64_t d : s) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(d);
+  }
+  return text;
 }
 
 std::string called(const node& n) {

@@ -118,8 +118,8 @@ tensor joined(const description& m, const node& n, const std::vector<const tenso
   std::vector<shape> shapes;
   for (const tensor* t : inputs) shapes.push_back(t->shape);
   tensor to{inputs.front()->type, concatenated(m, n, shapes), {}};
-  const auto axis = static_cast<std::size_t>(axis_of(m, n, attribute_or<std::int64_t>(m, n, "axis", 0),
-                                                     static_cast<std::int64_t>(to.shape.size())));
+  const auto axis = static_cast<std::size_t>(
+      axis_of(m, n, attribute_or<std::int64_t>(m, n, "axis", 0), static_cast<std::int64_t>(to.shape.size())));
   std::size_t before = 1;
   for (std::size_t d = 0; d < axis; ++d) before *= static_cast<std::size_t>(to.shape[d]);
   for (std::size_t b = 0; b < before; ++b) {
@@ -214,8 +214,7 @@ std::optional<tensor> fold(const description& m, const node& n, const std::vecto
     return same;
   }
   if (n.op == "Slice") {
-    const slicing s =
-        sliced(m, n, first.shape, [&](std::size_t i) { return i < inputs.size() ? inputs[i] : nullptr; });
+    const slicing s = sliced(m, n, first.shape, [&](std::size_t i) { return i < inputs.size() ? inputs[i] : nullptr; });
     const auto strides = element_strides(first.shape);
     std::vector<axis_map> axes;
     for (std::size_t d = 0; d < strides.size(); ++d) {

@@ -14,12 +14,6 @@ namespace {
   throw input_error(m.source, called(n) + ": " + what);
 }
 
-std::string text_of(const shape& s) {
-  std::string text;
-  for (const std::int64_t d : s) text += (text.empty() ? "" : "x") + std::to_string(d);
-  return text.empty() ? "scalar" : text;
-}
-
 // An integer list that is an attribute in some opsets and an input in others; empty where it is neither.
 std::vector<std::int64_t> list(const description& m, const node& n, const char* attribute, const constant_input& input,
                                std::size_t index) {
@@ -58,10 +52,24 @@ class rule_book {
       : m_{m}, n_{n}, inputs_{std::move(inputs)}, constant_{std::move(constant)} {}
 
   std::vector<shape> outputs() const {
-    static const std::set<std::string, std::less<>> unary{
-        "Relu", "LeakyRelu", "Sigmoid", "Tanh",      "Clip",        "HardSwish", "Elu",     "Gelu",     "Exp",
-        "Log",  "Sqrt",      "Abs",     "Identity",  "Dropout",     "Softmax",   "Neg",     "BatchNormalization",
-        "LayerNormalization"};
+    static const std::set<std::string, std::less<>> unary{"Relu",
+                                                          "LeakyRelu",
+                                                          "Sigmoid",
+                                                          "Tanh",
+                                                          "Clip",
+                                                          "HardSwish",
+                                                          "Elu",
+                                                          "Gelu",
+                                                          "Exp",
+                                                          "Log",
+                                                          "Sqrt",
+                                                          "Abs",
+                                                          "Identity",
+                                                          "Dropout",
+                                                          "Softmax",
+                                                          "Neg",
+                                                          "BatchNormalization",
+                                                          "LayerNormalization"};
     static const std::set<std::string, std::less<>> binary{"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"};
     static const std::set<std::string, std::less<>> reshaping{"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
     const std::string& op = n_.op;
@@ -102,8 +110,8 @@ class rule_book {
     if (x.size() < 3 || x.size() != w.size()) fail(m_, n_, "input and weights are not of one rank of 3 or more");
     const auto groups = attribute_or<std::int64_t>(m_, n_, "group", 1);
     if (groups < 1 || w[1] * groups != x[1] || w[0] % groups != 0) {
-      fail(m_, n_, "weights " + text_of(w) + " do not fit input " + text_of(x) + " in " + std::to_string(groups) +
-                       " groups");
+      fail(m_, n_,
+           "weights " + text_of(w) + " do not fit input " + text_of(x) + " in " + std::to_string(groups) + " groups");
     }
     return windowed(m_, n_, x, w[0], window_of(m_, n_, x, {w.begin() + 2, w.end()}));
   }
@@ -320,7 +328,8 @@ std::vector<std::int64_t> reduced_axes(const description& m, const node& n, cons
 
 std::vector<std::int64_t> paddings(const description& m, const node& n, const shape& from,
                                    const constant_input& input) {
-  if (attribute_or<std::string>(m, n, "mode", "constant") != "constant") fail(m, n, "only constant padding is supported");
+  if (attribute_or<std::string>(m, n, "mode", "constant") != "constant")
+    fail(m, n, "only constant padding is supported");
   const auto pads = list(m, n, "pads", input, 1);
   if (pads.size() != 2 * from.size()) fail(m, n, "pads has not two entries per dimension");
   for (const std::int64_t p : pads) {
@@ -334,11 +343,8 @@ op::window window_of(const description& m, const node& n, const shape& from, sha
   const std::size_t spatial = from.size() - 2;
   const auto declared = attribute_or(m, n, "kernel_shape", kernel);
   if (kernel.empty()) kernel = declared;
-  op::window w{kernel,
-               attribute_or(m, n, "strides", shape(spatial, 1)),
-               attribute_or(m, n, "dilations", shape(spatial, 1)),
-               shape(spatial, 0),
-               shape(spatial, 0)};
+  op::window w{kernel, attribute_or(m, n, "strides", shape(spatial, 1)),
+               attribute_or(m, n, "dilations", shape(spatial, 1)), shape(spatial, 0), shape(spatial, 0)};
   const auto pads = attribute_or(m, n, "pads", shape(2 * spatial, 0));
   if (declared != kernel || kernel.size() != spatial || w.strides.size() != spatial || w.dilations.size() != spatial ||
       pads.size() != 2 * spatial) {

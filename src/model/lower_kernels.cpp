@@ -247,7 +247,8 @@ void lowering::binary(const node& n) {
 
 std::vector<const tensor*> lowering::batch_statistics(const node& n) const {
   std::vector<const tensor*> constants;
-  const std::size_t channels = shape_of(n.inputs[0]).size() < 2 ? 0 : static_cast<std::size_t>(shape_of(n.inputs[0])[1]);
+  const std::size_t channels =
+      shape_of(n.inputs[0]).size() < 2 ? 0 : static_cast<std::size_t>(shape_of(n.inputs[0])[1]);
   for (std::size_t i = 1; i <= 4; ++i) {
     const tensor* t = constant_input(n, i);
     if (t == nullptr || t->type != element::f32 || t->data.size() != channels * 4) {
@@ -283,17 +284,16 @@ void lowering::layer_normalization(const node& n) {
   }
   const std::int64_t width = x.type.shape.back();
   const placed scale = get(n, 1);
-  const placed shift = has_input(n, 2)
-                           ? get(n, 2)
-                           : keep_constant(n.outputs[0] + ":shift",
-                                           float_tensor({width}, std::vector<float>(static_cast<std::size_t>(width))),
-                                           {4});
+  const placed shift =
+      has_input(n, 2) ? get(n, 2)
+                      : keep_constant(n.outputs[0] + ":shift",
+                                      float_tensor({width}, std::vector<float>(static_cast<std::size_t>(width))), {4});
   if (scale.type.shape != shape{width} || shift.type.shape != shape{width}) {
     fail(n, "scale or bias has not one value per element of the last axis");
   }
   op::created made = op::layer_normalization(x.type, x.type, attribute_or(m_, n, "epsilon", 1e-5f));
-  define(n.outputs[0], emit(n, n.outputs[0], {x.id, scale.id, shift.id}, dense(x.type.shape, x.type.strides),
-                            std::move(made), {0}));
+  define(n.outputs[0],
+         emit(n, n.outputs[0], {x.id, scale.id, shift.id}, dense(x.type.shape, x.type.strides), std::move(made), {0}));
 }
 
 void lowering::softmax(const node& n) {
@@ -304,8 +304,7 @@ void lowering::softmax(const node& n) {
   if (flattens && axis != rank - 1) fail(n, "an axis before the last is not supported before opset 13");
   if (!is_dense(x.type)) x = as_row_major(n, x);
   const tensor_type type = dense(x.type.shape, x.type.strides);
-  define(n.outputs[0],
-         emit(n, n.outputs[0], {x.id}, type, op::softmax(x.type, type, static_cast<int>(axis)), {0}));
+  define(n.outputs[0], emit(n, n.outputs[0], {x.id}, type, op::softmax(x.type, type, static_cast<int>(axis)), {0}));
 }
 
 void lowering::pooling(const node& n) {
@@ -326,7 +325,8 @@ void lowering::pooling(const node& n) {
     // Where ceil_mode adds a step, the window reaches past the padding declared.
     const std::int64_t reach = (type.shape[i + 2] - 1) * w.strides[i] + (w.kernel[i] - 1) * w.dilations[i] + 1;
     const std::int64_t beyond = reach - s[i + 2] - w.pads_begin[i] - w.pads_end[i];
-    if (beyond > 0 && n.op == "AveragePool" && counts_padding) fail(n, "ceil_mode with count_include_pad is not supported");
+    if (beyond > 0 && n.op == "AveragePool" && counts_padding)
+      fail(n, "ceil_mode with count_include_pad is not supported");
     w.pads_end[i] += std::max<std::int64_t>(beyond, 0);
   }
   const op::pool_kind kind = n.op == "MaxPool" ? op::pool_kind::maximum
@@ -339,8 +339,7 @@ void lowering::reduce_mean(const node& n) {
   placed x = get(n, 0);
   if (!is_dense(x.type)) x = as_row_major(n, x);
   shape kept = x.type.shape;
-  const auto axes =
-      reduced_axes(m_, n, kept, [&](std::size_t i) { return constant_input(n, i); });
+  const auto axes = reduced_axes(m_, n, kept, [&](std::size_t i) { return constant_input(n, i); });
   for (const std::int64_t a : axes) kept[static_cast<std::size_t>(a)] = 1;
   const tensor_type type = dense(kept, op::row_major(kept));
   const bool spatial = kept.size() > 2 && kept[0] == x.type.shape[0] && kept[1] == x.type.shape[1] &&

@@ -67,7 +67,8 @@ void lowering::split(const node& n) {
 void lowering::concatenation(const node& n) {
   const std::string& result = n.outputs[0];
   const shape& output = shape_of(result);
-  const auto axis = axis_of(m_, n, attribute_or<std::int64_t>(m_, n, "axis", 0), static_cast<std::int64_t>(output.size()));
+  const auto axis =
+      axis_of(m_, n, attribute_or<std::int64_t>(m_, n, "axis", 0), static_cast<std::int64_t>(output.size()));
   const bool last = std::any_of(n.inputs.begin(), n.inputs.end(), [&](const std::string& name) {
     const auto found = values_.find(name);
     return found != values_.end() && constant(name) == nullptr && is_channels_last(found->second.type) &&

@@ -163,7 +163,8 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
   if (op == "Max") return op::activation{kind::clip, *c, infinity};
   if (op == "Min") return op::activation{kind::clip, -infinity, *c};
   if (op == "Div" && side == 1) return op::activation{kind::linear, 1 / *c, 0};
-  if (op == "Pow" && side == 1) return *c == 2 ? op::activation{kind::square, 0, 0} : op::activation{kind::power, 1, *c};
+  if (op == "Pow" && side == 1)
+    return *c == 2 ? op::activation{kind::square, 0, 0} : op::activation{kind::power, 1, *c};
   return std::nullopt;
 }
 
@@ -183,7 +184,8 @@ op::activations lowering::absorb_activations(std::string& result) {
 
 program lowering::run() {
   for (const value_info& v : m_.inputs) {
-    if (v.type != element::f32) throw input_error(m_.source, "input '" + v.name + "' is not f32; only f32 data has kernels");
+    if (v.type != element::f32)
+      throw input_error(m_.source, "input '" + v.name + "' is not f32; only f32 data has kernels");
     tensor_type type = dense(v.shape, op::row_major(v.shape));
     const value_id id = out_.graph.input(v.name, type);
     define(v.name, {id, type});

@@ -80,8 +80,7 @@ struct per_tensor_runner::state {
   }
 };
 
-per_tensor_runner::per_tensor_runner(runner& r, stream& s)
-    : state_{new state{r, s, {}, {}, {}}} {
+per_tensor_runner::per_tensor_runner(runner& r, stream& s) : state_{new state{r, s, {}, {}, {}}} {
   const graph& g = state_->g();
   state_->roots.resize(g.values().size());
   std::vector<std::size_t> last_use(g.values().size(), SIZE_MAX);

@@ -1,10 +1,14 @@
 #include "op/heap_meter.hpp"
 
+#include <link.h>
+
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <new>
 
 #include "berth/op/operation.hpp"
 
@@ -41,10 +45,10 @@ namespace {
 std::atomic<std::uint64_t> heap_count{0};
 std::atomic<std::uint64_t> node_count{0};
 
-// Fixed nodes on a free list under a spin lock: they are taken and given back by the same thread within one call, so
-// that it is hardly ever contended. Constant-initialised, since malloc runs before any constructor.
-constexpr std::size_t node_bytes = 128;
-constexpr std::size_t nodes = 512;
+// Fixed nodes on a free list under a spin lock, which is hardly ever contended. Constant-initialised, since malloc runs
+// before any constructor.
+constexpr std::size_t node_bytes = 512;
+constexpr std::size_t nodes = 256;
 
 struct alignas(64) node {
   node* next;
@@ -85,8 +89,35 @@ void give_node(void* p) noexcept {
   lock.clear(std::memory_order_release);
 }
 
-void* allocate(std::size_t alignment, std::size_t size) noexcept {
-  if (berth::op::detail::inside_kernel && size <= node_bytes && alignment <= alignof(node)) {
+// Where libdnnl's code lies: [begin, end) of its first loaded object; empty until known, and where it is not loaded.
+struct range {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+};
+
+int note_kernels(dl_phdr_info* object, std::size_t, void* result) {
+  if (std::strstr(object->dlpi_name, "libdnnl") == nullptr) return 0;
+  auto& found = *static_cast<range*>(result);
+  found.begin = object->dlpi_addr;
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const auto& part = object->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD) continue;
+    const std::uintptr_t end = object->dlpi_addr + part.p_vaddr + part.p_memsz;
+    if (end > found.end) found.end = end;
+  }
+  return 1;
+}
+
+const range kernels = [] {
+  range found;
+  dl_iterate_phdr(note_kernels, &found);
+  return found;
+}();
+
+void* allocate(std::size_t alignment, std::size_t size, const void* caller) noexcept {
+  const bool by_kernels = reinterpret_cast<std::uintptr_t>(caller) - kernels.begin < kernels.end - kernels.begin;
+  if (by_kernels && size <= node_bytes && alignment <= alignof(node) &&
+      berth::op::detail::running.load(std::memory_order_relaxed) != 0) {
     if (void* p = take_node()) return p;
   }
   heap_count.fetch_add(1, std::memory_order_relaxed);
@@ -98,7 +129,7 @@ void* allocate(std::size_t alignment, std::size_t size) noexcept {
 extern "C" {
 
 void* malloc(std::size_t size) {
-  return allocate(1, size);
+  return allocate(1, size, __builtin_return_address(0));
 }
 
 void free(void* p) {
@@ -122,21 +153,38 @@ void* realloc(void* p, std::size_t size) {
 }
 
 void* memalign(std::size_t alignment, std::size_t size) {
-  return allocate(alignment, size);
+  return allocate(alignment, size, __builtin_return_address(0));
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  return allocate(alignment, size);
+  return allocate(alignment, size, __builtin_return_address(0));
 }
 
 int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
-  void* p = allocate(alignment, size);
+  void* p = allocate(alignment, size, __builtin_return_address(0));
   if (p == nullptr) return ENOMEM;
   *result = p;
   return 0;
 }
 
 }  // extern "C"
+
+// The other forms of new and delete end in these two, or in aligned_alloc.
+void* operator new(std::size_t size) {
+  for (;;) {
+    if (void* p = allocate(1, size, __builtin_return_address(0))) return p;
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc{};
+    handler();
+  }
+}
+
+void operator delete(void* p) noexcept {
+  free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  free(p);
+}
 
 namespace berth::op {
 heap_calls heap_calls_so_far() noexcept {

@@ -1,12 +1,13 @@
 // The heap meter: how often malloc and its kin were called, by anyone in the process.
 //
 // Linked into a program (as an object, target berth_heap_meter), it takes the place of malloc, calloc, realloc,
-// aligned_alloc, memalign and posix_memalign (operator new calls malloc), counts, and passes on to glibc.
+// aligned_alloc, memalign, posix_memalign and operator new, counts, and passes on to glibc.
 //
-// Kernel nodes. dnnl_primitive_execute keeps its arguments in a hash table that it builds on every call (oneDNN 2.6,
-// src/common/primitive_exec_types.cpp): four to nine pieces of 32 to 104 bytes on the calling thread, freed before it
-// returns. Where a thread is inside a kernel (op::detail::inside_kernel), the meter serves such pieces from 64 KiB of
-// fixed nodes instead of the heap and counts them apart; larger or later ones reach the heap and are counted.
+// Kernel nodes. dnnl_primitive_execute keeps its arguments in hash tables that it builds on every call, and some
+// kernels a small vector on each of their threads (oneDNN 2.6): four to twelve pieces of at most some hundred bytes,
+// freed before the call returns. While an operation runs, the meter serves such pieces, asked for by libdnnl's own
+// code, from 128 KiB of fixed nodes instead of the heap, and counts them apart. Whatever anybody else asks for, and
+// what is larger or finds no node, reaches the heap and is counted.
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,9 @@ namespace berth::op {
 created matmul(const matmul_description& d) {
   return guarded("op: no such matrix product", [&]() -> std::unique_ptr<operation> {
     using dnnl::memory;
-    const memory::desc a = descriptor(d.a);
-    const memory::desc b = descriptor(d.b);
-    const memory::desc c = descriptor(d.c);
+    const memory::desc a = descriptor(d.a, ones::row_major);
+    const memory::desc b = descriptor(d.b, ones::row_major);
+    const memory::desc c = descriptor(d.c, ones::row_major);
     const memory::desc b_wanted =
         d.b_constant ? memory::desc{b.dims(), memory::data_type::f32, memory::format_tag::any} : b;
     memory::dims bias_shape(d.c.shape.size(), 1);

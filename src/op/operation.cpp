@@ -27,9 +27,9 @@ void operation::take(std::span<void* const> addresses, void* workspace) noexcept
 
 void operation::run_enqueued(void* self) noexcept {
   auto& o = *static_cast<operation*>(self);
-  detail::inside_kernel = true;
+  detail::running.fetch_add(1, std::memory_order_relaxed);
   o.compute();
-  detail::inside_kernel = false;
+  detail::running.fetch_sub(1, std::memory_order_relaxed);
   o.in_flight_.fetch_sub(1, std::memory_order_release);
 }
 

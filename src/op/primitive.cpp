@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::int64_t element_bytes = 4;
 
-// Whether the tensor's elements lie as `strides` say. The stride of a dimension of size 1 says nothing.
-bool lies_as(const tensor_type& t, const std::vector<std::int64_t>& strides) {
-  for (std::size_t d = 0; d < t.shape.size(); ++d) {
-    if (t.shape[d] != 1 && t.strides[d] != strides[d]) return false;
+// Whether elements lie alike under both strides. The stride of a dimension of size 1 says nothing.
+bool lie_alike(std::span<const std::int64_t> shape, std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] != 1 && a[d] != b[d]) return false;
   }
   return true;
 }
@@ -49,15 +49,17 @@ std::vector<std::int64_t> channels_last(std::span<const std::int64_t> shape) {
   return strides;
 }
 
-dnnl::memory::desc descriptor(const tensor_type& t) {
+dnnl::memory::desc descriptor(const tensor_type& t, ones as) {
   if (t.type != element::f32) throw dnnl::error{dnnl_unimplemented, "berth: only f32 tensors have kernels"};
   if (t.shape.empty()) return dnnl::memory::desc{{1}, dnnl::memory::data_type::f32, dnnl::memory::dims{1}};
-  std::vector<std::int64_t> strides = t.strides.empty() ? row_major(t.shape) : t.strides;
-  if (!t.strides.empty()) {
-    if (auto last = channels_last(t.shape); lies_as(t, last)) strides = std::move(last);
-    else if (auto rows = row_major(t.shape); lies_as(t, rows)) strides = std::move(rows);
-  } else if (auto last = channels_last(t.shape); lies_as({t.shape, t.type, 0, strides}, last)) {
-    strides = std::move(last);
+  const std::vector<std::int64_t> rows = row_major(t.shape), last = channels_last(t.shape);
+  std::vector<std::int64_t> strides = t.strides.empty() ? rows : t.strides;
+  const auto& first = as == ones::channels_last ? last : rows;
+  const auto& second = as == ones::channels_last ? rows : last;
+  if (lie_alike(t.shape, strides, first)) {
+    strides = first;
+  } else if (lie_alike(t.shape, strides, second)) {
+    strides = second;
   }
   for (auto& stride : strides) stride /= element_bytes;
   return dnnl::memory::desc{t.shape, dnnl::memory::data_type::f32, strides};
@@ -120,13 +122,13 @@ primitive_operation::primitive_operation(dnnl::primitive p, std::vector<operand>
   }
 }
 
-bytes primitive_operation::packed_size(std::size_t operand) const noexcept {
-  return operands_[operand].plain ? operands_[operand].descriptor.get_size() : 0;
+bytes primitive_operation::packed_size(std::size_t k) const noexcept {
+  return operands_[k].plain ? operands_[k].descriptor.get_size() : 0;
 }
 
-result<void> primitive_operation::pack(std::size_t operand, const void* plain, void* packed) const {
-  const auto& o = operands_[operand];
-  if (!o.plain) return operation::pack(operand, plain, packed);
+result<void> primitive_operation::pack(std::size_t k, const void* plain, void* packed) const {
+  const auto& o = operands_[k];
+  if (!o.plain) return operation::pack(k, plain, packed);
   try {
     dnnl::memory from{*o.plain, cpu(), const_cast<void*>(plain)};
     dnnl::memory to{o.descriptor, cpu(), packed};
@@ -151,12 +153,11 @@ void primitive_operation::bind(std::span<void* const> addresses, void* workspace
 
 void primitive_operation::compute() noexcept {
   if (copy_ && addresses_[copy_->first] != addresses_[copy_->second]) {
-    std::memcpy(addresses_[copy_->second], addresses_[copy_->first],
-                operands_[copy_->second].descriptor.get_size());
+    std::memcpy(addresses_[copy_->second], addresses_[copy_->first], operands_[copy_->second].descriptor.get_size());
   }
   if (fill_) std::fill_n(static_cast<float*>(addresses_[fill_->to]), fill_->count, fill_->value);
-  const auto status = dnnl_primitive_execute(primitive_.get(), queue().get(), static_cast<int>(arguments_.size()),
-                                             arguments_.data());
+  const auto status =
+      dnnl_primitive_execute(primitive_.get(), queue().get(), static_cast<int>(arguments_.size()), arguments_.data());
   expects(status == dnnl_success, "op: a kernel that was created runs");
 }
 

@@ -15,9 +15,11 @@ namespace berth::op {
 // The CPU engine. One per process: primitives and memory of one engine work together.
 [[nodiscard]] dnnl::engine& cpu();
 
-// The descriptor of an f32 tensor; throws dnnl::error (unimplemented) for other element types. Dimensions of size 1
-// get the strides of a channels-last tensor where the rest is channels-last, since kernels compare strides.
-[[nodiscard]] dnnl::memory::desc descriptor(const tensor_type& t);
+// The descriptor of an f32 tensor; throws dnnl::error (unimplemented) for other element types. The stride of a
+// dimension of size 1 says nothing, but kernels compare it: it becomes that of the layout named, where the rest lies
+// in that layout (else of the other one).
+enum class ones : std::uint8_t { channels_last, row_major };
+[[nodiscard]] dnnl::memory::desc descriptor(const tensor_type& t, ones as = ones::channels_last);
 // The same seen with another shape of the same dense memory.
 [[nodiscard]] dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& shape);
 
@@ -43,8 +45,8 @@ class primitive_operation final : public operation {
   void fill_first(std::size_t to, float value, std::size_t count) noexcept { fill_ = {to, count, value}; }
 
   [[nodiscard]] const char* kernel() const noexcept override { return kernel_; }
-  [[nodiscard]] bytes packed_size(std::size_t operand) const noexcept override;
-  result<void> pack(std::size_t operand, const void* plain, void* packed) const override;
+  [[nodiscard]] bytes packed_size(std::size_t k) const noexcept override;
+  result<void> pack(std::size_t k, const void* plain, void* packed) const override;
 
  private:
   primitive_operation(dnnl::primitive p, std::vector<operand> operands, const dnnl::memory::desc& scratchpad,

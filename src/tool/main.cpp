@@ -25,6 +25,9 @@ struct verb {
 constexpr verb verbs[] = {
     {"plan", "Offsets for the buffers of a problem, with a proven bound", declare_plan},
     {"verify", "Checks a plan against its problem", declare_verify},
+#ifdef BERTH_TOOL_RUN
+    {"run", "A model's memory planned, the model run in it, and what came of it", declare_run},
+#endif
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
     {"calibrate", "From which size on scratch, the arena and malloc win, built as this is", declare_calibrate},
     {"replay", "An allocation log through a pool: what it needs, how fast it is", declare_replay},

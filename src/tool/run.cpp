@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -10,7 +11,9 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/core/hook.hpp"
@@ -75,7 +78,7 @@ struct report {
   double run_ms = 0, per_tensor_ms = 0;
   op::heap_calls steady;  // of one run
   std::int64_t leaks = 0;
-  nlohmann::json pool;
+  nlohmann::ordered_json pool;
 };
 
 std::pair<std::string, std::string> split_pair(const std::string& text, const char* option) {
@@ -101,12 +104,6 @@ model::dimensions bound_dimensions(const call& c) {
   return bound;
 }
 
-std::string text_of(const model::shape& s) {
-  std::string text;
-  for (const std::int64_t d : s) text += (text.empty() ? "" : "x") + std::to_string(d);
-  return text;
-}
-
 std::vector<std::vector<float>> read_inputs(const call& c, const model::program& p) {
   std::map<std::string, std::string> files;
   for (const std::string& text : c.inputs) files.insert(split_pair(text, "--input"));
@@ -122,8 +119,8 @@ std::vector<std::vector<float>> read_inputs(const call& c, const model::program&
     }
     model::npy read = model::read_npy(file->second);
     if (read.shape != port.shape) {
-      throw model::input_error(file->second, "its shape is " + text_of(read.shape) + ", input '" + port.name +
-                                                 "' takes " + text_of(port.shape));
+      throw model::input_error(file->second, "its shape is " + model::text_of(read.shape) + ", input '" + port.name +
+                                                 "' takes " + model::text_of(port.shape));
     }
     inputs.push_back(std::move(read.data));
     files.erase(file);
@@ -185,7 +182,8 @@ void time_runs(report& r, model::runner& planned, const std::vector<std::vector<
   run_planned();
   run_naive();
   std::vector<double> a, b;
-  for (double spent = 0; static_cast<int>(a.size()) < least || (spent < budget_ms && static_cast<int>(a.size()) < most);) {
+  for (double spent = 0;
+       static_cast<int>(a.size()) < least || (spent < budget_ms && static_cast<int>(a.size()) < most);) {
     a.push_back(ms(run_planned));
     b.push_back(ms(run_naive));
     spent += a.back() + b.back();
@@ -200,6 +198,14 @@ void time_runs(report& r, model::runner& planned, const std::vector<std::vector<
   for (std::uint64_t i = 0; i < counted_runs; ++i) run_planned();
   const op::heap_calls after = op::heap_calls_so_far();
   r.steady = {after.heap - before.heap, (after.kernel_nodes - before.kernel_nodes) / counted_runs, after.counted};
+}
+
+nlohmann::ordered_json pool_json(const pool& p) {
+  const pool_statistics s = p.statistics();
+  return {{"live_bytes", s.live},           {"live_peak_bytes", s.live_peak},
+          {"reserved_bytes", s.reserved},   {"reserved_peak_bytes", s.reserved_peak},
+          {"allocations", s.allocations},   {"frees", s.frees},
+          {"device_calls", s.device_calls}, {"fragmentation", s.fragmentation()}};
 }
 
 report run_model(const call& c) {
@@ -273,7 +279,8 @@ void print_json(const report& r) {
   j["device"] = r.device;
   j["nodes"] = r.nodes;
   j["outputs"] = nlohmann::json::array();
-  for (const auto& o : r.outputs) j["outputs"].push_back({{"name", o.name}, {"shape", o.shape}, {"checksum", o.checksum}});
+  for (const auto& o : r.outputs)
+    j["outputs"].push_back({{"name", o.name}, {"shape", o.shape}, {"checksum", o.checksum}});
   j["arena_bytes"] = r.arena;
   j["lower_bound"] = r.lower_bound;
   j["optimal"] = r.optimal;
@@ -300,12 +307,10 @@ struct peer_figure {
   const char* file;
   double megabytes;
 };
-constexpr peer_figure peer_figures[] = {{"blazeface_back.onnx", 5.37},
-                                        {"face_detection_back_256x256_barracuda.onnx", 5.37},
-                                        {"blazeface_front.onnx", 2.49},
-                                        {"face_detection_front_128x128_barracuda.onnx", 2.49},
-                                        {"speech_embedding.onnx", 0.83},
-                                        {"embedding_model.onnx", 0.83}};
+constexpr peer_figure peer_figures[] = {
+    {"blazeface_back.onnx", 5.37},   {"face_detection_back_256x256_barracuda.onnx", 5.37},
+    {"blazeface_front.onnx", 2.49},  {"face_detection_front_128x128_barracuda.onnx", 2.49},
+    {"speech_embedding.onnx", 0.83}, {"embedding_model.onnx", 0.83}};
 
 void print_table(const report& r) {
   const auto row = [](const char* what, const std::string& value, const std::string& note = "") {
@@ -313,7 +318,8 @@ void print_table(const report& r) {
   };
   const auto times = [](bytes a, bytes b) {
     char text[48];
-    std::snprintf(text, sizeof text, "%.1f times the arena", static_cast<double>(a) / static_cast<double>(std::max<bytes>(b, 1)));
+    std::snprintf(text, sizeof text, "%.1f times the arena",
+                  static_cast<double>(a) / static_cast<double>(std::max<bytes>(b, 1)));
     return std::string{text};
   };
   const auto ms = [](double v) {
@@ -342,7 +348,7 @@ void print_table(const report& r) {
         std::to_string(r.steady.kernel_nodes) + " pieces a run of the kernels' own from fixed nodes (docs/op.md)");
   }
   row("leaks", std::to_string(r.leaks));
-  for (const auto& o : r.outputs) row("output", text_of(o.shape), o.name + "  " + o.checksum);
+  for (const auto& o : r.outputs) row("output", model::text_of(o.shape), o.name + "  " + o.checksum);
 }
 
 }  // namespace

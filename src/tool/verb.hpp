@@ -30,6 +30,7 @@ using declare_verb = std::function<int()> (*)(CLI::App& app);
 
 std::function<int()> declare_plan(CLI::App& app);
 std::function<int()> declare_verify(CLI::App& app);
+std::function<int()> declare_run(CLI::App& app);  // where built with kernels
 std::function<int()> declare_devices(CLI::App& app);
 std::function<int()> declare_calibrate(CLI::App& app);
 std::function<int()> declare_replay(CLI::App& app);

@@ -57,6 +57,8 @@ struct description {
 template <class T>
 [[nodiscard]] T attribute_or(const description& m, const node& n, const std::string& name, T fallback);
 
+// "1x3x224x224"; "scalar" for no dimensions.
+[[nodiscard]] std::string text_of(const shape& s);
 // The node's name and operator as messages say it: "node 'NAME' (Conv)".
 [[nodiscard]] std::string called(const node& n);
 

@@ -65,9 +65,9 @@ class operation {
 };
 
 namespace detail {
-// True on a thread that is inside a kernel: what is allocated there is the kernel library's own bookkeeping
-// (src/op/heap_meter.cpp).
-inline constinit thread_local bool inside_kernel = false;
+// Operations that are running now, in the whole process. What the kernel library allocates meanwhile is its own
+// bookkeeping (src/op/heap_meter.cpp).
+inline constinit std::atomic<std::uint32_t> running{0};
 }  // namespace detail
 
 }  // namespace berth::op

@@ -1,0 +1,329 @@
+// Every kernel against naive loops, in the layouts that lowering uses.
+#include "berth/op/kernels.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "op/dense.hpp"
+
+namespace {
+
+using namespace berth;
+using namespace berth::test;
+
+float leaky(float x, float slope) {
+  return x > 0 ? x : slope * x;
+}
+
+struct conv_case {
+  shape input, weights;
+  op::window over;
+  std::int64_t groups;
+  shape output() const {
+    shape to{input[0], weights[0]};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::int64_t reach = (over.kernel[i] - 1) * over.dilations[i] + 1;
+      to.push_back((input[i + 2] + over.pads_begin[i] + over.pads_end[i] - reach) / over.strides[i] + 1);
+    }
+    return to;
+  }
+};
+
+conv_case arbitrary_convolution() {
+  const auto pick = [](std::int64_t least, std::int64_t most) { return *rc::gen::inRange(least, most + 1); };
+  const std::int64_t groups = pick(1, 3), in = groups * pick(1, 20), out = groups * pick(1, 20);
+  const shape kernel{pick(1, 4), pick(1, 4)};
+  return {
+      {pick(1, 2), in, pick(8, 14), pick(8, 14)},
+      {out, in / groups, kernel[0], kernel[1]},
+      {kernel, {pick(1, 2), pick(1, 2)}, {pick(1, 2), pick(1, 2)}, {pick(0, 2), pick(0, 2)}, {pick(0, 2), pick(0, 2)}},
+      groups};
+}
+
+RC_GTEST_PROP(kernels, convolution_with_bias_sum_and_activations, ()) {
+  const conv_case c = arbitrary_convolution();
+  const bool bias = *rc::gen::arbitrary<bool>(), accumulate = *rc::gen::arbitrary<bool>();
+  const bool in_place = *rc::gen::arbitrary<bool>();
+  const shape out = c.output();
+  const dense x = random_dense(c.input, 1), w = random_dense(c.weights, 2), addend = random_dense(out, 3);
+  const auto b = model::pseudo_random(static_cast<std::size_t>(out[1]), 4);
+
+  op::convolution_description d;
+  d.input = type_of(c.input);
+  d.weights = type_of(c.weights, false);
+  d.bias = bias;
+  d.output = type_of(out);
+  d.over = c.over;
+  d.groups = c.groups;
+  d.accumulate = accumulate;
+  d.then = {{op::activation_kind::relu, 0.2f, 0}, {op::activation_kind::clip, -0.1f, 1.5f}};
+  auto made = op::convolution(d);
+  RC_ASSERT(made.has_value());
+
+  dense want = naive_convolution(x, w, bias ? b : std::vector<float>{}, c.over, c.groups, out);
+  for (std::size_t i = 0; i < want.values.size(); ++i) {
+    const float sum = want.values[i] + (accumulate ? addend.values[i] : 0);
+    want.values[i] = std::clamp(leaky(sum, 0.2f), -0.1f, 1.5f);
+  }
+  const placed_memory mx{d.input, x}, mw{d.weights, w}, ma{d.output, addend}, my{d.output};
+  std::unique_ptr<void, decltype(&std::free)> packed{
+      std::aligned_alloc(64, align_up(std::max<bytes>((*made)->packed_size(1), 64), 64)), &std::free};
+  void* weights = mw.address();
+  if ((*made)->packed_size(1) != 0) {
+    RC_ASSERT((*made)->pack(1, mw.address(), packed.get()).has_value());
+    weights = packed.get();
+  }
+  std::vector<float> b_values = b;
+  const placed_memory& to = accumulate && in_place ? ma : my;
+  std::vector<void*> addresses{mx.address(), weights};
+  if (bias) addresses.push_back(b_values.data());
+  if (accumulate) addresses.push_back(ma.address());
+  addresses.push_back(to.address());
+  execute(**made, addresses);
+  expect_near(to.read(), want);
+  RC_ASSERT(!testing::Test::HasFailure());
+}
+
+RC_GTEST_PROP(kernels, matmul_over_strided_batches, ()) {
+  const auto pick = [](std::int64_t most) { return *rc::gen::inRange<std::int64_t>(1, most + 1); };
+  const std::int64_t batch = pick(3), m = pick(33), k = pick(33), n = pick(33);
+  const bool turned = *rc::gen::arbitrary<bool>(), bias = *rc::gen::arbitrary<bool>();
+  const dense a = random_dense({batch, m, k}, 1), b = random_dense({batch, k, n}, 2);
+  const auto row = model::pseudo_random(static_cast<std::size_t>(n), 3);
+  op::matmul_description d;
+  d.a = type_of(a.shape, false);
+  d.b = type_of(b.shape, false);
+  if (turned) d.b.strides = {k * n * 4, 4, k * 4};
+  d.c = type_of({batch, m, n}, false);
+  d.bias = bias;
+  d.then = {{op::activation_kind::relu, 0, 0}};
+  auto made = op::matmul(d);
+  RC_ASSERT(made.has_value());
+  dense want = zeros({batch, m, n});
+  each_index(want.shape, [&](const shape& i) {
+    double sum = bias ? row[static_cast<std::size_t>(i[2])] : 0;
+    for (std::int64_t j = 0; j < k; ++j) sum += double{a.at({i[0], i[1], j})} * b.at({i[0], j, i[2]});
+    want.at(i) = static_cast<float>(std::max(sum, 0.0));
+  });
+  std::vector<float> row_values = row;
+  const placed_memory ma{d.a, a}, mb{d.b, b}, mc{d.c};
+  std::vector<void*> addresses{ma.address(), mb.address()};
+  if (bias) addresses.push_back(row_values.data());
+  addresses.push_back(mc.address());
+  execute(**made, addresses);
+  expect_near(mc.read(), want);
+  RC_ASSERT(!testing::Test::HasFailure());
+}
+
+TEST(kernels, matmul_with_a_packed_constant) {
+  const dense a = random_dense({7, 40}, 1), b = random_dense({40, 50}, 2);
+  op::matmul_description d{type_of(a.shape, false), type_of(b.shape, false), type_of({7, 50}, false), true, false, {}};
+  auto made = op::matmul(d).value();
+  dense want = zeros({7, 50});
+  each_index(want.shape, [&](const shape& i) {
+    for (std::int64_t j = 0; j < 40; ++j) want.at(i) += a.at({i[0], j}) * b.at({j, i[1]});
+  });
+  ASSERT_GT(made->packed_size(1), 0u);
+  std::vector<std::byte> packed(made->packed_size(1));
+  const placed_memory ma{d.a, a}, mb{d.b, b}, mc{d.c};
+  ASSERT_TRUE(made->pack(1, mb.address(), packed.data()));
+  execute(*made, {ma.address(), packed.data(), mc.address()});
+  expect_near(mc.read(), want);
+}
+
+TEST(kernels, elementwise_chains_run_in_place) {
+  const dense x = random_dense({1, 5, 6, 7}, 1);
+  const tensor_type t = type_of(x.shape);
+  auto made = op::elementwise(t, t,
+                              {{op::activation_kind::relu, 0.3f, 0},
+                               {op::activation_kind::linear, 2, -0.5f},
+                               {op::activation_kind::clip, -0.6f, std::numeric_limits<float>::infinity()}})
+                  .value();
+  dense want = x;
+  for (float& v : want.values) v = std::max(2 * leaky(v, 0.3f) - 0.5f, -0.6f);
+  const placed_memory mx{t, x};
+  execute(*made, {mx.address(), mx.address()});
+  expect_near(mx.read(), want);
+}
+
+TEST(kernels, every_activation_is_the_function_it_says) {
+  using kind = op::activation_kind;
+  const auto phi = [](double x) { return 0.5 * (1 + std::erf(x / std::sqrt(2.0))); };
+  const struct {
+    op::activation a;
+    std::function<double(double)> f;
+  } cases[] = {
+      {{kind::sigmoid, 0, 0}, [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {{kind::hard_swish, 0, 0}, [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }},
+      {{kind::swish, 1, 0}, [](double x) { return x / (1 + std::exp(-x)); }},
+      {{kind::elu, 0.7f, 0}, [](double x) { return x > 0 ? x : 0.7f * (std::exp(x) - 1); }},
+      {{kind::gelu_erf, 0, 0}, [&](double x) { return x * phi(x); }},
+      {{kind::gelu_tanh, 0, 0},
+       [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
+      {{kind::tanh, 0, 0}, [](double x) { return std::tanh(x); }},
+      {{kind::exp, 0, 0}, [](double x) { return std::exp(x); }},
+      {{kind::abs, 0, 0}, [](double x) { return std::fabs(x); }},
+      {{kind::square, 0, 0}, [](double x) { return x * x; }},
+  };
+  dense x = random_dense({1, 3, 8, 8}, 1);
+  for (float& v : x.values) v *= 4;
+  const tensor_type t = type_of(x.shape);
+  for (const auto& c : cases) {
+    SCOPED_TRACE(static_cast<int>(c.a.kind));
+    auto made = op::elementwise(t, t, {c.a}).value();
+    dense want = x;
+    for (float& v : want.values) v = static_cast<float>(c.f(v));
+    const placed_memory mx{t, x}, my{t};
+    execute(*made, {mx.address(), my.address()});
+    expect_near(my.read(), want, 2e-5f);
+  }
+}
+
+TEST(kernels, log_sqrt_and_power_of_positive_numbers) {
+  using kind = op::activation_kind;
+  dense x = random_dense({2, 3, 4}, 1);
+  for (float& v : x.values) v = std::fabs(v) + 0.1f;
+  const tensor_type t = type_of(x.shape, false);
+  const struct {
+    op::activation a;
+    std::function<double(double)> f;
+  } cases[] = {{{kind::log, 0, 0}, [](double v) { return std::log(v); }},
+               {{kind::sqrt, 0, 0}, [](double v) { return std::sqrt(v); }},
+               {{kind::power, 2, 1.5f}, [](double v) { return 2 * std::pow(v, 1.5); }}};
+  for (const auto& c : cases) {
+    auto made = op::elementwise(t, t, {c.a}).value();
+    dense want = x;
+    for (float& v : want.values) v = static_cast<float>(c.f(v));
+    const placed_memory mx{t, x}, my{t};
+    execute(*made, {mx.address(), my.address()});
+    expect_near(my.read(), want, 2e-5f);
+  }
+}
+
+TEST(kernels, binary_broadcasts_the_second_operand_and_runs_in_place) {
+  using kind = op::binary_kind;
+  const dense a = random_dense({2, 5, 3, 4}, 1);
+  for (const kind k : {kind::add, kind::subtract, kind::multiply, kind::divide, kind::maximum, kind::minimum}) {
+    for (const shape& s : {shape{2, 5, 3, 4}, shape{1, 5, 1, 1}, shape{1, 1, 1, 1}}) {
+      dense b = random_dense(s, 2);
+      for (float& v : b.values) v += v > 0 ? 0.2f : -0.2f;
+      dense want = a;
+      each_index(a.shape, [&](const shape& i) {
+        shape j = i;
+        for (std::size_t d = 0; d < j.size(); ++d) j[d] = std::min(j[d], s[d] - 1);
+        const float x = a.at(i), y = b.at(j);
+        want.at(i) = k == kind::add        ? x + y
+                     : k == kind::subtract ? x - y
+                     : k == kind::multiply ? x * y
+                     : k == kind::divide   ? x / y
+                     : k == kind::maximum  ? std::max(x, y)
+                                           : std::min(x, y);
+      });
+      const tensor_type t = type_of(a.shape), u = type_of(s);
+      auto made = op::binary(k, t, u, t, {}).value();
+      const placed_memory ma{t, a}, mb{u, b};
+      execute(*made, {ma.address(), mb.address(), ma.address()});
+      expect_near(ma.read(), want);
+    }
+  }
+}
+
+TEST(kernels, pooling_leaves_padding_out_unless_told) {
+  const dense x = random_dense({1, 9, 7, 6}, 1);
+  const op::window over{{3, 2}, {2, 1}, {1, 1}, {1, 0}, {1, 1}};
+  const shape out{1, 9, 4, 6};
+  for (const auto kind : {op::pool_kind::maximum, op::pool_kind::average, op::pool_kind::average_with_padding}) {
+    dense want = zeros(out);
+    each_index(out, [&](const shape& o) {
+      float most = -std::numeric_limits<float>::infinity(), sum = 0;
+      int seen = 0;
+      each_index({3, 2}, [&](const shape& k) {
+        const std::int64_t h = o[2] * 2 - 1 + k[0], w = o[3] + k[1];
+        if (h < 0 || h >= 7 || w >= 6) return;
+        const float v = x.at({0, o[1], h, w});
+        most = std::max(most, v);
+        sum += v;
+        ++seen;
+      });
+      want.at(o) = kind == op::pool_kind::maximum   ? most
+                   : kind == op::pool_kind::average ? sum / static_cast<float>(seen)
+                                                    : sum / 6;
+    });
+    const tensor_type t = type_of(x.shape), u = type_of(out);
+    auto made = op::pooling(kind, t, u, over).value();
+    const placed_memory mx{t, x}, my{u};
+    execute(*made, {mx.address(), my.address()});
+    expect_near(my.read(), want);
+  }
+}
+
+TEST(kernels, mean_softmax_and_layer_normalization) {
+  const dense x = random_dense({2, 3, 8}, 1);
+  const tensor_type t = type_of(x.shape, false);
+  const placed_memory mx{t, x};
+
+  dense mean = zeros({2, 1, 8});
+  each_index(x.shape, [&](const shape& i) { mean.at({i[0], 0, i[2]}) += x.at(i) / 3; });
+  const placed_memory mm{type_of(mean.shape, false)};
+  execute(*op::mean(t, type_of(mean.shape, false)).value(), {mx.address(), mm.address()});
+  expect_near(mm.read(), mean);
+
+  dense soft = x, normal = x;
+  const auto scale = model::pseudo_random(8, 5), shift = model::pseudo_random(8, 6);
+  each_index({2, 3}, [&](const shape& i) {
+    double sum = 0, of_exp = 0, squares = 0;
+    for (std::int64_t c = 0; c < 8; ++c) {
+      sum += x.at({i[0], i[1], c});
+      of_exp += std::exp(x.at({i[0], i[1], c}));
+    }
+    for (std::int64_t c = 0; c < 8; ++c) squares += std::pow(x.at({i[0], i[1], c}) - sum / 8, 2);
+    for (std::int64_t c = 0; c < 8; ++c) {
+      const shape at{i[0], i[1], c};
+      const auto k = static_cast<std::size_t>(c);
+      soft.at(at) = static_cast<float>(std::exp(x.at(at)) / of_exp);
+      normal.at(at) = static_cast<float>((x.at(at) - sum / 8) / std::sqrt(squares / 8 + 1e-3) * scale[k] + shift[k]);
+    }
+  });
+  const placed_memory my{t};
+  execute(*op::softmax(t, t, 2).value(), {mx.address(), my.address()});
+  expect_near(my.read(), soft);
+  std::vector<float> scale_values = scale, shift_values = shift;
+  execute(*op::layer_normalization(t, t, 1e-3f).value(),
+          {mx.address(), scale_values.data(), shift_values.data(), my.address()});
+  expect_near(my.read(), normal);
+}
+
+TEST(kernels, concatenation_reorder_and_pad_move_every_element_to_its_place) {
+  const dense a = random_dense({1, 3, 4, 5}, 1), b = random_dense({1, 2, 4, 5}, 2);
+  const tensor_type ta = type_of(a.shape), tb = type_of(b.shape), both = type_of({1, 5, 4, 5});
+  const placed_memory ma{ta, a}, mb{tb, b}, mc{both};
+  dense want = zeros({1, 5, 4, 5});
+  each_index(want.shape, [&](const shape& i) { want.at(i) = i[1] < 3 ? a.at(i) : b.at({i[0], i[1] - 3, i[2], i[3]}); });
+  execute(*op::concatenation(std::vector{ta, tb}, both, 1).value(), {ma.address(), mb.address(), mc.address()});
+  expect_near(mc.read(), want, 0);
+
+  const tensor_type rows = type_of(a.shape, false);
+  const placed_memory mr{rows};
+  execute(*op::reorder(ta, rows).value(), {ma.address(), mr.address()});
+  expect_near(mr.read(), a, 0);
+
+  dense padded = zeros({1, 3, 7, 6});
+  std::fill(padded.values.begin(), padded.values.end(), -2.0f);
+  each_index(a.shape, [&](const shape& i) { padded.at({i[0], i[1], i[2] + 2, i[3] + 1}) = a.at(i); });
+  const placed_memory mp{type_of(padded.shape)};
+  execute(*op::pad(ta, type_of(padded.shape), {0, 0, 2, 1}, -2).value(), {ma.address(), mp.address()});
+  expect_near(mp.read(), padded, 0);
+}
+
+TEST(kernels, what_no_kernel_takes_is_an_error) {
+  tensor_type t = type_of({1, 4, 4, 4});
+  t.type = element::f16;
+  const auto made = op::elementwise(t, t, {{op::activation_kind::relu, 0, 0}});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, errc::unsupported);
+}
+
+}  // namespace
