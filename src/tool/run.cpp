@@ -234,8 +234,8 @@ report run_model(const call& c) {
       r.workspace = model::largest_workspace(p);
       r.nodes = p.graph.nodes().size();
       model::runner planned = value_of(model::runner::create(std::move(p), memory, s));
-      const plan::plan& chosen = planned.get_arena().get_plan();
-      r.arena = planned.get_arena().size();
+      const auto& chosen = planned.get_arena().get_plan();
+      r.arena = chosen.arena();
       r.lower_bound = chosen.lower_bound();
       r.optimal = chosen.optimal();
       r.weights = planned.weights_bytes();

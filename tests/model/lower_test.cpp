@@ -1,0 +1,215 @@
+// Models, lowered and run in one planned arena, against naive loops; and what lowering promises about memory.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "berth/model/builtin.hpp"
+#include "berth/model/input_error.hpp"
+#include "berth/model/program.hpp"
+#include "model/reference.hpp"
+#include "model/running.hpp"
+
+namespace {
+
+using namespace berth;
+using namespace berth::test;
+using model::attribute;
+
+std::string numbered(std::string text, std::size_t n) {
+  return text.append(std::to_string(n));
+}
+
+// Builds small models by hand.
+struct small_model {
+  model::description d{"test", 17, {}, {}, {}, {}};
+  std::uint64_t seed = 10;
+
+  std::string input(shape s) {
+    d.inputs.push_back({numbered("x", d.inputs.size()), element::f32, std::move(s)});
+    return d.inputs.back().name;
+  }
+  std::string weights(shape s, float around = 0) {
+    model::tensor t{element::f32, s, {}};
+    auto values = model::pseudo_random(static_cast<std::size_t>(count_of(s)), ++seed, 0.5f);
+    for (float& v : values) v += around;
+    t.data.resize(values.size() * 4);
+    std::memcpy(t.data.data(), values.data(), t.data.size());
+    return keep(std::move(t));
+  }
+  std::string integers(const shape& values) {
+    model::tensor t{element::i64, {static_cast<std::int64_t>(values.size())}, {}};
+    t.data.resize(values.size() * 8);
+    std::memcpy(t.data.data(), values.data(), t.data.size());
+    return keep(std::move(t));
+  }
+  std::string keep(model::tensor t) {
+    const std::string name = numbered("c", d.constants.size());
+    d.constants.emplace(name, std::move(t));
+    return name;
+  }
+  std::string add(const std::string& op, std::vector<std::string> inputs,
+                  std::map<std::string, attribute> attributes = {}, std::size_t outputs = 1) {
+    const std::string name = numbered(op, d.nodes.size());
+    std::vector<std::string> names{name};
+    for (std::size_t i = 1; i < outputs; ++i) names.push_back(numbered(name + "_", i));
+    d.nodes.push_back({name, op, std::move(inputs), std::move(names), std::move(attributes)});
+    return name;
+  }
+  std::string conv(const std::string& x, std::int64_t from, std::int64_t to, std::int64_t k, bool bias = true) {
+    std::vector<std::string> inputs{x, weights({to, from, k, k})};
+    if (bias) inputs.push_back(weights({to}));
+    const std::int64_t pad = k / 2;
+    return add("Conv", inputs, {{"kernel_shape", shape{k, k}}, {"pads", shape{pad, pad, pad, pad}}});
+  }
+  void check(float tolerance = 1e-4f) {
+    const auto inputs = inputs_of(d);
+    const auto want = reference{d}.run(inputs);
+    const ran r = run(d, inputs);
+    ASSERT_EQ(r.outputs.size(), want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      EXPECT_EQ(r.outputs[i].shape, want[i].shape);
+      EXPECT_LT(relative_error(r.outputs[i], want[i]), tolerance) << "output " << i;
+      EXPECT_EQ(r.again[i].values, r.outputs[i].values) << "a second run differs";
+      EXPECT_EQ(r.per_tensor[i].values, r.outputs[i].values) << "memory of its own gives other values";
+    }
+  }
+};
+
+TEST(lower, residual_blocks_with_batch_normalization) {
+  small_model m;
+  std::string x = m.add("Relu", {m.conv(m.input({1, 3, 10, 12}), 3, 8, 3)});
+  for (int i = 0; i < 2; ++i) {
+    std::string y = m.add("Relu", {m.conv(x, 8, 8, 3, false)});
+    y = m.add("BatchNormalization",
+              {m.conv(y, 8, 8, 1), m.weights({8}), m.weights({8}), m.weights({8}), m.weights({8}, 1)});
+    x = m.add("Relu", {m.add("Add", {x, y})});
+  }
+  m.d.outputs = {x};
+  m.check();
+}
+
+TEST(lower, a_residual_that_is_read_again_keeps_its_bytes) {
+  small_model m;
+  const std::string x = m.add("Sigmoid", {m.input({1, 8, 9, 9})});
+  const std::string y = m.add("Add", {m.conv(x, 8, 8, 1), x});
+  m.d.outputs = {m.add("Mul", {y, x}), y};
+  m.check();
+}
+
+TEST(lower, a_convolution_of_its_own_addend) {
+  small_model m;
+  const std::string x = m.add("Relu", {m.input({1, 8, 9, 9})});
+  m.d.outputs = {m.add("Add", {m.conv(x, 8, 8, 1), x})};
+  m.check();
+}
+
+TEST(lower, transposed_images_are_views) {
+  small_model m;
+  const std::string x = m.add("Transpose", {m.input({1, 9, 7, 3})}, {{"perm", shape{0, 3, 1, 2}}});
+  const std::string y = m.add("Transpose", {m.conv(x, 3, 5, 3)}, {{"perm", shape{0, 2, 3, 1}}});
+  m.d.outputs = {m.add("Reshape", {y, m.integers({63, 5})})};
+  m.check();
+  EXPECT_EQ(run(m.d, inputs_of(m.d)).nodes, 1u);
+}
+
+TEST(lower, heads_split_and_join_like_attention) {
+  small_model m;
+  const std::string x = m.input({1, 6, 8});
+  const auto split = [&](shape order) {
+    const std::string y = m.add("Add", {m.add("MatMul", {x, m.weights({8, 8})}), m.weights({8})});
+    return m.add("Transpose", {m.add("Reshape", {y, m.integers({1, 6, 2, 4})})}, {{"perm", std::move(order)}});
+  };
+  const std::string q = split({0, 2, 1, 3}), k = split({0, 2, 3, 1}), v = split({0, 2, 1, 3});
+  const std::string mixed =
+      m.add("MatMul", {m.add("Softmax", {m.add("MatMul", {q, k})}, {{"axis", std::int64_t{-1}}}), v});
+  const std::string joined =
+      m.add("Reshape", {m.add("Transpose", {mixed}, {{"perm", shape{0, 2, 1, 3}}}), m.integers({1, 6, 8})});
+  m.d.outputs = {m.add("LayerNormalization", {m.add("Add", {joined, x}), m.weights({8}, 1), m.weights({8})},
+                       {{"axis", std::int64_t{-1}}})};
+  m.check();
+}
+
+TEST(lower, concatenations_splits_and_pools) {
+  small_model m;
+  const std::string x = m.conv(m.input({1, 4, 8, 8}), 4, 6, 3);
+  const std::string p = m.add("MaxPool", {x}, {{"kernel_shape", shape{2, 2}}, {"strides", shape{2, 2}}});
+  const std::string a = m.add("AveragePool", {x}, {{"kernel_shape", shape{2, 2}}, {"strides", shape{2, 2}}});
+  const std::string both = m.add("Concat", {p, a, m.weights({1, 2, 4, 4})}, {{"axis", std::int64_t{1}}});
+  const std::string half = m.add("Split", {both}, {{"axis", std::int64_t{1}}}, 2);
+  const std::string sum = m.add("Add", {half, half + "_1"});
+  m.d.outputs = {m.add("Flatten", {m.add("GlobalAveragePool", {sum})}), half};
+  m.check();
+}
+
+TEST(lower, an_output_that_is_an_input_or_a_constant_gets_memory_of_its_own) {
+  small_model m;
+  const std::string x = m.input({2, 3});
+  const std::string same = m.add("Reshape", {x, m.integers({3, 2})});
+  m.d.outputs = {same, m.add("Add", {x, m.weights({2, 3})})};
+  m.check();
+}
+
+// Random chains of operators over a pool of values, so that residuals, broadcasts and views meet in every order.
+RC_GTEST_PROP(lower, random_models_equal_the_reference, ()) {
+  small_model m;
+  const auto pick = [](std::size_t n) { return *rc::gen::inRange<std::size_t>(0, n); };
+  std::vector<std::string> values{m.input({1, 4, 6, 6})};
+  const std::size_t length = 2 + pick(10);
+  for (std::size_t i = 0; i < length; ++i) {
+    const std::string x = values[pick(values.size())], y = values[pick(values.size())];
+    switch (pick(9)) {
+      case 0: values.push_back(m.conv(x, 4, 4, 1)); break;
+      case 1: values.push_back(m.conv(x, 4, 4, 3, false)); break;
+      case 2: values.push_back(m.add("Add", {x, y})); break;
+      case 3: values.push_back(m.add("Mul", {x, m.weights({1, 4, 1, 1})})); break;
+      case 4: values.push_back(m.add("LeakyRelu", {x}, {{"alpha", 0.2f}})); break;
+      case 5: values.push_back(m.add("Max", {x, m.weights({1})})); break;
+      case 6: values.push_back(m.add("Sub", {x, y})); break;
+      case 7:
+        values.push_back(m.add("MaxPool", {x}, {{"kernel_shape", shape{3, 3}}, {"pads", shape{1, 1, 1, 1}}}));
+        break;
+      default: {
+        const std::string turned = m.add("Transpose", {x}, {{"perm", shape{0, 1, 3, 2}}});
+        values.push_back(m.add("Sigmoid", {turned}));
+      }
+    }
+  }
+  m.d.outputs = {values.back()};
+  if (const std::string& other = values[pick(values.size())]; other != values.back()) m.d.outputs.push_back(other);
+  m.check();
+  RC_ASSERT(!testing::Test::HasFailure());
+}
+
+TEST(lower, says_which_node_has_no_kernel) {
+  small_model m;
+  m.d.outputs = {m.add("Einsum", {m.input({2, 3})})};
+  try {
+    (void)model::lower(m.d);
+    FAIL() << "did not throw";
+  } catch (const model::input_error& e) {
+    EXPECT_STREQ(e.what(), "test: node 'Einsum0' (Einsum): the operator has no kernel here");
+  }
+}
+
+class builtins : public testing::TestWithParam<std::string> {};
+
+TEST_P(builtins, meet_the_lower_bound_and_compute_the_same_as_with_memory_of_their_own) {
+  const model::description d = *model::builtin(GetParam());
+  const ran r = run(d, inputs_of(d));
+  EXPECT_EQ(r.arena, r.lower_bound);
+  for (std::size_t i = 0; i < r.outputs.size(); ++i) {
+    EXPECT_EQ(r.again[i].values, r.outputs[i].values);
+    EXPECT_EQ(r.per_tensor[i].values, r.outputs[i].values);
+    float least = INFINITY, most = -INFINITY;
+    for (const float v : r.outputs[i].values) {
+      ASSERT_TRUE(std::isfinite(v));
+      least = std::min(least, v);
+      most = std::max(most, v);
+    }
+    EXPECT_GT(most - least, 1e-3f) << "the output says nothing";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, builtins, testing::ValuesIn(model::builtin_names()),
+                         [](const auto& p) { return p.param.substr(p.param.find(':') + 1); });
+
+}  // namespace
