@@ -65,18 +65,24 @@ class reader {
       if (opset.domain().empty() || opset.domain() == "ai.onnx") out_.opset = opset.version();
     }
     for (const auto& t : proto_.graph().initializer()) {
-      out_.constants.emplace(t.name(), constant(t, "initializer '" + t.name() + "'"));
+      out_.constants.emplace(name_of(t.name()), constant(t, "initializer '" + t.name() + "'"));
     }
     for (const auto& input : proto_.graph().input()) {
       if (!out_.constants.contains(input.name())) out_.inputs.push_back(input_of(input));
     }
-    for (const auto& output : proto_.graph().output()) out_.outputs.push_back(output.name());
+    for (const auto& output : proto_.graph().output()) out_.outputs.push_back(name_of(output.name()));
     for (const auto& n : proto_.graph().node()) out_.nodes.push_back(node_of(n));
     return std::move(out_);
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw input_error(out_.source, what); }
+  [[noreturn]] void fail(const std::string& what) const { throw input_error(out_.source, one_line(what)); }
+
+  // Names stand in every message and report: one with control characters is no name.
+  const std::string& name_of(const std::string& name) const {
+    if (one_line(name) != name) fail("the name '" + name + "' has control characters");
+    return name;
+  }
 
   void parse() {
     google::protobuf::SetLogHandler(nullptr);
@@ -158,7 +164,7 @@ class reader {
 
   value_info input_of(const onnx::ValueInfoProto& v) const {
     const auto& type = v.type().tensor_type();
-    value_info made{v.name(), element_of(type.elem_type()), {}};
+    value_info made{name_of(v.name()), element_of(type.elem_type()), {}};
     for (const auto& d : type.shape().dim()) made.shape.push_back(d.dim_value());
     (void)element_count(out_, "input '" + v.name() + "'", made.shape);
     return made;
@@ -167,6 +173,9 @@ class reader {
   node node_of(const onnx::NodeProto& n) const {
     node made{n.name(), n.op_type(), {n.input().begin(), n.input().end()}, {n.output().begin(), n.output().end()}, {}};
     if (made.name.empty() && !made.outputs.empty()) made.name = made.outputs.front();
+    (void)name_of(made.name);
+    for (const std::string& each : made.inputs) (void)name_of(each);
+    for (const std::string& each : made.outputs) (void)name_of(each);
     if (!n.domain().empty() && n.domain() != "ai.onnx") {
       fail(called(made) + ": operators of domain '" + n.domain() + "' are not supported");
     }
