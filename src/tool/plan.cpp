@@ -12,6 +12,11 @@
 #include "berth/model/problem_file.hpp"
 #include "berth/plan/solve.hpp"
 #include "model/file.hpp"
+#include "model/graph_problem.hpp"
+#ifdef BERTH_TOOL_RUN
+#include "berth/model/program.hpp"
+#include "tool/model_argument.hpp"
+#endif
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -23,11 +28,23 @@ struct plan_call {
   std::string out;
   std::string rules;
   std::string effort = "normal";
+  std::vector<std::string> dims;  // name=N, of a model
   std::optional<bytes> capacity;
   plan::options options;
   bool pipeline = false;
   bool json = false;
 };
+
+model::problem_file read_file(const plan_call& call) {
+#ifdef BERTH_TOOL_RUN
+  if (names_a_model(call.file)) {
+    const model::program p = model::lower(read_model(call.file, call.dims));
+    return model::problem_of_graph(call.file, p.graph, rules::host(), [&p](value_id v) { return p.graph[v].name; });
+  }
+#endif
+  if (!call.dims.empty()) throw usage_error("--dim is for models");
+  return model::read_problem(call.file);
+}
 
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -134,7 +151,7 @@ int plan_file(plan_call& call) {
                                               : plan::effort::normal;
   if (call.files.size() > 1 && !call.pipeline) throw usage_error("several files: only with --pipeline");
   call.file = call.files.front();
-  model::problem_file file = call.pipeline ? model::read_pipeline(call.files) : model::read_problem(call.file);
+  model::problem_file file = call.pipeline ? model::read_pipeline(call.files) : read_file(call);
   if (!call.rules.empty()) apply_rules(file, call.rules);
   if (call.capacity && !file.problem.memories.empty()) {
     throw usage_error("--capacity: the problem has pools with capacities of their own");
@@ -160,10 +177,15 @@ int plan_file(plan_call& call) {
 std::function<int()> declare_plan(CLI::App& app) {
   auto call = std::make_shared<plan_call>();
   app.add_option("FILE", call->files,
-                 "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace; gzipped or not")
+                 "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace (gzipped or not);\nor a "
+                 "model: FILE.onnx, builtin:NAME")
       ->required();
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   app.add_flag("--json", call->json, "One JSON object on standard output");
+#ifdef BERTH_TOOL_RUN
+  app.add_option("--dim", call->dims, "name=N: binds a dimension that an .onnx FILE leaves open")
+      ->allow_extra_args(false);
+#endif
   app.add_option("--capacity", call->capacity, "Bytes there are: a plan that needs more is refused");
   app.add_option("--rules", call->rules, "Placement rules of a chip, by name");
   app.add_option("--effort", call->effort, "How long to search for a smaller arena")

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -11,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +18,11 @@
 #include "berth/model/builtin.hpp"
 #include "berth/model/input_error.hpp"
 #include "berth/model/npy.hpp"
-#include "berth/model/onnx.hpp"
 #include "berth/model/per_tensor.hpp"
 #include "berth/model/program.hpp"
 #include "berth/model/runner.hpp"
 #include "op/heap_meter.hpp"
+#include "tool/model_argument.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
 
@@ -81,32 +79,9 @@ struct report {
   nlohmann::ordered_json pool;
 };
 
-std::pair<std::string, std::string> split_pair(const std::string& text, const char* option) {
-  const auto at = text.find('=');
-  if (at == std::string::npos || at == 0) {
-    throw usage_error(std::string{option} + " " + text + ": expected name=" + (option[2] == 'd' ? "N" : "FILE.npy"));
-  }
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
-model::dimensions bound_dimensions(const call& c) {
-  model::dimensions bound;
-  for (const std::string& text : c.dims) {
-    const auto [name, number] = split_pair(text, "--dim");
-    char* end = nullptr;
-    errno = 0;
-    const long long size = std::strtoll(number.c_str(), &end, 10);
-    if (number.empty() || *end != 0 || errno != 0 || size < 1) {
-      throw usage_error("--dim " + text + ": '" + number + "' is not a positive 64-bit number");
-    }
-    bound[name] = size;
-  }
-  return bound;
-}
-
 std::vector<std::vector<float>> read_inputs(const call& c, const model::program& p) {
   std::map<std::string, std::string> files;
-  for (const std::string& text : c.inputs) files.insert(split_pair(text, "--input"));
+  for (const std::string& text : c.inputs) files.insert(split_pair(text, "--input", "FILE.npy"));
   std::vector<std::vector<float>> inputs;
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const auto& port = p.inputs[i];
@@ -211,16 +186,7 @@ nlohmann::ordered_json pool_json(const pool& p) {
 report run_model(const call& c) {
   report r;
   r.model = c.model;
-  std::optional<model::description> d = model::builtin(c.model);
-  if (!d && c.model.starts_with("builtin:")) {
-    std::string known;
-    for (const std::string& each : model::builtin_names()) known += " " + each;
-    throw usage_error("no built-in model is called '" + c.model + "'; there are:" + known);
-  }
-  const model::dimensions bound = bound_dimensions(c);
-  if (d && !bound.empty()) throw usage_error(c.model + " has no dimension called '" + bound.begin()->first + "'");
-  if (!d) d = model::read_onnx(c.model, bound);
-  model::program p = model::lower(*std::move(d));
+  model::program p = model::lower(read_model(c.model, c.dims));
   const auto inputs = read_inputs(c, p);
 
   const leak_count leaks;
@@ -299,7 +265,7 @@ void print_json(const report& r) {
   }
   j["leaks"] = r.leaks;
   j["pool"] = r.pool;
-  std::puts(j.dump().c_str());
+  std::puts(j.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).c_str());
 }
 
 // ONNX Runtime's planned block for the same model, from docs/model.md: its measurement and its date stand there.

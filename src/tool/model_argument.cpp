@@ -1,0 +1,49 @@
+#include "tool/model_argument.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "berth/model/builtin.hpp"
+#include "berth/model/onnx.hpp"
+#include "tool/verb.hpp"
+
+namespace berth::tool {
+
+bool names_a_model(const std::string& argument) {
+  return argument.starts_with("builtin:") || argument.ends_with(".onnx");
+}
+
+std::pair<std::string, std::string> split_pair(const std::string& text, const char* option, const char* value) {
+  const auto at = text.find('=');
+  if (at == std::string::npos || at == 0) {
+    throw usage_error(std::string{option} + " " + text + ": expected name=" + value);
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+model::description read_model(const std::string& argument, const std::vector<std::string>& dims) {
+  model::dimensions bound;
+  for (const std::string& text : dims) {
+    const auto [name, number] = split_pair(text, "--dim", "N");
+    char* end = nullptr;
+    errno = 0;
+    const long long size = std::strtoll(number.c_str(), &end, 10);
+    if (number.empty() || *end != 0 || errno != 0 || size < 1) {
+      throw usage_error("--dim " + text + ": '" + number + "' is not a positive 64-bit number");
+    }
+    bound[name] = size;
+  }
+  if (!argument.starts_with("builtin:")) return model::read_onnx(argument, bound);
+  std::optional<model::description> d = model::builtin(argument);
+  if (!d) {
+    std::string known;
+    for (const std::string& each : model::builtin_names()) known += " " + each;
+    throw usage_error("no built-in model is called '" + argument + "'; there are:" + known);
+  }
+  if (!bound.empty()) throw usage_error(argument + " has no dimension called '" + bound.begin()->first + "'");
+  return *std::move(d);
+}
+
+}  // namespace berth::tool
