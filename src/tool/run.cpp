@@ -302,7 +302,7 @@ void print_table(const report& r) {
   for (const peer_figure& peer : peer_figures) {
     if (file != peer.file) continue;
     row("ONNX Runtime 1.30", human(static_cast<bytes>(peer.megabytes * 1e6)),
-        "its planned block, workspaces not counted (measured 2026-11, docs/model.md)");
+        "its planned block, workspaces not counted (2026-11-21, docs/model.md)");
   }
   row("weights", human(r.weights), "outside the arena, packed once");
   row("workspace", human(r.workspace), "the largest operator's, inside the arena");

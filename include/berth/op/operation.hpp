@@ -48,7 +48,6 @@ class operation {
 
  protected:
   operation(std::size_t operands, bytes workspace) : addresses_(operands), workspace_bytes_{workspace} {}
-  void set_workspace(bytes workspace) noexcept { workspace_bytes_ = workspace; }
 
  private:
   // Takes over new addresses. Allocates nothing.
