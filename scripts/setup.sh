@@ -1,14 +1,15 @@
 #!/bin/sh
 # Installs the Debian packages that are missing of those that Berth's build, tests and models need; with the word
-# `checks` also those of the extra checks that CI runs.
+# `checks` also those of the extra checks that CI runs, with `models` the one that fetches models.
 set -eu
 packages="g++ cmake ninja-build make python3 pkg-config \
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev \
   libdnnl-dev ocl-icd-opencl-dev libonnx-dev libprotobuf-dev protobuf-compiler \
   nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev pocl-opencl-icd"
-if [ "${1:-}" = checks ]; then
-  packages="$packages clang clang-format libclang-rt-14-dev git"
-fi
+case "${1:-}" in
+  checks) packages="$packages clang clang-format libclang-rt-14-dev git" ;;
+  models) packages="$packages npm" ;;
+esac
 
 missing=""
 for package in $packages; do

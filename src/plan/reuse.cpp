@@ -112,13 +112,15 @@ class mover {
   }
 
   bool move(index i) {
-    const auto [taken, reach] = forbidden(i);
+    const auto found = forbidden(i);
+    const std::vector<range>& taken = found.first;
+    const bytes reach = found.second;
     const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
     bytes alignment = p_.alignment_of(i);
     if (!p_.memories.empty()) alignment = std::lcm(alignment, p_.memories[memory].alignment);
     const bytes size = p_.footprint(i);
-    const auto is_free = [&, &blocks = taken](bytes at) {
-      return std::none_of(blocks.begin(), blocks.end(), [&](const range& r) { return at < r.hi && r.lo < at + size; });
+    const auto is_free = [&](bytes at) {
+      return std::none_of(taken.begin(), taken.end(), [&](const range& r) { return at < r.hi && r.lo < at + size; });
     };
     // Only the edges of other blocks can be better than what lies between them.
     std::vector<bytes> candidates{0};
