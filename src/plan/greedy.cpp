@@ -9,6 +9,8 @@ namespace {
 
 // Above this many items one pass is no longer negligible beside the whole budget.
 constexpr std::size_t few_items = 4000;
+// Above this many there is time for one: by size, whose taken intervals merge soonest.
+constexpr std::size_t many_items = 200'000;
 
 struct attempt {
   order by;
@@ -19,10 +21,10 @@ struct attempt {
 // Small instances try all, large ones the first two: by breadth is the one that large networks reward.
 constexpr std::array<attempt, 10> portfolio{{
     {order::breadth, fit::first, "first_fit/breadth"},
+    {order::size, fit::first, "first_fit/size"},
     {order::size, fit::best, "best_fit/size"},
     {order::area, fit::first, "first_fit/area"},
     {order::lifetime, fit::first, "first_fit/lifetime"},
-    {order::size, fit::first, "first_fit/size"},
     {order::area, fit::best, "best_fit/area"},
     {order::lifetime, fit::best, "best_fit/lifetime"},
     {order::breadth, fit::best, "best_fit/breadth"},
@@ -159,6 +161,10 @@ layout best_greedy(const instance& in, units target, std::size_t most_tries) {
     best.solver = name;
   };
   const std::size_t tries = std::min(most_tries, in.items.size() <= few_items ? portfolio.size() : large_tries);
+  if (in.items.size() > many_items) {
+    keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first), "first_fit/size");
+    return best;
+  }
   for (std::size_t k = 0; k < tries && best.arena > target; ++k) {
     const attempt& a = portfolio[k];
     std::vector<std::uint32_t> items = sorted_items(in, a.by);
