@@ -1,13 +1,14 @@
 // A graph's plan: an offset in one arena for every value that lives there and for every workspace.
 //
 // A value, made without memory or device: a dry run is plan_graph(g)->arena(). Immutable by convention once made;
-// it can be written down and loaded again (serialise.hpp), and it carries the structure for which it is right.
+// it carries the structure for which it is right.
 //
 // The arena has two parts. States come first, in the order of their declaration, so that two plans for graphs with
 // the same states have them at the same offsets whatever else changes; behind them lies the transient part, which
 // plan::solve packs.
 //
-// Cost at the default effort, where a greedy pass meets the lower bound: about 80 ns a node (bench/graph/plan.cpp).
+// Cost at the default effort, where a greedy pass meets the lower bound: about 200 ns a node, of which lifetimes
+// take 20 and plan::solve most of the rest (bench/graph/plan.cpp).
 #pragma once
 
 #include <cstdint>
