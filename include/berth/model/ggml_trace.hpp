@@ -16,7 +16,7 @@ namespace berth::model {
 
 struct ggml_trace {
   std::string path;
-  std::string name;                  // of the graph
+  std::string name;  // of the graph
   berth::graph graph;
   rules::placement rules;            // ggml's alignment, of starts and sizes
   std::vector<value_id> value_of;    // by tensor id
