@@ -20,6 +20,8 @@ function(berth_test name)
   target_link_libraries(${name} PRIVATE berth::berth ${arg_LIBS} rapidcheck GTest::gmock GTest::gtest_main)
   berth_warnings(${name})
   add_test(NAME ${name} COMMAND ${name})
+  # One seed for the properties, so that a red run can be had again; run a program by itself for fresh ones.
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "RC_PARAMS=seed=20261121")
 endfunction()
 
 # berth_bench(NAME SOURCES a.cpp ... [LIBS lib ...]): one program that prints its figures; never a test.

@@ -86,11 +86,13 @@ class climber {
 
   // One slice for every recipe at the lowest open capacity, then, in rounds that alternate, at those above.
   void round(std::uint64_t slice) {
-    static constexpr std::array<unsigned, 3> parts{0, 2, 4};  // of the gap: nothing, a half, a quarter
-    for (const unsigned part : parts) {
+    // Sixteenths of the gap. The rungs just below the best layout look like little gain and are what gets down where
+    // the lower ones are out of reach.
+    static constexpr std::array<units, 5> parts{0, 8, 4, 12, 15};
+    for (const units part : parts) {
       const units gap = state_.best.arena - state_.bound;
       if (gap <= 0 || spent()) return;
-      const units capacity = state_.bound + (part == 0 ? 0 : gap / part);
+      const units capacity = state_.bound + gap / 16 * part + gap % 16 * part / 16;
       if (part != 0 && capacity == state_.bound) continue;
       run(at(capacity), part == 0 ? slice : slice / 2);
     }
