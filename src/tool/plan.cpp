@@ -186,11 +186,13 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_option("--dim", call->dims, "name=N: binds a dimension that an .onnx FILE leaves open")
       ->allow_extra_args(false);
 #endif
-  app.add_option("--capacity", call->capacity, "Bytes there are: a plan that needs more is refused");
+  app.add_option("--capacity", call->capacity, "Bytes there are: a plan that needs more is refused")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--rules", call->rules, "Placement rules of a chip, by name");
   app.add_option("--effort", call->effort, "How long to search for a smaller arena")
       ->check(CLI::IsMember({"fast", "normal", "best"}));
-  app.add_option("--work", call->options.node_limit, "Search nodes instead of the effort's own number");
+  app.add_option("--work", call->options.node_limit, "Search nodes instead of the effort's own number")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", call->options.threads, "Threads; they do not change the plan")->check(CLI::Range(1, 256));
   app.add_option("--deadline", call->options.deadline_s, "Seconds after which the best so far is taken")
       ->check(CLI::PositiveNumber);

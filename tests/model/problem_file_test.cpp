@@ -1,0 +1,214 @@
+#include "berth/model/problem_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "berth/model/input_error.hpp"
+#include "berth/model/plan_file.hpp"
+#include "berth/plan/solve.hpp"
+#include "berth/plan/verify.hpp"
+#include "model/file.hpp"
+
+namespace berth::model {
+namespace {
+
+class problem_files : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path{testing::TempDir()} /
+              (std::string{"problem_files_"} + testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, std::string_view text) const {
+    const std::string path = (folder_ / name).string();
+    write_file(path, text);
+    return path;
+  }
+  problem_file read(std::string_view text) const { return read_problem(file("problem", text)); }
+
+  // What the reader, or else the validation, says of a problem; without the folder's name.
+  std::string complaint(std::string_view text) const {
+    try {
+      require_valid(read(text));
+    } catch (const input_error& e) {
+      return std::string{e.what()}.substr(folder_.string().size() + 1);
+    }
+    return "";
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(problem_files, csv) {
+  const auto f = read("size,id,upper,lower,alignment,offset,gaps\r\n4,x,9,0,2,,2-4 6-7\n\n8,y,5,-3,,16,\n");
+  ASSERT_EQ(f.problem.buffers.size(), 2u);
+  const auto& x = f.problem.buffers[0];
+  EXPECT_EQ(x.name, "x");
+  EXPECT_EQ(x.alignment, 2u);
+  EXPECT_EQ(x.lifetimes, (std::vector<plan::interval>{{0, 2}, {4, 6}, {7, 9}}));
+  EXPECT_FALSE(x.offset);
+  const auto& y = f.problem.buffers[1];
+  EXPECT_EQ(y.live, (plan::interval{-3, 5}));
+  EXPECT_EQ(y.offset, 16u);
+  EXPECT_EQ(f.lines, (std::vector<std::uint32_t>{2, 4}));
+}
+
+TEST_F(problem_files, csv_with_an_end_column_counts_the_last_tick) {
+  const auto f = read("buffer_id,start,end,size,gaps\nx,0,9,4,2-3\n");
+  EXPECT_EQ(f.problem.buffers[0].lifetimes, (std::vector<plan::interval>{{0, 2}, {4, 10}}));
+}
+
+TEST_F(problem_files, wrong_csv_names_line_and_reason) {
+  EXPECT_EQ(complaint(",,,,,,,\n"), "problem:1: header row: no column is called ''");
+  EXPECT_EQ(complaint("id,lower,upper\n"), "problem:1: header row: no column size");
+  EXPECT_EQ(complaint("id,id,upper,size\n"), "problem:1: header row: a second column for 'id'");
+  const std::string head = "id,lower,upper,size\n";
+  EXPECT_EQ(complaint(head + "x,0,1\n"), "problem:2: fewer fields than the header row");
+  EXPECT_EQ(complaint(head + "x,0,1,2,3\n"), "problem:2: more fields than the header row");
+  EXPECT_EQ(complaint(head + "x,0,1,-2\n"), "problem:2: size is negative: '-2'");
+  EXPECT_EQ(complaint(head + "x,0,1,nan\n"), "problem:2: size is not a whole number of 64 bits: 'nan'");
+  EXPECT_EQ(complaint(head + "x,0,1,99999999999999999999\n"),
+            "problem:2: size is not a whole number of 64 bits: '99999999999999999999'");
+  EXPECT_EQ(complaint(head + "x,0,1,4\ny,3,3,4\n"), "problem:3: buffer 'y': lifetime is empty or reversed");
+  EXPECT_EQ(complaint(head + "x,0,1,4\ny,0,1,4\nx,1,2,4\n"), "problem:4: a second buffer with the id 'x'");
+  EXPECT_EQ(complaint(head + "x,0,1,9223372036854775807\n"), "problem:2: buffer 'x': size exceeds 2^62 bytes");
+  EXPECT_EQ(complaint("id,lower,upper,size,alignment,offset\nx,0,1,4,8,12\n"),
+            "problem:2: buffer 'x': pinned at an offset that is not aligned");
+  EXPECT_EQ(complaint("id,lower,upper,size,gaps\nx,0,9,4,0-9\n"),
+            "problem:2: buffer 'x': its gaps are not inside its lifetime, or leave nothing of it");
+  EXPECT_EQ(complaint(std::string(5000, ',')), "problem:1: the header row is longer than 4096 characters");
+  EXPECT_EQ(complaint(""), "problem:1: neither CSV with a header row, nor JSON, nor ALLOC and FREE");
+}
+
+TEST_F(problem_files, json) {
+  const auto f = read(R"({"format":"berth-problem/1","alignment":64,"size_granularity":32,"capacity":null,
+    "max_slab":4096,"pools":[{"id":"fast","capacity":100,"alignment":8,"reserved":[[0,16]],"cost":2.5},{"id":"slow"}],
+    "buffers":[
+      {"id":"x","size":40,"lower":0,"upper":6,"gaps":[[1,2]],"alias_group":"g","hint":64,"pools":["slow","fast"]},
+      {"id":7,"size":0,"lifetimes":[[4,5],[0,2]],"alias_group":"g","alignment":128,"offset":256}],
+    "separations":[],"reuse_penalties":[["x",7,1.5]]})");
+  require_valid(f);
+  const plan::problem& p = f.problem;
+  EXPECT_EQ(p.alignment, 64u);
+  EXPECT_EQ(p.footprint(0), 64u);
+  EXPECT_EQ(p.max_slab, 4096u);
+  ASSERT_EQ(p.memories.size(), 2u);
+  EXPECT_EQ(p.memories[0].reserved.front().second, 16u);
+  EXPECT_EQ(p.memories[0].cost, 2.5);
+  EXPECT_FALSE(p.memories[1].capacity);
+  EXPECT_EQ(p.buffers[0].lifetimes, (std::vector<plan::interval>{{0, 1}, {2, 6}}));
+  EXPECT_EQ(p.buffers[0].memories, (std::vector<plan::index>{1, 0}));
+  EXPECT_EQ(p.buffers[0].alias_group, p.buffers[1].alias_group);
+  EXPECT_EQ(p.buffers[1].name, "7");
+  EXPECT_EQ(p.buffers[1].lifetimes.front(), (plan::interval{0, 2}));
+  EXPECT_EQ(p.reuse_penalties[0].weight, 1.5);
+  EXPECT_EQ(f.lines, (std::vector<std::uint32_t>{4, 5}));
+}
+
+TEST_F(problem_files, conflicts_replace_lifetimes) {
+  const auto f = read(R"({"format":"berth-problem/1","buffers":[{"id":"a","size":1},{"id":"b","size":1}],
+                          "conflicts":[["a","b"]]})");
+  require_valid(f);
+  ASSERT_TRUE(f.problem.conflicts);
+  EXPECT_EQ(f.problem.conflicts->front().b, 1u);
+}
+
+TEST_F(problem_files, wrong_json_names_the_place_and_the_reason) {
+  const auto with = [&](const std::string& buffer, const std::string& rest = "") {
+    return complaint("{\"format\":\"berth-problem/1\",\n\"buffers\":[\n" + buffer + "]" + rest + "}");
+  };
+  EXPECT_EQ(complaint("{\"format\":\"other\"}"), "problem: format is not 'berth-problem/1'");
+  EXPECT_EQ(complaint("{\n\n\"format\":}").substr(0, 20), "problem:3: not JSON:");
+  EXPECT_EQ(complaint("{\"format\":\"berth-problem/1\",\"bufers\":[]}"), "problem: unknown key 'bufers'");
+  EXPECT_EQ(complaint("{\"format\":\"berth-problem/1\"}"), "problem: no key 'buffers'");
+  EXPECT_EQ(with(R"({"id":"x","size":-4,"lower":0,"upper":1})"), "problem:3: buffers[0].size: is negative: -4");
+  EXPECT_EQ(with(R"({"id":"x","size":1e30,"lower":0,"upper":1})"),
+            "problem:3: buffers[0].size: is not a whole number of 64 bits: '1e+30'");
+  EXPECT_EQ(with(R"({"id":"x","size":4,"lower":0})"), "problem:3: buffers[0]: no key 'upper'");
+  EXPECT_EQ(with(R"({"id":"x","size":4,"lower":2,"upper":2})"), "problem:3: buffer 'x': lifetime is empty or reversed");
+  EXPECT_EQ(with(R"({"id":"x","size":4,"lower":0,"upper":1,"pools":["p"]})"),
+            "problem:3: buffers[0].pools[0]: no pool has the id 'p'");
+  EXPECT_EQ(with(R"({"id":"x","size":4,"lower":0,"upper":1})", R"(,"separations":[["x","y"]])"),
+            "problem: separations[0][1]: no buffer has the id 'y'");
+  EXPECT_EQ(with(R"({"id":"x","size":4,"lower":0,"upper":1,"alias_group":1},
+                    {"id":"y","size":4,"lower":0,"upper":1,"alias_group":1})",
+                 R"(,"separations":[["x","y"]])"),
+            "problem: separation of 'x' and 'y': keeps two members of one alias group apart");
+  EXPECT_EQ(complaint(std::string(200000, '[')).substr(0, 8), "problem:");
+}
+
+TEST_F(problem_files, allocation_list) {
+  const auto f = read("# comment\nMODEL m\nALIGN 64\nALLOC 1 100\nALLOC 2 10\nFREE 1\nFREE 2\nMEM 192\n");
+  EXPECT_EQ(f.problem.alignment, 64u);
+  EXPECT_EQ(f.problem.footprint(1), 64u);
+  EXPECT_EQ(f.problem.buffers[0].live, (plan::interval{0, 2}));
+  EXPECT_EQ(complaint("ALLOC 1 4\n"), "problem:1: buffer '1' is never freed");
+  EXPECT_EQ(complaint("ALLOC 1 4\nFREE 2\n"), "problem:2: FREE of '2', which is not allocated");
+  EXPECT_EQ(complaint("ALLOC 1 4\nALLOC 1 4\n"), "problem:2: buffer '1' is allocated twice");
+  EXPECT_EQ(complaint("ALLOC 1 4\nFREE 1\nFREE 1\n"), "problem:3: buffer '1' is freed twice");
+}
+
+TEST_F(problem_files, structured_problems_of_dsa_solver) {
+  const auto f = read(R"({"schema_version":1,"problem":{
+    "pools":[{"id":1,"name":"Vec","capacity":64,"reserved_ranges":[{"begin":0,"end":8}]}],
+    "buffers":[
+      {"id":0,"name":"a","size":16,"alignment":8,"live_intervals":[{"lower":0,"upper":2}],"allowed_pools":[1]},
+      {"id":1,"name":"b","size":16,"alignment":8,"live_intervals":[{"lower":2,"upper":4}],"allowed_pools":[1]}],
+    "constraints":{"colocations":[],"pinned_allocations":[],"separations":[{"first":0,"second":1,"reasons":["x"]}],
+                   "temporal_exclusions":[]}}})");
+  require_valid(f);
+  EXPECT_EQ(f.problem.memories[0].name, "Vec");
+  const auto answer = plan::solve(f.problem);
+  ASSERT_TRUE(answer && answer->has_offsets());
+  EXPECT_EQ(answer->arena(), 40u);
+  EXPECT_NE(plan_json(f, *answer, 1).find("{\"id\":0,\"offset\":"), std::string::npos);
+}
+
+TEST_F(problem_files, plans_come_back_as_written) {
+  const auto f = read(R"({"format":"berth-problem/1","max_slab":8,"pools":[{"id":"p\"q","capacity":8},{"id":"s"}],
+    "buffers":[{"id":"x y","size":8,"lower":0,"upper":2},{"id":"z","size":6,"lower":1,"upper":3},
+               {"id":"w","size":8,"lower":1,"upper":3}],"reuse_penalties":[["x y","z",2]]})");
+  const auto answer = plan::solve(f.problem);
+  ASSERT_TRUE(answer && answer->has_offsets());
+  for (const auto& [name, text] :
+       {std::pair{"plan.json", plan_json(f, *answer, 0.5)}, std::pair{"plan.csv", plan_csv(f, *answer)}}) {
+    const plan::plan back = read_plan(file(name, text), f);
+    EXPECT_EQ(back.offsets, answer->offsets) << name;
+    EXPECT_EQ(back.memory_of, answer->memory_of) << name;
+    EXPECT_FALSE(plan::verify(f.problem, back)) << name;
+  }
+}
+
+TEST_F(problem_files, plans_of_something_else_are_refused) {
+  const auto f = read("id,lower,upper,size\nx,0,1,4\ny,0,1,4\n");
+  const auto wrong = [&](std::string_view text) -> std::string {
+    try {
+      (void)read_plan(file("plan", text), f);
+    } catch (const input_error& e) {
+      return std::string{e.what()}.substr(folder_.string().size() + 1);
+    }
+    return "";
+  };
+  EXPECT_EQ(wrong(""), "plan:1: is empty");
+  EXPECT_EQ(wrong("id,offset\nx,0\nx,4\n"), "plan:3: buffer 'x' is placed twice");
+  EXPECT_EQ(wrong("id,offset\nq,0\n"), "plan:2: the problem has no buffer 'q'");
+  EXPECT_EQ(wrong("id,offset\nx,-1\n"), "plan:2: offset is not a whole number: '-1'");
+  EXPECT_EQ(wrong("{\"arena_bytes\":8}"), "plan: no key 'buffers'");
+  const plan::plan partial = read_plan(file("partial", "id,offset\nx,0\n"), f);
+  ASSERT_TRUE(plan::verify(f.problem, partial));
+}
+
+TEST_F(problem_files, header_has_unique_macros_and_assertions) {
+  const auto f = read("id,lower,upper,size\na-b,0,1,4\na.b,0,1,4\n");
+  const std::string text = plan_header(f, *plan::solve(f.problem));
+  EXPECT_NE(text.find("#define BERTH_ARENA_BYTES 8ull"), std::string::npos);
+  EXPECT_NE(text.find("#define BERTH_A_B_OFFSET"), std::string::npos);
+  EXPECT_NE(text.find("#define BERTH_A_B__2_OFFSET"), std::string::npos);
+  EXPECT_NE(text.find("BERTH_PLAN_ASSERT(BERTH_A_B_OFFSET + BERTH_A_B_SIZE <= BERTH_ARENA_BYTES"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace berth::model

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Runs `berth plan` and `berth verify` as a script would. usage: plan_test.py BERTH"""
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BERTH = sys.argv.pop(1)
+HEAD = "id,lower,upper,size\n"
+
+
+class Verbs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, name, content):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def run_berth(self, *args):
+        return subprocess.run([BERTH, *args], capture_output=True, text=True, timeout=60)
+
+    def expect_wrong(self, *args, says=""):
+        got = self.run_berth(*args)
+        self.assertEqual(got.returncode, 2, (args, got.stderr))
+        self.assertEqual(got.stderr.count("\n"), 1, got.stderr)
+        self.assertEqual(got.stdout, "")
+        self.assertIn(says, got.stderr)
+
+    def test_plan_and_verify(self):
+        problem = self.file("p.csv", HEAD + "b1,0,3,4\nb2,3,9,4\nb3,0,9,4\n")
+        got = self.run_berth("plan", problem, "--json")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        plan = json.loads(got.stdout)
+        self.assertEqual((plan["arena_bytes"], plan["lower_bound"], plan["optimal"], plan["verified"]), (8, 8, True, True))
+        for key in ("solver", "elapsed_ms"):
+            self.assertIn(key, plan)
+        self.assertEqual([b["id"] for b in plan["buffers"]], ["b1", "b2", "b3"])
+        self.assertEqual(set(plan["buffers"][0]), {"id", "offset", "size", "lower", "upper"})
+        good = self.file("good.json", got.stdout)
+        self.assertEqual(json.loads(self.run_berth("verify", problem, good, "--json").stdout)["ok"], True)
+        plan["buffers"][1]["offset"] = plan["buffers"][2]["offset"]
+        bad = self.file("bad.json", json.dumps(plan))
+        got = self.run_berth("verify", problem, bad)
+        self.assertEqual(got.returncode, 1)
+        self.assertIn("'b2'", got.stdout)
+
+    def test_infeasible_is_refused_with_the_reason(self):
+        problem = self.file("p.csv", HEAD + "x,0,2,8\ny,1,3,8\n")
+        got = self.run_berth("plan", problem, "--capacity", "15", "--json")
+        self.assertEqual((got.returncode, got.stderr), (1, ""))
+        answer = json.loads(got.stdout)
+        self.assertEqual((answer["status"], answer["buffers"]), ("infeasible", []))
+        self.assertIn("at least 16 bytes", answer["reason"])
+        self.assertEqual(self.run_berth("plan", problem, "--capacity", "4").returncode, 1)
+
+    def test_out_files(self):
+        problem = self.file("p.csv", HEAD + "x,0,2,8\ny,1,3,8\n")
+        for name in ("plan.json", "plan.csv"):
+            out = os.path.join(self.folder.name, name)
+            self.assertEqual(self.run_berth("plan", problem, "--out", out).returncode, 0)
+            self.assertEqual(self.run_berth("verify", problem, out).stdout, "ok\n")
+        header = os.path.join(self.folder.name, "plan.h")
+        self.assertEqual(self.run_berth("plan", problem, "--out", header).returncode, 0)
+        for compiler, language in (("cc", "c"), ("c++", "c++")):
+            subprocess.run([compiler, "-x", language, "-fsyntax-only", "-Wall", "-Werror", header], check=True)
+        self.expect_wrong("plan", problem, "--out", os.path.join(self.folder.name, "no/such/plan.csv"), says="cannot write")
+        self.expect_wrong("plan", problem, "--out", "plan.txt", says="--out")
+
+    def test_rules_change_what_is_planned(self):
+        problem = self.file("p.csv", HEAD + "x,0,2,33\n")
+        got = json.loads(self.run_berth("plan", problem, "--rules", "ascend_310p", "--json").stdout)
+        self.assertEqual(got["arena_bytes"], 96)
+        self.expect_wrong("plan", problem, "--rules", "nothing", says="ascend_310p")
+
+    def test_wrong_input_is_one_line_and_two(self):
+        packed = gzip.compress((HEAD + "".join(f"b{i},{i},{i + 1},{i * 7919}\n" for i in range(5000))).encode())
+        whole = self.file("p.csv.gz", packed)
+        self.assertEqual(self.run_berth("plan", whole).returncode, 0)
+        for content, says in (
+            (packed[: len(packed) // 2], "cannot read"),
+            ("," * 100000, "header row"),
+            (HEAD + "," * 100000, "p:2:"),
+            (HEAD + "x,0,1,-4\n", "p:2: size is negative"),
+            (HEAD + "x,0,1,4\nx,0,1,4\n", "p:3: a second buffer"),
+            (HEAD + "x,2,1,4\n", "p:2: buffer 'x'"),
+            (HEAD + "x,0,1,1e999\n", "p:2: size"),
+            ('{"format":"berth-problem/1","buffers":[{"id":"x","size":NaN}]}', "p:1: not JSON"),
+            ('{"format":"berth-problem/1","buffers":[', "not JSON"),
+            ('{"format":"berth-problem/1","buffers":{}}', "not a list"),
+            ("", "neither"),
+            (os.urandom(4096), ""),
+        ):
+            self.expect_wrong("plan", self.file("p", content), says=says)
+        self.expect_wrong("plan", "/no/such/file", says="cannot open")
+        self.expect_wrong("plan")
+        self.expect_wrong("plan", whole, "--effort", "much")
+        self.expect_wrong("plan", whole, "--capacity", "-1")
+        self.expect_wrong("verify", whole, self.file("plan", "[]"))
+
+
+if __name__ == "__main__":
+    unittest.main()
