@@ -1,12 +1,19 @@
 #include "device/opencl/library.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 namespace berth::detail::opencl {
 namespace {
 
 result<const functions*> load_once() {
   static functions table;
+#ifdef __linux__
+  // PoCL aborts the process where it cannot see the processors.
+  if (access("/sys/devices/system/cpu", R_OK) != 0) {
+    return error{errc::no_such_device, "opencl: /sys is not mounted, without which PoCL aborts"};
+  }
+#endif
   void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return error{errc::no_such_device, "opencl: libOpenCL.so.1 is not installed"};
 #define BERTH_OPENCL_LOAD(name)                                                          \
