@@ -42,10 +42,10 @@ template <class Number>
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-// At most 40 characters of what the file says, for a message on one line.
+// At most 40 characters of what the file says, for a message on one line; what is not printable ASCII becomes '?'.
 [[nodiscard]] inline std::string quote(std::string_view text) {
   std::string out = "'";
-  for (const char c : text.substr(0, 40)) out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+  for (const char c : text.substr(0, 40)) out += c < 0x20 || c > 0x7e ? '?' : c;
   return out + (text.size() > 40 ? "...'" : "'");
 }
 
