@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "plan/single.hpp"
+
 namespace berth::plan {
 namespace {
 
@@ -167,6 +169,30 @@ bytes arena_of(const problem& p, const plan& answer) {
   return sum;
 }
 
+// Asks for a plan in the same arena that pays none of the dearest penalties: as many of them as can be kept apart.
+void separate_the_dearest(const problem& p, const options& o, plan& answer) {
+  if (!p.memories.empty() || p.max_slab || p.buffers.size() > 2000) return;
+  std::vector<reuse_penalty> dearest = p.reuse_penalties;
+  std::stable_sort(dearest.begin(), dearest.end(),
+                   [](const reuse_penalty& a, const reuse_penalty& b) { return a.weight > b.weight; });
+  problem strict = p;
+  strict.reuse_penalties.clear();
+  strict.capacity = answer.arena_bytes;
+  for (std::size_t count = dearest.size(); count > 0; count /= 2) {
+    strict.separations = p.separations;
+    for (std::size_t k = 0; k < count; ++k) strict.separations.push_back({dearest[k].a, dearest[k].b});
+    if (!validate(strict)) return;  // a penalty between two members of one group is always paid
+    plan other = solve_single(strict, o);
+    answer.work += other.work;
+    answer.deadline_hit |= other.deadline_hit;
+    if (!other.has_offsets()) continue;
+    if (reuse_penalty_of(p, other) < reuse_penalty_of(p, answer) && other.arena_bytes == answer.arena_bytes) {
+      answer.offsets = std::move(other.offsets);
+    }
+    return;
+  }
+}
+
 }  // namespace
 
 double reuse_penalty_of(const problem& p, const plan& answer) {
@@ -181,7 +207,8 @@ double reuse_penalty_of(const problem& p, const plan& answer) {
   return sum;
 }
 
-void lower_reuse_penalty(const problem& p, plan& answer) {
+void lower_reuse_penalty(const problem& p, const options& o, plan& answer) {
+  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) separate_the_dearest(p, o, answer);
   mover moves{p, answer};
   int rounds = 16;
   while (rounds-- > 0 && moves.round()) continue;

@@ -3,15 +3,17 @@
 
 #include "berth/plan/plan.hpp"
 #include "berth/plan/problem.hpp"
+#include "berth/plan/solve.hpp"
 
 namespace berth::plan {
 
 // The sum of the weights of the penalties whose two buffers share bytes. O(penalties).
 [[nodiscard]] double reuse_penalty_of(const problem& p, const plan& answer);
 
-// Moves single buffers inside their slab of their memory, one after the other, as long as that lowers the penalty;
-// never beyond what the slab already takes. Sets answer.reuse_penalty. Members of alias groups and pinned buffers stay.
-// Deterministic. O(rounds * penalties * buffers), with few rounds.
-void lower_reuse_penalty(const problem& p, plan& answer);
+// Plans again, in the same arena, with as many of the dearest pairs as possible kept apart (of one memory in one slab,
+// and not with little effort); then moves single buffers inside their slab as long as that lowers the penalty, never
+// beyond what the slab already takes. Sets answer.reuse_penalty. Members of alias groups and pinned buffers stay.
+// Deterministic. O(rounds * penalties * buffers), with few rounds, besides the planning.
+void lower_reuse_penalty(const problem& p, const options& o, plan& answer);
 
 }  // namespace berth::plan

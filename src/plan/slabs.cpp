@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "berth/plan/bound.hpp"
+#include "plan/memories.hpp"
 #include "plan/parts.hpp"
 #include "plan/single.hpp"
 
@@ -144,16 +145,6 @@ class cutter {
   std::uint64_t nodes_ = 0;
   bool late_ = false;
 };
-
-plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
-  plan answer;
-  answer.status = s;
-  answer.reason = reason;
-  answer.culprit = culprit;
-  answer.number = number;
-  answer.lower_bound_bytes = bound;
-  return answer;
-}
 
 }  // namespace
 

@@ -3,41 +3,14 @@
 #include "berth/plan/solve.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "berth/core/contract.hpp"
-#include "berth/plan/bound.hpp"
 #include "berth/plan/verify.hpp"
-#include "plan/assign.hpp"
-#include "plan/parts.hpp"
+#include "plan/memories.hpp"
 #include "plan/reuse.hpp"
-#include "plan/single.hpp"
-#include "plan/slabs.hpp"
 
 namespace berth::plan {
 namespace {
-
-plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
-  plan answer;
-  answer.status = s;
-  answer.reason = reason;
-  answer.culprit = culprit;
-  answer.number = number;
-  answer.lower_bound_bytes = bound;
-  return answer;
-}
-
-// Buffers of no bytes included, which the engine need not place.
-plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o) {
-  auto limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
-  if (max_slab) limit = std::min(limit.value_or(*max_slab), *max_slab);
-  for (index i = 0; limit && i < p.buffers.size(); ++i) {
-    const buffer& b = p.buffers[i];
-    if (!b.offset || *b.offset + p.footprint(i) <= *limit) continue;
-    return refused(status::infeasible, "buffer is pinned beyond the capacity", i, *b.offset, 0);
-  }
-  return max_slab ? solve_slabs(p, *max_slab, o) : solve_single(p, o);
-}
 
 // What unit u costs in each of its memories: its bytes times the memory's cost; where no memory has a cost, its bytes
 // times the memory's place in the order of preference.
@@ -53,143 +26,19 @@ std::vector<std::vector<double>> costs_of(const problem& p, const std::vector<un
   return cost;
 }
 
-struct placement {
-  plan answer;
-  std::optional<index> full;  // the memory that could not take what it was assigned
-  bool proved = false;        // ... and never could
-};
-
-placement place(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit,
-                const options& o) {
-  placement placed;
-  plan& answer = placed.answer;
-  answer.status = status::optimal;
-  answer.offsets.resize(p.buffers.size());
-  answer.memory_of.resize(p.buffers.size());
-  if (p.max_slab) answer.slab_of.resize(p.buffers.size());
-  std::vector<std::vector<index>> members(p.memories.size());
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    for (const index i : units[u].members) answer.memory_of[i] = memory_of_unit[u];
-  }
-  for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
-  for (index m = 0; m < members.size(); ++m) {
-    const plan part = solve_one_memory(part_of(p, m, members[m]), p.max_slab, o);
-    answer.work += part.work;
-    answer.deadline_hit |= part.deadline_hit;
-    answer.lower_bound_bytes += part.lower_bound_bytes;
-    if (!part.has_offsets()) {
-      placed.full = m;
-      placed.proved = part.status == status::infeasible;
-      return placed;
-    }
-    if (!part.optimal()) answer.status = status::feasible;
-    if (!part.solver.empty() && !members[m].empty()) answer.solver = part.solver;
-    answer.arena_bytes += part.arena_bytes;
-    for (std::size_t k = 0; k < members[m].size(); ++k) {
-      answer.offsets[members[m][k]] = part.offsets[k];
-      if (!part.slab_of.empty()) answer.slab_of[members[m][k]] = part.slab_of[k];
-    }
-  }
-  return placed;
-}
-
-// Live bytes of memory m under an assignment: what its limit must fall below to force another one.
-bytes live_in(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit, index m) {
-  std::vector<index> members;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    if (memory_of_unit[u] == m) members.insert(members.end(), units[u].members.begin(), units[u].members.end());
-  }
-  std::sort(members.begin(), members.end());
-  return max_live(part_of(p, m, members));
-}
-
-plan solve_memories(const problem& p, const options& o) {
+plan without_penalties(const problem& p, const options& o) {
+  if (p.memories.size() <= 1) return solve_one_memory(p, p.max_slab, o);
   const std::vector<unit> units = units_of(p);
-  const bytes live = p.conflicts ? 0 : max_live(p);  // in all memories together
-  for (const unit& u : units) {
-    const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
-    if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
-    return refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, live);
-  }
-  const bool forced = std::all_of(units.begin(), units.end(), [](const unit& u) { return u.memories.size() == 1; });
-  std::vector<std::optional<bytes>> limits;
-  for (const memory& m : p.memories) limits.push_back(m.capacity);
-  const auto cost = costs_of(p, units);
-  const std::size_t most_states = std::clamp<std::size_t>(1'000'000 / (units.size() + 1), 1, 2048);
-
-  std::uint64_t work = 0;
-  bool exact = true;
-  for (int attempt = 0; attempt < 32; ++attempt) {
-    assignment chosen;
-    if (forced) {
-      for (const unit& u : units) chosen.memory_of.push_back(u.memories[0]);
-    } else {
-      chosen = assign(p, units, cost, limits, most_states);
-    }
-    exact &= chosen.exact;
-    if (chosen.memory_of.empty() && !units.empty()) {
-      return refused(exact ? status::infeasible : status::unknown, "the memories cannot take all that is live at once",
-                     0, live, live);
-    }
-    placement placed = place(p, units, chosen.memory_of, o);
-    work += placed.answer.work;
-    placed.answer.work = work;
-    if (!placed.full) {
-      if (forced) return std::move(placed.answer);
-      // Another assignment could need less: only what is live in all memories together bounds them all.
-      placed.answer.lower_bound_bytes = std::min(live, placed.answer.arena_bytes);
-      placed.answer.status = exact && placed.answer.arena_bytes == live ? status::optimal : status::feasible;
-      return std::move(placed.answer);
-    }
-    if (forced) {
-      return refused(placed.proved ? status::infeasible : status::unknown, "a memory cannot take the buffers it must",
-                     0, p.memories[*placed.full].capacity.value_or(0), placed.answer.lower_bound_bytes);
-    }
-    exact = false;  // by address it did not fit: what was found from here on may be dearer than needed
-    const bytes used = live_in(p, units, chosen.memory_of, *placed.full);
-    if (used == 0) break;
-    limits[*placed.full] = used - 1;
-  }
-  plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, live);
-  answer.work = work;
-  return answer;
-}
-
-// Asks for a plan in the same arena that pays none of the dearest penalties: as many of them as can be kept apart.
-void separate_the_dearest(const problem& p, const options& o, plan& answer) {
-  if (!p.memories.empty() || p.max_slab || p.buffers.size() > 2000) return;
-  std::vector<reuse_penalty> dearest = p.reuse_penalties;
-  std::stable_sort(dearest.begin(), dearest.end(),
-                   [](const reuse_penalty& a, const reuse_penalty& b) { return a.weight > b.weight; });
-  problem strict = p;
-  strict.reuse_penalties.clear();
-  strict.capacity = answer.arena_bytes;
-  for (std::size_t count = dearest.size(); count > 0; count /= 2) {
-    strict.separations = p.separations;
-    for (std::size_t k = 0; k < count; ++k) strict.separations.push_back({dearest[k].a, dearest[k].b});
-    if (!validate(strict)) return;  // a penalty between two members of one group is always paid
-    plan other = solve_single(strict, o);
-    answer.work += other.work;
-    answer.deadline_hit |= other.deadline_hit;
-    if (!other.has_offsets()) continue;
-    if (reuse_penalty_of(p, other) < reuse_penalty_of(p, answer) && other.arena_bytes == answer.arena_bytes) {
-      answer.offsets = std::move(other.offsets);
-    }
-    return;
-  }
+  return solve_memories(p, units, costs_of(p, units), o).layout;
 }
 
 }  // namespace
 
 result<plan> solve(const problem& p, const options& o) {
   if (auto ok = validate(p); !ok) return ok.error();
-  plan answer = p.memories.size() > 1 ? solve_memories(p, o) : solve_one_memory(p, p.max_slab, o);
+  plan answer = without_penalties(p, o);
   if (!answer.has_offsets()) return answer;
-  if (p.memories.size() == 1) answer.memory_of.clear();
-  if (!p.reuse_penalties.empty()) {
-    if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) separate_the_dearest(p, o, answer);
-    lower_reuse_penalty(p, answer);
-  }
+  if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, o, answer);
   if (const auto broken = verify(p, answer)) expects(false, broken->rule);
   return answer;
 }

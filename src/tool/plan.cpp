@@ -1,5 +1,6 @@
 // berth plan FILE: offsets for a planning problem.
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -145,6 +146,9 @@ int plan_file(plan_call& call) {
   if (!call.out.empty() && !ends_with(call.out, ".json") && !ends_with(call.out, ".csv") &&
       !ends_with(call.out, ".h")) {
     throw usage_error("--out: '" + call.out + "' ends neither in .json nor in .csv nor in .h");
+  }
+  if (call.options.deadline_s && !std::isfinite(*call.options.deadline_s)) {
+    throw usage_error("--deadline: not a number of seconds");
   }
   call.options.work = call.effort == "fast"   ? plan::effort::fast
                       : call.effort == "best" ? plan::effort::best

@@ -1,0 +1,22 @@
+// Tiers: several memories of different speed, and how much each buffer is used.
+#pragma once
+
+#include <span>
+
+#include "berth/plan/solve.hpp"
+
+namespace berth::plan {
+
+struct tier_plan {
+  plan layout;
+  double cost = 0;     // the sum over buffers of touched bytes times the cost of the buffer's memory
+  bool least = false;  // proved: no assignment of whole lives to memories costs less
+};
+
+// As solve(), with memories chosen by use: buffer i costs touched[i] * cost of its memory, where touched[i] counts the
+// bytes read and written over its life (its size times the operators that touch it, usually). Each buffer lives in one
+// memory for its whole life; memories named by the buffers and every other rule hold as in solve().
+// Error: not valid; fewer memories than one; not one number a buffer; a number that is negative or not finite.
+[[nodiscard]] result<tier_plan> solve_tiers(const problem& p, std::span<const double> touched, const options& o = {});
+
+}  // namespace berth::plan

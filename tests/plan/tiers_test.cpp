@@ -1,0 +1,72 @@
+#include "berth/plan/tiers.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <limits>
+
+#include "plan/brute_force.hpp"
+#include "plan/generate.hpp"
+
+namespace berth::plan {
+namespace {
+
+// A chain of tensors through a fast memory that holds one large or two small of them.
+TEST(tiers, the_most_used_bytes_are_fast) {
+  problem p;
+  p.memories = {{.name = "fast", .capacity = 10}, {.name = "slow", .cost = 1}};
+  p.add({.size = 10, .live = {0, 2}});
+  p.add({.size = 5, .live = {1, 3}});
+  p.add({.size = 5, .live = {1, 3}});
+  const double once[] = {10, 5, 5}, often[] = {10, 50, 5};
+  const auto even = solve_tiers(p, once);
+  EXPECT_EQ(even->cost, 10);
+  EXPECT_TRUE(even->least);
+  const auto skewed = solve_tiers(p, often);
+  EXPECT_EQ(skewed->cost, 10);
+  EXPECT_EQ(skewed->layout.memory_of, (std::vector<index>{1, 0, 0}));
+}
+
+TEST(tiers, says_what_is_wrong_with_the_costs) {
+  problem p;
+  p.add({.size = 10, .live = {0, 2}});
+  const double one[] = {1}, nan[] = {std::numeric_limits<double>::quiet_NaN()};
+  EXPECT_FALSE(solve_tiers(p, one));  // no memories
+  p.memories.resize(2);
+  EXPECT_TRUE(solve_tiers(p, one));
+  EXPECT_FALSE(solve_tiers(p, {}));
+  EXPECT_FALSE(solve_tiers(p, nan));
+}
+
+double cost_of(const problem& p, const std::vector<double>& touched, const std::vector<brute_force::spot>& spots) {
+  double sum = 0;
+  for (index i = 0; i < spots.size(); ++i) sum += touched[i] * p.memories[spots[i].memory].cost;
+  return sum;
+}
+
+RC_GTEST_PROP(tiers, agrees_with_the_exhaustive_oracle, ()) {
+  for (int round = 0; round < 5; ++round) {
+    auto made = generate::random_problem(
+        {.most_buffers = 4, .most_memories = 2, .most_size = 4, .most_ticks = 5, .explicit_conflicts = false});
+    if (!made || made->memories.empty()) continue;
+    std::vector<double> touched;
+    for (const buffer& b : made->buffers) touched.push_back(static_cast<double>(b.size * (1 + generate::upto(2))));
+    double best = std::numeric_limits<double>::infinity();
+    brute_force::for_each_layout(*made, 24, [&](const std::vector<brute_force::spot>& spots) {
+      best = std::min(best, cost_of(*made, touched, spots));
+    });
+    const tier_plan answer = *solve_tiers(*made, touched);
+    if (!answer.layout.has_offsets()) {
+      RC_ASSERT(answer.layout.status == status::unknown || !std::isfinite(best));
+      continue;
+    }
+    const auto spots = brute_force::spots_of(*made, answer.layout);
+    RC_ASSERT(brute_force::allowed(*made, spots));
+    RC_ASSERT(cost_of(*made, touched, spots) == answer.cost);
+    RC_ASSERT(answer.cost >= best);
+    if (answer.least) RC_ASSERT(answer.cost == best);
+  }
+}
+
+}  // namespace
+}  // namespace berth::plan
