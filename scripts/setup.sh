@@ -20,5 +20,18 @@ done
 echo "Installing:$missing"
 as_root=""
 if [ "$(id -u)" != 0 ]; then as_root=sudo; fi
+
+# npm brings the package ca-certificates, which writes the certificate bundle anew: one that somebody put there by hand,
+# to get through a proxy, would be lost, and with it the registry.
+bundle=/etc/ssl/certs/ca-certificates.crt
+kept=""
+if [ -s "$bundle" ] && ! dpkg-query -W -f='${Status}' ca-certificates 2>/dev/null | grep -q 'ok installed'; then
+  kept="$(mktemp)"
+  cat "$bundle" >"$kept"
+fi
 $as_root apt-get update
 DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y --no-install-recommends $missing
+if [ -n "$kept" ]; then
+  $as_root cp "$kept" "$bundle"
+  rm -f "$kept"
+fi

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,7 @@ void measure(const std::string& name, model::description d) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   std::printf("%-36s %-34s %-34s ratio\n", "model", "planned: median (quartiles)", "malloc per tensor");
   if (argc < 2) {
     for (const std::string& name : model::builtin_names()) measure(name, *model::builtin(name));
@@ -81,4 +82,7 @@ int main(int argc, char** argv) {
     auto d = model::builtin(name);
     measure(name, d ? *std::move(d) : model::read_onnx(name, bound));
   }
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "%s\n", e.what());
+  return 2;
 }
