@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -133,9 +134,29 @@ inline bool accepts(const problem& p, const plan& answer) {
   return allowed(p, spots) && arena(p, spots) == answer.arena_bytes;
 }
 
-// Calls `visit` with every allowed layout whose offsets are below `limit`. For a handful of buffers.
-inline void for_each_layout(const problem& p, bytes limit, const std::function<void(const std::vector<spot>&)>& visit) {
+// No offset of some smallest layout exceeds it: in one of least sum of offsets, every buffer lies at 0 or rests on
+// another one, on a pin or on a reserved range, up to its alignment.
+inline bytes reach(const problem& p) {
+  bytes start = 0, height = 0, of_memories = 1;
+  for (const memory& m : p.memories) {
+    of_memories = std::lcm(of_memories, m.alignment);
+    for (const auto& [lo, hi] : m.reserved) start = std::max(start, hi);
+  }
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    bytes alignment = std::lcm(of_memories, p.alignment_of(i));
+    for (index j = 0; j < p.buffers.size(); ++j) {
+      if (in_one_group(p, i, j)) alignment = std::lcm(alignment, p.alignment_of(j));
+    }
+    start = std::max(start, p.buffers[i].offset.value_or(0));
+    height += p.footprint(i) + alignment - 1;
+  }
+  return start + height;
+}
+
+// Calls `visit` with every allowed layout within reach(). For a handful of buffers.
+inline void for_each_layout(const problem& p, const std::function<void(const std::vector<spot>&)>& visit) {
   std::vector<spot> spots;
+  const bytes limit = reach(p);
   const index memories = static_cast<index>(std::max<std::size_t>(1, p.memories.size()));
   const std::function<void()> descend = [&] {
     const auto i = static_cast<index>(spots.size());
@@ -146,7 +167,7 @@ inline void for_each_layout(const problem& p, bytes limit, const std::function<v
     const index slabs = p.max_slab ? static_cast<index>(p.buffers.size()) : 1;
     for (index m = 0; m < memories; ++m) {
       for (index slab = 0; slab < slabs; ++slab) {
-        for (bytes offset = 0; offset < limit; ++offset) {
+        for (bytes offset = 0; offset <= limit; ++offset) {
           const spot at{m, slab, offset};
           if (!may_lie(p, i, at)) continue;
           bool fits = true;
@@ -162,10 +183,10 @@ inline void for_each_layout(const problem& p, bytes limit, const std::function<v
   descend();
 }
 
-// The smallest arena of any layout with offsets below `limit`; nothing where no layout is allowed.
-inline std::optional<bytes> smallest_arena(const problem& p, bytes limit) {
+// The smallest arena of any layout; nothing where no layout is allowed.
+inline std::optional<bytes> smallest_arena(const problem& p) {
   std::optional<bytes> best;
-  for_each_layout(p, limit, [&](const std::vector<spot>& spots) {
+  for_each_layout(p, [&](const std::vector<spot>& spots) {
     const bytes a = arena(p, spots);
     if (!best || a < *best) best = a;
   });

@@ -115,8 +115,8 @@ TEST(solve, pays_fewer_penalties_in_the_same_arena) {
   EXPECT_EQ(solved(p).reuse_penalty, 1);
 }
 
-void check_against_the_oracle(const problem& p, const plan& answer, bytes limit) {
-  const auto best = brute_force::smallest_arena(p, limit);
+void check_against_the_oracle(const problem& p, const plan& answer) {
+  const auto best = brute_force::smallest_arena(p);
   if (answer.has_offsets()) {
     RC_ASSERT(brute_force::accepts(p, answer));
     RC_ASSERT(!verify(p, answer));
@@ -137,7 +137,7 @@ RC_GTEST_PROP(solve, agrees_with_the_exhaustive_oracle, ()) {
     const auto p = generate::random_problem({.most_buffers = 4, .most_size = 4, .most_ticks = 5});
     if (!p) continue;
     const effort work = *rc::gen::element(effort::fast, effort::normal, effort::best);
-    check_against_the_oracle(*p, *solve(*p, {.work = work}), 30);
+    check_against_the_oracle(*p, *solve(*p, {.work = work}));
   }
 }
 
@@ -147,7 +147,7 @@ RC_GTEST_PROP(solve, agrees_with_the_exhaustive_oracle_over_memories_and_slabs, 
     const auto p = generate::random_problem(
         {.most_buffers = 3, .most_memories = slabs ? 1 : 3, .most_size = 4, .most_ticks = 5, .slabs = slabs});
     if (!p) continue;
-    check_against_the_oracle(*p, *solve(*p), 24);
+    check_against_the_oracle(*p, *solve(*p));
   }
 }
 
@@ -184,7 +184,7 @@ TEST(solve, every_tiny_problem) {
         problem p;
         p.buffers = {shapes[a], shapes[b], shapes[c]};
         p.capacity = 5;
-        const auto best = brute_force::smallest_arena(p, 6);
+        const auto best = brute_force::smallest_arena(p);
         const plan answer = *solve(p);
         ++all;
         if (answer.has_offsets()) {
