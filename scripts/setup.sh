@@ -5,7 +5,8 @@ set -eu
 packages="g++ cmake ninja-build make python3 pkg-config \
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev \
   libdnnl-dev ocl-icd-opencl-dev libonnx-dev libprotobuf-dev protobuf-compiler \
-  nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev pocl-opencl-icd"
+  nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev pocl-opencl-icd \
+  python3-dev pybind11-dev"
 case "${1:-}" in
   checks) packages="$packages clang clang-format libclang-rt-14-dev git" ;;
   models) packages="$packages npm" ;;
