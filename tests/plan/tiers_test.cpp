@@ -52,7 +52,7 @@ RC_GTEST_PROP(tiers, agrees_with_the_exhaustive_oracle, ()) {
     std::vector<double> touched;
     for (const buffer& b : made->buffers) touched.push_back(static_cast<double>(b.size * (1 + generate::upto(2))));
     double best = std::numeric_limits<double>::infinity();
-    brute_force::for_each_layout(*made, 24, [&](const std::vector<brute_force::spot>& spots) {
+    brute_force::for_each_layout(*made, [&](const std::vector<brute_force::spot>& spots) {
       best = std::min(best, cost_of(*made, touched, spots));
     });
     const tier_plan answer = *solve_tiers(*made, touched);
