@@ -80,7 +80,7 @@ json device_json(const device_listing& one) {
   j["description"] = p.description;
   j["simulated"] = p.simulated;
   j["host_accessible"] = p.host_accessible;
-  j["total_memory_bytes"] = p.total_memory == 0 ? json{nullptr} : json(p.total_memory);
+  j["total_memory_bytes"] = p.total_memory == 0 ? json(nullptr) : json(p.total_memory);
   j["rules"] = rules_json(p.rules);
   j["pinned_rules"] = rules_json(p.pinned_rules);
   j["virtual_memory"] = nullptr;

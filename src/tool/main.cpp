@@ -31,6 +31,7 @@ constexpr verb verbs[] = {
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
     {"calibrate", "From which size on scratch, the arena and malloc win, built as this is", declare_calibrate},
     {"replay", "An allocation log through a pool: what it needs, how fast it is", declare_replay},
+    {"report", "The health of a plan, a log or a snapshot; who holds the memory at its peak; leaks", declare_report},
     {"view", "A plan as one self-contained page", declare_view},
 };
 

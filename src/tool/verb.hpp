@@ -34,6 +34,7 @@ std::function<int()> declare_run(CLI::App& app);  // where built with kernels
 std::function<int()> declare_devices(CLI::App& app);
 std::function<int()> declare_calibrate(CLI::App& app);
 std::function<int()> declare_replay(CLI::App& app);
+std::function<int()> declare_report(CLI::App& app);
 std::function<int()> declare_view(CLI::App& app);
 
 }  // namespace berth::tool

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <unordered_map>
 
@@ -49,7 +50,7 @@ result<log> parse_csv(std::string_view text) {
     if (!read(size, e.size) && (e.allocate || !size.empty())) return wrong("size is not a number of bytes");
     if (!read(cut(line, ','), e.stream)) return wrong("stream is not a number");
     if (!read(cut(line, ','), e.thread)) return wrong("thread is not a number");
-    if (!read(cut(line, ','), e.t_us)) return wrong("t_us is not a number");
+    if (!read(cut(line, ','), e.t_us) || !std::isfinite(e.t_us)) return wrong("t_us is not a number");
     out.push_back(e);
   }
   if (number == 0) return wrong("the file is empty");

@@ -1,36 +1,34 @@
 #include "berth/trace/recorder.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cinttypes>
+#include <condition_variable>
 #include <cstdio>
 #include <map>
 #include <mutex>
 #include <new>
+#include <system_error>
+#include <thread>
 #include <unordered_map>
+
+#include "trace/arrange.hpp"
+#include "trace/chunk_store.hpp"
+#include "trace/record.hpp"
 
 namespace berth::trace {
 namespace {
 
-struct record {
-  std::uint64_t address;
-  std::uint64_t size;  // of a stamp: nanoseconds since the start
-  std::uint32_t stream;
-  std::uint32_t site;
-  std::uint32_t thread;
-  std::uint32_t kind;  // memory_event_kind, or `stamp`
-};
-static_assert(sizeof(record) == 32);
+constexpr std::uint32_t events_a_stamp = 256;
+constexpr std::chrono::milliseconds tick_length{4};
 
-constexpr std::uint32_t stamp = 0xff;
-constexpr std::size_t buffer_size = 4096;
-constexpr std::uint32_t events_a_stamp = 64;
-
-struct buffer {
-  std::atomic<std::size_t> count{0};  // written by the owner; set back under the recorder's lock
-  std::uint32_t thread = 0;
-  std::uint32_t until_stamp = 0;
+// What one thread writes to. Handed on to another when the thread ends.
+struct lane {
+  std::atomic<record*> at{nullptr};  // what is before it may be read by others, under the recorder's lock
+  record* limit = nullptr;           // beyond this a stamp is due, or a chunk
+  chunk* open = nullptr;             // others change and read it under the lock
+  std::uint64_t recorder = 0;
+  std::uint32_t tick = 0;
+  std::uint32_t number = 0;
   // The last places of this thread, by a hash of the line.
   struct known_site {
     const char* file = nullptr;
@@ -38,183 +36,354 @@ struct buffer {
     std::uint32_t id = 0;
   };
   known_site sites[64];
-  record records[buffer_size];
+
+  [[nodiscard]] std::ptrdiff_t room() const noexcept { return limit - at.load(std::memory_order_relaxed); }
+  void write(const memory_event& e, record_kind kind, std::uint32_t site) noexcept {
+    record* const to = at.load(std::memory_order_relaxed);
+    *to = {reinterpret_cast<std::uintptr_t>(e.address), e.size << 2 | static_cast<std::uint64_t>(kind), e.stream, site};
+    at.store(to + 1, std::memory_order_release);
+  }
 };
 
+record stamp_at(std::uint64_t ns) noexcept {
+  return {ns, static_cast<std::uint64_t>(record_kind::stamp), 0, 0};
+}
+
+constinit lane nobody;                           // has no room
+constinit thread_local lane* current = &nobody;  // this thread's, of the recorder that it wrote to last
+constinit thread_local bool gone = false;        // this thread has given up its lanes
+
 std::atomic<std::uint64_t> last_id{0};
-struct mine {
-  std::uint64_t recorder = 0;
-  buffer* to = nullptr;
-};
-constinit thread_local mine current;
 
 }  // namespace
 
-struct recorder::state {
-  std::uint64_t id = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
-  std::size_t capacity = 0;
-  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  mutable std::mutex lock;
-  std::vector<std::unique_ptr<buffer>> buffers;
-  std::vector<record> kept;  // each thread's in its order
+struct recorder::state : std::enable_shared_from_this<state> {
+  // Read by every thread at every event: apart from what changes more often.
+  alignas(64) std::atomic<std::uint32_t> tick{0};
+  const std::uint64_t id = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  std::chrono::steady_clock::time_point begin;
+
+  alignas(64) mutable std::mutex lock;
+  std::vector<std::shared_ptr<lane>> lanes;
+  std::vector<std::shared_ptr<lane>> idle;
+  chunk_store store;
+  // With room for all chunks.
+  std::vector<chunk*> full;     // in the order in which they filled up
+  std::vector<chunk*> residue;  // what is left of the oldest, each thread's in its order
+  bool over = false;            // live blocks alone fill a quarter of the capacity: nothing more is kept
+  std::uint64_t forgotten = 0;
   std::map<std::pair<const char*, std::uint32_t>, std::uint32_t> ids;
   std::vector<source_location> sites{source_location{}};
   std::atomic<std::uint64_t> dropped{0};
 
-  buffer* attach() noexcept {
-    try {
-      const std::lock_guard held{lock};
-      buffers.push_back(std::make_unique<buffer>());
-      buffers.back()->thread = static_cast<std::uint32_t>(buffers.size() - 1);
-      current = {id, buffers.back().get()};
-      return current.to;
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
-  }
+  std::mutex control;  // of start and stop
+  std::condition_variable stopping;
+  bool listening = false;
+  std::thread ticker;
 
-  std::uint32_t intern(buffer& b, const source_location& site) noexcept {
-    buffer::known_site& known = b.sites[site.line() % 64];
-    if (known.file == site.file_name() && known.line == site.line()) return known.id;
-    const std::lock_guard held{lock};
-    try {
-      const auto [at, fresh] =
-          ids.try_emplace({site.file_name(), site.line()}, static_cast<std::uint32_t>(sites.size()));
-      if (fresh) sites.push_back(site);
-      known = {site.file_name(), site.line(), at->second};
-      return at->second;
-    } catch (const std::bad_alloc&) {
-      return 0;
-    }
+  [[gnu::noinline]] void hear_slowly(const memory_event& event) noexcept;
+  explicit state(bytes capacity) : store{capacity} {
+    full.reserve(store.size());
+    residue.reserve(store.size());
   }
-
-  void write(buffer& b, const record& r) noexcept {
-    std::size_t n = b.count.load(std::memory_order_relaxed);
-    if (n == buffer_size) {
-      const std::lock_guard held{lock};
-      try {
-        if (kept.size() + buffer_size > capacity) throw std::bad_alloc{};
-        kept.insert(kept.end(), b.records, b.records + buffer_size);
-      } catch (const std::bad_alloc&) {
-        dropped.fetch_add(buffer_size, std::memory_order_relaxed);
-      }
-      n = 0;
-      b.count.store(0, std::memory_order_relaxed);
-    }
-    b.records[n] = r;
-    b.count.store(n + 1, std::memory_order_release);
-  }
-
-  // Everything recorded so far, with the time of its stamp, in the order of time.
-  std::vector<std::pair<std::uint64_t, record>> sorted() const {
-    const std::lock_guard held{lock};
-    std::vector<record> all = kept;
-    for (const auto& b : buffers) {
-      all.insert(all.end(), b->records, b->records + b->count.load(std::memory_order_acquire));
-    }
-    std::vector<std::uint64_t> now(buffers.size());
-    std::vector<std::pair<std::uint64_t, record>> out;
-    for (const record& r : all) {
-      if (r.kind == stamp) {
-        now[r.thread] = r.size;
-      } else {
-        out.emplace_back(now[r.thread], r);
-      }
-    }
-    std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    return out;
-  }
+  lane* attach() noexcept;
+  void leave(const std::shared_ptr<lane>& l) noexcept;
+  bool prepare(lane& l) noexcept;
+  void fold_oldest() noexcept;
+  void merge_residue() noexcept;
+  std::uint32_t intern(lane& l, const source_location& site) noexcept;
+  [[nodiscard]] arranged everything() const;
+  void keep_ticking();
 };
 
-recorder::recorder(std::size_t capacity) : state_{std::make_unique<state>()}, hook_{&recorder::hear, state_.get()} {
-  state_->capacity = capacity;
+namespace {
+
+// The lanes of this thread, given up when it ends.
+struct tenancy {
+  struct entry {
+    std::shared_ptr<lane> to;  // outlives the recorder, since `current` may name it
+    std::weak_ptr<void> recorder;
+    void (*leave)(void* recorder, const std::shared_ptr<lane>& l) noexcept;
+  };
+  std::vector<entry> all;
+  ~tenancy() {
+    gone = true;
+    current = &nobody;
+    for (const entry& e : all) {
+      if (const auto owner = e.recorder.lock()) e.leave(owner.get(), e.to);
+    }
+  }
+};
+thread_local tenancy tenancies;
+
+}  // namespace
+
+lane* recorder::state::attach() noexcept try {
+  if (gone) return nullptr;
+  current = &nobody;
+  std::erase_if(tenancies.all, [](const auto& e) { return e.recorder.expired(); });
+  for (const auto& e : tenancies.all) {
+    if (e.to->recorder == id) return current = e.to.get();
+  }
+  tenancies.all.reserve(tenancies.all.size() + 1);
+  const std::lock_guard held{lock};
+  std::shared_ptr<lane> l;
+  if (!idle.empty()) {
+    l = std::move(idle.back());
+    idle.pop_back();
+  } else {
+    idle.reserve(lanes.size() + 1);  // so that leaving allocates nothing
+    l = lanes.emplace_back(std::make_shared<lane>());
+    l->recorder = id;
+    l->number = static_cast<std::uint32_t>(lanes.size() - 1);
+  }
+  current = l.get();
+  tenancies.all.push_back({std::move(l), weak_from_this(), [](void* of, const std::shared_ptr<lane>& left) noexcept {
+                             static_cast<state*>(of)->leave(left);
+                           }});
+  return current;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
+
+void recorder::state::leave(const std::shared_ptr<lane>& l) noexcept {
+  const std::lock_guard held{lock};
+  idle.push_back(l);
+}
+
+// Writes a stamp, into a fresh chunk where the open one is full. False where there is none to be had.
+bool recorder::state::prepare(lane& l) noexcept {
+  record* at = l.at.load(std::memory_order_relaxed);
+  record* end = l.open == nullptr ? nullptr : l.open->records.data() + chunk::capacity;
+  if (end - at < 2) {  // a stamp and an event
+    const std::lock_guard held{lock};
+    while (store.empty() && !full.empty() && !over) fold_oldest();
+    chunk* const fresh = store.take();
+    if (fresh == nullptr) return false;
+    if (l.open != nullptr) {
+      l.open->count = static_cast<std::uint32_t>(at - l.open->begin());
+      full.push_back(l.open);
+    }
+    l.open = fresh;
+    fresh->thread = l.number;
+    at = fresh->records.data();
+    end = at + chunk::capacity;
+    l.at.store(at, std::memory_order_relaxed);  // no longer into the chunk that is full
+  }
+  l.tick = tick.load(std::memory_order_relaxed);
+  const std::chrono::nanoseconds now = std::chrono::steady_clock::now() - begin;
+  *at++ = stamp_at(static_cast<std::uint64_t>(now.count()));
+  l.at.store(at, std::memory_order_release);
+  l.limit = at + std::min<std::ptrdiff_t>(events_a_stamp, end - at);
+  return true;
+}
+
+// Makes a chunk empty, or at least smaller. The lock is held.
+void recorder::state::fold_oldest() noexcept {
+  chunk* const oldest = full.front();
+  full.erase(full.begin());
+  forgotten += forget_pairs(*oldest);
+  const auto last =
+      std::find_if(residue.rbegin(), residue.rend(), [oldest](const chunk* c) { return c->thread == oldest->thread; });
+  if (last != residue.rend() && (*last)->count + oldest->count <= chunk::capacity) {
+    std::copy(oldest->begin(), oldest->end(), (*last)->records.data() + (*last)->count);
+    (*last)->count += oldest->count;
+    oldest->count = 0;
+  }
+  if (oldest->count == 0) {
+    store.give_back(oldest);
+  } else {
+    residue.push_back(oldest);
+  }
+  if (residue.size() > store.size() / 2) merge_residue();
+}
+
+// Pairs across chunks and threads: what is left are blocks alive, and frees whose allocation is in a later chunk.
+void recorder::state::merge_residue() noexcept try {
+  std::vector<timed> all;
+  for (const chunk* c : residue) decode_records(c->begin(), c->end(), c->thread, all);
+  arranged a = arrange(std::move(all));
+  std::unordered_map<std::uint64_t, std::size_t> alive;
+  for (std::size_t i = 0; i < a.events.size(); ++i) {
+    if (a.events[i].what.kind() == record_kind::allocate) {
+      alive[a.events[i].what.address] = i;
+    } else {
+      alive.erase(a.events[i].what.address);
+    }
+  }
+  std::vector<timed> kept = std::move(a.orphans);
+  for (const auto& [address, i] : alive) kept.push_back(a.events[i]);
+  std::ranges::stable_sort(kept, [](const timed& x, const timed& y) {
+    return x.thread != y.thread ? x.thread < y.thread : x.from < y.from;
+  });
+  forgotten += a.events.size() - alive.size();
+  for (chunk* c : residue) store.give_back(c);
+  residue.clear();
+  const timed* before = nullptr;
+  for (const timed& t : kept) {
+    chunk* c = residue.empty() ? nullptr : residue.back();
+    const bool fresh = c == nullptr || c->thread != t.thread || c->count + 2 > chunk::capacity;
+    if (fresh) {
+      c = store.take();
+      if (c == nullptr) {
+        dropped.fetch_add(1, std::memory_order_relaxed);
+        continue;
+      }
+      residue.push_back(c);
+      c->thread = t.thread;
+    }
+    if (fresh || before->from != t.from) c->records[c->count++] = stamp_at(t.from);
+    c->records[c->count++] = t.what;
+    before = &t;
+  }
+  over = residue.size() > store.size() / 4;
+} catch (const std::bad_alloc&) {
+  over = true;
+}
+
+std::uint32_t recorder::state::intern(lane& l, const source_location& site) noexcept {
+  lane::known_site& known = l.sites[site.line() % 64];
+  if (known.line == site.line() && known.file == site.file_name()) return known.id;
+  if (site.line() == 0) {
+    known = {site.file_name(), 0, 0};
+    return 0;
+  }
+  const std::lock_guard held{lock};
+  try {
+    const auto [at, fresh] = ids.try_emplace({site.file_name(), site.line()}, static_cast<std::uint32_t>(sites.size()));
+    if (fresh) sites.push_back(site);
+    known = {site.file_name(), site.line(), at->second};
+    return at->second;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+arranged recorder::state::everything() const {
+  std::vector<timed> all;
+  const std::lock_guard held{lock};
+  for (const auto* part : {&residue, &full}) {
+    for (const chunk* c : *part) decode_records(c->begin(), c->end(), c->thread, all);
+  }
+  for (const auto& l : lanes) {
+    if (l->open != nullptr) decode_records(l->open->begin(), l->at.load(std::memory_order_acquire), l->number, all);
+  }
+  return arrange(std::move(all));
+}
+
+void recorder::state::hear_slowly(const memory_event& event) noexcept {
+  const bool allocate = event.kind == memory_event_kind::pool_allocate;
+  if (!allocate && event.kind != memory_event_kind::pool_free) return;
+  lane* const l = current->recorder == id ? current : attach();
+  if (l == nullptr || ((l->room() < 1 || l->tick != tick.load(std::memory_order_relaxed)) && !prepare(*l))) {
+    dropped.fetch_add(1, std::memory_order_relaxed);
+  } else if (allocate) {
+    l->write(event, record_kind::allocate, intern(*l, event.site));
+  } else {
+    l->write(event, record_kind::free, 0);
+  }
+}
+
+void recorder::state::keep_ticking() {
+  std::unique_lock held{control};
+  while (!stopping.wait_for(held, tick_length, [this] { return !listening; })) {
+    tick.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+recorder::recorder(bytes capacity) : state_{std::make_shared<state>(capacity)}, hook_{&recorder::hear, state_.get()} {}
 
 recorder::~recorder() {
   stop();
 }
 
 void recorder::start() {
-  const hook* const before = set_hook(&hook_);
-  expects(before == nullptr || before == &hook_, "recorder: another listens already");
+  state& s = *state_;
+  const std::lock_guard held{s.control};
+  if (s.listening) return;
+  if (s.begin == std::chrono::steady_clock::time_point{}) {
+    s.store.touch();
+    s.begin = std::chrono::steady_clock::now();
+  }
+  expects(set_hook(&hook_) == nullptr, "recorder: another listens already");
+  s.listening = true;
+  try {
+    s.ticker = std::thread{[&s] { s.keep_ticking(); }};
+  } catch (const std::system_error&) {  // no thread to be had: stamps once in 256 events then
+  }
 }
 
 void recorder::stop() noexcept {
-  if (detail::current_hook.load(std::memory_order_acquire) == &hook_) set_hook(nullptr);
+  state& s = *state_;
+  std::thread ticker;
+  {
+    const std::lock_guard held{s.control};
+    if (!s.listening) return;
+    set_hook(nullptr);
+    s.listening = false;
+    ticker = std::move(s.ticker);
+  }
+  s.stopping.notify_all();
+  if (ticker.joinable()) ticker.join();
 }
 
+// The usual case, without a call: this thread's lane is the recorder's, has room and is on time, and the place is
+// known. The place of a free is not kept.
 void recorder::hear(void* context, const memory_event& event) noexcept {
   state& s = *static_cast<state*>(context);
-  buffer* b = current.recorder == s.id ? current.to : s.attach();
-  if (b == nullptr) {
-    s.dropped.fetch_add(1, std::memory_order_relaxed);
-    return;
+  lane& l = *current;
+  if (l.recorder != s.id || l.room() < 1 || l.tick != s.tick.load(std::memory_order_relaxed)) [[unlikely]]
+    return s.hear_slowly(event);
+  if (event.kind == memory_event_kind::pool_free) return l.write(event, record_kind::free, 0);
+  const lane::known_site& known = l.sites[event.site.line() % 64];
+  if (event.kind != memory_event_kind::pool_allocate || known.line != event.site.line() ||
+      known.file != event.site.file_name()) [[unlikely]]
+    return s.hear_slowly(event);
+  l.write(event, record_kind::allocate, known.id);
+}
+
+snapshot recorder::take() const {
+  snapshot out;
+  const arranged all = state_->everything();
+  out.events.reserve(all.events.size());
+  for (const timed& t : all.events) {
+    out.events.push_back({.allocate = t.what.kind() == record_kind::allocate,
+                          .stream = t.what.stream,
+                          .thread = t.thread,
+                          .site = t.what.site,
+                          .address = t.what.address,
+                          .size = t.what.size(),
+                          .t_us = static_cast<double>(t.from) * 1e-3});
   }
-  if (b->until_stamp == 0) {
-    const auto now = std::chrono::steady_clock::now() - s.begin;
-    s.write(*b, {.size = static_cast<std::uint64_t>(std::chrono::nanoseconds{now}.count()),
-                 .thread = b->thread,
-                 .kind = stamp});
-    b->until_stamp = events_a_stamp;
+  out.dropped = dropped();
+  {
+    const std::lock_guard held{state_->control};
+    out.ended = !state_->listening;
   }
-  --b->until_stamp;
-  s.write(*b, {reinterpret_cast<std::uintptr_t>(event.address), event.size, event.stream, s.intern(*b, event.site),
-               b->thread, static_cast<std::uint32_t>(event.kind)});
+  const std::lock_guard held{state_->lock};
+  out.forgotten = state_->forgotten;
+  for (std::size_t i = 1; i < state_->sites.size(); ++i) {
+    out.sites.push_back({state_->sites[i].file_name(), state_->sites[i].line()});
+  }
+  return out;
 }
 
 log recorder::to_log() const {
   log out;
-  std::unordered_map<std::uint64_t, std::uint64_t> live;  // id by address
-  std::unordered_map<std::uint64_t, log_entry> early;     // frees that come before their allocation by the stamps
-  std::uint64_t id = 0;
-  for (const auto& [t, r] : state_->sorted()) {
-    log_entry e{.stream = r.stream, .thread = r.thread, .size = r.size, .t_us = static_cast<double>(t) * 1e-3};
-    if (r.kind == static_cast<std::uint32_t>(memory_event_kind::pool_allocate)) {
-      e.id = id++;
-      out.push_back(e);
-      if (const auto f = early.find(r.address); f != early.end()) {
-        f->second.id = e.id;
-        out.push_back(f->second);
-        early.erase(f);
-      } else {
-        live[r.address] = e.id;
-      }
-    } else if (r.kind == static_cast<std::uint32_t>(memory_event_kind::pool_free)) {
-      e.allocate = false;
-      const auto at = live.find(r.address);
-      if (at == live.end()) {
-        early[r.address] = e;
-        continue;
-      }
-      e.id = at->second;
-      live.erase(at);
-      out.push_back(e);
-    }
+  std::unordered_map<std::uint64_t, std::uint64_t> ids;  // by address
+  std::uint64_t next = 0;
+  for (const event& e : take().events) {
+    if (e.allocate) ids[e.address] = next++;
+    out.push_back({e.allocate, e.stream, e.thread, ids[e.address], e.size, e.t_us});
   }
   return out;
 }
 
 std::vector<leak> recorder::leaks() const {
-  // Counted by address, so that the order between threads does not matter.
-  struct balance {
-    std::int64_t open = 0;
-    record last{};
-  };
-  std::map<std::uint64_t, balance> all;
-  for (const auto& [t, r] : state_->sorted()) {
-    if (r.kind == static_cast<std::uint32_t>(memory_event_kind::pool_allocate)) {
-      balance& b = all[r.address];
-      ++b.open;
-      b.last = r;
-    } else if (r.kind == static_cast<std::uint32_t>(memory_event_kind::pool_free)) {
-      --all[r.address].open;
-    }
-  }
   std::vector<leak> out;
+  const std::vector<event> all = alive(take());
   const std::lock_guard held{state_->lock};
-  for (const auto& [address, b] : all) {
-    if (b.open > 0) out.push_back({address, b.last.size, b.last.stream, state_->sites[b.last.site]});
-  }
+  for (const event& e : all) out.push_back({e.address, e.size, e.stream, state_->sites[e.site]});
   return out;
 }
 

@@ -53,15 +53,117 @@ TEST(recorder, a_log_of_several_threads_can_be_read_back) {
   EXPECT_TRUE(r.leaks().empty());
 }
 
-TEST(recorder, counts_what_it_drops) {
+// 16 chunks are the least: 43,000 events.
+TEST(recorder, forgets_the_oldest_history_but_no_leak) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host(), {.report_leaks = false}};
+  recorder r{0};
+  r.start();
+  void* const first = p.allocate_raw(4096, queue).value();
+  const auto line = static_cast<std::uint32_t>(__LINE__ - 1);
+  std::vector<void*> window(5000);  // longer than a chunk, so that no pair lies in one
+  for (std::size_t i = 0; i < 200'000; ++i) {
+    void*& at = window[i % window.size()];
+    p.free(at);
+    at = p.allocate_raw(64 + i % 7, queue).value();
+    if (i == 100'000) (void)p.allocate(64, queue);
+  }
+  for (void* at : window) p.free(at);
+  r.stop();
+  const auto s = r.take();
+  EXPECT_EQ(s.dropped, 0u);
+  EXPECT_GT(s.forgotten, 300'000u);
+  EXPECT_EQ(s.forgotten + s.events.size(), 2u * 200'001u + 1u);
+  ASSERT_EQ(r.leaks().size(), 1u);
+  EXPECT_EQ(r.leaks()[0].site.line(), line);
+  p.free(first);
+}
+
+TEST(recorder, drops_only_where_live_blocks_fill_it) {
   berth::stream queue{berth::device::host()};
   berth::pool p{berth::device::host()};
-  recorder r{100};
+  recorder r{0};
   r.start();
-  for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(p.allocate(64, queue));
+  std::vector<berth::block> alive;
+  for (int i = 0; i < 60'000; ++i) alive.push_back(p.allocate(64, queue).value());
   r.stop();
-  EXPECT_GT(r.dropped(), 10'000u);
+  const auto s = r.take();
+  EXPECT_GT(s.dropped, 0u);
+  EXPECT_GT(s.events.size(), 30'000u);
+  EXPECT_EQ(s.dropped + s.events.size(), 60'000u);
   EXPECT_NE(r.leak_report().find("dropped"), std::string::npos);
+}
+
+TEST(recorder, threads_may_end_and_pass_blocks_on) {
+  berth::pool p{berth::device::host()};
+  recorder r{0};
+  r.start();
+  for (int round = 0; round < 50; ++round) {
+    std::vector<void*> blocks(200);
+    std::jthread{[&] {
+      berth::stream mine{berth::device::host()};
+      for (void*& b : blocks) b = p.allocate_raw(256, mine).value();
+    }}.join();
+    std::jthread{[&] {
+      for (void* b : blocks) p.free(b);
+    }}.join();
+  }
+  r.stop();
+  const auto s = r.take();
+  EXPECT_EQ(s.dropped, 0u);
+  EXPECT_EQ(s.events.size(), 20'000u);
+  for (const auto& e : s.events) ASSERT_LT(e.thread, 3u);  // lanes are handed on
+  EXPECT_TRUE(r.leaks().empty());
+}
+
+TEST(recorder, blocks_from_before_the_start_are_left_out) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host(), {.report_leaks = false}};
+  void* const before = p.allocate_raw(4096, queue).value();
+  recorder r;
+  r.start();
+  EXPECT_FALSE(r.take().ended);
+  p.free(before);
+  void* const again = p.allocate_raw(4096, queue).value();  // at the same address
+  EXPECT_EQ(again, before);
+  r.stop();
+  EXPECT_TRUE(r.take().ended);
+  ASSERT_EQ(r.leaks().size(), 1u);
+  EXPECT_EQ(r.to_log().size(), 1u);
+  p.free(again);
+}
+
+TEST(recorder, may_be_read_while_others_write) {
+  berth::pool p{berth::device::host()};
+  recorder r{0};
+  r.start();
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 2; ++t) {
+      threads.emplace_back([&p] {
+        berth::stream mine{berth::device::host()};
+        for (int i = 0; i < 30'000; ++i) EXPECT_TRUE(p.allocate(512, mine));
+      });
+    }
+    for (int i = 0; i < 5; ++i) {
+      for (const auto& e : r.take().events) ASSERT_EQ(e.size, 512u);
+    }
+  }
+  r.stop();
+  EXPECT_TRUE(r.leaks().empty());
+}
+
+TEST(recorder, one_after_the_other_in_one_thread) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host()};
+  for (int i = 0; i < 3; ++i) {
+    recorder r{0};
+    r.start();
+    EXPECT_TRUE(p.allocate(64, queue));
+    r.stop();
+    EXPECT_TRUE(p.allocate(64, queue));
+    EXPECT_EQ(r.take().events.size(), 2u);
+  }
 }
 
 TEST(log, a_bad_row_is_named) {
@@ -70,5 +172,6 @@ TEST(log, a_bad_row_is_named) {
   EXPECT_EQ(bad.error().number, 3u);
   EXPECT_FALSE(berth::trace::parse_csv("id,size\n"));
   EXPECT_FALSE(berth::trace::parse_csv(""));
+  EXPECT_FALSE(berth::trace::parse_csv("ev,id,size,stream,thread,t_us\na,1,2,0,0,nan\n"));
 }
 }  // namespace

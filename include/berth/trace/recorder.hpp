@@ -1,15 +1,20 @@
-// The recorder: listens to the event hook and keeps what it hears, so that leaks have a file and a line and a run can
-// be replayed.
+// The recorder: listens to the event hook and keeps what pools give out and get back, so that leaks have a file and a
+// line and a run can be replayed and looked at.
 //
-// Each thread writes records of 32 bytes into a buffer of its own; a full buffer goes to the recorder's store under a
-// lock. Places are interned, and the clock is read for one event in 64. Beyond `capacity` records nothing more is kept
-// and the loss is counted: a report says so.
+// Each thread writes records of 24 bytes into chunks of its own, without a lock and without a clock: it reads the clock
+// once in 256 events, and once after every tick (4 ms) of a thread that the recorder keeps while it listens. A full
+// chunk costs a lock.
+//
+// The records' memory is `capacity`, made present by the first start(). When it is full, the oldest history is folded:
+// blocks that came and went in it are forgotten and counted, blocks still alive stay, so that leaks are right however
+// long the run is. Only where that does not help, because the records of live blocks alone exceed half of the capacity,
+// records are dropped, and reports say how many.
 //
 // One recorder at a time listens (contract). It must be stopped, and no thread be inside an allocation, before it is
-// destroyed. All members are thread-safe.
+// destroyed. All members are thread-safe; those that read cost a sort of all records. Blocks are told apart by their
+// address alone.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,6 +23,7 @@
 #include "berth/core/bytes.hpp"
 #include "berth/core/hook.hpp"
 #include "berth/trace/log.hpp"
+#include "berth/trace/snapshot.hpp"
 
 namespace berth::trace {
 
@@ -30,7 +36,7 @@ struct leak {
 
 class recorder {
  public:
-  explicit recorder(std::size_t capacity = std::size_t{1} << 24);
+  explicit recorder(bytes capacity = bytes{64} << 20);  // 24 bytes an event; at least 1 MiB is taken
   recorder(const recorder&) = delete;
   recorder& operator=(const recorder&) = delete;
   ~recorder();  // stops
@@ -38,10 +44,12 @@ class recorder {
   void start();
   void stop() noexcept;
 
-  // What pools gave out and got back, in the order of time (exact within a thread; between threads as near as the
-  // stamps are). Blocks freed that were given out before the start are left out.
+  // Everything that is kept, in the order of time: exact within a thread and for each address, between threads as near
+  // as the stamps are. Frees of blocks given out before the start are left out. `ended` if not listening.
+  [[nodiscard]] snapshot take() const;
+  // The same as an allocation log.
   [[nodiscard]] log to_log() const;
-  // Blocks given out and not given back, by address. Exact where dropped() is 0.
+  // Blocks given out and not given back, oldest first. Exact where dropped() is 0.
   [[nodiscard]] std::vector<leak> leaks() const;
   // "SIZE bytes at ADDRESS, asked for at FILE:LINE" for each, then the sum; says where records were dropped.
   [[nodiscard]] std::string leak_report() const;
@@ -50,7 +58,7 @@ class recorder {
  private:
   struct state;
   static void hear(void* context, const memory_event& event) noexcept;
-  std::unique_ptr<state> state_;
+  std::shared_ptr<state> state_;  // threads that have recorded hold it weakly
   hook hook_;
 };
 

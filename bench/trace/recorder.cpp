@@ -1,0 +1,92 @@
+// What recording adds to an allocation and its free from the cache: unrecorded and recorded batches by turns in one
+// run, the recording as young as memory allows (fresh pages), and after its capacity is reached (folding).
+//
+// Prints nanoseconds for a pair: the minimum of many batches, and the median in brackets.
+#include "berth/trace/recorder.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "berth/pool/pool.hpp"
+
+namespace {
+
+using namespace berth::literals;
+using berth::bytes;
+using clock_type = std::chrono::steady_clock;
+
+constexpr int pairs = 2000;
+
+void keep(void* p) {
+  asm volatile("" : : "r"(p) : "memory");
+}
+
+struct series {
+  std::vector<double> ns;
+  [[nodiscard]] double least() const { return *std::ranges::min_element(ns); }
+  [[nodiscard]] double median() {
+    std::ranges::nth_element(ns, ns.begin() + static_cast<std::ptrdiff_t>(ns.size() / 2));
+    return ns[ns.size() / 2];
+  }
+};
+
+// `live` blocks stay alive meanwhile, each being the oldest when it is freed: 0 frees at once.
+struct load {
+  berth::pool pool{berth::device::host()};
+  berth::stream queue{berth::device::host()};
+  std::vector<void*> window;
+  bytes size;
+  std::size_t at = 0;
+
+  load(bytes n, std::size_t live) : window(live + 1), size{n} {}
+  ~load() {
+    for (void* p : window) pool.free(p);
+  }
+  double batch() {
+    const auto before = clock_type::now();
+    for (int i = 0; i < pairs; ++i) {
+      pool.free(window[at]);
+      window[at] = *pool.allocate_raw(size, queue);
+      keep(window[at]);
+      at = at + 1 == window.size() ? 0 : at + 1;
+    }
+    return std::chrono::duration<double, std::nano>(clock_type::now() - before).count() / pairs;
+  }
+};
+
+void compare(const char* what, bytes size, std::size_t live, bytes capacity, int warm, int batches) {
+  load l{size, live};
+  berth::trace::recorder r{capacity};
+  series bare, recorded;
+  for (int i = 0; i < 20; ++i) l.batch();
+  r.start();
+  for (int i = 0; i < warm; ++i) l.batch();
+  r.stop();
+  for (int i = 0; i < batches; ++i) {
+    l.batch();
+    bare.ns.push_back(l.batch());
+    r.start();
+    l.batch();
+    recorded.ns.push_back(l.batch());
+    r.stop();
+  }
+  std::printf("%-44s %6.1f (%5.1f) %6.1f (%5.1f)   %.2fx (%.2fx)\n", what, bare.least(), bare.median(),
+              recorded.least(), recorded.median(), recorded.least() / bare.least(), recorded.median() / bare.median());
+}
+
+}  // namespace
+
+int main() {
+  std::jthread{[] {}}.join();
+  std::printf("free + allocate, ns: least (median)           unrecorded       recorded\n");
+  compare("4 KiB, freed at once", 4_KiB, 0, 64_MiB, 0, 200);
+  compare("4 KiB, 1000 alive", 4_KiB, 1000, 64_MiB, 0, 200);
+  compare("1 MiB, freed at once", 1_MiB, 0, 64_MiB, 0, 200);
+  compare("4 KiB, freed at once, capacity reached", 4_KiB, 0, 1_MiB, 100, 200);
+  compare("4 KiB, 1000 alive, capacity reached", 4_KiB, 1000, 1_MiB, 100, 200);
+  compare("4 KiB, 10000 alive, capacity reached", 4_KiB, 10000, 4_MiB, 400, 200);
+}

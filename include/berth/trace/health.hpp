@@ -1,0 +1,72 @@
+// Health: what a pool did, held against four limits, the published ones of an Ascend device pool: an allocation takes
+// less than 10 us, less than 10 % is lost to fragmentation, more than 90 % of the allocations are served without the
+// device, more than 80 % of the bytes are copied without a bounce.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "berth/pool/memory_source.hpp"
+#include "berth/pool/pool.hpp"
+
+namespace berth::trace {
+
+// What was measured; what nobody measured stays empty. Shares are between 0 and 1.
+struct measurements {
+  std::optional<double> allocation_us;  // mean; a stopwatch measures it
+  std::optional<double> fragmentation;  // pool_statistics::fragmentation()
+  std::optional<double> pool_hits;      // pool_statistics::pool_hit_rate()
+  std::optional<double> zero_copy;      // device_statistics::zero_copy_rate()
+};
+
+struct threshold {
+  const char* name = "";  // as the member of `measurements`
+  double limit = 0;
+  bool at_least = false;  // the measured value must lie above the limit, else below it
+  std::optional<double> measured;
+
+  // Empty where nothing was measured. The limit itself is missed; so is a value that is not a number.
+  [[nodiscard]] std::optional<bool> ok() const noexcept {
+    if (!measured) return std::nullopt;
+    return at_least ? *measured > limit : *measured < limit;
+  }
+};
+
+using health = std::array<threshold, 4>;
+
+[[nodiscard]] health check(const measurements& m) noexcept;
+// No threshold is missed. What was not measured misses none.
+[[nodiscard]] bool ok(const health& h) noexcept;
+
+struct allocation_times {
+  std::uint64_t count = 0;
+  double mean_us = 0;
+  double longest_us = 0;
+};
+
+// An adaptor (berth/pool/adaptors.hpp) that measures how long each allocation takes: two readings of the clock, some
+// 50 ns, which are not in the figures' favour. Failed allocations count. Does not own what it wraps. Thread-safe.
+class stopwatch final : public memory_source {
+ public:
+  explicit stopwatch(memory_source& upstream) noexcept : upstream_{&upstream} {}
+  [[nodiscard]] const berth::device& get_device() const noexcept override { return upstream_->get_device(); }
+  [[nodiscard]] allocation_times times() const noexcept;
+
+ private:
+  result<void*> do_allocate(bytes size, stream& s, const block_options& o, const source_location& site) override;
+  void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept override {
+    free_to(*upstream_, data, size, stream_id, site);
+  }
+  void do_use_on(void* data, stream& s, const source_location& where) override {
+    use_on_of(*upstream_, data, s, where);
+  }
+
+  memory_source* upstream_;
+  std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> total_ns_{0};
+  std::atomic<std::uint64_t> longest_ns_{0};
+};
+
+}  // namespace berth::trace

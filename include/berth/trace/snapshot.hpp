@@ -1,0 +1,61 @@
+// A snapshot: what a recorder heard, with the statistics of the pool and the device beside it, as one file for
+// `berth report` and `berth view`.
+//
+//   trace::snapshot s = recorder.take();  s.pool = pool.statistics();  s.device = device.statistics();
+//
+// The file form is one JSON object, berth-snapshot/1:
+//   {"format":"berth-snapshot/1","ended":true,"forgotten":0,"dropped":0,
+//    "pool":{...},"device":{...},"allocation":{"count":1,"mean_us":0.1,"longest_us":0.1},
+//    "sites":[["main.cpp",12]],
+//    "events":[["a",ADDRESS,SIZE,STREAM,THREAD,T_US,SITE],["f",ADDRESS,SIZE,STREAM,THREAD,T_US,0]]}
+// `pool`, `device` and `allocation` hold the members of pool_statistics, device_statistics and allocation_times by
+// their names, and are null where nobody measured them. SITE is who asked, counted in `sites` from 1; 0 is unknown.
+// Events are in order: an address is freed before it is allocated again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/device/device.hpp"
+#include "berth/pool/pool.hpp"
+#include "berth/trace/health.hpp"
+
+namespace berth::trace {
+
+struct site {
+  std::string file;
+  std::uint32_t line = 0;
+};
+
+struct event {
+  bool allocate = true;
+  std::uint32_t stream = 0;
+  std::uint32_t thread = 0;
+  std::uint32_t site = 0;  // in snapshot::sites, from 1; 0: unknown
+  std::uint64_t address = 0;
+  bytes size = 0;  // as asked for
+  double t_us = 0;
+};
+
+struct snapshot {
+  bool ended = false;           // the recording was stopped: what is alive then, nobody freed
+  std::uint64_t forgotten = 0;  // events before the first one here: blocks that had come and gone
+  std::uint64_t dropped = 0;    // events lost: what is said of leaks may be wrong
+  std::optional<pool_statistics> pool;
+  std::optional<device_statistics> device;
+  std::optional<allocation_times> allocation;
+  std::vector<trace::site> sites;
+  std::vector<event> events;
+};
+
+[[nodiscard]] std::string to_json(const snapshot& s);
+
+[[nodiscard]] measurements measure(const snapshot& s) noexcept;
+
+// The allocations without a free, in the order they were made.
+[[nodiscard]] std::vector<event> alive(const snapshot& s);
+
+}  // namespace berth::trace

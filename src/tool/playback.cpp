@@ -1,0 +1,86 @@
+#include "tool/playback.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "berth/model/input_error.hpp"
+#include "tool/verb.hpp"
+
+namespace berth::tool {
+namespace {
+
+double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+}  // namespace
+
+playback make_playback(const trace::log& log, const std::string& path) {
+  constexpr bytes most = bytes{1} << 62;
+  playback p;
+  std::unordered_map<std::uint64_t, playback::step> live;
+  std::unordered_map<std::uint32_t, std::uint32_t> streams;
+  std::vector<std::uint32_t> spare;
+  bytes alive = 0;
+  p.steps.reserve(log.size());
+  for (std::uint64_t row = 0; row < log.size(); ++row) {
+    const trace::log_entry& e = log[row];
+    if (e.allocate) {
+      const auto [stream, first] = streams.emplace(e.stream, p.streams);
+      if (first) ++p.streams;
+      std::uint32_t slot = p.slots;
+      if (spare.empty()) {
+        ++p.slots;
+      } else {
+        slot = spare.back();
+        spare.pop_back();
+      }
+      const playback::step s{e.size, slot, stream->second, true, row};
+      if (!live.emplace(e.id, s).second) {
+        throw model::input_error(path, row + 2, "id " + std::to_string(e.id) + " is allocated twice");
+      }
+      if (e.size > most - alive) throw model::input_error(path, row + 2, "more than 2^62 bytes are alive");
+      alive += e.size;
+      p.steps.push_back(s);
+    } else if (const auto block = live.find(e.id); block != live.end()) {
+      playback::step s = block->second;
+      s.allocate = false;
+      s.row = row;
+      spare.push_back(s.slot);
+      alive -= s.size;
+      live.erase(block);
+      p.steps.push_back(s);
+    }
+  }
+  return p;
+}
+
+playback_outcome play(const playback& p, const std::string& policy_name, bytes capacity) {
+  playback_outcome out;
+  std::vector<double> times;
+  for (int i = 0; i < playback_outcome::passes; ++i) {
+    const auto through = make_policy(policy_name, capacity, p.streams);
+    if (through == nullptr) throw usage_error("--policy: there is none called '" + policy_name + "'");
+    std::size_t done = p.steps.size();
+    const double before = thread_seconds();
+    out.failed_at = place(p, *through, [](std::uint64_t, std::uint64_t) {});
+    const double took = thread_seconds() - before;
+    if (out.failed_at) {
+      const auto at = std::ranges::find(p.steps, *out.failed_at, &playback::step::row);
+      done = static_cast<std::size_t>(at - p.steps.begin());
+    }
+    times.push_back(1e9 * took / static_cast<double>(std::max<std::size_t>(done, 1)));
+    out.outcome = through->result();  // all passes do the same
+  }
+  std::ranges::sort(times);
+  out.ns_per_op = times[times.size() / 2];
+  out.ns_per_op_min = times.front();
+  out.ns_per_op_max = times.back();
+  return out;
+}
+
+}  // namespace berth::tool

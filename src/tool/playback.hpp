@@ -1,0 +1,60 @@
+// An allocation log played through a policy: what `berth replay`, `report` and `view` have in common.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/trace/log.hpp"
+#include "tool/replay_policies.hpp"
+
+namespace berth::tool {
+
+// The log made ready, so that the measured loop looks nothing up.
+struct playback {
+  struct step {
+    bytes size;
+    std::uint32_t slot;  // of the block, reused once it is free
+    std::uint32_t stream;
+    bool allocate;
+    std::uint64_t row;  // in the log, from 0
+  };
+  std::vector<step> steps;
+  std::uint32_t slots = 0;
+  std::uint32_t streams = 0;
+};
+
+// Frees of ids that are not alive are passed over. Throws input_error: an id is allocated twice, or more is alive at
+// once than 2^62 bytes.
+[[nodiscard]] playback make_playback(const trace::log& log, const std::string& path);
+
+struct playback_outcome {
+  static constexpr int passes = 5;
+  policy::outcome outcome;
+  double ns_per_op = 0;  // the median of the passes
+  double ns_per_op_min = 0;
+  double ns_per_op_max = 0;
+  std::optional<std::uint64_t> failed_at;  // the row for which there was no memory
+};
+
+// Throws usage_error: no such policy.
+[[nodiscard]] playback_outcome play(const playback& p, const std::string& policy, bytes capacity);
+
+// One pass; calls placed(row, address) for every allocation. Returns the row for which there was no memory.
+template <class Placed>
+std::optional<std::uint64_t> place(const playback& p, policy& through, Placed placed) {
+  std::vector<std::uint64_t> handles(p.slots);
+  for (const playback::step& s : p.steps) {
+    if (!s.allocate) {
+      through.free(handles[s.slot], s.size, s.stream);
+      continue;
+    }
+    handles[s.slot] = through.allocate(s.size, s.stream);
+    if (handles[s.slot] == 0) return s.row;
+    placed(s.row, handles[s.slot]);
+  }
+  return std::nullopt;
+}
+
+}  // namespace berth::tool

@@ -1,0 +1,227 @@
+// berth report FILE: the health of a plan, an allocation log or a snapshot, and who holds the memory at the peak.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "berth/trace/health.hpp"
+#include "tool/playback.hpp"
+#include "tool/trace_input.hpp"
+#include "tool/units.hpp"
+#include "tool/verb.hpp"
+
+namespace berth::tool {
+namespace {
+
+using nlohmann::json;
+
+// Blocks that are called the same.
+struct holding {
+  std::string what;
+  std::uint64_t blocks = 0;
+  bytes size = 0;
+};
+
+struct report {
+  const char* kind = "";
+  std::string measured_how;
+  trace::health health;
+  std::vector<std::pair<const char*, json>> figures;  // keys of --json, in the table's order
+  bytes peak = 0;
+  std::int64_t peak_at = 0;
+  std::vector<holding> at_peak;               // largest first
+  std::optional<std::vector<holding>> leaks;  // by place; nothing where the run has not ended
+};
+
+std::vector<holding> largest_first(const std::map<std::string, holding>& by_what) {
+  std::vector<holding> out;
+  for (const auto& [what, h] : by_what) out.push_back(h);
+  std::ranges::stable_sort(out, std::ranges::greater{}, &holding::size);
+  return out;
+}
+
+void add(std::map<std::string, holding>& to, const std::string& what, bytes size) {
+  holding& h = to[what];
+  h.what = what;
+  ++h.blocks;
+  h.size += size;
+}
+
+void find_peak(const std::vector<life>& all, report& r) {
+  std::map<std::int64_t, std::int64_t> change;  // frees and allocations at one time together: [lower, upper)
+  for (const life& l : all) {
+    change[l.lower] += static_cast<std::int64_t>(l.size);
+    change[l.upper] -= static_cast<std::int64_t>(l.size);
+  }
+  std::int64_t live = 0;
+  for (const auto& [time, by] : change) {
+    live += by;
+    if (static_cast<bytes>(live) <= r.peak) continue;
+    r.peak = static_cast<bytes>(live);
+    r.peak_at = time;
+  }
+  std::map<std::string, holding> holders;
+  for (const life& l : all) {
+    if (l.lower <= r.peak_at && r.peak_at < l.upper) add(holders, l.what, l.size);
+  }
+  r.at_peak = largest_first(holders);
+}
+
+double share_lost(bytes needed, bytes held) {
+  return held == 0 ? 0 : 1 - static_cast<double>(needed) / static_cast<double>(held);
+}
+
+report of(const plan_facts& plan, const std::string&) {
+  bytes sum = 0;
+  for (const trace::rectangle& b : plan.buffers) sum += b.size;
+  report r{.kind = "plan",
+           .measured_how = "a plan allocates and copies nothing: fragmentation is 1 - lower bound / arena"};
+  r.health = trace::check({.fragmentation = share_lost(plan.lower_bound, plan.arena)});
+  r.figures = {{"arena_bytes", plan.arena}, {"lower_bound", plan.lower_bound}, {"optimal", plan.optimal},
+               {"no_reuse_bytes", sum},     {"buffers", plan.buffers.size()},  {"solver", plan.solver}};
+  return r;
+}
+
+report of(const trace::log& log, const std::string& path) {
+  const playback p = make_playback(log, path);
+  const trace::log_summary s = trace::summarize(log);
+  const bytes room = std::max<bytes>(s.peak_live, 1);
+  const playback_outcome o = play(p, "berth", room > max_bytes / 10 ? max_bytes : room * 10);
+  report r{.kind = "trace", .measured_how = "replayed through the pool, on a device without memory"};
+  trace::measurements m;
+  if (s.allocations != 0) {
+    m = {.allocation_us = o.ns_per_op * 1e-3,
+         .fragmentation = share_lost(s.peak_live, o.outcome.peak_reserved),
+         .pool_hits = o.outcome.pool_hit_rate};
+  }
+  r.health = trace::check(m);
+  r.figures = {{"allocations", s.allocations},
+               {"frees", s.frees},
+               {"unmatched_frees", s.unmatched_frees},
+               {"peak_live_bytes", s.peak_live},
+               {"peak_reserved_bytes", o.outcome.peak_reserved},
+               {"stitched", o.outcome.stitched},
+               {"alive_at_end_blocks", s.blocks_at_end},
+               {"alive_at_end_bytes", s.live_at_end}};
+  return r;
+}
+
+report of(const trace::snapshot& s, const std::string&) {
+  report r{.kind = "snapshot", .measured_how = "by the pool, the device and a stopwatch while it ran"};
+  r.health = trace::check(trace::measure(s));
+  const auto allocations = std::ranges::count(s.events, true, &trace::event::allocate);
+  std::map<std::string, holding> by_place;
+  bytes sum = 0;
+  const std::vector<trace::event> alive = trace::alive(s);
+  for (const trace::event& e : alive) {
+    add(by_place, place_of(s, e.site), e.size);
+    sum += e.size;
+  }
+  r.figures = {{"ended", s.ended},     {"allocations", allocations},   {"forgotten", s.forgotten},
+               {"dropped", s.dropped}, {"alive_blocks", alive.size()}, {"alive_bytes", sum}};
+  if (s.pool) {
+    r.figures.insert(r.figures.end(), {{"peak_live_bytes", s.pool->live_peak},
+                                       {"peak_reserved_bytes", s.pool->reserved_peak},
+                                       {"largest_hole", s.pool->largest_hole},
+                                       {"failures", s.pool->failures}});
+  }
+  if (s.ended) r.leaks = largest_first(by_place);
+  return r;
+}
+
+bool healthy(const report& r) {
+  return trace::ok(r.health) && (!r.leaks || r.leaks->empty());
+}
+
+json holdings_json(const std::vector<holding>& all, const char* key) {
+  json out = json::array();
+  for (const holding& h : all) out.push_back({{key, h.what}, {"blocks", h.blocks}, {"bytes", h.size}});
+  return out;
+}
+
+json to_json(const std::string& file, const report& r, std::size_t most) {
+  json out{{"file", file}, {"kind", r.kind}, {"ok", healthy(r)}, {"thresholds", json::array()}};
+  for (const trace::threshold& t : r.health) {
+    json one{{"name", t.name}, {"measured", nullptr}, {"limit", t.limit}, {"ok", nullptr}};
+    one["must_be"] = t.at_least ? "above" : "below";
+    if (t.measured) one["measured"] = *t.measured;
+    if (t.measured) one["ok"] = *t.ok();
+    out["thresholds"].push_back(std::move(one));
+  }
+  for (const auto& [key, value] : r.figures) out[key] = value;
+  out["peak"] = {{"bytes", r.peak}, {"at", r.peak_at}};
+  out["at_peak"] = holdings_json(
+      {r.at_peak.begin(), r.at_peak.begin() + static_cast<std::ptrdiff_t>(std::min(most, r.at_peak.size()))}, "what");
+  out["leaks"] = r.leaks ? holdings_json(*r.leaks, "place") : json(nullptr);
+  return out;
+}
+
+void print_holdings(const std::vector<holding>& all, std::size_t most) {
+  for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
+    std::printf("    %12s  %8llu x  %s\n", human(all[i].size).c_str(), static_cast<unsigned long long>(all[i].blocks),
+                all[i].what.c_str());
+  }
+  if (all.size() > most) std::printf("    ... and %zu more\n", all.size() - most);
+}
+
+std::string text_of(const trace::threshold& t, double value) {
+  char text[48];
+  const bool time = std::string_view{t.name} == "allocation_us";
+  std::snprintf(text, sizeof text, time ? "%.3f us" : "%.2f %%", time ? value : 100 * value);
+  return text;
+}
+
+void print(const std::string& file, const report& r, std::size_t most) {
+  std::printf("%s: a %s, %s\n", file.c_str(), r.kind, healthy(r) ? "healthy" : "NOT healthy");
+  for (const trace::threshold& t : r.health) {
+    const char* verdict = !t.measured ? "" : *t.ok() ? "ok" : "MISSED";
+    std::printf("  %-22s %14s   %s %-10s %s\n", t.name, t.measured ? text_of(t, *t.measured).c_str() : "not measured",
+                t.at_least ? "above" : "below", text_of(t, t.limit).c_str(), verdict);
+  }
+  std::printf("  (%s)\n", r.measured_how.c_str());
+  for (const auto& [key, value] : r.figures) {
+    const std::string_view name = key;
+    const bool size = name.ends_with("bytes") || name == "lower_bound" || name == "largest_hole";
+    const std::string text = size                ? human(value.get<bytes>())
+                             : value.is_string() ? value.get<std::string>()
+                                                 : value.dump();
+    std::printf("  %-22s %14s\n", key, text.c_str());
+  }
+  std::printf("  peak: %s alive at %lld, of which\n", human(r.peak).c_str(), static_cast<long long>(r.peak_at));
+  print_holdings(r.at_peak, most);
+  if (!r.leaks) return;
+  std::printf("  leaks: %s\n", r.leaks->empty() ? "none" : "never freed");
+  print_holdings(*r.leaks, r.leaks->size());
+}
+
+}  // namespace
+
+std::function<int()> declare_report(CLI::App& app) {
+  struct call {
+    std::string file;
+    bool json = false;
+  };
+  auto c = std::make_shared<call>();
+  app.add_option("FILE", c->file,
+                 "A plan (JSON of `berth plan`), an allocation log (CSV), or a snapshot of a recorder (JSON)")
+      ->required();
+  app.add_flag("--json", c->json, "One JSON object on standard output");
+  app.footer(
+      "Exit status 1: a threshold is missed, or a snapshot taken after the recording was stopped has leaks.\n"
+      "Thresholds: allocation below 10 us, fragmentation below 10 %, pool hits above 90 %, zero-copy above 80 %.");
+  return [c] {
+    constexpr std::size_t most = 10;
+    const trace_input input = read_trace_input(c->file);
+    report r = std::visit([&](const auto& one) { return of(one, c->file); }, input);
+    find_peak(lives(input), r);
+    if (c->json) {
+      std::puts(to_json(c->file, r, most).dump(-1, ' ', true, json::error_handler_t::replace).c_str());
+    } else {
+      print(c->file, r, most);
+    }
+    return static_cast<int>(healthy(r) ? done : answer_is_no);
+  };
+}
+
+}  // namespace berth::tool

@@ -1,0 +1,202 @@
+#include "tool/trace_input.hpp"
+
+#include <cmath>
+#include <unordered_map>
+
+#include "berth/model/input_error.hpp"
+#include "model/file.hpp"
+#include "model/json_fields.hpp"
+#include "model/readers.hpp"
+#include "trace/fields.hpp"
+
+namespace berth::tool {
+namespace {
+
+using model::json_value;
+
+plan_facts read_plan_facts(const json_value& root) {
+  plan_facts plan{.arena = root.at("arena_bytes").as_bytes(),
+                  .lower_bound = root.at("lower_bound").as_bytes(),
+                  .optimal = root.at("optimal").as_bool(),
+                  .solver = root.at("solver").as_id(),
+                  .buffers = {}};
+  if (plan.lower_bound > plan.arena) root.fail("lower_bound exceeds arena_bytes");
+  const json_value list = root.at("buffers");
+  plan.buffers.reserve(list.size());
+  constexpr bytes most = bytes{1} << 62;
+  bytes sum = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const json_value b = list.at(i);
+    trace::rectangle r{.name = b.at("id").as_id(),
+                       .offset = b.at("offset").as_bytes(),
+                       .size = b.at("size").as_bytes(),
+                       .lower = b.at("lower").as_tick(),
+                       .upper = b.at("upper").as_tick(),
+                       .memory = ""};
+    if (const auto pool = b.find("pool")) r.memory = pool->as_id();
+    if (const auto slab = b.find("slab")) r.memory += (r.memory.empty() ? "slab " : ", slab ") + slab->as_id();
+    if (r.lower > r.upper) b.fail("buffer " + model::quote(r.name) + " ends before it begins");
+    if (r.size > plan.arena || r.offset > plan.arena - r.size) {
+      b.fail("buffer " + model::quote(r.name) + " does not lie in the arena");
+    }
+    if (r.size > most - sum) b.fail("the sizes add up to more than 2^62 bytes");
+    sum += r.size;
+    plan.buffers.push_back(std::move(r));
+  }
+  return plan;
+}
+
+std::uint32_t as_u32(const json_value& v) {
+  const bytes n = v.as_bytes();
+  if (n > UINT32_MAX) v.fail("is not a whole number of 32 bits");
+  return static_cast<std::uint32_t>(n);
+}
+
+// Between 0 and 2^53.
+double as_time(const json_value& v) {
+  const double t = v.as_number();
+  if (!(t >= 0 && t <= 9007199254740992.0)) v.fail("is no time");
+  return t;
+}
+
+template <class Statistics, class ForEach>
+void read_statistics(const json_value& root, const char* key, std::optional<Statistics>& out, ForEach for_each) {
+  const auto object = root.find(key);
+  if (!object) return;
+  for_each(out.emplace(), [&](const char* name, auto& member) {
+    const bytes n = object->at(name).as_bytes();
+    member = static_cast<std::remove_reference_t<decltype(member)>>(n);
+    if (member != n) object->at(name).fail("is too large for this machine");
+  });
+}
+
+// What can be seen of the numbers alone.
+void require_consistent(const json_value& root, const trace::snapshot& s) {
+  const auto require = [&root](bool ok, const char* what) {
+    if (!ok) root.at("pool").fail(what);
+  };
+  if (!s.pool) return;
+  const pool_statistics& p = *s.pool;
+  require(p.live_peak <= p.reserved_peak, "live_peak exceeds reserved_peak");
+  require(p.reserved <= p.reserved_peak, "reserved exceeds reserved_peak");
+  require(p.frees <= p.allocations, "more frees than allocations");
+  require(p.cache_hits <= p.allocations, "more cache_hits than allocations");
+  require(p.device_hits <= p.allocations, "more device_hits than allocations");
+}
+
+trace::snapshot read_snapshot(const json_value& root) {
+  root.only_keys({"format", "ended", "forgotten", "dropped", "pool", "device", "allocation", "sites", "events"});
+  trace::snapshot s;
+  s.ended = root.at("ended").as_bool();
+  s.forgotten = root.at("forgotten").as_bytes();
+  s.dropped = root.at("dropped").as_bytes();
+  read_statistics(root, "pool", s.pool, [](auto& of, auto f) { trace::for_each_pool_field(of, f); });
+  read_statistics(root, "device", s.device, [](auto& of, auto f) { trace::for_each_device_field(of, f); });
+  if (const auto a = root.find("allocation")) {
+    s.allocation = {a->at("count").as_bytes(), as_time(a->at("mean_us")), as_time(a->at("longest_us"))};
+  }
+  require_consistent(root, s);
+  const json_value sites = root.at("sites");
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    const json_value site = sites.at(i);
+    s.sites.push_back({site.at(std::size_t{0}).as_id(), as_u32(site.at(1))});
+  }
+  const json_value events = root.at("events");
+  s.events.reserve(events.size());
+  std::unordered_map<std::uint64_t, bytes> alive;
+  bytes live = 0;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const json_value row = events.at(i);
+    if (row.size() != 7) row.fail("is not [a or f, address, size, stream, thread, time, site]");
+    const std::string kind = row.at(std::size_t{0}).as_id();
+    if (kind != "a" && kind != "f") row.fail("is neither a nor f: " + model::quote(kind));
+    const trace::event e{.allocate = kind == "a",
+                         .stream = as_u32(row.at(3)),
+                         .thread = as_u32(row.at(4)),
+                         .site = as_u32(row.at(6)),
+                         .address = row.at(1).as_bytes(),
+                         .size = row.at(2).as_bytes(),
+                         .t_us = as_time(row.at(5))};
+    if (e.site > s.sites.size()) row.fail("names a site that is not there");
+    if (e.size > UINT64_MAX - e.address) row.fail("ends beyond the address space");
+    if (e.allocate) {
+      if (!alive.emplace(e.address, e.size).second) row.fail("allocates an address that is alive");
+      if (e.size > (bytes{1} << 62) - live) row.fail("more than 2^62 bytes are alive");
+      live += e.size;
+    } else {
+      const auto at = alive.find(e.address);
+      if (at == alive.end()) row.fail("frees an address that is not alive");
+      live -= at->second;
+      alive.erase(at);
+    }
+    s.events.push_back(e);
+  }
+  return s;
+}
+
+// Of allocations and frees in order: key_of says which block, what_of what it is called.
+template <class Events, class KeyOf, class WhatOf>
+std::vector<life> lives_of(const Events& events, KeyOf key_of, WhatOf what_of) {
+  std::vector<life> out;
+  std::unordered_map<std::uint64_t, std::size_t> alive;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const auto now = static_cast<std::int64_t>(i);
+    if (events[i].allocate) {
+      alive[key_of(events[i])] = out.size();
+      out.push_back({what_of(events[i]), events[i].size, now, static_cast<std::int64_t>(events.size())});
+    } else if (const auto at = alive.find(key_of(events[i])); at != alive.end()) {
+      out[at->second].upper = now;
+      alive.erase(at);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+trace_input read_trace_input(const std::string& path) {
+  const std::string text = model::read_file(path);
+  const std::size_t start = text.find_first_not_of(" \t\r\n");
+  if (start != std::string::npos && text[start] == '{') {
+    const model::json document = model::parse_json(path, text);
+    const json_value root{document, "", path, 0};
+    const auto format = root.find("format");
+    if (!format) {
+      if (!root.find("buffers") || !root.find("arena_bytes")) root.fail("neither a plan nor a snapshot");
+      return read_plan_facts(root);
+    }
+    if (format->as_id() != "berth-snapshot/1")
+      format->fail("is not berth-snapshot/1: " + model::quote(format->as_id()));
+    return read_snapshot(root);
+  }
+  if (!text.starts_with("ev,")) {
+    throw model::input_error(path, 1, "neither a plan (JSON), nor an allocation log (CSV), nor a snapshot (JSON)");
+  }
+  auto log = trace::parse_csv(text);
+  if (!log) throw model::input_error(path, log.error().number, log.error().what);
+  return *std::move(log);
+}
+
+std::string place_of(const trace::snapshot& s, std::uint32_t site) {
+  if (site == 0) return "unknown place";
+  return s.sites[site - 1].file + ":" + std::to_string(s.sites[site - 1].line);
+}
+
+std::vector<life> lives(const trace_input& input) {
+  if (const auto* plan = std::get_if<plan_facts>(&input)) {
+    std::vector<life> out;
+    for (const trace::rectangle& r : plan->buffers) out.push_back({r.name, r.size, r.lower, r.upper});
+    return out;
+  }
+  if (const auto* log = std::get_if<trace::log>(&input)) {
+    return lives_of(
+        *log, [](const trace::log_entry& e) { return e.id; },
+        [](const trace::log_entry& e) { return std::to_string(e.size) + " bytes each"; });
+  }
+  const auto& snapshot = std::get<trace::snapshot>(input);
+  return lives_of(
+      snapshot.events, [](const trace::event& e) { return e.address; },
+      [&snapshot](const trace::event& e) { return place_of(snapshot, e.site); });
+}
+
+}  // namespace berth::tool

@@ -1,0 +1,199 @@
+#include "trace/arrange.hpp"
+
+#include <algorithm>
+#include <bitset>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace berth::trace {
+
+void decode_records(const record* at, const record* end, std::uint32_t thread, std::vector<timed>& out) {
+  std::uint64_t now = 0;
+  for (; at < end; ++at) {
+    if (at->kind() != record_kind::stamp) {
+      out.push_back({*at, thread, now, UINT64_MAX});
+      continue;
+    }
+    now = at->address;
+    for (std::size_t i = out.size(); i > 0 && out[i - 1].thread == thread && out[i - 1].until == UINT64_MAX; --i) {
+      out[i - 1].until = now;
+    }
+  }
+}
+
+namespace {
+
+class turns {
+ public:
+  explicit turns(const std::vector<timed>& all) : all_{all} { out_.events.reserve(all.size()); }
+
+  void hear(std::size_t i) {
+    const std::uint64_t address = all_[i].what.address;
+    place& p = places_[address];
+    if (all_[i].what.kind() == record_kind::allocate) {
+      if (p.first == none) {
+        p.first = i;
+      } else if (p.other == none && all_[i].thread != all_[p.first].thread) {
+        p.other = i;
+      }
+      if (!p.alive) {
+        allocate(p, i);
+      } else if (!take_early_free(i)) {  // else the two are left out: they came and went before the block that is alive
+        late_[address].push_back(i);
+      }
+    } else if (!p.alive) {
+      early_[address].push_back(i);
+    } else {
+      emit(i);
+      p.alive = false;
+      next_late(p, address);
+    }
+  }
+
+  arranged finish() {
+    std::vector<std::size_t> rest;
+    for (const auto& [address, waiting] : late_) rest.insert(rest.end(), waiting.begin(), waiting.end());
+    std::ranges::sort(rest);
+    for (const std::size_t i : rest) {
+      place& p = places_[all_[i].what.address];
+      if (const auto free = take_any_free(p, all_[i].what.address)) {
+        emit(*free);
+      } else {
+        timed missing = all_[p.last];
+        missing.what.size_and_kind = missing.what.size() << 2 | static_cast<std::uint64_t>(record_kind::free);
+        missing.from = now_;
+        out_.events.push_back(missing);
+      }
+      emit(i);
+      p.last = i;
+    }
+    for (auto& [address, waiting] : early_) {
+      const place& p = places_[address];
+      if (const auto free = p.alive ? take_any_free(p, address) : std::nullopt) emit(*free);
+      for (const std::size_t i : waiting) out_.orphans.push_back(all_[i]);
+    }
+    std::ranges::sort(out_.orphans, {}, &timed::from);
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr std::size_t none = SIZE_MAX;
+  struct place {
+    bool alive = false;
+    std::size_t first = none;  // allocation
+    std::size_t other = none;  // the first by another thread
+    std::size_t last = 0;      // the allocation
+  };
+  using waiting_list = std::unordered_map<std::uint64_t, std::vector<std::size_t>>;
+
+  void emit(std::size_t i) {
+    out_.events.push_back(all_[i]);
+    now_ = out_.events.back().from = std::max(now_, all_[i].from);
+  }
+
+  void allocate(place& p, std::size_t i) {
+    emit(i);
+    p.alive = true;
+    p.last = i;
+    const auto free = take_early_free(i);
+    if (!free) return;
+    emit(*free);
+    p.alive = false;
+    next_late(p, all_[i].what.address);
+  }
+
+  // A free that stands before the allocation and may yet be its own: not one that this thread made before, nor one that
+  // was certainly over.
+  std::optional<std::size_t> take_early_free(std::size_t i) {
+    const auto early = early_.find(all_[i].what.address);
+    if (early == early_.end()) return std::nullopt;
+    const auto own = std::ranges::find_if(early->second, [&](std::size_t k) {
+      return all_[k].thread != all_[i].thread && all_[k].until >= all_[i].from;
+    });
+    if (own == early->second.end()) return std::nullopt;
+    const std::size_t k = *own;
+    early->second.erase(own);
+    return k;
+  }
+
+  // For a block whose own free is not found: any free without an allocation, unless it was certainly before every
+  // allocation there and so is that of a block from before the recording.
+  std::optional<std::size_t> take_any_free(const place& p, std::uint64_t address) {
+    const auto early = early_.find(address);
+    if (early == early_.end()) return std::nullopt;
+    const auto may_follow = [&](std::size_t allocation, std::size_t k) {
+      if (allocation == none) return false;
+      const timed& a = all_[allocation];
+      return a.thread == all_[k].thread ? allocation < k : a.from <= all_[k].until;
+    };
+    const auto own = std::ranges::find_if(
+        early->second, [&](std::size_t k) { return may_follow(p.first, k) || may_follow(p.other, k); });
+    if (own == early->second.end()) return std::nullopt;
+    const std::size_t k = *own;
+    early->second.erase(own);
+    return k;
+  }
+
+  void next_late(place& p, std::uint64_t address) {
+    const auto late = late_.find(address);
+    if (late == late_.end()) return;
+    const std::size_t i = late->second.front();
+    late->second.erase(late->second.begin());
+    if (late->second.empty()) late_.erase(late);
+    allocate(p, i);
+  }
+
+  const std::vector<timed>& all_;
+  arranged out_;
+  std::uint64_t now_ = 0;
+  std::unordered_map<std::uint64_t, place> places_;
+  waiting_list early_;  // frees
+  waiting_list late_;   // allocations where one is alive
+};
+
+}  // namespace
+
+arranged arrange(std::vector<timed> all) {
+  std::ranges::stable_sort(all, {}, &timed::from);
+  turns t{all};
+  for (std::size_t i = 0; i < all.size(); ++i) t.hear(i);
+  return t.finish();
+}
+
+std::uint32_t forget_pairs(chunk& c) noexcept {
+  constexpr std::uint32_t slots = 8192;
+  static_assert(slots > 2 * chunk::capacity && slots == 1u << (64 - 51));
+  std::array<std::uint16_t, slots> last_at{};  // by address: its last allocation's place, from 1
+  std::bitset<chunk::capacity> gone;
+  std::uint32_t forgotten = 0;
+  for (std::uint32_t i = 0; i < c.count; ++i) {
+    const record& r = c.records[i];
+    if (r.kind() == record_kind::stamp) continue;
+    auto slot = static_cast<std::uint32_t>((r.address * 0x9E3779B97F4A7C15u) >> 51);
+    while (last_at[slot] != 0 && c.records[last_at[slot] - 1u].address != r.address) slot = (slot + 1) % slots;
+    if (r.kind() == record_kind::allocate) {
+      last_at[slot] = static_cast<std::uint16_t>(i + 1);
+    } else if (last_at[slot] != 0 && !gone[last_at[slot] - 1u]) {
+      gone.set(last_at[slot] - 1u);
+      gone.set(i);
+      forgotten += 2;
+    }
+  }
+  std::uint32_t left = 0;
+  const record* stamp = nullptr;  // not yet written
+  record time{};
+  for (std::uint32_t i = 0; i < c.count; ++i) {
+    if (c.records[i].kind() == record_kind::stamp) {
+      time = c.records[i];
+      stamp = &time;
+    } else if (!gone[i]) {
+      if (stamp != nullptr) c.records[left++] = *std::exchange(stamp, nullptr);
+      c.records[left++] = c.records[i];
+    }
+  }
+  c.count = left;
+  return forgotten;
+}
+
+}  // namespace berth::trace

@@ -1,0 +1,34 @@
+// The recorder's memory: chunks in one mapping, made present before it is needed, since a fresh page costs more than
+// the records it holds.
+#pragma once
+
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "trace/record.hpp"
+
+namespace berth::trace {
+
+class chunk_store {
+ public:
+  explicit chunk_store(bytes capacity);  // throws std::bad_alloc
+  chunk_store(const chunk_store&) = delete;
+  chunk_store& operator=(const chunk_store&) = delete;
+  ~chunk_store();
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  // Lets the system make all pages present. Needed once, only for speed.
+  void touch() noexcept;
+
+  [[nodiscard]] bool empty() const noexcept { return spare_.empty(); }
+  // An empty chunk, or null.
+  [[nodiscard]] chunk* take() noexcept;
+  void give_back(chunk* c) noexcept { spare_.push_back(c); }  // there is room for all
+
+ private:
+  std::size_t size_;
+  chunk* chunks_ = nullptr;
+  std::vector<chunk*> spare_;
+};
+
+}  // namespace berth::trace

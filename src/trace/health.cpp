@@ -1,0 +1,40 @@
+#include "berth/trace/health.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace berth::trace {
+
+health check(const measurements& m) noexcept {
+  return {{{"allocation_us", 10, false, m.allocation_us},
+           {"fragmentation", 0.10, false, m.fragmentation},
+           {"pool_hits", 0.90, true, m.pool_hits},
+           {"zero_copy", 0.80, true, m.zero_copy}}};
+}
+
+bool ok(const health& h) noexcept {
+  return std::ranges::all_of(h, [](const threshold& t) { return t.ok().value_or(true); });
+}
+
+allocation_times stopwatch::times() const noexcept {
+  const std::uint64_t count = count_.load(std::memory_order_relaxed);
+  const double total = static_cast<double>(total_ns_.load(std::memory_order_relaxed));
+  return {count, count == 0 ? 0 : total * 1e-3 / static_cast<double>(count),
+          static_cast<double>(longest_ns_.load(std::memory_order_relaxed)) * 1e-3};
+}
+
+result<void*> stopwatch::do_allocate(bytes size, stream& s, const block_options& o, const source_location& site) {
+  using clock = std::chrono::steady_clock;
+  const clock::time_point before = clock::now();
+  result<void*> block = allocate_from(*upstream_, size, s, o, site);
+  const std::chrono::nanoseconds took = clock::now() - before;
+  const auto ns = static_cast<std::uint64_t>(took.count());
+  total_ns_.fetch_add(ns, std::memory_order_relaxed);
+  count_.fetch_add(1, std::memory_order_relaxed);
+  std::uint64_t known = longest_ns_.load(std::memory_order_relaxed);
+  while (known < ns && !longest_ns_.compare_exchange_weak(known, ns, std::memory_order_relaxed)) {
+  }
+  return block;
+}
+
+}  // namespace berth::trace

@@ -1,0 +1,19 @@
+// Writing JSON without a library.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+
+namespace berth::trace {
+
+// As a JSON string that may stand inside a <script> element: '<' is escaped, so that no name can close it. Bytes that
+// are not UTF-8 become U+FFFD.
+void append_string(std::string& out, std::string_view text);
+
+void append_number(std::string& out, double n);  // three digits behind the point; 0 where it is not finite
+void append_number(std::string& out, std::unsigned_integral auto n) {
+  out += std::to_string(n);
+}
+
+}  // namespace berth::trace

@@ -1,0 +1,103 @@
+#include "berth/trace/snapshot.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "trace/fields.hpp"
+#include "trace/json.hpp"
+
+namespace berth::trace {
+namespace {
+
+// `{"name":number,...}` of what for_each says.
+template <class ForEach>
+void append_object(std::string& out, ForEach for_each) {
+  out += '{';
+  for_each([&out](const char* name, auto number) {
+    if (out.back() != '{') out += ',';
+    append_string(out, name);
+    out += ':';
+    append_number(out, number);
+  });
+  out += '}';
+}
+
+}  // namespace
+
+std::string to_json(const snapshot& s) {
+  std::string out = "{\"format\":\"berth-snapshot/1\",\"ended\":";
+  out += s.ended ? "true" : "false";
+  append_number(out += ",\"forgotten\":", s.forgotten);
+  append_number(out += ",\"dropped\":", s.dropped);
+  out += ",\n\"pool\":";
+  if (s.pool) {
+    append_object(out, [&](auto f) { for_each_pool_field(*s.pool, f); });
+  } else {
+    out += "null";
+  }
+  out += ",\n\"device\":";
+  if (s.device) {
+    append_object(out, [&](auto f) { for_each_device_field(*s.device, f); });
+  } else {
+    out += "null";
+  }
+  out += ",\n\"allocation\":";
+  if (s.allocation) {
+    append_number(out += "{\"count\":", s.allocation->count);
+    append_number(out += ",\"mean_us\":", s.allocation->mean_us);
+    append_number(out += ",\"longest_us\":", s.allocation->longest_us);
+    out += '}';
+  } else {
+    out += "null";
+  }
+  out += ",\n\"sites\":[";
+  for (const site& one : s.sites) {
+    if (out.back() != '[') out += ',';
+    append_string(out += '[', one.file);
+    append_number(out += ',', one.line);
+    out += ']';
+  }
+  out += "],\n\"events\":[";
+  for (const event& e : s.events) {
+    if (out.back() != '[') out += ',';
+    append_number(out += e.allocate ? "\n[\"a\"," : "\n[\"f\",", e.address);
+    append_number(out += ',', e.size);
+    for (const std::uint32_t n : {e.stream, e.thread}) append_number(out += ',', n);
+    append_number(out += ',', e.t_us);
+    append_number(out += ',', e.site);
+    out += ']';
+  }
+  return out + "]}\n";
+}
+
+measurements measure(const snapshot& s) noexcept {
+  measurements m;
+  if (s.allocation && s.allocation->count != 0) m.allocation_us = s.allocation->mean_us;
+  if (s.pool && s.pool->allocations != 0) {
+    m.fragmentation = s.pool->fragmentation();
+    m.pool_hits = s.pool->pool_hit_rate();
+  }
+  if (s.device && s.device->direct_bytes + s.device->staged_bytes != 0) m.zero_copy = s.device->zero_copy_rate();
+  return m;
+}
+
+std::vector<event> alive(const snapshot& s) {
+  std::unordered_map<std::uint64_t, std::size_t> open;
+  for (std::size_t i = 0; i < s.events.size(); ++i) {
+    if (s.events[i].allocate) {
+      open[s.events[i].address] = i;
+    } else {
+      open.erase(s.events[i].address);
+    }
+  }
+  std::vector<std::size_t> order;
+  order.reserve(open.size());
+  for (const auto& [address, i] : open) order.push_back(i);
+  std::ranges::sort(order);
+  std::vector<event> out;
+  out.reserve(order.size());
+  for (const std::size_t i : order) out.push_back(s.events[i]);
+  return out;
+}
+
+}  // namespace berth::trace

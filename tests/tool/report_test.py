@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""`berth report` on plans, logs and snapshots, good and bad. usage: report_test.py BERTH"""
+import copy
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BERTH = sys.argv.pop(1)
+LOG_HEAD = "ev,id,size,stream,thread,t_us\n"
+
+
+def log(n):
+    """n blocks of 64 MiB that come and go one after the other, and one that stays."""
+    rows = ["a,999999,4096,0,0,0"]
+    for i in range(n):
+        rows += [f"a,{i},67108864,1,0,{i}", f"f,{i},,1,0,{i}.5"]
+    return LOG_HEAD + "\n".join(rows) + "\n"
+
+
+POOL = {"live": 0, "live_peak": 95, "live_rounded": 0, "cached": 0, "free": 100, "reserved": 100, "reserved_peak": 100,
+        "largest_hole": 100, "live_blocks": 0, "allocations": 100, "frees": 100, "failures": 0, "cache_hits": 90,
+        "device_hits": 1, "stitched": 0, "device_calls": 1, "events": 0, "flushes": 0}
+DEVICE = {"held": 0, "unlocked": 0, "direct_copies": 9, "staged_copies": 1, "direct_bytes": 90, "staged_bytes": 10}
+SNAPSHOT = {"format": "berth-snapshot/1", "ended": True, "forgotten": 0, "dropped": 0, "pool": POOL, "device": DEVICE,
+            "allocation": {"count": 100, "mean_us": 0.02, "longest_us": 3.5}, "sites": [["a.cpp", 7], ["b.cpp", 9]],
+            "events": [["a", 4096, 100, 1, 0, 0.5, 1], ["a", 8192, 50, 1, 0, 0.5, 2], ["f", 4096, 100, 1, 0, 1, 0],
+                       ["a", 4096, 60, 1, 1, 2, 2], ["f", 4096, 60, 1, 1, 3, 0], ["f", 8192, 50, 1, 0, 4, 0]]}
+PLAN = {"arena_bytes": 100, "lower_bound": 95, "optimal": False, "solver": "s",
+        "buffers": [{"id": "x", "offset": 0, "size": 60, "lower": 0, "upper": 4},
+                    {"id": "y", "offset": 60, "size": 40, "lower": 2, "upper": 6}]}
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, content, name="f"):
+        path = os.path.join(self.folder.name, name)
+        if isinstance(content, dict):
+            content = json.dumps(content)
+        with open(path, "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def run_berth(self, *args):
+        return subprocess.run([BERTH, *args], capture_output=True, text=True, timeout=60)
+
+    def report(self, content, status):
+        path = self.file(content)
+        people = self.run_berth("report", path)
+        self.assertEqual((people.returncode, people.stderr), (status, ""), people.stdout)
+        self.assertIn("NOT healthy" if status else "healthy", people.stdout)
+        got = self.run_berth("report", path, "--json")
+        self.assertEqual((got.returncode, got.stderr), (status, ""), got.stdout)
+        answer = json.loads(got.stdout)
+        self.assertEqual(answer["ok"], status == 0)
+        answer["by_name"] = {t["name"]: t for t in answer["thresholds"]}
+        return answer, people.stdout
+
+    def test_log(self):
+        answer, text = self.report(gzip.compress(log(300).encode()), 0)
+        self.assertEqual(answer["kind"], "trace")
+        self.assertEqual((answer["allocations"], answer["frees"]), (301, 300))
+        self.assertEqual(answer["peak"]["bytes"], 67108864 + 4096)
+        self.assertEqual(answer["peak_live_bytes"], 67108864 + 4096)
+        self.assertEqual((answer["alive_at_end_blocks"], answer["alive_at_end_bytes"]), (1, 4096))
+        self.assertEqual(answer["at_peak"][0], {"what": "67108864 bytes each", "blocks": 1, "bytes": 67108864})
+        for name in ("allocation_us", "fragmentation", "pool_hits"):
+            self.assertTrue(answer["by_name"][name]["ok"], name)
+        self.assertIsNone(answer["by_name"]["zero_copy"]["measured"])
+        self.assertIn("not measured", text)
+        # Every allocation is the first of its kind: none can come without the device.
+        few, _ = self.report(LOG_HEAD + "a,1,1048576,0,0,0\n", 1)
+        self.assertFalse(few["by_name"]["pool_hits"]["ok"])
+        nothing, _ = self.report(LOG_HEAD, 0)
+        self.assertEqual([t["ok"] for t in nothing["thresholds"]], [None] * 4)
+
+    def test_plan(self):
+        answer, _ = self.report(PLAN, 0)
+        self.assertEqual(answer["kind"], "plan")
+        self.assertAlmostEqual(answer["by_name"]["fragmentation"]["measured"], 0.05)
+        self.assertEqual(answer["peak"], {"bytes": 100, "at": 2})
+        self.assertEqual([h["what"] for h in answer["at_peak"]], ["x", "y"])
+        self.assertEqual(answer["no_reuse_bytes"], 100)
+        loose, _ = self.report({**PLAN, "lower_bound": 89}, 1)
+        self.assertFalse(loose["by_name"]["fragmentation"]["ok"])
+        problem = self.file("id,lower,upper,size\nx,0,2,8\ny,1,3,8\n", "p.csv")
+        plan = self.run_berth("plan", problem, "--json").stdout
+        self.assertEqual(self.report(plan, 0)[0]["arena_bytes"], 16)
+
+    def test_snapshot(self):
+        answer, _ = self.report(SNAPSHOT, 0)
+        self.assertEqual(answer["kind"], "snapshot")
+        self.assertEqual({t["name"]: t["ok"] for t in answer["thresholds"]},
+                         dict.fromkeys(("allocation_us", "fragmentation", "pool_hits", "zero_copy"), True))
+        self.assertEqual(answer["peak"], {"bytes": 150, "at": 1})
+        self.assertEqual(answer["at_peak"][0], {"what": "a.cpp:7", "blocks": 1, "bytes": 100})
+        self.assertEqual(answer["leaks"], [])
+        for change in ({"allocation": {"count": 1, "mean_us": 10, "longest_us": 10}},
+                       {"pool": {**POOL, "live_peak": 89}}, {"pool": {**POOL, "device_hits": 11}},
+                       {"device": {**DEVICE, "direct_bytes": 40}}):
+            self.report({**SNAPSHOT, **change}, 1)
+
+    def test_leaks_have_file_and_line(self):
+        leaky = {**SNAPSHOT, "events": SNAPSHOT["events"][:4]}
+        answer, text = self.report(leaky, 1)
+        self.assertEqual(answer["leaks"], [{"place": "b.cpp:9", "blocks": 2, "bytes": 110}])
+        self.assertIn("b.cpp:9", text)
+        running, text = self.report({**leaky, "ended": False}, 0)  # not leaks yet
+        self.assertIsNone(running["leaks"])
+        self.assertEqual((running["alive_blocks"], running["alive_bytes"]), (2, 110))
+
+    def expect_wrong(self, content, says):
+        path = content if os.path.isabs(str(content)) else self.file(content)
+        for verb in (["report"], ["report", "--json"]):
+            got = self.run_berth(*verb, path)
+            self.assertEqual((got.returncode, got.stdout), (2, ""), (content, got))
+            self.assertEqual(got.stderr.count("\n"), 1, got.stderr)
+            self.assertIn(says, got.stderr)
+
+    def test_wrong_input_is_one_line_and_two(self):
+        packed = gzip.compress(log(5000).encode())
+        self.expect_wrong("/no/such/file", "cannot open")
+        self.expect_wrong(packed[: len(packed) // 2], "cannot read")
+        self.expect_wrong("", "neither")
+        self.expect_wrong(os.urandom(3000).replace(b"{", b"[").replace(b"\x1f\x8b", b"xx"), "")
+        self.expect_wrong("id,lower,upper,size\nx,0,1,2\n", "neither")
+        self.expect_wrong(LOG_HEAD + "q,1,2,0,0,0\n", "f:2: ev")
+        self.expect_wrong(LOG_HEAD + "a,1,2,0,0,nan\n", "f:2: t_us")
+        self.expect_wrong(LOG_HEAD + "a,1,2,0,0,0\na,1,2,0,0,0\n", "f:3: id 1 is allocated twice")
+        self.expect_wrong(LOG_HEAD + "a,1,9223372036854775808,0,0,0\n", "2^62")
+        self.expect_wrong("{}", "neither a plan nor a snapshot")
+        self.expect_wrong("{", "not JSON")
+        self.expect_wrong({"format": "berth-problem/1"}, "berth-snapshot/1")
+
+    def test_a_plan_that_lies(self):
+        def buffers(**changes):
+            return {**PLAN, "buffers": [{**PLAN["buffers"][0], **changes}]}
+
+        for content, says in (
+            ({**PLAN, "lower_bound": 101}, "lower_bound exceeds"),
+            ({**PLAN, "optimal": 1}, "optimal"),
+            ({**PLAN, "buffers": {}}, "not a list"),
+            (buffers(offset=41), "does not lie in the arena"),
+            (buffers(size=2**64 - 1), "does not lie in the arena"),
+            (buffers(size=-1), "negative"),
+            (buffers(lower=5), "ends before it begins"),
+        ):
+            self.expect_wrong(content, says)
+
+    def test_a_snapshot_that_lies(self):
+        def events(*rows):
+            return {**SNAPSHOT, "events": list(rows)}
+
+        without = copy.deepcopy(SNAPSHOT)
+        del without["pool"]["cached"]
+        for content, says in (
+            (events(["f", 64, 1, 0, 0, 0, 0]), "frees an address that is not alive"),
+            (events(["a", 64, 1, 0, 0, 0, 0], ["a", 64, 1, 0, 0, 0, 0]), "events[1]: allocates an address that is alive"),
+            (events(["a", 64, 1, 0, 0, 0, 3]), "a site that is not there"),
+            (events(["x", 64, 1, 0, 0, 0, 0]), "neither a nor f: 'x'"),
+            (events(["a", 64, 1, 0, 0, 0]), "events[0]"),
+            (events(["a", 2**64 - 1, 2, 0, 0, 0, 0]), "beyond the address space"),
+            (events(["a", 64, 1, 2**32, 0, 0, 0]), "32 bits"),
+            (events(["a", 64, 1, 0, 0, -1, 0]), "no time"),
+            (events(["a", 0, 2**62, 0, 0, 0, 0], ["a", 1, 1, 0, 0, 0, 0]), "2^62"),
+            ({**SNAPSHOT, "pool": {**POOL, "live_peak": 101}}, "live_peak exceeds reserved_peak"),
+            ({**SNAPSHOT, "pool": {**POOL, "cache_hits": 101}}, "more cache_hits"),
+            ({**SNAPSHOT, "pool": {**POOL, "frees": 101}}, "more frees"),
+            (without, "no key 'cached'"),
+            ({**SNAPSHOT, "leaks": []}, "unknown key 'leaks'"),
+        ):
+            self.expect_wrong(content, says)
+
+
+if __name__ == "__main__":
+    unittest.main()

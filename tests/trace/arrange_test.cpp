@@ -1,0 +1,161 @@
+#include "trace/arrange.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace {
+using berth::trace::arrange;
+using berth::trace::chunk;
+using berth::trace::forget_pairs;
+using berth::trace::record;
+using berth::trace::record_kind;
+using berth::trace::timed;
+
+record make(record_kind kind, std::uint64_t address, std::uint64_t size = 1) {
+  return {address, size << 2 | static_cast<std::uint64_t>(kind), 0, 0};
+}
+constexpr record_kind a = record_kind::allocate, f = record_kind::free, stamp = record_kind::stamp;
+
+TEST(arrange, a_free_that_another_thread_stamped_too_early_follows_its_allocation) {
+  const auto out = arrange({{make(f, 64), 1, 5, 20}, {make(a, 64), 0, 10, 12}});
+  ASSERT_EQ(out.events.size(), 2u);
+  EXPECT_EQ(out.events[0].what.kind(), a);
+  EXPECT_EQ(out.events[1].what.kind(), f);
+  EXPECT_GE(out.events[1].from, out.events[0].from);
+  EXPECT_TRUE(out.orphans.empty());
+}
+
+TEST(arrange, a_free_that_was_certainly_earlier_is_of_an_older_block) {
+  const auto other = arrange({{make(f, 64), 1, 5, 9}, {make(a, 64), 0, 10, 12}});
+  ASSERT_EQ(other.events.size(), 1u);
+  EXPECT_EQ(other.orphans.size(), 1u);
+  const auto same = arrange({{make(f, 64), 0, 5, 20}, {make(a, 64), 0, 5, 20}});
+  ASSERT_EQ(same.events.size(), 1u);
+  EXPECT_EQ(same.events[0].what.kind(), a);
+}
+
+TEST(arrange, a_pair_that_came_and_went_before_the_block_that_is_alive_is_left_out) {
+  const auto out = arrange({{make(f, 64), 1, 0, 20}, {make(a, 64, 2), 1, 0, 20}, {make(a, 64, 1), 0, 5, 20}});
+  ASSERT_EQ(out.events.size(), 1u);
+  EXPECT_EQ(out.events[0].what.size(), 2u);
+  EXPECT_TRUE(out.orphans.empty());
+}
+
+TEST(arrange, an_address_given_out_again_waits_for_the_free) {
+  const auto out = arrange({{make(a, 64, 1), 0, 1, 2}, {make(a, 64, 2), 1, 3, 9}, {make(f, 64, 1), 0, 4, 9}});
+  ASSERT_EQ(out.events.size(), 3u);
+  EXPECT_EQ(out.events[1].what.kind(), f);
+  EXPECT_EQ(out.events[2].what.size(), 2u);
+}
+
+TEST(arrange, a_free_that_never_comes_is_put_in) {
+  const auto out = arrange({{make(a, 64, 1), 0, 1, 2}, {make(a, 64, 2), 0, 3, 4}});
+  ASSERT_EQ(out.events.size(), 3u);
+  EXPECT_EQ(out.events[1].what.kind(), f);
+  EXPECT_EQ(out.events[1].what.size(), 1u);
+}
+
+// Threads take and free blocks of a few addresses; each stamps at random. Whatever the stamps leave open, every address
+// must see its events by turns, and what is alive at the end must be right.
+RC_GTEST_PROP(arrange, finds_what_is_alive_whatever_the_stamps, ()) {
+  const auto steps = *rc::gen::container<std::vector<std::pair<int, int>>>(
+      rc::gen::pair(rc::gen::inRange(0, 3), rc::gen::inRange(0, 6)));
+  std::vector<timed> all;
+  std::set<std::uint64_t> alive;
+  std::map<int, std::uint64_t> stamp_of;
+  std::vector<std::vector<timed*>> of(3);
+  std::uint64_t now = 1;
+  all.reserve(steps.size());
+  for (const auto& [thread, slot] : steps) {
+    now += 2;
+    if (slot == 5) {  // a stamp, which also ends what was open before
+      for (timed* t : of[static_cast<std::size_t>(thread)]) t->until = std::min(t->until, now);
+      stamp_of[thread] = now;
+      continue;
+    }
+    const std::uint64_t address = 64 * static_cast<std::uint64_t>(slot + 1);
+    const bool free = alive.contains(address);
+    all.push_back({make(free ? f : a, address), static_cast<std::uint32_t>(thread), stamp_of[thread], UINT64_MAX});
+    of[static_cast<std::size_t>(thread)].push_back(&all.back());
+    if (free) {
+      alive.erase(address);
+    } else {
+      alive.insert(address);
+    }
+  }
+  std::ranges::stable_sort(all, {}, &timed::thread);  // as the chunks are read
+  const std::size_t heard = all.size();
+  const auto out = arrange(all);
+  RC_ASSERT(out.orphans.empty());
+  RC_ASSERT(out.events.size() <= heard);
+  RC_ASSERT((heard - out.events.size()) % 2 == 0u);  // pairs that could not be placed
+  std::set<std::uint64_t> left;
+  std::uint64_t last = 0;
+  for (const timed& t : out.events) {
+    RC_ASSERT(t.from >= last);
+    last = t.from;
+    if (t.what.kind() == a) {
+      RC_ASSERT(left.insert(t.what.address).second);
+    } else {
+      RC_ASSERT(left.erase(t.what.address) == 1);
+    }
+  }
+  RC_ASSERT(left == alive);
+}
+
+// Against a map, in one thread's order.
+RC_GTEST_PROP(forget_pairs, takes_out_exactly_the_pairs, ()) {
+  const auto steps = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 40));
+  static chunk c;
+  c.count = 0;
+  c.thread = 0;
+  std::map<std::uint64_t, std::size_t> open;
+  std::vector<record> expected;
+  std::vector<bool> gone;
+  std::vector<std::uint64_t> times;  // of each record
+  std::uint64_t now = 0;
+  const auto write = [](const record& r) { c.records[c.count++] = r; };
+  write(make(stamp, 0));
+  for (const int step : steps) {
+    if (c.count + 1 >= chunk::capacity) break;
+    if (step == 0) {
+      write({++now, 0, 0, 0});
+      continue;
+    }
+    const auto address = 64 * static_cast<std::uint64_t>(step / 2);
+    const record r = make(step % 2 == 0 ? a : f, address, c.count);
+    if (r.kind() == a) {
+      open[address] = expected.size();
+    } else if (const auto at = open.find(address); at != open.end()) {
+      gone[at->second] = true;
+      gone.push_back(true);
+      open.erase(at);
+    }
+    expected.push_back(r);
+    gone.resize(expected.size());
+    times.push_back(now);
+    write(r);
+  }
+  const auto forgotten = forget_pairs(c);
+  RC_ASSERT(forgotten == static_cast<std::size_t>(std::ranges::count(gone, true)));
+  std::uint64_t time = 0;
+  std::size_t next = 0;
+  for (const record& r : c) {
+    if (r.kind() == stamp) {
+      time = r.address;
+      continue;
+    }
+    while (next < expected.size() && gone[next]) ++next;
+    RC_ASSERT(next < expected.size());
+    RC_ASSERT(r.address == expected[next].address && r.size_and_kind == expected[next].size_and_kind);
+    RC_ASSERT(time == times[next]);
+    ++next;
+  }
+  while (next < expected.size() && gone[next]) ++next;
+  RC_ASSERT(next == expected.size());
+}
+}  // namespace
