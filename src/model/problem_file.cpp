@@ -13,10 +13,11 @@
 namespace berth::model {
 namespace {
 
-enum class format : std::uint8_t { csv, json, ggml_trace, allocation_list, none };
+enum class format : std::uint8_t { csv, json, ggml_trace, allocation_list, tflite, none };
 
 // By the first characters that are not blank or a comment: a header row is long before 4 KiB at an end.
 format format_of(std::string_view start) {
+  if (start.substr(0, 8).ends_with("TFL3") && start.size() >= 8) return format::tflite;
   while (!start.empty()) {
     const std::string_view line = trim(cut(start, '\n'));
     if (line.empty() || line.front() == '#') continue;
@@ -73,7 +74,7 @@ problem_file read_ggml_problem(const std::string& path) {
 problem_file read_problem(const std::string& path) {
   const std::string start = read_start(path, 4096);
   const format found = format_of(start);
-  if (found == format::none) throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE");
+  if (found == format::none) throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
   if (found == format::csv && start.size() == 4096 && start.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }
@@ -84,6 +85,7 @@ problem_file read_problem(const std::string& path) {
   switch (found) {
     case format::csv: return read_problem_csv(path, text);
     case format::json: return read_problem_json(path, text);
+    case format::tflite: return read_tflite(path, text);
     default: return read_allocation_list(path, text);
   }
 }

@@ -13,6 +13,7 @@ namespace berth::model {
 [[nodiscard]] problem_file read_problem_csv(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_problem_json(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_allocation_list(const std::string& path, std::string_view text);
+[[nodiscard]] problem_file read_tflite(const std::string& path, std::string_view text);
 
 // Throws input_error at the second of two buffers with one id.
 void require_distinct_ids(const problem_file& file);

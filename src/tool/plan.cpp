@@ -181,8 +181,8 @@ int plan_file(plan_call& call) {
 std::function<int()> declare_plan(CLI::App& app) {
   auto call = std::make_shared<plan_call>();
   app.add_option("FILE", call->files,
-                 "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace (gzipped or not);\nor a "
-                 "model: FILE.onnx, builtin:NAME")
+                 "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace, .tflite model (gzipped or\n"
+                 "not); or a model that runs here: FILE.onnx, builtin:NAME")
       ->required();
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   app.add_flag("--json", call->json, "One JSON object on standard output");

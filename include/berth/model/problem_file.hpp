@@ -4,6 +4,10 @@
 //                  (a pin), gaps; with `start`, `end` for lower and upper, `end` is the last tick itself
 //   .json          berth-problem/1 (docs/plan.md), and the structured problems of dsa-solver
 //   .jsonl         a compute graph of ggml (ggml_trace.hpp): its lifetimes, in-place results merged
+//   .tflite        the activations of a TensorFlow Lite model's first subgraph, in the order of its operators: inputs
+//                  from the start, outputs to the end, states (variables) throughout, nothing in place, starts at
+//                  multiples of 16 as in TensorFlow Lite for Microcontrollers; what kernels need besides is not in the
+//                  file. Shapes are those the file was converted with
 //   ALLOC / FREE   Glow's lists of events, one a line; ALIGN sets alignment and granularity
 //
 // The content decides, not the name; any of them may be gzipped.

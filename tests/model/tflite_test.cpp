@@ -1,0 +1,210 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "berth/model/input_error.hpp"
+#include "berth/plan/solve.hpp"
+#include "model/readers.hpp"
+
+namespace {
+using berth::model::input_error;
+using berth::model::problem_file;
+using berth::model::read_tflite;
+using testing::HasSubstr;
+
+// Writes a FlatBuffer front to back: a reference is patched when what it names is written.
+class writer {
+ public:
+  std::string bytes = std::string("\0\0\0\0TFL3", 8);
+
+  // A table with these fields, by number; a size of 0 leaves one out. Returns where each field stands.
+  std::vector<std::size_t> table(std::size_t reference, const std::vector<std::pair<unsigned, std::uint64_t>>& fields) {
+    const std::size_t vtable = bytes.size();
+    std::size_t size = 4;
+    number(4 + 2 * fields.size(), 2);
+    number(0, 2);
+    for (const auto& [width, value] : fields) {
+      number(width == 0 ? 0 : size, 2);
+      size += width;
+    }
+    patch(vtable + 2, size, 2);
+    const std::size_t table = bytes.size();
+    patch(reference, table - reference, 4);
+    number(table - vtable, 4);
+    std::vector<std::size_t> at;
+    for (const auto& [width, value] : fields) {
+      at.push_back(bytes.size());
+      number(value, width);
+    }
+    return at;
+  }
+  // Returns where the elements stand.
+  std::size_t vector(std::size_t reference, const std::vector<std::int64_t>& elements, unsigned width = 4) {
+    patch(reference, bytes.size() - reference, 4);
+    number(elements.size(), 4);
+    const std::size_t first = bytes.size();
+    for (const std::int64_t e : elements) number(static_cast<std::uint64_t>(e), width);
+    return first;
+  }
+  void text(std::size_t reference, const std::string& t) {
+    patch(reference, bytes.size() - reference, 4);
+    number(t.size(), 4);
+    bytes += t + '\0';
+  }
+
+ private:
+  void number(std::uint64_t n, unsigned width) {
+    for (unsigned i = 0; i < width; ++i) bytes += static_cast<char>(n >> (8 * i));
+  }
+  void patch(std::size_t at, std::uint64_t n, unsigned width) {
+    for (unsigned i = 0; i < width; ++i) bytes[at + i] = static_cast<char>(n >> (8 * i));
+  }
+};
+
+struct tensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::uint64_t type = 0;  // f32
+  std::uint64_t buffer = 0;
+  bool variable = false;
+  bool has_rank = false;
+};
+
+// x (f32) -> conv with a constant -> h -> lstm with a state -> y (i8). Buffer 1 holds data.
+struct model {
+  std::vector<tensor> tensors = {
+      {"x", {1, 4}}, {"weights", {4, 4}, 0, 1}, {"h", {1, 4, 4}}, {"y", {3}, 9}, {"state", {2, 8}, 0, 0, true}};
+  std::vector<std::int64_t> inputs = {0}, outputs = {3};
+  std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> operators = {{{0, 1, -1}, {2}},
+                                                                                            {{2, 4}, {3}}};
+
+  [[nodiscard]] std::string bytes() const {
+    writer w;
+    const auto root = w.table(0, {{4, 3}, {0, 0}, {4, 0}, {0, 0}, {4, 0}});
+    const auto buffers = w.vector(root[4], {0, 0});
+    w.table(buffers, {{0, 0}});
+    w.vector(w.table(buffers + 4, {{4, 0}})[0], {1, 2, 3}, 1);
+    const auto graph = w.table(w.vector(root[2], {0}), {{4, 0}, {4, 0}, {4, 0}, {4, 0}});
+    const auto list = w.vector(graph[0], std::vector<std::int64_t>(tensors.size()));
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const tensor& t = tensors[i];
+      const auto at = w.table(
+          list + 4 * i,
+          {{4, 0}, {1, t.type}, {4, t.buffer}, {4, 0}, {0, 0}, {1, t.variable}, {0, 0}, {0, 0}, {1, t.has_rank}});
+      w.vector(at[0], t.shape);
+      w.text(at[3], t.name);
+    }
+    w.vector(graph[1], inputs);
+    w.vector(graph[2], outputs);
+    const auto nodes = w.vector(graph[3], std::vector<std::int64_t>(operators.size()));
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      const auto at = w.table(nodes + 4 * i, {{4, 0}, {4, 0}, {4, 0}});
+      w.vector(at[1], operators[i].first);
+      w.vector(at[2], operators[i].second);
+    }
+    return w.bytes;
+  }
+};
+
+std::string complaint(const model& m) {
+  try {
+    (void)read_tflite("m.tflite", m.bytes());
+  } catch (const input_error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(tflite, activations_live_from_the_first_write_to_the_last_read) {
+  const problem_file file = read_tflite("m.tflite", model{}.bytes());
+  const auto& b = file.problem.buffers;
+  ASSERT_EQ(b.size(), 4u);  // not the weights
+  const auto expect = [&b](std::size_t i, const char* name, berth::bytes size, berth::plan::interval live) {
+    EXPECT_EQ(b[i].name, name);
+    EXPECT_EQ(b[i].size, size);
+    EXPECT_EQ(b[i].live.lower, live.lower) << name;
+    EXPECT_EQ(b[i].live.upper, live.upper) << name;
+  };
+  expect(0, "x", 16, {0, 1});
+  expect(1, "h", 64, {0, 2});
+  expect(2, "y", 3, {1, 2});
+  expect(3, "state", 64, {0, 2});
+  const auto plan = berth::plan::solve(file.problem);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->arena(), 144u);
+}
+
+TEST(tflite, small_types_are_packed_and_names_made_unique) {
+  model m;
+  m.tensors[2] = {"x", {5}, 17};  // int4
+  m.tensors[3] = {"", {}, 7, 0, false, true};
+  const problem_file file = read_tflite("m.tflite", m.bytes());
+  EXPECT_EQ(file.problem.buffers[1].size, 3u);
+  EXPECT_EQ(file.problem.buffers[1].name, "x#2");
+  EXPECT_EQ(file.problem.buffers[2].size, 2u);  // a scalar
+  EXPECT_EQ(file.problem.buffers[2].name, "#3");
+}
+
+TEST(tflite, says_what_is_unknown_or_wrong) {
+  const auto with = [](auto change) {
+    model m;
+    change(m);
+    return complaint(m);
+  };
+  EXPECT_EQ(with([](model& m) { m.tensors[2].shape = {1, -1}; }), "m.tflite: tensor 2 'h': dimension 1 is unknown");
+  EXPECT_EQ(with([](model& m) { m.tensors[2].shape = {}; }), "m.tflite: tensor 2 'h': its shape is unknown");
+  EXPECT_EQ(with([](model& m) { m.tensors[2].type = 5; }), "m.tflite: tensor 2 'h': its type (5) has no size");
+  EXPECT_EQ(with([](model& m) { m.tensors[2].type = 99; }), "m.tflite: tensor 2 'h': its type (99) has no size");
+  EXPECT_EQ(with([](model& m) {
+              m.tensors[2].shape = {1 << 30, 1 << 30, 1 << 30};
+            }),
+            "m.tflite: tensor 2 'h': its size exceeds 64 bits");
+  EXPECT_EQ(with([](model& m) { m.tensors[2].buffer = 2; }), "m.tflite: there is no buffer 2");
+  EXPECT_EQ(with([](model& m) { m.operators[1].first = {5}; }), "m.tflite: there is no tensor 5");
+  EXPECT_EQ(with([](model& m) { m.operators[1].first = {-2}; }), "m.tflite: there is no tensor -2");
+  EXPECT_EQ(with([](model& m) { std::swap(m.operators[0], m.operators[1]); }),
+            "m.tflite: operator 0 reads tensor 2 'h', which nobody has written");
+  EXPECT_EQ(with([](model& m) { m.operators.pop_back(); }), "m.tflite: nobody writes the output tensor 3 'y'");
+}
+
+TEST(tflite, a_broken_file_is_refused_or_read_but_never_followed_outside) {
+  const std::string whole = model{}.bytes();
+  const auto read = [](const std::string& text) {
+    try {
+      (void)read_tflite("m.tflite", text);
+      return true;
+    } catch (const input_error& e) {
+      EXPECT_EQ(std::string_view{e.what()}.find('\n'), std::string_view::npos);
+      return false;
+    }
+  };
+  for (std::size_t n = 8; n + 2 < whole.size(); ++n) EXPECT_FALSE(read(whole.substr(0, n))) << n;
+  std::mt19937 random{7};
+  for (std::size_t i = 0; i < 20'000; ++i) {
+    std::string text = whole;
+    for (int k = 0; k < 3; ++k)
+      text[8 + random() % (text.size() - 8)] = static_cast<char>(random() % 3 == 0 ? 255 : random());
+    (void)read(text);
+  }
+}
+
+// A million operators that all are the same bytes.
+TEST(tflite, a_small_file_cannot_stand_for_a_large_one) {
+  writer w;
+  const auto root = w.table(0, {{4, 3}, {0, 0}, {4, 0}});
+  const auto graph = w.table(w.vector(root[2], {0}), {{0, 0}, {0, 0}, {0, 0}, {4, 0}});
+  constexpr std::size_t n = 100'000;
+  const auto nodes = w.vector(graph[3], std::vector<std::int64_t>(n));
+  const auto at = w.table(nodes, {{4, 0}, {4, 0}, {4, 0}});
+  w.vector(at[1], std::vector<std::int64_t>(n, -1));
+  std::uint32_t distance = 0;
+  std::memcpy(&distance, &w.bytes[nodes], 4);
+  for (std::size_t i = 1; i < n; ++i) {
+    const auto there = static_cast<std::uint32_t>(distance - 4 * i);
+    std::memcpy(&w.bytes[nodes + 4 * i], &there, 4);
+  }
+  EXPECT_THROW((void)read_tflite("m.tflite", w.bytes), input_error);
+}
+}  // namespace
