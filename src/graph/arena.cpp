@@ -35,7 +35,7 @@ graph_plan for_smaller(const graph_plan& planned, const graph_structure& now) {
   for (std::size_t n = 0; n < now.nodes.size(); ++n) {
     if (now.nodes[n].workspace == 0) made.workspace_of[n] = no_offset;
   }
-  made.proved = false;
+  made.lower_bound_bytes = made.state_bytes;  // what a smaller graph needs was not asked
   return made;
 }
 
@@ -94,6 +94,32 @@ result<arena> arena::reserve(std::span<const graph* const> family, memory_source
     made.entries_.push_back({std::move(*plan), {}, false});
   }
   if (const auto taken = made.take_block(most, why); !taken) return taken.error();
+  made.generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
+  return made;
+}
+
+result<arena> arena::reserve(const graph& g, graph_plan plan, memory_source& source, stream& s, const arena_options& o,
+                             graph_fault* why) {
+  if (!g.fault().ok()) return fail(g.fault(), why);
+  arena made;
+  made.source_ = &source;
+  made.stream_ = &s;
+  made.options_ = o;
+  if (!o.rules) made.options_.rules = source.get_device().properties().rules;
+  if (graph_fault fault = verify_plan(g, plan, *made.options_.rules); !fault.ok()) return fail(std::move(fault), why);
+  if (plan.arena() > o.budget) {
+    return fail({fault_kind::over_budget,
+                 {},
+                 {},
+                 plan.arena(),
+                 "the plan needs " + std::to_string(plan.arena()) + " bytes, " +
+                     std::to_string(plan.arena() - o.budget) + " more than the budget of " + std::to_string(o.budget)},
+                why);
+  }
+  made.state_names_ = names_of_states(g);
+  const bytes size = plan.arena();
+  made.entries_.push_back({std::move(plan), {}, false});
+  if (const auto taken = made.take_block(size, why); !taken) return taken.error();
   made.generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
   return made;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "berth/graph/fingerprint.hpp"
 #include "berth/graph/shadow.hpp"
 
 namespace berth {
@@ -91,6 +92,10 @@ std::optional<bytes> without_reuse(const graph_structure& g, const rules::placem
   return sum;
 }
 
+graph_fault bad_plan(value_id v, bytes number, std::string text) {
+  return {fault_kind::bad_plan, v, {}, number, std::move(text)};
+}
+
 graph_fault over_budget(const graph& g, const graph_plan& made, const packing& packed, bytes budget) {
   graph_fault fault{fault_kind::over_budget, {}, {}, made.arena_bytes, {}};
   // The value that reaches highest is the one that does not fit.
@@ -124,6 +129,8 @@ result<graph_plan> plan_graph(const graph& g, const graph_options& o, graph_faul
 
   graph_plan made;
   made.alignment = rules.start_alignment;
+  made.granularity = rules.size_granularity;
+  made.tail_pad = rules.tail_pad;
   made.offset_of.assign(structure.values.size(), no_offset);
   made.workspace_of.assign(structure.nodes.size(), no_offset);
   const auto all = without_reuse(structure, rules);
@@ -142,16 +149,49 @@ result<graph_plan> plan_graph(const graph& g, const graph_options& o, graph_faul
   made.structure = structure;
   made.arena_bytes = made.state_bytes + packed->plan.arena();
   made.lower_bound_bytes = made.state_bytes + packed->plan.lower_bound();
-  made.buffers = static_cast<std::uint32_t>(packed->live.problem.buffers.size());
-  made.proved = packed->plan.optimal();
-  made.provenance = packed->plan.solver;
+  made.provenance = {std::string{packed->plan.solver}, std::string{rules.name}, "berth " BERTH_VERSION};
   made.in_place = std::move(packed->live.in_place);
   spread(structure, *packed, made);
   if (made.arena_bytes > o.budget) return fail(over_budget(g, made, *packed, o.budget), why);
   if (o.verify) {
-    if (graph_fault fault = check_plan(g, made); !fault.ok()) return fail(std::move(fault), why);
+    if (graph_fault fault = verify_plan(g, made, rules); !fault.ok()) return fail(std::move(fault), why);
   }
   return made;
+}
+
+graph_fault verify_plan(const graph& g, const graph_plan& p, const rules::placement& rules) {
+  const graph_structure& s = g.structure();
+  if (const difference d = first_difference(p.structure, s); d.what != change::none) {
+    return {fault_kind::changed, d.value, d.node, 0, describe(d, p.structure, g)};
+  }
+  if (p.offset_of.size() != s.values.size() || p.workspace_of.size() != s.nodes.size()) {
+    return bad_plan({}, p.offset_of.size(), "the plan has not one place a value and node");
+  }
+  if (p.alignment != rules.start_alignment || p.granularity != rules.size_granularity || p.tail_pad != rules.tail_pad) {
+    return bad_plan({}, p.alignment,
+                    "the plan was made under other placement rules ('" + p.provenance.rules + "', alignment " +
+                        std::to_string(p.alignment) + ") than '" + std::string{rules.name} + "' (alignment " +
+                        std::to_string(rules.start_alignment) + ")");
+  }
+  graph_plan expected;
+  expected.offset_of.assign(s.values.size(), no_offset);
+  const auto states = place_states(s, rules, expected);
+  if (!states || !without_reuse(s, rules)) {
+    return {fault_kind::size_overflow, {}, {}, max_bytes, "the sizes of all values exceed 2^64 - 1 bytes"};
+  }
+  for (std::uint32_t v = 0; v < s.values.size(); ++v) {
+    if (s.values[v].kind == value_kind::state && p.offset_of[v] != expected.offset_of[v]) {
+      return bad_plan({v}, p.offset_of[v],
+                      "state '" + g[value_id{v}].name + "' (" + std::to_string(s.values[v].size) + " bytes) is at " +
+                          std::to_string(p.offset_of[v]) + ", and belongs at " + std::to_string(expected.offset_of[v]));
+    }
+  }
+  if (p.state_bytes != *states || p.lower_bound_bytes > p.arena_bytes) {
+    return bad_plan({}, p.lower_bound_bytes,
+                    "the plan claims that " + std::to_string(p.lower_bound_bytes) +
+                        " bytes are necessary, and has an arena of " + std::to_string(p.arena_bytes));
+  }
+  return check_plan(g, p);
 }
 
 }  // namespace berth

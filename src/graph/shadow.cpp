@@ -75,9 +75,14 @@ class replay {
 
  private:
   [[nodiscard]] bool placed(value_id v) const { return p_.offset_of[v.index] != no_offset && g_[v].size != 0; }
-  [[nodiscard]] range of(value_id v) const { return {p_.offset_of[v.index], p_.offset_of[v.index] + g_[v].size}; }
+  [[nodiscard]] bytes footprint(bytes size) const { return align_up(size, p_.granularity) + p_.tail_pad; }
+  // What the rules give a value: hardware may touch all of it.
+  [[nodiscard]] range of(value_id v) const {
+    const bytes at = p_.offset_of[v.index];
+    return {at, at + (g_[v].kind == value_kind::view ? g_[v].size : footprint(g_[v].size))};
+  }
   [[nodiscard]] range workspace(std::uint32_t n) const {
-    return {p_.workspace_of[n], p_.workspace_of[n] + g_.nodes()[n].workspace};
+    return {p_.workspace_of[n], p_.workspace_of[n] + footprint(g_.nodes()[n].workspace)};
   }
   static graph_fault fault(value_id v, node_id n, bytes at, std::string text) {
     return {fault_kind::clobbered, v, n, at, std::move(text)};
@@ -97,7 +102,7 @@ class replay {
         return fault({i}, v.producer, at, "value '" + v.name + "' has a place where it should have none, or none");
       }
       if (!inside) continue;
-      if (!fits(at, v.size)) {
+      if (v.kind != value_kind::view && v.size != 0 ? !fits(at, footprint(v.size)) : !fits(at, v.size)) {
         return fault({i}, v.producer, at,
                      "value '" + v.name + "' (" + std::to_string(v.size) + " bytes) at " + std::to_string(at) +
                          " is outside the arena of " + std::to_string(p_.arena_bytes));
@@ -112,7 +117,8 @@ class replay {
     for (std::uint32_t n = 0; n < g_.nodes().size(); ++n) {
       const bytes size = g_.nodes()[n].workspace;
       const bytes at = p_.workspace_of[n];
-      if ((size != 0) != (at != no_offset) || (size != 0 && (!fits(at, size) || !is_aligned(at, p_.alignment)))) {
+      if ((size != 0) != (at != no_offset) ||
+          (size != 0 && (!fits(at, footprint(size)) || !is_aligned(at, p_.alignment)))) {
         return fault({}, {n}, at,
                      "the workspace of node '" + g_.nodes()[n].name + "' (" + std::to_string(size) +
                          " bytes) has no place in the arena");

@@ -91,6 +91,9 @@ class arena {
     o.search = search;
     return reserve(g, source, s, o);
   }
+  // With a plan made before, here or elsewhere (saved_plan.hpp). It is verified first: see verify_plan().
+  [[nodiscard]] static result<arena> reserve(const graph& g, graph_plan plan, memory_source& source, stream& s,
+                                             const arena_options& o = {}, graph_fault* why = nullptr);
   // For a family of graphs (shapes, phases) that take turns: a plan for each, one block for the largest. The first is
   // bound. Contract: family is not empty; the options' cached_plans is raised to its size.
   [[nodiscard]] static result<arena> reserve(std::span<const graph* const> family, memory_source& source, stream& s,

@@ -36,6 +36,7 @@ enum class fault_kind : std::uint8_t {
   out_of_memory,      // number: bytes asked for
   changed,            // the graph is not the one that was planned
   state_changed,      // the states differ from those that the arena keeps; number: bytes of the first that differs
+  bad_plan,           // a plan that says something impossible; number: the byte of the file, or the bytes in question
   clobbered,          // a plan under which a read would find foreign bytes; number: the first such byte
 };
 

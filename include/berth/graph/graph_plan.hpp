@@ -1,7 +1,7 @@
 // A graph's plan: an offset in one arena for every value that lives there and for every workspace.
 //
 // A value, made without memory or device: a dry run is plan_graph(g)->arena(). Immutable by convention once made;
-// it carries the structure for which it is right.
+// it carries the structure for which it is right, and can be written down (saved_plan.hpp).
 //
 // The arena has two parts. States come first, in the order of their declaration, so that two plans for graphs with
 // the same states have them at the same offsets whatever else changes; behind them lies the transient part, which
@@ -40,6 +40,14 @@ struct graph_options {
   bool verify = verify_by_default;        // replay every plan in shadow memory (shadow.hpp) before it is used
 };
 
+// Where a plan comes from. What it says can be checked of nobody's word: see verify_plan().
+struct plan_provenance {
+  std::string solver;   // the method that found it
+  std::string rules;    // the name of the placement rules
+  std::string made_by;  // "berth 0.1.0"
+  friend bool operator==(const plan_provenance&, const plan_provenance&) = default;
+};
+
 struct graph_plan {
   graph_structure structure;        // of the graph it was made for
   std::vector<bytes> offset_of;     // by value; no_offset: outside the arena
@@ -49,17 +57,22 @@ struct graph_plan {
   bytes arena_bytes = 0;
   bytes lower_bound_bytes = 0;  // proved for these in-place choices
   bytes no_reuse_bytes = 0;     // what the arena would be if nothing shared memory
-  bytes alignment = 1;          // that the arena's base needs
-  std::uint32_t buffers = 0;    // transient buffers that were packed
-  bool proved = false;          // arena_bytes is the least possible
-  std::string provenance;       // the method that found it
+  bytes alignment = 1;          // that the arena's base needs; with the next two, the rules of every value
+  bytes granularity = 1;
+  bytes tail_pad = 0;
+  plan_provenance provenance;
 
   [[nodiscard]] bytes arena() const noexcept { return arena_bytes; }
   [[nodiscard]] bytes lower_bound() const noexcept { return lower_bound_bytes; }
-  [[nodiscard]] bool optimal() const noexcept { return proved; }
+  [[nodiscard]] bool optimal() const noexcept { return arena_bytes == lower_bound_bytes; }
 };
 
 // Plans g. Errors: the graph's fault, over_budget (limit_exceeded), no_plan. `why`, where given, is filled on error.
 [[nodiscard]] result<graph_plan> plan_graph(const graph& g, const graph_options& o = {}, graph_fault* why = nullptr);
+
+// Whether p, wherever it comes from, may serve g under these rules: made for g's structure, states where every plan
+// has them, everything at places the rules allow, and no read that would find foreign bytes (shadow.hpp). Kind none:
+// it may. The lower bound is not proved again, only found to be possible. O(one replay).
+[[nodiscard]] graph_fault verify_plan(const graph& g, const graph_plan& p, const rules::placement& rules);
 
 }  // namespace berth
