@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "berth/model/program.hpp"
 #include "tool/model_argument.hpp"
 #endif
+#include "tool/trace_input.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -106,12 +108,39 @@ int refuse(const plan_call& call, const model::problem_file& file, const plan::p
   return answer_is_no;
 }
 
+plan_facts facts_of(const model::problem_file& file, const plan::plan& answer) {
+  const plan::problem& p = file.problem;
+  plan_facts facts{.arena = answer.arena(),
+                   .lower_bound = answer.lower_bound(),
+                   .optimal = answer.optimal(),
+                   .solver = std::string{answer.solver},
+                   .buffers = {}};
+  for (plan::index i = 0; i < p.buffers.size(); ++i) {
+    const plan::buffer& b = p.buffers[i];
+    std::string memory = p.memories.empty() ? "" : p.memories[answer.memory_of.empty() ? 0 : answer.memory_of[i]].name;
+    if (!answer.slab_of.empty()) {
+      memory += (memory.empty() ? "slab " : ", slab ") + std::to_string(answer.slab_of[i]);
+    }
+    facts.buffers.push_back({.name = b.name,
+                             .offset = answer.offset(i),
+                             .size = b.size,
+                             .lower = b.lifetimes.empty() ? b.live.lower : b.lifetimes.front().lower,
+                             .upper = b.lifetimes.empty() ? b.live.upper : b.lifetimes.back().upper,
+                             .memory = std::move(memory)});
+  }
+  return facts;
+}
+
 void write_out(const plan_call& call, const model::problem_file& file, const plan::plan& answer, double elapsed_ms) {
   if (call.out.empty()) return;
   if (ends_with(call.out, ".json")) {
     model::write_file(call.out, model::plan_json(file, answer, elapsed_ms));
   } else if (ends_with(call.out, ".csv")) {
     model::write_file(call.out, model::plan_csv(file, answer));
+  } else if (ends_with(call.out, ".html")) {
+    trace::picture picture = picture_of(facts_of(file, answer));
+    picture.title = std::filesystem::path{call.file}.filename().string();
+    model::write_file(call.out, trace::to_html(picture));
   } else {
     model::write_file(call.out, model::plan_header(file, answer));
   }
@@ -144,8 +173,8 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
 int plan_file(plan_call& call) {
   const auto start = std::chrono::steady_clock::now();
   if (!call.out.empty() && !ends_with(call.out, ".json") && !ends_with(call.out, ".csv") &&
-      !ends_with(call.out, ".h")) {
-    throw usage_error("--out: '" + call.out + "' ends neither in .json nor in .csv nor in .h");
+      !ends_with(call.out, ".h") && !ends_with(call.out, ".html")) {
+    throw usage_error("--out: '" + call.out + "' ends neither in .json nor in .csv nor in .h nor in .html");
   }
   if (call.options.deadline_s && !std::isfinite(*call.options.deadline_s)) {
     throw usage_error("--deadline: not a number of seconds");
@@ -180,9 +209,10 @@ int plan_file(plan_call& call) {
 
 std::function<int()> declare_plan(CLI::App& app) {
   auto call = std::make_shared<plan_call>();
-  app.add_option("FILE", call->files,
-                 "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace, .tflite model (gzipped or\n"
-                 "not); or a model that runs here: FILE.onnx, builtin:NAME")
+  app.add_option(
+         "FILE", call->files,
+         "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace, .tflite model (gzipped or\n"
+         "not); or a model that runs here: FILE.onnx, builtin:NAME")
       ->required();
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   app.add_flag("--json", call->json, "One JSON object on standard output");
@@ -200,7 +230,8 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_option("--threads", call->options.threads, "Threads; they do not change the plan")->check(CLI::Range(1, 256));
   app.add_option("--deadline", call->options.deadline_s, "Seconds after which the best so far is taken")
       ->check(CLI::PositiveNumber);
-  app.add_option("--out", call->out, "Also write the plan: FILE.json, FILE.csv or FILE.h (C constants)");
+  app.add_option("--out", call->out,
+                 "Also write the plan: FILE.json, FILE.csv, FILE.h (C constants) or FILE.html (a page)");
   return [call] { return plan_file(*call); };
 }
 

@@ -1,6 +1,7 @@
 // An allocation log played through a policy: what `berth replay`, `report` and `view` have in common.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,11 @@ struct playback {
 // Frees of ids that are not alive are passed over. Throws input_error: an id is allocated twice, or more is alive at
 // once than 2^62 bytes.
 [[nodiscard]] playback make_playback(const trace::log& log, const std::string& path);
+
+// A capacity at which a pool never has to be tight: ten times the log's peak, and enough for its first steps.
+[[nodiscard]] inline bytes ample_room(bytes peak_live) noexcept {
+  return peak_live > max_bytes / 10 ? max_bytes : std::max<bytes>(peak_live * 10, bytes{64} << 20);
+}
 
 struct playback_outcome {
   static constexpr int passes = 5;

@@ -86,8 +86,7 @@ report of(const plan_facts& plan, const std::string&) {
 report of(const trace::log& log, const std::string& path) {
   const playback p = make_playback(log, path);
   const trace::log_summary s = trace::summarize(log);
-  const bytes room = std::max<bytes>(s.peak_live, 1);
-  const playback_outcome o = play(p, "berth", room > max_bytes / 10 ? max_bytes : room * 10);
+  const playback_outcome o = play(p, "berth", ample_room(s.peak_live));
   report r{.kind = "trace", .measured_how = "replayed through the pool, on a device without memory"};
   trace::measurements m;
   if (s.allocations != 0) {

@@ -21,6 +21,9 @@ struct plan_facts {
   std::vector<trace::rectangle> buffers;  // inside the arena
 };
 
+// What the picture of a plan shows; the title is left to the caller.
+[[nodiscard]] trace::picture picture_of(const plan_facts& plan);
+
 using trace_input = std::variant<plan_facts, trace::log, trace::snapshot>;
 
 // Throws model::input_error: none of them, or one that contradicts itself.

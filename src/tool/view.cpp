@@ -1,12 +1,15 @@
-// berth view: a plan as one self-contained page.
+// berth view: a plan, an allocation log or a snapshot as one self-contained page, or as a trace for Perfetto.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
-#include "berth/model/input_error.hpp"
-#include "berth/trace/picture.hpp"
+#include "berth/core/hook.hpp"
 #include "model/file.hpp"
+#include "tool/playback.hpp"
+#include "tool/trace_input.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
 
@@ -15,53 +18,158 @@ namespace {
 
 using nlohmann::json;
 
-// A plan as `berth plan --out FILE.json` writes it. Throws input_error, naming the key at fault.
-trace::picture picture_of_plan(const std::string& path) {
-  const std::string text = model::read_file(path);
-  trace::picture picture;
-  picture.title = std::filesystem::path{path}.filename().string();
-  try {
-    const json plan = json::parse(text);
-    const auto arena = plan.at("arena_bytes").get<bytes>();
-    picture.lower_bound = plan.at("lower_bound").get<bytes>();
-    for (const json& b : plan.at("buffers")) {
-      const json& id = b.at("id");
-      const std::string memory = b.contains("pool") && b.at("pool").is_string() ? b.at("pool").get<std::string>() : "";
-      picture.rectangles.push_back({.name = id.is_string() ? id.get<std::string>() : id.dump(),
-                                    .offset = b.at("offset").get<bytes>(),
-                                    .size = b.at("size").get<bytes>(),
-                                    .lower = b.at("lower").get<std::int64_t>(),
-                                    .upper = b.at("upper").get<std::int64_t>(),
-                                    .memory = memory});
-    }
-    picture.facts = {{"arena", human(arena)},
-                     {"lower bound", human(picture.lower_bound)},
-                     {"optimal", plan.at("optimal").get<bool>() ? "proved" : "not proved"},
-                     {"buffers", std::to_string(picture.rectangles.size())},
-                     {"solver", plan.at("solver").get<std::string>()}};
-  } catch (const json::exception& e) {
-    throw model::input_error(path, std::string{"not a plan: "} + e.what());
+trace::picture picture_of(const plan_facts& plan, const std::string&) {
+  return tool::picture_of(plan);
+}
+
+// The addresses of stitched blocks, heard while it lives.
+class stitch_listener {
+ public:
+  stitch_listener() : before_{set_hook(&hook_)} {}
+  stitch_listener(const stitch_listener&) = delete;
+  stitch_listener& operator=(const stitch_listener&) = delete;
+  ~stitch_listener() { set_hook(before_); }
+  [[nodiscard]] const std::unordered_set<std::uint64_t>& addresses() const { return addresses_; }
+
+ private:
+  static void hear(void* context, const memory_event& e) noexcept {
+    if (e.kind != memory_event_kind::pool_stitch) return;
+    static_cast<stitch_listener*>(context)->addresses_.insert(reinterpret_cast<std::uintptr_t>(e.address));
   }
-  return picture;
+
+  std::unordered_set<std::uint64_t> addresses_;
+  hook hook_{hear, this};
+  const hook* before_;
+};
+
+// Stitched blocks lie at addresses of their own, used once, far from all others: they are shown above the rest, each at
+// the lowest place that is free then.
+void add_stitched(trace::picture& p, std::vector<trace::rectangle> stitched) {
+  if (stitched.empty()) return;
+  bytes top = 0;
+  for (const trace::rectangle& r : p.rectangles) top = std::max(top, r.offset + r.size);
+  p.addresses.emplace_back(top, max_bytes);
+  std::vector<trace::rectangle> alive;  // by offset
+  for (trace::rectangle& r : stitched) {
+    std::erase_if(alive, [&r](const trace::rectangle& other) { return other.upper <= r.lower; });
+    r.offset = top;
+    auto at = alive.begin();
+    for (; at != alive.end() && at->offset - r.offset < r.size; ++at) r.offset = at->offset + at->size;
+    alive.insert(at, r);
+    p.rectangles.push_back(r);
+  }
+}
+
+// What logs and snapshots have in common. `at` is by block, in the order of `blocks`.
+trace::picture picture_of_events(std::vector<life> blocks, const std::vector<std::uint64_t>& at,
+                                 std::vector<double> when, const std::unordered_set<std::uint64_t>& stitched_at) {
+  trace::picture p;
+  p.tick = "event";
+  p.lower_bound_name = "peak alive";
+  p.rectangles.reserve(blocks.size());
+  std::vector<trace::rectangle> stitched;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    auto& to = stitched_at.contains(at[i]) ? stitched : p.rectangles;
+    to.push_back({.name = std::move(blocks[i].what),
+                  .offset = at[i],
+                  .size = blocks[i].size,
+                  .lower = blocks[i].lower,
+                  .upper = blocks[i].upper,
+                  .memory = ""});
+  }
+  when.push_back(when.empty() ? 0 : when.back());
+  for (std::size_t i = 1; i < when.size(); ++i) when[i] = std::max(when[i], when[i - 1]);
+  p.when_us = std::move(when);
+  trace::close_gaps(p);
+  add_stitched(p, std::move(stitched));
+  return p;
+}
+
+trace::picture picture_of(const trace::log& log, const std::string& path) {
+  const playback steps = make_playback(log, path);
+  const trace::log_summary s = trace::summarize(log);
+  const auto pool = make_policy("berth", ample_room(s.peak_live), steps.streams);
+  std::vector<std::uint64_t> at;  // by allocation
+  const stitch_listener listener;
+  (void)place(steps, *pool, [&at](std::uint64_t, std::uint64_t address) { at.push_back(address); });
+  std::vector<double> when;
+  for (const trace::log_entry& e : log) when.push_back(e.t_us);
+  std::vector<life> blocks = lives(log);
+  blocks.resize(std::min(blocks.size(), at.size()));  // fewer only where there was no memory
+  std::size_t next = 0;
+  for (const trace::log_entry& e : log) {
+    if (e.allocate && next < blocks.size()) {
+      blocks[next++].what = "id " + std::to_string(e.id) + ", stream " + std::to_string(e.stream);
+    }
+  }
+  trace::picture p = picture_of_events(std::move(blocks), at, std::move(when), listener.addresses());
+  p.lower_bound = s.peak_live;
+  p.facts = {{"peak alive", human(s.peak_live)},
+             {"reserved by the pool", human(pool->result().peak_reserved)},
+             {"allocations", std::to_string(s.allocations)},
+             {"alive at the end", human(s.live_at_end)}};
+  return p;
+}
+
+trace::picture picture_of(const trace::snapshot& s, const std::string&) {
+  std::vector<std::uint64_t> at;
+  std::vector<double> when;
+  bytes live = 0, peak = 0;
+  for (const trace::event& e : s.events) {
+    when.push_back(e.t_us);
+    live = e.allocate ? live + e.size : live - e.size;
+    peak = std::max(peak, live);
+    if (e.allocate) at.push_back(e.address);
+  }
+  trace::picture p = picture_of_events(lives(s), at, std::move(when), {});
+  p.lower_bound = peak;
+  p.facts = {{"peak alive", human(peak)},
+             {"allocations", std::to_string(at.size())},
+             {s.ended ? "leaked" : "alive", human(live)}};
+  if (s.forgotten != 0) p.facts.emplace_back("events forgotten before", std::to_string(s.forgotten));
+  if (s.dropped != 0) p.facts.emplace_back("events lost", std::to_string(s.dropped));
+  if (s.pool) p.facts.emplace_back("reserved by the pool", human(s.pool->reserved_peak));
+  return p;
 }
 
 }  // namespace
 
+trace::picture picture_of(const plan_facts& plan) {
+  trace::picture p;
+  p.lower_bound = plan.lower_bound;
+  p.rectangles = plan.buffers;
+  p.facts = {{"arena", human(plan.arena)},
+             {"lower bound", human(plan.lower_bound)},
+             {"optimal", plan.optimal ? "proved" : "not proved"},
+             {"buffers", std::to_string(plan.buffers.size())},
+             {"solver", plan.solver}};
+  return p;
+}
+
 std::function<int()> declare_view(CLI::App& app) {
   struct call {
     std::string file;
-    std::string page;
+    std::string out;
     bool json = false;
   };
   auto c = std::make_shared<call>();
-  app.add_option("FILE", c->file, "A plan (JSON, as `berth plan --out FILE.json` writes it)")->required();
-  app.add_option("-o,--output", c->page, "The page to write (.html)")->required();
+  app.add_option(
+         "FILE", c->file,
+         "A plan (JSON of `berth plan`), an allocation log (CSV: shown as the pool places it), or a snapshot of a\n"
+         "recorder (JSON)")
+      ->required();
+  app.add_option("-o,--output", c->out,
+                 "What to write: PAGE.html, or TRACE.json for ui.perfetto.dev and chrome://tracing")
+      ->required();
   app.add_flag("--json", c->json, "One JSON object on standard output");
   return [c] {
-    const trace::picture picture = picture_of_plan(c->file);
-    model::write_file(c->page, trace::to_html(picture));
-    const json answer{{"page", c->page}, {"buffers", picture.rectangles.size()}};
-    std::puts(c->json ? answer.dump().c_str() : c->page.c_str());
+    const trace_input input = read_trace_input(c->file);
+    trace::picture picture = std::visit([&](const auto& one) { return picture_of(one, c->file); }, input);
+    picture.title = std::filesystem::path{c->file}.filename().string();
+    const bool for_perfetto = c->out.ends_with(".json");
+    model::write_file(c->out, for_perfetto ? trace::to_chrome_json(picture) : trace::to_html(picture));
+    const json answer{{for_perfetto ? "trace" : "page", c->out}, {"buffers", picture.rectangles.size()}};
+    std::puts(c->json ? answer.dump(-1, ' ', true, json::error_handler_t::replace).c_str() : c->out.c_str());
     return static_cast<int>(done);
   };
 }

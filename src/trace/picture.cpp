@@ -1,6 +1,10 @@
 #include "berth/trace/picture.hpp"
 
+#include <algorithm>
+#include <map>
+#include <numeric>
 #include <string_view>
+#include <unordered_map>
 
 #include "trace/json.hpp"
 #include "trace/page.hpp"
@@ -8,30 +12,99 @@
 namespace berth::trace {
 namespace {
 
+constexpr std::size_t most_rectangles = 400'000;
+constexpr std::size_t most_steps = 4'000;  // of the curve of what is left out
+
+// Texts by number, each once.
+class text_table {
+ public:
+  std::size_t number_of(const std::string& text) {
+    const auto [at, fresh] = numbers_.try_emplace(text, numbers_.size());
+    if (fresh) append_string(json_ += json_.empty() ? "" : ",", text);
+    return at->second;
+  }
+  [[nodiscard]] const std::string& json() const { return json_; }
+
+ private:
+  std::unordered_map<std::string, std::size_t> numbers_;
+  std::string json_;
+};
+
+// The bytes that these keep alive, the most in each of some stretches of time: [begin, bytes], ..., and 0 at the end.
+std::string curve_of(const picture& p, const std::vector<std::size_t>& which) {
+  std::map<std::int64_t, std::int64_t> change;
+  for (const std::size_t i : which) {
+    change[p.rectangles[i].lower] += static_cast<std::int64_t>(p.rectangles[i].size);
+    change[p.rectangles[i].upper] -= static_cast<std::int64_t>(p.rectangles[i].size);
+  }
+  if (change.empty()) return "";
+  std::string out;
+  std::int64_t live = 0, highest = 0, begin = 0;
+  std::size_t steps = 0;
+  const std::size_t stretch = change.size() / most_steps + 1;
+  const auto write = [&out](std::int64_t time, std::int64_t bytes_alive) {
+    ((out += out.empty() ? "[" : ",[") += std::to_string(time) + ',') += std::to_string(bytes_alive) + ']';
+  };
+  for (const auto& [time, by] : change) {
+    live += by;
+    if (steps++ % stretch == 0) {
+      if (steps > 1) write(begin, highest);
+      begin = time;
+      highest = live;
+    }
+    highest = std::max(highest, live);
+  }
+  write(begin, highest);
+  write(change.rbegin()->first, 0);
+  return out;
+}
+
 std::string data_of(const picture& p) {
+  std::vector<std::size_t> shown(p.rectangles.size()), rest;
+  std::iota(shown.begin(), shown.end(), std::size_t{0});
+  if (shown.size() > most_rectangles) {
+    const auto covers = [&p](std::size_t i) {
+      const rectangle& r = p.rectangles[i];
+      return static_cast<double>(r.size) * (static_cast<double>(r.upper) - static_cast<double>(r.lower));
+    };
+    const auto last = shown.begin() + most_rectangles;
+    std::ranges::nth_element(shown, last, std::ranges::greater{}, covers);
+    rest.assign(last, shown.end());
+    shown.erase(last, shown.end());
+    std::ranges::sort(shown);
+  }
   std::string out = "{\"title\":";
   append_string(out, p.title);
   out += ",\"facts\":[";
   for (const auto& [name, value] : p.facts) {
-    if (out.back() != '[') out += ',';
-    out += '[';
-    append_string(out, name);
-    out += ',';
-    append_string(out, value);
+    append_string(out += out.back() == '[' ? "[" : ",[", name);
+    append_string(out += ',', value);
     out += ']';
   }
-  out += "],\"lower_bound\":" + std::to_string(p.lower_bound) + ",\"buffers\":[";
-  for (const rectangle& r : p.rectangles) {
-    if (out.back() != '[') out += ',';
-    out += '[';
-    append_string(out, r.name);
-    for (const bytes n : {r.offset, r.size}) out += ',' + std::to_string(n);
-    for (const std::int64_t t : {r.lower, r.upper}) out += ',' + std::to_string(t);
-    out += ',';
-    append_string(out, r.memory);
+  append_number(out += "],\"lower_bound\":", p.lower_bound);
+  append_string(out += ",\"lower_bound_name\":", p.lower_bound_name);
+  append_string(out += ",\"tick\":", p.tick);
+  text_table names, memories;
+  out += ",\"buffers\":[";
+  for (const std::size_t i : shown) {
+    const rectangle& r = p.rectangles[i];
+    append_number(out += out.back() == '[' ? "[" : ",[", names.number_of(r.name));
+    for (const bytes n : {r.offset, r.size}) append_number(out += ',', n);
+    for (const std::int64_t t : {r.lower, r.upper}) (out += ',') += std::to_string(t);
+    append_number(out += ',', memories.number_of(r.memory));
     out += ']';
   }
-  return out + "]}";
+  out += "],\"names\":[" + names.json() + "],\"memories\":[" + memories.json() + "],\"when_us\":[";
+  for (const double t : p.when_us) append_number(out += out.back() == '[' ? "" : ",", t);
+  out += "],\"addresses\":[";
+  for (const auto& [offset, address] : p.addresses) {
+    append_number(out += out.back() == '[' ? "[" : ",[", offset);
+    // As text, since it may exceed what a JavaScript number holds.
+    append_string(out += ',', address == max_bytes ? "" : std::to_string(address));
+    out += ']';
+  }
+  append_number(out += "],\"left_out\":", rest.size());
+  return out + ",\"left_out_curve\":[" + curve_of(p, rest) + "]}";
 }
 
 }  // namespace
@@ -44,6 +117,38 @@ std::string to_html(const picture& p) {
   html += data_of(p);
   html += whole.substr(at + mark.size() - std::string_view{"</script>"}.size());
   return html;
+}
+
+void close_gaps(picture& p) {
+  std::vector<std::pair<bytes, bytes>> used;  // [begin, end), to be joined
+  for (const rectangle& r : p.rectangles) used.emplace_back(r.offset, r.offset + r.size);
+  std::ranges::sort(used);
+  const auto join = [&used](bytes longest_gap) {
+    std::vector<std::pair<bytes, bytes>> joined;
+    for (const auto& [begin, end] : used) {
+      if (!joined.empty() && begin <= joined.back().second + std::min(longest_gap, max_bytes - joined.back().second)) {
+        joined.back().second = std::max(joined.back().second, end);
+      } else {
+        joined.emplace_back(begin, end);
+      }
+    }
+    used = std::move(joined);
+  };
+  join(0);
+  bytes total = 0;
+  for (const auto& [begin, end] : used) total += end - begin;
+  join(total / 32);
+  p.addresses.clear();
+  bytes offset = 0;
+  for (const auto& [begin, end] : used) {
+    p.addresses.emplace_back(offset, begin);
+    offset += end - begin;
+  }
+  for (rectangle& r : p.rectangles) {
+    const auto after = std::ranges::upper_bound(p.addresses, r.offset, {}, [](const auto& a) { return a.second; });
+    const auto& [at, address] = *std::prev(after);
+    r.offset = r.offset - address + at;
+  }
 }
 
 }  // namespace berth::trace

@@ -9,15 +9,85 @@ using berth::trace::to_html;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(picture, holds_every_rectangle_and_fact) {
-  picture p{.title = "two buffers", .facts = {{"arena", "4 KiB"}}, .lower_bound = 4096};
+picture two_buffers() {
+  picture p{.title = "two buffers",
+            .facts = {{"arena", "4 KiB"}},
+            .lower_bound = 4096,
+            .rectangles = {},
+            .when_us = {},
+            .addresses = {}};
   p.rectangles.push_back({.name = "x", .offset = 0, .size = 1024, .lower = -3, .upper = 2});
   p.rectangles.push_back({.name = "y", .offset = 1024, .size = 3072, .lower = 1, .upper = 9, .memory = "UB"});
-  const std::string html = to_html(p);
-  EXPECT_THAT(html, HasSubstr(R"({"title":"two buffers","facts":[["arena","4 KiB"]],"lower_bound":4096,)"
-                              R"("buffers":[["x",0,1024,-3,2,""],["y",1024,3072,1,9,"UB"]]}</script>)"));
+  return p;
+}
+
+TEST(picture, holds_every_rectangle_and_fact) {
+  const std::string html = to_html(two_buffers());
+  EXPECT_THAT(
+      html,
+      HasSubstr(R"({"title":"two buffers","facts":[["arena","4 KiB"]],"lower_bound":4096,)"
+                R"("lower_bound_name":"lower bound","tick":"tick",)"
+                R"("buffers":[[0,0,1024,-3,2,0],[1,1024,3072,1,9,1]],"names":["x","y"],)"
+                R"("memories":["","UB"],"when_us":[],"addresses":[],"left_out":0,"left_out_curve":[]}</script>)"));
   EXPECT_THAT(html, testing::StartsWith("<!doctype html>"));
   EXPECT_THAT(html, testing::EndsWith("</html>\n"));
+}
+
+TEST(picture, a_name_is_written_once) {
+  picture p;
+  p.rectangles.resize(3, {.name = "twice"});
+  EXPECT_THAT(to_html(p), HasSubstr("\"names\":[\"twice\"]"));
+}
+
+TEST(picture, of_too_many_the_largest_are_shown_and_the_rest_is_in_the_curve) {
+  picture p;
+  for (int i = 0; i < 400'001; ++i) {
+    p.rectangles.push_back({.name = "", .offset = 0, .size = 2, .lower = i, .upper = i + 2, .memory = ""});
+  }
+  p.rectangles[7].size = 1;
+  const std::string html = to_html(p);
+  EXPECT_THAT(html, HasSubstr("[0,0,2,6,8,0],[0,0,2,8,10,0]"));
+  EXPECT_THAT(html, HasSubstr("\"left_out\":1,\"left_out_curve\":[[7,1],[9,0],[9,0]]}"));
+}
+
+TEST(picture, unused_stretches_of_addresses_are_taken_out) {
+  constexpr std::uint64_t base = 0x7f00'0000'0000, far = std::uint64_t{1} << 62;
+  picture p;
+  for (const std::uint64_t at : {far + 50, base + 6400, base}) {
+    p.rectangles.push_back({.name = "", .offset = at, .size = 3200, .lower = 0, .upper = 1, .memory = ""});
+  }
+  p.rectangles.push_back({.name = "", .offset = base + 3250, .size = 3100, .lower = 0, .upper = 1, .memory = ""});
+  berth::trace::close_gaps(p);
+  EXPECT_EQ(p.rectangles[2].offset, 0u);
+  EXPECT_EQ(p.rectangles[3].offset, 3250u);  // a short gap stays
+  EXPECT_EQ(p.rectangles[1].offset, 6400u);
+  EXPECT_EQ(p.rectangles[0].offset, 9600u);
+  const std::vector<std::pair<berth::bytes, std::uint64_t>> expected{{0, base}, {9600, far + 50}};
+  EXPECT_EQ(p.addresses, expected);
+  picture nothing;
+  berth::trace::close_gaps(nothing);
+  EXPECT_TRUE(nothing.addresses.empty());
+}
+
+TEST(chrome, has_a_slice_for_each_buffer_and_a_counter) {
+  EXPECT_EQ(berth::trace::to_chrome_json(two_buffers()),
+            R"({"displayTimeUnit":"ns","traceEvents":[
+{"ph":"M","name":"process_name","pid":1,"args":{"name":"two buffers"}},
+{"ph":"X","cat":"memory","name":"x","ts":-3.000,"dur":5.000,"pid":1,"tid":1,"args":{"bytes":1024,"offset":0}},
+{"ph":"X","cat":"memory","name":"y","ts":1.000,"dur":8.000,"pid":1,"tid":2,"args":{"bytes":3072,"offset":1024,"memory":"UB"}},
+{"ph":"C","name":"bytes alive","pid":1,"ts":-3.000,"args":{"bytes":1024}},
+{"ph":"C","name":"bytes alive","pid":1,"ts":1.000,"args":{"bytes":4096}},
+{"ph":"C","name":"bytes alive","pid":1,"ts":2.000,"args":{"bytes":3072}},
+{"ph":"C","name":"bytes alive","pid":1,"ts":9.000,"args":{"bytes":0}}
+]}
+)");
+}
+
+TEST(chrome, events_have_their_real_times) {
+  picture p;
+  p.rectangles.push_back({.name = "x", .offset = 0, .size = 1, .lower = 1, .upper = 3, .memory = ""});
+  p.when_us = {0, 10.5, 11, 20.25};
+  EXPECT_THAT(berth::trace::to_chrome_json(p), HasSubstr("\"ts\":10.500,\"dur\":9.750"));
 }
 
 TEST(picture, loads_nothing_from_outside) {

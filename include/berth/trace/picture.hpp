@@ -1,7 +1,11 @@
 // The picture: time to the right, addresses upwards, one rectangle a buffer, the bytes alive below.
 //
-// to_html() makes one self-contained page (viewer/page.html with the data inside): no network, no library, opens
-// from a mail or a CI artefact. 100,000 buffers make a page of about 5 MB.
+// to_html() makes one self-contained page (viewer/page.html with the data inside): no network, no library, opens from a
+// mail or a CI artefact. 100,000 buffers make a page of about 4 MB. What is smaller than a pixel is drawn by how much
+// of the pixel it covers. Of more than 400,000 buffers the page holds those that cover most (bytes times time); the
+// rest is still in the curve of the bytes alive, and the page says how many it is.
+//
+// to_chrome_json() makes the same a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +30,27 @@ struct picture {
   std::string title;
   std::vector<std::pair<std::string, std::string>> facts;  // name and value, shown in a row
   bytes lower_bound = 0;                                   // drawn as a line where > 0
+  std::string lower_bound_name = "lower bound";
+  std::string tick = "tick";  // what the times count
   std::vector<rectangle> rectangles;
+  // Where the times are numbers of events: by event, and one more for the end, when it happened, in microseconds. Empty
+  // else. Never falls.
+  std::vector<double> when_us;
+  // Where the offsets stand for addresses from which long unused stretches were taken out: the offset at which each
+  // stretch begins that was kept, with its address, in rising order. An address of max_bytes: what is shown from there
+  // on was stitched, so that its place here says nothing of its address. Empty where the offset says all.
+  std::vector<std::pair<bytes, std::uint64_t>> addresses;
 };
+
+// Turns addresses in rectangle::offset into offsets, with `addresses` beside them: stretches that nobody uses and that
+// are longer than 1/32 of what is used are taken out. Contract: one memory.
+void close_gaps(picture& p);
 
 // The whole page as UTF-8. Names may hold anything: they are escaped; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string to_html(const picture& p);
+
+// Chrome's trace events (JSON object form): a counter of the bytes alive, and each buffer as a slice on the first of
+// some tracks that is free then. A tick of a plan is one microsecond.
+[[nodiscard]] std::string to_chrome_json(const picture& p);
 
 }  // namespace berth::trace

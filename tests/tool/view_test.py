@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""`berth view` of plans, logs and snapshots, as a page and as a trace for Perfetto. usage: view_test.py BERTH"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from report_test import LOG_HEAD, PLAN, SNAPSHOT, BERTH
+
+
+def data_of(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+
+
+class View(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def file(self, content, name="f"):
+        with open(self.path(name), "w") as f:
+            f.write(json.dumps(content) if isinstance(content, dict) else content)
+        return self.path(name)
+
+    def run_berth(self, *args):
+        return subprocess.run([BERTH, *args], capture_output=True, text=True, timeout=60)
+
+    def view(self, content, out="page.html"):
+        got = self.run_berth("view", self.file(content), "-o", self.path(out), "--json")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        answer = json.loads(got.stdout)
+        with open(self.path(out)) as f:
+            text = f.read()
+        return answer, text
+
+    def test_plan(self):
+        answer, page = self.view(PLAN)
+        self.assertEqual((answer["page"], answer["buffers"]), (self.path("page.html"), 2))
+        d = data_of(page)
+        self.assertEqual(d["buffers"], [[0, 0, 60, 0, 4, 0], [1, 60, 40, 2, 6, 0]])
+        self.assertEqual((d["names"], d["lower_bound"], d["title"], d["when_us"]), (["x", "y"], 95, "f", []))
+
+    def test_plan_writes_the_same_page(self):
+        problem = self.file("id,lower,upper,size\nx,0,2,8\ny,1,3,8\n", "p.csv")
+        page, plan = self.path("plan.html"), self.path("plan.json")
+        for out in (page, plan):
+            self.assertEqual(self.run_berth("plan", problem, "--out", out).returncode, 0)
+        self.assertEqual(self.run_berth("view", plan, "-o", self.path("v.html")).returncode, 0)
+        with open(page) as one, open(self.path("v.html")) as other:
+            one, other = data_of(one.read()), data_of(other.read())
+        self.assertEqual(one.pop("title"), "p.csv")
+        self.assertEqual(other.pop("title"), "plan.json")
+        self.assertEqual(one, other)
+
+    def test_log_is_placed_by_the_pool(self):
+        rows = ["a,1,1000,0,0,0", "a,2,5000,0,0,7", "f,1,,0,0,9.5", "a,3,1000,0,0,9", "f,77,,0,0,10", "f,2,,0,0,12"]
+        _, page = self.view(LOG_HEAD + "\n".join(rows) + "\n")
+        d = data_of(page)
+        self.assertEqual(d["names"], ["id 1, stream 0", "id 2, stream 0", "id 3, stream 0"])
+        self.assertEqual([b[2:5] for b in d["buffers"]], [[1000, 0, 2], [5000, 1, 5], [1000, 3, 6]])
+        one, two, three = (b[1] for b in d["buffers"])
+        self.assertEqual(one, three)  # from the cache
+        self.assertTrue(two >= one + 1000 or one >= two + 5000)
+        self.assertEqual(d["when_us"], [0, 7, 9.5, 9.5, 10, 12, 12])  # time never falls
+        self.assertEqual((d["lower_bound"], d["lower_bound_name"]), (6000, "peak alive"))
+        _, nothing = self.view(LOG_HEAD)
+        self.assertEqual(data_of(nothing)["buffers"], [])
+
+    def test_snapshot_has_places_and_addresses(self):
+        _, page = self.view(SNAPSHOT)
+        d = data_of(page)
+        self.assertEqual([d["names"][b[0]] for b in d["buffers"]], ["a.cpp:7", "b.cpp:9", "b.cpp:9"])
+        self.assertEqual([b[1:5] for b in d["buffers"]], [[0, 100, 0, 2], [100, 50, 1, 5], [0, 60, 3, 4]])
+        self.assertEqual(d["addresses"], [[0, "4096"], [100, "8192"]])
+
+    def test_chrome_trace(self):
+        answer, text = self.view(SNAPSHOT, "trace.json")
+        self.assertEqual(answer["trace"], self.path("trace.json"))
+        events = json.loads(text)["traceEvents"]
+        slices = [e for e in events if e["ph"] == "X"]
+        self.assertEqual([(e["name"], e["ts"], e["dur"], e["args"]["bytes"]) for e in slices],
+                         [("a.cpp:7", 0.5, 0.5, 100), ("b.cpp:9", 0.5, 3.5, 50), ("b.cpp:9", 2, 1, 60)])
+        for a in slices:  # no two slices of one track overlap
+            for b in slices:
+                self.assertTrue(a is b or a["tid"] != b["tid"] or a["ts"] + a["dur"] <= b["ts"] or b["ts"] + b["dur"] <= a["ts"])
+        self.assertEqual([e["args"]["bytes"] for e in events if e["ph"] == "C"], [100, 150, 50, 110, 50, 0])
+
+    def test_wrong_calls(self):
+        for args, says in ((("view", self.file(PLAN)), "--output"),
+                           (("view", self.file("x", "x"), "-o", self.path("p.html")), "neither a plan"),
+                           (("view", self.file(PLAN, "g"), "-o", "/no/such/p.html"), "cannot write"),
+                           (("view", "/no/such", "-o", self.path("p.html")), "cannot open")):
+            got = self.run_berth(*args)
+            self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
+            self.assertIn(says, got.stderr)
+        self.assertFalse(os.path.exists(self.path("p.html")))
+
+
+if __name__ == "__main__":
+    unittest.main()
