@@ -213,6 +213,30 @@ TEST(scratch_arena, takes_less_where_ample_is_not_to_be_had) {
   EXPECT_LE(arena.statistics().reserved, 2000u);
   EXPECT_EQ(arena.allocate(3000), nullptr);
   arena.release(p);
+  counter.largest = 4096 + 2000;
+  p = arena.allocate(1000, 4096);
+  ASSERT_NE(p, nullptr);
+  arena.release(p, 4096);
+}
+
+TEST(scratch_arena, keeps_its_spare_chunk_where_a_larger_one_is_not_to_be_had) {
+  counting_source counter;
+  explicit_scratch_arena arena{counter.source};
+  void* bottom = arena.allocate(1000);
+  void* dead = arena.allocate(1000);
+  void* large = arena.allocate(200'000);
+  arena.release(dead);
+  arena.release(large);  // its chunk is empty, and so is the end of the one below: that one is current again
+  const auto before = arena.statistics();
+  EXPECT_EQ(before.chunks, 2u);
+  counter.allowed = 0;
+  EXPECT_EQ(arena.allocate(1 << 20), nullptr);
+  EXPECT_EQ(arena.statistics().chunks, before.chunks);
+  EXPECT_EQ(arena.statistics().reserved, before.reserved);
+  void* again = arena.allocate(200'000);
+  EXPECT_NE(again, nullptr);
+  arena.release(again);
+  arena.release(bottom);
 }
 
 TEST(scratch_arena, tells_the_hook_when_it_grows) {

@@ -104,6 +104,9 @@ TEST(scratch, a_product_that_overflows_is_a_length_error) {
     EXPECT_THROW(scratch<double> w((bytes{1} << 29) + 1), std::length_error);
   }
   EXPECT_FALSE((scratch<double>(berth::max_bytes, std::nothrow)));
+  // A count whose product wraps to 8 bytes.
+  EXPECT_THROW(scratch<double> w((bytes{1} << 61) + 1), std::length_error);
+  EXPECT_FALSE((scratch<double>((bytes{1} << 61) + 1, std::nothrow)));
   const auto after = berth::this_thread_arena().statistics();
   EXPECT_EQ(after.in_use, before.in_use);
   EXPECT_EQ(after.reserved, before.reserved);

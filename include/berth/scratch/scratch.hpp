@@ -82,10 +82,10 @@ class scratch {
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 
-  ~scratch() {
-    if (InlineBytes > 0 && arena_ == nullptr) [[likely]]
+  [[gnu::always_inline]] ~scratch() {  // clang 14 would call it, which costs as much as the rest
+    if (fits_inline(size_))
       check_inline();
-    else if (arena_ != nullptr)
+    else if (data_ != nullptr)
       arena_->release(data_, Alignment);
   }
 
@@ -101,25 +101,29 @@ class scratch {
   // False only where a nothrow constructor failed.
   [[nodiscard]] explicit operator bool() const noexcept { return data_ != nullptr; }
   // Whether the elements lie in the object itself.
-  [[nodiscard]] bool is_inline() const noexcept { return arena_ == nullptr && data_ != nullptr; }
+  [[nodiscard]] bool is_inline() const noexcept { return static_cast<const void*>(data_) == storage_; }
 
  private:
-  // True where the elements fit the object. A coroutine's frame is aligned to 16 bytes only (gcc 12, clang 14),
-  // whatever its locals ask for, so the storage's address is tested. gcc still knows the answer on an ordinary stack;
-  // clang would believe the type.
-  bool take_inline(bytes n) noexcept {
+  // Whether n elements lie in the object. A coroutine's frame is aligned to 16 bytes only (gcc 12, clang 14), whatever
+  // its locals ask for, so the storage's address is tested. gcc still knows the answer on an ordinary stack; clang
+  // would believe the type.
+  [[nodiscard]] bool fits_inline(bytes n) const noexcept {
     if constexpr (InlineBytes > 0) {
       auto address = reinterpret_cast<std::uintptr_t>(storage_);
 #if defined(__clang__)
-      asm("" : "+r"(address));
+      asm volatile("" : "+r"(address));
 #endif
-      if (n <= InlineBytes / sizeof(T) && address % Alignment == 0) {
-        set(reinterpret_cast<T*>(storage_), static_cast<std::size_t>(n), nullptr);
-        guard_inline();
-        return true;
-      }
+      return n <= InlineBytes / sizeof(T) && address % Alignment == 0;
     }
     return false;
+  }
+
+  [[nodiscard]] bool take_inline(bytes n) noexcept {
+    if (!fits_inline(n)) return false;
+    data_ = reinterpret_cast<T*>(storage_);
+    size_ = static_cast<std::size_t>(n);
+    guard_inline();
+    return true;
   }
 
   void check_inline() const noexcept {
@@ -127,7 +131,7 @@ class scratch {
       detail::unpoison(storage_, sizeof storage_);
       std::uint64_t behind;
       std::memcpy(&behind, storage_ + size_ * sizeof(T), sizeof behind);
-      if (behind != detail::scratch_guard) [[unlikely]]
+      if (behind != detail::scratch_guard_again()) [[unlikely]]
         detail::scratch_inline_overrun(size_ * sizeof(T));
     }
   }
@@ -158,7 +162,7 @@ class scratch {
 
   void fail() noexcept {
     set(nullptr, 0, nullptr);
-    guard_inline();
+    if (fits_inline(0)) guard_inline();
   }
 
   void set(T* data, std::size_t size, scratch_arena* arena) noexcept {
@@ -179,7 +183,7 @@ class scratch {
                           : 1) std::byte storage_[InlineBytes > 0 ? InlineBytes + sizeof detail::scratch_guard : 1];
   T* data_;
   std::size_t size_;
-  scratch_arena* arena_;  // null where the elements are inline
+  scratch_arena* arena_;  // of elements that do not fit the object; not written for those that do
 };
 
 static_assert(sizeof(scratch<float>) <= 512 + 64);
