@@ -11,14 +11,19 @@ function(berth_warnings target)
   endif()
 endfunction()
 
-# berth_test(NAME SOURCES a.cpp ... [LIBS lib ...]): one GoogleTest program, run by ctest as NAME.
+# berth_test_program(NAME SOURCES a.cpp ... [LIBS lib ...]): one GoogleTest program.
 # Tests may include private headers of src/ by their path below it.
-function(berth_test name)
+function(berth_test_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE berth::berth ${arg_LIBS} rapidcheck GTest::gmock GTest::gtest_main)
   berth_warnings(${name})
+endfunction()
+
+# The same, run by ctest as NAME.
+function(berth_test name)
+  berth_test_program(${name} ${ARGN})
   add_test(NAME ${name} COMMAND ${name})
   # One seed for the properties, so that a red run can be had again; run a program by itself for fresh ones.
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "RC_PARAMS=seed=20261121")

