@@ -54,6 +54,30 @@ plan::index slab_of(const plan::plan& answer, plan::index i) {
   return answer.slab_of.empty() ? 0 : answer.slab_of[i];
 }
 
+void append_certificate(std::string& out, const problem_file& file, const plan::certificate& proof) {
+  out += ",\"certificate\":[";
+  for (const plan::argument& why : proof) {
+    if (out.back() == '}') out += ',';
+    out += why.kind == plan::argument::kind::stack ? "{\"argument\":\"stack\"" : "{\"argument\":\"search\"";
+    append(out += ",\"bound\":", why.bound);
+    if (why.memory && !file.problem.memories.empty()) {
+      append_string(out += ",\"pool\":", file.problem.memories[*why.memory].name);
+    }
+    if (why.at) append(out += ",\"at\":", *why.at);
+    if (!why.buffers.empty()) {
+      out += ",\"buffers\":[";
+      for (const plan::index i : why.buffers) {
+        if (out.back() != '[') out += ',';
+        append_id(out, file, file.problem.buffers[i].name);
+      }
+      out += ']';
+    }
+    if (why.step != 1) append(out += ",\"step\":", why.step);
+    out += '}';
+  }
+  out += ']';
+}
+
 // By memory, the sum over its slabs of the highest end.
 std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& answer) {
   std::vector<std::vector<bytes>> tops(std::max<std::size_t>(1, p.memories.size()));
@@ -97,6 +121,7 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
   if (answer.deadline_hit) out += ",\"deadline_hit\":true";
   if (!p.reuse_penalties.empty()) append(out += ",\"reuse_penalty\":", answer.reuse_penalty);
   append(out += ",\"elapsed_ms\":", elapsed_ms);
+  if (!answer.proof.empty()) append_certificate(out, file, answer.proof);
   if (!p.memories.empty()) {
     const auto arenas = arena_by_memory(p, answer);
     out += ",\"pools\":[";
@@ -233,11 +258,42 @@ struct placement_reader {
                 static_cast<plan::index>(slab_number));
       if (!wrong.empty()) v.fail(wrong);
     }
+    if (const auto f = root.find("certificate")) read_certificate(*f);
+    answer.status = plan::status::feasible;
+    if (const auto f = root.find("optimal"); f && f->as_bool()) answer.status = plan::status::optimal;
     if (const auto f = root.find("arena_bytes")) answer.arena_bytes = f->as_bytes();
     if (const auto f = root.find("lower_bound")) answer.lower_bound_bytes = f->as_bytes();
     if (const auto f = root.find("reuse_penalty")) answer.reuse_penalty = f->as_number();
     if (!root.find("arena_bytes")) answer.arena_bytes = arena();
     if (!root.find("reuse_penalty")) answer.reuse_penalty = penalty();
+  }
+
+  void read_certificate(const json_value& list) {
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      const json_value v = list.at(k);
+      v.only_keys({"argument", "bound", "pool", "at", "buffers", "step"});
+      plan::argument& why = answer.proof.emplace_back();
+      const std::string kind = v.at("argument").as_id();
+      if (kind != "stack" && kind != "search") v.at("argument").fail("is neither 'stack' nor 'search'");
+      if (kind == "search") why.kind = plan::argument::kind::search;
+      why.bound = v.at("bound").as_bytes();
+      if (const auto pool = v.find("pool")) {
+        const std::string name = pool->as_id();
+        const auto memory = pools.find(name);
+        if (memory == pools.end()) pool->fail("the problem has no pool " + quote(name));
+        why.memory = memory->second;
+      }
+      if (const auto at = v.find("at")) why.at = at->as_tick();
+      if (const auto step = v.find("step")) why.step = step->as_bytes();
+      const auto stacked = v.find("buffers");
+      for (std::size_t b = 0; stacked && b < stacked->size(); ++b) {
+        const json_value of = stacked->at(b);
+        const std::string id = of.as_id();
+        const auto known = buffers.find(id);
+        if (known == buffers.end()) of.fail("the problem has no buffer " + quote(id));
+        why.buffers.push_back(known->second);
+      }
+    }
   }
 
   void read_csv(std::string_view text) {
@@ -264,6 +320,7 @@ struct placement_reader {
                 pool == columns.end() ? std::nullopt : std::optional<std::string_view>{fields[pool->second]}, *where);
       if (!wrong.empty()) throw input_error(path, line, wrong);
     }
+    answer.status = plan::status::feasible;
     answer.arena_bytes = arena();
     answer.reuse_penalty = penalty();
   }
@@ -302,7 +359,6 @@ plan::plan read_plan(const std::string& path, const problem_file& file) {
   } else {
     reader.read_csv(text);
   }
-  reader.answer.status = plan::status::feasible;
   if (std::find(reader.placed.begin(), reader.placed.end(), false) != reader.placed.end()) {
     reader.answer.offsets.clear();
   }

@@ -1,60 +1,399 @@
 #include "berth/plan/bound.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
 
 #include "plan/bounds.hpp"
+#include "plan/clique.hpp"
+#include "plan/conflicts.hpp"
 
 namespace berth::plan {
-
-units section_bound(const instance& in) {
-  std::vector<units> change(in.sections + std::size_t{1}, 0);
-  for (std::uint32_t i = 0; i < in.own_items; ++i) {
-    for (const section_range& r : in.ranges_of(in.items[i])) {
-      change[r.first] += r.height;
-      change[r.last] -= r.height;
-    }
-  }
-  units best = 0;
-  units live = 0;
-  for (const units c : change) best = std::max(best, live += c);
-  return best;
-}
-
 namespace {
 
-// The least arena that holds `stacked` units above each other: what is reserved below the top is lost.
-units with_reserved(const instance& in, units stacked) {
-  std::vector<std::pair<units, units>> reserved;
-  for (std::uint32_t i = in.own_items; i < in.items.size(); ++i) {
-    reserved.emplace_back(in.items[i].pin, in.items[i].pin + in.items[i].size);
+struct range {
+  units lo = 0;
+  units hi = 0;
+};
+
+// One of a stack, as its item has it.
+struct stacked {
+  std::uint32_t item = 0;
+  units height = 0;  // of the part that conflicts with the rest of the stack
+};
+
+std::vector<units> heights_of_sections(const instance& in, units step) {
+  std::vector<units> change(in.sections + std::size_t{1}, 0);
+  for (std::uint32_t i = 0; i < in.own_items; ++i) {
+    if (step != 1 && (in.items[i].pin != no_offset || in.items[i].alignment % step != 0)) continue;
+    for (const section_range& r : in.ranges_of(in.items[i])) {
+      change[r.first] += round_up(r.height, step);
+      change[r.last] -= round_up(r.height, step);
+    }
   }
-  std::sort(reserved.begin(), reserved.end());
-  units done = 0;
-  for (auto [lo, hi] : reserved) {
-    lo = std::max(lo, done);
-    if (lo >= stacked) break;
-    if (hi > lo) stacked += hi - lo;
-    done = std::max(done, hi);
-  }
-  return stacked;
+  change.pop_back();
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return change;
 }
+
+// The largest sum of some of the lengths that is at most `room`, or more where the table would be large.
+units most_that_fits(const std::vector<units>& lengths, units room) {
+  units unit = 0, sum = 0;
+  for (const units l : lengths) {
+    unit = std::gcd(unit, l);
+    sum += l;
+  }
+  if (sum <= room) return sum;
+  const units cells = room / unit;
+  constexpr units most_cells = 1 << 12;
+  if (cells > most_cells) return cells * unit;
+  std::vector<char> reached(static_cast<std::size_t>(cells) + 1, 0);
+  reached[0] = 1;
+  for (const units l : lengths) {
+    for (units c = cells; c >= l / unit; --c) {
+      reached[static_cast<std::size_t>(c)] |= reached[static_cast<std::size_t>(c - l / unit)];
+    }
+  }
+  units c = cells;
+  while (reached[static_cast<std::size_t>(c)] == 0) --c;
+  return c * unit;
+}
+
+class prover {
+ public:
+  // `spread`: stacks may lie in several memories.
+  prover(const problem& p, const instance& in, bool spread = false)
+      : p_{p}, in_{in}, spread_{spread}, heads_(in.items.size(), 0), steps_{1} {
+    if (spread) return;
+    for (std::uint32_t i = in.own_items; i < in.items.size(); ++i) {
+      reserved_.push_back({in.items[i].pin, in.items[i].pin + in.items[i].size});
+    }
+    std::map<units, std::uint32_t> count;
+    for (std::uint32_t i = 0; i < in.own_items; ++i) {
+      if (in.items[i].pin == no_offset && in.items[i].alignment > 1) ++count[in.items[i].alignment];
+    }
+    for (const auto& [alignment, many] : count) steps_.push_back(alignment);
+    std::stable_sort(steps_.begin() + 1, steps_.end(), [&](units a, units b) { return count[a] > count[b]; });
+    constexpr std::size_t most_steps = 4;
+    steps_.resize(std::min(steps_.size(), most_steps + 1));
+  }
+
+  proved_bound best;
+
+  // The tallest sections under each step, and stacks of one and two buffers.
+  void quick() {
+    const auto largest =
+        static_cast<std::uint32_t>(std::max_element(in_.items.begin(), in_.items.begin() + in_.own_items,
+                                                    [](const item& a, const item& b) { return a.size < b.size; }) -
+                                   in_.items.begin());
+    for (index i = 0; i < p_.buffers.size(); ++i) {
+      if (in_.item_of[i] == no_item) continue;
+      const item& it = in_.items[in_.item_of[i]];
+      if (it.pin != no_offset || (in_.item_of[i] == largest && footprint(i) != 0)) consider_buffers({i});
+    }
+    if (in_.sections != 0) {
+      for (const units step : steps_) {
+        const auto heights = heights_of_sections(in_, step);
+        const auto tallest = std::max_element(heights.begin(), heights.end()) - heights.begin();
+        consider_section(static_cast<std::uint32_t>(tallest), members_of(static_cast<std::uint32_t>(tallest)));
+      }
+    }
+    for (const pair& s : p_.separations) consider_pair(s);
+    if (p_.conflicts) {
+      for (const pair& c : *p_.conflicts) consider_pair(c);
+    }
+  }
+
+  void thorough() {
+    if (!spread_) find_heads();
+    constexpr std::uint64_t most_section_work = 2'000'000;
+    const bool plain =
+        spread_ || (steps_.size() == 1 && in_.items.size() == in_.own_items && !has_groups() && !has_pins());
+    if (!plain && conflict_work(in_) <= most_section_work) {
+      std::vector<std::vector<stacked>> members(in_.sections);
+      for (std::uint32_t i = 0; i < in_.own_items; ++i) {
+        for (const section_range& r : in_.ranges_of(in_.items[i])) {
+          for (std::uint32_t s = r.first; s < r.last; ++s) members[s].push_back({i, r.height});
+        }
+      }
+      for (std::uint32_t s = 0; s < in_.sections; ++s) consider_section(s, members[s]);
+    }
+    consider_cliques();
+  }
+
+ private:
+  bool has_groups() const {
+    return std::any_of(p_.buffers.begin(), p_.buffers.end(), [](const buffer& b) { return b.alias_group; });
+  }
+  bool has_pins() const {
+    return std::any_of(in_.items.begin(), in_.items.begin() + in_.own_items,
+                       [](const item& it) { return it.pin != no_offset; });
+  }
+
+  std::vector<stacked> members_of(std::uint32_t section) const {
+    std::vector<stacked> members;
+    for (std::uint32_t i = 0; i < in_.own_items; ++i) {
+      for (const section_range& r : in_.ranges_of(in_.items[i])) {
+        if (r.first <= section && section < r.last) members.push_back({i, r.height});
+      }
+    }
+    return members;
+  }
+
+  units footprint(index i) const { return static_cast<units>(p_.footprint(i) / in_.unit); }
+  bytes in_bytes(units n) const { return static_cast<bytes>(n) * in_.unit; }
+
+  bool conflict(index a, index b) const {
+    if (a == b || in_.item_of[a] == in_.item_of[b] || footprint(a) == 0 || footprint(b) == 0) return false;
+    return in_.item_of[a] != no_item && in_.item_of[b] != no_item;
+  }
+
+  void consider(units value, units step, argument why) {
+    if (value <= best.value) return;
+    why.bound = in_bytes(value);
+    why.step = step == 1 ? 1 : in_bytes(step);
+    best = {value, std::move(why)};
+  }
+
+  // Everything alive in the section; under a larger step, those of it that obey the step.
+  void consider_section(std::uint32_t section, const std::vector<stacked>& all) {
+    std::vector<stacked> some;
+    for (const units step : steps_) {
+      some.clear();
+      for (const stacked& m : all) {
+        if (obeys(m.item, step)) some.push_back(m);
+      }
+      const units value = height_of(some, step);
+      if (value <= best.value) continue;
+      argument why;
+      if (some.size() == all.size()) {
+        why.at = in_.ticks[section];
+      } else {
+        why.buffers = alive_at(in_.ticks[section], some);
+      }
+      consider(value, step, std::move(why));
+    }
+  }
+
+  void consider_buffers(std::vector<index> buffers) {
+    std::vector<stacked> members;
+    for (const units step : steps_) {
+      members.clear();
+      argument why;
+      for (const index i : buffers) {
+        if (!obeys(in_.item_of[i], step)) continue;
+        members.push_back({in_.item_of[i], footprint(i)});
+        why.buffers.push_back(i);
+      }
+      consider(height_of(members, step), step, std::move(why));
+    }
+  }
+
+  void consider_pair(const pair& of) {
+    if (conflict(of.a, of.b)) consider_buffers({of.a, of.b});
+  }
+
+  bool obeys(std::uint32_t i, units step) const {
+    return step == 1 || in_.items[i].pin != no_offset || in_.items[i].alignment % step == 0;
+  }
+
+  // The buffers of the items at a tick: of a group the largest.
+  std::vector<index> alive_at(tick at, const std::vector<stacked>& members) const {
+    std::map<std::uint32_t, std::optional<index>> chosen;
+    for (const stacked& m : members) chosen.emplace(m.item, std::nullopt);
+    for (index i = 0; i < p_.buffers.size(); ++i) {
+      const auto known = chosen.find(in_.item_of[i]);
+      if (known == chosen.end()) continue;
+      const buffer& b = p_.buffers[i];
+      const auto holds = [at](const interval& t) { return t.lower <= at && at < t.upper; };
+      if (b.lifetimes.empty() ? !holds(b.live) : std::none_of(b.lifetimes.begin(), b.lifetimes.end(), holds)) continue;
+      if (!known->second || p_.footprint(i) > p_.footprint(*known->second)) known->second = i;
+    }
+    std::vector<index> buffers;
+    for (const auto& [item, i] : chosen) {
+      if (i) buffers.push_back(*i);
+    }
+    return buffers;
+  }
+
+  // The bound of a stack (berth/plan/certificate.hpp).
+  units height_of(const std::vector<stacked>& members, units step) {
+    units bound = 0;
+    if (spread_) {
+      for (const stacked& m : members) bound += m.height;
+      return bound;
+    }
+    std::vector<range> blocks = reserved_;
+    lengths_.clear();
+    by_head_.clear();
+    units at_top = unbounded;
+    for (const stacked& m : members) {
+      const item& it = in_.items[m.item];
+      if (it.pin != no_offset) {
+        bound = std::max(bound, it.pin + it.size);
+        blocks.push_back({it.pin, it.pin + m.height});
+        continue;
+      }
+      const units length = round_up(m.height, step);
+      lengths_.push_back(length);
+      by_head_.push_back({round_up(heads_[m.item], step), length});
+      at_top = std::min(at_top, it.size - length);
+    }
+    if (lengths_.empty()) return bound;
+    const auto by_low = [](const range& a, const range& b) { return a.lo < b.lo; };
+    std::sort(by_head_.begin(), by_head_.end(), by_low);
+    units end = 0;
+    for (const range& r : by_head_) end = std::max(end, r.lo) + r.hi;
+    bound = std::max(bound, end + at_top);
+
+    std::sort(blocks.begin(), blocks.end(), by_low);
+    units left = std::accumulate(lengths_.begin(), lengths_.end(), units{0});
+    units start = 0;
+    for (const range& b : blocks) {
+      const units lo = round_up(b.lo, step);
+      const units taken = lo > start ? most_that_fits(lengths_, lo - start) : 0;
+      if (taken >= left) break;
+      left -= taken;
+      start = std::max(start, round_up(b.hi, step));
+    }
+    return std::max(bound, start + left + at_top);
+  }
+
+  // By item that is not pinned: the first offset that is clear of all that is.
+  void find_heads() {
+    std::vector<std::uint32_t> pinned;
+    for (std::uint32_t i = 0; i < in_.items.size(); ++i) {
+      if (in_.items[i].pin != no_offset) pinned.push_back(i);
+    }
+    constexpr std::size_t most_work = 2'000'000;
+    if (pinned.empty() || pinned.size() * (in_.ranges.size() + in_.links.size()) > most_work) return;
+    std::sort(pinned.begin(), pinned.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return in_.items[a].pin < in_.items[b].pin; });
+    for (std::uint32_t i = 0; i < in_.own_items; ++i) {
+      if (in_.items[i].pin != no_offset) continue;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (const std::uint32_t q : pinned) {
+          const auto [height, height_of_pinned] = heights(in_.items[i], in_.items[q], q);
+          if (height == 0) continue;
+          const units pin = in_.items[q].pin;
+          if (heads_[i] < pin + height_of_pinned && pin < heads_[i] + height) {
+            heads_[i] = pin + height_of_pinned;
+            moved = true;
+          }
+        }
+      }
+    }
+  }
+
+  // Of two items under each other; 0 and 0 where they do not conflict.
+  std::pair<units, units> heights(const item& a, const item& b, std::uint32_t b_number) const {
+    std::pair<units, units> tallest{0, 0};
+    const auto add = [&](units x, units y) { tallest = {std::max(tallest.first, x), std::max(tallest.second, y)}; };
+    const auto x = in_.ranges_of(a), y = in_.ranges_of(b);
+    for (std::size_t i = 0, j = 0; i < x.size() && j < y.size();) {
+      if (x[i].first < y[j].last && y[j].first < x[i].last) add(x[i].height, y[j].height);
+      if (x[i].last <= y[j].last) {
+        ++i;
+      } else {
+        ++j;
+      }
+    }
+    for (const link& l : in_.links_of(a)) {
+      if (l.other == b_number) add(l.height, l.other_height);
+    }
+    return tallest;
+  }
+
+  // Conflicts that no section shows can make cliques that none does.
+  void consider_cliques() {
+    const auto n = static_cast<index>(p_.buffers.size());
+    const bool sections_show_all =
+        !p_.conflicts && p_.separations.empty() &&
+        std::none_of(p_.buffers.begin(), p_.buffers.end(), [](const buffer& b) { return b.lifetimes.size() > 1; });
+    constexpr index most_buffers = 2048;
+    if (sections_show_all || n > most_buffers || n == 0) return;
+    dense_graph graph{n};
+    const auto connect = [&](index a, index b) {
+      if (conflict(a, b)) graph.connect(a, b);
+    };
+    for (const pair& s : p_.separations) connect(s.a, s.b);
+    if (p_.conflicts) {
+      for (const pair& c : *p_.conflicts) connect(c.a, c.b);
+    } else {
+      for (index a = 1; a < n; ++a) {
+        for (index b = 0; b < a; ++b) {
+          if (overlap(p_.buffers[a], p_.buffers[b])) connect(a, b);
+        }
+      }
+    }
+    // About ten milliseconds a step.
+    const std::uint64_t nodes = std::clamp<std::uint64_t>(20'000'000 / (n * graph.words()), 50, 20'000);
+    const bool sum_decides = spread_ || (reserved_.empty() && !has_groups() && !has_pins());
+    for (const units step : steps_) {
+      std::vector<std::int64_t> weights(n, 0);
+      for (index i = 0; i < n; ++i) {
+        if (in_.item_of[i] != no_item && obeys(in_.item_of[i], step)) weights[i] = round_up(footprint(i), step);
+      }
+      const auto found = heaviest_clique(graph, weights, sum_decides ? best.value : 0, nodes);
+      if (!found.empty()) consider_buffers({found.begin(), found.end()});
+    }
+  }
+
+  static bool overlap(const buffer& a, const buffer& b) {
+    const auto lives = [](const buffer& of) {
+      return of.lifetimes.empty() ? std::span{&of.live, 1} : std::span{of.lifetimes};
+    };
+    const auto x = lives(a), y = lives(b);
+    for (std::size_t i = 0, j = 0; i < x.size() && j < y.size();) {
+      if (x[i].lower < y[j].upper && y[j].lower < x[i].upper) return true;
+      if (x[i].upper <= y[j].upper) {
+        ++i;
+      } else {
+        ++j;
+      }
+    }
+    return false;
+  }
+
+  const problem& p_;
+  const instance& in_;
+  const bool spread_;
+  std::vector<units> heads_;  // by item
+  std::vector<range> reserved_;
+  std::vector<units> steps_;  // 1, and the most frequent alignments
+  std::vector<units> lengths_;
+  std::vector<range> by_head_;
+};
 
 }  // namespace
 
-units arena_bound(const instance& in) {
-  units stacked = section_bound(in);
-  units pinned = 0;
-  for (std::uint32_t i = 0; i < in.own_items; ++i) {
-    const item& it = in.items[i];
-    stacked = std::max(stacked, it.size);
-    if (it.pin != no_offset) pinned = std::max(pinned, it.pin + it.size);
-    for (const link& l : in.links_of(it)) {
-      // One of the two lies on the other.
-      if (l.other >= in.own_items) continue;
-      stacked = std::max(stacked, std::min(l.height + in.items[l.other].size, l.other_height + it.size));
-    }
-  }
-  return std::max(pinned, with_reserved(in, stacked));
+units section_bound(const instance& in) {
+  const auto heights = heights_of_sections(in, 1);
+  return heights.empty() ? 0 : *std::max_element(heights.begin(), heights.end());
+}
+
+proved_bound quick_bound(const problem& p, const instance& in) {
+  prover with{p, in};
+  with.quick();
+  return std::move(with.best);
+}
+
+proved_bound thorough_bound(const problem& p, const instance& in, proved_bound quick) {
+  prover with{p, in};
+  with.best = std::move(quick);
+  with.thorough();
+  return std::move(with.best);
+}
+
+argument spread_bound(const problem& p, bool thorough) {
+  const instance in = make_instance(p);
+  if (!in.representable) return {};
+  prover with{p, in, true};
+  with.quick();
+  if (thorough) with.thorough();
+  return std::move(with.best.why);
 }
 
 bytes max_live(const problem& p) {

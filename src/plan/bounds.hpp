@@ -1,6 +1,8 @@
-// Lower bounds on an instance's arena, in units.
+// Lower bounds on an instance's arena, in units, each with the stack that proves it (berth/plan/certificate.hpp has the
+// argument).
 #pragma once
 
+#include "berth/plan/certificate.hpp"
 #include "plan/instance.hpp"
 
 namespace berth::plan {
@@ -8,7 +10,18 @@ namespace berth::plan {
 // The tallest section. O(ranges).
 [[nodiscard]] units section_bound(const instance& in);
 
-// The best of the cheap bounds: sections, pins, links.
-[[nodiscard]] units arena_bound(const instance& in);
+struct proved_bound {
+  units value = 0;
+  argument why;  // in the problem's own terms; proves `value`
+};
+
+// The best of: the tallest section (plain, and rounded to each alignment), each pinned buffer, the largest buffer, each
+// pair that is kept apart. O(n log n).
+[[nodiscard]] proved_bound quick_bound(const problem& p, const instance& in);
+
+// Also: every section with all that a stack can say of it, and the heaviest cliques of conflicts that no section shows
+// (separations, explicit conflicts, several lifetimes). Bounded work: on large instances parts of it are left out.
+// Never below quick_bound, which is the first candidate.
+[[nodiscard]] proved_bound thorough_bound(const problem& p, const instance& in, proved_bound quick);
 
 }  // namespace berth::plan

@@ -110,8 +110,9 @@ void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, link>>& all)
   }
 }
 
-// Gives every part its sections: the number of a section rises where a lifetime starts after one has ended.
-std::uint32_t find_sections(const problem& p, const instance& in, std::vector<live_part>& parts) {
+// Gives every part its sections, and in.ticks: the number of a section rises where a lifetime starts after one has
+// ended.
+std::uint32_t find_sections(const problem& p, instance& in, std::vector<live_part>& parts) {
   std::vector<event> events;
   events.reserve(2 * p.buffers.size());
   const auto add = [&](index i, const interval& t) {
@@ -136,6 +137,8 @@ std::uint32_t find_sections(const problem& p, const instance& in, std::vector<li
       section += ended;
       ended = false;
       parts[e.part].first_section = section;
+      in.ticks.resize(section + std::size_t{1});
+      in.ticks[section] = e.at;  // of the section's last start, in the end
     } else {
       ended = true;
       parts[e.part].last_section = section + 1;

@@ -34,6 +34,11 @@ placement place(const problem& p, const std::vector<unit>& units, const std::vec
     answer.work += part.work;
     answer.deadline_hit |= part.deadline_hit;
     answer.lower_bound_bytes += part.lower_bound_bytes;
+    for (argument why : part.proof) {
+      why.memory = m;
+      for (index& i : why.buffers) i = members[m][i];
+      answer.proof.push_back(std::move(why));
+    }
     if (!part.has_offsets()) {
       placed.full = m;
       placed.proved = part.status == status::infeasible;
@@ -97,7 +102,8 @@ plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, co
 memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
                              const std::vector<std::vector<double>>& cost, const options& o) {
   const auto without = [](plan answer) { return memories_plan{.layout = std::move(answer)}; };
-  const bytes live = p.conflicts ? 0 : max_live(p);  // in all memories together
+  const argument all = spread_bound(p, o.work != effort::fast);  // in all memories together
+  const bytes live = all.bound;
   for (const unit& u : units) {
     const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
     if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
@@ -130,7 +136,9 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
           .layout = std::move(placed.answer), .cost = cost_of(units, cost, chosen.memory_of), .least = exact};
       if (forced) return found;
       // Another assignment could need less: only what is live in all memories together bounds them all.
-      found.layout.lower_bound_bytes = std::min(live, found.layout.arena_bytes);
+      found.layout.lower_bound_bytes = live;
+      found.layout.proof.clear();
+      if (live != 0) found.layout.proof.push_back(all);
       found.layout.status = exact && found.layout.arena_bytes == live ? status::optimal : status::feasible;
       return found;
     }

@@ -64,16 +64,35 @@ plan solve_single(const problem& p, const options& o) {
   plan out;
   const instance in = make_instance(p);
   if (!in.representable) return out;
-  units bound = arena_bound(in);
-  bytes empty_pins = 0;
-  for (const buffer& b : p.buffers) empty_pins = std::max(empty_pins, b.offset.value_or(0));
-  const auto bound_in_bytes = [&] { return std::max(static_cast<bytes>(bound) * in.unit, empty_pins); };
-  out.lower_bound_bytes = bound_in_bytes();
+  proved_bound proved = quick_bound(p, in);
+  units bound = proved.value;
+  // An empty buffer makes no item, but its pin counts.
+  argument empty_pin;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const bytes pin = p.buffers[i].offset.value_or(0);
+    if (p.footprint(i) == 0 && pin > empty_pin.bound) empty_pin = {.bound = pin, .buffers = {i}};
+  }
+  const auto say_bound = [&] {
+    const bytes found = static_cast<bytes>(bound) * in.unit;
+    out.lower_bound_bytes = std::max(found, empty_pin.bound);
+    out.proof.clear();
+    if (out.lower_bound_bytes == 0) return;
+    out.proof.push_back(empty_pin.bound > found ? empty_pin : proved.why);
+    if (bound > proved.value && found > empty_pin.bound) {
+      out.proof.push_back({.kind = argument::kind::search, .bound = found});
+    }
+  };
+  say_bound();
   if (bound > in.capacity || pins_clash(in)) {
     out.status = status::infeasible;
     return out;
   }
   layout found = best_greedy(in, bound, o.work == effort::fast ? 1 : ~std::size_t{0});
+  if (found.arena > bound && o.work != effort::fast) {
+    proved = thorough_bound(p, in, std::move(proved));
+    bound = proved.value;
+    say_bound();
+  }
   if (found.arena > bound && o.work != effort::fast && conflict_work(in) <= most_conflict_work) {
     deadline d;
     if (o.deadline_s) {
@@ -87,7 +106,7 @@ plan solve_single(const problem& p, const options& o) {
     bound = c.bound;
     out.work = c.nodes;
     out.deadline_hit = d.hit;
-    out.lower_bound_bytes = bound_in_bytes();
+    say_bound();
   }
   if (found.arena > in.capacity) {
     if (bound > in.capacity) out.status = status::infeasible;

@@ -149,7 +149,8 @@ class cutter {
 }  // namespace
 
 plan solve_slabs(const problem& p, bytes max_slab, const options& o) {
-  const bytes bound = max_live(p);
+  const argument why = spread_bound(p, o.work != effort::fast);
+  const bytes bound = why.bound;
   for (index i = 0; i < p.buffers.size(); ++i) {
     if (p.footprint(i) <= max_slab) continue;
     return refused(status::infeasible, "buffer is larger than the largest slab", i, max_slab, bound);
@@ -183,7 +184,8 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o) {
     }
   }
   answer.arena_bytes = sum_of(slabs);
-  answer.lower_bound_bytes = std::min(bound, answer.arena_bytes);
+  answer.lower_bound_bytes = bound;
+  if (bound != 0) answer.proof.push_back(why);
   answer.status = answer.arena_bytes == bound ? status::optimal : status::feasible;
   answer.solver = slabs.size() == 1 ? slabs[0].layout.solver : "slabs";
   answer.work = cut.nodes();

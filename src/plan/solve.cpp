@@ -40,6 +40,7 @@ result<plan> solve(const problem& p, const options& o) {
   if (!answer.has_offsets()) return answer;
   if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, o, answer);
   if (const auto broken = verify(p, answer)) expects(false, broken->rule);
+  if (const auto wrong = check_bound(p, 0, answer.proof)) expects(false, wrong->rule);
   return answer;
 }
 

@@ -354,6 +354,9 @@ std::optional<violation> checker::claims() const {
   if (answer.lower_bound_bytes > needed) {
     return at("the plan's lower bound is above its arena", 0, answer.lower_bound_bytes);
   }
+  if (answer.optimal() && answer.lower_bound_bytes < needed) {
+    return at("the plan says it is optimal, and its lower bound is below its arena", 0, answer.lower_bound_bytes);
+  }
   double penalty = 0;
   for (const reuse_penalty& r : p.reuse_penalties) {
     if (share_bytes(r.a, r.b)) penalty += r.weight;

@@ -13,7 +13,18 @@
 namespace berth::tool {
 namespace {
 
-int verify_file(const std::string& problem_path, const std::string& plan_path, bool as_json) {
+// Why the plan's lower bound does not hold, or nothing.
+std::string objection_to_bound(const plan::problem& p, const plan::plan& answer) {
+  const auto found = plan::check_bound(p, answer.lower_bound(), answer.proof);
+  if (!found) return {};
+  std::string text = found->rule;
+  if (found->a) text += ": '" + p.buffers[*found->a].name + "'";
+  if (found->b) text += " and '" + p.buffers[*found->b].name + "'";
+  return text + " (argument " + std::to_string(found->argument + 1) + ", " + std::to_string(found->number) +
+         " bytes are proved)";
+}
+
+int verify_file(const std::string& problem_path, const std::string& plan_path, bool with_bound, bool as_json) {
   const model::problem_file file = model::read_problem(problem_path);
   model::require_valid(file);
   const plan::plan answer = model::read_plan(plan_path, file);
@@ -33,9 +44,21 @@ int verify_file(const std::string& problem_path, const std::string& plan_path, b
     }
     report["violation"] = text;
   }
+  bool ok = !found;
+  if (with_bound) {
+    const std::string objection = objection_to_bound(file.problem, answer);
+    report["lower_bound"] = answer.lower_bound();
+    report["bound_ok"] = objection.empty();
+    if (!objection.empty()) {
+      report["bound_violation"] = objection;
+      if (ok) text = "the lower bound of " + std::to_string(answer.lower_bound()) + ": " + objection;
+    }
+    ok = ok && objection.empty();
+    report["ok"] = ok;
+  }
   if (as_json) text = report.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   std::puts(text.c_str());
-  return found ? answer_is_no : done;
+  return ok ? done : answer_is_no;
 }
 
 }  // namespace
@@ -43,13 +66,15 @@ int verify_file(const std::string& problem_path, const std::string& plan_path, b
 std::function<int()> declare_verify(CLI::App& app) {
   struct verify_call {
     std::string problem, plan;
+    bool bound = false;
     bool json = false;
   };
   auto call = std::make_shared<verify_call>();
   app.add_option("PROBLEM", call->problem, "As `berth plan` reads it")->required();
   app.add_option("PLAN", call->plan, "A plan of it: JSON or CSV")->required();
+  app.add_flag("--bound", call->bound, "Also checks the certificate of the plan's lower bound, without any search");
   app.add_flag("--json", call->json, "One JSON object on standard output");
-  return [call] { return verify_file(call->problem, call->plan, call->json); };
+  return [call] { return verify_file(call->problem, call->plan, call->bound, call->json); };
 }
 
 }  // namespace berth::tool

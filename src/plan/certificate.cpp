@@ -1,0 +1,319 @@
+// Kept apart from every solver: it uses nothing of src/plan, and computes in bytes on the problem as given.
+#include "berth/plan/certificate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <span>
+
+namespace berth::plan {
+namespace {
+
+std::span<const interval> lifetimes(const buffer& b) {
+  return b.lifetimes.empty() ? std::span{&b.live, 1} : std::span{b.lifetimes};
+}
+
+bool alive(const buffer& b, tick at) {
+  const auto lives = lifetimes(b);
+  return std::any_of(lives.begin(), lives.end(), [at](const interval& t) { return t.lower <= at && at < t.upper; });
+}
+
+bool overlap(const buffer& a, const buffer& b) {
+  const auto x = lifetimes(a), y = lifetimes(b);
+  for (std::size_t i = 0, j = 0; i < x.size() && j < y.size();) {
+    if (x[i].lower < y[j].upper && y[j].lower < x[i].upper) return true;
+    if (x[i].upper <= y[j].upper) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+  return false;
+}
+
+// An addresses' range in which a buffer may not lie.
+struct block {
+  bytes lo = 0;
+  bytes hi = 0;
+};
+
+// The largest sum of some of the lengths that is at most `room`; at least that. All are multiples of `step`.
+bytes most_that_fits(const std::vector<bytes>& lengths, bytes room) {
+  bytes unit = 0, sum = 0;
+  for (const bytes l : lengths) {
+    unit = std::gcd(unit, l);
+    sum += l;
+  }
+  if (sum <= room) return sum;
+  const bytes cells = room / unit;
+  constexpr bytes most_cells = 1 << 14;
+  if (cells > most_cells) return cells * unit;
+  std::vector<bool> reached(cells + 1, false);
+  reached[0] = true;
+  for (const bytes l : lengths) {
+    const bytes n = l / unit;
+    for (bytes c = cells; c >= n; --c) {
+      if (reached[c - n]) reached[c] = true;
+    }
+  }
+  bytes c = cells;
+  while (!reached[c]) --c;
+  return c * unit;
+}
+
+class checker {
+ public:
+  checker(const problem& p, bytes lower_bound, const certificate& proof)
+      : p_{p}, lower_bound_{lower_bound}, proof_{proof}, apart_{pairs_of(p)} {
+    for (index i = 0; i < p.buffers.size(); ++i) {
+      if (p.buffers[i].alias_group) members_of_[*p.buffers[i].alias_group].push_back(i);
+      if (p.buffers[i].offset) pinned_.push_back(i);
+    }
+  }
+
+  std::optional<objection> run() {
+    std::map<index, bytes> proved, claimed;  // by memory
+    for (at_ = 0; at_ < proof_.size(); ++at_) {
+      const argument& why = proof_[at_];
+      if (why.memory.has_value() != proof_[0].memory.has_value()) {
+        return object("some arguments name a memory and some do not");
+      }
+      if (why.memory && *why.memory >= std::max<std::size_t>(1, p_.memories.size())) {
+        return object("an argument is about a memory that the problem does not have");
+      }
+      const index memory = why.memory.value_or(0);
+      claimed[memory] = std::max(claimed[memory], why.bound);
+      if (why.kind == argument::kind::search) continue;
+      if (auto wrong = stack(why)) return wrong;
+      proved[memory] = std::max(proved[memory], why.bound);
+    }
+    const auto total = [](const std::map<index, bytes>& by_memory) {
+      bytes sum = 0;
+      for (const auto& [memory, bound] : by_memory) sum = checked_add(sum, bound).value_or(max_bytes);
+      return sum;
+    };
+    at_ = proof_.empty() ? 0 : proof_.size() - 1;
+    if (total(proved) >= lower_bound_) return {};
+    return object(total(claimed) >= lower_bound_ ? "the rest of the bound is what a search found, and is not checked"
+                                                 : "the arguments prove less than the bound",
+                  {}, {}, total(proved));
+  }
+
+ private:
+  struct member {
+    bytes length = 0;  // the footprint, rounded up to the step
+    bytes head = 0;
+  };
+
+  static std::vector<std::pair<index, index>> pairs_of(const problem& p) {
+    std::vector<std::pair<index, index>> pairs;
+    const auto add = [&](const pair& of) { pairs.emplace_back(std::min(of.a, of.b), std::max(of.a, of.b)); };
+    for (const pair& s : p.separations) add(s);
+    if (p.conflicts) {
+      for (const pair& c : *p.conflicts) add(c);
+    }
+    std::sort(pairs.begin(), pairs.end());
+    return pairs;
+  }
+
+  objection object(const char* rule, std::optional<index> a = {}, std::optional<index> b = {}, bytes number = 0) const {
+    return {rule, at_, a, b, number};
+  }
+
+  bool conflict(index a, index b) const {
+    const auto group = p_.buffers[a].alias_group;
+    if (a == b || (group && group == p_.buffers[b].alias_group)) return false;
+    if (p_.footprint(a) == 0 || p_.footprint(b) == 0) return false;
+    if (std::binary_search(apart_.begin(), apart_.end(), std::pair{std::min(a, b), std::max(a, b)})) return true;
+    return !p_.conflicts && overlap(p_.buffers[a], p_.buffers[b]);
+  }
+
+  // Calls `visit` with buffer i and all that share its base.
+  template <class Visitor>
+  void for_each_sharer(index i, const Visitor& visit) const {
+    if (!p_.buffers[i].alias_group) return visit(i);
+    for (const index m : members_of_.at(*p_.buffers[i].alias_group)) visit(m);
+  }
+
+  std::optional<bytes> pin_of(index i) const {
+    std::optional<bytes> pin;
+    for_each_sharer(i, [&](index m) {
+      if (p_.buffers[m].offset) pin = p_.buffers[m].offset;
+    });
+    return pin;
+  }
+
+  bytes reach_of(index i) const {
+    bytes reach = 0;
+    for_each_sharer(i, [&](index m) { reach = std::max(reach, p_.footprint(m)); });
+    return reach;
+  }
+
+  // Whether the base of buffer i is a multiple of `step`: the step's share in each alignment it obeys, put together.
+  bool aligned_to(index i, bytes step, const memory* place) const {
+    bytes obeyed = place == nullptr ? 1 : std::gcd(step, place->alignment);
+    for_each_sharer(i, [&](index m) { obeyed = std::lcm(obeyed, std::gcd(step, p_.alignment_of(m))); });
+    return obeyed == step;
+  }
+
+  // Whether buffer i can live in no other memory than m.
+  bool only_in(index i, index m) const {
+    for (index other = 0; other < p_.memories.size(); ++other) {
+      if (other == m) continue;
+      bool shut_out = false;
+      for_each_sharer(i, [&](index k) {
+        const buffer& b = p_.buffers[k];
+        const memory& there = p_.memories[other];
+        shut_out |= !b.memories.empty() && std::find(b.memories.begin(), b.memories.end(), other) == b.memories.end();
+        shut_out |= b.offset && !is_aligned(*b.offset, there.alignment);
+        shut_out |= b.offset && there.capacity && *b.offset + p_.footprint(k) > *there.capacity;
+      });
+      if (!shut_out) return false;
+    }
+    return true;
+  }
+
+  // The first multiple of `step` at which buffer i and its sharers are clear of all that is fixed in its memory.
+  bytes head_of(index i, bytes step, const memory* place, const std::vector<index>& pinned) const {
+    std::vector<block> forbidden;  // bases
+    for_each_sharer(i, [&](index m) {
+      const bytes size = p_.footprint(m);
+      const auto forbid = [&](bytes lo, bytes hi) {
+        if (size != 0 && lo < hi) forbidden.push_back({lo < size ? 0 : lo - size + 1, hi});
+      };
+      if (place != nullptr) {
+        for (const auto& [lo, hi] : place->reserved) forbid(lo, std::min(hi, max_address));
+      }
+      for (const index q : pinned) {
+        const bytes pin = *p_.buffers[q].offset;
+        for_each_sharer(q, [&](index part) {
+          if (conflict(m, part)) forbid(pin, pin + p_.footprint(part));
+        });
+      }
+    });
+    std::sort(forbidden.begin(), forbidden.end(), [](const block& a, const block& b) { return a.lo < b.lo; });
+    bytes base = 0;
+    for (const block& f : forbidden) {
+      if (f.lo > base) break;  // the rest starts higher
+      base = std::max(base, align_up(f.hi, step));
+    }
+    return base;
+  }
+
+  // The stack's members, or what is wrong with them.
+  std::optional<objection> collect(const argument& why, std::vector<index>& members) const {
+    if (why.at) {
+      if (p_.conflicts) return object("a tick, where the problem gives conflicts instead of lifetimes");
+      std::map<index, index> largest;  // by alias group
+      for (index i = 0; i < p_.buffers.size(); ++i) {
+        const buffer& b = p_.buffers[i];
+        if (p_.footprint(i) == 0 || !alive(b, *why.at)) continue;
+        if (why.memory && p_.memories.size() > 1 && !only_in(i, *why.memory)) continue;
+        if (!b.alias_group) {
+          members.push_back(i);
+        } else if (const auto [known, first] = largest.emplace(*b.alias_group, i); !first) {
+          if (p_.footprint(i) > p_.footprint(known->second)) known->second = i;
+        }
+      }
+      for (const auto& [group, i] : largest) members.push_back(i);
+    }
+    for (const index i : why.buffers) {
+      if (i >= p_.buffers.size()) return object("an argument names a buffer that the problem does not have");
+      if (why.memory && p_.memories.size() > 1 && !only_in(i, *why.memory)) {
+        return object("a buffer of the stack may live in another memory", i);
+      }
+      for (const index other : members) {
+        if (!conflict(i, other)) return object("two buffers of the stack do not conflict", i, other);
+      }
+      members.push_back(i);
+    }
+    return {};
+  }
+
+  std::optional<objection> stack(const argument& why) const {
+    std::vector<index> members;
+    if (auto wrong = collect(why, members)) return wrong;
+    bytes bound = 0;
+    if (p_.max_slab || (p_.memories.size() > 1 && !why.memory)) {
+      for (const index i : members) bound += p_.footprint(i);
+    } else {
+      const memory* place = p_.memories.empty() ? nullptr : &p_.memories[why.memory.value_or(0)];
+      if (why.step == 0) return object("a step of zero");
+      for (const index i : members) {
+        if (!pin_of(i) && !aligned_to(i, why.step, place)) return object("a step that does not divide an alignment", i);
+      }
+      // A pin holds in whichever memory its buffer lives: it blocks this one only where it can be in no other.
+      std::vector<index> pinned = pinned_;
+      if (p_.memories.size() > 1) std::erase_if(pinned, [&](index i) { return !only_in(i, *why.memory); });
+      bound = height(members, pinned, why.step, place);
+    }
+    if (bound < why.bound) return object("the stack proves less than the argument says", {}, {}, bound);
+    return {};
+  }
+
+  // The least arena of one memory that holds the stack.
+  bytes height(const std::vector<index>& stacked, const std::vector<index>& pinned, bytes step,
+               const memory* place) const {
+    constexpr std::size_t most_head_work = 10'000'000;
+    const bool with_heads = stacked.size() * pinned.size() <= most_head_work;
+    bytes bound = 0;
+    std::vector<block> blocks;
+    std::vector<member> free;
+    std::vector<bytes> lengths;
+    // What the member that lies highest adds to its length, or spares of it.
+    bytes most_spared = 0, least_added = max_bytes;
+    for (const index i : stacked) {
+      const bytes reach = reach_of(i);
+      if (const auto pin = pin_of(i)) {
+        bound = std::max(bound, *pin + reach);
+        if (p_.footprint(i) != 0) blocks.push_back({*pin, *pin + p_.footprint(i)});
+        continue;
+      }
+      const bytes length = align_up(p_.footprint(i), step);
+      if (length == 0) continue;
+      free.push_back({length, with_heads ? head_of(i, step, place, pinned) : 0});
+      lengths.push_back(length);
+      most_spared = std::max(most_spared, length - std::min(length, reach));
+      least_added = std::min(least_added, reach - std::min(length, reach));
+    }
+    if (free.empty()) return bound;
+    const auto arena = [&](bytes end) { return end - most_spared + (most_spared == 0 ? least_added : 0); };
+
+    std::sort(free.begin(), free.end(), [](const member& a, const member& b) { return a.head < b.head; });
+    bytes end = 0;
+    for (const member& m : free) end = std::max(end, m.head) + m.length;
+    bound = std::max(bound, arena(end));
+
+    if (place != nullptr) {
+      for (const auto& [lo, hi] : place->reserved)
+        blocks.push_back({std::min(lo, max_address), std::min(hi, max_address)});
+    }
+    std::sort(blocks.begin(), blocks.end(), [](const block& a, const block& b) { return a.lo < b.lo; });
+    bytes left = std::accumulate(lengths.begin(), lengths.end(), bytes{0});
+    bytes start = 0;
+    for (const block& b : blocks) {
+      const bytes lo = align_up(b.lo, step);
+      const bytes taken = lo > start ? most_that_fits(lengths, lo - start) : 0;
+      if (taken >= left) break;
+      left -= taken;
+      start = std::max(start, align_up(b.hi, step));
+    }
+    return std::max(bound, arena(start + left));
+  }
+
+  const problem& p_;
+  const bytes lower_bound_;
+  const certificate& proof_;
+  const std::vector<std::pair<index, index>> apart_;
+  std::map<index, std::vector<index>> members_of_;  // by alias group
+  std::vector<index> pinned_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::optional<objection> check_bound(const problem& p, bytes lower_bound, const certificate& proof) {
+  return checker{p, lower_bound, proof}.run();
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,209 @@
+#include "berth/plan/certificate.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "berth/plan/solve.hpp"
+#include "plan/brute_force.hpp"
+#include "plan/generate.hpp"
+
+namespace berth::plan {
+namespace {
+
+argument stack(std::vector<index> buffers, bytes step = 1) {
+  return {.buffers = std::move(buffers), .step = step};
+}
+
+bool accepts(const problem& p, argument why, bytes bound) {
+  why.bound = bound;
+  return !check_bound(p, bound, {why});
+}
+
+// The largest bound that the checker takes for this stack.
+bytes proved(const problem& p, const argument& why) {
+  bytes bound = 0;
+  while (accepts(p, why, bound + 1)) ++bound;
+  return bound;
+}
+
+std::string objection_to(const problem& p, bytes lower_bound, const certificate& proof) {
+  const auto found = check_bound(p, lower_bound, proof);
+  return found ? found->rule : "";
+}
+
+TEST(certificate, sum) {
+  problem p;
+  p.add({.size = 4, .live = {0, 2}});
+  p.add({.size = 6, .live = {1, 3}});
+  p.add({.size = 5, .live = {2, 4}});
+  EXPECT_EQ(proved(p, {.at = 1}), 10u);
+  EXPECT_EQ(proved(p, {.at = 2}), 11u);
+  EXPECT_EQ(proved(p, {.at = 9}), 0u);
+  EXPECT_EQ(proved(p, stack({0, 1})), 10u);
+  EXPECT_EQ(objection_to(p, 9, {stack({0, 2})}), "two buffers of the stack do not conflict");
+  p.separations = {{0, 2}};
+  EXPECT_EQ(proved(p, stack({0, 1, 2})), 15u);
+  argument both = stack({0});
+  both.at = 2;
+  EXPECT_EQ(proved(p, both), 15u);
+  EXPECT_EQ(objection_to(p, 1, {stack({0, 0})}), "two buffers of the stack do not conflict");
+  EXPECT_EQ(objection_to(p, 1, {stack({3})}), "an argument names a buffer that the problem does not have");
+}
+
+TEST(certificate, step) {
+  problem p;
+  p.alignment = 4;
+  p.add({.size = 5, .live = {0, 2}});
+  p.add({.size = 6, .live = {0, 2}});
+  p.add({.size = 7, .live = {0, 2}});
+  EXPECT_EQ(proved(p, {.at = 0}), 18u);
+  EXPECT_EQ(proved(p, {.at = 0, .step = 4}), 21u);  // 8 + 8 + 5: the shortest rounds up most, and lies on top
+  EXPECT_EQ(proved(p, {.at = 0, .step = 2}), 19u);
+  EXPECT_EQ(objection_to(p, 18, {{.at = 0, .step = 8}}), "a step that does not divide an alignment");
+  EXPECT_EQ(objection_to(p, 18, {{.at = 0, .step = 0}}), "a step of zero");
+  p.memories = {{.name = "m", .alignment = 6}};
+  EXPECT_EQ(proved(p, {.at = 0, .step = 12}), 29u);
+}
+
+TEST(certificate, blocks_and_heads) {
+  problem p;
+  p.memories = {{.name = "m", .reserved = {{10, 12}}}};
+  p.add({.size = 6, .live = {0, 2}});
+  p.add({.size = 6, .live = {0, 2}});
+  EXPECT_EQ(proved(p, {.at = 0}), 18u);  // one in the hole of 10, one above 12
+  p.memories[0].reserved = {{5, 6}};
+  EXPECT_EQ(proved(p, {.at = 0}), 18u);  // none in the hole of 5
+  p.memories[0].reserved = {{12, 20}};
+  EXPECT_EQ(proved(p, {.at = 0}), 12u);
+  p.memories.clear();
+  p.buffers[0].offset = 3;
+  EXPECT_EQ(proved(p, {.at = 0}), 15u);
+  EXPECT_EQ(proved(p, stack({0})), 9u);
+  // Pinned next to the second buffer only, and not in the stack.
+  p.buffers[0].offset.reset();
+  p.buffers[0].live = {0, 4};
+  p.buffers[1].live = {2, 6};
+  p.add({.size = 6, .live = {1, 3}});
+  p.add({.size = 5, .live = {5, 7}, .offset = 0});
+  EXPECT_EQ(proved(p, {.at = 2}), 18u);
+  p.buffers[0].live = p.buffers[2].live = {2, 6};
+  EXPECT_EQ(proved(p, {.at = 2}), 23u);
+}
+
+TEST(certificate, groups_reach_over_their_members) {
+  problem p;
+  p.add({.size = 2, .live = {0, 2}, .alias_group = 0});
+  p.add({.size = 9, .live = {4, 6}, .alias_group = 0});
+  p.add({.size = 3, .live = {0, 2}, .alias_group = 1});
+  p.add({.size = 8, .live = {8, 9}, .alias_group = 1});
+  EXPECT_EQ(proved(p, {.at = 0}), 10u);  // 2 + 8, or 3 + 9
+  EXPECT_EQ(objection_to(p, 5, {stack({0, 1})}), "two buffers of the stack do not conflict");
+}
+
+TEST(certificate, memories_add_up) {
+  problem p;
+  p.memories = {{.name = "a"}, {.name = "b", .alignment = 8}};
+  p.add({.size = 5, .live = {0, 2}, .memories = {0}});
+  p.add({.size = 6, .live = {0, 2}, .memories = {1}});
+  p.add({.size = 6, .live = {0, 2}, .memories = {1}});
+  p.add({.size = 7, .live = {0, 2}});
+  const argument in_a{.bound = 5, .memory = 0, .at = 0}, in_b{.bound = 14, .memory = 1, .at = 0, .step = 8};
+  EXPECT_EQ(objection_to(p, 19, {in_a, in_b}), "");
+  EXPECT_EQ(objection_to(p, 20, {in_a, in_b}), "the arguments prove less than the bound");
+  EXPECT_EQ(objection_to(p, 10, {in_a, in_a}), "the arguments prove less than the bound");
+  EXPECT_EQ(objection_to(p, 5, {{.bound = 5, .memory = 2, .at = 0}}),
+            "an argument is about a memory that the problem does not have");
+  EXPECT_EQ(objection_to(p, 7, {{.bound = 7, .memory = 0, .buffers = {3}}}),
+            "a buffer of the stack may live in another memory");
+  EXPECT_EQ(objection_to(p, 24, {{.bound = 24, .at = 0}}), "");
+  // A pin that may hold in another memory keeps nobody out of this one.
+  p.buffers[3].offset = 0;
+  EXPECT_EQ(proved(p, {.memory = 1, .buffers = {1}}), 6u);
+  p.buffers[3].memories = {1};
+  EXPECT_EQ(proved(p, {.memory = 1, .buffers = {1}}), 13u);
+  p.buffers[3].memories.clear();
+  EXPECT_EQ(objection_to(p, 29, {in_a, {.bound = 24, .at = 0}}), "some arguments name a memory and some do not");
+}
+
+TEST(certificate, searches_are_not_checked) {
+  problem p;
+  p.add({.size = 4, .live = {0, 2}});
+  const argument live{.bound = 4, .at = 0}, search{.kind = argument::kind::search, .bound = 6};
+  EXPECT_EQ(objection_to(p, 6, {live, search}), "the rest of the bound is what a search found, and is not checked");
+  EXPECT_EQ(objection_to(p, 4, {live, search}), "");
+  EXPECT_EQ(objection_to(p, 7, {live, search}), "the arguments prove less than the bound");
+  EXPECT_EQ(objection_to(p, 1, {}), "the arguments prove less than the bound");
+  EXPECT_EQ(objection_to(p, 0, {}), "");
+  EXPECT_EQ(objection_to(p, 0, {{.bound = 5, .at = 0}}), "the stack proves less than the argument says");
+}
+
+// Whatever stack is claimed, what the checker can be made to accept is no more than the least arena there is.
+RC_GTEST_PROP(certificate, nothing_above_the_optimum_is_accepted, ()) {
+  for (int round = 0; round < 5; ++round) {
+    const bool several = generate::one_in(3);
+    const auto made = generate::random_problem({.most_buffers = several ? 3 : 4,
+                                                .most_memories = several ? 2 : 1,
+                                                .most_size = 5,
+                                                .most_ticks = 4,
+                                                .slabs = generate::one_in(6)});
+    if (!made || made->buffers.empty()) continue;
+    problem p = *made;
+    if (p.memories.empty() && !p.max_slab && generate::one_in(3)) {
+      p.capacity.reset();
+      const bytes lo = *rc::gen::inRange<bytes>(0, 8);
+      p.memories = {{.name = "m", .alignment = generate::alignment(), .reserved = {{lo, lo + 2}, {lo + 5, lo + 6}}}};
+      if (!validate(p)) continue;
+    }
+    const auto best = brute_force::smallest_arena(p);
+    if (!best) continue;
+    for (int k = 0; k < 6; ++k) {
+      argument why;
+      if (generate::one_in(2)) why.at = *rc::gen::inRange<tick>(0, 4);
+      for (index i = 0; i < p.buffers.size(); ++i) {
+        if (generate::one_in(why.at ? 4 : 2)) why.buffers.push_back(i);
+      }
+      if (generate::one_in(3)) why.memory = static_cast<index>(generate::upto(1));
+      why.step = *rc::gen::element<bytes>(1, 1, 2, 3, 4, 6, 12);
+      RC_LOG() << proved(p, why) << " of " << *best << std::endl;
+      RC_ASSERT(proved(p, why) <= *best);
+    }
+  }
+}
+
+// What solve() says of its bound is accepted up to what it owns to be a search's, and not a byte beyond the optimum.
+RC_GTEST_PROP(certificate, every_bound_of_a_plan_is_accepted, ()) {
+  for (int round = 0; round < 5; ++round) {
+    const bool several = generate::one_in(3);
+    const auto p = generate::random_problem({.most_buffers = several ? 8 : 14,
+                                             .most_memories = several ? 3 : 1,
+                                             .most_size = 20,
+                                             .most_ticks = 12,
+                                             .slabs = generate::one_in(6)});
+    if (!p) continue;
+    const plan answer = *solve(*p, {.work = *rc::gen::element(effort::fast, effort::normal)});
+    if (!answer.has_offsets()) continue;
+    std::map<index, bytes> checked, said;
+    for (const argument& why : answer.proof) {
+      bytes& of_all = said[why.memory.value_or(0)];
+      of_all = std::max(of_all, why.bound);
+      if (why.kind == argument::kind::search) continue;
+      bytes& of_stacks = checked[why.memory.value_or(0)];
+      of_stacks = std::max(of_stacks, why.bound);
+    }
+    const auto sum = [](const std::map<index, bytes>& by_memory) {
+      bytes total = 0;
+      for (const auto& [memory, bound] : by_memory) total += bound;
+      return total;
+    };
+    RC_ASSERT(sum(said) == answer.lower_bound());
+    RC_ASSERT(!check_bound(*p, sum(checked), answer.proof));
+    RC_ASSERT(check_bound(*p, sum(checked) + 1, answer.proof));
+    RC_ASSERT(check_bound(*p, answer.arena() + 1, answer.proof));
+  }
+}
+
+}  // namespace
+}  // namespace berth::plan
