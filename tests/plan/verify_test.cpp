@@ -24,7 +24,7 @@ plan good_plan() {
   plan answer;
   answer.offsets = {0, 4, 0};
   answer.arena_bytes = answer.lower_bound_bytes = 10;
-  answer.status = status::optimal;
+  answer.status = status::feasible;
   return answer;
 }
 
@@ -139,6 +139,11 @@ TEST(verify, what_a_plan_says_of_itself) {
   answer = good_plan();
   answer.lower_bound_bytes = 11;
   EXPECT_EQ(broken_rule(p, answer), "the plan's lower bound is above its arena");
+  answer = good_plan();
+  answer.status = status::optimal;
+  EXPECT_EQ(broken_rule(p, answer), "");
+  answer.lower_bound_bytes = 9;
+  EXPECT_EQ(broken_rule(p, answer), "the plan says it is optimal, and its lower bound is below its arena");
   p.reuse_penalties = {{0, 2, 2.5}};
   EXPECT_EQ(broken_rule(p, good_plan()), "the reuse penalty is not what the plan says");
   answer = good_plan();

@@ -52,6 +52,45 @@ class Verbs(unittest.TestCase):
         self.assertEqual(got.returncode, 1)
         self.assertIn("'b2'", got.stdout)
 
+    def test_the_bound_is_checked_without_a_search(self):
+        problem = self.file("p.json", json.dumps({"format": "berth-problem/1", "alignment": 4, "buffers": [
+            {"id": n, "size": 5, "lower": k, "upper": k + 1} for k, n in enumerate("abc")],
+            "separations": [["a", "b"], ["b", "c"], ["a", "c"]]}))
+        plan = json.loads(self.run_berth("plan", problem, "--json").stdout)
+        self.assertEqual((plan["arena_bytes"], plan["lower_bound"], plan["optimal"]), (21, 21, True))
+        self.assertEqual(plan["certificate"], [{"argument": "stack", "bound": 21, "buffers": ["a", "b", "c"], "step": 4}])
+
+        def check(expected, says, **changes):
+            path = self.file("q.json", json.dumps({**plan, **changes}))
+            got = self.run_berth("verify", problem, path, "--bound")
+            self.assertEqual(got.returncode, expected, (got.stdout, got.stderr))
+            self.assertIn(says, got.stdout + got.stderr)
+            if expected != 2:
+                self.assertEqual(json.loads(self.run_berth("verify", problem, path, "--bound", "--json").stdout)["ok"],
+                                 expected == 0)
+
+        def with_argument(**changes):
+            return [{**plan["certificate"][0], **changes}]
+
+        check(0, "ok")
+        check(1, "prove less", certificate=[])
+        check(1, "prove less", certificate=None)
+        check(1, "proves less", certificate=with_argument(bound=22))
+        check(1, "does not divide", certificate=with_argument(step=8))
+        check(1, "do not conflict: 'a' and 'a'", certificate=with_argument(buffers=["a", "a"]))
+        check(1, "proves less", certificate=with_argument(at=-7, buffers=[]))
+        check(1, "what a search found", certificate=with_argument(bound=15, step=1) + [{"argument": "search", "bound": 21}])
+        check(1, "lower bound is above its arena", lower_bound=22)
+        check(1, "says it is optimal", lower_bound=20)
+        check(0, "ok", lower_bound=20, optimal=False)
+        check(2, "certificate[0].bound: is negative", certificate=with_argument(bound=-1))
+        check(2, "certificate[0].at: is not a whole number", certificate=with_argument(at=2**64))
+        check(2, "no buffer 'd'", certificate=with_argument(buffers=["d"]))
+        check(2, "no pool 'p'", certificate=with_argument(pool="p"))
+        check(2, "neither 'stack' nor 'search'", certificate=with_argument(argument="faith"))
+        check(2, "unknown key", certificate=with_argument(because="so"))
+        check(2, "not a list", certificate={"bound": 21})
+
     def test_infeasible_is_refused_with_the_reason(self):
         problem = self.file("p.csv", HEAD + "x,0,2,8\ny,1,3,8\n")
         got = self.run_berth("plan", problem, "--capacity", "15", "--json")
