@@ -9,8 +9,8 @@
 
 #include "berth/model/input_error.hpp"
 #include "berth/trace/log.hpp"
-#include "model/file.hpp"
 #include "tool/playback.hpp"
+#include "tool/trace_input.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
 
@@ -42,11 +42,17 @@ struct call {
   bool json = false;
 };
 
+trace::log read_log(const std::string& path) {
+  trace_input input = read_trace_input(path);
+  if (auto* log = std::get_if<trace::log>(&input)) return std::move(*log);
+  if (const auto* snapshot = std::get_if<trace::snapshot>(&input)) return trace::to_log(*snapshot);
+  throw model::input_error(path, "a plan is not replayed: it allocates nothing");
+}
+
 int replay(const call& c) {
-  const auto log = trace::parse_csv(model::read_file(c.file));
-  if (!log) throw model::input_error(c.file, log.error().number, log.error().what);
-  const playback p = make_playback(*log, c.file);
-  const trace::log_summary summary = trace::summarize(*log);
+  const trace::log log = read_log(c.file);
+  const playback p = make_playback(log, c.file);
+  const trace::log_summary summary = trace::summarize(log);
   const bytes capacity = read_capacity(c.capacity, summary.peak_live);
   const playback_outcome r = play(p, c.policy, capacity);
   const double fragmentation = r.outcome.peak_reserved == 0 ? 0
@@ -89,7 +95,9 @@ int replay(const call& c) {
 
 std::function<int()> declare_replay(CLI::App& app) {
   auto c = std::make_shared<call>();
-  app.add_option("TRACE", c->file, "An allocation log: ev,id,size,stream,thread,t_us as CSV, plain or gzipped")
+  app.add_option(
+         "TRACE", c->file,
+         "An allocation log (ev,id,size,stream,thread,t_us as CSV) or a recorder's snapshot (JSON), plain or gzipped")
       ->required();
   app.add_option("--policy", c->policy,
                  "berth, or one of our re-implementations: first-fit-like, best-fit-like, bfc-like, pytorch-like");

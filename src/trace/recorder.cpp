@@ -369,14 +369,7 @@ snapshot recorder::take() const {
 }
 
 log recorder::to_log() const {
-  log out;
-  std::unordered_map<std::uint64_t, std::uint64_t> ids;  // by address
-  std::uint64_t next = 0;
-  for (const event& e : take().events) {
-    if (e.allocate) ids[e.address] = next++;
-    out.push_back({e.allocate, e.stream, e.thread, ids[e.address], e.size, e.t_us});
-  }
-  return out;
+  return trace::to_log(take());
 }
 
 std::vector<leak> recorder::leaks() const {

@@ -81,6 +81,18 @@ measurements measure(const snapshot& s) noexcept {
   return m;
 }
 
+log to_log(const snapshot& s) {
+  log out;
+  out.reserve(s.events.size());
+  std::unordered_map<std::uint64_t, std::uint64_t> ids;  // by address
+  std::uint64_t next = 0;
+  for (const event& e : s.events) {
+    if (e.allocate) ids[e.address] = next++;
+    out.push_back({e.allocate, e.stream, e.thread, ids[e.address], e.size, e.t_us});
+  }
+  return out;
+}
+
 std::vector<event> alive(const snapshot& s) {
   std::unordered_map<std::uint64_t, std::size_t> open;
   for (std::size_t i = 0; i < s.events.size(); ++i) {

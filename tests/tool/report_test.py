@@ -115,6 +115,13 @@ class Report(unittest.TestCase):
         self.assertIsNone(running["leaks"])
         self.assertEqual((running["alive_blocks"], running["alive_bytes"]), (2, 110))
 
+    def test_snapshots_can_be_replayed(self):
+        got = self.run_berth("replay", self.file(SNAPSHOT), "--capacity", "67108864", "--json")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        answer = json.loads(got.stdout)
+        self.assertEqual((answer["allocs"], answer["peak_live_bytes"], answer["failed_at"]), (3, 150, None))
+        self.assertEqual(self.run_berth("replay", self.file(PLAN)).returncode, 2)
+
     def expect_wrong(self, content, says):
         path = content if os.path.isabs(str(content)) else self.file(content)
         for verb in (["report"], ["report", "--json"]):

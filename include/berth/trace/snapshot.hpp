@@ -22,6 +22,7 @@
 #include "berth/device/device.hpp"
 #include "berth/pool/pool.hpp"
 #include "berth/trace/health.hpp"
+#include "berth/trace/log.hpp"
 
 namespace berth::trace {
 
@@ -54,6 +55,9 @@ struct snapshot {
 [[nodiscard]] std::string to_json(const snapshot& s);
 
 [[nodiscard]] measurements measure(const snapshot& s) noexcept;
+
+// The events as an allocation log: blocks are numbered in the order of their allocation.
+[[nodiscard]] log to_log(const snapshot& s);
 
 // The allocations without a free, in the order they were made.
 [[nodiscard]] std::vector<event> alive(const snapshot& s);
