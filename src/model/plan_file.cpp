@@ -299,7 +299,10 @@ struct placement_reader {
   void read_csv(std::string_view text) {
     std::unordered_map<std::string_view, std::size_t> columns;
     std::string_view header = cut(text, '\n');
-    for (std::size_t c = 0; !header.empty(); ++c) columns.emplace(trim(cut(header, ',')), c);
+    for (std::size_t c = 0; !header.empty(); ++c) {
+      const std::string_view name = trim(cut(header, ','));
+      if (!columns.emplace(name, c).second) throw input_error(path, 1, "a second column for " + quote(name));
+    }
     const auto id = columns.find("id"), offset = columns.find("offset");
     const auto pool = columns.find("pool"), slab = columns.find("slab");
     if (id == columns.end() || offset == columns.end()) throw input_error(path, 1, "no columns id and offset");

@@ -96,7 +96,17 @@ plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, co
     if (!b.offset || *b.offset + p.footprint(i) <= *limit) continue;
     return refused(status::infeasible, "buffer is pinned beyond the capacity", i, *b.offset, 0);
   }
-  return max_slab ? solve_slabs(p, *max_slab, o) : solve_single(p, o);
+  if (max_slab) return solve_slabs(p, *max_slab, o);
+  plan answer = solve_single(p, o);
+  if (answer.status != status::infeasible) return answer;
+  for (index i = 0; limit && i < p.buffers.size(); ++i) {
+    if (p.footprint(i) <= *limit) continue;
+    answer.reason = "buffer alone exceeds the capacity";
+    answer.culprit = i;
+    answer.number = p.footprint(i);
+    break;
+  }
+  return answer;
 }
 
 memories_plan solve_memories(const problem& p, const std::vector<unit>& units,

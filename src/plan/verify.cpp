@@ -236,7 +236,8 @@ std::vector<event> events_in_order(const problem& p) {
     for (const interval& live : b.lifetimes) add(i, live);
   }
   if (events.empty()) return events;
-  if (last - first < 2 * events.size()) {
+  // Unsigned: the span of the times may exceed 63 bits.
+  if (static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) < 2 * events.size()) {
     const auto key = [first](const event& e) { return (e.at - first) * 2 + (e.start ? 1 : 0); };
     std::vector<std::uint32_t> begin((last - first) * 2 + 3, 0);
     for (const event& e : events) ++begin[key(e) + 1];

@@ -80,7 +80,8 @@ TEST_F(problem_files, wrong_csv_names_line_and_reason) {
   EXPECT_EQ(complaint("id,lower,upper,size,gaps\nx,0,9,4,0-9\n"),
             "problem:2: buffer 'x': its gaps are not inside its lifetime, or leave nothing of it");
   EXPECT_EQ(complaint(std::string(5000, ',')), "problem:1: the header row is longer than 4096 characters");
-  EXPECT_EQ(complaint(""), "problem:1: neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
+  EXPECT_EQ(complaint(""),
+            "problem:1: neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
 }
 
 TEST_F(problem_files, json) {
@@ -140,6 +141,38 @@ TEST_F(problem_files, wrong_json_names_the_place_and_the_reason) {
   EXPECT_EQ(complaint(std::string(200000, '[')).substr(0, 8), "problem:");
 }
 
+TEST_F(problem_files, contradictions_and_overflows_name_the_buffer) {
+  const auto with = [&](const std::string& buffers, const std::string& rest = "") {
+    return complaint("{\"format\":\"berth-problem/1\",\n\"buffers\":[\n" + buffers + "]" + rest + "}");
+  };
+  const std::string x = R"({"id":"x","size":4,"lower":0,"upper":1,"alias_group":1,"offset":0},)"
+                        "\n";
+  EXPECT_EQ(with(x + R"({"id":"y","size":4,"lower":0,"upper":1,"alias_group":1,"offset":8})"),
+            "problem:4: buffer 'y': its alias group has two pins");
+  EXPECT_EQ(with(x + R"({"id":"x","size":4,"lower":0,"upper":1})"), "problem:4: a second buffer with the id 'x'");
+  EXPECT_EQ(with(R"({"id":"x","size":4,"lower":0,"upper":1,"offset":6,"alignment":4})"),
+            "problem:3: buffer 'x': pinned at an offset that is not aligned");
+  EXPECT_EQ(with(R"({"id":"x","size":4611686018427387904,"lower":0,"upper":1},)"
+                 "\n"
+                 R"({"id":"y","size":1,"lower":4,"upper":5})"),
+            "problem:4: buffer 'y': the sizes up to this one exceed 2^62 bytes together");
+  EXPECT_EQ(with(R"({"id":"x","size":4,"lower":0,"upper":9223372036854775808})"),
+            "problem:3: buffers[0].upper: is not a whole number of 64 bits: '9223372036854775808'");
+  EXPECT_EQ(with(R"({"id":"x","size":4,"lower":0,"upper":1,"alias_group":1,"pools":["p"]},)"
+                 "\n"
+                 R"({"id":"y","size":4,"lower":0,"upper":1,"alias_group":1,"pools":["q"]})",
+                 R"(,"pools":[{"id":"p"},{"id":"q"}])"),
+            "problem:4: buffer 'y': shares no memory with the rest of its alias group");
+  EXPECT_EQ(with(R"({"id":"x","size":4,"lower":0,"upper":1})", R"(,"separations":[["x","x"]])"),
+            "problem: separation of 'x' and 'x': does not name two buffers");
+  // The longest life there is.
+  require_valid(read("id,lower,upper,size\nx,-9223372036854775808,9223372036854775807,4\n"));
+  EXPECT_EQ(complaint("id,lower,upper,size\nx,-9223372036854775809,1,4\n"),
+            "problem:2: lower is not a whole number of 64 bits: '-9223372036854775809'");
+  EXPECT_EQ(complaint("id,start,end,size\nx,0,9223372036854775807,4\n"),
+            "problem:2: upper is too large: '9223372036854775807'");
+}
+
 TEST_F(problem_files, allocation_list) {
   const auto f = read("# comment\nMODEL m\nALIGN 64\nALLOC 1 100\nALLOC 2 10\nFREE 1\nFREE 2\nMEM 192\n");
   EXPECT_EQ(f.problem.alignment, 64u);
@@ -194,6 +227,7 @@ TEST_F(problem_files, plans_of_something_else_are_refused) {
   };
   EXPECT_EQ(wrong(""), "plan:1: is empty");
   EXPECT_EQ(wrong("id,offset\nx,0\nx,4\n"), "plan:3: buffer 'x' is placed twice");
+  EXPECT_EQ(wrong("id,id,id,offset\nx\n"), "plan:1: a second column for 'id'");
   EXPECT_EQ(wrong("id,offset\nq,0\n"), "plan:2: the problem has no buffer 'q'");
   EXPECT_EQ(wrong("id,offset\nx,-1\n"), "plan:2: offset is not a whole number: '-1'");
   EXPECT_EQ(wrong("{\"arena_bytes\":8}"), "plan: no key 'buffers'");

@@ -41,6 +41,11 @@ TEST(solve, infeasible_gives_no_offsets_and_a_reason) {
   EXPECT_EQ(answer.status, status::infeasible);
   EXPECT_TRUE(answer.offsets.empty());
   EXPECT_EQ(answer.lower_bound(), 8u);
+  p.capacity = 3;
+  p.buffers[1].size = 3;
+  EXPECT_EQ(solved(p).reason, "buffer alone exceeds the capacity");
+  EXPECT_EQ(solved(p).culprit, 0u);
+  EXPECT_EQ(solved(p).number, 4u);
 }
 
 TEST(solve, empty_members_of_a_group_share_its_base) {

@@ -98,7 +98,9 @@ class Verbs(unittest.TestCase):
         answer = json.loads(got.stdout)
         self.assertEqual((answer["status"], answer["buffers"]), ("infeasible", []))
         self.assertIn("at least 16 bytes", answer["reason"])
-        self.assertEqual(self.run_berth("plan", problem, "--capacity", "4").returncode, 1)
+        got = self.run_berth("plan", problem, "--capacity", "4")
+        self.assertEqual(got.returncode, 1)
+        self.assertIn("buffer 'x' alone exceeds the capacity (8 bytes)", got.stdout)
 
     def test_out_files(self):
         problem = self.file("p.csv", HEAD + "x,0,2,8\ny,1,3,8\n")

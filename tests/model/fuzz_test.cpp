@@ -1,0 +1,159 @@
+// The readers of problems, plans and certificates under files that are nearly right: whatever stands in a file, the
+// answer is one line that names the file and the reason, or a problem that solve() answers and a plan that verify() and
+// check_bound() judge.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "berth/model/input_error.hpp"
+#include "berth/model/plan_file.hpp"
+#include "berth/model/problem_file.hpp"
+#include "berth/plan/solve.hpp"
+#include "berth/plan/verify.hpp"
+
+namespace berth::model {
+namespace {
+
+constexpr std::array problems{
+    "id,lower,upper,size,alignment,offset,gaps\nx,0,9,4,2,,2-4 6-7\ny,-3,5,8,,16,\nz,1,4,12,4,,\n",
+    "buffer_id,start,end,size\n1,0,9,4\n2,3,12,8\n",
+    R"({"format":"berth-problem/1","alignment":4,"size_granularity":2,"capacity":null,"max_slab":64,
+"pools":[{"id":"fast","capacity":100,"alignment":8,"reserved":[[0,16]],"cost":2.5},{"id":"slow"}],
+"buffers":[{"id":"x","size":4,"lower":0,"upper":6,"gaps":[[1,2]],"alias_group":"g","hint":64,"pools":["slow","fast"]},
+{"id":7,"size":0,"lifetimes":[[4,5],[0,2]],"alias_group":"g","alignment":16,"offset":32},
+{"id":"z","size":9,"lower":3,"upper":8,"pools":["slow"]}],
+"separations":[["x","z"]],"reuse_penalties":[["x",7,1.5]]})",
+    R"({"format":"berth-problem/1","capacity":50,"buffers":[{"id":"a","size":5},{"id":"b","size":6},{"id":"c","size":7}],
+"conflicts":[["a","b"],["b","c"]],"separations":[["a","c"]]})",
+    R"({"schema_version":1,"problem":{"pools":[{"id":1,"name":"V","capacity":64,"reserved_ranges":[{"begin":0,"end":8}]}],
+"buffers":[{"id":0,"name":"a","size":16,"alignment":8,"live_intervals":[{"lower":0,"upper":2}],"allowed_pools":[1]},
+{"id":1,"name":"b","size":16,"alignment":8,"live_intervals":[{"lower":2,"upper":4}],"allowed_pools":[1]}],
+"constraints":{"colocations":[],"pinned_allocations":[],"separations":[{"first":0,"second":1,"reasons":["x"]}],
+"temporal_exclusions":[]}}})",
+    "# comment\nMODEL m\nALIGN 64\nALLOC 1 100\nALLOC 2 10\nFREE 1\nFREE 2\nMEM 192\n",
+};
+
+constexpr std::array spoilers{"-1",
+                              "0",
+                              "1",
+                              "3",
+                              "9223372036854775807",
+                              "-9223372036854775808",
+                              "18446744073709551615",
+                              "18446744073709551616",
+                              "4611686018427387904",
+                              "4611686018427387903",
+                              "1e400",
+                              "0.5",
+                              "null",
+                              "[]",
+                              "\"x\"",
+                              "true",
+                              ",,,,",
+                              "\n"};
+
+// A number is replaced, or a slice of the text is lost, doubled or moved, or a byte is another.
+std::string spoiled(std::string text, std::mt19937& random) {
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  for (std::size_t times = 1 + below(3); times > 0 && !text.empty(); --times) {
+    const std::size_t at = below(text.size());
+    const std::size_t length = std::min(text.size() - at, 1 + below(12));
+    switch (below(8)) {
+      case 0: text.erase(at, length); break;
+      case 1: text.insert(at, text.substr(at, length)); break;
+      case 2: text.insert(below(text.size()), text.substr(at, length)); break;
+      case 3: text[at] = static_cast<char>(random()); break;
+      default: {
+        const std::size_t first = text.find_first_of("0123456789", at);
+        if (first == std::string::npos) break;
+        const std::size_t last = text.find_first_not_of("0123456789", first);
+        text.replace(first, last == std::string::npos ? last : last - first, spoilers[below(spoilers.size())]);
+      }
+    }
+  }
+  return text;
+}
+
+class files : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path{testing::TempDir()} /
+              (std::string{"fuzz_"} + testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, std::string_view text) const {
+    const std::string path = (folder_ / name).string();
+    std::ofstream{path, std::ios::binary} << text;
+    return path;
+  }
+
+  static void expect_one_line_about(const std::string& path, const input_error& e, const std::string& text) {
+    const std::string what = e.what();
+    EXPECT_EQ(what.rfind(path, 0), 0u) << what << "\nin\n" << text;
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what << "\nin\n" << text;
+    EXPECT_LT(what.size(), 1000u);
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(files, spoiled_problems_are_refused_or_solved) {
+  std::mt19937 random{1};
+  int refused = 0, solved = 0;
+  for (int round = 0; round < 2400; ++round) {
+    const std::string text = spoiled(problems[static_cast<std::size_t>(round) % problems.size()], random);
+    const std::string path = file("problem", text);
+    try {
+      const problem_file f = read_problem(path);
+      require_valid(f);
+      const auto answer = plan::solve(f.problem, {.work = plan::effort::normal, .node_limit = 100});
+      ASSERT_TRUE(answer) << text;
+      ++solved;
+    } catch (const input_error& e) {
+      expect_one_line_about(path, e, text);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 800);
+  EXPECT_GT(solved, 100);
+}
+
+// No spoiled plan is taken for a better one, nor a spoiled certificate for more than is true.
+TEST_F(files, spoiled_plans_are_refused_or_judged) {
+  std::mt19937 random{2};
+  int refused = 0, right = 0, wrong = 0;
+  for (const char* problem : problems) {
+    const problem_file f = read_problem(file("problem", problem));
+    const auto best = plan::solve(f.problem);
+    ASSERT_TRUE(best && best->has_offsets()) << problem;
+    for (int round = 0; round < 300; ++round) {
+      const std::string text = spoiled(round % 4 == 0 ? plan_csv(f, *best) : plan_json(f, *best, 1), random);
+      const std::string path = file("plan", text);
+      try {
+        const plan::plan back = read_plan(path, f);
+        const bool good = !plan::verify(f.problem, back);
+        if (good && best->optimal()) {
+          EXPECT_GE(back.arena(), best->arena()) << text;
+        }
+        if (!plan::check_bound(f.problem, back.lower_bound(), back.proof)) {
+          EXPECT_LE(back.lower_bound(), best->arena()) << text;
+        }
+        ++(good ? right : wrong);
+      } catch (const input_error& e) {
+        expect_one_line_about(path, e, text);
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 200);
+  EXPECT_GT(right, 200);
+  EXPECT_GT(wrong, 40);
+}
+
+}  // namespace
+}  // namespace berth::model
