@@ -238,12 +238,13 @@ extern thread_local constinit thread_scratch_arena thread_arena;
 // Implementation of the paths that must be inline.
 
 inline void* scratch_arena::place(std::byte* data, std::byte* end, std::size_t size) noexcept {
-  detail::unpoison(top_, static_cast<std::size_t>(end - top_));
+  std::byte* const start = top_;  // the compiler would read it again behind each store
+  detail::unpoison(start, static_cast<std::size_t>(end - start));
   auto* header = reinterpret_cast<detail::scratch_header*>(data) - 1;
   header->size = size;
   header->guard = detail::scratch_guard ^ owner_;
   std::memcpy(data + size, &detail::scratch_guard, sizeof detail::scratch_guard);
-  detail::scratch_tag(end) = reinterpret_cast<std::uintptr_t>(top_);
+  detail::scratch_tag(end) = reinterpret_cast<std::uintptr_t>(start);
   detail::poison(&header->guard, sizeof header->guard);
   detail::poison(data + size, static_cast<std::size_t>(end - data) - size - sizeof(std::uintptr_t));
   top_ = end;
