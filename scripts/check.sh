@@ -1,8 +1,13 @@
 #!/bin/sh
-# One of the checks beyond `make test`: clang (builds without a warning), asan, tsan (build and test).
-# usage: scripts/check.sh clang|asan|tsan
+# One of the checks beyond `make test`: builds everything that a preset (clang, asan, tsan; aarch64 and armhf by way of
+# scripts/cross.sh) has, without a warning, and passes its tests. usage: scripts/check.sh PRESET
 set -eu
 cd "$(dirname "$0")/.."
-cmake --preset "$1" >/dev/null
-cmake --build "build/$1"
-[ "$1" = clang ] || ctest --test-dir "build/$1" --output-on-failure --timeout 300
+build=build/$1
+mkdir -p "$build"
+if ! { cmake --preset "$1" && cmake --build "$build"; } >"$build/build.log" 2>&1; then
+  tail -n 150 "$build/build.log"
+  echo "check: $1 does not build ($build/build.log)"
+  exit 1
+fi
+ctest --test-dir "$build" --output-on-failure --timeout 300

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that are missing of those that Berth's build, tests and models need; with the word
-# `checks` also those of the extra checks that CI runs, with `models` the one that fetches models.
+# `checks` also those of the extra checks that CI runs, with `cross` those that build and run for other machines, with
+# `models` the one that fetches models.
 set -eu
 packages="g++ cmake ninja-build make python3 pkg-config \
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev \
@@ -9,6 +10,7 @@ packages="g++ cmake ninja-build make python3 pkg-config \
   python3-dev pybind11-dev"
 case "${1:-}" in
   checks) packages="$packages clang clang-format libclang-rt-14-dev git" ;;
+  cross) packages="$packages g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;
   models) packages="$packages npm" ;;
 esac
 
