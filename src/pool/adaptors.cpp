@@ -5,31 +5,31 @@
 
 namespace berth {
 
-result<void*> adaptor::do_allocate(bytes size, stream& s, const block_options& o, const source_location& site) {
-  if (size == 0) return allocate_from(*upstream_, size, s, o, site);
+void* adaptor::do_allocate(bytes size, stream& s, const block_options* o, const source_location& site, error& why) {
   const std::lock_guard held{lock_};
   if (const auto allowed = before(size, site); !allowed) {
-    after_failure(size, allowed.error());
-    return allowed.error();
+    why = allowed.error();
+    after_failure(size, why);
+    return nullptr;
   }
   try {
+    // Room first, for a block that could not be remembered would have to go back.
+    std::unordered_map<void*, given> one;
+    one.emplace(nullptr, given{size, s.id(), site});
     live_.reserve(live_.size() + 1);
-    auto data = allocate_from(*upstream_, size, s, o, site);
-    if (!data) {
-      after_failure(size, data.error());
-      return data;
+    void* const data = allocate_from(*upstream_, size, s, o, site, why);
+    if (data == nullptr) {
+      after_failure(size, why);
+      return nullptr;
     }
-    const given g{size, s.id(), site};
-    try {
-      live_.emplace(*data, g);
-    } catch (const std::bad_alloc&) {
-      free_to(*upstream_, *data, size, s.id(), site);
-      throw;
-    }
-    after_allocate(*data, g);
+    auto node = one.extract(nullptr);
+    node.key() = data;
+    const auto added = live_.insert(std::move(node));
+    after_allocate(data, added.position->second);
     return data;
   } catch (const std::bad_alloc&) {
-    return error{errc::out_of_memory, "adaptor: no host memory for its own records", size};
+    why = {errc::out_of_memory, "adaptor: no host memory for its own records", size};
+    return nullptr;
   }
 }
 

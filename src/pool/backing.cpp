@@ -158,7 +158,7 @@ result<extent*> backing::stitch(std::span<const piece> pieces) {
     return mapped.error();
   }
   extent* window = window_store_.take(hole, hole->offset, size);
-  window->asked = made;  // of a window extent: its mappings
+  window->mappings = made;
   mappings_ += made;
   ++stitched_;
   return window;
@@ -182,7 +182,7 @@ bool backing::purge() noexcept {
     ++device_calls_;
     const auto unmapped = device_.unmap(window_base_ + r->window->offset, r->window->size);
     expects(unmapped.has_value(), "pool: the device could not unmap a stitched block");
-    mappings_ -= r->window->asked;
+    mappings_ -= r->window->mappings;
     window_store_.give(r->window, true);
   }
   const bool any = gone != retired_.end();

@@ -7,6 +7,7 @@
 // together no larger than the newest.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -20,13 +21,15 @@ namespace berth::detail {
 
 class block_map {
  public:
-  explicit block_map(bytes unit) noexcept : shift_{static_cast<unsigned>(std::countr_zero(std::bit_floor(unit)))} {}
-
-  // The extent that starts at the address, or null. Lock-free.
+  // The extent that starts at the address, or null. Lock-free. The first looks only where it is most of the time.
+  [[nodiscard]] extent* find_at_home(const void* address) const noexcept {
+    const table* t = table_.load(std::memory_order_acquire);
+    extent* e = t->slots[t->home(address)].load(std::memory_order_acquire);
+    return e != nullptr && e->at() == address ? e : nullptr;
+  }
   [[nodiscard]] extent* find(const void* address) const noexcept {
     const table* t = table_.load(std::memory_order_acquire);
-    if (t == nullptr) return nullptr;
-    for (std::size_t i = t->home(address, shift_);; i = (i + 1) & t->mask) {
+    for (std::size_t i = t->home(address);; i = (i + 1) & t->mask) {
       extent* e = t->slots[i].load(std::memory_order_acquire);
       if (e == nullptr) return nullptr;
       if (e->at() == address) return e;
@@ -36,15 +39,12 @@ class block_map {
   // Makes sure that one insert cannot fail. False: no host memory.
   [[nodiscard]] bool prepare() noexcept {
     table* old = table_.load(std::memory_order_relaxed);
-    if (old != nullptr && (count_ + 1) * 2 <= old->mask + 1) return true;
+    if ((count_ + 1) * 2 <= old->mask + 1) return true;
     try {
-      const std::size_t size = old == nullptr ? 1024 : (old->mask + 1) * 2;
       tables_.reserve(tables_.size() + 1);
-      auto t = std::make_unique<table>(size);
-      if (old != nullptr) {
-        for (std::size_t i = 0; i <= old->mask; ++i) {
-          if (extent* e = old->slots[i].load(std::memory_order_relaxed)) put(*t, e);
-        }
+      auto t = std::make_unique<table>(std::max<std::size_t>(1024, (old->mask + 1) * 2));
+      for (std::size_t i = 0; i <= old->mask; ++i) {
+        if (extent* e = old->slots[i].load(std::memory_order_relaxed)) put(*t, e);
       }
       table_.store(t.get(), std::memory_order_release);
       tables_.push_back(std::move(t));
@@ -61,12 +61,12 @@ class block_map {
 
   void erase(const extent* e) noexcept {
     table& t = *table_.load(std::memory_order_relaxed);
-    std::size_t hole = t.home(e->at(), shift_);
+    std::size_t hole = t.home(e->at());
     while (t.slots[hole].load(std::memory_order_relaxed) != e) hole = (hole + 1) & t.mask;
     for (std::size_t i = (hole + 1) & t.mask;; i = (i + 1) & t.mask) {
       extent* moved = t.slots[i].load(std::memory_order_relaxed);
       if (moved == nullptr) break;
-      const std::size_t home = t.home(moved->at(), shift_);
+      const std::size_t home = t.home(moved->at());
       if (((i - home) & t.mask) < ((i - hole) & t.mask)) continue;
       t.slots[hole].store(moved, std::memory_order_release);
       hole = i;
@@ -78,7 +78,7 @@ class block_map {
   template <class Function>
   void for_each(Function&& f) const {
     const table* t = table_.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; t != nullptr && i <= t->mask; ++i) {
+    for (std::size_t i = 0; i <= t->mask; ++i) {
       if (extent* e = t->slots[i].load(std::memory_order_relaxed)) f(*e);
     }
   }
@@ -86,24 +86,29 @@ class block_map {
 
  private:
   struct table {
-    explicit table(std::size_t size) : mask{size - 1}, slots{std::make_unique<std::atomic<extent*>[]>(size)} {}
-    [[nodiscard]] std::size_t home(const void* address, unsigned shift) const noexcept {
-      // Fibonacci hashing (Knuth 6.4); the low bits of an aligned address say nothing.
-      const std::uint64_t key = reinterpret_cast<std::uintptr_t>(address) >> shift;
+    table() noexcept : mask{0}, slots{&none} {}
+    explicit table(std::size_t size)
+        : mask{size - 1}, owned{std::make_unique<std::atomic<extent*>[]>(size)}, slots{owned.get()} {}
+    // Fibonacci hashing (Knuth 6.4). Blocks start at multiples of 64 at least, and the upper half of the product
+    // depends on all other bits of the address.
+    [[nodiscard]] std::size_t home(const void* address) const noexcept {
+      const std::uint64_t key = reinterpret_cast<std::uintptr_t>(address);
       return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> 32) & mask;
     }
     std::size_t mask;
-    std::unique_ptr<std::atomic<extent*>[]> slots;
+    std::unique_ptr<std::atomic<extent*>[]> owned;
+    std::atomic<extent*>* slots;
+    std::atomic<extent*> none{nullptr};  // of a table without room
   };
   void put(table& t, extent* e) noexcept {
-    std::size_t i = t.home(e->at(), shift_);
+    std::size_t i = t.home(e->at());
     while (t.slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & t.mask;
     t.slots[i].store(e, std::memory_order_release);
   }
 
-  unsigned shift_;
-  std::size_t count_ = 0;
-  std::atomic<table*> table_{nullptr};
+  table first_;
+  std::atomic<table*> table_{&first_};
+  alignas(64) std::size_t count_ = 0;  // apart from what readers read
   std::vector<std::unique_ptr<table>> tables_;
 };
 

@@ -62,16 +62,17 @@ void pool::state::put_back(extent* e) noexcept {
 }
 
 void pool::state::flush() noexcept {
-  detail::thread_cache::seize_all(caches);
-  for (const auto& c : caches) {
-    while (extent* chain = c->evict_one_bin()) {
-      while (chain != nullptr) {
-        extent* const rest = chain->next;
-        put_back(chain);
-        chain = rest;
+  {
+    const standstill nobody_moves{*this};
+    for (const auto& c : caches) {
+      while (extent* chain = c->evict_one_bin()) {
+        while (chain != nullptr) {
+          extent* const rest = chain->next;
+          put_back(chain);
+          chain = rest;
+        }
       }
     }
-    c->give_back();
   }
   ++flushes;
   drain();
@@ -283,6 +284,7 @@ result<extent*> pool::state::serve(const request& r, std::unique_lock<std::mutex
     e->asked = r.asked;
     e->remember(r.site);
     e->stream = r.on.id();
+    e->key = detail::make_bin_key(r.size, e->stream);
     e->use = {r.on.clock().get(), 0};
     e->uses.reset();
     e->set(extent_state::live);

@@ -12,6 +12,10 @@ namespace {
 
 std::atomic<std::uint64_t> last_pool_id{0};
 
+const rules::placement& rules_of(const device& d, memory_kind kind) noexcept {
+  return kind == memory_kind::pinned ? d.properties().pinned_rules : d.properties().rules;
+}
+
 void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
   std::int64_t known = peak.load(std::memory_order_relaxed);
   while (known < to && !peak.compare_exchange_weak(known, to, std::memory_order_relaxed)) {
@@ -20,150 +24,226 @@ void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
 
 }  // namespace
 
-pool::state::state(const pool* p, device d, const pool_options& o)
-    : self{p},
+pool::state::state(pool* p, device d, const pool_options& o)
+    : id{last_pool_id.fetch_add(1, std::memory_order_relaxed) + 1},
+      unit{std::lcm(bytes{64}, std::max<bytes>(1, rules_of(d, o.kind).start_alignment))},
+      blocks{},
+      self{p},
       dev{std::move(d)},
       options{o},
-      rules{o.kind == memory_kind::pinned ? dev.properties().pinned_rules : dev.properties().rules},
-      unit{std::lcm(bytes{64}, std::max<bytes>(1, rules.start_alignment))},
-      id{last_pool_id.fetch_add(1, std::memory_order_relaxed) + 1},
+      rules{rules_of(dev, o.kind)},
       cache_bytes{o.cache_bytes},
       space{unit},
-      memory{dev, o.kind, o.limit, unit, o.max_mappings},
-      blocks{unit} {
-  const bytes both = std::max(unit, rules.size_granularity);
-  if (rules.tail_pad == 0 && is_power_of_two(unit) && is_power_of_two(both)) mask = both - 1;
+      memory{dev, o.kind, o.limit, unit, o.max_mappings} {
+  // ALIGN_UP(ALIGN_UP(size, granularity) + pad, unit): the smaller of the two powers divides the larger, so that one
+  // rounding is enough.
+  const bytes g = rules.size_granularity;
+  if (is_power_of_two(unit) && is_power_of_two(g)) {
+    by_mask = true;
+    mask = ~(std::max(g, unit) - 1);
+    before_mask = g < unit ? align_up(rules.tail_pad, g) + unit - 1 : g - 1;
+    after_mask = g < unit ? 0 : align_up(rules.tail_pad, unit);
+  }
   if (cache_bytes == max_bytes) {
     const bytes total = dev.properties().total_memory;
     cache_bytes = std::min(o.limit, total != 0 ? total : bytes{1} << 33) / 8;
   }
 }
 
-// The size that a request takes, or 0 where it exceeds this machine's address space.
-bytes pool::state::round(bytes size) const noexcept {
-  if (!fits_size_t(size)) return 0;
-  if (mask != 0) [[likely]]
-    return (size + mask) & ~mask;
+bytes pool::state::round_by_division(bytes size) const noexcept {
   const auto footprint = rules.footprint(size);
   const auto rounded = footprint ? checked_align_up(*footprint, unit) : std::nullopt;
   return rounded && fits_size_t(*rounded) ? *rounded : 0;
 }
 
-result<void*> pool::state::allocate(bytes size, stream& s, const block_options& o, const source_location& site) {
-  expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
-  if (size == 0) return static_cast<void*>(nullptr);
-  const bytes rounded = round(size);
-  if (rounded == 0) return error{errc::overflow, "pool: the size exceeds the address space", size};
-  detail::thread_cache* const c = cache();
-  detail::extent* e = nullptr;
-  std::unique_lock<std::mutex> held;
-  if (c != nullptr) [[likely]] {
-    enter(*c);
-    if (o.alignment <= unit && !o.no_stitch) e = c->pop(rounded, s.id());
-    if (e != nullptr) [[likely]] {
-      e->set(detail::extent_state::live);
-      e->asked = size;
-      e->remember(site);
-      ++c->counters.hits;
-    } else {
-      c->leave();
-    }
+// --- allocate
+
+void* pool::do_allocate(bytes size, stream& s, const block_options* options, const source_location& site, error& why) {
+  state& my = *state_;
+  detail::thread_cache& c = my.directory.at_home();
+  const stream_clock* const clock = s.clock().get();
+  if (!c.mine() || size >= detail::bin_key_limit || options != nullptr || clock == nullptr || !c.enter()) [[unlikely]]
+    return my.allocate(size, s, options, site, why);
+  detail::thread_cache::bin* const bin = c.find_at_home(detail::make_bin_key(my.round_by_mask(size), clock->id()));
+  void* data = nullptr;
+  if (bin == nullptr || state::reuse(c, *bin, size, site, data) == nullptr) [[unlikely]] {
+    c.leave();
+    return my.allocate(size, s, options, site, why);
   }
-  if (e == nullptr) [[unlikely]] {
-    if (o.alignment != 0 && !is_power_of_two(o.alignment)) {
-      return error{errc::invalid_input, "pool: the alignment is not a power of two", o.alignment};
-    }
-    held = std::unique_lock{lock};  // until the block is counted
-    const auto served = serve({rounded, size, s, o, site}, held);
-    if (!served) return served.error();
-    e = *served;
-    if (c != nullptr) enter(*c);
-    if (c == nullptr) {
-      ++ended.allocations;
-      raise(live_peak, live.fetch_add(static_cast<std::int64_t>(size), std::memory_order_relaxed) +
-                           static_cast<std::int64_t>(size));
-    }
-  }
-  if (c != nullptr) [[likely]] {
-    ++c->counters.allocations;
-    c->counters.live += static_cast<std::int64_t>(size);
-    if (c->counters.live > c->counters.live_peak) c->counters.live_peak = c->counters.live;
-    if (c->counters.live >= c->publish_at) [[unlikely]]
-      publish(*c);
-    c->leave();
-  }
-  void* const data = e->at();
-  if (hook_is_set()) [[unlikely]]
-    emit({.kind = memory_event_kind::pool_allocate,
-          .stream = s.id(),
-          .owner = self,
-          .address = data,
-          .size = size,
-          .site = site});
+  if (c.counters.live >= c.notice_above || hook_is_set()) [[unlikely]]
+    return my.finish_allocate(c, data, size, clock->id(), site);
+  c.leave();
   return data;
 }
 
-// Inside the cache, or with it seized.
-void pool::state::publish(detail::thread_cache& cache) noexcept {
-  detail::cache_counters& c = cache.counters;
-  const std::int64_t before = live.fetch_add(c.live, std::memory_order_relaxed);
-  raise(live_peak, before + c.live_peak);
-  c.live = 0;
-  c.live_peak = 0;
-}
-
-detail::extent* pool::state::find_block_again(const void* data) noexcept {
-  const std::lock_guard held{lock};
-  return blocks.find(data);
-}
-
-void pool::state::free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
-  detail::extent* const e = find_block(data);
-  expects(e != nullptr, "pool: free of a pointer that is no block of this pool (foreign, or freed twice)", site);
-  expects(e->is(detail::extent_state::live), "pool: double free", site);
-  expects(size == max_bytes || size == e->asked, "pool: free with another size than was allocated", site);
-  expects(stream_id == 0 || stream_id == e->stream, "pool: free on another stream than the block's (see use_on)", site);
-  const bytes asked = e->asked;
-  if (hook_is_set()) [[unlikely]]
-    emit({.kind = memory_event_kind::pool_free,
-          .stream = e->stream,
-          .owner = self,
-          .address = data,
-          .size = asked,
-          .site = site});
-  e->use.epoch = e->use.clock->epoch();
-  if (e->uses) [[unlikely]] {
-    for (detail::stream_use& use : *e->uses) use.epoch = use.clock->epoch();
+void* pool::state::allocate(bytes size, stream& s, const block_options* given, const source_location& site,
+                            error& why) {
+  const block_options o = given != nullptr ? *given : block_options{};
+  expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
+  const bytes rounded = round(size);
+  if (rounded < size || !fits_size_t(rounded)) {
+    why = {errc::overflow, "pool: the size exceeds the address space", size};
+    return nullptr;
+  }
+  if (o.alignment != 0 && !is_power_of_two(o.alignment)) {
+    why = {errc::invalid_input, "pool: the alignment is not a power of two", o.alignment};
+    return nullptr;
   }
   detail::thread_cache* const c = cache();
-  if (c == nullptr) [[unlikely]] {
-    live.fetch_sub(static_cast<std::int64_t>(asked), std::memory_order_relaxed);
-    {
-      const std::lock_guard held{lock};
-      ++ended.frees;
+  if (c != nullptr && o.alignment <= unit && !o.no_stitch) {
+    enter(*c);
+    detail::thread_cache::bin* const bin =
+        rounded < detail::bin_key_limit ? c->find(detail::make_bin_key(rounded, s.id())) : nullptr;
+    void* data = nullptr;
+    if (bin != nullptr && reuse(*c, *bin, size, site, data) != nullptr) {
+      return finish_allocate(*c, data, size, s.id(), site);
     }
-    push_pending(e);
+    c->leave();
+  }
+  std::unique_lock held{lock};
+  const auto served = serve({rounded, size, s, o, site}, held);
+  if (!served) {
+    why = served.error();
+    return nullptr;
+  }
+  void* const data = (*served)->at();
+  const auto counted = static_cast<std::int64_t>(size);
+  if (c != nullptr) {
+    enter(*c);  // before the lock is let go, so that the block is counted when it can be seen
+    held.unlock();
+    ++c->counters.misses;
+    c->counters.live += counted;
+    return finish_allocate(*c, data, size, s.id(), site);
+  }
+  ++ended.misses;
+  raise(live_peak, live.fetch_add(counted, std::memory_order_relaxed) + counted);
+  held.unlock();
+  tell(memory_event_kind::pool_allocate, data, size, s.id(), site);
+  return data;
+}
+
+void* pool::state::finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
+                                   const source_location& site) noexcept {
+  if (c.counters.live >= c.notice_above) notice(c, static_cast<std::int64_t>(size));
+  c.leave();
+  tell(memory_event_kind::pool_allocate, data, size, on, site);
+  return data;
+}
+
+void pool::state::tell(memory_event_kind kind, const void* data, bytes size, std::uint32_t stream,
+                       const source_location& site) const noexcept {
+  if (!hook_is_set()) return;
+  emit({.kind = kind, .stream = stream, .owner = self, .address = data, .size = size, .site = site});
+}
+
+void pool::state::notice(detail::thread_cache& c, std::int64_t size) noexcept {
+  if (std::abs(c.counters.live) >= c.publish_at) {
+    c.publish_at = std::max(c.publish_at, 2 * size);  // else a thread with large blocks would do so at every turn
+    publish(c);
+  } else if (c.counters.live > c.counters.live_peak) {
+    c.counters.live_peak = c.counters.live;
+    c.notice_above = std::min(c.counters.live + 1, c.publish_at);
+  }
+}
+
+void pool::state::publish(detail::thread_cache& c) noexcept {
+  const std::int64_t before = live.fetch_add(c.counters.live, std::memory_order_relaxed);
+  raise(live_peak, before + std::max(c.counters.live, c.counters.live_peak));
+  c.counters.live = 0;
+  c.counters.live_peak = 0;
+  c.notice_above = 1;
+  c.notice_below = -c.publish_at;
+}
+
+// --- free
+
+void pool::do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
+  state& my = *state_;
+  detail::extent* const e = my.blocks.find_at_home(data);
+  if (e == nullptr || !e->is(detail::extent_state::live) || (size != e->asked && size != any_size) ||
+      (stream_id != detail::stream_of(e->key) && stream_id != any_stream) || hook_is_set()) [[unlikely]]
+    return my.free(data, e, size, stream_id, site);
+  detail::thread_cache& c = my.directory.at_home();
+  if (!c.mine() || !c.enter()) [[unlikely]]
+    return my.take_back(e);
+  detail::thread_cache::bin* const bin = c.find(*e);
+  if (bin == nullptr) [[unlikely]] {
+    c.leave();
+    return my.take_back(e);
+  }
+  const bytes asked = e->asked;
+  e->use.epoch = e->use.clock->epoch();
+  e->set(detail::extent_state::cached);
+  const bool kept = c.push(*bin, e, data);
+  ++c.counters.frees;
+  c.counters.live -= static_cast<std::int64_t>(asked);
+  if (!kept || c.counters.live <= c.notice_below) [[unlikely]]
+    return my.finish_free(c, asked);
+  c.leave();
+}
+
+void pool::state::finish_free(detail::thread_cache& c, bytes size) noexcept {
+  if (c.counters.live <= c.notice_below) notice(c, static_cast<std::int64_t>(size));
+  while (c.is_too_full()) push_pending(c.evict_one_bin());
+  c.leave();
+}
+
+void pool::state::free(void* data, detail::extent* e, bytes size, std::uint32_t stream_id,
+                       const source_location& site) noexcept {
+  if (e == nullptr) e = blocks.find(data);
+  if (e == nullptr) {
+    const std::lock_guard held{lock};
+    e = blocks.find(data);
+  }
+  expects(e != nullptr, "pool: free of a pointer that is no block of this pool (foreign, or freed twice)", site);
+  expects(e->lives(), "pool: double free", site);
+  expects(size == any_size || size == e->asked, "pool: free with another size than was allocated", site);
+  expects(stream_id == any_stream || stream_id == e->stream,
+          "pool: free on another stream than the block's (see use_on)", site);
+  tell(memory_event_kind::pool_free, data, e->asked, e->stream, site);
+  take_back(e);
+}
+
+void pool::state::take_back(detail::extent* e) noexcept {
+  const bytes asked = e->asked;
+  detail::thread_cache* const c = cache();
+  if (c == nullptr) {
+    const std::lock_guard held{lock};
+    note_uses(*e);
+    live.fetch_sub(static_cast<std::int64_t>(asked), std::memory_order_relaxed);
+    ++ended.frees;
+    put_back(e);
     return;
   }
   enter(*c);
+  note_uses(*e);
   ++c->counters.frees;
   c->counters.live -= static_cast<std::int64_t>(asked);
-  if (-c->counters.live >= c->publish_at) [[unlikely]]
-    publish(*c);
-  if (e->size > cache_bytes / 2 || e->uses) [[unlikely]] {
+  detail::thread_cache::bin* bin = nullptr;
+  if (!e->is(detail::extent_state::shared)) {
+    bin = e->size < detail::bin_key_limit ? c->find(e->key) : nullptr;
+    if (bin == nullptr) {
+      detail::extent* gone = nullptr;
+      bin = c->make_bin(e->size, e->key, gone);
+      push_pending(gone);
+    }
+  }
+  if (bin != nullptr) {
+    e->bin = c->index(*bin);
+    e->set(detail::extent_state::cached);
+    (void)c->push(*bin, e, e->at());
+  } else {
+    e->next = nullptr;
     push_pending(e);
-    c->leave();
-    return;
   }
-  e->set(detail::extent_state::cached);
-  detail::extent* const evicted = c->push(e);
-  if (evicted == nullptr && c->held() <= cache_bytes && c->blocks() <= options.cache_blocks) [[likely]] {
-    c->leave();
-    return;
-  }
-  push_pending(evicted);
-  while (c->held() > cache_bytes || c->blocks() > options.cache_blocks) push_pending(c->evict_one_bin());
-  c->leave();
+  finish_free(*c, asked);
+}
+
+// Work enqueued up to now may still touch the block.
+void pool::state::note_uses(detail::extent& e) noexcept {
+  e.use.epoch = e.use.clock->epoch();
+  if (!e.uses) return;
+  for (detail::stream_use& use : *e.uses) use.epoch = use.clock->epoch();
 }
 
 // A chain linked by next; the stack is emptied as a whole, so that pushing needs no protection against reuse (ABA).
@@ -182,8 +262,7 @@ void pool::state::use_on(void* data, stream& s, const source_location& where) {
   expects(s.clock() != nullptr && s.get_device() == dev, "pool: use_on a stream of another device", where);
   const std::lock_guard held{lock};
   detail::extent* const e = blocks.find(data);
-  expects(e != nullptr && e->is(detail::extent_state::live), "pool: use_on of what is no live block of this pool",
-          where);
+  expects(e != nullptr && e->lives(), "pool: use_on of what is no live block of this pool", where);
   if (e->stream == s.id()) return;
   know(s, where);
   if (!e->uses) e->uses = std::make_shared<std::vector<detail::stream_use>>();
@@ -191,6 +270,7 @@ void pool::state::use_on(void* data, stream& s, const source_location& where) {
     if (use.clock == s.clock().get()) return;
   }
   e->uses->push_back({s.clock().get(), 0});  // the epoch is that of the free
+  e->set(detail::extent_state::shared);
 }
 
 void pool::state::close() noexcept {
@@ -239,12 +319,6 @@ const pool_options& pool::options() const noexcept {
   return state_->options;
 }
 
-result<void*> pool::do_allocate(bytes size, stream& s, const block_options& options, const source_location& site) {
-  return state_->allocate(size, s, options, site);
-}
-void pool::do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
-  state_->free(data, size, stream_id, site);
-}
 void pool::do_use_on(void* data, stream& s, const source_location& where) {
   state_->use_on(data, s, where);
 }
@@ -275,17 +349,20 @@ pool_statistics pool::statistics() const {
 }
 std::vector<stream_statistics> pool::statistics_by_stream() const {
   const std::lock_guard held{state_->lock};
+  const state::standstill nobody_moves{*state_};
   state_->drain();
   return state_->by_stream();
 }
 
 std::vector<live_block> pool::live_blocks() const {
   const std::lock_guard held{state_->lock};
+  const state::standstill nobody_moves{*state_};
   return state_->live_list();
 }
 
 std::string pool::report() const {
   const std::lock_guard held{state_->lock};
+  const state::standstill nobody_moves{*state_};
   state_->drain();
   return state_->report();
 }

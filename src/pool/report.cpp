@@ -43,13 +43,13 @@ pool_statistics pool::state::statistics() {
   const std::lock_guard held{lock};
   pool_statistics s;
   detail::cache_counters sum = ended;
-  detail::thread_cache::seize_all(caches);
+  const standstill nobody_moves{*this};
   drain();
   for (const auto& c : caches) {
     publish(*c);
-    sum.allocations += c->counters.allocations;
-    sum.frees += c->counters.frees;
     sum.hits += c->counters.hits;
+    sum.misses += c->counters.misses;
+    sum.frees += c->counters.frees;
     s.cached += c->held();
   }
   s.live = static_cast<bytes>(live.load(std::memory_order_relaxed));
@@ -57,11 +57,10 @@ pool_statistics pool::state::statistics() {
   s.free = space.free_bytes();
   s.reserved = memory.reserved();
   s.live_rounded = s.reserved - s.free - s.cached;
-  s.live_blocks = static_cast<std::size_t>(sum.allocations - sum.frees);
+  s.live_blocks = static_cast<std::size_t>(sum.hits + sum.misses - sum.frees);
   s.reserved_peak = reserved_peak;
   s.largest_hole = space.largest();
-  for (const auto& c : caches) c->give_back();
-  s.allocations = sum.allocations;
+  s.allocations = sum.hits + sum.misses;
   s.frees = sum.frees;
   s.cache_hits = sum.hits;
   s.failures = failures;
@@ -95,7 +94,7 @@ std::vector<stream_statistics> pool::state::by_stream() {
 std::vector<live_block> pool::state::live_list() {
   std::vector<live_block> out;
   blocks.for_each([&](const extent& e) {
-    if (e.is(extent_state::live)) out.push_back({e.at(), e.asked, e.stream, e.site()});
+    if (e.lives()) out.push_back({e.at(), e.asked, e.stream, e.site()});
   });
   return out;
 }
@@ -138,6 +137,7 @@ std::string pool::state::report() {
 // After the ladder: the caches are empty, and what waited on the pending stack is sorted in.
 std::string pool::state::explain(const detail::request& r, const error& why) {
   try {
+    const standstill nobody_moves{*this};
     std::string out;
     print(out, "out of memory: %s on stream %" PRIu32 " asked for at %s:%" PRIu32 ": %s\n", human(r.asked).c_str(),
           r.on.id(), r.site.file_name(), r.site.line(), why.what);

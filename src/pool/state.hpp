@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/core/hook.hpp"
 #include "berth/pool/pool.hpp"
 #include "pool/backing.hpp"
 #include "pool/block_map.hpp"
@@ -36,33 +37,76 @@ struct request {
 }  // namespace detail
 
 struct pool::state : std::enable_shared_from_this<pool::state> {
-  state(const pool* p, device d, const pool_options& o);
+  state(pool* p, device d, const pool_options& o);
 
-  // --- pool.cpp: the fast path, and what is called from outside
-  [[nodiscard]] bytes round(bytes size) const noexcept;
-  [[nodiscard]] result<void*> allocate(bytes size, stream& s, const block_options& o, const source_location& site);
-  void free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept;
-  void use_on(void* data, stream& s, const source_location& where);
-  void publish(detail::thread_cache& cache) noexcept;
-  void push_pending(detail::extent* chain) noexcept;
-  [[nodiscard]] detail::extent* find_block(const void* data) noexcept {
-    if (detail::extent* e = blocks.find(data)) [[likely]]
-      return e;
-    return find_block_again(data);  // the table may have changed under the search
+  // --- pool.cpp: the fast path's parts, and what is called from outside
+  // The size that a request takes; anything less than `size` where there is no such size.
+  [[nodiscard]] bytes round(bytes size) const noexcept {
+    return by_mask ? round_by_mask(size) : round_by_division(size);
   }
-  [[nodiscard]] detail::extent* find_block_again(const void* data) noexcept;
+  // Where the rules have to do with powers of two alone; else less than `size`. See the constructor.
+  [[nodiscard]] bytes round_by_mask(bytes size) const noexcept { return ((size + before_mask) & mask) + after_mask; }
+  [[nodiscard]] bytes round_by_division(bytes size) const noexcept;
+  // What the fast path has no time for: every check and every way out. `e` is what the map said without the lock; it
+  // may have missed a live block. The last two finish what was begun, and leave the cache.
+  [[nodiscard]] void* allocate(bytes size, stream& s, const block_options* given, const source_location& site,
+                               error& why);
+  void free(void* data, detail::extent* e, bytes size, std::uint32_t stream_id, const source_location& site) noexcept;
+  // The cache's part of it, inside the cache. Null where the bin is empty.
+  [[nodiscard]] static detail::extent* reuse(detail::thread_cache& c, detail::thread_cache::bin& from, bytes size,
+                                             const source_location& site, void*& data) noexcept {
+    detail::extent* const e = c.pop(from, data);
+    if (e == nullptr) [[unlikely]]
+      return nullptr;
+    e->set(detail::extent_state::live);
+    e->asked = size;
+    e->remember(site);
+    ++c.counters.hits;
+    c.counters.live += static_cast<std::int64_t>(size);
+    return e;
+  }
+  void* finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
+                        const source_location& site) noexcept;
+  void take_back(detail::extent* e) noexcept;
+  void finish_free(detail::thread_cache& c, bytes size) noexcept;
+  void use_on(void* data, stream& s, const source_location& where);
+  void tell(memory_event_kind kind, const void* data, bytes size, std::uint32_t stream,
+            const source_location& site) const noexcept;  // the hook
+  // Both with the cache entered or seized.
+  void notice(detail::thread_cache& c, std::int64_t size) noexcept;
+  void publish(detail::thread_cache& c) noexcept;
+  void push_pending(detail::extent* chain) noexcept;
+  static void note_uses(detail::extent& e) noexcept;
   void close() noexcept;
 
   // --- thread_cache.cpp
-  [[nodiscard]] detail::thread_cache* cache() noexcept;  // of this thread; null where there is no memory for one
+  // Of this thread; null where there is no memory for one.
+  [[nodiscard]] detail::thread_cache* cache() noexcept {
+    detail::thread_cache* const c = directory.find();
+    return c != nullptr ? c : attach();
+  }
   [[nodiscard]] detail::thread_cache* attach() noexcept;
   // Enters it. Not with the lock held, unless by allocate(), whom nobody can keep out then.
   void enter(detail::thread_cache& c) noexcept {
-    while (!c.enter()) [[unlikely]] {
+    while (!c.enter_with_fence()) [[unlikely]] {
         const std::lock_guard wait{lock};
       }
   }
   void detach(detail::thread_cache* c) noexcept;  // the thread ends
+
+  // While it lives, nobody is in any cache. With the lock held.
+  class standstill {
+   public:
+    explicit standstill(const state& s) noexcept : caches_{s.caches} { detail::thread_cache::seize_all(caches_); }
+    standstill(const standstill&) = delete;
+    standstill& operator=(const standstill&) = delete;
+    ~standstill() {
+      for (const auto& c : caches_) c->give_back();
+    }
+
+   private:
+    const std::vector<std::unique_ptr<detail::thread_cache>>& caches_;
+  };
 
   // --- ladder.cpp: with the lock held
   [[nodiscard]] result<detail::extent*> serve(const detail::request& r, std::unique_lock<std::mutex>& held);
@@ -88,40 +132,45 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
 
   // --- report.cpp
   [[nodiscard]] pool_statistics statistics();
-  // With the lock held, these three and explain().
+  // With the lock held and every cache seized, these three; explain() with the lock.
   [[nodiscard]] std::vector<stream_statistics> by_stream();
   [[nodiscard]] std::vector<live_block> live_list();
   [[nodiscard]] std::string report();
   [[nodiscard]] std::string explain(const detail::request& r, const error& why);
 
-  const pool* const self;
+  // What the fast path reads; written by the constructor.
+  const std::uint64_t id;
+  const bytes unit;  // starts are multiples of this, and so are sizes
+  bytes before_mask = 0, mask = 0, after_mask = 0;
+  bool by_mask = false;
+  detail::block_map blocks;
+  detail::cache_directory directory;
+
+  pool* const self;
   const device dev;
   const pool_options options;
   const rules::placement rules;
-  const bytes unit;  // starts are multiples of this, and so are sizes
-  bytes mask = 0;    // where the rules come to rounding up to a power of two: that less one
-  const std::uint64_t id;
-  // Bytes that a thread among several counts by itself before it adds them to the sums.
+  // Bytes that a thread among several counts by itself, or twice its largest block, before it adds them to the sums.
   static constexpr std::int64_t publish_batch = 1 << 20;
   bytes cache_bytes;
 
-  std::mutex lock;
+  // What several threads write.
+  alignas(64) std::atomic<detail::extent*> pending{nullptr};
+  alignas(64) std::atomic<std::int64_t> live{0};  // sums of published counters
+  std::atomic<std::int64_t> live_peak{0};
+
+  alignas(64) std::mutex lock;
   bool closed = false;
   detail::store space;
   detail::backing memory;
-  detail::block_map blocks;
   std::vector<detail::known_stream> streams;
   std::vector<std::unique_ptr<detail::thread_cache>> caches;        // of running threads
   std::vector<std::unique_ptr<detail::thread_cache>> spare_caches;  // of threads that ended
-  std::atomic<detail::extent*> pending{nullptr};
-  std::vector<detail::extent*> swept;  // sweep()'s own, kept for its capacity
+  std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
   bytes release_mark = 0;
   std::string failure_report;
 
-  // Sums of published counters and of ended threads.
-  std::atomic<std::int64_t> live{0};
-  std::atomic<std::int64_t> live_peak{0};
-  detail::cache_counters ended;
+  detail::cache_counters ended;  // of ended threads, and of those that got no cache
   std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0;
   bytes reserved_peak = 0;
 };

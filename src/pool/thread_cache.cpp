@@ -1,6 +1,7 @@
 // Which cache is this thread's: the bookkeeping of threads and pools that come and go in any order.
 #include "pool/thread_cache.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <thread>
@@ -35,11 +36,11 @@ bool have_membarrier() noexcept {
 
 }  // namespace
 
-const bool thread_cache::cheap_fences = have_membarrier();
+const thread_cache::gate thread_cache::idle_gate = have_membarrier() ? gate::open : gate::dear;
 
 void thread_cache::fence() noexcept {
 #if defined(__linux__) && !defined(BERTH_THREAD_SANITIZER)
-  if (cheap_fences) {
+  if (idle_gate == gate::open) {
     const bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
     expects(done, "pool: membarrier failed after it was registered");
   }
@@ -51,22 +52,99 @@ void thread_cache::wait_until_left() const noexcept {
 }
 
 void thread_cache::seize() noexcept {
-  seized_.store(true, std::memory_order_seq_cst);
+  gate_.store(gate::seized, std::memory_order_seq_cst);
   fence();
   wait_until_left();
+}
+
+bool thread_cache::enter_with_fence() noexcept {
+  inside_.store(true, std::memory_order_seq_cst);
+  if (gate_.load(std::memory_order_seq_cst) != gate::seized) return true;
+  leave();
+  return false;
+}
+
+extent* thread_cache::empty(bin& b) noexcept {
+  extent* all = b.rest;
+  if (b.top != nullptr) {
+    b.top->next = b.rest;
+    all = b.top;
+  }
+  b.top = b.rest = nullptr;
+  for (const extent* e = all; e != nullptr; e = e->next) {
+    room_ += static_cast<std::int64_t>(b.size);
+    ++places_;
+  }
+  return all;
+}
+
+extent* thread_cache::evict_one_bin() noexcept {
+  for (std::size_t i = 0; i < bin_count; ++i) {
+    if (extent* all = empty(bins_[hand_++ % bin_count])) return all;
+  }
+  return nullptr;
+}
+
+thread_cache::bin* thread_cache::find(bin_key key) noexcept {
+  for (std::size_t i = 0; i < ways; ++i) {
+    bin& b = bins_[(home(key) + i) % bin_count];
+    if (b.key == key) return &b;
+  }
+  return nullptr;
+}
+
+thread_cache::bin* thread_cache::make_bin(bytes size, bin_key key, extent*& gone) noexcept {
+  gone = nullptr;
+  if (size > static_cast<bytes>(most_bytes_) / 2 || size >= bin_key_limit) return nullptr;
+  bin* place = nullptr;
+  for (std::size_t i = ways; i-- > 0;) {
+    bin& b = bins_[(home(key) + i) % bin_count];
+    if (b.top == nullptr && b.rest == nullptr) place = &b;
+  }
+  if (place == nullptr) place = &bins_[(home(key) + turn_++ % ways) % bin_count];
+  gone = empty(*place);
+  place->key = key;
+  place->size = size;
+  return place;
+}
+
+thread_cache cache_directory::nobodys{0, 0};
+thread_cache cache_directory::gone{0, 0};
+
+thread_cache* cache_directory::find() const noexcept {
+  const std::uintptr_t me = thread_token();
+  for (std::size_t i = 0; i < count; ++i) {
+    thread_cache* const c = entries_[(home(me) + i) % count].load(std::memory_order_relaxed);
+    if (c->owner.load(std::memory_order_relaxed) == me) return c;
+    if (c == &nobodys) break;
+  }
+  return nullptr;
+}
+
+bool cache_directory::add(thread_cache* c) noexcept {
+  const std::uintptr_t me = thread_token();
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& e = entries_[(home(me) + i) % count];
+    const thread_cache* const there = e.load(std::memory_order_relaxed);
+    if (there != &nobodys && there != &gone) continue;
+    c->owner.store(me, std::memory_order_relaxed);
+    e.store(c, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+void cache_directory::remove(thread_cache* c) noexcept {
+  for (auto& e : entries_) {
+    if (e.load(std::memory_order_relaxed) == c) e.store(&gone, std::memory_order_relaxed);
+  }
+  c->owner.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace detail
 
 namespace {
 
-// The last caches that this thread used, by pool; ids are never given twice, so that an old entry never matches.
-struct slot {
-  std::uint64_t pool = 0;
-  detail::thread_cache* cache = nullptr;
-};
-constexpr std::size_t slot_count = 8;
-constinit thread_local slot slots[slot_count];
 constinit thread_local bool thread_ended = false;
 
 }  // namespace
@@ -77,7 +155,6 @@ namespace detail {
 class attachments {
  public:
   struct attachment {
-    std::uint64_t pool;
     std::weak_ptr<void> owner;
     thread_cache* cache;
     void (*detach)(void* owner, thread_cache* cache) noexcept;
@@ -85,18 +162,11 @@ class attachments {
 
   ~attachments() {
     thread_ended = true;
-    for (slot& s : slots) s = {};
     for (const attachment& a : all_) {
       if (const auto owner = a.owner.lock()) a.detach(owner.get(), a.cache);
     }
   }
 
-  thread_cache* find(std::uint64_t pool) const noexcept {
-    for (const attachment& a : all_) {
-      if (a.pool == pool) return a.cache;
-    }
-    return nullptr;
-  }
   void make_room() {
     std::erase_if(all_, [](const attachment& a) { return a.owner.expired(); });
     all_.reserve(all_.size() + 1);
@@ -109,58 +179,47 @@ class attachments {
 
 }  // namespace detail
 
-detail::thread_cache* pool::state::cache() noexcept {
-  const slot& s = slots[id % slot_count];
-  if (s.pool == id) [[likely]]
-    return s.cache;
-  return attach();
-}
-
 detail::thread_cache* pool::state::attach() noexcept {
   if (thread_ended) return nullptr;
   thread_local detail::attachments mine;
-  detail::thread_cache* c = mine.find(id);
-  if (c == nullptr) {
-    try {
-      mine.make_room();
-      const std::lock_guard held{lock};
-      caches.reserve(caches.size() + 1);
-      spare_caches.reserve(caches.size() + 1 + spare_caches.size());
-      if (spare_caches.empty()) {
-        caches.push_back(std::make_unique<detail::thread_cache>());
-      } else {
-        caches.push_back(std::move(spare_caches.back()));
-        spare_caches.pop_back();
-      }
-      c = caches.back().get();
-      // Alone, a thread counts the exact peak by itself; several publish what they count now and then.
-      const auto batch = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
-      for (const auto& other : caches) {
-        other->seize();
-        publish(*other);
-        other->publish_at = batch;
-        other->give_back();
-      }
-    } catch (const std::bad_alloc&) {
-      return nullptr;
+  try {
+    mine.make_room();
+    const std::lock_guard held{lock};
+    caches.reserve(caches.size() + 1);
+    spare_caches.reserve(caches.size() + 1 + spare_caches.size());
+    if (spare_caches.empty()) {
+      spare_caches.push_back(std::make_unique<detail::thread_cache>(cache_bytes, options.cache_blocks));
     }
-    mine.add({id, weak_from_this(), c,
+    detail::thread_cache* const c = spare_caches.back().get();
+    if (!directory.add(c)) return nullptr;
+    caches.push_back(std::move(spare_caches.back()));
+    spare_caches.pop_back();
+    // Alone, a thread counts the exact peak by itself; several publish what they count now and then.
+    for (const auto& other : caches) {
+      other->seize();
+      other->publish_at = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
+      publish(*other);
+      other->give_back();
+    }
+    mine.add({weak_from_this(), c,
               [](void* owner, detail::thread_cache* gone) noexcept { static_cast<state*>(owner)->detach(gone); }});
+    return c;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  slots[id % slot_count] = {id, c};
-  return c;
 }
 
 void pool::state::detach(detail::thread_cache* c) noexcept {
   const std::lock_guard held{lock};
+  directory.remove(c);
   if (closed) return;
   for (auto& one : caches) {
     if (one.get() != c) continue;
     publish(*c);  // nobody else is here: the owner is at its end, and others need the lock
     while (detail::extent* chain = c->evict_one_bin()) push_pending(chain);
-    ended.allocations += c->counters.allocations;
-    ended.frees += c->counters.frees;
     ended.hits += c->counters.hits;
+    ended.misses += c->counters.misses;
+    ended.frees += c->counters.frees;
     c->counters = {};
     spare_caches.push_back(std::move(one));  // there is room since it was attached
     one = std::move(caches.back());

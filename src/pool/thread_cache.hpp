@@ -5,151 +5,193 @@
 // the pool's lock and seizes it. It is Dekker's algorithm with the expensive fence on the rare side: membarrier(2),
 // which makes every running thread of the process pass a barrier. Where that is missing the owner pays for the fence.
 //
-// Sixty-four sets of four bins under a hash of (size, stream); where a set is full, its bins in turn make room.
+// A bin for a (size, stream) lies at its hash's place or up to three places further; where all four are taken, they
+// make room in turn.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
+#include "berth/scratch/scratch_arena.hpp"
 #include "pool/extent.hpp"
 
 namespace berth::detail {
 
 // Counted without shared writes; summed by pool::statistics().
 struct cache_counters {
-  std::uint64_t allocations = 0;
+  std::uint64_t hits = 0;    // allocations that the cache served
+  std::uint64_t misses = 0;  // allocations that the store served
   std::uint64_t frees = 0;
-  std::uint64_t hits = 0;
   std::int64_t live = 0;       // bytes, as asked, not yet in the pool's sum
   std::int64_t live_peak = 0;  // the most of it since it was last published
 };
 
 class thread_cache {
  public:
-  // The owner. False where somebody has seized the cache: wait for the pool's lock, which that one holds, and try
-  // again.
+  // Keeps at most that many bytes and blocks, and no block of more than half the bytes.
+  thread_cache(bytes most_bytes, std::uint32_t most_blocks) noexcept
+      : room_{static_cast<std::int64_t>(std::min(most_bytes, max_bytes / 2))},
+        most_bytes_{room_},
+        places_{most_blocks} {}
+
+  // The owner. False where that takes more: somebody has seized the cache, or there is no cheap fence.
   [[nodiscard]] bool enter() noexcept {
-    if (cheap_fences) [[likely]] {
-      inside_.store(true, std::memory_order_relaxed);
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-    } else {
-      inside_.store(true, std::memory_order_seq_cst);
-    }
-    if (!seized_.load(std::memory_order_seq_cst)) [[likely]]
+    inside_.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (gate_.load(std::memory_order_acquire) == gate::open) [[likely]]
       return true;
-    inside_.store(false, std::memory_order_release);
+    leave();
     return false;
   }
+  // False only where somebody has seized the cache: wait for the pool's lock, which that one holds, and try again.
+  [[nodiscard]] bool enter_with_fence() noexcept;
   void leave() noexcept { inside_.store(false, std::memory_order_release); }
 
   // Anybody, with the pool's lock held. seize_all() is the same for many, with one fence.
   void seize() noexcept;
   template <class Caches>
   static void seize_all(const Caches& caches) noexcept {
-    for (const auto& c : caches) c->seized_.store(true, std::memory_order_seq_cst);
+    for (const auto& c : caches) c->gate_.store(gate::seized, std::memory_order_seq_cst);
     fence();
     for (const auto& c : caches) c->wait_until_left();
   }
-  void give_back() noexcept { seized_.store(false, std::memory_order_release); }
+  void give_back() noexcept { gate_.store(idle_gate, std::memory_order_release); }
 
-  // A block of that size and stream, or null.
-  [[nodiscard]] extent* pop(bytes size, std::uint32_t stream) noexcept {
-    set& s = sets_[set_of(size, stream)];
-    for (bin& b : s) {
-      if (b.size != size || b.stream != stream) continue;
-      extent* e = b.head;
+  // What follows is for whoever is inside or has seized the cache.
+
+  // The blocks of one size and stream. The one freed last stands apart, with its address, so that a request for it
+  // waits for nothing that was written since.
+  struct alignas(64) bin {
+    bin_key key = 0;
+    bytes size = 0;
+    extent* top = nullptr;
+    void* top_address = nullptr;
+    extent* rest = nullptr;  // linked by next
+  };
+  // Null where such blocks are not kept. The first looks where they are kept most of the time.
+  [[nodiscard]] bin* find_at_home(bin_key key) noexcept {
+    bin& b = bins_[home(key)];
+    return b.key == key ? &b : nullptr;
+  }
+  [[nodiscard]] bin* find(bin_key key) noexcept;
+  // The bin where the block was last, if it is still for such blocks; else null.
+  [[nodiscard]] bin* find(const extent& e) noexcept {
+    bin& b = bins_[e.bin];
+    return b.key == e.key ? &b : nullptr;
+  }
+  // The block freed last and its address; null where the bin is empty.
+  [[nodiscard]] extent* pop(bin& b, void*& address) noexcept {
+    extent* e = b.top;
+    if (e != nullptr) [[likely]] {
+      address = b.top_address;
+      b.top = nullptr;
+    } else {
+      e = b.rest;
       if (e == nullptr) return nullptr;
-      b.head = std::exchange(e->next, nullptr);
-      --b.count;
-      held_ -= size;
-      --blocks_;
-      return e;
+      address = e->at();
+      b.rest = e->next;
     }
-    return nullptr;
+    room_ += static_cast<std::int64_t>(b.size);
+    ++places_;
+    return e;
   }
-
-  // Keeps the block. Contract: fits(e->size). Returns blocks that had to make room, linked by next.
-  [[nodiscard]] extent* push(extent* e) noexcept {
-    set& s = sets_[set_of(e->size, e->stream)];
-    bin* place = nullptr;
-    for (bin& b : s) {
-      if (b.size == e->size && b.stream == e->stream) {
-        put(b, e);
-        return nullptr;
-      }
-      if (place == nullptr && b.head == nullptr) place = &b;
+  // False where the cache holds too much now: see evict_one_bin().
+  [[nodiscard]] bool push(bin& b, extent* e, void* address) noexcept {
+    if (b.top != nullptr) {
+      b.top->next = b.rest;
+      b.rest = b.top;
     }
-    extent* evicted = nullptr;
-    if (place == nullptr) {
-      place = &s[turn_++ % ways];
-      evicted = place->head;
-      forget(*place);
-    }
-    place->size = e->size;
-    place->stream = e->stream;
-    put(*place, e);
-    return evicted;
+    b.top = e;
+    b.top_address = address;
+    room_ -= static_cast<std::int64_t>(b.size);
+    --places_;
+    return !is_too_full();
   }
+  [[nodiscard]] bool is_too_full() const noexcept { return (room_ | places_) < 0; }
+  // A bin for such blocks. What had to make room is returned in `gone`, linked by next. Null where the cache keeps none
+  // of that size.
+  [[nodiscard]] bin* make_bin(bytes size, bin_key key, extent*& gone) noexcept;
+  // All blocks of one bin, one bin after the other; null where nothing is cached.
+  [[nodiscard]] extent* evict_one_bin() noexcept;
 
-  // Room is made by emptying one bin after the other; null where nothing is cached.
-  [[nodiscard]] extent* evict_one_bin() noexcept {
-    for (std::size_t i = 0; i < sets_.size() * ways; ++i) {
-      bin& b = sets_[hand_ / ways][hand_ % ways];
-      hand_ = (hand_ + 1) % (sets_.size() * ways);
-      if (b.head == nullptr) continue;
-      extent* all = b.head;
-      forget(b);
-      return all;
-    }
-    return nullptr;
-  }
-
-  [[nodiscard]] bytes held() const noexcept { return held_; }
-  [[nodiscard]] std::uint32_t blocks() const noexcept { return blocks_; }
-
-  cache_counters counters;
-  std::int64_t publish_at = 0;  // bytes of |counters.live| from which they go into the pool's sum
+  [[nodiscard]] bytes held() const noexcept { return static_cast<bytes>(most_bytes_ - room_); }
+  [[nodiscard]] std::uint8_t index(const bin& b) const noexcept { return static_cast<std::uint8_t>(&b - bins_.data()); }
 
  private:
-  static constexpr unsigned ways = 4;
-  struct bin {
-    bytes size = 0;
-    extent* head = nullptr;
-    std::uint32_t stream = 0;
-    std::uint32_t count = 0;
-  };
-  using set = std::array<bin, ways>;
-
-  [[nodiscard]] static std::size_t set_of(bytes size, std::uint32_t stream) noexcept {
-    return static_cast<std::size_t>(((size + stream) * 0x9E3779B97F4A7C15u) >> 58);
-  }
-  void put(bin& b, extent* e) noexcept {
-    e->next = b.head;
-    b.head = e;
-    ++b.count;
-    held_ += e->size;
-    ++blocks_;
-  }
-  void forget(bin& b) noexcept {
-    held_ -= b.size * b.count;
-    blocks_ -= b.count;
-    b.head = nullptr;
-    b.count = 0;
-  }
-
-  static const bool cheap_fences;
+  // `dear`: the owner pays for the fence, since the system has no membarrier(2).
+  enum class gate : std::uint8_t { open, dear, seized };
+  static const gate idle_gate;
   static void fence() noexcept;  // the expensive one
   void wait_until_left() const noexcept;
 
-  std::atomic<bool> inside_{false};
-  std::atomic<bool> seized_{false};
-  std::uint32_t blocks_ = 0;
-  bytes held_ = 0;
-  std::size_t hand_ = 0;
+  static constexpr unsigned bin_bits = 8;
+  static constexpr std::size_t bin_count = std::size_t{1} << bin_bits;
+  static constexpr std::size_t ways = 4;
+  [[nodiscard]] static std::size_t home(bin_key key) noexcept {
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> (64 - bin_bits));
+  }
+  // All of the bin's blocks, linked by next.
+  [[nodiscard]] extent* empty(bin& b) noexcept;
+
+  std::atomic<gate> gate_{idle_gate};
+
+ public:
+  std::atomic<std::uintptr_t> owner{0};  // the thread's token; 0: nobody's
+  [[nodiscard]] bool mine() const noexcept { return owner.load(std::memory_order_relaxed) == thread_token(); }
+
+ private:
+  alignas(64) std::atomic<bool> inside_{false};
+
+ public:
+  // The pool wants to know where counters.live leaves (notice_below, notice_above).
+  std::int64_t notice_above = 1;
+  std::int64_t notice_below = std::numeric_limits<std::int64_t>::min();
+  std::int64_t publish_at = std::numeric_limits<std::int64_t>::max();  // |live| from which it goes into the pool's sum
+  cache_counters counters;
+
+ private:
+  // Apart from each other, lest a compiler makes one vector of both and the two wait for each other.
+  std::int64_t room_;  // bytes that may still come
+  std::int64_t most_bytes_;
+  std::int64_t places_;  // blocks that may still come
   unsigned turn_ = 0;
-  std::array<set, 64> sets_{};
+  unsigned hand_ = 0;
+  std::array<bin, bin_count> bins_{};
+};
+
+// Which cache of a pool is this thread's, by the thread register. Not by a thread_local, whose look-up is a call in
+// position-independent code, and saves and restores registers even where the linker makes it none.
+//
+// Open addressing with linear probing. Each thread adds and removes its own entry, with the pool's lock held, and looks
+// for none but its own without.
+class cache_directory {
+ public:
+  cache_directory() noexcept {
+    for (auto& e : entries_) e.store(&nobodys, std::memory_order_relaxed);
+  }
+  // This thread's, or (then it is not mine()) nobody knows whose. find() looks further; null where the thread has none.
+  [[nodiscard]] thread_cache& at_home() const noexcept {
+    return *entries_[home(thread_token())].load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] thread_cache* find() const noexcept;
+  // False where there is no room: the thread goes without.
+  [[nodiscard]] bool add(thread_cache* c) noexcept;
+  void remove(thread_cache* c) noexcept;
+
+ private:
+  static constexpr unsigned bits = 8;
+  static constexpr std::size_t count = std::size_t{1} << bits;
+  // In entries never used, and in those of threads that ended: so that no entry is null.
+  static thread_cache nobodys, gone;
+  [[nodiscard]] static std::size_t home(std::uintptr_t token) noexcept {
+    return static_cast<std::size_t>((std::uint64_t{token} * 0x9E3779B97F4A7C15u) >> (64 - bits));
+  }
+
+  std::array<std::atomic<thread_cache*>, count> entries_{};
 };
 
 }  // namespace berth::detail

@@ -78,21 +78,19 @@ class memory_source {
   // Errors, which change nothing: out_of_memory, limit_exceeded (number: bytes asked for), overflow, invalid_input (an
   // alignment that is not a power of two), device_failed. Contract: the stream is one of get_device(), not moved from.
   [[nodiscard]] result<block> allocate(bytes size, stream& s, source_location site = source_location::current()) {
-    return allocate(size, s, block_options{}, site);
+    return own(get(size, s, nullptr, site), size);
   }
   [[nodiscard]] result<block> allocate(bytes size, stream& s, const block_options& options,
                                        source_location site = source_location::current()) {
-    result<void*> data = do_allocate(size, s, options, site);
-    if (!data) return data.error();
-    return block{this, *data, size};
+    return own(get(size, s, &options, site), size);
   }
 
   [[nodiscard]] result<void*> allocate_raw(bytes size, stream& s, source_location site = source_location::current()) {
-    return do_allocate(size, s, block_options{}, site);
+    return get(size, s, nullptr, site);
   }
   [[nodiscard]] result<void*> allocate_raw(bytes size, stream& s, const block_options& options,
                                            source_location site = source_location::current()) {
-    return do_allocate(size, s, options, site);
+    return get(size, s, &options, site);
   }
 
   // Gives back what allocate_raw() or block::release() gave. Null does nothing. Contract, checked: a live block of this
@@ -122,9 +120,9 @@ class memory_source {
   memory_source& operator=(const memory_source&) = default;
 
   // An adaptor calls these of the source it wraps.
-  static result<void*> allocate_from(memory_source& m, bytes size, stream& s, const block_options& o,
-                                     const source_location& site) {
-    return m.do_allocate(size, s, o, site);
+  static void* allocate_from(memory_source& m, bytes size, stream& s, const block_options* o,
+                             const source_location& site, error& why) {
+    return m.do_allocate(size, s, o, site, why);
   }
   static void free_to(memory_source& m, void* data, bytes size, std::uint32_t stream_id,
                       const source_location& site) noexcept {
@@ -136,9 +134,20 @@ class memory_source {
 
  private:
   friend class block;
-  // The place goes by reference here: as a value it does not fit the registers that are left.
-  virtual result<void*> do_allocate(bytes size, stream& s, const block_options& options,
-                                    const source_location& site) = 0;
+  result<void*> get(bytes size, stream& s, const block_options* options, const source_location& site) {
+    error why;
+    void* const data = size == 0 ? nullptr : do_allocate(size, s, options, site, why);
+    if (data == nullptr && size != 0) return why;
+    return data;
+  }
+  result<block> own(const result<void*>& data, bytes size) {
+    if (!data) return data.error();
+    return block{this, *data, size};
+  }
+  // Of these three: size > 0, data is not null, null options are the defaults. Everything goes in registers, which a
+  // result and a place as values would not: null is the failure, and `why` says which.
+  virtual void* do_allocate(bytes size, stream& s, const block_options* options, const source_location& site,
+                            error& why) = 0;
   virtual void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept = 0;
   virtual void do_use_on(void* data, stream& s, const source_location& where) = 0;
 };

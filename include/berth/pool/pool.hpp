@@ -64,8 +64,8 @@ struct pool_options {
 
 // A consistent snapshot: no operation is counted half.
 struct pool_statistics {
-  bytes live = 0;          // in users' hands, as asked for
-  bytes live_peak = 0;     // exact while one thread uses the pool; else at most 1 MiB a thread off
+  bytes live = 0;       // in users' hands, as asked for
+  bytes live_peak = 0;  // exact while one thread uses the pool; else off by 1 MiB, or twice its largest block, a thread
   bytes live_rounded = 0;  // in users' hands, rounding included
   bytes cached = 0;        // in threads' caches
   bytes free = 0;          // in the store
@@ -148,7 +148,8 @@ class pool final : public memory_source {
   [[nodiscard]] std::string out_of_memory_report() const;
 
  private:
-  result<void*> do_allocate(bytes size, stream& s, const block_options& options, const source_location& site) override;
+  void* do_allocate(bytes size, stream& s, const block_options* options, const source_location& site,
+                    error& why) override;
   void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept override;
   void do_use_on(void* data, stream& s, const source_location& where) override;
 
