@@ -33,19 +33,29 @@ void backing::release_all() noexcept {
     r.uses.reset();
   }
   purge();
-  while (!chunks_.empty()) shrink(chunks_.back());
-  if (base_ != nullptr) device_.release(base_, space_);
-  if (window_base_ != nullptr) device_.release(window_base_, window_);
+  bool clean = true;
+  while (!chunks_.empty()) {
+    const chunk c = chunks_.back();
+    if (shrink(c)) continue;
+    // A device that cannot unmap has failed for good: the memory goes with the last mapping, the addresses with it.
+    clean = false;
+    device_.destroy_physical(c.handle, c.size);
+    reserved_ -= c.size;
+    chunks_.pop_back();
+  }
+  if (base_ != nullptr && clean) device_.release(base_, space_);
+  if (window_base_ != nullptr && retired_.empty()) device_.release(window_base_, window_);
   base_ = window_base_ = nullptr;
+  retired_.clear();
 }
 
-bool backing::open_spaces() noexcept {
-  if (base_ != nullptr) return true;
-  if (space_ == 0) return false;
+result<void> backing::open_spaces() noexcept {
+  if (base_ != nullptr) return {};
+  if (space_ == 0) return error{errc::limit_exceeded, "pool: the limit is below the device's granule", limit_};
   const auto base = device_.reserve(space_);
-  if (!base) return false;
+  if (!base) return base.error();
   base_ = static_cast<std::byte*>(*base);
-  if (!window_store_.prepare(1)) return true;
+  if (!window_store_.prepare(1)) return {};
   for (bytes factor = window_factor; factor != 0; factor /= 2) {
     const auto wide = checked_mul(space_, factor);
     const auto window = wide ? device_.reserve(*wide) : error{errc::overflow};
@@ -55,7 +65,7 @@ bool backing::open_spaces() noexcept {
     window_store_.add(0, window_, nullptr, nullptr);
     break;
   }
-  return true;
+  return {};
 }
 
 result<chunk> backing::grow(bytes offset, bytes size) {
@@ -67,7 +77,7 @@ result<chunk> backing::grow(bytes offset, bytes size) {
   }
   chunk c{.offset = offset, .size = size};
   if (virtual_memory_) {
-    if (!open_spaces()) return error{errc::out_of_memory, "pool: the device gave no address space", size};
+    if (const auto opened = open_spaces(); !opened) return opened.error();
     ++device_calls_;
     const auto handle = device_.create_physical(c.size);
     if (!handle) return handle.error();
@@ -90,18 +100,18 @@ result<chunk> backing::grow(bytes offset, bytes size) {
   return c;
 }
 
-void backing::shrink(const chunk& c) noexcept {
+bool backing::shrink(const chunk& c) noexcept {
   const chunk gone = c;
   ++device_calls_;
   if (virtual_memory_) {
-    const auto unmapped = device_.unmap(gone.address, gone.size);
-    expects(unmapped.has_value(), "pool: the device could not unmap a chunk");
+    if (!device_.unmap(gone.address, gone.size)) return false;
     device_.destroy_physical(gone.handle, gone.size);
   } else {
     device_.free(gone.address, gone.size, kind_);
   }
   reserved_ -= gone.size;
   chunks_.erase(std::ranges::lower_bound(chunks_, gone.offset, {}, &chunk::offset));
+  return true;
 }
 
 void* backing::address(bytes offset) const noexcept {
@@ -152,8 +162,14 @@ result<extent*> backing::stitch(std::span<const piece> pieces) {
     const auto mapped = map_piece(at, align_down(p.offset, granule_), align_up(p.offset + p.size, granule_), made);
     if (mapped) continue;
     if (at != begin) {
-      const auto undone = device_.unmap(begin, static_cast<bytes>(at - begin));
-      expects(undone.has_value(), "pool: the device could not unmap a part of a stitched block");
+      const auto mapped_so_far = static_cast<bytes>(at - begin);
+      if (!device_.unmap(begin, mapped_so_far)) {
+        // Kept as a dead block's mappings are, for purge() to try again.
+        extent* stuck = window_store_.take(hole, hole->offset, mapped_so_far);
+        stuck->mappings = made;
+        mappings_ += made;
+        retired_.push_back({stuck, {}, nullptr});  // there is room
+      }
     }
     return mapped.error();
   }
@@ -174,20 +190,15 @@ void backing::retire(extent* window, stream_use use, std::shared_ptr<std::vector
 }
 
 bool backing::purge() noexcept {
-  const auto in_use = [](const retired_block& r) {
-    return !r.use.done() || (r.uses && !std::ranges::all_of(*r.uses, &stream_use::done));
-  };
-  const auto gone = std::partition(retired_.begin(), retired_.end(), in_use);
-  for (auto r = gone; r != retired_.end(); ++r) {
+  const auto gone = [this](const retired_block& r) {
+    if (!r.use.done() || (r.uses && !std::ranges::all_of(*r.uses, &stream_use::done))) return false;
     ++device_calls_;
-    const auto unmapped = device_.unmap(window_base_ + r->window->offset, r->window->size);
-    expects(unmapped.has_value(), "pool: the device could not unmap a stitched block");
-    mappings_ -= r->window->mappings;
-    window_store_.give(r->window, true);
-  }
-  const bool any = gone != retired_.end();
-  retired_.erase(gone, retired_.end());
-  return any;
+    if (!device_.unmap(window_base_ + r.window->offset, r.window->size)) return false;  // the next time, then
+    mappings_ -= r.window->mappings;
+    window_store_.give(r.window, true);
+    return true;
+  };
+  return std::erase_if(retired_, gone) != 0;
 }
 
 }  // namespace berth::detail

@@ -52,8 +52,9 @@ class backing {
   // Adds a chunk of `size` bytes, a multiple of the granule. With virtual memory it lies at `offset`, which the caller
   // knows to be without memory; elsewhere the offset is chosen here.
   [[nodiscard]] result<chunk> grow(bytes offset, bytes size);
-  // Gives a chunk back. Contract: it is free, nothing in flight uses it, and no stitched block maps it.
-  void shrink(const chunk& c) noexcept;
+  // Gives a chunk back. Contract: it is free, nothing in flight uses it, and no stitched block maps it. False where the
+  // device could not.
+  [[nodiscard]] bool shrink(const chunk& c) noexcept;
 
   [[nodiscard]] void* address(bytes offset) const noexcept;
 
@@ -64,14 +65,15 @@ class backing {
   [[nodiscard]] void* window_address(const extent& window) const noexcept;
   // The block is gone; its addresses stay mapped until the uses are done and someone needs them.
   void retire(extent* window, stream_use use, std::shared_ptr<std::vector<stream_use>> uses) noexcept;
-  // Unmaps retired blocks whose uses are done. True where any was.
+  // Unmaps retired blocks whose uses are done. True where any was. What the device cannot unmap stays for the next
+  // time.
   bool purge() noexcept;
   // Mappings of stitched blocks, live and retired.
   [[nodiscard]] std::size_t mappings() const noexcept { return mappings_; }
   [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
 
  private:
-  [[nodiscard]] bool open_spaces() noexcept;
+  [[nodiscard]] result<void> open_spaces() noexcept;
   [[nodiscard]] result<void> map_piece(std::byte*& at, bytes begin, bytes end, std::size_t& made);
 
   device device_;

@@ -205,6 +205,7 @@ bool pool::state::add_chunk(bytes size, error& why) {
   const auto c = memory.grow(ranged ? under->offset : 0, size);
   if (!c) {
     why = c.error();
+    if (why.code == errc::device_failed) device_error = why;
     return false;
   }
   if (ranged) {
@@ -252,7 +253,10 @@ bytes pool::state::trim(bytes keep) noexcept {
     });
     if (around == nullptr || !around->done() || !space.prepare(4)) continue;
     extent* gone = space.take(around, c.offset, c.size);
-    memory.shrink(c);
+    if (!memory.shrink(c)) {
+      space.give(gone, streams.size() <= 1);
+      break;
+    }
     if (memory.space() != 0) {
       space.unback(gone);
     } else {
@@ -297,6 +301,7 @@ result<extent*> pool::state::serve(const request& r, std::unique_lock<std::mutex
 }
 
 result<extent*> pool::state::climb(const request& r, std::unique_lock<std::mutex>& held) {
+  device_error.reset();
   const auto rungs = [&]() -> extent* {
     if (extent* e = join_and_fit(r)) return e;
     flush();
@@ -333,8 +338,9 @@ result<extent*> pool::state::climb(const request& r, std::unique_lock<std::mutex
   }
   ++failures;
   const bool limited = memory.headroom() < r.size;
-  const error why = limited ? error{errc::limit_exceeded, "pool: the pool's limit is reached", r.asked}
-                            : error{errc::out_of_memory, "pool: the device has no more memory", r.asked};
+  const error why = device_error ? *device_error
+                    : limited    ? error{errc::limit_exceeded, "pool: the pool's limit is reached", r.asked}
+                                 : error{errc::out_of_memory, "pool: the device has no more memory", r.asked};
   failure_report = explain(r, why);
   return why;
 }

@@ -278,7 +278,8 @@ void pool::state::close() noexcept {
   flush();
   // Nothing of the memory may be in use when it goes back.
   const auto wait = [](const detail::stream_use& use) {
-    if (!use.done()) (void)stream::synchronize(*use.clock);
+    // Twice, since a first failure may be that of earlier work.
+    if (!use.done() && !stream::synchronize(*use.clock)) (void)stream::synchronize(*use.clock);
   };
   const auto wait_for_extent = [&](const detail::extent& e) {
     wait(e.use);

@@ -169,6 +169,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
   bytes release_mark = 0;
   std::string failure_report;
+  std::optional<error> device_error;  // of the request that climbs the ladder
 
   detail::cache_counters ended;  // of ended threads, and of those that got no cache
   std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0;

@@ -55,7 +55,7 @@ class stopwatch final : public memory_source {
   [[nodiscard]] allocation_times times() const noexcept;
 
  private:
-  result<void*> do_allocate(bytes size, stream& s, const block_options& o, const source_location& site) override;
+  void* do_allocate(bytes size, stream& s, const block_options* o, const source_location& site, error& why) override;
   void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept override {
     free_to(*upstream_, data, size, stream_id, site);
   }
