@@ -2,67 +2,69 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <bit>
 #include <memory>
-#include <numeric>
 
 namespace berth::plan {
 namespace {
 
-// An item's priority grows with size * lifetime^exponent; `noise` blurs it.
+// An item's priority grows with size * lifetime^exponent.
 struct recipe {
-  double exponent;
-  bool by_section;  // instead: by the tallest section it is live in, then by area
-  double noise;
-  bool follow_conflicts;
+  focus where;
+  bool corners;
+  bool by_section;       // first by the tallest section it is live in
+  std::int64_t quarter;  // the exponent, in quarters
   std::uint64_t restart;
 };
 
-// An exponent of 50 is the order by lifetime alone.
+// The order by lifetime, then size.
+constexpr std::int64_t lifetime_first = 200;
+
 constexpr std::array<recipe, 9> recipes{{
-    {1, false, 0, true, 2000},
-    {1, false, 0, false, 0},
-    {50, false, 0, false, 0},
-    {50, true, 0, true, 1000},
-    {3, false, 0, false, 0},
-    {0.5, false, 0.5, true, 500},
-    {2, false, 0, true, 1000},
-    {1, true, 0.5, true, 500},
-    {1.5, false, 1, true, 300},
+    {focus::slack, false, true, lifetime_first, 1000},
+    {focus::slack, true, false, 4, 1000},
+    {focus::lowest, true, false, 4, 1000},
+    {focus::slack, true, true, lifetime_first, 1000},
+    {focus::lowest, true, true, 4, 1000},
+    {focus::slack, true, false, 2, 1000},
+    {focus::lowest, false, true, lifetime_first, 1000},
+    {focus::conflicts, true, false, 4, 1000},
+    {focus::conflicts, false, false, 4, 1000},
 }};
 
-// Uniform in [-1, 1), a function of its arguments alone (splitmix64).
-double noise_of(std::uint64_t seed, std::uint64_t i) {
-  std::uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15U + i * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  x ^= x >> 31;
-  return static_cast<double>(x >> 11) * 0x1p-52 - 1.0;
+constexpr std::int64_t one = 1 << 16;  // of what log2_of counts
+
+// log2(x) in 65536ths, in whole numbers only: the same on every machine. x >= 1.
+std::int64_t log2_of(std::uint64_t x) {
+  const int whole = std::bit_width(x) - 1;
+  std::uint64_t m = whole > 31 ? x >> (whole - 31) : x << (31 - whole);  // [1, 2) in 2^31sts
+  std::int64_t out = whole;
+  for (int bit = 0; bit < 16; ++bit) {
+    m = (m * m) >> 31;
+    const bool two = m >> 32 != 0;
+    m >>= two;
+    out = 2 * out + two;
+  }
+  return out;
 }
 
-strategy make_strategy(const instance& in, const conflict_graph& graph, std::size_t which) {
-  const recipe& r = recipes[which];
+strategy make_strategy(const instance& in, const conflict_graph& graph, const recipe& r, std::uint64_t seed) {
   std::vector<units> height(graph.cliques(), 0);
   for (std::uint32_t c = 0; c < graph.cliques(); ++c) {
     for (const member& m : graph.clique(c)) height[c] += m.height;
   }
+  const units tallest = height.empty() ? 1 : *std::max_element(height.begin(), height.end());
   const auto n = static_cast<std::uint32_t>(in.items.size());
-  std::vector<double> key(n);
-  std::vector<units> tallest(n, 0);
+  strategy out{std::vector<std::int64_t>(n), r.where, r.corners, r.restart, 3 * one / 4, seed};
   for (std::uint32_t i = 0; i < n; ++i) {
-    const auto life = static_cast<double>(graph.cliques_of(i).size());
-    key[i] = std::log(static_cast<double>(in.items[i].size) + 1) + r.exponent * std::log(life + 1) +
-             r.noise * noise_of(which, i);
+    const std::uint64_t life = graph.cliques_of(i).size();
+    out.priority[i] = log2_of(static_cast<std::uint64_t>(in.items[i].size) + 1) + r.quarter * log2_of(life + 1) / 4;
     if (!r.by_section) continue;
-    for (const std::uint32_t c : graph.cliques_of(i)) tallest[i] = std::max(tallest[i], height[c]);
+    units top = 0;
+    for (const std::uint32_t c : graph.cliques_of(i)) top = std::max(top, height[c]);
+    // A hundredth of the tallest section counts as much as a factor of e in size.
+    out.priority[i] += top / (tallest / 4096 + 1) * (144 * one / 4096);
   }
-  std::vector<std::uint32_t> order(n);
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return tallest[a] != tallest[b] ? tallest[a] > tallest[b] : key[a] > key[b];
-  });
-  strategy out{std::vector<std::uint32_t>(n), r.follow_conflicts, r.restart};
-  for (std::uint32_t k = 0; k < n; ++k) out.rank[order[k]] = k;
   return out;
 }
 
@@ -84,18 +86,19 @@ class climber {
         limit_{limit},
         failed_{limit < (std::uint64_t{1} << log2_memory) ? log2_memory - 4 : log2_memory} {}
 
-  // One slice for every recipe at the lowest open capacity, then, in rounds that alternate, at those above.
+  // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {
     // Sixteenths of the gap. The rungs just below the best layout look like little gain and are what gets down where
     // the lower ones are out of reach.
     static constexpr std::array<units, 5> parts{0, 8, 4, 12, 15};
     for (const units part : parts) {
       const units gap = state_.best.arena - state_.bound;
-      if (gap <= 0 || spent()) return;
+      if (gap <= 0 || spent() || (rounds_ == 0 && part != 0)) break;
       const units capacity = state_.bound + gap / 16 * part + gap % 16 * part / 16;
       if (part != 0 && capacity == state_.bound) continue;
       run(at(capacity), part == 0 ? slice : slice / 2);
     }
+    ++rounds_;
   }
 
   [[nodiscard]] bool spent() const { return state_.nodes >= limit_; }
@@ -106,7 +109,8 @@ class climber {
     const units near = (state_.best.arena - state_.bound) / 16;
     for (rung& r : rungs_) {
       const bool lowest = r.capacity == state_.bound;
-      if (r.capacity == capacity || (!lowest && capacity != state_.bound && std::abs(r.capacity - capacity) <= near))
+      if (r.capacity == capacity || (!lowest && capacity != state_.bound &&
+                                     std::max(r.capacity, capacity) - std::min(r.capacity, capacity) <= near))
         return r;
     }
     rungs_.push_back({capacity, {}});
@@ -118,7 +122,8 @@ class climber {
     const units capacity = r.capacity;
     for (std::size_t k = 0; k < recipes.size() && !spent(); ++k) {
       if (!r.searches[k]) {
-        r.searches[k] = std::make_unique<search>(in_, graph_, capacity, make_strategy(in_, graph_, k), rules_, failed_);
+        r.searches[k] =
+            std::make_unique<search>(in_, graph_, capacity, make_strategy(in_, graph_, recipes[k], k), rules_, failed_);
       }
       search& s = *r.searches[k];
       const std::uint64_t before = s.nodes();
@@ -145,6 +150,7 @@ class climber {
   std::uint64_t limit_;
   failed_states failed_;
   std::vector<rung> rungs_;
+  std::uint64_t rounds_ = 0;
 };
 
 }  // namespace
@@ -159,8 +165,8 @@ climb find_least_arena(const instance& in, const conflict_graph& graph, layout s
   climb out{std::move(start), bound, 0};
   if (out.best.arena <= out.bound || nodes == 0) return out;
   climber c{in, graph, out, rules, nodes};
-  // Enough for a descent without a single failure.
-  for (std::uint64_t slice = in.items.size() + first_slice; out.best.arena > out.bound && !c.spent();
+  // Enough for a descent with few failures.
+  for (std::uint64_t slice = in.items.size() * 3 / 2 + first_slice; out.best.arena > out.bound && !c.spent();
        slice += slice / 4) {
     if (stop != nullptr && stop(context)) break;
     c.round(slice);

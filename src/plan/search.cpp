@@ -1,9 +1,21 @@
 #include "plan/search.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace berth::plan {
+
+namespace {
+
+// The finaliser of splitmix64 (Steele, Lea, Flood 2014).
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
 
 failed_states::failed_states(unsigned log2_entries)
     : entries_(std::size_t{1} << log2_entries), mask_{(std::uint64_t{1} << log2_entries) - 1} {}
@@ -20,12 +32,6 @@ void failed_states::insert(key k, units capacity) noexcept {
 }
 
 failed_states::key failed_states::word(std::uint32_t i, units offset) noexcept {
-  // Two rounds of the splitmix64 finaliser (Steele, Lea, Flood 2014).
-  const auto mix = [](std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
-  };
   const std::uint64_t place = mix(static_cast<std::uint64_t>(offset) * 0x9e3779b97f4a7c15U + i);
   return {place, mix(place + 0x9e3779b97f4a7c15U * (i + std::uint64_t{1}))};
 }
@@ -57,7 +63,8 @@ search::search(const instance& in, const conflict_graph& graph, units capacity, 
       strategy_{std::move(how)},
       rules_{rules},
       failed_{failed},
-      weight_(graph.cliques(), 0.0) {
+      weight_(graph.cliques(), 0.0),
+      slack_(graph.cliques(), capacity) {
   for (const item& it : in_.items) {
     intervals_only_ &= it.ranges_last - it.ranges_first == 1 && it.links_first == it.links_last;
   }
@@ -97,6 +104,7 @@ bool search::root() {
   pins_.assign(n, {});
   clique_stamp_.assign(graph_.cliques(), 0);
   members_ = graph_.members;
+  open_members_.assign(graph_.cliques(), 0);
   for (std::uint32_t i = 0; i < n; ++i) {
     const item& it = in_.items[i];
     if (it.pin == no_offset) continue;
@@ -128,8 +136,10 @@ bool search::root() {
     };
     return first(a) < first(b);
   });
-  current_ = {0, static_cast<std::uint32_t>(lists_.size()), {}};
+  current_ = {0, static_cast<std::uint32_t>(lists_.size()), 0, 0, {}};
+  add_cliques(current_);
   for (const std::uint32_t i : lists_) {
+    for (const std::uint32_t c : graph_.cliques_of(i)) ++open_members_[c];
     current_.key = current_.key + failed_states::word(i, support_[i]);
     if (least_[i] + in_.items[i].size > capacity_) return false;
   }
@@ -228,6 +238,7 @@ bool search::clique_fits(std::uint32_t c) {
   for (const member* m = first; m != last; ++m) {
     if (state_[m->item] != state::placed && m->height != 0) end = std::max(end, least_[m->item]) + m->height;
   }
+  slack_[c] = capacity_ - end;
   if (end <= capacity_) return true;
   weight_[c] += weight_step_;
   weight_step_ *= weight_growth;
@@ -243,6 +254,7 @@ bool search::clique_fits(std::uint32_t c) {
 bool search::place(std::uint32_t i) {
   const units at = least_[i];
   state_[i] = state::placed;
+  for (const std::uint32_t c : graph_.cliques_of(i)) --open_members_[c];
   current_.key = current_.key - failed_states::word(i, support_[i]);
   raised_.clear();
   raised_.push_back(i);
@@ -272,33 +284,98 @@ bool search::postpone(std::uint32_t i) {
   return block_hole(i) && settle();
 }
 
+bool search::lower(std::uint32_t a, std::uint32_t b) const {
+  return least_[a] != least_[b] ? least_[a] < least_[b] : rank_[a] < rank_[b];
+}
+
 // An open item that lies no higher than any open neighbour: its least offset is supported (a postponed item lies above
 // its witness), and nothing open fits below it.
 std::uint32_t search::choose() const {
-  const auto lower = [this](std::uint32_t a, std::uint32_t b) {
-    return least_[a] != least_[b] ? least_[a] < least_[b] : strategy_.rank[a] < strategy_.rank[b];
-  };
+  const std::uint32_t start = start_of_choice();
+  if (start == no_item) return no_item;
+  const std::uint32_t low = strategy_.where == focus::lowest ? start : lowest_around(start);
+  return strategy_.corners ? corner_near(low) : low;
+}
+
+// The lowest open item of the current part, or of the clique in focus; no_item: the part is solved.
+std::uint32_t search::start_of_choice() const {
   std::uint32_t best = no_item;
-  double best_weight = -1;
-  for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
-    const std::uint32_t i = lists_[k];
-    if (state_[i] != state::open) continue;
-    double weight = 0;
-    if (strategy_.follow_conflicts) {
-      for (const std::uint32_t c : graph_.cliques_of(i)) weight = std::max(weight, weight_[c]);
+  if (strategy_.where == focus::lowest) {
+    for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
+      const std::uint32_t i = lists_[k];
+      if (state_[i] == state::open && (best == no_item || lower(i, best))) best = i;
     }
-    if (best == no_item || weight > best_weight || (weight == best_weight && lower(i, best))) {
-      best = i;
-      best_weight = weight;
+    return best;
+  }
+  const auto more_urgent = [this](std::uint32_t c, std::uint32_t d) {
+    return strategy_.where == focus::slack ? slack_[c] < slack_[d] : weight_[c] > weight_[d];
+  };
+  std::uint32_t in_focus = 0;
+  for (std::uint32_t k = current_.cliques_begin; k < current_.cliques_end; ++k) {
+    const std::uint32_t c = part_cliques_[k];
+    if (open_members_[c] == 0 || (best != no_item && more_urgent(in_focus, c))) continue;
+    const bool replaces = best == no_item || more_urgent(c, in_focus);
+    for (const member* m = members_.data() + graph_.clique_first[c]; m != members_.data() + graph_.clique_first[c + 1];
+         ++m) {
+      if (state_[m->item] == state::open && (best == no_item || lower(m->item, best) || (replaces && in_focus != c))) {
+        best = m->item;
+        in_focus = c;
+      }
     }
   }
-  if (best == no_item || !strategy_.follow_conflicts) return best;
-  for (std::uint32_t next = best;; best = next) {
-    for (const conflict& c : graph_.of(best)) {
+  return best;
+}
+
+std::uint32_t search::lowest_around(std::uint32_t i) const {
+  for (std::uint32_t next = i;; i = next) {
+    for (const conflict& c : graph_.of(i)) {
       if (state_[c.other] == state::open && lower(c.other, next)) next = c.other;
     }
-    if (next == best) return best;
+    if (next == i) return i;
   }
+}
+
+// On how many sides of its lifetime nothing open reaches as low as item i.
+int search::closed_sides(std::uint32_t i) const {
+  const auto ranges = in_.ranges_of(in_.items[i]);
+  if (ranges.empty()) return 0;
+  const auto closed = [&](std::uint32_t section) {
+    for (std::uint32_t k = graph_.clique_first[section]; k < graph_.clique_first[section + 1]; ++k) {
+      const std::uint32_t j = members_[k].item;
+      if (state_[j] == state::open && least_[j] <= least_[i]) return false;
+    }
+    return true;
+  };
+  return (ranges.front().first == 0 || closed(ranges.front().first - 1)) +
+         (ranges.back().last == in_.sections || closed(ranges.back().last));
+}
+
+// Of item i, which may be decided next, and those in focus with it that lie as low and may be, too.
+std::uint32_t search::corner_near(std::uint32_t i) const {
+  std::uint32_t best = i;
+  int most = closed_sides(i);
+  const auto offer = [&](std::uint32_t j) {
+    const int sides = closed_sides(j);
+    if (sides < most || (sides == most && rank_[j] >= rank_[best])) return;
+    best = j;
+    most = sides;
+  };
+  if (strategy_.where == focus::lowest) {
+    for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
+      if (state_[lists_[k]] == state::open && least_[lists_[k]] == least_[i]) offer(lists_[k]);
+    }
+    return best;
+  }
+  const auto lies_lowest = [this](std::uint32_t j) {
+    const auto around = graph_.of(j);
+    return std::all_of(around.begin(), around.end(), [&](const conflict& c) {
+      return state_[c.other] != state::open || least_[c.other] >= least_[j];
+    });
+  };
+  for (const conflict& c : graph_.of(i)) {
+    if (state_[c.other] == state::open && least_[c.other] == least_[i] && lies_lowest(c.other)) offer(c.other);
+  }
+  return best;
 }
 
 // ---- parts ----
@@ -332,6 +409,20 @@ void search::find_parts(std::vector<std::vector<std::uint32_t>>& parts) const {
   }
 }
 
+// The cliques of a part's open items.
+void search::add_cliques(part& p) {
+  p.cliques_begin = static_cast<std::uint32_t>(part_cliques_.size());
+  ++stamp_;
+  for (std::uint32_t k = p.begin; k < p.end; ++k) {
+    for (const std::uint32_t c : graph_.cliques_of(lists_[k])) {
+      if (clique_stamp_[c] == stamp_) continue;
+      clique_stamp_[c] = stamp_;
+      part_cliques_.push_back(c);
+    }
+  }
+  p.cliques_end = static_cast<std::uint32_t>(part_cliques_.size());
+}
+
 bool search::split() {
   if (!rules_.decomposition) return true;
   if (intervals_only_) {
@@ -356,12 +447,13 @@ bool search::split() {
   frame& f = frames_.back();
   bool fits = true;
   for (const auto& items : found) {
-    part p{static_cast<std::uint32_t>(lists_.size()), 0, {}};
+    part p{static_cast<std::uint32_t>(lists_.size()), 0, 0, 0, {}};
     for (const std::uint32_t i : items) {
       lists_.push_back(i);
       p.key = p.key + failed_states::word(i, support_[i]);
     }
     p.end = static_cast<std::uint32_t>(lists_.size());
+    add_cliques(p);
     if (fits && rules_.memory && failed_.contains(p.key, capacity_)) {
       fits = false;
       f.next_part = static_cast<std::uint32_t>(parts_.size() - f.parts_mark);
@@ -397,6 +489,7 @@ void search::push(kind what, std::uint32_t i) {
                      static_cast<std::uint32_t>(holes_.size()),
                      static_cast<std::uint32_t>(lists_.size()),
                      static_cast<std::uint32_t>(parts_.size()),
+                     static_cast<std::uint32_t>(part_cliques_.size()),
                      split_,
                      0,
                      0,
@@ -416,7 +509,11 @@ void search::restore(const frame& f) {
   holes_.resize(f.holes_mark);
   lists_.resize(f.lists_mark);
   parts_.resize(f.parts_mark);
-  if (f.what == kind::place) state_[f.item] = state::open;
+  part_cliques_.resize(f.cliques_mark);
+  if (f.what == kind::place) {
+    state_[f.item] = state::open;
+    for (const std::uint32_t c : graph_.cliques_of(f.item)) ++open_members_[c];
+  }
   current_ = f.current;
 }
 
@@ -442,6 +539,23 @@ bool search::backtrack() {
   return false;
 }
 
+void search::rank_items() {
+  const auto n = static_cast<std::uint32_t>(in_.items.size());
+  std::vector<std::int64_t> key = strategy_.priority;
+  if (restarts_ > 0 && strategy_.noise > 0) {
+    const auto span = static_cast<std::uint64_t>(2 * strategy_.noise + 1);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint64_t word = mix(mix(strategy_.seed + restarts_ * 0x9e3779b97f4a7c15U) + i);
+      key[i] += static_cast<std::int64_t>(word % span) - strategy_.noise;
+    }
+  }
+  std::vector<std::uint32_t> order(n);
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key[a] > key[b]; });
+  rank_.resize(n);
+  for (std::uint32_t k = 0; k < n; ++k) rank_[order[k]] = k;
+}
+
 // Back to the root. What failed stays known, and so do the cliques' weights.
 void search::restart() {
   frames_.clear();
@@ -449,8 +563,10 @@ void search::restart() {
   holes_.clear();
   lists_.clear();
   parts_.clear();
+  part_cliques_.clear();
   raised_.clear();
   split_ = no_item;
+  rank_items();
   next_restart_ = strategy_.restart == 0 ? ~std::uint64_t{0} : nodes_ + strategy_.restart * luby(++restarts_);
 }
 

@@ -40,12 +40,23 @@ struct switches {
   bool twins = true;
 };
 
-// Which item is decided next: an open one that lies lowest among its neighbours.
+// Where the search goes on: at an open item that lies lowest among its neighbours, in ...
+enum class focus : std::uint8_t {
+  lowest,     // the lowest place of all
+  slack,      // the clique whose open items leave the least room, as last checked: also where one just failed
+  conflicts,  // the clique that failed most and last (weighted degrees: Boussemart et al. 2004)
+};
+
+// Which item is decided next. Every choice is complete.
 struct strategy {
-  std::vector<std::uint32_t> rank;  // by item: of two at one least offset the lower rank comes first
-  // Where cliques failed lately rather than lowest of all (weighted degrees: Boussemart et al. 2004).
-  bool follow_conflicts = false;
+  std::vector<std::int64_t> priority;  // by item: of two at one least offset the greater comes first
+  focus where = focus::lowest;
+  // Of the items at one least offset first the one that fills its place: on each side where its lifetime ends, nothing
+  // open reaches as low (the best fit of strip packing: Burke, Kendall, Whitwell 2004).
+  bool corners = false;
   std::uint64_t restart = 0;  // nodes of the first run before a restart, then by Luby's sequence; 0: never
+  std::int64_t noise = 0;     // every restart blurs the priorities by up to this; the first run takes them as they are
+  std::uint64_t seed = 0;
 };
 
 // Failed states of one instance, with the largest capacity at which they failed. Shared by all its searches. Keys are
@@ -101,6 +112,8 @@ class search {
   struct part {  // open and placed items of one component: lists_[begin, end)
     std::uint32_t begin = 0;
     std::uint32_t end = 0;
+    std::uint32_t cliques_begin = 0;  // its cliques: part_cliques_[cliques_begin, cliques_end)
+    std::uint32_t cliques_end = 0;
     failed_states::key key;  // of its open items
   };
   enum class kind : std::uint8_t { place, postpone, split };
@@ -110,7 +123,8 @@ class search {
     std::uint32_t undo_mark;
     std::uint32_t holes_mark;
     std::uint32_t lists_mark;
-    std::uint32_t parts_mark;   // split: its parts begin here
+    std::uint32_t parts_mark;  // split: its parts begin here
+    std::uint32_t cliques_mark;
     std::uint32_t outer_split;  // the innermost split when this frame was made
     std::uint32_t next_part;    // split: the part being solved
     std::uint32_t frozen_end;   // split: frames up to here belong to solved parts
@@ -126,7 +140,14 @@ class search {
   [[nodiscard]] bool block_hole(std::uint32_t i);
   [[nodiscard]] bool clique_fits(std::uint32_t c);
   [[nodiscard]] units clear_of_pins(std::uint32_t i, units x) const;
+  [[nodiscard]] bool lower(std::uint32_t a, std::uint32_t b) const;
   [[nodiscard]] std::uint32_t choose() const;
+  [[nodiscard]] std::uint32_t start_of_choice() const;
+  [[nodiscard]] std::uint32_t lowest_around(std::uint32_t i) const;
+  [[nodiscard]] std::uint32_t corner_near(std::uint32_t i) const;
+  [[nodiscard]] int closed_sides(std::uint32_t i) const;
+  void rank_items();
+  void add_cliques(part& p);
   [[nodiscard]] bool split();
   [[nodiscard]] bool next_part();
   void find_twins();
@@ -141,6 +162,7 @@ class search {
   const conflict_graph& graph_;
   const units capacity_;
   const strategy strategy_;
+  std::vector<std::uint32_t> rank_;  // by item: its place in the order of blurred priorities
   const switches rules_;
   bool intervals_only_ = true;  // one range an item, no links: parts are found by a sweep
   failed_states& failed_;
@@ -155,6 +177,8 @@ class search {
   std::vector<member> members_;              // the cliques' members, each clique nearly sorted by least offset
   std::vector<double> weight_;               // by clique: how often and how lately it failed
   double weight_step_ = 1;
+  std::vector<units> slack_;                 // by clique: what its open items left when last checked
+  std::vector<std::uint32_t> open_members_;  // by clique
   std::vector<std::uint32_t> clique_stamp_;
   std::uint32_t stamp_ = 0;
 
@@ -162,6 +186,7 @@ class search {
   std::vector<std::uint32_t> holes_;   // items with a hole, oldest first; some are stale
   std::vector<std::uint32_t> raised_;  // since the last settle()
   std::vector<std::uint32_t> lists_;
+  std::vector<std::uint32_t> part_cliques_;
   std::vector<part> parts_;
   std::vector<frame> frames_;
   part current_;

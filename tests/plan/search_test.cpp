@@ -88,10 +88,11 @@ switches switches_of(unsigned bits) {
   return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
 }
 
-std::vector<std::uint32_t> identity(const instance& in) {
-  std::vector<std::uint32_t> rank(in.items.size());
-  std::iota(rank.begin(), rank.end(), 0U);
-  return rank;
+// By index.
+std::vector<std::int64_t> falling(const instance& in) {
+  std::vector<std::int64_t> priority(in.items.size());
+  std::iota(priority.rbegin(), priority.rend(), 0);
+  return priority;
 }
 
 void expect_layout(const instance& in, const conflict_graph& g, const std::vector<units>& at, units capacity) {
@@ -143,8 +144,9 @@ TEST(search, is_complete_under_every_product_of_switches) {
     if (best == 0) continue;
     if (best > least_arena(p, in)) ++below_bound;
     for (unsigned bits = 0; bits < 32; ++bits) {
-      for (const bool follow : {false, true}) {
-        const strategy how{identity(in), follow, bits % 3 == 0 ? 5U : 0U};
+      for (const focus where : {focus::lowest, focus::slack, focus::conflicts}) {
+        const bool corners = (bits + round) % 2 == 0;
+        const strategy how{falling(in), where, corners, bits % 3 == 0 ? 5U : 0U, corners ? 3 : 0, bits};
         failed_states failed{10};
         search fits{in, g, best, how, switches_of(bits), failed};
         ASSERT_EQ(fits.run(1'000'000), outcome::found) << "round " << round << " switches " << bits;
@@ -165,8 +167,8 @@ TEST(search, a_pause_changes_nothing) {
     const conflict_graph g = make_conflicts(in);
     failed_states one{10};
     failed_states other{10};
-    search whole{in, g, least_arena(p, in), {identity(in), true, 0}, {}, one};
-    search parts{in, g, least_arena(p, in), {identity(in), true, 0}, {}, other};
+    search whole{in, g, least_arena(p, in), {falling(in), focus::conflicts, true, 0, 0, 0}, {}, one};
+    search parts{in, g, least_arena(p, in), {falling(in), focus::conflicts, true, 0, 0, 0}, {}, other};
     const outcome expected = whole.run(100'000);
     outcome got = outcome::paused;
     while (got == outcome::paused) got = parts.run(1);
