@@ -20,7 +20,7 @@ struct recipe {
 // The order by lifetime, then size.
 constexpr std::int64_t lifetime_first = 200;
 
-constexpr std::array<recipe, 9> recipes{{
+constexpr std::array<recipe, 10> recipes{{
     {focus::slack, false, true, lifetime_first, 1000},
     {focus::slack, true, false, 4, 1000},
     {focus::lowest, true, false, 4, 1000},
@@ -30,6 +30,7 @@ constexpr std::array<recipe, 9> recipes{{
     {focus::lowest, false, true, lifetime_first, 1000},
     {focus::conflicts, true, false, 4, 1000},
     {focus::conflicts, false, false, 4, 1000},
+    {focus::lowest, false, false, lifetime_first, 0},
 }};
 
 constexpr std::int64_t one = 1 << 16;  // of what log2_of counts
@@ -89,14 +90,14 @@ class climber {
   // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {
     // Sixteenths of the gap. The rungs just below the best layout look like little gain and are what gets down where
-    // the lower ones are out of reach.
-    static constexpr std::array<units, 5> parts{0, 8, 4, 12, 15};
+    // the lower ones are out of reach. What the bound has not yielded after some rounds it will not soon.
+    static constexpr std::array<units, 5> parts{0, 10, 12, 14, 15};
     for (const units part : parts) {
       const units gap = state_.best.arena - state_.bound;
       if (gap <= 0 || spent() || (rounds_ == 0 && part != 0)) break;
       const units capacity = state_.bound + gap / 16 * part + gap % 16 * part / 16;
       if (part != 0 && capacity == state_.bound) continue;
-      run(at(capacity), part == 0 ? slice : slice / 2);
+      run(at(capacity), part == 0 && rounds_ > 2 ? slice / 2 : slice);
     }
     ++rounds_;
   }
@@ -156,8 +157,8 @@ class climber {
 }  // namespace
 
 std::uint64_t nodes_per_second(const conflict_graph& graph) {
-  // A node costs about a microsecond and 2.5 ns for every member of a clique.
-  return 1'000'000'000 / (1000 + graph.members.size() * 5 / 2);
+  // A node costs about a microsecond and 2 ns for every member of a clique.
+  return 1'000'000'000 / (1000 + graph.members.size() * 2);
 }
 
 climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound, std::uint64_t nodes,
