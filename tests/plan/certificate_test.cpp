@@ -100,6 +100,8 @@ TEST(certificate, groups_reach_over_their_members) {
   p.add({.size = 3, .live = {0, 2}, .alias_group = 1});
   p.add({.size = 8, .live = {8, 9}, .alias_group = 1});
   EXPECT_EQ(proved(p, {.at = 0}), 10u);  // 2 + 8, or 3 + 9
+  p.buffers[3].size = 20;
+  EXPECT_EQ(proved(p, {.at = 0}), 12u);  // 3 + 9
   EXPECT_EQ(objection_to(p, 5, {stack({0, 1})}), "two buffers of the stack do not conflict");
 }
 
