@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "berth/core/hook.hpp"
+#include "berth/trace/recorder.hpp"
 
 namespace {
 
@@ -140,6 +140,19 @@ int main() {
       std::puts("");
     }
   }
+
+  berth::trace::recorder recorder;
+  recorder.start();
+  std::printf("with a recorder listening          256 B        4 KiB        1 MiB       16 MiB\n");
+  for (const int threads : {1, 2}) {
+    std::printf("berth, sized free, %d thread%s      ", threads, threads == 1 ? " " : "s");
+    for (const bytes size : {256_B, 4_KiB, 1_MiB, 16_MiB}) {
+      const figure f = measure_on(threads, [&] { return all[0].make(size); });
+      std::printf("%6.1f (%4.1f)", f.least, f.median);
+    }
+    std::puts("");
+  }
+  recorder.stop();
 
   const berth::pool_statistics s = pool.statistics();
   std::printf("pool hits %.4f %%, cache hits %.4f %%, events recorded %llu in %llu frees\n", 100 * s.pool_hit_rate(),

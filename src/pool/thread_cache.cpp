@@ -114,7 +114,7 @@ thread_cache cache_directory::gone{0, 0};
 thread_cache* cache_directory::find() const noexcept {
   const std::uintptr_t me = thread_token();
   for (std::size_t i = 0; i < count; ++i) {
-    thread_cache* const c = entries_[(home(me) + i) % count].load(std::memory_order_relaxed);
+    thread_cache* const c = entries_[(home(me) + i) % count].load(std::memory_order_acquire);
     if (c->owner.load(std::memory_order_relaxed) == me) return c;
     if (c == &nobodys) break;
   }

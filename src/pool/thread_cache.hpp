@@ -175,7 +175,7 @@ class cache_directory {
   }
   // This thread's, or (then it is not mine()) nobody knows whose. find() looks further; null where the thread has none.
   [[nodiscard]] thread_cache& at_home() const noexcept {
-    return *entries_[home(thread_token())].load(std::memory_order_relaxed);
+    return *entries_[home(thread_token())].load(std::memory_order_acquire);
   }
   [[nodiscard]] thread_cache* find() const noexcept;
   // False where there is no room: the thread goes without.

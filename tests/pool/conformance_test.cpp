@@ -53,7 +53,16 @@ class stacked : public fixture_base {
   tracking_adaptor tracking_{failing_};
 };
 
-using all = testing::Types<plain, cacheless, pinned, stacked>;
+class over_a_resource : public fixture_base {
+ public:
+  memory_source& source() { return over_; }
+
+ private:
+  std::pmr::unsynchronized_pool_resource memory_;
+  resource_source over_{memory_};
+};
+
+using all = testing::Types<plain, cacheless, pinned, stacked, over_a_resource>;
 INSTANTIATE_TYPED_TEST_SUITE_P(host, pool_suite, all);
 
 TEST(adaptors, limit_counts_what_is_out) {
@@ -119,6 +128,64 @@ TEST(memory_resource, standard_containers_live_in_a_pool) {
     EXPECT_GT(p.statistics().live, 50'000u);
   }
   EXPECT_EQ(p.statistics().live, 0u);
+}
+
+// Counts what is out, and has no more than it is told.
+class counting_resource final : public std::pmr::memory_resource {
+ public:
+  explicit counting_resource(bytes most) : most_{most} {}
+  bytes out = 0;
+
+ private:
+  void* do_allocate(std::size_t size, std::size_t alignment) override {
+    if (out + size > most_) throw std::bad_alloc{};
+    out += size;
+    return std::pmr::new_delete_resource()->allocate(size, alignment);
+  }
+  void do_deallocate(void* data, std::size_t size, std::size_t alignment) override {
+    out -= size;
+    std::pmr::new_delete_resource()->deallocate(data, size, alignment);
+  }
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  bytes most_;
+};
+
+TEST(resource_source, memory_goes_back_when_the_streams_that_use_it_are_done) {
+  counting_resource memory{1000};
+  stream queue{device::host()};
+  stream other{device::host()};
+  resource_source source{memory};
+  auto b = source.allocate(600, queue);
+  ASSERT_TRUE(b);
+  b->use_on(other);
+  b->reset();
+  EXPECT_GE(memory.out, 600u);
+  EXPECT_EQ(source.pending(), 600u);
+  ASSERT_TRUE(queue.synchronize());
+  EXPECT_FALSE(source.allocate(600, queue));  // the other stream may use it yet
+  ASSERT_TRUE(other.synchronize());
+  EXPECT_TRUE(source.allocate(600, queue));
+}
+
+TEST(resource_source, a_full_resource_is_asked_again_after_the_stream_is_done) {
+  counting_resource memory{1000};
+  stream queue{device::host()};
+  resource_source source{memory};
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(source.allocate(600, queue));
+  const auto none = source.allocate(1001, queue);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error(), (error{errc::out_of_memory, none.error().what, 1001}));
+}
+
+TEST(resource_source, the_destructor_gives_everything_back) {
+  counting_resource memory{1000};
+  stream queue{device::host()};
+  {
+    resource_source source{memory};
+    EXPECT_TRUE(source.allocate(600, queue));
+  }
+  EXPECT_EQ(memory.out, 0u);
 }
 
 }  // namespace

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
 using namespace berth::literals;
+using berth::bytes;
 using berth::device;
 using berth::pool;
 using berth::stream;
@@ -60,5 +63,126 @@ TEST(pool, stitches_when_no_hole_fits) {
   std::memset(wide->data(), 7, 500_KiB);
   EXPECT_EQ(p.statistics().stitched, 1u);
   for (int i = 1; i < 8; i += 2) p.free(all[i], 128_KiB, queue);
+}
+
+TEST(pool, bad_requests_are_errors_whatever_the_cache_holds) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 1_MiB}};
+  (void)p.allocate(64, queue);  // one lies in the cache
+  const auto crooked = p.allocate(64, queue, {.alignment = 3});
+  ASSERT_FALSE(crooked);
+  EXPECT_EQ(crooked.error().code, berth::errc::invalid_input);
+  for (const bytes size : {berth::max_bytes, berth::max_bytes - 63, berth::max_bytes - 64, bytes{1} << 63}) {
+    EXPECT_FALSE(p.allocate(size, queue));
+  }
+  const auto large = p.allocate(2_MiB, queue);
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, berth::errc::limit_exceeded);
+  EXPECT_EQ(large.error().number, 2_MiB);
+  EXPECT_FALSE(p.allocate(64, queue, {.alignment = bytes{1} << 40}));
+  EXPECT_EQ(p.statistics().live, 0u);
+  EXPECT_TRUE(p.allocate(64, queue, {.alignment = 64}));
+}
+
+TEST(pool, a_stream_that_moved_is_a_broken_contract) {
+  stream queue{device::host()};
+  pool p{device::host()};
+  (void)p.allocate(64, queue);
+  const stream there{std::move(queue)};
+  EXPECT_DEATH((void)p.allocate(64, queue), "moved from or destroyed");
+}
+
+TEST(pool, memory_of_a_destroyed_stream_is_anybodys) {
+  pool p{device::host(), {.limit = 1_MiB}};
+  stream stays{device::host()};
+  {
+    stream goes{device::host()};
+    ASSERT_TRUE(p.allocate(1_MiB, goes));
+  }
+  EXPECT_TRUE(p.allocate(1_MiB, stays)) << p.out_of_memory_report();
+}
+
+TEST(pool, the_report_says_who_holds_what_and_what_to_do) {
+  stream queue{device::host()};
+  stream other{device::host()};
+  pool p{device::host(), {.limit = 1_MiB, .stitch = false}};
+  EXPECT_EQ(p.out_of_memory_report(), "");
+  std::vector<berth::block> held;
+  const int line = __LINE__ + 1;
+  for (int i = 0; i < 8; ++i) held.push_back(p.allocate(128_KiB, i < 6 ? queue : other).value());
+  EXPECT_FALSE(p.allocate(256_KiB, queue));
+  const auto says = [&p](const std::string& text) { return p.out_of_memory_report().find(text) != std::string::npos; };
+  EXPECT_TRUE(says("out of memory: 256.00 KiB on stream " + std::to_string(queue.id()))) << p.out_of_memory_report();
+  EXPECT_TRUE(says("stream " + std::to_string(queue.id()) + ": live 768.00 KiB"));
+  EXPECT_TRUE(says("stream " + std::to_string(other.id()) + ": live 256.00 KiB"));
+  EXPECT_TRUE(says("1.00 MiB in 8 blocks"));
+  EXPECT_TRUE(says("pool_test.cpp:" + std::to_string(line)));
+  EXPECT_TRUE(says("raise pool_options::limit by 256.00 KiB"));
+  held.erase(held.begin() + 2);
+  held.erase(held.begin() + 3);
+  EXPECT_FALSE(p.allocate(256_KiB, queue));
+  EXPECT_TRUE(says("largest hole 128.00 KiB, fragmentation of the free memory 50.0 %")) << p.out_of_memory_report();
+  EXPECT_TRUE(says("allow stitching, or raise the limit by 128.00 KiB"));
+}
+
+TEST(pool, watermark_is_told_in_both_directions) {
+  std::vector<bytes> told;
+  const berth::pool_callback tell{
+      [](void* context, bytes reserved) { static_cast<std::vector<bytes>*>(context)->push_back(reserved); }, &told};
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 64_MiB, .watermark = 8_MiB, .on_watermark = tell}};
+  (void)p.allocate(4_MiB, queue);
+  EXPECT_TRUE(told.empty());
+  (void)p.allocate(12_MiB, queue);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_GE(told[0], 8_MiB);
+  ASSERT_TRUE(queue.synchronize());
+  EXPECT_GE(p.trim(), 12_MiB);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[1], 0u);
+}
+
+TEST(pool, free_memory_above_the_release_threshold_goes_back) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 64_MiB, .release_threshold = 4_MiB, .cache_bytes = 0}};
+  std::vector<berth::block> held;
+  for (int i = 0; i < 16; ++i) held.push_back(p.allocate(2_MiB, queue).value());
+  held.clear();
+  ASSERT_TRUE(queue.synchronize());
+  const auto s = p.statistics();
+  EXPECT_GE(s.reserved_peak, 32_MiB);
+  EXPECT_LE(s.reserved, 16_MiB);  // the threshold, and the rest of a chunk
+}
+
+TEST(pool, pressure_frees_what_the_callback_frees) {
+  struct hoard {
+    berth::block memory;
+    int calls = 0;
+  } mine;
+  const berth::pool_callback free_it{[](void* context, bytes) {
+                                       auto& h = *static_cast<hoard*>(context);
+                                       ++h.calls;
+                                       h.memory.reset();
+                                     },
+                                     &mine};
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 1_MiB, .on_pressure = free_it}};
+  mine.memory = p.allocate(1_MiB, queue).value();
+  EXPECT_TRUE(p.allocate(512_KiB, queue));
+  EXPECT_EQ(mine.calls, 1);
+}
+
+TEST(pool, threads_come_and_go_and_leave_nothing) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 64_MiB}};
+  for (int i = 0; i < 600; ++i) {  // more than the directory of caches has places
+    std::thread{[&] { (void)p.allocate(1000, queue); }}.join();
+  }
+  const auto s = p.statistics();
+  EXPECT_EQ(s.allocations, 600u);
+  EXPECT_EQ(s.frees, 600u);
+  EXPECT_EQ(s.live, 0u);
+  EXPECT_EQ(s.cached, 0u);
+  EXPECT_LE(s.reserved, 2_MiB);
 }
 }  // namespace

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <memory_resource>
+#include <mutex>
 #include <new>
+#include <unordered_map>
+#include <vector>
 
 #include "berth/pool/memory_source.hpp"
 
@@ -33,6 +36,50 @@ class source_resource final : public std::pmr::memory_resource {
 
   memory_source* source_;
   stream* stream_;
+};
+
+// The other way: a source of blocks for the host device's streams out of any std::pmr::memory_resource, under an arena
+// or an adaptor. Nothing is pooled: a freed block goes back to the resource as soon as the work that may touch it is
+// known to be done, which is looked at in each call. Where the resource throws std::bad_alloc, the asking stream is
+// waited for and asked again; then the error is out_of_memory.
+//
+// The resource outlives this source and need not be thread-safe (a lock is held around it). Of it no more than
+// alignof(std::max_align_t) is asked, since libstdc++'s own pools do not keep larger ones: a block takes up to its
+// alignment more. Destruction waits for the streams that may still use freed memory. Contract: no block is alive then.
+// Cost: a lock, a hash table's insert and erase, and the resource's own.
+class resource_source final : public memory_source {
+ public:
+  explicit resource_source(std::pmr::memory_resource& upstream) : upstream_{&upstream}, device_{device::host()} {}
+  resource_source(const resource_source&) = delete;
+  resource_source& operator=(const resource_source&) = delete;
+  ~resource_source() override;
+
+  [[nodiscard]] const berth::device& get_device() const noexcept override { return device_; }
+  // Freed, and not yet given back to the resource.
+  [[nodiscard]] bytes pending() const noexcept;
+
+ private:
+  struct use {
+    std::shared_ptr<stream_clock> clock;
+    std::uint64_t epoch = 0;
+  };
+  struct given {
+    bytes size = 0;
+    void* base = nullptr;  // as the resource gave it, and how much
+    bytes taken = 0;
+    std::vector<use> uses;  // the stream it was asked for on first
+  };
+  void* do_allocate(bytes size, stream& s, const block_options* options, const source_location& site,
+                    error& why) override;
+  void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept override;
+  void do_use_on(void* data, stream& s, const source_location& where) override;
+  void give_back_what_is_done() noexcept;
+
+  std::pmr::memory_resource* upstream_;
+  berth::device device_;
+  mutable std::mutex lock_;
+  std::unordered_map<void*, given> live_;
+  std::unordered_map<void*, given> freed_;
 };
 
 }  // namespace berth

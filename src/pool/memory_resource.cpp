@@ -1,0 +1,99 @@
+#include "berth/pool/memory_resource.hpp"
+
+#include <algorithm>
+
+namespace berth {
+
+resource_source::~resource_source() {
+  const std::lock_guard held{lock_};
+  expects(live_.empty(), "resource_source: destroyed while blocks of it are alive");
+  for (auto& [data, g] : freed_) {
+    for (const use& u : g.uses) {
+      if (u.clock->completed() < u.epoch) (void)stream::synchronize(*u.clock);
+    }
+    upstream_->deallocate(g.base, g.taken);
+  }
+}
+
+bytes resource_source::pending() const noexcept {
+  const std::lock_guard held{lock_};
+  bytes sum = 0;
+  for (const auto& [data, g] : freed_) sum += g.size;
+  return sum;
+}
+
+void resource_source::give_back_what_is_done() noexcept {
+  std::erase_if(freed_, [this](const auto& one) {
+    const given& g = one.second;
+    const auto done = [](const use& u) { return u.clock->completed() >= u.epoch; };
+    if (!std::ranges::all_of(g.uses, done)) return false;
+    upstream_->deallocate(g.base, g.taken);
+    return true;
+  });
+}
+
+void* resource_source::do_allocate(bytes size, stream& s, const block_options* options, const source_location& site,
+                                   error& why) {
+  expects(s.clock() != nullptr && s.get_device() == device_, "resource_source: a stream of another device", site);
+  const bytes asked = options != nullptr ? options->alignment : 0;
+  if (asked != 0 && !is_power_of_two(asked)) {
+    why = {errc::invalid_input, "resource_source: the alignment is not a power of two", asked};
+    return nullptr;
+  }
+  const bytes alignment = std::max(device_.properties().rules.start_alignment, asked);
+  why = {errc::out_of_memory, "resource_source: the memory resource has no more", size};
+  const auto taken = checked_add(size, alignment - 1);
+  if (!taken || !fits_size_t(*taken)) return nullptr;
+  const std::lock_guard held{lock_};
+  give_back_what_is_done();
+  try {
+    // The record first: a block that could not be remembered would have to go back.
+    std::unordered_map<void*, given> one;
+    one.emplace(nullptr, given{size, nullptr, *taken, {{s.clock(), 0}}});
+    live_.reserve(live_.size() + 1);
+    freed_.reserve(live_.size() + freed_.size() + 1);  // so that a free cannot fail
+    void* base = nullptr;
+    try {
+      base = upstream_->allocate(*taken);
+    } catch (const std::bad_alloc&) {
+      if (freed_.empty() || !s.synchronize()) throw;
+      give_back_what_is_done();
+      base = upstream_->allocate(*taken);
+    }
+    const auto address = reinterpret_cast<std::uintptr_t>(base);
+    void* const data = static_cast<std::byte*>(base) + (align_up(address, alignment) - address);
+    auto node = one.extract(nullptr);
+    node.key() = data;
+    node.mapped().base = base;
+    live_.insert(std::move(node));
+    return data;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void resource_source::do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
+  const std::lock_guard held{lock_};
+  const auto at = live_.find(data);
+  expects(at != live_.end(), "resource_source: free of a pointer that is no block of it (foreign, or freed twice)",
+          site);
+  given& g = at->second;
+  expects(size == any_size || size == g.size, "resource_source: free with another size than was allocated", site);
+  expects(stream_id == any_stream || stream_id == g.uses.front().clock->id(),
+          "resource_source: free on another stream than the block's (see use_on)", site);
+  for (use& u : g.uses) u.epoch = u.clock->epoch();
+  freed_.insert(live_.extract(at));
+  give_back_what_is_done();
+}
+
+void resource_source::do_use_on(void* data, stream& s, const source_location& where) {
+  expects(s.clock() != nullptr && s.get_device() == device_, "resource_source: use_on a stream of another device",
+          where);
+  const std::lock_guard held{lock_};
+  const auto at = live_.find(data);
+  expects(at != live_.end(), "resource_source: use_on of what is no live block of it", where);
+  std::vector<use>& uses = at->second.uses;
+  if (std::ranges::none_of(uses, [&s](const use& u) { return u.clock == s.clock(); })) uses.push_back({s.clock(), 0});
+}
+
+}  // namespace berth
