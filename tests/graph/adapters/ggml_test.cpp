@@ -184,6 +184,22 @@ TEST_F(ggml_adapter, writes_through_views_reach_the_cache) {
   EXPECT_EQ(slot->data, store->data);
 }
 
+// A permuted reshape: view_src names the root alone, and the reshape in between is no result of the graph.
+TEST_F(ggml_adapter, a_view_of_a_view_does_not_keep_its_root) {
+  context c;
+  ggml_tensor* x = c.leaf("x", 64);
+  ggml_tensor* a = c.op(GGML_OP_MUL_MAT, "a", 64, {x, x});
+  ggml_tensor* seen = c.view("seen", c.view("between", a, 64, 0), 64, 0);
+  ggml_tensor* b = c.op(GGML_OP_MUL_MAT, "b", 64, {seen, seen});
+  ggml_tensor* d = c.op(GGML_OP_MUL_MAT, "d", 64, {b, b});
+  ggml_tensor* e = c.op(GGML_OP_MUL_MAT, "e", 64, {d, d});
+  ggml::allocator memory{&type};
+  const auto bound = memory.bind(&c.graph, &why);
+  ASSERT_TRUE(bound) << why.text;
+  EXPECT_EQ(bound->arena, 512u);
+  EXPECT_TRUE(apart(e, d));
+}
+
 TEST_F(ggml_adapter, an_output_that_is_a_view_survives) {
   context c;
   ggml_tensor* x = c.leaf("x", 64);

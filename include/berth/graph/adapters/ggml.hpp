@@ -146,6 +146,10 @@ class importer {
       const bool was_read = read_.find(t) != read_.end();
       use(t);
       if (!was_read) read_.erase(t);
+      // view_src is the root: a view in between is read by its view alone.
+      for (const ggml_tensor* of : t->src) {
+        if (of != nullptr && of != t) read_.emplace(of, true);
+      }
       return;
     }
     std::vector<value_id> inputs;
