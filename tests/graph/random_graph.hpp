@@ -125,6 +125,17 @@ inline void fill_from_outside(const graph& g, const placement_of& where) {
   }
 }
 
+// The bytes of outputs and states, in the order of their values.
+inline std::vector<std::byte> surviving(const graph& g, const placement_of& where) {
+  std::vector<std::byte> all;
+  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+    const value& it = g.values()[v];
+    if (it.kind == value_kind::view || !(it.output || it.kind == value_kind::state)) continue;
+    all.insert(all.end(), where.value({v}), where.value({v}) + it.size);
+  }
+  return all;
+}
+
 // Runs the nodes in this order. Returns all bytes that must survive the last node (outputs and states), behind what
 // nodes without results saw.
 inline std::vector<std::byte> run_nodes(const graph& g, const placement_of& where,
@@ -134,11 +145,8 @@ inline std::vector<std::byte> run_nodes(const graph& g, const placement_of& wher
     const std::uint32_t seen = run_node(g, {n}, where);
     for (int i = 0; g.nodes()[n].outputs.empty() && i < 32; i += 8) all.push_back(static_cast<std::byte>(seen >> i));
   }
-  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
-    const value& it = g.values()[v];
-    if (it.kind == value_kind::view || !(it.output || it.kind == value_kind::state)) continue;
-    all.insert(all.end(), where.value({v}), where.value({v}) + it.size);
-  }
+  const std::vector<std::byte> kept = surviving(g, where);
+  all.insert(all.end(), kept.begin(), kept.end());
   return all;
 }
 
