@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/graph/fingerprint.hpp"
+#include "berth/graph/graph_plan.hpp"
 
 namespace {
 using namespace berth;
@@ -56,6 +57,91 @@ TEST(graph, strided_sizes_reach_to_the_last_element) {
   graph g;
   const value_id x = g.input("x", {.shape = {3, 4}, .strides = {100, 4}});
   EXPECT_EQ(g[x].size, 216u);
+}
+
+// The bad input of which an engine should hear the name and the bytes.
+
+graph_fault refusal(const graph& g, graph_options o = {}) {
+  graph_fault why;
+  EXPECT_FALSE(plan_graph(g, o, &why));
+  return why;
+}
+
+TEST(bad_input, a_cycle) {
+  graph g;
+  const value_id x = g.input("x", {.shape = {4}});
+  const value_id later{2};  // what "b" will make
+  (void)g.node("a", {x, later}, {.shape = {4}});
+  (void)g.node("b", {value_id{1}}, {.shape = {4}});
+  const graph_fault why = refusal(g);
+  EXPECT_EQ(why.kind, fault_kind::unknown_value);
+  EXPECT_EQ(why.value, later);
+  EXPECT_EQ(why.text,
+            "node 'a' reads value #2, which does not exist yet: the graph has a cycle, or its nodes are out of order");
+}
+
+TEST(bad_input, a_view_beyond_its_root_through_a_view) {
+  graph g;
+  const value_id x = g.input("cache", {.shape = {100}});
+  const value_id half = g.view("half", x, {.shape = {50}}, 200);
+  g.output(g.node("y", {g.view("slot", half, {.shape = {40}}, 44)}, {.shape = {4}}));
+  const graph_fault why = refusal(g);
+  EXPECT_EQ(why.kind, fault_kind::view_beyond_root);
+  EXPECT_EQ(why.number, 4u);
+  EXPECT_EQ(why.text, "view 'slot' of 160 bytes at offset 244 ends 4 bytes beyond 'cache', which has 400");
+}
+
+TEST(bad_input, a_view_whose_end_exceeds_64_bits) {
+  graph g;
+  const value_id x = g.input("x", {.shape = {100}});
+  (void)g.view("far", x, {.shape = {50}}, max_bytes - 100);
+  EXPECT_EQ(refusal(g).kind, fault_kind::view_beyond_root);
+  EXPECT_EQ(refusal(g).text.substr(0, 22), "view 'far' of 200 byte");
+}
+
+TEST(bad_input, duplicate_names) {
+  graph g;
+  g.input("mask", {.shape = {4}});
+  g.output(g.node("mask", {value_id{0}}, {.shape = {8}}));
+  const graph_fault why = refusal(g, {.unique_names = true});
+  EXPECT_EQ(why.kind, fault_kind::duplicate_name);
+  EXPECT_EQ(why.number, 32u);
+  EXPECT_EQ(why.text, "values #0 and #1 (32 bytes) are both called 'mask'");
+}
+
+TEST(bad_input, a_budget_one_byte_too_small) {
+  graph g;
+  g.output(g.node("logits", {g.input("x", {.shape = {16}})}, {.shape = {16}}));
+  const graph_fault why = refusal(g, {.budget = 127});
+  EXPECT_EQ(why.kind, fault_kind::over_budget);
+  EXPECT_EQ(why.number, 128u);
+  EXPECT_EQ(why.text.substr(0, 67), "the arena needs 128 bytes, 1 more than the budget of 127; value 'lo");
+  EXPECT_TRUE(plan_graph(g, {.budget = 128}));
+}
+
+TEST(bad_input, sizes_that_exceed_64_bits_together) {
+  graph g;
+  const tensor_type half{.type = element::other, .size = bytes{1} << 63};
+  g.output(g.node("y", {g.input("a", half), g.input("b", half)}, {.shape = {4}}));
+  const graph_fault why = refusal(g);
+  EXPECT_EQ(why.kind, fault_kind::size_overflow);
+}
+
+// No error: the root survives.
+TEST(bad_input, an_output_that_is_a_view) {
+  graph g;
+  const value_id x = g.input("x", {.shape = {16}});
+  const value_id a = g.node("a", {x}, {.shape = {16}});
+  const value_id kept = g.view("kept", a, {.shape = {4}}, 16);
+  g.output(kept);
+  const value_id b = g.node("b", {a}, {.shape = {16}}, {.in_place = {0}});
+  const value_id c = g.node("c", {b}, {.shape = {16}});
+  g.output(c);
+  const graph_plan p = plan_graph(g, {.verify = true}).value();
+  EXPECT_TRUE(g[a].output);
+  EXPECT_EQ(p.offset_of[kept.index], p.offset_of[a.index] + 16);
+  EXPECT_NE(p.offset_of[b.index], p.offset_of[a.index]);
+  EXPECT_NE(p.offset_of[c.index], p.offset_of[a.index]);
 }
 
 TEST(fingerprint, every_part_of_the_structure_counts) {
