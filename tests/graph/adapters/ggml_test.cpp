@@ -198,6 +198,7 @@ TEST_F(ggml_adapter, a_view_of_a_view_does_not_keep_its_root) {
   ASSERT_TRUE(bound) << why.text;
   EXPECT_EQ(bound->arena, 512u);
   EXPECT_TRUE(apart(e, d));
+  EXPECT_EQ(seen->data, a->data);
 }
 
 TEST_F(ggml_adapter, an_output_that_is_a_view_survives) {
@@ -258,6 +259,76 @@ TEST_F(ggml_adapter, other_edges_with_equal_sizes_are_planned_anew) {
   EXPECT_TRUE(apart(n[0], n[1]));
   EXPECT_TRUE(apart(n[0], n[2]));
   EXPECT_TRUE(apart(n[0], n[3]));
+}
+
+// The graph of one token of a decoder: all that changes from one to the next is the slot of the cache.
+struct token_graph : context {
+  token_graph(ggml_tensor* cache, std::int64_t slot, int variant = 0) {
+    ggml_tensor* x = leaf("x", 64);
+    ggml_tensor* y = variant == 1 ? x : leaf("y", 64);
+    ggml_tensor* a = op(GGML_OP_MUL_MAT, "a", 64, {x, y});
+    ggml_tensor* into = view("into", cache, 64, static_cast<std::size_t>(4 * slot));
+    ggml_tensor* store = op(GGML_OP_CPY, "store", 64, {a, into});
+    store->view_src = cache;
+    store->view_offs = into->view_offs;
+    ggml_tensor* b = op(GGML_OP_MUL_MAT, "b", 64, {variant == 2 ? x : a, variant == 3 ? y : x});
+    if (variant == 4) a->flags |= GGML_TENSOR_FLAG_OUTPUT;
+    if (variant == 5) y->type = GGML_TYPE_F16;
+    if (variant == 6) y->data = y;  // somebody else's
+    if (variant == 7) b->op = GGML_OP_UNARY;
+    ggml_tensor* part = view("part", b, 32, variant == 8 ? 128 : 0);
+    last = op(GGML_OP_MUL_MAT, "last", 32, {part, part});
+  }
+  ggml_tensor* last = nullptr;
+};
+
+TEST_F(ggml_adapter, the_slot_of_a_cache_asks_for_no_new_plan) {
+  context weights;
+  ggml_tensor* cache = weights.placed("cache", 640);
+  ggml::allocator memory{&type};
+  for (int slot = 0; slot <= 576; slot += 64) {
+    token_graph g{cache, slot};
+    const auto bound = memory.bind(&g.graph, &why);
+    ASSERT_TRUE(bound) << why.text;
+    EXPECT_EQ(bound->planned, slot == 0);
+    EXPECT_EQ(g.graph.nodes[2]->data, static_cast<char*>(cache->data) + 4 * slot);
+  }
+  // Nor does it matter how much of the cache is seen.
+  token_graph more{cache, 0};
+  more.graph.nodes[1]->ne[0] = 128;
+  const auto bound = memory.bind(&more.graph, &why);
+  ASSERT_TRUE(bound) << why.text;
+  EXPECT_FALSE(bound->planned);
+  token_graph beyond{cache, 577};
+  EXPECT_FALSE(memory.bind(&beyond.graph, &why));
+  EXPECT_EQ(why.kind, fault_kind::view_beyond_root);
+  EXPECT_EQ(why.number, 4u);
+}
+
+TEST_F(ggml_adapter, no_changed_graph_is_taken_for_the_last_one) {
+  context weights;
+  ggml_tensor* cache = weights.placed("cache", 640);
+  for (int variant = 1; variant <= 8; ++variant) {
+    ggml::allocator memory{&type};
+    token_graph first{cache, 0}, again{cache, 0}, other{cache, 0, variant};
+    ASSERT_TRUE(memory.reserve(&other.graph, &why)) << why.text;
+    ASSERT_TRUE(memory.bind(&first.graph, &why)) << why.text;
+    ggml::allocator fresh{&type};
+    token_graph twin{cache, 0, variant};
+    ASSERT_TRUE(fresh.bind(&twin.graph, &why)) << why.text;
+    const auto bound = memory.bind(&other.graph, &why);
+    if (!bound) {  // room was reserved for it, so that only memory that is somebody's without an address is refused
+      ADD_FAILURE() << variant << ": " << why.text;
+      continue;
+    }
+    EXPECT_EQ(bound->arena, fresh.size()) << variant;
+    const auto at = [](const ggml::allocator&, const token_graph& g, const token_graph& of) {
+      return static_cast<char*>(g.last->data) - static_cast<char*>(of.graph.nodes[0]->data);
+    };
+    EXPECT_EQ(at(memory, other, other), at(fresh, twin, twin)) << variant;
+    ASSERT_TRUE(memory.bind(&again.graph, &why)) << why.text;
+    EXPECT_EQ(again.last->data, first.last->data);
+  }
 }
 
 TEST_F(ggml_adapter, bind_never_moves_the_buffer) {

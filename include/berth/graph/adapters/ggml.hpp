@@ -14,9 +14,9 @@
 // an input, from before the first node; GGML_TENSOR_FLAG_OUTPUT and results that nobody reads live to the end.
 // In-place: ggml's own list of operators; of the element-wise ones with two operands, either.
 //
-// A graph that is bound again without having been built again is recognised: tensors in this buffer are ours, not
-// external. bind() never moves a buffer that is there; a reserve() that grows does, and graphs that were bound before
-// must then be built again. Reserve the worst case first.
+// A graph that is bound again, built anew or not, is recognised tensor by tensor without being read again: see
+// `recognised`. Tensors in this buffer are ours, not external. bind() never moves a buffer that is there; a reserve()
+// that grows does, and graphs that were bound before must then be built again. Reserve the worst case first.
 //
 // This header is compiled against the user's ggml (ggml.h and ggml-backend.h must be on the include path) and is no
 // part of the compiled library. The repository tests it against a stand-in for the functions it calls
@@ -29,6 +29,7 @@
 #include <ggml.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -61,6 +62,12 @@ namespace berth::ggml {
   return op == "VIEW" || op == "RESHAPE" || op == "PERMUTE" || op == "TRANSPOSE";
 }
 
+// Whether somebody else than the owner of `own` gave t its memory.
+[[nodiscard]] inline bool placed_elsewhere(const ggml_tensor* t, ggml_backend_buffer_t own) noexcept {
+  if (own != nullptr && t->buffer == own) return false;
+  return t->data != nullptr || t->buffer != nullptr;
+}
+
 struct imported_graph {
   berth::graph graph;
   std::vector<ggml_tensor*> tensor_of;  // by value; null: the destination of a node that writes into others' bytes
@@ -87,9 +94,14 @@ class importer {
  private:
   [[nodiscard]] static std::string name_of(const ggml_tensor* t) { return t->name; }
 
-  [[nodiscard]] bool placed(const ggml_tensor* t) const noexcept {
-    if (own_ != nullptr && t->buffer == own_) return false;
-    return t->data != nullptr || t->buffer != nullptr;
+  [[nodiscard]] bool placed(const ggml_tensor* t) const noexcept { return placed_elsewhere(t, own_); }
+
+  // The plan does not depend on where in others' memory a view lies (a cache's slot moves with every token), as long
+  // as it lies there.
+  [[nodiscard]] bytes offset_of(const ggml_tensor* t) const {
+    const bytes size = ggml_nbytes(t->view_src);
+    const bool inside = t->view_offs <= size && ggml_nbytes(t) <= size - t->view_offs;
+    return inside && t->view_src->view_src == nullptr && placed(t->view_src) ? 0 : t->view_offs;
   }
 
   void mark_output(const ggml_tensor* t) {
@@ -120,7 +132,7 @@ class importer {
     read_.emplace(t, true);
     if (const auto found = of_.find(t); found != of_.end()) return found->second;
     if (t->view_src != nullptr)
-      return bind(t, made_.graph.view(name_of(t), use(t->view_src), type_of(t), t->view_offs));
+      return bind(t, made_.graph.view(name_of(t), use(t->view_src), type_of(t), offset_of(t)));
     if (placed(t)) return bind(t, made_.graph.external(name_of(t), type_of(t)));
     if (t->op != GGML_OP_NONE) {
       const bytes size = ggml_nbytes(t);
@@ -163,7 +175,7 @@ class importer {
     }
     if (t->view_src != nullptr || placed(t)) {
       const value_id destination = t->view_src != nullptr
-                                       ? made_.graph.view(name_of(t), use(t->view_src), type_of(t), t->view_offs)
+                                       ? made_.graph.view(name_of(t), use(t->view_src), type_of(t), offset_of(t))
                                        : made_.graph.external(name_of(t), type_of(t));
       bind(t, made_.graph.node_into(name_of(t), std::move(inputs), destination, std::move(options)));
       return;
@@ -176,6 +188,141 @@ class importer {
   imported_graph made_;
   std::unordered_map<const ggml_tensor*, value_id> of_;
   std::unordered_map<const ggml_tensor*, bool> read_;
+};
+
+// A graph as it was when it was read, to be compared with the next one: tensors are found again by the way that led
+// to them (the n-th node, a source of it, the root of a view), and every field on which the plan depends is compared.
+// Names, contents and addresses are not, nor which part of others' memory (a cache) a view shows. 23 ns a node.
+class recognised {
+ public:
+  enum class part : std::uint8_t { nothing, root, view };  // what bind() does with a tensor
+
+  recognised() = default;
+  recognised(ggml_cgraph* g, const imported_graph& read, ggml_backend_buffer_t own) {
+    const auto count = static_cast<std::uint32_t>(ggml_graph_n_nodes(g));
+    std::vector<ggml_tensor*> seen;
+    std::unordered_map<const ggml_tensor*, std::uint32_t> at;
+    std::unordered_map<const ggml_tensor*, value_id> value_of;
+    for (std::uint32_t v = 0; v < read.tensor_of.size(); ++v) {
+      if (read.tensor_of[v] != nullptr) value_of[read.tensor_of[v]] = {v};
+    }
+    const auto meet = [&](ggml_tensor* t, std::uint32_t from, int slot) {
+      if (t == nullptr) return none;
+      const auto [known, fresh] = at.try_emplace(t, static_cast<std::uint32_t>(seen.size()));
+      if (fresh) {
+        seen.push_back(t);
+        entries_.push_back({from, slot});
+      }
+      return known->second;
+    };
+    for (std::uint32_t i = 0; i < count; ++i) meet(ggml_graph_node(g, static_cast<int>(i)), i, is_node);
+    nodes_ = static_cast<std::uint32_t>(seen.size());
+    for (std::uint32_t i = 0; i < seen.size(); ++i) {
+      ggml_tensor* const t = seen[i];
+      const std::uint32_t root = meet(t->view_src, i, is_root);
+      std::array<std::uint32_t, GGML_MAX_SRC> sources;
+      sources.fill(none);
+      for (int k = 0; i < nodes_ && k < GGML_MAX_SRC; ++k) sources[k] = meet(t->src[k], i, k);
+      entry& e = entries_[i];
+      e.root = root;
+      e.sources = sources;
+      e.op = t->op;
+      e.type = t->type;
+      e.flags = t->flags;
+      std::copy(t->ne, t->ne + GGML_MAX_DIMS, e.ne);
+      std::copy(t->nb, t->nb + GGML_MAX_DIMS, e.nb);
+      e.elsewhere = t->view_src == nullptr && placed_elsewhere(t, own);
+      e.view_offset = t->view_offs;
+      const auto v = value_of.find(t);
+      if (v == value_of.end()) continue;
+      const value& it = read.graph[v->second];
+      e.value = v->second;
+      e.todo = t->view_src != nullptr ? part::view : e.elsewhere ? part::nothing : part::root;
+      e.free = t->view_src != nullptr && !graph_structure::in_arena(read.graph[it.root].kind);
+    }
+    complete_ = count == nodes_;
+  }
+
+  // Whether g is that graph. Then tensors() are its tensors, in the order of entries.
+  [[nodiscard]] bool is(ggml_cgraph* g, ggml_backend_buffer_t own) {
+    if (!complete_ || static_cast<std::uint32_t>(ggml_graph_n_nodes(g)) != nodes_) return false;
+    tensors_.resize(entries_.size());
+    inputs_.clear();
+    for (std::uint32_t i = 0; i < entries_.size(); ++i) {
+      const entry& e = entries_[i];
+      ggml_tensor* const t = e.slot == is_node   ? ggml_graph_node(g, static_cast<int>(i))
+                             : e.slot == is_root ? tensors_[e.from]->view_src
+                                                 : tensors_[e.from]->src[e.slot];
+      if (t == nullptr || !same(e, *t, own)) return false;
+      if (i >= nodes_ && e.todo == part::root) inputs_.push_back(t);
+      tensors_[i] = t;
+    }
+    for (std::uint32_t i = 0; i < entries_.size(); ++i) {
+      const entry& e = entries_[i];
+      const ggml_tensor& t = *tensors_[i];
+      if (t.view_src != tensor(e.root)) return false;
+      for (int k = 0; i < nodes_ && k < GGML_MAX_SRC; ++k) {
+        if (t.src[k] != tensor(e.sources[k])) return false;
+      }
+    }
+    // Two of our leaves that have become one have one life, not two.
+    std::sort(inputs_.begin(), inputs_.end());
+    return std::adjacent_find(inputs_.begin(), inputs_.end()) == inputs_.end();
+  }
+
+  // What is to be done, roots before their views: do_it(tensor, part, value).
+  template <class Do>
+  [[nodiscard]] ggml_status each(Do do_it) const {
+    for (const part now : {part::root, part::view}) {
+      for (std::uint32_t i = 0; i < entries_.size(); ++i) {
+        if (entries_[i].todo != now) continue;
+        if (const ggml_status s = do_it(tensors_[i], now, entries_[i].value); s != GGML_STATUS_SUCCESS) return s;
+      }
+    }
+    return GGML_STATUS_SUCCESS;
+  }
+
+ private:
+  static constexpr std::uint32_t none = UINT32_MAX;
+  static constexpr int is_node = -1;
+  static constexpr int is_root = -2;
+
+  struct entry {
+    std::uint32_t from = 0;  // the entry that leads here ...
+    int slot = is_node;      // ... as its source number `slot`, or as its root
+    std::uint32_t root = none;
+    std::array<std::uint32_t, GGML_MAX_SRC> sources{};
+    ggml_op op{};
+    ggml_type type{};
+    std::int32_t flags = 0;
+    std::int64_t ne[GGML_MAX_DIMS] = {};
+    std::size_t nb[GGML_MAX_DIMS] = {};
+    std::size_t view_offset = 0;
+    bool elsewhere = false;  // placed by somebody else
+    bool free = false;       // a view of others' memory: may be of any part of it
+    part todo = part::nothing;
+    value_id value;
+  };
+
+  [[nodiscard]] const ggml_tensor* tensor(std::uint32_t i) const noexcept { return i == none ? nullptr : tensors_[i]; }
+
+  [[nodiscard]] static bool same(const entry& e, const ggml_tensor& t, ggml_backend_buffer_t own) noexcept {
+    if (t.op != e.op || t.type != e.type || t.flags != e.flags || (t.view_src != nullptr) != (e.root != none)) {
+      return false;
+    }
+    if (e.free) {
+      const std::size_t size = ggml_nbytes(t.view_src);
+      return t.view_offs <= size && ggml_nbytes(&t) <= size - t.view_offs;
+    }
+    if (!std::equal(t.ne, t.ne + GGML_MAX_DIMS, e.ne) || !std::equal(t.nb, t.nb + GGML_MAX_DIMS, e.nb)) return false;
+    if (t.view_src != nullptr) return t.view_offs == e.view_offset;
+    return placed_elsewhere(&t, own) == e.elsewhere && (!e.elsewhere || t.data != nullptr);
+  }
+
+  std::vector<entry> entries_;
+  std::vector<ggml_tensor*> tensors_, inputs_;
+  std::uint32_t nodes_ = 0;
+  bool complete_ = false;
 };
 
 struct bind_answer {
@@ -214,13 +361,17 @@ class allocator {
     bind_answer answer;
     const auto plan = find_plan(read.graph, answer, true, why);
     if (!plan) return plan.error();
-    return (*plan)->arena();
+    return (*plan)->plan.arena();
   }
 
   // Gives every tensor of `g` its address. Errors leave the tensors as they were, but for device_failed: the backend
   // refused one of them. over_budget: the graph needs more than the buffer has; reserve() it.
   [[nodiscard]] result<bind_answer> bind(ggml_cgraph* g, graph_fault* why = nullptr) {
-    const imported_graph read = importer{type_, buffer_}.read(g);
+    for (std::size_t i = 0; buffer_ != nullptr && i < plans_.size(); ++i) {
+      if (!plans_[i].known.is(g, buffer_)) continue;
+      return place(take_up(i), {.planned = false, .arena = plans_.front().plan.arena()});
+    }
+    imported_graph read = importer{type_, buffer_}.read(g);
     if (!read.fault.ok()) return refuse(read.fault, why);
     for (std::uint32_t i = 0; i < read.tensor_of.size(); ++i) {
       if (const auto placed = check_external(read, {i}, why); !placed) return placed.error();
@@ -228,10 +379,11 @@ class allocator {
     bind_answer answer;
     const auto plan = find_plan(read.graph, answer, buffer_ == nullptr, why);
     if (!plan) return plan.error();
-    for (std::uint32_t i = 0; i < read.tensor_of.size(); ++i) {
-      if (const auto done = place(read, {i}, **plan); !done) return done.error();
+    (*plan)->known = recognised{g, read, buffer_};
+    if (!(*plan)->known.is(g, buffer_)) {  // a node that stands in the graph twice
+      return error{errc::unsupported, "ggml: the graph's nodes cannot be told apart", read.tensor_of.size()};
     }
-    return answer;
+    return place(**plan, answer);
   }
 
   [[nodiscard]] bytes size() const noexcept { return buffer_ == nullptr ? 0 : ggml_backend_buffer_get_size(buffer_); }
@@ -260,14 +412,24 @@ class allocator {
     return e;
   }
 
-  [[nodiscard]] result<const graph_plan*> find_plan(const berth::graph& g, bind_answer& answer, bool may_grow,
-                                                    graph_fault* why) {
-    const auto same = [&](const graph_plan& p) { return same_structure(p.structure, g.structure()); };
-    const auto known = g.fault().ok() ? std::find_if(plans_.begin(), plans_.end(), same) : plans_.end();
-    if (known != plans_.end()) {
-      std::rotate(plans_.begin(), known, known + 1);  // most recently used first
-      answer.arena = plans_.front().arena();
-      return &plans_.front();
+  struct known_plan {
+    graph_plan plan;
+    recognised known;  // the graph that was last bound by it
+  };
+
+  // Plan i becomes the most recently used.
+  known_plan& take_up(std::size_t i) {
+    const auto at = plans_.begin() + static_cast<std::ptrdiff_t>(i);
+    std::rotate(plans_.begin(), at, at + 1);
+    return plans_.front();
+  }
+
+  [[nodiscard]] result<known_plan*> find_plan(const berth::graph& g, bind_answer& answer, bool may_grow,
+                                              graph_fault* why) {
+    for (std::size_t i = 0; g.fault().ok() && i < plans_.size(); ++i) {
+      if (!same_structure(plans_[i].plan.structure, g.structure())) continue;
+      answer.arena = plans_[i].plan.arena();
+      return &take_up(i);
     }
     graph_options planning = options_;
     if (!may_grow) planning.budget = std::min(planning.budget, size());
@@ -290,33 +452,32 @@ class allocator {
     }
     constexpr std::size_t plans_kept = 8;
     if (plans_.size() == plans_kept) plans_.pop_back();
-    plans_.insert(plans_.begin(), std::move(*plan));
+    plans_.insert(plans_.begin(), {std::move(*plan), {}});
     return &plans_.front();
   }
 
-  // Values come in the order of their creation, so that a view's source is placed before it.
-  [[nodiscard]] result<void> place(const imported_graph& read, value_id v, const graph_plan& plan) {
-    ggml_tensor* const t = read.tensor_of[v.index];
-    const value& it = read.graph[v];
-    if (t == nullptr || it.kind == value_kind::external) return {};
-    if (it.kind == value_kind::view && t->view_src == nullptr) return {};  // a node's result that was placed outside
-    t->data = nullptr;
-    t->buffer = nullptr;
-    ggml_status status = GGML_STATUS_SUCCESS;
-    if (it.kind == value_kind::view) {
-      status = ggml_backend_view_init(t);
-    } else {
-      char* const base = static_cast<char*>(ggml_backend_buffer_get_base(buffer_));
-      status = ggml_backend_tensor_alloc(buffer_, t, base + plan.offset_of[v.index]);
-    }
-    if (status == GGML_STATUS_SUCCESS) return {};
+  [[nodiscard]] result<bind_answer> place(const known_plan& bound, const bind_answer& answer) {
+    char* const base = static_cast<char*>(ggml_backend_buffer_get_base(buffer_));
+    const ggml_status status = bound.known.each([&](ggml_tensor* t, recognised::part what, value_id v) {
+      if (what == recognised::part::view) {
+        t->data = nullptr;
+        t->buffer = nullptr;
+        return ggml_backend_view_init(t);
+      }
+      char* const address = base + bound.plan.offset_of[v.index];
+      if (t->buffer == buffer_ && t->data == address) return GGML_STATUS_SUCCESS;
+      t->data = nullptr;
+      t->buffer = nullptr;
+      return ggml_backend_tensor_alloc(buffer_, t, address);
+    });
+    if (status == GGML_STATUS_SUCCESS) return answer;
     return error{errc::device_failed, "ggml: the backend refused a tensor; status", static_cast<std::uint64_t>(status)};
   }
 
   ggml_backend_buffer_type_t type_;
   graph_options options_;
   ggml_backend_buffer_t buffer_ = nullptr;
-  std::vector<graph_plan> plans_;
+  std::vector<known_plan> plans_;
 };
 
 }  // namespace berth::ggml

@@ -9,6 +9,7 @@
 #define GGML_MAX_SRC 10
 #define GGML_MAX_NAME 64
 
+enum ggml_type { GGML_TYPE_F32, GGML_TYPE_F16 };
 enum ggml_op { GGML_OP_NONE, GGML_OP_ADD, GGML_OP_MUL_MAT, GGML_OP_CPY, GGML_OP_VIEW, GGML_OP_RESHAPE, GGML_OP_UNARY };
 enum ggml_tensor_flag { GGML_TENSOR_FLAG_INPUT = 1, GGML_TENSOR_FLAG_OUTPUT = 2 };
 enum ggml_status { GGML_STATUS_FAILED = -1, GGML_STATUS_SUCCESS = 0 };
@@ -16,6 +17,7 @@ enum ggml_status { GGML_STATUS_FAILED = -1, GGML_STATUS_SUCCESS = 0 };
 struct ggml_backend_buffer;
 
 struct ggml_tensor {
+  ggml_type type = GGML_TYPE_F32;
   ggml_backend_buffer* buffer = nullptr;
   std::int64_t ne[GGML_MAX_DIMS] = {1, 1, 1, 1};
   std::size_t nb[GGML_MAX_DIMS] = {4, 4, 4, 4};
