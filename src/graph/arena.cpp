@@ -24,21 +24,6 @@ graph_fault no_memory(const error& from, bytes size) {
           "no block of " + std::to_string(size) + " bytes for the arena: " + from.what};
 }
 
-// The plan of a graph that fits_within() the planned one: the same places, but for views inside smaller roots.
-graph_plan for_smaller(const graph_plan& planned, const graph_structure& now) {
-  graph_plan made = planned;
-  made.structure = now;
-  for (const view_record& view : now.views) {
-    const bytes root = made.offset_of[now.values[view.value].root];
-    if (root != no_offset) made.offset_of[view.value] = root + view.offset;
-  }
-  for (std::size_t n = 0; n < now.nodes.size(); ++n) {
-    if (now.nodes[n].workspace == 0) made.workspace_of[n] = no_offset;
-  }
-  made.lower_bound_bytes = made.state_bytes;  // what a smaller graph needs was not asked
-  return made;
-}
-
 std::vector<std::string> names_of_states(const graph& g) {
   std::vector<std::string> names;
   for (const value& v : g.values()) {
@@ -264,7 +249,7 @@ result<bind_outcome> arena::bind_new(const graph& g, graph_fault* why) {
   }
   if (const std::size_t i = serving([&](const auto& s) { return fits_within(s, g.structure()); });
       i < entries_.size()) {
-    keep({for_smaller(entries_[i].plan, g.structure()), {}, true});
+    keep({plan_for_smaller(entries_[i].plan, g.structure()), {}, true});
     return bind_outcome::fits;
   }
 

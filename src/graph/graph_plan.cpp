@@ -170,6 +170,20 @@ result<graph_plan> plan_graph(const graph& g, const graph_options& o, graph_faul
   return made;
 }
 
+graph_plan plan_for_smaller(const graph_plan& planned, const graph_structure& now) {
+  graph_plan made = planned;
+  made.structure = now;
+  for (const view_record& view : now.views) {
+    const bytes root = made.offset_of[now.values[view.value].root];
+    if (root != no_offset) made.offset_of[view.value] = root + view.offset;
+  }
+  for (std::size_t n = 0; n < now.nodes.size(); ++n) {
+    if (now.nodes[n].workspace == 0) made.workspace_of[n] = no_offset;
+  }
+  made.lower_bound_bytes = made.state_bytes;  // what a smaller graph needs was not asked
+  return made;
+}
+
 graph_fault verify_plan(const graph& g, const graph_plan& p, const rules::placement& rules) {
   const graph_structure& s = g.structure();
   if (const difference d = first_difference(p.structure, s); d.what != change::none) {

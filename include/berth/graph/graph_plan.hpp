@@ -70,6 +70,10 @@ struct graph_plan {
 // Plans g. Errors: the graph's fault, over_budget (limit_exceeded), no_plan. `why`, where given, is filled on error.
 [[nodiscard]] result<graph_plan> plan_graph(const graph& g, const graph_options& o = {}, graph_fault* why = nullptr);
 
+// The plan of a graph that fits_within() the planned one (fingerprint.hpp): the same places, but for views inside
+// smaller roots. Nothing is proved of it. O(values + nodes).
+[[nodiscard]] graph_plan plan_for_smaller(const graph_plan& planned, const graph_structure& now);
+
 // Whether p, wherever it comes from, may serve g under these rules: made for g's structure, states where every plan
 // has them, everything at places the rules allow, and no read that would find foreign bytes (shadow.hpp). Kind none:
 // it may. The lower bound is not proved again, only found to be possible. O(one replay).

@@ -305,6 +305,27 @@ TEST_F(ggml_adapter, the_slot_of_a_cache_asks_for_no_new_plan) {
   EXPECT_EQ(why.number, 4u);
 }
 
+TEST_F(ggml_adapter, a_smaller_graph_is_served_by_the_plan_for_the_worst_case) {
+  const auto build = [](context& c, std::int64_t n) {
+    ggml_tensor* a = c.op(GGML_OP_MUL_MAT, "a", n, {c.leaf("x", n)});
+    ggml_tensor* b = c.op(GGML_OP_MUL_MAT, "b", n, {a});
+    c.op(GGML_OP_MUL_MAT, "y", n, {b, a});
+  };
+  ggml::allocator memory{&type};
+  context worst;
+  build(worst, 640);
+  ASSERT_TRUE(memory.reserve(&worst.graph, &why)) << why.text;
+  for (std::int64_t n = 8; n <= 640; n += 8) {  // more of them than plans are kept
+    context c;
+    build(c, n);
+    const auto bound = memory.bind(&c.graph, &why);
+    ASSERT_TRUE(bound) << why.text;
+    EXPECT_FALSE(bound->planned) << n;
+    const auto& t = c.graph.nodes;
+    EXPECT_TRUE(apart(t[0], t[1]) && apart(t[1], t[2]) && apart(t[0], t[2])) << n;
+  }
+}
+
 TEST_F(ggml_adapter, no_changed_graph_is_taken_for_the_last_one) {
   context weights;
   ggml_tensor* cache = weights.placed("cache", 640);

@@ -5,10 +5,10 @@
 //   memory.bind(graph, &why);                          // before every ggml_backend_graph_compute
 //
 // After bind() every tensor of the graph has its address, so that ggml_gallocr and the scheduler treat all of them as
-// placed elsewhere and take no memory of their own. A graph that was planned before is bound by its plan; another
-// one is planned anew, into the buffer there is. What ggml's allocator answers with an assert or with a wrong result
-// is an error here that names the tensor: a view of another graph's tensor that has no memory yet, nodes out of
-// order, a view beyond its source.
+// placed elsewhere and take no memory of their own. A graph that was planned before, or is only smaller than one that
+// was, is bound by that plan; another one is planned anew, into the buffer there is. What ggml's allocator answers with
+// an assert or with a wrong result is an error here that names the tensor: a view of another graph's tensor that has no
+// memory yet, nodes out of order, a view beyond its source.
 //
 // What is what: a tensor with memory (data or buffer set by someone else) is external; an op-less tensor without is
 // an input, from before the first node; GGML_TENSOR_FLAG_OUTPUT and results that nobody reads live to the end.
@@ -414,7 +414,8 @@ class allocator {
 
   struct known_plan {
     graph_plan plan;
-    recognised known;  // the graph that was last bound by it
+    recognised known;      // the graph that was last bound by it
+    bool implied = false;  // another plan, cut to smaller sizes
   };
 
   // Plan i becomes the most recently used.
@@ -430,6 +431,11 @@ class allocator {
       if (!same_structure(plans_[i].plan.structure, g.structure())) continue;
       answer.arena = plans_[i].plan.arena();
       return &take_up(i);
+    }
+    for (std::size_t i = 0; buffer_ != nullptr && g.fault().ok() && i < plans_.size(); ++i) {
+      if (!fits_within(plans_[i].plan.structure, g.structure())) continue;
+      answer.arena = plans_[i].plan.arena();
+      return &keep({plan_for_smaller(plans_[i].plan, g.structure()), {}, true});
     }
     graph_options planning = options_;
     if (!may_grow) planning.budget = std::min(planning.budget, size());
@@ -450,10 +456,19 @@ class allocator {
       if (buffer_ != nullptr) ggml_backend_buffer_free(buffer_);
       buffer_ = fresh;
     }
-    constexpr std::size_t plans_kept = 8;
-    if (plans_.size() == plans_kept) plans_.pop_back();
-    plans_.insert(plans_.begin(), {std::move(*plan), {}});
-    return &plans_.front();
+    return &keep({std::move(*plan), {}, false});
+  }
+
+  // Plans that were searched for and those that they imply are counted apart, so that a run of small graphs does not
+  // push out the plan for the worst case.
+  known_plan& keep(known_plan fresh) {
+    constexpr std::ptrdiff_t plans_kept = 8;
+    const auto same_sort = [&](const known_plan& k) { return k.implied == fresh.implied; };
+    if (std::count_if(plans_.begin(), plans_.end(), same_sort) == plans_kept) {
+      plans_.erase(std::prev(std::find_if(plans_.rbegin(), plans_.rend(), same_sort).base()));
+    }
+    plans_.insert(plans_.begin(), std::move(fresh));
+    return plans_.front();
   }
 
   [[nodiscard]] result<bind_answer> place(const known_plan& bound, const bind_answer& answer) {
