@@ -214,6 +214,8 @@ struct placement_reader {
   std::unordered_map<std::string_view, plan::index> buffers;
   std::unordered_map<std::string_view, plan::index> pools;
 
+  bool of_another = false;  // what the problem does not have is passed over
+
   placement_reader(const std::string& plan_path, const problem_file& f) : file{f}, path{plan_path} {
     const auto& p = f.problem;
     for (plan::index i = 0; i < p.buffers.size(); ++i) buffers.emplace(p.buffers[i].name, i);
@@ -227,14 +229,14 @@ struct placement_reader {
   [[nodiscard]] std::string place(std::string_view id, bytes offset, std::optional<std::string_view> pool,
                                   plan::index slab) {
     const auto it = buffers.find(id);
-    if (it == buffers.end()) return "the problem has no buffer " + quote(id);
+    if (it == buffers.end()) return of_another ? "" : "the problem has no buffer " + quote(id);
     if (placed[it->second]) return "buffer " + quote(id) + " is placed twice";
     placed[it->second] = true;
     answer.offsets[it->second] = offset;
     if (pool && !file.problem.memories.empty()) {
       const auto memory = pools.find(*pool);
-      if (memory == pools.end()) return "the problem has no pool " + quote(*pool);
-      answer.memory_of[it->second] = memory->second;
+      if (memory == pools.end() && !of_another) return "the problem has no pool " + quote(*pool);
+      answer.memory_of[it->second] = memory == pools.end() ? static_cast<plan::index>(pools.size()) : memory->second;
     }
     if (slab != 0 && answer.slab_of.empty()) answer.slab_of.resize(placed.size());
     if (slab != 0) answer.slab_of[it->second] = slab;
@@ -252,12 +254,13 @@ struct placement_reader {
       const std::string id = v.at("id").as_id(), in = pool ? pool->as_id() : "";
       const auto slab = v.find("slab");
       const bytes slab_number = slab ? slab->as_bytes() : 0;
-      if (slab_number >= placed.size()) slab->fail("is not below the number of buffers");
+      if (slab_number >= std::max(placed.size(), list.size())) slab->fail("is not below the number of buffers");
       const std::string wrong =
           place(id, v.at("offset").as_bytes(), pool ? std::optional<std::string_view>{in} : std::nullopt,
                 static_cast<plan::index>(slab_number));
       if (!wrong.empty()) v.fail(wrong);
     }
+    if (of_another) return;
     if (const auto f = root.find("certificate")) read_certificate(*f);
     answer.status = plan::status::feasible;
     if (const auto f = root.find("optimal"); f && f->as_bool()) answer.status = plan::status::optimal;
@@ -317,15 +320,27 @@ struct placement_reader {
       if (!at) throw input_error(path, line, "offset is not a whole number: " + quote(fields[offset->second]));
       const auto where =
           slab == columns.end() ? std::optional<plan::index>{0} : parse_number<plan::index>(fields[slab->second]);
-      if (!where || *where >= placed.size()) throw input_error(path, line, "no such slab");
+      if (!where || (*where >= placed.size() && !of_another)) throw input_error(path, line, "no such slab");
       const std::string wrong =
           place(fields[id->second], *at,
                 pool == columns.end() ? std::nullopt : std::optional<std::string_view>{fields[pool->second]}, *where);
       if (!wrong.empty()) throw input_error(path, line, wrong);
     }
+    if (of_another) return;
     answer.status = plan::status::feasible;
     answer.arena_bytes = arena();
     answer.reuse_penalty = penalty();
+  }
+
+  void read() {
+    const std::string text = read_file(path);
+    const std::size_t start = text.find_first_not_of("\n\r\t ");
+    if (start == std::string::npos) throw input_error(path, 1, "is empty");
+    if (text[start] == '{') {
+      read_json(text);
+    } else {
+      read_csv(text);
+    }
   }
 
   // What the plan does not say of itself is what its offsets say.
@@ -354,18 +369,23 @@ struct placement_reader {
 
 plan::plan read_plan(const std::string& path, const problem_file& file) {
   placement_reader reader{path, file};
-  const std::string text = read_file(path);
-  const std::size_t start = text.find_first_not_of("\n\r\t ");
-  if (start == std::string::npos) throw input_error(path, 1, "is empty");
-  if (text[start] == '{') {
-    reader.read_json(text);
-  } else {
-    reader.read_csv(text);
-  }
+  reader.read();
   if (std::find(reader.placed.begin(), reader.placed.end(), false) != reader.placed.end()) {
     reader.answer.offsets.clear();
   }
   return std::move(reader.answer);
+}
+
+former_places read_former_places(const std::string& path, const problem_file& file) {
+  placement_reader reader{path, file};
+  reader.of_another = true;
+  reader.read();
+  former_places out{.offsets = {}, .memory_of = std::move(reader.answer.memory_of), .slab_of = {}};
+  for (plan::index i = 0; i < reader.placed.size(); ++i) {
+    out.offsets.push_back(reader.placed[i] ? std::optional<bytes>{reader.answer.offsets[i]} : std::nullopt);
+  }
+  out.slab_of = std::move(reader.answer.slab_of);
+  return out;
 }
 
 }  // namespace berth::model

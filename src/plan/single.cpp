@@ -6,6 +6,7 @@
 #include "plan/bounds.hpp"
 #include "plan/conflicts.hpp"
 #include "plan/greedy.hpp"
+#include "plan/hints.hpp"
 #include "plan/instance.hpp"
 #include "plan/ladder.hpp"
 
@@ -48,19 +49,30 @@ std::uint64_t node_limit(const options& o, const conflict_graph& graph) {
   return 0;
 }
 
+// Search nodes for keeping hints: some tens of milliseconds.
+constexpr std::uint64_t hint_nodes = 40'000;
+
+// Whether every hint is one that the instance can express.
+bool hints_are_whole(const problem& p, const instance& in) {
+  return std::all_of(p.buffers.begin(), p.buffers.end(),
+                     [&](const buffer& b) { return !b.hint || *b.hint % in.unit == 0; });
+}
+
 struct deadline {
-  std::chrono::steady_clock::time_point at;
+  std::optional<std::chrono::steady_clock::time_point> at;
+  const std::atomic<bool>* stop = nullptr;
   bool hit = false;
 };
 
 bool deadline_passed(void* context) {
   auto& d = *static_cast<deadline*>(context);
-  return d.hit = d.hit || std::chrono::steady_clock::now() >= d.at;
+  d.hit = d.hit || (d.stop != nullptr && d.stop->load(std::memory_order_relaxed));
+  return d.hit = d.hit || (d.at && std::chrono::steady_clock::now() >= *d.at);
 }
 
 }  // namespace
 
-plan solve_single(const problem& p, const options& o) {
+plan solve_single(const problem& p, const options& o, bool* most_hints) {
   plan out;
   const instance in = make_instance(p);
   if (!in.representable) return out;
@@ -94,14 +106,14 @@ plan solve_single(const problem& p, const options& o) {
     say_bound();
   }
   if (found.arena > bound && o.work != effort::fast && conflict_work(in) <= most_conflict_work) {
-    deadline d;
+    deadline d{.at = {}, .stop = o.stop};
     if (o.deadline_s) {
       d.at = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                     std::chrono::duration<double>(*o.deadline_s));
     }
     const conflict_graph graph = make_conflicts(in);
     climb c = find_least_arena(in, graph, std::move(found), bound, node_limit(o, graph), {},
-                               o.deadline_s ? deadline_passed : nullptr, &d);
+                               o.deadline_s || o.stop != nullptr ? deadline_passed : nullptr, &d);
     found = std::move(c.best);
     bound = c.bound;
     out.work = c.nodes;
@@ -111,6 +123,13 @@ plan solve_single(const problem& p, const options& o) {
   if (found.arena > in.capacity) {
     if (bound > in.capacity) out.status = status::infeasible;
     return out;
+  }
+  if (std::any_of(in.items.begin(), in.items.end(), [](const item& it) { return it.hint != no_offset; })) {
+    // As much work again as the search had, at most.
+    const std::uint64_t nodes = o.work == effort::fast ? 0 : o.node_limit != 0 ? o.node_limit : hint_nodes;
+    const kept_hints kept = keep_hints(in, found, o.work != effort::fast, nodes);
+    out.work += kept.nodes;
+    if (most_hints != nullptr) *most_hints = kept.most && hints_are_whole(p, in);
   }
   fill(p, in, found, out);
   out.solver = found.solver;

@@ -8,7 +8,8 @@
 namespace berth::plan {
 
 // Plans a problem of one memory (`memories` empty, or one: its capacity, alignment and reserved ranges then count).
-// Ignores max_slab and reuse_penalties. Deterministic. Contract: validate() passed.
-[[nodiscard]] plan solve_single(const problem& p, const options& o);
+// Ignores max_slab and reuse_penalties. Deterministic. Contract: validate() passed. Sets *most_hints where it proved
+// that no plan in this arena keeps more hints.
+[[nodiscard]] plan solve_single(const problem& p, const options& o, bool* most_hints = nullptr);
 
 }  // namespace berth::plan

@@ -1,6 +1,8 @@
 // berth plan FILE: offsets for a planning problem.
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -12,6 +14,7 @@
 #include "berth/model/input_error.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
+#include "berth/plan/replan.hpp"
 #include "berth/plan/solve.hpp"
 #include "model/file.hpp"
 #include "model/graph_problem.hpp"
@@ -30,6 +33,7 @@ struct plan_call {
   std::string file;  // the first
   std::string out;
   std::string rules;
+  std::string keep;  // a former plan
   std::string effort = "normal";
   std::vector<std::string> dims;  // name=N, of a model
   std::optional<bytes> capacity;
@@ -37,6 +41,15 @@ struct plan_call {
   bool pipeline = false;
   bool json = false;
 };
+
+// Ctrl-C while a plan is being made: the best so far is taken. A second one ends the program as usual.
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+
+void take_the_best(int) {
+  interrupted = true;
+  std::signal(SIGINT, SIG_DFL);
+}
 
 model::problem_file read_file(const plan_call& call) {
 #ifdef BERTH_TOOL_RUN
@@ -146,8 +159,10 @@ void write_out(const plan_call& call, const model::problem_file& file, const pla
   }
 }
 
-void print_table(const plan_call& call, const model::problem_file& file, const plan::plan& answer, double elapsed_ms) {
+void print_table(const plan_call& call, const model::problem_file& file, const plan::replanned& found,
+                 double elapsed_ms) {
   const plan::problem& p = file.problem;
+  const plan::plan& answer = found.layout;
   bytes total = 0;
   for (plan::index i = 0; i < p.buffers.size(); ++i) total += p.footprint(i);
   const double over = answer.lower_bound() == 0 ? 0
@@ -164,10 +179,28 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
     std::printf("  optimal       not proved: at most %.3f %% above\n", over);
   }
   if (!p.reuse_penalties.empty()) std::printf("  reuse penalty %g\n", answer.reuse_penalty);
+  if (!call.keep.empty()) {
+    std::printf("  moved         %zu buffers, %llu bytes%s\n", found.moved,
+                static_cast<unsigned long long>(found.moved_bytes), found.fewest ? "; fewer cannot, proved" : "");
+  }
   std::printf("  found by      %s, %llu search nodes, %.1f ms%s\n", std::string{answer.solver}.c_str(),
               static_cast<unsigned long long>(answer.work), elapsed_ms,
-              answer.deadline_hit ? ", stopped by the deadline" : "");
+              !answer.deadline_hit ? ""
+              : interrupted        ? ", stopped by Ctrl-C"
+                                   : ", stopped by the deadline");
   if (!call.out.empty()) std::printf("  written to    %s\n", call.out.c_str());
+}
+
+plan::replanned answer_for(const plan_call& call, const model::problem_file& file) {
+  if (call.keep.empty()) {
+    auto answer = plan::solve(file.problem, call.options);
+    if (!answer) throw model::input_error(call.file, answer.error().what);
+    return {.layout = std::move(*answer)};
+  }
+  const model::former_places former = model::read_former_places(call.keep, file);
+  auto answer = plan::replan(file.problem, former.offsets, call.options, former.memory_of, former.slab_of);
+  if (!answer) throw model::input_error(call.file, answer.error().what);
+  return std::move(*answer);
 }
 
 int plan_file(plan_call& call) {
@@ -191,16 +224,24 @@ int plan_file(plan_call& call) {
   }
   if (call.capacity) file.problem.capacity = call.capacity;
   model::require_valid(file);
-  const auto answer = plan::solve(file.problem, call.options);
-  if (!answer) throw model::input_error(call.file, answer.error().what);
+  call.options.stop = &interrupted;
+  std::signal(SIGINT, take_the_best);
+  const plan::replanned found = answer_for(call, file);
+  std::signal(SIGINT, SIG_DFL);
+  const plan::plan& answer = found.layout;
   const double elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (!answer->has_offsets()) return refuse(call, file, *answer, elapsed_ms);
-  write_out(call, file, *answer, elapsed_ms);
+  if (!answer.has_offsets()) return refuse(call, file, answer, elapsed_ms);
+  write_out(call, file, answer, elapsed_ms);
   if (call.json) {
-    const std::string text = model::plan_json(file, *answer, elapsed_ms);
+    std::string text = model::plan_json(file, answer, elapsed_ms);
+    if (!call.keep.empty()) {
+      text.insert(1, "\"moved\":" + std::to_string(found.moved) +
+                         ",\"moved_bytes\":" + std::to_string(found.moved_bytes) +
+                         ",\"moved_fewest\":" + (found.fewest ? "true," : "false,"));
+    }
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
-    print_table(call, file, *answer, elapsed_ms);
+    print_table(call, file, found, elapsed_ms);
   }
   return done;
 }
@@ -230,6 +271,8 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_option("--threads", call->options.threads, "Threads; they do not change the plan")->check(CLI::Range(1, 256));
   app.add_option("--deadline", call->options.deadline_s, "Seconds after which the best so far is taken")
       ->check(CLI::PositiveNumber);
+  app.add_option("--keep", call->keep,
+                 "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it");
   app.add_option("--out", call->out,
                  "Also write the plan: FILE.json, FILE.csv, FILE.h (C constants) or FILE.html (a page)");
   return [call] { return plan_file(*call); };

@@ -115,6 +115,20 @@ class Verbs(unittest.TestCase):
         self.expect_wrong("plan", problem, "--out", os.path.join(self.folder.name, "no/such/plan.csv"), says="cannot write")
         self.expect_wrong("plan", problem, "--out", "plan.txt", says="--out")
 
+    def test_keep_says_what_moved(self):
+        first = self.file("p.csv", HEAD + "a,0,9,8\nb,0,9,8\nc,0,9,8\n")
+        old = self.file("old.csv", "id,offset\na,8\nb,16\nc,0\ngone,24\n")
+        got = json.loads(self.run_berth("plan", first, "--keep", old, "--json").stdout)
+        self.assertEqual((got["moved"], got["moved_bytes"], got["moved_fewest"]), (0, 0, True))
+        self.assertEqual([b["offset"] for b in got["buffers"]], [8, 16, 0])
+        saved = self.file("old.json", json.dumps(got))
+        grown = self.file("q.csv", HEAD + "a,0,9,8\nb,0,9,8\nc,0,9,16\nd,3,4,8\n")
+        got = json.loads(self.run_berth("plan", grown, "--keep", saved, "--json").stdout)
+        self.assertEqual((got["arena_bytes"], got["moved"], got["moved_bytes"]), (40, 1, 16))
+        self.assertEqual([b["offset"] for b in got["buffers"]][:2], [8, 16])
+        self.assertIn("moved         1 buffers, 16 bytes", self.run_berth("plan", grown, "--keep", saved).stdout)
+        self.expect_wrong("plan", first, "--keep", self.file("no.csv", "a\n1\n"), says="no columns id and offset")
+
     def test_rules_change_what_is_planned(self):
         problem = self.file("p.csv", HEAD + "x,0,2,33\n")
         got = json.loads(self.run_berth("plan", problem, "--rules", "ascend_310p", "--json").stdout)

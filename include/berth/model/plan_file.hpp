@@ -1,7 +1,9 @@
 // Plans in files: JSON by the tool's contract, CSV with offsets, and a C header of constants.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "berth/model/problem_file.hpp"
 #include "berth/plan/plan.hpp"
@@ -23,5 +25,16 @@ namespace berth::model {
 // Reads a plan of `file`'s problem, JSON or CSV, as written above. A buffer that the plan does not place makes
 // `offsets` empty, so that verify() rejects it. Throws input_error: not a plan, or of other buffers or pools.
 [[nodiscard]] plan::plan read_plan(const std::string& path, const problem_file& file);
+
+// Where a former plan has the buffers of a problem; by buffer, as replan() takes it.
+struct former_places {
+  std::vector<std::optional<bytes>> offsets;  // nothing: the plan does not place it
+  std::vector<plan::index> memory_of;         // empty: one memory; the number of memories: in one there is no longer
+  std::vector<plan::index> slab_of;           // empty: one slab
+};
+
+// Reads a plan, JSON or CSV, perhaps of another problem: what `file` has no buffer for is passed over. Throws
+// input_error: not a plan.
+[[nodiscard]] former_places read_former_places(const std::string& path, const problem_file& file);
 
 }  // namespace berth::model

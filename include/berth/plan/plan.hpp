@@ -32,7 +32,7 @@ struct plan {
   enum status status = status::unknown;
   std::string_view solver;    // the method that found it: "best_fit/size", "search", ... (static text)
   std::uint64_t work = 0;     // search nodes spent
-  bool deadline_hit = false;  // then the answer may differ from run to run
+  bool deadline_hit = false;  // or stopped by the caller: then the answer may differ from run to run
   double reuse_penalty = 0;   // the sum of the weights of the problem's reuse_penalties that are paid
   std::string_view reason;    // infeasible or unknown: why (static text) ...
   index culprit = 0;          // ... the buffer at fault, where the text names one ...

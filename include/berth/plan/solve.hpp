@@ -4,6 +4,7 @@
 // in search nodes. Every plan has passed verify() before it is returned.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -21,9 +22,10 @@ enum class effort : std::uint8_t {
 
 struct options {
   effort work = effort::normal;
-  std::uint64_t node_limit = 0;      // 0: the effort's own
-  unsigned threads = 1;              // never changes the answer
-  std::optional<double> deadline_s;  // stops early; the plan then says deadline_hit
+  std::uint64_t node_limit = 0;             // 0: the effort's own
+  unsigned threads = 1;                     // never changes the answer
+  std::optional<double> deadline_s;         // stops early; the plan then says deadline_hit
+  const std::atomic<bool>* stop = nullptr;  // once true, the best so far is taken, as at a deadline
 };
 
 // Error: the problem does not pass validate(). Infeasible and unknown are plans with that status.

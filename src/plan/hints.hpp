@@ -1,0 +1,21 @@
+// Hints: of the layouts in an arena that is decided, one that keeps many items where they were asked to be.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/greedy.hpp"
+#include "plan/instance.hpp"
+
+namespace berth::plan {
+
+struct kept_hints {
+  std::uint64_t nodes = 0;
+  bool most = false;  // proved: no layout in this arena keeps more items at their hints
+};
+
+// Replaces `found` by a layout in no larger an arena that keeps more items at their hints, where it finds one: first
+// with all hints that agree with each other, then without the fewest, item by item where there are few, by halves else.
+// `thorough` is false for one greedy pass; `nodes` are for searches. Deterministic.
+[[nodiscard]] kept_hints keep_hints(const instance& in, layout& found, bool thorough, std::uint64_t nodes);
+
+}  // namespace berth::plan

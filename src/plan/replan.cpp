@@ -1,0 +1,58 @@
+#include "berth/plan/replan.hpp"
+
+#include <algorithm>
+
+#include "berth/core/contract.hpp"
+#include "berth/plan/verify.hpp"
+#include "plan/single.hpp"
+
+namespace berth::plan {
+namespace {
+
+// What proves that no layout keeps more: every old offset was tried as it is, one an item.
+bool is_plain(const problem& p) {
+  return p.memories.size() <= 1 && !p.max_slab && p.reuse_penalties.empty() &&
+         std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.alias_group.has_value(); });
+}
+
+}  // namespace
+
+result<replanned> replan(const problem& p, std::span<const std::optional<bytes>> before, const options& o,
+                         std::span<const index> before_memory, std::span<const index> before_slab) {
+  const std::size_t n = p.buffers.size();
+  if (before.size() != n || (!before_memory.empty() && before_memory.size() != n) ||
+      (!before_slab.empty() && before_slab.size() != n)) {
+    return error{errc::invalid_input, "problem: not one old offset a buffer", before.size()};
+  }
+  problem wished = p;
+  for (index i = 0; i < n; ++i) {
+    if (before[i]) wished.buffers[i].hint = *before[i] <= max_address ? before[i] : std::nullopt;
+  }
+  replanned out;
+  if (is_plain(p)) {
+    if (auto ok = validate(wished); !ok) return ok.error();
+    out.layout = solve_single(wished, o, &out.fewest);
+    if (out.layout.has_offsets()) {
+      if (const auto broken = verify(p, out.layout)) expects(false, broken->rule);
+      if (const auto wrong = check_bound(p, 0, out.layout.proof)) expects(false, wrong->rule);
+    }
+  } else {
+    auto answer = solve(wished, o);
+    if (!answer) return answer.error();
+    out.layout = std::move(*answer);
+  }
+  if (!out.layout.has_offsets()) return out;
+  for (index i = 0; i < n; ++i) {
+    if (!before[i] || p.footprint(i) == 0) continue;
+    const bool elsewhere =
+        (!before_memory.empty() && !out.layout.memory_of.empty() && before_memory[i] != out.layout.memory_of[i]) ||
+        (!before_slab.empty() && !out.layout.slab_of.empty() && before_slab[i] != out.layout.slab_of[i]);
+    if (!elsewhere && out.layout.offset(i) == *before[i]) continue;
+    ++out.moved;
+    out.moved_bytes += p.buffers[i].size;
+  }
+  if (out.moved == 0) out.fewest = true;
+  return out;
+}
+
+}  // namespace berth::plan
