@@ -9,6 +9,7 @@
 #include "plan/hints.hpp"
 #include "plan/instance.hpp"
 #include "plan/ladder.hpp"
+#include "plan/sweep.hpp"
 
 namespace berth::plan {
 namespace {
@@ -70,9 +71,30 @@ bool deadline_passed(void* context) {
   return d.hit = d.hit || (d.at && std::chrono::steady_clock::now() >= *d.at);
 }
 
+// At the bound, or of many buffers within a thirty-second of it: no second look is worth its time at effort fast.
+constexpr std::size_t many_buffers = 256;
+bool is_good_enough(const problem& p, const swept& s) {
+  const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
+  const bytes tolerated = p.buffers.size() < many_buffers ? 0 : s.most_live / 32;
+  return s.arena - s.most_live <= tolerated && (!limit || s.arena <= *limit);
+}
+
+plan plan_of(swept s) {
+  plan out;
+  out.offsets = std::move(s.offsets);
+  out.arena_bytes = s.arena;
+  out.lower_bound_bytes = s.most_live;
+  if (s.most_live != 0) out.proof.push_back({.bound = s.most_live, .at = s.most_live_at});
+  out.solver = "sweep";
+  out.status = s.arena == s.most_live ? status::optimal : status::feasible;
+  return out;
+}
+
 }  // namespace
 
 plan solve_single(const problem& p, const options& o, bool* most_hints) {
+  std::optional<swept> quick = sweep(p);
+  if (o.work == effort::fast && quick && is_good_enough(p, *quick)) return plan_of(*std::move(quick));
   plan out;
   const instance in = make_instance(p);
   if (!in.representable) return out;
@@ -100,6 +122,13 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
     return out;
   }
   layout found = best_greedy(in, bound, o.work == effort::fast ? 1 : ~std::size_t{0});
+  if (quick && static_cast<units>(quick->arena / in.unit) < found.arena) {
+    for (index i = 0; i < p.buffers.size(); ++i) {
+      if (in.item_of[i] != no_item) found.offsets[in.item_of[i]] = static_cast<units>(quick->offsets[i] / in.unit);
+    }
+    found.arena = arena_of(in, found.offsets);
+    found.solver = "sweep";
+  }
   if (found.arena > bound && o.work != effort::fast) {
     proved = thorough_bound(p, in, std::move(proved));
     bound = proved.value;

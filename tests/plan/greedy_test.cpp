@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "berth/plan/bound.hpp"
+#include "berth/plan/verify.hpp"
 #include "plan/bounds.hpp"
 #include "plan/single.hpp"
+#include "plan/sweep.hpp"
 
 namespace berth::plan {
 namespace {
@@ -74,6 +77,41 @@ RC_GTEST_PROP(greedy, first_fit_is_the_lowest_free_offset, ()) {
     offsets[i] = expected;
     taken.insert(i, expected);
   }
+}
+
+RC_GTEST_PROP(sweep, gives_a_plan_and_the_live_bytes, ()) {
+  problem p = random_problem(60);
+  p.granularity = *rc::gen::element<bytes>(1, 4);
+  const auto got = sweep(p);
+  RC_PRE(got.has_value());
+  plan as_plan;
+  as_plan.offsets = got->offsets;
+  as_plan.arena_bytes = got->arena;
+  as_plan.status = status::feasible;
+  RC_ASSERT(!verify(p, as_plan));
+  RC_ASSERT(got->most_live == max_live(p));
+}
+
+TEST(sweep, reuses_what_has_died_and_joins_its_neighbours) {
+  problem p;
+  p.add({.size = 10, .live = {0, 1}});
+  p.add({.size = 20, .live = {0, 1}});
+  p.add({.size = 30, .live = {1, 3}});
+  p.add({.size = 5, .live = {2, 3}});
+  const auto got = sweep(p);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->offsets, (std::vector<bytes>{0, 10, 0, 30}));
+  EXPECT_EQ(got->arena, 35U);
+  EXPECT_EQ(got->most_live, 35U);
+  EXPECT_EQ(got->most_live_at, 2);
+}
+
+TEST(sweep, leaves_what_it_does_not_know_to_others) {
+  problem p;
+  p.add({.size = 10, .live = {0, 1}, .offset = 0});
+  EXPECT_FALSE(sweep(p));
+  p.buffers[0] = {.size = 10, .live = {0, 1'000'000'000}};
+  EXPECT_FALSE(sweep(p));
 }
 
 }  // namespace berth::plan
