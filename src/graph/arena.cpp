@@ -275,7 +275,8 @@ result<bind_outcome> arena::bind_new(const graph& g, graph_fault* why) {
 // run of small graphs does not push out the plan for the worst case.
 void arena::keep(entry fresh) {
   const auto same_sort = [&](const entry& e) { return e.implied == fresh.implied; };
-  if (std::count_if(entries_.begin(), entries_.end(), same_sort) >= std::max(options_.cached_plans, 1u)) {
+  const auto held = static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), same_sort));
+  if (held >= std::max(options_.cached_plans, 1u)) {
     const auto oldest = std::find_if(entries_.rbegin(), entries_.rend(), same_sort);
     entries_.erase(std::prev(oldest.base()));
   }
