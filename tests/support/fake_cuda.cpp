@@ -7,75 +7,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "device/cuda/library.hpp"
+#include "support/fake_stream.hpp"
 
 namespace {
 
 using namespace berth::detail::cuda;
+using berth::support::fake_stream;
 
 constexpr status invalid_value = 1;
 constexpr status invalid_context = 201;
 constexpr std::size_t granule = std::size_t{2} << 20;
 constexpr std::size_t total_memory = std::size_t{1} << 30;
-
-struct fake_stream {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::function<void()>> work;
-  std::uint64_t enqueued = 0, done = 0;
-  bool stop = false;
-  std::thread worker{[this] { run(); }};
-
-  void run() {
-    std::unique_lock lock{mutex};
-    for (;;) {
-      changed.wait(lock, [this] { return stop || !work.empty(); });
-      if (work.empty()) return;
-      auto next = std::move(work.front());
-      work.pop_front();
-      lock.unlock();
-      next();
-      lock.lock();
-      ++done;
-      changed.notify_all();
-    }
-  }
-  std::uint64_t enqueue(std::function<void()> f) {
-    const std::lock_guard lock{mutex};
-    work.push_back(std::move(f));
-    changed.notify_all();
-    return ++enqueued;
-  }
-  void wait_for(std::uint64_t count) {
-    std::unique_lock lock{mutex};
-    changed.wait(lock, [&] { return done >= count; });
-  }
-  bool reached(std::uint64_t count) {
-    const std::lock_guard lock{mutex};
-    return done >= count;
-  }
-  std::uint64_t last() {
-    const std::lock_guard lock{mutex};
-    return enqueued;
-  }
-  ~fake_stream() {
-    {
-      const std::lock_guard lock{mutex};
-      stop = true;
-    }
-    changed.notify_all();
-    worker.join();
-  }
-};
 
 // Streams are kept until the process ends, so that events of destroyed ones can still be asked.
 struct fake_event {

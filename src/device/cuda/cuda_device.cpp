@@ -4,15 +4,14 @@
 // (the runtime API, libraries). A thread may have any context current: every call pushes ours and pops it again.
 //
 // Virtual memory: cuMemMap takes no offset into physical memory (the parameter must be 0) and unmaps whole mappings
-// only, while our interface maps any granules of a handle. So a handle of ours is a list of driver handles of one
-// granule each.
-#include <charconv>
+// only; hence the granule_table.
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "device/backend.hpp"
 #include "device/cuda/library.hpp"
+#include "device/driver.hpp"
 
 namespace berth::detail {
 namespace cuda {
@@ -184,7 +183,7 @@ class cuda_device final : public device_backend {
 
   result<std::uint64_t> create_physical(bytes size) override {
     const current_context current{cu_, context_};
-    std::vector<physical> granules;
+    std::vector<std::uint64_t> granules;
     granules.reserve(size / properties_.granule);
     const allocation_properties wanted = on_this_device();
     while (granules.size() * properties_.granule < size) {
@@ -195,23 +194,17 @@ class cuda_device final : public device_backend {
       }
       granules.push_back(one);
     }
-    const std::lock_guard lock{mutex_};
-    physicals_.emplace(++last_handle_, std::move(granules));
-    return last_handle_;
+    return physicals_.add(std::move(granules));
   }
   void destroy_physical(std::uint64_t handle, bytes) noexcept override {
     const current_context current{cu_, context_};
-    std::unique_lock lock{mutex_};
-    const auto entry = physicals_.extract(handle);
-    lock.unlock();
-    for (const physical one : entry.mapped()) cu_.cuMemRelease(one);
+    for (const physical one : physicals_.take(handle)) cu_.cuMemRelease(one);
   }
 
   result<void> map(void* range, bytes size, std::uint64_t handle, bytes offset) override {
     const current_context current{cu_, context_};
-    std::unique_lock lock{mutex_};
-    const physical* granule = physicals_.find(handle)->second.data() + offset / properties_.granule;
-    lock.unlock();  // the list does not change, and the handle is not destroyed while it is mapped
+    // The handle is not destroyed while it is mapped.
+    const physical* granule = physicals_.find(handle) + offset / properties_.granule;
     const address start = number(range);
     for (bytes done = 0; done < size; done += properties_.granule) {
       if (const status s = cu_.cuMemMap(start + done, properties_.granule, 0, *granule++, 0); s != success) {
@@ -288,21 +281,18 @@ class cuda_device final : public device_backend {
   const functions& cu_;
   device_id device_ = 0;
   context context_ = nullptr;
+  granule_table physicals_;
   std::mutex mutex_;                 // guards what follows
   std::map<address, void*> pinned_;  // device address -> host address
-  std::map<std::uint64_t, std::vector<physical>> physicals_;
-  std::uint64_t last_handle_ = 0;
 };
 
 }  // namespace
 }  // namespace cuda
 
 result<std::shared_ptr<device_backend>> open_cuda(std::string_view argument) {
-  int ordinal = 0;
-  const auto [rest, wrong] = std::from_chars(argument.data(), argument.data() + argument.size(), ordinal);
-  if (wrong != std::errc{} || rest != argument.data() + argument.size() || ordinal < 0) {
-    return error{errc::invalid_input, "cuda: the device's number follows the colon"};
-  }
+  const auto number = device_number(argument, "cuda: the device's number follows the colon");
+  if (!number) return number.error();
+  const int ordinal = *number;
   const auto loaded = cuda::load();
   if (!loaded) return loaded.error();
   const cuda::functions& cu = **loaded;
