@@ -104,5 +104,6 @@ open_function open_host;  // the one host device; cannot fail where the argument
 open_function open_null;
 open_function open_opencl;
 open_function open_cuda;
+open_function open_ascend;
 
 }  // namespace berth::detail

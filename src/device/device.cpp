@@ -33,7 +33,7 @@ result<std::shared_ptr<device_backend>> cuda_not_built(std::string_view) {
 #endif
 #ifndef BERTH_WITH_ASCEND
 result<std::shared_ptr<device_backend>> ascend_not_built(std::string_view) {
-  return error{errc::unsupported, "ascend: not built"};
+  return error{errc::unsupported, "ascend: not built (BERTH_ASCEND)"};
 }
 #endif
 

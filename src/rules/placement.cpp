@@ -7,9 +7,15 @@
 namespace berth::rules {
 namespace {
 
-enum entry : std::size_t { unconstrained_entry, host_entry, ascend_310p_device_entry, ascend_310p_dvpp_entry };
+enum entry : std::size_t {
+  unconstrained_entry,
+  host_entry,
+  ascend_310p_device_entry,
+  ascend_310p_dvpp_entry,
+  ascend_950_device_entry
+};
 
-constexpr std::array<placement, 4> entries{{
+constexpr std::array<placement, 5> entries{{
     {.name = "none", .source = "arithmetic only"},
     {.name = "host", .start_alignment = 64, .copy_alignment = 1, .source = "x86-64 and AArch64 cache line; AVX-512"},
     {.name = "ascend_310p",
@@ -24,6 +30,11 @@ constexpr std::array<placement, 4> entries{{
      .tail_pad = 32,
      .copy_alignment = 64,
      .source = "CANN 8.0 application development guide, memory sub-allocation (acldvppMalloc, mixed use)"},
+    {.name = "ascend_950",
+     .start_alignment = 64,
+     .size_granularity = 32,
+     .copy_alignment = 64,
+     .source = "CANN application development guide, memory sub-allocation (aclrtMalloc, Ascend 950 series)"},
 }};
 
 std::optional<bytes> least_common_multiple(bytes a, bytes b) noexcept {
@@ -66,6 +77,9 @@ const placement& ascend_310p_device() noexcept {
 }
 const placement& ascend_310p_dvpp() noexcept {
   return entries[ascend_310p_dvpp_entry];
+}
+const placement& ascend_950_device() noexcept {
+  return entries[ascend_950_device_entry];
 }
 
 }  // namespace berth::rules

@@ -42,5 +42,6 @@ struct placement {
 [[nodiscard]] const placement& host() noexcept;                // start 64: a cache line and a 512-bit vector
 [[nodiscard]] const placement& ascend_310p_device() noexcept;  // aclrtMalloc, carved by the caller
 [[nodiscard]] const placement& ascend_310p_dvpp() noexcept;    // media memory; the strictest for mixed use
+[[nodiscard]] const placement& ascend_950_device() noexcept;   // aclrtMalloc there: nothing behind the end
 
 }  // namespace berth::rules

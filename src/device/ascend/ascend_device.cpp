@@ -1,0 +1,217 @@
+// The Ascend device over AscendCL.
+//
+// The default context of the device is used, so that memory and streams are shared with whatever else in the process
+// uses it (torch_npu, aclnn). A thread may have any context current: every call sets ours and brings the other back.
+//
+// Virtual memory: aclrtMapMem maps whole handles at offset 0 and aclrtUnmapMem takes the start of one mapping; hence
+// the granule_table, and one call per granule in both directions.
+#include <limits>
+#include <string>
+
+#include "device/ascend/library.hpp"
+#include "device/ascend/memory.hpp"
+#include "device/ascend/queue.hpp"
+#include "device/backend.hpp"
+#include "device/driver.hpp"
+
+namespace berth::detail {
+namespace ascend {
+namespace {
+
+class ascend_device final : public device_backend {
+ public:
+  explicit ascend_device(const functions& acl) noexcept : acl_{acl} { add_user(); }
+  ~ascend_device() override {
+    reporter_.reset();
+    if (context_ != nullptr) acl_.aclrtResetDevice(device_);
+    remove_user();
+  }
+
+  result<void> start(int ordinal) {
+    device_ = ordinal;
+    context before = nullptr;
+    if (acl_.aclrtGetCurrentContext(&before) != success) {
+      before = nullptr;
+      forget_text(acl_);
+    }
+    if (auto ok = checked(acl_, acl_.aclrtSetDevice(ordinal), "ascend: device"); !ok) return ok;
+    context ours = nullptr;
+    if (auto ok = checked(acl_, acl_.aclrtGetCurrentContext(&ours), "ascend: no context"); !ok) {
+      acl_.aclrtResetDevice(ordinal);
+      return ok;
+    }
+    context_ = ours;
+    describe();
+    start_virtual_memory();
+    reporter_.emplace(acl_, context_);
+    shared_.emplace(shared{acl_, context_, pinned_, *reporter_});
+    if (before != nullptr) acl_.aclrtSetCurrentContext(before);
+    return {};
+  }
+
+  result<void*> allocate(bytes size, memory_kind kind) override {
+    const current_context current{acl_, context_};
+    if (kind == memory_kind::pinned) return pinned_.allocate(size);
+    void* block = nullptr;
+    const status s = acl_.aclrtMalloc(&block, size, huge_pages_first);
+    if (s != success) return failed_allocation(acl_, s, size);
+    return block;
+  }
+  void free(void* block, bytes, memory_kind kind) noexcept override {
+    const current_context current{acl_, context_};
+    if (kind == memory_kind::pinned) {
+      pinned_.free(block);
+    } else {
+      acl_.aclrtFree(block);
+    }
+  }
+  void* host_address(void* inside, memory_kind kind) noexcept override {
+    return kind == memory_kind::pinned ? pinned_.host_address(inside) : nullptr;
+  }
+
+  result<void*> reserve(bytes size) override {
+    const current_context current{acl_, context_};
+    void* range = nullptr;
+    const status s = acl_.aclrtReserveMemAddress(&range, size, 0, nullptr, 0);
+    if (s != success) return failed_allocation(acl_, s, size);
+    return range;
+  }
+  void release(void* range, bytes) noexcept override {
+    const current_context current{acl_, context_};
+    acl_.aclrtReleaseMemAddress(range);
+  }
+
+  result<std::uint64_t> create_physical(bytes size) override {
+    const current_context current{acl_, context_};
+    std::vector<std::uint64_t> granules;
+    granules.reserve(size / properties_.granule);
+    const physical_properties wanted = on_this_device();
+    while (granules.size() * properties_.granule < size) {
+      physical one = nullptr;
+      if (const status s = acl_.aclrtMallocPhysical(&one, properties_.granule, &wanted, 0); s != success) {
+        const error e = failed_allocation(acl_, s, size);
+        for (const std::uint64_t made : granules) acl_.aclrtFreePhysical(as_physical(made));
+        return e;
+      }
+      granules.push_back(reinterpret_cast<std::uintptr_t>(one));
+    }
+    return physicals_.add(std::move(granules));
+  }
+  void destroy_physical(std::uint64_t handle, bytes) noexcept override {
+    const current_context current{acl_, context_};
+    for (const std::uint64_t one : physicals_.take(handle)) acl_.aclrtFreePhysical(as_physical(one));
+  }
+
+  result<void> map(void* range, bytes size, std::uint64_t handle, bytes offset) override {
+    const current_context current{acl_, context_};
+    // The handle is not destroyed while it is mapped.
+    const std::uint64_t* granule = physicals_.find(handle) + offset / properties_.granule;
+    auto* start = static_cast<std::byte*>(range);
+    for (bytes done = 0; done < size; done += properties_.granule) {
+      if (auto ok = map_granule(start + done, *granule++); !ok) {
+        while (done != 0) acl_.aclrtUnmapMem(start + (done -= properties_.granule));
+        return ok;
+      }
+    }
+    granule -= size / properties_.granule;
+    const std::lock_guard lock{mutex_};
+    for (bytes done = 0; done < size; done += properties_.granule) mapped_[start + done] = *granule++;
+    return {};
+  }
+  result<void> unmap(void* range, bytes size) override {
+    const current_context current{acl_, context_};
+    auto* start = static_cast<std::byte*>(range);
+    const std::lock_guard lock{mutex_};
+    for (bytes done = 0; done < size; done += properties_.granule) {
+      auto ok = checked(acl_, acl_.aclrtUnmapMem(start + done), "ascend: unmap");
+      if (ok) continue;
+      // A failure leaves everything mapped.
+      while (done != 0) {
+        done -= properties_.granule;
+        (void)map_granule(start + done, mapped_[start + done]);
+      }
+      return ok;
+    }
+    mapped_.erase(mapped_.lower_bound(start), mapped_.lower_bound(start + size));
+    return {};
+  }
+
+  result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock>) override {
+    return queue::create(*shared_);
+  }
+  result<std::unique_ptr<backend_event>> create_event() override { return queue_event::create(*shared_); }
+
+ private:
+  static physical as_physical(std::uint64_t number) noexcept {
+    return reinterpret_cast<physical>(static_cast<std::uintptr_t>(number));
+  }
+  result<void> map_granule(void* address, std::uint64_t granule) noexcept {
+    return checked(acl_, acl_.aclrtMapMem(address, properties_.granule, 0, as_physical(granule), 0), "ascend: map");
+  }
+  [[nodiscard]] physical_properties on_this_device() const noexcept {
+    return {.location = {.id = static_cast<std::uint32_t>(device_)}};
+  }
+
+  void describe() {
+    const char* chip = acl_.aclrtGetSocName != nullptr ? acl_.aclrtGetSocName() : nullptr;
+    properties_.name.append("ascend:").append(std::to_string(device_));
+    properties_.description.append(chip != nullptr ? chip : "Ascend")
+        .append(" through AscendCL; never tried on a chip yet");
+    const bool is_950 = chip != nullptr && std::string_view{chip}.starts_with("Ascend950");
+    properties_.rules = is_950 ? rules::ascend_950_device() : rules::ascend_310p_device();
+    properties_.pinned_rules = rules::ascend_310p_device();  // on every chip
+    std::size_t available = 0;
+    std::size_t total = 0;
+    if (acl_.aclrtGetMemInfo(hbm, &available, &total) == success) {
+      properties_.total_memory = total;
+    } else {
+      forget_text(acl_);
+    }
+  }
+
+  void start_virtual_memory() noexcept {
+    if (!acl_.has_virtual_memory()) return;
+    physical_properties wanted = on_this_device();
+    std::size_t granule = 0;
+    if (acl_.aclrtMemGetAllocationGranularity(&wanted, granularity_minimum, &granule) != success || granule == 0) {
+      forget_text(acl_);
+      return;
+    }
+    properties_.virtual_memory = true;
+    properties_.granule = granule;
+    properties_.max_mappings = std::numeric_limits<std::size_t>::max();  // no limit is documented
+  }
+
+  const functions& acl_;
+  std::int32_t device_ = 0;
+  context context_ = nullptr;
+  host_memory pinned_{acl_, book};
+  std::optional<reporter> reporter_;
+  std::optional<shared> shared_;
+  granule_table physicals_;
+  std::mutex mutex_;                            // guards what follows
+  std::map<std::byte*, std::uint64_t> mapped_;  // the driver's handle at each mapped granule
+};
+
+}  // namespace
+}  // namespace ascend
+
+result<std::shared_ptr<device_backend>> open_ascend(std::string_view argument) {
+  const auto number = device_number(argument, "ascend: the device's number follows the colon");
+  if (!number) return number.error();
+  const auto loaded = ascend::load();
+  if (!loaded) return loaded.error();
+  const ascend::functions& acl = **loaded;
+  std::uint32_t count = 0;
+  if (const ascend::status s = acl.aclrtGetDeviceCount(&count); s != ascend::success) {
+    return ascend::failure(acl, s, "ascend: devices");
+  }
+  if (static_cast<std::uint32_t>(*number) >= count) {
+    return error{errc::no_such_device, "ascend: no device of this number", static_cast<std::uint64_t>(*number)};
+  }
+  auto opened = std::make_shared<ascend::ascend_device>(acl);
+  if (auto started = opened->start(*number); !started) return started.error();
+  return std::shared_ptr<device_backend>{std::move(opened)};
+}
+
+}  // namespace berth::detail

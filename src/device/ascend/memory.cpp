@@ -1,0 +1,98 @@
+#include "device/ascend/memory.hpp"
+
+#include <iterator>
+
+namespace berth::detail::ascend {
+namespace {
+
+constexpr bytes start_alignment = 64;
+constexpr bytes register_alignment = 4096;
+
+std::uintptr_t number(const void* p) noexcept {
+  return reinterpret_cast<std::uintptr_t>(p);
+}
+
+}  // namespace
+
+result<void*> host_memory::allocate(bytes size) {
+  // A program that runs on the chip itself gets memory of no particular alignment.
+  int mode = 1;
+  if (acl_.aclrtGetRunMode != nullptr) acl_.aclrtGetRunMode(&mode);
+  const bytes room = mode == run_on_device ? start_alignment : 0;
+  const auto wanted = checked_add(size, room);
+  if (!wanted || !fits_size_t(*wanted)) return error{errc::overflow, "a size beyond the address space", size};
+  block made{.size = size};
+  if (const status s = acl_.aclrtMallocHost(&made.given, *wanted); s != success) {
+    return failed_allocation(acl_, s, size);
+  }
+  made.host = static_cast<std::byte*>(made.given);
+  if (room != 0) made.host += align_up(number(made.given), start_alignment) - number(made.given);
+  void* address = made.host;
+  if (void* on_device = registered(made.host, size); on_device != nullptr) {
+    made.registered = true;
+    address = on_device;
+  }
+  const std::lock_guard lock{mutex_};
+  blocks_.emplace(number(address), made);
+  if (address != made.host) registered_hosts_.emplace(number(made.host), size);
+  return address;
+}
+
+// The address for kernels, or null where there is none.
+void* host_memory::registered(void* host, bytes size) noexcept {
+  if (acl_.aclrtHostRegister == nullptr || acl_.aclrtHostUnregister == nullptr) return nullptr;
+  if (!is_aligned(number(host), register_alignment)) return nullptr;
+  void* on_device = nullptr;
+  if (acl_.aclrtHostRegister(host, size, register_mapped, &on_device) != success) {
+    forget_text(acl_);
+    return nullptr;
+  }
+  if (on_device != nullptr && is_aligned(number(on_device), start_alignment)) return on_device;
+  acl_.aclrtHostUnregister(host);
+  return nullptr;
+}
+
+void host_memory::free(void* address) noexcept {
+  block freed;
+  {
+    const std::lock_guard lock{mutex_};
+    freed = blocks_.extract(number(address)).mapped();
+    registered_hosts_.erase(number(freed.host));
+  }
+  if (freed.registered) acl_.aclrtHostUnregister(freed.host);
+  acl_.aclrtFreeHost(freed.given);
+}
+
+void* host_memory::host_address(const void* inside) const noexcept {
+  const std::lock_guard lock{mutex_};
+  const auto& [start, found] = *std::prev(blocks_.upper_bound(number(inside)));
+  return found.host + (number(inside) - start);
+}
+
+located host_memory::locate(const void* address) const noexcept {
+  void* same = const_cast<void*>(address);
+  if (const auto kind = book_.kind_of(address)) {
+    if (*kind == memory_kind::device) return {place::device, same};
+    return {place::pinned, host_address(address)};
+  }
+  {
+    const std::lock_guard lock{mutex_};
+    const auto after = registered_hosts_.upper_bound(number(address));
+    if (after != registered_hosts_.begin()) {
+      const auto& [start, size] = *std::prev(after);
+      if (number(address) - start < size) return {place::pinned, same};
+    }
+  }
+  // Memory that somebody else has from AscendCL.
+  pointer_attributes found;
+  found.location.type = -1;
+  if (acl_.aclrtPointerGetAttributes == nullptr) return {place::pageable, same};
+  if (acl_.aclrtPointerGetAttributes(address, &found) != success) forget_text(acl_);
+  switch (found.location.type) {
+    case memory_location::on_device: return {place::device, same};
+    case memory_location::on_host: return {place::pinned, same};
+    default: return {place::pageable, same};
+  }
+}
+
+}  // namespace berth::detail::ascend

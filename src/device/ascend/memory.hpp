@@ -1,0 +1,48 @@
+// Pinned memory, and what the driver has to be told about the two ends of a copy.
+//
+// A pinned block is aclrtMallocHost memory, registered with aclrtHostRegister where the chip can (A2, A3, 950): its
+// address is then the one that kernels use, and the driver's copies want the host's, so copies translate. Where it
+// cannot be registered, the block's address is the host's, and only copies reach it.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "device/address_book.hpp"
+#include "device/ascend/library.hpp"
+
+namespace berth::detail::ascend {
+
+enum class place : std::uint8_t { device, pinned, pageable };
+struct located {
+  place where;
+  void* address;  // as the driver's copies take it
+};
+
+// Thread-safe. Calls to the driver need its context current on the calling thread.
+class host_memory {
+ public:
+  host_memory(const functions& acl, const address_book& book) noexcept : acl_{acl}, book_{book} {}
+
+  [[nodiscard]] result<void*> allocate(bytes size);
+  void free(void* block) noexcept;
+  [[nodiscard]] void* host_address(const void* inside) const noexcept;
+  [[nodiscard]] located locate(const void* address) const noexcept;
+
+ private:
+  struct block {
+    std::byte* host = nullptr;
+    void* given = nullptr;  // by aclrtMallocHost
+    bytes size = 0;
+    bool registered = false;
+  };
+  [[nodiscard]] void* registered(void* host, bytes size) noexcept;
+
+  const functions& acl_;
+  const address_book& book_;
+  mutable std::mutex mutex_;                          // guards what follows
+  std::map<std::uintptr_t, block> blocks_;            // by the address that the caller has
+  std::map<std::uintptr_t, bytes> registered_hosts_;  // sizes by host address, where that is another one
+};
+
+}  // namespace berth::detail::ascend

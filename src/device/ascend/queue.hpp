@@ -1,0 +1,101 @@
+// Streams and events over AscendCL.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "device/ascend/library.hpp"
+#include "device/ascend/memory.hpp"
+#include "device/backend.hpp"
+
+namespace berth::detail::ascend {
+
+// Runs the host functions of all streams where the library has no aclrtLaunchHostFunc: such a library hands them to
+// the one thread that has subscribed to the stream and asks for them.
+class reporter {
+ public:
+  reporter(const functions& acl, context c) noexcept : acl_{acl}, context_{c} {}
+  reporter(const reporter&) = delete;
+  reporter& operator=(const reporter&) = delete;
+  ~reporter();  // every stream has unsubscribed
+
+  [[nodiscard]] result<void> subscribe(stream_handle s);
+  void unsubscribe(stream_handle s) noexcept;
+
+ private:
+  void run() noexcept;
+
+  const functions& acl_;
+  context context_;
+  std::mutex mutex_;  // guards the start of the thread
+  std::thread thread_;
+  std::uint64_t thread_number_ = 0;  // as AscendCL takes it: pthread_self()
+  std::atomic<int> streams_{0};
+  std::atomic<bool> stop_{false};
+};
+
+// What the queues and events of a device share. Lives as long as the device.
+struct shared {
+  const functions& acl;
+  context current;
+  const host_memory& memory;
+  reporter& host_functions;
+};
+
+// AscendCL's newer events (ExWithFlag) may be recorded again while a stream still waits for the last record. Of the
+// older ones this is not known, so that each record takes a new one there.
+class queue_event final : public backend_event {
+ public:
+  static result<std::unique_ptr<backend_event>> create(const shared& device);
+  ~queue_event() override;
+  result<bool> query() override;
+  result<void> synchronize() override;
+  [[nodiscard]] result<void> record(stream_handle s);
+  [[nodiscard]] event_handle handle() const noexcept { return event_; }
+
+ private:
+  explicit queue_event(const shared& device) noexcept : device_{device} {}
+  const shared& device_;
+  event_handle event_ = nullptr;
+};
+
+class queue final : public backend_queue {
+ public:
+  static result<std::unique_ptr<backend_queue>> create(const shared& device);
+  ~queue() override;
+
+  // Holds the caller up, as AscendCL of CANN 8.0 takes no such copy behind other work: where one end can be paged
+  // out, and on the device where one end is not aligned as the rules say for copies.
+  result<void> copy(void* to, const void* from, bytes size) override;
+  result<void> fill(void* to, std::byte value, bytes size) override;
+  result<void> call(void (*function)(void*), void* context) override;
+  result<void> record(backend_event& e, std::uint64_t epoch) override;
+  result<void> wait(backend_event& e) override;
+  result<void> synchronize() override;
+  result<bool> query() override;
+
+ private:
+  // What AscendCL does not do in stream order: copies from host to host, and fills of host memory.
+  struct host_work {
+    queue* owner;
+    void* to;
+    const void* from;  // null: a fill
+    std::size_t size;
+    int value;
+    host_work* next_free;
+  };
+  explicit queue(const shared& device) noexcept : device_{device} {}
+  result<void> launch(void (*function)(void*), void* context) noexcept;
+  result<void> on_host(const host_work& work);
+  static void run(void* work) noexcept;
+
+  const shared& device_;
+  stream_handle stream_ = nullptr;
+  std::mutex mutex_;            // guards what follows
+  std::deque<host_work> made_;  // as many as were ever in flight at once
+  host_work* free_ = nullptr;
+};
+
+}  // namespace berth::detail::ascend

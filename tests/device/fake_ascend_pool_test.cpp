@@ -1,0 +1,72 @@
+// A pool on the Ascend device over the fake AscendCL: blocks in stream order, stitched and moved, hold their bytes.
+#include <array>
+#include <random>
+#include <vector>
+
+#include "berth/pool/pool.hpp"
+#include "device/fake_ascend.hpp"
+
+namespace berth {
+namespace {
+
+struct held {
+  block memory;
+  bytes size;
+  std::size_t on;
+  std::byte value;
+};
+
+class ascend_pool : public testing::TestWithParam<unsigned> {};
+
+TEST_P(ascend_pool, gives_no_block_too_early) {
+  const auto opened = device::open("ascend:0");
+  ASSERT_TRUE(opened) << opened.error().what << ": run this program through ctest, which names the fake library";
+  {
+    std::mt19937 random{GetParam()};
+    pool p{*opened, {.limit = bytes{48} << 20}};
+    std::vector<stream> streams;
+    for (int i = 0; i < 3; ++i) streams.emplace_back(*opened);
+    constexpr bytes largest = bytes{6} << 20;
+    std::array<void*, 3> pinned{};
+    for (void*& one : pinned) one = opened->allocate(largest, memory_kind::pinned).value();
+    std::vector<held> live;
+    const auto give_back = [&](std::size_t i) {
+      held& h = live[i];
+      stream& s = streams[h.on];
+      ASSERT_TRUE(s.copy(pinned[h.on], h.memory.data(), h.size));
+      ASSERT_TRUE(s.synchronize());
+      const auto* read = static_cast<const std::byte*>(opened->host_address(pinned[h.on]));
+      for (bytes b = 0; b < h.size; b += 97) ASSERT_EQ(read[b], h.value);
+      ASSERT_EQ(read[h.size - 1], h.value);
+      std::swap(live[i], live.back());
+      live.pop_back();
+    };
+    int given = 0;
+    for (int step = 0; step < 400; ++step) {
+      const auto on = static_cast<std::size_t>(random() % streams.size());
+      if (live.empty() || random() % 5 < 3) {
+        const bytes size = 1 + random() % (random() % 3 == 0 ? largest : bytes{20'000});
+        auto got = p.allocate(size, streams[on]);
+        if (!got) continue;  // the limit
+        ++given;
+        const auto value = static_cast<std::byte>(random());
+        EXPECT_TRUE(is_aligned(reinterpret_cast<std::uintptr_t>(got->data()), 64));
+        ASSERT_TRUE(streams[on].fill(got->data(), value, size));
+        live.push_back({std::move(*got), size, on, value});
+      } else {
+        give_back(random() % live.size());
+      }
+      if (random() % 50 == 0) random() % 2 == 0 ? static_cast<void>(p.trim()) : static_cast<void>(p.defragment());
+    }
+    EXPECT_GT(given, 100);
+    while (!live.empty()) give_back(0);
+    EXPECT_EQ(p.statistics().live, 0u);
+    for (void* one : pinned) opened->free(one, largest, memory_kind::pinned);
+  }
+  EXPECT_EQ(BERTH_FAKE_ASCEND(fake_ascend_live)(), 0u);
+  EXPECT_EQ(BERTH_FAKE_ASCEND(fake_ascend_mistakes)(), 0u);
+}
+INSTANTIATE_TEST_SUITE_P(seeds, ascend_pool, testing::Range(0u, 6u));
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,316 @@
+// The Ascend backend against tests/support/fake_ascend.cpp, which ctest puts in the place of AscendCL: the newest one,
+// and one that lacks what old ones lack.
+#include "device/fake_ascend.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "conformance/device_suite.hpp"
+
+namespace berth::conformance {
+BERTH_DEVICE_SUITE(fake_ascend, "ascend:0", "ascend:1");
+}
+
+namespace berth {
+namespace {
+
+using namespace detail::ascend;  // codes, and the types of AscendCL
+
+// Outlives the handlers that run when the process ends, as it is made before the library is loaded.
+std::optional<device> kept_until_the_end;
+
+class fake_ascend : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = device::open("ascend:0");
+    ASSERT_TRUE(opened) << opened.error().what << ": run this program through ctest, which names the fake library";
+    ASSERT_NE(opened->properties().description.find("fake"), std::string::npos);
+    device_.emplace(std::move(*opened));
+  }
+  void TearDown() override {
+    if (!device_) return;
+    device_.reset();
+    EXPECT_EQ(BERTH_FAKE_ASCEND(fake_ascend_live)(), 0u);
+    EXPECT_EQ(BERTH_FAKE_ASCEND(fake_ascend_mistakes)(), 0u);
+  }
+  static bool has(const char* function) { return support::ascend_function<void()>(function) != nullptr; }
+  static std::uint64_t calls(const char* function) { return BERTH_FAKE_ASCEND(fake_ascend_calls)(function); }
+  static void fail(const char* function, int code, int nth = 1) {
+    BERTH_FAKE_ASCEND(fake_ascend_fail)(function, nth, code);
+  }
+
+  std::optional<device> device_;
+};
+
+TEST_F(fake_ascend, has_the_rules_of_its_chip) {
+  EXPECT_EQ(device_->properties().rules, rules::ascend_310p_device());
+  EXPECT_EQ(device_->properties().rules.footprint(33), bytes{96});
+  EXPECT_EQ(device_->properties().total_memory, bytes{1} << 30);
+  EXPECT_EQ(device_->properties().virtual_memory, has("aclrtMapMem"));
+  EXPECT_FALSE(device_->properties().host_accessible);
+}
+
+TEST_F(fake_ascend, names_are_checked) {
+  EXPECT_EQ(device::open("ascend:2").error().code, errc::no_such_device);
+  EXPECT_EQ(device::open("ascend:").error().code, errc::invalid_input);
+  EXPECT_EQ(device::open("ascend:x").error().code, errc::invalid_input);
+}
+
+// The first error of a run through every call of the backend, or none. What was taken is given back either way.
+result<void> everything(const device& d) {
+  constexpr bytes size = 4096;
+  auto first = stream::create(d);
+  if (!first) return first.error();
+  auto second = stream::create(d);
+  if (!second) return second.error();
+  auto e = event::create(d);
+  if (!e) return e.error();
+  auto block = d.allocate(size);
+  if (!block) return block.error();
+  auto pinned = d.allocate(size, memory_kind::pinned);
+  if (!pinned) {
+    d.free(*block, size);
+    return pinned.error();
+  }
+  std::array<std::byte, size> pageable{};
+  const auto work = [&]() -> result<void> {
+    if (auto ok = first->fill(*block, std::byte{1}, size); !ok) return ok;
+    if (auto ok = first->record(*e); !ok) return ok;
+    if (auto ok = first->record(*e); !ok) return ok;
+    if (auto ok = second->wait(*e); !ok) return ok;
+    if (auto ok = second->copy(*pinned, *block, size); !ok) return ok;
+    if (auto ok = second->call([](void*) {}, nullptr); !ok) return ok;
+    if (auto ok = second->copy(pageable.data(), *block, size); !ok) return ok;
+    if (auto ok = e->query(); !ok) return ok.error();
+    if (auto ok = e->synchronize(); !ok) return ok;
+    if (auto ok = second->query(); !ok) return ok.error();
+    return second->synchronize();
+  };
+  const auto done = work();
+  { const stream waits_for_its_work{std::move(*second)}; }
+  { const stream waits_for_its_work{std::move(*first)}; }
+  d.free(*block, size);
+  d.free(*pinned, size, memory_kind::pinned);
+  if (!done || !d.properties().virtual_memory) return done;
+
+  const bytes granule = d.properties().granule;
+  auto range = d.reserve(4 * granule);
+  if (!range) return range.error();
+  auto memory = d.create_physical(2 * granule);
+  result<void> mapped = memory ? d.map(*range, 2 * granule, *memory, 0) : memory.error();
+  if (mapped) {
+    mapped = d.unmap(*range, 2 * granule);
+    // What could not be unmapped is mapped as before.
+    if (!mapped) {
+      EXPECT_TRUE(d.unmap(*range, 2 * granule));
+    }
+  }
+  if (memory) d.destroy_physical(*memory, 2 * granule);
+  d.release(*range, 4 * granule);
+  return mapped;
+}
+
+// Before the tests that use up the texts which can be kept.
+TEST_F(fake_ascend, an_error_says_what_ascendcl_says) {
+  for (const char* function : {"aclrtCreateStream", "aclrtMemsetAsync", "aclrtMemcpy", "aclrtSynchronizeEvent"}) {
+    fail(function, 507010);
+    const auto done = everything(*device_);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, errc::device_failed);
+    EXPECT_EQ(done.error().number, 507010u);
+    EXPECT_THAT(done.error().what, testing::StartsWith("ascend: "));
+    EXPECT_THAT(done.error().what, testing::HasSubstr(": E507010: a fault that the test injected")) << function;
+  }
+}
+
+TEST_F(fake_ascend, every_call_that_fails_is_an_error_with_its_code) {
+  ASSERT_TRUE(everything(*device_));
+  struct expected {
+    int code;
+    errc meaning;
+  };
+  const expected codes[] = {{207001, errc::out_of_memory}, {207018, errc::out_of_memory}, {207000, errc::unsupported},
+                            {107003, errc::device_failed}, {507010, errc::device_failed}, {507015, errc::device_failed},
+                            {507899, errc::device_failed}};
+  const char* functions[] = {"aclrtMalloc",
+                             "aclrtMallocHost",
+                             "aclrtCreateStream",
+                             "aclrtMemsetAsync",
+                             "aclrtRecordEvent",
+                             "aclrtStreamWaitEvent",
+                             "aclrtMemcpyAsync",
+                             "aclrtMemcpy",
+                             "aclrtSynchronizeStream",
+                             "aclrtStreamQuery",
+                             "aclrtQueryEventStatus",
+                             "aclrtSynchronizeEvent",
+                             "aclrtLaunchHostFunc",
+                             "aclrtLaunchCallback",
+                             "aclrtSubscribeReport",
+                             "aclrtCreateEvent",
+                             "aclrtCreateEventExWithFlag",
+                             "aclrtReserveMemAddress",
+                             "aclrtMallocPhysical",
+                             "aclrtMapMem",
+                             "aclrtUnmapMem"};
+  for (const char* function : functions) {
+    const std::uint64_t before = calls(function);
+    ASSERT_TRUE(everything(*device_));
+    const auto uses = static_cast<int>(calls(function) - before);
+    for (int nth = 1; nth <= uses; ++nth) {
+      for (const auto& [code, meaning] : codes) {
+        fail(function, code, nth);
+        const auto done = everything(*device_);
+        // The streams' last waits are in their destructors, which have nobody to tell.
+        if (done && std::string_view{function} == "aclrtSynchronizeStream" && nth > 2) continue;
+        ASSERT_FALSE(done) << function << " " << code << " " << nth;
+        EXPECT_EQ(done.error().code, meaning) << function << " " << code;
+        EXPECT_THAT(done.error().what, testing::StartsWith("ascend: "));
+        if (meaning != errc::out_of_memory) {
+          EXPECT_EQ(done.error().number, static_cast<std::uint64_t>(code)) << function;
+        }
+      }
+    }
+    ASSERT_TRUE(everything(*device_)) << function;
+  }
+}
+
+TEST_F(fake_ascend, a_failure_that_nobody_heard_of_lends_its_text_to_no_other) {
+  if (!has("aclrtHostRegister")) GTEST_SKIP() << "no registration";
+  fail("aclrtHostRegister", 207000);  // such a block is used by its host address
+  auto pinned = device_->allocate(4096, memory_kind::pinned);
+  ASSERT_TRUE(pinned);
+  EXPECT_EQ(device_->host_address(*pinned), *pinned);
+  fail("aclrtMalloc", 500000);
+  const auto failed = device_->allocate(64);
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().what, testing::Not(testing::HasSubstr("207000")));
+  device_->free(*pinned, 4096, memory_kind::pinned);
+}
+
+TEST_F(fake_ascend, failed_work_is_heard_of_at_the_next_wait_and_the_stream_goes_on) {
+  stream s{*device_};
+  void* block = device_->allocate(4096).value();
+  BERTH_FAKE_ASCEND(fake_ascend_fail_work)(507035);
+  ASSERT_TRUE(s.fill(block, std::byte{1}, 4096));
+  const auto failed = s.synchronize();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, errc::device_failed);
+  EXPECT_EQ(failed.error().number, 507035u);
+  ASSERT_TRUE(s.fill(block, std::byte{1}, 4096));
+  EXPECT_TRUE(s.synchronize());
+  device_->free(block, 4096);
+}
+
+TEST_F(fake_ascend, memory_runs_out_as_an_answer) {
+  const auto huge = device_->allocate(bytes{2} << 30);
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error(), (error{errc::out_of_memory, "ascend: out of memory", bytes{2} << 30}));
+}
+
+TEST_F(fake_ascend, a_registered_block_has_a_kernels_address_and_copies_use_the_hosts) {
+  constexpr bytes size = 10'000;
+  void* pinned = device_->allocate(size, memory_kind::pinned).value();
+  auto* host = static_cast<std::byte*>(device_->host_address(pinned));
+  EXPECT_EQ(host != pinned, has("aclrtHostRegister"));
+  void* block = device_->allocate(size).value();
+  stream s{*device_};
+  const std::uint64_t before = calls("aclrtMemcpyAsync");
+  ASSERT_TRUE(s.fill(block, std::byte{3}, size));
+  ASSERT_TRUE(s.copy(static_cast<std::byte*>(pinned) + 64, static_cast<std::byte*>(block) + 64, 100));
+  ASSERT_TRUE(s.copy(host + 256, static_cast<std::byte*>(block) + 256, 100));  // the host's address will do as well
+  ASSERT_TRUE(s.synchronize());
+  EXPECT_EQ(host[64], std::byte{3});
+  EXPECT_EQ(host[255 + 100], std::byte{3});
+  // An old library cannot say whose host memory it is, but this block's address is the host's there.
+  EXPECT_EQ(calls("aclrtMemcpyAsync"), before + 2);
+  device_->free(block, size);
+  device_->free(pinned, size, memory_kind::pinned);
+}
+
+TEST_F(fake_ascend, a_program_on_the_chip_aligns_its_own_pinned_memory) {
+  BERTH_FAKE_ASCEND(fake_ascend_run_mode)(0);
+  std::vector<void*> blocks;
+  for (const bytes size : {bytes{1}, bytes{100}, bytes{5000}}) {
+    blocks.push_back(device_->allocate(size, memory_kind::pinned).value());
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks.back()) % 64, 0u);
+    std::memset(device_->host_address(blocks.back()), 1, size);
+  }
+  device_->free(blocks[0], 1, memory_kind::pinned);
+  device_->free(blocks[1], 100, memory_kind::pinned);
+  device_->free(blocks[2], 5000, memory_kind::pinned);
+  BERTH_FAKE_ASCEND(fake_ascend_run_mode)(1);
+}
+
+TEST_F(fake_ascend, the_callers_context_comes_back) {
+  const device other = device::open("ascend:1").value();
+  const functions& acl = **load();
+  ASSERT_EQ(acl.aclrtSetDevice(1), success);
+  context before = nullptr;
+  ASSERT_EQ(acl.aclrtGetCurrentContext(&before), success);
+  {
+    const device third = device::open("ascend:0").value();
+    ASSERT_TRUE(everything(*device_));
+    ASSERT_TRUE(everything(other));
+  }
+  context after = nullptr;
+  ASSERT_EQ(acl.aclrtGetCurrentContext(&after), success);
+  EXPECT_EQ(after, before);
+  ASSERT_EQ(acl.aclrtResetDevice(1), success);
+}
+
+TEST_F(fake_ascend, threads_that_never_saw_a_context_use_both_devices) {
+  const device other = device::open("ascend:1").value();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) {
+        EXPECT_TRUE(everything(*device_));
+        EXPECT_TRUE(everything(other));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  // A stream made by one thread, used and destroyed by another.
+  std::optional<stream> s;
+  std::thread{[&] { s.emplace(other); }}.join();
+  EXPECT_TRUE(s->synchronize());
+  std::thread{[&] { s.reset(); }}.join();
+}
+
+TEST_F(fake_ascend, host_copies_allocate_no_second_time) {
+  stream s{*device_};
+  void* a = device_->allocate(64, memory_kind::pinned).value();
+  void* b = device_->allocate(64, memory_kind::pinned).value();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(s.fill(a, static_cast<std::byte>(i), 64));
+    ASSERT_TRUE(s.copy(b, a, 64));
+    ASSERT_TRUE(s.synchronize());
+    EXPECT_EQ(*static_cast<std::byte*>(device_->host_address(b)), static_cast<std::byte>(i));
+  }
+  device_->free(a, 64, memory_kind::pinned);
+  device_->free(b, 64, memory_kind::pinned);
+}
+
+using fake_ascend_death = fake_ascend;
+
+TEST_F(fake_ascend_death, the_library_is_finalised_once_no_device_is_open) {
+  BERTH_FAKE_ASCEND(fake_ascend_announce_finalize)();
+  device_.reset();
+  const auto use = [] { return everything(device::open("ascend:0").value()).has_value(); };
+  EXPECT_EXIT(std::exit(use() ? 0 : 1), testing::ExitedWithCode(0), "finalised with no device open");
+  EXPECT_EXIT(
+      {
+        kept_until_the_end = device::open("ascend:0").value();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "finalised with no device open");
+}
+
+}  // namespace
+}  // namespace berth
