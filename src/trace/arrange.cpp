@@ -11,7 +11,7 @@ namespace berth::trace {
 void decode_records(const record* at, const record* end, std::uint32_t thread, std::vector<timed>& out) {
   std::uint64_t now = 0;
   for (; at < end; ++at) {
-    if (at->kind() != record_kind::stamp) {
+    if (at->kind() != record::stamp) {
       out.push_back({*at, thread, now, UINT64_MAX});
       continue;
     }
@@ -31,7 +31,7 @@ class turns {
   void hear(std::size_t i) {
     const std::uint64_t address = all_[i].what.address;
     place& p = places_[address];
-    if (all_[i].what.kind() == record_kind::allocate) {
+    if (all_[i].what.kind() == record::allocate) {
       if (p.first == none) {
         p.first = i;
       } else if (p.other == none && all_[i].thread != all_[p.first].thread) {
@@ -61,7 +61,7 @@ class turns {
         emit(*free);
       } else {
         timed missing = all_[p.last];
-        missing.what.size_and_kind = missing.what.size() << 2 | static_cast<std::uint64_t>(record_kind::free);
+        missing.what.size_and_kind = missing.what.size() << 2 | std::uint64_t{record::free};
         missing.from = now_;
         out_.events.push_back(missing);
       }
@@ -169,10 +169,10 @@ std::uint32_t forget_pairs(chunk& c) noexcept {
   std::uint32_t forgotten = 0;
   for (std::uint32_t i = 0; i < c.count; ++i) {
     const record& r = c.records[i];
-    if (r.kind() == record_kind::stamp) continue;
+    if (r.kind() == record::stamp) continue;
     auto slot = static_cast<std::uint32_t>((r.address * 0x9E3779B97F4A7C15u) >> 51);
     while (last_at[slot] != 0 && c.records[last_at[slot] - 1u].address != r.address) slot = (slot + 1) % slots;
-    if (r.kind() == record_kind::allocate) {
+    if (r.kind() == record::allocate) {
       last_at[slot] = static_cast<std::uint16_t>(i + 1);
     } else if (last_at[slot] != 0 && !gone[last_at[slot] - 1u]) {
       gone.set(last_at[slot] - 1u);
@@ -184,7 +184,7 @@ std::uint32_t forget_pairs(chunk& c) noexcept {
   const record* stamp = nullptr;  // not yet written
   record time{};
   for (std::uint32_t i = 0; i < c.count; ++i) {
-    if (c.records[i].kind() == record_kind::stamp) {
+    if (c.records[i].kind() == record::stamp) {
       time = c.records[i];
       stamp = &time;
     } else if (!gone[i]) {

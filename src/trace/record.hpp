@@ -1,25 +1,15 @@
-// What the recorder keeps of an event: three words. Records lie in chunks; a chunk is one thread's.
+// What the recorder keeps: event records and stamps, in chunks; a chunk is one thread's.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "berth/core/bytes.hpp"
+#include "berth/core/hook.hpp"
 
 namespace berth::trace {
 
-enum class record_kind : std::uint8_t { stamp, allocate, free };
-
-struct record {
-  std::uint64_t address;        // of a stamp: nanoseconds since the start
-  std::uint64_t size_and_kind;  // size * 4 + kind: no block has 2^62 bytes
-  std::uint32_t stream;
-  std::uint32_t site;
-
-  [[nodiscard]] record_kind kind() const noexcept { return static_cast<record_kind>(size_and_kind & 3); }
-  [[nodiscard]] bytes size() const noexcept { return size_and_kind >> 2; }
-};
+using record = event_record;  // of a stamp, the address is in nanoseconds since the start
 
 inline constexpr std::size_t chunk_bytes = std::size_t{1} << 16;
 

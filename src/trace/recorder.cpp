@@ -22,48 +22,26 @@ constexpr std::uint32_t events_a_stamp = 256;
 constexpr std::chrono::milliseconds tick_length{4};
 
 // What one thread writes to. Handed on to another when the thread ends.
-struct lane {
-  std::atomic<record*> at{nullptr};  // what is before it may be read by others, under the recorder's lock
-  record* limit = nullptr;           // beyond this a stamp is due, or a chunk
-  chunk* open = nullptr;             // others change and read it under the lock
-  std::uint64_t recorder = 0;
-  std::uint32_t tick = 0;
+struct lane : event_buffer {
+  chunk* open = nullptr;  // changed by the thread, under the recorder's lock
   std::uint32_t number = 0;
-  // The last places of this thread, by a hash of the line.
-  struct known_site {
-    const char* file = nullptr;
-    std::uint32_t line = 0;
-    std::uint32_t id = 0;
-  };
-  known_site sites[64];
-
-  [[nodiscard]] std::ptrdiff_t room() const noexcept { return limit - at.load(std::memory_order_relaxed); }
-  void write(const memory_event& e, record_kind kind, std::uint32_t site) noexcept {
-    record* const to = at.load(std::memory_order_relaxed);
-    *to = {reinterpret_cast<std::uintptr_t>(e.address), e.size << 2 | static_cast<std::uint64_t>(kind), e.stream, site};
-    at.store(to + 1, std::memory_order_release);
-  }
 };
 
 record stamp_at(std::uint64_t ns) noexcept {
-  return {ns, static_cast<std::uint64_t>(record_kind::stamp), 0, 0};
+  return {ns, record::stamp, "", 0, 0};
 }
 
-constinit lane nobody;                           // has no room
-constinit thread_local lane* current = &nobody;  // this thread's, of the recorder that it wrote to last
-constinit thread_local bool gone = false;        // this thread has given up its lanes
+constinit thread_local bool gone = false;  // this thread has given up its lanes
 
 std::atomic<std::uint64_t> last_id{0};
 
 }  // namespace
 
 struct recorder::state : std::enable_shared_from_this<state> {
-  // Read by every thread at every event: apart from what changes more often.
-  alignas(64) std::atomic<std::uint32_t> tick{0};
   const std::uint64_t id = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
   std::chrono::steady_clock::time_point begin;
 
-  alignas(64) mutable std::mutex lock;
+  mutable std::mutex lock;
   std::vector<std::shared_ptr<lane>> lanes;
   std::vector<std::shared_ptr<lane>> idle;
   chunk_store store;
@@ -72,8 +50,6 @@ struct recorder::state : std::enable_shared_from_this<state> {
   std::vector<chunk*> residue;  // what is left of the oldest, each thread's in its order
   bool over = false;            // live blocks alone fill a quarter of the capacity: nothing more is kept
   std::uint64_t forgotten = 0;
-  std::map<std::pair<const char*, std::uint32_t>, std::uint32_t> ids;
-  std::vector<source_location> sites{source_location{}};
   std::atomic<std::uint64_t> dropped{0};
 
   std::mutex control;  // of start and stop
@@ -81,7 +57,6 @@ struct recorder::state : std::enable_shared_from_this<state> {
   bool listening = false;
   std::thread ticker;
 
-  [[gnu::noinline]] void hear_slowly(const memory_event& event) noexcept;
   explicit state(bytes capacity) : store{capacity} {
     full.reserve(store.size());
     residue.reserve(store.size());
@@ -91,7 +66,6 @@ struct recorder::state : std::enable_shared_from_this<state> {
   bool prepare(lane& l) noexcept;
   void fold_oldest() noexcept;
   void merge_residue() noexcept;
-  std::uint32_t intern(lane& l, const source_location& site) noexcept;
   [[nodiscard]] arranged everything() const;
   void keep_ticking();
 };
@@ -101,14 +75,14 @@ namespace {
 // The lanes of this thread, given up when it ends.
 struct tenancy {
   struct entry {
-    std::shared_ptr<lane> to;  // outlives the recorder, since `current` may name it
+    std::shared_ptr<lane> to;  // outlives the recorder, since the thread may still name it
     std::weak_ptr<void> recorder;
     void (*leave)(void* recorder, const std::shared_ptr<lane>& l) noexcept;
   };
   std::vector<entry> all;
   ~tenancy() {
     gone = true;
-    current = &nobody;
+    detail::my_events = &detail::no_buffer;
     for (const entry& e : all) {
       if (const auto owner = e.recorder.lock()) e.leave(owner.get(), e.to);
     }
@@ -120,10 +94,13 @@ thread_local tenancy tenancies;
 
 lane* recorder::state::attach() noexcept try {
   if (gone) return nullptr;
-  current = &nobody;
+  detail::my_events = &detail::no_buffer;
   std::erase_if(tenancies.all, [](const auto& e) { return e.recorder.expired(); });
   for (const auto& e : tenancies.all) {
-    if (e.to->recorder == id) return current = e.to.get();
+    if (e.to->listener == id) {
+      detail::my_events = e.to.get();
+      return e.to.get();
+    }
   }
   tenancies.all.reserve(tenancies.all.size() + 1);
   const std::lock_guard held{lock};
@@ -134,14 +111,15 @@ lane* recorder::state::attach() noexcept try {
   } else {
     idle.reserve(lanes.size() + 1);  // so that leaving allocates nothing
     l = lanes.emplace_back(std::make_shared<lane>());
-    l->recorder = id;
+    l->listener = id;
     l->number = static_cast<std::uint32_t>(lanes.size() - 1);
   }
-  current = l.get();
+  lane* const mine = l.get();
   tenancies.all.push_back({std::move(l), weak_from_this(), [](void* of, const std::shared_ptr<lane>& left) noexcept {
                              static_cast<state*>(of)->leave(left);
                            }});
-  return current;
+  detail::my_events = mine;
+  return mine;
 } catch (const std::bad_alloc&) {
   return nullptr;
 }
@@ -170,11 +148,10 @@ bool recorder::state::prepare(lane& l) noexcept {
     end = at + chunk::capacity;
     l.at.store(at, std::memory_order_relaxed);  // no longer into the chunk that is full
   }
-  l.tick = tick.load(std::memory_order_relaxed);
   const std::chrono::nanoseconds now = std::chrono::steady_clock::now() - begin;
   *at++ = stamp_at(static_cast<std::uint64_t>(now.count()));
   l.at.store(at, std::memory_order_release);
-  l.limit = at + std::min<std::ptrdiff_t>(events_a_stamp, end - at);
+  l.limit.store(at + std::min<std::ptrdiff_t>(events_a_stamp, end - at), std::memory_order_relaxed);
   return true;
 }
 
@@ -205,7 +182,7 @@ void recorder::state::merge_residue() noexcept try {
   arranged a = arrange(std::move(all));
   std::unordered_map<std::uint64_t, std::size_t> alive;
   for (std::size_t i = 0; i < a.events.size(); ++i) {
-    if (a.events[i].what.kind() == record_kind::allocate) {
+    if (a.events[i].what.kind() == record::allocate) {
       alive[a.events[i].what.address] = i;
     } else {
       alive.erase(a.events[i].what.address);
@@ -241,24 +218,6 @@ void recorder::state::merge_residue() noexcept try {
   over = true;
 }
 
-std::uint32_t recorder::state::intern(lane& l, const source_location& site) noexcept {
-  lane::known_site& known = l.sites[site.line() % 64];
-  if (known.line == site.line() && known.file == site.file_name()) return known.id;
-  if (site.line() == 0) {
-    known = {site.file_name(), 0, 0};
-    return 0;
-  }
-  const std::lock_guard held{lock};
-  try {
-    const auto [at, fresh] = ids.try_emplace({site.file_name(), site.line()}, static_cast<std::uint32_t>(sites.size()));
-    if (fresh) sites.push_back(site);
-    known = {site.file_name(), site.line(), at->second};
-    return at->second;
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
-}
-
 arranged recorder::state::everything() const {
   std::vector<timed> all;
   const std::lock_guard held{lock};
@@ -271,27 +230,17 @@ arranged recorder::state::everything() const {
   return arrange(std::move(all));
 }
 
-void recorder::state::hear_slowly(const memory_event& event) noexcept {
-  const bool allocate = event.kind == memory_event_kind::pool_allocate;
-  if (!allocate && event.kind != memory_event_kind::pool_free) return;
-  lane* const l = current->recorder == id ? current : attach();
-  if (l == nullptr || ((l->room() < 1 || l->tick != tick.load(std::memory_order_relaxed)) && !prepare(*l))) {
-    dropped.fetch_add(1, std::memory_order_relaxed);
-  } else if (allocate) {
-    l->write(event, record_kind::allocate, intern(*l, event.site));
-  } else {
-    l->write(event, record_kind::free, 0);
-  }
-}
-
+// After each tick every thread stamps its next event.
 void recorder::state::keep_ticking() {
   std::unique_lock held{control};
   while (!stopping.wait_for(held, tick_length, [this] { return !listening; })) {
-    tick.fetch_add(1, std::memory_order_relaxed);
+    const std::lock_guard held_too{lock};
+    for (const auto& l : lanes) l->limit.store(nullptr, std::memory_order_relaxed);
   }
 }
 
-recorder::recorder(bytes capacity) : state_{std::make_shared<state>(capacity)}, hook_{&recorder::hear, state_.get()} {}
+recorder::recorder(bytes capacity)
+    : state_{std::make_shared<state>(capacity)}, hook_{&recorder::hear, state_.get(), state_->id} {}
 
 recorder::~recorder() {
   stop();
@@ -327,30 +276,36 @@ void recorder::stop() noexcept {
   if (ticker.joinable()) ticker.join();
 }
 
-// The usual case, without a call: this thread's lane is the recorder's, has room and is on time, and the place is
-// known. The place of a free is not kept.
+// What emit() could not write itself: the thread is new, or a stamp or a chunk is due.
 void recorder::hear(void* context, const memory_event& event) noexcept {
+  if (event.kind != memory_event_kind::pool_allocate && event.kind != memory_event_kind::pool_free) return;
   state& s = *static_cast<state*>(context);
-  lane& l = *current;
-  if (l.recorder != s.id || l.room() < 1 || l.tick != s.tick.load(std::memory_order_relaxed)) [[unlikely]]
-    return s.hear_slowly(event);
-  if (event.kind == memory_event_kind::pool_free) return l.write(event, record_kind::free, 0);
-  const lane::known_site& known = l.sites[event.site.line() % 64];
-  if (event.kind != memory_event_kind::pool_allocate || known.line != event.site.line() ||
-      known.file != event.site.file_name()) [[unlikely]]
-    return s.hear_slowly(event);
-  l.write(event, record_kind::allocate, known.id);
+  const bool known = detail::my_events->listener == s.id;
+  lane* const l = known ? static_cast<lane*>(detail::my_events) : s.attach();
+  // A tick may come between the two; then the next stamp is written at once.
+  while (l != nullptr && s.prepare(*l)) {
+    if (detail::keep(hook{nullptr, nullptr, s.id}, event)) return;
+  }
+  s.dropped.fetch_add(1, std::memory_order_relaxed);
 }
 
 snapshot recorder::take() const {
   snapshot out;
   const arranged all = state_->everything();
+  std::map<std::pair<const char*, std::uint32_t>, std::uint32_t> sites;
   out.events.reserve(all.events.size());
   for (const timed& t : all.events) {
-    out.events.push_back({.allocate = t.what.kind() == record_kind::allocate,
+    std::uint32_t site = 0;
+    if (t.what.line != 0) {
+      const auto next = static_cast<std::uint32_t>(sites.size() + 1);
+      const auto [at, fresh] = sites.try_emplace({t.what.file, t.what.line}, next);
+      if (fresh) out.sites.push_back({t.what.file, t.what.line});
+      site = at->second;
+    }
+    out.events.push_back({.allocate = t.what.kind() == record::allocate,
                           .stream = t.what.stream,
                           .thread = t.thread,
-                          .site = t.what.site,
+                          .site = site,
                           .address = t.what.address,
                           .size = t.what.size(),
                           .t_us = static_cast<double>(t.from) * 1e-3});
@@ -362,9 +317,6 @@ snapshot recorder::take() const {
   }
   const std::lock_guard held{state_->lock};
   out.forgotten = state_->forgotten;
-  for (std::size_t i = 1; i < state_->sites.size(); ++i) {
-    out.sites.push_back({state_->sites[i].file_name(), state_->sites[i].line()});
-  }
   return out;
 }
 
@@ -373,10 +325,24 @@ log recorder::to_log() const {
 }
 
 std::vector<leak> recorder::leaks() const {
+  const arranged all = state_->everything();
+  std::unordered_map<std::uint64_t, std::size_t> open;
+  for (std::size_t i = 0; i < all.events.size(); ++i) {
+    const record& r = all.events[i].what;
+    if (r.kind() == record::allocate) {
+      open[r.address] = i;
+    } else {
+      open.erase(r.address);
+    }
+  }
+  std::vector<std::size_t> order;
+  for (const auto& [address, i] : open) order.push_back(i);
+  std::ranges::sort(order);
   std::vector<leak> out;
-  const std::vector<event> all = alive(take());
-  const std::lock_guard held{state_->lock};
-  for (const event& e : all) out.push_back({e.address, e.size, e.stream, state_->sites[e.site]});
+  for (const std::size_t i : order) {
+    const record& r = all.events[i].what;
+    out.push_back({r.address, r.size(), r.stream, source_location::current(r.file, r.line)});
+  }
   return out;
 }
 

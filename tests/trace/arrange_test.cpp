@@ -12,13 +12,12 @@ using berth::trace::arrange;
 using berth::trace::chunk;
 using berth::trace::forget_pairs;
 using berth::trace::record;
-using berth::trace::record_kind;
 using berth::trace::timed;
 
-record make(record_kind kind, std::uint64_t address, std::uint64_t size = 1) {
-  return {address, size << 2 | static_cast<std::uint64_t>(kind), 0, 0};
+record make(record::kind_of_record kind, std::uint64_t address, std::uint64_t size = 1) {
+  return {address, size << 2 | std::uint64_t{kind}, "", 0, 0};
 }
-constexpr record_kind a = record_kind::allocate, f = record_kind::free, stamp = record_kind::stamp;
+constexpr auto a = record::allocate, f = record::free, stamp = record::stamp;
 
 TEST(arrange, a_free_that_another_thread_stamped_too_early_follows_its_allocation) {
   const auto out = arrange({{make(f, 64), 1, 5, 20}, {make(a, 64), 0, 10, 12}});
@@ -123,7 +122,7 @@ RC_GTEST_PROP(forget_pairs, takes_out_exactly_the_pairs, ()) {
   for (const int step : steps) {
     if (c.count + 1 >= chunk::capacity) break;
     if (step == 0) {
-      write({++now, 0, 0, 0});
+      write({++now, 0, "", 0, 0});
       continue;
     }
     const auto address = 64 * static_cast<std::uint64_t>(step / 2);

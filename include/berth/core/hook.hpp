@@ -3,6 +3,9 @@
 // No floor knows who listens (the recorder of berth/trace does). With no hook set, emit() costs one relaxed load
 // and a predicted branch. The hook runs on the emitting thread, may run on several threads at once, and must not
 // call back into Berth.
+//
+// A listener that only keeps what pools give out and get back need not be called for each: it gives every thread an
+// event_buffer, and emit() writes there, in a nanosecond or two, until the buffer's limit is reached.
 #pragma once
 
 #include <atomic>
@@ -34,14 +37,52 @@ struct memory_event {
   source_location site{};  // the caller's place, where it is known
 };
 
+// A pool_allocate or pool_free event, as it is kept.
+struct event_record {
+  enum kind_of_record : std::uint8_t { stamp, allocate, free };  // a stamp is the listener's own
+
+  std::uint64_t address;
+  std::uint64_t size_and_kind;  // size * 4 + kind: no block has 2^62 bytes
+  const char* file;             // of the caller's place
+  std::uint32_t line;
+  std::uint32_t stream;
+
+  [[nodiscard]] kind_of_record kind() const noexcept { return static_cast<kind_of_record>(size_and_kind & 3); }
+  [[nodiscard]] bytes size() const noexcept { return size_and_kind >> 2; }
+};
+
+// Where one thread's events go. The listener owns and sets it, in that thread; any thread may lower the limit.
+struct event_buffer {
+  std::uint64_t listener = 0;                 // hook::keeper of whom it is
+  std::atomic<event_record*> at{nullptr};     // what is before it has been written
+  std::atomic<event_record*> limit{nullptr};  // from here on the hook is called again
+};
+
 struct hook {
   void (*function)(void* context, const memory_event& event) noexcept = nullptr;
   void* context = nullptr;
+  std::uint64_t keeper = 0;  // not 0, and never used before: threads with an event_buffer of this listener write there
 };
 
 namespace detail {
 inline constinit std::atomic<const hook*> current_hook{nullptr};
+inline constinit event_buffer no_buffer;
+inline constinit thread_local event_buffer* my_events = &no_buffer;  // this thread's
+
+// False where the event must go to the hook.
+inline bool keep(const hook& h, const memory_event& event) noexcept {
+  const bool allocate = event.kind == memory_event_kind::pool_allocate;
+  if (!allocate && event.kind != memory_event_kind::pool_free) return false;
+  event_buffer& to = *my_events;
+  event_record* const at = to.at.load(std::memory_order_relaxed);
+  if (to.listener != h.keeper || at >= to.limit.load(std::memory_order_relaxed)) return false;
+  *at = {reinterpret_cast<std::uintptr_t>(event.address),
+         event.size << 2 | static_cast<std::uint64_t>(allocate ? event_record::allocate : event_record::free),
+         event.site.file_name(), event.site.line(), event.stream};
+  to.at.store(at + 1, std::memory_order_release);
+  return true;
 }
+}  // namespace detail
 
 // Sets the process's hook (null: none) and returns the one before. The caller keeps *h alive until no thread can
 // be inside it any more. Thread-safe.
@@ -54,7 +95,8 @@ inline const hook* set_hook(const hook* h) noexcept {
 }
 
 inline void emit(const memory_event& event) noexcept {
-  if (const hook* h = detail::current_hook.load(std::memory_order_acquire)) [[unlikely]]
+  const hook* const h = detail::current_hook.load(std::memory_order_acquire);
+  if (h != nullptr && !detail::keep(*h, event)) [[unlikely]]
     h->function(h->context, event);
 }
 

@@ -1,18 +1,19 @@
 // The recorder: listens to the event hook and keeps what pools give out and get back, so that leaks have a file and a
 // line and a run can be replayed and looked at.
 //
-// Each thread writes records of 24 bytes into chunks of its own, without a lock and without a clock: it reads the clock
-// once in 256 events, and once after every tick (4 ms) of a thread that the recorder keeps while it listens. A full
-// chunk costs a lock.
+// Each thread writes records of 32 bytes into chunks of its own (core/hook.hpp), without a lock, a clock or a call: it
+// reads the clock once in 256 events, and once after every tick (4 ms) of a thread that the recorder keeps while it
+// listens. A full chunk costs a lock.
 //
 // The records' memory is `capacity`, made present by the first start(). When it is full, the oldest history is folded:
 // blocks that came and went in it are forgotten and counted, blocks still alive stay, so that leaks are right however
-// long the run is. Only where that does not help, because the records of live blocks alone exceed half of the capacity,
+// long the run is. Only where that does not help, because the records of live blocks alone fill a quarter of it,
 // records are dropped, and reports say how many.
 //
 // One recorder at a time listens (contract). It must be stopped, and no thread be inside an allocation, before it is
 // destroyed. All members are thread-safe; those that read cost a sort of all records. Blocks are told apart by their
-// address alone.
+// address alone. Places are kept as pointers to the program's texts: read them before a library that they lie in is
+// unloaded.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ struct leak {
 
 class recorder {
  public:
-  explicit recorder(bytes capacity = bytes{64} << 20);  // 24 bytes an event; at least 1 MiB is taken
+  explicit recorder(bytes capacity = bytes{64} << 20);  // 32 bytes an event; at least 1 MiB is taken
   recorder(const recorder&) = delete;
   recorder& operator=(const recorder&) = delete;
   ~recorder();  // stops

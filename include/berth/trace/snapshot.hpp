@@ -7,10 +7,10 @@
 //   {"format":"berth-snapshot/1","ended":true,"forgotten":0,"dropped":0,
 //    "pool":{...},"device":{...},"allocation":{"count":1,"mean_us":0.1,"longest_us":0.1},
 //    "sites":[["main.cpp",12]],
-//    "events":[["a",ADDRESS,SIZE,STREAM,THREAD,T_US,SITE],["f",ADDRESS,SIZE,STREAM,THREAD,T_US,0]]}
+//    "events":[["a",ADDRESS,SIZE,STREAM,THREAD,T_US,SITE],["f",ADDRESS,SIZE,STREAM,THREAD,T_US,SITE]]}
 // `pool`, `device` and `allocation` hold the members of pool_statistics, device_statistics and allocation_times by
-// their names, and are null where nobody measured them. SITE is who asked, counted in `sites` from 1; 0 is unknown.
-// Events are in order: an address is freed before it is allocated again.
+// their names, and are null where nobody measured them. SITE is who asked or gave back, counted in `sites` from 1; 0 is
+// unknown. Events are in order: an address is freed before it is allocated again.
 #pragma once
 
 #include <cstdint>
