@@ -74,7 +74,8 @@ problem_file read_ggml_problem(const std::string& path) {
 problem_file read_problem(const std::string& path) {
   const std::string start = read_start(path, 4096);
   const format found = format_of(start);
-  if (found == format::none) throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
+  if (found == format::none)
+    throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
   if (found == format::csv && start.size() == 4096 && start.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }

@@ -5,8 +5,8 @@
 //
 // Backends: "host" (real memory, streams run on worker threads), "null" (addresses without memory: a skeleton to
 // clone, and the device that replays run on; "null:16GiB" sets its size), "opencl:N", "cuda:N", "ascend:N".
-// Those that need a driver load it at run time, so that one binary serves machines with and without it; opening one that is not there
-// is an error that says why.
+// Those that need a driver load it at run time, so that one binary serves machines with and without it; opening one
+// that is not there is an error that says why.
 //
 // The device keeps a book of what it gave out. A wrong free, a mapping over a mapping and the like are the caller's
 // mistakes and break a contract where they happen, on every backend alike.

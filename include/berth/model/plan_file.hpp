@@ -11,8 +11,9 @@
 namespace berth::model {
 
 // One JSON object: arena_bytes lower_bound optimal status verified solver work elapsed_ms buffers:[{id, offset, size,
-// lower, upper}], certificate:[{argument, bound, ...}] (docs/plan.md), with `pool` and `slab` where there are several, `pools` with each memory's arena, and reuse_penalty
-// where the problem has any. Contract: the plan has offsets and has passed verify().
+// lower, upper}], certificate:[{argument, bound, ...}] (docs/plan.md), with `pool` and `slab` where there are several,
+// `pools` with each memory's arena, and reuse_penalty where the problem has any. Contract: the plan has offsets and has
+// passed verify().
 [[nodiscard]] std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms);
 
 // The columns id,lower,upper,size,offset, and pool and slab where there are several.
