@@ -31,6 +31,14 @@ TEST(result, value_of_an_error_throws_what_was_said) {
   }
 }
 
+TEST(result, errors_are_equal_that_say_the_same) {
+  const char here[] = "no room";
+  const char there[] = "no room";
+  EXPECT_EQ((error{errc::out_of_memory, here, 42}), (error{errc::out_of_memory, there, 42}));
+  EXPECT_NE((error{errc::out_of_memory, here, 42}), (error{errc::out_of_memory, "no roof", 42}));
+  EXPECT_NE((error{errc::out_of_memory, here, 42}), (error{errc::out_of_memory, there, 41}));
+}
+
 TEST(result, moves_what_cannot_be_copied) {
   result<std::unique_ptr<int>> r{std::make_unique<int>(5)};
   EXPECT_EQ(*std::move(r).value(), 5);

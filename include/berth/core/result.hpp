@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -35,7 +36,10 @@ struct error {
   const char* what = "";  // static text: what failed and why
   std::uint64_t number = 0;
 
-  friend bool operator==(const error&, const error&) = default;
+  // Texts are compared by what they say: two equal literals need not have one address.
+  friend bool operator==(const error& a, const error& b) noexcept {
+    return a.code == b.code && a.number == b.number && std::string_view{a.what} == b.what;
+  }
 };
 
 // Thrown by result::value(). what() is the error's static text.
