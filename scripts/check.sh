@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 build=build/$1
 mkdir -p "$build"
-if ! { cmake --preset "$1" && cmake --build "$build"; } >"$build/build.log" 2>&1; then
+if ! { cmake --preset "$1" && cmake --build "$build" -- -k 0; } >"$build/build.log" 2>&1; then
   tail -n 150 "$build/build.log"
   echo "check: $1 does not build ($build/build.log)"
   exit 1

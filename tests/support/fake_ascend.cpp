@@ -42,8 +42,10 @@ constexpr status context_null = 107002;
 constexpr status foreign_context = 107003;
 constexpr status unaligned = 107008;
 constexpr status dma_failed = 507013;
+#ifndef FAKE_ASCEND_OLD
 constexpr status already_registered = 507910;
 constexpr status not_registered = 507911;
+#endif
 
 constexpr std::size_t granule = std::size_t{2} << 20;
 constexpr std::size_t total_memory = std::size_t{1} << 30;
