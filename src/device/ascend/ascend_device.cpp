@@ -22,7 +22,6 @@ class ascend_device final : public device_backend {
  public:
   explicit ascend_device(const functions& acl) noexcept : acl_{acl} { add_user(); }
   ~ascend_device() override {
-    reporter_.reset();
     if (context_ != nullptr) acl_.aclrtResetDevice(device_);
     remove_user();
   }
@@ -43,8 +42,7 @@ class ascend_device final : public device_backend {
     context_ = ours;
     describe();
     start_virtual_memory();
-    reporter_.emplace(acl_, context_);
-    shared_.emplace(shared{acl_, context_, pinned_, *reporter_});
+    shared_.emplace(shared{acl_, context_, pinned_});
     if (before != nullptr) acl_.aclrtSetCurrentContext(before);
     return {};
   }
@@ -186,7 +184,6 @@ class ascend_device final : public device_backend {
   std::int32_t device_ = 0;
   context context_ = nullptr;
   host_memory pinned_{acl_, book};
-  std::optional<reporter> reporter_;
   std::optional<shared> shared_;
   granule_table physicals_;
   std::mutex mutex_;                            // guards what follows

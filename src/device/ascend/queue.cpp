@@ -1,7 +1,5 @@
 #include "device/ascend/queue.hpp"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <cstring>
 #include <limits>
@@ -10,42 +8,30 @@
 
 namespace berth::detail::ascend {
 
-reporter::~reporter() {
-  stop_.store(true, std::memory_order_release);
-  streams_.store(1, std::memory_order_release);
-  streams_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
 result<void> reporter::subscribe(stream_handle s) {
   if (acl_.aclrtLaunchHostFunc != nullptr) return {};
-  {
-    const std::lock_guard lock{mutex_};
-    if (!thread_.joinable()) {
-      thread_ = std::thread{[this] { run(); }};
-      thread_number_ = static_cast<std::uint64_t>(thread_.native_handle());
-    }
-  }
-  auto done = checked(acl_, acl_.aclrtSubscribeReport(thread_number_, s), "ascend: host functions of a stream");
-  if (done) {
-    streams_.fetch_add(1, std::memory_order_release);
-    streams_.notify_all();
-  }
+  thread_ = std::thread{[this] { run(); }};
+  const auto number = static_cast<std::uint64_t>(thread_.native_handle());  // pthread_self() there
+  auto done = checked(acl_, acl_.aclrtSubscribeReport(number, s), "ascend: host functions of a stream");
+  if (done) stream_ = s;
+  phase_.store(done ? phase::subscribed : phase::ending, std::memory_order_release);
+  phase_.notify_all();
   return done;
 }
 
-void reporter::unsubscribe(stream_handle s) noexcept {
-  if (acl_.aclrtLaunchHostFunc != nullptr) return;
-  acl_.aclrtUnSubscribeReport(thread_number_, s);
-  streams_.fetch_sub(1, std::memory_order_release);
+void reporter::unsubscribe() noexcept {
+  if (!thread_.joinable()) return;
+  phase_.store(phase::ending, std::memory_order_release);
+  const auto number = static_cast<std::uint64_t>(thread_.native_handle());
+  thread_.join();
+  if (stream_ != nullptr) acl_.aclrtUnSubscribeReport(number, stream_);
 }
 
 void reporter::run() noexcept {
+  phase_.wait(phase::starting, std::memory_order_acquire);
   const current_context current{acl_, context_};
-  constexpr std::int32_t a_while = 100;  // milliseconds, until it looks whether to stop
-  for (;;) {
-    streams_.wait(0, std::memory_order_acquire);
-    if (stop_.load(std::memory_order_acquire)) return;
+  constexpr std::int32_t a_while = 10;  // milliseconds, until it looks whether the stream goes
+  while (phase_.load(std::memory_order_acquire) == phase::subscribed) {
     const status s = acl_.aclrtProcessReport(a_while);
     if (s == success) continue;
     forget_text(acl_);
@@ -107,7 +93,7 @@ result<std::unique_ptr<backend_queue>> queue::create(const shared& device) {
   if (const status s = device.acl.aclrtCreateStream(&stream); s != success) {
     return failure(device.acl, s, "ascend: no stream");
   }
-  if (auto ok = device.host_functions.subscribe(stream); !ok) {
+  if (auto ok = made->reporter_.subscribe(stream); !ok) {
     device.acl.aclrtDestroyStream(stream);
     return ok.error();
   }
@@ -119,7 +105,7 @@ queue::~queue() {
   if (stream_ == nullptr) return;
   const current_context current{device_.acl, device_.current};
   if (device_.acl.aclrtSynchronizeStream(stream_) != success) forget_text(device_.acl);
-  device_.host_functions.unsubscribe(stream_);
+  reporter_.unsubscribe();
   device_.acl.aclrtDestroyStream(stream_);
 }
 

@@ -12,28 +12,29 @@
 
 namespace berth::detail::ascend {
 
-// Runs the host functions of all streams where the library has no aclrtLaunchHostFunc: such a library hands them to
-// the one thread that has subscribed to the stream and asks for them.
+// Runs the host functions of a stream where the library has no aclrtLaunchHostFunc: such a library hands them to the
+// thread that has subscribed to the stream and asks for them. One thread a stream, so that a function that takes its
+// time holds up no other stream.
 class reporter {
  public:
   reporter(const functions& acl, context c) noexcept : acl_{acl}, context_{c} {}
   reporter(const reporter&) = delete;
   reporter& operator=(const reporter&) = delete;
-  ~reporter();  // every stream has unsubscribed
+  ~reporter() { unsubscribe(); }
 
+  // The context is current, here and at the destructor.
   [[nodiscard]] result<void> subscribe(stream_handle s);
-  void unsubscribe(stream_handle s) noexcept;
+  void unsubscribe() noexcept;
 
  private:
   void run() noexcept;
 
   const functions& acl_;
   context context_;
-  std::mutex mutex_;  // guards the start of the thread
+  stream_handle stream_ = nullptr;
   std::thread thread_;
-  std::uint64_t thread_number_ = 0;  // as AscendCL takes it: pthread_self()
-  std::atomic<int> streams_{0};
-  std::atomic<bool> stop_{false};
+  enum class phase { starting, subscribed, ending };
+  std::atomic<phase> phase_{phase::starting};
 };
 
 // What the queues and events of a device share. Lives as long as the device.
@@ -41,7 +42,6 @@ struct shared {
   const functions& acl;
   context current;
   const host_memory& memory;
-  reporter& host_functions;
 };
 
 // AscendCL's newer events (ExWithFlag) may be recorded again while a stream still waits for the last record. Of the
@@ -86,13 +86,14 @@ class queue final : public backend_queue {
     int value;
     host_work* next_free;
   };
-  explicit queue(const shared& device) noexcept : device_{device} {}
+  explicit queue(const shared& device) noexcept : device_{device}, reporter_{device.acl, device.current} {}
   result<void> launch(void (*function)(void*), void* context) noexcept;
   result<void> on_host(const host_work& work);
   static void run(void* work) noexcept;
 
   const shared& device_;
   stream_handle stream_ = nullptr;
+  reporter reporter_;
   std::mutex mutex_;            // guards what follows
   std::deque<host_work> made_;  // as many as were ever in flight at once
   host_work* free_ = nullptr;
