@@ -1,0 +1,110 @@
+// Moves: buffers that change their memory while they live (prefetch, evict), and the schedule of the copies.
+//
+// A buffer's life is cut into stays, each in one memory at one offset. Its first stay begins with its life; any other
+// begins with a copy out of a stay that is still there. While the copy runs, [during.lower, during.upper), the buffer
+// takes its bytes in both memories. Stays overlap as long as the plan likes: a buffer that was read into a fast memory
+// and not written there is still intact where it came from and need not be written back.
+//
+// Modelled time. Ticks follow each other; a tick takes the duration of its step, if it has one, and the time of its
+// uses: bytes touched times the cost of the memory (`memory::cost`: time units a byte). A tick begins when the one
+// before it has ended and every copy due at it (during.upper) is done; the time waited is stall. A link serves one copy
+// at a time, in the order of the ticks at which they start, then of those at which they end, then of the buffers; it is
+// taken for latency + size / bandwidth. Copies run beside steps. What a plan costs is access + stall.
+//
+// A copy takes one tick at least. Where copies may run between two steps while nothing else does, number the steps with
+// a distance: an eviction and a prefetch that takes its place need two ticks.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "berth/plan/solve.hpp"
+
+namespace berth::plan {
+
+// A buffer is read or written at a tick of its life. It is served by the stay whose memory costs least of those that
+// are ready then (and in `memory`).
+struct use {
+  tick at = 0;
+  double touched = 0;           // bytes read and written
+  bool write = false;           // every other stay of the buffer must have ended
+  std::optional<index> memory;  // where the buffer must lie; by this, what comes in from or goes out to a memory
+                                // (weights, outputs) is a use of no bytes at its life's end
+};
+
+// The program does something at a tick that takes this long beside its uses.
+struct step {
+  tick at = 0;
+  double duration = 0;
+};
+
+struct link {
+  index from = 0;
+  index to = 0;
+  double bandwidth = 1;  // bytes a time unit
+  double latency = 0;    // time units
+};
+
+struct traffic {
+  std::vector<std::vector<use>> uses;  // by buffer, each in the order of its ticks
+  std::vector<step> steps;             // in the order of their ticks, one a tick
+  std::vector<link> links;             // one at most from any memory to any other
+};
+
+struct stay {
+  index buffer = 0;
+  index memory = 0;
+  interval live;   // it takes bytes
+  tick ready = 0;  // it has the contents from here on: live.lower, or where the copy into it ends
+  friend bool operator==(const stay&, const stay&) = default;
+};
+
+struct move {
+  index buffer = 0;
+  index from = 0;  // stays, as indices into moves_plan::stays
+  index to = 0;
+  interval during;
+  double begin = 0;  // modelled time, from the start of the first tick
+  double done = 0;
+};
+
+struct moves_plan {
+  plan layout;              // of problem_of_stays(): an offset for every stay. Its status speaks of places, not of cost
+  std::vector<stay> stays;  // by buffer, then by start
+  std::vector<move> moves;  // by start, end, buffer
+  double access = 0;        // time of all uses
+  double stall = 0;         // time waited for copies
+  bytes moved = 0;          // the sum of the sizes copied
+  std::optional<double> unmoved;  // the access time of solve_tiers()'s plan: what it costs without moves
+  double bound = 0;               // proved: no plan costs less
+  [[nodiscard]] double cost() const noexcept { return access + stall; }
+};
+
+// What `layout` is a plan of: the stays as buffers, each in its memory. A buffer of one stay keeps all its fields;
+// separations and penalties hold between any stays of the two.
+[[nodiscard]] problem problem_of_stays(const problem& p, std::span<const stay> stays);
+
+// Whether p passes validate() and t fits it. The error's text and number are as validate()'s, also with "step" and
+// "link" as first words. O(n log n).
+[[nodiscard]] result<void> validate(const problem& p, const traffic& t);
+
+// Plans with moves. Never dearer than solve_tiers() with the same options, whose plan is among the candidates. Alias
+// groups, buffers with pins and buffers of several lifetimes live in one memory throughout. A heuristic: `bound` says
+// how far from the least it may be. Deterministic but for a deadline; effort counts dynamic-programming steps.
+// Error: validate(p, t) says no, no memories, or explicit conflicts (moves need lifetimes).
+[[nodiscard]] result<moves_plan> solve_moves(const problem& p, const traffic& t, const options& o = {});
+
+struct moves_violation {
+  const char* rule = "";  // static text
+  index stay = 0;         // at fault, or
+  index move = 0;         // at fault: as the text says
+};
+
+// An independent check, which shares no code with the solver: the stays cover what they must, each copy has an intact
+// source, a link and the time it takes, copies on a link do not overlap, each use finds its buffer, nothing stale is
+// read, offsets pass verify(), and times and sums are what the plan says. Contract: validate(p, t) passed.
+// O(n log n + uses * stays of a buffer).
+[[nodiscard]] std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer);
+
+}  // namespace berth::plan

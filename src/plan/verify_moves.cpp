@@ -1,0 +1,239 @@
+// The check of a plan with moves. Shares no code with what makes one.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "berth/plan/moves.hpp"
+#include "berth/plan/verify.hpp"
+
+namespace berth::plan {
+namespace {
+
+constexpr index none = ~index{0};
+
+bool contains(const interval& all, const interval& part) {
+  return all.lower <= part.lower && part.upper <= all.upper;
+}
+
+interval whole_life(const buffer& b) {
+  return b.lifetimes.empty() ? b.live : interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
+}
+
+// As far apart as sums in another order may be.
+bool differ(double a, double b) {
+  return !(std::abs(a - b) <= 1e-9 * (1 + std::abs(a) + std::abs(b)));
+}
+
+struct checker {
+  const problem& p;
+  const traffic& t;
+  const moves_plan& answer;
+  std::vector<std::vector<index>> stays_of;  // by buffer
+  std::vector<index> move_into;              // by stay
+
+  std::optional<moves_violation> shape();
+  std::optional<moves_violation> lives() const;
+  std::optional<moves_violation> copies() const;
+  std::optional<moves_violation> uses() const;
+  std::optional<moves_violation> places() const;
+  std::optional<moves_violation> times() const;
+
+  static moves_violation at_stay(const char* rule, index s) { return {.rule = rule, .stay = s}; }
+  static moves_violation at_move(const char* rule, index m) { return {.rule = rule, .move = m}; }
+};
+
+std::optional<moves_violation> checker::shape() {
+  stays_of.resize(p.buffers.size());
+  for (index s = 0; s < answer.stays.size(); ++s) {
+    const stay& one = answer.stays[s];
+    if (one.buffer >= p.buffers.size()) return at_stay("a stay of a buffer there is not", s);
+    const auto& allowed = p.buffers[one.buffer].memories;
+    const bool may = one.memory < p.memories.size() &&
+                     (allowed.empty() || std::find(allowed.begin(), allowed.end(), one.memory) != allowed.end());
+    if (!may) return at_stay("a stay in a memory in which its buffer may not live", s);
+    if (one.live.lower >= one.live.upper) return at_stay("a stay is empty or reversed", s);
+    if (one.ready < one.live.lower || one.ready > one.live.upper) return at_stay("a stay is ready outside of it", s);
+    stays_of[one.buffer].push_back(s);
+  }
+  move_into.assign(answer.stays.size(), none);
+  for (index m = 0; m < answer.moves.size(); ++m) {
+    const move& one = answer.moves[m];
+    if (one.from >= answer.stays.size() || one.to >= answer.stays.size() || one.from == one.to) {
+      return at_move("a move does not join two stays", m);
+    }
+    if (answer.stays[one.from].buffer != one.buffer || answer.stays[one.to].buffer != one.buffer) {
+      return at_move("a move joins stays that are not its buffer's", m);
+    }
+    if (move_into[one.to] != none) return at_move("a second move into one stay", m);
+    move_into[one.to] = m;
+  }
+  return {};
+}
+
+// Each buffer begins in one stay, is somewhere throughout its life, and in a memory once at a time.
+std::optional<moves_violation> checker::lives() const {
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const interval life = whole_life(p.buffers[i]);
+    if (stays_of[i].empty()) return at_stay("a buffer has no stay", 0);
+    std::vector<interval> ready;
+    std::map<index, std::vector<interval>> by_memory;
+    index first = none;
+    for (const index s : stays_of[i]) {
+      const stay& one = answer.stays[s];
+      if (!contains(life, one.live)) return at_stay("a stay outside of its buffer's life", s);
+      if (move_into[s] == none) {
+        if (first != none) return at_stay("a stay into which nothing is copied", s);
+        if (one.live.lower != life.lower || one.ready != life.lower) {
+          return at_stay("a first stay does not begin with the life", s);
+        }
+        first = s;
+      }
+      if (one.ready < one.live.upper) ready.push_back({one.ready, one.live.upper});
+      by_memory[one.memory].push_back(one.live);
+    }
+    const buffer& b = p.buffers[i];
+    const bool fixed = !b.lifetimes.empty() || b.offset || b.alias_group;
+    if (fixed && stays_of[i].size() > 1) return at_stay("a buffer moves that may not", stays_of[i][1]);
+    std::sort(ready.begin(), ready.end(), [](const auto& x, const auto& y) { return x.lower < y.lower; });
+    tick covered = life.lower;
+    for (const interval& r : ready) {
+      if (r.lower > covered) break;
+      covered = std::max(covered, r.upper);
+    }
+    if (covered < life.upper) return at_stay("a buffer's contents are nowhere for a while", stays_of[i].front());
+    for (auto& [memory, list] : by_memory) {
+      std::sort(list.begin(), list.end(), [](const auto& x, const auto& y) { return x.lower < y.lower; });
+      for (std::size_t k = 1; k < list.size(); ++k) {
+        if (list[k].lower < list[k - 1].upper) {
+          return at_stay("a buffer is twice in one memory", stays_of[i].front());
+        }
+      }
+    }
+  }
+  return {};
+}
+
+std::optional<moves_violation> checker::copies() const {
+  for (index m = 0; m < answer.moves.size(); ++m) {
+    const move& one = answer.moves[m];
+    const stay& from = answer.stays[one.from];
+    const stay& to = answer.stays[one.to];
+    if (one.during.lower >= one.during.upper) return at_move("a move takes no tick", m);
+    if (to.live.lower != one.during.lower || to.ready != one.during.upper) {
+      return at_move("a stay does not begin with the move into it", m);
+    }
+    if (!contains({from.ready, from.live.upper}, one.during)) {
+      return at_move("the source of a move is not there throughout", m);
+    }
+    const bool linked = std::any_of(t.links.begin(), t.links.end(),
+                                    [&](const link& l) { return l.from == from.memory && l.to == to.memory; });
+    if (!linked) return at_move("there is no link for a move", m);
+  }
+  return {};
+}
+
+std::optional<moves_violation> checker::uses() const {
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    for (const use& u : t.uses[i]) {
+      bool served = false;
+      std::size_t live = 0;
+      for (const index s : stays_of[i]) {
+        const stay& one = answer.stays[s];
+        if (u.at < one.live.lower || u.at >= one.live.upper) continue;
+        ++live;
+        served |= u.at >= one.ready && (!u.memory || *u.memory == one.memory);
+      }
+      if (!served) return at_stay("a use does not find its buffer", stays_of[i].front());
+      if (u.write && live > 1) return at_stay("a write leaves a stale copy in another stay", stays_of[i].front());
+    }
+  }
+  return {};
+}
+
+std::optional<moves_violation> checker::places() const {
+  const problem stays = problem_of_stays(p, answer.stays);
+  if (const auto found = verify(stays, answer.layout)) return at_stay(found->rule, found->a);
+  return {};
+}
+
+// The modelled time over again: every tick at which something is, in order.
+std::optional<moves_violation> checker::times() const {
+  struct moment {
+    double duration = 0;
+    std::vector<index> due, starting;
+  };
+  std::map<tick, moment> moments;
+  double access = 0, stall = 0;
+  bytes moved = 0;
+  for (const step& s : t.steps) moments[s.at].duration += s.duration;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    for (const use& u : t.uses[i]) {
+      std::optional<double> time;
+      for (const index s : stays_of[i]) {
+        const stay& one = answer.stays[s];
+        if (u.at < one.ready || u.at >= one.live.upper || (u.memory && *u.memory != one.memory)) continue;
+        const double here = u.touched * p.memories[one.memory].cost;
+        time = std::min(time.value_or(here), here);
+      }
+      moments[u.at].duration += *time;
+      access += *time;
+    }
+  }
+  for (index m = 0; m < answer.moves.size(); ++m) {
+    moments[answer.moves[m].during.lower].starting.push_back(m);
+    moments[answer.moves[m].during.upper].due.push_back(m);
+    moved += p.buffers[answer.moves[m].buffer].size;
+  }
+  double clock = 0;
+  for (const auto& [at, now] : moments) {
+    double begin = clock;
+    for (const index m : now.due) begin = std::max(begin, answer.moves[m].done);
+    for (const index m : now.starting) {
+      if (answer.moves[m].begin < begin && differ(answer.moves[m].begin, begin)) {
+        return at_move("a move begins before its tick", m);
+      }
+    }
+    stall += begin - clock;
+    clock = begin + now.duration;
+  }
+  std::map<std::pair<index, index>, std::vector<index>> on_link;
+  for (index m = 0; m < answer.moves.size(); ++m) {
+    const move& one = answer.moves[m];
+    on_link[{answer.stays[one.from].memory, answer.stays[one.to].memory}].push_back(m);
+  }
+  for (auto& [ends, list] : on_link) {
+    const auto l = std::find_if(t.links.begin(), t.links.end(), [&ends = ends](const link& one) {
+      return std::pair{one.from, one.to} == ends;
+    });
+    std::sort(list.begin(), list.end(),
+              [&](index a, index b) { return answer.moves[a].begin < answer.moves[b].begin; });
+    double free = 0;
+    for (const index m : list) {
+      const move& one = answer.moves[m];
+      const double takes = l->latency + static_cast<double>(p.buffers[one.buffer].size) / l->bandwidth;
+      if (one.begin < free && differ(one.begin, free)) return at_move("two moves are on one link at a time", m);
+      if (differ(one.done, one.begin + takes)) return at_move("a move does not take the time of its link", m);
+      free = one.done;
+    }
+  }
+  if (differ(access, answer.access)) return at_stay("the access time is not what the plan says", 0);
+  if (differ(stall, answer.stall)) return at_stay("the stall is not what the plan says", 0);
+  if (moved != answer.moved) return at_stay("the bytes moved are not what the plan says", 0);
+  if (answer.bound > answer.cost() && differ(answer.bound, answer.cost())) {
+    return at_stay("the plan costs less than its bound", 0);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer) {
+  checker check{.p = p, .t = t, .answer = answer, .stays_of = {}, .move_into = {}};
+  if (auto found = check.shape()) return found;
+  for (const auto rule : {&checker::lives, &checker::copies, &checker::uses, &checker::places, &checker::times}) {
+    if (auto found = (check.*rule)()) return found;
+  }
+  return {};
+}
+
+}  // namespace berth::plan

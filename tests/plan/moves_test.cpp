@@ -1,0 +1,270 @@
+#include "berth/plan/moves.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <limits>
+
+#include "plan/moves_oracle.hpp"
+
+namespace berth::plan {
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+// A fast memory of 10 bytes; every byte touched in the slow one takes a unit of time. Copies take half a unit a byte.
+struct two_memories {
+  problem p;
+  traffic t;
+
+  two_memories() {
+    p.memories = {{.name = "fast", .capacity = 10}, {.name = "slow", .cost = 1}};
+    t.links = {{.from = 0, .to = 1, .bandwidth = 2}, {.from = 1, .to = 0, .bandwidth = 2}};
+  }
+  index add(bytes size, interval live, std::vector<use> uses) {
+    for (use& u : uses) u.touched = static_cast<double>(size);
+    t.uses.push_back(std::move(uses));
+    return p.add({.size = size, .live = live});
+  }
+  void steps(tick first, tick last, double duration) {
+    for (tick at = first; at < last; ++at) t.steps.push_back({at, duration});
+  }
+};
+
+// x is needed at both ends of its life, and all of the fast memory for y in between.
+two_memories a_buffer_in_the_way() {
+  two_memories made;
+  made.add(8, {0, 8}, {{.at = 0, .write = true}, {.at = 7}});
+  made.add(8, {3, 5}, {{.at = 3, .write = true}, {.at = 4}});
+  made.steps(0, 8, 4);
+  return made;
+}
+
+TEST(moves, a_buffer_leaves_for_a_while) {
+  const two_memories made = a_buffer_in_the_way();
+  const auto answer = *solve_moves(made.p, made.t);
+  EXPECT_EQ(answer.unmoved, 16);
+  EXPECT_EQ(answer.access, 0);
+  EXPECT_EQ(answer.stall, 0);
+  EXPECT_EQ(answer.moved, 16);  // out and in again
+  ASSERT_EQ(answer.stays.size(), 4);
+  EXPECT_EQ(answer.stays[0].memory, 0);
+  EXPECT_EQ(answer.stays[1].memory, 1);
+  EXPECT_EQ(answer.stays[2].memory, 0);
+  EXPECT_LE(answer.stays[0].live.upper, 3);
+  EXPECT_GE(answer.stays[2].live.lower, 5);
+  ASSERT_EQ(answer.moves.size(), 2);
+  EXPECT_GE(answer.moves[0].during.lower, 1);  // it is written at tick 0
+  EXPECT_LE(answer.moves[1].during.upper, 7);
+}
+
+TEST(moves, what_is_not_written_is_not_written_back) {
+  two_memories made;
+  made.add(8, {0, 12}, {{.at = 0, .write = true, .memory = 1}, {.at = 3}, {.at = 4}, {.at = 10}, {.at = 11}});
+  made.add(8, {6, 8}, {{.at = 6, .write = true}, {.at = 7}});
+  made.steps(0, 12, 5);
+  const auto answer = *solve_moves(made.p, made.t);
+  EXPECT_EQ(answer.cost(), 8);  // where it has to be born
+  EXPECT_EQ(answer.moved, 16);  // in twice, never out
+  made.t.uses[0][2].write = true;
+  const auto written = *solve_moves(made.p, made.t);
+  EXPECT_EQ(written.cost(), 8);
+  EXPECT_EQ(written.moved, 24);
+}
+
+TEST(moves, a_copy_that_is_not_done_is_waited_for) {
+  two_memories made;
+  made.add(8, {0, 6}, {{.at = 0, .write = true, .memory = 1}, {.at = 3}, {.at = 4}, {.at = 5}});
+  made.steps(0, 6, 1);
+  const auto answer = *solve_moves(made.p, made.t);
+  EXPECT_EQ(answer.access, 8);
+  EXPECT_EQ(answer.stall, 2);  // 4 units of copying, 2 steps of 1 beside it
+  ASSERT_EQ(answer.moves.size(), 1);
+  EXPECT_EQ(answer.moves[0].during, (interval{1, 3}));
+  EXPECT_EQ(answer.moves[0].begin, 9);
+  EXPECT_EQ(answer.moves[0].done, 13);
+}
+
+TEST(moves, without_links_it_is_the_plan_of_whole_lives) {
+  two_memories made = a_buffer_in_the_way();
+  made.t.links.clear();
+  const auto answer = *solve_moves(made.p, made.t);
+  EXPECT_EQ(answer.cost(), answer.unmoved);
+  EXPECT_TRUE(answer.moves.empty());
+  EXPECT_EQ(answer.stays.size(), 2);
+}
+
+TEST(moves, uses_may_demand_what_only_moves_can_give) {
+  two_memories made;
+  made.add(8, {0, 4}, {{.at = 0, .write = true, .memory = 1}, {.at = 3, .memory = 0}});
+  const auto answer = *solve_moves(made.p, made.t);
+  EXPECT_FALSE(answer.unmoved);
+  EXPECT_EQ(answer.moved, 8);
+  made.t.links.pop_back();
+  const auto none = *solve_moves(made.p, made.t);
+  EXPECT_FALSE(none.layout.has_offsets());
+  EXPECT_EQ(none.layout.status, status::unknown);
+}
+
+TEST(moves, groups_pins_and_several_lives_stay) {
+  two_memories made = a_buffer_in_the_way();
+  made.p.buffers[0].offset = 0;
+  EXPECT_TRUE(solve_moves(made.p, made.t)->moves.empty());
+  made.p.buffers[0].offset.reset();
+  made.p.buffers[0].lifetimes = {{0, 1}, {7, 8}};
+  const auto holes = *solve_moves(made.p, made.t);
+  EXPECT_TRUE(holes.moves.empty());
+  EXPECT_EQ(holes.cost(), 0);  // its bytes are free in between
+  made.p.buffers[0].lifetimes.clear();
+  made.p.buffers[0].alias_group = 0;
+  EXPECT_TRUE(solve_moves(made.p, made.t)->moves.empty());
+}
+
+TEST(moves, the_same_on_every_run) {
+  std::mt19937 random(5);
+  for (int k = 0; k < 5; ++k) {
+    const auto made = moves_oracle::small_problem(random);
+    const auto a = *solve_moves(made.base, made.moves), b = *solve_moves(made.base, made.moves, {.threads = 3});
+    EXPECT_EQ(a.stays, b.stays);
+    EXPECT_EQ(a.layout.offsets, b.layout.offsets);
+  }
+}
+
+TEST(moves, refuses_what_means_nothing) {
+  const two_memories good = a_buffer_in_the_way();
+  const auto says = [&](auto&& change) -> std::string {
+    two_memories bad = good;
+    change(bad);
+    const auto answer = solve_moves(bad.p, bad.t);
+    return answer ? "" : answer.error().what;
+  };
+  EXPECT_EQ(says([](auto&) {}), "");
+  EXPECT_EQ(says([](auto& m) { m.p.buffers[0].size = max_bytes; }), "buffer: size exceeds 2^62 bytes");
+  EXPECT_EQ(says([](auto& m) { m.p.memories.clear(); }), "problem: moves without memories");
+  EXPECT_EQ(says([](auto& m) { m.p.conflicts.emplace(); }),
+            "problem: moves need lifetimes, and it has conflicts instead");
+  EXPECT_EQ(says([](auto& m) { m.t.uses.pop_back(); }), "problem: not one list of uses a buffer");
+  EXPECT_EQ(says([](auto& m) { m.t.uses[0][0].touched = -1; }),
+            "buffer: the bytes that a use touches are not a number >= 0");
+  EXPECT_EQ(says([](auto& m) { m.t.uses[0][1].at = 8; }), "buffer: is used outside of its lifetime");
+  EXPECT_EQ(says([](auto& m) { std::swap(m.t.uses[0][0], m.t.uses[0][1]); }),
+            "buffer: its uses are not in the order of their ticks");
+  EXPECT_EQ(says([](auto& m) { m.t.uses[0][0].memory = 2; }), "buffer: a use is in a memory in which it may not live");
+  EXPECT_EQ(says([](auto& m) { m.t.steps[1].duration = infinite; }), "step: its duration is not a number >= 0");
+  EXPECT_EQ(says([](auto& m) { m.t.steps[1].at = 0; }), "step: not after the one before it");
+  EXPECT_EQ(says([](auto& m) { m.t.steps.back().at = std::numeric_limits<tick>::max(); }),
+            "step: is at the last tick there is");
+  EXPECT_EQ(says([](auto& m) { m.t.links[1].to = 2; }), "link: of a memory there is not");
+  EXPECT_EQ(says([](auto& m) { m.t.links[1].to = 1; }), "link: from a memory to itself");
+  EXPECT_EQ(says([](auto& m) { m.t.links[1].bandwidth = 0; }), "link: its bandwidth is not a number > 0");
+  EXPECT_EQ(says([](auto& m) { m.t.links[1].latency = -1; }), "link: its latency is not a number >= 0");
+  EXPECT_EQ(says([](auto& m) { m.t.links.push_back(m.t.links[0]); }), "link: a second one between the same memories");
+}
+
+TEST(moves, far_ticks_and_no_buffers) {
+  two_memories made;
+  EXPECT_TRUE(solve_moves(made.p, made.t)->layout.has_offsets());
+  constexpr tick least = std::numeric_limits<tick>::min(), most = std::numeric_limits<tick>::max();
+  made.add(10, {least, most}, {{.at = least, .write = true}, {.at = most - 1}});
+  made.add(10, {-1, 1}, {{.at = 0, .write = true}});
+  made.t.steps = {{least + 1, 10}, {most - 2, 10}};
+  const auto answer = *solve_moves(made.p, made.t);
+  EXPECT_EQ(answer.cost(), 0);
+  EXPECT_EQ(answer.moved, 20);
+}
+
+// The check, told of each thing that can be wrong.
+TEST(moves, the_check_sees_what_is_wrong) {
+  const two_memories made = a_buffer_in_the_way();
+  const auto good = *solve_moves(made.p, made.t);
+  const auto says = [&](auto&& change) -> std::string {
+    moves_plan bad = good;
+    change(bad);
+    const auto found = verify(made.p, made.t, bad);
+    return found ? found->rule : "";
+  };
+  EXPECT_EQ(says([](auto&) {}), "");
+  EXPECT_EQ(says([](auto& a) { a.stays[0].buffer = 2; }), "a stay of a buffer there is not");
+  EXPECT_EQ(says([](auto& a) { a.stays[0].memory = 2; }), "a stay in a memory in which its buffer may not live");
+  EXPECT_EQ(says([](auto& a) { a.stays[0].live.upper = 0; }), "a stay is empty or reversed");
+  EXPECT_EQ(says([](auto& a) { a.stays[1].ready = -1; }), "a stay is ready outside of it");
+  EXPECT_EQ(says([](auto& a) { a.moves[0].to = 9; }), "a move does not join two stays");
+  EXPECT_EQ(says([](auto& a) { a.moves[0].to = 3; }), "a move joins stays that are not its buffer's");
+  EXPECT_EQ(says([](auto& a) { a.moves[1] = a.moves[0]; }), "a second move into one stay");
+  EXPECT_EQ(says([](auto& a) { a.moves.clear(); }), "a stay into which nothing is copied");
+  EXPECT_EQ(says([](auto& a) { a.stays[0].ready = 1; }), "a first stay does not begin with the life");
+  EXPECT_EQ(says([](auto& a) { a.stays[2].live.upper = 9; }), "a stay outside of its buffer's life");
+  EXPECT_EQ(says([](auto& a) { a.stays[2].live.upper = 7; }), "a buffer's contents are nowhere for a while");
+  EXPECT_EQ(says([](auto& a) { a.stays[2].memory = 1; }), "a buffer is twice in one memory");
+  EXPECT_EQ(says([](auto& a) { a.moves[0].during.upper = a.moves[0].during.lower; }), "a move takes no tick");
+  EXPECT_EQ(says([](auto& a) { ++a.moves[0].during.upper; }), "a stay does not begin with the move into it");
+  EXPECT_EQ(says([](auto& a) { a.moves[1].from = 0; }), "the source of a move is not there throughout");
+  EXPECT_EQ(says([](auto& a) { a.layout.offsets[0] = 1; }), "the arena is not what the plan says");
+  EXPECT_EQ(says([](auto& a) { a.moves[0].begin = 0, a.moves[0].done = 4; }), "a move begins before its tick");
+  EXPECT_EQ(says([](auto& a) { a.moves[0].done -= 1; }), "a move does not take the time of its link");
+  EXPECT_EQ(says([](auto& a) { a.access += 1; }), "the access time is not what the plan says");
+  EXPECT_EQ(says([](auto& a) { a.stall += 1; }), "the stall is not what the plan says");
+  EXPECT_EQ(says([](auto& a) { a.moved += 1; }), "the bytes moved are not what the plan says");
+  EXPECT_EQ(says([](auto& a) { a.bound = 1; }), "the plan costs less than its bound");
+
+  two_memories other = made;
+  other.t.links.pop_back();
+  EXPECT_STREQ(verify(other.p, other.t, good)->rule, "there is no link for a move");
+  other = made;
+  other.p.memories[0].capacity = 7;
+  EXPECT_STREQ(verify(other.p, other.t, good)->rule, "a buffer ends beyond the capacity");
+  other = made;
+  other.t.uses[0].insert(other.t.uses[0].begin() + 1, {.at = good.moves[0].during.lower, .write = true});
+  EXPECT_STREQ(verify(other.p, other.t, good)->rule, "a write leaves a stale copy in another stay");
+  other.t.uses[0][1] = {.at = 4, .memory = 0};
+  EXPECT_STREQ(verify(other.p, other.t, good)->rule, "a use does not find its buffer");
+}
+
+// Two buffers must go out through one link at the same time.
+TEST(moves, a_link_serves_one_copy_at_a_time) {
+  two_memories made;
+  made.add(4, {0, 3}, {{.at = 0, .write = true, .memory = 0}, {.at = 2, .memory = 1}});
+  made.add(4, {0, 3}, {{.at = 0, .write = true, .memory = 0}, {.at = 2, .memory = 1}});
+  auto answer = *solve_moves(made.p, made.t);
+  ASSERT_EQ(answer.moves.size(), 2);
+  EXPECT_EQ(answer.stall, 4);
+  answer.moves[1].begin = answer.moves[0].begin;
+  answer.moves[1].done = answer.moves[0].done;
+  EXPECT_STREQ(verify(made.p, made.t, answer)->rule, "two moves are on one link at a time");
+}
+
+// Never better than all plans tried, never dearer than without moves, and a plan where there is one.
+RC_GTEST_PROP(moves, agrees_with_trying_all_plans, ()) {
+  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
+  const auto made = moves_oracle::small_problem(random);
+  bool given_up = false;
+  const auto least = moves_oracle::least_cost(made, 1e5, &given_up);
+  const auto answer = *solve_moves(made.base, made.moves, {.node_limit = 100'000});
+  if (!answer.layout.has_offsets()) return;
+  RC_ASSERT(!verify(made.base, made.moves, answer));
+  RC_ASSERT(answer.bound <= answer.cost() + 1e-9);
+  if (answer.unmoved) RC_ASSERT(answer.cost() <= *answer.unmoved);
+  if (given_up) return;
+  RC_ASSERT(least.has_value());
+  RC_ASSERT(answer.cost() >= *least - 1e-9);
+}
+
+// What is found, on problems that never change: a search that got worse shows here.
+TEST(moves, most_tiny_problems_are_solved_exactly) {
+  std::mt19937 random(7);
+  int compared = 0, exact = 0;
+  for (int k = 0; k < 300; ++k) {
+    const auto made = moves_oracle::small_problem(random);
+    bool given_up = false;
+    const auto least = moves_oracle::least_cost(made, 1e5, &given_up);
+    if (given_up || !least) continue;
+    const auto answer = *solve_moves(made.base, made.moves, {.node_limit = 100'000});
+    ++compared;
+    exact += answer.layout.has_offsets() && answer.cost() <= *least + 1e-9 ? 1 : 0;
+  }
+  EXPECT_GT(compared, 200);
+  EXPECT_GE(exact * 100, compared * 98);
+}
+
+}  // namespace
+}  // namespace berth::plan
