@@ -1,5 +1,6 @@
-// What planning, comparing and binding a graph cost per node, on transformer-shaped graphs of this file's own making.
-// usage: bench_graph_plan [LAYERS]
+// What planning, comparing and binding a graph cost per node, and planning by stage: transformer-shaped graphs of this
+// file's own making, and traces of ggml (JSON Lines, plain or gzipped; berth/model/ggml_trace.hpp).
+// usage: bench_graph_plan [LAYERS | TRACE]...
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +13,9 @@
 #include "berth/graph/fingerprint.hpp"
 #include "berth/graph/graph.hpp"
 #include "berth/graph/graph_plan.hpp"
+#include "berth/model/ggml_trace.hpp"
+#include "berth/plan/verify.hpp"
+#include "plan/sweep.hpp"
 
 namespace {
 using namespace berth;
@@ -76,37 +80,65 @@ figure measure(int calls, Call call) {
 
 std::uint64_t seen = 0;  // keeps the calls alive
 
-void report(const graph& g) {
+void report(const graph& g, const rules::placement& rules, const char* called) {
   const auto nodes = static_cast<double>(g.nodes().size());
   const auto print = [&](const char* what, figure f) {
     std::printf("  %-24s %8.2f ns/node (median %.2f)\n", what, f.least / nodes, f.middle / nodes);
   };
-  const auto plan = plan_graph(g);
-  if (!plan) return;
-  std::printf("%zu nodes, %zu values: arena %llu, bound %llu, without reuse %llu bytes\n", g.nodes().size(),
-              g.values().size(), static_cast<unsigned long long>(plan->arena()),
-              static_cast<unsigned long long>(plan->lower_bound()),
+  graph_options options;
+  options.rules = rules;
+  const auto plan = plan_graph(g, options);
+  if (!plan) {
+    std::printf("%s: %s\n", called, plan.error().what);
+    return;
+  }
+  std::printf("%s: %zu nodes, %zu values: arena %llu, bound %llu (%s), without reuse %llu bytes\n", called,
+              g.nodes().size(), g.values().size(), static_cast<unsigned long long>(plan->arena()),
+              static_cast<unsigned long long>(plan->lower_bound()), plan->provenance.solver.c_str(),
               static_cast<unsigned long long>(plan->no_reuse_bytes));
-  print("plan", measure(5, [&] { seen += plan_graph(g)->arena(); }));
-  print("lifetimes alone",
-        measure(5, [&] { seen += find_lifetimes(g.structure(), rules::host()).problem.buffers.size(); }));
+  const int calls = static_cast<int>(20'000 / nodes) + 1;
+  print("plan", measure(calls, [&] { seen += plan_graph(g, options)->arena(); }));
+  const plan::problem p = find_lifetimes(g.structure(), rules).problem;
+  const plan::plan solved = *plan::solve(p);
+  print("  lifetimes", measure(calls, [&] { seen += find_lifetimes(g.structure(), rules).problem.buffers.size(); }));
+  print("  solve", measure(calls, [&] { seen += plan::solve(p)->arena(); }));
+  print("    validate", measure(calls, [&] { seen += plan::validate(p).has_value(); }));
+  print("    sweep", measure(calls, [&] { seen += plan::sweep(p).has_value(); }));
+  print("    verify", measure(calls, [&] { seen += plan::verify(p, solved).has_value(); }));
+  print("    check_bound", measure(calls, [&] { seen += plan::check_bound(p, 0, solved.proof).has_value(); }));
   const graph copy = g;
-  print("fingerprint check", measure(200, [&] { seen += same_structure(copy.structure(), plan->structure); }));
-  std::vector<std::byte> memory(plan->arena() + 64);
+  print("fingerprint check", measure(10 * calls, [&] { seen += same_structure(copy.structure(), plan->structure); }));
+  std::vector<std::byte> memory(plan->arena() + plan->alignment);
   void* start = memory.data();
   std::size_t room = memory.size();
-  start = std::align(64, plan->arena(), start, room);
-  auto placed = arena::within(g, start, plan->arena());
-  if (placed) print("bind, unchanged", measure(200, [&] { seen += placed->bind(copy).has_value(); }));
+  start = std::align(plan->alignment, plan->arena(), start, room);
+  arena_options within;
+  within.rules = rules;
+  auto placed = arena::within(g, start, plan->arena(), within);
+  if (placed) print("bind, unchanged", measure(10 * calls, [&] { seen += placed->bind(copy).has_value(); }));
+}
+
+void report(const std::string& what) {
+  char* end = nullptr;
+  const long layers = std::strtol(what.c_str(), &end, 10);
+  if (*end == '\0') {
+    const graph g = transformer(static_cast<int>(std::max(1L, layers)), 64, 64);
+    return report(g, rules::host(), ("transformer of " + what + " layers").c_str());
+  }
+  const model::ggml_trace trace = model::read_ggml_trace(what);
+  report(trace.graph, trace.rules, trace.name.c_str());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1) {
-    report(transformer(std::max(1, std::atoi(argv[1])), 64, 64));
-  } else {
-    for (const int layers : {4, 32, 128, 512}) report(transformer(layers, 64, 64));
+  std::vector<std::string> asked(argv + 1, argv + argc);
+  if (asked.empty()) asked = {"4", "32", "128", "512"};
+  try {
+    for (const std::string& what : asked) report(what);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_graph_plan: %s\n", e.what());
+    return 2;
   }
   return seen == 0 ? 1 : 0;
 }

@@ -67,15 +67,19 @@ class lane_uses {
   std::vector<std::uint32_t> last_;
 };
 
-// Which operand, if any, node n's first result takes over.
+// Which operand, if any, node n's first result takes over: of several the one whose memory has been held longest, so
+// that what is carried from layer to layer stays where it is.
 template <class Uses>
-std::optional<std::uint32_t> operand_to_take(const graph_structure& g, const Uses& uses, std::uint32_t n) {
+std::optional<std::uint32_t> operand_to_take(const graph_structure& g, const Uses& uses,
+                                             const std::vector<std::uint32_t>& buffer_of, std::uint32_t n) {
   const node_record& node = g.nodes[n];
   const auto candidates = g.in_place(node);
   const auto inputs = g.inputs(node);
+  std::optional<std::uint32_t> best;
   for (const auto k : candidates) {
     const std::uint32_t root = g.values[inputs[k]].root;
     const value_record& r = g.values[root];
+    if (best && buffer_of[root] >= buffer_of[g.values[inputs[*best]].root]) continue;
     if (r.output != 0 || (r.kind != value_kind::input && r.kind != value_kind::result)) continue;
     if (r.size == 0 || !uses.ends_at(root, n)) continue;
     // Another operand in the same bytes must be read element by element too.
@@ -84,9 +88,9 @@ std::optional<std::uint32_t> operand_to_take(const graph_structure& g, const Use
       if (i == k || g.values[inputs[i]].root != root) continue;
       read_otherwise = read_otherwise || std::find(candidates.begin(), candidates.end(), i) == candidates.end();
     }
-    if (!read_otherwise) return k;
+    if (!read_otherwise) best = k;
   }
-  return std::nullopt;
+  return best;
 }
 
 // Whether the buffers of `a` and `b` hold values that are to be kept apart.
@@ -127,7 +131,7 @@ void make_buffers(const graph_structure& g, const Uses& uses, Upper upper, Wante
       const value_record& value = g.values[v];
       if (value.kind != value_kind::result || value.size == 0) continue;
       if (i == 0 && node.in_place != 0) {
-        const auto taken = operand_to_take(g, uses, n);
+        const auto taken = operand_to_take(g, uses, made.buffer_of, n);
         const std::uint32_t buffer = taken ? made.buffer_of[g.values[g.inputs(node)[*taken]].root] : no_buffer;
         if (taken && wanted(n) && !kept_apart(g, made.buffer_of, buffer, v)) {
           made.buffer_of[v] = buffer;

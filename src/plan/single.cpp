@@ -71,22 +71,20 @@ bool deadline_passed(void* context) {
   return d.hit = d.hit || (d.at && std::chrono::steady_clock::now() >= *d.at);
 }
 
-// At the bound, or of many buffers within a thirty-second of it: no second look is worth its time at effort fast.
-constexpr std::size_t many_buffers = 256;
-bool is_good_enough(const problem& p, const swept& s) {
+// At the bound no effort finds better; effort fast takes what fits.
+bool is_good_enough(const problem& p, const swept& s, effort work) {
   const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
-  const bytes tolerated = p.buffers.size() < many_buffers ? 0 : s.most_live / 32;
-  return s.arena - s.most_live <= tolerated && (!limit || s.arena <= *limit);
+  return (work == effort::fast || s.arena == s.why.bound) && (!limit || s.arena <= *limit);
 }
 
 plan plan_of(swept s) {
   plan out;
   out.offsets = std::move(s.offsets);
   out.arena_bytes = s.arena;
-  out.lower_bound_bytes = s.most_live;
-  if (s.most_live != 0) out.proof.push_back({.bound = s.most_live, .at = s.most_live_at});
+  out.lower_bound_bytes = s.why.bound;
+  if (s.why.bound != 0) out.proof.push_back(std::move(s.why));
   out.solver = "sweep";
-  out.status = s.arena == s.most_live ? status::optimal : status::feasible;
+  out.status = out.arena_bytes == out.lower_bound_bytes ? status::optimal : status::feasible;
   return out;
 }
 
@@ -94,7 +92,7 @@ plan plan_of(swept s) {
 
 plan solve_single(const problem& p, const options& o, bool* most_hints) {
   std::optional<swept> quick = sweep(p);
-  if (o.work == effort::fast && quick && is_good_enough(p, *quick)) return plan_of(*std::move(quick));
+  if (quick && is_good_enough(p, *quick, o.work)) return plan_of(*std::move(quick));
   plan out;
   const instance in = make_instance(p);
   if (!in.representable) return out;

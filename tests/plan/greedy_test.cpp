@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+
 #include "berth/plan/bound.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/bounds.hpp"
@@ -79,38 +81,62 @@ RC_GTEST_PROP(greedy, first_fit_is_the_lowest_free_offset, ()) {
   }
 }
 
-RC_GTEST_PROP(sweep, gives_a_plan_and_the_live_bytes, ()) {
+RC_GTEST_PROP(sweep, gives_a_plan_and_a_bound_that_can_be_checked, ()) {
   problem p = random_problem(60);
   p.granularity = *rc::gen::element<bytes>(1, 4);
+  const auto stretch = *rc::gen::element<tick>(1, 1000);  // to sparse ticks
+  for (buffer& b : p.buffers) b.live = {b.live.lower * stretch - 500, b.live.upper * stretch - 500};
   const auto got = sweep(p);
   RC_PRE(got.has_value());
   plan as_plan;
   as_plan.offsets = got->offsets;
   as_plan.arena_bytes = got->arena;
+  as_plan.lower_bound_bytes = got->why.bound;
   as_plan.status = status::feasible;
   RC_ASSERT(!verify(p, as_plan));
-  RC_ASSERT(got->most_live == max_live(p));
+  RC_ASSERT(!check_bound(p, got->why.bound, {got->why}));
+  const bool aligned = std::all_of(p.buffers.begin(), p.buffers.end(), [&](const buffer& b) {
+    return is_aligned(p.footprint(static_cast<index>(&b - p.buffers.data())), got->why.step);
+  });
+  if (aligned) RC_ASSERT(got->why.bound == max_live(p));
 }
 
-TEST(sweep, reuses_what_has_died_and_joins_its_neighbours) {
+TEST(sweep, stacks_the_peak_and_puts_what_lives_at_the_next_one_at_the_high_end) {
   problem p;
-  p.add({.size = 10, .live = {0, 1}});
-  p.add({.size = 20, .live = {0, 1}});
-  p.add({.size = 30, .live = {1, 3}});
-  p.add({.size = 5, .live = {2, 3}});
+  p.add({.size = 30, .live = {0, 9}});
+  // Two layers: a short buffer, which is dead at the peak, before a large one and one that waits for it.
+  for (const tick t : {0, 4}) {
+    p.add({.size = 10, .live = {t, t + 2}});
+    p.add({.size = 20, .live = {t + 1, t + 4}});
+    p.add({.size = 50, .live = {t + 2, t + 3}});
+  }
   const auto got = sweep(p);
   ASSERT_TRUE(got);
-  EXPECT_EQ(got->offsets, (std::vector<bytes>{0, 10, 0, 30}));
-  EXPECT_EQ(got->arena, 35U);
-  EXPECT_EQ(got->most_live, 35U);
-  EXPECT_EQ(got->most_live_at, 2);
+  EXPECT_EQ(got->arena, 100U);
+  EXPECT_EQ(got->why.bound, 100U);
+  EXPECT_EQ(got->why.at, 2);
+  // From the first peak: 30 | 20 | 50. At tick 5 the second 20 goes above everything, so that 50 bytes stay together.
+  EXPECT_EQ(got->offsets, (std::vector<bytes>{0, 50, 30, 50, 30, 80, 30}));
+}
+
+TEST(sweep, one_that_is_not_rounded_lies_highest) {
+  problem p;
+  p.alignment = 64;
+  p.add({.size = 4, .live = {0, 9}});
+  p.add({.size = 64, .live = {0, 5}});
+  p.add({.size = 60, .live = {4, 9}});
+  const auto got = sweep(p);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->why.step, 64U);
+  EXPECT_EQ(got->why.bound, 132U);
+  EXPECT_EQ(got->arena, 132U);
 }
 
 TEST(sweep, leaves_what_it_does_not_know_to_others) {
   problem p;
   p.add({.size = 10, .live = {0, 1}, .offset = 0});
   EXPECT_FALSE(sweep(p));
-  p.buffers[0] = {.size = 10, .live = {0, 1'000'000'000}};
+  p.buffers[0] = {.size = 10, .live = {0, 1}, .alias_group = 0};
   EXPECT_FALSE(sweep(p));
 }
 
