@@ -41,6 +41,7 @@ class json_value {
   [[nodiscard]] std::string as_id() const;  // a string, or a whole number as text
   [[nodiscard]] bool is_number() const { return value_->is_number(); }
   [[nodiscard]] bool is_null() const { return value_->is_null(); }
+  [[nodiscard]] bool is_list() const { return value_->is_array(); }
   [[nodiscard]] bool is_object() const { return value_->is_object(); }
 
  private:

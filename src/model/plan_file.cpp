@@ -1,7 +1,6 @@
 #include "berth/model/plan_file.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <set>
 #include <unordered_map>
@@ -9,38 +8,11 @@
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
 #include "model/json_fields.hpp"
+#include "model/plan_text.hpp"
 #include "model/readers.hpp"
 
 namespace berth::model {
 namespace {
-
-void append(std::string& out, std::integral auto n) {
-  char digits[24];
-  out.append(digits, std::to_chars(digits, digits + sizeof digits, n).ptr);
-}
-
-void append(std::string& out, double n) {
-  char digits[40];
-  out.append(digits, static_cast<std::size_t>(std::snprintf(digits, sizeof digits, "%.6g", n)));
-}
-
-void append_string(std::string& out, std::string_view text) {
-  const bool plain = std::all_of(text.begin(), text.end(),
-                                 [](unsigned char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; });
-  if (plain) {
-    ((out += '"') += text) += '"';
-  } else {
-    out += json(text).dump(-1, ' ', true, json::error_handler_t::replace);
-  }
-}
-
-void append_id(std::string& out, const problem_file& file, std::string_view id) {
-  if (file.numeric_ids && parse_number<std::int64_t>(id)) {
-    out += id;
-  } else {
-    append_string(out, id);
-  }
-}
 
 plan::interval whole_life(const plan::buffer& b) {
   return b.lifetimes.empty() ? b.live : plan::interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
@@ -93,7 +65,31 @@ std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& ans
   return arena;
 }
 
-// A C identifier in capitals: letters and digits of the id, an underscore for all else; unique in `taken`.
+}  // namespace
+
+void append(std::string& out, double n) {
+  char digits[40];
+  out.append(digits, static_cast<std::size_t>(std::snprintf(digits, sizeof digits, "%.6g", n)));
+}
+
+void append_string(std::string& out, std::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(),
+                                 [](unsigned char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; });
+  if (plain) {
+    ((out += '"') += text) += '"';
+  } else {
+    out += json(text).dump(-1, ' ', true, json::error_handler_t::replace);
+  }
+}
+
+void append_id(std::string& out, const problem_file& file, std::string_view id) {
+  if (file.numeric_ids && parse_number<std::int64_t>(id)) {
+    out += id;
+  } else {
+    append_string(out, id);
+  }
+}
+
 std::string macro_name(std::string_view id, std::set<std::string>& taken) {
   std::string name;
   for (const char c : id) {
@@ -105,9 +101,12 @@ std::string macro_name(std::string_view id, std::set<std::string>& taken) {
   return unique;
 }
 
-}  // namespace
-
 std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms) {
+  return plan_json(file, answer, elapsed_ms, {}, {});
+}
+
+std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms, std::string_view more,
+                      const std::function<void(std::string&, plan::index)>& more_of) {
   const plan::problem& p = file.problem;
   std::string out;
   out.reserve(256 + p.buffers.size() * 80);
@@ -132,6 +131,7 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
     }
     out += ']';
   }
+  out += more;
   out += ",\"buffers\":[";
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
     append_id(out += i == 0 ? "\n{\"id\":" : ",\n{\"id\":", file, p.buffers[i].name);
@@ -142,6 +142,7 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
     append(out += ",\"upper\":", live.upper);
     if (!p.memories.empty()) append_string(out += ",\"pool\":", p.memories[memory_of(answer, i)].name);
     if (!answer.slab_of.empty()) append(out += ",\"slab\":", answer.slab_of[i]);
+    if (more_of) more_of(out, i);
     out += '}';
   }
   out += "]}\n";

@@ -6,6 +6,7 @@
 #include "model/dsa_json.hpp"
 #include "model/json_fields.hpp"
 #include "model/readers.hpp"
+#include "model/size_expression.hpp"
 
 namespace berth::model {
 namespace {
@@ -53,6 +54,50 @@ struct document_reader {
     file.problem.memories.push_back(std::move(m));
   }
 
+  void read_dimension(const json_value& v) {
+    v.only_keys({"name", "least", "most"});
+    plan::dimension d{v.at("name").as_id(), v.at("least").as_bytes(), v.at("most").as_bytes()};
+    if (!is_dimension_name(d.name)) v.at("name").fail("is not a letter, then letters, digits and underscores");
+    if (d.least > d.most) v.fail("its bounds are reversed");
+    for (const plan::dimension& other : file.symbolic->dimensions) {
+      if (other.name == d.name) v.fail("a second dimension called " + quote(d.name));
+    }
+    file.symbolic->dimensions.push_back(std::move(d));
+  }
+
+  void read_size(const json_value& v, plan::buffer& b) {
+    if (!file.symbolic) {
+      b.size = v.as_bytes();
+    } else if (v.is_number()) {
+      file.symbolic->of.push_back({{v.as_bytes(), {}}});
+    } else {
+      auto parsed = parse_size(v.as_id(), file.symbolic->dimensions);
+      if (const auto* wrong = std::get_if<std::string>(&parsed)) v.fail(*wrong);
+      file.symbolic->of.push_back(std::get<0>(std::move(parsed)));
+    }
+  }
+
+  // What an order of the buffers cannot keep is refused by name, before anything is planned.
+  void read_sizes_at_most(const json_value& root) {
+    for (const char* key : {"pools", "max_slab", "reuse_penalties"}) {
+      if (const auto f = root.find(key); f && !(f->is_list() && f->size() == 0)) f->fail("not with dimensions");
+    }
+    for (plan::index i = 0; i < file.problem.buffers.size(); ++i) {
+      const plan::buffer& b = file.problem.buffers[i];
+      const char* key = b.offset ? "offset" : b.hint ? "hint" : b.alias_group ? "alias_group" : nullptr;
+      if (key != nullptr) fail_at(i, std::string{key} + " is not supported with dimensions");
+    }
+    auto largest = plan::at_most(file.problem, *file.symbolic);
+    if (!largest) fail_at(static_cast<plan::index>(largest.error().number), "its largest size exceeds 2^62 bytes");
+    file.problem = std::move(*largest);
+  }
+
+  [[noreturn]] void fail_at(plan::index i, const std::string& what) const {
+    const std::string text = "buffer " + quote(file.problem.buffers[i].name) + ": " + what;
+    if (file.lines.empty()) throw input_error(file.path, text);
+    throw input_error(file.path, file.lines[i], text);
+  }
+
   void read_lifetime(const json_value& v, plan::buffer& b) const {
     if (const auto f = v.find("lifetimes")) {
       b.lifetimes = read_intervals(*f);
@@ -78,7 +123,7 @@ struct document_reader {
     plan::buffer b;
     b.name = v.at("id").as_id();
     file.numeric_ids = v.at("id").is_number();
-    b.size = v.at("size").as_bytes();
+    read_size(v.at("size"), b);
     read_lifetime(v, b);
     if (const auto f = v.find("alignment")) b.alignment = read_alignment(*f);
     if (const auto f = v.find("offset")) b.offset = f->as_bytes();
@@ -110,8 +155,8 @@ struct document_reader {
   }
 
   void read(const json_value& root, const std::vector<std::uint32_t>& lines) {
-    root.only_keys({"format", "alignment", "size_granularity", "capacity", "max_slab", "pools", "buffers", "conflicts",
-                    "separations", "reuse_penalties"});
+    root.only_keys({"format", "dimensions", "alignment", "size_granularity", "capacity", "max_slab", "pools", "buffers",
+                    "conflicts", "separations", "reuse_penalties"});
     plan::problem& p = file.problem;
     if (const auto f = root.find("alignment")) p.alignment = read_alignment(*f);
     if (const auto f = root.find("size_granularity")) p.granularity = read_alignment(*f);
@@ -119,6 +164,10 @@ struct document_reader {
     if (const auto f = root.find("max_slab")) p.max_slab = f->as_bytes();
     if (const auto f = root.find("pools")) {
       for (std::size_t k = 0; k < f->size(); ++k) read_pool(f->at(k));
+    }
+    if (const auto f = root.find("dimensions")) {
+      file.symbolic.emplace();
+      for (std::size_t k = 0; k < f->size(); ++k) read_dimension(f->at(k));
     }
     const auto conflicts = root.find("conflicts");
     if (conflicts) p.conflicts.emplace();
@@ -138,6 +187,7 @@ struct document_reader {
         p.reuse_penalties.push_back({of.a, of.b, f->at(k).at(2).as_number()});
       }
     }
+    if (file.symbolic) read_sizes_at_most(root);
   }
 };
 

@@ -11,17 +11,21 @@
 #include <string>
 #include <vector>
 
+#include "berth/core/contract.hpp"
 #include "berth/model/input_error.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
+#include "berth/model/symbolic_file.hpp"
 #include "berth/plan/replan.hpp"
 #include "berth/plan/solve.hpp"
+#include "berth/plan/verify.hpp"
 #include "model/file.hpp"
 #include "model/graph_problem.hpp"
 #ifdef BERTH_TOOL_RUN
 #include "berth/model/program.hpp"
 #include "tool/model_argument.hpp"
 #endif
+#include "tool/dimensions.hpp"
 #include "tool/trace_input.hpp"
 #include "tool/verb.hpp"
 
@@ -36,10 +40,19 @@ struct plan_call {
   std::string keep;  // a former plan
   std::string effort = "normal";
   std::vector<std::string> dims;  // name=N, of a model
+  std::vector<std::string> at;    // name=N, of a problem with dimensions
   std::optional<bytes> capacity;
   plan::options options;
   bool pipeline = false;
   bool json = false;
+};
+
+// What came of a call.
+struct outcome {
+  plan::replanned found;
+  std::optional<plan::symbolic_plan> order;  // for all values of the dimensions; `found` is then at the largest
+  std::optional<bytes> most_bytes;           // --at: the arena at the largest values
+  double elapsed_ms = 0;
 };
 
 // Ctrl-C while a plan is being made: the best so far is taken. A second one ends the program as usual.
@@ -144,35 +157,69 @@ plan_facts facts_of(const model::problem_file& file, const plan::plan& answer) {
   return facts;
 }
 
-void write_out(const plan_call& call, const model::problem_file& file, const plan::plan& answer, double elapsed_ms) {
+std::string json_of(const plan_call& call, const model::problem_file& file, const outcome& got) {
+  if (got.order) return model::symbolic_plan_json(file, *got.order, got.elapsed_ms);
+  std::string text = model::plan_json(file, got.found.layout, got.elapsed_ms);
+  if (!call.keep.empty()) {
+    text.insert(1, "\"moved\":" + std::to_string(got.found.moved) +
+                       ",\"moved_bytes\":" + std::to_string(got.found.moved_bytes) +
+                       ",\"moved_fewest\":" + (got.found.fewest ? "true," : "false,"));
+  }
+  if (got.most_bytes) {
+    std::string at;
+    for (const std::string& each : call.at) {
+      const std::size_t equals = each.find('=');
+      at += (at.empty() ? "\"" : ",\"") + each.substr(0, equals) + "\":" + each.substr(equals + 1);
+    }
+    text.insert(1, "\"at\":{" + at + "},\"most_bytes\":" + std::to_string(*got.most_bytes) + ",");
+  }
+  return text;
+}
+
+void write_out(const plan_call& call, const model::problem_file& file, const outcome& got) {
   if (call.out.empty()) return;
   if (ends_with(call.out, ".json")) {
-    model::write_file(call.out, model::plan_json(file, answer, elapsed_ms));
+    model::write_file(call.out, json_of(call, file, got));
   } else if (ends_with(call.out, ".csv")) {
-    model::write_file(call.out, model::plan_csv(file, answer));
+    model::write_file(call.out, model::plan_csv(file, got.found.layout));
   } else if (ends_with(call.out, ".html")) {
-    trace::picture picture = picture_of(facts_of(file, answer));
+    trace::picture picture = picture_of(facts_of(file, got.found.layout));
     picture.title = std::filesystem::path{call.file}.filename().string();
     model::write_file(call.out, trace::to_html(picture));
   } else {
-    model::write_file(call.out, model::plan_header(file, answer));
+    model::write_file(call.out, got.order ? model::symbolic_plan_header(file, *got.order)
+                                          : model::plan_header(file, got.found.layout));
   }
 }
 
-void print_table(const plan_call& call, const model::problem_file& file, const plan::replanned& found,
-                 double elapsed_ms) {
+std::string text_of_dimensions(const plan::symbolic_sizes& sizes) {
+  std::string text;
+  for (const plan::dimension& d : sizes.dimensions) {
+    text += (text.empty() ? "" : ", ") + d.name + " " + std::to_string(d.least) + " to " + std::to_string(d.most);
+  }
+  return text;
+}
+
+void print_table(const plan_call& call, const model::problem_file& file, const outcome& got) {
   const plan::problem& p = file.problem;
-  const plan::plan& answer = found.layout;
+  const plan::plan& answer = got.found.layout;
   bytes total = 0;
   for (plan::index i = 0; i < p.buffers.size(); ++i) total += p.footprint(i);
   const double over = answer.lower_bound() == 0 ? 0
                                                 : 100.0 * static_cast<double>(answer.arena() - answer.lower_bound()) /
                                                       static_cast<double>(answer.lower_bound());
+  const auto number = [](bytes n) { return static_cast<unsigned long long>(n); };
   std::printf("%s\n", call.file.c_str());
   std::printf("  buffers       %zu\n", p.buffers.size());
-  std::printf("  without reuse %llu bytes\n", static_cast<unsigned long long>(total));
-  std::printf("  arena         %llu bytes\n", static_cast<unsigned long long>(answer.arena()));
-  std::printf("  lower bound   %llu bytes\n", static_cast<unsigned long long>(answer.lower_bound()));
+  if (got.order) {
+    std::printf("  dimensions    %s; what follows is at the largest values\n",
+                text_of_dimensions(*file.symbolic).c_str());
+    std::printf("  supports      %zu\n", got.order->supports.size());
+  }
+  std::printf("  without reuse %llu bytes\n", number(total));
+  std::printf("  arena         %llu bytes", number(answer.arena()));
+  std::printf(got.most_bytes ? "; at the largest values %llu\n" : "\n", number(got.most_bytes.value_or(0)));
+  std::printf("  lower bound   %llu bytes\n", number(answer.lower_bound()));
   if (answer.optimal()) {
     std::printf("  optimal       yes, proved\n");
   } else {
@@ -180,11 +227,11 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
   }
   if (!p.reuse_penalties.empty()) std::printf("  reuse penalty %g\n", answer.reuse_penalty);
   if (!call.keep.empty()) {
-    std::printf("  moved         %zu buffers, %llu bytes%s\n", found.moved,
-                static_cast<unsigned long long>(found.moved_bytes), found.fewest ? "; fewer cannot, proved" : "");
+    std::printf("  moved         %zu buffers, %llu bytes%s\n", got.found.moved, number(got.found.moved_bytes),
+                got.found.fewest ? "; fewer cannot, proved" : "");
   }
   std::printf("  found by      %s, %llu search nodes, %.1f ms%s\n", std::string{answer.solver}.c_str(),
-              static_cast<unsigned long long>(answer.work), elapsed_ms,
+              number(answer.work), got.elapsed_ms,
               !answer.deadline_hit ? ""
               : interrupted        ? ", stopped by Ctrl-C"
                                    : ", stopped by the deadline");
@@ -201,6 +248,53 @@ plan::replanned answer_for(const plan_call& call, const model::problem_file& fil
   auto answer = plan::replan(file.problem, former.offsets, call.options, former.memory_of, former.slab_of);
   if (!answer) throw model::input_error(call.file, answer.error().what);
   return std::move(*answer);
+}
+
+// Where an order needs more than there is the answer is no: no offsets.
+void hold_to_capacity(plan::plan& answer, const std::optional<bytes>& capacity) {
+  if (!capacity || answer.arena() <= *capacity) return;
+  answer.offsets.clear();
+  answer.status = answer.lower_bound() > *capacity ? plan::status::infeasible : plan::status::unknown;
+  answer.reason = "the order found needs more than the capacity";
+  answer.number = answer.arena();
+}
+
+// What an order gives at one value a dimension; the bound is that of a plan made for these values.
+plan::plan plan_at(const model::problem_file& file, const plan::symbolic_plan& order, const std::vector<bytes>& values,
+                   const plan::problem& there) {
+  plan::plan answer = order.most;
+  answer.arena_bytes = plan::evaluate(file.problem, *file.symbolic, order, values, answer.offsets).value();
+  plan::problem unlimited = there;
+  unlimited.capacity.reset();
+  const plan::plan own = plan::solve(unlimited, {.work = plan::effort::fast}).value();
+  answer.lower_bound_bytes = own.lower_bound();
+  answer.proof = own.proof;
+  answer.status = answer.arena() == own.lower_bound() ? plan::status::optimal : plan::status::feasible;
+  if (const auto broken = plan::verify(unlimited, answer)) expects(false, broken->rule);
+  return answer;
+}
+
+outcome plan_symbolic(const plan_call& call, model::problem_file& file) {
+  if (!call.keep.empty()) throw usage_error("--keep: " + file.path + " has dimensions: an order is planned anew");
+  if (ends_with(call.out, ".csv") && call.at.empty()) {
+    throw usage_error("--out: CSV has no place for the order of a problem with dimensions; use .json or --at");
+  }
+  const std::vector<bytes> values = call.at.empty() ? std::vector<bytes>{} : values_of(file, call.at);
+  auto order = plan::solve_symbolic(file.problem, *file.symbolic, call.options);
+  if (!order) throw model::input_error(call.file, order.error().what);
+  outcome got;
+  if (call.at.empty()) {
+    hold_to_capacity(order->most, file.problem.capacity);
+    got.found.layout = order->most;
+    got.order = std::move(*order);
+  } else {
+    model::problem_file there = problem_at(file, values);
+    got.found.layout = plan_at(file, *order, values, there.problem);
+    hold_to_capacity(got.found.layout, there.problem.capacity);
+    got.most_bytes = order->most.arena();
+    file = std::move(there);
+  }
+  return got;
 }
 
 int plan_file(plan_call& call) {
@@ -224,24 +318,19 @@ int plan_file(plan_call& call) {
   }
   if (call.capacity) file.problem.capacity = call.capacity;
   model::require_valid(file);
+  if (!call.at.empty() && !file.symbolic) throw usage_error("--at: " + call.file + " has no dimensions");
   call.options.stop = &interrupted;
   std::signal(SIGINT, take_the_best);
-  const plan::replanned found = answer_for(call, file);
+  outcome got = file.symbolic ? plan_symbolic(call, file) : outcome{.found = answer_for(call, file)};
   std::signal(SIGINT, SIG_DFL);
-  const plan::plan& answer = found.layout;
-  const double elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (!answer.has_offsets()) return refuse(call, file, answer, elapsed_ms);
-  write_out(call, file, answer, elapsed_ms);
+  got.elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (!got.found.layout.has_offsets()) return refuse(call, file, got.found.layout, got.elapsed_ms);
+  write_out(call, file, got);
   if (call.json) {
-    std::string text = model::plan_json(file, answer, elapsed_ms);
-    if (!call.keep.empty()) {
-      text.insert(1, "\"moved\":" + std::to_string(found.moved) +
-                         ",\"moved_bytes\":" + std::to_string(found.moved_bytes) +
-                         ",\"moved_fewest\":" + (found.fewest ? "true," : "false,"));
-    }
+    const std::string text = json_of(call, file, got);
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
-    print_table(call, file, found, elapsed_ms);
+    print_table(call, file, got);
   }
   return done;
 }
@@ -261,6 +350,8 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_option("--dim", call->dims, "name=N: binds a dimension that an .onnx FILE leaves open")
       ->allow_extra_args(false);
 #endif
+  add_at_option(app, call->at,
+                "Of a problem with dimensions: the offsets at these values instead of the order for all");
   app.add_option("--capacity", call->capacity, "Bytes there are: a plan that needs more is refused")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--rules", call->rules, "Placement rules of a chip, by name");

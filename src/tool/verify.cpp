@@ -5,9 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
+#include "berth/model/symbolic_file.hpp"
+#include "tool/dimensions.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -24,11 +27,23 @@ std::string objection_to_bound(const plan::problem& p, const plan::plan& answer)
          " bytes are proved)";
 }
 
-int verify_file(const std::string& problem_path, const std::string& plan_path, bool with_bound, bool as_json) {
-  const model::problem_file file = model::read_problem(problem_path);
+struct verify_call {
+  std::string problem, plan;
+  std::vector<std::string> at;
+  bool bound = false;
+  bool json = false;
+};
+
+int verify_file(const verify_call& call) {
+  model::problem_file file = model::read_problem(call.problem);
   model::require_valid(file);
-  const plan::plan answer = model::read_plan(plan_path, file);
-  const auto found = plan::verify(file.problem, answer);
+  if (!call.at.empty()) file = problem_at(file, values_of(file, call.at));
+  // A plan of a problem with dimensions is an order, which holds for all values, and its offsets at the largest.
+  plan::symbolic_plan symbolic;
+  if (file.symbolic) symbolic = model::read_symbolic_plan(call.plan, file);
+  const plan::plan answer = file.symbolic ? symbolic.most : model::read_plan(call.plan, file);
+  auto found = plan::verify(file.problem, answer);
+  if (!found && file.symbolic) found = plan::verify(file.problem, *file.symbolic, symbolic);
   nlohmann::json report{{"ok", !found}, {"arena_bytes", answer.arena()}, {"buffers", file.problem.buffers.size()}};
   std::string text = "ok";
   if (found) {
@@ -45,7 +60,7 @@ int verify_file(const std::string& problem_path, const std::string& plan_path, b
     report["violation"] = text;
   }
   bool ok = !found;
-  if (with_bound) {
+  if (call.bound) {
     const std::string objection = objection_to_bound(file.problem, answer);
     report["lower_bound"] = answer.lower_bound();
     report["bound_ok"] = objection.empty();
@@ -56,7 +71,7 @@ int verify_file(const std::string& problem_path, const std::string& plan_path, b
     ok = ok && objection.empty();
     report["ok"] = ok;
   }
-  if (as_json) text = report.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  if (call.json) text = report.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   std::puts(text.c_str());
   return ok ? done : answer_is_no;
 }
@@ -64,17 +79,15 @@ int verify_file(const std::string& problem_path, const std::string& plan_path, b
 }  // namespace
 
 std::function<int()> declare_verify(CLI::App& app) {
-  struct verify_call {
-    std::string problem, plan;
-    bool bound = false;
-    bool json = false;
-  };
   auto call = std::make_shared<verify_call>();
   app.add_option("PROBLEM", call->problem, "As `berth plan` reads it")->required();
   app.add_option("PLAN", call->plan, "A plan of it: JSON or CSV")->required();
   app.add_flag("--bound", call->bound, "Also checks the certificate of the plan's lower bound, without any search");
+  add_at_option(app, call->at,
+                "Of a problem with dimensions: PLAN is one at these values; without it, the order of PLAN is proved\n"
+                "for all values");
   app.add_flag("--json", call->json, "One JSON object on standard output");
-  return [call] { return verify_file(call->problem, call->plan, call->bound, call->json); };
+  return [call] { return verify_file(*call); };
 }
 
 }  // namespace berth::tool

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "berth/plan/verify.hpp"
+#include <algorithm>
+
 #include "plan/generate.hpp"
 
 namespace berth::plan {
@@ -12,82 +13,160 @@ namespace {
 using generate::one_in;
 using generate::upto;
 
+struct symbolic_problem {
+  problem rest;
+  symbolic_sizes sizes;
+
+  void add(std::vector<size_term> size, interval live, bytes alignment = 0) {
+    rest.add({.name = "b", .live = live, .alignment = alignment});
+    sizes.of.push_back(std::move(size));
+  }
+};
+
 // x (64 bytes a row) and y are alive together, then z, of fixed size, takes their place.
 symbolic_problem rows() {
   symbolic_problem p;
-  p.alignment = 16;
-  p.dimensions = {{"rows", 1, 8}};
-  p.buffers = {{"x", {{64, {0}}}, {0, 2}, 0}, {"y", {{4, {0}}, {8, {}}}, {1, 3}, 0}, {"z", {{100, {}}}, {3, 4}, 0}};
+  p.rest.alignment = 16;
+  p.sizes.dimensions = {{"rows", 1, 8}};
+  p.add({{64, {0}}}, {0, 2});
+  p.add({{4, {0}}, {8, {}}}, {1, 3});
+  p.add({{100, {}}}, {3, 4});
   return p;
 }
 
 TEST(symbolic, offsets_follow_the_dimensions) {
-  const symbolic_problem p = rows();
-  const symbolic_plan plan = *solve_symbolic(p);
-  EXPECT_EQ(plan.most_bytes, 8u * 64 + 40);
-  EXPECT_EQ(plan.most_lower_bound, plan.most_bytes);
+  const auto [p, sizes] = rows();
+  const symbolic_plan plan = *solve_symbolic(p, sizes);
+  EXPECT_EQ(plan.most.arena(), 8u * 64 + 40);
+  EXPECT_TRUE(plan.most.optimal());
   std::vector<bytes> offsets(3);
   const bytes one[] = {1};
-  EXPECT_EQ(*evaluate(p, plan, one, offsets), 100u);  // z alone is larger than x and y
+  EXPECT_EQ(*evaluate(p, sizes, plan, one, offsets), 100u);  // z alone is larger than x and y
   EXPECT_EQ(offsets[2], 0u);
 }
 
 TEST(symbolic, says_what_is_wrong_and_leaves_the_offsets) {
-  symbolic_problem p = rows();
-  const symbolic_plan plan = *solve_symbolic(p);
+  auto [p, sizes] = rows();
+  const symbolic_plan plan = *solve_symbolic(p, sizes);
   std::vector<bytes> offsets{7, 7, 7};
   const bytes none[] = {0}, many[] = {9}, two[] = {1, 1}, one[] = {1};
-  EXPECT_EQ(evaluate(p, plan, none, offsets).error().number, 0u);
-  EXPECT_FALSE(evaluate(p, plan, many, offsets));
-  EXPECT_FALSE(evaluate(p, plan, two, offsets));
-  EXPECT_FALSE(evaluate(p, plan, one, std::span<bytes>{offsets}.first(2)));
+  EXPECT_EQ(evaluate(p, sizes, plan, none, offsets).error().number, 0u);
+  EXPECT_FALSE(evaluate(p, sizes, plan, many, offsets));
+  EXPECT_FALSE(evaluate(p, sizes, plan, two, offsets));
+  EXPECT_FALSE(evaluate(p, sizes, plan, one, std::span<bytes>{offsets}.first(2)));
   EXPECT_EQ(offsets, (std::vector<bytes>{7, 7, 7}));
-  p.dimensions[0] = {"rows", 2, 1};
-  EXPECT_FALSE(solve_symbolic(p));
-  p.dimensions[0] = {"rows", 0, max_address};
-  EXPECT_EQ(solve_symbolic(p).error().number, 0u);
-  p = rows();
-  p.buffers[1].size[0].dimensions = {1};
-  EXPECT_EQ(solve_symbolic(p).error().number, 1u);
-  p = rows();
-  p.buffers[2].live = {3, 3};
-  EXPECT_EQ(solve_symbolic(p).error().number, 2u);
+
+  const auto refused = [&](auto change) {
+    auto changed = rows();
+    change(changed.rest, changed.sizes);
+    const auto got = solve_symbolic(changed.rest, changed.sizes);
+    return got ? "accepted" : std::string{got.error().what} + " " + std::to_string(got.error().number);
+  };
+  EXPECT_EQ(refused([](problem&, symbolic_sizes& s) {
+              s.dimensions[0] = {"rows", 2, 1};
+            }),
+            "dimension: its bounds are reversed 0");
+  EXPECT_EQ(refused([](problem&, symbolic_sizes& s) { s.dimensions[0].most = max_address; }),
+            "buffer: its largest size exceeds 2^62 bytes 0");
+  EXPECT_EQ(refused([](problem&, symbolic_sizes& s) { s.of[1][0].dimensions = {1}; }),
+            "buffer: its size names no dimension 1");
+  EXPECT_EQ(refused([](problem&, symbolic_sizes& s) { s.of.pop_back(); }), "problem: not one symbolic size a buffer 0");
+  EXPECT_EQ(refused([](problem& q, symbolic_sizes&) {
+              q.buffers[2].live = {3, 3};
+            }),
+            "buffer: lifetime is empty or reversed 2");
+  EXPECT_EQ(refused([](problem& q, symbolic_sizes&) { q.buffers[1].offset = 0; }),
+            "buffer: pinned, with symbolic sizes 1");
+  EXPECT_EQ(refused([](problem& q, symbolic_sizes&) { q.buffers[1].hint = 0; }),
+            "buffer: has a hint, with symbolic sizes 1");
+  EXPECT_EQ(refused([](problem& q, symbolic_sizes&) { q.buffers[1].alias_group = 0; }),
+            "buffer: in an alias group, with symbolic sizes 1");
+  EXPECT_EQ(refused([](problem& q, symbolic_sizes&) { q.memories.resize(2); }),
+            "problem: several memories with symbolic sizes 0");
+  EXPECT_EQ(refused([](problem& q, symbolic_sizes&) { q.max_slab = 512; }), "problem: slabs with symbolic sizes 0");
+  EXPECT_EQ(refused([](problem& q, symbolic_sizes&) {
+              q.reuse_penalties = {{0, 1, 1}};
+            }),
+            "problem: reuse penalties with symbolic sizes 0");
+}
+
+TEST(symbolic, a_wrong_order_has_no_proof) {
+  const auto [p, sizes] = rows();
+  const symbolic_plan good = *solve_symbolic(p, sizes);
+  EXPECT_FALSE(verify(p, sizes, good));
+  const auto broken = [&, &q = p, &s = sizes](auto change) {
+    symbolic_plan bad = good;
+    change(bad);
+    const auto found = verify(q, s, bad);
+    return std::string{found ? found->rule : "accepted"};
+  };
+  EXPECT_EQ(broken([](symbolic_plan& b) { b.order[0] = b.order[1]; }), "not every buffer has one place in the order");
+  EXPECT_EQ(broken([](symbolic_plan& b) { b.order.pop_back(); }), "not every buffer has one place in the order");
+  EXPECT_EQ(broken([](symbolic_plan& b) { b.first.back() = 9; }), "the supports are not those of the buffers in order");
+  EXPECT_EQ(broken([](symbolic_plan& b) { std::reverse(b.order.begin(), b.order.end()); }),
+            "a buffer rests on one that is not before it");
+  EXPECT_EQ(broken([](symbolic_plan& b) { b.supports[0] = 9; }), "a support is no buffer");
+  EXPECT_EQ(broken([](symbolic_plan& b) {
+              b.supports.clear();
+              b.first.assign(4, 0);
+            }),
+            "no chain of supports orders two buffers that conflict");
+  EXPECT_EQ(broken([](symbolic_plan& b) { --b.most.arena_bytes; }), "the arena at the largest values is another");
+  EXPECT_EQ(broken([](symbolic_plan& b) { ++b.most.offsets[0]; }), "an offset at the largest values is another");
+  EXPECT_EQ(broken([](symbolic_plan& b) { b.most.offsets.clear(); }), "accepted");
 }
 
 symbolic_problem random_problem() {
   symbolic_problem p;
-  p.alignment = generate::alignment();
-  p.granularity = generate::alignment();
+  p.rest.alignment = generate::alignment();
+  p.rest.granularity = generate::alignment();
+  p.rest.tail_pad = one_in(4) ? 32 : 0;
   for (int d = 1 + upto(2); d > 0; --d) {
     const bytes least = *rc::gen::inRange<bytes>(0, 5);
-    p.dimensions.push_back({"d", least, least + *rc::gen::inRange<bytes>(0, 20)});
+    p.sizes.dimensions.push_back({"d", least, least + *rc::gen::inRange<bytes>(0, 20)});
   }
-  for (int n = upto(14); n > 0; --n) {
-    symbolic_buffer b{"b", {}, generate::lifetime(0, 12), one_in(3) ? generate::alignment() : 0};
+  const int n = upto(14);
+  for (int k = 0; k < n; ++k) {
+    std::vector<size_term> size;
     for (int t = upto(2); t >= 0; --t) {
       size_term term{*rc::gen::inRange<bytes>(0, 9), {}};
-      for (int k = upto(2); k > 0; --k) {
-        term.dimensions.push_back(*rc::gen::inRange<index>(0, static_cast<index>(p.dimensions.size())));
+      for (int f = upto(2); f > 0; --f) {
+        term.dimensions.push_back(*rc::gen::inRange<index>(0, static_cast<index>(p.sizes.dimensions.size())));
       }
-      b.size.push_back(term);
+      size.push_back(term);
     }
-    p.buffers.push_back(b);
+    const interval live = generate::lifetime(0, 12);
+    p.add(std::move(size), live, one_in(3) ? generate::alignment() : 0);
+    if (!one_in(3)) continue;
+    p.rest.buffers.back().lifetimes = {live, {live.upper + upto(3), live.upper + 5}};
   }
+  const auto random_pairs = [n] {
+    std::vector<pair> pairs;
+    for (int k = n > 1 ? upto(n) : 0; k > 0; --k) {
+      const auto a = static_cast<index>(upto(n - 1)), b = static_cast<index>(upto(n - 1));
+      if (a != b) pairs.push_back({a, b});
+    }
+    return pairs;
+  };
+  if (one_in(3)) p.rest.separations = random_pairs();
+  if (one_in(4)) p.rest.conflicts = random_pairs();
   return p;
 }
 
 RC_GTEST_PROP(symbolic, no_value_makes_buffers_overlap, ()) {
-  const symbolic_problem p = random_problem();
-  const symbolic_plan found = *solve_symbolic(p);
+  const symbolic_problem random = random_problem();
+  const problem& p = random.rest;
+  const symbolic_sizes& sizes = random.sizes;
+  const symbolic_plan found = *solve_symbolic(p, sizes);
   std::vector<bytes> most, least;
-  for (const dimension& d : p.dimensions) {
+  for (const dimension& d : sizes.dimensions) {
     most.push_back(d.most);
     least.push_back(d.least);
   }
   std::vector<std::vector<bytes>> points{most, least};
   for (int k = 0; k < 6; ++k) {
     std::vector<bytes>& v = points.emplace_back();
-    for (const dimension& d : p.dimensions) {
+    for (const dimension& d : sizes.dimensions) {
       v.push_back(one_in(3) ? d.least : one_in(2) ? d.most : *rc::gen::inRange<bytes>(d.least, d.most + 1));
     }
   }
@@ -95,15 +174,62 @@ RC_GTEST_PROP(symbolic, no_value_makes_buffers_overlap, ()) {
     plan answer;
     answer.status = status::feasible;
     answer.offsets.resize(p.buffers.size());
-    answer.arena_bytes = *evaluate(p, found, values, answer.offsets);
-    const problem there = at_values(p, values);
+    answer.arena_bytes = *evaluate(p, sizes, found, values, answer.offsets);
+    const problem there = *at_values(p, sizes, values);
     const auto broken = verify(there, answer);
     RC_ASSERT(!broken);
-    RC_ASSERT(answer.arena_bytes <= found.most_bytes);
+    RC_ASSERT(answer.arena_bytes <= found.most.arena());
   }
-  const plan at_most = *solve(at_values(p, most));
-  RC_ASSERT(found.most_bytes <= at_most.arena());
-  RC_ASSERT(found.most_lower_bound == at_most.lower_bound());
+  const plan at_largest = *solve(*at_most(p, sizes));
+  RC_ASSERT(found.most.arena() <= at_largest.arena());
+  RC_ASSERT(found.most.lower_bound() == at_largest.lower_bound());
+  RC_ASSERT(!verify(*at_most(p, sizes), found.most));
+  RC_ASSERT(!check_bound(*at_most(p, sizes), 0, found.most.proof));
+}
+
+// Takes one support away: the proof fails exactly where the conflicting pairs are no longer all ordered, which a
+// closure over all pairs tells.
+RC_GTEST_PROP(symbolic, the_proof_is_complete, ()) {
+  const symbolic_problem random = random_problem();
+  const problem largest = *at_most(random.rest, random.sizes);
+  symbolic_plan found = *solve_symbolic(random.rest, random.sizes);
+  if (!found.supports.empty()) {
+    const auto gone = static_cast<std::uint32_t>(upto(static_cast<int>(found.supports.size()) - 1));
+    found.supports.erase(found.supports.begin() + gone);
+    for (std::uint32_t& f : found.first) f -= f > gone ? 1u : 0u;
+  }
+
+  const std::size_t n = largest.buffers.size();
+  std::vector<std::vector<bool>> above(n, std::vector<bool>(n));
+  for (std::size_t k = 0; k < n; ++k) {
+    const index i = found.order[k];
+    for (std::uint32_t s = found.first[k]; s < found.first[k + 1]; ++s) {
+      above[i][found.supports[s]] = true;
+      for (std::size_t j = 0; j < n; ++j) above[i][j] = above[i][j] || above[found.supports[s]][j];
+    }
+  }
+  const auto parts = [](const buffer& b) { return b.lifetimes.empty() ? std::vector{b.live} : b.lifetimes; };
+  const auto in_list = [](const std::vector<pair>& list, index a, index b) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const pair& q) { return (q.a == a && q.b == b) || (q.a == b && q.b == a); });
+  };
+  bool ordered = true;
+  for (index a = 0; a < n; ++a) {
+    for (index b = 0; b < a; ++b) {
+      bool conflict = in_list(largest.separations, a, b);
+      if (largest.conflicts) conflict = conflict || in_list(*largest.conflicts, a, b);
+      for (const interval& x : parts(largest.buffers[a])) {
+        for (const interval& y : parts(largest.buffers[b])) {
+          conflict = conflict || (!largest.conflicts && x.lower < y.upper && y.lower < x.upper);
+        }
+      }
+      if (largest.footprint(a) == 0 || largest.footprint(b) == 0) continue;
+      ordered = ordered && (!conflict || above[a][b] || above[b][a]);
+    }
+  }
+  const auto wrong = verify(random.rest, random.sizes, found);
+  const std::string no_chain = "no chain of supports orders two buffers that conflict";
+  RC_ASSERT((wrong && wrong->rule == no_chain) == !ordered);
 }
 
 }  // namespace

@@ -14,18 +14,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "berth/plan/problem.hpp"
+#include "berth/plan/symbolic.hpp"
 
 namespace berth::model {
 
 struct problem_file {
   std::string path;
-  plan::problem problem;             // buffer::name is the id in the file
-  std::vector<std::uint32_t> lines;  // by buffer: its line, from 1; empty where the format has no lines
-  bool numeric_ids = false;          // ids were numbers: they are written as numbers again
+  plan::problem problem;                         // buffer::name is the id in the file
+  std::vector<std::uint32_t> lines;              // by buffer: its line, from 1; empty where the format has no lines
+  bool numeric_ids = false;                      // ids were numbers: they are written as numbers again
+  std::optional<plan::symbolic_sizes> symbolic;  // sizes depend on dimensions: `problem` has them at the largest values
 };
 
 // Reads any of the formats. The problem may still not pass plan::validate() (options of the caller may come between):

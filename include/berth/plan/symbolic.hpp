@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "berth/plan/solve.hpp"
+#include "berth/plan/verify.hpp"
 
 namespace berth::plan {
 
@@ -28,43 +30,44 @@ struct size_term {
   std::vector<index> dimensions;
 };
 
-struct symbolic_buffer {
-  std::string name;
-  std::vector<size_term> size;  // the sum
-  interval live;
-  bytes alignment = 0;  // 0: the problem's
-};
-
-// One memory without capacity; further rules are those of `problem`.
-struct symbolic_problem {
-  bytes alignment = 1;
-  bytes granularity = 1;
+// The sizes of a problem's buffers as sums of products; what stands in the buffers themselves is not read.
+struct symbolic_sizes {
   std::vector<dimension> dimensions;
-  std::vector<symbolic_buffer> buffers;
+  std::vector<std::vector<size_term>> of;  // by buffer: the sum
 };
 
 struct symbolic_plan {
   std::vector<index> order;          // of the buffers, as they are evaluated: from below
   std::vector<std::uint32_t> first;  // order[k] lies on supports[first[k]] .. supports[first[k + 1]]
   std::vector<index> supports;       // buffers
-  bytes most_bytes = 0;              // the arena where every dimension is at its most: no value needs more
-  bytes most_lower_bound = 0;        // what every plan needs there
+  plan most;                         // where every dimension is at its most: no value needs a larger arena
 };
 
-// The problem at given values. Contract: one value a dimension, in its bounds; solve_symbolic() accepted the problem.
-[[nodiscard]] problem at_values(const symbolic_problem& p, std::span<const bytes> values);
+// The problem with the sizes that these values give, and where all values are at their most. Error: not one size a
+// buffer or one value a dimension; a dimension whose bounds are reversed, a value outside them ("dimension: ...", and
+// its index); a size of a dimension that is not there, or above max_address ("buffer: ...", and its index).
+[[nodiscard]] result<problem> at_values(const problem& p, const symbolic_sizes& s, std::span<const bytes> values);
+[[nodiscard]] result<problem> at_most(const problem& p, const symbolic_sizes& s);
 
-// Plans at the largest values, the smallest and those in the middle, and takes of the three orders the one with the
-// smallest arena at the largest values, then at the others. Its arena there is never above solve()'s.
-// O(n^2) and three plans. Deterministic but for a deadline.
-// Error: a dimension whose bounds are reversed; a term of an unknown dimension; a size above max_address at the
-// largest values; and what validate() refuses.
-[[nodiscard]] result<symbolic_plan> solve_symbolic(const symbolic_problem& p, const options& o = {});
+// Plans at several values, and takes of the orders the one with the smallest arena at the largest values, then at the
+// others. Its arena there is never above solve()'s. The plan has passed verify(). A capacity is not looked at: compare
+// most.arena() with it. As many plans as points, and O(n log n + conflicts and separations). Deterministic but for a
+// deadline or a stop.
+// Error: what at_most() and validate() refuse; and pins, hints, alias groups, memories, slabs and reuse penalties,
+// which an order cannot keep.
+[[nodiscard]] result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, const options& o = {});
 
 // Writes the buffers' offsets at these values and returns the arena. For run time: allocates nothing;
 // O(terms + supports). Error: not one value a dimension or one offset a buffer, or a value out of its bounds; the
 // offsets are then untouched. Contract: `plan` is of this problem.
-[[nodiscard]] result<bytes> evaluate(const symbolic_problem& p, const symbolic_plan& plan,
+[[nodiscard]] result<bytes> evaluate(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan,
                                      std::span<const bytes> values, std::span<bytes> offsets);
+
+// Proves the plan for all values at once, with code of its own: of any two buffers that conflict, a chain of supports
+// puts one above the other, so that evaluate() cannot let them overlap. The first violation, or nothing: shape (an
+// order of the buffers, supports from below), a pair that no chain orders, the arena or an offset in plan.most
+// (`number`: what the order gives; offsets may be absent). Contract: solve_symbolic() would accept the problem. O(n log
+// n) where neighbours rest on each other at once, as in solve_symbolic()'s plans; at worst O(n * supports).
+[[nodiscard]] std::optional<violation> verify(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan);
 
 }  // namespace berth::plan

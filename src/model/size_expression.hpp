@@ -1,0 +1,25 @@
+// Sizes that depend on dimensions, as text: a sum of products of whole numbers and names, "4*batch*seq + 256".
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "berth/plan/symbolic.hpp"
+
+namespace berth::model {
+
+// A letter, then letters, digits and underscores.
+[[nodiscard]] bool is_dimension_name(std::string_view name);
+
+// The terms, or why `text` is none: one line that names the place in it.
+[[nodiscard]] std::variant<std::vector<plan::size_term>, std::string> parse_size(
+    std::string_view text, std::span<const plan::dimension> dimensions);
+
+// The text that parse_size() reads as these terms.
+[[nodiscard]] std::string size_text(const std::vector<plan::size_term>& terms,
+                                    std::span<const plan::dimension> dimensions);
+
+}  // namespace berth::model
