@@ -28,7 +28,7 @@ void run(void* context) {
 class on_streams {
  public:
   std::vector<std::byte> run_graph(const graph& g, const graph_options& o) {
-    pool memory{device::host()};
+    pool memory{device::host(), {.limit = bytes{64} << 20}};  // an emulator pays for address space that is reserved
     arena_options options;
     static_cast<graph_options&>(options) = o;
     const arena placed = arena::reserve(g, memory, lanes_[0], options).value();

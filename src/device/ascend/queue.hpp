@@ -82,7 +82,7 @@ class queue final : public backend_queue {
     queue* owner;
     void* to;
     const void* from;  // null: a fill
-    std::size_t size;
+    bytes size;
     int value;
     host_work* next_free;
   };
