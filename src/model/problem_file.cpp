@@ -109,7 +109,7 @@ problem_file read_pipeline(const std::vector<std::string>& paths) {
 }
 
 void require_valid(const problem_file& file) {
-  const auto ok = plan::validate(file.problem);
+  const auto ok = file.traffic ? plan::validate(file.problem, *file.traffic) : plan::validate(file.problem);
   if (ok) return;
   const error& e = ok.error();
   const std::string_view what{e.what};
@@ -138,6 +138,15 @@ void require_valid(const problem_file& file) {
   if (kind == "penalty") {
     const plan::reuse_penalty& r = file.problem.reuse_penalties[e.number];
     throw input_error(file.path, "reuse penalty of" + pair_text(r.a, r.b));
+  }
+  if (kind == "step") {
+    throw input_error(file.path, "step at " + std::to_string(file.traffic->steps[e.number].at) +
+                                     std::string{what.substr(kind.size())});
+  }
+  if (kind == "link") {
+    const plan::link& l = file.traffic->links[e.number];
+    throw input_error(file.path, "transfer from " + quote(file.problem.memories[l.from].name) + " to " +
+                                     quote(file.problem.memories[l.to].name) + std::string{what.substr(kind.size())});
   }
   throw input_error(file.path, std::string{what} + " (" + std::to_string(e.number) + ")");
 }

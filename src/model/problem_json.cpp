@@ -7,6 +7,7 @@
 #include "model/json_fields.hpp"
 #include "model/readers.hpp"
 #include "model/size_expression.hpp"
+#include "model/traffic_json.hpp"
 
 namespace berth::model {
 namespace {
@@ -118,8 +119,8 @@ struct document_reader {
   }
 
   void read_buffer(const json_value& v) {
-    v.only_keys(
-        {"id", "size", "lower", "upper", "gaps", "lifetimes", "alignment", "offset", "hint", "alias_group", "pools"});
+    v.only_keys({"id", "size", "lower", "upper", "gaps", "lifetimes", "alignment", "offset", "hint", "alias_group",
+                 "pools", "uses"});
     plan::buffer b;
     b.name = v.at("id").as_id();
     file.numeric_ids = v.at("id").is_number();
@@ -156,7 +157,7 @@ struct document_reader {
 
   void read(const json_value& root, const std::vector<std::uint32_t>& lines) {
     root.only_keys({"format", "dimensions", "alignment", "size_granularity", "capacity", "max_slab", "pools", "buffers",
-                    "conflicts", "separations", "reuse_penalties"});
+                    "conflicts", "separations", "reuse_penalties", "transfers", "steps"});
     plan::problem& p = file.problem;
     if (const auto f = root.find("alignment")) p.alignment = read_alignment(*f);
     if (const auto f = root.find("size_granularity")) p.granularity = read_alignment(*f);
@@ -203,6 +204,7 @@ problem_file read_problem_json(const std::string& path, std::string_view text) {
   document_reader reader;
   reader.file.path = path;
   reader.read(root, lines_of_elements(text, "buffers", 1));
+  reader.file.traffic = read_traffic(root, reader.file);
   return std::move(reader.file);
 }
 

@@ -38,8 +38,8 @@ struct checker {
   std::optional<moves_violation> places() const;
   std::optional<moves_violation> times() const;
 
-  static moves_violation at_stay(const char* rule, index s) { return {.rule = rule, .stay = s}; }
-  static moves_violation at_move(const char* rule, index m) { return {.rule = rule, .move = m}; }
+  moves_violation at_stay(const char* rule, index s) const { return {rule, answer.stays[s].buffer}; }
+  moves_violation at_move(const char* rule, index m) const { return {rule, answer.moves[m].buffer}; }
 };
 
 std::optional<moves_violation> checker::shape() {
@@ -74,7 +74,7 @@ std::optional<moves_violation> checker::shape() {
 std::optional<moves_violation> checker::lives() const {
   for (index i = 0; i < p.buffers.size(); ++i) {
     const interval life = whole_life(p.buffers[i]);
-    if (stays_of[i].empty()) return at_stay("a buffer has no stay", 0);
+    if (stays_of[i].empty()) return moves_violation{"a buffer has no stay", i};
     std::vector<interval> ready;
     std::map<index, std::vector<interval>> by_memory;
     index first = none;
@@ -100,12 +100,12 @@ std::optional<moves_violation> checker::lives() const {
       if (r.lower > covered) break;
       covered = std::max(covered, r.upper);
     }
-    if (covered < life.upper) return at_stay("a buffer's contents are nowhere for a while", stays_of[i].front());
+    if (covered < life.upper) return moves_violation{"a buffer's contents are nowhere for a while", i};
     for (auto& [memory, list] : by_memory) {
       std::sort(list.begin(), list.end(), [](const auto& x, const auto& y) { return x.lower < y.lower; });
       for (std::size_t k = 1; k < list.size(); ++k) {
         if (list[k].lower < list[k - 1].upper) {
-          return at_stay("a buffer is twice in one memory", stays_of[i].front());
+          return moves_violation{"a buffer is twice in one memory", i};
         }
       }
     }
@@ -143,8 +143,8 @@ std::optional<moves_violation> checker::uses() const {
         ++live;
         served |= u.at >= one.ready && (!u.memory || *u.memory == one.memory);
       }
-      if (!served) return at_stay("a use does not find its buffer", stays_of[i].front());
-      if (u.write && live > 1) return at_stay("a write leaves a stale copy in another stay", stays_of[i].front());
+      if (!served) return moves_violation{"a use does not find its buffer", i};
+      if (u.write && live > 1) return moves_violation{"a write leaves a stale copy in another stay", i};
     }
   }
   return {};
@@ -152,8 +152,10 @@ std::optional<moves_violation> checker::uses() const {
 
 std::optional<moves_violation> checker::places() const {
   const problem stays = problem_of_stays(p, answer.stays);
-  if (const auto found = verify(stays, answer.layout)) return at_stay(found->rule, found->a);
-  return {};
+  const auto found = verify(stays, answer.layout);
+  if (!found) return {};
+  if (found->a >= answer.stays.size()) return moves_violation{found->rule, {}};
+  return at_stay(found->rule, found->a);
 }
 
 // The modelled time over again: every tick at which something is, in order.
@@ -216,11 +218,11 @@ std::optional<moves_violation> checker::times() const {
       free = one.done;
     }
   }
-  if (differ(access, answer.access)) return at_stay("the access time is not what the plan says", 0);
-  if (differ(stall, answer.stall)) return at_stay("the stall is not what the plan says", 0);
-  if (moved != answer.moved) return at_stay("the bytes moved are not what the plan says", 0);
+  if (differ(access, answer.access)) return moves_violation{"the access time is not what the plan says", {}};
+  if (differ(stall, answer.stall)) return moves_violation{"the stall is not what the plan says", {}};
+  if (moved != answer.moved) return moves_violation{"the bytes moved are not what the plan says", {}};
   if (answer.bound > answer.cost() && differ(answer.bound, answer.cost())) {
-    return at_stay("the plan costs less than its bound", 0);
+    return moves_violation{"the plan costs less than its bound", {}};
   }
   return {};
 }

@@ -13,9 +13,11 @@
 
 #include "berth/core/contract.hpp"
 #include "berth/model/input_error.hpp"
+#include "berth/model/moves_file.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
 #include "berth/model/symbolic_file.hpp"
+#include "berth/plan/moves.hpp"
 #include "berth/plan/replan.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
@@ -52,6 +54,7 @@ struct outcome {
   plan::replanned found;
   std::optional<plan::symbolic_plan> order;  // for all values of the dimensions; `found` is then at the largest
   std::optional<bytes> most_bytes;           // --at: the arena at the largest values
+  std::optional<plan::moves_plan> moves;     // with traffic; `found` is then of its stays
   double elapsed_ms = 0;
 };
 
@@ -158,6 +161,7 @@ plan_facts facts_of(const model::problem_file& file, const plan::plan& answer) {
 }
 
 std::string json_of(const plan_call& call, const model::problem_file& file, const outcome& got) {
+  if (got.moves) return model::moves_json(file, *got.moves, got.elapsed_ms);
   if (got.order) return model::symbolic_plan_json(file, *got.order, got.elapsed_ms);
   std::string text = model::plan_json(file, got.found.layout, got.elapsed_ms);
   if (!call.keep.empty()) {
@@ -183,7 +187,8 @@ void write_out(const plan_call& call, const model::problem_file& file, const out
   } else if (ends_with(call.out, ".csv")) {
     model::write_file(call.out, model::plan_csv(file, got.found.layout));
   } else if (ends_with(call.out, ".html")) {
-    trace::picture picture = picture_of(facts_of(file, got.found.layout));
+    trace::picture picture =
+        picture_of(facts_of(got.moves ? model::file_of_stays(file, *got.moves) : file, got.found.layout));
     picture.title = std::filesystem::path{call.file}.filename().string();
     model::write_file(call.out, trace::to_html(picture));
   } else {
@@ -198,6 +203,21 @@ std::string text_of_dimensions(const plan::symbolic_sizes& sizes) {
     text += (text.empty() ? "" : ", ") + d.name + " " + std::to_string(d.least) + " to " + std::to_string(d.most);
   }
   return text;
+}
+
+void print_moves(const plan::problem& p, const plan::moves_plan& answer) {
+  std::printf("  access time   %.6g%s\n", answer.access,
+              answer.moves.empty() ? ""
+              : answer.unmoved     ? (", without moves " + nlohmann::json(*answer.unmoved).dump()).c_str()
+                                   : ", without moves there is no plan");
+  std::printf("  stall         %.6g; access and stall are at least %.6g\n", answer.stall, answer.bound);
+  std::printf("  copied        %llu bytes\n", static_cast<unsigned long long>(answer.moved));
+  for (const plan::move& m : answer.moves) {
+    const auto pool = [&](plan::index stay) { return p.memories[answer.stays[stay].memory].name.c_str(); };
+    std::printf("    %-12s %s -> %s, ticks %lld to %lld, time %.6g to %.6g\n", p.buffers[m.buffer].name.c_str(),
+                pool(m.from), pool(m.to), static_cast<long long>(m.during.lower),
+                static_cast<long long>(m.during.upper), m.begin, m.done);
+  }
 }
 
 void print_table(const plan_call& call, const model::problem_file& file, const outcome& got) {
@@ -226,6 +246,7 @@ void print_table(const plan_call& call, const model::problem_file& file, const o
     std::printf("  optimal       not proved: at most %.3f %% above\n", over);
   }
   if (!p.reuse_penalties.empty()) std::printf("  reuse penalty %g\n", answer.reuse_penalty);
+  if (got.moves) print_moves(p, *got.moves);
   if (!call.keep.empty()) {
     std::printf("  moved         %zu buffers, %llu bytes%s\n", got.found.moved, number(got.found.moved_bytes),
                 got.found.fewest ? "; fewer cannot, proved" : "");
@@ -297,6 +318,19 @@ outcome plan_symbolic(const plan_call& call, model::problem_file& file) {
   return got;
 }
 
+outcome plan_moves(const plan_call& call, const model::problem_file& file) {
+  if (!call.keep.empty()) throw usage_error("--keep: not for a problem with transfers, steps or uses");
+  if (ends_with(call.out, ".csv") || ends_with(call.out, ".h")) {
+    throw usage_error("--out: a plan with moves is written to .json or .html");
+  }
+  auto answer = plan::solve_moves(file.problem, *file.traffic, call.options);
+  if (!answer) throw model::input_error(call.file, answer.error().what);
+  outcome got;
+  got.found.layout = answer->layout;
+  got.moves = std::move(*answer);
+  return got;
+}
+
 int plan_file(plan_call& call) {
   const auto start = std::chrono::steady_clock::now();
   if (!call.out.empty() && !ends_with(call.out, ".json") && !ends_with(call.out, ".csv") &&
@@ -321,7 +355,9 @@ int plan_file(plan_call& call) {
   if (!call.at.empty() && !file.symbolic) throw usage_error("--at: " + call.file + " has no dimensions");
   call.options.stop = &interrupted;
   std::signal(SIGINT, take_the_best);
-  outcome got = file.symbolic ? plan_symbolic(call, file) : outcome{.found = answer_for(call, file)};
+  outcome got = file.symbolic  ? plan_symbolic(call, file)
+                : file.traffic ? plan_moves(call, file)
+                               : outcome{.found = answer_for(call, file)};
   std::signal(SIGINT, SIG_DFL);
   got.elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!got.found.layout.has_offsets()) return refuse(call, file, got.found.layout, got.elapsed_ms);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/model/moves_file.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
 #include "berth/model/symbolic_file.hpp"
@@ -27,6 +28,27 @@ std::string objection_to_bound(const plan::problem& p, const plan::plan& answer)
          " bytes are proved)";
 }
 
+int verify_moves(const model::problem_file& file, const std::string& plan_path, bool as_json) {
+  const plan::moves_plan answer = model::read_moves_plan(plan_path, file);
+  const auto found = plan::verify(file.problem, *file.traffic, answer);
+  nlohmann::json report{{"ok", !found},
+                        {"arena_bytes", answer.layout.arena()},
+                        {"buffers", file.problem.buffers.size()},
+                        {"moves", answer.moves.size()}};
+  std::string text = "ok";
+  if (found) {
+    text = found->rule;
+    if (found->buffer && *found->buffer < file.problem.buffers.size()) {
+      text += ": '" + file.problem.buffers[*found->buffer].name + "'";
+      report["a"] = file.problem.buffers[*found->buffer].name;
+    }
+    report["violation"] = text;
+  }
+  if (as_json) text = report.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  std::puts(text.c_str());
+  return found ? answer_is_no : done;
+}
+
 struct verify_call {
   std::string problem, plan;
   std::vector<std::string> at;
@@ -37,6 +59,10 @@ struct verify_call {
 int verify_file(const verify_call& call) {
   model::problem_file file = model::read_problem(call.problem);
   model::require_valid(file);
+  if (file.traffic) {
+    if (call.bound) throw usage_error("--bound: a plan with moves has no certificate");
+    return verify_moves(file, call.plan, call.json);
+  }
   if (!call.at.empty()) file = problem_at(file, values_of(file, call.at));
   // A plan of a problem with dimensions is an order, which holds for all values, and its offsets at the largest.
   plan::symbolic_plan symbolic;

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/plan/moves.hpp"
 #include "berth/plan/problem.hpp"
 #include "berth/plan/symbolic.hpp"
 
@@ -29,6 +30,7 @@ struct problem_file {
   std::vector<std::uint32_t> lines;              // by buffer: its line, from 1; empty where the format has no lines
   bool numeric_ids = false;                      // ids were numbers: they are written as numbers again
   std::optional<plan::symbolic_sizes> symbolic;  // sizes depend on dimensions: `problem` has them at the largest values
+  std::optional<plan::traffic> traffic;          // what moves between pools need, where the file speaks of it
 };
 
 // Reads any of the formats. The problem may still not pass plan::validate() (options of the caller may come between):

@@ -96,9 +96,8 @@ struct moves_plan {
 [[nodiscard]] result<moves_plan> solve_moves(const problem& p, const traffic& t, const options& o = {});
 
 struct moves_violation {
-  const char* rule = "";  // static text
-  index stay = 0;         // at fault, or
-  index move = 0;         // at fault: as the text says
+  const char* rule = "";        // static text
+  std::optional<index> buffer;  // at fault, where one is
 };
 
 // An independent check, which shares no code with the solver: the stays cover what they must, each copy has an intact
