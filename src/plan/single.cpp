@@ -91,7 +91,8 @@ plan plan_of(swept s) {
 }  // namespace
 
 plan solve_single(const problem& p, const options& o, bool* most_hints) {
-  std::optional<swept> quick = sweep(p);
+  constexpr double near_enough = 1.0 / 64;  // at effort fast
+  std::optional<swept> quick = sweep(p, o.work == effort::fast ? near_enough : 0);
   if (quick && is_good_enough(p, *quick, o.work)) return plan_of(*std::move(quick));
   plan out;
   const instance in = make_instance(p);

@@ -384,7 +384,7 @@ class sweeper {
 
 }  // namespace
 
-std::optional<swept> sweep(const problem& p) {
+std::optional<swept> sweep(const problem& p, double tolerated) {
   const std::optional<timeline> line = make_timeline(p);
   if (!line) return {};
   sweeper over{*line};
@@ -405,7 +405,8 @@ std::optional<swept> sweep(const problem& p) {
     if (!best || arena < best->arena) best = swept{*offsets, arena, why};
   };
   keep(over.by_ends());
-  if (!best || best->arena > why.bound) keep(over.by_best_fit());
+  const auto near = why.bound + static_cast<bytes>(tolerated * static_cast<double>(why.bound));
+  if (!best || best->arena > near) keep(over.by_best_fit());
   return best;
 }
 

@@ -28,9 +28,11 @@ struct swept {
   argument why;  // the peak: no arena is below why.bound
 };
 
+// The second pass is left out where the first ends within `tolerated` of the bound, as a share of it.
+//
 // Nothing where the problem has more than sizes, alignments and one lifetime a buffer in one memory, or where too many
 // holes had to be looked at. The capacity is not looked at. O(n), 20 to 50 ns a buffer, where the ticks are dense, as
 // node indices are; else O(n log n). Contract: validate() passed.
-[[nodiscard]] std::optional<swept> sweep(const problem& p);
+[[nodiscard]] std::optional<swept> sweep(const problem& p, double tolerated = 0);
 
 }  // namespace berth::plan

@@ -106,6 +106,21 @@ TEST(verify, overlaps_in_time_and_place) {
   EXPECT_EQ(broken_rule(p, answer), "two buffers overlap in time and place");
 }
 
+// More than are looked at one by one.
+TEST(verify, thousands_alive_together) {
+  problem p;
+  plan answer;
+  for (index i = 0; i < 3000; ++i) {
+    p.add({.size = 8, .live = {0, 1 + i % 7}});
+    answer.offsets.push_back(8 * i);
+  }
+  answer.arena_bytes = 24'000;
+  answer.status = status::feasible;
+  EXPECT_EQ(broken_rule(p, answer), "");
+  answer.offsets[2990] += 4;
+  EXPECT_EQ(broken_rule(p, answer), "two buffers overlap in time and place");
+}
+
 TEST(verify, gaps_groups_conflicts_and_separations) {
   problem p = three_buffers();
   p.buffers[1].lifetimes = {{1, 2}, {3, 4}};
