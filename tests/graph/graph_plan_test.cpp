@@ -80,6 +80,20 @@ TEST(graph_plan, an_in_place_chain_is_one_buffer) {
   EXPECT_TRUE(p.optimal());
 }
 
+TEST(graph_plan, of_two_operands_the_one_held_longest_is_taken_over) {
+  graph g;
+  const tensor_type kib{.shape = {256}};
+  value_id x = g.input("residual", kib);
+  for (const char* layer : {"a", "b"}) {
+    const value_id inner = g.node(std::string{layer} + ".inner", {x}, kib);
+    x = g.node(std::string{layer} + ".add", {inner, x}, kib, {.op = "add", .in_place = {0, 1}});
+  }
+  g.output(x);
+  const graph_plan p = planned(g, 64);
+  EXPECT_EQ(p.in_place, (std::vector<take_over>{{1, 1}, {3, 1}}));
+  EXPECT_EQ(p.arena(), 2048u);
+}
+
 TEST(graph_plan, an_operand_read_again_is_not_taken_over) {
   graph g;
   const tensor_type kib{.shape = {256}};

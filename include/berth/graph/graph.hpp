@@ -50,7 +50,7 @@ struct node {
   std::string op;
   std::vector<value_id> inputs;
   std::vector<value_id> outputs;
-  std::vector<std::uint32_t> in_place;  // operands whose memory outputs[0] may take over, in order of preference
+  std::vector<std::uint32_t> in_place;  // operands whose memory outputs[0] may take over
   bytes workspace = 0;                  // bytes needed only while this node runs
   std::uint32_t stream = 0;             // lane of execution; 0 where there is one
 };

@@ -9,7 +9,8 @@
 // In-place: node n's result takes over operand k where the graph allows it (node_options::in_place), the operand's
 // root is an input or a result, no output, and n is its last use. The two then are one buffer. A merge never raises
 // the most bytes that are live at once, and lowers it where n runs at the peak; it also ties two values to one
-// offset. `reuse::needed` keeps only the merges without which the peak would rise.
+// offset. `reuse::needed` keeps only the merges without which the peak would rise. Of several operands it is the one
+// whose memory has been held longest.
 //
 // Several lanes (node::stream): a value is dead for a node only where all its uses happen before that node, by the
 // order within lanes and by values handed over. Happens-before is kept as vector clocks (Mattern, "Virtual Time and

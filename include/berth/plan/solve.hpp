@@ -22,11 +22,11 @@ enum class effort : std::uint8_t {
 
 // Effort fast costs what an allocator at run time costs: at 1,000 buffers of which tens are live together, with ticks
 // as dense as node indices, 80 to 100 ns a buffer, validation and verification included (bench_plan_fast), and up to
-// 500 ns where hundreds are, or where ticks are sparse. The arena is never above what best fit in order of time needs
-// from the peak outwards (that is one of the two sweeps; the other is not made where the first ends within 1/64 of the
-// bound); lower_bound() says how much could still be gained: nothing on layered networks, 7 % in the mean of networks
-// of random sizes, and more on tight packings, for which normal is there. Where the problem has more than sizes,
-// alignments, one lifetime a buffer and a capacity that the sweep meets, it is one greedy pass, 1 us a buffer or more.
+// 500 ns where hundreds are, or where ticks are sparse. The arena is within 1/64 of the bound, or not above what best
+// fit in order of time needs from the peak outwards (the second sweep). lower_bound() says how much could still be
+// gained: nothing on layered networks, 7 % in the mean of networks of random sizes, and more on tight packings, for
+// which normal is there. Where the problem has more than sizes, alignments, one lifetime a buffer and a capacity that
+// the sweeps meet, it is one greedy pass instead, 1 us a buffer or more.
 
 struct options {
   effort work = effort::normal;
