@@ -66,7 +66,8 @@ search::search(const instance& in, const conflict_graph& graph, units capacity, 
       weight_(graph.cliques(), 0.0),
       slack_(graph.cliques(), capacity) {
   for (const item& it : in_.items) {
-    intervals_only_ &= it.ranges_last - it.ranges_first == 1 && it.links_first == it.links_last;
+    plain_.push_back(it.ranges_last - it.ranges_first == 1 && it.links_first == it.links_last);
+    intervals_only_ &= plain_.back() != 0;
   }
   find_twins();
 }
@@ -105,6 +106,10 @@ bool search::root() {
   clique_stamp_.assign(graph_.cliques(), 0);
   members_ = graph_.members;
   open_members_.assign(graph_.cliques(), 0);
+  counted_.resize(graph_.cliques());
+  for (std::uint32_t c = 0; c < graph_.cliques(); ++c) {
+    counted_[c] = graph_.clique_first[c + 1] - graph_.clique_first[c];
+  }
   for (std::uint32_t i = 0; i < n; ++i) {
     const item& it = in_.items[i];
     if (it.pin == no_offset) continue;
@@ -143,9 +148,7 @@ bool search::root() {
     current_.key = current_.key + failed_states::word(i, support_[i]);
     if (least_[i] + in_.items[i].size > capacity_) return false;
   }
-  for (const std::uint32_t i : lists_) {
-    if (next_twin_[i] != no_item && !raise(next_twin_[i], least_[i] + in_.items[i].size)) return false;
-  }
+  raised_ = lists_;
   if (!settle()) return false;
   for (std::uint32_t c = 0; c < graph_.cliques(); ++c) {
     if (rules_.sections && !clique_fits(c)) return false;
@@ -180,8 +183,7 @@ bool search::raise(std::uint32_t i, units least) {
   save(i);
   least_[i] = least;
   raised_.push_back(i);
-  if (least + in_.items[i].size > capacity_) return false;
-  return next_twin_[i] == no_item || raise(next_twin_[i], least + in_.items[i].size);
+  return least + in_.items[i].size <= capacity_;
 }
 
 // Some open neighbour has to enter the hole of item i, and i lies on it.
@@ -203,40 +205,75 @@ bool search::block_hole(std::uint32_t i) {
   return raise(i, best);
 }
 
-// Carries raised offsets on to the holes that waited for them, then checks the cliques that changed.
-bool search::settle() {
+// Carries raised offsets on to twins and to the holes that waited for them, then checks the cliques that changed.
+// `beside`: so far nothing was raised but neighbours of this item, just placed, and those to its end exactly.
+bool search::settle(std::uint32_t beside) {
+  const std::size_t neighbours = beside == no_item ? 0 : raised_.size();
   for (std::size_t k = 0; k < raised_.size(); ++k) {
+    const std::uint32_t i = raised_[k];
+    const std::uint32_t twin = next_twin_[i];
+    if (twin != no_item && state_[twin] == state::open && !raise(twin, least_[i] + in_.items[i].size)) return false;
     for (const std::uint32_t h : holes_) {
-      if (hole_[h] != no_offset && state_[h] == state::open && witness_[h] == raised_[k] && !block_hole(h))
-        return false;
+      if (hole_[h] != no_offset && state_[h] == state::open && witness_[h] == i && !block_hole(h)) return false;
     }
   }
   if (!rules_.sections) return true;
   ++stamp_;
-  for (const std::uint32_t i : raised_) {
-    for (const std::uint32_t c : graph_.cliques_of(i)) {
-      if (clique_stamp_[c] == stamp_) continue;
-      clique_stamp_[c] = stamp_;
-      if (!clique_fits(c)) return false;
-    }
+  for (std::size_t k = neighbours; k < raised_.size(); ++k) {
+    if (!checked(raised_[k])) return false;
+  }
+  if (beside == no_item) return true;
+  // What counts in a clique of the placed item lay at its offset or above. All that lies lower than its end now lies
+  // there: the clique ends no higher than it did.
+  for (const std::uint32_t c : graph_.cliques_of(beside)) clique_stamp_[c] = stamp_;
+  for (std::size_t k = 0; k < neighbours; ++k) {
+    if (!checked(raised_[k])) return false;
   }
   return true;
+}
+
+// Whether all cliques of item i fit that were not checked since the last stamp.
+bool search::checked(std::uint32_t i) {
+  for (const std::uint32_t c : graph_.cliques_of(i)) {
+    if (clique_stamp_[c] == stamp_) continue;
+    clique_stamp_[c] = stamp_;
+    if (!clique_fits(c)) return false;
+  }
+  return true;
+}
+
+// The members of clique c that are not placed.
+std::span<const member> search::counted(std::uint32_t c) const {
+  return {members_.data() + graph_.clique_first[c], counted_[c]};
+}
+
+// Item i is placed: it no longer counts. It lies low, so that little has to move.
+void search::leave_cliques(std::uint32_t i) {
+  for (const std::uint32_t c : graph_.cliques_of(i)) {
+    --open_members_[c];
+    member* const last = members_.data() + graph_.clique_first[c] + --counted_[c];
+    member out = *last;
+    for (member* m = last; out.item != i;) std::swap(*--m, out);
+    *last = out;
+  }
 }
 
 // Members are kept nearly sorted by least offset from call to call: any order is right, a sorted one is quick.
 bool search::clique_fits(std::uint32_t c) {
   member* const first = members_.data() + graph_.clique_first[c];
-  member* const last = members_.data() + graph_.clique_first[c + 1];
-  units end = 0;
+  member* const last = first + counted_[c];
   for (member* m = first; m != last; ++m) {
     const member moving = *m;
     const units key = least_[moving.item];
     member* hole = m;
-    for (; hole != first && least_[hole[-1].item] > key; --hole) *hole = hole[-1];
+    for (; hole != first && least_[hole[-1].item] < key; --hole) *hole = hole[-1];
     *hole = moving;
   }
+  units end = 0;
+  units above = 0;
   for (const member* m = first; m != last; ++m) {
-    if (state_[m->item] != state::placed && m->height != 0) end = std::max(end, least_[m->item]) + m->height;
+    above += m->height;
+    if (m->height != 0) end = std::max(end, least_[m->item] + above);
   }
   slack_[c] = capacity_ - end;
   if (end <= capacity_) return true;
@@ -254,11 +291,12 @@ bool search::clique_fits(std::uint32_t c) {
 bool search::place(std::uint32_t i) {
   const units at = least_[i];
   state_[i] = state::placed;
-  for (const std::uint32_t c : graph_.cliques_of(i)) --open_members_[c];
+  leave_cliques(i);
   current_.key = current_.key - failed_states::word(i, support_[i]);
   raised_.clear();
   raised_.push_back(i);
   bool fits = true;
+  bool exactly = plain_[i] != 0;
   for (const conflict& c : graph_.of(i)) {
     const std::uint32_t j = c.other;
     if (state_[j] != state::open) continue;
@@ -272,8 +310,9 @@ bool search::place(std::uint32_t i) {
     support_[j] = clear_of_pins(j, at + c.height);
     current_.key = current_.key + failed_states::word(j, support_[j]);
     fits = fits && raise(j, support_[j]);
+    exactly = exactly && support_[j] == at + c.height;
   }
-  return fits && settle();
+  return fits && settle(exactly ? i : no_item);
 }
 
 bool search::postpone(std::uint32_t i) {
@@ -315,10 +354,9 @@ std::uint32_t search::start_of_choice() const {
     const std::uint32_t c = part_cliques_[k];
     if (open_members_[c] == 0 || (best != no_item && more_urgent(in_focus, c))) continue;
     const bool replaces = best == no_item || more_urgent(c, in_focus);
-    for (const member* m = members_.data() + graph_.clique_first[c]; m != members_.data() + graph_.clique_first[c + 1];
-         ++m) {
-      if (state_[m->item] == state::open && (best == no_item || lower(m->item, best) || (replaces && in_focus != c))) {
-        best = m->item;
+    for (const member& m : counted(c)) {
+      if (state_[m.item] == state::open && (best == no_item || lower(m.item, best) || (replaces && in_focus != c))) {
+        best = m.item;
         in_focus = c;
       }
     }
@@ -340,11 +378,10 @@ int search::closed_sides(std::uint32_t i) const {
   const auto ranges = in_.ranges_of(in_.items[i]);
   if (ranges.empty()) return 0;
   const auto closed = [&](std::uint32_t section) {
-    for (std::uint32_t k = graph_.clique_first[section]; k < graph_.clique_first[section + 1]; ++k) {
-      const std::uint32_t j = members_[k].item;
-      if (state_[j] == state::open && least_[j] <= least_[i]) return false;
-    }
-    return true;
+    const auto members = counted(section);
+    return std::none_of(members.rbegin(), members.rend(), [&](const member& m) {
+      return state_[m.item] == state::open && least_[m.item] <= least_[i];
+    });
   };
   return (ranges.front().first == 0 || closed(ranges.front().first - 1)) +
          (ranges.back().last == in_.sections || closed(ranges.back().last));
@@ -512,7 +549,10 @@ void search::restore(const frame& f) {
   part_cliques_.resize(f.cliques_mark);
   if (f.what == kind::place) {
     state_[f.item] = state::open;
-    for (const std::uint32_t c : graph_.cliques_of(f.item)) ++open_members_[c];
+    for (const std::uint32_t c : graph_.cliques_of(f.item)) {
+      ++open_members_[c];
+      ++counted_[c];
+    }
   }
   current_ = f.current;
 }

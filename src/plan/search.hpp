@@ -25,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/conflicts.hpp"
@@ -136,7 +137,8 @@ class search {
   [[nodiscard]] bool place(std::uint32_t i);
   [[nodiscard]] bool postpone(std::uint32_t i);
   [[nodiscard]] bool raise(std::uint32_t i, units least);
-  [[nodiscard]] bool settle();
+  [[nodiscard]] bool settle(std::uint32_t beside = no_item);
+  [[nodiscard]] bool checked(std::uint32_t i);
   [[nodiscard]] bool block_hole(std::uint32_t i);
   [[nodiscard]] bool clique_fits(std::uint32_t c);
   [[nodiscard]] units clear_of_pins(std::uint32_t i, units x) const;
@@ -146,6 +148,8 @@ class search {
   [[nodiscard]] std::uint32_t lowest_around(std::uint32_t i) const;
   [[nodiscard]] std::uint32_t corner_near(std::uint32_t i) const;
   [[nodiscard]] int closed_sides(std::uint32_t i) const;
+  [[nodiscard]] std::span<const member> counted(std::uint32_t c) const;
+  void leave_cliques(std::uint32_t i);
   void rank_items();
   void add_cliques(part& p);
   [[nodiscard]] bool split();
@@ -164,7 +168,8 @@ class search {
   const strategy strategy_;
   std::vector<std::uint32_t> rank_;  // by item: its place in the order of blurred priorities
   const switches rules_;
-  bool intervals_only_ = true;  // one range an item, no links: parts are found by a sweep
+  std::vector<char> plain_;     // by item: one range and no links
+  bool intervals_only_ = true;  // all items are plain: parts are found by a sweep
   failed_states& failed_;
 
   std::vector<state> state_;
@@ -174,7 +179,10 @@ class search {
   std::vector<std::uint32_t> witness_;       // the open item that can block the hole with the least lift
   std::vector<std::uint32_t> next_twin_;     // the alike item of the next index, or no_item
   std::vector<std::vector<conflict>> pins_;  // by item: pinned neighbours by rising offset
-  std::vector<member> members_;              // the cliques' members, each clique nearly sorted by least offset
+  // The cliques' members: of each first those that count, open or pinned, nearly sorted by falling least offset; then
+  // the placed ones, the last placed first.
+  std::vector<member> members_;
+  std::vector<std::uint32_t> counted_;       // by clique: how many count
   std::vector<double> weight_;               // by clique: how often and how lately it failed
   double weight_step_ = 1;
   std::vector<units> slack_;                 // by clique: what its open items left when last checked
