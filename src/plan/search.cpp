@@ -106,6 +106,12 @@ bool search::root() {
   clique_stamp_.assign(graph_.cliques(), 0);
   members_ = graph_.members;
   open_members_.assign(graph_.cliques(), 0);
+  starts_.assign(in_.sections, 0);
+  ends_.assign(in_.sections, 0);
+  for (const section_range& r : in_.ranges) {
+    ++starts_[r.first];
+    ++ends_[r.last - 1];
+  }
   counted_.resize(graph_.cliques());
   for (std::uint32_t c = 0; c < graph_.cliques(); ++c) {
     counted_[c] = graph_.clique_first[c + 1] - graph_.clique_first[c];
@@ -237,7 +243,7 @@ bool search::checked(std::uint32_t i) {
   for (const std::uint32_t c : graph_.cliques_of(i)) {
     if (clique_stamp_[c] == stamp_) continue;
     clique_stamp_[c] = stamp_;
-    if (!clique_fits(c)) return false;
+    if (!is_covered(c) && !clique_fits(c)) return false;
   }
   return true;
 }
@@ -247,8 +253,20 @@ std::span<const member> search::counted(std::uint32_t c) const {
   return {members_.data() + graph_.clique_first[c], counted_[c]};
 }
 
+// Whether all that counts in section c counts in a neighbouring one: to the right, or else, and more of it, to the left.
+bool search::is_covered(std::uint32_t c) const {
+  if (c >= in_.sections) return false;
+  if (ends_[c] == 0) return c + 1 != in_.sections;
+  return c != 0 && starts_[c] == 0 && ends_[c - 1] != 0;
+}
+
 // Item i is placed: it no longer counts. It lies low, so that little has to move.
 void search::leave_cliques(std::uint32_t i) {
+  state_[i] = state::placed;
+  for (const section_range& r : in_.ranges_of(in_.items[i])) {
+    --starts_[r.first];
+    --ends_[r.last - 1];
+  }
   for (const std::uint32_t c : graph_.cliques_of(i)) {
     --open_members_[c];
     member* const last = members_.data() + graph_.clique_first[c] + --counted_[c];
@@ -258,22 +276,52 @@ void search::leave_cliques(std::uint32_t i) {
   }
 }
 
-// Members are kept nearly sorted by least offset from call to call: any order is right, a sorted one is quick.
+// Undoes leave_cliques of the item placed last: it is the first of those that no longer count.
+void search::enter_cliques(std::uint32_t i) {
+  state_[i] = state::open;
+  for (const std::uint32_t c : graph_.cliques_of(i)) {
+    ++open_members_[c];
+    ++counted_[c];
+  }
+  for (const section_range& r : in_.ranges_of(in_.items[i])) {
+    ++starts_[r.first];
+    ++ends_[r.last - 1];
+  }
+}
+
+// Members are kept nearly sorted by falling least offset from call to call. Those out of order, mostly some that were
+// raised together, are taken out and merged back in.
 bool search::clique_fits(std::uint32_t c) {
   member* const first = members_.data() + graph_.clique_first[c];
   member* const last = first + counted_[c];
-  for (member* m = first; m != last; ++m) {
-    const member moving = *m;
-    const units key = least_[moving.item];
-    member* hole = m;
-    for (; hole != first && least_[hole[-1].item] < key; --hole) *hole = hole[-1];
-    *hole = moving;
+  member* kept = first;
+  units lowest = unbounded;
+  out_of_order_.clear();
+  for (const member* m = first; m != last; ++m) {
+    const units key = least_[m->item];
+    if (key <= lowest) {
+      *kept++ = *m;
+      lowest = key;
+      continue;
+    }
+    out_of_order_.push_back({key, *m});
+    for (auto at = out_of_order_.end() - 1; at != out_of_order_.begin() && at[-1].first < key; --at) {
+      std::swap(at[-1], at[0]);
+    }
   }
   units end = 0;
-  units above = 0;
-  for (const member* m = first; m != last; ++m) {
-    above += m->height;
-    if (m->height != 0) end = std::max(end, least_[m->item] + above);
+  for (member* to = last; to != first;) {
+    member next;
+    units key = 0;
+    if (!out_of_order_.empty() && (kept == first || out_of_order_.back().first <= least_[kept[-1].item])) {
+      std::tie(key, next) = out_of_order_.back();
+      out_of_order_.pop_back();
+    } else {
+      next = *--kept;
+      key = least_[next.item];
+    }
+    *--to = next;
+    if (next.height != 0) end = std::max(end, key) + next.height;
   }
   slack_[c] = capacity_ - end;
   if (end <= capacity_) return true;
@@ -290,7 +338,6 @@ bool search::clique_fits(std::uint32_t c) {
 
 bool search::place(std::uint32_t i) {
   const units at = least_[i];
-  state_[i] = state::placed;
   leave_cliques(i);
   current_.key = current_.key - failed_states::word(i, support_[i]);
   raised_.clear();
@@ -352,7 +399,7 @@ std::uint32_t search::start_of_choice() const {
   std::uint32_t in_focus = 0;
   for (std::uint32_t k = current_.cliques_begin; k < current_.cliques_end; ++k) {
     const std::uint32_t c = part_cliques_[k];
-    if (open_members_[c] == 0 || (best != no_item && more_urgent(in_focus, c))) continue;
+    if (open_members_[c] == 0 || is_covered(c) || (best != no_item && more_urgent(in_focus, c))) continue;
     const bool replaces = best == no_item || more_urgent(c, in_focus);
     for (const member& m : counted(c)) {
       if (state_[m.item] == state::open && (best == no_item || lower(m.item, best) || (replaces && in_focus != c))) {
@@ -547,13 +594,7 @@ void search::restore(const frame& f) {
   lists_.resize(f.lists_mark);
   parts_.resize(f.parts_mark);
   part_cliques_.resize(f.cliques_mark);
-  if (f.what == kind::place) {
-    state_[f.item] = state::open;
-    for (const std::uint32_t c : graph_.cliques_of(f.item)) {
-      ++open_members_[c];
-      ++counted_[c];
-    }
-  }
+  if (f.what == kind::place) enter_cliques(f.item);
   current_ = f.current;
 }
 

@@ -149,7 +149,9 @@ class search {
   [[nodiscard]] std::uint32_t corner_near(std::uint32_t i) const;
   [[nodiscard]] int closed_sides(std::uint32_t i) const;
   [[nodiscard]] std::span<const member> counted(std::uint32_t c) const;
+  [[nodiscard]] bool is_covered(std::uint32_t c) const;
   void leave_cliques(std::uint32_t i);
+  void enter_cliques(std::uint32_t i);
   void rank_items();
   void add_cliques(part& p);
   [[nodiscard]] bool split();
@@ -183,6 +185,9 @@ class search {
   // the placed ones, the last placed first.
   std::vector<member> members_;
   std::vector<std::uint32_t> counted_;       // by clique: how many count
+  std::vector<std::pair<units, member>> out_of_order_;  // clique_fits() only
+  std::vector<std::uint32_t> starts_;        // by section: how many ranges that count begin there,
+  std::vector<std::uint32_t> ends_;          // and for how many it is the last
   std::vector<double> weight_;               // by clique: how often and how lately it failed
   double weight_step_ = 1;
   std::vector<units> slack_;                 // by clique: what its open items left when last checked
