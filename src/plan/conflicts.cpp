@@ -1,6 +1,7 @@
 #include "plan/conflicts.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace berth::plan {
 namespace {
@@ -15,19 +16,28 @@ struct pair_height {
 void add_section_pairs(const std::vector<std::vector<member>>& sections, std::vector<pair_height>& out) {
   // A pair is recorded in the first section they share, and again where one of their heights changes.
   std::vector<member> before;
+  std::vector<member> known;
+  std::vector<member> fresh;
+  const auto add = [&out](const member& a, const member& b) { out.push_back({a.item, b.item, a.height, b.height}); };
   for (const auto& now : sections) {
     const auto was_there = [&](const member& m) {
       const auto at = std::lower_bound(before.begin(), before.end(), m.item,
                                        [](const member& x, std::uint32_t i) { return x.item < i; });
       return at != before.end() && at->item == m.item && at->height == m.height;
     };
-    std::vector<char> known(now.size());
-    for (std::size_t k = 0; k < now.size(); ++k) known[k] = was_there(now[k]);
-    for (std::size_t b = 1; b < now.size(); ++b) {
-      for (std::size_t a = 0; a < b; ++a) {
-        if (!known[a] || !known[b]) out.push_back({now[a].item, now[b].item, now[a].height, now[b].height});
+    known.clear();
+    for (const member& m : now) {
+      if (was_there(m)) {
+        known.push_back(m);
+        continue;
       }
+      for (const member& other : fresh) add(other, m);
+      fresh.push_back(m);
     }
+    for (const member& a : known) {
+      for (const member& b : fresh) a.item < b.item ? add(a, b) : add(b, a);
+    }
+    fresh.clear();
     before = now;
   }
 }
@@ -71,6 +81,19 @@ void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<s
   }
 }
 
+// By low, then high: two passes of counting.
+void sort_pairs(std::vector<pair_height>& pairs, std::uint32_t items) {
+  std::vector<pair_height> sorted(pairs.size());
+  std::vector<std::uint32_t> at(items + std::size_t{1});
+  for (const auto key : {&pair_height::high, &pair_height::low}) {
+    std::fill(at.begin(), at.end(), 0);
+    for (const pair_height& p : pairs) ++at[p.*key + std::size_t{1}];
+    std::partial_sum(at.begin(), at.end(), at.begin());
+    for (const pair_height& p : pairs) sorted[at[p.*key]++] = p;
+    pairs.swap(sorted);
+  }
+}
+
 }  // namespace
 
 std::uint64_t conflict_work(const instance& in) {
@@ -95,9 +118,7 @@ conflict_graph make_conflicts(const instance& in) {
       if (i < l.other) pairs.push_back({i, l.other, l.height, l.other_height});
     }
   }
-  std::sort(pairs.begin(), pairs.end(), [](const pair_height& x, const pair_height& y) {
-    return x.low != y.low ? x.low < y.low : x.high < y.high;
-  });
+  sort_pairs(pairs, n);
   std::size_t kept = 0;
   for (std::size_t k = 0; k < pairs.size(); ++k) {
     if (kept != 0 && pairs[kept - 1].low == pairs[k].low && pairs[kept - 1].high == pairs[k].high) {
