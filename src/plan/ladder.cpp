@@ -56,7 +56,12 @@ strategy make_strategy(const instance& in, const conflict_graph& graph, const re
   }
   const units tallest = height.empty() ? 1 : *std::max_element(height.begin(), height.end());
   const auto n = static_cast<std::uint32_t>(in.items.size());
-  strategy out{std::vector<std::int64_t>(n), r.where, r.corners, r.restart == 0 ? 0 : std::max<std::uint64_t>(r.restart, 2 * n), 3 * one / 4, seed};
+  strategy out{std::vector<std::int64_t>(n),
+               r.where,
+               r.corners,
+               r.restart == 0 ? 0 : std::max<std::uint64_t>(r.restart, 2 * n),
+               3 * one / 4,
+               seed};
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::uint64_t life = graph.cliques_of(i).size();
     out.priority[i] = log2_of(static_cast<std::uint64_t>(in.items[i].size) + 1) + r.quarter * log2_of(life + 1) / 4;

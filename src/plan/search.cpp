@@ -253,7 +253,8 @@ std::span<const member> search::counted(std::uint32_t c) const {
   return {members_.data() + graph_.clique_first[c], counted_[c]};
 }
 
-// Whether all that counts in section c counts in a neighbouring one: to the right, or else, and more of it, to the left.
+// Whether all that counts in section c counts in a neighbouring one: to the right, or else, and more of it, to the
+// left.
 bool search::is_covered(std::uint32_t c) const {
   if (c >= in_.sections) return false;
   if (ends_[c] == 0) return c + 1 != in_.sections;
@@ -426,9 +427,8 @@ int search::closed_sides(std::uint32_t i) const {
   if (ranges.empty()) return 0;
   const auto closed = [&](std::uint32_t section) {
     const auto members = counted(section);
-    return std::none_of(members.rbegin(), members.rend(), [&](const member& m) {
-      return state_[m.item] == state::open && least_[m.item] <= least_[i];
-    });
+    return std::none_of(members.rbegin(), members.rend(),
+                        [&](const member& m) { return state_[m.item] == state::open && least_[m.item] <= least_[i]; });
   };
   return (ranges.front().first == 0 || closed(ranges.front().first - 1)) +
          (ranges.back().last == in_.sections || closed(ranges.back().last));

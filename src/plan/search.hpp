@@ -184,11 +184,11 @@ class search {
   // The cliques' members: of each first those that count, open or pinned, nearly sorted by falling least offset; then
   // the placed ones, the last placed first.
   std::vector<member> members_;
-  std::vector<std::uint32_t> counted_;       // by clique: how many count
+  std::vector<std::uint32_t> counted_;                  // by clique: how many count
   std::vector<std::pair<units, member>> out_of_order_;  // clique_fits() only
-  std::vector<std::uint32_t> starts_;        // by section: how many ranges that count begin there,
-  std::vector<std::uint32_t> ends_;          // and for how many it is the last
-  std::vector<double> weight_;               // by clique: how often and how lately it failed
+  std::vector<std::uint32_t> starts_;                   // by section: how many ranges that count begin there,
+  std::vector<std::uint32_t> ends_;                     // and for how many it is the last
+  std::vector<double> weight_;                          // by clique: how often and how lately it failed
   double weight_step_ = 1;
   std::vector<units> slack_;                 // by clique: what its open items left when last checked
   std::vector<std::uint32_t> open_members_;  // by clique
