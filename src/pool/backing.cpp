@@ -19,7 +19,6 @@ backing::backing(device d, memory_kind kind, bytes limit, bytes unit, std::size_
       unit_{unit},
       virtual_memory_{kind == memory_kind::device && device_.properties().virtual_memory},
       granule_{virtual_memory_ ? device_.properties().granule : unit},
-      window_store_{granule_},
       max_mappings_{std::min(max_mappings, device_.properties().max_mappings)} {
   if (!virtual_memory_) return;
   const bytes total = device_.properties().total_memory;

@@ -36,7 +36,7 @@ inline constexpr bytes bin_key_limit = bytes{1} << 38;
   return static_cast<std::uint32_t>(k);
 }
 
-// A stream's work up to an epoch. Of stream 0: none.
+// A stream's work up to an epoch. Without a clock: none.
 struct stream_use {
   const stream_clock* clock = nullptr;
   std::uint64_t epoch = 0;
@@ -57,6 +57,7 @@ struct alignas(64) extent {
   union {
     extent* next = nullptr;  // in a cache's bin, on the pending stack or the list of spare records
     bytes asked;             // of a live block, which is in none of these
+    std::size_t mappings;    // of a stitched block's addresses, which neither
   };
   bin_key key = 0;        // of a live block
   stream_use use;         // the queued work that may still touch it; of a live block: its stream
@@ -66,14 +67,12 @@ struct alignas(64) extent {
   std::uint8_t bin = 0;  // of a live block: the bin of a thread's cache where it was last
   bytes size = 0;        // rounded
 
-  // What the store touches.
+  // What the store touches: another.
   bytes offset = 0;
-  std::uint32_t stream = 0;
   extent* before = nullptr;  // neighbours without a gap between, in the order of offsets
   extent* after = nullptr;
   extent* bin_before = nullptr;
   extent* bin_after = nullptr;
-  std::size_t mappings = 0;                       // of a stitched block's addresses
   std::unique_ptr<stitching> stitched;            // of a stitched block
   std::shared_ptr<std::vector<stream_use>> uses;  // by further streams (use_on); shared by the pieces of a block
 
@@ -85,6 +84,8 @@ struct alignas(64) extent {
     file = place.file_name();
     line = place.line();
   }
+  // 0: no stream's work may touch it any more.
+  [[nodiscard]] std::uint32_t stream() const noexcept { return use.clock != nullptr ? use.clock->id() : 0; }
   [[nodiscard]] source_location site() const noexcept { return source_location::current(file, line); }
   [[nodiscard]] void* at() const noexcept { return address.load(std::memory_order_relaxed); }
   [[nodiscard]] bool lives() const noexcept { return is(extent_state::live) || is(extent_state::shared); }
@@ -92,5 +93,6 @@ struct alignas(64) extent {
   [[nodiscard]] bool is(extent_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }
   void set(extent_state s) noexcept { state.store(s, std::memory_order_relaxed); }
 };
+static_assert(sizeof(extent) == 128);
 
 }  // namespace berth::detail

@@ -54,7 +54,6 @@ void pool::state::put_back(extent* e) noexcept {
   for (extent* piece : e->stitched->pieces) {
     piece->use = e->use;
     piece->uses = e->uses;
-    piece->stream = e->stream;
     space.give(piece, one_stream);
   }
   memory.retire(e->stitched->window, e->use, std::move(e->uses));
@@ -78,7 +77,7 @@ void pool::state::flush() noexcept {
   drain();
 }
 
-void pool::state::sweep(std::uint32_t except) noexcept {
+void pool::state::sweep(const stream_clock* except) noexcept {
   try {
     swept.reserve(space.free_count());
   } catch (const std::bad_alloc&) {
@@ -89,7 +88,7 @@ void pool::state::sweep(std::uint32_t except) noexcept {
   }
   swept.clear();
   space.for_each_free([&](extent& e) {
-    if (e.stream != 0 && e.stream != except && e.done()) swept.push_back(&e);
+    if (e.use.clock != nullptr && e.use.clock != except && e.done()) swept.push_back(&e);
   });
   const bool one_stream = streams.size() <= 1;
   for (extent* e : swept) {
@@ -104,7 +103,7 @@ bool pool::state::usable(const extent& e, const stream& s) const noexcept {
     return use.done() || s.ordered_behind(use.clock->id(), use.epoch);
   };
   if (e.uses && !std::ranges::all_of(*e.uses, ordered)) return false;
-  return e.stream == s.id() || e.stream == 0 || ordered(e.use);
+  return e.use.clock == s.clock().get() || ordered(e.use);
 }
 
 // Takes the request's bytes out of a free extent that has enough.
@@ -130,7 +129,7 @@ extent* pool::state::fit(const request& r) noexcept {
 extent* pool::state::join_and_fit(const request& r) noexcept {
   if (extent* e = fit(r)) return e;
   if (streams.size() <= 1) return nullptr;
-  sweep(r.on.id());
+  sweep(r.on.clock().get());
   if (extent* e = fit(r)) return e;
   const bytes slack = r.options.alignment > unit ? r.options.alignment - unit : 0;
   const auto joins = [&](const extent* e) { return e != nullptr && e->is(extent_state::free) && usable(*e, r.on); };
@@ -153,7 +152,7 @@ extent* pool::state::join_and_fit(const request& r) noexcept {
   });
   if (first == nullptr) return nullptr;
   const auto& clock = r.on.clock();
-  extent* joined = space.merge_run(first, last, {clock.get(), clock->epoch()}, r.on.id());
+  extent* joined = space.merge_run(first, last, {clock.get(), clock->epoch()});
   return cut(space, memory, joined, r, unit);
 }
 
@@ -241,7 +240,7 @@ bool pool::state::grow(const request& r) {
 bytes pool::state::trim(bytes keep) noexcept {
   const bytes before = memory.reserved();
   if (before <= keep) return 0;
-  sweep(0);
+  sweep(nullptr);
   memory.purge();
   // A retired mapping that is still in use may show any chunk.
   if (memory.has_retired() || !space.prepare(4)) return 0;
@@ -287,8 +286,7 @@ result<extent*> pool::state::serve(const request& r, std::unique_lock<std::mutex
     if (memory.device_calls() != calls) ++device_hits;
     e->asked = r.asked;
     e->remember(r.site);
-    e->stream = r.on.id();
-    e->key = detail::make_bin_key(r.size, e->stream);
+    e->key = detail::make_bin_key(r.size, r.on.id());
     e->use = {r.on.clock().get(), 0};
     e->uses.reset();
     e->set(extent_state::live);
@@ -359,14 +357,16 @@ known_stream& pool::state::know(const stream& s, const source_location& site) {
 
 // Streams that ended and whom no memory remembers.
 void pool::state::forget_streams() {
-  sweep(0);
+  sweep(nullptr);
   memory.purge();
   std::vector<const stream_clock*> remembered;
-  blocks.for_each([&](const extent& e) {
+  const auto remember = [&](const extent& e) {
     remembered.push_back(e.use.clock);
     if (!e.uses) return;
     for (const detail::stream_use& use : *e.uses) remembered.push_back(use.clock);
-  });
+  };
+  blocks.for_each(remember);
+  space.for_each_free(remember);
   std::ranges::sort(remembered);
   std::erase_if(streams, [&](const known_stream& k) {
     return k.clock->completed() == stream_clock::ended && !std::ranges::binary_search(remembered, k.clock.get());
@@ -391,7 +391,7 @@ void pool::state::settle(const stream& s) noexcept {
   for (const known_stream& k : streams) {
     if (k.clock == s.clock() || options.wait_for_streams) (void)stream::synchronize(*k.clock);
   }
-  sweep(0);
+  sweep(nullptr);
   memory.purge();
 }
 

@@ -33,7 +33,6 @@ pool::state::state(pool* p, device d, const pool_options& o)
       options{o},
       rules{rules_of(dev, o.kind)},
       cache_bytes{o.cache_bytes},
-      space{unit},
       memory{dev, o.kind, o.limit, unit, o.max_mappings} {
   // ALIGN_UP(ALIGN_UP(size, granularity) + pad, unit): the smaller of the two powers divides the larger, so that one
   // rounding is enough.
@@ -198,9 +197,9 @@ void pool::state::free(void* data, detail::extent* e, bytes size, std::uint32_t 
   expects(e != nullptr, "pool: free of a pointer that is no block of this pool (foreign, or freed twice)", site);
   expects(e->lives(), "pool: double free", site);
   expects(size == any_size || size == e->asked, "pool: free with another size than was allocated", site);
-  expects(stream_id == any_stream || stream_id == e->stream,
+  expects(stream_id == any_stream || stream_id == e->stream(),
           "pool: free on another stream than the block's (see use_on)", site);
-  tell(memory_event_kind::pool_free, data, e->asked, e->stream, site);
+  tell(memory_event_kind::pool_free, data, e->asked, e->stream(), site);
   take_back(e);
 }
 
@@ -263,7 +262,7 @@ void pool::state::use_on(void* data, stream& s, const source_location& where) {
   const std::lock_guard held{lock};
   detail::extent* const e = blocks.find(data);
   expects(e != nullptr && e->lives(), "pool: use_on of what is no live block of this pool", where);
-  if (e->stream == s.id()) return;
+  if (e->stream() == s.id()) return;
   know(s, where);
   if (!e->uses) e->uses = std::make_shared<std::vector<detail::stream_use>>();
   for (const detail::stream_use& use : *e->uses) {
@@ -337,7 +336,7 @@ defragmentation pool::defragment() {
   const std::size_t mappings = s.memory.mappings();
   const bytes reserved = s.memory.reserved();
   s.flush();
-  s.sweep(0);
+  s.sweep(nullptr);
   s.memory.purge();
   gain.largest_after = s.space.largest();
   gain.unmapped = mappings - s.memory.mappings();

@@ -76,11 +76,11 @@ std::vector<stream_statistics> pool::state::by_stream() {
   std::map<std::uint32_t, stream_statistics> all;
   space.for_each_free([&](const extent& e) {
     const bool done = e.done();
-    stream_statistics& s = all[done ? 0 : e.stream];
+    stream_statistics& s = all[done ? 0 : e.stream()];
     (done ? s.free : s.pending) += e.size;
   });
   blocks.for_each([&](const extent& e) {
-    stream_statistics& s = all[e.stream];
+    stream_statistics& s = all[e.stream()];
     (e.is(extent_state::cached) ? s.cached : s.live) += e.size;
   });
   std::vector<stream_statistics> out;
@@ -94,7 +94,7 @@ std::vector<stream_statistics> pool::state::by_stream() {
 std::vector<live_block> pool::state::live_list() {
   std::vector<live_block> out;
   blocks.for_each([&](const extent& e) {
-    if (e.lives()) out.push_back({e.at(), e.asked, e.stream, e.site()});
+    if (e.lives()) out.push_back({e.at(), e.asked, e.stream(), e.site()});
   });
   return out;
 }

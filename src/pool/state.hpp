@@ -88,7 +88,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::thread_cache* attach() noexcept;
   // Enters it. Not with the lock held, unless by allocate(), whom nobody can keep out then.
   void enter(detail::thread_cache& c) noexcept {
-    while (!c.enter_with_fence()) [[unlikely]] {
+    while (!c.enter() && !c.enter_with_fence()) [[unlikely]] {
         const std::lock_guard wait{lock};
       }
   }
@@ -115,7 +115,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void flush() noexcept;  // every cache, then drain
   void put_back(detail::extent* e) noexcept;
   // Forgets the uses of free memory that are done, where the memory is not the stream's own.
-  void sweep(std::uint32_t except) noexcept;
+  void sweep(const stream_clock* except) noexcept;
   [[nodiscard]] bool usable(const detail::extent& e, const stream& s) const noexcept;
   [[nodiscard]] detail::extent* fit(const detail::request& r) noexcept;
   [[nodiscard]] detail::extent* join_and_fit(const detail::request& r) noexcept;

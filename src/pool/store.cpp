@@ -31,7 +31,6 @@ void store::recycle(extent* e) noexcept {
   e->set(extent_state::spare);
   e->before = e->after = e->bin_before = e->bin_after = nullptr;
   e->use = {};
-  e->stream = 0;
   e->stitched.reset();
   e->uses.reset();
   e->next = spare_;
@@ -88,7 +87,6 @@ extent* store::back(extent* e, bytes n) noexcept {
 
 void store::unback(extent* e) noexcept {
   e->use = {};
-  e->stream = 0;
   e->uses.reset();
   e->set(extent_state::unbacked);
   if (e->after != nullptr && e->after->is(extent_state::unbacked)) {
@@ -110,75 +108,115 @@ void store::forget_unbacked(const extent* e) noexcept {
   *link = e->next;
 }
 
+// A record for a part of an extent, with the same use and without neighbours.
+extent* store::part(const extent& of, bytes offset, bytes size) noexcept {
+  extent* e = make();
+  e->offset = offset;
+  e->size = size;
+  e->use = of.use;
+  if (of.uses) e->uses = of.uses;
+  return e;
+}
+
+static void insert_after(extent* e, extent* fresh) noexcept {
+  fresh->before = e;
+  fresh->after = e->after;
+  if (e->after != nullptr) e->after->before = fresh;
+  e->after = fresh;
+}
+
 // Cuts e, which is in no bin, at that offset; returns the right part, in no bin either.
 extent* store::split(extent* e, bytes at) noexcept {
-  extent* right = make();
-  right->offset = at;
-  right->size = e->end() - at;
-  right->use = e->use;
-  right->uses = e->uses;
-  right->stream = e->stream;
-  right->before = e;
-  right->after = e->after;
-  if (right->after != nullptr) right->after->before = right;
-  e->after = right;
+  extent* right = part(*e, at, e->end() - at);
+  insert_after(e, right);
   e->size = at - e->offset;
   return right;
 }
 
 extent* store::take(extent* e, bytes offset, bytes n) noexcept {
-  unlink(e);
-  extent* taken = e;
-  if (offset > e->offset) {
-    taken = split(e, offset);
-    e->set(extent_state::free);
-    link(e);
+  if (n == e->size) {
+    unlink(e);
+    e->set(extent_state::live);
+    return e;
   }
-  if (taken->size > n) {
-    extent* rest = split(taken, offset + n);
-    rest->set(extent_state::free);
-    link(rest);
-  }
+  extent* const taken = part(*e, offset, n);
   taken->set(extent_state::live);
+  const bytes size = e->size;
+  if (offset == e->offset) {
+    taken->before = e->before;
+    taken->after = e;
+    if (e->before != nullptr) e->before->after = taken;
+    e->before = taken;
+    e->offset += n;
+    e->size -= n;
+  } else {
+    insert_after(e, taken);
+    e->size = offset - e->offset;
+    if (const bytes rest = size - e->size - n; rest != 0) {
+      extent* const right = part(*e, taken->end(), rest);
+      right->set(extent_state::free);
+      insert_after(taken, right);
+      link(right);
+    }
+  }
+  resized(e, size);
   return taken;
 }
 
 bool store::mergeable(const extent& a, const extent& b, bool one_stream) noexcept {
   return a.is(extent_state::free) && b.is(extent_state::free) && !a.uses && !b.uses &&
-         (one_stream || a.stream == b.stream);
+         (one_stream || a.use.clock == b.use.clock);
 }
 
-// Merges e with the extent after it. Neither is in a bin.
+static void join_uses(extent& e, const extent& other) noexcept {
+  if (e.use.clock == nullptr) {
+    e.use = other.use;
+  } else if (other.use.clock != nullptr) {
+    e.use.epoch = std::max(e.use.epoch, other.use.epoch);
+  }
+}
+
+// Merges e with the extent after it. Neither is in a bin, or e has its former size there.
 void store::absorb_right(extent* e) noexcept {
   extent* gone = e->after;
   e->size += gone->size;
   e->after = gone->after;
   if (e->after != nullptr) e->after->before = e;
-  if (e->stream == 0) {
-    e->stream = gone->stream;
-    e->use = gone->use;
-  } else if (gone->stream != 0) {
-    e->use.epoch = std::max(e->use.epoch, gone->use.epoch);
-  }
+  join_uses(*e, *gone);
   recycle(gone);
 }
 
 extent* store::give(extent* e, bool one_stream) noexcept {
   e->set(extent_state::free);
-  if (e->after != nullptr && mergeable(*e, *e->after, one_stream)) {
-    unlink(e->after);
-    absorb_right(e);
+  extent* const left = e->before;
+  extent* const right = e->after;
+  const bool joins_right = right != nullptr && mergeable(*e, *right, one_stream);
+  if (left != nullptr && mergeable(*left, *e, one_stream)) {
+    const bytes size = left->size;
+    absorb_right(left);
+    if (joins_right) {
+      unlink(right);
+      absorb_right(left);
+    }
+    resized(left, size);
+    return left;
   }
-  if (e->before != nullptr && mergeable(*e->before, *e, one_stream)) {
-    e = e->before;
-    unlink(e);
-    absorb_right(e);
+  if (!joins_right) {
+    link(e);
+    return e;
   }
-  link(e);
-  return e;
+  const bytes size = right->size;
+  right->offset = e->offset;
+  right->size += e->size;
+  right->before = left;
+  if (left != nullptr) left->after = right;
+  join_uses(*right, *e);
+  recycle(e);
+  resized(right, size);
+  return right;
 }
 
-extent* store::merge_run(extent* first, extent* last, stream_use use, std::uint32_t stream) noexcept {
+extent* store::merge_run(extent* first, extent* last, stream_use use) noexcept {
   unlink(first);
   while (first != last) {
     const bool done = first->after == last;
@@ -188,7 +226,6 @@ extent* store::merge_run(extent* first, extent* last, stream_use use, std::uint3
   }
   first->uses.reset();
   first->use = use;
-  first->stream = stream;
   link(first);
   return first;
 }
@@ -196,7 +233,6 @@ extent* store::merge_run(extent* first, extent* last, stream_use use, std::uint3
 extent* store::clear_use(extent* e, bool one_stream) noexcept {
   unlink(e);
   e->use = {};
-  e->stream = 0;
   e->uses.reset();
   return give(e, one_stream);
 }
@@ -223,31 +259,46 @@ unsigned store::next_bin(unsigned from) const noexcept {
   return word * 64 + static_cast<unsigned>(std::countr_zero(bitmap_[word]));
 }
 
-void store::link(extent* e) noexcept {
-  const unsigned bin = bin_of(e->size);
+void store::hang(extent* e, unsigned bin) noexcept {
   e->bin_before = nullptr;
   e->bin_after = heads_[bin];
   if (e->bin_after != nullptr) e->bin_after->bin_before = e;
   heads_[bin] = e;
   bitmap_[bin / 64] |= std::uint64_t{1} << (bin % 64);
   summary_ |= std::uint64_t{1} << (bin / 64);
+}
+
+void store::unhang(extent* e, unsigned bin) noexcept {
+  if (e->bin_after != nullptr) e->bin_after->bin_before = e->bin_before;
+  if (e->bin_before != nullptr) {
+    e->bin_before->bin_after = e->bin_after;
+    return;
+  }
+  heads_[bin] = e->bin_after;
+  if (heads_[bin] != nullptr) return;
+  bitmap_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+  if (bitmap_[bin / 64] == 0) summary_ &= ~(std::uint64_t{1} << (bin / 64));
+}
+
+void store::link(extent* e) noexcept {
+  hang(e, bin_of(e->size));
   free_bytes_ += e->size;
   ++free_count_;
 }
 
 void store::unlink(extent* e) noexcept {
-  const unsigned bin = bin_of(e->size);
-  if (e->bin_before != nullptr) e->bin_before->bin_after = e->bin_after;
-  if (e->bin_after != nullptr) e->bin_after->bin_before = e->bin_before;
-  if (heads_[bin] == e) {
-    heads_[bin] = e->bin_after;
-    if (heads_[bin] == nullptr) {
-      bitmap_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
-      if (bitmap_[bin / 64] == 0) summary_ &= ~(std::uint64_t{1} << (bin / 64));
-    }
-  }
+  unhang(e, bin_of(e->size));
   free_bytes_ -= e->size;
   --free_count_;
+}
+
+void store::resized(extent* e, bytes before) noexcept {
+  free_bytes_ += e->size - before;
+  const unsigned from = bin_of(before);
+  const unsigned to = bin_of(e->size);
+  if (from == to) return;
+  unhang(e, from);
+  hang(e, to);
 }
 
 bool store::check() const {

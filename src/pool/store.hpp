@@ -25,8 +25,8 @@ namespace berth::detail {
 
 class store {
  public:
-  // Offsets and sizes are multiples of `unit`.
-  explicit store(bytes unit) noexcept : unit_{unit} {}
+  // Offsets and sizes are multiples of 64.
+  store() = default;
   store(const store&) = delete;
   store& operator=(const store&) = delete;
   ~store() = default;
@@ -52,8 +52,8 @@ class store {
   template <class Usable>
   [[nodiscard]] extent* find(bytes n, Usable&& usable) const noexcept;
 
-  // Takes [offset, offset + n) out of the free extent e. What is left stays free. Takes up to two records; the
-  // result's state is `live` and it keeps e's use.
+  // Takes [offset, offset + n) out of the free extent e. What is left stays free, where it is one piece as e itself.
+  // Takes up to two records; the result's state is `live` and it keeps e's use.
   extent* take(extent* e, bytes offset, bytes n) noexcept;
   // Where take() should cut n bytes out of e.
   [[nodiscard]] bytes place(const extent& e, bytes n) const noexcept { return n < small ? e.end() - n : e.offset; }
@@ -62,7 +62,7 @@ class store {
   // any where `one_stream`. Returns the extent it became part of.
   extent* give(extent* e, bool one_stream) noexcept;
   // Merges the free extents from `first` to `last`, which are neighbours, into one with that use.
-  extent* merge_run(extent* first, extent* last, stream_use use, std::uint32_t stream) noexcept;
+  extent* merge_run(extent* first, extent* last, stream_use use) noexcept;
   // Says that nothing touches the free extent e any more.
   extent* clear_use(extent* e, bool one_stream) noexcept;
 
@@ -81,8 +81,8 @@ class store {
   static constexpr unsigned words = 16;
   static constexpr unsigned bins = words * 64;
 
-  [[nodiscard]] unsigned bin_of(bytes size) const noexcept {
-    const bytes units = size / unit_;
+  [[nodiscard]] static unsigned bin_of(bytes size) noexcept {
+    const bytes units = size / 64;
     if (units < 16) return static_cast<unsigned>(units);
     const auto octave = static_cast<unsigned>(std::bit_width(units)) - 1;
     return (octave - 3) * 16 + static_cast<unsigned>((units >> (octave - 4)) & 15);
@@ -90,12 +90,16 @@ class store {
   [[nodiscard]] unsigned next_bin(unsigned from) const noexcept;  // the first that is not empty; `bins` where none
   void link(extent* e) noexcept;
   void unlink(extent* e) noexcept;
+  // The two without the sums, and what a free extent whose size has changed needs: most stay where they hang.
+  void hang(extent* e, unsigned bin) noexcept;
+  void unhang(extent* e, unsigned bin) noexcept;
+  void resized(extent* e, bytes before) noexcept;
   [[nodiscard]] static bool mergeable(const extent& a, const extent& b, bool one_stream) noexcept;
+  [[nodiscard]] extent* part(const extent& of, bytes offset, bytes size) noexcept;
   extent* split(extent* e, bytes at) noexcept;
   void absorb_right(extent* e) noexcept;
   void forget_unbacked(const extent* e) noexcept;
 
-  bytes unit_;
   bytes free_bytes_ = 0;
   std::size_t free_count_ = 0;
   std::array<extent*, bins> heads_{};

@@ -2,6 +2,7 @@
 #include "pool/thread_cache.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <new>
 #include <thread>
@@ -79,8 +80,19 @@ extent* thread_cache::empty(bin& b) noexcept {
 }
 
 extent* thread_cache::evict_one_bin() noexcept {
-  for (std::size_t i = 0; i < bin_count; ++i) {
-    if (extent* all = empty(bins_[hand_++ % bin_count])) return all;
+  for (std::size_t i = 0; i <= taken_.size();) {
+    std::uint64_t& word = taken_[hand_ / 64 % taken_.size()];
+    const std::uint64_t ahead = word >> (hand_ % 64);
+    if (ahead == 0) {
+      hand_ = (hand_ / 64 + 1) * 64;
+      ++i;
+      continue;
+    }
+    hand_ += static_cast<unsigned>(std::countr_zero(ahead));
+    word &= ~(std::uint64_t{1} << (hand_ % 64));
+    bin& b = bins_[hand_ % bin_count];
+    b.key = 0;
+    if (extent* const all = empty(b)) return all;
   }
   return nullptr;
 }
@@ -103,6 +115,8 @@ thread_cache::bin* thread_cache::make_bin(bytes size, bin_key key, extent*& gone
   }
   if (place == nullptr) place = &bins_[(home(key) + turn_++ % ways) % bin_count];
   gone = empty(*place);
+  const std::size_t at = index(*place);
+  taken_[at / 64] |= std::uint64_t{1} << (at % 64);
   place->key = key;
   place->size = size;
   return place;

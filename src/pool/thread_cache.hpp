@@ -115,7 +115,7 @@ class thread_cache {
   // A bin for such blocks. What had to make room is returned in `gone`, linked by next. Null where the cache keeps none
   // of that size.
   [[nodiscard]] bin* make_bin(bytes size, bin_key key, extent*& gone) noexcept;
-  // All blocks of one bin, one bin after the other; null where nothing is cached.
+  // All blocks of one bin, one bin after the other; null where nothing is cached. The bin is given up.
   [[nodiscard]] extent* evict_one_bin() noexcept;
 
   [[nodiscard]] bytes held() const noexcept { return static_cast<bytes>(most_bytes_ - room_); }
@@ -160,6 +160,7 @@ class thread_cache {
   std::int64_t places_;  // blocks that may still come
   unsigned turn_ = 0;
   unsigned hand_ = 0;
+  std::array<std::uint64_t, bin_count / 64> taken_{};  // a bit for each bin that has a key
   std::array<bin, bin_count> bins_{};
 };
 

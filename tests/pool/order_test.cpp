@@ -192,7 +192,7 @@ TEST(soak, does_not_grow) {
 // The store against a plain model: sets of bytes.
 RC_GTEST_PROP(store, keeps_its_invariants_and_loses_nothing, ()) {
   using berth::detail::extent;
-  berth::detail::store space{64};
+  berth::detail::store space;
   RC_ASSERT(space.prepare(4));
   space.add(0, 64 * 1024, nullptr, nullptr);
   std::vector<extent*> taken;
