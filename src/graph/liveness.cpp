@@ -232,6 +232,38 @@ std::vector<lane_buffer> buffers_by_lane(const graph_structure& g, const node_or
   return by;
 }
 
+// How far each lane is when nodes are taken by their index, which is one of the orders that happens-before allows.
+class lane_progress {
+ public:
+  lane_progress(const node_order& order, std::size_t nodes)
+      : order_{order}, latest_(order.lanes(), none), last_(order.lanes(), none) {
+    for (std::uint32_t n = 0; n < nodes; ++n) last_[order.lane(n)] = n;
+  }
+
+  // Nodes below n are behind us.
+  void move_to(std::uint32_t n) {
+    for (; now_ < n; ++now_) latest_[order_.lane(now_)] = now_;
+  }
+  // Whether all events up to `uses` (by lane) happen before every node that is still to come.
+  [[nodiscard]] bool is_over(const std::vector<std::uint32_t>& uses) const {
+    for (std::size_t l = 0; l < latest_.size(); ++l) {
+      if (last_[l] < now_) continue;  // this lane has ended
+      if (latest_[l] == none) return false;
+      const auto reached = order_.clock(latest_[l]);
+      for (std::size_t k = 0; k < uses.size(); ++k) {
+        if (uses[k] > reached[k]) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::uint32_t none = UINT32_MAX;
+  const node_order& order_;
+  std::vector<std::uint32_t> latest_, last_;  // by lane
+  std::uint32_t now_ = 0;
+};
+
 liveness several(const graph_structure& g, const rules::placement& rules, reuse in_place) {
   const node_order order{g};
   const lane_uses uses{g, order};
@@ -244,11 +276,21 @@ liveness several(const graph_structure& g, const rules::placement& rules, reuse 
   const auto dead_before = [&](const lane_buffer& a, const lane_buffer& b) {
     return !a.to_the_end && b.born != UINT32_MAX && order.all_before(a.uses, b.born);
   };
+  // Buffers come in the order of their births, so that none is dead before an earlier one is born. One that is over for
+  // every lane conflicts with none that is born later: only the others are looked at.
   auto& conflicts = made.problem.conflicts.emplace();
+  lane_progress progress{order, g.nodes.size()};
+  std::vector<plan::index> open;
   for (plan::index j = 0; j < by.size(); ++j) {
-    for (plan::index i = 0; i < j; ++i) {
-      if (!dead_before(by[i], by[j]) && !dead_before(by[j], by[i])) conflicts.push_back({i, j});
+    if (by[j].born != UINT32_MAX) progress.move_to(by[j].born);
+    std::size_t kept = 0;
+    for (const plan::index i : open) {
+      const bool dead = dead_before(by[i], by[j]);
+      if (!dead) conflicts.push_back({i, j});
+      if (!dead || !progress.is_over(by[i].uses)) open[kept++] = i;
     }
+    open.resize(kept);
+    open.push_back(j);
   }
   return made;
 }

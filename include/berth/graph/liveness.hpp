@@ -16,7 +16,8 @@
 // order within lanes and by values handed over. Happens-before is kept as vector clocks (Mattern, "Virtual Time and
 // Global States of Distributed Systems", 1989); the problem then names its conflicts pair by pair.
 //
-// Contract: g.fault().ok(). One lane: O(values + nodes + edges). L lanes: O(nodes L + buffers^2 L).
+// Contract: g.fault().ok(). One lane: O(values + nodes + edges). L lanes: O(nodes L) and, for
+// every buffer, O(L^2) for each earlier one that some lane may still meet (at worst all: where lanes hardly wait).
 #pragma once
 
 #include <cstdint>
