@@ -102,10 +102,13 @@ bool search::root() {
   support_.assign(n, 0);
   hole_.assign(n, no_offset);
   witness_.assign(n, no_item);
+  waiting_.assign(n, 0);
   pins_.assign(n, {});
   clique_stamp_.assign(graph_.cliques(), 0);
   members_ = graph_.members;
   open_members_.assign(graph_.cliques(), 0);
+  rise_.assign(graph_.cliques(), 0);
+  most_end_.assign(graph_.cliques(), capacity_);  // until all are checked below
   starts_.assign(in_.sections, 0);
   ends_.assign(in_.sections, 0);
   for (const section_range& r : in_.ranges) {
@@ -154,7 +157,7 @@ bool search::root() {
     current_.key = current_.key + failed_states::word(i, support_[i]);
     if (least_[i] + in_.items[i].size > capacity_) return false;
   }
-  raised_ = lists_;
+  for (const std::uint32_t i : lists_) raised_.push_back({i, least_[i]});
   if (!settle()) return false;
   for (std::uint32_t c = 0; c < graph_.cliques(); ++c) {
     if (rules_.sections && !clique_fits(c)) return false;
@@ -187,9 +190,15 @@ bool search::raise(std::uint32_t i, units least) {
   if (least <= least_[i]) return true;
   least = clear_of_pins(i, least);
   save(i);
+  raised_.push_back({i, least_[i]});
   least_[i] = least;
-  raised_.push_back(i);
   return least + in_.items[i].size <= capacity_;
+}
+
+void search::wait_for(std::uint32_t i, std::uint32_t witness) {
+  if (witness_[i] != no_item) --waiting_[witness_[i]];
+  if (witness != no_item) ++waiting_[witness];
+  witness_[i] = witness;
 }
 
 // Some open neighbour has to enter the hole of item i, and i lies on it.
@@ -207,7 +216,7 @@ bool search::block_hole(std::uint32_t i) {
   }
   if (witness == no_item) return false;
   save(i);
-  witness_[i] = witness;
+  wait_for(i, witness);
   return raise(i, best);
 }
 
@@ -216,36 +225,51 @@ bool search::block_hole(std::uint32_t i) {
 bool search::settle(std::uint32_t beside) {
   const std::size_t neighbours = beside == no_item ? 0 : raised_.size();
   for (std::size_t k = 0; k < raised_.size(); ++k) {
-    const std::uint32_t i = raised_[k];
+    const std::uint32_t i = raised_[k].item;
     const std::uint32_t twin = next_twin_[i];
     if (twin != no_item && state_[twin] == state::open && !raise(twin, least_[i] + in_.items[i].size)) return false;
+    if (waiting_[i] == 0) continue;
     for (const std::uint32_t h : holes_) {
       if (hole_[h] != no_offset && state_[h] == state::open && witness_[h] == i && !block_hole(h)) return false;
     }
   }
   if (!rules_.sections) return true;
-  ++stamp_;
-  for (std::size_t k = neighbours; k < raised_.size(); ++k) {
-    if (!checked(raised_[k])) return false;
-  }
-  if (beside == no_item) return true;
   // What counts in a clique of the placed item lay at its offset or above. All that lies lower than its end now lies
   // there: the clique ends no higher than it did.
-  for (const std::uint32_t c : graph_.cliques_of(beside)) clique_stamp_[c] = stamp_;
-  for (std::size_t k = 0; k < neighbours; ++k) {
-    if (!checked(raised_[k])) return false;
+  stamp_ += 2;
+  changed_.clear();
+  if (beside != no_item) {
+    for (const std::uint32_t c : graph_.cliques_of(beside)) clique_stamp_[c] = stamp_ - 1;
   }
+  for (std::size_t k = 0; k < raised_.size(); ++k) note_rise(raised_[k], k < neighbours);
+  return std::all_of(changed_.begin(), changed_.end(), [this](std::uint32_t c) { return still_fits(c); });
+}
+
+// Every clique of an item ends higher by what the item rose, at most; by the largest rise, if several rose.
+void search::note_rise(const rise& r, bool neighbour) {
+  const units by = least_[r.item] - r.from;
+  for (const std::uint32_t c : graph_.cliques_of(r.item)) {
+    if (neighbour && clique_stamp_[c] == stamp_ - 1) continue;
+    if (clique_stamp_[c] != stamp_) {
+      clique_stamp_[c] = stamp_;
+      rise_[c] = 0;
+      changed_.push_back(c);
+    }
+    rise_[c] = std::max(rise_[c], by);
+  }
+}
+
+bool search::still_fits(std::uint32_t c) {
+  const units at_most = most_end_[c] + rise_[c];
+  if (at_most > capacity_ && !is_covered(c)) return clique_fits(c);
+  set_most_end(c, at_most);
   return true;
 }
 
-// Whether all cliques of item i fit that were not checked since the last stamp.
-bool search::checked(std::uint32_t i) {
-  for (const std::uint32_t c : graph_.cliques_of(i)) {
-    if (clique_stamp_[c] == stamp_) continue;
-    clique_stamp_[c] = stamp_;
-    if (!is_covered(c) && !clique_fits(c)) return false;
-  }
-  return true;
+void search::set_most_end(std::uint32_t c, units end) {
+  if (most_end_[c] == end) return;
+  end_undo_.push_back({c, most_end_[c]});
+  most_end_[c] = end;
 }
 
 // The members of clique c that are not placed.
@@ -325,6 +349,7 @@ bool search::clique_fits(std::uint32_t c) {
     if (next.height != 0) end = std::max(end, key) + next.height;
   }
   slack_[c] = capacity_ - end;
+  set_most_end(c, end);
   if (end <= capacity_) return true;
   weight_[c] += weight_step_;
   weight_step_ *= weight_growth;
@@ -342,7 +367,7 @@ bool search::place(std::uint32_t i) {
   leave_cliques(i);
   current_.key = current_.key - failed_states::word(i, support_[i]);
   raised_.clear();
-  raised_.push_back(i);
+  raised_.push_back({i, at});
   bool fits = true;
   bool exactly = plain_[i] != 0;
   for (const conflict& c : graph_.of(i)) {
@@ -570,6 +595,7 @@ void search::push(kind what, std::uint32_t i) {
   frames_.push_back({what,
                      i,
                      static_cast<std::uint32_t>(undo_.size()),
+                     static_cast<std::uint32_t>(end_undo_.size()),
                      static_cast<std::uint32_t>(holes_.size()),
                      static_cast<std::uint32_t>(lists_.size()),
                      static_cast<std::uint32_t>(parts_.size()),
@@ -584,12 +610,14 @@ void search::push(kind what, std::uint32_t i) {
 void search::restore(const frame& f) {
   while (undo_.size() > f.undo_mark) {
     const undo& u = undo_.back();
-    witness_[u.item] = u.witness;
+    wait_for(u.item, u.witness);
     support_[u.item] = u.support;
     least_[u.item] = u.least;
     hole_[u.item] = u.hole;
     undo_.pop_back();
   }
+  for (; end_undo_.size() > f.ends_mark; end_undo_.pop_back())
+    most_end_[end_undo_.back().clique] = end_undo_.back().end;
   holes_.resize(f.holes_mark);
   lists_.resize(f.lists_mark);
   parts_.resize(f.parts_mark);
@@ -641,6 +669,7 @@ void search::rank_items() {
 void search::restart() {
   frames_.clear();
   undo_.clear();
+  end_undo_.clear();
   holes_.clear();
   lists_.clear();
   parts_.clear();

@@ -110,6 +110,14 @@ class search {
     units least;
     units hole;
   };
+  struct rise {
+    std::uint32_t item;
+    units from;
+  };
+  struct end_undo {
+    std::uint32_t clique;
+    units end;
+  };
   struct part {  // open and placed items of one component: lists_[begin, end)
     std::uint32_t begin = 0;
     std::uint32_t end = 0;
@@ -122,6 +130,7 @@ class search {
     kind what;
     std::uint32_t item;  // place, postpone; split: how many parts
     std::uint32_t undo_mark;
+    std::uint32_t ends_mark;
     std::uint32_t holes_mark;
     std::uint32_t lists_mark;
     std::uint32_t parts_mark;  // split: its parts begin here
@@ -138,7 +147,10 @@ class search {
   [[nodiscard]] bool postpone(std::uint32_t i);
   [[nodiscard]] bool raise(std::uint32_t i, units least);
   [[nodiscard]] bool settle(std::uint32_t beside = no_item);
-  [[nodiscard]] bool checked(std::uint32_t i);
+  void note_rise(const rise& r, bool neighbour);
+  [[nodiscard]] bool still_fits(std::uint32_t c);
+  void set_most_end(std::uint32_t c, units end);
+  void wait_for(std::uint32_t i, std::uint32_t witness);
   [[nodiscard]] bool block_hole(std::uint32_t i);
   [[nodiscard]] bool clique_fits(std::uint32_t c);
   [[nodiscard]] units clear_of_pins(std::uint32_t i, units x) const;
@@ -179,6 +191,7 @@ class search {
   std::vector<units> least_;                 // proved least offset; the offset, once placed
   std::vector<units> hole_;                  // refused offset that has to be blocked, or no_offset
   std::vector<std::uint32_t> witness_;       // the open item that can block the hole with the least lift
+  std::vector<std::uint32_t> waiting_;       // by item: how many have it as their witness
   std::vector<std::uint32_t> next_twin_;     // the alike item of the next index, or no_item
   std::vector<std::vector<conflict>> pins_;  // by item: pinned neighbours by rising offset
   // The cliques' members: of each first those that count, open or pinned, nearly sorted by falling least offset; then
@@ -191,13 +204,17 @@ class search {
   std::vector<double> weight_;                          // by clique: how often and how lately it failed
   double weight_step_ = 1;
   std::vector<units> slack_;                 // by clique: what its open items left when last checked
+  std::vector<units> most_end_;              // by clique: its open items end no higher
   std::vector<std::uint32_t> open_members_;  // by clique
   std::vector<std::uint32_t> clique_stamp_;
   std::uint32_t stamp_ = 0;
 
   std::vector<undo> undo_;
-  std::vector<std::uint32_t> holes_;   // items with a hole, oldest first; some are stale
-  std::vector<std::uint32_t> raised_;  // since the last settle()
+  std::vector<std::uint32_t> holes_;  // items with a hole, oldest first; some are stale
+  std::vector<end_undo> end_undo_;
+  std::vector<rise> raised_;            // since the last settle()
+  std::vector<std::uint32_t> changed_;  // settle() only: cliques in which something rose,
+  std::vector<units> rise_;             // by clique: and how much at most
   std::vector<std::uint32_t> lists_;
   std::vector<std::uint32_t> part_cliques_;
   std::vector<part> parts_;
