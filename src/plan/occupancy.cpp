@@ -8,14 +8,13 @@ namespace berth::plan {
 occupancy::occupancy(const instance& in)
     : in_{in},
       leaves_{std::bit_ceil(std::max(in.sections, 1U))},
-      whole_(2 * std::size_t{leaves_}),
-      any_(2 * std::size_t{leaves_}),
+      nodes_(2 * std::size_t{leaves_}),
       offsets_(in.items.size(), no_offset) {}
 
 void occupancy::clear() {
-  for (const std::uint32_t node : touched_) {
-    whole_[node].clear();
-    any_[node].clear();
+  for (const std::uint32_t at : touched_) {
+    nodes_[at].whole.clear();
+    nodes_[at].any.clear();
   }
   touched_.clear();
   std::fill(offsets_.begin(), offsets_.end(), no_offset);
@@ -23,11 +22,11 @@ void occupancy::clear() {
 
 void occupancy::insert(std::uint32_t i, units offset) {
   offsets_[i] = offset;
-  const auto add = [this](std::vector<taken_list>& lists, std::uint32_t node, units lo, units hi) {
-    if (whole_[node].empty() && any_[node].empty()) touched_.push_back(node);
-    taken_list& list = lists[node];
+  // Whether there was something to add.
+  const auto add = [this](taken_list& list, units lo, units hi) {
     // The intervals that touch [lo, hi] are merged into one.
     auto first = std::lower_bound(list.begin(), list.end(), lo, [](const taken& t, units v) { return t.hi < v; });
+    if (first != list.end() && first->lo <= lo && hi <= first->hi) return false;
     auto last = first;
     while (last != list.end() && last->lo <= hi) {
       lo = std::min(lo, last->lo);
@@ -40,27 +39,41 @@ void occupancy::insert(std::uint32_t i, units offset) {
       *first = {lo, hi};
       list.erase(first + 1, last);
     }
+    return true;
+  };
+  const auto touch = [this](std::uint32_t at) -> node& {
+    node& n = nodes_[at];
+    if (n.any.empty()) touched_.push_back(at);
+    return n;
   };
   for (const section_range& r : in_.ranges_of(in_.items[i])) {
     const units top = offset + r.height;
+    // Ancestors of the two ends are the ancestors of every tile.
+    std::uint32_t left = (r.first + leaves_) >> 1;
+    std::uint32_t right = (r.last - 1 + leaves_) >> 1;
+    // They come first: what a node knows its parent knows, so that the way up ends at one that learns nothing.
+    bool left_learns = true;
+    bool right_learns = true;
+    for (; left != right && (left_learns || right_learns); left >>= 1, right >>= 1) {
+      left_learns = left_learns && add(touch(left).any, offset, top);
+      right_learns = right_learns && add(touch(right).any, offset, top);
+    }
+    for (bool learns = left_learns && right_learns; left != 0 && learns; left >>= 1) {
+      learns = add(touch(left).any, offset, top);
+    }
     std::uint32_t lo = r.first + leaves_;
     std::uint32_t hi = r.last + leaves_;
     for (; lo < hi; lo >>= 1, hi >>= 1) {
       if (lo & 1) {
-        add(whole_, lo, offset, top);
-        add(any_, lo++, offset, top);
+        node& n = touch(lo++);
+        add(n.whole, offset, top);
+        add(n.any, offset, top);
       }
       if (hi & 1) {
-        add(whole_, --hi, offset, top);
-        add(any_, hi, offset, top);
+        node& n = touch(--hi);
+        add(n.whole, offset, top);
+        add(n.any, offset, top);
       }
-    }
-    // Ancestors of the two ends are the ancestors of every tile.
-    std::uint32_t left = (r.first + leaves_) >> 1;
-    std::uint32_t right = (r.last - 1 + leaves_) >> 1;
-    for (; left != 0; left >>= 1, right >>= 1) {
-      add(any_, left, offset, top);
-      if (right != left) add(any_, right, offset, top);
     }
   }
 }
@@ -76,14 +89,14 @@ void occupancy::collect(std::uint32_t i) {
     std::uint32_t lo = r.first + leaves_;
     std::uint32_t hi = r.last + leaves_;
     for (; lo < hi; lo >>= 1, hi >>= 1) {
-      if (lo & 1) add_cursor(any_[lo++], r.height);
-      if (hi & 1) add_cursor(any_[--hi], r.height);
+      if (lo & 1) add_cursor(nodes_[lo++].any, r.height);
+      if (hi & 1) add_cursor(nodes_[--hi].any, r.height);
     }
     std::uint32_t left = (r.first + leaves_) >> 1;
     std::uint32_t right = (r.last - 1 + leaves_) >> 1;
     for (; left != 0; left >>= 1, right >>= 1) {
-      add_cursor(whole_[left], r.height);
-      if (right != left) add_cursor(whole_[right], r.height);
+      add_cursor(nodes_[left].whole, r.height);
+      if (right != left) add_cursor(nodes_[right].whole, r.height);
     }
   }
   // Placed items that only a link knows: one list each, as their heights differ.

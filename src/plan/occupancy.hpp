@@ -40,6 +40,10 @@ class occupancy {
     units hi;
   };
   using taken_list = std::vector<taken>;
+  struct node {
+    taken_list whole;
+    taken_list any;  // of all that `any` of its children has, and `whole`
+  };
   struct cursor {
     const taken* at;
     const taken* end;
@@ -52,8 +56,7 @@ class occupancy {
 
   const instance& in_;
   std::uint32_t leaves_ = 1;
-  std::vector<taken_list> whole_;  // by node, 1 the root
-  std::vector<taken_list> any_;
+  std::vector<node> nodes_;     // a heap: the root is 1
   std::vector<units> offsets_;  // by item; no_offset where not inserted
   std::vector<cursor> cursors_;
   std::vector<taken> linked_;
