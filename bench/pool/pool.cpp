@@ -86,13 +86,19 @@ int main() {
     return [&p, &host, sized](bytes size) -> std::function<void(int)> {
       auto s = std::make_shared<berth::stream>(host);
       return [&p, s, size, sized](int n) {
-        for (int i = 0; i < n; ++i) {
-          void* const block = *p.allocate_raw(size, *s);
-          keep(block);
-          if (sized) {
-            p.free(block, size, *s);
-          } else {
-            p.free(block);
+        berth::pool& from = p;  // what a caller's loop has in registers
+        berth::stream& queue = *s;
+        if (sized) {
+          for (int i = 0; i < n; ++i) {
+            void* const block = *from.allocate_raw(size, queue);
+            keep(block);
+            from.free(block, size, queue);
+          }
+        } else {
+          for (int i = 0; i < n; ++i) {
+            void* const block = *from.allocate_raw(size, queue);
+            keep(block);
+            from.free(block);
           }
         }
       };

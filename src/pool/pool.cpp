@@ -61,9 +61,14 @@ void* pool::do_allocate(bytes size, stream& s, const block_options* options, con
   state& my = *state_;
   detail::thread_cache& c = my.directory.at_home();
   const stream_clock* const clock = s.clock().get();
-  if (!c.mine() || size >= detail::bin_key_limit || options != nullptr || clock == nullptr || !c.enter()) [[unlikely]]
+  const bytes rounded = my.round_by_mask(size);
+  if (!c.mine() || rounded < size) [[unlikely]]
     return my.allocate(size, s, options, site, why);
-  detail::thread_cache::bin* const bin = c.find_at_home(detail::make_bin_key(my.round_by_mask(size), clock->id()));
+  if (options != nullptr || clock == nullptr) [[unlikely]]
+    return my.allocate(size, s, options, site, why);
+  if (!c.enter()) [[unlikely]]
+    return my.allocate(size, s, options, site, why);
+  detail::thread_cache::bin* const bin = c.find_at_home(rounded, clock->id());
   void* data = nullptr;
   if (bin == nullptr || state::reuse(c, *bin, size, site, data) == nullptr) [[unlikely]] {
     c.leave();
@@ -91,8 +96,7 @@ void* pool::state::allocate(bytes size, stream& s, const block_options* given, c
   detail::thread_cache* const c = cache();
   if (c != nullptr && o.alignment <= unit && !o.no_stitch) {
     enter(*c);
-    detail::thread_cache::bin* const bin =
-        rounded < detail::bin_key_limit ? c->find(detail::make_bin_key(rounded, s.id())) : nullptr;
+    detail::thread_cache::bin* const bin = c->find(rounded, s.id());
     void* data = nullptr;
     if (bin != nullptr && reuse(*c, *bin, size, site, data) != nullptr) {
       return finish_allocate(*c, data, size, s.id(), site);
@@ -160,8 +164,21 @@ void pool::do_free(void* data, bytes size, std::uint32_t stream_id, const source
   state& my = *state_;
   detail::extent* const e = my.blocks.find_at_home(data);
   if (e == nullptr || !e->is(detail::extent_state::live) || (size != e->asked && size != any_size) ||
-      (stream_id != detail::stream_of(e->key) && stream_id != any_stream) || hook_is_set()) [[unlikely]]
-    return my.free(data, e, size, stream_id, site);
+      (stream_id != detail::stream_of(e->key) && stream_id != any_stream)) [[unlikely]]
+    return my.free(data, size, stream_id, site);
+  if (hook_is_set()) [[unlikely]]
+    return my.free_heard(data, e, site);
+  state::keep(my, e, data);
+}
+
+// The same with a listener.
+void pool::state::free_heard(void* data, detail::extent* e, const source_location& site) noexcept {
+  tell(memory_event_kind::pool_free, data, e->asked, detail::stream_of(e->key), site);
+  keep(*this, e, data);
+}
+
+// Into the thread's cache, where it is that easy.
+[[gnu::always_inline]] inline void pool::state::keep(state& my, detail::extent* e, void* data) noexcept {
   detail::thread_cache& c = my.directory.at_home();
   if (!c.mine() || !c.enter()) [[unlikely]]
     return my.take_back(e);
@@ -187,9 +204,8 @@ void pool::state::finish_free(detail::thread_cache& c, bytes size) noexcept {
   c.leave();
 }
 
-void pool::state::free(void* data, detail::extent* e, bytes size, std::uint32_t stream_id,
-                       const source_location& site) noexcept {
-  if (e == nullptr) e = blocks.find(data);
+void pool::state::free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
+  detail::extent* e = blocks.find(data);
   if (e == nullptr) {
     const std::lock_guard held{lock};
     e = blocks.find(data);
@@ -220,10 +236,10 @@ void pool::state::take_back(detail::extent* e) noexcept {
   c->counters.live -= static_cast<std::int64_t>(asked);
   detail::thread_cache::bin* bin = nullptr;
   if (!e->is(detail::extent_state::shared)) {
-    bin = e->size < detail::bin_key_limit ? c->find(e->key) : nullptr;
+    bin = c->find(e->size, e->stream());
     if (bin == nullptr) {
       detail::extent* gone = nullptr;
-      bin = c->make_bin(e->size, e->key, gone);
+      bin = c->make_bin(e->size, e->stream(), gone);
       push_pending(gone);
     }
   }
@@ -232,6 +248,7 @@ void pool::state::take_back(detail::extent* e) noexcept {
     e->set(detail::extent_state::cached);
     (void)c->push(*bin, e, e->at());
   } else {
+    ++c->counters.passed;
     e->next = nullptr;
     push_pending(e);
   }

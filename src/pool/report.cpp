@@ -43,11 +43,12 @@ pool_statistics pool::state::statistics() {
   const std::lock_guard held{lock};
   pool_statistics s;
   detail::cache_counters sum = ended;
+  s.cache_hits = ended_hits;
   const standstill nobody_moves{*this};
   drain();
   for (const auto& c : caches) {
     publish(*c);
-    sum.hits += c->counters.hits;
+    s.cache_hits += c->hits();
     sum.misses += c->counters.misses;
     sum.frees += c->counters.frees;
     s.cached += c->held();
@@ -57,12 +58,11 @@ pool_statistics pool::state::statistics() {
   s.free = space.free_bytes();
   s.reserved = memory.reserved();
   s.live_rounded = s.reserved - s.free - s.cached;
-  s.live_blocks = static_cast<std::size_t>(sum.hits + sum.misses - sum.frees);
+  s.live_blocks = static_cast<std::size_t>(s.cache_hits + sum.misses - sum.frees);
   s.reserved_peak = reserved_peak;
   s.largest_hole = space.largest();
-  s.allocations = sum.hits + sum.misses;
+  s.allocations = s.cache_hits + sum.misses;
   s.frees = sum.frees;
-  s.cache_hits = sum.hits;
   s.failures = failures;
   s.device_hits = device_hits;
   s.stitched = stitched;

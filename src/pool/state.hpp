@@ -47,11 +47,11 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // Where the rules have to do with powers of two alone; else less than `size`. See the constructor.
   [[nodiscard]] bytes round_by_mask(bytes size) const noexcept { return ((size + before_mask) & mask) + after_mask; }
   [[nodiscard]] bytes round_by_division(bytes size) const noexcept;
-  // What the fast path has no time for: every check and every way out. `e` is what the map said without the lock; it
-  // may have missed a live block. The last two finish what was begun, and leave the cache.
+  // What the fast path has no time for: every check and every way out. Those called finish_ finish what was begun, and
+  // leave the cache.
   [[nodiscard]] void* allocate(bytes size, stream& s, const block_options* given, const source_location& site,
                                error& why);
-  void free(void* data, detail::extent* e, bytes size, std::uint32_t stream_id, const source_location& site) noexcept;
+  void free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept;
   // The cache's part of it, inside the cache. Null where the bin is empty.
   [[nodiscard]] static detail::extent* reuse(detail::thread_cache& c, detail::thread_cache::bin& from, bytes size,
                                              const source_location& site, void*& data) noexcept {
@@ -61,10 +61,11 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
     e->set(detail::extent_state::live);
     e->asked = size;
     e->remember(site);
-    ++c.counters.hits;
     c.counters.live += static_cast<std::int64_t>(size);
     return e;
   }
+  static void keep(state& my, detail::extent* e, void* data) noexcept;
+  void free_heard(void* data, detail::extent* e, const source_location& site) noexcept;
   void* finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
                         const source_location& site) noexcept;
   void take_back(detail::extent* e) noexcept;
@@ -172,6 +173,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::optional<error> device_error;  // of the request that climbs the ladder
 
   detail::cache_counters ended;  // of ended threads, and of those that got no cache
+  std::uint64_t ended_hits = 0;
   std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0;
   bytes reserved_peak = 0;
 };

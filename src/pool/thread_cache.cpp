@@ -73,8 +73,8 @@ extent* thread_cache::empty(bin& b) noexcept {
   }
   b.top = b.rest = nullptr;
   for (const extent* e = all; e != nullptr; e = e->next) {
-    room_ += static_cast<std::int64_t>(b.size);
-    ++places_;
+    room_ += b.charge;
+    ++counters.passed;
   }
   return all;
 }
@@ -91,34 +91,34 @@ extent* thread_cache::evict_one_bin() noexcept {
     hand_ += static_cast<unsigned>(std::countr_zero(ahead));
     word &= ~(std::uint64_t{1} << (hand_ % 64));
     bin& b = bins_[hand_ % bin_count];
-    b.key = 0;
-    if (extent* const all = empty(b)) return all;
+    extent* const all = empty(b);
+    b = {};
+    if (all != nullptr) return all;
   }
   return nullptr;
 }
 
-thread_cache::bin* thread_cache::find(bin_key key) noexcept {
+thread_cache::bin* thread_cache::find(bytes size, std::uint32_t stream) noexcept {
   for (std::size_t i = 0; i < ways; ++i) {
-    bin& b = bins_[(home(key) + i) % bin_count];
-    if (b.key == key) return &b;
+    bin& b = bins_[(home(size, stream) + i) % bin_count];
+    if (b.size == size && b.stream == stream) return &b;
   }
   return nullptr;
 }
 
-thread_cache::bin* thread_cache::make_bin(bytes size, bin_key key, extent*& gone) noexcept {
+thread_cache::bin* thread_cache::make_bin(bytes size, std::uint32_t stream, extent*& gone) noexcept {
   gone = nullptr;
-  if (size > static_cast<bytes>(most_bytes_) / 2 || size >= bin_key_limit) return nullptr;
+  if (size > (all_room_ >> block_bits << 6) / 2 || size >= bin_key_limit) return nullptr;
   bin* place = nullptr;
   for (std::size_t i = ways; i-- > 0;) {
-    bin& b = bins_[(home(key) + i) % bin_count];
+    bin& b = bins_[(home(size, stream) + i) % bin_count];
     if (b.top == nullptr && b.rest == nullptr) place = &b;
   }
-  if (place == nullptr) place = &bins_[(home(key) + turn_++ % ways) % bin_count];
+  if (place == nullptr) place = &bins_[(home(size, stream) + turn_++ % ways) % bin_count];
   gone = empty(*place);
   const std::size_t at = index(*place);
   taken_[at / 64] |= std::uint64_t{1} << (at % 64);
-  place->key = key;
-  place->size = size;
+  *place = {.key = make_bin_key(size, stream), .size = size, .charge = charge_of(size), .stream = stream};
   return place;
 }
 
@@ -231,7 +231,7 @@ void pool::state::detach(detail::thread_cache* c) noexcept {
     if (one.get() != c) continue;
     publish(*c);  // nobody else is here: the owner is at its end, and others need the lock
     while (detail::extent* chain = c->evict_one_bin()) push_pending(chain);
-    ended.hits += c->counters.hits;
+    ended_hits += c->hits();
     ended.misses += c->counters.misses;
     ended.frees += c->counters.frees;
     c->counters = {};

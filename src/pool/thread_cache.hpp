@@ -21,11 +21,12 @@
 
 namespace berth::detail {
 
-// Counted without shared writes; summed by pool::statistics().
+// Counted without shared writes; summed by pool::statistics(). Allocations that the cache served are not counted: they
+// are what came into it and neither left it otherwise nor is still there.
 struct cache_counters {
-  std::uint64_t hits = 0;    // allocations that the cache served
   std::uint64_t misses = 0;  // allocations that the store served
   std::uint64_t frees = 0;
+  std::uint64_t passed = 0;  // ... of blocks that the cache did not keep, or gave back later
   std::int64_t live = 0;       // bytes, as asked, not yet in the pool's sum
   std::int64_t live_peak = 0;  // the most of it since it was last published
 };
@@ -34,9 +35,7 @@ class thread_cache {
  public:
   // Keeps at most that many bytes and blocks, and no block of more than half the bytes.
   thread_cache(bytes most_bytes, std::uint32_t most_blocks) noexcept
-      : room_{static_cast<std::int64_t>(std::min(most_bytes, max_bytes / 2))},
-        most_bytes_{room_},
-        places_{most_blocks} {}
+      : room_{make_room(most_bytes, most_blocks)}, all_room_{room_} {}
 
   // The owner. False where that takes more: somebody has seized the cache, or there is no cheap fence.
   [[nodiscard]] bool enter() noexcept {
@@ -68,16 +67,18 @@ class thread_cache {
   struct alignas(64) bin {
     bin_key key = 0;
     bytes size = 0;
+    std::uint64_t charge = 0;  // of a block
     extent* top = nullptr;
     void* top_address = nullptr;
     extent* rest = nullptr;  // linked by next
+    std::uint32_t stream = 0;
   };
   // Null where such blocks are not kept. The first looks where they are kept most of the time.
-  [[nodiscard]] bin* find_at_home(bin_key key) noexcept {
-    bin& b = bins_[home(key)];
-    return b.key == key ? &b : nullptr;
+  [[nodiscard]] bin* find_at_home(bytes size, std::uint32_t stream) noexcept {
+    bin& b = bins_[home(size, stream)];
+    return b.size == size && b.stream == stream ? &b : nullptr;
   }
-  [[nodiscard]] bin* find(bin_key key) noexcept;
+  [[nodiscard]] bin* find(bytes size, std::uint32_t stream) noexcept;
   // The bin where the block was last, if it is still for such blocks; else null.
   [[nodiscard]] bin* find(const extent& e) noexcept {
     bin& b = bins_[e.bin];
@@ -95,8 +96,7 @@ class thread_cache {
       address = e->at();
       b.rest = e->next;
     }
-    room_ += static_cast<std::int64_t>(b.size);
-    ++places_;
+    room_ += b.charge;
     return e;
   }
   // False where the cache holds too much now: see evict_one_bin().
@@ -107,18 +107,20 @@ class thread_cache {
     }
     b.top = e;
     b.top_address = address;
-    room_ -= static_cast<std::int64_t>(b.size);
-    --places_;
+    room_ -= b.charge;
     return !is_too_full();
   }
-  [[nodiscard]] bool is_too_full() const noexcept { return (room_ | places_) < 0; }
+  [[nodiscard]] bool is_too_full() const noexcept { return (room_ & (no_bytes | some_blocks)) != some_blocks; }
   // A bin for such blocks. What had to make room is returned in `gone`, linked by next. Null where the cache keeps none
   // of that size.
-  [[nodiscard]] bin* make_bin(bytes size, bin_key key, extent*& gone) noexcept;
+  [[nodiscard]] bin* make_bin(bytes size, std::uint32_t stream, extent*& gone) noexcept;
   // All blocks of one bin, one bin after the other; null where nothing is cached. The bin is given up.
   [[nodiscard]] extent* evict_one_bin() noexcept;
 
-  [[nodiscard]] bytes held() const noexcept { return static_cast<bytes>(most_bytes_ - room_); }
+  [[nodiscard]] bytes held() const noexcept { return (all_room_ - room_) >> block_bits << 6; }
+  [[nodiscard]] std::uint64_t held_blocks() const noexcept { return (all_room_ - room_) & (some_blocks - 1); }
+  // Allocations that the cache served.
+  [[nodiscard]] std::uint64_t hits() const noexcept { return counters.frees - counters.passed - held_blocks(); }
   [[nodiscard]] std::uint8_t index(const bin& b) const noexcept { return static_cast<std::uint8_t>(&b - bins_.data()); }
 
  private:
@@ -131,8 +133,18 @@ class thread_cache {
   static constexpr unsigned bin_bits = 8;
   static constexpr std::size_t bin_count = std::size_t{1} << bin_bits;
   static constexpr std::size_t ways = 4;
-  [[nodiscard]] static std::size_t home(bin_key key) noexcept {
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> (64 - bin_bits));
+  // Sizes are multiples of 64, and streams few and numbered in turn.
+  [[nodiscard]] static std::size_t home(bytes size, std::uint32_t stream) noexcept {
+    return static_cast<std::size_t>(((size + stream) * 0x9E3779B97F4A7C15u) >> (64 - bin_bits));
+  }
+  // The room in one word: the bytes in 64s above the number of blocks, each with a bit that says it ran out.
+  static constexpr unsigned block_bits = 20;
+  static constexpr std::uint64_t some_blocks = std::uint64_t{1} << (block_bits - 1);  // cleared by the one too many
+  static constexpr std::uint64_t no_bytes = std::uint64_t{1} << 63;
+  [[nodiscard]] static constexpr std::uint64_t charge_of(bytes size) noexcept { return size >> 6 << block_bits | 1; }
+  [[nodiscard]] static constexpr std::uint64_t make_room(bytes most_bytes, std::uint32_t most_blocks) noexcept {
+    const bytes units = std::min(most_bytes >> 6, bytes{1} << 42);
+    return units << block_bits | some_blocks | std::min<std::uint64_t>(most_blocks, some_blocks - 1);
   }
   // All of the bin's blocks, linked by next.
   [[nodiscard]] extent* empty(bin& b) noexcept;
@@ -154,10 +166,8 @@ class thread_cache {
   cache_counters counters;
 
  private:
-  // Apart from each other, lest a compiler makes one vector of both and the two wait for each other.
-  std::int64_t room_;  // bytes that may still come
-  std::int64_t most_bytes_;
-  std::int64_t places_;  // blocks that may still come
+  std::uint64_t room_;
+  std::uint64_t all_room_;
   unsigned turn_ = 0;
   unsigned hand_ = 0;
   std::array<std::uint64_t, bin_count / 64> taken_{};  // a bit for each bin that has a key
@@ -189,7 +199,7 @@ class cache_directory {
   // In entries never used, and in those of threads that ended: so that no entry is null.
   static thread_cache nobodys, gone;
   [[nodiscard]] static std::size_t home(std::uintptr_t token) noexcept {
-    return static_cast<std::size_t>((std::uint64_t{token} * 0x9E3779B97F4A7C15u) >> (64 - bits));
+    return (static_cast<std::uint32_t>(token) * 0x9E3779B1u) >> (32 - bits);  // a constant that fits an instruction
   }
 
   std::array<std::atomic<thread_cache*>, count> entries_{};
