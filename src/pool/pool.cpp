@@ -55,6 +55,27 @@ bytes pool::state::round_by_division(bytes size) const noexcept {
   return rounded && fits_size_t(*rounded) ? *rounded : 0;
 }
 
+// --- what is told
+
+// Listeners that keep no buffer, or whose buffer is full.
+[[gnu::noinline, gnu::cold]] static void tell_slowly(const hook& h, const memory_event& event) noexcept {
+  h.function(h.context, event);
+}
+
+[[gnu::always_inline]] inline void pool::state::tell(event_record::kind_of_record kind, const void* data, bytes size,
+                                                     std::uint32_t stream, const source_location& site) const noexcept {
+  const hook* const h = detail::current_hook.load(std::memory_order_acquire);
+  if (h == nullptr || detail::keep(*h, kind, data, size, stream, site)) [[likely]]
+    return;
+  const bool allocate = kind == event_record::allocate;
+  tell_slowly(*h, {.kind = allocate ? memory_event_kind::pool_allocate : memory_event_kind::pool_free,
+                   .stream = stream,
+                   .owner = self,
+                   .address = data,
+                   .size = size,
+                   .site = site});
+}
+
 // --- allocate
 
 void* pool::do_allocate(bytes size, stream& s, const block_options* options, const source_location& site, error& why) {
@@ -121,25 +142,20 @@ void* pool::state::allocate(bytes size, stream& s, const block_options* given, c
   ++ended.misses;
   raise(live_peak, live.fetch_add(counted, std::memory_order_relaxed) + counted);
   held.unlock();
-  tell(memory_event_kind::pool_allocate, data, size, s.id(), site);
+  tell(event_record::allocate, data, size, s.id(), site);
   return data;
 }
 
 void* pool::state::finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
                                    const source_location& site) noexcept {
-  if (c.counters.live >= c.notice_above) notice(c, static_cast<std::int64_t>(size));
+  if (c.counters.live >= c.notice_above) [[unlikely]]
+    notice(c, static_cast<std::int64_t>(size));
   c.leave();
-  tell(memory_event_kind::pool_allocate, data, size, on, site);
+  tell(event_record::allocate, data, size, on, site);
   return data;
 }
 
-void pool::state::tell(memory_event_kind kind, const void* data, bytes size, std::uint32_t stream,
-                       const source_location& site) const noexcept {
-  if (!hook_is_set()) return;
-  emit({.kind = kind, .stream = stream, .owner = self, .address = data, .size = size, .site = site});
-}
-
-void pool::state::notice(detail::thread_cache& c, std::int64_t size) noexcept {
+[[gnu::noinline]] void pool::state::notice(detail::thread_cache& c, std::int64_t size) noexcept {
   if (std::abs(c.counters.live) >= c.publish_at) {
     c.publish_at = std::max(c.publish_at, 2 * size);  // else a thread with large blocks would do so at every turn
     publish(c);
@@ -173,7 +189,7 @@ void pool::do_free(void* data, bytes size, std::uint32_t stream_id, const source
 
 // The same with a listener.
 void pool::state::free_heard(void* data, detail::extent* e, const source_location& site) noexcept {
-  tell(memory_event_kind::pool_free, data, e->asked, detail::stream_of(e->key), site);
+  tell(event_record::free, data, e->asked, detail::stream_of(e->key), site);
   keep(*this, e, data);
 }
 
@@ -215,7 +231,7 @@ void pool::state::free(void* data, bytes size, std::uint32_t stream_id, const so
   expects(size == any_size || size == e->asked, "pool: free with another size than was allocated", site);
   expects(stream_id == any_stream || stream_id == e->stream(),
           "pool: free on another stream than the block's (see use_on)", site);
-  tell(memory_event_kind::pool_free, data, e->asked, e->stream(), site);
+  tell(event_record::free, data, e->asked, e->stream(), site);
   take_back(e);
 }
 

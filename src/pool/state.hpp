@@ -71,8 +71,9 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void take_back(detail::extent* e) noexcept;
   void finish_free(detail::thread_cache& c, bytes size) noexcept;
   void use_on(void* data, stream& s, const source_location& where);
-  void tell(memory_event_kind kind, const void* data, bytes size, std::uint32_t stream,
-            const source_location& site) const noexcept;  // the hook
+  // The hook. `kind` is allocate or free.
+  void tell(event_record::kind_of_record kind, const void* data, bytes size, std::uint32_t stream,
+            const source_location& site) const noexcept;
   // Both with the cache entered or seized.
   void notice(detail::thread_cache& c, std::int64_t size) noexcept;
   void publish(detail::thread_cache& c) noexcept;

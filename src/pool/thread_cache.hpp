@@ -26,7 +26,7 @@ namespace berth::detail {
 struct cache_counters {
   std::uint64_t misses = 0;  // allocations that the store served
   std::uint64_t frees = 0;
-  std::uint64_t passed = 0;  // ... of blocks that the cache did not keep, or gave back later
+  std::uint64_t passed = 0;    // ... of blocks that the cache did not keep, or gave back later
   std::int64_t live = 0;       // bytes, as asked, not yet in the pool's sum
   std::int64_t live_peak = 0;  // the most of it since it was last published
 };

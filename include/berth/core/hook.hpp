@@ -69,18 +69,22 @@ inline constinit std::atomic<const hook*> current_hook{nullptr};
 inline constinit event_buffer no_buffer;
 inline constinit thread_local event_buffer* my_events = &no_buffer;  // this thread's
 
-// False where the event must go to the hook.
-inline bool keep(const hook& h, const memory_event& event) noexcept {
-  const bool allocate = event.kind == memory_event_kind::pool_allocate;
-  if (!allocate && event.kind != memory_event_kind::pool_free) return false;
+// False where the event must go to the hook. In pieces, lest an event is built that nobody reads.
+[[gnu::always_inline]] inline bool keep(const hook& h, event_record::kind_of_record kind, const void* address,
+                                        bytes size, std::uint32_t stream, const source_location& site) noexcept {
   event_buffer& to = *my_events;
   event_record* const at = to.at.load(std::memory_order_relaxed);
   if (to.listener != h.keeper || at >= to.limit.load(std::memory_order_relaxed)) return false;
-  *at = {reinterpret_cast<std::uintptr_t>(event.address),
-         event.size << 2 | static_cast<std::uint64_t>(allocate ? event_record::allocate : event_record::free),
-         event.site.file_name(), event.site.line(), event.stream};
+  *at = {reinterpret_cast<std::uintptr_t>(address), size << 2 | static_cast<std::uint64_t>(kind), site.file_name(),
+         site.line(), stream};
   to.at.store(at + 1, std::memory_order_release);
   return true;
+}
+inline bool keep(const hook& h, const memory_event& event) noexcept {
+  const bool allocate = event.kind == memory_event_kind::pool_allocate;
+  if (!allocate && event.kind != memory_event_kind::pool_free) return false;
+  return keep(h, allocate ? event_record::allocate : event_record::free, event.address, event.size, event.stream,
+              event.site);
 }
 }  // namespace detail
 
