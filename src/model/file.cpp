@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <new>
 
 #include "berth/model/input_error.hpp"
@@ -15,48 +16,67 @@ namespace berth::model {
 
 namespace {
 
-std::string read_at_most(const std::string& path, std::size_t most) try {
+gzFile stream(void* file) {
+  return static_cast<gzFile>(file);
+}
+
+constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
+
+}  // namespace
+
+input_file::input_file(std::string path) : path_{std::move(path)} {
   std::error_code status;
-  if (std::filesystem::is_directory(path, status)) throw input_error(path, "cannot read: Is a directory");
-
+  if (std::filesystem::is_directory(path_, status)) throw input_error(path_, "cannot read: Is a directory");
   // gzread passes a file that is not gzip through unchanged.
-  const gzFile file = gzopen(path.c_str(), "rb");
-  if (file == nullptr) throw input_error(path, std::string{"cannot open: "} + std::strerror(errno));
-  const struct closer {
-    gzFile file;
-    ~closer() { gzclose_r(file); }
-  } close_at_end{file};
-  gzbuffer(file, 1u << 17);
+  file_ = gzopen(path_.c_str(), "rb");
+  if (file_ == nullptr) throw input_error(path_, std::string{"cannot open: "} + std::strerror(errno));
+  gzbuffer(stream(file_), 1u << 17);
+}
 
-  std::string text;
+input_file::~input_file() {
+  gzclose_r(stream(file_));
+}
+
+void input_file::append_to(std::string& text, std::size_t most) try {
   constexpr std::size_t least_chunk = std::size_t{1} << 16;
-  std::size_t used = 0;
-  while (used < most) {
-    text.resize(std::min(most, std::max(used + least_chunk, used + used / 2)));
-    const auto room = static_cast<unsigned>(std::min<std::size_t>(text.size() - used, 1u << 30));
-    const int got = gzread(file, text.data() + used, room);
+  const std::size_t before = text.size();
+  std::size_t used = before;
+  while (used - before < most) {
+    if (used == text.capacity()) text.reserve(std::max(used + least_chunk, used + used / 2));
+    text.resize(used + std::min({text.capacity() - used, most - (used - before), std::size_t{1} << 20}));
+    const int got = gzread(stream(file_), text.data() + used, static_cast<unsigned>(text.size() - used));
     int code = Z_OK;
-    const char* why = gzerror(file, &code);
+    const char* why = gzerror(stream(file_), &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-      throw input_error(path, std::string{"cannot read: "} + (code == Z_ERRNO ? std::strerror(errno) : why));
+      throw input_error(path_, std::string{"cannot read: "} + (code == Z_ERRNO ? std::strerror(errno) : why));
     }
     used += static_cast<std::size_t>(got);
     if (got == 0) break;
   }
   text.resize(used);
-  return text;
 } catch (const std::bad_alloc&) {
-  throw input_error(path, "does not fit in memory");
+  throw input_error(path_, "does not fit in memory");
 }
 
-}  // namespace
-
-std::string read_file(const std::string& path) {
-  return read_at_most(path, std::string{}.max_size());
+void input_file::append_rest_to(std::string& text, std::size_t longest) try {
+  const auto refuse = [&] { throw input_error(path_, "longer than " + std::to_string(longest >> 20) + " MiB"); };
+  std::error_code status;
+  // Neither for what is packed nor for a pipe is the size known before.
+  if (gzdirect(stream(file_)) != 0 && std::filesystem::is_regular_file(path_, status)) {
+    const std::uintmax_t size = std::filesystem::file_size(path_, status);
+    if (!status && size > longest) refuse();
+    if (!status) text.reserve(static_cast<std::size_t>(size) + 1);
+  }
+  append_to(text, longest == no_limit ? no_limit : longest + 1 - std::min(longest, text.size()));
+  if (text.size() > longest) refuse();
+} catch (const std::bad_alloc&) {
+  throw input_error(path_, "does not fit in memory");
 }
 
-std::string read_start(const std::string& path, std::size_t most) {
-  return read_at_most(path, most);
+std::string read_file(const std::string& path, std::size_t longest) {
+  std::string text;
+  input_file{path}.append_rest_to(text, longest);
+  return text;
 }
 
 void write_file(const std::string& path, std::string_view text) {

@@ -2,16 +2,39 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 
 namespace berth::model {
 
-// Throws input_error: the file cannot be read, is a truncated or broken gzip stream, or does not fit in memory.
-[[nodiscard]] std::string read_file(const std::string& path);
+// The longest problem or plan that is read.
+inline constexpr std::size_t longest_text = std::size_t{1} << 31;
 
-// The first `most` bytes (all, where the file is shorter): enough to tell what a file is before it is read whole.
-[[nodiscard]] std::string read_start(const std::string& path, std::size_t most);
+// Throws input_error: the file cannot be read, is a truncated or broken gzip stream, is longer than `longest` or does
+// not fit in memory.
+[[nodiscard]] std::string read_file(const std::string& path,
+                                    std::size_t longest = std::numeric_limits<std::size_t>::max());
+
+// A file read in parts, so that what it is can be told before it is read whole; it may be a pipe.
+class input_file {
+ public:
+  // Throws input_error, as read_file() does; so do the others.
+  explicit input_file(std::string path);
+  input_file(const input_file&) = delete;
+  input_file& operator=(const input_file&) = delete;
+  ~input_file();
+
+  // The next `most` bytes at the end of `text`: fewer only where the file ends.
+  void append_to(std::string& text, std::size_t most);
+
+  // The rest at the end of `text`. Throws where that is then longer than `longest`; of a plain file before it is read.
+  void append_rest_to(std::string& text, std::size_t longest);
+
+ private:
+  std::string path_;
+  void* file_ = nullptr;  // zlib's
+};
 
 // Writes beside `path` and renames, so that a failure leaves no partial file. Throws input_error.
 void write_file(const std::string& path, std::string_view text);

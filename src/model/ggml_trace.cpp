@@ -88,8 +88,7 @@ struct file_text {
   std::vector<tensor> tensors;
 };
 
-file_text read_lines(const std::string& path) {
-  const std::string text = read_file(path);
+file_text read_lines(const std::string& path, std::string_view text) {
   file_text file;
   std::string_view rest = text;
   std::size_t expected = 0;
@@ -198,7 +197,11 @@ class builder {
 }  // namespace
 
 ggml_trace read_ggml_trace(const std::string& path) {
-  file_text file = read_lines(path);
+  return parse_ggml_trace(path, read_file(path));
+}
+
+ggml_trace parse_ggml_trace(const std::string& path, std::string_view text) {
+  file_text file = read_lines(path, text);
   for (const tensor& t : file.tensors) {
     for (const std::uint32_t operand : t.operands) file.tensors[operand].read = true;
   }

@@ -78,7 +78,82 @@ std::string json_value::as_id() const {
   fail("is neither a string nor a whole number: " + quote(value_->dump()));
 }
 
+namespace {
+
+// What the parser would take in silently or without bound: a key given twice, of which it keeps one; nesting that no
+// format has; more values than memory holds (each takes some ten times its text). One pass; of strings only where they
+// end is looked at, so that what is no JSON at all is left to the parser.
+class shape_check {
+ public:
+  shape_check(const std::string& path, std::string_view text) : path_{path}, text_{text} {}
+
+  void run() {
+    std::string_view word;
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      switch (text_[i]) {
+        case '"': {
+          const std::size_t first = ++i;
+          while (i < text_.size() && text_[i] != '"') i += text_[i] == '\\' ? 2 : 1;
+          word = text_.substr(first, std::min(i, text_.size()) - first);
+          break;
+        }
+        case ':':
+          if (!open_.empty()) keys_.push_back(word);
+          break;
+        case '[':
+        case '{':
+          if (open_.size() == most_levels) fail(i, "nested more than 64 deep");
+          open_.push_back(keys_.size());
+          count(i);
+          break;
+        case ',': count(i); break;
+        case ']':
+        case '}':
+          if (!open_.empty()) close();
+          break;
+        default: break;
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_levels = 64, most_values = std::size_t{1} << 26;
+
+  [[noreturn]] void fail(std::size_t at, const std::string& what) const {
+    throw input_error(
+        path_,
+        static_cast<std::size_t>(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n')) + 1,
+        what);
+  }
+
+  void count(std::size_t at) {
+    if (++values_ > most_values) fail(at, "more than 2^26 values");
+  }
+
+  void close() {
+    const auto first = keys_.begin() + static_cast<std::ptrdiff_t>(open_.back());
+    std::sort(first, keys_.end());
+    const auto twice = std::adjacent_find(first, keys_.end());
+    if (twice != keys_.end()) {
+      // Equal keys are in no order: the later one is the second.
+      const char* second = std::max(twice->data(), std::next(twice)->data());
+      fail(static_cast<std::size_t>(second - text_.data()), "a second key " + quote(*twice));
+    }
+    keys_.erase(first, keys_.end());
+    open_.pop_back();
+  }
+
+  const std::string& path_;
+  std::string_view text_;
+  std::vector<std::string_view> keys_;  // of all objects that are open
+  std::vector<std::size_t> open_;       // by level: how many keys there were before it
+  std::size_t values_ = 0;
+};
+
+}  // namespace
+
 json parse_json(const std::string& path, std::string_view text) {
+  shape_check{path, text}.run();
   try {
     return json::parse(text);
   } catch (const json::exception& e) {

@@ -334,7 +334,7 @@ struct placement_reader {
   }
 
   void read() {
-    const std::string text = read_file(path);
+    const std::string text = read_file(path, longest_text);
     const std::size_t start = text.find_first_not_of("\n\r\t ");
     if (start == std::string::npos) throw input_error(path, 1, "is empty");
     if (text[start] == '{') {

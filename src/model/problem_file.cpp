@@ -61,8 +61,8 @@ std::optional<std::vector<plan::interval>> without_gaps(plan::interval live, std
 
 namespace {
 
-problem_file read_ggml_problem(const std::string& path) {
-  const ggml_trace trace = read_ggml_trace(path);
+problem_file read_ggml_problem(const std::string& path, std::string_view text) {
+  const ggml_trace trace = parse_ggml_trace(path, text);
   problem_file file = problem_of_graph(path, trace.graph, trace.rules,
                                        [&](value_id v) { return std::to_string(trace.id_of[v.index]); });
   file.numeric_ids = true;
@@ -72,18 +72,18 @@ problem_file read_ggml_problem(const std::string& path) {
 }  // namespace
 
 problem_file read_problem(const std::string& path) {
-  const std::string start = read_start(path, 4096);
-  const format found = format_of(start);
+  input_file in{path};
+  std::string text;
+  in.append_to(text, 4096);
+  const format found = format_of(text);
   if (found == format::none)
     throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
-  if (found == format::csv && start.size() == 4096 && start.find('\n') == std::string::npos) {
+  if (found == format::csv && text.size() == 4096 && text.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }
-  if (found == format::ggml_trace) return read_ggml_problem(path);
-  constexpr std::size_t longest = std::size_t{1} << 31;
-  const std::string text = read_start(path, longest + 1);
-  if (text.size() > longest) throw input_error(path, "longer than 2 GiB");
+  in.append_rest_to(text, longest_text);
   switch (found) {
+    case format::ggml_trace: return read_ggml_problem(path, text);
     case format::csv: return read_problem_csv(path, text);
     case format::json: return read_problem_json(path, text);
     case format::tflite: return read_tflite(path, text);

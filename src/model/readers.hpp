@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "berth/model/ggml_trace.hpp"
 #include "berth/model/problem_file.hpp"
 
 namespace berth::model {
@@ -14,6 +15,7 @@ namespace berth::model {
 [[nodiscard]] problem_file read_problem_json(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_allocation_list(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_tflite(const std::string& path, std::string_view text);
+[[nodiscard]] ggml_trace parse_ggml_trace(const std::string& path, std::string_view text);
 
 // Throws input_error at the second of two buffers with one id.
 void require_distinct_ids(const problem_file& file);

@@ -14,15 +14,15 @@
 namespace berth::plan {
 namespace {
 
-// Pins and reserved ranges that overlap: no plan exists, whatever the capacity.
-bool pins_clash(const instance& in) {
+// The first item pinned where another one or a reserved range lies: no plan exists, whatever the capacity.
+std::uint32_t pin_that_clashes(const instance& in) {
   occupancy taken{in};
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     if (in.items[i].pin == no_offset) continue;
-    if (!taken.is_free(i, in.items[i].pin)) return true;
+    if (!taken.is_free(i, in.items[i].pin)) return i;
     taken.insert(i, in.items[i].pin);
   }
-  return false;
+  return no_item;
 }
 
 void fill(const problem& p, const instance& in, const layout& found, plan& out) {
@@ -116,7 +116,12 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
     }
   };
   say_bound();
-  if (bound > in.capacity || pins_clash(in)) {
+  const std::uint32_t clash = pin_that_clashes(in);
+  if (clash != no_item) {
+    out.reason = "buffer is pinned where another one or a reserved range lies";
+    out.culprit = static_cast<index>(std::find(in.item_of.begin(), in.item_of.end(), clash) - in.item_of.begin());
+  }
+  if (bound > in.capacity || clash != no_item) {
     out.status = status::infeasible;
     return out;
   }

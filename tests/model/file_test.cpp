@@ -10,6 +10,7 @@
 namespace {
 namespace fs = std::filesystem;
 using berth::model::input_error;
+using berth::model::input_file;
 using berth::model::read_file;
 using berth::model::write_file;
 
@@ -57,6 +58,26 @@ TEST_F(file, what_cannot_be_read_is_named) {
     EXPECT_EQ(std::string{e.what()}, path("absent") + ": cannot open: No such file or directory");
   }
   EXPECT_THROW((void)read_file(folder_.string()), input_error);
+}
+
+TEST_F(file, in_parts_and_no_longer_than_asked) {
+  const std::string text(300000, 'x');
+  write_file(path("plain"), text);
+  write_gzip(path("packed"), text);
+  for (const char* name : {"plain", "packed"}) {
+    std::string got = "before";
+    input_file in{path(name)};
+    in.append_to(got, 4096);
+    EXPECT_EQ(got.size(), 6u + 4096);
+    in.append_rest_to(got, 6 + text.size());
+    EXPECT_EQ(got, "before" + text);
+    EXPECT_EQ(read_file(path(name), text.size()), text);
+    EXPECT_THROW((void)read_file(path(name), text.size() - 1), input_error);
+    std::string start;
+    input_file again{path(name)};
+    again.append_to(start, 4096);
+    EXPECT_THROW(again.append_rest_to(start, 4000), input_error);
+  }
 }
 
 TEST_F(file, a_failed_write_leaves_nothing) {

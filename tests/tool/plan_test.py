@@ -102,6 +102,23 @@ class Verbs(unittest.TestCase):
         self.assertEqual(got.returncode, 1)
         self.assertIn("buffer 'x' alone exceeds the capacity (8 bytes)", got.stdout)
 
+    def test_pins_that_clash_are_named(self):
+        problem = self.file("p.csv", "id,lower,upper,size,offset\nx,0,2,4,0\ny,1,3,4,2\n")
+        got = self.run_berth("plan", problem)
+        self.assertEqual(got.returncode, 1)
+        self.assertIn("buffer 'y' is pinned where another one", got.stdout)
+
+    def test_a_pipe_is_a_file(self):
+        rows = (HEAD + "".join(f"b{i},{i},{i + 2},8\n" for i in range(50000))).encode()
+        got = subprocess.run([BERTH, "plan", "/dev/stdin", "--json"], input=rows, capture_output=True, timeout=60)
+        self.assertEqual((got.returncode, got.stderr, len(json.loads(got.stdout)["buffers"])), (0, b"", 50000))
+
+    def test_a_file_too_long_is_not_read(self):
+        path = self.file("p.csv", HEAD)
+        os.truncate(path, 10 * 2**30)  # a hole: no disk is used
+        self.expect_wrong("plan", path, says="longer than 2048 MiB")
+        self.expect_wrong("verify", self.file("q.csv", HEAD), path, says="longer than 2048 MiB")
+
     def test_out_files(self):
         problem = self.file("p.csv", HEAD + "x,0,2,8\ny,1,3,8\n")
         for name in ("plan.json", "plan.csv"):
@@ -149,6 +166,9 @@ class Verbs(unittest.TestCase):
             (HEAD + "x,0,1,1e999\n", "p:2: size"),
             ('{"format":"berth-problem/1","buffers":[{"id":"x","size":NaN}]}', "p:1: not JSON"),
             ('{"format":"berth-problem/1","buffers":[', "not JSON"),
+            ('{"format":"berth-problem/1",\n"buffers":[{"id":"x","size":4,\n"lower":0,"upper":1,"size":5}]}', "p:3: a second key 'size'"),
+            ('{"format":"berth-problem/1","buffers":' + "[" * 100000, "p:1: nested more than 64 deep"),
+            ('{"format":"berth-problem/1","buffers":[' + "[]," * 2**26, "p:1: more than 2^26 values"),
             ('{"format":"berth-problem/1","buffers":{}}', "not a list"),
             ("", "neither"),
             (random.Random(7).randbytes(4096), ""),
