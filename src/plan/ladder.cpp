@@ -84,13 +84,16 @@ constexpr unsigned log2_memory = 20;  // entries of failed states: 16 MiB
 
 class climber {
  public:
-  climber(const instance& in, const conflict_graph& graph, climb& state, const switches& rules, std::uint64_t limit)
+  climber(const instance& in, const conflict_graph& graph, climb& state, const switches& rules, std::uint64_t limit,
+          bool (*stop)(void*, const climb&), void* context)
       : in_{in},
         graph_{graph},
         state_{state},
         rules_{rules},
         limit_{limit},
-        failed_{limit < (std::uint64_t{1} << log2_memory) ? log2_memory - 4 : log2_memory} {}
+        failed_{limit < (std::uint64_t{1} << log2_memory) ? log2_memory - 4 : log2_memory},
+        stop_{stop},
+        context_{context} {}
 
   // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {
@@ -107,7 +110,7 @@ class climber {
     ++rounds_;
   }
 
-  [[nodiscard]] bool spent() const { return state_.nodes >= limit_; }
+  [[nodiscard]] bool spent() const { return stopped_ || state_.nodes >= limit_; }
 
  private:
   // The rung at a capacity; near one that is already being searched, that one, so that its work is not lost.
@@ -127,6 +130,8 @@ class climber {
   void run(rung& r, std::uint64_t slice) {
     const units capacity = r.capacity;
     for (std::size_t k = 0; k < recipes.size() && !spent(); ++k) {
+      stopped_ = stop_ != nullptr && stop_(context_, state_);
+      if (stopped_) return;
       if (!r.searches[k]) {
         r.searches[k] =
             std::make_unique<search>(in_, graph_, capacity, make_strategy(in_, graph_, recipes[k], k), rules_, failed_);
@@ -157,6 +162,9 @@ class climber {
   failed_states failed_;
   std::vector<rung> rungs_;
   std::uint64_t rounds_ = 0;
+  bool (*stop_)(void*, const climb&);
+  void* context_;
+  bool stopped_ = false;
 };
 
 }  // namespace
@@ -168,14 +176,13 @@ std::uint64_t nodes_per_second(const conflict_graph& graph) {
 }
 
 climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound, std::uint64_t nodes,
-                       const switches& rules, bool (*stop)(void*), void* context) {
+                       const switches& rules, bool (*stop)(void*, const climb&), void* context) {
   climb out{std::move(start), bound, 0};
   if (out.best.arena <= out.bound || nodes == 0) return out;
-  climber c{in, graph, out, rules, nodes};
+  climber c{in, graph, out, rules, nodes, stop, context};
   // Enough for a descent with few failures.
   for (std::uint64_t slice = in.items.size() * 3 / 2 + first_slice; out.best.arena > out.bound && !c.spent();
        slice += slice / 4) {
-    if (stop != nullptr && stop(context)) break;
     c.round(slice);
   }
   return out;

@@ -18,10 +18,10 @@ struct climb {
 };
 
 // `bound` is proved, `start` any layout. Returns when best.arena == bound or `nodes` are spent. `stop` is asked between
-// slices (a deadline); may be null.
+// slices, with what there is by then (a deadline); may be null.
 [[nodiscard]] climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
-                                     std::uint64_t nodes, const switches& rules, bool (*stop)(void*) = nullptr,
-                                     void* context = nullptr);
+                                     std::uint64_t nodes, const switches& rules,
+                                     bool (*stop)(void*, const climb&) = nullptr, void* context = nullptr);
 
 // Nodes that take about a second on the machine this was measured on (docs/decisions/0020): a pure function of the
 // graph.

@@ -62,11 +62,20 @@ bool hints_are_whole(const problem& p, const instance& in) {
 struct deadline {
   std::optional<std::chrono::steady_clock::time_point> at;
   const std::atomic<bool>* stop = nullptr;
+  progress* watch = nullptr;
+  bytes unit = 1;  // of what the search counts in
   bool hit = false;
 };
 
-bool deadline_passed(void* context) {
+void show(progress& watch, const climb& so_far, bytes unit) {
+  watch.arena.store(static_cast<bytes>(so_far.best.arena) * unit, std::memory_order_relaxed);
+  watch.lower_bound.store(static_cast<bytes>(so_far.bound) * unit, std::memory_order_relaxed);
+  watch.work.store(so_far.nodes, std::memory_order_relaxed);
+}
+
+bool deadline_passed(void* context, const climb& so_far) {
   auto& d = *static_cast<deadline*>(context);
+  if (d.watch != nullptr) show(*d.watch, so_far, d.unit);
   d.hit = d.hit || (d.stop != nullptr && d.stop->load(std::memory_order_relaxed));
   return d.hit = d.hit || (d.at && std::chrono::steady_clock::now() >= *d.at);
 }
@@ -139,14 +148,14 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
     say_bound();
   }
   if (found.arena > bound && o.work != effort::fast && conflict_work(in) <= most_conflict_work) {
-    deadline d{.at = {}, .stop = o.stop};
+    deadline d{.at = {}, .stop = o.stop, .watch = o.watch, .unit = in.unit};
     if (o.deadline_s) {
       d.at = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                     std::chrono::duration<double>(*o.deadline_s));
     }
     const conflict_graph graph = make_conflicts(in);
     climb c = find_least_arena(in, graph, std::move(found), bound, node_limit(o, graph), {},
-                               o.deadline_s || o.stop != nullptr ? deadline_passed : nullptr, &d);
+                               o.deadline_s || o.stop != nullptr || o.watch != nullptr ? deadline_passed : nullptr, &d);
     found = std::move(c.best);
     bound = c.bound;
     out.work = c.nodes;

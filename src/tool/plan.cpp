@@ -28,6 +28,7 @@
 #include "tool/model_argument.hpp"
 #endif
 #include "tool/dimensions.hpp"
+#include "tool/progress_line.hpp"
 #include "tool/trace_input.hpp"
 #include "tool/verb.hpp"
 
@@ -47,6 +48,7 @@ struct plan_call {
   plan::options options;
   bool pipeline = false;
   bool json = false;
+  bool quiet = false;
 };
 
 // What came of a call.
@@ -355,9 +357,14 @@ int plan_file(plan_call& call) {
   if (!call.at.empty() && !file.symbolic) throw usage_error("--at: " + call.file + " has no dimensions");
   call.options.stop = &interrupted;
   std::signal(SIGINT, take_the_best);
-  outcome got = file.symbolic  ? plan_symbolic(call, file)
-                : file.traffic ? plan_moves(call, file)
-                               : outcome{.found = answer_for(call, file)};
+  outcome got;
+  {
+    progress_line line{!call.json && !call.quiet};
+    call.options.watch = line.watch();
+    got = file.symbolic  ? plan_symbolic(call, file)
+          : file.traffic ? plan_moves(call, file)
+                         : outcome{.found = answer_for(call, file)};
+  }
   std::signal(SIGINT, SIG_DFL);
   got.elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!got.found.layout.has_offsets()) return refuse(call, file, got.found.layout, got.elapsed_ms);
@@ -365,7 +372,7 @@ int plan_file(plan_call& call) {
   if (call.json) {
     const std::string text = json_of(call, file, got);
     std::fwrite(text.data(), 1, text.size(), stdout);
-  } else {
+  } else if (!call.quiet) {
     print_table(call, file, got);
   }
   return done;
@@ -382,6 +389,7 @@ std::function<int()> declare_plan(CLI::App& app) {
       ->required();
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   app.add_flag("--json", call->json, "One JSON object on standard output");
+  app.add_flag("--quiet", call->quiet, "Nothing on standard output, and no progress on a terminal");
 #ifdef BERTH_TOOL_RUN
   app.add_option("--dim", call->dims, "name=N: binds a dimension that an .onnx FILE leaves open")
       ->allow_extra_args(false);

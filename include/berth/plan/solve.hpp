@@ -20,6 +20,14 @@ enum class effort : std::uint8_t {
   best,    // search on until proved or the work limit (some seconds)
 };
 
+// What a search under way has so far, for another thread to show. It is that of the memory or slab being placed where
+// there are several. Numbers of one moment may be read between those of two.
+struct progress {
+  std::atomic<bytes> arena = 0;  // 0: none yet
+  std::atomic<bytes> lower_bound = 0;
+  std::atomic<std::uint64_t> work = 0;
+};
+
 // Effort fast costs what an allocator at run time costs: at 1,000 buffers of which tens are live together, with ticks
 // as dense as node indices, 80 to 100 ns a buffer, validation and verification included (bench_plan_fast), and up to
 // 500 ns where hundreds are, or where ticks are sparse. The arena is within 1/64 of the bound, or not above what best
@@ -34,6 +42,7 @@ struct options {
   unsigned threads = 1;                     // never changes the answer
   std::optional<double> deadline_s;         // stops early; the plan then says deadline_hit
   const std::atomic<bool>* stop = nullptr;  // once true, the best so far is taken, as at a deadline
+  progress* watch = nullptr;                // written while it searches; never changes the answer
 };
 
 // Error: the problem does not pass validate(). Infeasible and unknown are plans with that status.

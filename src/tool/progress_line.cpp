@@ -1,0 +1,45 @@
+#include "tool/progress_line.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+namespace berth::tool {
+
+progress_line::progress_line(bool wanted) {
+  if (wanted && isatty(STDERR_FILENO) == 1) writer_ = std::thread{[this] { write(); }};
+}
+
+progress_line::~progress_line() {
+  if (!writer_.joinable()) return;
+  {
+    const std::lock_guard lock{mutex_};
+    done_ = true;
+  }
+  ended_.notify_one();
+  writer_.join();
+}
+
+void progress_line::write() {
+  using namespace std::chrono_literals;
+  constexpr auto erase = "\r\033[K";  // back to the line's start; delete to its end
+  const auto start = std::chrono::steady_clock::now();
+  bool shown = false;
+  std::unique_lock lock{mutex_};
+  for (auto pause = 250ms; !ended_.wait_for(lock, pause, [this] { return done_; }); pause = 100ms) {
+    const bytes arena = seen_.arena, bound = seen_.lower_bound;
+    if (arena == 0) continue;
+    const double over =
+        bound == 0 || arena < bound ? 0 : 100.0 * static_cast<double>(arena - bound) / static_cast<double>(bound);
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    std::fprintf(stderr, "%sbest %llu, bound %llu (%.3f %% above), %llu nodes, %.1f s", erase,
+                 static_cast<unsigned long long>(arena), static_cast<unsigned long long>(bound), over,
+                 static_cast<unsigned long long>(seen_.work), spent.count());
+    std::fflush(stderr);
+    shown = true;
+  }
+  if (shown) std::fputs(erase, stderr);
+}
+
+}  // namespace berth::tool
