@@ -26,7 +26,9 @@ format format_of(std::string_view start) {
     for (const std::string_view key : {"ALLOC", "FREE", "ALIGN", "MODEL"}) {
       if (line.substr(0, line.find(' ')) == key) return format::allocation_list;
     }
-    return line.find(',') != std::string_view::npos ? format::csv : format::none;
+    const bool text =
+        std::all_of(line.begin(), line.end(), [](char c) { return c == '\t' || (c >= 0x20 && c < 0x7f); });
+    return text && line.find(',') != std::string_view::npos ? format::csv : format::none;
   }
   return format::none;
 }

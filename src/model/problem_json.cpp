@@ -200,6 +200,7 @@ problem_file read_problem_json(const std::string& path, std::string_view text) {
   if (root.is_object() && !root.find("format") && root.find("problem")) {
     return read_dsa_problem(path, root.at("problem"), lines_of_elements(text, "buffers", 2));
   }
+  if (root.is_object() && !root.find("format") && root.find("arena_bytes")) root.fail("a plan, not a problem");
   if (root.at("format").as_id() != "berth-problem/1") root.fail("format is not 'berth-problem/1'");
   document_reader reader;
   reader.file.path = path;

@@ -9,7 +9,7 @@
 namespace berth::tool {
 
 void add_at_option(CLI::App& app, std::vector<std::string>& at, const char* what) {
-  app.add_option("--at", at, what)->type_name("NAME=N[,NAME=N...]")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--at", at, what)->type_name("NAME=N,...")->delimiter(',')->allow_extra_args(false);
 }
 
 std::vector<bytes> values_of(const model::problem_file& file, const std::vector<std::string>& at) {

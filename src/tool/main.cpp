@@ -59,7 +59,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& wrong) {
-    return complain(wrong.what());
+    const std::string verb = argc > 1 && is_a_verb(argv[1]) ? std::string{" "} + argv[1] : "";
+    return complain((wrong.what() + ("; see berth" + verb) + " --help").c_str());
   }
   for (std::size_t i = 0; i < std::size(verbs); ++i) {
     if (app.got_subcommand(verbs[i].name)) return chosen[i]();

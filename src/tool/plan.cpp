@@ -1,4 +1,5 @@
 // berth plan FILE: offsets for a planning problem.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -381,6 +382,11 @@ int plan_file(plan_call& call) {
 }  // namespace
 
 std::function<int()> declare_plan(CLI::App& app) {
+  // CLI11 itself wraps what is negative around.
+  const auto whole = [](const std::string& text) {
+    const bool digits = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return digits && text.size() < 20 ? std::string{} : "'" + text + "' is not a whole number";
+  };
   auto call = std::make_shared<plan_call>();
   app.add_option(
          "FILE", call->files,
@@ -391,18 +397,21 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_flag("--json", call->json, "One JSON object on standard output");
   app.add_flag("--quiet", call->quiet, "Nothing on standard output, and no progress on a terminal");
 #ifdef BERTH_TOOL_RUN
-  app.add_option("--dim", call->dims, "name=N: binds a dimension that an .onnx FILE leaves open")
+  app.add_option("--dim", call->dims, "Binds a dimension that an .onnx FILE leaves open")
+      ->type_name("NAME=N")
       ->allow_extra_args(false);
 #endif
   add_at_option(app, call->at,
                 "Of a problem with dimensions: the offsets at these values instead of the order for all");
-  app.add_option("--capacity", call->capacity, "Bytes there are: a plan that needs more is refused")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--capacity", call->capacity, "There are so many: a plan that needs more is refused")
+      ->check(whole)
+      ->type_name("BYTES");
   app.add_option("--rules", call->rules, "Placement rules of a chip, by name");
   app.add_option("--effort", call->effort, "How long to search for a smaller arena")
       ->check(CLI::IsMember({"fast", "normal", "best"}));
   app.add_option("--work", call->options.node_limit, "Search nodes instead of the effort's own number")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole)
+      ->type_name("N");
   app.add_option("--threads", call->options.threads, "Threads; they do not change the plan")->check(CLI::Range(1, 256));
   app.add_option("--deadline", call->options.deadline_s, "Seconds after which the best so far is taken")
       ->check(CLI::PositiveNumber);

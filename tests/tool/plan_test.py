@@ -3,14 +3,26 @@
 import gzip
 import json
 import os
+import pty
 import random
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 BERTH = sys.argv.pop(1)
 HEAD = "id,lower,upper,size\n"
+
+
+def mycielski(order):
+    """A graph without triangles whose colours number `order`: the bound is far below what can be found."""
+    n, edges = 2, [(0, 1)]
+    for _ in range(order - 2):
+        edges += [(a, n + b) for a, b in edges] + [(b, n + a) for a, b in edges] + [(n + k, 2 * n) for k in range(n)]
+        n = 2 * n + 1
+    return {"format": "berth-problem/1", "conflicts": edges, "buffers": [{"id": k, "size": 8} for k in range(n)]}
 
 
 class Verbs(unittest.TestCase):
@@ -119,6 +131,47 @@ class Verbs(unittest.TestCase):
         self.expect_wrong("plan", path, says="longer than 2048 MiB")
         self.expect_wrong("verify", self.file("q.csv", HEAD), path, says="longer than 2048 MiB")
 
+    def run_on_a_terminal(self, *args, interrupt=False):
+        """Standard error is a terminal; returns the exit status, standard output and what the terminal was sent."""
+        master, slave = pty.openpty()
+        with subprocess.Popen([BERTH, *args], stdout=subprocess.PIPE, stderr=slave, text=True) as berth:
+            os.close(slave)
+            sent = b""
+            while True:
+                try:
+                    part = os.read(master, 4096)
+                except OSError:  # the other end is closed
+                    break
+                if not part:
+                    break
+                sent += part
+                if interrupt:
+                    berth.send_signal(signal.SIGINT)
+                    interrupt = False
+            out = berth.stdout.read()
+        os.close(master)
+        return berth.returncode, out, sent.decode()
+
+    def test_progress_is_a_line_on_a_terminal_and_ctrl_c_takes_the_best(self):
+        problem = self.file("p.json", json.dumps(mycielski(8)))
+        start = time.monotonic()
+        status, out, sent = self.run_on_a_terminal("plan", problem, "--effort", "best", interrupt=True)
+        spent = time.monotonic() - start
+        self.assertEqual(status, 0, sent)
+        self.assertIn("stopped by Ctrl-C", out)
+        lines = sent.split("\r\x1b[K")
+        self.assertEqual((lines[0], lines[-1]), ("", ""))  # rewritten, and erased at the end
+        self.assertLessEqual(len(lines) - 2, spent * 10 + 1)
+        for line in lines[1:-1]:
+            self.assertRegex(line, r"^best \d+, bound \d+ \(\d+\.\d+ % above\), \d+ nodes, \d+\.\d s$")
+        self.assertGreaterEqual(len(lines), 3)
+        for quiet in ("--json", "--quiet"):
+            status, out, sent = self.run_on_a_terminal("plan", problem, "--effort", "best", "--deadline", "0.6", quiet)
+            self.assertEqual((status, sent, bool(out)), (0, "", quiet == "--json"))
+        got = self.run_berth("plan", problem, "--effort", "best", "--deadline", "0.6")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        self.assertIn("stopped by the deadline", got.stdout)
+
     def test_out_files(self):
         problem = self.file("p.csv", HEAD + "x,0,2,8\ny,1,3,8\n")
         for name in ("plan.json", "plan.csv"):
@@ -177,6 +230,11 @@ class Verbs(unittest.TestCase):
         self.expect_wrong("plan", "/no/such/file", says="cannot open")
         self.expect_wrong("plan")
         self.expect_wrong("plan", whole, "--effort", "much")
+        self.expect_wrong("plan", whole, "--efort", "best", says="--efort; see berth plan --help")
+        self.expect_wrong("plan", whole, "--capacity", "16MiB", says="'16MiB' is not a whole number; see berth plan --help")
+        self.expect_wrong("plan", whole, "--work", "-1", says="--work: '-1' is not")
+        self.expect_wrong("plan", BERTH, says="neither CSV")
+        self.expect_wrong("plan", self.file("plan.json", '{"arena_bytes":8,"buffers":[]}'), says="a plan, not a problem")
         self.expect_wrong("plan", whole, "--capacity", "-1")
         self.expect_wrong("verify", whole, self.file("plan", "[]"))
 

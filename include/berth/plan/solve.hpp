@@ -20,14 +20,6 @@ enum class effort : std::uint8_t {
   best,    // search on until proved or the work limit (some seconds)
 };
 
-// What a search under way has so far, for another thread to show. It is that of the memory or slab being placed where
-// there are several. Numbers of one moment may be read between those of two.
-struct progress {
-  std::atomic<bytes> arena = 0;  // 0: none yet
-  std::atomic<bytes> lower_bound = 0;
-  std::atomic<std::uint64_t> work = 0;
-};
-
 // Effort fast costs what an allocator at run time costs: at 1,000 buffers of which tens are live together, with ticks
 // as dense as node indices, 80 to 100 ns a buffer, validation and verification included (bench_plan_fast), and up to
 // 500 ns where hundreds are, or where ticks are sparse. The arena is within 1/64 of the bound, or not above what best
@@ -35,6 +27,14 @@ struct progress {
 // gained: nothing on layered networks, 7 % in the mean of networks of random sizes, and more on tight packings, for
 // which normal is there. Where the problem has more than sizes, alignments, one lifetime a buffer and a capacity that
 // the sweeps meet, it is one greedy pass instead, 1 us a buffer or more.
+
+// What a search under way has so far, for another thread to show. It is that of the memory or slab being placed where
+// there are several. Numbers of one moment may be read between those of two.
+struct progress {
+  std::atomic<bytes> arena = 0;  // 0: none yet
+  std::atomic<bytes> lower_bound = 0;
+  std::atomic<std::uint64_t> work = 0;
+};
 
 struct options {
   effort work = effort::normal;
