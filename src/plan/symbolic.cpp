@@ -1,6 +1,7 @@
 #include "berth/plan/symbolic.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -66,6 +67,34 @@ std::vector<bytes> largest_values(const symbolic_sizes& s) {
   std::vector<bytes> most;
   for (const dimension& d : s.dimensions) most.push_back(d.most);
   return most;
+}
+
+// Values at which orders are compared: all at the most (first), all at the least, all at three steps between by ratio,
+// and of up to four dimensions each alone at its least and alone at its most.
+std::vector<std::vector<bytes>> sample_points(const symbolic_sizes& s) {
+  // Square roots are the same on every machine, other powers are not.
+  const auto between = [&](const std::vector<bytes>& low, const std::vector<bytes>& high) {
+    std::vector<bytes> out;
+    for (std::size_t d = 0; d < low.size(); ++d) {
+      const double mean =
+          std::sqrt(static_cast<double>(std::max<bytes>(low[d], 1))) * std::sqrt(static_cast<double>(high[d]));
+      out.push_back(std::clamp(static_cast<bytes>(std::min(mean, 0x1p62)), low[d], high[d]));
+    }
+    return out;
+  };
+  std::vector<bytes> most = largest_values(s), least;
+  for (const dimension& d : s.dimensions) least.push_back(d.least);
+  const std::vector<bytes> middle = between(least, most);
+  std::vector<std::vector<bytes>> points{most, least, middle, between(least, middle), between(middle, most)};
+  for (std::size_t d = 0; d < s.dimensions.size() && s.dimensions.size() <= 4; ++d) {
+    points.push_back(most);
+    points.back()[d] = least[d];
+    points.push_back(least);
+    points.back()[d] = most[d];
+  }
+  std::sort(points.begin() + 1, points.end());
+  points.erase(std::unique(points.begin() + 1, points.end()), points.end());
+  return points;
 }
 
 // Which buffer is topmost at each tick.
@@ -136,6 +165,108 @@ symbolic_plan supports_of(const problem& largest, std::vector<index> order) {
   return out;
 }
 
+// An order and what it gives at several points, the largest first.
+struct candidate {
+  symbolic_plan plan;
+  std::vector<bytes> arenas;
+  double over = 0;  // the sum of arenas over bounds
+
+  // The largest values decide, then all points together.
+  [[nodiscard]] bool better_than(const candidate& other) const {
+    return arenas[0] != other.arenas[0] ? arenas[0] < other.arenas[0] : over < other.over;
+  }
+};
+
+// A try costs some tens of nanoseconds a buffer and point: 15 ms at effort normal.
+std::size_t tries_of(effort work, std::size_t buffers) {
+  switch (work) {
+    case effort::fast: return 0;
+    case effort::normal: return 200'000 / (buffers + 100);
+    case effort::best: return 2'000'000 / (buffers + 100);
+  }
+  return 0;
+}
+
+class order_search {
+ public:
+  order_search(const problem& p, const symbolic_sizes& s, const std::vector<std::vector<bytes>>& points,
+               const problem& largest)
+      : p_{p}, s_{s}, points_{points}, largest_{largest}, offsets_(p.buffers.size()) {}
+
+  // By point: what every plan needs there. Call before the rest.
+  void add_bound(bytes bound) { bounds_.push_back(std::max<bytes>(bound, 1)); }
+
+  candidate rate(std::vector<index> order) {
+    candidate c{supports_of(largest_, std::move(order)), {}, 0};
+    for (std::size_t v = 0; v < points_.size(); ++v) {
+      c.arenas.push_back(*evaluate(p_, s_, c.plan, points_[v], offsets_));
+      c.over += static_cast<double>(c.arenas[v]) / static_cast<double>(bounds_[v]);
+    }
+    return c;
+  }
+
+  // At each point in turn takes a buffer out of the chain that makes the arena as high as it is, and puts it below the
+  // one it rests on, or anywhere; what is no worse is kept.
+  void improve(candidate& best, std::size_t tries) {
+    const std::size_t n = p_.buffers.size();
+    for (std::size_t k = 0; k < tries && n > 1; ++k) {
+      const std::size_t v = k % points_.size();
+      if (best.arenas[v] <= bounds_[v]) continue;
+      const std::vector<index> chain = highest_chain(best.plan, points_[v]);  // places in the order, from above
+      const std::size_t link = random() % chain.size();
+      const index from = chain[link];
+      const index to =
+          link + 1 < chain.size() && random() % 2 == 0 ? chain[link + 1] : static_cast<index>(random() % n);
+      std::vector<index> order = best.plan.order;
+      const auto at = [&](index place) { return order.begin() + static_cast<std::ptrdiff_t>(place); };
+      if (from < to) {
+        std::rotate(at(from), at(from) + 1, at(to) + 1);
+      } else {
+        std::rotate(at(to), at(from), at(from) + 1);
+      }
+      candidate next = rate(std::move(order));
+      if (!best.better_than(next)) best = std::move(next);
+    }
+  }
+
+ private:
+  std::vector<index> highest_chain(const symbolic_plan& plan, const std::vector<bytes>& values) {
+    (void)*evaluate(p_, s_, plan, values, offsets_);
+    const auto end_of = [&](index i) {
+      return offsets_[i] + align_up(size_at(s_.of[i], values), p_.granularity) + p_.tail_pad;
+    };
+    std::vector<index> place(plan.order.size());
+    for (index k = 0; k < plan.order.size(); ++k) place[plan.order[k]] = k;
+    std::vector<index> chain(1, 0);
+    for (index k = 1; k < plan.order.size(); ++k) {
+      if (end_of(plan.order[k]) > end_of(plan.order[chain[0]])) chain[0] = k;
+    }
+    for (index k = chain[0]; plan.first[k] != plan.first[k + 1]; chain.push_back(k)) {
+      index highest = plan.supports[plan.first[k]];
+      for (std::uint32_t s = plan.first[k]; s < plan.first[k + 1]; ++s) {
+        if (end_of(plan.supports[s]) > end_of(highest)) highest = plan.supports[s];
+      }
+      k = place[highest];
+    }
+    return chain;
+  }
+
+  // Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+  std::uint64_t random() {
+    std::uint64_t z = seed_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
+  const problem& p_;
+  const symbolic_sizes& s_;
+  const std::vector<std::vector<bytes>>& points_;
+  const problem& largest_;
+  std::vector<bytes> bounds_, offsets_;
+  std::uint64_t seed_ = 0;
+};
+
 }  // namespace
 
 result<problem> at_values(const problem& p, const symbolic_sizes& s, std::span<const bytes> values) {
@@ -161,50 +292,43 @@ result<problem> at_most(const problem& p, const symbolic_sizes& s) {
 
 result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, const options& o) {
   if (auto ok = check_kind(p); !ok) return ok.error();
-  std::vector<std::vector<bytes>> points{largest_values(s)};  // first: it decides
-  std::vector<bytes>& middle = points.emplace_back();
-  for (const dimension& d : s.dimensions) middle.push_back(d.least + (d.most - d.least) / 2);
-  std::vector<bytes>& least = points.emplace_back();
-  for (const dimension& d : s.dimensions) least.push_back(d.least);
-
-  symbolic_plan best;
-  plan at_largest;
+  const std::vector<std::vector<bytes>> points = sample_points(s);
+  std::vector<plan> plans;
   problem largest;
-  std::vector<bytes> best_arenas, arenas(points.size()), offsets(p.buffers.size());
-  std::uint64_t work = 0;
   for (const auto& point : points) {
     auto there = at_values(p, s, point);
     if (!there) return there.error();
     there->capacity.reset();
     auto solved = solve(*there, o);
     if (!solved) return solved.error();
-    work += solved->work;
     // Sums too large for the solver at one point are no reason to refuse: the other points' orders serve.
     if (!solved->has_offsets()) solved->offsets.assign(p.buffers.size(), 0);
+    if (plans.empty()) largest = std::move(*there);
+    plans.push_back(std::move(*solved));
+  }
+  order_search search{p, s, points, largest};
+  for (const plan& each : plans) search.add_bound(each.lower_bound());
+  std::optional<candidate> best;
+  for (const plan& each : plans) {
     std::vector<index> order(p.buffers.size());
     std::iota(order.begin(), order.end(), index{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](index a, index b) { return solved->offset(a) < solved->offset(b); });
-    if (best_arenas.empty()) {
-      largest = std::move(*there);
-      at_largest = *solved;
-    }
-    at_largest.deadline_hit |= solved->deadline_hit;
-    symbolic_plan candidate = supports_of(largest, std::move(order));
-    for (std::size_t k = 0; k < points.size(); ++k) arenas[k] = *evaluate(p, s, candidate, points[k], offsets);
-    if (!best_arenas.empty() && arenas >= best_arenas) continue;
-    best = std::move(candidate);
-    best_arenas = arenas;
-    at_largest.solver = solved->solver;
+    std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return each.offset(a) < each.offset(b); });
+    candidate next = search.rate(std::move(order));
+    if (!best || next.better_than(*best)) best = std::move(next);
   }
-  best.most = std::move(at_largest);
-  best.most.offsets.resize(p.buffers.size());
-  best.most.arena_bytes = *evaluate(p, s, best, points[0], best.most.offsets);
-  best.most.status = best.most.arena_bytes == best.most.lower_bound_bytes ? status::optimal : status::feasible;
-  best.most.work = work;
-  if (const auto broken = verify(p, s, best)) expects(false, broken->rule);
-  if (const auto broken = verify(largest, best.most)) expects(false, broken->rule);
-  return best;
+  search.improve(*best, tries_of(o.work, p.buffers.size()));
+
+  symbolic_plan out = std::move(best->plan);
+  out.most = std::move(plans[0]);
+  for (const plan& each : plans) out.most.deadline_hit |= each.deadline_hit;
+  for (std::size_t k = 1; k < plans.size(); ++k) out.most.work += plans[k].work;
+  out.most.solver = "one order";
+  out.most.offsets.resize(p.buffers.size());
+  out.most.arena_bytes = *evaluate(p, s, out, points[0], out.most.offsets);
+  out.most.status = out.most.arena() == out.most.lower_bound() ? status::optimal : status::feasible;
+  if (const auto broken = verify(p, s, out)) expects(false, broken->rule);
+  if (const auto broken = verify(largest, out.most)) expects(false, broken->rule);
+  return out;
 }
 
 result<bytes> evaluate(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan,

@@ -403,7 +403,7 @@ std::function<int()> declare_plan(CLI::App& app) {
 #endif
   add_at_option(app, call->at,
                 "Of a problem with dimensions: the offsets at these values instead of the order for all");
-  app.add_option("--capacity", call->capacity, "There are so many: a plan that needs more is refused")
+  app.add_option("--capacity", call->capacity, "That there are: a plan that needs more is refused")
       ->check(whole)
       ->type_name("BYTES");
   app.add_option("--rules", call->rules, "Placement rules of a chip, by name");

@@ -49,10 +49,12 @@ struct symbolic_plan {
 [[nodiscard]] result<problem> at_values(const problem& p, const symbolic_sizes& s, std::span<const bytes> values);
 [[nodiscard]] result<problem> at_most(const problem& p, const symbolic_sizes& s);
 
-// Plans at several values, and takes of the orders the one with the smallest arena at the largest values, then at the
-// others. Its arena there is never above solve()'s. The plan has passed verify(). A capacity is not looked at: compare
-// most.arena() with it. As many plans as points, and O(n log n + conflicts and separations). Deterministic but for a
-// deadline or a stop.
+// Plans at several values between the bounds, and takes of the orders the one with the smallest arena at the largest
+// values, then with the least arenas over their bounds; then moves buffers within the order as long as that gains
+// (effort fast: not). Its arena at the largest values is never above solve()'s; of other values nothing is promised.
+// The plan has passed verify(). A capacity is not looked at: compare most.arena() with it. As many plans as values (4 +
+// 2 for each of up to four dimensions), and O(n log n + conflicts and separations) for each order tried: some tens of
+// milliseconds. Deterministic but for a deadline or a stop.
 // Error: what at_most() and validate() refuse; and pins, hints, alias groups, memories, slabs and reuse penalties,
 // which an order cannot keep.
 [[nodiscard]] result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, const options& o = {});
