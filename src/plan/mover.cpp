@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "plan/prices.hpp"
+
 namespace berth::plan {
 namespace {
 
@@ -34,6 +36,12 @@ double ideal_time(const moving_model& model, const item& one, const use_in_secti
   return least;
 }
 
+double ideal_time(const moving_model& model, const item& one) {
+  double sum = 0;
+  for (const use_in_section& u : one.uses) sum += ideal_time(model, one, u);
+  return sum;
+}
+
 class mover {
  public:
   mover(const moving_model& model, const options& o, std::uint64_t most_work)
@@ -45,11 +53,12 @@ class mover {
 
   [[nodiscard]] std::uint64_t work() const { return router_.work() + played_; }
 
-  [[nodiscard]] bool over() const {
-    if (work() >= most_work_) return true;
-    if (options_.stop != nullptr && *options_.stop) return true;
+  [[nodiscard]] bool over() {
+    if (work() >= most_work_ || best_.stopped) return true;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
-    return options_.deadline_s && took.count() >= *options_.deadline_s;
+    best_.stopped =
+        (options_.stop != nullptr && *options_.stop) || (options_.deadline_s && took.count() >= *options_.deadline_s);
+    return best_.stopped;
   }
 
   // Takes the residences where they keep the limits and are cheaper than the best so far.
@@ -69,13 +78,19 @@ class mover {
     keep();
   }
 
-  // Inserts all in this order, every byte in a memory with a limit at this price. An item for which there is no room
-  // becomes the first, and all begin anew.
-  void construct(std::vector<index> order, double price) {
-    price_.assign(model_.memories() * model_.sections(), 0);
+  // Every byte in a memory with a limit at one price.
+  [[nodiscard]] std::vector<double> flat(double price) const {
+    std::vector<double> prices(model_.memories() * model_.sections(), 0);
     for (const index m : limited_) {
-      std::fill_n(price_.begin() + static_cast<std::ptrdiff_t>(m * model_.sections()), model_.sections(), price);
+      std::fill_n(prices.begin() + static_cast<std::ptrdiff_t>(m * model_.sections()), model_.sections(), price);
     }
+    return prices;
+  }
+
+  // Inserts all in this order, at these prices of room. An item for which there is none becomes the first, and all
+  // begin anew.
+  void construct(std::vector<index> order, const std::vector<double>& price) {
+    price_ = price;
     for (int attempt = 0; attempt < 16; ++attempt) {
       clear();
       replay();
@@ -94,12 +109,12 @@ class mover {
   }
 
   // Removes a few items that are in each other's way, and inserts them again; keeps what does not cost more.
-  void improve() {
+  void improve(double bound) {
     price_.clear();
     if (best_.where.empty()) return;
     adopt(best_.where);
     improved_ = work();
-    while (!over() && work() - improved_ <= most_work_ / 4) {
+    while (!over() && best_.timing.cost() > bound && work() - improved_ <= most_work_ / 4) {
       const std::vector<index> few = neighbours();
       if (few.empty()) return;
       const double before = timing_.cost();
@@ -137,6 +152,8 @@ class mover {
   }
 
   [[nodiscard]] bool found() const { return !best_.where.empty(); }
+
+  [[nodiscard]] const moved_items& best() const { return best_; }
   [[nodiscard]] moved_items take_best() { return std::move(best_); }
 
  private:
@@ -185,7 +202,8 @@ class mover {
     const bool better = best_.where.empty() || timing_.cost() < best_.timing.cost() ||
                         (timing_.cost() == best_.timing.cost() && timing_.moved < best_.timing.moved);
     if (!better) return;
-    best_ = {where_, timing_};
+    best_.where = where_;
+    best_.timing = timing_;
     improved_ = work();
   }
 
@@ -278,14 +296,6 @@ std::vector<index> by_birth(const moving_model& model) {
 
 }  // namespace
 
-double least_cost(const moving_model& model) {
-  double sum = 0;
-  for (const item& one : model.items) {
-    for (const use_in_section& u : one.uses) sum += ideal_time(model, one, u);
-  }
-  return sum;
-}
-
 moved_items find_residences(const moving_model& model, const std::vector<residence>& start, std::uint64_t most_work,
                             const options& o, std::uint64_t& work) {
   mover m{model, o, most_work};
@@ -294,12 +304,23 @@ moved_items find_residences(const moving_model& model, const std::vector<residen
   for (const double price : {0.0, 0.1 * dearest, 8 * dearest}) {
     for (const auto order : {by_gain, by_size, by_birth}) {
       if (m.found() && (o.work == effort::fast || m.over())) break;
-      m.construct(order(model), price);
+      m.construct(order(model), m.flat(price));
     }
   }
-  if (o.work != effort::fast) m.improve();
+  moved_items best;
+  if (o.work == effort::fast || !m.found()) {
+    best = m.take_best();
+    for (const item& one : model.items) best.bound += ideal_time(model, one);
+  } else {
+    const room_prices prices = price_room(model, m.best().timing.cost(), most_work / 4, work);
+    m.construct(by_gain(model), prices.price);
+    m.construct(by_size(model), prices.price);
+    m.improve(prices.bound);
+    best = m.take_best();
+    best.bound = std::min(prices.bound, best.timing.cost());
+  }
   work += m.work();
-  return m.take_best();
+  return best;
 }
 
 }  // namespace berth::plan

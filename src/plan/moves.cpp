@@ -1,6 +1,7 @@
 #include "berth/plan/moves.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -160,6 +161,22 @@ std::optional<std::pair<index, bytes>> full_memory(const problem& stays, const o
   return std::nullopt;
 }
 
+// Where starts are aligned, what lies below another buffer takes its bytes up to the next start. True of all buffers
+// but the topmost, so that a plan may be lost by it. Returns whether that changed anything.
+bool round_up(const problem& p, moving_model& model) {
+  bool changed = false;
+  for (item& one : model.items) {
+    const bytes rounded = align_up(one.footprint, p.alignment_of(one.members.front()));
+    const bool fits = std::all_of(one.memories.begin(), one.memories.end(), [&](index m) {
+      return !model.limits[m] || one.footprint > *model.limits[m] || rounded <= *model.limits[m];
+    });
+    if (!one.movable || !fits || rounded == one.footprint) continue;
+    one.footprint = rounded;
+    changed = true;
+  }
+  return changed;
+}
+
 std::uint64_t work_limit(const options& o) {
   if (o.node_limit != 0) return o.node_limit;
   return o.work == effort::best ? 400'000'000 : o.work == effort::normal ? 4'000'000 : 0;
@@ -205,11 +222,63 @@ result<void> validate(const problem& p, const traffic& t) {
   return check_links(p, t);
 }
 
+namespace {
+
+// What is left of a deadline.
+class remaining {
+ public:
+  explicit remaining(const options& o) : options_{o}, start_{std::chrono::steady_clock::now()} {}
+  [[nodiscard]] options now() const {
+    options left = options_;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
+    if (left.deadline_s) left.deadline_s = std::max(1e-3, *left.deadline_s - took.count());
+    return left;
+  }
+
+ private:
+  const options& options_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// Residences that are cheaper than `best`, placed; where they do not fit by address, others with a lower limit. Returns
+// whether the first ones fitted.
+bool improve(const problem& p, moving_model model, const std::vector<residence>& start, const remaining& o,
+             std::optional<double>& bound, moves_plan& best) {
+  for (int attempt = 0; attempt < 12; ++attempt) {
+    const options left = o.now();
+    std::uint64_t work = 0;
+    const moved_items found = find_residences(model, start, work_limit(left), left, work);
+    best.layout.work += work;
+    best.layout.deadline_hit |= found.stopped;
+    if (!bound) bound = found.bound;
+    if (found.where.size() < model.items.size()) return attempt == 0;
+    if (best.layout.has_offsets() && found.timing.cost() >= best.cost()) return attempt == 0;
+    moves_plan next = moves_of(p, model, found);
+    const problem stays = problem_of_stays(p, next.stays);
+    auto placed = solve(stays, left);
+    if (!placed) return true;  // so many stays that their sizes overflow together
+    if (placed->has_offsets()) {
+      placed->work += best.layout.work;
+      placed->deadline_hit |= best.layout.deadline_hit;
+      next.layout = std::move(*placed);
+      next.unmoved = best.unmoved;
+      best = std::move(next);
+      return attempt == 0;
+    }
+    const auto full = full_memory(stays, left);
+    if (!full || full->second == 0) return false;
+    model.limits[full->first] = full->second - 1;
+  }
+  return false;
+}
+
+}  // namespace
+
 result<moves_plan> solve_moves(const problem& p, const traffic& t, const options& o) {
   if (auto ok = validate(p, t); !ok) return ok.error();
+  const remaining left{o};
   std::optional<tier_plan> whole = without_moves(p, t, o);
   moving_model model = model_of(p, t);
-  const double bound = least_cost(model);
   std::vector<residence> start;
   moves_plan answer;
   if (whole) {
@@ -222,28 +291,10 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
   } else {
     answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0, 0);
   }
-  answer.bound = bound;
-  std::uint64_t work = answer.layout.work;
-  for (int attempt = 0; attempt < 16; ++attempt) {
-    const moved_items found = find_residences(model, start, work_limit(o), o, work);
-    if (found.where.empty() && !p.buffers.empty()) break;
-    if (whole && found.timing.cost() >= answer.cost()) break;
-    moves_plan next = moves_of(p, model, found);
-    next.unmoved = answer.unmoved;
-    next.bound = bound;
-    const problem stays = problem_of_stays(p, next.stays);
-    auto placed = solve(stays, o);
-    if (placed && placed->has_offsets()) {
-      next.layout = std::move(*placed);
-      answer = std::move(next);
-      break;
-    }
-    if (!placed) break;
-    const auto full = full_memory(stays, o);
-    if (!full || full->second == 0) break;
-    model.limits[full->first] = full->second - 1;
-  }
-  answer.layout.work = work;
+  std::optional<double> bound;  // of the first residences: later ones have lower limits
+  const bool fitted = improve(p, model, start, left, bound, answer);
+  if (!fitted && round_up(p, model)) improve(p, model, start, left, bound, answer);
+  answer.bound = *bound;
   if (!answer.layout.has_offsets()) return answer;
   if (const auto broken = verify(p, t, answer)) expects(false, broken->rule);
   return answer;

@@ -251,7 +251,7 @@ void router::copy_from(const item& one, std::uint32_t section, std::uint32_t set
       if (stall > 0 && stall_weight == infinite) continue;
       const value then{v.time + (stall > 0 ? stall * stall_weight : 0), v.bytes};
       relax(k + 1, with, {.best = then, .from_section = section, .from_set = set, .source = source});
-      if (stall <= 0) break;
+      if (stall <= 0 || stall_weight == 0) break;
     }
   }
 }

@@ -124,9 +124,10 @@ class router {
   explicit router(const moving_model& model) : model_{model} {}
 
   // The cheapest residence where `others` leave room and the links are as busy as `now` says; time waited for a copy
-  // counts `stall_weight` times (infinity: there are no copies that are waited for). `price`, by memory then section,
-  // is paid a byte; empty: nothing is. Of residences that cost the same, one with few copies that leaves the memories
-  // with limits early. Empty where there is no room. O(life * sets of memories * copy's life).
+  // counts `stall_weight` times (infinity: there are no copies that are waited for; 0: copies take one section).
+  // `price`, by memory then section, is paid a byte; empty: nothing is. Of residences that cost the same, one with few
+  // copies that leaves the memories with limits early. Empty where there is no room. O(life * sets of memories * copy's
+  // life).
   [[nodiscard]] residence route(const item& one, const occupation& others, const playout& now, double stall_weight,
                                 const std::vector<double>& price);
 

@@ -247,6 +247,7 @@ RC_GTEST_PROP(moves, agrees_with_trying_all_plans, ()) {
   if (given_up) return;
   RC_ASSERT(least.has_value());
   RC_ASSERT(answer.cost() >= *least - 1e-9);
+  RC_ASSERT(answer.bound <= *least + 1e-9);
 }
 
 // What is found, on problems that never change: a search that got worse shows here.

@@ -1,0 +1,157 @@
+// What moves gain: (1) tiny problems beside trying all plans; (2) seeded networks with weights in a slow memory, beside
+// the first memory that fits (in order of birth) and whole lives in one memory (solve_tiers). Time units: a byte
+// touched in the slow memory takes one.
+#include "berth/plan/moves.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "../../tests/plan/moves_oracle.hpp"
+#include "berth/plan/bound.hpp"
+
+namespace {
+
+using namespace berth::plan;
+using berth::bytes;
+
+double user_seconds() {
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  return static_cast<double>(u.ru_utime.tv_sec) + 1e-6 * static_cast<double>(u.ru_utime.tv_usec);
+}
+
+void beside_the_oracle() {
+  std::mt19937 random(11);
+  int compared = 0, exact = 0, missed = 0;
+  double ratios = 0, worst = 1, seconds = 0, unmoved_ratios = 0;
+  int with_unmoved = 0;
+  for (int k = 0; k < 5000; ++k) {
+    const auto made = moves_oracle::small_problem(random);
+    bool given_up = false;
+    const auto least = moves_oracle::least_cost(made, 1e5, &given_up);
+    if (given_up || !least) continue;
+    const double before = user_seconds();
+    const auto answer = *solve_moves(made.base, made.moves);
+    seconds += user_seconds() - before;
+    if (!answer.layout.has_offsets()) {
+      ++missed;
+      continue;
+    }
+    ++compared;
+    exact += answer.cost() <= *least + 1e-9 ? 1 : 0;
+    const double ratio = *least > 0 ? answer.cost() / *least : answer.cost() > 0 ? 2 : 1;
+    ratios += ratio;
+    worst = std::max(worst, ratio);
+    if (answer.unmoved && *least > 0) {
+      unmoved_ratios += *answer.unmoved / *least;
+      ++with_unmoved;
+    }
+  }
+  std::printf("tiny problems: %d compared, %d at the least cost, %d missed; cost over least %.5f mean, %.3f worst;\n",
+              compared, exact, missed, ratios / compared, worst);
+  std::printf("  without moves %.3f mean; %.1f ms each\n\n", unmoved_ratios / with_unmoved, 1e3 * seconds / compared);
+}
+
+// A chain of layers with skips; each layer reads its weights, which lie in the slow memory from the start. Steps are
+// numbered with gaps. `compute`: time units a byte that a step touches.
+moves_oracle::whole_problem network(unsigned layers, double share, double compute, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto upto = [&](unsigned most) { return static_cast<unsigned>(random() % (most + 1)); };
+  moves_oracle::whole_problem made;
+  problem& p = made.base;
+  p.alignment = 64;
+  p.memories = {{.name = "fast"}, {.name = "slow", .cost = 1}};
+  made.moves.links = {{.from = 0, .to = 1, .bandwidth = 1, .latency = 500},
+                      {.from = 1, .to = 0, .bandwidth = 1, .latency = 500}};
+  const tick end = 3 * static_cast<tick>(layers) + 1;
+  std::vector<index> results;
+  std::vector<double> touched(layers, 0);
+  const auto touch = [&](index i, unsigned layer, bool write) {
+    const auto size = static_cast<double>(p.buffers[i].size);
+    made.moves.uses[i].push_back({.at = 3 * static_cast<tick>(layer), .touched = size, .write = write});
+    touched[layer] += size;
+  };
+  for (unsigned layer = 0; layer < layers; ++layer) {
+    const tick at = 3 * static_cast<tick>(layer);
+    if (layer > 0) {
+      touch(results.back(), layer, false);
+      if (layer > 8 && upto(3) == 0) touch(results[layer - 3 - upto(5)], layer, false);
+    }
+    results.push_back(p.add({.size = 256 * (4 + upto(60)), .live = {at, at + 1}}));
+    made.moves.uses.emplace_back();
+    touch(results.back(), layer, true);
+    if (upto(1) == 0) continue;
+    const index weights = p.add({.size = 256 * (4 + upto(120)), .live = {-1, end}});
+    made.moves.uses.push_back({{.at = -1, .write = true, .memory = 1}});
+    touch(weights, layer, false);
+  }
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    p.buffers[i].live.upper = std::max(p.buffers[i].live.upper, made.moves.uses[i].back().at + 1);
+  }
+  for (unsigned layer = 0; layer < layers; ++layer) {
+    made.moves.steps.push_back({3 * static_cast<tick>(layer), compute * touched[layer]});
+  }
+  problem results_only = p;
+  results_only.memories.clear();
+  for (buffer& b : results_only.buffers) {
+    if (b.live.lower < 0) b.size = 0;
+  }
+  p.memories[0].capacity = static_cast<bytes>(share * static_cast<double>(max_live(results_only)));
+  return made;
+}
+
+// In order of birth, each for its whole life where it fits beside those that are alive; bytes touched in the slow
+// memory.
+double first_that_fits(const moves_oracle::whole_problem& made) {
+  std::vector<index> order, fast;
+  for (index i = 0; i < made.base.buffers.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](index a, index b) { return made.base.buffers[a].live.lower < made.base.buffers[b].live.lower; });
+  double slow = 0;
+  for (const index i : order) {
+    const tick now = made.base.buffers[i].live.lower;
+    bytes live = 0;
+    for (const index f : fast) live += made.base.buffers[f].live.upper > now ? made.base.buffers[f].size : 0;
+    const auto& uses = made.moves.uses[i];
+    const bool must_be_slow = !uses.empty() && uses[0].memory;
+    if (!must_be_slow && live + made.base.buffers[i].size <= *made.base.memories[0].capacity) {
+      fast.push_back(i);
+      continue;
+    }
+    for (const use& u : uses) slow += u.touched;
+  }
+  return slow;
+}
+
+void networks() {
+  std::printf("%6s %7s %7s %5s | %9s %9s | %9s %7s %9s %9s %8s | %s\n", "layers", "buffers", "compute", "fast",
+              "first fit", "no moves", "access", "stall", "copied", "bound", "effort", "user s");
+  for (const unsigned layers : {20U, 100U, 500U}) {
+    for (const double compute : {0.0, 1.0}) {
+      for (const double share : {0.3, 0.6, 1.2}) {
+        const auto made = network(layers, share, compute, layers);
+        for (const effort work : {effort::fast, effort::normal, effort::best}) {
+          if (work == effort::best && layers > 100) continue;
+          const double before = user_seconds();
+          const auto answer = *solve_moves(made.base, made.moves, {.work = work});
+          std::printf("%6u %7zu %7.1f %5.1f | %9.0f %9.0f | %9.0f %7.0f %9llu %9.0f %8s | %.3f\n", layers,
+                      made.base.buffers.size(), compute, share, first_that_fits(made), answer.unmoved.value_or(-1),
+                      answer.access, answer.stall, static_cast<unsigned long long>(answer.moved), answer.bound,
+                      work == effort::fast     ? "fast"
+                      : work == effort::normal ? "normal"
+                                               : "best",
+                      user_seconds() - before);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  beside_the_oracle();
+  networks();
+}
