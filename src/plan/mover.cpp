@@ -96,6 +96,7 @@ class mover {
       replay();
       auto at = order.begin();
       for (; at != order.end() && insert(*at, 1); ++at) {
+        if (!best_.where.empty() && options_.work != effort::fast && over()) return;
         if (where_[*at].size() > 1) replay();
       }
       if (at == order.end()) {
@@ -301,10 +302,12 @@ moved_items find_residences(const moving_model& model, const std::vector<residen
   mover m{model, o, most_work};
   if (!start.empty()) m.consider(start);
   const double dearest = model.cost.empty() ? 0 : *std::max_element(model.cost.begin(), model.cost.end());
+  bool enough = false;
   for (const double price : {0.0, 0.1 * dearest, 8 * dearest}) {
     for (const auto order : {by_gain, by_size, by_birth}) {
-      if (m.found() && (o.work == effort::fast || m.over())) break;
+      if (enough) break;
       m.construct(order(model), m.flat(price));
+      enough = m.found() && (o.work == effort::fast || m.over());
     }
   }
   moved_items best;

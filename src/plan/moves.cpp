@@ -177,9 +177,10 @@ bool round_up(const problem& p, moving_model& model) {
   return changed;
 }
 
-std::uint64_t work_limit(const options& o) {
+std::uint64_t work_limit(const options& o, std::size_t items) {
   if (o.node_limit != 0) return o.node_limit;
-  return o.work == effort::best ? 400'000'000 : o.work == effort::normal ? 4'000'000 : 0;
+  if (o.work == effort::fast) return 0;
+  return (o.work == effort::best ? 100 : 1) * (4'000'000 + std::uint64_t{50'000} * items);
 }
 
 }  // namespace
@@ -247,7 +248,8 @@ bool improve(const problem& p, moving_model model, const std::vector<residence>&
   for (int attempt = 0; attempt < 12; ++attempt) {
     const options left = o.now();
     std::uint64_t work = 0;
-    const moved_items found = find_residences(model, start, work_limit(left), left, work);
+    const moved_items found =
+        find_residences(model, start, work_limit(left, model.items.size()) / (attempt == 0 ? 1 : 4), left, work);
     best.layout.work += work;
     best.layout.deadline_hit |= found.stopped;
     if (!bound) bound = found.bound;

@@ -10,6 +10,9 @@
 namespace berth::plan {
 namespace {
 
+// A copy takes no more sections: what is not done after so many steps would be waited for as well.
+constexpr std::uint32_t longest_copy = 64;
+
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 // Every tick at which something begins, ends or can be copied. Where nothing happens for a while, copies may follow
@@ -181,6 +184,8 @@ void router::look_at(const item& one, const occupation& others, const std::vecto
   for (std::size_t u = one.uses.size(); u-- > 0;) {
     use_of_[one.uses[u].section - first_] = static_cast<std::int32_t>(u);
   }
+  next_use_.assign(life + 1, one.last);
+  for (std::uint32_t k = life; k-- > 0;) next_use_[k] = use_of_[k] >= 0 ? first_ + k : next_use_[k + 1];
   nodes_.assign(std::size_t{life + 1} * sets_->sets.size(), {.best = {infinite, infinite}});
 }
 
@@ -218,10 +223,13 @@ std::optional<double> router::hold(const item& one, std::uint32_t section, std::
   return used;
 }
 
-// All copies that begin at a section, out of a set of memories.
+// All copies that begin at a section, out of a set of memories. Between two memories a copy frees its source, and
+// begins when a use is over, or it is for a use, and ends there: others would only hold more for longer.
 void router::copy_from(const item& one, std::uint32_t section, std::uint32_t set, const playout& now,
                        double stall_weight) {
   const std::uint32_t from = sets_->sets[set];
+  const bool any_end = one.memories.size() > 2 || section == first_ || use_of_[section - 1 - first_] >= 0;
+  if (!any_end && next_use_[section + 1 - first_] >= section + longest_copy) return;
   const value start = nodes_[std::size_t{section - first_} * sets_->sets.size() + set].best;
   for (const auto& [to, with] : sets_->with[set]) {
     double least = infinite;
@@ -242,13 +250,15 @@ void router::copy_from(const item& one, std::uint32_t section, std::uint32_t set
     value v = start;
     v.bytes += static_cast<double>(one.size) * static_cast<double>(one.last - one.first + 1);
     double window = 0;
-    for (std::uint32_t k = section; k < one.last; ++k) {
+    const std::uint32_t longest = std::min(one.last, section + longest_copy);
+    for (std::uint32_t k = section; k < longest; ++k) {
       const auto used = hold(one, k, from | 1U << to, from, v);
       if (!used) break;
       const double busy = now.busy[line * model_.sections() + k];
       window += std::max(0.0, now.taken[k] + *used + (k > section ? now.waited[k] : 0) - busy);
       const double stall = std::max(0.0, least - window);
       if (stall > 0 && stall_weight == infinite) continue;
+      if (!any_end && next_use_[k + 1 - first_] != k + 1) continue;
       const value then{v.time + (stall > 0 ? stall * stall_weight : 0), v.bytes};
       relax(k + 1, with, {.best = then, .from_section = section, .from_set = set, .source = source});
       if (stall <= 0 || stall_weight == 0) break;

@@ -126,8 +126,8 @@ class router {
   // The cheapest residence where `others` leave room and the links are as busy as `now` says; time waited for a copy
   // counts `stall_weight` times (infinity: there are no copies that are waited for; 0: copies take one section).
   // `price`, by memory then section, is paid a byte; empty: nothing is. Of residences that cost the same, one with few
-  // copies that leaves the memories with limits early. Empty where there is no room. O(life * sets of memories * copy's
-  // life).
+  // copies that leaves the memories with limits early. Empty where there is no room. O(life * sets of memories * the
+  // longest copy, 64 sections).
   [[nodiscard]] residence route(const item& one, const occupation& others, const playout& now, double stall_weight,
                                 const std::vector<double>& price);
 
@@ -161,10 +161,11 @@ class router {
   std::vector<memory_sets> sets_of_;  // by number of memories
   const memory_sets* sets_ = nullptr;
   std::uint32_t first_ = 0;
-  std::vector<node> nodes_;           // by section of the life, then set
-  std::vector<std::uint32_t> room_;   // by section: the memories that have room, as bits
-  std::vector<double> price_;         // by section, then memory of the item: time paid
-  std::vector<std::int32_t> use_of_;  // by section: the first use in it, or -1
+  std::vector<node> nodes_;              // by section of the life, then set
+  std::vector<std::uint32_t> room_;      // by section: the memories that have room, as bits
+  std::vector<double> price_;            // by section, then memory of the item: time paid
+  std::vector<std::int32_t> use_of_;     // by section: the first use in it, or -1
+  std::vector<std::uint32_t> next_use_;  // by section: of it or of a later one
   std::uint64_t work_ = 0;
 };
 
