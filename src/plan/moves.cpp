@@ -180,7 +180,7 @@ bool round_up(const problem& p, moving_model& model) {
 std::uint64_t work_limit(const options& o, std::size_t items) {
   if (o.node_limit != 0) return o.node_limit;
   if (o.work == effort::fast) return 0;
-  return (o.work == effort::best ? 100 : 1) * (4'000'000 + std::uint64_t{50'000} * items);
+  return (o.work == effort::best ? 30 : 1) * (4'000'000 + std::uint64_t{50'000} * items);
 }
 
 }  // namespace

@@ -184,6 +184,8 @@ void router::look_at(const item& one, const occupation& others, const std::vecto
   for (std::size_t u = one.uses.size(); u-- > 0;) {
     use_of_[one.uses[u].section - first_] = static_cast<std::int32_t>(u);
   }
+  all_limited_ =
+      std::all_of(one.memories.begin(), one.memories.end(), [&](index m) { return model_.limits[m].has_value(); });
   next_use_.assign(life + 1, one.last);
   for (std::uint32_t k = life; k-- > 0;) next_use_[k] = use_of_[k] >= 0 ? first_ + k : next_use_[k + 1];
   nodes_.assign(std::size_t{life + 1} * sets_->sets.size(), {.best = {infinite, infinite}});
@@ -223,12 +225,13 @@ std::optional<double> router::hold(const item& one, std::uint32_t section, std::
   return used;
 }
 
-// All copies that begin at a section, out of a set of memories. Between two memories a copy frees its source, and
-// begins when a use is over, or it is for a use, and ends there: others would only hold more for longer.
+// All copies that begin at a section, out of a set of memories. Between two memories one of which has no limit, a copy
+// frees the other and begins when a use is over, or it is for a use and ends there: others would hold more for longer.
 void router::copy_from(const item& one, std::uint32_t section, std::uint32_t set, const playout& now,
                        double stall_weight) {
   const std::uint32_t from = sets_->sets[set];
-  const bool any_end = one.memories.size() > 2 || section == first_ || use_of_[section - 1 - first_] >= 0;
+  const bool any_end =
+      one.memories.size() > 2 || all_limited_ || section == first_ || use_of_[section - 1 - first_] >= 0;
   if (!any_end && next_use_[section + 1 - first_] >= section + longest_copy) return;
   const value start = nodes_[std::size_t{section - first_} * sets_->sets.size() + set].best;
   for (const auto& [to, with] : sets_->with[set]) {

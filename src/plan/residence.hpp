@@ -165,6 +165,7 @@ class router {
   std::vector<std::uint32_t> room_;      // by section: the memories that have room, as bits
   std::vector<double> price_;            // by section, then memory of the item: time paid
   std::vector<std::int32_t> use_of_;     // by section: the first use in it, or -1
+  bool all_limited_ = false;             // all of the item's memories have a limit
   std::vector<std::uint32_t> next_use_;  // by section: of it or of a later one
   std::uint64_t work_ = 0;
 };
