@@ -130,7 +130,9 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
     out.reason = "buffer is pinned where another one or a reserved range lies";
     out.culprit = static_cast<index>(std::find(in.item_of.begin(), in.item_of.end(), clash) - in.item_of.begin());
   }
-  if (bound > in.capacity || clash != no_item) {
+  const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
+  const bool empty_pin_beyond = limit && empty_pin.bound > *limit;
+  if (bound > in.capacity || clash != no_item || empty_pin_beyond) {
     out.status = status::infeasible;
     return out;
   }

@@ -265,6 +265,18 @@ TEST(single, reaches_the_known_optimum_of_pinwheels) {
   EXPECT_EQ(got.arena(), 810U);
 }
 
+TEST(single, an_empty_buffer_pinned_beyond_the_capacity_is_infeasible) {
+  problem p;
+  p.capacity = 8;
+  p.add({.size = 4, .live = {0, 1}});
+  p.add({.size = 0, .live = {0, 1}, .offset = 16});
+  if (validate(p)) {
+    EXPECT_EQ(solve_single(p, {}).status, status::infeasible);
+  }
+  p.capacity = 16;
+  EXPECT_EQ(solve_single(p, {}).status, status::optimal);
+}
+
 TEST(single, the_node_limit_decides_the_answer) {
   std::mt19937 random(5);
   problem p;
