@@ -160,7 +160,10 @@ class search {
   [[nodiscard]] std::uint32_t lowest_around(std::uint32_t i) const;
   [[nodiscard]] std::uint32_t corner_near(std::uint32_t i) const;
   [[nodiscard]] int closed_sides(std::uint32_t i) const;
-  [[nodiscard]] std::span<const member> counted(std::uint32_t c) const;
+  // The members of clique c that are not placed.
+  [[nodiscard]] std::span<const member> counted(std::uint32_t c) const {
+    return {members_.data() + graph_.clique_first[c], counted_[c]};
+  }
   [[nodiscard]] bool is_covered(std::uint32_t c) const;
   void leave_cliques(std::uint32_t i);
   void enter_cliques(std::uint32_t i);
