@@ -8,7 +8,10 @@ namespace {
 
 constexpr bytes unknown_space = bytes{1} << 40;  // address space for a device that does not tell its memory's size
 
-constexpr bytes window_factor = 8;
+// Of 32 bits of addresses a pool without a limit takes a sixteenth, and as much again for stitched blocks.
+constexpr bool few_addresses = sizeof(void*) < 8;
+constexpr bytes most_space = few_addresses ? bytes{256} << 20 : max_bytes;
+constexpr bytes window_factor = few_addresses ? 1 : 8;
 
 }  // namespace
 
@@ -22,8 +25,9 @@ backing::backing(device d, memory_kind kind, bytes limit, bytes unit, std::size_
       max_mappings_{std::min(max_mappings, device_.properties().max_mappings)} {
   if (!virtual_memory_) return;
   const bytes total = device_.properties().total_memory;
+  const bytes most = limit_ == max_bytes ? most_space : limit_;
   limit_ = align_down(limit_, granule_);
-  space_ = align_down(std::min(limit_, total != 0 ? total : unknown_space), granule_);
+  space_ = align_down(std::min(most, total != 0 ? total : unknown_space), granule_);
 }
 
 void backing::release_all() noexcept {

@@ -44,7 +44,8 @@ struct pool_callback {
 
 struct pool_options {
   memory_kind kind = memory_kind::device;
-  bytes limit = max_bytes;              // never holds more of the device than this
+  bytes limit = max_bytes;              // never holds more of the device than this; max_bytes: as much as it has, on
+                                        // 32-bit machines with virtual memory 256 MiB
   bytes initial = 0;                    // taken at construction, as far as the device can give it
   bytes release_threshold = max_bytes;  // free memory above this goes back to the device as it becomes free
   bytes watermark = max_bytes;          // on_watermark is called when reserved memory comes to or leaves this

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <new>
@@ -159,6 +160,9 @@ class host_device final : public device_backend {
   bytes unlocked() const noexcept override { return unlocked_.load(std::memory_order_relaxed); }
 
   result<void*> reserve(bytes size) override {
+    if (size > std::numeric_limits<std::size_t>::max() - granule) {
+      return error{errc::overflow, "host: more addresses than a process has", size};
+    }
     // mmap aligns to pages, which may be smaller than a granule: reserve one more and cut off what is too much.
     void* start = mmap(nullptr, size + granule, PROT_NONE, reservation_flags, -1, 0);
     if (start == MAP_FAILED) return system_error("host: no address range");
