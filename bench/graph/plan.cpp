@@ -15,7 +15,7 @@
 #include "berth/graph/graph_plan.hpp"
 #include "berth/model/ggml_trace.hpp"
 #include "berth/plan/verify.hpp"
-#include "plan/sweep.hpp"
+#include "plan/greedy/sweep.hpp"
 
 namespace {
 using namespace berth;

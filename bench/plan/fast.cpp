@@ -7,7 +7,7 @@
 
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
-#include "plan/sweep.hpp"
+#include "plan/greedy/sweep.hpp"
 
 namespace {
 

@@ -6,8 +6,8 @@
 
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
-#include "model/json_fields.hpp"
-#include "model/readers.hpp"
+#include "model/files/json_fields.hpp"
+#include "model/files/readers.hpp"
 
 namespace berth::model {
 namespace {

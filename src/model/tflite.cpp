@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "model/files/readers.hpp"
 #include "model/flatbuffer.hpp"
-#include "model/readers.hpp"
 
 namespace berth::model {
 namespace {

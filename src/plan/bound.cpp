@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "plan/bounds.hpp"
-#include "plan/clique.hpp"
-#include "plan/conflicts.hpp"
+#include "plan/search/clique.hpp"
+#include "plan/search/conflicts.hpp"
 
 namespace berth::plan {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "plan/conflicts.hpp"
-#include "plan/ladder.hpp"
+#include "plan/search/conflicts.hpp"
+#include "plan/search/ladder.hpp"
 
 namespace berth::plan {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "plan/greedy.hpp"
+#include "plan/greedy/greedy.hpp"
 #include "plan/instance.hpp"
 
 namespace berth::plan {

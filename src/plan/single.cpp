@@ -4,12 +4,12 @@
 #include <chrono>
 
 #include "plan/bounds.hpp"
-#include "plan/conflicts.hpp"
-#include "plan/greedy.hpp"
+#include "plan/greedy/greedy.hpp"
+#include "plan/greedy/sweep.hpp"
 #include "plan/hints.hpp"
 #include "plan/instance.hpp"
-#include "plan/ladder.hpp"
-#include "plan/sweep.hpp"
+#include "plan/search/conflicts.hpp"
+#include "plan/search/ladder.hpp"
 
 namespace berth::plan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "berth/core/contract.hpp"
 #include "berth/plan/verify.hpp"
-#include "plan/memories.hpp"
+#include "plan/memories/memories.hpp"
 #include "plan/reuse.hpp"
 
 namespace berth::plan {

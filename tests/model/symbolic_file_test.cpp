@@ -7,7 +7,7 @@
 #include "berth/model/input_error.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
-#include "model/size_expression.hpp"
+#include "model/files/size_expression.hpp"
 
 namespace berth::model {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "berth/plan/solve.hpp"
-#include "model/readers.hpp"
+#include "model/files/readers.hpp"
 
 namespace {
 using berth::model::input_error;

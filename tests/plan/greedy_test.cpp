@@ -1,4 +1,4 @@
-#include "plan/greedy.hpp"
+#include "plan/greedy/greedy.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -8,8 +8,8 @@
 #include "berth/plan/bound.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/bounds.hpp"
+#include "plan/greedy/sweep.hpp"
 #include "plan/single.hpp"
-#include "plan/sweep.hpp"
 
 namespace berth::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "plan/search.hpp"
+#include "plan/search/search.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "berth/plan/verify.hpp"
 #include "plan/bounds.hpp"
-#include "plan/ladder.hpp"
+#include "plan/search/ladder.hpp"
 #include "plan/single.hpp"
 
 namespace berth::plan {

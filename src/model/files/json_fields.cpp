@@ -1,0 +1,206 @@
+#include "model/files/json_fields.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "berth/model/input_error.hpp"
+#include "model/files/readers.hpp"
+
+namespace berth::model {
+
+void json_value::fail(const std::string& what) const {
+  const std::string text = where_.empty() ? what : where_ + ": " + what;
+  if (line_ == 0) throw input_error(*path_, text);
+  throw input_error(*path_, line_, text);
+}
+
+std::optional<json_value> json_value::find(const char* key) const {
+  if (!value_->is_object()) fail("is not an object");
+  const auto it = value_->find(key);
+  if (it == value_->end() || it->is_null()) return std::nullopt;
+  return json_value{*it, where_.empty() ? key : where_ + "." + key, *path_, line_};
+}
+
+json_value json_value::at(const char* key) const {
+  auto found = find(key);
+  if (!found) fail(std::string{"no key '"} + key + "'");
+  return *found;
+}
+
+void json_value::only_keys(std::initializer_list<const char*> keys) const {
+  if (!value_->is_object()) fail("is not an object");
+  for (const auto& [key, value] : value_->items()) {
+    const bool known = std::any_of(keys.begin(), keys.end(), [&k = key](const char* name) { return k == name; });
+    if (!known) fail("unknown key " + quote(key));
+  }
+}
+
+std::size_t json_value::size() const {
+  if (!value_->is_array()) fail("is not a list");
+  return value_->size();
+}
+
+json_value json_value::at(std::size_t i) const {
+  return at(i, line_);
+}
+
+json_value json_value::at(std::size_t i, std::uint32_t line) const {
+  if (i >= size()) fail("has only " + std::to_string(size()) + " elements");
+  return {(*value_)[i], where_ + "[" + std::to_string(i) + "]", *path_, line};
+}
+
+bytes json_value::as_bytes() const {
+  if (value_->is_number_unsigned()) return value_->get<bytes>();
+  if (value_->is_number() && value_->get<double>() < 0) fail("is negative: " + value_->dump());
+  fail("is not a whole number of 64 bits: " + quote(value_->dump()));
+}
+
+plan::tick json_value::as_tick() const {
+  if (value_->is_number_integer() && (!value_->is_number_unsigned() || value_->get<std::uint64_t>() <= INT64_MAX)) {
+    return value_->get<plan::tick>();
+  }
+  fail("is not a whole number of 64 bits: " + quote(value_->dump()));
+}
+
+double json_value::as_number() const {
+  if (!value_->is_number()) fail("is not a number: " + quote(value_->dump()));
+  return value_->get<double>();
+}
+
+bool json_value::as_bool() const {
+  if (!value_->is_boolean()) fail("is neither true nor false: " + quote(value_->dump()));
+  return value_->get<bool>();
+}
+
+std::string json_value::as_id() const {
+  if (value_->is_string()) return value_->get<std::string>();
+  if (value_->is_number_integer()) return value_->dump();
+  fail("is neither a string nor a whole number: " + quote(value_->dump()));
+}
+
+namespace {
+
+// What the parser would take in silently or without bound: a key given twice, of which it keeps one; nesting that no
+// format has; more values than memory holds (each takes some ten times its text). One pass; of strings only where they
+// end is looked at, so that what is no JSON at all is left to the parser.
+class shape_check {
+ public:
+  shape_check(const std::string& path, std::string_view text) : path_{path}, text_{text} {}
+
+  void run() {
+    std::string_view word;
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      switch (text_[i]) {
+        case '"': {
+          const std::size_t first = ++i;
+          while (i < text_.size() && text_[i] != '"') i += text_[i] == '\\' ? 2 : 1;
+          word = text_.substr(first, std::min(i, text_.size()) - first);
+          break;
+        }
+        case ':':
+          if (!open_.empty()) keys_.push_back(word);
+          break;
+        case '[':
+        case '{':
+          if (open_.size() == most_levels) fail(i, "nested more than 64 deep");
+          open_.push_back(keys_.size());
+          count(i);
+          break;
+        case ',': count(i); break;
+        case ']':
+        case '}':
+          if (!open_.empty()) close();
+          break;
+        default: break;
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_levels = 64, most_values = std::size_t{1} << 26;
+
+  [[noreturn]] void fail(std::size_t at, const std::string& what) const {
+    throw input_error(
+        path_,
+        static_cast<std::size_t>(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n')) + 1,
+        what);
+  }
+
+  void count(std::size_t at) {
+    if (++values_ > most_values) fail(at, "more than 2^26 values");
+  }
+
+  void close() {
+    const auto first = keys_.begin() + static_cast<std::ptrdiff_t>(open_.back());
+    std::sort(first, keys_.end());
+    const auto twice = std::adjacent_find(first, keys_.end());
+    if (twice != keys_.end()) {
+      // Equal keys are in no order: the later one is the second.
+      const char* second = std::max(twice->data(), std::next(twice)->data());
+      fail(static_cast<std::size_t>(second - text_.data()), "a second key " + quote(*twice));
+    }
+    keys_.erase(first, keys_.end());
+    open_.pop_back();
+  }
+
+  const std::string& path_;
+  std::string_view text_;
+  std::vector<std::string_view> keys_;  // of all objects that are open
+  std::vector<std::size_t> open_;       // by level: how many keys there were before it
+  std::size_t values_ = 0;
+};
+
+}  // namespace
+
+json parse_json(const std::string& path, std::string_view text) {
+  shape_check{path, text}.run();
+  try {
+    return json::parse(text);
+  } catch (const json::exception& e) {
+    const auto* syntax = dynamic_cast<const json::parse_error*>(&e);
+    if (syntax == nullptr) throw input_error(path, "not JSON: a number is out of range");
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(syntax->byte, text.size()));
+    const auto line = static_cast<std::size_t>(std::count(text.begin(), end, '\n')) + 1;
+    // The library's text begins with its own name and the place: what follows the last colon pair is what is wrong.
+    std::string what = e.what();
+    const std::size_t colon = what.find(": ");
+    what = colon == std::string::npos ? what : what.substr(colon + 2);
+    for (char& c : what) {
+      if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+    }
+    throw input_error(path, line, "not JSON: " + what.substr(0, 200));
+  }
+}
+
+std::vector<std::uint32_t> lines_of_elements(std::string_view text, std::string_view key, int depth) {
+  std::vector<std::uint32_t> lines;
+  std::string_view word;
+  int level = 0, list = 0;  // list: the level inside the array, once found
+  std::uint32_t line = 1;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+      case '\n': ++line; break;
+      case '"': {
+        const std::size_t first = ++i;
+        while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+        word = text.substr(first, std::min(i, text.size()) - first);
+        break;
+      }
+      case '[':
+      case '{':
+        if (list == 0 && text[i] == '[' && level == depth && word == key) list = level + 1;
+        if (list != 0 && level == list) lines.push_back(line);
+        ++level;
+        break;
+      case ']':
+      case '}':
+        if (list != 0 && level == list) return lines;
+        --level;
+        break;
+      default: break;
+    }
+  }
+  return lines;
+}
+
+}  // namespace berth::model

@@ -1,0 +1,139 @@
+#include "berth/model/moves_file.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "berth/model/plan_file.hpp"
+#include "model/file.hpp"
+#include "model/files/json_fields.hpp"
+#include "model/files/readers.hpp"
+
+namespace berth::model {
+namespace {
+
+json id_of(const problem_file& file, plan::index buffer) {
+  const std::string& name = file.problem.buffers[buffer].name;
+  if (const auto number = parse_number<std::int64_t>(name); file.numeric_ids && number) return *number;
+  return name;
+}
+
+template <class List>
+std::unordered_map<std::string, plan::index> numbers_of(const List& named) {
+  std::unordered_map<std::string, plan::index> numbers;
+  for (const auto& one : named) numbers.emplace(one.name, static_cast<plan::index>(numbers.size()));
+  return numbers;
+}
+
+class moves_reader {
+ public:
+  moves_reader(const std::string& path, const problem_file& file)
+      : path_{path}, buffers_{numbers_of(file.problem.buffers)}, pools_{numbers_of(file.problem.memories)} {}
+
+  plan::moves_plan read(std::string_view text) {
+    const json document = parse_json(path_, text);
+    const json_value root{document, "", path_, 0};
+    const auto lines = lines_of_elements(text, "buffers", 1);
+    const json_value list = root.at("buffers");
+    for (std::size_t k = 0; k < list.size(); ++k) read_stay(list.at(k, lines.size() == list.size() ? lines[k] : 0));
+    const json_value moves = root.at("moves");
+    for (std::size_t k = 0; k < moves.size(); ++k) read_move(moves.at(k));
+    plan::plan& layout = answer_.layout;
+    layout.status = plan::status::feasible;
+    if (root.at("optimal").as_bool()) layout.status = plan::status::optimal;
+    layout.arena_bytes = root.at("arena_bytes").as_bytes();
+    layout.lower_bound_bytes = root.at("lower_bound").as_bytes();
+    if (const auto f = root.find("reuse_penalty")) layout.reuse_penalty = f->as_number();
+    answer_.access = root.at("access_time").as_number();
+    answer_.stall = root.at("stall_time").as_number();
+    answer_.moved = root.at("copied_bytes").as_bytes();
+    answer_.bound = root.at("cost_bound").as_number();
+    return std::move(answer_);
+  }
+
+ private:
+  using names = std::unordered_map<std::string, plan::index>;
+
+  static plan::index named(const names& all, const json_value& v, const char* what) {
+    const auto it = all.find(v.as_id());
+    if (it == all.end()) v.fail(std::string{"the problem has no "} + what + ' ' + quote(v.as_id()));
+    return it->second;
+  }
+
+  void read_stay(const json_value& v) {
+    plan::stay s{.buffer = named(buffers_, v.at("id"), "buffer"), .memory = named(pools_, v.at("pool"), "pool")};
+    s.live = {v.at("lower").as_tick(), v.at("upper").as_tick()};
+    s.ready = s.live.lower;
+    answer_.stays.push_back(s);
+    answer_.layout.offsets.push_back(v.at("offset").as_bytes());
+    answer_.layout.memory_of.push_back(s.memory);
+    const auto slab = v.find("slab");
+    const bytes number = slab ? slab->as_bytes() : 0;
+    if (number > answer_.stays.size() + buffers_.size()) slab->fail("is not below the number of stays");
+    if (slab) answer_.layout.slab_of.resize(answer_.stays.size(), 0);
+    if (slab) answer_.layout.slab_of.back() = static_cast<plan::index>(number);
+  }
+
+  // The stay of a buffer in a pool over some ticks; it is there once at a time.
+  plan::index stay_at(const json_value& v, plan::index buffer, plan::index pool, plan::tick at) const {
+    const auto it = std::find_if(answer_.stays.begin(), answer_.stays.end(), [&](const plan::stay& s) {
+      return s.buffer == buffer && s.memory == pool && s.live.lower <= at && at < s.live.upper;
+    });
+    if (it == answer_.stays.end()) v.fail("its buffer is not in this pool at " + std::to_string(at));
+    return static_cast<plan::index>(it - answer_.stays.begin());
+  }
+
+  void read_move(const json_value& v) {
+    v.only_keys({"id", "from", "to", "start", "end", "begin_time", "done_time"});
+    plan::move m{.buffer = named(buffers_, v.at("id"), "buffer")};
+    m.during = {v.at("start").as_tick(), v.at("end").as_tick()};
+    m.from = stay_at(v.at("from"), m.buffer, named(pools_, v.at("from"), "pool"), m.during.lower);
+    m.to = stay_at(v.at("to"), m.buffer, named(pools_, v.at("to"), "pool"), m.during.lower);
+    m.begin = v.at("begin_time").as_number();
+    m.done = v.at("done_time").as_number();
+    answer_.stays[m.to].ready = m.during.upper;
+    answer_.moves.push_back(m);
+  }
+
+  const std::string& path_;
+  names buffers_, pools_;
+  plan::moves_plan answer_;
+};
+
+}  // namespace
+
+problem_file file_of_stays(const problem_file& file, const plan::moves_plan& answer) {
+  problem_file made{.path = file.path, .problem = {}, .lines = {}, .numeric_ids = file.numeric_ids};
+  made.problem = plan::problem_of_stays(file.problem, answer.stays);
+  return made;
+}
+
+std::string moves_json(const problem_file& file, const plan::moves_plan& answer, double elapsed_ms) {
+  json moves = json::array();
+  for (const plan::move& m : answer.moves) {
+    const auto pool = [&](plan::index stay) { return file.problem.memories[answer.stays[stay].memory].name; };
+    moves.push_back({{"id", id_of(file, m.buffer)},
+                     {"from", pool(m.from)},
+                     {"to", pool(m.to)},
+                     {"start", m.during.lower},
+                     {"end", m.during.upper},
+                     {"begin_time", m.begin},
+                     {"done_time", m.done}});
+  }
+  const json more{{"access_time", answer.access},
+                  {"stall_time", answer.stall},
+                  {"unmoved_time", answer.unmoved ? json(*answer.unmoved) : json(nullptr)},
+                  {"cost_bound", answer.bound},
+                  {"copied_bytes", answer.moved},
+                  {"moves", std::move(moves)}};
+  plan::plan layout = answer.layout;
+  layout.proof.clear();  // ids do not tell one stay of a buffer from another
+  const std::string text = plan_json(file_of_stays(file, answer), layout, elapsed_ms);
+  const std::string front = more.dump(-1, ' ', true, json::error_handler_t::replace);
+  return front.substr(0, front.size() - 1) + "," + text.substr(1);
+}
+
+plan::moves_plan read_moves_plan(const std::string& path, const problem_file& file) {
+  return moves_reader{path, file}.read(read_file(path));
+}
+
+}  // namespace berth::model

@@ -1,0 +1,392 @@
+#include "berth/model/plan_file.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <unordered_map>
+
+#include "berth/model/input_error.hpp"
+#include "model/file.hpp"
+#include "model/files/json_fields.hpp"
+#include "model/files/plan_text.hpp"
+#include "model/files/readers.hpp"
+
+namespace berth::model {
+namespace {
+
+plan::interval whole_life(const plan::buffer& b) {
+  return b.lifetimes.empty() ? b.live : plan::interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
+}
+
+plan::index memory_of(const plan::plan& answer, plan::index i) {
+  return answer.memory_of.empty() ? 0 : answer.memory_of[i];
+}
+
+plan::index slab_of(const plan::plan& answer, plan::index i) {
+  return answer.slab_of.empty() ? 0 : answer.slab_of[i];
+}
+
+void append_certificate(std::string& out, const problem_file& file, const plan::certificate& proof) {
+  out += ",\"certificate\":[";
+  for (const plan::argument& why : proof) {
+    if (out.back() == '}') out += ',';
+    out += why.kind == plan::argument::kind::stack ? "{\"argument\":\"stack\"" : "{\"argument\":\"search\"";
+    append(out += ",\"bound\":", why.bound);
+    if (why.memory && !file.problem.memories.empty()) {
+      append_string(out += ",\"pool\":", file.problem.memories[*why.memory].name);
+    }
+    if (why.at) append(out += ",\"at\":", *why.at);
+    if (!why.buffers.empty()) {
+      out += ",\"buffers\":[";
+      for (const plan::index i : why.buffers) {
+        if (out.back() != '[') out += ',';
+        append_id(out, file, file.problem.buffers[i].name);
+      }
+      out += ']';
+    }
+    if (why.step != 1) append(out += ",\"step\":", why.step);
+    out += '}';
+  }
+  out += ']';
+}
+
+// By memory, the sum over its slabs of the highest end.
+std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& answer) {
+  std::vector<std::vector<bytes>> tops(std::max<std::size_t>(1, p.memories.size()));
+  for (plan::index i = 0; i < p.buffers.size(); ++i) {
+    auto& slabs = tops[memory_of(answer, i)];
+    if (slabs.size() <= slab_of(answer, i)) slabs.resize(slab_of(answer, i) + 1, 0);
+    slabs[slab_of(answer, i)] = std::max(slabs[slab_of(answer, i)], answer.offset(i) + p.footprint(i));
+  }
+  std::vector<bytes> arena(tops.size(), 0);
+  for (std::size_t m = 0; m < tops.size(); ++m) {
+    for (const bytes top : tops[m]) arena[m] += top;
+  }
+  return arena;
+}
+
+}  // namespace
+
+void append(std::string& out, double n) {
+  char digits[40];
+  out.append(digits, static_cast<std::size_t>(std::snprintf(digits, sizeof digits, "%.6g", n)));
+}
+
+void append_string(std::string& out, std::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(),
+                                 [](unsigned char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; });
+  if (plain) {
+    ((out += '"') += text) += '"';
+  } else {
+    out += json(text).dump(-1, ' ', true, json::error_handler_t::replace);
+  }
+}
+
+void append_id(std::string& out, const problem_file& file, std::string_view id) {
+  if (file.numeric_ids && parse_number<std::int64_t>(id)) {
+    out += id;
+  } else {
+    append_string(out, id);
+  }
+}
+
+std::string macro_name(std::string_view id, std::set<std::string>& taken) {
+  std::string name;
+  for (const char c : id) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    name += !letter ? '_' : (c >= 'a' && c <= 'z') ? static_cast<char>(c - 'a' + 'A') : c;
+  }
+  std::string unique = name;
+  for (std::size_t k = 2; !taken.insert(unique).second; ++k) unique = name + "__" + std::to_string(k);
+  return unique;
+}
+
+std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms) {
+  return plan_json(file, answer, elapsed_ms, {}, {});
+}
+
+std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms, std::string_view more,
+                      const std::function<void(std::string&, plan::index)>& more_of) {
+  const plan::problem& p = file.problem;
+  std::string out;
+  out.reserve(256 + p.buffers.size() * 80);
+  append(out += "{\"arena_bytes\":", answer.arena());
+  append(out += ",\"lower_bound\":", answer.lower_bound());
+  out += answer.optimal() ? ",\"optimal\":true" : ",\"optimal\":false";
+  append_string(out += ",\"status\":", name(answer.status));
+  out += ",\"verified\":true";
+  append_string(out += ",\"solver\":", answer.solver);
+  append(out += ",\"work\":", answer.work);
+  if (answer.deadline_hit) out += ",\"deadline_hit\":true";
+  if (!p.reuse_penalties.empty()) append(out += ",\"reuse_penalty\":", answer.reuse_penalty);
+  append(out += ",\"elapsed_ms\":", elapsed_ms);
+  if (!answer.proof.empty()) append_certificate(out, file, answer.proof);
+  if (!p.memories.empty()) {
+    const auto arenas = arena_by_memory(p, answer);
+    out += ",\"pools\":[";
+    for (std::size_t m = 0; m < arenas.size(); ++m) {
+      append_string(out += m == 0 ? "{\"id\":" : ",{\"id\":", p.memories[m].name);
+      append(out += ",\"arena_bytes\":", arenas[m]);
+      out += '}';
+    }
+    out += ']';
+  }
+  out += more;
+  out += ",\"buffers\":[";
+  for (plan::index i = 0; i < p.buffers.size(); ++i) {
+    append_id(out += i == 0 ? "\n{\"id\":" : ",\n{\"id\":", file, p.buffers[i].name);
+    append(out += ",\"offset\":", answer.offset(i));
+    append(out += ",\"size\":", p.buffers[i].size);
+    const plan::interval live = whole_life(p.buffers[i]);
+    append(out += ",\"lower\":", live.lower);
+    append(out += ",\"upper\":", live.upper);
+    if (!p.memories.empty()) append_string(out += ",\"pool\":", p.memories[memory_of(answer, i)].name);
+    if (!answer.slab_of.empty()) append(out += ",\"slab\":", answer.slab_of[i]);
+    if (more_of) more_of(out, i);
+    out += '}';
+  }
+  out += "]}\n";
+  return out;
+}
+
+std::string plan_csv(const problem_file& file, const plan::plan& answer) {
+  const plan::problem& p = file.problem;
+  std::string out = "id,lower,upper,size,offset";
+  if (!p.memories.empty()) out += ",pool";
+  if (!answer.slab_of.empty()) out += ",slab";
+  out += '\n';
+  for (plan::index i = 0; i < p.buffers.size(); ++i) {
+    const plan::interval live = whole_life(p.buffers[i]);
+    out += p.buffers[i].name;
+    append(out += ',', live.lower);
+    append(out += ',', live.upper);
+    append(out += ',', p.buffers[i].size);
+    append(out += ',', answer.offset(i));
+    if (!p.memories.empty()) (out += ',') += p.memories[memory_of(answer, i)].name;
+    if (!answer.slab_of.empty()) append(out += ',', answer.slab_of[i]);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string plan_header(const problem_file& file, const plan::plan& answer) {
+  const plan::problem& p = file.problem;
+  bytes alignment = 1;
+  for (plan::index i = 0; i < p.buffers.size(); ++i) alignment = std::max(alignment, p.alignment_of(i));
+  std::string out =
+      "/* Written by `berth plan`: the place of every buffer. Do not edit. */\n"
+      "#ifndef BERTH_PLAN_H\n#define BERTH_PLAN_H\n\n"
+      "#ifdef __cplusplus\n#define BERTH_PLAN_ASSERT(what, text) static_assert(what, text)\n"
+      "#else\n#define BERTH_PLAN_ASSERT(what, text) _Static_assert(what, text)\n#endif\n\n";
+  std::set<std::string> taken;
+  const auto define = [&out](const std::string& macro, bytes n) {
+    append(out += "#define " + macro + ' ', n);
+    out += "ull\n";
+  };
+  define("BERTH_ARENA_BYTES", answer.arena());
+  define("BERTH_ARENA_ALIGNMENT", alignment);
+  const auto arenas = arena_by_memory(p, answer);
+  for (std::size_t m = 0; m < p.memories.size(); ++m) {
+    define("BERTH_POOL_" + macro_name(p.memories[m].name, taken) + "_BYTES", arenas[m]);
+  }
+  taken.clear();
+  for (plan::index i = 0; i < p.buffers.size(); ++i) {
+    const std::string macro = "BERTH_" + macro_name(p.buffers[i].name, taken);
+    out += '\n';
+    define(macro + "_OFFSET", answer.offset(i));
+    define(macro + "_SIZE", p.buffers[i].size);
+    if (!p.memories.empty()) define(macro + "_POOL", memory_of(answer, i));
+    if (!answer.slab_of.empty()) define(macro + "_SLAB", answer.slab_of[i]);
+    out += "BERTH_PLAN_ASSERT(" + macro + "_OFFSET + " + macro + "_SIZE <= BERTH_ARENA_BYTES, \"" + macro +
+           " ends in the arena\");\n";
+    append(out += "BERTH_PLAN_ASSERT(" + macro + "_OFFSET % ", p.alignment_of(i));
+    out += "ull == 0, \"" + macro + " is aligned\");\n";
+  }
+  return out + "\n#endif\n";
+}
+
+namespace {
+
+struct placement_reader {
+  const problem_file& file;
+  const std::string& path;
+  plan::plan answer;
+  std::vector<bool> placed;
+  std::unordered_map<std::string_view, plan::index> buffers;
+  std::unordered_map<std::string_view, plan::index> pools;
+
+  bool of_another = false;  // what the problem does not have is passed over
+
+  placement_reader(const std::string& plan_path, const problem_file& f) : file{f}, path{plan_path} {
+    const auto& p = f.problem;
+    for (plan::index i = 0; i < p.buffers.size(); ++i) buffers.emplace(p.buffers[i].name, i);
+    for (plan::index m = 0; m < p.memories.size(); ++m) pools.emplace(p.memories[m].name, m);
+    placed.resize(p.buffers.size());
+    answer.offsets.resize(p.buffers.size());
+    if (!p.memories.empty()) answer.memory_of.resize(p.buffers.size());
+  }
+
+  // Returns what is wrong with it, or nothing.
+  [[nodiscard]] std::string place(std::string_view id, bytes offset, std::optional<std::string_view> pool,
+                                  plan::index slab) {
+    const auto it = buffers.find(id);
+    if (it == buffers.end()) return of_another ? "" : "the problem has no buffer " + quote(id);
+    if (placed[it->second]) return "buffer " + quote(id) + " is placed twice";
+    placed[it->second] = true;
+    answer.offsets[it->second] = offset;
+    if (pool && !file.problem.memories.empty()) {
+      const auto memory = pools.find(*pool);
+      if (memory == pools.end() && !of_another) return "the problem has no pool " + quote(*pool);
+      answer.memory_of[it->second] = memory == pools.end() ? static_cast<plan::index>(pools.size()) : memory->second;
+    }
+    if (slab != 0 && answer.slab_of.empty()) answer.slab_of.resize(placed.size());
+    if (slab != 0) answer.slab_of[it->second] = slab;
+    return {};
+  }
+
+  void read_json(std::string_view text) {
+    const json document = parse_json(path, text);
+    const auto lines = lines_of_elements(text, "buffers", 1);
+    const json_value root{document, "", path, 0};
+    const json_value list = root.at("buffers");
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      const json_value v = list.at(k, lines.size() == list.size() ? lines[k] : 0);
+      const auto pool = v.find("pool");
+      const std::string id = v.at("id").as_id(), in = pool ? pool->as_id() : "";
+      const auto slab = v.find("slab");
+      const bytes slab_number = slab ? slab->as_bytes() : 0;
+      if (slab_number >= std::max(placed.size(), list.size())) slab->fail("is not below the number of buffers");
+      const std::string wrong =
+          place(id, v.at("offset").as_bytes(), pool ? std::optional<std::string_view>{in} : std::nullopt,
+                static_cast<plan::index>(slab_number));
+      if (!wrong.empty()) v.fail(wrong);
+    }
+    if (of_another) return;
+    if (const auto f = root.find("certificate")) read_certificate(*f);
+    answer.status = plan::status::feasible;
+    if (const auto f = root.find("optimal"); f && f->as_bool()) answer.status = plan::status::optimal;
+    if (const auto f = root.find("arena_bytes")) answer.arena_bytes = f->as_bytes();
+    if (const auto f = root.find("lower_bound")) answer.lower_bound_bytes = f->as_bytes();
+    if (const auto f = root.find("reuse_penalty")) answer.reuse_penalty = f->as_number();
+    if (!root.find("arena_bytes")) answer.arena_bytes = arena();
+    if (!root.find("reuse_penalty")) answer.reuse_penalty = penalty();
+  }
+
+  void read_certificate(const json_value& list) {
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      const json_value v = list.at(k);
+      v.only_keys({"argument", "bound", "pool", "at", "buffers", "step"});
+      plan::argument& why = answer.proof.emplace_back();
+      const std::string kind = v.at("argument").as_id();
+      if (kind != "stack" && kind != "search") v.at("argument").fail("is neither 'stack' nor 'search'");
+      if (kind == "search") why.kind = plan::argument::kind::search;
+      why.bound = v.at("bound").as_bytes();
+      if (const auto pool = v.find("pool")) {
+        const std::string name = pool->as_id();
+        const auto memory = pools.find(name);
+        if (memory == pools.end()) pool->fail("the problem has no pool " + quote(name));
+        why.memory = memory->second;
+      }
+      if (const auto at = v.find("at")) why.at = at->as_tick();
+      if (const auto step = v.find("step")) why.step = step->as_bytes();
+      const auto stacked = v.find("buffers");
+      for (std::size_t b = 0; stacked && b < stacked->size(); ++b) {
+        const json_value of = stacked->at(b);
+        const std::string id = of.as_id();
+        const auto known = buffers.find(id);
+        if (known == buffers.end()) of.fail("the problem has no buffer " + quote(id));
+        why.buffers.push_back(known->second);
+      }
+    }
+  }
+
+  void read_csv(std::string_view text) {
+    std::unordered_map<std::string_view, std::size_t> columns;
+    std::string_view header = cut(text, '\n');
+    for (std::size_t c = 0; !header.empty(); ++c) {
+      const std::string_view name = trim(cut(header, ','));
+      if (!columns.emplace(name, c).second) throw input_error(path, 1, "a second column for " + quote(name));
+    }
+    const auto id = columns.find("id"), offset = columns.find("offset");
+    const auto pool = columns.find("pool"), slab = columns.find("slab");
+    if (id == columns.end() || offset == columns.end()) throw input_error(path, 1, "no columns id and offset");
+    std::vector<std::string_view> fields;
+    for (std::size_t line = 2; !text.empty(); ++line) {
+      std::string_view row = trim(cut(text, '\n'));
+      if (row.empty()) continue;
+      fields.clear();
+      while (!row.empty()) fields.push_back(trim(cut(row, ',')));
+      fields.resize(std::max(fields.size(), columns.size()));
+      const auto at = parse_number<bytes>(fields[offset->second]);
+      if (!at) throw input_error(path, line, "offset is not a whole number: " + quote(fields[offset->second]));
+      const auto where =
+          slab == columns.end() ? std::optional<plan::index>{0} : parse_number<plan::index>(fields[slab->second]);
+      if (!where || (*where >= placed.size() && !of_another)) throw input_error(path, line, "no such slab");
+      const std::string wrong =
+          place(fields[id->second], *at,
+                pool == columns.end() ? std::nullopt : std::optional<std::string_view>{fields[pool->second]}, *where);
+      if (!wrong.empty()) throw input_error(path, line, wrong);
+    }
+    if (of_another) return;
+    answer.status = plan::status::feasible;
+    answer.arena_bytes = arena();
+    answer.reuse_penalty = penalty();
+  }
+
+  void read() {
+    const std::string text = read_file(path, longest_text);
+    const std::size_t start = text.find_first_not_of("\n\r\t ");
+    if (start == std::string::npos) throw input_error(path, 1, "is empty");
+    if (text[start] == '{') {
+      read_json(text);
+    } else {
+      read_csv(text);
+    }
+  }
+
+  // What the plan does not say of itself is what its offsets say.
+  bytes arena() const {
+    bytes sum = 0;
+    for (const bytes a : arena_by_memory(file.problem, answer)) sum += a;
+    return sum;
+  }
+  double penalty() const {
+    double sum = 0;
+    const plan::problem& p = file.problem;
+    for (const plan::reuse_penalty& r : p.reuse_penalties) {
+      const bool same_place = memory_of(answer, r.a) == memory_of(answer, r.b) &&
+                              slab_of(answer, r.a) == slab_of(answer, r.b) && p.footprint(r.a) != 0 &&
+                              p.footprint(r.b) != 0;
+      if (same_place && answer.offset(r.a) < answer.offset(r.b) + p.footprint(r.b) &&
+          answer.offset(r.b) < answer.offset(r.a) + p.footprint(r.a)) {
+        sum += r.weight;
+      }
+    }
+    return sum;
+  }
+};
+
+}  // namespace
+
+plan::plan read_plan(const std::string& path, const problem_file& file) {
+  placement_reader reader{path, file};
+  reader.read();
+  if (std::find(reader.placed.begin(), reader.placed.end(), false) != reader.placed.end()) {
+    reader.answer.offsets.clear();
+  }
+  return std::move(reader.answer);
+}
+
+former_places read_former_places(const std::string& path, const problem_file& file) {
+  placement_reader reader{path, file};
+  reader.of_another = true;
+  reader.read();
+  former_places out{.offsets = {}, .memory_of = std::move(reader.answer.memory_of), .slab_of = {}};
+  for (plan::index i = 0; i < reader.placed.size(); ++i) {
+    out.offsets.push_back(reader.placed[i] ? std::optional<bytes>{reader.answer.offsets[i]} : std::nullopt);
+  }
+  out.slab_of = std::move(reader.answer.slab_of);
+  return out;
+}
+
+}  // namespace berth::model

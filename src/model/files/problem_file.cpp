@@ -1,0 +1,156 @@
+#include "berth/model/problem_file.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "berth/graph/pipeline.hpp"
+#include "berth/model/ggml_trace.hpp"
+#include "berth/model/input_error.hpp"
+#include "model/file.hpp"
+#include "model/files/readers.hpp"
+#include "model/graph_problem.hpp"
+
+namespace berth::model {
+namespace {
+
+enum class format : std::uint8_t { csv, json, ggml_trace, allocation_list, tflite, none };
+
+// By the first characters that are not blank or a comment: a header row is long before 4 KiB at an end.
+format format_of(std::string_view start) {
+  if (start.substr(0, 8).ends_with("TFL3") && start.size() >= 8) return format::tflite;
+  while (!start.empty()) {
+    const std::string_view line = trim(cut(start, '\n'));
+    if (line.empty() || line.front() == '#') continue;
+    if (line.find("\"ggml-graph-trace/") != std::string_view::npos) return format::ggml_trace;
+    if (line.front() == '{' || line.front() == '[') return format::json;
+    for (const std::string_view key : {"ALLOC", "FREE", "ALIGN", "MODEL"}) {
+      if (line.substr(0, line.find(' ')) == key) return format::allocation_list;
+    }
+    const bool text =
+        std::all_of(line.begin(), line.end(), [](char c) { return c == '\t' || (c >= 0x20 && c < 0x7f); });
+    return text && line.find(',') != std::string_view::npos ? format::csv : format::none;
+  }
+  return format::none;
+}
+
+}  // namespace
+
+void require_distinct_ids(const problem_file& file) {
+  const auto& buffers = file.problem.buffers;
+  std::unordered_set<std::string_view> seen;
+  seen.reserve(buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (seen.insert(buffers[i].name).second) continue;
+    const std::string what = "a second buffer with the id " + quote(buffers[i].name);
+    if (file.lines.empty()) throw input_error(file.path, what);
+    throw input_error(file.path, file.lines[i], what);
+  }
+}
+
+std::optional<std::vector<plan::interval>> without_gaps(plan::interval live, std::vector<plan::interval> gaps) {
+  std::sort(gaps.begin(), gaps.end(), [](const auto& a, const auto& b) { return a.lower < b.lower; });
+  std::vector<plan::interval> left;
+  plan::tick from = live.lower;
+  for (const plan::interval& gap : gaps) {
+    if (gap.lower >= gap.upper || gap.lower < live.lower || gap.upper > live.upper) return std::nullopt;
+    if (gap.lower > from) left.push_back({from, gap.lower});
+    from = std::max(from, gap.upper);
+  }
+  if (from < live.upper) left.push_back({from, live.upper});
+  if (left.empty()) return std::nullopt;
+  return left;
+}
+
+namespace {
+
+problem_file read_ggml_problem(const std::string& path, std::string_view text) {
+  const ggml_trace trace = parse_ggml_trace(path, text);
+  problem_file file = problem_of_graph(path, trace.graph, trace.rules,
+                                       [&](value_id v) { return std::to_string(trace.id_of[v.index]); });
+  file.numeric_ids = true;
+  return file;
+}
+
+}  // namespace
+
+problem_file read_problem(const std::string& path) {
+  input_file in{path};
+  std::string text;
+  in.append_to(text, 4096);
+  const format found = format_of(text);
+  if (found == format::none)
+    throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
+  if (found == format::csv && text.size() == 4096 && text.find('\n') == std::string::npos) {
+    throw input_error(path, 1, "the header row is longer than 4096 characters");
+  }
+  in.append_rest_to(text, longest_text);
+  switch (found) {
+    case format::ggml_trace: return read_ggml_problem(path, text);
+    case format::csv: return read_problem_csv(path, text);
+    case format::json: return read_problem_json(path, text);
+    case format::tflite: return read_tflite(path, text);
+    default: return read_allocation_list(path, text);
+  }
+}
+
+problem_file read_pipeline(const std::vector<std::string>& paths) {
+  std::vector<ggml_trace> traces;
+  std::vector<const graph*> graphs;
+  traces.reserve(paths.size());
+  rules::placement rules = rules::unconstrained();
+  for (const std::string& path : paths) {
+    graphs.push_back(&traces.emplace_back(read_ggml_trace(path)).graph);
+    rules = rules::strictest(rules, traces.back().rules).value_or(rules);
+  }
+  graph_fault why;
+  const auto joined = join(graphs, links_by_name(graphs), &why);
+  if (!joined) throw input_error(paths.front(), "pipeline: " + why.text);
+  return problem_of_graph(paths.front(), joined->whole, rules, [&](value_id v) {
+    return joined->whole[v].name + "#" + std::to_string(v.index);  // ggml's names repeat
+  });
+}
+
+void require_valid(const problem_file& file) {
+  const auto ok = file.traffic ? plan::validate(file.problem, *file.traffic) : plan::validate(file.problem);
+  if (ok) return;
+  const error& e = ok.error();
+  const std::string_view what{e.what};
+  const std::string_view kind = what.substr(0, what.find(':'));
+  const auto& buffers = file.problem.buffers;
+  const auto pair_text = [&](plan::index a, plan::index b) {
+    return " " + quote(buffers[a].name) + " and " + quote(buffers[b].name) + std::string{what.substr(kind.size())};
+  };
+  if (kind == "buffer") {
+    const std::string text = "buffer " + quote(buffers[e.number].name) + std::string{what.substr(kind.size())};
+    if (file.lines.empty()) throw input_error(file.path, text);
+    throw input_error(file.path, file.lines[e.number], text);
+  }
+  if (kind == "memory") {
+    throw input_error(file.path,
+                      "pool " + quote(file.problem.memories[e.number].name) + std::string{what.substr(kind.size())});
+  }
+  if (kind == "conflict") {
+    throw input_error(file.path, "conflict of" + pair_text((*file.problem.conflicts)[e.number].a,
+                                                           (*file.problem.conflicts)[e.number].b));
+  }
+  if (kind == "separation") {
+    const plan::pair& s = file.problem.separations[e.number];
+    throw input_error(file.path, "separation of" + pair_text(s.a, s.b));
+  }
+  if (kind == "penalty") {
+    const plan::reuse_penalty& r = file.problem.reuse_penalties[e.number];
+    throw input_error(file.path, "reuse penalty of" + pair_text(r.a, r.b));
+  }
+  if (kind == "step") {
+    throw input_error(file.path, "step at " + std::to_string(file.traffic->steps[e.number].at) +
+                                     std::string{what.substr(kind.size())});
+  }
+  if (kind == "link") {
+    const plan::link& l = file.traffic->links[e.number];
+    throw input_error(file.path, "transfer from " + quote(file.problem.memories[l.from].name) + " to " +
+                                     quote(file.problem.memories[l.to].name) + std::string{what.substr(kind.size())});
+  }
+  throw input_error(file.path, std::string{what} + " (" + std::to_string(e.number) + ")");
+}
+
+}  // namespace berth::model

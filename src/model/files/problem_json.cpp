@@ -1,0 +1,212 @@
+// berth-problem/1 (docs/plan.md).
+#include <algorithm>
+#include <unordered_map>
+
+#include "berth/model/input_error.hpp"
+#include "model/files/dsa_json.hpp"
+#include "model/files/json_fields.hpp"
+#include "model/files/readers.hpp"
+#include "model/files/size_expression.hpp"
+#include "model/files/traffic_json.hpp"
+
+namespace berth::model {
+namespace {
+
+plan::interval read_interval(const json_value& v) {
+  if (v.size() != 2) v.fail("is not a pair of times");
+  return {v.at(std::size_t{0}).as_tick(), v.at(1).as_tick()};
+}
+
+std::vector<plan::interval> read_intervals(const json_value& v) {
+  std::vector<plan::interval> list;
+  for (std::size_t k = 0; k < v.size(); ++k) list.push_back(read_interval(v.at(k)));
+  return list;
+}
+
+bytes read_alignment(const json_value& v) {
+  const bytes n = v.as_bytes();
+  if (n == 0) v.fail("is zero");
+  return n;
+}
+
+struct document_reader {
+  problem_file file;
+  std::unordered_map<std::string, plan::index> buffers;
+  std::unordered_map<std::string, plan::index> pools;
+  std::unordered_map<std::string, plan::index> groups;
+
+  void read_pool(const json_value& v) {
+    v.only_keys({"id", "capacity", "alignment", "reserved", "cost"});
+    plan::memory m;
+    m.name = v.at("id").as_id();
+    if (!pools.emplace(m.name, static_cast<plan::index>(file.problem.memories.size())).second) {
+      v.fail("a second pool with the id " + quote(m.name));
+    }
+    if (const auto f = v.find("capacity")) m.capacity = f->as_bytes();
+    if (const auto f = v.find("alignment")) m.alignment = read_alignment(*f);
+    if (const auto f = v.find("cost")) m.cost = f->as_number();
+    if (const auto f = v.find("reserved")) {
+      for (std::size_t k = 0; k < f->size(); ++k) {
+        const json_value range = f->at(k);
+        if (range.size() != 2) range.fail("is not a pair of offsets");
+        m.reserved.emplace_back(range.at(std::size_t{0}).as_bytes(), range.at(1).as_bytes());
+      }
+    }
+    file.problem.memories.push_back(std::move(m));
+  }
+
+  void read_dimension(const json_value& v) {
+    v.only_keys({"name", "least", "most"});
+    plan::dimension d{v.at("name").as_id(), v.at("least").as_bytes(), v.at("most").as_bytes()};
+    if (!is_dimension_name(d.name)) v.at("name").fail("is not a letter, then letters, digits and underscores");
+    if (d.least > d.most) v.fail("its bounds are reversed");
+    for (const plan::dimension& other : file.symbolic->dimensions) {
+      if (other.name == d.name) v.fail("a second dimension called " + quote(d.name));
+    }
+    file.symbolic->dimensions.push_back(std::move(d));
+  }
+
+  void read_size(const json_value& v, plan::buffer& b) {
+    if (!file.symbolic) {
+      b.size = v.as_bytes();
+    } else if (v.is_number()) {
+      file.symbolic->of.push_back({{v.as_bytes(), {}}});
+    } else {
+      auto parsed = parse_size(v.as_id(), file.symbolic->dimensions);
+      if (const auto* wrong = std::get_if<std::string>(&parsed)) v.fail(*wrong);
+      file.symbolic->of.push_back(std::get<0>(std::move(parsed)));
+    }
+  }
+
+  // What an order of the buffers cannot keep is refused by name, before anything is planned.
+  void read_sizes_at_most(const json_value& root) {
+    for (const char* key : {"pools", "max_slab", "reuse_penalties"}) {
+      if (const auto f = root.find(key); f && !(f->is_list() && f->size() == 0)) f->fail("not with dimensions");
+    }
+    for (plan::index i = 0; i < file.problem.buffers.size(); ++i) {
+      const plan::buffer& b = file.problem.buffers[i];
+      const char* key = b.offset ? "offset" : b.hint ? "hint" : b.alias_group ? "alias_group" : nullptr;
+      if (key != nullptr) fail_at(i, std::string{key} + " is not supported with dimensions");
+    }
+    auto largest = plan::at_most(file.problem, *file.symbolic);
+    if (!largest) fail_at(static_cast<plan::index>(largest.error().number), "its largest size exceeds 2^62 bytes");
+    file.problem = std::move(*largest);
+  }
+
+  [[noreturn]] void fail_at(plan::index i, const std::string& what) const {
+    const std::string text = "buffer " + quote(file.problem.buffers[i].name) + ": " + what;
+    if (file.lines.empty()) throw input_error(file.path, text);
+    throw input_error(file.path, file.lines[i], text);
+  }
+
+  void read_lifetime(const json_value& v, plan::buffer& b) const {
+    if (const auto f = v.find("lifetimes")) {
+      b.lifetimes = read_intervals(*f);
+      std::sort(b.lifetimes.begin(), b.lifetimes.end(), [](const auto& x, const auto& y) { return x.lower < y.lower; });
+      if (b.lifetimes.empty()) f->fail("is empty");
+      return;
+    }
+    const auto lower = v.find("lower"), upper = v.find("upper");
+    if (!lower && !upper && file.problem.conflicts) return;
+    b.live = {v.at("lower").as_tick(), v.at("upper").as_tick()};
+    if (const auto f = v.find("gaps")) {
+      const auto gaps = read_intervals(*f);
+      if (gaps.empty()) return;
+      auto left = without_gaps(b.live, gaps);
+      if (!left) f->fail("not inside the lifetime, or nothing of it remains");
+      b.lifetimes = std::move(*left);
+    }
+  }
+
+  void read_buffer(const json_value& v) {
+    v.only_keys({"id", "size", "lower", "upper", "gaps", "lifetimes", "alignment", "offset", "hint", "alias_group",
+                 "pools", "uses"});
+    plan::buffer b;
+    b.name = v.at("id").as_id();
+    file.numeric_ids = v.at("id").is_number();
+    read_size(v.at("size"), b);
+    read_lifetime(v, b);
+    if (const auto f = v.find("alignment")) b.alignment = read_alignment(*f);
+    if (const auto f = v.find("offset")) b.offset = f->as_bytes();
+    if (const auto f = v.find("hint")) b.hint = f->as_bytes();
+    if (const auto f = v.find("alias_group")) {
+      b.alias_group = groups.emplace(f->as_id(), static_cast<plan::index>(groups.size())).first->second;
+    }
+    if (const auto f = v.find("pools")) {
+      for (std::size_t k = 0; k < f->size(); ++k) {
+        const auto it = pools.find(f->at(k).as_id());
+        if (it == pools.end()) f->at(k).fail("no pool has the id " + quote(f->at(k).as_id()));
+        b.memories.push_back(it->second);
+      }
+      if (b.memories.empty()) f->fail("is empty: the buffer could live nowhere");
+    }
+    buffers.emplace(b.name, static_cast<plan::index>(file.problem.buffers.size()));
+    file.problem.add(std::move(b));
+  }
+
+  plan::index buffer_named(const json_value& v) const {
+    const auto it = buffers.find(v.as_id());
+    if (it == buffers.end()) v.fail("no buffer has the id " + quote(v.as_id()));
+    return it->second;
+  }
+
+  plan::pair read_pair(const json_value& v, std::size_t length) const {
+    if (v.size() != length) v.fail("is not a list of " + std::to_string(length));
+    return {buffer_named(v.at(std::size_t{0})), buffer_named(v.at(1))};
+  }
+
+  void read(const json_value& root, const std::vector<std::uint32_t>& lines) {
+    root.only_keys({"format", "dimensions", "alignment", "size_granularity", "capacity", "max_slab", "pools", "buffers",
+                    "conflicts", "separations", "reuse_penalties", "transfers", "steps"});
+    plan::problem& p = file.problem;
+    if (const auto f = root.find("alignment")) p.alignment = read_alignment(*f);
+    if (const auto f = root.find("size_granularity")) p.granularity = read_alignment(*f);
+    if (const auto f = root.find("capacity")) p.capacity = f->as_bytes();
+    if (const auto f = root.find("max_slab")) p.max_slab = f->as_bytes();
+    if (const auto f = root.find("pools")) {
+      for (std::size_t k = 0; k < f->size(); ++k) read_pool(f->at(k));
+    }
+    if (const auto f = root.find("dimensions")) {
+      file.symbolic.emplace();
+      for (std::size_t k = 0; k < f->size(); ++k) read_dimension(f->at(k));
+    }
+    const auto conflicts = root.find("conflicts");
+    if (conflicts) p.conflicts.emplace();
+    const json_value list = root.at("buffers");
+    for (std::size_t k = 0; k < list.size(); ++k) read_buffer(list.at(k, lines.size() == list.size() ? lines[k] : 0));
+    if (lines.size() == list.size()) file.lines = lines;
+    require_distinct_ids(file);
+    if (conflicts) {
+      for (std::size_t k = 0; k < conflicts->size(); ++k) p.conflicts->push_back(read_pair(conflicts->at(k), 2));
+    }
+    if (const auto f = root.find("separations")) {
+      for (std::size_t k = 0; k < f->size(); ++k) p.separations.push_back(read_pair(f->at(k), 2));
+    }
+    if (const auto f = root.find("reuse_penalties")) {
+      for (std::size_t k = 0; k < f->size(); ++k) {
+        const plan::pair of = read_pair(f->at(k), 3);
+        p.reuse_penalties.push_back({of.a, of.b, f->at(k).at(2).as_number()});
+      }
+    }
+    if (file.symbolic) read_sizes_at_most(root);
+  }
+};
+
+}  // namespace
+
+problem_file read_problem_json(const std::string& path, std::string_view text) {
+  const json document = parse_json(path, text);
+  const json_value root{document, "", path, 0};
+  if (root.is_object() && !root.find("format") && root.find("problem")) {
+    return read_dsa_problem(path, root.at("problem"), lines_of_elements(text, "buffers", 2));
+  }
+  if (root.is_object() && !root.find("format") && root.find("arena_bytes")) root.fail("a plan, not a problem");
+  if (root.at("format").as_id() != "berth-problem/1") root.fail("format is not 'berth-problem/1'");
+  document_reader reader;
+  reader.file.path = path;
+  reader.read(root, lines_of_elements(text, "buffers", 1));
+  reader.file.traffic = read_traffic(root, reader.file);
+  return std::move(reader.file);
+}
+
+}  // namespace berth::model

@@ -1,0 +1,93 @@
+#include "berth/model/symbolic_file.hpp"
+
+#include <unordered_map>
+
+#include "berth/model/input_error.hpp"
+#include "berth/model/plan_file.hpp"
+#include "model/file.hpp"
+#include "model/files/json_fields.hpp"
+#include "model/files/plan_text.hpp"
+#include "model/files/readers.hpp"
+#include "model/files/size_expression.hpp"
+
+namespace berth::model {
+namespace {
+
+void append_ids(std::string& out, const problem_file& file, std::span<const plan::index> ids) {
+  out += '[';
+  for (const plan::index i : ids) {
+    if (out.back() != '[') out += ',';
+    append_id(out, file, file.problem.buffers[i].name);
+  }
+  out += ']';
+}
+
+// By buffer: its supports.
+std::vector<std::span<const plan::index>> supports_by_buffer(const plan::symbolic_plan& answer) {
+  std::vector<std::span<const plan::index>> out(answer.order.size());
+  for (std::size_t k = 0; k < answer.order.size(); ++k) {
+    out[answer.order[k]] = std::span{answer.supports}.subspan(answer.first[k], answer.first[k + 1] - answer.first[k]);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_plan& answer, double elapsed_ms) {
+  const plan::symbolic_sizes& sizes = *file.symbolic;
+  std::string more = ",\"dimensions\":[";
+  for (const plan::dimension& d : sizes.dimensions) {
+    if (more.back() != '[') more += ',';
+    append_string(more += "{\"name\":", d.name);
+    append(more += ",\"least\":", d.least);
+    append(more += ",\"most\":", d.most);
+    more += '}';
+  }
+  append(more += "],\"size_granularity\":", file.problem.granularity);
+  append(more += ",\"tail_pad\":", file.problem.tail_pad);
+  append_ids(more += ",\"order\":", file, answer.order);
+  const auto supports = supports_by_buffer(answer);
+  return plan_json(file, answer.most, elapsed_ms, more, [&](std::string& out, plan::index i) {
+    append(out += ",\"alignment\":", file.problem.alignment_of(i));
+    append_string(out += ",\"size_formula\":", size_text(sizes.of[i], sizes.dimensions));
+    append_ids(out += ",\"supports\":", file, supports[i]);
+  });
+}
+
+plan::symbolic_plan read_symbolic_plan(const std::string& path, const problem_file& file) {
+  const std::string text = read_file(path, longest_text);
+  const json document = parse_json(path, text);
+  const json_value root{document, "", path, 0};
+  const auto order = root.is_object() ? root.find("order") : std::nullopt;
+  if (!order) root.fail("no key 'order': not a plan for all values of the dimensions");
+
+  plan::symbolic_plan out;
+  out.most = read_plan(path, file);
+  std::unordered_map<std::string_view, plan::index> buffers;
+  for (plan::index i = 0; i < file.problem.buffers.size(); ++i) buffers.emplace(file.problem.buffers[i].name, i);
+  const auto named = [&](const json_value& v) {
+    const std::string id = v.as_id();
+    const auto it = buffers.find(id);
+    if (it == buffers.end()) v.fail("the problem has no buffer " + quote(id));
+    return it->second;
+  };
+  const json_value list = root.at("buffers");
+  const auto lines = lines_of_elements(text, "buffers", 1);
+  std::vector<std::vector<plan::index>> supports(buffers.size());
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    const json_value v = list.at(k, lines.size() == list.size() ? lines[k] : 0);
+    const json_value below = v.at("supports");
+    std::vector<plan::index>& mine = supports[named(v.at("id"))];
+    for (std::size_t b = 0; b < below.size(); ++b) mine.push_back(named(below.at(b)));
+  }
+  out.first.push_back(0);
+  for (std::size_t k = 0; k < order->size(); ++k) {
+    out.order.push_back(named(order->at(k)));
+    const std::vector<plan::index>& mine = supports[out.order.back()];
+    out.supports.insert(out.supports.end(), mine.begin(), mine.end());
+    out.first.push_back(static_cast<std::uint32_t>(out.supports.size()));
+  }
+  return out;
+}
+
+}  // namespace berth::model

@@ -1,0 +1,103 @@
+#include "model/lower/layout.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "berth/op/kernels.hpp"
+
+namespace berth::model {
+
+namespace {
+constexpr std::int64_t element_bytes = 4;
+
+std::vector<std::size_t> without_ones(const shape& s) {
+  std::vector<std::size_t> kept;
+  for (std::size_t d = 0; d < s.size(); ++d) {
+    if (s[d] != 1) kept.push_back(d);
+  }
+  return kept;
+}
+}  // namespace
+
+bool same_layout(const shape& s, const strides& a, const strides& b) {
+  for (std::size_t d = 0; d < s.size(); ++d) {
+    if (s[d] != 1 && a[d] != b[d]) return false;
+  }
+  return true;
+}
+
+bool is_row_major(const tensor_type& t) {
+  return same_layout(t.shape, t.strides, op::row_major(t.shape));
+}
+
+bool is_channels_last(const tensor_type& t) {
+  return same_layout(t.shape, t.strides, op::channels_last(t.shape));
+}
+
+bool is_dense(const tensor_type& t) {
+  std::vector<std::size_t> order = without_ones(t.shape);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return t.strides[a] < t.strides[b]; });
+  std::int64_t next = element_bytes;
+  for (const std::size_t d : order) {
+    if (t.strides[d] != next) return false;
+    next *= t.shape[d];
+  }
+  return true;
+}
+
+std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to) {
+  // Runs of old and new dimensions with equal products are matched from the front; within a run the old dimensions
+  // must follow one another without a gap.
+  const std::vector<std::size_t> from = without_ones(t.shape);
+  const std::vector<std::size_t> kept = without_ones(to);
+  strides result = op::row_major(to);
+  std::size_t i = 0, j = 0;
+  while (i < from.size() && j < kept.size()) {
+    const std::size_t first_old = i, first_new = j;
+    std::int64_t old_count = t.shape[from[i++]], new_count = to[kept[j++]];
+    while (old_count != new_count) {
+      if (old_count < new_count) {
+        old_count *= t.shape[from[i++]];
+      } else {
+        new_count *= to[kept[j++]];
+      }
+    }
+    for (std::size_t k = first_old; k + 1 < i; ++k) {
+      if (t.strides[from[k]] != t.strides[from[k + 1]] * t.shape[from[k + 1]]) return std::nullopt;
+    }
+    std::int64_t next = t.strides[from[i - 1]];
+    for (std::size_t k = j; k-- > first_new; next *= to[kept[k]]) result[kept[k]] = next;
+  }
+  return result;
+}
+
+bytes extent(const shape& s, const strides& by) {
+  std::int64_t last = element_bytes;
+  for (std::size_t d = 0; d < s.size(); ++d) last += (s[d] - 1) * by[d];
+  return static_cast<bytes>(last);
+}
+
+tensor_type dense(shape s, strides by) {
+  tensor_type t{std::move(s), element::f32, 0, std::move(by)};
+  t.size = extent(t.shape, t.strides);
+  return t;
+}
+
+std::vector<std::byte> laid_out(const tensor& t, const strides& to) {
+  std::vector<std::byte> data(t.data.size());
+  std::vector<std::int64_t> at(t.shape.size(), 0);
+  std::int64_t offset = 0;
+  for (std::size_t from = 0; from < t.data.size(); from += element_bytes) {
+    std::memcpy(data.data() + offset, t.data.data() + from, element_bytes);
+    for (std::size_t d = at.size(); d-- > 0;) {
+      offset += to[d];
+      if (++at[d] != t.shape[d]) break;
+      offset -= at[d] * to[d];
+      at[d] = 0;
+    }
+  }
+  return data;
+}
+
+}  // namespace berth::model

@@ -1,0 +1,361 @@
+// Lowering of the operators that compute: convolutions, products, element-wise functions, normalizations, pools.
+#include <algorithm>
+#include <cmath>
+
+#include "model/lower/lowering.hpp"
+#include "model/onnx/fold.hpp"
+
+namespace berth::model {
+
+namespace {
+op::binary_kind binary_kind_of(const std::string& op) {
+  if (op == "Sub") return op::binary_kind::subtract;
+  if (op == "Mul") return op::binary_kind::multiply;
+  if (op == "Div") return op::binary_kind::divide;
+  if (op == "Max") return op::binary_kind::maximum;
+  if (op == "Min") return op::binary_kind::minimum;
+  return op::binary_kind::add;
+}
+
+// With leading dimensions of 1 up to `rank`.
+tensor_type widened(tensor_type t, std::size_t rank) {
+  while (t.shape.size() < rank) {
+    t.shape.insert(t.shape.begin(), 1);
+    t.strides.insert(t.strides.begin(), t.strides.empty() ? 4 : t.strides.front());
+  }
+  return t;
+}
+
+// y = x * scale + shift, per channel: what a batch normalization is once its statistics are constants.
+struct affine {
+  std::vector<float> scale, shift;
+};
+
+affine affine_of(const description& m, const node& n, const std::vector<const tensor*>& constants) {
+  const std::string what = called(n);
+  const auto gamma = floats(m, what, *constants[0]), beta = floats(m, what, *constants[1]);
+  const auto mean = floats(m, what, *constants[2]), variance = floats(m, what, *constants[3]);
+  const float epsilon = attribute_or(m, n, "epsilon", 1e-5f);
+  affine a;
+  for (std::size_t c = 0; c < gamma.size(); ++c) {
+    a.scale.push_back(gamma[c] / std::sqrt(variance[c] + epsilon));
+    a.shift.push_back(beta[c] - mean[c] * a.scale[c]);
+  }
+  return a;
+}
+}  // namespace
+
+void lowering::convolution(const node& n) {
+  const placed x = as_channels_last(n, get(n, 0));
+  const tensor* weights = constant_input(n, 1);
+  const tensor* bias = constant_input(n, 2);
+  if (weights == nullptr || weights->type != element::f32 || (has_input(n, 2) && bias == nullptr)) {
+    fail(n, "weights and bias that are not f32 constants are not supported");
+  }
+  std::string result = n.outputs[0];
+  tensor w = *weights;
+  const auto channels = static_cast<std::size_t>(w.shape[0]);
+  std::vector<float> shift = bias != nullptr ? floats(m_, called(n), *bias) : std::vector<float>{};
+  if (bias != nullptr && shift.size() != channels) fail(n, "the bias has not one value per output channel");
+
+  if (const node* next = only_reader(result); next != nullptr && next->op == "BatchNormalization") {
+    const affine a = affine_of(m_, *next, batch_statistics(*next));
+    std::vector<float> values = floats(m_, called(n), w);
+    const std::size_t each = values.size() / channels;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] *= a.scale[i / each];
+    w = float_tensor(w.shape, values);
+    shift.resize(channels, 0.0f);
+    for (std::size_t c = 0; c < channels; ++c) shift[c] = shift[c] * a.scale[c] + a.shift[c];
+    absorbed_.insert(next);
+    result = next->outputs[0];
+  }
+  tensor_type type = dense(shape_of(result), op::channels_last(shape_of(result)));
+
+  // A residual sum: the other operand is there already and lies as the result will.
+  std::optional<placed> addend;
+  if (const node* next = only_reader(result); next != nullptr && next->op == "Add") {
+    const std::string& other = next->inputs[next->inputs[0] == result ? 1 : 0];
+    const auto found = values_.find(other);
+    if (found != values_.end() && found->second.type.shape == type.shape && constant(other) == nullptr &&
+        same_layout(type.shape, found->second.type.strides, type.strides)) {
+      addend = found->second;
+      absorbed_.insert(next);
+      result = next->outputs[0];
+    }
+  }
+
+  op::convolution_description d;
+  d.input = x.type;
+  d.weights = dense(w.shape, op::row_major(w.shape));
+  d.bias = !shift.empty();
+  d.output = type;
+  d.over = window_of(m_, n, x.type.shape, {w.shape.begin() + 2, w.shape.end()});
+  d.groups = attribute_or<std::int64_t>(m_, n, "group", 1);
+  d.accumulate = addend.has_value();
+  d.then = absorb_activations(result);
+  op::created made = op::convolution(d);
+  if (!made) fail(n, made.error().what);
+
+  std::vector<value_id> inputs{x.id, keep_packed(n.inputs[1], std::move(w), **made, 1)};
+  if (d.bias) {
+    inputs.push_back(keep_constant(result + ":bias", float_tensor({type.shape[1]}, shift), {4}).id);
+  }
+  std::vector<std::uint32_t> in_place;
+  if (addend) {
+    in_place.push_back(static_cast<std::uint32_t>(inputs.size()));
+    inputs.push_back(addend->id);
+  }
+  define(result, emit(n, result, std::move(inputs), std::move(type), std::move(made), std::move(in_place)));
+}
+
+void lowering::matmul(const node& n) {
+  const tensor* b = constant_input(n, 1);
+  if (b != nullptr && b->type != element::f32) fail(n, "a constant that is not f32");
+  product(n, get(n, 0), b, b != nullptr ? placed{} : get(n, 1), nullptr, n.outputs[0]);
+}
+
+void lowering::gemm(const node& n) {
+  if (attribute_or(m_, n, "alpha", 1.0f) != 1.0f || attribute_or(m_, n, "beta", 1.0f) != 1.0f) {
+    fail(n, "alpha and beta other than 1 are not supported");
+  }
+  const auto turned = [&](placed p) {
+    std::swap(p.type.shape[0], p.type.shape[1]);
+    std::swap(p.type.strides[0], p.type.strides[1]);
+    return view(p, p.type);
+  };
+  placed a = get(n, 0);
+  if (attribute_or<std::int64_t>(m_, n, "transA", 0) != 0) a = turned(a);
+  const tensor* b = constant_input(n, 1);
+  if (b == nullptr || b->type != element::f32) fail(n, "weights that are not an f32 constant are not supported");
+  tensor straight = *b;
+  if (attribute_or<std::int64_t>(m_, n, "transB", 0) != 0) {
+    // Column-major bytes of the transposed shape are the row-major bytes of the shape given.
+    const shape s{b->shape[1], b->shape[0]};
+    std::vector<float> from = floats(m_, called(n), *b), to(from.size());
+    const auto rows = static_cast<std::size_t>(s[0]), columns = static_cast<std::size_t>(s[1]);
+    for (std::size_t r = 0; r < rows; ++r) {
+      for (std::size_t c = 0; c < columns; ++c) to[r * columns + c] = from[c * rows + r];
+    }
+    straight = float_tensor(s, to);
+  }
+  const tensor* bias = constant_input(n, 2);
+  if (has_input(n, 2) && (bias == nullptr || bias->data.size() != static_cast<std::size_t>(straight.shape[1]) * 4)) {
+    fail(n, "a bias that is not a constant with one value per column is not supported");
+  }
+  product(n, a, &straight, {}, bias, n.outputs[0]);
+}
+
+void lowering::product(const node& n, placed a, const tensor* b_constant, placed b, const tensor* bias,
+                       std::string result) {
+  const shape output = shape_of(result);
+  tensor_type c = dense(output, op::row_major(output));
+  op::matmul_description d;
+
+  // A bias added right behind.
+  if (const node* next = only_reader(result); bias == nullptr && next != nullptr && next->op == "Add") {
+    const tensor* addend = constant(next->inputs[next->inputs[0] == result ? 1 : 0]);
+    if (addend != nullptr && addend->type == element::f32 && !addend->shape.empty() &&
+        addend->shape.size() <= output.size() && addend->shape.back() == output.back() &&
+        addend->data.size() == static_cast<std::size_t>(output.back()) * 4) {
+      bias = addend;
+      absorbed_.insert(next);
+      result = next->outputs[0];
+    }
+  }
+  d.bias = bias != nullptr;
+  d.then = absorb_activations(result);
+
+  // Rows of a are independent: with a constant matrix on the right, all batches are one product.
+  if (b_constant != nullptr && b_constant->shape.size() == 2) {
+    a = as_row_major(n, a);
+    const std::int64_t inner = a.type.shape.back();
+    const std::int64_t rows = element_count(m_, called(n), a.type.shape) / std::max<std::int64_t>(inner, 1);
+    d.a = dense({rows, inner}, op::row_major(shape{rows, inner}));
+    d.b = dense(b_constant->shape, op::row_major(b_constant->shape));
+    d.c = dense({rows, output.back()}, op::row_major(shape{rows, output.back()}));
+    d.b_constant = true;
+  } else {
+    if (b_constant != nullptr) b = keep_constant(n.inputs[1], *b_constant, op::row_major(b_constant->shape));
+    // Either of the two innermost dimensions must be dense.
+    const auto readable = [&](placed p) {
+      const auto& s = p.type.strides;
+      return s[s.size() - 1] == 4 || s[s.size() - 2] == 4 ? p : as_row_major(n, p);
+    };
+    a = readable(a);
+    b = readable(b);
+    d.a = widened(a.type, output.size());
+    d.b = widened(b.type, output.size());
+    d.c = c;
+  }
+  op::created made = op::matmul(d);
+  if (!made) fail(n, made.error().what);
+  std::vector<value_id> inputs{a.id};
+  inputs.push_back(d.b_constant ? keep_packed(n.inputs[1], *b_constant, **made, 1) : b.id);
+  if (d.bias) {
+    const tensor row{element::f32, {output.back()}, bias->data};
+    inputs.push_back(keep_constant(result + ":bias", row, {4}).id);
+  }
+  define(result, emit(n, result, std::move(inputs), std::move(c), std::move(made)));
+}
+
+void lowering::elementwise(const node& n) {
+  std::string data;
+  const auto first = as_activation(n, data);
+  if (!first) fail(n, "its bounds or parameters are not constants");
+  std::size_t side = 0;
+  while (n.inputs[side] != data) ++side;
+  placed x = get(n, side);
+  if (!is_dense(x.type)) x = as_row_major(n, x);
+  std::string result = n.outputs[0];
+  op::activations each{*first};
+  for (const op::activation& a : absorb_activations(result)) each.push_back(a);
+  const tensor_type type = dense(x.type.shape, x.type.strides);
+  define(result, emit(n, result, {x.id}, type, op::elementwise(x.type, type, each), {0}));
+}
+
+void lowering::binary(const node& n) {
+  std::string data;
+  if (as_activation(n, data)) return elementwise(n);
+  if (n.inputs.size() != 2 || n.op == "Pow") fail(n, "only two operands, or a constant scalar, are supported");
+  std::string result = n.outputs[0];
+  const shape output = shape_of(result);
+
+  // oneDNN broadcasts the second operand and works in place on the first: the first must have the result's shape,
+  // and is better not a constant.
+  std::size_t left = 0;
+  const bool commutes = n.op == "Add" || n.op == "Mul" || n.op == "Max" || n.op == "Min";
+  const auto fits = [&](std::size_t i) { return shape_of(n.inputs[i]) == output; };
+  const bool last_use_of_right = only_reader(n.inputs[1]) != nullptr && only_reader(n.inputs[0]) == nullptr;
+  if (!fits(0) || (commutes && fits(1) && (constant_input(n, 0) != nullptr || last_use_of_right))) left = 1;
+  if (!fits(left) || (left == 1 && !commutes)) fail(n, "this broadcast is not supported");
+
+  placed a = get(n, left);
+  if (!is_dense(a.type)) a = as_row_major(n, a);
+  const tensor* constant_b = constant_input(n, 1 - left);
+  placed b;
+  if (constant_b != nullptr && constant_b->shape == output && constant_b->type == element::f32) {
+    b = keep_constant(n.inputs[1 - left] + ":laid_out", *constant_b, a.type.strides);
+  } else {
+    b = get(n, 1 - left);
+    if (b.type.shape == output) b = in_layout(n, b, a.type.strides);
+  }
+  const op::activations then = absorb_activations(result);
+  const tensor_type type = dense(output, a.type.strides);
+  op::created made = op::binary(binary_kind_of(n.op), a.type, widened(b.type, output.size()), type, then);
+  define(result, emit(n, result, {a.id, b.id}, type, std::move(made), {0}));
+}
+
+std::vector<const tensor*> lowering::batch_statistics(const node& n) const {
+  std::vector<const tensor*> constants;
+  const std::size_t channels =
+      shape_of(n.inputs[0]).size() < 2 ? 0 : static_cast<std::size_t>(shape_of(n.inputs[0])[1]);
+  for (std::size_t i = 1; i <= 4; ++i) {
+    const tensor* t = constant_input(n, i);
+    if (t == nullptr || t->type != element::f32 || t->data.size() != channels * 4) {
+      fail(n, "scale, bias, mean or variance is not an f32 constant with one value per channel");
+    }
+    constants.push_back(t);
+  }
+  return constants;
+}
+
+void lowering::batch_normalization(const node& n) {
+  const affine a = affine_of(m_, n, batch_statistics(n));
+  placed x = get(n, 0);
+  if (!is_dense(x.type)) x = as_row_major(n, x);
+  shape per_channel(x.type.shape.size(), 1);
+  per_channel[1] = x.type.shape[1];
+  const tensor_type type = dense(x.type.shape, x.type.strides);
+  std::string result = n.outputs[0];
+  const placed scale = keep_constant(result + ":scale", float_tensor(per_channel, a.scale), op::row_major(per_channel));
+  const placed shift = keep_constant(result + ":shift", float_tensor(per_channel, a.shift), op::row_major(per_channel));
+  const placed scaled = emit(n, result + ":scaled", {x.id, scale.id}, type,
+                             op::binary(op::binary_kind::multiply, x.type, scale.type, type, {}), {0});
+  const op::activations then = absorb_activations(result);
+  define(result, emit(n, result, {scaled.id, shift.id}, type,
+                      op::binary(op::binary_kind::add, type, shift.type, type, then), {0}));
+}
+
+void lowering::layer_normalization(const node& n) {
+  const placed x = as_row_major(n, get(n, 0));
+  const auto rank = static_cast<std::int64_t>(x.type.shape.size());
+  if (axis_of(m_, n, attribute_or<std::int64_t>(m_, n, "axis", -1), rank) != rank - 1) {
+    fail(n, "only the last axis is supported");
+  }
+  const std::int64_t width = x.type.shape.back();
+  const placed scale = get(n, 1);
+  const placed shift =
+      has_input(n, 2) ? get(n, 2)
+                      : keep_constant(n.outputs[0] + ":shift",
+                                      float_tensor({width}, std::vector<float>(static_cast<std::size_t>(width))), {4});
+  if (scale.type.shape != shape{width} || shift.type.shape != shape{width}) {
+    fail(n, "scale or bias has not one value per element of the last axis");
+  }
+  op::created made = op::layer_normalization(x.type, x.type, attribute_or(m_, n, "epsilon", 1e-5f));
+  define(n.outputs[0],
+         emit(n, n.outputs[0], {x.id, scale.id, shift.id}, dense(x.type.shape, x.type.strides), std::move(made), {0}));
+}
+
+void lowering::softmax(const node& n) {
+  placed x = get(n, 0);
+  const auto rank = static_cast<std::int64_t>(x.type.shape.size());
+  const bool flattens = m_.opset < 13;  // before opset 13 everything from the axis on was one dimension
+  const auto axis = axis_of(m_, n, attribute_or<std::int64_t>(m_, n, "axis", flattens ? 1 : -1), rank);
+  if (flattens && axis != rank - 1) fail(n, "an axis before the last is not supported before opset 13");
+  if (!is_dense(x.type)) x = as_row_major(n, x);
+  const tensor_type type = dense(x.type.shape, x.type.strides);
+  define(n.outputs[0], emit(n, n.outputs[0], {x.id}, type, op::softmax(x.type, type, static_cast<int>(axis)), {0}));
+}
+
+void lowering::pooling(const node& n) {
+  const placed x = as_channels_last(n, get(n, 0));
+  const shape& s = x.type.shape;
+  const std::string& result = n.outputs[0];
+  tensor_type type = dense(shape_of(result), op::channels_last(shape_of(result)));
+  if (n.op == "GlobalAveragePool") {
+    const shape ones(s.size() - 2, 1), zeros(s.size() - 2, 0);
+    const op::window all{{s.begin() + 2, s.end()}, ones, ones, zeros, zeros};
+    define(result, emit(n, result, {x.id}, type, op::pooling(op::pool_kind::average, x.type, type, all)));
+    return;
+  }
+  if (n.outputs.size() > 1) fail(n, "the indices are not supported");
+  op::window w = window_of(m_, n, s, {});
+  const bool counts_padding = attribute_or<std::int64_t>(m_, n, "count_include_pad", 0) != 0;
+  for (std::size_t i = 0; i < w.kernel.size(); ++i) {
+    // Where ceil_mode adds a step, the window reaches past the padding declared.
+    const std::int64_t reach = (type.shape[i + 2] - 1) * w.strides[i] + (w.kernel[i] - 1) * w.dilations[i] + 1;
+    const std::int64_t beyond = reach - s[i + 2] - w.pads_begin[i] - w.pads_end[i];
+    if (beyond > 0 && n.op == "AveragePool" && counts_padding)
+      fail(n, "ceil_mode with count_include_pad is not supported");
+    w.pads_end[i] += std::max<std::int64_t>(beyond, 0);
+  }
+  const op::pool_kind kind = n.op == "MaxPool" ? op::pool_kind::maximum
+                             : counts_padding  ? op::pool_kind::average_with_padding
+                                               : op::pool_kind::average;
+  define(result, emit(n, result, {x.id}, type, op::pooling(kind, x.type, type, w)));
+}
+
+void lowering::reduce_mean(const node& n) {
+  placed x = get(n, 0);
+  if (!is_dense(x.type)) x = as_row_major(n, x);
+  shape kept = x.type.shape;
+  const auto axes = reduced_axes(m_, n, kept, [&](std::size_t i) { return constant_input(n, i); });
+  for (const std::int64_t a : axes) kept[static_cast<std::size_t>(a)] = 1;
+  const tensor_type type = dense(kept, op::row_major(kept));
+  const bool spatial = kept.size() > 2 && kept[0] == x.type.shape[0] && kept[1] == x.type.shape[1] &&
+                       std::all_of(kept.begin() + 2, kept.end(), [](std::int64_t d) { return d == 1; });
+  placed made;
+  if (spatial) {  // what global average pooling is; its kernel is the faster one
+    x = as_channels_last(n, x);
+    const shape ones(kept.size() - 2, 1), zeros(kept.size() - 2, 0);
+    const op::window all{{x.type.shape.begin() + 2, x.type.shape.end()}, ones, ones, zeros, zeros};
+    made = emit(n, n.outputs[0], {x.id}, type, op::pooling(op::pool_kind::average, x.type, type, all));
+  } else {
+    made = emit(n, n.outputs[0], {x.id}, type, op::mean(x.type, type));
+  }
+  const shape& result = shape_of(n.outputs[0]);
+  if (result != kept) made = view(made, dense(result, op::row_major(result)));
+  define(n.outputs[0], made);
+}
+
+}  // namespace berth::model

@@ -1,0 +1,221 @@
+#include "model/lower/lowering.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "berth/model/input_error.hpp"
+#include "model/onnx/fold.hpp"
+
+namespace berth::model {
+
+lowering::lowering(description m) : m_{std::move(m)}, types_{infer(m_)} {
+  out_.source = m_.source;
+  for (const node& n : m_.nodes) {
+    for (const std::string& name : n.inputs) readers_[name].push_back(&n);
+  }
+}
+
+void lowering::fail(const node& n, const std::string& what) const {
+  throw input_error(m_.source, called(n) + ": " + what);
+}
+
+const tensor* lowering::constant(const std::string& name) const {
+  const auto found = m_.constants.find(name);
+  return found == m_.constants.end() ? nullptr : &found->second;
+}
+
+bool lowering::has_input(const node& n, std::size_t i) const {
+  return i < n.inputs.size() && !n.inputs[i].empty();
+}
+
+const tensor* lowering::constant_input(const node& n, std::size_t i) const {
+  return has_input(n, i) ? constant(n.inputs[i]) : nullptr;
+}
+
+const shape& lowering::shape_of(const std::string& name) const {
+  return types_.at(name).shape;
+}
+
+const node* lowering::only_reader(const std::string& name) const {
+  if (std::find(m_.outputs.begin(), m_.outputs.end(), name) != m_.outputs.end()) return nullptr;
+  const auto found = readers_.find(name);
+  return found != readers_.end() && found->second.size() == 1 ? found->second.front() : nullptr;
+}
+
+placed lowering::get(const node& n, std::size_t i) {
+  if (!has_input(n, i)) fail(n, "input " + std::to_string(i) + " is missing");
+  const std::string& name = n.inputs[i];
+  if (const auto found = values_.find(name); found != values_.end()) return found->second;
+  const tensor* t = constant(name);
+  if (t == nullptr) fail(n, "input '" + name + "' has no memory");
+  if (t->type != element::f32) fail(n, "input '" + name + "' is not f32; only f32 data has kernels");
+  const placed p = keep_constant(name, *t, op::row_major(t->shape));
+  define(name, p);
+  return p;
+}
+
+placed lowering::keep_constant(const std::string& name, const tensor& t, const strides& by) {
+  placed p{{}, dense(t.shape, by)};
+  p.id = out_.graph.constant(name, p.type);
+  out_.constants.push_back({p.id, laid_out(t, by), nullptr, 0});
+  return p;
+}
+
+value_id lowering::keep_packed(const std::string& name, tensor t, const op::operation& by, std::size_t operand) {
+  tensor_type type = dense(t.shape, op::row_major(t.shape));
+  const bytes packed = by.packed_size(operand);
+  if (packed != 0) type = {t.shape, element::f32, packed, {}};
+  const value_id id = out_.graph.constant(name, type);
+  out_.constants.push_back({id, std::move(t.data), packed != 0 ? &by : nullptr, operand});
+  return id;
+}
+
+placed lowering::in_layout(const node& n, placed p, const strides& by) {
+  if (same_layout(p.type.shape, p.type.strides, by)) return p;
+  tensor_type type = dense(p.type.shape, by);
+  return emit(n, out_.graph[p.id].name + ":laid_out", {p.id}, type, op::reorder(p.type, type));
+}
+
+placed lowering::as_row_major(const node& n, placed p) {
+  return in_layout(n, p, op::row_major(p.type.shape));
+}
+
+placed lowering::as_channels_last(const node& n, placed p) {
+  return in_layout(n, p, op::channels_last(p.type.shape));
+}
+
+placed lowering::view(const placed& of, tensor_type type, bytes offset) {
+  type.size = extent(type.shape, type.strides);
+  const value_id id = out_.graph.view(of.id, type, offset);
+  return {id, std::move(type)};
+}
+
+placed lowering::emit(const node& n, const std::string& result, std::vector<value_id> inputs, tensor_type type,
+                      op::created made, std::vector<std::uint32_t> in_place) {
+  if (!made) fail(n, std::string{made.error().what} + " in oneDNN for these shapes");
+  // An operand's memory may be taken over only where the node reads it through no other operand: a view of the same
+  // root may be read after the result is written.
+  std::erase_if(in_place, [&](std::uint32_t k) {
+    const auto root = out_.graph[inputs[k]].root;
+    return std::count_if(inputs.begin(), inputs.end(), [&](value_id v) { return out_.graph[v].root == root; }) != 1;
+  });
+  std::unique_ptr<op::operation> operation = *std::move(made);
+  node_options options;
+  options.op = n.op;
+  options.in_place = std::move(in_place);
+  options.workspace = operation->workspace();
+  const value_id id = out_.graph.node(result, std::move(inputs), type, std::move(options));
+  out_.operations.push_back(std::move(operation));
+  return {id, std::move(type)};
+}
+
+std::optional<op::activation> lowering::as_activation(const node& n, std::string& data) const {
+  using kind = op::activation_kind;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const auto number = [&](const char* name, float fallback) { return attribute_or(m_, n, name, fallback); };
+  if (n.inputs.empty()) return std::nullopt;
+  data = n.inputs[0];
+  const std::string& op = n.op;
+  if (op == "Relu") return op::activation{kind::relu, 0, 0};
+  if (op == "LeakyRelu") return op::activation{kind::relu, number("alpha", 0.01f), 0};
+  if (op == "Sigmoid") return op::activation{kind::sigmoid, 0, 0};
+  if (op == "Tanh") return op::activation{kind::tanh, 0, 0};
+  if (op == "HardSwish") return op::activation{kind::hard_swish, 0, 0};
+  if (op == "Elu") return op::activation{kind::elu, number("alpha", 1), 0};
+  if (op == "Exp") return op::activation{kind::exp, 0, 0};
+  if (op == "Log") return op::activation{kind::log, 0, 0};
+  if (op == "Sqrt") return op::activation{kind::sqrt, 0, 0};
+  if (op == "Abs") return op::activation{kind::abs, 0, 0};
+  if (op == "Neg") return op::activation{kind::linear, -1, 0};
+  if (op == "Gelu") {
+    const bool by_tanh = attribute_or<std::string>(m_, n, "approximate", "none") == "tanh";
+    return op::activation{by_tanh ? kind::gelu_tanh : kind::gelu_erf, 0, 0};
+  }
+  const auto scalar = [&](std::size_t i) -> std::optional<float> {
+    const tensor* t = constant_input(n, i);
+    if (t == nullptr || t->type != element::f32 || t->data.size() != sizeof(float)) return std::nullopt;
+    // A scalar of higher rank than the other operand would raise the result's rank.
+    if (t->shape.size() > shape_of(n.outputs[0]).size()) return std::nullopt;
+    return floats(m_, called(n), *t).front();
+  };
+  if (op == "Clip") {
+    float low = number("min", -infinity), high = number("max", infinity);
+    if (has_input(n, 1)) {
+      if (!scalar(1)) return std::nullopt;
+      low = *scalar(1);
+    }
+    if (has_input(n, 2)) {
+      if (!scalar(2)) return std::nullopt;
+      high = *scalar(2);
+    }
+    return op::activation{kind::clip, low, high};
+  }
+  if (n.inputs.size() != 2) return std::nullopt;
+  const std::size_t side = constant_input(n, 0) != nullptr ? 0 : 1;
+  const auto c = scalar(side);
+  if (!c || shape_of(n.inputs[1 - side]) != shape_of(n.outputs[0])) return std::nullopt;
+  data = n.inputs[1 - side];
+  if (op == "Add") return op::activation{kind::linear, 1, *c};
+  if (op == "Mul") return op::activation{kind::linear, *c, 0};
+  if (op == "Sub") return side == 1 ? op::activation{kind::linear, 1, -*c} : op::activation{kind::linear, -1, *c};
+  if (op == "Max") return op::activation{kind::clip, *c, infinity};
+  if (op == "Min") return op::activation{kind::clip, -infinity, *c};
+  if (op == "Div" && side == 1) return op::activation{kind::linear, 1 / *c, 0};
+  if (op == "Pow" && side == 1)
+    return *c == 2 ? op::activation{kind::square, 0, 0} : op::activation{kind::power, 1, *c};
+  return std::nullopt;
+}
+
+op::activations lowering::absorb_activations(std::string& result) {
+  constexpr std::size_t most = 8;  // well below oneDNN's 32 post-ops
+  op::activations found;
+  for (const node* next = only_reader(result); next != nullptr && found.size() < most; next = only_reader(result)) {
+    std::string data;
+    const auto a = as_activation(*next, data);
+    if (!a || data != result) break;
+    found.push_back(*a);
+    absorbed_.insert(next);
+    result = next->outputs[0];
+  }
+  return found;
+}
+
+program lowering::run() {
+  for (const value_info& v : m_.inputs) {
+    if (v.type != element::f32)
+      throw input_error(m_.source, "input '" + v.name + "' is not f32; only f32 data has kernels");
+    tensor_type type = dense(v.shape, op::row_major(v.shape));
+    const value_id id = out_.graph.input(v.name, type);
+    define(v.name, {id, type});
+    out_.inputs.push_back({v.name, id, v.shape});
+  }
+  for (const auto& [name, info] : types_) {
+    if (std::find(info.shape.begin(), info.shape.end(), 0) != info.shape.end() && constant(name) == nullptr) {
+      throw input_error(m_.source, "value '" + name + "' is empty: one of its dimensions is 0");
+    }
+  }
+  for (const node& n : m_.nodes) {
+    if (!absorbed_.contains(&n)) lower(n);
+  }
+  for (const std::string& name : m_.outputs) {
+    const node place{name, "output", {name}, {name}, {}};
+    placed p = get(place, 0);
+    // An output is the caller's: row-major, and memory of its own where it would be an input or a constant.
+    const value_kind kind = out_.graph[out_.graph[p.id].root].kind;
+    if (!is_row_major(p.type) || kind != value_kind::result) {
+      tensor_type type = dense(p.type.shape, op::row_major(p.type.shape));
+      p = emit(place, name + ":output", {p.id}, type, op::reorder(p.type, type));
+    }
+    out_.graph.output(p.id);
+    out_.outputs.push_back({name, p.id, p.type.shape});
+  }
+  return std::move(out_);
+}
+
+program lower(description m) {
+  return lowering{std::move(m)}.run();
+}
+
+}  // namespace berth::model

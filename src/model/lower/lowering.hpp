@@ -1,0 +1,88 @@
+// The state of lowering: which model value became which graph value, and how a node is added to the program.
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "berth/model/program.hpp"
+#include "berth/op/kernels.hpp"
+#include "model/lower/layout.hpp"
+#include "model/onnx/infer.hpp"
+
+namespace berth::model {
+
+// A model value as it lies in memory: a graph value (or view) and its layout. type.strides is always set.
+struct placed {
+  value_id id;
+  tensor_type type;
+};
+
+class lowering {
+ public:
+  explicit lowering(description m);
+
+  program run();
+
+ private:
+  // lowering.cpp: values.
+  [[noreturn]] void fail(const node& n, const std::string& what) const;
+  [[nodiscard]] const tensor* constant(const std::string& name) const;
+  [[nodiscard]] const tensor* constant_input(const node& n, std::size_t i) const;
+  [[nodiscard]] bool has_input(const node& n, std::size_t i) const;
+  [[nodiscard]] const shape& shape_of(const std::string& name) const;
+  // The only reader of a value that is no output of the model; null where there are several.
+  [[nodiscard]] const node* only_reader(const std::string& name) const;
+  // The value, made a row-major constant of the graph where it is one.
+  placed get(const node& n, std::size_t i);
+  placed keep_constant(const std::string& name, const tensor& t, const strides& by);
+  // A constant in the layout that the operation wants operand `operand` in.
+  value_id keep_packed(const std::string& name, tensor t, const op::operation& by, std::size_t operand);
+  placed as_row_major(const node& n, placed p);
+  placed as_channels_last(const node& n, placed p);
+  placed in_layout(const node& n, placed p, const strides& by);
+  placed view(const placed& of, tensor_type type, bytes offset = 0);
+  void define(const std::string& name, placed p) { values_.insert_or_assign(name, std::move(p)); }
+
+  // lowering.cpp: nodes.
+  // Adds the operation's node. `in_place`: operands whose memory the result may take over, where nothing else that the
+  // node reads lies there.
+  placed emit(const node& n, const std::string& result, std::vector<value_id> inputs, tensor_type type,
+              op::created made, std::vector<std::uint32_t> in_place = {});
+  // The element-wise function that n computes of one run-time input, if it is one; `data` is that input's name.
+  [[nodiscard]] std::optional<op::activation> as_activation(const node& n, std::string& data) const;
+  // Follows the only readers of `result` while they are element-wise functions; `result` becomes the last one's.
+  [[nodiscard]] op::activations absorb_activations(std::string& result);
+
+  // lower_*.cpp: one function per group of operators.
+  void lower(const node& n);
+  void convolution(const node& n);
+  void matmul(const node& n);
+  void gemm(const node& n);
+  void product(const node& n, placed a, const tensor* b_constant, placed b, const tensor* bias, std::string result);
+  void elementwise(const node& n);
+  void binary(const node& n);
+  void batch_normalization(const node& n);
+  [[nodiscard]] std::vector<const tensor*> batch_statistics(const node& n) const;
+  void layer_normalization(const node& n);
+  void softmax(const node& n);
+  void pooling(const node& n);
+  void reduce_mean(const node& n);
+  void concatenation(const node& n);
+  void pad(const node& n);
+  void transpose(const node& n);
+  void reshape(const node& n);
+  placed cut(const node& n, const placed& x, const slicing& s);
+  void slice(const node& n);
+  void split(const node& n);
+
+  description m_;
+  value_types types_;
+  program out_;
+  std::unordered_map<std::string, placed> values_;
+  std::unordered_map<std::string, std::vector<const node*>> readers_;
+  std::set<const node*> absorbed_;  // their work is done by a node before them
+};
+
+}  // namespace berth::model

@@ -1,0 +1,184 @@
+#include "plan/greedy/greedy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace berth::plan {
+namespace {
+
+// Above this many items one pass is no longer negligible beside the whole budget.
+constexpr std::size_t few_items = 4000;
+// Above this many there is time for one: by size, whose taken intervals merge soonest.
+constexpr std::size_t many_items = 200'000;
+
+struct attempt {
+  order by;
+  fit how;
+  std::string_view name;
+};
+
+// Small instances try all, large ones the first two: by breadth is the one that large networks reward.
+constexpr std::array<attempt, 10> portfolio{{
+    {order::breadth, fit::first, "first_fit/breadth"},
+    {order::size, fit::first, "first_fit/size"},
+    {order::size, fit::best, "best_fit/size"},
+    {order::area, fit::first, "first_fit/area"},
+    {order::lifetime, fit::first, "first_fit/lifetime"},
+    {order::area, fit::best, "best_fit/area"},
+    {order::lifetime, fit::best, "best_fit/lifetime"},
+    {order::breadth, fit::best, "best_fit/breadth"},
+    {order::start, fit::best, "best_fit/start"},
+    {order::start, fit::first, "first_fit/start"},
+}};
+constexpr std::size_t large_tries = 2;
+
+// Rounds in which the items that ended above the target move to the front of the order ("squeaky wheel"
+// optimisation: Joslin and Clements 1999). Most that can be mended is mended by the first few.
+constexpr int squeaky_rounds = 6;
+
+std::uint64_t lifetime_of(const instance& in, const item& it) {
+  std::uint64_t sum = 0;
+  for (const section_range& r : in.ranges_of(it)) sum += r.last - r.first;
+  return sum;
+}
+
+// Sections by falling height; an item comes when the first of its sections does, the tallest item first.
+std::vector<std::uint64_t> breadth_rank(const instance& in) {
+  std::vector<units> height(in.sections + std::size_t{1}, 0);
+  for (const section_range& r : in.ranges) {
+    height[r.first] += r.height;
+    height[r.last] -= r.height;
+  }
+  std::partial_sum(height.begin(), height.end(), height.begin());
+  std::vector<std::uint32_t> by_height(in.sections);
+  std::iota(by_height.begin(), by_height.end(), 0U);
+  std::stable_sort(by_height.begin(), by_height.end(), [&](auto a, auto b) { return height[a] > height[b]; });
+  std::vector<std::uint32_t> rank(in.sections);
+  for (std::uint32_t k = 0; k < in.sections; ++k) rank[by_height[k]] = k;
+  // The least rank in a range of sections: a sparse table would be O(1); one pass over a tree of minima is enough.
+  const std::size_t leaves = std::max<std::size_t>(in.sections, 1);
+  std::vector<std::uint32_t> least(2 * leaves, no_item);
+  for (std::size_t k = 0; k < in.sections; ++k) least[leaves + k] = rank[k];
+  for (std::size_t k = leaves - 1; k > 0; --k) least[k] = std::min(least[2 * k], least[2 * k + 1]);
+  std::vector<std::uint64_t> key(in.items.size(), 0);
+  for (std::size_t i = 0; i < in.items.size(); ++i) {
+    std::uint32_t best = no_item;
+    for (const section_range& r : in.ranges_of(in.items[i])) {
+      for (std::size_t lo = r.first + leaves, hi = r.last + leaves; lo < hi; lo >>= 1, hi >>= 1) {
+        if (lo & 1) best = std::min(best, least[lo++]);
+        if (hi & 1) best = std::min(best, least[--hi]);
+      }
+    }
+    key[i] = best;
+  }
+  return key;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> sorted_items(const instance& in, order by) {
+  // Sorted by rising `first`, then rising `second`: what is to come first is counted down from the top.
+  struct keyed {
+    std::uint64_t first;
+    std::uint64_t second;
+    std::uint32_t item;
+  };
+  constexpr std::uint64_t top = ~std::uint64_t{0};
+  std::vector<std::uint64_t> rank;
+  if (by == order::breadth) rank = breadth_rank(in);
+  std::vector<keyed> keys;
+  keys.reserve(in.items.size());
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    const item& it = in.items[i];
+    if (it.pin != no_offset) continue;
+    const auto size = static_cast<std::uint64_t>(it.size);
+    const std::uint64_t life = lifetime_of(in, it);
+    switch (by) {
+      case order::size: keys.push_back({top - size, top - life, i}); break;
+      case order::area: {
+        // Saturating: an order needs no exact product.
+        const bool large = life != 0 && size > top / life;
+        keys.push_back({large ? 0 : top - size * life, top - size, i});
+        break;
+      }
+      case order::lifetime: keys.push_back({top - life, top - size, i}); break;
+      case order::breadth: keys.push_back({rank[i], top - size, i}); break;
+      case order::start: {
+        const auto ranges = in.ranges_of(it);
+        keys.push_back({ranges.empty() ? 0 : ranges.front().first, top - size, i});
+        break;
+      }
+    }
+  }
+  std::sort(keys.begin(), keys.end(), [](const keyed& x, const keyed& y) {
+    if (x.first != y.first) return x.first < y.first;
+    return x.second != y.second ? x.second < y.second : x.item < y.item;
+  });
+  std::vector<std::uint32_t> out;
+  out.reserve(keys.size());
+  for (const keyed& k : keys) out.push_back(k.item);
+  return out;
+}
+
+units arena_of(const instance& in, const std::vector<units>& offsets) {
+  units arena = 0;
+  for (std::size_t i = 0; i < in.own_items; ++i) arena = std::max(arena, offsets[i] + in.items[i].size);
+  return arena;
+}
+
+layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items, fit how) {
+  taken.clear();
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    if (in.items[i].pin != no_offset) taken.insert(i, in.items[i].pin);
+  }
+  units arena = 0;
+  for (const std::uint32_t i : items) {
+    const item& it = in.items[i];
+    units at = no_offset;
+    // A hint is kept where it does not raise the arena.
+    if (it.hint != no_offset && it.hint % it.alignment == 0 && it.hint + it.size <= arena &&
+        taken.is_free(i, it.hint)) {
+      at = it.hint;
+    } else {
+      at = taken.find(i, how);
+    }
+    taken.insert(i, at);
+    arena = std::max(arena, at + it.size);
+  }
+  layout out;
+  out.offsets = taken.offsets();
+  out.arena = arena_of(in, out.offsets);
+  return out;
+}
+
+layout best_greedy(const instance& in, units target, std::size_t most_tries) {
+  occupancy taken{in};
+  layout best;
+  const auto keep = [&](layout&& got, std::string_view name) {
+    if (got.arena >= best.arena) return;
+    best = std::move(got);
+    best.solver = name;
+  };
+  const std::size_t tries = std::min(most_tries, in.items.size() <= few_items ? portfolio.size() : large_tries);
+  if (in.items.size() > many_items) {
+    keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first), "first_fit/size");
+    return best;
+  }
+  for (std::size_t k = 0; k < tries && best.arena > target; ++k) {
+    const attempt& a = portfolio[k];
+    std::vector<std::uint32_t> items = sorted_items(in, a.by);
+    layout got = place_in_order(in, taken, items, a.how);
+    for (int round = 0; k == 0 && most_tries > 1 && round < squeaky_rounds && got.arena > target; ++round) {
+      std::stable_partition(items.begin(), items.end(),
+                            [&](std::uint32_t i) { return got.offsets[i] + in.items[i].size > target; });
+      keep(std::move(got), round == 0 ? a.name : "first_fit/squeaky");
+      got = place_in_order(in, taken, items, a.how);
+    }
+    const bool plain = k != 0 || best.solver.empty();
+    keep(std::move(got), plain ? a.name : "first_fit/squeaky");
+  }
+  return best;
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,34 @@
+// The greedy portfolio: items in some order, each at its first or best fit. Never fails where there is no capacity.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "plan/greedy/occupancy.hpp"
+#include "plan/instance.hpp"
+
+namespace berth::plan {
+
+// Offsets by item, in units.
+struct layout {
+  std::vector<units> offsets;
+  units arena = unbounded;
+  std::string_view solver;
+};
+
+enum class order : std::uint8_t { size, area, lifetime, breadth, start };
+
+// The items without the pinned ones, in the given order; ties by index.
+[[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by);
+
+// Places pinned items, then `items` in turn.
+[[nodiscard]] layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
+                                    fit how);
+
+// The best of the portfolio's first `most_tries`; stops early at `target`. Small instances try every order with both
+// fits, large ones the few that were seen to win there; what ends above the target is then placed first, some rounds.
+[[nodiscard]] layout best_greedy(const instance& in, units target, std::size_t most_tries = ~std::size_t{0});
+
+[[nodiscard]] units arena_of(const instance& in, const std::vector<units>& offsets);
+
+}  // namespace berth::plan

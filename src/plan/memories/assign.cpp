@@ -1,0 +1,208 @@
+#include "plan/memories/assign.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+
+namespace berth::plan {
+namespace {
+
+// A unit's height over time: the largest of its members that are live.
+struct height_change {
+  tick at = 0;
+  index unit = 0;
+  bytes height = 0;  // from `at` on
+  bool growing = false;
+  bool first = false;
+  bool last = false;
+};
+
+std::vector<height_change> heights_over_time(const problem& p, const std::vector<unit>& units) {
+  std::vector<height_change> changes;
+  for (index u = 0; u < units.size(); ++u) {
+    std::vector<std::pair<tick, std::pair<bool, bytes>>> events;  // ends (false) sort before starts
+    for (const index i : units[u].members) {
+      const buffer& b = p.buffers[i];
+      const auto add = [&](const interval& live) {
+        events.push_back({live.lower, {true, p.footprint(i)}});
+        events.push_back({live.upper, {false, p.footprint(i)}});
+      };
+      if (b.lifetimes.empty()) add(b.live);
+      for (const interval& live : b.lifetimes) add(live);
+    }
+    std::sort(events.begin(), events.end());
+    std::multimap<bytes, int> live;
+    const std::size_t begin = changes.size();
+    bytes before = 0;
+    for (std::size_t k = 0; k < events.size(); ++k) {
+      const auto& [at, what] = events[k];
+      if (what.first) {
+        live.emplace(what.second, 0);
+      } else {
+        live.erase(live.find(what.second));
+      }
+      if (k + 1 < events.size() && events[k + 1].first == at) continue;
+      const bytes height = live.empty() ? 0 : live.rbegin()->first;
+      changes.push_back({.at = at, .unit = u, .height = height, .growing = height > before});
+      before = height;
+    }
+    changes[begin].first = true;
+    changes.back().last = true;
+  }
+  // Within a tick what goes comes before what arrives, and units that live on before those that are born: the load is
+  // then known when a new unit has its choice.
+  std::stable_sort(changes.begin(), changes.end(), [](const height_change& x, const height_change& y) {
+    const auto rank = [](const height_change& c) { return c.first ? 2 : c.growing ? 1 : 0; };
+    return x.at != y.at ? x.at < y.at : rank(x) < rank(y);
+  });
+  return changes;
+}
+
+// Where a unit was put, on the way to a state.
+struct decision {
+  std::int64_t before = -1;  // into the list of all decisions
+  index unit = 0;
+  index memory = 0;
+};
+
+struct state {
+  std::string where;  // by slot of a live unit: its memory + 1; 0 where the slot is free
+  std::vector<bytes> load;
+  double cost = 0;
+  std::int64_t last = -1;
+};
+
+class planner {
+ public:
+  planner(const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
+          const std::vector<std::optional<bytes>>& limits, std::size_t most_states)
+      : units_{units}, cost_{cost}, limits_{limits}, most_{most_states}, slot_of_(units.size()), height_(units.size()) {
+    state start;
+    start.load.assign(limits.size(), 0);
+    states_.push_back(std::move(start));
+  }
+
+  void apply(const height_change& change) {
+    if (change.first) birth(change.unit);
+    grow(change);
+    if (change.last) death(change.unit);
+    if (change.first || change.last) trim();
+  }
+
+  assignment finish() {
+    assignment found;
+    found.exact = exact_;
+    if (states_.empty()) return found;
+    const auto best = std::min_element(states_.begin(), states_.end(),
+                                       [](const state& a, const state& b) { return a.cost < b.cost; });
+    found.cost = best->cost;
+    found.memory_of.resize(units_.size());
+    for (std::int64_t k = best->last; k >= 0; k = decisions_[static_cast<std::size_t>(k)].before) {
+      const decision& d = decisions_[static_cast<std::size_t>(k)];
+      found.memory_of[d.unit] = d.memory;
+    }
+    return found;
+  }
+
+ private:
+  bool fits(const state& s, index m) const { return !limits_[m] || s.load[m] <= *limits_[m]; }
+
+  void birth(index u) {
+    std::size_t slot = 0;
+    if (free_slots_.empty()) {
+      slot = slots_++;
+    } else {
+      slot = free_slots_.back();
+      free_slots_.pop_back();
+    }
+    slot_of_[u] = slot;
+    std::vector<state> next;
+    for (const state& s : states_) {
+      for (std::size_t k = 0; k < units_[u].memories.size(); ++k) {
+        state t = s;
+        t.where.resize(std::max(t.where.size(), slot + 1), '\0');
+        t.where[slot] = static_cast<char>(units_[u].memories[k] + 1);
+        t.cost += cost_[u][k];
+        decisions_.push_back({s.last, u, units_[u].memories[k]});
+        t.last = static_cast<std::int64_t>(decisions_.size()) - 1;
+        next.push_back(std::move(t));
+      }
+    }
+    states_ = std::move(next);
+  }
+
+  void grow(const height_change& change) {
+    const bytes before = height_[change.unit];
+    height_[change.unit] = change.height;
+    std::erase_if(states_, [&](state& s) {
+      const auto m = static_cast<index>(s.where[slot_of_[change.unit]] - 1);
+      s.load[m] = s.load[m] - before + change.height;
+      return change.height > before && !fits(s, m);
+    });
+  }
+
+  void death(index u) {
+    for (state& s : states_) s.where[slot_of_[u]] = '\0';
+    free_slots_.push_back(slot_of_[u]);
+  }
+
+  // Of states that say the same, the cheapest is kept; of too many, the cheapest are.
+  void trim() {
+    if (states_.size() < 2) return;
+    std::sort(states_.begin(), states_.end(), [](const state& a, const state& b) {
+      return a.where != b.where ? a.where < b.where : a.cost != b.cost ? a.cost < b.cost : a.last < b.last;
+    });
+    states_.erase(
+        std::unique(states_.begin(), states_.end(), [](const state& a, const state& b) { return a.where == b.where; }),
+        states_.end());
+    if (states_.size() <= most_) return;
+    exact_ = false;
+    std::sort(states_.begin(), states_.end(),
+              [](const state& a, const state& b) { return a.cost != b.cost ? a.cost < b.cost : a.where < b.where; });
+    states_.resize(most_);
+  }
+
+  const std::vector<unit>& units_;
+  const std::vector<std::vector<double>>& cost_;
+  const std::vector<std::optional<bytes>>& limits_;
+  std::size_t most_;
+  std::vector<std::size_t> slot_of_;
+  std::vector<bytes> height_;
+  std::vector<std::size_t> free_slots_;
+  std::size_t slots_ = 0;
+  std::vector<state> states_;
+  std::vector<decision> decisions_;
+  bool exact_ = true;
+};
+
+assignment assign_each_alone(const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
+                             const std::vector<std::optional<bytes>>& limits) {
+  assignment found;
+  found.exact = false;
+  found.memory_of.resize(units.size());
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    std::optional<std::size_t> best;
+    for (std::size_t k = 0; k < units[u].memories.size(); ++k) {
+      const auto limit = limits[units[u].memories[k]];
+      if (limit && units[u].size > *limit) continue;
+      if (!best || cost[u][k] < cost[u][*best]) best = k;
+    }
+    if (!best) return {.memory_of = {}, .cost = 0, .exact = true};  // this unit fits nowhere
+    found.memory_of[u] = units[u].memories[*best];
+    found.cost += cost[u][*best];
+  }
+  return found;
+}
+
+}  // namespace
+
+assignment assign(const problem& p, const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
+                  const std::vector<std::optional<bytes>>& limits, std::size_t most_states) {
+  if (p.conflicts || limits.size() > 200) return assign_each_alone(units, cost, limits);
+  planner states{units, cost, limits, most_states};
+  for (const height_change& change : heights_over_time(p, units)) states.apply(change);
+  return states.finish();
+}
+
+}  // namespace berth::plan

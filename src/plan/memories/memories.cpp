@@ -1,0 +1,170 @@
+#include "plan/memories/memories.hpp"
+
+#include <algorithm>
+
+#include "berth/plan/bound.hpp"
+#include "plan/memories/assign.hpp"
+#include "plan/memories/slabs.hpp"
+#include "plan/single.hpp"
+
+namespace berth::plan {
+namespace {
+
+struct placement {
+  plan answer;
+  std::optional<index> full;  // the memory that could not take what it was assigned
+  bool proved = false;        // ... and never could
+};
+
+placement place(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit,
+                const options& o) {
+  placement placed;
+  plan& answer = placed.answer;
+  answer.status = status::optimal;
+  answer.offsets.resize(p.buffers.size());
+  answer.memory_of.resize(p.buffers.size());
+  if (p.max_slab) answer.slab_of.resize(p.buffers.size());
+  std::vector<std::vector<index>> members(p.memories.size());
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    for (const index i : units[u].members) answer.memory_of[i] = memory_of_unit[u];
+  }
+  for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
+  for (index m = 0; m < members.size(); ++m) {
+    const plan part = solve_one_memory(part_of(p, m, members[m]), p.max_slab, o);
+    answer.work += part.work;
+    answer.deadline_hit |= part.deadline_hit;
+    answer.lower_bound_bytes += part.lower_bound_bytes;
+    for (argument why : part.proof) {
+      why.memory = m;
+      for (index& i : why.buffers) i = members[m][i];
+      answer.proof.push_back(std::move(why));
+    }
+    if (!part.has_offsets()) {
+      placed.full = m;
+      placed.proved = part.status == status::infeasible;
+      return placed;
+    }
+    if (!part.optimal()) answer.status = status::feasible;
+    if (!part.solver.empty() && !members[m].empty()) answer.solver = part.solver;
+    answer.arena_bytes += part.arena_bytes;
+    for (std::size_t k = 0; k < members[m].size(); ++k) {
+      answer.offsets[members[m][k]] = part.offsets[k];
+      if (!part.slab_of.empty()) answer.slab_of[members[m][k]] = part.slab_of[k];
+    }
+  }
+  return placed;
+}
+
+// Live bytes of memory m under an assignment: what its limit must fall below to force another one.
+bytes live_in(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit, index m) {
+  std::vector<index> members;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (memory_of_unit[u] == m) members.insert(members.end(), units[u].members.begin(), units[u].members.end());
+  }
+  std::sort(members.begin(), members.end());
+  return max_live(part_of(p, m, members));
+}
+
+double cost_of(const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
+               const std::vector<index>& memory_of_unit) {
+  double sum = 0;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const auto chosen = std::find(units[u].memories.begin(), units[u].memories.end(), memory_of_unit[u]);
+    sum += cost[u][static_cast<std::size_t>(chosen - units[u].memories.begin())];
+  }
+  return sum;
+}
+
+}  // namespace
+
+plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
+  plan answer;
+  answer.status = s;
+  answer.reason = reason;
+  answer.culprit = culprit;
+  answer.number = number;
+  answer.lower_bound_bytes = bound;
+  return answer;
+}
+
+// Buffers of no bytes included, which the engine need not place.
+plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o) {
+  auto limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
+  if (max_slab) limit = std::min(limit.value_or(*max_slab), *max_slab);
+  for (index i = 0; limit && i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    if (!b.offset || *b.offset + p.footprint(i) <= *limit) continue;
+    return refused(status::infeasible, "buffer is pinned beyond the capacity", i, *b.offset, 0);
+  }
+  if (max_slab) return solve_slabs(p, *max_slab, o);
+  plan answer = solve_single(p, o);
+  if (answer.status != status::infeasible) return answer;
+  for (index i = 0; limit && i < p.buffers.size(); ++i) {
+    if (p.footprint(i) <= *limit) continue;
+    answer.reason = "buffer alone exceeds the capacity";
+    answer.culprit = i;
+    answer.number = p.footprint(i);
+    break;
+  }
+  return answer;
+}
+
+memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
+                             const std::vector<std::vector<double>>& cost, const options& o) {
+  const auto without = [](plan answer) { return memories_plan{.layout = std::move(answer)}; };
+  const argument all = spread_bound(p, o.work != effort::fast);  // in all memories together
+  const bytes live = all.bound;
+  for (const unit& u : units) {
+    const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
+    if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
+    return without(refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, live));
+  }
+  const bool forced = std::all_of(units.begin(), units.end(), [](const unit& u) { return u.memories.size() == 1; });
+  std::vector<std::optional<bytes>> limits;
+  for (const memory& m : p.memories) limits.push_back(m.capacity);
+  const std::size_t most_states = std::clamp<std::size_t>(1'000'000 / (units.size() + 1), 1, 2048);
+
+  std::uint64_t work = 0;
+  bool exact = true;
+  for (int attempt = 0; attempt < 32; ++attempt) {
+    assignment chosen;
+    if (forced) {
+      for (const unit& u : units) chosen.memory_of.push_back(u.memories[0]);
+    } else {
+      chosen = assign(p, units, cost, limits, most_states);
+    }
+    exact &= chosen.exact;
+    if (chosen.memory_of.empty() && !units.empty()) {
+      return without(refused(exact ? status::infeasible : status::unknown,
+                             "the memories cannot take all that is live at once", 0, live, live));
+    }
+    placement placed = place(p, units, chosen.memory_of, o);
+    work += placed.answer.work;
+    placed.answer.work = work;
+    if (!placed.full) {
+      memories_plan found{
+          .layout = std::move(placed.answer), .cost = cost_of(units, cost, chosen.memory_of), .least = exact};
+      if (forced) return found;
+      // Another assignment could need less: only what is live in all memories together bounds them all.
+      found.layout.lower_bound_bytes = live;
+      found.layout.proof.clear();
+      if (live != 0) found.layout.proof.push_back(all);
+      found.layout.status = exact && found.layout.arena_bytes == live ? status::optimal : status::feasible;
+      return found;
+    }
+    if (forced) {
+      return without(refused(placed.proved ? status::infeasible : status::unknown,
+                             "a memory cannot take the buffers it must", 0,
+                             p.memories[*placed.full].capacity.value_or(0), placed.answer.lower_bound_bytes));
+    }
+    exact = false;  // by address it did not fit: what was found from here on may be dearer than needed
+    const bytes used = live_in(p, units, chosen.memory_of, *placed.full);
+    if (used == 0) break;
+    limits[*placed.full] = used - 1;
+  }
+  plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, live);
+  answer.work = work;
+  return without(std::move(answer));
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,196 @@
+#include "plan/memories/slabs.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "berth/plan/bound.hpp"
+#include "plan/memories/memories.hpp"
+#include "plan/parts.hpp"
+#include "plan/single.hpp"
+
+namespace berth::plan {
+namespace {
+
+// A slab's units, as indices into the list of all, and the plan of their buffers.
+struct slab {
+  std::vector<index> members;  // buffers, ascending
+  plan layout;
+};
+
+bytes sum_of(const std::vector<slab>& slabs) {
+  return std::accumulate(slabs.begin(), slabs.end(), bytes{0},
+                         [](bytes sum, const slab& s) { return sum + s.layout.arena(); });
+}
+
+class cutter {
+ public:
+  cutter(const problem& p, bytes max_slab, const options& o)
+      : p_{p}, limit_{max_slab}, options_{o}, units_{units_of(p)} {}
+
+  // The plan of one slab with these buffers; without offsets where they do not fit it.
+  slab make(std::vector<index> members, effort work) {
+    std::sort(members.begin(), members.end());
+    problem part = part_of(p_, 0, members);
+    auto& capacity = part.memories.empty() ? part.capacity : part.memories[0].capacity;
+    capacity = std::min(capacity.value_or(limit_), limit_);
+    options o = options_;
+    o.work = work;
+    slab made{std::move(members), solve_single(part, o)};
+    nodes_ += made.layout.work;
+    late_ |= made.layout.deadline_hit;
+    return made;
+  }
+
+  // Largest first, each unit into the slab that grows least.
+  std::vector<slab> by_size() {
+    std::vector<index> order(units_.size());
+    std::iota(order.begin(), order.end(), index{0});
+    std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return units_[a].size > units_[b].size; });
+    std::vector<slab> slabs;
+    for (const index u : order) {
+      slab best = make(units_[u].members, effort::fast);
+      if (!best.layout.has_offsets()) return {};
+      std::size_t where = slabs.size();
+      bytes growth = best.layout.arena();
+      for (std::size_t k = 0; k < slabs.size(); ++k) {
+        slab grown = with(slabs[k], u);
+        if (!grown.layout.has_offsets()) continue;
+        const bytes more = grown.layout.arena() - std::min(grown.layout.arena(), slabs[k].layout.arena());
+        if (more > growth || (more == growth && where != slabs.size())) continue;
+        growth = more;
+        where = k;
+        best = std::move(grown);
+      }
+      if (where == slabs.size()) slabs.emplace_back();
+      slabs[where] = std::move(best);
+    }
+    return slabs;
+  }
+
+  // Lays all in one unbounded memory and keeps what ends below the limit; the rest again, into the next slab.
+  std::vector<slab> by_height() {
+    std::vector<slab> slabs;
+    std::vector<index> left(p_.buffers.size());
+    std::iota(left.begin(), left.end(), index{0});
+    while (!left.empty()) {
+      problem part = part_of(p_, 0, left);
+      (part.memories.empty() ? part.capacity : part.memories[0].capacity).reset();
+      const plan layout = solve_single(part, {.work = effort::fast});
+      if (!layout.has_offsets()) return {};
+      std::vector<bool> stays(p_.buffers.size(), false);
+      std::vector<bool> lies(p_.buffers.size(), false);
+      for (std::size_t k = 0; k < left.size(); ++k) {
+        lies[left[k]] = layout.offset(static_cast<index>(k)) + p_.footprint(left[k]) <= limit_;
+      }
+      std::vector<index> kept, rest;
+      for (const unit& u : units_) {
+        if (std::all_of(u.members.begin(), u.members.end(), [&](index i) { return lies[i]; })) {
+          kept.insert(kept.end(), u.members.begin(), u.members.end());
+        }
+      }
+      for (const index i : kept) stays[i] = true;
+      std::copy_if(left.begin(), left.end(), std::back_inserter(rest), [&](index i) { return !stays[i]; });
+      if (kept.empty()) return {};
+      slabs.push_back(make(std::move(kept), options_.work));
+      if (!slabs.back().layout.has_offsets()) return {};
+      left = std::move(rest);
+    }
+    return slabs;
+  }
+
+  // Every split of the units into slabs, as long as it can still be better than the best.
+  void try_every_split(std::vector<slab>& best) {
+    std::vector<slab> slabs;
+    split(0, slabs, best);
+  }
+
+  const std::vector<unit>& units() const { return units_; }
+  std::uint64_t nodes() const { return nodes_; }
+  bool late() const { return late_; }
+
+ private:
+  slab with(const slab& s, index u) {
+    std::vector<index> members = s.members;
+    members.insert(members.end(), units_[u].members.begin(), units_[u].members.end());
+    return make(std::move(members), effort::normal);
+  }
+
+  void split(index u, std::vector<slab>& slabs, std::vector<slab>& best) {
+    const bytes sum = sum_of(slabs), least = sum_of(best);
+    if (!best.empty() && (sum > least || (sum == least && slabs.size() >= best.size()))) return;
+    if (u == units_.size()) {
+      best = slabs;
+      return;
+    }
+    for (std::size_t k = 0; k <= slabs.size(); ++k) {
+      const bool fresh = k == slabs.size();
+      slab grown = fresh ? make(units_[u].members, effort::normal) : with(slabs[k], u);
+      if (!grown.layout.has_offsets()) continue;
+      if (fresh) {
+        slabs.push_back(std::move(grown));
+        split(u + 1, slabs, best);
+        slabs.pop_back();
+        return;
+      }
+      std::swap(slabs[k], grown);
+      split(u + 1, slabs, best);
+      std::swap(slabs[k], grown);
+    }
+  }
+
+  const problem& p_;
+  bytes limit_;
+  options options_;
+  std::vector<unit> units_;
+  std::uint64_t nodes_ = 0;
+  bool late_ = false;
+};
+
+}  // namespace
+
+plan solve_slabs(const problem& p, bytes max_slab, const options& o) {
+  const argument why = spread_bound(p, o.work != effort::fast);
+  const bytes bound = why.bound;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    if (p.footprint(i) <= max_slab) continue;
+    return refused(status::infeasible, "buffer is larger than the largest slab", i, max_slab, bound);
+  }
+  cutter cut{p, max_slab, o};
+  std::vector<slab> slabs;
+  if (bound <= max_slab) {
+    std::vector<index> all(p.buffers.size());
+    std::iota(all.begin(), all.end(), index{0});
+    slabs.push_back(cut.make(std::move(all), o.work));
+    if (!slabs[0].layout.has_offsets()) slabs.clear();
+  }
+  constexpr std::size_t few_enough_to_try_all = 7, few_enough_to_try_each = 400;
+  if (slabs.empty()) {
+    slabs = cut.units().size() <= few_enough_to_try_each ? cut.by_size() : cut.by_height();
+    if (cut.units().size() <= few_enough_to_try_all && o.work != effort::fast) cut.try_every_split(slabs);
+  }
+  const auto capacity = p.memories.empty() ? p.capacity : p.memories[0].capacity;
+  if (slabs.empty() || (capacity && sum_of(slabs) > *capacity)) {
+    const bool proved = capacity && bound > *capacity;
+    return refused(proved ? status::infeasible : status::unknown, "no split into slabs was found that fits", 0,
+                   slabs.empty() ? 0 : sum_of(slabs), bound);
+  }
+  plan answer;
+  answer.offsets.resize(p.buffers.size());
+  answer.slab_of.resize(p.buffers.size());
+  for (index k = 0; k < slabs.size(); ++k) {
+    for (std::size_t j = 0; j < slabs[k].members.size(); ++j) {
+      answer.offsets[slabs[k].members[j]] = slabs[k].layout.offsets[j];
+      answer.slab_of[slabs[k].members[j]] = k;
+    }
+  }
+  answer.arena_bytes = sum_of(slabs);
+  answer.lower_bound_bytes = bound;
+  if (bound != 0) answer.proof.push_back(why);
+  answer.status = answer.arena_bytes == bound ? status::optimal : status::feasible;
+  answer.solver = slabs.size() == 1 ? slabs[0].layout.solver : "slabs";
+  answer.work = cut.nodes();
+  answer.deadline_hit = cut.late();
+  return answer;
+}
+
+}  // namespace berth::plan

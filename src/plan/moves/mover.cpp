@@ -1,0 +1,329 @@
+#include "plan/moves/mover.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+
+#include "plan/moves/prices.hpp"
+
+namespace berth::plan {
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+// Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014).
+class random_numbers {
+ public:
+  std::size_t below(std::size_t n) {
+    state_ += 0x9e3779b97f4a7c15U;
+    std::uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return static_cast<std::size_t>((z ^ (z >> 31)) % n);
+  }
+
+ private:
+  std::uint64_t state_ = 1;
+};
+
+double ideal_time(const moving_model& model, const item& one, const use_in_section& u) {
+  double least = infinite;
+  for (const index m : one.memories) {
+    const bool takes = !model.limits[m] || one.footprint <= *model.limits[m];
+    if (takes && (!u.memory || *u.memory == m)) least = std::min(least, u.touched * model.cost[m]);
+  }
+  return least;
+}
+
+double ideal_time(const moving_model& model, const item& one) {
+  double sum = 0;
+  for (const use_in_section& u : one.uses) sum += ideal_time(model, one, u);
+  return sum;
+}
+
+class mover {
+ public:
+  mover(const moving_model& model, const options& o, std::uint64_t most_work)
+      : model_{model}, options_{o}, most_work_{most_work}, router_{model}, start_{std::chrono::steady_clock::now()} {
+    for (index m = 0; m < model.memories(); ++m) {
+      if (model.limits[m]) limited_.push_back(m);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t work() const { return router_.work() + played_; }
+
+  [[nodiscard]] bool over() {
+    if (work() >= most_work_ || best_.stopped) return true;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
+    best_.stopped =
+        (options_.stop != nullptr && *options_.stop) || (options_.deadline_s && took.count() >= *options_.deadline_s);
+    return best_.stopped;
+  }
+
+  // Takes the residences where they keep the limits and are cheaper than the best so far.
+  void consider(const std::vector<residence>& where) {
+    clear();
+    where_ = where;
+    for (std::size_t i = 0; i < where.size(); ++i) {
+      if (where[i].empty()) return;
+      live_.put(model_, model_.items[i], where[i]);
+    }
+    for (index m = 0; m < model_.memories(); ++m) {
+      for (std::uint32_t k = 0; model_.limits[m] && k < model_.sections(); ++k) {
+        if (live_.live(m, k) > *model_.limits[m]) return;
+      }
+    }
+    replay();
+    keep();
+  }
+
+  // Every byte in a memory with a limit at one price.
+  [[nodiscard]] std::vector<double> flat(double price) const {
+    std::vector<double> prices(model_.memories() * model_.sections(), 0);
+    for (const index m : limited_) {
+      std::fill_n(prices.begin() + static_cast<std::ptrdiff_t>(m * model_.sections()), model_.sections(), price);
+    }
+    return prices;
+  }
+
+  // Inserts all in this order, at these prices of room. An item for which there is none becomes the first, and all
+  // begin anew.
+  void construct(std::vector<index> order, const std::vector<double>& price) {
+    price_ = price;
+    for (int attempt = 0; attempt < 16; ++attempt) {
+      clear();
+      replay();
+      auto at = order.begin();
+      for (; at != order.end() && insert(*at, 1); ++at) {
+        if (!best_.where.empty() && options_.work != effort::fast && over()) return;
+        if (where_[*at].size() > 1) replay();
+      }
+      if (at == order.end()) {
+        replay();
+        keep();
+        return;
+      }
+      if (at == order.begin() || over()) return;
+      std::rotate(order.begin(), at, at + 1);
+    }
+  }
+
+  // Removes a few items that are in each other's way, and inserts them again; keeps what does not cost more.
+  void improve(double bound) {
+    price_.clear();
+    if (best_.where.empty()) return;
+    adopt(best_.where);
+    improved_ = work();
+    while (!over() && best_.timing.cost() > bound && work() - improved_ <= most_work_ / 4) {
+      const std::vector<index> few = neighbours();
+      if (few.empty()) return;
+      const double before = timing_.cost();
+      const bytes moved_before = timing_.moved;
+      saved_.clear();
+      for (const index i : few) {
+        saved_.push_back(where_[i]);
+        live_.take(model_, model_.items[i], where_[i]);
+        where_[i].clear();
+      }
+      constexpr double weights[] = {1, 1, 2, infinite};
+      bool whole = true;
+      const std::size_t polite = few.size() > 1 ? random_.below(few.size()) : 0;
+      if (polite > 0) raise_prices();
+      for (std::size_t k = 0; k < few.size() && whole; ++k) {
+        if (k == polite) price_.clear();
+        replay();
+        whole = insert(few[k], weights[random_.below(4)]);
+      }
+      price_.clear();
+      if (whole) replay();
+      const bool better =
+          whole && (timing_.cost() < before || (timing_.cost() == before && timing_.moved <= moved_before));
+      if (better) {
+        keep();
+        continue;
+      }
+      for (std::size_t k = 0; k < few.size(); ++k) {
+        live_.take(model_, model_.items[few[k]], where_[few[k]]);
+        where_[few[k]] = saved_[k];
+        live_.put(model_, model_.items[few[k]], saved_[k]);
+      }
+      replay();
+    }
+  }
+
+  [[nodiscard]] bool found() const { return !best_.where.empty(); }
+
+  [[nodiscard]] const moved_items& best() const { return best_; }
+  [[nodiscard]] moved_items take_best() { return std::move(best_); }
+
+ private:
+  void clear() {
+    where_.assign(model_.items.size(), {});
+    live_ = occupation{model_};
+  }
+
+  void adopt(const std::vector<residence>& where) {
+    clear();
+    where_ = where;
+    for (std::size_t i = 0; i < where.size(); ++i) live_.put(model_, model_.items[i], where[i]);
+    replay();
+  }
+
+  void replay() {
+    play(model_, where_, timing_);
+    played_ += model_.sections();
+  }
+
+  // Those that are inserted first would take what suits them best, however little they gain by it: for a while near the
+  // place where it is tight they have to pay.
+  void raise_prices() {
+    const index m = limited_[random_.below(limited_.size())];
+    const auto sections = static_cast<std::size_t>(model_.sections());
+    const double dearest = *std::max_element(model_.cost.begin(), model_.cost.end());
+    constexpr double parts[] = {0.03, 0.25, 1, 8};
+    const double price = dearest * parts[random_.below(4)];
+    const std::size_t before = random_.below(4), after = random_.below(8);
+    price_.assign(model_.memories() * sections, 0);
+    for (std::size_t k = tight_ - std::min<std::size_t>(tight_, before); k < std::min(sections, tight_ + after); ++k) {
+      price_[m * sections + k] = price;
+    }
+  }
+
+  bool insert(index i, double stall_weight) {
+    where_[i] = router_.route(model_.items[i], live_, timing_, stall_weight, price_);
+    if (where_[i].empty() && stall_weight == infinite) {
+      where_[i] = router_.route(model_.items[i], live_, timing_, 1, price_);
+    }
+    live_.put(model_, model_.items[i], where_[i]);
+    return !where_[i].empty();
+  }
+
+  void keep() {
+    const bool better = best_.where.empty() || timing_.cost() < best_.timing.cost() ||
+                        (timing_.cost() == best_.timing.cost() && timing_.moved < best_.timing.moved);
+    if (!better) return;
+    best_.where = where_;
+    best_.timing = timing_;
+    improved_ = work();
+  }
+
+  // An item that costs more than it must, and some that lie in a memory with a limit near one of its uses; in the order
+  // in which they are to be inserted. Nothing: all is as cheap as it can be.
+  std::vector<index> neighbours() {
+    std::vector<index> unhappy;
+    for (index i = 0; i < where_.size(); ++i) {
+      double over = 0;
+      for (const use_in_section& u : model_.items[i].uses) {
+        over += time_of(model_, where_[i], u) - ideal_time(model_, model_.items[i], u);
+      }
+      if (over > 0 || where_[i].size() > 1) unhappy.push_back(i);
+    }
+    if (unhappy.empty() || limited_.empty()) return {};
+    const index pivot = unhappy[random_.below(unhappy.size())];
+    const item& one = model_.items[pivot];
+    std::uint32_t at = one.first + static_cast<std::uint32_t>(random_.below(one.last - one.first));
+    if (!one.uses.empty()) at = one.uses[random_.below(one.uses.size())].section;
+    tight_ = at;
+    const std::uint32_t reach = 1 + static_cast<std::uint32_t>(random_.below(4));
+    std::vector<index> beside;
+    for (index i = 0; i < where_.size(); ++i) {
+      if (i == pivot || model_.items[i].first > at + reach || model_.items[i].last + reach <= at) continue;
+      const bool in_the_way = std::any_of(where_[i].begin(), where_[i].end(), [&](const leg& l) {
+        return model_.limits[l.memory] && l.begin <= at + reach && l.end + reach > at;
+      });
+      if (in_the_way || model_.items[i].uses.empty() || random_.below(2) == 0) beside.push_back(i);
+    }
+    std::vector<index> few{pivot};
+    for (std::size_t k = random_.below(7); k > 0 && !beside.empty(); --k) {
+      const std::size_t chosen = random_.below(beside.size());
+      few.push_back(beside[chosen]);
+      beside.erase(beside.begin() + static_cast<std::ptrdiff_t>(chosen));
+    }
+    if (random_.below(2) == 0) {
+      for (std::size_t k = few.size(); k > 1; --k) std::swap(few[k - 1], few[random_.below(k)]);
+    }
+    return few;
+  }
+
+  const moving_model& model_;
+  const options& options_;
+  std::uint64_t most_work_;
+  router router_;
+  std::chrono::steady_clock::time_point start_;
+  std::uint64_t played_ = 0;    // sections
+  std::uint64_t improved_ = 0;  // work when the best was found
+  std::vector<residence> where_;
+  std::vector<residence> saved_;
+  occupation live_{model_};
+  playout timing_;
+  std::vector<double> price_;   // of a byte, by memory and section; empty: none
+  std::vector<index> limited_;  // memories
+  std::size_t tight_ = 0;       // section
+  random_numbers random_;
+  moved_items best_;
+};
+
+// By the time that the fastest memories save, for each byte and section that they are taken.
+std::vector<index> by_gain(const moving_model& model) {
+  std::vector<double> gain(model.items.size());
+  for (std::size_t i = 0; i < gain.size(); ++i) {
+    const item& one = model.items[i];
+    double touched = 0;
+    for (const use_in_section& u : one.uses) touched += u.touched;
+    gain[i] = touched / (1 + static_cast<double>(one.footprint) * static_cast<double>(one.last - one.first));
+  }
+  std::vector<index> order(gain.size());
+  std::iota(order.begin(), order.end(), index{0});
+  std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return gain[a] > gain[b]; });
+  return order;
+}
+
+std::vector<index> by_size(const moving_model& model) {
+  std::vector<index> order(model.items.size());
+  std::iota(order.begin(), order.end(), index{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](index a, index b) { return model.items[a].footprint > model.items[b].footprint; });
+  return order;
+}
+
+std::vector<index> by_birth(const moving_model& model) {
+  std::vector<index> order(model.items.size());
+  std::iota(order.begin(), order.end(), index{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](index a, index b) { return model.items[a].first < model.items[b].first; });
+  return order;
+}
+
+}  // namespace
+
+moved_items find_residences(const moving_model& model, const std::vector<residence>& start, std::uint64_t most_work,
+                            const options& o, std::uint64_t& work) {
+  mover m{model, o, most_work};
+  if (!start.empty()) m.consider(start);
+  const double dearest = model.cost.empty() ? 0 : *std::max_element(model.cost.begin(), model.cost.end());
+  bool enough = false;
+  for (const double price : {0.0, 0.1 * dearest, 8 * dearest}) {
+    for (const auto order : {by_gain, by_size, by_birth}) {
+      if (enough) break;
+      m.construct(order(model), m.flat(price));
+      enough = m.found() && (o.work == effort::fast || m.over());
+    }
+  }
+  moved_items best;
+  if (o.work == effort::fast || !m.found()) {
+    best = m.take_best();
+    for (const item& one : model.items) best.bound += ideal_time(model, one);
+  } else {
+    const room_prices prices = price_room(model, m.best().timing.cost(), most_work / 4, work);
+    m.construct(by_gain(model), prices.price);
+    m.construct(by_size(model), prices.price);
+    m.improve(prices.bound);
+    best = m.take_best();
+    best.bound = std::min(prices.bound, best.timing.cost());
+  }
+  work += m.work();
+  return best;
+}
+
+}  // namespace berth::plan

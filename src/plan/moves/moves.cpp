@@ -1,0 +1,305 @@
+#include "berth/plan/moves.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "berth/core/contract.hpp"
+#include "berth/plan/bound.hpp"
+#include "berth/plan/tiers.hpp"
+#include "berth/plan/verify.hpp"
+#include "plan/memories/memories.hpp"
+#include "plan/moves/mover.hpp"
+#include "plan/moves/residence.hpp"
+
+namespace berth::plan {
+namespace {
+
+error invalid(const char* what, std::uint64_t number) {
+  return {errc::invalid_input, what, number};
+}
+
+bool is_time(double t) {
+  return std::isfinite(t) && t >= 0;
+}
+
+result<void> check_uses(const problem& p, const traffic& t) {
+  if (t.uses.size() != p.buffers.size()) {
+    return invalid("problem: not one list of uses a buffer", t.uses.size());
+  }
+  for (index i = 0; i < t.uses.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    tick before = std::numeric_limits<tick>::min();
+    for (const use& u : t.uses[i]) {
+      if (!is_time(u.touched)) return invalid("buffer: the bytes that a use touches are not a number >= 0", i);
+      if (u.at < before) return invalid("buffer: its uses are not in the order of their ticks", i);
+      before = u.at;
+      const auto inside = [&](const interval& live) { return live.lower <= u.at && u.at < live.upper; };
+      const bool alive =
+          b.lifetimes.empty() ? inside(b.live) : std::any_of(b.lifetimes.begin(), b.lifetimes.end(), inside);
+      if (!alive) return invalid("buffer: is used outside of its lifetime", i);
+      if (!u.memory) continue;
+      const bool may =
+          *u.memory < p.memories.size() &&
+          (b.memories.empty() || std::find(b.memories.begin(), b.memories.end(), *u.memory) != b.memories.end());
+      if (!may) return invalid("buffer: a use is in a memory in which it may not live", i);
+    }
+  }
+  return {};
+}
+
+result<void> check_steps(const traffic& t) {
+  for (std::size_t k = 0; k < t.steps.size(); ++k) {
+    if (!is_time(t.steps[k].duration)) return invalid("step: its duration is not a number >= 0", k);
+    if (t.steps[k].at == std::numeric_limits<tick>::max()) return invalid("step: is at the last tick there is", k);
+    if (k > 0 && t.steps[k].at <= t.steps[k - 1].at) return invalid("step: not after the one before it", k);
+  }
+  return {};
+}
+
+result<void> check_links(const problem& p, const traffic& t) {
+  std::vector<std::pair<index, index>> seen;
+  for (std::size_t k = 0; k < t.links.size(); ++k) {
+    const link& l = t.links[k];
+    if (l.from >= p.memories.size() || l.to >= p.memories.size()) return invalid("link: of a memory there is not", k);
+    if (l.from == l.to) return invalid("link: from a memory to itself", k);
+    if (!std::isfinite(l.bandwidth) || l.bandwidth <= 0) return invalid("link: its bandwidth is not a number > 0", k);
+    if (!is_time(l.latency)) return invalid("link: its latency is not a number >= 0", k);
+    seen.emplace_back(l.from, l.to);
+  }
+  std::vector<std::pair<index, index>> sorted = seen;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return {};
+  const auto first = std::find(seen.begin(), seen.end(), *twice);
+  return invalid("link: a second one between the same memories",
+                 static_cast<std::uint64_t>(std::find(first + 1, seen.end(), *twice) - seen.begin()));
+}
+
+// Whole lives in one memory each: solve_tiers() with the memories that the uses demand.
+std::optional<tier_plan> without_moves(problem p, const traffic& t, const options& o) {
+  std::vector<double> touched(p.buffers.size(), 0);
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    for (const use& u : t.uses[i]) {
+      touched[i] += u.touched;
+      if (!u.memory) continue;
+      auto& allowed = p.buffers[i].memories;
+      if (allowed.size() == 1 && allowed[0] != *u.memory) return std::nullopt;
+      allowed = {*u.memory};
+    }
+  }
+  auto found = solve_tiers(p, touched, o);
+  if (!found || !found->layout.has_offsets()) return std::nullopt;
+  return std::move(*found);
+}
+
+std::vector<residence> residences_of(const moving_model& model, const plan& layout) {
+  std::vector<residence> where;
+  for (const item& one : model.items) {
+    where.push_back(
+        {{.memory = layout.memory_of[one.members.front()], .begin = one.first, .ready = one.first, .end = one.last}});
+  }
+  return where;
+}
+
+// The stays and moves of residences; the layout is left empty.
+moves_plan moves_of(const problem& p, const moving_model& model, const moved_items& found) {
+  struct origin {
+    index buffer, item, leg;
+  };
+  std::vector<origin> origins;
+  for (index k = 0; k < model.items.size(); ++k) {
+    for (const index i : model.items[k].members) {
+      for (index l = 0; l < found.where[k].size(); ++l) origins.push_back({i, k, l});
+    }
+  }
+  std::sort(origins.begin(), origins.end(), [&](const origin& a, const origin& b) {
+    return a.buffer != b.buffer ? a.buffer < b.buffer : a.leg < b.leg;  // legs are in the order of their begins
+  });
+  moves_plan answer;
+  std::vector<std::vector<index>> stay_of(model.items.size());  // of movable items, by leg
+  for (const origin& o : origins) {
+    const leg& l = found.where[o.item][o.leg];
+    stay_of[o.item].push_back(static_cast<index>(answer.stays.size()));
+    stay s{.buffer = o.buffer,
+           .memory = l.memory,
+           .live = {model.begins[l.begin], model.begins[l.end]},
+           .ready = model.begins[l.ready]};
+    const buffer& b = p.buffers[o.buffer];
+    if (!model.items[o.item].movable) {
+      s.live = b.lifetimes.empty() ? b.live : interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
+      s.ready = s.live.lower;
+    }
+    answer.stays.push_back(s);
+  }
+  for (const copy& c : found.timing.copies) {
+    const leg& to = found.where[c.item][c.leg];
+    answer.moves.push_back({.buffer = model.items[c.item].members.front(),
+                            .from = stay_of[c.item][static_cast<std::size_t>(to.source)],
+                            .to = stay_of[c.item][c.leg],
+                            .during = {model.begins[c.start], model.begins[c.due]},
+                            .begin = c.begin,
+                            .done = c.done});
+  }
+  answer.access = found.timing.access;
+  answer.stall = found.timing.stall;
+  answer.moved = found.timing.moved;
+  return answer;
+}
+
+// The memory whose stays cannot be placed, and what is live in it at once.
+std::optional<std::pair<index, bytes>> full_memory(const problem& stays, const options& o) {
+  for (index m = 0; m < stays.memories.size(); ++m) {
+    std::vector<index> members;
+    for (index i = 0; i < stays.buffers.size(); ++i) {
+      if (stays.buffers[i].memories.front() == m) members.push_back(i);
+    }
+    const problem part = part_of(stays, m, members);
+    if (!solve_one_memory(part, stays.max_slab, o).has_offsets()) return std::pair{m, max_live(part)};
+  }
+  return std::nullopt;
+}
+
+// Where starts are aligned, what lies below another buffer takes its bytes up to the next start. True of all buffers
+// but the topmost, so that a plan may be lost by it. Returns whether that changed anything.
+bool round_up(const problem& p, moving_model& model) {
+  bool changed = false;
+  for (item& one : model.items) {
+    const bytes rounded = align_up(one.footprint, p.alignment_of(one.members.front()));
+    const bool fits = std::all_of(one.memories.begin(), one.memories.end(), [&](index m) {
+      return !model.limits[m] || one.footprint > *model.limits[m] || rounded <= *model.limits[m];
+    });
+    if (!one.movable || !fits || rounded == one.footprint) continue;
+    one.footprint = rounded;
+    changed = true;
+  }
+  return changed;
+}
+
+std::uint64_t work_limit(const options& o, std::size_t items) {
+  if (o.node_limit != 0) return o.node_limit;
+  if (o.work == effort::fast) return 0;
+  return (o.work == effort::best ? 30 : 1) * (4'000'000 + std::uint64_t{50'000} * items);
+}
+
+}  // namespace
+
+problem problem_of_stays(const problem& p, std::span<const stay> stays) {
+  problem made = p;
+  made.buffers.clear();
+  std::vector<std::vector<index>> of(p.buffers.size());
+  for (index k = 0; k < stays.size(); ++k) of[stays[k].buffer].push_back(k);
+  for (const stay& s : stays) {
+    buffer b = p.buffers[s.buffer];
+    b.memories = {s.memory};
+    if (of[s.buffer].size() > 1) {
+      b.live = s.live;
+      b.lifetimes.clear();
+    }
+    made.buffers.push_back(std::move(b));
+  }
+  made.separations.clear();
+  made.reuse_penalties.clear();
+  for (const pair& s : p.separations) {
+    for (const index a : of[s.a]) {
+      for (const index b : of[s.b]) made.separations.push_back({a, b});
+    }
+  }
+  for (const reuse_penalty& r : p.reuse_penalties) {
+    for (const index a : of[r.a]) {
+      for (const index b : of[r.b]) made.reuse_penalties.push_back({a, b, r.weight});
+    }
+  }
+  return made;
+}
+
+result<void> validate(const problem& p, const traffic& t) {
+  if (auto ok = validate(p); !ok) return ok;
+  if (p.memories.empty()) return invalid("problem: moves without memories", 0);
+  if (p.conflicts) return invalid("problem: moves need lifetimes, and it has conflicts instead", p.conflicts->size());
+  if (auto ok = check_uses(p, t); !ok) return ok;
+  if (auto ok = check_steps(t); !ok) return ok;
+  return check_links(p, t);
+}
+
+namespace {
+
+// What is left of a deadline.
+class remaining {
+ public:
+  explicit remaining(const options& o) : options_{o}, start_{std::chrono::steady_clock::now()} {}
+  [[nodiscard]] options now() const {
+    options left = options_;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
+    if (left.deadline_s) left.deadline_s = std::max(1e-3, *left.deadline_s - took.count());
+    return left;
+  }
+
+ private:
+  const options& options_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// Residences that are cheaper than `best`, placed; where they do not fit by address, others with a lower limit. Returns
+// whether the first ones fitted.
+bool improve(const problem& p, moving_model model, const std::vector<residence>& start, const remaining& o,
+             std::optional<double>& bound, moves_plan& best) {
+  for (int attempt = 0; attempt < 12; ++attempt) {
+    const options left = o.now();
+    std::uint64_t work = 0;
+    const moved_items found =
+        find_residences(model, start, work_limit(left, model.items.size()) / (attempt == 0 ? 1 : 4), left, work);
+    best.layout.work += work;
+    best.layout.deadline_hit |= found.stopped;
+    if (!bound) bound = found.bound;
+    if (found.where.size() < model.items.size()) return attempt == 0;
+    if (best.layout.has_offsets() && found.timing.cost() >= best.cost()) return attempt == 0;
+    moves_plan next = moves_of(p, model, found);
+    const problem stays = problem_of_stays(p, next.stays);
+    auto placed = solve(stays, left);
+    if (!placed) return true;  // so many stays that their sizes overflow together
+    if (placed->has_offsets()) {
+      placed->work += best.layout.work;
+      placed->deadline_hit |= best.layout.deadline_hit;
+      next.layout = std::move(*placed);
+      next.unmoved = best.unmoved;
+      best = std::move(next);
+      return attempt == 0;
+    }
+    const auto full = full_memory(stays, left);
+    if (!full || full->second == 0) return false;
+    model.limits[full->first] = full->second - 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+result<moves_plan> solve_moves(const problem& p, const traffic& t, const options& o) {
+  if (auto ok = validate(p, t); !ok) return ok.error();
+  const remaining left{o};
+  std::optional<tier_plan> whole = without_moves(p, t, o);
+  moving_model model = model_of(p, t);
+  std::vector<residence> start;
+  moves_plan answer;
+  if (whole) {
+    start = residences_of(model, whole->layout);
+    moved_items unmoved{.where = start, .timing = {}};
+    play(model, start, unmoved.timing);
+    answer = moves_of(p, model, unmoved);
+    answer.layout = std::move(whole->layout);
+    answer.unmoved = answer.access;
+  } else {
+    answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0, 0);
+  }
+  std::optional<double> bound;  // of the first residences: later ones have lower limits
+  const bool fitted = improve(p, model, start, left, bound, answer);
+  if (!fitted && round_up(p, model)) improve(p, model, start, left, bound, answer);
+  answer.bound = *bound;
+  if (!answer.layout.has_offsets()) return answer;
+  if (const auto broken = verify(p, t, answer)) expects(false, broken->rule);
+  return answer;
+}
+
+}  // namespace berth::plan

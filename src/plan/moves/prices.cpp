@@ -1,0 +1,55 @@
+#include "plan/moves/prices.hpp"
+
+#include <algorithm>
+
+namespace berth::plan {
+
+room_prices price_room(const moving_model& model, double upper, std::uint64_t most_work, std::uint64_t& work) {
+  const std::size_t sections = model.sections();
+  room_prices best{.bound = 0, .price = std::vector<double>(model.memories() * sections, 0)};
+  std::vector<double> price = best.price, excess(price.size());
+  const occupation nobody{model};
+  playout idle;
+  play(model, std::vector<residence>(model.items.size()), idle);
+  router routes{model};
+  double part = 1;
+  int stuck = 0;
+  for (int round = 0; round < 200 && part > 1e-3; ++round) {
+    occupation taken{model};
+    double bound = 0;
+    for (const item& one : model.items) {
+      const residence legs = routes.route(one, nobody, idle, 0, price);
+      if (legs.empty()) return best;  // it fits nowhere, whatever the prices
+      taken.put(model, one, legs);
+      for (const use_in_section& u : one.uses) bound += time_of(model, legs, u);
+    }
+    double length = 0;
+    for (index m = 0; m < model.memories(); ++m) {
+      for (std::uint32_t k = 0; k < sections; ++k) {
+        const std::size_t at = m * sections + k;
+        excess[at] = 0;
+        if (!model.limits[m]) continue;
+        excess[at] = static_cast<double>(taken.live(m, k)) - static_cast<double>(*model.limits[m]);
+        bound += price[at] * excess[at];
+        if (excess[at] > 0 || price[at] > 0) length += excess[at] * excess[at];
+      }
+    }
+    if (bound > best.bound) {
+      best.bound = bound;
+      best.price = price;
+      stuck = 0;
+    } else if (++stuck == 5) {
+      part /= 2;
+      stuck = 0;
+      price = best.price;
+      continue;
+    }
+    if (length <= 0 || bound >= upper || routes.work() >= most_work) break;
+    const double step = part * (upper - bound) / length;
+    for (std::size_t at = 0; at < price.size(); ++at) price[at] = std::max(0.0, price[at] + step * excess[at]);
+  }
+  work += routes.work();
+  return best;
+}
+
+}  // namespace berth::plan

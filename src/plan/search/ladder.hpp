@@ -1,0 +1,30 @@
+// From a greedy layout to the least arena: complete searches at several capacities and under several strategies, each
+// given a slice of nodes in turn.
+//
+// The lowest capacity not refuted gets most of the work: hard problems are often easy AT their bound, where every
+// waste is a contradiction, and hard above it. The rungs above make sure of progress where the bound is out of reach.
+#pragma once
+
+#include "plan/greedy/greedy.hpp"
+#include "plan/search/conflicts.hpp"
+#include "plan/search/search.hpp"
+
+namespace berth::plan {
+
+struct climb {
+  layout best;      // never worse than the layout given
+  units bound = 0;  // no layout has a smaller arena
+  std::uint64_t nodes = 0;
+};
+
+// `bound` is proved, `start` any layout. Returns when best.arena == bound or `nodes` are spent. `stop` is asked between
+// slices, with what there is by then (a deadline); may be null.
+[[nodiscard]] climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
+                                     std::uint64_t nodes, const switches& rules,
+                                     bool (*stop)(void*, const climb&) = nullptr, void* context = nullptr);
+
+// Nodes that take about a second on the machine this was measured on (docs/decisions/0020): a pure function of the
+// graph.
+[[nodiscard]] std::uint64_t nodes_per_second(const conflict_graph& graph);
+
+}  // namespace berth::plan

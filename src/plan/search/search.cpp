@@ -1,0 +1,512 @@
+#include "plan/search/search.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace berth::plan {
+
+namespace {
+
+// The finaliser of splitmix64 (Steele, Lea, Flood 2014).
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+failed_states::failed_states(unsigned log2_entries)
+    : entries_(std::size_t{1} << log2_entries), mask_{(std::uint64_t{1} << log2_entries) - 1} {}
+
+bool failed_states::contains(key k, units capacity) const noexcept {
+  const entry& e = entries_[k.place & mask_];
+  return e.check == k.check && e.capacity >= capacity;
+}
+
+void failed_states::insert(key k, units capacity) noexcept {
+  entry& e = entries_[k.place & mask_];
+  if (e.check == k.check) capacity = std::max(capacity, e.capacity);
+  e = {k.check, capacity};
+}
+
+failed_states::key failed_states::word(std::uint32_t i, units offset) noexcept {
+  const std::uint64_t place = mix(static_cast<std::uint64_t>(offset) * 0x9e3779b97f4a7c15U + i);
+  return {place, mix(place + 0x9e3779b97f4a7c15U * (i + std::uint64_t{1}))};
+}
+
+namespace {
+
+// A clique's weight halves in about seven failures elsewhere.
+constexpr double weight_growth = 1.1;
+constexpr double largest_weight = 1e100;
+
+// 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman 1993), k >= 1.
+std::uint64_t luby(std::uint64_t k) {
+  std::uint64_t size = 1;
+  while (size < k) size = 2 * size + 1;
+  while (size != k) {
+    size /= 2;
+    if (k > size) k -= size;
+  }
+  return (size + 1) / 2;
+}
+
+}  // namespace
+
+search::search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
+               failed_states& failed)
+    : in_{in},
+      graph_{graph},
+      capacity_{capacity},
+      strategy_{std::move(how)},
+      rules_{rules},
+      failed_{failed},
+      weight_(graph.cliques(), 0.0),
+      slack_(graph.cliques(), capacity) {
+  for (const item& it : in_.items) {
+    plain_.push_back(it.ranges_last - it.ranges_first == 1 && it.links_first == it.links_last);
+    intervals_only_ &= plain_.back() != 0;
+  }
+  find_twins();
+}
+
+// ---- the root ----
+
+void search::find_twins() {
+  next_twin_.assign(in_.items.size(), no_item);
+  if (!rules_.twins) return;
+  std::vector<std::uint32_t> candidates;
+  for (std::uint32_t i = 0; i < in_.own_items; ++i) {
+    const item& it = in_.items[i];
+    if (it.pin == no_offset && it.links_first == it.links_last && it.ranges_last - it.ranges_first == 1) {
+      candidates.push_back(i);
+    }
+  }
+  const auto form = [&](std::uint32_t i) {
+    const section_range& r = in_.ranges[in_.items[i].ranges_first];
+    return std::tuple{r.first, r.last, r.height, in_.items[i].size, in_.items[i].alignment};
+  };
+  std::sort(candidates.begin(), candidates.end(), [&](auto a, auto b) {
+    return std::tuple{form(a), a} < std::tuple{form(b), b};
+  });
+  for (std::size_t k = 0; k + 1 < candidates.size(); ++k) {
+    if (form(candidates[k]) == form(candidates[k + 1])) next_twin_[candidates[k]] = candidates[k + 1];
+  }
+}
+
+bool search::root() {
+  const auto n = static_cast<std::uint32_t>(in_.items.size());
+  state_.assign(n, state::open);
+  support_.assign(n, 0);
+  hole_.assign(n, no_offset);
+  witness_.assign(n, no_item);
+  waiting_.assign(n, 0);
+  pins_.assign(n, {});
+  clique_stamp_.assign(graph_.cliques(), 0);
+  members_ = graph_.members;
+  open_members_.assign(graph_.cliques(), 0);
+  rise_.assign(graph_.cliques(), 0);
+  most_end_.assign(graph_.cliques(), capacity_);  // until all are checked below
+  starts_.assign(in_.sections, 0);
+  ends_.assign(in_.sections, 0);
+  for (const section_range& r : in_.ranges) {
+    ++starts_[r.first];
+    ++ends_[r.last - 1];
+  }
+  counted_.resize(graph_.cliques());
+  for (std::uint32_t c = 0; c < graph_.cliques(); ++c) {
+    counted_[c] = graph_.clique_first[c + 1] - graph_.clique_first[c];
+  }
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const item& it = in_.items[i];
+    if (it.pin == no_offset) continue;
+    state_[i] = state::pinned;
+    support_[i] = it.pin;
+    if (i < in_.own_items && it.pin + it.size > capacity_) return false;
+    for (const conflict& c : graph_.of(i)) pins_[c.other].push_back({i, c.height, c.other_height});
+  }
+  // A reserved range counts up to the capacity only.
+  for (member& m : members_) {
+    if (m.item >= in_.own_items) m.height = std::clamp(capacity_ - in_.items[m.item].pin, units{0}, m.height);
+  }
+  for (auto& pins : pins_) {
+    std::sort(pins.begin(), pins.end(), [&](const conflict& a, const conflict& b) {
+      return std::tuple{support_[a.other], a.other} < std::tuple{support_[b.other], b.other};
+    });
+  }
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (state_[i] == state::open) {
+      support_[i] = clear_of_pins(i, 0);
+      lists_.push_back(i);
+    }
+  }
+  least_ = support_;
+  std::stable_sort(lists_.begin(), lists_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const auto first = [&](std::uint32_t i) {
+      const auto ranges = in_.ranges_of(in_.items[i]);
+      return ranges.empty() ? 0 : ranges.front().first;
+    };
+    return first(a) < first(b);
+  });
+  current_ = {0, static_cast<std::uint32_t>(lists_.size()), 0, 0, {}};
+  add_cliques(current_);
+  for (const std::uint32_t i : lists_) {
+    for (const std::uint32_t c : graph_.cliques_of(i)) ++open_members_[c];
+    current_.key = current_.key + failed_states::word(i, support_[i]);
+    if (least_[i] + in_.items[i].size > capacity_) return false;
+  }
+  for (const std::uint32_t i : lists_) raised_.push_back({i, least_[i]});
+  if (!settle()) return false;
+  for (std::uint32_t c = 0; c < graph_.cliques(); ++c) {
+    if (rules_.sections && !clique_fits(c)) return false;
+  }
+  return split();
+}
+
+// ---- least offsets ----
+
+void search::save(std::uint32_t i) {
+  undo_.push_back({i, witness_[i], support_[i], least_[i], hole_[i]});
+}
+
+// The lowest aligned offset from x on where item i meets no pinned neighbour.
+units search::clear_of_pins(std::uint32_t i, units x) const {
+  x = round_up(x, in_.items[i].alignment);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const conflict& c : pins_[i]) {
+      if (x < support_[c.other] + c.height && support_[c.other] < x + c.other_height) {
+        x = round_up(support_[c.other] + c.height, in_.items[i].alignment);
+        moved = true;
+      }
+    }
+  }
+  return x;
+}
+
+bool search::raise(std::uint32_t i, units least) {
+  if (least <= least_[i]) return true;
+  least = clear_of_pins(i, least);
+  save(i);
+  raised_.push_back({i, least_[i]});
+  least_[i] = least;
+  return least + in_.items[i].size <= capacity_;
+}
+
+void search::wait_for(std::uint32_t i, std::uint32_t witness) {
+  if (witness_[i] != no_item) --waiting_[witness_[i]];
+  if (witness != no_item) ++waiting_[witness];
+  witness_[i] = witness;
+}
+
+// Some open neighbour has to enter the hole of item i, and i lies on it.
+bool search::block_hole(std::uint32_t i) {
+  units best = unbounded;
+  std::uint32_t witness = no_item;
+  for (const conflict& c : graph_.of(i)) {
+    if (state_[c.other] != state::open) continue;
+    if (rules_.holes && least_[c.other] >= hole_[i] + c.height) continue;
+    const units on_it = least_[c.other] + c.other_height;
+    if (on_it > hole_[i] && on_it < best) {
+      best = on_it;
+      witness = c.other;
+    }
+  }
+  if (witness == no_item) return false;
+  save(i);
+  wait_for(i, witness);
+  return raise(i, best);
+}
+
+// Carries raised offsets on to twins and to the holes that waited for them, then checks the cliques that changed.
+// `beside`: so far nothing was raised but neighbours of this item, just placed, and those to its end exactly.
+bool search::settle(std::uint32_t beside) {
+  const std::size_t neighbours = beside == no_item ? 0 : raised_.size();
+  for (std::size_t k = 0; k < raised_.size(); ++k) {
+    const std::uint32_t i = raised_[k].item;
+    const std::uint32_t twin = next_twin_[i];
+    if (twin != no_item && state_[twin] == state::open && !raise(twin, least_[i] + in_.items[i].size)) return false;
+    if (waiting_[i] == 0) continue;
+    for (const std::uint32_t h : holes_) {
+      if (hole_[h] != no_offset && state_[h] == state::open && witness_[h] == i && !block_hole(h)) return false;
+    }
+  }
+  if (!rules_.sections) return true;
+  // What counts in a clique of the placed item lay at its offset or above. All that lies lower than its end now lies
+  // there: the clique ends no higher than it did.
+  stamp_ += 2;
+  changed_.clear();
+  if (beside != no_item) {
+    for (const std::uint32_t c : graph_.cliques_of(beside)) clique_stamp_[c] = stamp_ - 1;
+  }
+  for (std::size_t k = 0; k < raised_.size(); ++k) note_rise(raised_[k], k < neighbours);
+  return std::all_of(changed_.begin(), changed_.end(), [this](std::uint32_t c) { return still_fits(c); });
+}
+
+// Every clique of an item ends higher by what the item rose, at most; by the largest rise, if several rose.
+void search::note_rise(const rise& r, bool neighbour) {
+  const units by = least_[r.item] - r.from;
+  for (const std::uint32_t c : graph_.cliques_of(r.item)) {
+    if (neighbour && clique_stamp_[c] == stamp_ - 1) continue;
+    if (clique_stamp_[c] != stamp_) {
+      clique_stamp_[c] = stamp_;
+      rise_[c] = 0;
+      changed_.push_back(c);
+    }
+    rise_[c] = std::max(rise_[c], by);
+  }
+}
+
+bool search::still_fits(std::uint32_t c) {
+  const units at_most = most_end_[c] + rise_[c];
+  if (at_most > capacity_ && !is_covered(c)) return clique_fits(c);
+  set_most_end(c, at_most);
+  return true;
+}
+
+void search::set_most_end(std::uint32_t c, units end) {
+  if (most_end_[c] == end) return;
+  end_undo_.push_back({c, most_end_[c]});
+  most_end_[c] = end;
+}
+
+// Whether all that counts in section c counts in a neighbouring one: to the right, or else, and more of it, to the
+// left.
+bool search::is_covered(std::uint32_t c) const {
+  if (c >= in_.sections) return false;
+  if (ends_[c] == 0) return c + 1 != in_.sections;
+  return c != 0 && starts_[c] == 0 && ends_[c - 1] != 0;
+}
+
+// Item i is placed: it no longer counts. It lies low, so that little has to move.
+void search::leave_cliques(std::uint32_t i) {
+  state_[i] = state::placed;
+  for (const section_range& r : in_.ranges_of(in_.items[i])) {
+    --starts_[r.first];
+    --ends_[r.last - 1];
+  }
+  for (const std::uint32_t c : graph_.cliques_of(i)) {
+    --open_members_[c];
+    member* const last = members_.data() + graph_.clique_first[c] + --counted_[c];
+    member out = *last;
+    for (member* m = last; out.item != i;) std::swap(*--m, out);
+    *last = out;
+  }
+}
+
+// Undoes leave_cliques of the item placed last: it is the first of those that no longer count.
+void search::enter_cliques(std::uint32_t i) {
+  state_[i] = state::open;
+  for (const std::uint32_t c : graph_.cliques_of(i)) {
+    ++open_members_[c];
+    ++counted_[c];
+  }
+  for (const section_range& r : in_.ranges_of(in_.items[i])) {
+    ++starts_[r.first];
+    ++ends_[r.last - 1];
+  }
+}
+
+// Members are kept nearly sorted by falling least offset from call to call. Those out of order, mostly some that were
+// raised together, are taken out and merged back in.
+bool search::clique_fits(std::uint32_t c) {
+  member* const first = members_.data() + graph_.clique_first[c];
+  member* const last = first + counted_[c];
+  member* kept = first;
+  units lowest = unbounded;
+  out_of_order_.clear();
+  for (const member* m = first; m != last; ++m) {
+    const units key = least_[m->item];
+    if (key <= lowest) {
+      *kept++ = *m;
+      lowest = key;
+      continue;
+    }
+    out_of_order_.push_back({key, *m});
+    for (auto at = out_of_order_.end() - 1; at != out_of_order_.begin() && at[-1].first < key; --at) {
+      std::swap(at[-1], at[0]);
+    }
+  }
+  units end = 0;
+  for (member* to = last; to != first;) {
+    member next;
+    units key = 0;
+    if (!out_of_order_.empty() && (kept == first || out_of_order_.back().first <= least_[kept[-1].item])) {
+      std::tie(key, next) = out_of_order_.back();
+      out_of_order_.pop_back();
+    } else {
+      next = *--kept;
+      key = least_[next.item];
+    }
+    *--to = next;
+    if (next.height != 0) end = std::max(end, key) + next.height;
+  }
+  slack_[c] = capacity_ - end;
+  set_most_end(c, end);
+  if (end <= capacity_) return true;
+  weight_[c] += weight_step_;
+  weight_step_ *= weight_growth;
+  if (weight_step_ > largest_weight) {
+    for (double& w : weight_) w /= largest_weight;
+    weight_step_ /= largest_weight;
+  }
+  return false;
+}
+
+// ---- decisions ----
+
+bool search::place(std::uint32_t i) {
+  const units at = least_[i];
+  leave_cliques(i);
+  current_.key = current_.key - failed_states::word(i, support_[i]);
+  raised_.clear();
+  raised_.push_back({i, at});
+  bool fits = true;
+  bool exactly = plain_[i] != 0;
+  for (const conflict& c : graph_.of(i)) {
+    const std::uint32_t j = c.other;
+    if (state_[j] != state::open) continue;
+    if (hole_[j] != no_offset && at < hole_[j] + c.other_height) {
+      save(j);
+      hole_[j] = no_offset;
+    }
+    if (at + c.height <= support_[j]) continue;
+    save(j);
+    current_.key = current_.key - failed_states::word(j, support_[j]);
+    support_[j] = clear_of_pins(j, at + c.height);
+    current_.key = current_.key + failed_states::word(j, support_[j]);
+    fits = fits && raise(j, support_[j]);
+    exactly = exactly && support_[j] == at + c.height;
+  }
+  return fits && settle(exactly ? i : no_item);
+}
+
+bool search::postpone(std::uint32_t i) {
+  raised_.clear();
+  save(i);
+  hole_[i] = least_[i];
+  holes_.push_back(i);
+  return block_hole(i) && settle();
+}
+
+// ---- the stack ----
+
+void search::push(kind what, std::uint32_t i) {
+  frames_.push_back({what,
+                     i,
+                     static_cast<std::uint32_t>(undo_.size()),
+                     static_cast<std::uint32_t>(end_undo_.size()),
+                     static_cast<std::uint32_t>(holes_.size()),
+                     static_cast<std::uint32_t>(lists_.size()),
+                     static_cast<std::uint32_t>(parts_.size()),
+                     static_cast<std::uint32_t>(part_cliques_.size()),
+                     split_,
+                     0,
+                     0,
+                     current_,
+                     {}});
+}
+
+void search::restore(const frame& f) {
+  while (undo_.size() > f.undo_mark) {
+    const undo& u = undo_.back();
+    wait_for(u.item, u.witness);
+    support_[u.item] = u.support;
+    least_[u.item] = u.least;
+    hole_[u.item] = u.hole;
+    undo_.pop_back();
+  }
+  for (; end_undo_.size() > f.ends_mark; end_undo_.pop_back())
+    most_end_[end_undo_.back().clique] = end_undo_.back().end;
+  holes_.resize(f.holes_mark);
+  lists_.resize(f.lists_mark);
+  parts_.resize(f.parts_mark);
+  part_cliques_.resize(f.cliques_mark);
+  if (f.what == kind::place) enter_cliques(f.item);
+  current_ = f.current;
+}
+
+// Undoes decisions until one has another case to try. False: none has.
+bool search::backtrack() {
+  while (!frames_.empty()) {
+    const auto at = static_cast<std::uint32_t>(frames_.size() - 1);
+    frame& f = frames_.back();
+    const bool frozen = split_ != no_item && at > split_ && at < frames_[split_].frozen_end;
+    if (!frozen && f.what == kind::split) {
+      if (rules_.memory) failed_.insert(parts_[f.parts_mark + f.next_part].key, capacity_);
+      split_ = f.outer_split;
+    }
+    restore(f);
+    if (!frozen && f.what == kind::place) {
+      if (rules_.memory) failed_.insert(f.child, capacity_);
+      f.what = kind::postpone;
+      if (postpone(f.item)) return true;
+      restore(f);
+    }
+    frames_.pop_back();
+  }
+  return false;
+}
+
+void search::rank_items() {
+  const auto n = static_cast<std::uint32_t>(in_.items.size());
+  std::vector<std::int64_t> key = strategy_.priority;
+  if (restarts_ > 0 && strategy_.noise > 0) {
+    const auto span = static_cast<std::uint64_t>(2 * strategy_.noise + 1);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint64_t word = mix(mix(strategy_.seed + restarts_ * 0x9e3779b97f4a7c15U) + i);
+      key[i] += static_cast<std::int64_t>(word % span) - strategy_.noise;
+    }
+  }
+  std::vector<std::uint32_t> order(n);
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key[a] > key[b]; });
+  rank_.resize(n);
+  for (std::uint32_t k = 0; k < n; ++k) rank_[order[k]] = k;
+}
+
+// Back to the root. What failed stays known, and so do the cliques' weights.
+void search::restart() {
+  frames_.clear();
+  undo_.clear();
+  end_undo_.clear();
+  holes_.clear();
+  lists_.clear();
+  parts_.clear();
+  part_cliques_.clear();
+  raised_.clear();
+  split_ = no_item;
+  rank_items();
+  next_restart_ = strategy_.restart == 0 ? ~std::uint64_t{0} : nodes_ + strategy_.restart * luby(++restarts_);
+}
+
+outcome search::run(std::uint64_t nodes) {
+  if (done_) return result_;
+  const auto finish = [this](outcome o) {
+    done_ = true;
+    return result_ = o;
+  };
+  const std::uint64_t stop = nodes_ + nodes;
+  while (nodes_ < stop) {
+    if (nodes_ >= next_restart_) {
+      restart();
+      if (!root()) return finish(outcome::exhausted);
+    }
+    const std::uint32_t i = choose();
+    if (i == no_item) {
+      if (!next_part()) return finish(outcome::found);
+      continue;
+    }
+    ++nodes_;
+    push(kind::place, i);
+    bool fits = place(i);
+    frames_.back().child = current_.key;
+    fits = fits && !(rules_.memory && failed_.contains(current_.key, capacity_)) && split();
+    if (!fits && !backtrack()) return finish(outcome::exhausted);
+  }
+  return outcome::paused;
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,234 @@
+// A complete search for a layout within a given capacity, resumable after any number of nodes.
+//
+// Plans are looked for in *least* form: of all feasible layouts, one with the smallest sum of offsets. In it no item
+// can be moved down alone, so every item rests on the bottom, on another item, or right above a pinned one. The search
+// keeps for every item a proved least offset, and decides one item at a time:
+//
+//   place     an item whose least offset is supported by placed items, and below which no open neighbour fits, lies
+//   there; postpone  or it does not. Then its hole must be blocked: some open neighbour has to enter [hole, hole +
+//   size), and
+//             the item lies above it. The least offset rises to the least such support, at once and ever after.
+//
+// The two cases are exhaustive, so an exhausted search proves that no layout fits. Placements of items that are no
+// neighbours commute and are never tried in both orders. The form is that of Le Pape's schedule-or-postpone search for
+// resource-constrained scheduling, with the hole as the reason to postpone.
+//
+// Node rules, each a switch:
+//   I1 sections       in every clique the open items, taken by rising least offset, must end within the capacity
+//                     (Jackson's preemptive bound with heads only).
+//   I2 holes          a postponed item's hole must still be blockable.
+//   I3 decomposition  parts that share no conflict are solved one after the other; one that fails fails them all.
+//   I4 memory         a state (open items, their supported offsets) that failed is not entered again. Sound with I2: a
+//                     failed state has no feasible completion at all, since the completion of least sum would have been
+//                     found, its holes being blocked or refuted (docs/decisions/0020-place-or-postpone.md).
+//   I5 twins          items alike in everything are placed by rising index.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/instance.hpp"
+#include "plan/search/conflicts.hpp"
+
+namespace berth::plan {
+
+struct switches {
+  bool sections = true;
+  bool holes = true;
+  bool decomposition = true;
+  bool memory = true;
+  bool twins = true;
+};
+
+// Where the search goes on: at an open item that lies lowest among its neighbours, in ...
+enum class focus : std::uint8_t {
+  lowest,     // the lowest place of all
+  slack,      // the clique whose open items leave the least room, as last checked: also where one just failed
+  conflicts,  // the clique that failed most and last (weighted degrees: Boussemart et al. 2004)
+};
+
+// Which item is decided next. Every choice is complete.
+struct strategy {
+  std::vector<std::int64_t> priority;  // by item: of two at one least offset the greater comes first
+  focus where = focus::lowest;
+  // Of the items at one least offset first the one that fills its place: on each side where its lifetime ends, nothing
+  // open reaches as low (the best fit of strip packing: Burke, Kendall, Whitwell 2004).
+  bool corners = false;
+  std::uint64_t restart = 0;  // nodes of the first run before a restart, then by Luby's sequence; 0: never
+  std::int64_t noise = 0;     // every restart blurs the priorities by up to this; the first run takes them as they are
+  std::uint64_t seed = 0;
+};
+
+// Failed states of one instance, with the largest capacity at which they failed. Shared by all its searches. Keys are
+// 128-bit sums of random words, of which 64 bits plus the place in the table are compared.
+class failed_states {
+ public:
+  struct key {
+    std::uint64_t place = 0;
+    std::uint64_t check = 0;
+    friend key operator+(key a, key b) noexcept { return {a.place + b.place, a.check + b.check}; }
+    friend key operator-(key a, key b) noexcept { return {a.place - b.place, a.check - b.check}; }
+  };
+
+  explicit failed_states(unsigned log2_entries);
+  [[nodiscard]] bool contains(key k, units capacity) const noexcept;
+  void insert(key k, units capacity) noexcept;
+  // The word of item i at an offset.
+  [[nodiscard]] static key word(std::uint32_t i, units offset) noexcept;
+
+ private:
+  struct entry {
+    std::uint64_t check = 0;
+    units capacity = -1;
+  };
+  std::vector<entry> entries_;
+  std::uint64_t mask_;
+};
+
+enum class outcome : std::uint8_t { found, exhausted, paused };
+
+class search {
+ public:
+  // All references outlive the search.
+  search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
+         failed_states& failed);
+
+  // Spends up to `nodes` more nodes. found: offsets() is a layout within the capacity. exhausted: there is none.
+  [[nodiscard]] outcome run(std::uint64_t nodes);
+
+  [[nodiscard]] const std::vector<units>& offsets() const noexcept { return least_; }
+  [[nodiscard]] std::uint64_t nodes() const noexcept { return nodes_; }
+  [[nodiscard]] units capacity() const noexcept { return capacity_; }
+
+ private:
+  enum class state : std::uint8_t { open, placed, pinned };
+  struct undo {
+    std::uint32_t item;
+    std::uint32_t witness;
+    units support;
+    units least;
+    units hole;
+  };
+  struct rise {
+    std::uint32_t item;
+    units from;
+  };
+  struct end_undo {
+    std::uint32_t clique;
+    units end;
+  };
+  struct part {  // open and placed items of one component: lists_[begin, end)
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+    std::uint32_t cliques_begin = 0;  // its cliques: part_cliques_[cliques_begin, cliques_end)
+    std::uint32_t cliques_end = 0;
+    failed_states::key key;  // of its open items
+  };
+  enum class kind : std::uint8_t { place, postpone, split };
+  struct frame {
+    kind what;
+    std::uint32_t item;  // place, postpone; split: how many parts
+    std::uint32_t undo_mark;
+    std::uint32_t ends_mark;
+    std::uint32_t holes_mark;
+    std::uint32_t lists_mark;
+    std::uint32_t parts_mark;  // split: its parts begin here
+    std::uint32_t cliques_mark;
+    std::uint32_t outer_split;  // the innermost split when this frame was made
+    std::uint32_t next_part;    // split: the part being solved
+    std::uint32_t frozen_end;   // split: frames up to here belong to solved parts
+    part current;               // the part being solved when this frame was made
+    failed_states::key child;   // place: the state entered
+  };
+
+  [[nodiscard]] bool root();
+  [[nodiscard]] bool place(std::uint32_t i);
+  [[nodiscard]] bool postpone(std::uint32_t i);
+  [[nodiscard]] bool raise(std::uint32_t i, units least);
+  [[nodiscard]] bool settle(std::uint32_t beside = no_item);
+  void note_rise(const rise& r, bool neighbour);
+  [[nodiscard]] bool still_fits(std::uint32_t c);
+  void set_most_end(std::uint32_t c, units end);
+  void wait_for(std::uint32_t i, std::uint32_t witness);
+  [[nodiscard]] bool block_hole(std::uint32_t i);
+  [[nodiscard]] bool clique_fits(std::uint32_t c);
+  [[nodiscard]] units clear_of_pins(std::uint32_t i, units x) const;
+  [[nodiscard]] bool lower(std::uint32_t a, std::uint32_t b) const;
+  [[nodiscard]] std::uint32_t choose() const;
+  [[nodiscard]] std::uint32_t start_of_choice() const;
+  [[nodiscard]] std::uint32_t lowest_around(std::uint32_t i) const;
+  [[nodiscard]] std::uint32_t corner_near(std::uint32_t i) const;
+  [[nodiscard]] int closed_sides(std::uint32_t i) const;
+  // The members of clique c that are not placed.
+  [[nodiscard]] std::span<const member> counted(std::uint32_t c) const {
+    return {members_.data() + graph_.clique_first[c], counted_[c]};
+  }
+  [[nodiscard]] bool is_covered(std::uint32_t c) const;
+  void leave_cliques(std::uint32_t i);
+  void enter_cliques(std::uint32_t i);
+  void rank_items();
+  void add_cliques(part& p);
+  [[nodiscard]] bool split();
+  [[nodiscard]] bool next_part();
+  void find_twins();
+  void restart();
+  void find_parts(std::vector<std::vector<std::uint32_t>>& parts) const;
+  [[nodiscard]] bool backtrack();
+  void save(std::uint32_t i);
+  void restore(const frame& f);
+  void push(kind what, std::uint32_t i);
+
+  const instance& in_;
+  const conflict_graph& graph_;
+  const units capacity_;
+  const strategy strategy_;
+  std::vector<std::uint32_t> rank_;  // by item: its place in the order of blurred priorities
+  const switches rules_;
+  std::vector<char> plain_;     // by item: one range and no links
+  bool intervals_only_ = true;  // all items are plain: parts are found by a sweep
+  failed_states& failed_;
+
+  std::vector<state> state_;
+  std::vector<units> support_;               // least offset that placed items allow
+  std::vector<units> least_;                 // proved least offset; the offset, once placed
+  std::vector<units> hole_;                  // refused offset that has to be blocked, or no_offset
+  std::vector<std::uint32_t> witness_;       // the open item that can block the hole with the least lift
+  std::vector<std::uint32_t> waiting_;       // by item: how many have it as their witness
+  std::vector<std::uint32_t> next_twin_;     // the alike item of the next index, or no_item
+  std::vector<std::vector<conflict>> pins_;  // by item: pinned neighbours by rising offset
+  // The cliques' members: of each first those that count, open or pinned, nearly sorted by falling least offset; then
+  // the placed ones, the last placed first.
+  std::vector<member> members_;
+  std::vector<std::uint32_t> counted_;                  // by clique: how many count
+  std::vector<std::pair<units, member>> out_of_order_;  // clique_fits() only
+  std::vector<std::uint32_t> starts_;                   // by section: how many ranges that count begin there,
+  std::vector<std::uint32_t> ends_;                     // and for how many it is the last
+  std::vector<double> weight_;                          // by clique: how often and how lately it failed
+  double weight_step_ = 1;
+  std::vector<units> slack_;                 // by clique: what its open items left when last checked
+  std::vector<units> most_end_;              // by clique: its open items end no higher
+  std::vector<std::uint32_t> open_members_;  // by clique
+  std::vector<std::uint32_t> clique_stamp_;
+  std::uint32_t stamp_ = 0;
+
+  std::vector<undo> undo_;
+  std::vector<std::uint32_t> holes_;  // items with a hole, oldest first; some are stale
+  std::vector<end_undo> end_undo_;
+  std::vector<rise> raised_;            // since the last settle()
+  std::vector<std::uint32_t> changed_;  // settle() only: cliques in which something rose,
+  std::vector<units> rise_;             // by clique: and how much at most
+  std::vector<std::uint32_t> lists_;
+  std::vector<std::uint32_t> part_cliques_;
+  std::vector<part> parts_;
+  std::vector<frame> frames_;
+  part current_;
+  std::uint32_t split_ = no_item;  // innermost split frame
+  std::uint64_t nodes_ = 0;
+  std::uint64_t next_restart_ = 0;
+  std::uint64_t restarts_ = 0;
+  bool done_ = false;
+  outcome result_ = outcome::paused;
+};
+
+}  // namespace berth::plan

@@ -1,0 +1,99 @@
+// Which item the search decides next.
+#include <algorithm>
+
+#include "plan/search/search.hpp"
+
+namespace berth::plan {
+
+bool search::lower(std::uint32_t a, std::uint32_t b) const {
+  return least_[a] != least_[b] ? least_[a] < least_[b] : rank_[a] < rank_[b];
+}
+
+// An open item that lies no higher than any open neighbour: its least offset is supported (a postponed item lies above
+// its witness), and nothing open fits below it.
+std::uint32_t search::choose() const {
+  const std::uint32_t start = start_of_choice();
+  if (start == no_item) return no_item;
+  const std::uint32_t low = strategy_.where == focus::lowest ? start : lowest_around(start);
+  return strategy_.corners ? corner_near(low) : low;
+}
+
+// The lowest open item of the current part, or of the clique in focus; no_item: the part is solved.
+std::uint32_t search::start_of_choice() const {
+  std::uint32_t best = no_item;
+  if (strategy_.where == focus::lowest) {
+    for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
+      const std::uint32_t i = lists_[k];
+      if (state_[i] == state::open && (best == no_item || lower(i, best))) best = i;
+    }
+    return best;
+  }
+  const auto more_urgent = [this](std::uint32_t c, std::uint32_t d) {
+    return strategy_.where == focus::slack ? slack_[c] < slack_[d] : weight_[c] > weight_[d];
+  };
+  std::uint32_t in_focus = 0;
+  for (std::uint32_t k = current_.cliques_begin; k < current_.cliques_end; ++k) {
+    const std::uint32_t c = part_cliques_[k];
+    if (open_members_[c] == 0 || is_covered(c) || (best != no_item && more_urgent(in_focus, c))) continue;
+    const bool replaces = best == no_item || more_urgent(c, in_focus);
+    for (const member& m : counted(c)) {
+      if (state_[m.item] == state::open && (best == no_item || lower(m.item, best) || (replaces && in_focus != c))) {
+        best = m.item;
+        in_focus = c;
+      }
+    }
+  }
+  return best;
+}
+
+std::uint32_t search::lowest_around(std::uint32_t i) const {
+  for (std::uint32_t next = i;; i = next) {
+    for (const conflict& c : graph_.of(i)) {
+      if (state_[c.other] == state::open && lower(c.other, next)) next = c.other;
+    }
+    if (next == i) return i;
+  }
+}
+
+// On how many sides of its lifetime nothing open reaches as low as item i.
+int search::closed_sides(std::uint32_t i) const {
+  const auto ranges = in_.ranges_of(in_.items[i]);
+  if (ranges.empty()) return 0;
+  const auto closed = [&](std::uint32_t section) {
+    const auto members = counted(section);
+    return std::none_of(members.rbegin(), members.rend(),
+                        [&](const member& m) { return state_[m.item] == state::open && least_[m.item] <= least_[i]; });
+  };
+  return (ranges.front().first == 0 || closed(ranges.front().first - 1)) +
+         (ranges.back().last == in_.sections || closed(ranges.back().last));
+}
+
+// Of item i, which may be decided next, and those in focus with it that lie as low and may be, too.
+std::uint32_t search::corner_near(std::uint32_t i) const {
+  std::uint32_t best = i;
+  int most = closed_sides(i);
+  const auto offer = [&](std::uint32_t j) {
+    const int sides = closed_sides(j);
+    if (sides < most || (sides == most && rank_[j] >= rank_[best])) return;
+    best = j;
+    most = sides;
+  };
+  if (strategy_.where == focus::lowest) {
+    for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
+      if (state_[lists_[k]] == state::open && least_[lists_[k]] == least_[i]) offer(lists_[k]);
+    }
+    return best;
+  }
+  const auto lies_lowest = [this](std::uint32_t j) {
+    const auto around = graph_.of(j);
+    return std::all_of(around.begin(), around.end(), [&](const conflict& c) {
+      return state_[c.other] != state::open || least_[c.other] >= least_[j];
+    });
+  };
+  for (const conflict& c : graph_.of(i)) {
+    if (state_[c.other] == state::open && least_[c.other] == least_[i] && lies_lowest(c.other)) offer(c.other);
+  }
+  return best;
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,108 @@
+// Decomposition: what is open falls into parts that share no conflict, which are solved one after the other.
+#include <algorithm>
+
+#include "plan/search/search.hpp"
+
+namespace berth::plan {
+
+void search::find_parts(std::vector<std::vector<std::uint32_t>>& parts) const {
+  if (intervals_only_) {
+    std::uint32_t reach = 0;
+    for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
+      const std::uint32_t i = lists_[k];
+      if (state_[i] != state::open) continue;
+      const section_range& r = in_.ranges[in_.items[i].ranges_first];
+      if (parts.empty() || r.first >= reach) parts.emplace_back();
+      parts.back().push_back(i);
+      reach = std::max(reach, r.last);
+    }
+    return;
+  }
+  std::vector<char> seen(in_.items.size(), 0);
+  for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
+    if (state_[lists_[k]] != state::open || seen[lists_[k]]) continue;
+    seen[lists_[k]] = 1;
+    std::vector<std::uint32_t> grown{lists_[k]};
+    for (std::size_t g = 0; g < grown.size(); ++g) {
+      for (const conflict& c : graph_.of(grown[g])) {
+        if (state_[c.other] != state::open || seen[c.other]) continue;
+        seen[c.other] = 1;
+        grown.push_back(c.other);
+      }
+    }
+    parts.push_back(std::move(grown));
+  }
+}
+
+// The cliques of a part's open items.
+void search::add_cliques(part& p) {
+  p.cliques_begin = static_cast<std::uint32_t>(part_cliques_.size());
+  ++stamp_;
+  for (std::uint32_t k = p.begin; k < p.end; ++k) {
+    for (const std::uint32_t c : graph_.cliques_of(lists_[k])) {
+      if (clique_stamp_[c] == stamp_) continue;
+      clique_stamp_[c] = stamp_;
+      part_cliques_.push_back(c);
+    }
+  }
+  p.cliques_end = static_cast<std::uint32_t>(part_cliques_.size());
+}
+
+bool search::split() {
+  if (!rules_.decomposition) return true;
+  if (intervals_only_) {
+    // The common case first: one part.
+    std::uint32_t reach = 0;
+    bool one = true;
+    for (std::uint32_t k = current_.begin, open = 0; k < current_.end && one; ++k) {
+      const std::uint32_t i = lists_[k];
+      if (state_[i] != state::open) continue;
+      const section_range& r = in_.ranges[in_.items[i].ranges_first];
+      one = open++ == 0 || r.first < reach;
+      reach = std::max(reach, r.last);
+    }
+    if (one) return true;
+  }
+  std::vector<std::vector<std::uint32_t>> found;
+  find_parts(found);
+  if (found.size() < 2) return true;
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  push(kind::split, no_item);
+  split_ = static_cast<std::uint32_t>(frames_.size() - 1);
+  frame& f = frames_.back();
+  bool fits = true;
+  for (const auto& items : found) {
+    part p{static_cast<std::uint32_t>(lists_.size()), 0, 0, 0, {}};
+    for (const std::uint32_t i : items) {
+      lists_.push_back(i);
+      p.key = p.key + failed_states::word(i, support_[i]);
+    }
+    p.end = static_cast<std::uint32_t>(lists_.size());
+    add_cliques(p);
+    if (fits && rules_.memory && failed_.contains(p.key, capacity_)) {
+      fits = false;
+      f.next_part = static_cast<std::uint32_t>(parts_.size() - f.parts_mark);
+    }
+    parts_.push_back(p);
+  }
+  f.item = static_cast<std::uint32_t>(found.size());
+  current_ = parts_[f.parts_mark];
+  return fits;
+}
+
+// The current part is solved: on to the next of the innermost split that has one. False: everything is solved.
+bool search::next_part() {
+  for (std::uint32_t s = split_; s != no_item; s = frames_[s].outer_split) {
+    frame& f = frames_[s];
+    if (f.next_part + 1 < f.item) {
+      ++f.next_part;
+      current_ = parts_[f.parts_mark + f.next_part];
+      f.frozen_end = static_cast<std::uint32_t>(frames_.size());
+      split_ = s;
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace berth::plan
