@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "berth/model/input_error.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 namespace fs = std::filesystem;
@@ -16,18 +17,13 @@ using berth::model::write_file;
 
 class file : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path{testing::TempDir()} / testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string path(const char* name) const { return folder_.path(name); }
   static void write_gzip(const std::string& path, const std::string& text) {
     const gzFile f = gzopen(path.c_str(), "wb");
     ASSERT_EQ(gzwrite(f, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
     gzclose(f);
   }
-  fs::path folder_;
+  berth::support::temporary_folder folder_;
 };
 
 TEST_F(file, reads_what_was_written_plain_and_gzipped) {
@@ -57,7 +53,7 @@ TEST_F(file, what_cannot_be_read_is_named) {
   } catch (const input_error& e) {
     EXPECT_EQ(std::string{e.what()}, path("absent") + ": cannot open: No such file or directory");
   }
-  EXPECT_THROW((void)read_file(folder_.string()), input_error);
+  EXPECT_THROW((void)read_file(folder_.path("")), input_error);
 }
 
 TEST_F(file, in_parts_and_no_longer_than_asked) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -13,6 +12,7 @@
 #include "berth/model/problem_file.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace berth::model {
 namespace {
@@ -79,15 +79,8 @@ std::string spoiled(std::string text, std::mt19937& random) {
 
 class files : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path{testing::TempDir()} /
-              (std::string{"fuzz_"} + testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string file(const std::string& name, std::string_view text) const {
-    const std::string path = (folder_ / name).string();
+    const std::string path = folder_.path(name);
     std::ofstream{path, std::ios::binary} << text;
     return path;
   }
@@ -99,7 +92,7 @@ class files : public testing::Test {
     EXPECT_LT(what.size(), 1000u);
   }
 
-  std::filesystem::path folder_;
+  support::temporary_folder folder_;
 };
 
 TEST_F(files, spoiled_problems_are_refused_or_solved) {

@@ -2,14 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "berth/graph/graph_plan.hpp"
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
-namespace fs = std::filesystem;
 using namespace berth;
 using model::ggml_trace;
 using model::read_ggml_trace;
@@ -31,10 +29,8 @@ const char* const lines[] = {
 class ggml_trace_file : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = (fs::path{testing::TempDir()} / testing::UnitTest::GetInstance()->current_test_info()->name()).string();
     for (const char* line : lines) text_ += std::string{line} + "\n";
   }
-  void TearDown() override { fs::remove(path_); }
   ggml_trace read() const {
     model::write_file(path_, text_);
     return read_ggml_trace(path_);
@@ -53,7 +49,8 @@ class ggml_trace_file : public testing::Test {
     }
     return "read without complaint";
   }
-  std::string path_;
+  support::temporary_folder folder_;
+  const std::string path_ = folder_.path("trace.jsonl");
   std::string text_;
 };
 

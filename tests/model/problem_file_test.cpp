@@ -2,28 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "berth/model/input_error.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace berth::model {
 namespace {
 
 class problem_files : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path{testing::TempDir()} /
-              (std::string{"problem_files_"} + testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string file(const std::string& name, std::string_view text) const {
-    const std::string path = (folder_ / name).string();
+    const std::string path = folder_.path(name);
     write_file(path, text);
     return path;
   }
@@ -34,12 +26,12 @@ class problem_files : public testing::Test {
     try {
       require_valid(read(text));
     } catch (const input_error& e) {
-      return std::string{e.what()}.substr(folder_.string().size() + 1);
+      return std::string{e.what()}.substr(folder_.path("").size());
     }
     return "";
   }
 
-  std::filesystem::path folder_;
+  support::temporary_folder folder_;
 };
 
 TEST_F(problem_files, csv) {
@@ -221,7 +213,7 @@ TEST_F(problem_files, plans_of_something_else_are_refused) {
     try {
       (void)read_plan(file("plan", text), f);
     } catch (const input_error& e) {
-      return std::string{e.what()}.substr(folder_.string().size() + 1);
+      return std::string{e.what()}.substr(folder_.path("").size());
     }
     return "";
   };

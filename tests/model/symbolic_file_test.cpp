@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "berth/model/input_error.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
 #include "model/files/size_expression.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace berth::model {
 namespace {
@@ -45,15 +44,8 @@ TEST(size_expression, what_is_no_sum_of_products_is_named_with_its_place) {
 
 class symbolic_files : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path{testing::TempDir()} /
-              (std::string{"symbolic_files_"} + testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string file(const std::string& name, std::string_view text) const {
-    const std::string path = (folder_ / name).string();
+    const std::string path = folder_.path(name);
     write_file(path, text);
     return path;
   }
@@ -69,12 +61,12 @@ class symbolic_files : public testing::Test {
     try {
       require_valid(read(members, dimensions));
     } catch (const input_error& e) {
-      return std::string{e.what()}.substr(folder_.string().size() + 1);
+      return std::string{e.what()}.substr(folder_.path("").size());
     }
     return "";
   }
 
-  std::filesystem::path folder_;
+  support::temporary_folder folder_;
 };
 
 TEST_F(symbolic_files, sizes_are_those_at_the_largest_values) {
@@ -137,7 +129,7 @@ TEST_F(symbolic_files, plans_come_back_as_they_were_written) {
       const auto found = plan::verify(f.problem, *f.symbolic, read_symbolic_plan(file("plan", changed), f));
       return found ? found->rule : "";
     } catch (const input_error& e) {
-      return std::string{e.what()}.substr(folder_.string().size() + 1);
+      return std::string{e.what()}.substr(folder_.path("").size());
     }
   };
   EXPECT_EQ(complaint_of("\"order\"", "\"ordre\""),
