@@ -91,6 +91,27 @@ bytes common_unit(const std::vector<raw_item>& items, const std::vector<std::pai
   return unit;
 }
 
+// What nothing may be placed on, as disjoint ranges in ascending order, and what that leaves of the capacity: no
+// address exceeds max_address, so that a range that goes on to there ends the memory.
+std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::optional<bytes>& capacity) {
+  std::vector<std::pair<bytes, bytes>> merged;
+  auto ranges = m.reserved;
+  std::sort(ranges.begin(), ranges.end());
+  for (const auto& [lo, hi] : ranges) {
+    if (lo >= hi) continue;
+    if (merged.empty() || lo > merged.back().second) {
+      merged.emplace_back(lo, hi);
+    } else {
+      merged.back().second = std::max(merged.back().second, hi);
+    }
+  }
+  if (!merged.empty() && merged.back().second >= max_address) {
+    capacity = std::min(capacity.value_or(max_address), merged.back().first);
+    merged.pop_back();
+  }
+  return merged;
+}
+
 void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, link>>& all) {
   std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) {
     return std::tuple{std::get<0>(x), std::get<1>(x).other} < std::tuple{std::get<0>(y), std::get<1>(y).other};
@@ -180,10 +201,8 @@ instance make_instance(const problem& p) {
   std::vector<std::pair<bytes, bytes>> reserved;
   std::optional<bytes> capacity = p.capacity;
   if (!p.memories.empty()) {
-    for (const auto& range : p.memories.front().reserved) {
-      if (range.first < range.second) reserved.push_back(range);
-    }
     capacity = p.memories.front().capacity;
+    reserved = merge_reserved(p.memories.front(), capacity);
   }
   in.unit = common_unit(raw, reserved, p);
 

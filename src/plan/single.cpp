@@ -17,7 +17,9 @@ namespace {
 // The first item pinned where another one or a reserved range lies: no plan exists, whatever the capacity.
 std::uint32_t pin_that_clashes(const instance& in) {
   occupancy taken{in};
-  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+  const auto reserved = static_cast<std::uint32_t>(in.items.size() - in.own_items);
+  for (std::uint32_t k = 0; k < in.items.size(); ++k) {
+    const std::uint32_t i = k < reserved ? in.own_items + k : k - reserved;  // reserved ranges first
     if (in.items[i].pin == no_offset) continue;
     if (!taken.is_free(i, in.items[i].pin)) return i;
     taken.insert(i, in.items[i].pin);
@@ -105,7 +107,10 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
   if (quick && is_good_enough(p, *quick, o.work)) return plan_of(*std::move(quick));
   plan out;
   const instance in = make_instance(p);
-  if (!in.representable) return out;
+  if (!in.representable) {
+    out.reason = "the sizes, alignments, pins and reserved ranges together are too large to be counted";
+    return out;
+  }
   proved_bound proved = quick_bound(p, in);
   units bound = proved.value;
   // An empty buffer makes no item, but its pin counts.

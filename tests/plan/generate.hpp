@@ -61,7 +61,7 @@ inline std::optional<problem> random_problem(const shape& s) {
     memory one;
     if (one_in(2)) one.capacity = *rc::gen::inRange<bytes>(0, 3 * s.most_size);
     one.alignment = alignment();
-    if (one_in(4)) {
+    for (int k = one_in(4) ? 1 + upto(1) : 0; k > 0; --k) {  // in any order, and they may overlap
       const bytes lo = *rc::gen::inRange<bytes>(0, s.most_size);
       one.reserved.push_back({lo, lo + *rc::gen::inRange<bytes>(1, 4)});
     }

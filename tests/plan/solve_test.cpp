@@ -55,6 +55,32 @@ TEST(solve, empty_members_of_a_group_share_its_base) {
   EXPECT_EQ(solved(p).offset(1), 8u);
 }
 
+TEST(solve, reserved_ranges_may_overlap_and_go_on_to_the_end_of_all_addresses) {
+  problem p;
+  p.memories = {{.name = "m", .reserved = {{5, 20}, {0, 10}, {0, 10}}}};
+  p.add({.name = "x", .size = 4, .live = {0, 2}});
+  p.add({.name = "y", .size = 4, .live = {1, 3}});
+  EXPECT_EQ(solved(p).status, status::optimal);
+  EXPECT_EQ(solved(p).arena(), 28u);
+  p.memories[0].reserved = {{8, max_bytes}};
+  EXPECT_EQ(solved(p).arena(), 8u);
+  p.memories[0].reserved = {{7, max_bytes}};
+  EXPECT_EQ(solved(p).status, status::infeasible);
+}
+
+TEST(solve, names_the_buffer_whose_pin_is_taken) {
+  problem p;
+  p.memories = {{.name = "m", .reserved = {{0, 10}}}};
+  p.add({.name = "x", .size = 4, .live = {0, 2}});
+  p.add({.name = "y", .size = 4, .live = {0, 2}, .offset = 8});
+  EXPECT_EQ(solved(p).status, status::infeasible);
+  EXPECT_EQ(solved(p).culprit, 1u);
+  p.memories.push_back({.name = "other"});
+  for (buffer& b : p.buffers) b.memories = {0};
+  EXPECT_EQ(solved(p).reason, "buffer is pinned where another one or a reserved range lies");
+  EXPECT_EQ(solved(p).culprit, 1u);
+}
+
 // Fast memory first, as long as it lasts: TVM's two pools.
 TEST(solve, prefers_the_first_memory) {
   problem p;

@@ -13,7 +13,7 @@ namespace {
 struct placement {
   plan answer;
   std::optional<index> full;  // the memory that could not take what it was assigned
-  bool proved = false;        // ... and never could
+  bool proved = false;        // ... and never could; answer.reason, culprit and number may say why
 };
 
 placement place(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit,
@@ -42,6 +42,9 @@ placement place(const problem& p, const std::vector<unit>& units, const std::vec
     if (!part.has_offsets()) {
       placed.full = m;
       placed.proved = part.status == status::infeasible;
+      answer.reason = part.reason;
+      answer.culprit = part.culprit < members[m].size() ? members[m][part.culprit] : part.culprit;
+      answer.number = part.number;
       return placed;
     }
     if (!part.optimal()) answer.status = status::feasible;
@@ -153,9 +156,13 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
       return found;
     }
     if (forced) {
-      return without(refused(placed.proved ? status::infeasible : status::unknown,
-                             "a memory cannot take the buffers it must", 0,
-                             p.memories[*placed.full].capacity.value_or(0), placed.answer.lower_bound_bytes));
+      const auto why = placed.proved ? status::infeasible : status::unknown;
+      const plan& part = placed.answer;
+      if (!part.reason.empty()) {
+        return without(refused(why, part.reason, part.culprit, part.number, part.lower_bound_bytes));
+      }
+      return without(refused(why, "a memory cannot take the buffers it must", 0,
+                             p.memories[*placed.full].capacity.value_or(0), part.lower_bound_bytes));
     }
     exact = false;  // by address it did not fit: what was found from here on may be dearer than needed
     const bytes used = live_in(p, units, chosen.memory_of, *placed.full);
