@@ -36,6 +36,11 @@ class input_file {
   void* file_ = nullptr;  // zlib's
 };
 
+// Without the mark that some editors put before UTF-8.
+inline void drop_byte_order_mark(std::string& text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+}
+
 // Writes beside `path` and renames, so that a failure leaves no partial file. Throws input_error.
 void write_file(const std::string& path, std::string_view text);
 

@@ -35,9 +35,18 @@ constexpr verb verbs[] = {
     {"view", "A plan as one self-contained page", declare_view},
 };
 
-int complain(const char* why) {
-  std::fprintf(stderr, "berth: %s\n", why);
+// One line, whatever stands in the names of files and in what they say.
+int complain(std::string why) {
+  std::replace_if(
+      why.begin(), why.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  std::fprintf(stderr, "berth: %s\n", why.c_str());
   return wrong_input;
+}
+
+// A disk that is full or a pipe that is closed must not look like an answer.
+int after_writing(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  return complain("standard output cannot be written");
 }
 
 int run(int argc, char** argv) {
@@ -60,7 +69,7 @@ int run(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& wrong) {
     const std::string verb = argc > 1 && is_a_verb(argv[1]) ? std::string{" "} + argv[1] : "";
-    return complain((wrong.what() + ("; see berth" + verb) + " --help").c_str());
+    return complain(wrong.what() + ("; see berth" + verb) + " --help");
   }
   for (std::size_t i = 0; i < std::size(verbs); ++i) {
     if (app.got_subcommand(verbs[i].name)) return chosen[i]();
@@ -72,7 +81,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return after_writing(run(argc, argv));
   } catch (const berth::model::input_error& e) {
     return complain(e.what());
   } catch (const usage_error& e) {

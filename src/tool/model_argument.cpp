@@ -33,7 +33,7 @@ model::description read_model(const std::string& argument, const std::vector<std
     if (number.empty() || *end != 0 || errno != 0 || size < 1) {
       throw usage_error("--dim " + text + ": '" + number + "' is not a positive 64-bit number");
     }
-    bound[name] = size;
+    if (!bound.emplace(name, size).second) throw usage_error("--dim " + text + ": '" + name + "' has a size already");
   }
   if (!argument.starts_with("builtin:")) return model::read_onnx(argument, bound);
   std::optional<model::description> d = model::builtin(argument);

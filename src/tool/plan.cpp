@@ -81,6 +81,8 @@ model::problem_file read_file(const plan_call& call) {
   return model::read_problem(call.file);
 }
 
+constexpr double most_seconds = 1e6;  // a clock counts them without overflow
+
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -110,7 +112,9 @@ void apply_rules(model::problem_file& file, const std::string& name) {
 
 // "needs 30 bytes ...; capacity 10".
 std::string reason_of(const model::problem_file& file, const plan::plan& answer) {
-  std::string text{answer.reason.empty() ? "no plan fits the capacity" : answer.reason};
+  std::string text{answer.reason};
+  if (text.empty())
+    text = answer.status == plan::status::infeasible ? "no plan fits the capacity" : "no plan was found";
   if (text.rfind("buffer", 0) == 0 && answer.culprit < file.problem.buffers.size()) {
     text = "buffer '" + file.problem.buffers[answer.culprit].name + "'" + text.substr(6);
   }
@@ -126,6 +130,8 @@ int refuse(const plan_call& call, const model::problem_file& file, const plan::p
     std::puts(nlohmann::json{{"feasible", answer.status == plan::status::infeasible ? nlohmann::json(false) : nullptr},
                              {"status", name(answer.status)},
                              {"reason", reason},
+                             {"arena_bytes", nullptr},
+                             {"solver", nullptr},
                              {"lower_bound", answer.lower_bound()},
                              {"optimal", false},
                              {"verified", false},
@@ -176,7 +182,8 @@ std::string json_of(const plan_call& call, const model::problem_file& file, cons
     std::string at;
     for (const std::string& each : call.at) {
       const std::size_t equals = each.find('=');
-      at += (at.empty() ? "\"" : ",\"") + each.substr(0, equals) + "\":" + each.substr(equals + 1);
+      at += (at.empty() ? "\"" : ",\"") + each.substr(0, equals) +
+            "\":" + std::to_string(std::stoull(each.substr(equals + 1)));  // 007 is no JSON
     }
     text.insert(1, "\"at\":{" + at + "},\"most_bytes\":" + std::to_string(*got.most_bytes) + ",");
   }
@@ -340,8 +347,8 @@ int plan_file(plan_call& call) {
       !ends_with(call.out, ".h") && !ends_with(call.out, ".html")) {
     throw usage_error("--out: '" + call.out + "' ends neither in .json nor in .csv nor in .h nor in .html");
   }
-  if (call.options.deadline_s && !std::isfinite(*call.options.deadline_s)) {
-    throw usage_error("--deadline: not a number of seconds");
+  if (call.options.deadline_s && !(*call.options.deadline_s > 0 && *call.options.deadline_s <= most_seconds)) {
+    throw usage_error("--deadline: not a number of seconds above zero, a million at most");
   }
   call.options.work = call.effort == "fast"   ? plan::effort::fast
                       : call.effort == "best" ? plan::effort::best
@@ -382,10 +389,13 @@ int plan_file(plan_call& call) {
 }  // namespace
 
 std::function<int()> declare_plan(CLI::App& app) {
-  // CLI11 itself wraps what is negative around.
+  // CLI11 itself wraps what is negative around, and takes no text at all for no option.
   const auto whole = [](const std::string& text) {
     const bool digits = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-    return digits && text.size() < 20 ? std::string{} : "'" + text + "' is not a whole number";
+    return digits && !text.empty() && text.size() < 20 ? std::string{} : "'" + text + "' is not a whole number";
+  };
+  const auto above_zero = [](const std::string& text) {
+    return text.find_first_not_of('0') == std::string::npos ? "'" + text + "' is not above zero" : std::string{};
   };
   auto call = std::make_shared<plan_call>();
   app.add_option(
@@ -411,10 +421,11 @@ std::function<int()> declare_plan(CLI::App& app) {
       ->check(CLI::IsMember({"fast", "normal", "best"}));
   app.add_option("--work", call->options.node_limit, "Search nodes instead of the effort's own number")
       ->check(whole)
+      ->check(above_zero)
       ->type_name("N");
   app.add_option("--threads", call->options.threads, "Threads; they do not change the plan")->check(CLI::Range(1, 256));
   app.add_option("--deadline", call->options.deadline_s, "Seconds after which the best so far is taken")
-      ->check(CLI::PositiveNumber);
+      ->type_name("SECONDS");
   app.add_option("--keep", call->keep,
                  "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it");
   app.add_option("--out", call->out,

@@ -81,7 +81,11 @@ struct report {
 
 std::vector<std::vector<float>> read_inputs(const call& c, const model::program& p) {
   std::map<std::string, std::string> files;
-  for (const std::string& text : c.inputs) files.insert(split_pair(text, "--input", "FILE.npy"));
+  for (const std::string& text : c.inputs) {
+    if (!files.insert(split_pair(text, "--input", "FILE.npy")).second) {
+      throw usage_error("--input " + text + ": this input has a file already");
+    }
+  }
   std::vector<std::vector<float>> inputs;
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const auto& port = p.inputs[i];

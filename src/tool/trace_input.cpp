@@ -155,7 +155,8 @@ std::vector<life> lives_of(const Events& events, KeyOf key_of, WhatOf what_of) {
 }  // namespace
 
 trace_input read_trace_input(const std::string& path) {
-  const std::string text = model::read_file(path);
+  std::string text = model::read_file(path);
+  model::drop_byte_order_mark(text);
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   if (start != std::string::npos && text[start] == '{') {
     const model::json document = model::parse_json(path, text);

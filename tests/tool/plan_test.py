@@ -109,6 +109,7 @@ class Verbs(unittest.TestCase):
         self.assertEqual((got.returncode, got.stderr), (1, ""))
         answer = json.loads(got.stdout)
         self.assertEqual((answer["status"], answer["buffers"]), ("infeasible", []))
+        self.assertEqual((answer["arena_bytes"], answer["solver"], answer["verified"]), (None, None, False))
         self.assertIn("at least 16 bytes", answer["reason"])
         got = self.run_berth("plan", problem, "--capacity", "4")
         self.assertEqual(got.returncode, 1)
@@ -185,6 +186,17 @@ class Verbs(unittest.TestCase):
         self.expect_wrong("plan", problem, "--out", os.path.join(self.folder.name, "no/such/plan.csv"), says="cannot write")
         self.expect_wrong("plan", problem, "--out", "plan.txt", says="--out")
 
+    def test_an_answer_that_cannot_be_written_is_no_answer(self):
+        problem = self.file("p.csv", HEAD + "x,0,2,8\n")
+        for verb in (("plan", problem), ("plan", problem, "--json"), ("devices", "--json"), ("verify", problem, problem)):
+            with open("/dev/full", "w") as full:
+                got = subprocess.run([BERTH, *verb], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual((got.returncode, got.stderr.count("\n")), (2, 1), (verb, got.stderr))
+
+    def test_a_byte_order_mark_is_passed_over(self):
+        for name, text in (("p.csv", HEAD + "x,0,2,8\n"), ("p.json", '{"format":"berth-problem/1","buffers":[]}')):
+            self.assertEqual(self.run_berth("plan", self.file(name, "\ufeff" + text)).returncode, 0)
+
     def test_keep_says_what_moved(self):
         first = self.file("p.csv", HEAD + "a,0,9,8\nb,0,9,8\nc,0,9,8\n")
         old = self.file("old.csv", "id,offset\na,8\nb,16\nc,0\ngone,24\n")
@@ -216,6 +228,9 @@ class Verbs(unittest.TestCase):
             (HEAD + "x,0,1,-4\n", "p:2: size is negative"),
             (HEAD + "x,0,1,4\nx,0,1,4\n", "p:3: a second buffer"),
             (HEAD + "x,2,1,4\n", "p:2: buffer 'x'"),
+            (HEAD.encode() + b"\xff\xfe,0,1,4\n", "p:2: the id '??' is not UTF-8"),
+            (b"ALLOC \xff 4\nFREE \xff\n", "p:1: the id '?' is not UTF-8"),
+            ('{"format":"berth-problem/1","buffers":[{"id":"","size":4,"lower":0,"upper":1}]}', "p:1: id is empty"),
             (HEAD + "x,0,1,1e999\n", "p:2: size"),
             ('{"format":"berth-problem/1","buffers":[{"id":"x","size":NaN}]}', "p:1: not JSON"),
             ('{"format":"berth-problem/1","buffers":[', "not JSON"),
@@ -232,7 +247,12 @@ class Verbs(unittest.TestCase):
         self.expect_wrong("plan", whole, "--effort", "much")
         self.expect_wrong("plan", whole, "--efort", "best", says="--efort; see berth plan --help")
         self.expect_wrong("plan", whole, "--capacity", "16MiB", says="'16MiB' is not a whole number; see berth plan --help")
+        self.expect_wrong("plan", whole, "--capacity", "", says="'' is not a whole number")
         self.expect_wrong("plan", whole, "--work", "-1", says="--work: '-1' is not")
+        self.expect_wrong("plan", whole, "--work", "0", says="--work: '0' is not above zero")
+        for seconds in ("0", "-1", "nan", "inf", "1e300"):
+            self.expect_wrong("plan", whole, "--deadline", seconds, says="--deadline: not a number of seconds")
+        self.expect_wrong("plan", "no\nsuch\x1b file", says="no?such? file: cannot open")
         self.expect_wrong("plan", BERTH, says="neither CSV")
         self.expect_wrong("plan", self.file("plan.json", '{"arena_bytes":8,"buffers":[]}'), says="a plan, not a problem")
         self.expect_wrong("plan", whole, "--capacity", "-1")

@@ -138,7 +138,7 @@ class Symbolic(unittest.TestCase):
         top["supports"] = []  # the offsets at the largest values are still right
         bad = self.file("bad.json", json.dumps(plan))
         self.assertIn("no chain of supports orders two buffers", self.run_berth("verify", problem, bad, status=1))
-        plain = self.run_berth("plan", problem, "--at", "n=2", "--json")
+        plain = self.run_berth("plan", problem, "--at", "n=002", "--json")
         self.assertIn("no key 'order'", self.run_berth("verify", problem, self.file("q.json", plain), status=2))
 
     def test_capacity_counts_at_the_largest_values_or_those_given(self):

@@ -70,6 +70,7 @@ problem_file read_allocation_list(const std::string& path, std::string_view text
       throw input_error(path, reader.file.lines[i], "buffer " + quote(b.name) + " is never freed");
     }
   }
+  require_good_ids(reader.file);
   return std::move(reader.file);
 }
 

@@ -93,10 +93,7 @@ class row_reader {
 
   void set(plan::buffer& b, column which, std::string_view field) const {
     switch (which) {
-      case id:
-        if (field.empty()) fail("id is empty");
-        b.name = field;
-        return;
+      case id: b.name = field; return;
       case lower: b.live.lower = number<plan::tick>(field, "lower"); return;
       case upper: b.live.upper = end_tick(field, "upper"); return;
       case size: b.size = number<bytes>(field, "size"); return;
@@ -158,7 +155,7 @@ problem_file read_problem_csv(const std::string& path, std::string_view text) {
     file.problem.buffers.push_back(reader.read(row, line));
     file.lines.push_back(static_cast<std::uint32_t>(line));
   }
-  require_distinct_ids(file);
+  require_good_ids(file);
   return file;
 }
 

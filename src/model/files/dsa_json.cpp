@@ -83,7 +83,7 @@ struct dsa_reader {
     const bool located = lines.size() == list.size();
     for (std::size_t k = 0; k < list.size(); ++k) read_buffer(list.at(k, located ? lines[k] : 0));
     if (located) file.lines = lines;
-    require_distinct_ids(file);
+    require_good_ids(file);
     const json_value constraints = problem.at("constraints");
     if (const auto f = constraints.find("temporal_exclusions"); f && f->size() > 0) f->fail("not supported");
     if (const auto f = constraints.find("colocations")) read_colocations(*f);

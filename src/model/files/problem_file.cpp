@@ -7,6 +7,7 @@
 #include "berth/model/ggml_trace.hpp"
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
+#include "model/files/json_fields.hpp"
 #include "model/files/readers.hpp"
 #include "model/graph_problem.hpp"
 
@@ -33,15 +34,27 @@ format format_of(std::string_view start) {
   return format::none;
 }
 
+// By the parser that plans are read with.
+bool is_utf8(std::string_view text) {
+  if (std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; })) return true;
+  std::string quoted{'"'};
+  for (const char c : text) quoted += c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ' ? '?' : c;
+  return json::accept(quoted + '"');
+}
+
 }  // namespace
 
-void require_distinct_ids(const problem_file& file) {
+void require_good_ids(const problem_file& file) {
   const auto& buffers = file.problem.buffers;
   std::unordered_set<std::string_view> seen;
   seen.reserve(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (seen.insert(buffers[i].name).second) continue;
-    const std::string what = "a second buffer with the id " + quote(buffers[i].name);
+    const std::string& id = buffers[i].name;
+    std::string what;
+    if (id.empty()) what = "id is empty";
+    if (!is_utf8(id)) what = "the id " + quote(id) + " is not UTF-8";
+    if (!seen.insert(id).second) what = "a second buffer with the id " + quote(id);
+    if (what.empty()) continue;
     if (file.lines.empty()) throw input_error(file.path, what);
     throw input_error(file.path, file.lines[i], what);
   }
@@ -77,10 +90,11 @@ problem_file read_problem(const std::string& path) {
   input_file in{path};
   std::string text;
   in.append_to(text, 4096);
+  drop_byte_order_mark(text);
   const format found = format_of(text);
   if (found == format::none)
     throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
-  if (found == format::csv && text.size() == 4096 && text.find('\n') == std::string::npos) {
+  if (found == format::csv && text.size() >= 4093 && text.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }
   in.append_rest_to(text, longest_text);

@@ -175,7 +175,7 @@ struct document_reader {
     const json_value list = root.at("buffers");
     for (std::size_t k = 0; k < list.size(); ++k) read_buffer(list.at(k, lines.size() == list.size() ? lines[k] : 0));
     if (lines.size() == list.size()) file.lines = lines;
-    require_distinct_ids(file);
+    require_good_ids(file);
     if (conflicts) {
       for (std::size_t k = 0; k < conflicts->size(); ++k) p.conflicts->push_back(read_pair(conflicts->at(k), 2));
     }

@@ -17,8 +17,9 @@ namespace berth::model {
 [[nodiscard]] problem_file read_tflite(const std::string& path, std::string_view text);
 [[nodiscard]] ggml_trace parse_ggml_trace(const std::string& path, std::string_view text);
 
-// Throws input_error at the second of two buffers with one id.
-void require_distinct_ids(const problem_file& file);
+// Throws input_error at an id that is empty, that is not UTF-8 (no plan in JSON could name it) or that another buffer
+// has.
+void require_good_ids(const problem_file& file);
 
 // All of `text` as a decimal number; nothing where it is not one or does not fit.
 template <class Number>
