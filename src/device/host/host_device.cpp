@@ -2,8 +2,8 @@
 //
 // Physical memory is a range of that file (memfd_create), mapping is mmap(MAP_FIXED) over a reservation, and unmapping
 // puts the reservation's PROT_NONE back. Pages are committed when they are touched, as malloc's are, and given back by
-// punching a hole. 64 KiB granules: a mapping costs a few microseconds and one entry of vm.max_map_count whatever its
-// size, so smaller ones would spend more on both than they save.
+// punching a hole. A granule is a page: a mapping costs the same time and one entry of vm.max_map_count whatever its
+// size, so that larger granules would save nothing and lose the parts that are left over (docs/decisions/0403).
 #define _FILE_OFFSET_BITS 64  // 64-bit file offsets on 32-bit hosts
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -25,7 +25,6 @@
 namespace berth::detail {
 namespace {
 
-constexpr bytes granule = bytes{64} << 10;
 constexpr std::align_val_t block_alignment{64};
 
 bytes page_size() noexcept {
@@ -123,8 +122,8 @@ class host_device final : public device_backend {
     properties_.total_memory = static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * page_size();
     properties_.host_accessible = true;
     file_ = memfd_create("berth", MFD_CLOEXEC);
-    properties_.virtual_memory = file_ >= 0 && granule % page_size() == 0;
-    properties_.granule = properties_.virtual_memory ? granule : 0;
+    properties_.virtual_memory = file_ >= 0;
+    properties_.granule = properties_.virtual_memory ? page_size() : 0;
     // A mapping in the middle of a reservation splits it: two of the system's mappings each. Some are for others.
     const std::size_t limit = number_in("/proc/sys/vm/max_map_count", 65530);
     properties_.max_mappings = properties_.virtual_memory ? (limit - std::min<std::size_t>(limit, 4096)) / 2 : 0;
@@ -160,17 +159,10 @@ class host_device final : public device_backend {
   bytes unlocked() const noexcept override { return unlocked_.load(std::memory_order_relaxed); }
 
   result<void*> reserve(bytes size) override {
-    if (size > std::numeric_limits<std::size_t>::max() - granule) {
-      return error{errc::overflow, "host: more addresses than a process has", size};
-    }
-    // mmap aligns to pages, which may be smaller than a granule: reserve one more and cut off what is too much.
-    void* start = mmap(nullptr, size + granule, PROT_NONE, reservation_flags, -1, 0);
+    if (!fits_size_t(size)) return error{errc::overflow, "host: more addresses than a process has", size};
+    void* start = mmap(nullptr, size, PROT_NONE, reservation_flags, -1, 0);
     if (start == MAP_FAILED) return system_error("host: no address range");
-    const auto first = reinterpret_cast<std::uintptr_t>(start);
-    const std::uintptr_t aligned = align_up(first, granule);
-    if (aligned != first) munmap(start, aligned - first);
-    munmap(reinterpret_cast<void*>(aligned + size), granule - (aligned - first));
-    return reinterpret_cast<void*>(aligned);
+    return start;
   }
   void release(void* address, bytes size) noexcept override { munmap(address, size); }
 

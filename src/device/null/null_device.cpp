@@ -16,7 +16,7 @@ namespace {
 // Addresses are never given twice; with 64 bits they start where no process has memory. On a 32-bit host they run out
 // after 4 GiB.
 constexpr std::uint64_t first_address = std::uint64_t{1} << (sizeof(void*) == 8 ? 48 : 16);
-constexpr bytes granule = bytes{64} << 10;
+constexpr bytes granule = bytes{4} << 10;  // a page, as the host
 
 class null_event final : public backend_event {
  public:
