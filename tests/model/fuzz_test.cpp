@@ -8,14 +8,31 @@
 #include <random>
 
 #include "berth/model/input_error.hpp"
+#include "berth/model/moves_file.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
+#include "berth/model/symbolic_file.hpp"
+#include "berth/plan/moves.hpp"
 #include "berth/plan/solve.hpp"
+#include "berth/plan/symbolic.hpp"
 #include "berth/plan/verify.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace berth::model {
 namespace {
+
+constexpr const char* with_traffic =
+    R"({"format":"berth-problem/1","pools":[{"id":"dram","cost":1},{"id":"sram","capacity":24,"cost":0.1}],
+"transfers":[{"from":"dram","to":"sram","bandwidth":2.0,"latency":0.5},{"from":"sram","to":"dram","bandwidth":4}],
+"steps":[[0,4.0],[2,2.5],[6,1]],"buffers":[
+{"id":"x","size":16,"lower":0,"upper":8,"uses":[{"at":0,"bytes":160,"write":true,"pool":"sram"},{"at":6,"bytes":99}]},
+{"id":"y","size":12,"lower":2,"upper":5,"pools":["sram","dram"],"uses":[{"at":2,"write":false},{"at":4}]},
+{"id":"z","size":9,"lower":0,"upper":7}],"separations":[["y","z"]]})";
+constexpr const char* with_dimensions =
+    R"({"format":"berth-problem/1","alignment":8,"capacity":5000,"dimensions":[{"name":"batch","least":1,"most":32},
+{"name":"n_2","least":0,"most":5}],"buffers":[{"id":"x","size":"4*batch*n_2 + 25","lower":0,"upper":2},
+{"id":"y","size":100,"lower":1,"upper":3,"gaps":[[1,2]]},{"id":"z","size":"n_2*n_2*n_2+batch","lower":0,"upper":3}],
+"separations":[["x","y"]]})";
 
 constexpr std::array problems{
     "id,lower,upper,size,alignment,offset,gaps\nx,0,9,4,2,,2-4 6-7\ny,-3,5,8,,16,\nz,1,4,12,4,,\n",
@@ -28,6 +45,8 @@ constexpr std::array problems{
 "separations":[["x","z"]],"reuse_penalties":[["x",7,1.5]]})",
     R"({"format":"berth-problem/1","capacity":50,"buffers":[{"id":"a","size":5},{"id":"b","size":6},{"id":"c","size":7}],
 "conflicts":[["a","b"],["b","c"]],"separations":[["a","c"]]})",
+    with_traffic,
+    with_dimensions,
     R"({"schema_version":1,"problem":{"pools":[{"id":1,"name":"V","capacity":64,"reserved_ranges":[{"begin":0,"end":8}]}],
 "buffers":[{"id":0,"name":"a","size":16,"alignment":8,"live_intervals":[{"lower":0,"upper":2}],"allowed_pools":[1]},
 {"id":1,"name":"b","size":16,"alignment":8,"live_intervals":[{"lower":2,"upper":4}],"allowed_pools":[1]}],
@@ -104,8 +123,17 @@ TEST_F(files, spoiled_problems_are_refused_or_solved) {
     try {
       const problem_file f = read_problem(path);
       require_valid(f);
-      const auto answer = plan::solve(f.problem, {.work = plan::effort::normal, .node_limit = 100});
-      ASSERT_TRUE(answer) << text;
+      const plan::options few{.work = plan::effort::normal, .node_limit = 100};
+      if (f.traffic) {
+        const auto answer = plan::solve_moves(f.problem, *f.traffic, few);
+        ASSERT_TRUE(answer) << text;
+      } else if (f.symbolic) {
+        const auto answer = plan::solve_symbolic(f.problem, *f.symbolic, few);
+        ASSERT_TRUE(answer) << text;
+      } else {
+        const auto answer = plan::solve(f.problem, few);
+        ASSERT_TRUE(answer) << text;
+      }
       ++solved;
     } catch (const input_error& e) {
       expect_one_line_about(path, e, text);
@@ -146,6 +174,58 @@ TEST_F(files, spoiled_plans_are_refused_or_judged) {
   EXPECT_GT(refused, 200);
   EXPECT_GT(right, 200);
   EXPECT_GT(wrong, 40);
+}
+
+// Plans with moves, and orders for all values of dimensions, have readers and checkers of their own. None that is
+// spoiled is taken for one that costs less than is proved.
+TEST_F(files, spoiled_plans_with_moves_are_refused_or_judged) {
+  std::mt19937 random{3};
+  int refused = 0, right = 0, wrong = 0;
+  const problem_file f = read_problem(file("problem", with_traffic));
+  const auto best = plan::solve_moves(f.problem, *f.traffic).value();
+  for (int round = 0; round < 600; ++round) {
+    const std::string text = spoiled(moves_json(f, best, 1), random);
+    const std::string path = file("plan", text);
+    try {
+      const plan::moves_plan back = read_moves_plan(path, f);
+      const bool good = !plan::verify(f.problem, *f.traffic, back);
+      if (good) {
+        EXPECT_GE(back.cost() * (1 + 1e-6), best.bound) << text;
+      }
+      ++(good ? right : wrong);
+    } catch (const input_error& e) {
+      expect_one_line_about(path, e, text);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(right, 20);
+  EXPECT_GT(wrong, 20);
+}
+
+TEST_F(files, spoiled_orders_are_refused_or_judged) {
+  std::mt19937 random{4};
+  int refused = 0, right = 0, wrong = 0;
+  const problem_file f = read_problem(file("problem", with_dimensions));
+  const auto best = plan::solve_symbolic(f.problem, *f.symbolic).value();
+  for (int round = 0; round < 600; ++round) {
+    const std::string text = spoiled(symbolic_plan_json(f, best, 1), random);
+    const std::string path = file("plan", text);
+    try {
+      const plan::symbolic_plan back = read_symbolic_plan(path, f);
+      const bool good = !plan::verify(f.problem, back.most) && !plan::verify(f.problem, *f.symbolic, back);
+      if (good) {
+        EXPECT_GE(back.most.arena(), best.most.lower_bound()) << text;
+      }
+      ++(good ? right : wrong);
+    } catch (const input_error& e) {
+      expect_one_line_about(path, e, text);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(right, 20);
+  EXPECT_GT(wrong, 20);
 }
 
 }  // namespace
