@@ -156,9 +156,10 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
   }
   if (found.arena > bound && o.work != effort::fast && conflict_work(in) <= most_conflict_work) {
     deadline d{.at = {}, .stop = o.stop, .watch = o.watch, .unit = in.unit};
+    constexpr double longest = 1e6;  // seconds: what a clock counts without overflow
     if (o.deadline_s) {
       d.at = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                    std::chrono::duration<double>(*o.deadline_s));
+                                                    std::chrono::duration<double>(std::min(longest, *o.deadline_s)));
     }
     const conflict_graph graph = make_conflicts(in);
     climb c = find_least_arena(in, graph, std::move(found), bound, node_limit(o, graph), {},

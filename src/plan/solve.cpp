@@ -7,6 +7,7 @@
 #include "berth/core/contract.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/memories/memories.hpp"
+#include "plan/remaining.hpp"
 #include "plan/reuse.hpp"
 
 namespace berth::plan {
@@ -36,9 +37,10 @@ plan without_penalties(const problem& p, const options& o) {
 
 result<plan> solve(const problem& p, const options& o) {
   if (auto ok = validate(p); !ok) return ok.error();
+  const remaining left{o};
   plan answer = without_penalties(p, o);
   if (!answer.has_offsets()) return answer;
-  if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, o, answer);
+  if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, left.now(), answer);
   if (const auto broken = verify(p, answer)) expects(false, broken->rule);
   if (const auto wrong = check_bound(p, 0, answer.proof)) expects(false, wrong->rule);
   return answer;

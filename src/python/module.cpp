@@ -276,8 +276,14 @@ void declare(py::module_& m) {
       .def("__len__", &problem::size);
 
   m.def(
-      "read", [](const std::string& path) { return problem{model::read_problem(path)}; }, arg("path"),
-      "Reads a planning problem in any format that `berth plan` takes.");
+      "read",
+      [](const std::string& path) {
+        model::problem_file file = model::read_problem(path);
+        if (file.symbolic) refuse(path + ": dimensions are not for Python: berth plan plans their order");
+        if (file.traffic) refuse(path + ": transfers, steps and uses are not for Python: berth plan plans the moves");
+        return problem{std::move(file)};
+      },
+      arg("path"), "Reads a planning problem in any format that `berth plan` takes, without dimensions or transfers.");
   m.def("rules", [] {
     std::vector<std::string> names;
     for (const rules::placement& r : rules::all()) names.emplace_back(r.name);

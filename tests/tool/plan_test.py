@@ -268,7 +268,7 @@ class Verbs(unittest.TestCase):
         self.expect_wrong("plan", whole, "--capacity", "", says="'' is not a whole number")
         self.expect_wrong("plan", whole, "--work", "-1", says="--work: '-1' is not")
         self.expect_wrong("plan", whole, "--work", "0", says="--work: '0' is not above zero")
-        for seconds in ("0", "-1", "nan", "inf", "1e300"):
+        for seconds in ("0", "-1", "nan", "inf"):
             self.expect_wrong("plan", whole, "--deadline", seconds, says="--deadline: not a number of seconds")
         self.expect_wrong("plan", "no\nsuch\x1b file", says="no?such? file: cannot open")
         self.expect_wrong("plan", BERTH, says="neither CSV")

@@ -5,6 +5,7 @@
 #include "berth/plan/bound.hpp"
 #include "plan/memories/assign.hpp"
 #include "plan/memories/slabs.hpp"
+#include "plan/remaining.hpp"
 #include "plan/single.hpp"
 
 namespace berth::plan {
@@ -17,7 +18,7 @@ struct placement {
 };
 
 placement place(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit,
-                const options& o) {
+                const remaining& left) {
   placement placed;
   plan& answer = placed.answer;
   answer.status = status::optimal;
@@ -30,7 +31,7 @@ placement place(const problem& p, const std::vector<unit>& units, const std::vec
   }
   for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
   for (index m = 0; m < members.size(); ++m) {
-    const plan part = solve_one_memory(part_of(p, m, members[m]), p.max_slab, o);
+    const plan part = solve_one_memory(part_of(p, m, members[m]), p.max_slab, left.now());
     answer.work += part.work;
     answer.deadline_hit |= part.deadline_hit;
     answer.lower_bound_bytes += part.lower_bound_bytes;
@@ -114,6 +115,7 @@ plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, co
 
 memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
                              const std::vector<std::vector<double>>& cost, const options& o) {
+  const remaining left{o};
   const auto without = [](plan answer) { return memories_plan{.layout = std::move(answer)}; };
   const argument all = spread_bound(p, o.work != effort::fast);  // in all memories together
   const bytes live = all.bound;
@@ -141,7 +143,7 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
       return without(refused(exact ? status::infeasible : status::unknown,
                              "the memories cannot take all that is live at once", 0, live, live));
     }
-    placement placed = place(p, units, chosen.memory_of, o);
+    placement placed = place(p, units, chosen.memory_of, left);
     work += placed.answer.work;
     placed.answer.work = work;
     if (!placed.full) {

@@ -6,6 +6,7 @@
 #include "berth/plan/bound.hpp"
 #include "plan/memories/memories.hpp"
 #include "plan/parts.hpp"
+#include "plan/remaining.hpp"
 #include "plan/single.hpp"
 
 namespace berth::plan {
@@ -24,8 +25,7 @@ bytes sum_of(const std::vector<slab>& slabs) {
 
 class cutter {
  public:
-  cutter(const problem& p, bytes max_slab, const options& o)
-      : p_{p}, limit_{max_slab}, options_{o}, units_{units_of(p)} {}
+  cutter(const problem& p, bytes max_slab, const options& o) : p_{p}, limit_{max_slab}, left_{o}, units_{units_of(p)} {}
 
   // The plan of one slab with these buffers; without offsets where they do not fit it.
   slab make(std::vector<index> members, effort work) {
@@ -33,7 +33,7 @@ class cutter {
     problem part = part_of(p_, 0, members);
     auto& capacity = part.memories.empty() ? part.capacity : part.memories[0].capacity;
     capacity = std::min(capacity.value_or(limit_), limit_);
-    options o = options_;
+    options o = left_.now();
     o.work = work;
     slab made{std::move(members), solve_single(part, o)};
     nodes_ += made.layout.work;
@@ -91,7 +91,7 @@ class cutter {
       for (const index i : kept) stays[i] = true;
       std::copy_if(left.begin(), left.end(), std::back_inserter(rest), [&](index i) { return !stays[i]; });
       if (kept.empty()) return {};
-      slabs.push_back(make(std::move(kept), options_.work));
+      slabs.push_back(make(std::move(kept), left_.now().work));
       if (!slabs.back().layout.has_offsets()) return {};
       left = std::move(rest);
     }
@@ -140,7 +140,7 @@ class cutter {
 
   const problem& p_;
   bytes limit_;
-  options options_;
+  remaining left_;
   std::vector<unit> units_;
   std::uint64_t nodes_ = 0;
   bool late_ = false;

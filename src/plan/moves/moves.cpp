@@ -12,6 +12,7 @@
 #include "plan/memories/memories.hpp"
 #include "plan/moves/mover.hpp"
 #include "plan/moves/residence.hpp"
+#include "plan/remaining.hpp"
 
 namespace berth::plan {
 namespace {
@@ -224,22 +225,6 @@ result<void> validate(const problem& p, const traffic& t) {
 }
 
 namespace {
-
-// What is left of a deadline.
-class remaining {
- public:
-  explicit remaining(const options& o) : options_{o}, start_{std::chrono::steady_clock::now()} {}
-  [[nodiscard]] options now() const {
-    options left = options_;
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
-    if (left.deadline_s) left.deadline_s = std::max(1e-3, *left.deadline_s - took.count());
-    return left;
-  }
-
- private:
-  const options& options_;
-  std::chrono::steady_clock::time_point start_;
-};
 
 // Residences that are cheaper than `best`, placed; where they do not fit by address, others with a lower limit. Returns
 // whether the first ones fitted.
