@@ -23,12 +23,8 @@
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
-#include "model/graph_problem.hpp"
-#ifdef BERTH_TOOL_RUN
-#include "berth/model/program.hpp"
-#include "tool/model_argument.hpp"
-#endif
 #include "tool/dimensions.hpp"
+#include "tool/problem_argument.hpp"
 #include "tool/progress_line.hpp"
 #include "tool/trace_input.hpp"
 #include "tool/verb.hpp"
@@ -68,17 +64,6 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it"
 void take_the_best(int) {
   interrupted = true;
   std::signal(SIGINT, SIG_DFL);
-}
-
-model::problem_file read_file(const plan_call& call) {
-#ifdef BERTH_TOOL_RUN
-  if (names_a_model(call.file)) {
-    const model::program p = model::lower(read_model(call.file, call.dims));
-    return model::problem_of_graph(call.file, p.graph, rules::host(), [&p](value_id v) { return p.graph[v].name; });
-  }
-#endif
-  if (!call.dims.empty()) throw usage_error("--dim is for models");
-  return model::read_problem(call.file);
 }
 
 bool ends_with(const std::string& text, const std::string& end) {
@@ -353,7 +338,8 @@ int plan_file(plan_call& call) {
                                               : plan::effort::normal;
   if (call.files.size() > 1 && !call.pipeline) throw usage_error("several files: only with --pipeline");
   call.file = call.files.front();
-  model::problem_file file = call.pipeline ? model::read_pipeline(call.files) : read_file(call);
+  model::problem_file file =
+      call.pipeline ? model::read_pipeline(call.files) : read_problem_argument(call.file, call.dims);
   if (!call.rules.empty()) apply_rules(file, call.rules);
   if (call.capacity && !file.problem.memories.empty()) {
     throw usage_error("--capacity: the problem has pools with capacities of their own");
@@ -404,11 +390,7 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   app.add_flag("--json", call->json, "One JSON object on standard output");
   app.add_flag("--quiet", call->quiet, "Nothing on standard output, and no progress on a terminal");
-#ifdef BERTH_TOOL_RUN
-  app.add_option("--dim", call->dims, "Binds a dimension that an .onnx FILE leaves open")
-      ->type_name("NAME=N")
-      ->allow_extra_args(false);
-#endif
+  add_dim_option(app, call->dims);
   add_at_option(app, call->at,
                 "Of a problem with dimensions: the offsets at these values instead of the order for all");
   app.add_option("--capacity", call->capacity, "That there are: a plan that needs more is refused")

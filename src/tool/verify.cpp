@@ -12,6 +12,7 @@
 #include "berth/model/problem_file.hpp"
 #include "berth/model/symbolic_file.hpp"
 #include "tool/dimensions.hpp"
+#include "tool/problem_argument.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -51,13 +52,14 @@ int verify_moves(const model::problem_file& file, const std::string& plan_path, 
 
 struct verify_call {
   std::string problem, plan;
-  std::vector<std::string> at;
+  std::vector<std::string> dims;  // name=N, of a model
+  std::vector<std::string> at;    // name=N, of a problem with dimensions
   bool bound = false;
   bool json = false;
 };
 
 int verify_file(const verify_call& call) {
-  model::problem_file file = model::read_problem(call.problem);
+  model::problem_file file = read_problem_argument(call.problem, call.dims);
   model::require_valid(file);
   if (file.traffic) {
     if (call.bound) throw usage_error("--bound: a plan with moves has no certificate");
@@ -106,9 +108,10 @@ int verify_file(const verify_call& call) {
 
 std::function<int()> declare_verify(CLI::App& app) {
   auto call = std::make_shared<verify_call>();
-  app.add_option("PROBLEM", call->problem, "As `berth plan` reads it")->required();
+  app.add_option("PROBLEM", call->problem, "A file or a model, as `berth plan` takes it")->required();
   app.add_option("PLAN", call->plan, "A plan of it: JSON or CSV")->required();
   app.add_flag("--bound", call->bound, "Also checks the certificate of the plan's lower bound, without any search");
+  add_dim_option(app, call->dims);
   add_at_option(app, call->at,
                 "Of a problem with dimensions: PLAN is one at these values; without it, the order of PLAN is proved\n"
                 "for all values");

@@ -105,6 +105,15 @@ class Verbs(unittest.TestCase):
         check(2, "unknown key", certificate=with_argument(because="so"))
         check(2, "not a list", certificate={"bound": 21})
 
+    def test_the_plan_of_a_model_is_verified(self):
+        if "run " not in self.run_berth("--help").stdout:
+            self.skipTest("built without models")
+        out = os.path.join(self.folder.name, "plan.json")
+        self.assertEqual(self.run_berth("plan", "builtin:transformer", "--out", out, "--quiet").returncode, 0)
+        self.assertEqual(self.run_berth("verify", "builtin:transformer", out).stdout, "ok\n")
+        self.expect_wrong("verify", "builtin:mobilenet", out, says="no buffer")
+        self.expect_wrong("verify", self.file("p.csv", HEAD), out, "--dim", "n=1", says="--dim is for models")
+
     def test_infeasible_is_refused_with_the_reason(self):
         problem = self.file("p.csv", HEAD + "x,0,2,8\ny,1,3,8\n")
         got = self.run_berth("plan", problem, "--capacity", "15", "--json")

@@ -1,0 +1,32 @@
+#include "tool/problem_argument.hpp"
+
+#ifdef BERTH_TOOL_RUN
+#include "berth/model/program.hpp"
+#include "model/graph_problem.hpp"
+#include "tool/model_argument.hpp"
+#endif
+
+namespace berth::tool {
+
+void add_dim_option(CLI::App& app, std::vector<std::string>& dims) {
+#ifdef BERTH_TOOL_RUN
+  app.add_option("--dim", dims, "Binds a dimension that an .onnx FILE leaves open")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
+#else
+  (void)app, (void)dims;
+#endif
+}
+
+model::problem_file read_problem_argument(const std::string& argument, const std::vector<std::string>& dims) {
+#ifdef BERTH_TOOL_RUN
+  if (names_a_model(argument)) {
+    const model::program p = model::lower(read_model(argument, dims));
+    return model::problem_of_graph(argument, p.graph, rules::host(), [&p](value_id v) { return p.graph[v].name; });
+  }
+#endif
+  if (!dims.empty()) throw usage_error("--dim is for models");
+  return model::read_problem(argument);
+}
+
+}  // namespace berth::tool
