@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <new>
 
 #include "berth/model/input_error.hpp"
@@ -19,8 +18,6 @@ namespace {
 gzFile stream(void* file) {
   return static_cast<gzFile>(file);
 }
-
-constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
@@ -67,7 +64,7 @@ void input_file::append_rest_to(std::string& text, std::size_t longest) try {
     if (!status && size > longest) refuse();
     if (!status) text.reserve(static_cast<std::size_t>(size) + 1);
   }
-  append_to(text, longest == no_limit ? no_limit : longest + 1 - std::min(longest, text.size()));
+  append_to(text, longest + 1 - std::min(longest, text.size()));
   if (text.size() > longest) refuse();
 } catch (const std::bad_alloc&) {
   throw input_error(path_, "does not fit in memory");

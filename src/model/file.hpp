@@ -2,19 +2,20 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <string_view>
 
 namespace berth::model {
 
-// The longest problem or plan that is read.
+// The longest file that is read, gunzipped: what never ends is refused too.
 inline constexpr std::size_t longest_text = std::size_t{1} << 31;
+
+// The most buffers that are read from text: some gigabytes.
+inline constexpr std::size_t most_buffers = std::size_t{1} << 24;
 
 // Throws input_error: the file cannot be read, is a truncated or broken gzip stream, is longer than `longest` or does
 // not fit in memory.
-[[nodiscard]] std::string read_file(const std::string& path,
-                                    std::size_t longest = std::numeric_limits<std::size_t>::max());
+[[nodiscard]] std::string read_file(const std::string& path, std::size_t longest = longest_text);
 
 // A file read in parts, so that what it is can be told before it is read whole; it may be a pipe.
 class input_file {

@@ -28,6 +28,7 @@ bool read(std::string_view text, Number& out) {
 
 result<log> parse_csv(std::string_view text) {
   log out;
+  constexpr std::size_t most_events = std::size_t{1} << 26;  // some gigabytes
   std::uint64_t number = 0;
   const auto wrong = [&number](const char* what) { return error{errc::invalid_input, what, number}; };
   while (!text.empty()) {
@@ -41,6 +42,7 @@ result<log> parse_csv(std::string_view text) {
       continue;
     }
     if (line.empty()) continue;
+    if (out.size() == most_events) return wrong("more than 2^26 events");
     log_entry e;
     const std::string_view ev = cut(line, ',');
     if (ev != "a" && ev != "f") return wrong("ev is neither a nor f");

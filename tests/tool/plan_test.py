@@ -142,6 +142,8 @@ class Verbs(unittest.TestCase):
         os.truncate(path, 10 * 2**30)  # a hole: no disk is used
         self.expect_wrong("plan", path, says="longer than 2048 MiB")
         self.expect_wrong("verify", self.file("q.csv", HEAD), path, says="longer than 2048 MiB")
+        self.expect_wrong("replay", path, says="longer than 2048 MiB")
+        self.expect_wrong("plan", self.file("p.csv", HEAD + "\n" * 2**24), says="more than 2^24 rows")
 
     def run_on_a_terminal(self, *args, interrupt=False):
         """Standard error is a terminal; returns the exit status, standard output and what the terminal was sent."""
@@ -212,6 +214,8 @@ class Verbs(unittest.TestCase):
             subprocess.run([compiler, "-x", language, "-fsyntax-only", "-Wall", "-Werror", header], check=True)
         self.expect_wrong("plan", problem, "--out", os.path.join(self.folder.name, "no/such/plan.csv"), says="cannot write")
         self.expect_wrong("plan", problem, "--out", "plan.txt", says="--out")
+        comma = self.file("q.json", '{"format":"berth-problem/1","buffers":[{"id":"a,b","size":4,"lower":0,"upper":1}]}')
+        self.expect_wrong("plan", comma, "--out", os.path.join(self.folder.name, "q.csv"), says="cannot stand in CSV")
 
     def test_an_answer_that_cannot_be_written_is_no_answer(self):
         problem = self.file("p.csv", HEAD + "x,0,2,8\n")

@@ -16,7 +16,8 @@ namespace berth::model {
 // passed verify().
 [[nodiscard]] std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms);
 
-// The columns id,lower,upper,size,offset, and pool and slab where there are several.
+// The columns id,lower,upper,size,offset, and pool and slab where there are several. Throws input_error: an id has a
+// comma, a line break or blanks around it.
 [[nodiscard]] std::string plan_csv(const problem_file& file, const plan::plan& answer);
 
 // A C (C11, C++11) header: the arena's size and alignment, the offset and size of every buffer as macros, and static

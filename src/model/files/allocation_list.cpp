@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "berth/model/input_error.hpp"
+#include "model/file.hpp"
 #include "model/files/readers.hpp"
 
 namespace berth::model {
@@ -18,6 +19,7 @@ struct list_reader {
 
   void allocate(std::string_view id, std::string_view size) {
     const auto n = parse_number<bytes>(size);
+    if (by_id.size() == most_buffers) fail("more than 2^24 buffers");
     if (id.empty() || !n) fail("ALLOC wants an id and a size in bytes");
     const auto i = static_cast<plan::index>(file.problem.buffers.size());
     if (!by_id.emplace(id, i).second) fail("buffer " + quote(id) + " is allocated twice");

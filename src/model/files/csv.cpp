@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "berth/model/input_error.hpp"
+#include "model/file.hpp"
 #include "model/files/readers.hpp"
 
 namespace berth::model {
@@ -147,6 +148,7 @@ problem_file read_problem_csv(const std::string& path, std::string_view text) {
   const header h = read_header(path, cut(text, '\n'));
   row_reader reader{path, h};
   const auto rows = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+  if (rows > most_buffers) throw input_error(path, "more than 2^24 rows");
   file.problem.buffers.reserve(rows);
   file.lines.reserve(rows);
   for (std::size_t line = 2; !text.empty(); ++line) {

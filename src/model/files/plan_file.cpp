@@ -151,6 +151,12 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
 
 std::string plan_csv(const problem_file& file, const plan::plan& answer) {
   const plan::problem& p = file.problem;
+  const auto require_plain = [&](const std::string& id) {
+    if (id.find_first_of(",\r\n") == std::string::npos && trim(id) == id) return;
+    throw input_error(file.path, "the id " + quote(id) + " cannot stand in CSV");
+  };
+  for (const plan::buffer& b : p.buffers) require_plain(b.name);
+  for (const plan::memory& m : p.memories) require_plain(m.name);
   std::string out = "id,lower,upper,size,offset";
   if (!p.memories.empty()) out += ",pool";
   if (!answer.slab_of.empty()) out += ",slab";
@@ -334,7 +340,7 @@ struct placement_reader {
   }
 
   void read() {
-    const std::string text = read_file(path, longest_text);
+    const std::string text = read_file(path);
     const std::size_t start = text.find_first_not_of("\n\r\t ");
     if (start == std::string::npos) throw input_error(path, 1, "is empty");
     if (text[start] == '{') {

@@ -55,7 +55,7 @@ std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_pl
 }
 
 plan::symbolic_plan read_symbolic_plan(const std::string& path, const problem_file& file) {
-  const std::string text = read_file(path, longest_text);
+  const std::string text = read_file(path);
   const json document = parse_json(path, text);
   const json_value root{document, "", path, 0};
   const auto order = root.is_object() ? root.find("order") : std::nullopt;
