@@ -93,6 +93,21 @@ TEST(solve, prefers_the_first_memory) {
   EXPECT_EQ(answer.memory_of[c], 0u);
 }
 
+// Sums of live bytes see neither separations nor reserved ranges: of few units every assignment is tried by address.
+TEST(solve, divides_among_memories_what_only_addresses_tell_apart) {
+  problem p;
+  p.memories = {{.name = "near", .capacity = 10}, {.name = "far", .capacity = 10, .reserved = {{4, 6}}}};
+  for (tick t = 0; t < 4; ++t) p.add({.name = "x", .size = 5, .live = {t, t + 1}});
+  for (const auto& [a, b] : {std::pair{0, 1}, {1, 2}, {2, 3}, {0, 2}, {0, 3}, {1, 3}}) {
+    p.separations.push_back({static_cast<index>(a), static_cast<index>(b)});
+  }
+  EXPECT_EQ(solved(p).status, status::infeasible);  // two in the first, none in the second
+  p.buffers[3].size = p.buffers[2].size = 4;
+  const plan answer = solved(p);
+  ASSERT_TRUE(answer.has_offsets());
+  EXPECT_EQ(answer.memory_of, (std::vector<index>{0, 0, 1, 1}));
+}
+
 TEST(solve, weighs_memories_by_cost) {
   problem p;
   p.memories = {{.name = "slow", .cost = 10}, {.name = "fast", .capacity = 8, .cost = 1}};

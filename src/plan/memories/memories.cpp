@@ -79,6 +79,38 @@ double cost_of(const std::vector<unit>& units, const std::vector<std::vector<dou
   return sum;
 }
 
+// All assignments, cheapest first; none where there are too many to try each.
+std::vector<std::vector<index>> all_assignments(const std::vector<unit>& units,
+                                                const std::vector<std::vector<double>>& cost) {
+  constexpr std::size_t most = 512;
+  std::vector<std::vector<index>> all{{}};
+  for (const unit& u : units) {
+    if (all.size() * u.memories.size() > most) return {};
+    std::vector<std::vector<index>> longer;
+    for (const std::vector<index>& start : all) {
+      for (const index m : u.memories) {
+        longer.push_back(start);
+        longer.back().push_back(m);
+      }
+    }
+    all = std::move(longer);
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const auto& a, const auto& b) { return cost_of(units, cost, a) < cost_of(units, cost, b); });
+  return all;
+}
+
+// Of a plan that assigns what could have been assigned otherwise. Another assignment could need less: only what is live
+// in all memories together bounds them all.
+memories_plan chosen_plan(plan layout, double cost, bool least, const argument& in_all) {
+  memories_plan found{.layout = std::move(layout), .cost = cost, .least = least};
+  found.layout.lower_bound_bytes = in_all.bound;
+  found.layout.proof.clear();
+  if (in_all.bound != 0) found.layout.proof.push_back(in_all);
+  found.layout.status = least && found.layout.arena_bytes == in_all.bound ? status::optimal : status::feasible;
+  return found;
+}
+
 }  // namespace
 
 plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
@@ -113,6 +145,34 @@ plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, co
   return answer;
 }
 
+namespace {
+
+// The cheapest assignment of few units that fits by address, which sums of live bytes do not tell.
+memories_plan try_each(const problem& p, const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
+                       const remaining& left, std::uint64_t work, const argument& in_all) {
+  bool refuted = left.now().work != effort::fast;
+  const auto each = refuted ? all_assignments(units, cost) : std::vector<std::vector<index>>{};
+  for (const std::vector<index>& memory_of_unit : each) {
+    placement placed = place(p, units, memory_of_unit, left);
+    work += placed.answer.work;
+    placed.answer.work = work;
+    if (!placed.full) {
+      return chosen_plan(std::move(placed.answer), cost_of(units, cost, memory_of_unit), refuted, in_all);
+    }
+    refuted &= placed.proved && !placed.answer.deadline_hit;
+    if (placed.answer.deadline_hit) break;
+  }
+  const bool none = refuted && !each.empty();
+  plan answer = refused(none ? status::infeasible : status::unknown,
+                        none ? "no assignment to the memories fits: every one was tried"
+                             : "no assignment to the memories was found that fits",
+                        0, 0, in_all.bound);
+  answer.work = work;
+  return {.layout = std::move(answer)};
+}
+
+}  // namespace
+
 memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
                              const std::vector<std::vector<double>>& cost, const options& o) {
   const remaining left{o};
@@ -140,23 +200,16 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
     }
     exact &= chosen.exact;
     if (chosen.memory_of.empty() && !units.empty()) {
-      return without(refused(exact ? status::infeasible : status::unknown,
-                             "the memories cannot take all that is live at once", 0, live, live));
+      if (!exact) break;
+      return without(refused(status::infeasible, "the memories cannot take all that is live at once", 0, live, live));
     }
     placement placed = place(p, units, chosen.memory_of, left);
     work += placed.answer.work;
     placed.answer.work = work;
-    if (!placed.full) {
-      memories_plan found{
-          .layout = std::move(placed.answer), .cost = cost_of(units, cost, chosen.memory_of), .least = exact};
-      if (forced) return found;
-      // Another assignment could need less: only what is live in all memories together bounds them all.
-      found.layout.lower_bound_bytes = live;
-      found.layout.proof.clear();
-      if (live != 0) found.layout.proof.push_back(all);
-      found.layout.status = exact && found.layout.arena_bytes == live ? status::optimal : status::feasible;
-      return found;
+    if (!placed.full && forced) {
+      return {.layout = std::move(placed.answer), .cost = cost_of(units, cost, chosen.memory_of), .least = exact};
     }
+    if (!placed.full) return chosen_plan(std::move(placed.answer), cost_of(units, cost, chosen.memory_of), exact, all);
     if (forced) {
       const auto why = placed.proved ? status::infeasible : status::unknown;
       const plan& part = placed.answer;
@@ -171,9 +224,7 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
     if (used == 0) break;
     limits[*placed.full] = used - 1;
   }
-  plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, live);
-  answer.work = work;
-  return without(std::move(answer));
+  return try_each(p, units, cost, left, work, all);
 }
 
 }  // namespace berth::plan
