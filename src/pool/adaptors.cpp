@@ -5,35 +5,33 @@
 
 namespace berth {
 
-void* adaptor::do_allocate(bytes size, stream& s, const block_options* o, const source_location& site, error& why) {
+memory_source::outcome adaptor::do_allocate(bytes size, stream& s, const block_options* o, source_location site) {
   const std::lock_guard held{lock_};
   if (const auto allowed = before(size, site); !allowed) {
-    why = allowed.error();
-    after_failure(size, why);
-    return nullptr;
+    after_failure(size, allowed.error());
+    return failed(allowed.error());
   }
   try {
     // Room first, for a block that could not be remembered would have to go back.
     std::unordered_map<void*, given> one;
     one.emplace(nullptr, given{size, s.id(), site});
     live_.reserve(live_.size() + 1);
-    void* const data = allocate_from(*upstream_, size, s, o, site, why);
-    if (data == nullptr) {
-      after_failure(size, why);
-      return nullptr;
+    const outcome made = allocate_from(*upstream_, size, s, o, site);
+    if (made.data == nullptr) {
+      after_failure(size, *made.why);
+      return made;
     }
     auto node = one.extract(nullptr);
-    node.key() = data;
+    node.key() = made.data;
     const auto added = live_.insert(std::move(node));
-    after_allocate(data, added.position->second);
-    return data;
+    after_allocate(made.data, added.position->second);
+    return made;
   } catch (const std::bad_alloc&) {
-    why = {errc::out_of_memory, "adaptor: no host memory for its own records", size};
-    return nullptr;
+    return failed({errc::out_of_memory, "adaptor: no host memory for its own records", size});
   }
 }
 
-void adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
+void adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   const std::lock_guard held{lock_};
   const auto at = live_.find(data);
   expects(at != live_.end(), "adaptor: free of a pointer that is no block of it (foreign, or freed twice)", site);

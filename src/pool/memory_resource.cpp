@@ -32,18 +32,17 @@ void resource_source::give_back_what_is_done() noexcept {
   });
 }
 
-void* resource_source::do_allocate(bytes size, stream& s, const block_options* options, const source_location& site,
-                                   error& why) {
+memory_source::outcome resource_source::do_allocate(bytes size, stream& s, const block_options* options,
+                                                    source_location site) {
   expects(s.clock() != nullptr && s.get_device() == device_, "resource_source: a stream of another device", site);
   const bytes asked = options != nullptr ? options->alignment : 0;
   if (asked != 0 && !is_power_of_two(asked)) {
-    why = {errc::invalid_input, "resource_source: the alignment is not a power of two", asked};
-    return nullptr;
+    return failed({errc::invalid_input, "resource_source: the alignment is not a power of two", asked});
   }
   const bytes alignment = std::max(device_.properties().rules.start_alignment, asked);
-  why = {errc::out_of_memory, "resource_source: the memory resource has no more", size};
+  const error no_more{errc::out_of_memory, "resource_source: the memory resource has no more", size};
   const auto taken = checked_add(size, alignment - 1);
-  if (!taken || !fits_size_t(*taken)) return nullptr;
+  if (!taken || !fits_size_t(*taken)) return failed(no_more);
   const std::lock_guard held{lock_};
   give_back_what_is_done();
   try {
@@ -66,13 +65,13 @@ void* resource_source::do_allocate(bytes size, stream& s, const block_options* o
     node.key() = data;
     node.mapped().base = base;
     live_.insert(std::move(node));
-    return data;
+    return {data, nullptr};
   } catch (const std::bad_alloc&) {
-    return nullptr;
+    return failed(no_more);
   }
 }
 
-void resource_source::do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
+void resource_source::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   const std::lock_guard held{lock_};
   const auto at = live_.find(data);
   expects(at != live_.end(), "resource_source: free of a pointer that is no block of it (foreign, or freed twice)",

@@ -63,7 +63,7 @@ bytes pool::state::round_by_division(bytes size) const noexcept {
 }
 
 [[gnu::always_inline]] inline void pool::state::tell(event_record::kind_of_record kind, const void* data, bytes size,
-                                                     std::uint32_t stream, const source_location& site) const noexcept {
+                                                     std::uint32_t stream, source_location site) const noexcept {
   const hook* const h = detail::current_hook.load(std::memory_order_acquire);
   if (h == nullptr || detail::keep(*h, kind, data, size, stream, site)) [[likely]]
     return;
@@ -78,41 +78,38 @@ bytes pool::state::round_by_division(bytes size) const noexcept {
 
 // --- allocate
 
-void* pool::do_allocate(bytes size, stream& s, const block_options* options, const source_location& site, error& why) {
+memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_options* options, source_location site) {
   state& my = *state_;
+  if (options != nullptr) [[unlikely]]
+    return my.allocate(size, s, options, site);
   detail::thread_cache& c = my.directory.at_home();
   const stream_clock* const clock = s.clock().get();
   const bytes rounded = my.round_by_mask(size);
   if (!c.mine() || rounded < size) [[unlikely]]
-    return my.allocate(size, s, options, site, why);
-  if (options != nullptr || clock == nullptr) [[unlikely]]
-    return my.allocate(size, s, options, site, why);
-  if (!c.enter()) [[unlikely]]
-    return my.allocate(size, s, options, site, why);
+    return my.allocate(size, s, nullptr, site);
+  if (clock == nullptr || !c.enter()) [[unlikely]]
+    return my.allocate(size, s, nullptr, site);
   detail::thread_cache::bin* const bin = c.find_at_home(rounded, clock->id());
   void* data = nullptr;
   if (bin == nullptr || state::reuse(c, *bin, size, site, data) == nullptr) [[unlikely]] {
     c.leave();
-    return my.allocate(size, s, options, site, why);
+    return my.allocate(size, s, nullptr, site);
   }
   if (c.counters.live >= c.notice_above || hook_is_set()) [[unlikely]]
     return my.finish_allocate(c, data, size, clock->id(), site);
   c.leave();
-  return data;
+  return {data, nullptr};
 }
 
-void* pool::state::allocate(bytes size, stream& s, const block_options* given, const source_location& site,
-                            error& why) {
+memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_options* given, source_location site) {
   const block_options o = given != nullptr ? *given : block_options{};
   expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
   const bytes rounded = round(size);
   if (rounded < size || !fits_size_t(rounded)) {
-    why = {errc::overflow, "pool: the size exceeds the address space", size};
-    return nullptr;
+    return failed({errc::overflow, "pool: the size exceeds the address space", size});
   }
   if (o.alignment != 0 && !is_power_of_two(o.alignment)) {
-    why = {errc::invalid_input, "pool: the alignment is not a power of two", o.alignment};
-    return nullptr;
+    return failed({errc::invalid_input, "pool: the alignment is not a power of two", o.alignment});
   }
   detail::thread_cache* const c = cache();
   if (c != nullptr && o.alignment <= unit && !o.no_stitch) {
@@ -126,10 +123,7 @@ void* pool::state::allocate(bytes size, stream& s, const block_options* given, c
   }
   std::unique_lock held{lock};
   const auto served = serve({rounded, size, s, o, site}, held);
-  if (!served) {
-    why = served.error();
-    return nullptr;
-  }
+  if (!served) return failed(served.error());
   void* const data = (*served)->at();
   const auto counted = static_cast<std::int64_t>(size);
   if (c != nullptr) {
@@ -143,16 +137,16 @@ void* pool::state::allocate(bytes size, stream& s, const block_options* given, c
   raise(live_peak, live.fetch_add(counted, std::memory_order_relaxed) + counted);
   held.unlock();
   tell(event_record::allocate, data, size, s.id(), site);
-  return data;
+  return {data, nullptr};
 }
 
-void* pool::state::finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
-                                   const source_location& site) noexcept {
+memory_source::outcome pool::state::finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
+                                                    source_location site) noexcept {
   if (c.counters.live >= c.notice_above) [[unlikely]]
     notice(c, static_cast<std::int64_t>(size));
   c.leave();
   tell(event_record::allocate, data, size, on, site);
-  return data;
+  return {data, nullptr};
 }
 
 [[gnu::noinline]] void pool::state::notice(detail::thread_cache& c, std::int64_t size) noexcept {
@@ -176,7 +170,7 @@ void pool::state::publish(detail::thread_cache& c) noexcept {
 
 // --- free
 
-void pool::do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
+void pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   state& my = *state_;
   detail::extent* const e = my.blocks.find_at_home(data);
   if (e == nullptr || !e->is(detail::extent_state::live) || (size != e->asked && size != any_size) ||
@@ -188,7 +182,7 @@ void pool::do_free(void* data, bytes size, std::uint32_t stream_id, const source
 }
 
 // The same with a listener.
-void pool::state::free_heard(void* data, detail::extent* e, const source_location& site) noexcept {
+void pool::state::free_heard(void* data, detail::extent* e, source_location site) noexcept {
   tell(event_record::free, data, e->asked, detail::stream_of(e->key), site);
   keep(*this, e, data);
 }
@@ -220,7 +214,7 @@ void pool::state::finish_free(detail::thread_cache& c, bytes size) noexcept {
   c.leave();
 }
 
-void pool::state::free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept {
+void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   detail::extent* e = blocks.find(data);
   if (e == nullptr) {
     const std::lock_guard held{lock};

@@ -31,7 +31,7 @@ struct request {
   bytes asked;  // as the user said
   stream& on;
   const block_options& options;
-  const source_location& site;
+  source_location site;
 };
 
 }  // namespace detail
@@ -49,12 +49,11 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] bytes round_by_division(bytes size) const noexcept;
   // What the fast path has no time for: every check and every way out. Those called finish_ finish what was begun, and
   // leave the cache.
-  [[nodiscard]] void* allocate(bytes size, stream& s, const block_options* given, const source_location& site,
-                               error& why);
-  void free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept;
+  [[nodiscard]] outcome allocate(bytes size, stream& s, const block_options* given, source_location site);
+  void free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
   // The cache's part of it, inside the cache. Null where the bin is empty.
   [[nodiscard]] static detail::extent* reuse(detail::thread_cache& c, detail::thread_cache::bin& from, bytes size,
-                                             const source_location& site, void*& data) noexcept {
+                                             source_location site, void*& data) noexcept {
     detail::extent* const e = c.pop(from, data);
     if (e == nullptr) [[unlikely]]
       return nullptr;
@@ -65,15 +64,15 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
     return e;
   }
   static void keep(state& my, detail::extent* e, void* data) noexcept;
-  void free_heard(void* data, detail::extent* e, const source_location& site) noexcept;
-  void* finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
-                        const source_location& site) noexcept;
+  void free_heard(void* data, detail::extent* e, source_location site) noexcept;
+  outcome finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
+                          source_location site) noexcept;
   void take_back(detail::extent* e) noexcept;
   void finish_free(detail::thread_cache& c, bytes size) noexcept;
   void use_on(void* data, stream& s, const source_location& where);
   // The hook. `kind` is allocate or free.
   void tell(event_record::kind_of_record kind, const void* data, bytes size, std::uint32_t stream,
-            const source_location& site) const noexcept;
+            source_location site) const noexcept;
   // Both with the cache entered or seized.
   void notice(detail::thread_cache& c, std::int64_t size) noexcept;
   void publish(detail::thread_cache& c) noexcept;

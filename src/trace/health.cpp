@@ -23,10 +23,10 @@ allocation_times stopwatch::times() const noexcept {
           static_cast<double>(longest_ns_.load(std::memory_order_relaxed)) * 1e-3};
 }
 
-void* stopwatch::do_allocate(bytes size, stream& s, const block_options* o, const source_location& site, error& why) {
+memory_source::outcome stopwatch::do_allocate(bytes size, stream& s, const block_options* o, source_location site) {
   using clock = std::chrono::steady_clock;
   const clock::time_point before = clock::now();
-  void* const block = allocate_from(*upstream_, size, s, o, site, why);
+  const outcome block = allocate_from(*upstream_, size, s, o, site);
   const std::chrono::nanoseconds took = clock::now() - before;
   const auto ns = static_cast<std::uint64_t>(took.count());
   total_ns_.fetch_add(ns, std::memory_order_relaxed);

@@ -43,8 +43,8 @@ class adaptor : public memory_source {
   std::unordered_map<void*, given> live_;
 
  private:
-  void* do_allocate(bytes size, stream& s, const block_options* o, const source_location& site, error& why) final;
-  void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept final;
+  outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) final;
+  void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept final;
   void do_use_on(void* data, stream& s, const source_location& where) final { use_on_of(*upstream_, data, s, where); }
 
   memory_source* upstream_;

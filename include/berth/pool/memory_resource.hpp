@@ -69,9 +69,8 @@ class resource_source final : public memory_source {
     bytes taken = 0;
     std::vector<use> uses;  // the stream it was asked for on first
   };
-  void* do_allocate(bytes size, stream& s, const block_options* options, const source_location& site,
-                    error& why) override;
-  void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept override;
+  outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) override;
+  void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override;
   void do_use_on(void* data, stream& s, const source_location& where) override;
   void give_back_what_is_done() noexcept;
 

@@ -119,13 +119,20 @@ class memory_source {
   memory_source(const memory_source&) = default;
   memory_source& operator=(const memory_source&) = default;
 
+  // A block's address; or null, and what failed.
+  struct outcome {
+    void* data = nullptr;
+    const error* why = nullptr;
+  };
+  // Keeps the error for as long as this thread allocates nothing else.
+  [[nodiscard]] static outcome failed(const error& why) noexcept;
+
   // An adaptor calls these of the source it wraps.
-  static void* allocate_from(memory_source& m, bytes size, stream& s, const block_options* o,
-                             const source_location& site, error& why) {
-    return m.do_allocate(size, s, o, site, why);
+  static outcome allocate_from(memory_source& m, bytes size, stream& s, const block_options* o, source_location site) {
+    return m.do_allocate(size, s, o, site);
   }
   static void free_to(memory_source& m, void* data, bytes size, std::uint32_t stream_id,
-                      const source_location& site) noexcept {
+                      source_location site) noexcept {
     m.do_free(data, size, stream_id, site);
   }
   static void use_on_of(memory_source& m, void* data, stream& s, const source_location& where) {
@@ -134,21 +141,20 @@ class memory_source {
 
  private:
   friend class block;
-  result<void*> get(bytes size, stream& s, const block_options* options, const source_location& site) {
-    error why;
-    void* const data = size == 0 ? nullptr : do_allocate(size, s, options, site, why);
-    if (data == nullptr && size != 0) return why;
-    return data;
+  result<void*> get(bytes size, stream& s, const block_options* options, source_location site) {
+    if (size == 0) return nullptr;
+    const outcome o = do_allocate(size, s, options, site);
+    if (o.data == nullptr) return *o.why;
+    return o.data;
   }
   result<block> own(const result<void*>& data, bytes size) {
     if (!data) return data.error();
     return block{this, *data, size};
   }
-  // Of these three: size > 0, data is not null, null options are the defaults. Everything goes in registers, which a
-  // result and a place as values would not: null is the failure, and `why` says which.
-  virtual void* do_allocate(bytes size, stream& s, const block_options* options, const source_location& site,
-                            error& why) = 0;
-  virtual void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept = 0;
+  // Of these three: size > 0, data is not null, null options are the defaults. What they take and give fits the
+  // registers of a call, which a reference to an error and a result would not.
+  virtual outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) = 0;
+  virtual void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept = 0;
   virtual void do_use_on(void* data, stream& s, const source_location& where) = 0;
 };
 

@@ -149,9 +149,8 @@ class pool final : public memory_source {
   [[nodiscard]] std::string out_of_memory_report() const;
 
  private:
-  void* do_allocate(bytes size, stream& s, const block_options* options, const source_location& site,
-                    error& why) override;
-  void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept override;
+  outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) override;
+  void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override;
   void do_use_on(void* data, stream& s, const source_location& where) override;
 
   struct state;

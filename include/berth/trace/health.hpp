@@ -55,8 +55,8 @@ class stopwatch final : public memory_source {
   [[nodiscard]] allocation_times times() const noexcept;
 
  private:
-  void* do_allocate(bytes size, stream& s, const block_options* o, const source_location& site, error& why) override;
-  void do_free(void* data, bytes size, std::uint32_t stream_id, const source_location& site) noexcept override {
+  outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) override;
+  void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override {
     free_to(*upstream_, data, size, stream_id, site);
   }
   void do_use_on(void* data, stream& s, const source_location& where) override {
