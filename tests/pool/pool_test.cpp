@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -184,5 +186,44 @@ TEST(pool, threads_come_and_go_and_leave_nothing) {
   EXPECT_EQ(s.live, 0u);
   EXPECT_EQ(s.cached, 0u);
   EXPECT_LE(s.reserved, 2_MiB);
+}
+
+// What the cache served is not counted but derived; here it is counted by a model, which knows how many blocks of each
+// size this thread has freed and not asked for again. defragment() empties every cache.
+TEST(pool, cache_hits_are_those_of_a_model) {
+  const device d = device::open("null:1GiB").value();
+  pool p{d};
+  stream s{d};
+  const auto play = [&](unsigned seed) {
+    std::mt19937 random{seed};
+    std::map<bytes, std::uint64_t> cached;
+    std::vector<std::pair<void*, bytes>> live;
+    std::uint64_t hits = 0;
+    p.defragment();
+    for (int i = 0; i < 4000; ++i) {
+      if (random() % 64 == 0) {
+        p.defragment();
+        cached.clear();
+      } else if (live.size() < 100 && random() % 2 == 0) {
+        const bytes size = 64 * (1 + random() % 8);
+        live.emplace_back(p.allocate_raw(size, s).value(), size);
+        if (cached[size] != 0) ++hits, --cached[size];
+      } else if (!live.empty()) {
+        std::swap(live[random() % live.size()], live.back());
+        p.free(live.back().first);
+        ++cached[live.back().second];
+        live.pop_back();
+      }
+    }
+    for (const auto& [data, size] : live) p.free(data);
+    return hits;
+  };
+  std::uint64_t expected = play(1);
+  EXPECT_EQ(p.statistics().cache_hits, expected);
+  std::thread{[&] { expected += play(2); }}.join();  // those of ended threads stay counted
+  EXPECT_EQ(p.statistics().cache_hits, expected);
+  expected += play(3);
+  EXPECT_EQ(p.statistics().cache_hits, expected);
+  EXPECT_GT(expected, 2000u);
 }
 }  // namespace

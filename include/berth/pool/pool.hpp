@@ -59,7 +59,7 @@ struct pool_options {
   bool stitch = true;
   std::size_t max_mappings = 32768;   // of stitched blocks and chunks; half of Linux's vm.max_map_count
   bytes cache_bytes = max_bytes;      // a thread keeps no more; max_bytes: 1/8 of what the pool may hold
-  std::uint32_t cache_blocks = 4096;  // ... and no more blocks than this
+  std::uint32_t cache_blocks = 4096;  // ... and no more blocks than this, nor than 2^19 - 1
   bool report_leaks = true;
 };
 
