@@ -144,7 +144,7 @@ TEST(search, is_complete_under_every_product_of_switches) {
     if (best == 0) continue;
     if (best > least_arena(p, in)) ++below_bound;
     for (unsigned bits = 0; bits < 32; ++bits) {
-      for (const focus where : {focus::lowest, focus::slack, focus::conflicts}) {
+      for (const focus where : {focus::lowest, focus::slack, focus::fewest, focus::conflicts}) {
         const bool corners = (bits + round) % 2 == 0;
         const strategy how{falling(in), where, corners, bits % 3 == 0 ? 5U : 0U, corners ? 3 : 0, bits};
         failed_states failed{10};

@@ -2,77 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <memory>
+
+#include "plan/search/recipes.hpp"
 
 namespace berth::plan {
 namespace {
-
-// An item's priority grows with size * lifetime^exponent.
-struct recipe {
-  focus where;
-  bool corners;
-  bool by_section;       // first by the tallest section it is live in
-  std::int64_t quarter;  // the exponent, in quarters
-  std::uint64_t restart;
-};
-
-// The order by lifetime, then size.
-constexpr std::int64_t lifetime_first = 200;
-
-constexpr std::array<recipe, 10> recipes{{
-    {focus::slack, false, true, lifetime_first, 1000},
-    {focus::slack, true, false, 4, 1000},
-    {focus::lowest, true, false, 4, 1000},
-    {focus::slack, true, true, lifetime_first, 1000},
-    {focus::lowest, true, true, 4, 1000},
-    {focus::slack, true, false, 2, 1000},
-    {focus::lowest, false, true, lifetime_first, 1000},
-    {focus::conflicts, true, false, 4, 1000},
-    {focus::conflicts, false, false, 4, 1000},
-    {focus::lowest, false, false, lifetime_first, 0},
-}};
-
-constexpr std::int64_t one = 1 << 16;  // of what log2_of counts
-
-// log2(x) in 65536ths, in whole numbers only: the same on every machine. x >= 1.
-std::int64_t log2_of(std::uint64_t x) {
-  const int whole = std::bit_width(x) - 1;
-  std::uint64_t m = whole > 31 ? x >> (whole - 31) : x << (31 - whole);  // [1, 2) in 2^31sts
-  std::int64_t out = whole;
-  for (int bit = 0; bit < 16; ++bit) {
-    m = (m * m) >> 31;
-    const bool two = m >> 32 != 0;
-    m >>= two;
-    out = 2 * out + two;
-  }
-  return out;
-}
-
-strategy make_strategy(const instance& in, const conflict_graph& graph, const recipe& r, std::uint64_t seed) {
-  std::vector<units> height(graph.cliques(), 0);
-  for (std::uint32_t c = 0; c < graph.cliques(); ++c) {
-    for (const member& m : graph.clique(c)) height[c] += m.height;
-  }
-  const units tallest = height.empty() ? 1 : *std::max_element(height.begin(), height.end());
-  const auto n = static_cast<std::uint32_t>(in.items.size());
-  strategy out{std::vector<std::int64_t>(n),
-               r.where,
-               r.corners,
-               r.restart == 0 ? 0 : std::max<std::uint64_t>(r.restart, 2 * n),
-               3 * one / 4,
-               seed};
-  for (std::uint32_t i = 0; i < n; ++i) {
-    const std::uint64_t life = graph.cliques_of(i).size();
-    out.priority[i] = log2_of(static_cast<std::uint64_t>(in.items[i].size) + 1) + r.quarter * log2_of(life + 1) / 4;
-    if (!r.by_section) continue;
-    units top = 0;
-    for (const std::uint32_t c : graph.cliques_of(i)) top = std::max(top, height[c]);
-    // A hundredth of the tallest section counts as much as a factor of e in size.
-    out.priority[i] += top / (tallest / 4096 + 1) * (144 * one / 4096);
-  }
-  return out;
-}
 
 struct rung {
   units capacity;
@@ -97,22 +32,41 @@ class climber {
 
   // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {
+    if (rounds_++ == 0) {
+      first_round(slice);
+      return;
+    }
     // Sixteenths of the gap. The rungs just below the best layout look like little gain and are what gets down where
     // the lower ones are out of reach. What the bound has not yielded after some rounds it will not soon.
     static constexpr std::array<units, 5> parts{0, 10, 12, 14, 15};
     for (const units part : parts) {
-      const units gap = state_.best.arena - state_.bound;
-      if (gap <= 0 || spent() || (rounds_ == 0 && part != 0)) break;
-      const units capacity = state_.bound + gap / 16 * part + gap % 16 * part / 16;
+      if (gap() <= 0 || spent()) break;
+      const units capacity = above_bound(part);
       if (part != 0 && capacity == state_.bound) continue;
-      run(at(capacity), part == 0 && rounds_ > 2 ? slice / 2 : slice);
+      (void)run(at(capacity), part == 0 && rounds_ > 3 ? slice / 2 : slice, 0, recipes.size());
     }
-    ++rounds_;
   }
 
   [[nodiscard]] bool spent() const { return stopped_ || state_.nodes >= limit_; }
 
  private:
+  // What yields to the bound does so at once, or to a later recipe; else a descent in large steps, of which each costs
+  // little more than a node an item, is worth more than further tries.
+  void first_round(std::uint64_t slice) {
+    static constexpr std::size_t quick = 4;
+    static constexpr std::size_t descending = 3;
+    static constexpr units step = 10;
+    if (run(at(state_.bound), slice, 0, quick)) return;
+    while (gap() > 1 && above_bound(step) > state_.bound && run(at(above_bound(step)), slice, 0, descending)) {
+    }
+    if (gap() > 0) (void)run(at(state_.bound), slice, quick, recipes.size());
+  }
+
+  [[nodiscard]] units gap() const { return state_.best.arena - state_.bound; }
+  [[nodiscard]] units above_bound(units sixteenths) const {
+    return state_.bound + gap() / 16 * sixteenths + gap() % 16 * sixteenths / 16;
+  }
+
   // The rung at a capacity; near one that is already being searched, that one, so that its work is not lost.
   rung& at(units capacity) {
     const units near = (state_.best.arena - state_.bound) / 16;
@@ -127,11 +81,12 @@ class climber {
     return rungs_.back();
   }
 
-  void run(rung& r, std::uint64_t slice) {
+  // A slice for each of the recipes [first, last), until one settles the capacity. False: none did.
+  bool run(rung& r, std::uint64_t slice, std::size_t first, std::size_t last) {
     const units capacity = r.capacity;
-    for (std::size_t k = 0; k < recipes.size() && !spent(); ++k) {
+    for (std::size_t k = first; k < last && !spent(); ++k) {
       stopped_ = stop_ != nullptr && stop_(context_, state_);
-      if (stopped_) return;
+      if (stopped_) return false;
       if (!r.searches[k]) {
         r.searches[k] =
             std::make_unique<search>(in_, graph_, capacity, make_strategy(in_, graph_, recipes[k], k), rules_, failed_);
@@ -150,8 +105,9 @@ class climber {
       }
       std::erase_if(rungs_,
                     [&](const rung& q) { return q.capacity < state_.bound || q.capacity >= state_.best.arena; });
-      return;
+      return true;
     }
+    return false;
   }
 
   const instance& in_;

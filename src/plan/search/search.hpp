@@ -45,6 +45,7 @@ struct switches {
 enum class focus : std::uint8_t {
   lowest,     // the lowest place of all
   slack,      // the clique whose open items leave the least room, as last checked: also where one just failed
+  fewest,     // the clique on whose floor the fewest open items can lie
   conflicts,  // the clique that failed most and last (weighted degrees: Boussemart et al. 2004)
 };
 
@@ -157,6 +158,8 @@ class search {
   [[nodiscard]] bool lower(std::uint32_t a, std::uint32_t b) const;
   [[nodiscard]] std::uint32_t choose() const;
   [[nodiscard]] std::uint32_t start_of_choice() const;
+  void count_on_floors() const;
+  [[nodiscard]] std::uint32_t scarcest() const;
   [[nodiscard]] std::uint32_t lowest_around(std::uint32_t i) const;
   [[nodiscard]] std::uint32_t corner_near(std::uint32_t i) const;
   [[nodiscard]] int closed_sides(std::uint32_t i) const;
@@ -206,9 +209,11 @@ class search {
   std::vector<std::uint32_t> ends_;                     // and for how many it is the last
   std::vector<double> weight_;                          // by clique: how often and how lately it failed
   double weight_step_ = 1;
-  std::vector<units> slack_;                 // by clique: what its open items left when last checked
-  std::vector<units> most_end_;              // by clique: its open items end no higher
-  std::vector<std::uint32_t> open_members_;  // by clique
+  std::vector<units> slack_;                     // by clique: what its open items left when last checked
+  std::vector<units> most_end_;                  // by clique: its open items end no higher
+  std::vector<std::uint32_t> open_members_;      // by clique
+  mutable std::vector<units> floor_;             // count_on_floors(): by clique
+  mutable std::vector<std::uint32_t> on_floor_;  // by clique
   std::vector<std::uint32_t> clique_stamp_;
   std::uint32_t stamp_ = 0;
 

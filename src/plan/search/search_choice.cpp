@@ -1,5 +1,6 @@
 // Which item the search decides next.
 #include <algorithm>
+#include <tuple>
 
 #include "plan/search/search.hpp"
 
@@ -20,7 +21,8 @@ std::uint32_t search::choose() const {
 
 // The lowest open item of the current part, or of the clique in focus; no_item: the part is solved.
 std::uint32_t search::start_of_choice() const {
-  std::uint32_t best = no_item;
+  std::uint32_t best = strategy_.where == focus::fewest ? scarcest() : no_item;
+  if (best != no_item) return best;
   if (strategy_.where == focus::lowest) {
     for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
       const std::uint32_t i = lists_[k];
@@ -41,6 +43,46 @@ std::uint32_t search::start_of_choice() const {
         best = m.item;
         in_focus = c;
       }
+    }
+  }
+  return best;
+}
+
+// Notes for every clique of the current part that no other covers its floor, the least offset of its open items, and
+// how many of them can lie there.
+void search::count_on_floors() const {
+  floor_.resize(graph_.cliques());
+  on_floor_.resize(graph_.cliques());
+  for (std::uint32_t k = current_.cliques_begin; k < current_.cliques_end; ++k) {
+    const std::uint32_t c = part_cliques_[k];
+    floor_[c] = unbounded;
+    if (open_members_[c] == 0 || is_covered(c)) continue;
+    for (const member& m : counted(c)) {
+      if (state_[m.item] != state::open || least_[m.item] > floor_[c]) continue;
+      if (least_[m.item] < floor_[c]) on_floor_[c] = 0;
+      floor_[c] = least_[m.item];
+      ++on_floor_[c];
+    }
+  }
+}
+
+// Of the cliques that may be filled next, the one with the fewest items for its floor; where as few, the one that has
+// the least room left.
+std::uint32_t search::scarcest() const {
+  count_on_floors();
+  std::uint32_t best = no_item;
+  std::uint32_t in_focus = 0;
+  const auto urgency = [this](std::uint32_t c) { return std::tuple{on_floor_[c], slack_[c], floor_[c]}; };
+  for (std::uint32_t k = current_.cliques_begin; k < current_.cliques_end; ++k) {
+    const std::uint32_t c = part_cliques_[k];
+    if (floor_[c] == unbounded || (best != no_item && urgency(c) >= urgency(in_focus))) continue;
+    for (const member& m : counted(c)) {
+      if (state_[m.item] != state::open || least_[m.item] != floor_[c]) continue;
+      if (best != no_item && in_focus == c && !lower(m.item, best)) continue;
+      const auto of = graph_.cliques_of(m.item);
+      if (std::any_of(of.begin(), of.end(), [&](std::uint32_t d) { return floor_[d] < floor_[c]; })) continue;
+      best = m.item;
+      in_focus = c;
     }
   }
   return best;
