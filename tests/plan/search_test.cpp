@@ -8,6 +8,7 @@
 
 #include "berth/plan/verify.hpp"
 #include "plan/bounds.hpp"
+#include "plan/search/fold.hpp"
 #include "plan/search/ladder.hpp"
 #include "plan/single.hpp"
 
@@ -85,7 +86,7 @@ problem random_problem(std::mt19937& random, const shape& s) {
 }
 
 switches switches_of(unsigned bits) {
-  return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
+  return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0, true};
 }
 
 // By index.
@@ -263,6 +264,63 @@ TEST(single, reaches_the_known_optimum_of_pinwheels) {
   EXPECT_EQ(verify(p, got), std::nullopt);
   EXPECT_TRUE(got.optimal());
   EXPECT_EQ(got.arena(), 810U);
+}
+
+// Whatever is folded, and however wrong the guess, a layout of the blocks is one of the items.
+TEST(folding, unfolds_to_a_layout) {
+  std::mt19937 random(6);
+  std::size_t folded_away = 0;
+  for (int round = 0; round < 400; ++round) {
+    problem p;
+    const auto height = static_cast<bytes>(round % 2 != 0 ? 12 : 1000);
+    guillotine(random, p, 0, 12, 0, height, 6);
+    pinwheel(p, 12, 39, 0, height);
+    if (round % 4 == 0) p.buffers.resize(p.buffers.size() - 1);
+    std::shuffle(p.buffers.begin(), p.buffers.end(), random);
+    const instance in = make_instance(p);
+    const conflict_graph g = make_conflicts(in);
+    const folding f{in, static_cast<units>(height / in.unit), static_cast<std::uint64_t>(round % 3)};
+    const instance blocks = f.folded();
+    ASSERT_EQ(blocks.items.size(), f.blocks_left());
+    folded_away += in.items.size() - blocks.items.size();
+    const layout found = best_greedy(blocks, 0);
+    expect_layout(in, g, f.unfold(found.offsets), found.arena);
+  }
+  EXPECT_GT(folded_away, 400U * 8);
+}
+
+TEST(folding, makes_one_block_of_a_tiling_whose_sums_leave_no_choice) {
+  problem p;
+  pinwheel(p, 0, 2187, 0, 4 * 2187 + 1);
+  instance in = make_instance(p);
+  EXPECT_EQ(folding(in, 4 * 2187 + 1, 0).blocks_left(), 1U);
+  std::mt19937 random(7);
+  std::size_t items = 0;
+  std::size_t blocks = 0;
+  for (int round = 0; round < 20; ++round) {
+    problem q;
+    guillotine(random, q, 0, 100'000, 0, 100'000'000, 8);
+    in = make_instance(q);
+    const folding f{in, static_cast<units>(100'000'000 / in.unit), 0};
+    items += in.items.size();
+    blocks += f.blocks_left();
+  }
+  EXPECT_LT(blocks, items / 4);
+}
+
+// Some 250 and 500 pieces; without folding most stay above their optimum for seconds.
+TEST(folding, solves_large_tilings_within_normal_effort) {
+  std::mt19937 random(8);
+  int optimal = 0;
+  for (int round = 0; round < 10; ++round) {
+    problem p;
+    guillotine(random, p, 0, 100'000, 0, 100'000'000, 8 + round % 2);
+    std::shuffle(p.buffers.begin(), p.buffers.end(), random);
+    const plan got = solve_single(p, {});
+    EXPECT_EQ(verify(p, got), std::nullopt);
+    optimal += got.optimal();
+  }
+  EXPECT_GE(optimal, 5);
 }
 
 TEST(single, an_empty_buffer_pinned_beyond_the_capacity_is_infeasible) {

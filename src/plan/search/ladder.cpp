@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 
+#include "plan/search/fold.hpp"
 #include "plan/search/recipes.hpp"
 
 namespace berth::plan {
@@ -32,6 +33,8 @@ class climber {
 
   // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {
+    try_folded(slice);
+    if (gap() <= 0) return;
     if (rounds_++ == 0) {
       first_round(slice);
       return;
@@ -50,6 +53,31 @@ class climber {
   [[nodiscard]] bool spent() const { return stopped_ || state_.nodes >= limit_; }
 
  private:
+  static bool ask_to_stop(void* context, const climb&) {
+    auto& self = *static_cast<climber*>(context);
+    return self.stopped_ = self.stop_ != nullptr && self.stop_(self.context_, self.state_);
+  }
+
+  // Two slices for what the items fold to at the bound, in another way each round.
+  void try_folded(std::uint64_t slice) {
+    if (!rules_.folding || rigid_ || gap() <= 0 || spent()) return;
+    const folding f{in_, state_.bound, rounds_};
+    rigid_ = rounds_ == 0 && f.blocks_left() * 10 > in_.items.size() * 9;
+    if (rigid_) return;
+    const instance folded = f.folded();
+    const conflict_graph graph = make_conflicts(folded);
+    switches rules = rules_;
+    rules.folding = false;
+    layout none;
+    none.arena = state_.bound + 1;
+    const climb got = find_least_arena(folded, graph, std::move(none), state_.bound,
+                                       std::min(2 * slice, limit_ - state_.nodes), rules, ask_to_stop, this);
+    state_.nodes += got.nodes;
+    if (got.best.arena != state_.bound) return;
+    state_.best = {f.unfold(got.best.offsets), state_.bound, "search/folded"};
+    rungs_.clear();
+  }
+
   // What yields to the bound does so at once, or to a later recipe; else a descent in large steps, of which each costs
   // little more than a node an item, is worth more than further tries.
   void first_round(std::uint64_t slice) {
@@ -85,8 +113,7 @@ class climber {
   bool run(rung& r, std::uint64_t slice, std::size_t first, std::size_t last) {
     const units capacity = r.capacity;
     for (std::size_t k = first; k < last && !spent(); ++k) {
-      stopped_ = stop_ != nullptr && stop_(context_, state_);
-      if (stopped_) return false;
+      if (ask_to_stop(this, state_)) return false;
       if (!r.searches[k]) {
         r.searches[k] =
             std::make_unique<search>(in_, graph_, capacity, make_strategy(in_, graph_, recipes[k], k), rules_, failed_);
@@ -118,6 +145,7 @@ class climber {
   failed_states failed_;
   std::vector<rung> rungs_;
   std::uint64_t rounds_ = 0;
+  bool rigid_ = false;  // too little folds
   bool (*stop_)(void*, const climb&);
   void* context_;
   bool stopped_ = false;

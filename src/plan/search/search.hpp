@@ -39,6 +39,7 @@ struct switches {
   bool decomposition = true;
   bool memory = true;
   bool twins = true;
+  bool folding = true;  // of the ladder: full sections fold items into blocks (plan/search/fold.hpp)
 };
 
 // Where the search goes on: at an open item that lies lowest among its neighbours, in ...

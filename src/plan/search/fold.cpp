@@ -1,0 +1,228 @@
+#include "plan/search/fold.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+namespace berth::plan {
+namespace {
+
+constexpr std::uint32_t most_alike = 8;  // of one lifetime, whose sets are all looked at
+
+// The finaliser of splitmix64 (Steele, Lea, Flood 2014).
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+bool is_simple(const instance& in, const item& it) {
+  return it.pin == no_offset && it.alignment == 1 && it.links_first == it.links_last &&
+         it.ranges_last - it.ranges_first == 1 && in.ranges[it.ranges_first].height == it.size;
+}
+
+}  // namespace
+
+folding::folding(const instance& in, units capacity, std::uint64_t seed)
+    : seed_{seed}, left_{in.items.size()}, tight_(in.sections + std::size_t{1}, 0) {
+  if (!std::all_of(in.items.begin(), in.items.end(), [&](const item& it) { return is_simple(in, it); })) return;
+  std::vector<units> change(in.sections + std::size_t{1}, 0);
+  starts_.resize(change.size());
+  ends_.resize(change.size());
+  left_ = 0;
+  for (const item& it : in.items) {
+    const section_range& r = in.ranges[it.ranges_first];
+    change[r.first] += it.size;
+    change[r.last] -= it.size;
+    add({kind::item, false, r.first, r.last, it.size, {}});
+  }
+  units live = 0;
+  for (std::uint32_t b = 0; b < in.sections; ++b) {
+    const bool full_before = live == capacity;
+    live += change[b];
+    tight_[b] = full_before && live == capacity;
+    if (is_tight(b)) work_.push_back(b);
+  }
+  for (bool folds = true; folds;) {
+    while (!work_.empty()) {
+      const std::uint32_t b = work_.back();
+      work_.pop_back();
+      while (fold_at(b)) {
+      }
+    }
+    folds = false;
+    for (std::uint32_t c = 0; c < blocks_.size(); ++c) folds |= fold_wheel(c);
+  }
+}
+
+void folding::add(block b) {
+  const auto id = static_cast<std::uint32_t>(blocks_.size());
+  starts_[b.first].push_back(id);
+  ends_[b.last].push_back(id);
+  for (const std::uint32_t t : {b.first, b.last}) {
+    if (is_tight(t)) work_.push_back(t);
+  }
+  blocks_.push_back(std::move(b));
+  ++left_;
+}
+
+void folding::take(std::uint32_t b) {
+  blocks_[b].folded = true;
+  std::erase(starts_[blocks_[b].first], b);
+  std::erase(ends_[blocks_[b].last], b);
+  --left_;
+}
+
+// All sets of blocks of one lifetime, sorted by size; `sorted` by lifetime.
+std::vector<folding::set> folding::sets_of(std::vector<std::uint32_t>& sorted) const {
+  const auto lifetime = [this](std::uint32_t b) { return std::pair{blocks_[b].first, blocks_[b].last}; };
+  std::sort(sorted.begin(), sorted.end(), [&](auto a, auto b) {
+    return std::tuple{lifetime(a), a} < std::tuple{lifetime(b), b};
+  });
+  std::vector<set> sets;
+  for (std::uint32_t group = 0, next = 0; group < sorted.size(); group = next) {
+    while (next < sorted.size() && lifetime(sorted[next]) == lifetime(sorted[group])) ++next;
+    const std::uint32_t alike = std::min(next - group, most_alike);
+    for (std::uint32_t mask = 1; mask < 1U << alike; ++mask) {
+      units size = 0;
+      for (std::uint32_t k = 0; k < alike; ++k) size += (mask >> k & 1) != 0 ? blocks_[sorted[group + k]].size : 0;
+      sets.push_back({size, group, mask});
+    }
+  }
+  std::sort(sets.begin(), sets.end(), [](const set& a, const set& b) {
+    return std::tuple{a.size, a.group, a.mask} < std::tuple{b.size, b.group, b.mask};
+  });
+  return sets;
+}
+
+std::uint32_t folding::stacked(const std::vector<std::uint32_t>& sorted, const set& s) {
+  std::vector<std::uint32_t> parts;
+  for (std::uint32_t k = 0; k < most_alike; ++k) {
+    if ((s.mask >> k & 1) != 0) parts.push_back(sorted[s.group + k]);
+  }
+  if (parts.size() == 1) return parts[0];
+  for (const std::uint32_t b : parts) take(b);
+  const block& one = blocks_[parts[0]];
+  add({kind::stack, false, one.first, one.last, s.size, std::move(parts)});
+  return static_cast<std::uint32_t>(blocks_.size() - 1);
+}
+
+// Of the sizes that one set before the boundary and one behind it have, folds that of the fewest blocks.
+bool folding::fold_at(std::uint32_t boundary) {
+  std::vector<std::uint32_t> before = ends_[boundary];
+  std::vector<std::uint32_t> behind = starts_[boundary];
+  const std::vector<set> left = sets_of(before);
+  const std::vector<set> right = sets_of(behind);
+  const set* from = nullptr;
+  const set* to = nullptr;
+  auto best = std::pair{~std::uint64_t{0}, std::uint64_t{0}};
+  for (std::size_t l = 0, r = 0; l < left.size() && r < right.size();) {
+    if (left[l].size != right[r].size) {
+      ++(left[l].size < right[r].size ? l : r);
+      continue;
+    }
+    const units size = left[l].size;
+    const std::size_t l0 = l;
+    const std::size_t r0 = r;
+    while (l < left.size() && left[l].size == size) ++l;
+    while (r < right.size() && right[r].size == size) ++r;
+    const std::uint64_t word = mix(seed_ * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(size) * 64 + boundary);
+    if (seed_ == 0 ? l - l0 != 1 || r - r0 != 1 : word % 8 == 0) continue;
+    const set& a = left[l0 + word / 8 % (l - l0)];
+    const set& b = right[r0 + word / 64 % (r - r0)];
+    const auto many = static_cast<std::uint64_t>(std::popcount(a.mask) + std::popcount(b.mask));
+    // Where there is a choice, it is the less likely the right one.
+    const std::pair rank{many + (l - l0) * (r - r0) * 2, word};
+    if (from != nullptr && rank >= best) continue;
+    best = rank;
+    from = &a;
+    to = &b;
+  }
+  if (from == nullptr) return false;
+  const std::uint32_t a = stacked(before, *from);
+  const std::uint32_t b = stacked(behind, *to);
+  take(a);
+  take(b);
+  add({kind::row, false, blocks_[a].first, blocks_[b].last, from->size, {a, b}});
+  return true;
+}
+
+// Four blocks around the centre that turn one way; upside down, the same four turn the other way.
+bool folding::fold_wheel(std::uint32_t centre) {
+  const block x = blocks_[centre];
+  if (x.folded || !is_tight(x.first) || !is_tight(x.last)) return false;
+  for (const std::uint32_t l : ends_[x.first]) {
+    const block& left = blocks_[l];
+    for (const std::uint32_t t : starts_[x.first]) {
+      const block& top = blocks_[t];
+      if (top.size + x.size != left.size) continue;
+      for (const std::uint32_t r : starts_[x.last]) {
+        const block& right = blocks_[r];
+        if (right.last != top.last) continue;
+        for (const std::uint32_t b : ends_[x.last]) {
+          const block& bottom = blocks_[b];
+          if (bottom.first != left.first || bottom.size + x.size != right.size) continue;
+          block wheel{kind::wheel, false, left.first, right.last, bottom.size + left.size, {b, r, t, l, centre}};
+          for (const std::uint32_t part : wheel.parts) take(part);
+          add(std::move(wheel));
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+instance folding::folded() const {
+  instance out;
+  out.sections = static_cast<std::uint32_t>(tight_.size() - 1);
+  for (const block& b : blocks_) {
+    if (b.folded) continue;
+    const auto at = static_cast<std::uint32_t>(out.ranges.size());
+    out.ranges.push_back({b.first, b.last, b.size});
+    item it;
+    it.size = b.size;
+    it.ranges_first = at;
+    it.ranges_last = at + 1;
+    out.items.push_back(it);
+  }
+  out.own_items = static_cast<std::uint32_t>(out.items.size());
+  return out;
+}
+
+std::vector<units> folding::unfold(const std::vector<units>& offsets) const {
+  std::vector<units> at(blocks_.size(), 0);
+  std::size_t next = offsets.size();
+  std::size_t items = 0;
+  // Parts come before what they are part of.
+  for (std::size_t k = blocks_.size(); k-- > 0;) {
+    const block& b = blocks_[k];
+    if (!b.folded) at[k] = offsets[--next];
+    units x = at[k];
+    switch (b.what) {
+      case kind::item: ++items; break;
+      case kind::row:
+        for (const std::uint32_t part : b.parts) at[part] = x;
+        break;
+      case kind::stack:
+        for (const std::uint32_t part : b.parts) {
+          at[part] = x;
+          x += blocks_[part].size;
+        }
+        break;
+      case kind::wheel: {
+        const units on_bottom = x + blocks_[b.parts[0]].size;
+        at[b.parts[0]] = x;
+        at[b.parts[1]] = x;
+        at[b.parts[2]] = x + blocks_[b.parts[1]].size;
+        at[b.parts[3]] = on_bottom;
+        at[b.parts[4]] = on_bottom;
+        break;
+      }
+    }
+  }
+  at.resize(items);
+  return at;
+}
+
+}  // namespace berth::plan

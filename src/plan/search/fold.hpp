@@ -1,0 +1,63 @@
+// Smaller instances for a capacity at which sections are full.
+//
+// Where two neighbouring sections leave nothing free, what ends between them makes room for exactly what begins there.
+// If of those that end one set of alike lifetimes, and of those that begin one such set, are as tall, then most likely
+// the one set lies where the other lay: each is stacked, and both become one block. So are four blocks around a fifth
+// (a pinwheel). Blocks are again folded into blocks: a tiling by random cuts may end as one.
+//
+// A guess, not a proof: a layout of the blocks is one of the items, but that there is none says nothing.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "plan/instance.hpp"
+
+namespace berth::plan {
+
+class folding {
+ public:
+  // Items of one lifetime and no further constraint are folded; where there are others, nothing is. Only where sums
+  // leave no choice if `seed` is 0; else it chooses, and leaves some out. O(n log n) for few items a section boundary.
+  folding(const instance& in, units capacity, std::uint64_t seed);
+
+  [[nodiscard]] std::size_t blocks_left() const noexcept { return left_; }
+  [[nodiscard]] instance folded() const;
+  // Offsets of the items, given those of the folded instance.
+  [[nodiscard]] std::vector<units> unfold(const std::vector<units>& offsets) const;
+
+ private:
+  enum class kind : std::uint8_t { item, stack, row, wheel };
+  struct block {
+    kind what;
+    bool folded;  // it is part of another
+    std::uint32_t first;
+    std::uint32_t last;  // sections [first, last)
+    units size;
+    std::vector<std::uint32_t> parts;  // stack: upwards; wheel: bottom, right, top, left, centre
+  };
+  struct set {  // blocks of one lifetime that begin or end at one boundary
+    units size;
+    std::uint32_t group;  // its lifetime's first in the sorted list
+    std::uint32_t mask;
+  };
+
+  void add(block b);
+  void take(std::uint32_t b);
+  [[nodiscard]] std::uint32_t stacked(const std::vector<std::uint32_t>& sorted, const set& s);
+  [[nodiscard]] std::vector<set> sets_of(std::vector<std::uint32_t>& sorted) const;
+  [[nodiscard]] bool fold_at(std::uint32_t boundary);
+  [[nodiscard]] bool fold_wheel(std::uint32_t centre);
+  [[nodiscard]] bool is_tight(std::uint32_t boundary) const { return tight_[boundary] != 0; }
+
+  std::uint64_t seed_;
+  std::size_t left_ = 0;
+  std::vector<block> blocks_;                       // of item i first
+  std::vector<char> tight_;                         // by boundary b, between sections b - 1 and b: both are full
+  std::vector<std::vector<std::uint32_t>> starts_;  // by boundary: blocks not folded yet
+  std::vector<std::vector<std::uint32_t>> ends_;
+  std::vector<std::uint32_t> work_;  // boundaries to be looked at
+};
+
+}  // namespace berth::plan
