@@ -82,7 +82,7 @@ class climber {
   // little more than a node an item, is worth more than further tries.
   void first_round(std::uint64_t slice) {
     static constexpr std::size_t quick = 4;
-    static constexpr std::size_t descending = 3;
+    static constexpr std::size_t descending = 5;
     static constexpr units step = 10;
     if (run(at(state_.bound), slice, 0, quick)) return;
     while (gap() > 1 && above_bound(step) > state_.bound && run(at(above_bound(step)), slice, 0, descending)) {
@@ -113,6 +113,8 @@ class climber {
   bool run(rung& r, std::uint64_t slice, std::size_t first, std::size_t last) {
     const units capacity = r.capacity;
     for (std::size_t k = first; k < last && !spent(); ++k) {
+      // Where nothing may be wasted, the fewest candidates say most; above the bound they say little.
+      if (recipes[k].where == focus::fewest && capacity != state_.bound) continue;
       if (ask_to_stop(this, state_)) return false;
       if (!r.searches[k]) {
         r.searches[k] =
