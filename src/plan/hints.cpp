@@ -36,7 +36,7 @@ class keeper {
     for (const std::uint32_t i : kept) with_pins_.items[i].pin = in_.items[i].hint;
     if (pins_clash()) return verdict::never;
     left_ -= std::min<std::uint64_t>(left_, in_.items.size() * (all_orders_ ? greedy_passes : 1));
-    layout got = best_greedy(with_pins_, limit_, all_orders_ ? ~std::size_t{0} : 1);
+    layout got = best_greedy(with_pins_, limit_, all_orders_ ? effort::normal : effort::fast);
     if (got.arena > limit_ && searches_ && nodes_ != 0) {
       if (!graph_) graph_ = make_conflicts(in_);
       got.arena = limit_ + 1;  // of what has not been found: nothing above the limit is of use

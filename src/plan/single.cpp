@@ -141,7 +141,7 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
     out.status = status::infeasible;
     return out;
   }
-  layout found = best_greedy(in, bound, o.work == effort::fast ? 1 : ~std::size_t{0});
+  layout found = best_greedy(in, bound, o.work);
   if (quick && static_cast<units>(quick->arena / in.unit) < found.arena) {
     for (index i = 0; i < p.buffers.size(); ++i) {
       if (in.item_of[i] != no_item) found.offsets[in.item_of[i]] = static_cast<units>(quick->offsets[i] / in.unit);

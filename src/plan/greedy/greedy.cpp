@@ -4,13 +4,19 @@
 #include <array>
 #include <numeric>
 
+#include "plan/greedy/boxes.hpp"
+#include "plan/greedy/tall_first.hpp"
+
 namespace berth::plan {
 namespace {
 
 // Above this many items one pass is no longer negligible beside the whole budget.
 constexpr std::size_t few_items = 4000;
-// Above this many there is time for one: by size, whose taken intervals merge soonest.
-constexpr std::size_t many_items = 200'000;
+// Above this many, small ones are put in boxes first, and what then ends near the target is taken.
+constexpr std::size_t many_items = 20'000;
+// Above this many there is time for one pass over all of them: by size, whose taken intervals merge soonest.
+constexpr std::size_t very_many_items = 200'000;
+constexpr units near_share = 1024;  // of the target
 
 struct attempt {
   order by;
@@ -152,31 +158,50 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
   return out;
 }
 
-layout best_greedy(const instance& in, units target, std::size_t most_tries) {
-  occupancy taken{in};
+namespace {
+
+layout by_boxes(const instance& in, units target) {
+  const std::optional<boxed> boxes = put_in_boxes(in, target);
+  layout out = tall_first(boxes ? boxes->coarse : in, target);
+  if (boxes) {
+    out.offsets = take_out_of_boxes(*boxes, out.offsets);
+    out.arena = arena_of(in, out.offsets);
+  }
+  return out;
+}
+
+}  // namespace
+
+layout best_greedy(const instance& in, units target, effort work) {
   layout best;
   const auto keep = [&](layout&& got, std::string_view name) {
     if (got.arena >= best.arena) return;
     best = std::move(got);
     best.solver = name;
   };
-  const std::size_t tries = std::min(most_tries, in.items.size() <= few_items ? portfolio.size() : large_tries);
   if (in.items.size() > many_items) {
+    keep(by_boxes(in, target), "tall_first");
+    if (best.arena <= target + (work == effort::best ? 0 : target / near_share) || work == effort::fast) return best;
+  }
+  occupancy taken{in};
+  if (in.items.size() > very_many_items) {
     keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first), "first_fit/size");
     return best;
   }
+  const std::size_t tries = work == effort::fast ? 1 : in.items.size() <= few_items ? portfolio.size() : large_tries;
   for (std::size_t k = 0; k < tries && best.arena > target; ++k) {
     const attempt& a = portfolio[k];
     std::vector<std::uint32_t> items = sorted_items(in, a.by);
     layout got = place_in_order(in, taken, items, a.how);
-    for (int round = 0; k == 0 && most_tries > 1 && round < squeaky_rounds && got.arena > target; ++round) {
+    std::string_view name = a.name;
+    for (int round = 0; k == 0 && work != effort::fast && round < squeaky_rounds && got.arena > target; ++round) {
       std::stable_partition(items.begin(), items.end(),
                             [&](std::uint32_t i) { return got.offsets[i] + in.items[i].size > target; });
-      keep(std::move(got), round == 0 ? a.name : "first_fit/squeaky");
+      keep(std::move(got), name);
+      name = "first_fit/squeaky";
       got = place_in_order(in, taken, items, a.how);
     }
-    const bool plain = k != 0 || best.solver.empty();
-    keep(std::move(got), plain ? a.name : "first_fit/squeaky");
+    keep(std::move(got), name);
   }
   return best;
 }

@@ -1,0 +1,195 @@
+#include "plan/greedy/boxes.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "plan/greedy/sweeper.hpp"
+
+namespace berth::plan {
+namespace {
+
+constexpr std::uint32_t first_page = 64;  // sections
+constexpr std::uint32_t page_growth = 8;
+constexpr std::size_t fewest_members = 8;
+// Shares of the target.
+constexpr units tallest_item = 512;
+constexpr units tallest_box = 32;
+
+// An item, or a box.
+struct node {
+  units size = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint32_t box = no_item;  // the node it lies in
+  units within = 0;             // at this offset
+};
+
+class box_maker {
+ public:
+  box_maker(const instance& in, units target)
+      : in_{in}, target_{target}, nodes_(in.items.size()), fits_(in.items.size(), 0), heights_(in.sections, 0) {
+    std::vector<units> change(in.sections + std::size_t{1}, 0);
+    for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+      const item& it = in.items[i];
+      for (const section_range& r : in.ranges_of(it)) {
+        change[r.first] += r.height;
+        change[r.last] -= r.height;
+      }
+      if (it.ranges_last - it.ranges_first != 1) continue;
+      const section_range& r = in.ranges[it.ranges_first];
+      nodes_[i] = {.size = it.size, .first = r.first, .last = r.last};
+      fits_[i] = it.alignment == 1 && it.pin == no_offset && it.hint == no_offset && it.size <= target / tallest_item;
+    }
+    std::partial_sum(change.begin(), change.end() - 1, heights_.begin());
+  }
+
+  void run() {
+    for (std::uint32_t page = first_page; page < in_.sections; page *= page_growth) {
+      make_boxes(page);
+      if (page > in_.sections / page_growth) break;
+    }
+  }
+
+  [[nodiscard]] boxed result() const;
+
+  [[nodiscard]] std::size_t tops() const {
+    return static_cast<std::size_t>(
+        std::count_if(nodes_.begin(), nodes_.end(), [](const node& n) { return n.box == no_item; }));
+  }
+
+ private:
+  void make_boxes(std::uint32_t page) {
+    const auto page_of = [&](const node& n) {
+      return n.last > n.first && n.first / page == (n.last - 1) / page ? n.first / page : no_item;
+    };
+    const auto joins = [&](std::uint32_t i) {
+      return fits_[i] != 0 && nodes_[i].box == no_item && page_of(nodes_[i]) != no_item;
+    };
+    std::vector<std::uint32_t> begin(in_.sections / page + std::size_t{2}, 0);
+    const auto count = static_cast<std::uint32_t>(nodes_.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (joins(i)) ++begin[page_of(nodes_[i]) + std::size_t{1}];
+    }
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    std::vector<std::uint32_t> members(begin.back());
+    std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (joins(i)) members[next[page_of(nodes_[i])]++] = i;
+    }
+    for (std::size_t k = 0; k + 1 < begin.size(); ++k) {
+      if (begin[k + 1] - begin[k] >= fewest_members) {
+        make_box({members.data() + begin[k], members.data() + begin[k + 1]});
+      }
+    }
+  }
+
+  void make_box(std::span<const std::uint32_t> members) {
+    node box{.first = no_item};
+    for (const std::uint32_t i : members) {
+      box.first = std::min(box.first, nodes_[i].first);
+      box.last = std::max(box.last, nodes_[i].last);
+    }
+    line_.pieces.clear();
+    line_.ticks = box.last - box.first;
+    for (const std::uint32_t i : members) {
+      line_.pieces.push_back(
+          {nodes_[i].first - box.first, nodes_[i].last - box.first, static_cast<bytes>(nodes_[i].size), 1, 0});
+    }
+    sweeper over{line_};
+    // What is live beside the members.
+    const std::span<const bytes> inside = over.live();
+    units beside = 0;
+    for (std::uint32_t t = 0; t < line_.ticks; ++t) {
+      beside = std::max(beside, heights_[box.first + t] - static_cast<units>(inside[t]));
+    }
+    const units most = std::min(target_ / tallest_box, target_ / 4 * 3 - beside);
+    if (static_cast<units>(over.most_live()) > most) return;
+    const std::vector<bytes>* offsets = over.by_best_fit();
+    if (offsets == nullptr) return;
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      box.size = std::max(box.size, static_cast<units>((*offsets)[k]) + nodes_[members[k]].size);
+    }
+    if (box.size > most) return;
+    for (std::uint32_t t = 0; t < line_.ticks; ++t) heights_[box.first + t] += box.size - static_cast<units>(inside[t]);
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      nodes_[members[k]].box = static_cast<std::uint32_t>(nodes_.size());
+      nodes_[members[k]].within = static_cast<units>((*offsets)[k]);
+    }
+    nodes_.push_back(box);
+    fits_.push_back(1);
+  }
+
+  const instance& in_;
+  const units target_;
+  std::vector<node> nodes_;     // those of the items first
+  std::vector<char> fits_;      // by node: whether it may lie in a box
+  std::vector<units> heights_;  // by section, with boxes for what is in them
+  timeline line_;               // of the box being made
+};
+
+// Sections that nothing starts or ends between become one.
+void join_sections(instance& in, std::uint32_t sections) {
+  std::vector<std::uint32_t> number(sections + std::size_t{1}, 0);
+  for (const section_range& r : in.ranges) number[r.first] = number[r.last] = 1;
+  std::uint32_t next = 0;
+  for (std::uint32_t& n : number) {
+    next += n;
+    n = next;
+  }
+  // The first cut is 1: what comes before it is of no item.
+  for (section_range& r : in.ranges) r = {number[r.first] - 1, number[r.last] - 1, r.height};
+  in.sections = next == 0 ? 0 : next - 1;
+}
+
+boxed box_maker::result() const {
+  boxed out;
+  out.coarse.unit = in_.unit;
+  out.coarse.capacity = in_.capacity;
+  out.places.resize(in_.items.size());
+  std::vector<boxed::place> place(nodes_.size());
+  // A box comes after all that lies in it.
+  for (std::size_t k = nodes_.size(); k-- > 0;) {
+    const node& n = nodes_[k];
+    if (n.box != no_item) {
+      place[k] = {place[n.box].item, place[n.box].within + n.within};
+      continue;
+    }
+    place[k] = {static_cast<std::uint32_t>(out.coarse.items.size()), 0};
+    item it = k < in_.items.size() ? in_.items[k] : item{.size = n.size};
+    const auto first = static_cast<std::uint32_t>(out.coarse.ranges.size());
+    if (k < in_.items.size()) {
+      const auto ranges = in_.ranges_of(in_.items[k]);
+      out.coarse.ranges.insert(out.coarse.ranges.end(), ranges.begin(), ranges.end());
+    } else {
+      out.coarse.ranges.push_back({n.first, n.last, n.size});
+    }
+    it.ranges_first = first;
+    it.ranges_last = static_cast<std::uint32_t>(out.coarse.ranges.size());
+    out.coarse.items.push_back(it);
+  }
+  out.coarse.own_items = static_cast<std::uint32_t>(out.coarse.items.size());
+  join_sections(out.coarse, in_.sections);
+  place.resize(in_.items.size());
+  out.places = std::move(place);
+  return out;
+}
+
+}  // namespace
+
+std::optional<boxed> put_in_boxes(const instance& in, units target) {
+  if (!in.links.empty() || in.own_items != in.items.size() || in.sections == 0) return {};
+  box_maker maker{in, target};
+  maker.run();
+  if (maker.tops() > in.items.size() / 2) return {};
+  return maker.result();
+}
+
+std::vector<units> take_out_of_boxes(const boxed& b, const std::vector<units>& offsets) {
+  std::vector<units> out;
+  out.reserve(b.places.size());
+  for (const boxed::place& at : b.places) out.push_back(offsets[at.item] + at.within);
+  return out;
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,162 @@
+// Addresses as an allocator at run time has them: blocks that are taken, and holes between them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+
+namespace berth::plan {
+
+enum class choice : std::uint8_t { tightest, lowest, highest };
+
+class free_list {
+ public:
+  explicit free_list(std::size_t buffers) {
+    blocks_.reserve(buffers + 16);
+    holes_.reserve(64);
+  }
+
+  void clear() {
+    blocks_.clear();
+    spare_.clear();
+    holes_.clear();
+    last_ = none;
+  }
+
+  // A block of `size` bytes above all others.
+  std::uint32_t stack(bytes size, bytes alignment) {
+    const std::uint32_t b = extend(size, alignment);
+    return cut(b, align_up(blocks_[b].lo, alignment), size);
+  }
+
+  // A hole above all others, up to `top`.
+  void extend_to(bytes top) {
+    if (this->top() < top) extend(top - this->top(), 1);
+  }
+
+  // The block of `size` bytes that is taken.
+  std::uint32_t take(bytes size, bytes alignment, choice how) {
+    std::uint32_t best = none;
+    bytes best_at = 0;
+    bytes slack = max_bytes;
+    looked_at_ += holes_.size();
+    for (const std::uint32_t h : holes_) {
+      const block& b = blocks_[h];
+      const bytes at = align_up(b.lo, alignment);
+      if (at + size > b.hi) continue;
+      const bytes left = b.hi - b.lo - size;
+      const bool better = best == none             ? true
+                          : how == choice::lowest  ? at < best_at
+                          : how == choice::highest ? at > best_at
+                                                   : left < slack || (left == slack && at < best_at);
+      if (!better) continue;
+      best = h;
+      best_at = at;
+      slack = left;
+    }
+    if (best == none) {
+      best = extend(size, alignment);
+      best_at = align_up(blocks_[best].lo, alignment);
+    } else if (how == choice::highest) {
+      best_at = align_down(blocks_[best].hi - size, alignment);
+    }
+    return cut(best, best_at, size);
+  }
+
+  void give(std::uint32_t b) {
+    const std::uint32_t below = blocks_[b].below;
+    if (below != none && blocks_[below].hole != none) {
+      merge(below, b);
+      b = below;
+    } else {
+      list(b);
+    }
+    const std::uint32_t above = blocks_[b].above;
+    if (above != none && blocks_[above].hole != none) {
+      unlist(above);
+      merge(b, above);
+    }
+  }
+
+  [[nodiscard]] bytes offset(std::uint32_t b) const { return blocks_[b].lo; }
+  [[nodiscard]] bytes top() const { return last_ == none ? 0 : blocks_[last_].hi; }
+  [[nodiscard]] std::uint64_t looked_at() const { return looked_at_; }
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  // Neighbours in address order; together they cover [0, top).
+  struct block {
+    bytes lo;
+    bytes hi;
+    std::uint32_t below;
+    std::uint32_t above;
+    std::uint32_t hole;  // its place among the holes, or none
+  };
+
+  // Takes [at, at + size) out of hole b.
+  std::uint32_t cut(std::uint32_t b, bytes at, bytes size) {
+    if (at != blocks_[b].lo) b = split(b, at);
+    if (at + size != blocks_[b].hi) split(b, at + size);
+    unlist(b);
+    return b;
+  }
+  void list(std::uint32_t b) {
+    blocks_[b].hole = static_cast<std::uint32_t>(holes_.size());
+    holes_.push_back(b);
+  }
+  void unlist(std::uint32_t b) {
+    holes_[blocks_[b].hole] = holes_.back();
+    blocks_[holes_.back()].hole = blocks_[b].hole;
+    holes_.pop_back();
+    blocks_[b].hole = none;
+  }
+  std::uint32_t make(const block& b) {
+    if (spare_.empty()) {
+      blocks_.push_back(b);
+      return static_cast<std::uint32_t>(blocks_.size() - 1);
+    }
+    const std::uint32_t at = spare_.back();
+    spare_.pop_back();
+    blocks_[at] = b;
+    return at;
+  }
+  // Block b, a hole, ends at `at` from now on; the hole above it is returned.
+  std::uint32_t split(std::uint32_t b, bytes at) {
+    const std::uint32_t upper = make({at, blocks_[b].hi, b, blocks_[b].above, none});
+    if (blocks_[b].above != none) blocks_[blocks_[b].above].below = upper;
+    if (last_ == b) last_ = upper;
+    blocks_[b].hi = at;
+    blocks_[b].above = upper;
+    list(upper);
+    return upper;
+  }
+  void merge(std::uint32_t b, std::uint32_t above) {
+    blocks_[b].hi = blocks_[above].hi;
+    blocks_[b].above = blocks_[above].above;
+    if (blocks_[b].above != none) blocks_[blocks_[b].above].below = b;
+    if (last_ == above) last_ = b;
+    spare_.push_back(above);
+  }
+  // A hole at the top, from the last hole on if there is one.
+  std::uint32_t extend(bytes size, bytes alignment) {
+    if (last_ == none || blocks_[last_].hole == none) {
+      const bytes top = this->top();
+      const std::uint32_t b = make({top, top, last_, none, none});
+      if (last_ != none) blocks_[last_].above = b;
+      last_ = b;
+      list(b);
+    }
+    blocks_[last_].hi = align_up(blocks_[last_].lo, alignment) + size;
+    return last_;
+  }
+
+  std::vector<block> blocks_;
+  std::vector<std::uint32_t> spare_;
+  std::vector<std::uint32_t> holes_;
+  std::uint32_t last_ = none;
+  std::uint64_t looked_at_ = 0;
+};
+
+}  // namespace berth::plan

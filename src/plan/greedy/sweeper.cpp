@@ -1,0 +1,119 @@
+#include "plan/greedy/sweeper.hpp"
+
+#include <algorithm>
+
+namespace berth::plan {
+namespace {
+
+constexpr std::uint64_t most_holes_per_buffer = 64;
+
+}  // namespace
+
+by_tick::by_tick(const timeline& line, std::uint32_t piece::*at)
+    : first_(line.ticks + std::size_t{3}, 0), of_(line.pieces.size()) {
+  for (const piece& q : line.pieces) ++first_[q.*at + std::size_t{2}];
+  for (std::size_t t = 2; t < first_.size(); ++t) first_[t] += first_[t - 1];
+  for (index i = 0; i < of_.size(); ++i) of_[first_[line.pieces[i].*at + std::size_t{1}]++] = i;
+}
+
+sweeper::sweeper(const timeline& line)
+    : line_{line},
+      starts_{line, &piece::lower},
+      ends_{line, &piece::upper},
+      live_(line.ticks),
+      block_of_(line.pieces.size()),
+      offsets_(line.pieces.size(), 0),
+      memory_{line.pieces.size()} {
+  bytes live = 0;
+  for (std::uint32_t t = 0; t < line.ticks; ++t) {
+    for (const index i : ends_.at(t)) live -= line.pieces[i].size;
+    for (const index i : starts_.at(t)) live += line.pieces[i].size;
+    live_[t] = live;
+    if (live > live_[peak_]) peak_ = t;
+  }
+  for (std::uint32_t t = 0; t <= peak_; ++t) {
+    for (const index i : starts_.at(t)) {
+      if (line.pieces[i].upper > peak_ && line.pieces[i].size != 0) stack_.push_back(i);
+    }
+  }
+  const auto life = [&](index i) { return line.pieces[i].upper - line.pieces[i].lower; };
+  std::stable_sort(stack_.begin(), stack_.end(), [&](index a, index b) { return life(a) > life(b); });
+  // The one that rounding adds most to lies highest, where it need not be rounded.
+  const auto top = std::max_element(stack_.begin(), stack_.end(),
+                                    [&](index a, index b) { return line.pieces[a].spare < line.pieces[b].spare; });
+  if (top != stack_.end() && line.pieces[*top].spare != 0) std::rotate(top, top + 1, stack_.end());
+}
+
+template <class After, class Before>
+const std::vector<bytes>* sweeper::run(After after, Before before, bool with_high_ticks) {
+  const std::uint32_t last = line_.ticks;
+  lay_stack(most_live());
+  if (with_high_ticks) find_high_after();
+  for (std::uint32_t t = peak_ + 1; t < last; ++t) {
+    if (!step(ends_.at(t), starts_.at(t), after)) return nullptr;
+  }
+  lay_stack(memory_.top());
+  if (with_high_ticks) find_high_before();
+  for (std::uint32_t t = peak_; t > 0; --t) {
+    if (!step(starts_.at(t), ends_.at(t), before)) return nullptr;
+  }
+  return &offsets_;
+}
+
+void sweeper::lay_stack(bytes top) {
+  memory_.clear();
+  for (const index i : stack_) {
+    block_of_[i] = memory_.stack(line_.pieces[i].size, line_.pieces[i].alignment);
+    offsets_[i] = memory_.offset(block_of_[i]);
+  }
+  memory_.extend_to(top);
+}
+
+template <class Choose>
+bool sweeper::step(std::span<const index> dead, std::span<const index> born, Choose choose) {
+  for (const index i : dead) {
+    if (line_.pieces[i].size != 0) memory_.give(block_of_[i]);
+  }
+  for (const index i : born) {
+    const piece& q = line_.pieces[i];
+    if (q.size == 0) continue;
+    block_of_[i] = memory_.take(q.size, q.alignment, choose(q));
+    offsets_[i] = memory_.offset(block_of_[i]);
+  }
+  return memory_.looked_at() <= most_holes_per_buffer * line_.pieces.size();
+}
+
+// A high tick is the highest of a run of ticks at which at least three quarters of the peak are live.
+bool sweeper::is_high(std::uint32_t t) const {
+  return live_[t] >= most_live() - most_live() / 4;
+}
+
+// By tick t: the first high tick from t on; `ticks` where there is none.
+void sweeper::find_high_after() {
+  next_high_.assign(line_.ticks + std::size_t{1}, line_.ticks);
+  for (std::uint32_t t = line_.ticks, high = line_.ticks; t-- > 0;) {
+    const bool in_run = t + 1 < line_.ticks && is_high(t + 1);
+    if (is_high(t) && (!in_run || live_[t] >= live_[high])) high = t;
+    next_high_[t] = high;
+  }
+}
+// By tick t, backwards in time: the tick behind the first high one below t; 0 where there is none.
+void sweeper::find_high_before() {
+  next_high_.assign(line_.ticks + std::size_t{1}, 0);
+  for (std::uint32_t t = 0, high = 0; t < line_.ticks; ++t) {
+    const bool in_run = t > 0 && is_high(t - 1);
+    if (is_high(t) && (!in_run || live_[t] >= live_[high - 1])) high = t + 1;
+    next_high_[t + 1] = high;
+  }
+}
+
+const std::vector<bytes>* sweeper::by_ends() {
+  return run([this](const piece& q) { return q.upper > next_high_[q.lower] ? choice::highest : choice::lowest; },
+             [this](const piece& q) { return q.lower < next_high_[q.upper] ? choice::highest : choice::lowest; }, true);
+}
+const std::vector<bytes>* sweeper::by_best_fit() {
+  const auto tightest = [](const piece&) { return choice::tightest; };
+  return run(tightest, tightest, false);
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,80 @@
+// The passes of the sweep (sweep.hpp) over pieces whose ticks are counted from 0.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "berth/plan/problem.hpp"
+#include "plan/greedy/free_list.hpp"
+
+namespace berth::plan {
+
+// A buffer in what the passes need of it. Ticks are counted from the first one; where they are sparse, in steps.
+struct piece {
+  std::uint32_t lower;
+  std::uint32_t upper;
+  bytes size;  // the footprint; rounded up to the alignment where all have the same ...
+  bytes alignment;
+  bytes spare;  // ... by so much
+};
+
+struct timeline {
+  std::vector<piece> pieces;       // by buffer
+  std::uint32_t ticks = 0;         // pieces live in [0, ticks)
+  tick first = 0;                  // tick 0 in the problem's time ...
+  std::vector<tick> sparse;        // ... or each of them
+  std::optional<bytes> alignment;  // of all; nothing where they differ
+};
+
+// Pieces by tick, in a row: those of tick t are of[first[t]] to of[first[t + 1]].
+class by_tick {
+ public:
+  // At piece.*at.
+  by_tick(const timeline& line, std::uint32_t piece::*at);
+
+  [[nodiscard]] std::span<const index> at(std::size_t t) const {
+    return {of_.data() + first_[t], of_.data() + first_[t + 1]};
+  }
+
+ private:
+  std::vector<std::uint32_t> first_;
+  std::vector<index> of_;
+};
+
+class sweeper {
+ public:
+  explicit sweeper(const timeline& line);
+
+  [[nodiscard]] std::uint32_t peak() const { return peak_; }
+  [[nodiscard]] bytes most_live() const { return live_[peak_]; }
+  [[nodiscard]] std::span<const bytes> live() const { return live_; }  // by tick
+  [[nodiscard]] std::span<const index> stack() const { return stack_; }
+
+  // The offsets by piece; nothing where there was too much to look at.
+  [[nodiscard]] const std::vector<bytes>* by_ends();
+  [[nodiscard]] const std::vector<bytes>* by_best_fit();
+
+ private:
+  template <class After, class Before>
+  const std::vector<bytes>* run(After after, Before before, bool with_high_ticks);
+  template <class Choose>
+  bool step(std::span<const index> dead, std::span<const index> born, Choose choose);
+  void lay_stack(bytes top);
+  [[nodiscard]] bool is_high(std::uint32_t t) const;
+  void find_high_after();
+  void find_high_before();
+
+  const timeline& line_;
+  by_tick starts_, ends_;
+  std::vector<bytes> live_;  // by tick
+  std::uint32_t peak_ = 0;
+  std::vector<index> stack_;  // live at the peak, from the lowest address up
+  std::vector<std::uint32_t> next_high_;
+  std::vector<std::uint32_t> block_of_;
+  std::vector<bytes> offsets_;
+  free_list memory_;
+};
+
+}  // namespace berth::plan

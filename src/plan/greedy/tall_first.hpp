@@ -1,0 +1,15 @@
+// The items of tall sections first, in several orders, then all else once.
+//
+// Most of a large instance has room to spare; what decides the arena are the items that live in its tall sections, a
+// few per cent of all. Their order can be mended often for the price of one pass over everything. The rest goes around
+// the best of that by falling size, since what is large finds no room late.
+#pragma once
+
+#include "plan/greedy/greedy.hpp"
+
+namespace berth::plan {
+
+// Stops at `target`. Work: about two passes over the items; more only where the rest does not fit around the tall.
+[[nodiscard]] layout tall_first(const instance& in, units target);
+
+}  // namespace berth::plan
