@@ -131,6 +131,32 @@ void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, link>>& all)
   }
 }
 
+// By time, ends before starts, then by part, as they come; by counting where the ticks are as dense as node indices
+// are.
+void sort_events(std::vector<event>& events) {
+  if (events.empty()) return;
+  const auto by_time = [](const event& x, const event& y) { return x.at < y.at; };
+  const auto [least, most] = std::minmax_element(events.begin(), events.end(), by_time);
+  const auto first = static_cast<std::uint64_t>(least->at);
+  // Unsigned: the span of the times may exceed 63 bits.
+  const std::uint64_t span = static_cast<std::uint64_t>(most->at) - first;
+  if (span >= 2 * events.size()) {
+    std::sort(events.begin(), events.end(), [](const event& x, const event& y) {
+      return std::tuple{x.at, x.starts, x.part} < std::tuple{y.at, y.starts, y.part};
+    });
+    return;
+  }
+  const auto key = [first](const event& e) {
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(e.at) - first) * 2 + (e.starts ? 1 : 0));
+  };
+  std::vector<std::uint32_t> begin(static_cast<std::size_t>(span) * 2 + 3, 0);
+  for (const event& e : events) ++begin[key(e) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<event> sorted(events.size());
+  for (const event& e : events) sorted[begin[key(e)]++] = e;
+  events = std::move(sorted);
+}
+
 // Gives every part its sections, and in.ticks: the number of a section rises where a lifetime starts after one has
 // ended.
 std::uint32_t find_sections(const problem& p, instance& in, std::vector<live_part>& parts) {
@@ -148,9 +174,7 @@ std::uint32_t find_sections(const problem& p, instance& in, std::vector<live_par
     if (b.lifetimes.empty()) add(i, b.live);
     for (const interval& t : b.lifetimes) add(i, t);
   }
-  std::sort(events.begin(), events.end(), [](const event& x, const event& y) {
-    return std::tuple{x.at, x.starts, x.part} < std::tuple{y.at, y.starts, y.part};
-  });
+  sort_events(events);
   std::uint32_t section = 0;
   bool ended = false;
   for (const event& e : events) {
@@ -250,7 +274,8 @@ instance make_instance(const problem& p) {
     for (const pair& c : *p.conflicts) add_link(c);
   } else {
     in.sections = find_sections(p, in, parts);
-    std::stable_sort(parts.begin(), parts.end(), [](const auto& x, const auto& y) { return x.item < y.item; });
+    const auto by_item = [](const live_part& x, const live_part& y) { return x.item < y.item; };
+    if (!std::is_sorted(parts.begin(), parts.end(), by_item)) std::stable_sort(parts.begin(), parts.end(), by_item);
     for (std::size_t k = 0; k < parts.size();) {
       std::size_t end = k + 1;
       while (end < parts.size() && parts[end].item == parts[k].item) ++end;

@@ -1,6 +1,7 @@
 #include "berth/model/problem_file.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 
 #include "berth/graph/pipeline.hpp"
@@ -46,6 +47,11 @@ bool is_utf8(std::string_view text) {
 
 void require_good_ids(const problem_file& file) {
   const auto& buffers = file.problem.buffers;
+  // Ids that ascend, as numbers do (the shorter one first), are distinct.
+  const auto ascends = [](const plan::buffer& a, const plan::buffer& b) {
+    return a.name.size() != b.name.size() ? a.name.size() < b.name.size() : a.name < b.name;
+  };
+  if (std::adjacent_find(buffers.begin(), buffers.end(), std::not_fn(ascends)) == buffers.end()) return;
   std::unordered_set<std::string_view> seen;
   seen.reserve(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -160,12 +160,12 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
 
 namespace {
 
-layout by_boxes(const instance& in, units target) {
+std::optional<layout> by_boxes(const instance& in, units target) {
   const std::optional<boxed> boxes = put_in_boxes(in, target);
-  layout out = tall_first(boxes ? boxes->coarse : in, target);
-  if (boxes) {
-    out.offsets = take_out_of_boxes(*boxes, out.offsets);
-    out.arena = arena_of(in, out.offsets);
+  std::optional<layout> out = tall_first(boxes ? boxes->coarse : in, target);
+  if (out && boxes) {
+    out->offsets = take_out_of_boxes(*boxes, out->offsets);
+    out->arena = arena_of(in, out->offsets);
   }
   return out;
 }
@@ -180,8 +180,9 @@ layout best_greedy(const instance& in, units target, effort work) {
     best.solver = name;
   };
   if (in.items.size() > many_items) {
-    keep(by_boxes(in, target), "tall_first");
-    if (best.arena <= target + (work == effort::best ? 0 : target / near_share) || work == effort::fast) return best;
+    if (auto got = by_boxes(in, target)) keep(std::move(*got), "tall_first");
+    if (best.arena <= target + (work == effort::best ? 0 : target / near_share)) return best;
+    if (work == effort::fast && best.arena != unbounded) return best;
   }
   occupancy taken{in};
   if (in.items.size() > very_many_items) {

@@ -5,7 +5,10 @@
 namespace berth::plan {
 namespace {
 
-constexpr std::uint64_t most_holes_per_buffer = 64;
+// Holes looked at: so many for each piece placed, and an eighth of that in advance. Where hundreds of pieces are alive
+// a sweep is given up soon.
+constexpr std::uint64_t most_holes_per_piece = 64;
+constexpr std::uint64_t holes_in_advance = 65'536;
 
 }  // namespace
 
@@ -80,7 +83,8 @@ bool sweeper::step(std::span<const index> dead, std::span<const index> born, Cho
     block_of_[i] = memory_.take(q.size, q.alignment, choose(q));
     offsets_[i] = memory_.offset(block_of_[i]);
   }
-  return memory_.looked_at() <= most_holes_per_buffer * line_.pieces.size();
+  placed_ += born.size();
+  return memory_.looked_at() <= most_holes_per_piece * (placed_ + line_.pieces.size() / 8) + holes_in_advance;
 }
 
 // A high tick is the highest of a run of ticks at which at least three quarters of the peak are live.

@@ -75,6 +75,7 @@ class sweeper {
   std::vector<std::uint32_t> block_of_;
   std::vector<bytes> offsets_;
   free_list memory_;
+  std::uint64_t placed_ = 0;
 };
 
 }  // namespace berth::plan

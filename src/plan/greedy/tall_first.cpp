@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 
 namespace berth::plan {
 namespace {
 
-// Placements of tall items, as a share of all items; every order is tried once at least.
-constexpr std::size_t budget_share = 2;
-// Rounds in which what of the rest ended too high moves to the front of all.
-constexpr int most_mends = 4;
+// Placements of tall items: half as many as there are items, twice as many as long as the arena is not near the target.
+// Every order is tried once at least.
+constexpr units near_share = 4096;  // of the target
+// Above this share nothing is gained on passes over all.
+constexpr std::size_t most_tall_share = 3;
+// How often one of the rest that ended too high moves to the front of all.
+constexpr int most_mends = 16;
 
 // By item: whether a section in which it lives is taller than seven tenths of the target. (Half of it: twice the items,
 // and the same arenas; nine tenths: the rest does not always fit around.)
@@ -38,33 +42,32 @@ class packer {
 
   // The highest end.
   units place(const std::vector<std::uint32_t>& items) {
-    begin();
-    return add(items);
-  }
-
-  void begin() {
     taken_.clear();
     for (std::uint32_t i = 0; i < in_.items.size(); ++i) {
       if (in_.items[i].pin != no_offset) taken_.insert(i, in_.items[i].pin);
     }
     top_ = 0;
+    add(items, unbounded);
+    return top_;
   }
 
-  units add(const std::vector<std::uint32_t>& items) {
-    for (const std::uint32_t i : items) {
-      const units at = taken_.find(i, fit::first);
-      taken_.insert(i, at);
-      top_ = std::max(top_, at + in_.items[i].size);
+  // Stops behind the first one that ends above `limit`; nothing where none does.
+  std::optional<std::size_t> add(const std::vector<std::uint32_t>& items, units limit) {
+    for (std::size_t k = 0; k < items.size(); ++k) {
+      const units at = taken_.find(items[k], fit::first);
+      taken_.insert(items[k], at);
+      top_ = std::max(top_, at + in_.items[items[k]].size);
+      if (top_ > limit) return k;
     }
-    return top_;
+    return {};
   }
 
   // Those of `items` that ended above the target come first.
   void mend(std::vector<std::uint32_t>& items) const {
-    std::stable_partition(items.begin(), items.end(), [this](std::uint32_t i) { return ended_high(i); });
+    std::stable_partition(items.begin(), items.end(),
+                          [this](std::uint32_t i) { return taken_.offset(i) + in_.items[i].size > target_; });
   }
 
-  [[nodiscard]] bool ended_high(std::uint32_t i) const { return taken_.offset(i) + in_.items[i].size > target_; }
   [[nodiscard]] const std::vector<units>& offsets() const { return taken_.offsets(); }
 
  private:
@@ -76,8 +79,10 @@ class packer {
 
 }  // namespace
 
-layout tall_first(const instance& in, units target) {
+std::optional<layout> tall_first(const instance& in, units target) {
   const std::vector<char> tall = tall_items(in, target);
+  const auto many = static_cast<std::size_t>(std::count(tall.begin(), tall.end(), char{1}));
+  if (many > in.items.size() / most_tall_share) return {};
   const auto split = [&](order by, bool of_tall) {
     std::vector<std::uint32_t> items = sorted_items(in, by);
     items.erase(std::remove_if(items.begin(), items.end(), [&](auto i) { return (tall[i] != 0) != of_tall; }),
@@ -91,8 +96,11 @@ layout tall_first(const instance& in, units target) {
                                                    split(order::area, true)};
   std::vector<std::uint32_t> best;
   units best_top = unbounded;
-  const std::size_t rounds = std::max(orders.size(), in.items.size() / budget_share / (orders[0].size() + 1));
-  for (std::size_t k = 0; k < rounds && best_top > target; ++k) {
+  const std::size_t each = orders[0].size() + 1;
+  const auto rounds = [&](std::size_t placements) { return std::max(orders.size(), placements / each); };
+  for (std::size_t k = 0; best_top > target; ++k) {
+    const bool near = best_top - target <= target / near_share;
+    if (k >= rounds(near ? in.items.size() / 2 : in.items.size() * 2)) break;
     std::vector<std::uint32_t>& items = orders[k % orders.size()];
     const units top = with.place(items);
     if (top < best_top) {
@@ -102,23 +110,15 @@ layout tall_first(const instance& in, units target) {
     with.mend(items);
   }
 
-  layout out;
-  out.solver = "tall_first";
   std::vector<std::uint32_t> rest = split(order::size, false);
   for (int mends = 0;; ++mends) {
-    with.place(best);
-    const units top = with.add(rest);
-    if (top < out.arena) {
-      out.arena = top;
-      out.offsets = with.offsets();
-    }
-    if (top <= std::max(target, best_top) || mends == most_mends) break;
-    const auto high = std::stable_partition(rest.begin(), rest.end(), [&](auto i) { return with.ended_high(i); });
-    best.insert(best.begin(), rest.begin(), high);
-    rest.erase(rest.begin(), high);
+    const units top = with.place(best);
+    const auto high = with.add(rest, mends == most_mends ? unbounded : std::max(target, top));
+    if (!high) break;
+    best.insert(best.begin(), rest[*high]);
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(*high));
   }
-  out.arena = arena_of(in, out.offsets);
-  return out;
+  return layout{.offsets = with.offsets(), .arena = arena_of(in, with.offsets()), .solver = "tall_first"};
 }
 
 }  // namespace berth::plan

@@ -5,11 +5,14 @@
 // the best of that by falling size, since what is large finds no room late.
 #pragma once
 
+#include <optional>
+
 #include "plan/greedy/greedy.hpp"
 
 namespace berth::plan {
 
-// Stops at `target`. Work: about two passes over the items; more only where the rest does not fit around the tall.
-[[nodiscard]] layout tall_first(const instance& in, units target);
+// Stops at `target`. Nothing where more than a third of the items are tall ones. Work: one to three passes over the
+// items; more only where the rest does not fit around the tall.
+[[nodiscard]] std::optional<layout> tall_first(const instance& in, units target);
 
 }  // namespace berth::plan
