@@ -51,15 +51,15 @@ void require_good_ids(const problem_file& file) {
   const auto ascends = [](const plan::buffer& a, const plan::buffer& b) {
     return a.name.size() != b.name.size() ? a.name.size() < b.name.size() : a.name < b.name;
   };
-  if (std::adjacent_find(buffers.begin(), buffers.end(), std::not_fn(ascends)) == buffers.end()) return;
+  const bool ascend = std::adjacent_find(buffers.begin(), buffers.end(), std::not_fn(ascends)) == buffers.end();
   std::unordered_set<std::string_view> seen;
-  seen.reserve(buffers.size());
+  if (!ascend) seen.reserve(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const std::string& id = buffers[i].name;
     std::string what;
     if (id.empty()) what = "id is empty";
     if (!is_utf8(id)) what = "the id " + quote(id) + " is not UTF-8";
-    if (!seen.insert(id).second) what = "a second buffer with the id " + quote(id);
+    if (!ascend && !seen.insert(id).second) what = "a second buffer with the id " + quote(id);
     if (what.empty()) continue;
     if (file.lines.empty()) throw input_error(file.path, what);
     throw input_error(file.path, file.lines[i], what);
