@@ -308,7 +308,7 @@ TEST(folding, makes_one_block_of_a_tiling_whose_sums_leave_no_choice) {
   EXPECT_LT(blocks, items / 4);
 }
 
-// Some 250 and 500 pieces; without folding most stay above their optimum for seconds.
+// Some 250 and 500 pieces. All ten reach their optimum; without folding eight do.
 TEST(folding, solves_large_tilings_within_normal_effort) {
   std::mt19937 random(8);
   int optimal = 0;
@@ -320,7 +320,7 @@ TEST(folding, solves_large_tilings_within_normal_effort) {
     EXPECT_EQ(verify(p, got), std::nullopt);
     optimal += got.optimal();
   }
-  EXPECT_GE(optimal, 5);
+  EXPECT_GE(optimal, 9);
 }
 
 TEST(single, an_empty_buffer_pinned_beyond_the_capacity_is_infeasible) {
