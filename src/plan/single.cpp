@@ -99,6 +99,70 @@ plan plan_of(swept s) {
   return out;
 }
 
+// An empty buffer makes no item, but its pin counts.
+argument highest_empty_pin(const problem& p) {
+  argument highest;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const bytes pin = p.buffers[i].offset.value_or(0);
+    if (p.footprint(i) == 0 && pin > highest.bound) highest = {.bound = pin, .buffers = {i}};
+  }
+  return highest;
+}
+
+// The lower bound as it rises.
+struct rising_bound {
+  proved_bound proved;
+  argument empty_pin;
+  units value = 0;  // above what is proved where a search refuted more
+};
+
+void tell(const rising_bound& bound, bytes unit, plan& out) {
+  const bytes found = static_cast<bytes>(bound.value) * unit;
+  out.lower_bound_bytes = std::max(found, bound.empty_pin.bound);
+  out.proof.clear();
+  if (out.lower_bound_bytes == 0) return;
+  out.proof.push_back(bound.empty_pin.bound > found ? bound.empty_pin : bound.proved.why);
+  if (bound.value > bound.proved.value && found > bound.empty_pin.bound) {
+    out.proof.push_back({.kind = argument::kind::search, .bound = found});
+  }
+}
+
+// Whether no plan exists; says why in `out`.
+bool is_refuted(const problem& p, const instance& in, const rising_bound& bound, plan& out) {
+  const std::uint32_t clash = pin_that_clashes(in);
+  if (clash != no_item) {
+    out.reason = "buffer is pinned where another one or a reserved range lies";
+    out.culprit = static_cast<index>(std::find(in.item_of.begin(), in.item_of.end(), clash) - in.item_of.begin());
+  }
+  const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
+  return bound.value > in.capacity || clash != no_item || (limit && bound.empty_pin.bound > *limit);
+}
+
+layout of_items(const problem& p, const instance& in, const swept& s, layout found) {
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    if (in.item_of[i] != no_item) found.offsets[in.item_of[i]] = static_cast<units>(s.offsets[i] / in.unit);
+  }
+  found.arena = arena_of(in, found.offsets);
+  found.solver = "sweep";
+  return found;
+}
+
+layout search_below(const instance& in, const options& o, layout found, units& bound, plan& out) {
+  deadline d{.at = {}, .stop = o.stop, .watch = o.watch, .unit = in.unit};
+  constexpr double longest = 1e6;  // seconds: what a clock counts without overflow
+  if (o.deadline_s) {
+    d.at = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                  std::chrono::duration<double>(std::min(longest, *o.deadline_s)));
+  }
+  const conflict_graph graph = make_conflicts(in);
+  climb c = find_least_arena(in, graph, std::move(found), bound, node_limit(o, graph), {},
+                             o.deadline_s || o.stop != nullptr || o.watch != nullptr ? deadline_passed : nullptr, &d);
+  bound = c.bound;
+  out.work = c.nodes;
+  out.deadline_hit = d.hit;
+  return std::move(c.best);
+}
+
 }  // namespace
 
 plan solve_single(const problem& p, const options& o, bool* most_hints) {
@@ -111,67 +175,27 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
     out.reason = "the sizes, alignments, pins and reserved ranges together are too large to be counted";
     return out;
   }
-  proved_bound proved = quick_bound(p, in);
-  units bound = proved.value;
-  // An empty buffer makes no item, but its pin counts.
-  argument empty_pin;
-  for (index i = 0; i < p.buffers.size(); ++i) {
-    const bytes pin = p.buffers[i].offset.value_or(0);
-    if (p.footprint(i) == 0 && pin > empty_pin.bound) empty_pin = {.bound = pin, .buffers = {i}};
-  }
-  const auto say_bound = [&] {
-    const bytes found = static_cast<bytes>(bound) * in.unit;
-    out.lower_bound_bytes = std::max(found, empty_pin.bound);
-    out.proof.clear();
-    if (out.lower_bound_bytes == 0) return;
-    out.proof.push_back(empty_pin.bound > found ? empty_pin : proved.why);
-    if (bound > proved.value && found > empty_pin.bound) {
-      out.proof.push_back({.kind = argument::kind::search, .bound = found});
-    }
-  };
-  say_bound();
-  const std::uint32_t clash = pin_that_clashes(in);
-  if (clash != no_item) {
-    out.reason = "buffer is pinned where another one or a reserved range lies";
-    out.culprit = static_cast<index>(std::find(in.item_of.begin(), in.item_of.end(), clash) - in.item_of.begin());
-  }
-  const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
-  const bool empty_pin_beyond = limit && empty_pin.bound > *limit;
-  if (bound > in.capacity || clash != no_item || empty_pin_beyond) {
+  rising_bound bound{.proved = quick_bound(p, in), .empty_pin = highest_empty_pin(p)};
+  bound.value = bound.proved.value;
+  tell(bound, in.unit, out);
+  if (is_refuted(p, in, bound, out)) {
     out.status = status::infeasible;
     return out;
   }
-  layout found = best_greedy(in, bound, o.work);
+  layout found = best_greedy(in, bound.value, o.work);
   if (quick && static_cast<units>(quick->arena / in.unit) < found.arena) {
-    for (index i = 0; i < p.buffers.size(); ++i) {
-      if (in.item_of[i] != no_item) found.offsets[in.item_of[i]] = static_cast<units>(quick->offsets[i] / in.unit);
-    }
-    found.arena = arena_of(in, found.offsets);
-    found.solver = "sweep";
+    found = of_items(p, in, *quick, std::move(found));
   }
-  if (found.arena > bound && o.work != effort::fast) {
-    proved = thorough_bound(p, in, std::move(proved));
-    bound = proved.value;
-    say_bound();
-  }
-  if (found.arena > bound && o.work != effort::fast && conflict_work(in) <= most_conflict_work) {
-    deadline d{.at = {}, .stop = o.stop, .watch = o.watch, .unit = in.unit};
-    constexpr double longest = 1e6;  // seconds: what a clock counts without overflow
-    if (o.deadline_s) {
-      d.at = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                    std::chrono::duration<double>(std::min(longest, *o.deadline_s)));
+  if (found.arena > bound.value && o.work != effort::fast) {
+    bound.proved = thorough_bound(p, in, std::move(bound.proved));
+    bound.value = bound.proved.value;
+    if (found.arena > bound.value && conflict_work(in) <= most_conflict_work) {
+      found = search_below(in, o, std::move(found), bound.value, out);
     }
-    const conflict_graph graph = make_conflicts(in);
-    climb c = find_least_arena(in, graph, std::move(found), bound, node_limit(o, graph), {},
-                               o.deadline_s || o.stop != nullptr || o.watch != nullptr ? deadline_passed : nullptr, &d);
-    found = std::move(c.best);
-    bound = c.bound;
-    out.work = c.nodes;
-    out.deadline_hit = d.hit;
-    say_bound();
+    tell(bound, in.unit, out);
   }
   if (found.arena > in.capacity) {
-    if (bound > in.capacity) out.status = status::infeasible;
+    if (bound.value > in.capacity) out.status = status::infeasible;
     return out;
   }
   if (std::any_of(in.items.begin(), in.items.end(), [](const item& it) { return it.hint != no_offset; })) {
