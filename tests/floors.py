@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that no file includes a header of a floor above its own. usage: floors.py REPOSITORY"""
+"""Checks that no file includes a header of a floor above its own, and that no two headers define one type.
+usage: floors.py REPOSITORY"""
 import pathlib
 import re
 import sys
@@ -23,6 +24,8 @@ HIDDEN = {("pool", "plan"), ("trace", "graph"), ("trace", "op")}
 CHECKER = pathlib.PurePath("plan/verify")
 
 LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+NAMESPACE = re.compile(r"^namespace ?([\w:]*) \{")
+TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: :[^;]*)? \{")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -40,12 +43,19 @@ def allowed(room: str, other: str) -> bool:
 
 def main(root: pathlib.Path) -> int:
     wrong = 0
+    defined = {}  # two types of one name would be one to the linker, which takes either's inline functions for both
     for base in (root / "include" / "berth", root / "src"):
         for file in sorted(base.rglob("*.[hc]pp")) + sorted(base.rglob("*.h")):
             room = file.relative_to(base).parts[0]
             if room not in LEVEL:
                 continue  # berth.hpp, the umbrella
+            space = ""
             for number, line in enumerate(file.read_text().splitlines(), 1):
+                if opened := NAMESPACE.match(line):
+                    space = opened[1] or f"unnamed, in {file}"
+                if (named := TYPE.match(line)) and defined.setdefault((space, named[1]), file) != file:
+                    print(f"{file.relative_to(root)}:{number}: {space}::{named[1]} stands in {defined[space, named[1]]}")
+                    wrong += 1
                 found = INCLUDE.match(line)
                 other = room_of(pathlib.PurePath(found[1])) if found else None
                 shared = other == "plan" and CHECKER in file.relative_to(base).parents and "berth/" not in found[1]

@@ -300,7 +300,7 @@ class prover {
         ++j;
       }
     }
-    for (const link& l : in_.links_of(a)) {
+    for (const item_link& l : in_.links_of(a)) {
       if (l.other == b_number) add(l.height, l.other_height);
     }
     return tallest;

@@ -112,7 +112,7 @@ std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::option
   return merged;
 }
 
-void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, link>>& all) {
+void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, item_link>>& all) {
   std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) {
     return std::tuple{std::get<0>(x), std::get<1>(x).other} < std::tuple{std::get<0>(y), std::get<1>(y).other};
   });
@@ -120,7 +120,7 @@ void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, link>>& all)
     const std::uint32_t owner = std::get<0>(all[k]);
     in.items[owner].links_first = static_cast<std::uint32_t>(in.links.size());
     while (k < all.size() && std::get<0>(all[k]) == owner) {
-      link merged = std::get<1>(all[k]);
+      item_link merged = std::get<1>(all[k]);
       for (++k; k < all.size() && std::get<0>(all[k]) == owner && std::get<1>(all[k]).other == merged.other; ++k) {
         merged.height = std::max(merged.height, std::get<1>(all[k]).height);
         merged.other_height = std::max(merged.other_height, std::get<1>(all[k]).other_height);
@@ -257,7 +257,7 @@ instance make_instance(const problem& p) {
 
   in.own_items = static_cast<std::uint32_t>(in.items.size());
 
-  std::vector<std::tuple<std::uint32_t, link>> links;
+  std::vector<std::tuple<std::uint32_t, item_link>> links;
   const auto add_link = [&](const pair& c) {
     const std::uint32_t a = in.item_of[c.a];
     const std::uint32_t b = in.item_of[c.b];

@@ -33,7 +33,7 @@ struct section_range {
 };
 
 // A conflict that lifetimes do not show. Kept on both items.
-struct link {
+struct item_link {
   std::uint32_t other = 0;
   units height = 0;        // of this item under the other
   units other_height = 0;  // of the other under this one
@@ -61,13 +61,13 @@ struct instance {
   std::vector<item> items;      // those of buffers first, then reserved ranges
   std::uint32_t own_items = 0;  // how many are of buffers: only these count in the arena
   std::vector<section_range> ranges;
-  std::vector<link> links;
+  std::vector<item_link> links;
   std::vector<std::uint32_t> item_of;  // by buffer; no_item for an empty buffer
 
   [[nodiscard]] std::span<const section_range> ranges_of(const item& it) const noexcept {
     return {ranges.data() + it.ranges_first, it.ranges_last - it.ranges_first};
   }
-  [[nodiscard]] std::span<const link> links_of(const item& it) const noexcept {
+  [[nodiscard]] std::span<const item_link> links_of(const item& it) const noexcept {
     return {links.data() + it.links_first, it.links_last - it.links_first};
   }
 };

@@ -103,7 +103,7 @@ void occupancy::collect(std::uint32_t i) {
   linked_.clear();
   const auto links = in_.links_of(it);
   linked_.reserve(links.size());
-  for (const link& l : links) {
+  for (const item_link& l : links) {
     if (offsets_[l.other] == no_offset) continue;
     linked_.push_back({offsets_[l.other], offsets_[l.other] + l.other_height});
     cursors_.push_back({&linked_.back(), &linked_.back() + 1, l.height});

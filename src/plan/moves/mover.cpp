@@ -27,7 +27,7 @@ class random_numbers {
   std::uint64_t state_ = 1;
 };
 
-double ideal_time(const moving_model& model, const item& one, const use_in_section& u) {
+double ideal_time(const moving_model& model, const moving_item& one, const use_in_section& u) {
   double least = infinite;
   for (const index m : one.memories) {
     const bool takes = !model.limits[m] || one.footprint <= *model.limits[m];
@@ -36,7 +36,7 @@ double ideal_time(const moving_model& model, const item& one, const use_in_secti
   return least;
 }
 
-double ideal_time(const moving_model& model, const item& one) {
+double ideal_time(const moving_model& model, const moving_item& one) {
   double sum = 0;
   for (const use_in_section& u : one.uses) sum += ideal_time(model, one, u);
   return sum;
@@ -221,7 +221,7 @@ class mover {
     }
     if (unhappy.empty() || limited_.empty()) return {};
     const index pivot = unhappy[random_.below(unhappy.size())];
-    const item& one = model_.items[pivot];
+    const moving_item& one = model_.items[pivot];
     std::uint32_t at = one.first + static_cast<std::uint32_t>(random_.below(one.last - one.first));
     if (!one.uses.empty()) at = one.uses[random_.below(one.uses.size())].section;
     tight_ = at;
@@ -268,7 +268,7 @@ class mover {
 std::vector<index> by_gain(const moving_model& model) {
   std::vector<double> gain(model.items.size());
   for (std::size_t i = 0; i < gain.size(); ++i) {
-    const item& one = model.items[i];
+    const moving_item& one = model.items[i];
     double touched = 0;
     for (const use_in_section& u : one.uses) touched += u.touched;
     gain[i] = touched / (1 + static_cast<double>(one.footprint) * static_cast<double>(one.last - one.first));
@@ -313,7 +313,7 @@ moved_items find_residences(const moving_model& model, const std::vector<residen
   moved_items best;
   if (o.work == effort::fast || !m.found()) {
     best = m.take_best();
-    for (const item& one : model.items) best.bound += ideal_time(model, one);
+    for (const moving_item& one : model.items) best.bound += ideal_time(model, one);
   } else {
     const room_prices prices = price_room(model, m.best().timing.cost(), most_work / 4, work);
     m.construct(by_gain(model), prices.price);

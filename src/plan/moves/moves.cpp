@@ -97,7 +97,7 @@ std::optional<tier_plan> without_moves(problem p, const traffic& t, const option
 
 std::vector<residence> residences_of(const moving_model& model, const plan& layout) {
   std::vector<residence> where;
-  for (const item& one : model.items) {
+  for (const moving_item& one : model.items) {
     where.push_back(
         {{.memory = layout.memory_of[one.members.front()], .begin = one.first, .ready = one.first, .end = one.last}});
   }
@@ -166,7 +166,7 @@ std::optional<std::pair<index, bytes>> full_memory(const problem& stays, const o
 // but the topmost, so that a plan may be lost by it. Returns whether that changed anything.
 bool round_up(const problem& p, moving_model& model) {
   bool changed = false;
-  for (item& one : model.items) {
+  for (moving_item& one : model.items) {
     const bytes rounded = align_up(one.footprint, p.alignment_of(one.members.front()));
     const bool fits = std::all_of(one.memories.begin(), one.memories.end(), [&](index m) {
       return !model.limits[m] || one.footprint > *model.limits[m] || rounded <= *model.limits[m];

@@ -54,7 +54,7 @@ void play(const moving_model& model, const std::vector<residence>& where, playou
     }
     for (; next < out.copies.size() && out.copies[next].start == k; ++next) {
       copy& c = out.copies[next];
-      const item& one = model.items[c.item];
+      const moving_item& one = model.items[c.item];
       c.begin = std::max(clock, free[c.link]);
       c.done = c.begin + model.copy_time(one, model.links[c.link]);
       free[c.link] = c.done;

@@ -17,7 +17,7 @@ room_prices price_room(const moving_model& model, double upper, std::uint64_t mo
   for (int round = 0; round < 200 && part > 1e-3; ++round) {
     occupation taken{model};
     double bound = 0;
-    for (const item& one : model.items) {
+    for (const moving_item& one : model.items) {
       const residence legs = routes.route(one, nobody, idle, 0, price);
       if (legs.empty()) return best;  // it fits nowhere, whatever the prices
       taken.put(model, one, legs);

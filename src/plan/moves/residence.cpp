@@ -55,8 +55,8 @@ std::uint32_t section_of(const std::vector<tick>& begins, tick at) {
   return static_cast<std::uint32_t>(std::lower_bound(begins.begin(), begins.end(), at) - begins.begin());
 }
 
-item item_of(const problem& p, const traffic& t, const std::vector<tick>& begins, const unit& u) {
-  item one{.members = u.members, .memories = u.memories};
+moving_item item_of(const problem& p, const traffic& t, const std::vector<tick>& begins, const unit& u) {
+  moving_item one{.members = u.members, .memories = u.memories};
   const buffer& b = p.buffers[u.members.front()];
   one.movable = u.members.size() == 1 && b.lifetimes.empty() && !b.offset && !b.alias_group && u.memories.size() <= 32;
   one.size = b.size;
@@ -149,19 +149,19 @@ double time_of(const moving_model& model, const residence& legs, const use_in_se
   return u.write && live > 1 ? infinite : least;
 }
 
-void occupation::put(const moving_model& model, const item& one, const residence& legs) {
+void occupation::put(const moving_model& model, const moving_item& one, const residence& legs) {
   for (const leg& l : legs) {
     for (std::uint32_t k = l.begin; k < l.end; ++k) live_[l.memory * sections_ + k] += model.height(one, k);
   }
 }
 
-void occupation::take(const moving_model& model, const item& one, const residence& legs) {
+void occupation::take(const moving_model& model, const moving_item& one, const residence& legs) {
   for (const leg& l : legs) {
     for (std::uint32_t k = l.begin; k < l.end; ++k) live_[l.memory * sections_ + k] -= model.height(one, k);
   }
 }
 
-void router::look_at(const item& one, const occupation& others, const std::vector<double>& price) {
+void router::look_at(const moving_item& one, const occupation& others, const std::vector<double>& price) {
   const std::size_t count = one.memories.size();
   if (sets_of_.size() <= count) sets_of_.resize(count + 1);
   if (sets_of_[count].sets.empty()) sets_of_[count] = sets_of(count);
@@ -198,8 +198,8 @@ void router::relax(std::uint32_t section, std::uint32_t set, const node& by) {
 
 // Adds what it costs to hold the memories `held` through a section, where those in `read` are ready. Returns the time
 // of the uses; nothing where there is no room or a use is not served.
-std::optional<double> router::hold(const item& one, std::uint32_t section, std::uint32_t held, std::uint32_t read,
-                                   value& v) {
+std::optional<double> router::hold(const moving_item& one, std::uint32_t section, std::uint32_t held,
+                                   std::uint32_t read, value& v) {
   ++work_;
   const std::uint32_t k = section - first_;
   if ((held & ~room_[k]) != 0) return std::nullopt;
@@ -227,7 +227,7 @@ std::optional<double> router::hold(const item& one, std::uint32_t section, std::
 
 // All copies that begin at a section, out of a set of memories. Between two memories one of which has no limit, a copy
 // frees the other and begins when a use is over, or it is for a use and ends there: others would hold more for longer.
-void router::copy_from(const item& one, std::uint32_t section, std::uint32_t set, const playout& now,
+void router::copy_from(const moving_item& one, std::uint32_t section, std::uint32_t set, const playout& now,
                        double stall_weight) {
   const std::uint32_t from = sets_->sets[set];
   const bool any_end =
@@ -269,7 +269,7 @@ void router::copy_from(const item& one, std::uint32_t section, std::uint32_t set
   }
 }
 
-residence router::traced_back(const item& one, std::uint32_t set) const {
+residence router::traced_back(const moving_item& one, std::uint32_t set) const {
   struct stop {
     std::uint32_t section, set;
     std::int32_t source;
@@ -303,7 +303,7 @@ residence router::traced_back(const item& one, std::uint32_t set) const {
   return legs;
 }
 
-residence router::unmoved(const item& one, const occupation& others, const std::vector<double>& price) {
+residence router::unmoved(const moving_item& one, const occupation& others, const std::vector<double>& price) {
   residence best;
   double least = infinite;
   for (const index m : one.memories) {
@@ -323,7 +323,7 @@ residence router::unmoved(const item& one, const occupation& others, const std::
   return best;
 }
 
-residence router::route(const item& one, const occupation& others, const playout& now, double stall_weight,
+residence router::route(const moving_item& one, const occupation& others, const playout& now, double stall_weight,
                         const std::vector<double>& price) {
   if (!one.movable) return unmoved(one, others, price);
   look_at(one, others, price);

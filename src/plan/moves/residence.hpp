@@ -21,7 +21,7 @@ struct use_in_section {
 };
 
 // What lies and moves together: a buffer, or an alias group, which does not move.
-struct item {
+struct moving_item {
   std::vector<index> members;
   std::vector<index> memories;
   std::vector<use_in_section> uses;  // by section
@@ -45,7 +45,7 @@ using residence = std::vector<leg>;  // empty: nowhere yet
 struct moving_model {
   std::vector<tick> begins;      // of section k: [begins[k], begins[k + 1])
   std::vector<double> duration;  // by section: of its step
-  std::vector<item> items;
+  std::vector<moving_item> items;
   std::vector<double> cost;                  // by memory
   std::vector<std::optional<bytes>> limits;  // by memory: the most that may be live in it
   std::vector<link> links;
@@ -53,10 +53,10 @@ struct moving_model {
 
   [[nodiscard]] std::size_t memories() const noexcept { return cost.size(); }
   [[nodiscard]] std::uint32_t sections() const noexcept { return static_cast<std::uint32_t>(duration.size()); }
-  [[nodiscard]] bytes height(const item& one, std::uint32_t section) const noexcept {
+  [[nodiscard]] bytes height(const moving_item& one, std::uint32_t section) const noexcept {
     return one.heights.empty() ? one.footprint : one.heights[section - one.first];
   }
-  [[nodiscard]] double copy_time(const item& one, const link& l) const noexcept {
+  [[nodiscard]] double copy_time(const moving_item& one, const link& l) const noexcept {
     return l.latency + static_cast<double>(one.size) / l.bandwidth;
   }
 };
@@ -103,8 +103,8 @@ class occupation {
   [[nodiscard]] bytes live(index memory, std::uint32_t section) const noexcept {
     return live_[memory * sections_ + section];
   }
-  void put(const moving_model& model, const item& one, const residence& legs);
-  void take(const moving_model& model, const item& one, const residence& legs);
+  void put(const moving_model& model, const moving_item& one, const residence& legs);
+  void take(const moving_model& model, const moving_item& one, const residence& legs);
 
  private:
   std::size_t sections_;
@@ -128,8 +128,8 @@ class router {
   // `price`, by memory then section, is paid a byte; empty: nothing is. Of residences that cost the same, one with few
   // copies that leaves the memories with limits early. Empty where there is no room. O(life * sets of memories * the
   // longest copy, 64 sections).
-  [[nodiscard]] residence route(const item& one, const occupation& others, const playout& now, double stall_weight,
-                                const std::vector<double>& price);
+  [[nodiscard]] residence route(const moving_item& one, const occupation& others, const playout& now,
+                                double stall_weight, const std::vector<double>& price);
 
   // Steps so far.
   [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
@@ -149,13 +149,14 @@ class router {
     std::int32_t source = -1;  // of a copy: which of the item's memories
   };
 
-  void look_at(const item& one, const occupation& others, const std::vector<double>& price);
+  void look_at(const moving_item& one, const occupation& others, const std::vector<double>& price);
   void relax(std::uint32_t section, std::uint32_t set, const node& by);
-  void copy_from(const item& one, std::uint32_t section, std::uint32_t set, const playout& now, double stall_weight);
-  [[nodiscard]] std::optional<double> hold(const item& one, std::uint32_t section, std::uint32_t held,
+  void copy_from(const moving_item& one, std::uint32_t section, std::uint32_t set, const playout& now,
+                 double stall_weight);
+  [[nodiscard]] std::optional<double> hold(const moving_item& one, std::uint32_t section, std::uint32_t held,
                                            std::uint32_t read, value& v);
-  [[nodiscard]] residence traced_back(const item& one, std::uint32_t set) const;
-  [[nodiscard]] residence unmoved(const item& one, const occupation& others, const std::vector<double>& price);
+  [[nodiscard]] residence traced_back(const moving_item& one, std::uint32_t set) const;
+  [[nodiscard]] residence unmoved(const moving_item& one, const occupation& others, const std::vector<double>& price);
 
   const moving_model& model_;
   std::vector<memory_sets> sets_of_;  // by number of memories

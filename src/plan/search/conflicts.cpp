@@ -55,7 +55,7 @@ void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<s
     return std::binary_search(covered.begin(), covered.end(), std::pair{std::min(a, b), std::max(a, b)});
   };
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
-    for (const link& l : in.links_of(in.items[i])) {
+    for (const item_link& l : in.links_of(in.items[i])) {
       if (l.other < i || is_covered(i, l.other)) continue;
       std::vector<std::uint32_t> grown{i, l.other};
       for (const conflict& c : g.of(i)) {
@@ -114,7 +114,7 @@ conflict_graph make_conflicts(const instance& in) {
   std::vector<pair_height> pairs;
   add_section_pairs(cliques, pairs);
   for (std::uint32_t i = 0; i < n; ++i) {
-    for (const link& l : in.links_of(in.items[i])) {
+    for (const item_link& l : in.links_of(in.items[i])) {
       if (i < l.other) pairs.push_back({i, l.other, l.height, l.other_height});
     }
   }
