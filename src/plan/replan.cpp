@@ -9,7 +9,7 @@
 namespace berth::plan {
 namespace {
 
-// What proves that no layout keeps more: every old offset was tried as it is, one an item.
+// Where most hints kept means fewest buffers moved: every old offset is tried as it is, one an item.
 bool is_plain(const problem& p) {
   return p.memories.size() <= 1 && !p.max_slab && p.reuse_penalties.empty() &&
          std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.alias_group.has_value(); });
@@ -51,6 +51,8 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
     ++out.moved;
     out.moved_bytes += p.buffers[i].size;
   }
+  // A hint that is no old offset was counted with them.
+  for (index i = 0; i < n; ++i) out.fewest = out.fewest && (before[i] || !p.buffers[i].hint);
   if (out.moved == 0) out.fewest = true;
   return out;
 }
