@@ -219,6 +219,17 @@ void merge_ranges(std::span<const live_part> parts, bytes unit, std::vector<sect
 
 }  // namespace
 
+std::vector<units> section_heights(const instance& in) {
+  std::vector<units> height(in.sections + std::size_t{1}, 0);
+  for (const section_range& r : in.ranges) {
+    height[r.first] += r.height;
+    height[r.last] -= r.height;
+  }
+  height.pop_back();
+  std::partial_sum(height.begin(), height.end(), height.begin());
+  return height;
+}
+
 instance make_instance(const problem& p) {
   instance in;
   std::vector<raw_item> raw = collect_items(p, in.item_of);

@@ -76,6 +76,9 @@ struct instance {
   return alignment == 1 ? n : (n + alignment - 1) / alignment * alignment;
 }
 
+// What all items, reserved ranges too, take in each section. O(sections + ranges).
+[[nodiscard]] std::vector<units> section_heights(const instance& in);
+
 // Contract: validate() passed and there is one memory at most. O(n log n + conflicts given explicitly).
 [[nodiscard]] instance make_instance(const problem& p);
 

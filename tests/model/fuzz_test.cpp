@@ -104,6 +104,27 @@ class files : public testing::Test {
     return path;
   }
 
+  struct tally {
+    int refused = 0;
+    int right = 0;
+    int wrong = 0;
+  };
+
+  // Spoils what `write(round)` writes; `judge(path, text)` reads it and says whether it is a plan.
+  template <class Write, class Judge>
+  void spoil(int rounds, std::mt19937& random, Write write, Judge judge, tally& count) {
+    for (int round = 0; round < rounds; ++round) {
+      const std::string text = spoiled(write(round), random);
+      const std::string path = file("plan", text);
+      try {
+        ++(judge(path, text) ? count.right : count.wrong);
+      } catch (const input_error& e) {
+        expect_one_line_about(path, e, text);
+        ++count.refused;
+      }
+    }
+  }
+
   static void expect_one_line_about(const std::string& path, const input_error& e, const std::string& text) {
     const std::string what = e.what();
     EXPECT_EQ(what.rfind(path, 0), 0u) << what << "\nin\n" << text;
@@ -147,85 +168,66 @@ TEST_F(files, spoiled_problems_are_refused_or_solved) {
 // No spoiled plan is taken for a better one, nor a spoiled certificate for more than is true.
 TEST_F(files, spoiled_plans_are_refused_or_judged) {
   std::mt19937 random{2};
-  int refused = 0, right = 0, wrong = 0;
+  tally count;
   for (const char* problem : problems) {
     const problem_file f = read_problem(file("problem", problem));
     const auto best = plan::solve(f.problem);
     ASSERT_TRUE(best && best->has_offsets()) << problem;
-    for (int round = 0; round < 300; ++round) {
-      const std::string text = spoiled(round % 4 == 0 ? plan_csv(f, *best) : plan_json(f, *best, 1), random);
-      const std::string path = file("plan", text);
-      try {
-        const plan::plan back = read_plan(path, f);
-        const bool good = !plan::verify(f.problem, back);
-        if (good && best->optimal()) {
-          EXPECT_GE(back.arena(), best->arena()) << text;
-        }
-        if (!plan::check_bound(f.problem, back.lower_bound(), back.proof)) {
-          EXPECT_LE(back.lower_bound(), best->arena()) << text;
-        }
-        ++(good ? right : wrong);
-      } catch (const input_error& e) {
-        expect_one_line_about(path, e, text);
-        ++refused;
+    const auto write = [&](int round) { return round % 4 == 0 ? plan_csv(f, *best) : plan_json(f, *best, 1); };
+    const auto judge = [&](const std::string& path, const std::string& text) {
+      const plan::plan back = read_plan(path, f);
+      const bool good = !plan::verify(f.problem, back);
+      if (good && best->optimal()) {
+        EXPECT_GE(back.arena(), best->arena()) << text;
       }
-    }
+      if (!plan::check_bound(f.problem, back.lower_bound(), back.proof)) {
+        EXPECT_LE(back.lower_bound(), best->arena()) << text;
+      }
+      return good;
+    };
+    spoil(300, random, write, judge, count);
   }
-  EXPECT_GT(refused, 200);
-  EXPECT_GT(right, 200);
-  EXPECT_GT(wrong, 40);
+  EXPECT_GT(count.refused, 200);
+  EXPECT_GT(count.right, 200);
+  EXPECT_GT(count.wrong, 40);
 }
 
 // Plans with moves, and orders for all values of dimensions, have readers and checkers of their own. None that is
 // spoiled is taken for one that costs less than is proved.
 TEST_F(files, spoiled_plans_with_moves_are_refused_or_judged) {
   std::mt19937 random{3};
-  int refused = 0, right = 0, wrong = 0;
   const problem_file f = read_problem(file("problem", with_traffic));
   const auto best = plan::solve_moves(f.problem, *f.traffic).value();
-  for (int round = 0; round < 600; ++round) {
-    const std::string text = spoiled(moves_json(f, best, 1), random);
-    const std::string path = file("plan", text);
-    try {
-      const plan::moves_plan back = read_moves_plan(path, f);
-      const bool good = !plan::verify(f.problem, *f.traffic, back);
-      if (good) {
-        EXPECT_GE(back.cost() * (1 + 1e-6), best.bound) << text;
-      }
-      ++(good ? right : wrong);
-    } catch (const input_error& e) {
-      expect_one_line_about(path, e, text);
-      ++refused;
-    }
-  }
-  EXPECT_GT(refused, 100);
-  EXPECT_GT(right, 20);
-  EXPECT_GT(wrong, 20);
+  const auto judge = [&](const std::string& path, const std::string& text) {
+    const plan::moves_plan back = read_moves_plan(path, f);
+    if (plan::verify(f.problem, *f.traffic, back)) return false;
+    EXPECT_GE(back.cost() * (1 + 1e-6), best.bound) << text;
+    return true;
+  };
+  tally count;
+  spoil(
+      600, random, [&](int) { return moves_json(f, best, 1); }, judge, count);
+  EXPECT_GT(count.refused, 100);
+  EXPECT_GT(count.right, 20);
+  EXPECT_GT(count.wrong, 20);
 }
 
 TEST_F(files, spoiled_orders_are_refused_or_judged) {
   std::mt19937 random{4};
-  int refused = 0, right = 0, wrong = 0;
   const problem_file f = read_problem(file("problem", with_dimensions));
   const auto best = plan::solve_symbolic(f.problem, *f.symbolic).value();
-  for (int round = 0; round < 600; ++round) {
-    const std::string text = spoiled(symbolic_plan_json(f, best, 1), random);
-    const std::string path = file("plan", text);
-    try {
-      const plan::symbolic_plan back = read_symbolic_plan(path, f);
-      const bool good = !plan::verify(f.problem, back.most) && !plan::verify(f.problem, *f.symbolic, back);
-      if (good) {
-        EXPECT_GE(back.most.arena(), best.most.lower_bound()) << text;
-      }
-      ++(good ? right : wrong);
-    } catch (const input_error& e) {
-      expect_one_line_about(path, e, text);
-      ++refused;
-    }
-  }
-  EXPECT_GT(refused, 100);
-  EXPECT_GT(right, 20);
-  EXPECT_GT(wrong, 20);
+  const auto judge = [&](const std::string& path, const std::string& text) {
+    const plan::symbolic_plan back = read_symbolic_plan(path, f);
+    if (plan::verify(f.problem, back.most) || plan::verify(f.problem, *f.symbolic, back)) return false;
+    EXPECT_GE(back.most.arena(), best.most.lower_bound()) << text;
+    return true;
+  };
+  tally count;
+  spoil(
+      600, random, [&](int) { return symbolic_plan_json(f, best, 1); }, judge, count);
+  EXPECT_GT(count.refused, 100);
+  EXPECT_GT(count.right, 20);
+  EXPECT_GT(count.wrong, 20);
 }
 
 }  // namespace

@@ -102,6 +102,21 @@ RC_GTEST_PROP(tall_first, gives_a_plan, ()) {
   RC_ASSERT(got->arena == arena_of(in, got->offsets));
 }
 
+// What is left for last and ends too high comes first in the next try, and is not lost on the way.
+TEST(tall_first, places_what_ends_above_the_target) {
+  problem p;
+  p.add({.size = 10, .live = {0, 1}, .offset = 40});
+  p.add({.size = 60, .live = {0, 1}});  // only above the pin, at 50
+  p.add({.size = 100, .live = {2, 3}});
+  p.add({.size = 1, .live = {4, 5}});
+  p.add({.size = 1, .live = {6, 7}});
+  const instance in = make_instance(p);
+  const auto got = tall_first(in, 100 / static_cast<units>(in.unit));
+  ASSERT_TRUE(got);
+  EXPECT_EQ(check(p, in, got->offsets), std::nullopt);
+  EXPECT_EQ(got->arena, 110 / static_cast<units>(in.unit));
+}
+
 // Of 30,000 buffers: every seed within a thousandth of the bound, and the same on every run.
 TEST(large, ends_near_the_bound) {
   for (const std::uint32_t seed : {1U, 2U, 3U}) {

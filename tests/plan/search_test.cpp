@@ -328,9 +328,8 @@ TEST(single, an_empty_buffer_pinned_beyond_the_capacity_is_infeasible) {
   p.capacity = 8;
   p.add({.size = 4, .live = {0, 1}});
   p.add({.size = 0, .live = {0, 1}, .offset = 16});
-  if (validate(p)) {
-    EXPECT_EQ(solve_single(p, {}).status, status::infeasible);
-  }
+  ASSERT_TRUE(validate(p));
+  EXPECT_EQ(solve_single(p, {}).status, status::infeasible);
   p.capacity = 16;
   EXPECT_EQ(solve_single(p, {}).status, status::optimal);
 }

@@ -28,20 +28,14 @@ struct node {
 class box_maker {
  public:
   box_maker(const instance& in, units target)
-      : in_{in}, target_{target}, nodes_(in.items.size()), fits_(in.items.size(), 0), heights_(in.sections, 0) {
-    std::vector<units> change(in.sections + std::size_t{1}, 0);
+      : in_{in}, target_{target}, nodes_(in.items.size()), fits_(in.items.size(), 0), heights_{section_heights(in)} {
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
       const item& it = in.items[i];
-      for (const section_range& r : in.ranges_of(it)) {
-        change[r.first] += r.height;
-        change[r.last] -= r.height;
-      }
       if (it.ranges_last - it.ranges_first != 1) continue;
       const section_range& r = in.ranges[it.ranges_first];
       nodes_[i] = {.size = it.size, .first = r.first, .last = r.last};
       fits_[i] = it.alignment == 1 && it.pin == no_offset && it.hint == no_offset && it.size <= target / tallest_item;
     }
-    std::partial_sum(change.begin(), change.end() - 1, heights_.begin());
   }
 
   void run() {

@@ -51,12 +51,7 @@ std::uint64_t lifetime_of(const instance& in, const item& it) {
 
 // Sections by falling height; an item comes when the first of its sections does, the tallest item first.
 std::vector<std::uint64_t> breadth_rank(const instance& in) {
-  std::vector<units> height(in.sections + std::size_t{1}, 0);
-  for (const section_range& r : in.ranges) {
-    height[r.first] += r.height;
-    height[r.last] -= r.height;
-  }
-  std::partial_sum(height.begin(), height.end(), height.begin());
+  const std::vector<units> height = section_heights(in);
   std::vector<std::uint32_t> by_height(in.sections);
   std::iota(by_height.begin(), by_height.end(), 0U);
   std::stable_sort(by_height.begin(), by_height.end(), [&](auto a, auto b) { return height[a] > height[b]; });
@@ -79,6 +74,16 @@ std::vector<std::uint64_t> breadth_rank(const instance& in) {
     key[i] = best;
   }
   return key;
+}
+
+std::optional<layout> by_boxes(const instance& in, units target) {
+  const std::optional<boxed> boxes = put_in_boxes(in, target);
+  std::optional<layout> out = tall_first(boxes ? boxes->coarse : in, target);
+  if (out && boxes) {
+    out->offsets = take_out_of_boxes(*boxes, out->offsets);
+    out->arena = arena_of(in, out->offsets);
+  }
+  return out;
 }
 
 }  // namespace
@@ -157,20 +162,6 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
   out.arena = arena_of(in, out.offsets);
   return out;
 }
-
-namespace {
-
-std::optional<layout> by_boxes(const instance& in, units target) {
-  const std::optional<boxed> boxes = put_in_boxes(in, target);
-  std::optional<layout> out = tall_first(boxes ? boxes->coarse : in, target);
-  if (out && boxes) {
-    out->offsets = take_out_of_boxes(*boxes, out->offsets);
-    out->arena = arena_of(in, out->offsets);
-  }
-  return out;
-}
-
-}  // namespace
 
 layout best_greedy(const instance& in, units target, effort work) {
   layout best;

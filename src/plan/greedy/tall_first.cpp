@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
 
 namespace berth::plan {
@@ -19,12 +18,7 @@ constexpr int most_mends = 16;
 // By item: whether a section in which it lives is taller than seven tenths of the target. (Half of it: twice the items,
 // and the same arenas; nine tenths: the rest does not always fit around.)
 std::vector<char> tall_items(const instance& in, units target) {
-  std::vector<units> height(in.sections + std::size_t{1}, 0);
-  for (const section_range& r : in.ranges) {
-    height[r.first] += r.height;
-    height[r.last] -= r.height;
-  }
-  std::partial_sum(height.begin(), height.end(), height.begin());
+  const std::vector<units> height = section_heights(in);
   std::vector<std::uint32_t> tall_before(in.sections + std::size_t{1}, 0);
   for (std::uint32_t s = 0; s < in.sections; ++s) {
     tall_before[s + 1] = tall_before[s] + (height[s] > target / 10 * 7 ? 1 : 0);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "plan/mix.hpp"
 #include "plan/moves/prices.hpp"
 
 namespace berth::plan {
@@ -12,15 +13,11 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014).
 class random_numbers {
  public:
   std::size_t below(std::size_t n) {
     state_ += 0x9e3779b97f4a7c15U;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return static_cast<std::size_t>((z ^ (z >> 31)) % n);
+    return static_cast<std::size_t>(mix(state_) % n);
   }
 
  private:

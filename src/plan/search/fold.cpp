@@ -4,17 +4,12 @@
 #include <bit>
 #include <tuple>
 
+#include "plan/mix.hpp"
+
 namespace berth::plan {
 namespace {
 
 constexpr std::uint32_t most_alike = 8;  // of one lifetime, whose sets are all looked at
-
-// The finaliser of splitmix64 (Steele, Lea, Flood 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 
 bool is_simple(const instance& in, const item& it) {
   return it.pin == no_offset && it.alignment == 1 && it.links_first == it.links_last &&
@@ -26,21 +21,16 @@ bool is_simple(const instance& in, const item& it) {
 folding::folding(const instance& in, units capacity, std::uint64_t seed)
     : seed_{seed}, left_{in.items.size()}, tight_(in.sections + std::size_t{1}, 0) {
   if (!std::all_of(in.items.begin(), in.items.end(), [&](const item& it) { return is_simple(in, it); })) return;
-  std::vector<units> change(in.sections + std::size_t{1}, 0);
-  starts_.resize(change.size());
-  ends_.resize(change.size());
+  starts_.resize(tight_.size());
+  ends_.resize(tight_.size());
   left_ = 0;
   for (const item& it : in.items) {
     const section_range& r = in.ranges[it.ranges_first];
-    change[r.first] += it.size;
-    change[r.last] -= it.size;
     add({kind::item, false, r.first, r.last, it.size, {}});
   }
-  units live = 0;
-  for (std::uint32_t b = 0; b < in.sections; ++b) {
-    const bool full_before = live == capacity;
-    live += change[b];
-    tight_[b] = full_before && live == capacity;
+  const std::vector<units> height = section_heights(in);
+  for (std::uint32_t b = 1; b < in.sections; ++b) {
+    tight_[b] = height[b - 1] == capacity && height[b] == capacity;
     if (is_tight(b)) work_.push_back(b);
   }
   for (bool folds = true; folds;) {

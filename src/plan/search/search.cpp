@@ -4,18 +4,9 @@
 #include <numeric>
 #include <tuple>
 
+#include "plan/mix.hpp"
+
 namespace berth::plan {
-
-namespace {
-
-// The finaliser of splitmix64 (Steele, Lea, Flood 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 failed_states::failed_states(unsigned log2_entries)
     : entries_(std::size_t{1} << log2_entries), mask_{(std::uint64_t{1} << log2_entries) - 1} {}
