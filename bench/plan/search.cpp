@@ -1,17 +1,35 @@
-// Plans CSV problems (id,lower,upper,size) and prints arena, bound and user time of each: search FILE...
-// [--fast|--best]
+// What each rule of the search gains: problems of several families, each searched with a node limit under all rules and
+// with each rule off in turn. Side by side: how many are proved, the mean gap to the bound (of tilings: to the known
+// optimum), nodes, and user seconds of the family (least, median and greatest of the runs).
+//
+//   search [--seconds S] [--runs N] [--seeds N] [--family WORD] [--each] [--rules] [FILE...]
+//
+// Most problems come from seeds; each FILE is one more, and so are variants of its best layout, whose optimum is known
+// where that layout is optimal. S counts in nodes, by nodes_per_second, as the efforts do. --each: one line a problem;
+// --rules: also with each rule off.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <sstream>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "plan/single.hpp"
+#include "berth/model/problem_file.hpp"
+#include "plan/bounds.hpp"
+#include "plan/samples.hpp"
+#include "plan/search/ladder.hpp"
 
 namespace {
+
+using berth::bytes;
+using namespace berth::plan;
+using namespace berth_bench;
+
+struct measured {
+  climb found;
+  double seconds = 0;
+};
 
 double user_seconds() {
   rusage u{};
@@ -19,57 +37,118 @@ double user_seconds() {
   return static_cast<double>(u.ru_utime.tv_sec) + 1e-6 * static_cast<double>(u.ru_utime.tv_usec);
 }
 
-berth::plan::problem read(const char* path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  int column[4] = {0, 1, 2, 3};
-  std::stringstream header(line);
-  std::string cell;
-  for (int k = 0; std::getline(header, cell, ','); ++k) {
-    if (cell.starts_with("lower") || cell.starts_with("start")) column[1] = k;
-    if (cell.starts_with("upper") || cell.starts_with("end")) column[2] = k;
-    if (cell.starts_with("size")) column[3] = k;
+measured measure(const problem& p, const switches& rules, double limit) {
+  const double start = user_seconds();
+  const instance in = make_instance(p);
+  const units bound = thorough_bound(p, in, quick_bound(p, in)).value;
+  measured out{{best_greedy(in, bound, effort::normal), bound, 0}, 0};
+  if (out.found.best.arena > bound) {
+    const conflict_graph graph = make_conflicts(in);
+    const auto nodes = static_cast<std::uint64_t>(limit * static_cast<double>(nodes_per_second(graph)));
+    out.found = find_least_arena(in, graph, std::move(out.found.best), bound, nodes, rules);
   }
-  berth::plan::problem p;
-  while (std::getline(in, line)) {
-    long long value[8] = {};
-    std::stringstream row(line);
-    for (int k = 0; k < 8 && std::getline(row, cell, ','); ++k) value[k] = std::atoll(cell.c_str());
-    p.add({.size = static_cast<berth::bytes>(value[column[3]]), .live = {value[column[1]], value[column[2]]}});
-  }
-  return p;
+  out.seconds = user_seconds() - start;
+  return out;
 }
+
+// The best that a second finds.
+std::vector<bytes> layout_of(const problem& p) {
+  const instance in = make_instance(p);
+  const climb found = measure(p, {}, 1).found;
+  std::vector<bytes> out;
+  for (const std::uint32_t i : in.item_of) {
+    out.push_back(i == no_item ? 0 : static_cast<bytes>(found.best.offsets[i]) * in.unit);
+  }
+  return out;
+}
+
+struct options_of_run {
+  double seconds = 0.04;
+  int runs = 1;
+  unsigned seeds = 6;
+  bool each = false;
+  bool rules = false;
+  std::string family;
+};
+
+void print(const sample& s, const measured& m) {
+  std::printf("  %-24s %-20.*s n %5zu arena %10lld bound %10lld nodes %8llu user %.4f s\n", s.name.c_str(),
+              static_cast<int>(m.found.best.solver.size()), m.found.best.solver.data(), s.what.buffers.size(),
+              static_cast<long long>(m.found.best.arena), static_cast<long long>(m.found.bound),
+              static_cast<unsigned long long>(m.found.nodes), m.seconds);
+}
+
+void report(const char* family, const char* what, const std::vector<sample>& samples, const switches& rules,
+            const options_of_run& o) {
+  std::vector<double> seconds(static_cast<std::size_t>(o.runs), 0.0);
+  int proved = 0;
+  double gap = 0;
+  std::uint64_t nodes = 0;
+  for (double& total : seconds) {
+    for (const sample& s : samples) {
+      const measured m = measure(s.what, rules, o.seconds);
+      total += m.seconds;
+      if (&total != seconds.data()) continue;
+      if (o.each) print(s, m);
+      proved += m.found.best.arena == m.found.bound;
+      gap += static_cast<double>(m.found.best.arena) / static_cast<double>(m.found.bound) - 1;
+      nodes += m.found.nodes;
+    }
+  }
+  std::sort(seconds.begin(), seconds.end());
+  std::printf("%-15s %-17s proved %3d of %3zu  over bound %7.3f %%  nodes %9llu  user %7.3f %7.3f %7.3f s\n", family,
+              what, proved, samples.size(), 100 * gap / static_cast<double>(samples.size()),
+              static_cast<unsigned long long>(nodes), seconds.front(), seconds[seconds.size() / 2], seconds.back());
+  std::fflush(stdout);
+}
+
+constexpr std::pair<const char*, bool switches::*> rules_by_name[] = {
+    {"no sections", &switches::sections},
+    {"no holes", &switches::holes},
+    {"no decomposition", &switches::decomposition},
+    {"no memory", &switches::memory},
+    {"no twins", &switches::twins},
+    {"no folding", &switches::folding},
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  berth::plan::options options;
-  std::vector<const char*> files;
+  options_of_run o;
+  families all;
+  std::vector<std::string> files;
   for (int k = 1; k < argc; ++k) {
-    if (!std::strcmp(argv[k], "--fast")) {
-      options.work = berth::plan::effort::fast;
-    } else if (!std::strcmp(argv[k], "--best")) {
-      options.work = berth::plan::effort::best;
+    const std::string word = argv[k];
+    const char* value = k + 1 < argc ? argv[k + 1] : "";
+    if (word == "--each") {
+      o.each = true;
+    } else if (word == "--rules") {
+      o.rules = true;
+    } else if (!word.starts_with("--")) {
+      files.push_back(word);
     } else {
-      files.push_back(argv[k]);
+      if (word == "--seconds") o.seconds = std::atof(value);
+      if (word == "--runs") o.runs = std::max(1, std::atoi(value));
+      if (word == "--seeds") o.seeds = static_cast<unsigned>(std::atoi(value));
+      if (word == "--family") o.family = value;
+      ++k;
     }
   }
-  double total = 0;
-  for (const char* file : files) {
-    const berth::plan::problem p = read(file);
-    const double start = user_seconds();
-    const berth::plan::plan got = berth::plan::solve_single(p, options);
-    const double took = user_seconds() - start;
-    total += took;
-    const char* base = std::strrchr(file, '/');
-    std::printf("%-20s n %7zu arena %12llu bound %12llu ratio %.6f %-9s %-20.*s work %9llu user %.4f s\n",
-                base ? base + 1 : file, p.buffers.size(), static_cast<unsigned long long>(got.arena_bytes),
-                static_cast<unsigned long long>(got.lower_bound_bytes),
-                static_cast<double>(got.arena_bytes) / static_cast<double>(got.lower_bound_bytes),
-                got.optimal() ? "optimal" : "", static_cast<int>(got.solver.size()), got.solver.data(),
-                static_cast<unsigned long long>(got.work), took);
-    std::fflush(stdout);
+  add_tilings(all, o.seeds);
+  add_full(all, o.seeds);
+  for (const std::string& path : files) {
+    all["files"].push_back({path.substr(path.rfind('/') + 1), berth::model::read_problem(path).problem});
+    const sample& file = all["files"].back();
+    if (std::string("variants").starts_with(o.family)) add_variants(all, file, layout_of(file.what), o.seeds);
   }
-  std::printf("total user %.3f s\n", total);
+  for (const auto& [family, samples] : all) {
+    if (!family.starts_with(o.family)) continue;
+    report(family.c_str(), "all rules", samples, {}, o);
+    for (const auto& [name, rule] : rules_by_name) {
+      if (!o.rules) break;
+      switches rules;
+      rules.*rule = false;
+      report(family.c_str(), name, samples, rules, o);
+    }
+  }
 }

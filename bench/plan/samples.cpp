@@ -1,0 +1,150 @@
+#include "plan/samples.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace berth_bench {
+namespace {
+
+using namespace berth::plan;
+using berth::bytes;
+
+struct rectangle {
+  tick t0, t1;
+  bytes y0, y1;
+  [[nodiscard]] double area() const { return static_cast<double>(t1 - t0) * static_cast<double>(y1 - y0); }
+};
+
+using tiling = std::vector<rectangle>;
+
+// Two pieces of a rectangle, or the rectangle where it is one cell.
+tiling cut(std::mt19937& random, const rectangle& r) {
+  const auto width = static_cast<unsigned>(r.t1 - r.t0);
+  const auto height = static_cast<unsigned>(r.y1 - r.y0);
+  if (width == 1 && height == 1) return {r};
+  if (height == 1 || (width > 1 && random() % 2 != 0)) {
+    const tick at = r.t0 + 1 + random() % (width - 1);
+    return {{r.t0, at, r.y0, r.y1}, {at, r.t1, r.y0, r.y1}};
+  }
+  const bytes at = r.y0 + 1 + random() % (height - 1);
+  return {{r.t0, r.t1, r.y0, at}, {r.t0, r.t1, at, r.y1}};
+}
+
+// Four arms around a centre: no cut goes through.
+tiling wheel(std::mt19937& random, const rectangle& r) {
+  const auto width = static_cast<unsigned>(r.t1 - r.t0);
+  const auto height = static_cast<unsigned>(r.y1 - r.y0);
+  if (width < 3 || height < 3) return cut(random, r);
+  const tick left = r.t0 + 1 + random() % (width / 2);
+  const tick right = left + 1 + random() % static_cast<unsigned>(r.t1 - left - 1);
+  const bytes low = r.y0 + 1 + random() % (height / 2);
+  const bytes high = low + 1 + random() % static_cast<unsigned>(r.y1 - low - 1);
+  return {{r.t0, right, r.y0, low},
+          {right, r.t1, r.y0, high},
+          {left, r.t1, high, r.y1},
+          {r.t0, left, low, r.y1},
+          {left, right, low, high}};
+}
+
+// Splits pieces until there are `pieces`: those made first (by depth), or the largest (by area).
+tiling tile(std::mt19937& random, const rectangle& all, std::size_t pieces, bool by_area, bool wheels) {
+  tiling out{all};
+  for (std::size_t next = 0, idle = 0; out.size() < pieces && idle < pieces;) {
+    if (by_area) {
+      next = static_cast<std::size_t>(
+          std::max_element(out.begin(), out.end(), [](auto& a, auto& b) { return a.area() < b.area(); }) - out.begin());
+    }
+    const tiling parts = wheels ? wheel(random, out[next]) : cut(random, out[next]);
+    idle = parts.size() == 1 ? idle + 1 : 0;
+    if (by_area) {
+      out[next] = parts[0];
+      out.insert(out.end(), parts.begin() + 1, parts.end());
+    } else {
+      out.erase(out.begin());
+      out.insert(out.end(), parts.begin(), parts.end());
+    }
+  }
+  return out;
+}
+
+problem problem_of(std::mt19937& random, tiling pieces) {
+  std::shuffle(pieces.begin(), pieces.end(), random);
+  problem p;
+  for (const rectangle& r : pieces) p.add({.size = r.y1 - r.y0, .live = {r.t0, r.t1}});
+  return p;
+}
+
+}  // namespace
+
+void add_tilings(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 4 * seeds; ++seed) {
+    std::mt19937 random(seed);
+    const bool by_area = seed % 2 != 0;
+    const std::size_t pieces = 100U << seed % 3;
+    const std::string name = (by_area ? "area " : "depth ") + std::to_string(pieces) + " " + std::to_string(seed);
+    out["tiling, coarse"].push_back({name, problem_of(random, tile(random, {0, 60, 0, 256}, pieces, by_area, false))});
+    const rectangle fine{0, 100'000, 0, 100'000'000};
+    out["tiling, fine"].push_back({name, problem_of(random, tile(random, fine, pieces, by_area, false))});
+    out["pinwheels"].push_back({name, problem_of(random, tile(random, {0, 4000, 0, 40'000}, pieces, by_area, true))});
+  }
+}
+
+void add_full(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 10 * seeds; ++seed) {
+    std::mt19937 random(seed);
+    const unsigned live = 4 + seed % 5;
+    const tick end = 8 + static_cast<tick>(seed % 3) * 4;
+    tiling pieces{{0, end, 0, 20 * live}};
+    std::vector<std::size_t> alive{0};
+    for (tick now = 0; now < end; ++now) {
+      bytes room = 0;
+      std::shuffle(alive.begin(), alive.end(), random);
+      for (unsigned k = 0; k < 2 && !alive.empty(); ++k) {
+        pieces[alive.back()].t1 = now;
+        room += pieces[alive.back()].y1;
+        alive.pop_back();
+      }
+      while (room != 0) {
+        const bytes size = alive.size() + 1 >= live ? room : std::min<bytes>(room, 1 + random() % 40);
+        alive.push_back(pieces.size());
+        pieces.push_back({now, end, 0, size});
+        room -= size;
+      }
+    }
+    std::erase_if(pieces, [](const rectangle& r) { return r.t0 == r.t1; });
+    out["full"].push_back(
+        {std::to_string(live) + " alive " + std::to_string(seed), problem_of(random, std::move(pieces))});
+  }
+}
+
+void add_variants(families& out, const sample& of, const std::vector<bytes>& offsets, unsigned seeds) {
+  const problem& p = of.what;
+  const auto high = [&](std::size_t i) { return offsets[i] + p.buffers[i].size; };
+  tick end = 0;
+  for (const buffer& b : p.buffers) end = std::max(end, b.live.upper);
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    std::mt19937 random(seed);
+    std::map<bytes, double> address;
+    for (std::size_t i = 0; i < p.buffers.size(); ++i) address[offsets[i]] = address[high(i)] = 0;
+    auto last = address.begin();
+    for (auto at = last; at != address.end(); last = at++) {
+      const double by = std::exp(1.5 * static_cast<double>(random()) / 0x1p32);
+      at->second = std::floor(last->second + by * static_cast<double>((at->first - last->first) * 1024));
+    }
+    const int backwards = random() % 2 != 0 ? -1 : 1;
+    const tick from = seed % 2 != 0 ? 0 : static_cast<tick>(random() % static_cast<unsigned long>(end / 2 + 1));
+    const tick to = seed % 2 != 0 ? end : from + end / 2;
+    problem q;
+    for (std::size_t i = 0; i < p.buffers.size(); ++i) {
+      const tick lower = backwards * std::max(p.buffers[i].live.lower, from);
+      const tick upper = backwards * std::min(p.buffers[i].live.upper, to);
+      if ((upper - lower) * backwards <= 0) continue;
+      q.add({.size = static_cast<bytes>(address[high(i)] - address[offsets[i]]),
+             .live = {std::min(lower, upper), std::max(lower, upper)}});
+    }
+    out["variants"].push_back({of.name + " " + std::to_string(seed), q});
+  }
+}
+
+}  // namespace berth_bench

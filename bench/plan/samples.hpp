@@ -1,0 +1,33 @@
+// Problems to measure a planner by, made from seeds.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "berth/plan/plan.hpp"
+#include "berth/plan/problem.hpp"
+
+namespace berth_bench {
+
+struct sample {
+  std::string name;
+  berth::plan::problem what;
+};
+
+using families = std::map<std::string, std::vector<sample>>;
+
+// Rectangles of time by bytes cut at random into 100 to 400 pieces, by depth and by area, on a coarse and on a fine
+// grid; and pinwheels in pinwheels. Max-live is their optimum. Four of each family a seed.
+void add_tilings(families& out, unsigned seeds);
+
+// Every section is full of what came by chance: most often no layout meets max-live, and the work is to prove that. Ten
+// a seed, of 17 to 38 buffers.
+void add_full(families& out, unsigned seeds);
+
+// Variants of a problem, given a layout: bytes stretched by a random monotone map of the addresses, in every other
+// variant all of the time, else a window of half of it, some backwards. The layout remains one, and where it met
+// max-live it still does.
+void add_variants(families& out, const sample& of, const std::vector<berth::bytes>& offsets, unsigned seeds);
+
+}  // namespace berth_bench
