@@ -40,7 +40,8 @@ class keeper {
     if (got.arena > limit_ && searches_ && nodes_ != 0) {
       if (!graph_) graph_ = make_conflicts(in_);
       got.arena = limit_ + 1;  // of what has not been found: nothing above the limit is of use
-      climb c = find_least_arena(with_pins_, *graph_, std::move(got), limit_, std::min(nodes_, most_nodes_a_try_), {});
+      climb c =
+          find_least_arena(with_pins_, *graph_, std::move(got), limit_, {.nodes = std::min(nodes_, most_nodes_a_try_)});
       nodes_ -= std::min(nodes_, c.nodes);
       spent_ += c.nodes;
       got = std::move(c.best);

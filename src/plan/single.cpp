@@ -155,8 +155,12 @@ layout search_below(const instance& in, const options& o, layout found, units& b
                                                   std::chrono::duration<double>(std::min(longest, *o.deadline_s)));
   }
   const conflict_graph graph = make_conflicts(in);
-  climb c = find_least_arena(in, graph, std::move(found), bound, node_limit(o, graph), {},
-                             o.deadline_s || o.stop != nullptr || o.watch != nullptr ? deadline_passed : nullptr, &d);
+  const bool may_stop = o.deadline_s || o.stop != nullptr || o.watch != nullptr;
+  climb c = find_least_arena(in, graph, std::move(found), bound,
+                             {.nodes = node_limit(o, graph),
+                              .threads = o.threads,
+                              .stop = may_stop ? deadline_passed : nullptr,
+                              .context = &d});
   bound = c.bound;
   out.work = c.nodes;
   out.deadline_hit = d.hit;

@@ -152,6 +152,7 @@ TEST(search, is_complete_under_every_product_of_switches) {
         search fits{in, g, best, how, switches_of(bits), failed};
         ASSERT_EQ(fits.run(1'000'000), outcome::found) << "round " << round << " switches " << bits;
         expect_layout(in, g, fits.offsets(), best);
+        fits.tell(failed);
         search below{in, g, best - 1, how, switches_of(bits), failed};
         ASSERT_EQ(below.run(1'000'000), outcome::exhausted) << "round " << round << " switches " << bits;
       }
@@ -334,17 +335,22 @@ TEST(single, an_empty_buffer_pinned_beyond_the_capacity_is_infeasible) {
   EXPECT_EQ(solve_single(p, {}).status, status::optimal);
 }
 
-TEST(single, the_node_limit_decides_the_answer) {
+TEST(single, the_node_limit_decides_the_answer_and_not_the_threads) {
   std::mt19937 random(5);
-  problem p;
-  guillotine(random, p, 0, 60, 0, 1000, 8);
-  for (const std::uint64_t limit : {1U, 100U, 1000U, 10'000U}) {
-    const plan one = solve_single(p, {.work = effort::best, .node_limit = limit});
-    const plan two = solve_single(p, {.work = effort::best, .node_limit = limit, .threads = 4});
-    EXPECT_EQ(one.offsets, two.offsets);
-    EXPECT_EQ(one.work, two.work);
-    EXPECT_LE(one.work, limit);
-    EXPECT_LE(one.arena(), solve_single(p, {.work = effort::fast}).arena());
+  for (int round = 0; round < 4; ++round) {
+    problem p;
+    guillotine(random, p, 0, 60, 0, 1000, 6 + round % 3);
+    for (const std::uint64_t limit : {1U, 100U, 1000U, 20'000U}) {
+      const plan one = solve_single(p, {.work = effort::best, .node_limit = limit});
+      EXPECT_LE(one.work, limit);
+      EXPECT_LE(one.arena(), solve_single(p, {.work = effort::fast}).arena());
+      for (const unsigned threads : {2U, 3U, 16U}) {
+        const plan same = solve_single(p, {.work = effort::best, .node_limit = limit, .threads = threads});
+        EXPECT_EQ(one.offsets, same.offsets);
+        EXPECT_EQ(one.work, same.work);
+        EXPECT_EQ(one.lower_bound(), same.lower_bound());
+      }
+    }
   }
 }
 

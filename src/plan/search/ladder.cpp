@@ -6,6 +6,7 @@
 
 #include "plan/search/fold.hpp"
 #include "plan/search/recipes.hpp"
+#include "plan/search/turns.hpp"
 
 namespace berth::plan {
 namespace {
@@ -20,16 +21,12 @@ constexpr unsigned log2_memory = 20;  // entries of failed states: 16 MiB
 
 class climber {
  public:
-  climber(const instance& in, const conflict_graph& graph, climb& state, const switches& rules, std::uint64_t limit,
-          bool (*stop)(void*, const climb&), void* context)
+  climber(const instance& in, const conflict_graph& graph, climb& state, const climb_options& how)
       : in_{in},
         graph_{graph},
         state_{state},
-        rules_{rules},
-        limit_{limit},
-        failed_{limit < (std::uint64_t{1} << log2_memory) ? log2_memory - 4 : log2_memory},
-        stop_{stop},
-        context_{context} {}
+        how_{how},
+        known_{how.nodes < (std::uint64_t{1} << log2_memory) ? log2_memory - 4 : log2_memory} {}
 
   // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {
@@ -50,28 +47,27 @@ class climber {
     }
   }
 
-  [[nodiscard]] bool spent() const { return stopped_ || state_.nodes >= limit_; }
+  [[nodiscard]] bool spent() const { return stopped_ || state_.nodes >= how_.nodes; }
 
  private:
   static bool ask_to_stop(void* context, const climb&) {
     auto& self = *static_cast<climber*>(context);
-    return self.stopped_ = self.stop_ != nullptr && self.stop_(self.context_, self.state_);
+    return self.stopped_ = self.how_.stop != nullptr && self.how_.stop(self.how_.context, self.state_);
   }
 
   // Two slices for what the items fold to at the bound, in another way each round.
   void try_folded(std::uint64_t slice) {
-    if (!rules_.folding || rigid_ || gap() <= 0 || spent()) return;
+    if (!how_.rules.folding || rigid_ || gap() <= 0 || spent()) return;
     const folding f{in_, state_.bound, rounds_};
     rigid_ = rounds_ == 0 && f.blocks_left() * 10 > in_.items.size() * 9;
     if (rigid_) return;
     const instance folded = f.folded();
     const conflict_graph graph = make_conflicts(folded);
-    switches rules = rules_;
-    rules.folding = false;
+    climb_options how{std::min(2 * slice, how_.nodes - state_.nodes), how_.rules, how_.threads, ask_to_stop, this};
+    how.rules.folding = false;
     layout none;
     none.arena = state_.bound + 1;
-    const climb got = find_least_arena(folded, graph, std::move(none), state_.bound,
-                                       std::min(2 * slice, limit_ - state_.nodes), rules, ask_to_stop, this);
+    const climb got = find_least_arena(folded, graph, std::move(none), state_.bound, how);
     state_.nodes += got.nodes;
     if (got.best.arena != state_.bound) return;
     state_.best = {f.unfold(got.best.offsets), state_.bound, "search/folded"};
@@ -109,47 +105,55 @@ class climber {
     return rungs_.back();
   }
 
-  // A slice for each of the recipes [first, last), until one settles the capacity. False: none did.
+  // A slice for each of the recipes [first, last), until one settles the capacity. False: none did. None learns what
+  // the others saw fail before all had their slice, so that they can run side by side.
   bool run(rung& r, std::uint64_t slice, std::size_t first, std::size_t last) {
-    const units capacity = r.capacity;
-    for (std::size_t k = first; k < last && !spent(); ++k) {
+    std::vector<turn> turns;
+    std::uint64_t left = how_.nodes - state_.nodes;
+    for (std::size_t k = first; k < last && left != 0; ++k) {
       // Where nothing may be wasted, the fewest candidates say most; above the bound they say little.
-      if (recipes[k].where == focus::fewest && capacity != state_.bound) continue;
-      if (ask_to_stop(this, state_)) return false;
-      if (!r.searches[k]) {
-        r.searches[k] =
-            std::make_unique<search>(in_, graph_, capacity, make_strategy(in_, graph_, recipes[k], k), rules_, failed_);
-      }
-      search& s = *r.searches[k];
-      const std::uint64_t before = s.nodes();
-      const outcome got = s.run(std::min(slice, limit_ - state_.nodes));
-      state_.nodes += s.nodes() - before;
-      if (got == outcome::paused) continue;
-      if (got == outcome::found) {
-        state_.best.offsets = s.offsets();
-        state_.best.arena = arena_of(in_, state_.best.offsets);
-        state_.best.solver = "search";
-      } else {
-        state_.bound = capacity + 1;
-      }
-      std::erase_if(rungs_,
-                    [&](const rung& q) { return q.capacity < state_.bound || q.capacity >= state_.best.arena; });
-      return true;
+      if (recipes[k].where == focus::fewest && r.capacity != state_.bound) continue;
+      turns.push_back({&searched_by(k, r), std::min(slice, left)});
+      left -= turns.back().nodes;
     }
-    return false;
+    const auto asked = [](void* self) { return ask_to_stop(self, static_cast<climber*>(self)->state_); };
+    const std::size_t settled = take_turns(turns, how_.threads, asked, this);
+    for (std::size_t k = 0; k < turns.size() && k <= settled; ++k) {
+      state_.nodes += turns[k].spent;
+      turns[k].of->tell(known_);
+    }
+    if (settled == turns.size()) return false;
+    settle(r.capacity, turns[settled]);
+    return true;
+  }
+
+  search& searched_by(std::size_t k, rung& r) {
+    if (!r.searches[k]) {
+      r.searches[k] = std::make_unique<search>(in_, graph_, r.capacity, make_strategy(in_, graph_, recipes[k], k),
+                                               how_.rules, known_);
+    }
+    return *r.searches[k];
+  }
+
+  void settle(units capacity, const turn& by) {
+    if (by.got == outcome::found) {
+      state_.best.offsets = by.of->offsets();
+      state_.best.arena = arena_of(in_, state_.best.offsets);
+      state_.best.solver = "search";
+    } else {
+      state_.bound = capacity + 1;
+    }
+    std::erase_if(rungs_, [&](const rung& q) { return q.capacity < state_.bound || q.capacity >= state_.best.arena; });
   }
 
   const instance& in_;
   const conflict_graph& graph_;
   climb& state_;
-  const switches& rules_;
-  std::uint64_t limit_;
-  failed_states failed_;
+  const climb_options& how_;
+  failed_states known_;
   std::vector<rung> rungs_;
   std::uint64_t rounds_ = 0;
   bool rigid_ = false;  // too little folds
-  bool (*stop_)(void*, const climb&);
-  void* context_;
   bool stopped_ = false;
 };
 
@@ -161,11 +165,11 @@ std::uint64_t nodes_per_second(const conflict_graph& graph) {
   return 1'000'000'000 / (500 + graph.conflicts.size() * 75 / items);
 }
 
-climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound, std::uint64_t nodes,
-                       const switches& rules, bool (*stop)(void*, const climb&), void* context) {
+climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
+                       const climb_options& how) {
   climb out{std::move(start), bound, 0};
-  if (out.best.arena <= out.bound || nodes == 0) return out;
-  climber c{in, graph, out, rules, nodes, stop, context};
+  if (out.best.arena <= out.bound || how.nodes == 0) return out;
+  climber c{in, graph, out, how};
   // Enough for a descent with few failures.
   for (std::uint64_t slice = in.items.size() * 3 / 2 + first_slice; out.best.arena > out.bound && !c.spent();
        slice += slice / 4) {

@@ -17,11 +17,18 @@ struct climb {
   std::uint64_t nodes = 0;
 };
 
-// `bound` is proved, `start` any layout. Returns when best.arena == bound or `nodes` are spent. `stop` is asked between
-// slices, with what there is by then (a deadline); may be null.
+struct climb_options {
+  std::uint64_t nodes = 0;  // at most
+  switches rules = {};
+  unsigned threads = 1;  // the result is the same
+  // Asked every few hundred nodes, with what there is by then (a deadline); may be null.
+  bool (*stop)(void*, const climb&) = nullptr;
+  void* context = nullptr;
+};
+
+// `bound` is proved, `start` any layout. Returns when best.arena == bound, or the nodes are spent.
 [[nodiscard]] climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
-                                     std::uint64_t nodes, const switches& rules,
-                                     bool (*stop)(void*, const climb&) = nullptr, void* context = nullptr);
+                                     const climb_options& how);
 
 // Nodes that take about a second on the machine this was measured on (docs/decisions/0020): a pure function of the
 // graph.

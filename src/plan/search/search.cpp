@@ -8,25 +8,6 @@
 
 namespace berth::plan {
 
-failed_states::failed_states(unsigned log2_entries)
-    : entries_(std::size_t{1} << log2_entries), mask_{(std::uint64_t{1} << log2_entries) - 1} {}
-
-bool failed_states::contains(key k, units capacity) const noexcept {
-  const entry& e = entries_[k.place & mask_];
-  return e.check == k.check && e.capacity >= capacity;
-}
-
-void failed_states::insert(key k, units capacity) noexcept {
-  entry& e = entries_[k.place & mask_];
-  if (e.check == k.check) capacity = std::max(capacity, e.capacity);
-  e = {k.check, capacity};
-}
-
-failed_states::key failed_states::word(std::uint32_t i, units offset) noexcept {
-  const std::uint64_t place = mix(static_cast<std::uint64_t>(offset) * 0x9e3779b97f4a7c15U + i);
-  return {place, mix(place + 0x9e3779b97f4a7c15U * (i + std::uint64_t{1}))};
-}
-
 namespace {
 
 // A clique's weight halves in about seven failures elsewhere.
@@ -47,13 +28,13 @@ std::uint64_t luby(std::uint64_t k) {
 }  // namespace
 
 search::search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
-               failed_states& failed)
+               const failed_states& known)
     : in_{in},
       graph_{graph},
       capacity_{capacity},
       strategy_{std::move(how)},
       rules_{rules},
-      failed_{failed},
+      known_{known},
       weight_(graph.cliques(), 0.0),
       slack_(graph.cliques(), capacity) {
   for (const item& it : in_.items) {
@@ -145,7 +126,7 @@ bool search::root() {
   add_cliques(current_);
   for (const std::uint32_t i : lists_) {
     for (const std::uint32_t c : graph_.cliques_of(i)) ++open_members_[c];
-    current_.key = current_.key + failed_states::word(i, support_[i]);
+    current_.key = current_.key + word_of(i, support_[i]);
     if (least_[i] + in_.items[i].size > capacity_) return false;
   }
   for (const std::uint32_t i : lists_) raised_.push_back({i, least_[i]});
@@ -351,7 +332,7 @@ bool search::clique_fits(std::uint32_t c) {
 bool search::place(std::uint32_t i) {
   const units at = least_[i];
   leave_cliques(i);
-  current_.key = current_.key - failed_states::word(i, support_[i]);
+  current_.key = current_.key - word_of(i, support_[i]);
   raised_.clear();
   raised_.push_back({i, at});
   bool fits = true;
@@ -365,9 +346,9 @@ bool search::place(std::uint32_t i) {
     }
     if (at + c.height <= support_[j]) continue;
     save(j);
-    current_.key = current_.key - failed_states::word(j, support_[j]);
+    current_.key = current_.key - word_of(j, support_[j]);
     support_[j] = clear_of_pins(j, at + c.height);
-    current_.key = current_.key + failed_states::word(j, support_[j]);
+    current_.key = current_.key + word_of(j, support_[j]);
     fits = fits && raise(j, support_[j]);
     exactly = exactly && support_[j] == at + c.height;
   }
@@ -426,12 +407,12 @@ bool search::backtrack() {
     frame& f = frames_.back();
     const bool frozen = split_ != no_item && at > split_ && at < frames_[split_].frozen_end;
     if (!frozen && f.what == kind::split) {
-      if (rules_.memory) failed_.insert(parts_[f.parts_mark + f.next_part].key, capacity_);
+      if (rules_.memory) fresh_.insert(parts_[f.parts_mark + f.next_part].key);
       split_ = f.outer_split;
     }
     restore(f);
     if (!frozen && f.what == kind::place) {
-      if (rules_.memory) failed_.insert(f.child, capacity_);
+      if (rules_.memory) fresh_.insert(f.child);
       f.what = kind::postpone;
       if (postpone(f.item)) return true;
       restore(f);
@@ -494,7 +475,7 @@ outcome search::run(std::uint64_t nodes) {
     push(kind::place, i);
     bool fits = place(i);
     frames_.back().child = current_.key;
-    fits = fits && !(rules_.memory && failed_.contains(current_.key, capacity_)) && split();
+    fits = fits && !(rules_.memory && has_failed(current_.key)) && split();
     if (!fits && !backtrack()) return finish(outcome::exhausted);
   }
   return outcome::paused;

@@ -30,6 +30,7 @@
 
 #include "plan/instance.hpp"
 #include "plan/search/conflicts.hpp"
+#include "plan/search/failed_states.hpp"
 
 namespace berth::plan {
 
@@ -62,42 +63,18 @@ struct strategy {
   std::uint64_t seed = 0;
 };
 
-// Failed states of one instance, with the largest capacity at which they failed. Shared by all its searches. Keys are
-// 128-bit sums of random words, of which 64 bits plus the place in the table are compared.
-class failed_states {
- public:
-  struct key {
-    std::uint64_t place = 0;
-    std::uint64_t check = 0;
-    friend key operator+(key a, key b) noexcept { return {a.place + b.place, a.check + b.check}; }
-    friend key operator-(key a, key b) noexcept { return {a.place - b.place, a.check - b.check}; }
-  };
-
-  explicit failed_states(unsigned log2_entries);
-  [[nodiscard]] bool contains(key k, units capacity) const noexcept;
-  void insert(key k, units capacity) noexcept;
-  // The word of item i at an offset.
-  [[nodiscard]] static key word(std::uint32_t i, units offset) noexcept;
-
- private:
-  struct entry {
-    std::uint64_t check = 0;
-    units capacity = -1;
-  };
-  std::vector<entry> entries_;
-  std::uint64_t mask_;
-};
-
 enum class outcome : std::uint8_t { found, exhausted, paused };
 
 class search {
  public:
-  // All references outlive the search.
+  // All references outlive the search. `known` failed before; it may change between runs only.
   search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
-         failed_states& failed);
+         const failed_states& known);
 
   // Spends up to `nodes` more nodes. found: offsets() is a layout within the capacity. exhausted: there is none.
   [[nodiscard]] outcome run(std::uint64_t nodes);
+  // Moves what failed since the last call.
+  void tell(failed_states& known) { fresh_.move_to(known, capacity_); }
 
   [[nodiscard]] const std::vector<units>& offsets() const noexcept { return least_; }
   [[nodiscard]] std::uint64_t nodes() const noexcept { return nodes_; }
@@ -125,7 +102,7 @@ class search {
     std::uint32_t end = 0;
     std::uint32_t cliques_begin = 0;  // its cliques: part_cliques_[cliques_begin, cliques_end)
     std::uint32_t cliques_end = 0;
-    failed_states::key key;  // of its open items
+    state_key key;  // of its open items
   };
   enum class kind : std::uint8_t { place, postpone, split };
   struct frame {
@@ -141,7 +118,7 @@ class search {
     std::uint32_t next_part;    // split: the part being solved
     std::uint32_t frozen_end;   // split: frames up to here belong to solved parts
     part current;               // the part being solved when this frame was made
-    failed_states::key child;   // place: the state entered
+    state_key child;            // place: the state entered
   };
 
   [[nodiscard]] bool root();
@@ -169,6 +146,7 @@ class search {
     return {members_.data() + graph_.clique_first[c], counted_[c]};
   }
   [[nodiscard]] bool is_covered(std::uint32_t c) const;
+  [[nodiscard]] bool has_failed(state_key k) const { return fresh_.contains(k) || known_.contains(k, capacity_); }
   void leave_cliques(std::uint32_t i);
   void enter_cliques(std::uint32_t i);
   void rank_items();
@@ -191,7 +169,8 @@ class search {
   const switches rules_;
   std::vector<char> plain_;     // by item: one range and no links
   bool intervals_only_ = true;  // all items are plain: parts are found by a sweep
-  failed_states& failed_;
+  const failed_states& known_;
+  fresh_failures fresh_;
 
   std::vector<state> state_;
   std::vector<units> support_;               // least offset that placed items allow

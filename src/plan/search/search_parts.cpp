@@ -75,11 +75,11 @@ bool search::split() {
     part p{static_cast<std::uint32_t>(lists_.size()), 0, 0, 0, {}};
     for (const std::uint32_t i : items) {
       lists_.push_back(i);
-      p.key = p.key + failed_states::word(i, support_[i]);
+      p.key = p.key + word_of(i, support_[i]);
     }
     p.end = static_cast<std::uint32_t>(lists_.size());
     add_cliques(p);
-    if (fits && rules_.memory && failed_.contains(p.key, capacity_)) {
+    if (fits && rules_.memory && has_failed(p.key)) {
       fits = false;
       f.next_part = static_cast<std::uint32_t>(parts_.size() - f.parts_mark);
     }

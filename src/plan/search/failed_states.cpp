@@ -1,0 +1,60 @@
+#include "plan/search/failed_states.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/mix.hpp"
+
+namespace berth::plan {
+
+state_key word_of(std::uint32_t i, units offset) noexcept {
+  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;
+  const std::uint64_t place = mix(static_cast<std::uint64_t>(offset) * odd + i);
+  return {place, mix(place + odd * (i + std::uint64_t{1}))};
+}
+
+failed_states::failed_states(unsigned log2_entries)
+    : entries_(std::size_t{1} << log2_entries), mask_{(std::uint64_t{1} << log2_entries) - 1} {}
+
+bool failed_states::contains(state_key k, units capacity) const noexcept {
+  const entry& e = entries_[k.place & mask_];
+  return e.check == k.check && e.capacity >= capacity;
+}
+
+void failed_states::insert(state_key k, units capacity) noexcept {
+  entry& e = entries_[k.place & mask_];
+  if (e.check == k.check) capacity = std::max(capacity, e.capacity);
+  e = {k.check, capacity};
+}
+
+namespace {
+
+constexpr std::size_t fewest_fresh = std::size_t{1} << 8;
+constexpr std::size_t most_fresh = std::size_t{1} << 20;  // 16 MiB
+
+}  // namespace
+
+void fresh_failures::insert(state_key k) {
+  if (2 * count_ >= entries_.size() && entries_.size() < most_fresh) grow();
+  state_key& at = entries_[k.place & (entries_.size() - 1)];
+  count_ += at == nothing_open ? 1 : 0;
+  at = k;
+}
+
+void fresh_failures::grow() {
+  const std::vector<state_key> old =
+      std::exchange(entries_, std::vector<state_key>(std::max(fewest_fresh, 2 * entries_.size())));
+  count_ = 0;
+  for (const state_key& k : old) {
+    if (k != nothing_open) insert(k);
+  }
+}
+
+void fresh_failures::move_to(failed_states& all, units capacity) {
+  for (state_key& k : entries_) {
+    if (k != nothing_open) all.insert(std::exchange(k, nothing_open), capacity);
+  }
+  count_ = 0;
+}
+
+}  // namespace berth::plan

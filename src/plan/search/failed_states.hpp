@@ -1,0 +1,61 @@
+// What a search remembers of states that have no completion, and how searches of one instance tell each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plan/instance.hpp"
+
+namespace berth::plan {
+
+// Of a set of open items at offsets: the 128-bit sum of their words. Equal keys are taken for equal states.
+struct state_key {
+  std::uint64_t place = 0;
+  std::uint64_t check = 0;
+  friend state_key operator+(state_key a, state_key b) noexcept { return {a.place + b.place, a.check + b.check}; }
+  friend state_key operator-(state_key a, state_key b) noexcept { return {a.place - b.place, a.check - b.check}; }
+  friend bool operator==(const state_key&, const state_key&) = default;
+};
+
+// Every item is placed: this state is a layout, and never fails.
+inline constexpr state_key nothing_open{};
+
+// The random word of item i at an offset.
+[[nodiscard]] state_key word_of(std::uint32_t i, units offset) noexcept;
+
+// States that failed, with the largest capacity at which they did. Of equal places the latest is kept. Keys are
+// compared by `check` and the place in the table.
+class failed_states {
+ public:
+  explicit failed_states(unsigned log2_entries);
+  [[nodiscard]] bool contains(state_key k, units capacity) const noexcept;
+  void insert(state_key k, units capacity) noexcept;
+
+ private:
+  struct entry {
+    std::uint64_t check = 0;
+    units capacity = -1;
+  };
+  std::vector<entry> entries_;
+  std::uint64_t mask_;
+};
+
+// What one search found since it last told: small, and its own, so that searches can run side by side and yet find the
+// same as one after the other.
+class fresh_failures {
+ public:
+  [[nodiscard]] bool contains(state_key k) const noexcept {
+    return !entries_.empty() && entries_[k.place & (entries_.size() - 1)] == k && k != nothing_open;
+  }
+  void insert(state_key k);
+  void move_to(failed_states& all, units capacity);
+
+ private:
+  void grow();
+
+  std::vector<state_key> entries_;  // a power of two of them, or none; nothing_open where there is none
+  std::size_t count_ = 0;
+};
+
+}  // namespace berth::plan

@@ -1,0 +1,57 @@
+#include "plan/search/turns.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <vector>
+
+namespace berth::plan {
+namespace {
+
+constexpr std::uint64_t nodes_between_looks = 500;
+
+class table {
+ public:
+  explicit table(std::span<turn> turns) : turns_{turns}, settled_{turns.size()} {}
+
+  // Takes turns that nobody has taken until there are none, or one before them has settled the matter.
+  void sit(bool (*stop)(void*), void* context) {
+    for (std::size_t k = next_++; k < settled_; k = next_++) {
+      turn& t = turns_[k];
+      const std::uint64_t before = t.of->nodes();
+      while (t.spent < t.nodes && t.got == outcome::paused && k < settled_) {
+        if (stop != nullptr && stop(context)) stopped_ = true;
+        if (stopped_) return;
+        t.got = t.of->run(std::min(t.nodes - t.spent, nodes_between_looks));
+        t.spent = t.of->nodes() - before;
+      }
+      if (t.got == outcome::paused) continue;
+      for (std::size_t first = settled_; k < first && !settled_.compare_exchange_weak(first, k);) {
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t settled() const { return settled_; }
+
+ private:
+  std::span<turn> turns_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<std::size_t> settled_;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace
+
+std::size_t take_turns(std::span<turn> turns, unsigned threads, bool (*stop)(void*), void* context) {
+  table all{turns};
+  // Where no thread can be had, a future's work is done when it is waited for: by then nothing is left to do.
+  std::vector<std::future<void>> others;
+  for (std::size_t k = 1; k < std::min<std::size_t>(threads, turns.size()); ++k) {
+    others.push_back(std::async([&all] { all.sit(nullptr, nullptr); }));
+  }
+  all.sit(stop, context);
+  for (std::future<void>& o : others) o.get();
+  return all.settled();
+}
+
+}  // namespace berth::plan
