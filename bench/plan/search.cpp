@@ -45,7 +45,7 @@ measured measure(const problem& p, const switches& rules, double limit) {
   if (out.found.best.arena > bound) {
     const conflict_graph graph = make_conflicts(in);
     const auto nodes = static_cast<std::uint64_t>(limit * static_cast<double>(nodes_per_second(graph)));
-    out.found = find_least_arena(in, graph, std::move(out.found.best), bound, nodes, rules);
+    out.found = find_least_arena(in, graph, std::move(out.found.best), bound, {.nodes = nodes, .rules = rules});
   }
   out.seconds = user_seconds() - start;
   return out;
