@@ -118,6 +118,22 @@ void add_full(families& out, unsigned seeds) {
   }
 }
 
+void add_aligned(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 10 * seeds; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+    const unsigned buffers = 16 + 6 * (seed % 5);
+    const unsigned end = 6 + 2 * (seed % 3);
+    problem p;
+    for (unsigned i = 0; i < buffers; ++i) {
+      const auto lower = static_cast<tick>(below(end));
+      const tick upper = std::min<tick>(end, lower + 2 + below(end / 2));
+      p.add({.size = 3 + below(10), .live = {lower, upper}, .alignment = bytes{1} << below(3)});
+    }
+    out["aligned"].push_back({std::to_string(buffers) + " aligned " + std::to_string(seed), std::move(p)});
+  }
+}
+
 void add_variants(families& out, const sample& of, const std::vector<bytes>& offsets, unsigned seeds) {
   const problem& p = of.what;
   const auto high = [&](std::size_t i) { return offsets[i] + p.buffers[i].size; };

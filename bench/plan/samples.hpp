@@ -25,6 +25,10 @@ void add_tilings(families& out, unsigned seeds);
 // a seed, of 17 to 38 buffers.
 void add_full(families& out, unsigned seeds);
 
+// Small sizes at multiples of 1, 2 and 4, alive by chance: what alignment wastes decides. Ten a seed, of 16 to 40
+// buffers.
+void add_aligned(families& out, unsigned seeds);
+
 // Variants of a problem, given a layout: bytes stretched by a random monotone map of the addresses, in every other
 // variant all of the time, else a window of half of it, some backwards. The layout remains one, and where it met
 // max-live it still does.

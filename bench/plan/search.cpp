@@ -108,6 +108,7 @@ constexpr std::pair<const char*, bool switches::*> rules_by_name[] = {
     {"no decomposition", &switches::decomposition},
     {"no memory", &switches::memory},
     {"no twins", &switches::twins},
+    {"no multiples", &switches::multiples},
     {"no folding", &switches::folding},
 };
 
@@ -136,6 +137,7 @@ int main(int argc, char** argv) {
   }
   add_tilings(all, o.seeds);
   add_full(all, o.seeds);
+  add_aligned(all, o.seeds);
   for (const std::string& path : files) {
     all["files"].push_back({path.substr(path.rfind('/') + 1), berth::model::read_problem(path).problem});
     const sample& file = all["files"].back();

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "plan/bounds.hpp"
+#include "plan/multiples.hpp"
 #include "plan/search/clique.hpp"
 #include "plan/search/conflicts.hpp"
 
@@ -26,10 +27,11 @@ struct stacked {
 std::vector<units> heights_of_sections(const instance& in, units step) {
   std::vector<units> change(in.sections + std::size_t{1}, 0);
   for (std::uint32_t i = 0; i < in.own_items; ++i) {
-    if (step != 1 && (in.items[i].pin != no_offset || in.items[i].alignment % step != 0)) continue;
+    if (step != 1 && in.items[i].pin != no_offset) continue;
     for (const section_range& r : in.ranges_of(in.items[i])) {
-      change[r.first] += round_up(r.height, step);
-      change[r.last] -= round_up(r.height, step);
+      const units height = step * fewest_multiples(r.height, in.items[i].alignment, step);
+      change[r.first] += height;
+      change[r.last] -= height;
     }
   }
   change.pop_back();
@@ -69,14 +71,8 @@ class prover {
     for (std::uint32_t i = in.own_items; i < in.items.size(); ++i) {
       reserved_.push_back({in.items[i].pin, in.items[i].pin + in.items[i].size});
     }
-    std::map<units, std::uint32_t> count;
-    for (std::uint32_t i = 0; i < in.own_items; ++i) {
-      if (in.items[i].pin == no_offset && in.items[i].alignment > 1) ++count[in.items[i].alignment];
-    }
-    for (const auto& [alignment, many] : count) steps_.push_back(alignment);
-    std::stable_sort(steps_.begin() + 1, steps_.end(), [&](units a, units b) { return count[a] > count[b]; });
-    constexpr std::size_t most_steps = 4;
-    steps_.resize(std::min(steps_.size(), most_steps + 1));
+    const std::vector<units> frequent = steps_of(in);
+    steps_.insert(steps_.end(), frequent.begin(), frequent.end());
   }
 
   proved_bound best;
@@ -156,38 +152,31 @@ class prover {
     best = {value, std::move(why)};
   }
 
-  // Everything alive in the section; under a larger step, those of it that obey the step.
+  // Everything alive in the section; under a larger step also those alone that obey it: one that does not, and lies
+  // highest, can spare most of a step.
   void consider_section(std::uint32_t section, const std::vector<stacked>& all) {
-    std::vector<stacked> some;
     for (const units step : steps_) {
-      some.clear();
-      for (const stacked& m : all) {
-        if (obeys(m.item, step)) some.push_back(m);
-      }
+      consider(height_of(all, step), step, {.at = in_.ticks[section]});
+      std::vector<stacked> some = all;
+      std::erase_if(some, [&](const stacked& m) { return !obeys(m.item, step); });
       const units value = height_of(some, step);
-      if (value <= best.value) continue;
-      argument why;
-      if (some.size() == all.size()) {
-        why.at = in_.ticks[section];
-      } else {
-        why.buffers = alive_at(in_.ticks[section], some);
-      }
-      consider(value, step, std::move(why));
+      if (value > best.value) consider(value, step, {.buffers = alive_at(in_.ticks[section], some)});
     }
   }
 
-  void consider_buffers(std::vector<index> buffers) {
-    std::vector<stacked> members;
+  void consider_buffers(const std::vector<index>& buffers) {
     for (const units step : steps_) {
-      members.clear();
-      argument why;
-      for (const index i : buffers) {
-        if (!obeys(in_.item_of[i], step)) continue;
-        members.push_back({in_.item_of[i], footprint(i)});
-        why.buffers.push_back(i);
-      }
-      consider(height_of(members, step), step, std::move(why));
+      consider(height_of(stack_of(buffers), step), step, {.buffers = buffers});
+      std::vector<index> some = buffers;
+      std::erase_if(some, [&](index i) { return !obeys(in_.item_of[i], step); });
+      consider(height_of(stack_of(some), step), step, {.buffers = some});
     }
+  }
+
+  std::vector<stacked> stack_of(const std::vector<index>& buffers) const {
+    std::vector<stacked> members;
+    for (const index i : buffers) members.push_back({in_.item_of[i], footprint(i)});
+    return members;
   }
 
   void consider_pair(const pair& of) {
@@ -235,10 +224,11 @@ class prover {
         blocks.push_back({it.pin, it.pin + m.height});
         continue;
       }
-      const units length = round_up(m.height, step);
+      const units length = step * fewest_multiples(m.height, it.alignment, step);
+      at_top = std::min(at_top, it.size - length - step + std::gcd(it.alignment, step));
+      if (length == 0) continue;
       lengths_.push_back(length);
       by_head_.push_back({round_up(heads_[m.item], step), length});
-      at_top = std::min(at_top, it.size - length);
     }
     if (lengths_.empty()) return bound;
     const auto by_low = [](const range& a, const range& b) { return a.lo < b.lo; };
@@ -334,7 +324,8 @@ class prover {
     for (const units step : steps_) {
       std::vector<std::int64_t> weights(n, 0);
       for (index i = 0; i < n; ++i) {
-        if (in_.item_of[i] != no_item && obeys(in_.item_of[i], step)) weights[i] = round_up(footprint(i), step);
+        if (in_.item_of[i] == no_item) continue;
+        weights[i] = step * fewest_multiples(footprint(i), in_.items[in_.item_of[i]].alignment, step);
       }
       const auto found = heaviest_clique(graph, weights, sum_decides ? best.value : 0, nodes);
       if (!found.empty()) consider_buffers({found.begin(), found.end()});

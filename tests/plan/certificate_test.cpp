@@ -62,10 +62,23 @@ TEST(certificate, step) {
   EXPECT_EQ(proved(p, {.at = 0}), 18u);
   EXPECT_EQ(proved(p, {.at = 0, .step = 4}), 21u);  // 8 + 8 + 5: the shortest rounds up most, and lies on top
   EXPECT_EQ(proved(p, {.at = 0, .step = 2}), 19u);
-  EXPECT_EQ(objection_to(p, 18, {{.at = 0, .step = 8}}), "a step that does not divide an alignment");
+  EXPECT_EQ(proved(p, {.at = 0, .step = 8}),
+            17u);  // each covers a multiple of 8, so that the highest begins at 12 or above
+  EXPECT_EQ(objection_to(p, 18, {{.at = 0, .step = ~bytes{0}}}), "a step above 2^62 bytes");
   EXPECT_EQ(objection_to(p, 18, {{.at = 0, .step = 0}}), "a step of zero");
   p.memories = {{.name = "m", .alignment = 6}};
   EXPECT_EQ(proved(p, {.at = 0, .step = 12}), 29u);
+}
+
+TEST(certificate, a_step_counts_those_too_that_are_aligned_to_less) {
+  problem p;
+  p.add({.size = 5, .live = {0, 1}, .alignment = 4});
+  p.add({.size = 5, .live = {0, 1}, .alignment = 4});
+  p.add({.size = 6, .live = {0, 1}, .alignment = 2});
+  EXPECT_EQ(proved(p, {.at = 0}), 16u);
+  EXPECT_EQ(proved(p, stack({0, 1}, 4)), 13u);
+  EXPECT_EQ(proved(p, {.at = 0, .step = 4}), 17u);
+  EXPECT_EQ(solve(p)->arena(), 17u);  // at 0, 12 and 6
 }
 
 TEST(certificate, blocks_and_heads) {

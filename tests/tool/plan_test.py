@@ -90,7 +90,7 @@ class Verbs(unittest.TestCase):
         check(1, "prove less", certificate=[])
         check(1, "prove less", certificate=None)
         check(1, "proves less", certificate=with_argument(bound=22))
-        check(1, "does not divide", certificate=with_argument(step=8))
+        check(1, "17 bytes are proved", certificate=with_argument(step=8))
         check(1, "do not conflict: 'a' and 'a'", certificate=with_argument(buffers=["a", "a"]))
         check(1, "proves less", certificate=with_argument(at=-7, buffers=[]))
         check(1, "what a search found", certificate=with_argument(bound=15, step=1) + [{"argument": "search", "bound": 21}])

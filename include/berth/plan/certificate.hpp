@@ -7,11 +7,13 @@
 //   sum      The member that lies highest reaches from its base to the top of its alias group (`reach`, its footprint
 //            where it has no group); all the others lie below its base with their footprints. So the arena is at least
 //            the sum of the footprints plus the least reach - footprint of any member.
-//   step     Where the offsets of all members are multiples of `step`, the next one starts at a multiple above the
-//   last,
-//            and each counts as its footprint rounded up to the step, but for the highest.
+//   step     Of the addresses below H, ceil(H / step) are multiples of the step. A member whose base is a multiple of
+//   g,
+//            a divisor of the step, covers at least (footprint + g - 1) / step of them, and that many steps are what it
+//            counts as: its footprint rounded up where the step divides its alignment. Below the base of the member
+//            that lies highest are the multiples of all others; its own reach ends the arena.
 //   blocks   Reserved ranges and pinned members split the addresses into holes. A hole takes no more than the largest
-//            sum of rounded footprints that fits it; what the holes below do not take lies above.
+//            sum of what members count as that fits it; what the holes below do not take lies above.
 //   heads    A member meets pinned buffers and reserved ranges that other members do not: its offset is at least the
 //            first where its group is clear of those. Taken by rising heads, none starts below its own.
 //   pins     A pinned member reaches to its pin plus its reach.
@@ -38,7 +40,7 @@ struct argument {
   std::optional<index> memory;  // the buffers must all live there; none: of the one memory, or of all together
   std::optional<tick> at;       // stack: all that live at this tick (of an alias group, the largest) ...
   std::vector<index> buffers;   // ... and these
-  bytes step = 1;               // divides every alignment of the stack's members that are not pinned
+  bytes step = 1;               // any
 };
 
 // The bound of each memory is that of its best argument, and the memories' bounds add up. Either every argument names a

@@ -1,10 +1,12 @@
 #include "plan/search/search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <tuple>
 
 #include "plan/mix.hpp"
+#include "plan/multiples.hpp"
 
 namespace berth::plan {
 
@@ -42,6 +44,7 @@ search::search(const instance& in, const conflict_graph& graph, units capacity, 
     intervals_only_ &= plain_.back() != 0;
   }
   find_twins();
+  find_steps();
 }
 
 // ---- the root ----
@@ -65,6 +68,17 @@ void search::find_twins() {
   });
   for (std::size_t k = 0; k + 1 < candidates.size(); ++k) {
     if (form(candidates[k]) == form(candidates[k + 1])) next_twin_[candidates[k]] = candidates[k + 1];
+  }
+}
+
+void search::find_steps() {
+  if (!rules_.multiples) return;
+  for (const units step : steps_of(in_)) {
+    const auto counts_as_itself = [step](const item& it) { return it.size % step == 0; };
+    if (std::all_of(in_.items.begin(), in_.items.end(), counts_as_itself)) continue;
+    steps_.push_back(step);
+    coarsest_step_ = std::max(coarsest_step_, step);
+    for (const item& it : in_.items) fewest_multiples_.push_back(fewest_multiples(it.size, it.alignment, step));
   }
 }
 
@@ -232,7 +246,7 @@ void search::note_rise(const rise& r, bool neighbour) {
 }
 
 bool search::still_fits(std::uint32_t c) {
-  const units at_most = most_end_[c] + rise_[c];
+  const units at_most = most_end_[c] + round_up(rise_[c], coarsest_step_);
   if (at_most > capacity_ && !is_covered(c)) return clique_fits(c);
   set_most_end(c, at_most);
   return true;
@@ -281,6 +295,22 @@ void search::enter_cliques(std::uint32_t i) {
   }
 }
 
+units search::multiples_of(const member& m, std::size_t step) const {
+  const item& it = in_.items[m.item];
+  return m.height == it.size ? fewest_multiples_[step * in_.items.size() + m.item]
+                             : fewest_multiples(m.height, it.alignment, steps_[step]);
+}
+
+// Whether item i takes more multiples of a step there than it must.
+bool search::wastes_multiples(std::uint32_t i, units at) const {
+  const units end = at + in_.items[i].size;
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const units taken = multiples_below(end, steps_[k]) - multiples_below(at, steps_[k]);
+    if (taken != fewest_multiples_[k * in_.items.size() + i]) return true;
+  }
+  return false;
+}
+
 // Members are kept nearly sorted by falling least offset from call to call. Those out of order, mostly some that were
 // raised together, are taken out and merged back in.
 bool search::clique_fits(std::uint32_t c) {
@@ -302,6 +332,7 @@ bool search::clique_fits(std::uint32_t c) {
     }
   }
   units end = 0;
+  std::array<units, most_steps> multiples{};
   for (member* to = last; to != first;) {
     member next;
     units key = 0;
@@ -313,7 +344,14 @@ bool search::clique_fits(std::uint32_t c) {
       key = least_[next.item];
     }
     *--to = next;
-    if (next.height != 0) end = std::max(end, key) + next.height;
+    if (next.height == 0) continue;
+    end = std::max(end, key) + next.height;
+    for (std::size_t k = 0; k < steps_.size(); ++k) {
+      multiples[k] = std::max(multiples[k], multiples_below(key, steps_[k])) + multiples_of(next, k);
+    }
+  }
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    end = std::max(end, capacity_ + (multiples[k] - multiples_below(capacity_, steps_[k])) * steps_[k]);
   }
   slack_[c] = capacity_ - end;
   set_most_end(c, end);
@@ -336,7 +374,7 @@ bool search::place(std::uint32_t i) {
   raised_.clear();
   raised_.push_back({i, at});
   bool fits = true;
-  bool exactly = plain_[i] != 0;
+  bool exactly = plain_[i] != 0 && !wastes_multiples(i, at);
   for (const conflict& c : graph_.of(i)) {
     const std::uint32_t j = c.other;
     if (state_[j] != state::open) continue;

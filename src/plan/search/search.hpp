@@ -22,6 +22,7 @@
 //                     failed state has no feasible completion at all, since the completion of least sum would have been
 //                     found, its holes being blocked or refuted (docs/decisions/0020-place-or-postpone.md).
 //   I5 twins          items alike in everything are placed by rising index.
+//   I6 multiples      I1 again, in multiples of frequent alignments (plan/multiples.hpp): it sees what they waste.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,7 @@ struct switches {
   bool decomposition = true;
   bool memory = true;
   bool twins = true;
+  bool multiples = true;
   bool folding = true;  // of the ladder: full sections fold items into blocks (plan/search/fold.hpp)
 };
 
@@ -132,6 +134,9 @@ class search {
   void wait_for(std::uint32_t i, std::uint32_t witness);
   [[nodiscard]] bool block_hole(std::uint32_t i);
   [[nodiscard]] bool clique_fits(std::uint32_t c);
+  [[nodiscard]] units multiples_of(const member& m, std::size_t step) const;
+  [[nodiscard]] bool wastes_multiples(std::uint32_t i, units at) const;
+  void find_steps();
   [[nodiscard]] units clear_of_pins(std::uint32_t i, units x) const;
   [[nodiscard]] bool lower(std::uint32_t a, std::uint32_t b) const;
   [[nodiscard]] std::uint32_t choose() const;
@@ -169,6 +174,9 @@ class search {
   const switches rules_;
   std::vector<char> plain_;     // by item: one range and no links
   bool intervals_only_ = true;  // all items are plain: parts are found by a sweep
+  std::vector<units> steps_;    // of I6; where they do not divide each other, a check may be left out
+  units coarsest_step_ = 1;
+  std::vector<units> fewest_multiples_;  // by step, then by item, of its whole size
   const failed_states& known_;
   fresh_failures fresh_;
 

@@ -101,7 +101,7 @@ class checker {
 
  private:
   struct member {
-    bytes length = 0;  // the footprint, rounded up to the step
+    bytes length = 0;  // the step times the fewest multiples of it that the buffer covers
     bytes head = 0;
   };
 
@@ -149,11 +149,12 @@ class checker {
     return reach;
   }
 
-  // Whether the base of buffer i is a multiple of `step`: the step's share in each alignment it obeys, put together.
-  bool aligned_to(index i, bytes step, const memory* place) const {
+  // The largest divisor of `step` of which the base of buffer i is a multiple: the step's share in each alignment it
+  // obeys, put together.
+  bytes share_of(bytes step, index i, const memory* place) const {
     bytes obeyed = place == nullptr ? 1 : std::gcd(step, place->alignment);
     for_each_sharer(i, [&](index m) { obeyed = std::lcm(obeyed, std::gcd(step, p_.alignment_of(m))); });
-    return obeyed == step;
+    return obeyed;
   }
 
   // Whether buffer i can live in no other memory than m.
@@ -173,8 +174,8 @@ class checker {
     return true;
   }
 
-  // The first multiple of `step` at which buffer i and its sharers are clear of all that is fixed in its memory.
-  bytes head_of(index i, bytes step, const memory* place, const std::vector<index>& pinned) const {
+  // The first multiple of `share` at which buffer i and its sharers are clear of all that is fixed in its memory.
+  bytes head_of(index i, bytes share, const memory* place, const std::vector<index>& pinned) const {
     std::vector<block> forbidden;  // bases
     for_each_sharer(i, [&](index m) {
       const bytes size = p_.footprint(m);
@@ -195,7 +196,7 @@ class checker {
     bytes base = 0;
     for (const block& f : forbidden) {
       if (f.lo > base) break;  // the rest starts higher
-      base = std::max(base, align_up(f.hi, step));
+      base = std::max(base, align_up(f.hi, share));
     }
     return base;
   }
@@ -239,9 +240,7 @@ class checker {
     } else {
       const memory* place = p_.memories.empty() ? nullptr : &p_.memories[why.memory.value_or(0)];
       if (why.step == 0) return object("a step of zero");
-      for (const index i : members) {
-        if (!pin_of(i) && !aligned_to(i, why.step, place)) return object("a step that does not divide an alignment", i);
-      }
+      if (why.step > max_address) return object("a step above 2^62 bytes");
       // A pin holds in whichever memory its buffer lives: it blocks this one only where it can be in no other.
       std::vector<index> pinned = pinned_;
       if (p_.memories.size() > 1) std::erase_if(pinned, [&](index i) { return !only_in(i, *why.memory); });
@@ -269,15 +268,20 @@ class checker {
         if (p_.footprint(i) != 0) blocks.push_back({*pin, *pin + p_.footprint(i)});
         continue;
       }
-      const bytes length = align_up(p_.footprint(i), step);
+      if (p_.footprint(i) == 0) continue;
+      const bytes share = share_of(step, i, place);
+      const bytes length = (p_.footprint(i) + share - 1) / step * step;
+      const bytes below = length + step, above = reach + share;
+      most_spared = std::max(most_spared, below - std::min(below, above));
+      least_added = std::min(least_added, above - std::min(below, above));
       if (length == 0) continue;
-      free.push_back({length, with_heads ? head_of(i, step, place, pinned) : 0});
+      free.push_back({length, with_heads ? align_up(head_of(i, share, place, pinned), step) : 0});
       lengths.push_back(length);
-      most_spared = std::max(most_spared, length - std::min(length, reach));
-      least_added = std::min(least_added, reach - std::min(length, reach));
     }
     if (free.empty()) return bound;
-    const auto arena = [&](bytes end) { return end - most_spared + (most_spared == 0 ? least_added : 0); };
+    const auto arena = [&](bytes end) {
+      return most_spared == 0 ? end + least_added : end - std::min(end, most_spared);
+    };
 
     std::sort(free.begin(), free.end(), [](const member& a, const member& b) { return a.head < b.head; });
     bytes end = 0;

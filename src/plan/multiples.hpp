@@ -1,0 +1,30 @@
+// What alignments cost a clique, whatever its order: a bound on bytes that are multiples of a step.
+//
+// Of the offsets below H, ceil(H / step) are multiples of the step, and no two items of a clique take the same one. An
+// item of some height at a multiple of its alignment takes at least
+//   (height + gcd(alignment, step) - 1) / step
+// of them: that many where it begins right above one, at the first multiple of the gcd, and no fewer elsewhere. So an
+// item whose alignment the step divides counts as its height rounded up, and what is aligned to less fills the rest.
+#pragma once
+
+#include <numeric>
+#include <vector>
+
+#include "plan/instance.hpp"
+
+namespace berth::plan {
+
+[[nodiscard]] constexpr units multiples_below(units offset, units step) noexcept {
+  return (offset + step - 1) / step;
+}
+
+[[nodiscard]] constexpr units fewest_multiples(units height, units alignment, units step) noexcept {
+  return height == 0 ? 0 : (height + std::gcd(alignment, step) - 1) / step;
+}
+
+inline constexpr std::size_t most_steps = 4;
+
+// The most frequent alignments above one of items that are not pinned, the most frequent first; `most_steps` at most.
+[[nodiscard]] std::vector<units> steps_of(const instance& in);
+
+}  // namespace berth::plan
