@@ -336,10 +336,8 @@ int plan_file(plan_call& call) {
   call.options.work = call.effort == "fast"   ? plan::effort::fast
                       : call.effort == "best" ? plan::effort::best
                                               : plan::effort::normal;
-  if (call.files.size() > 1 && !call.pipeline) throw usage_error("several files: only with --pipeline");
   call.file = call.files.front();
-  model::problem_file file =
-      call.pipeline ? model::read_pipeline(call.files) : read_problem_argument(call.file, call.dims);
+  model::problem_file file = read_problem_arguments(call.files, call.pipeline, call.dims);
   if (!call.rules.empty()) apply_rules(file, call.rules);
   if (call.capacity && !file.problem.memories.empty()) {
     throw usage_error("--capacity: the problem has pools with capacities of their own");

@@ -18,7 +18,14 @@ void add_dim_option(CLI::App& app, std::vector<std::string>& dims) {
 #endif
 }
 
-model::problem_file read_problem_argument(const std::string& argument, const std::vector<std::string>& dims) {
+model::problem_file read_problem_arguments(const std::vector<std::string>& arguments, bool pipeline,
+                                           const std::vector<std::string>& dims) {
+  if (pipeline) {
+    if (!dims.empty()) throw usage_error("--dim is for models, --pipeline for graphs");
+    return model::read_pipeline(arguments);
+  }
+  if (arguments.size() > 1) throw usage_error("several files: only with --pipeline");
+  const std::string& argument = arguments.front();
 #ifdef BERTH_TOOL_RUN
   if (names_a_model(argument)) {
     const model::program p = model::lower(read_model(argument, dims));

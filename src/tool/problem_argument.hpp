@@ -12,8 +12,9 @@ namespace berth::tool {
 // Declares --dim NAME=N, where the tool is built with models.
 void add_dim_option(CLI::App& app, std::vector<std::string>& dims);
 
-// `dims`: "name=N" each. Throws usage_error or input_error.
-[[nodiscard]] model::problem_file read_problem_argument(const std::string& argument,
-                                                        const std::vector<std::string>& dims);
+// One argument, or with `pipeline` graphs that run one after the other. `dims`: "name=N" each. Throws usage_error or
+// input_error. Contract: there is an argument.
+[[nodiscard]] model::problem_file read_problem_arguments(const std::vector<std::string>& arguments, bool pipeline,
+                                                         const std::vector<std::string>& dims);
 
 }  // namespace berth::tool

@@ -16,8 +16,8 @@ namespace {
 class berth_policy final : public policy {
  public:
   berth_policy(bytes capacity, std::uint32_t streams)
-      : device_{device::open("null:" + std::to_string(std::max<bytes>(capacity, 1))).value()},
-        pool_{device_, {.limit = capacity, .wait_for_streams = true, .report_leaks = false}} {
+      : device_{device::open("null:" + std::to_string(std::clamp<bytes>(capacity, 1, most_addresses))).value()},
+        pool_{device_, {.limit = std::min(capacity, most_addresses), .wait_for_streams = true, .report_leaks = false}} {
     streams_.reserve(streams);
     for (std::uint32_t i = 0; i < streams; ++i) streams_.emplace_back(device_);
   }
@@ -36,6 +36,8 @@ class berth_policy final : public policy {
   }
 
  private:
+  static constexpr bytes most_addresses = bytes{1} << 62;  // more the pool cannot reserve, nor a log be alive
+
   device device_;
   std::vector<stream> streams_;
   pool pool_;

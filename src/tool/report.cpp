@@ -32,6 +32,7 @@ struct report {
   std::int64_t peak_at = 0;
   std::vector<holding> at_peak;               // largest first
   std::optional<std::vector<holding>> leaks;  // by place; nothing where the run has not ended
+  std::optional<std::uint64_t> failed_at;     // of a log: the event for which its replay had no memory
 };
 
 std::vector<holding> largest_first(const std::map<std::string, holding>& by_what) {
@@ -89,12 +90,13 @@ report of(const trace::log& log, const std::string& path) {
   const playback_outcome o = play(p, "berth", ample_room(s.peak_live));
   report r{.kind = "trace", .measured_how = "replayed through the pool, on a device without memory"};
   trace::measurements m;
-  if (s.allocations != 0) {
+  if (s.allocations != 0 && !o.failed_at) {  // a part of the log says nothing about the whole
     m = {.allocation_us = o.ns_per_op * 1e-3,
          .fragmentation = share_lost(s.peak_live, o.outcome.peak_reserved),
          .pool_hits = o.outcome.pool_hit_rate};
   }
   r.health = trace::check(m);
+  r.failed_at = o.failed_at;
   r.figures = {{"allocations", s.allocations},
                {"frees", s.frees},
                {"unmatched_frees", s.unmatched_frees},
@@ -130,7 +132,7 @@ report of(const trace::snapshot& s, const std::string&) {
 }
 
 bool healthy(const report& r) {
-  return trace::ok(r.health) && (!r.leaks || r.leaks->empty());
+  return trace::ok(r.health) && (!r.leaks || r.leaks->empty()) && !r.failed_at;
 }
 
 json holdings_json(const std::vector<holding>& all, const char* key) {
@@ -149,6 +151,7 @@ json to_json(const std::string& file, const report& r, std::size_t most) {
     out["thresholds"].push_back(std::move(one));
   }
   for (const auto& [key, value] : r.figures) out[key] = value;
+  if (std::string_view{r.kind} == "trace") out["failed_at"] = r.failed_at ? json(*r.failed_at) : json(nullptr);
   out["peak"] = {{"bytes", r.peak}, {"at", r.peak_at}};
   out["at_peak"] = holdings_json(
       {r.at_peak.begin(), r.at_peak.begin() + static_cast<std::ptrdiff_t>(std::min(most, r.at_peak.size()))}, "what");
@@ -179,6 +182,9 @@ void print(const std::string& file, const report& r, std::size_t most) {
                 t.at_least ? "above" : "below", text_of(t, t.limit).c_str(), verdict);
   }
   std::printf("  (%s)\n", r.measured_how.c_str());
+  if (r.failed_at) {
+    std::printf("  out of memory at event %llu\n", static_cast<unsigned long long>(*r.failed_at));
+  }
   for (const auto& [key, value] : r.figures) {
     const std::string_view name = key;
     const bool size = name.ends_with("bytes") || name == "lower_bound" || name == "largest_hole";
@@ -207,7 +213,8 @@ std::function<int()> declare_report(CLI::App& app) {
       ->required();
   app.add_flag("--json", c->json, "One JSON object on standard output");
   app.footer(
-      "Exit status 1: a threshold is missed, or a snapshot taken after the recording was stopped has leaks.\n"
+      "Exit status 1: a threshold is missed, a log's replay runs out of memory, or a snapshot taken after the\n"
+      "recording was stopped has leaks.\n"
       "Thresholds: allocation below 10 us, fragmentation below 10 %, pool hits above 90 %, zero-copy above 80 %.");
   return [c] {
     constexpr std::size_t most = 10;

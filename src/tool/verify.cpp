@@ -51,25 +51,29 @@ int verify_moves(const model::problem_file& file, const std::string& plan_path, 
 }
 
 struct verify_call {
-  std::string problem, plan;
-  std::vector<std::string> dims;  // name=N, of a model
-  std::vector<std::string> at;    // name=N, of a problem with dimensions
+  std::vector<std::string> files;  // the problem's, then the plan
+  std::vector<std::string> dims;   // name=N, of a model
+  std::vector<std::string> at;     // name=N, of a problem with dimensions
+  bool pipeline = false;
   bool bound = false;
   bool json = false;
 };
 
 int verify_file(const verify_call& call) {
-  model::problem_file file = read_problem_argument(call.problem, call.dims);
+  if (call.files.size() < 2) throw usage_error("PROBLEM and PLAN are required; see berth verify --help");
+  const std::string& plan_path = call.files.back();
+  model::problem_file file =
+      read_problem_arguments({call.files.begin(), call.files.end() - 1}, call.pipeline, call.dims);
   model::require_valid(file);
   if (file.traffic) {
     if (call.bound) throw usage_error("--bound: a plan with moves has no certificate");
-    return verify_moves(file, call.plan, call.json);
+    return verify_moves(file, plan_path, call.json);
   }
   if (!call.at.empty()) file = problem_at(file, values_of(file, call.at));
   // A plan of a problem with dimensions is an order, which holds for all values, and its offsets at the largest.
   plan::symbolic_plan symbolic;
-  if (file.symbolic) symbolic = model::read_symbolic_plan(call.plan, file);
-  const plan::plan answer = file.symbolic ? symbolic.most : model::read_plan(call.plan, file);
+  if (file.symbolic) symbolic = model::read_symbolic_plan(plan_path, file);
+  const plan::plan answer = file.symbolic ? symbolic.most : model::read_plan(plan_path, file);
   auto found = plan::verify(file.problem, answer);
   if (!found && file.symbolic) found = plan::verify(file.problem, *file.symbolic, symbolic);
   nlohmann::json report{{"ok", !found}, {"arena_bytes", answer.arena()}, {"buffers", file.problem.buffers.size()}};
@@ -108,8 +112,12 @@ int verify_file(const verify_call& call) {
 
 std::function<int()> declare_verify(CLI::App& app) {
   auto call = std::make_shared<verify_call>();
-  app.add_option("PROBLEM", call->problem, "A file or a model, as `berth plan` takes it")->required();
-  app.add_option("PLAN", call->plan, "A plan of it: JSON or CSV")->required();
+  app.add_option("PROBLEM", call->files,
+                 "The problem, a file or a model as `berth plan` takes it, and a plan of it: JSON or CSV")
+      ->required()
+      ->type_name("and PLAN");
+  app.add_flag("--pipeline", call->pipeline,
+               "The problem is that of several graphs, as `berth plan --pipeline` takes them");
   app.add_flag("--bound", call->bound, "Also checks the certificate of the plan's lower bound, without any search");
   add_dim_option(app, call->dims);
   add_at_option(app, call->at,

@@ -222,18 +222,27 @@ TEST_F(problem_files, plans_of_something_else_are_refused) {
   EXPECT_EQ(wrong("id,id,id,offset\nx\n"), "plan:1: a second column for 'id'");
   EXPECT_EQ(wrong("id,offset\nq,0\n"), "plan:2: the problem has no buffer 'q'");
   EXPECT_EQ(wrong("id,offset\nx,-1\n"), "plan:2: offset is not a whole number: '-1'");
+  EXPECT_EQ(wrong("id,offset,size\nx,0,8\n"), "plan:2: buffer 'x' has 8 bytes here, in the problem 4");
+  EXPECT_EQ(wrong("{\"buffers\":[{\"id\":\"y\",\"offset\":0,\"size\":3}]}"),
+            "plan:1: buffers[0]: buffer 'y' has 3 bytes here, in the problem 4");
   EXPECT_EQ(wrong("{\"arena_bytes\":8}"), "plan: no key 'buffers'");
   const plan::plan partial = read_plan(file("partial", "id,offset\nx,0\n"), f);
   ASSERT_TRUE(plan::verify(f.problem, partial));
 }
 
 TEST_F(problem_files, header_has_unique_macros_and_assertions) {
-  const auto f = read("id,lower,upper,size\na-b,0,1,4\na.b,0,1,4\n");
+  const auto f =
+      read("id,lower,upper,size,alignment\na-b,0,1,4,4\na.b,0,1,4,6\na_b_2,0,1,4,\n-,0,1,4,\n0,0,1,4,\n+,0,1,4,\n");
   const std::string text = plan_header(f, *plan::solve(f.problem));
-  EXPECT_NE(text.find("#define BERTH_ARENA_BYTES 8ull"), std::string::npos);
-  EXPECT_NE(text.find("#define BERTH_A_B_OFFSET"), std::string::npos);
-  EXPECT_NE(text.find("#define BERTH_A_B__2_OFFSET"), std::string::npos);
-  EXPECT_NE(text.find("BERTH_PLAN_ASSERT(BERTH_A_B_OFFSET + BERTH_A_B_SIZE <= BERTH_ARENA_BYTES"), std::string::npos);
+  const auto has = [&](const char* line) { return text.find(line) != std::string::npos; };
+  EXPECT_TRUE(has("#define BERTH_ARENA_ALIGNMENT 12ull\n"));
+  EXPECT_TRUE(has("\n/* 'a-b' */\n#define BERTH_A_B_OFFSET"));
+  EXPECT_TRUE(has("\n/* 'a.b' */\n#define BERTH_A_B_3_OFFSET"));
+  EXPECT_TRUE(has("\n\n#define BERTH_A_B_2_OFFSET"));  // the id itself, whatever comes before it
+  EXPECT_TRUE(has("\n/* '-' */\n#define BERTH_UNNAMED_OFFSET"));
+  EXPECT_TRUE(has("\n/* '+' */\n#define BERTH_UNNAMED_2_OFFSET"));
+  EXPECT_TRUE(has("\n\n#define BERTH_0_OFFSET"));
+  EXPECT_TRUE(has("BERTH_PLAN_ASSERT(BERTH_A_B_OFFSET + BERTH_A_B_SIZE <= BERTH_ARENA_BYTES"));
 }
 
 }  // namespace

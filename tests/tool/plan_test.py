@@ -60,6 +60,9 @@ class Verbs(unittest.TestCase):
         self.assertEqual(set(plan["buffers"][0]), {"id", "offset", "size", "lower", "upper"})
         good = self.file("good.json", got.stdout)
         self.assertEqual(json.loads(self.run_berth("verify", problem, good, "--json").stdout)["ok"], True)
+        plan["buffers"][1]["size"] = 5
+        self.expect_wrong("verify", problem, self.file("other.json", json.dumps(plan)), says="'b2' has 5 bytes here, in the problem 4")
+        plan["buffers"][1]["size"] = 4
         plan["buffers"][1]["offset"] = plan["buffers"][2]["offset"]
         bad = self.file("bad.json", json.dumps(plan))
         got = self.run_berth("verify", problem, bad)
@@ -104,6 +107,23 @@ class Verbs(unittest.TestCase):
         check(2, "neither 'stack' nor 'search'", certificate=with_argument(argument="faith"))
         check(2, "unknown key", certificate=with_argument(because="so"))
         check(2, "not a list", certificate={"bound": 21})
+
+    def test_the_plan_of_a_pipeline_is_verified(self):
+        def graph(name, columns):
+            shape = {"type": "f32", "ne": [8, columns, 1, 1], "nb": [4, 32, 32 * columns, 32 * columns], "size": 32 * columns}
+            rows = [{"schema": "ggml-graph-trace/1", "graph": name, "align": 32, "n_tensors": 3},
+                    {"id": 0, "k": "leaf", "name": name + ".in", "op": "NONE", "fl": "I", **shape},
+                    {"id": 1, "k": "node", "name": name + ".a", "op": "ADD", "src": [0, 0], **shape},
+                    {"id": 2, "k": "node", "name": name + ".b", "op": "ADD", "src": [1, 0], **shape}]
+            return self.file(name + ".jsonl", "\n".join(map(json.dumps, rows)))
+
+        pair = [graph("first", 2), graph("second", 4)]
+        out = os.path.join(self.folder.name, "plan.json")
+        self.assertEqual(self.run_berth("plan", *pair, "--pipeline", "--out", out, "--quiet").returncode, 0)
+        self.assertEqual(self.run_berth("verify", *pair, out, "--pipeline", "--bound").stdout, "ok\n")
+        self.expect_wrong("verify", *reversed(pair), out, "--pipeline", says="bytes here, in the problem")
+        self.expect_wrong("verify", *pair, out, says="only with --pipeline")
+        self.expect_wrong("plan", *pair, "--pipeline", "--dim", "n=1", says="--dim")
 
     def test_the_plan_of_a_model_is_verified(self):
         if "run " not in self.run_berth("--help").stdout:

@@ -62,6 +62,14 @@ class Report(unittest.TestCase):
         answer["by_name"] = {t["name"]: t for t in answer["thresholds"]}
         return answer, people.stdout
 
+    def test_a_log_whose_replay_runs_out_of_memory_is_not_healthy(self):
+        large = log(300) + f"a,1,{2**61},0,0,400\n"
+        self.assertIsNone(self.report(large, 0)[0]["failed_at"])
+        answer, text = self.report(large + f"a,2,{2**61 - 5000},0,0,401\n", 1)  # what is rounded up is too much
+        self.assertEqual(answer["failed_at"], 602)
+        self.assertIn("out of memory at event 602", text)
+        self.assertIsNone(answer["by_name"]["pool_hits"]["measured"])
+
     def test_log(self):
         answer, text = self.report(gzip.compress(log(300).encode()), 0)
         self.assertEqual(answer["kind"], "trace")
@@ -78,6 +86,7 @@ class Report(unittest.TestCase):
         few, _ = self.report(LOG_HEAD + "a,1,1048576,0,0,0\n", 1)
         self.assertFalse(few["by_name"]["pool_hits"]["ok"])
         nothing, _ = self.report(LOG_HEAD, 0)
+        self.assertIsNone(nothing["failed_at"])
         self.assertEqual([t["ok"] for t in nothing["thresholds"]], [None] * 4)
 
     def test_plan(self):

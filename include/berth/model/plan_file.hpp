@@ -21,11 +21,13 @@ namespace berth::model {
 [[nodiscard]] std::string plan_csv(const problem_file& file, const plan::plan& answer);
 
 // A C (C11, C++11) header: the arena's size and alignment, the offset and size of every buffer as macros, and static
-// assertions that they fit and are aligned.
+// assertions that they fit and are aligned. A macro has its id's letters and digits in capitals and one underscore
+// between them for all else; ids that would look the same are numbered: BERTH_A_B_OFFSET, BERTH_A_B_2_OFFSET. Throws
+// input_error: no 64-bit number is a multiple of all alignments.
 [[nodiscard]] std::string plan_header(const problem_file& file, const plan::plan& answer);
 
 // Reads a plan of `file`'s problem, JSON or CSV, as written above. A buffer that the plan does not place makes
-// `offsets` empty, so that verify() rejects it. Throws input_error: not a plan, or of other buffers or pools.
+// `offsets` empty, so that verify() rejects it. Throws input_error: not a plan, or of other buffers, sizes or pools.
 [[nodiscard]] plan::plan read_plan(const std::string& path, const problem_file& file);
 
 // Where a former plan has the buffers of a problem; by buffer, as replan() takes it.

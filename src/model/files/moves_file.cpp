@@ -6,6 +6,7 @@
 #include "berth/model/plan_file.hpp"
 #include "model/file.hpp"
 #include "model/files/json_fields.hpp"
+#include "model/files/plan_text.hpp"
 #include "model/files/readers.hpp"
 
 namespace berth::model {
@@ -27,7 +28,10 @@ std::unordered_map<std::string, plan::index> numbers_of(const List& named) {
 class moves_reader {
  public:
   moves_reader(const std::string& path, const problem_file& file)
-      : path_{path}, buffers_{numbers_of(file.problem.buffers)}, pools_{numbers_of(file.problem.memories)} {}
+      : path_{path},
+        file_{file},
+        buffers_{numbers_of(file.problem.buffers)},
+        pools_{numbers_of(file.problem.memories)} {}
 
   plan::moves_plan read(std::string_view text) {
     const json document = parse_json(path_, text);
@@ -61,6 +65,9 @@ class moves_reader {
 
   void read_stay(const json_value& v) {
     plan::stay s{.buffer = named(buffers_, v.at("id"), "buffer"), .memory = named(pools_, v.at("pool"), "pool")};
+    if (const auto size = v.find("size"); size && size->as_bytes() != file_.problem.buffers[s.buffer].size) {
+      v.fail(other_size(file_, s.buffer, size->as_bytes()));
+    }
     s.live = {v.at("lower").as_tick(), v.at("upper").as_tick()};
     s.ready = s.live.lower;
     answer_.stays.push_back(s);
@@ -95,6 +102,7 @@ class moves_reader {
   }
 
   const std::string& path_;
+  const problem_file& file_;
   names buffers_, pools_;
   plan::moves_plan answer_;
 };

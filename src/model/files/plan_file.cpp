@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <set>
 #include <unordered_map>
 
 #include "berth/model/input_error.hpp"
@@ -90,15 +89,74 @@ void append_id(std::string& out, const problem_file& file, std::string_view id) 
   }
 }
 
-std::string macro_name(std::string_view id, std::set<std::string>& taken) {
+std::string other_size(const problem_file& file, plan::index i, bytes said) {
+  const plan::buffer& b = file.problem.buffers[i];
+  return "buffer " + quote(b.name) + " has " + std::to_string(said) + " bytes here, in the problem " +
+         std::to_string(b.size);
+}
+
+namespace {
+
+char capital(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+
+std::string plain_macro_name(std::string_view id) {
   std::string name;
+  bool apart = false;  // something else stands before the next letter
   for (const char c : id) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    name += !letter ? '_' : (c >= 'a' && c <= 'z') ? static_cast<char>(c - 'a' + 'A') : c;
+    if (letter && apart && !name.empty()) name += '_';
+    if (letter) name += capital(c);
+    apart = !letter;
   }
-  std::string unique = name;
-  for (std::size_t k = 2; !taken.insert(unique).second; ++k) unique = name + "__" + std::to_string(k);
-  return unique;
+  return name.empty() ? "UNNAMED" : name;
+}
+
+}  // namespace
+
+std::vector<std::string> macro_names(const std::vector<std::string>& ids) {
+  std::unordered_map<std::string, std::size_t> taken;  // how often it was asked for
+  taken.reserve(ids.size());
+  std::vector<std::string> names;
+  names.reserve(ids.size());
+  std::vector<std::size_t> later;
+  for (const std::string& id : ids) {
+    names.push_back(plain_macro_name(id));
+    if (++taken[names.back()] > 1) later.push_back(names.size() - 1);
+  }
+  // All plain names are known now, so that no numbered one takes that of an id that comes after it.
+  for (auto& [name, count] : taken) count = 1;
+  for (const std::size_t i : later) {
+    std::size_t& last = taken[names[i]];  // a reference that growth leaves valid
+    std::string numbered;
+    do {
+      numbered = names[i] + "_" + std::to_string(++last);
+    } while (!taken.emplace(numbered, 1).second);
+    names[i] = std::move(numbered);
+  }
+  return names;
+}
+
+bytes base_alignment(const problem_file& file) {
+  const plan::problem& p = file.problem;
+  std::optional<rules::placement> all = rules::unconstrained();
+  const auto join = [&](bytes alignment) {
+    all = rules::strictest(*all, {.start_alignment = alignment});
+    if (!all) throw input_error(file.path, "no alignment of 64 bits is a multiple of all alignments: no header");
+  };
+  for (plan::index i = 0; i < p.buffers.size(); ++i) join(p.alignment_of(i));
+  for (const plan::memory& m : p.memories) join(m.alignment);
+  return all->start_alignment;
+}
+
+std::string macro_comment(const std::string& id, std::string_view name) {
+  if (std::equal(id.begin(), id.end(), name.begin(), name.end(), [](char a, char b) { return capital(a) == b; })) {
+    return {};
+  }
+  std::string text = quote(id);
+  std::replace(text.begin(), text.end(), '*', '?');  // no end of a comment, nor a second beginning
+  return "/* " + text + " */\n";
 }
 
 std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms) {
@@ -177,33 +235,33 @@ std::string plan_csv(const problem_file& file, const plan::plan& answer) {
 
 std::string plan_header(const problem_file& file, const plan::plan& answer) {
   const plan::problem& p = file.problem;
-  bytes alignment = 1;
-  for (plan::index i = 0; i < p.buffers.size(); ++i) alignment = std::max(alignment, p.alignment_of(i));
   std::string out =
       "/* Written by `berth plan`: the place of every buffer. Do not edit. */\n"
       "#ifndef BERTH_PLAN_H\n#define BERTH_PLAN_H\n\n"
       "#ifdef __cplusplus\n#define BERTH_PLAN_ASSERT(what, text) static_assert(what, text)\n"
       "#else\n#define BERTH_PLAN_ASSERT(what, text) _Static_assert(what, text)\n#endif\n\n";
-  std::set<std::string> taken;
   const auto define = [&out](const std::string& macro, bytes n) {
     append(out += "#define " + macro + ' ', n);
     out += "ull\n";
   };
   define("BERTH_ARENA_BYTES", answer.arena());
-  define("BERTH_ARENA_ALIGNMENT", alignment);
+  define("BERTH_ARENA_ALIGNMENT", base_alignment(file));
   const auto arenas = arena_by_memory(p, answer);
+  const std::vector<std::string> pools = macro_names(names_of(p.memories)), buffers = macro_names(names_of(p.buffers));
   for (std::size_t m = 0; m < p.memories.size(); ++m) {
-    define("BERTH_POOL_" + macro_name(p.memories[m].name, taken) + "_BYTES", arenas[m]);
+    out += macro_comment(p.memories[m].name, pools[m]);
+    define("BERTH_POOL_" + pools[m] + "_BYTES", arenas[m]);
   }
-  taken.clear();
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    const std::string macro = "BERTH_" + macro_name(p.buffers[i].name, taken);
-    out += '\n';
+    const std::string macro = "BERTH_" + buffers[i];
+    (out += '\n') += macro_comment(p.buffers[i].name, buffers[i]);
     define(macro + "_OFFSET", answer.offset(i));
     define(macro + "_SIZE", p.buffers[i].size);
     if (!p.memories.empty()) define(macro + "_POOL", memory_of(answer, i));
     if (!answer.slab_of.empty()) define(macro + "_SLAB", answer.slab_of[i]);
-    out += "BERTH_PLAN_ASSERT(" + macro + "_OFFSET + " + macro + "_SIZE <= BERTH_ARENA_BYTES, \"" + macro +
+    const std::string arena =
+        p.memories.empty() ? "BERTH_ARENA_BYTES" : "BERTH_POOL_" + pools[memory_of(answer, i)] + "_BYTES";
+    out += "BERTH_PLAN_ASSERT(" + macro + "_OFFSET + " + macro + "_SIZE <= " + arena + ", \"" + macro +
            " ends in the arena\");\n";
     append(out += "BERTH_PLAN_ASSERT(" + macro + "_OFFSET % ", p.alignment_of(i));
     out += "ull == 0, \"" + macro + " is aligned\");\n";
@@ -232,21 +290,31 @@ struct placement_reader {
     if (!p.memories.empty()) answer.memory_of.resize(p.buffers.size());
   }
 
+  // What a plan says of one buffer.
+  struct row {
+    std::string_view id;
+    bytes offset = 0;
+    std::optional<bytes> size;
+    std::optional<std::string_view> pool;
+    plan::index slab = 0;
+  };
+
   // Returns what is wrong with it, or nothing.
-  [[nodiscard]] std::string place(std::string_view id, bytes offset, std::optional<std::string_view> pool,
-                                  plan::index slab) {
-    const auto it = buffers.find(id);
-    if (it == buffers.end()) return of_another ? "" : "the problem has no buffer " + quote(id);
-    if (placed[it->second]) return "buffer " + quote(id) + " is placed twice";
-    placed[it->second] = true;
-    answer.offsets[it->second] = offset;
-    if (pool && !file.problem.memories.empty()) {
-      const auto memory = pools.find(*pool);
-      if (memory == pools.end() && !of_another) return "the problem has no pool " + quote(*pool);
-      answer.memory_of[it->second] = memory == pools.end() ? static_cast<plan::index>(pools.size()) : memory->second;
+  [[nodiscard]] std::string place(const row& r) {
+    const auto it = buffers.find(r.id);
+    if (it == buffers.end()) return of_another ? "" : "the problem has no buffer " + quote(r.id);
+    const plan::index i = it->second;
+    if (placed[i]) return "buffer " + quote(r.id) + " is placed twice";
+    if (!of_another && r.size && *r.size != file.problem.buffers[i].size) return other_size(file, i, *r.size);
+    placed[i] = true;
+    answer.offsets[i] = r.offset;
+    if (r.pool && !file.problem.memories.empty()) {
+      const auto memory = pools.find(*r.pool);
+      if (memory == pools.end() && !of_another) return "the problem has no pool " + quote(*r.pool);
+      answer.memory_of[i] = memory == pools.end() ? static_cast<plan::index>(pools.size()) : memory->second;
     }
-    if (slab != 0 && answer.slab_of.empty()) answer.slab_of.resize(placed.size());
-    if (slab != 0) answer.slab_of[it->second] = slab;
+    if (r.slab != 0 && answer.slab_of.empty()) answer.slab_of.resize(placed.size());
+    if (r.slab != 0) answer.slab_of[i] = r.slab;
     return {};
   }
 
@@ -257,14 +325,14 @@ struct placement_reader {
     const json_value list = root.at("buffers");
     for (std::size_t k = 0; k < list.size(); ++k) {
       const json_value v = list.at(k, lines.size() == list.size() ? lines[k] : 0);
-      const auto pool = v.find("pool");
+      const auto pool = v.find("pool"), slab = v.find("slab"), size = v.find("size");
       const std::string id = v.at("id").as_id(), in = pool ? pool->as_id() : "";
-      const auto slab = v.find("slab");
       const bytes slab_number = slab ? slab->as_bytes() : 0;
       if (slab_number >= std::max(placed.size(), list.size())) slab->fail("is not below the number of buffers");
-      const std::string wrong =
-          place(id, v.at("offset").as_bytes(), pool ? std::optional<std::string_view>{in} : std::nullopt,
-                static_cast<plan::index>(slab_number));
+      row r{.id = id, .offset = v.at("offset").as_bytes(), .slab = static_cast<plan::index>(slab_number)};
+      if (size) r.size = size->as_bytes();
+      if (pool) r.pool = in;
+      const std::string wrong = place(r);
       if (!wrong.empty()) v.fail(wrong);
     }
     if (of_another) return;
@@ -314,23 +382,30 @@ struct placement_reader {
       if (!columns.emplace(name, c).second) throw input_error(path, 1, "a second column for " + quote(name));
     }
     const auto id = columns.find("id"), offset = columns.find("offset");
-    const auto pool = columns.find("pool"), slab = columns.find("slab");
+    const auto pool = columns.find("pool"), slab = columns.find("slab"), size = columns.find("size");
     if (id == columns.end() || offset == columns.end()) throw input_error(path, 1, "no columns id and offset");
     std::vector<std::string_view> fields;
     for (std::size_t line = 2; !text.empty(); ++line) {
-      std::string_view row = trim(cut(text, '\n'));
-      if (row.empty()) continue;
+      std::string_view rest = trim(cut(text, '\n'));
+      if (rest.empty()) continue;
       fields.clear();
-      while (!row.empty()) fields.push_back(trim(cut(row, ',')));
+      while (!rest.empty()) fields.push_back(trim(cut(rest, ',')));
       fields.resize(std::max(fields.size(), columns.size()));
-      const auto at = parse_number<bytes>(fields[offset->second]);
-      if (!at) throw input_error(path, line, "offset is not a whole number: " + quote(fields[offset->second]));
-      const auto where =
-          slab == columns.end() ? std::optional<plan::index>{0} : parse_number<plan::index>(fields[slab->second]);
-      if (!where || (*where >= placed.size() && !of_another)) throw input_error(path, line, "no such slab");
-      const std::string wrong =
-          place(fields[id->second], *at,
-                pool == columns.end() ? std::nullopt : std::optional<std::string_view>{fields[pool->second]}, *where);
+      const auto number = [&](const auto& column) {
+        const auto n = parse_number<bytes>(fields[column->second]);
+        if (n) return *n;
+        throw input_error(path, line,
+                          std::string{column->first} + " is not a whole number: " + quote(fields[column->second]));
+      };
+      row r{.id = fields[id->second], .offset = number(offset)};
+      if (size != columns.end()) r.size = number(size);
+      if (pool != columns.end()) r.pool = fields[pool->second];
+      if (slab != columns.end()) {
+        const auto k = parse_number<plan::index>(fields[slab->second]);
+        if (!k || (*k >= placed.size() && !of_another)) throw input_error(path, line, "no such slab");
+        r.slab = *k;
+      }
+      const std::string wrong = place(r);
       if (!wrong.empty()) throw input_error(path, line, wrong);
     }
     if (of_another) return;

@@ -1,12 +1,12 @@
-// What the writers of plans share.
+// What the writers and the readers of plans share.
 #pragma once
 
 #include <charconv>
 #include <concepts>
 #include <functional>
-#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "berth/model/problem_file.hpp"
 #include "berth/plan/plan.hpp"
@@ -26,8 +26,27 @@ void append_string(std::string& out, std::string_view text);
 // As the file has it: a number or a string.
 void append_id(std::string& out, const problem_file& file, std::string_view id);
 
-// A C identifier in capitals: letters and digits of the id, an underscore for all else; unique in `taken`.
-[[nodiscard]] std::string macro_name(std::string_view id, std::set<std::string>& taken);
+// What the base of every memory has to be a multiple of, so that its buffers' addresses are aligned as their offsets
+// are. Throws input_error where there is no such number.
+[[nodiscard]] bytes base_alignment(const problem_file& file);
+
+// What is wrong with a plan that says this of buffer i's size.
+[[nodiscard]] std::string other_size(const problem_file& file, plan::index i, bytes said);
+
+template <class Named>
+[[nodiscard]] std::vector<std::string> names_of(const std::vector<Named>& all) {
+  std::vector<std::string> names;
+  for (const Named& one : all) names.push_back(one.name);
+  return names;
+}
+
+// For each id the part of a C identifier that tells it from the others: its letters and digits in capitals, one
+// underscore for every run of anything else in between; UNNAMED where it has none. The first of several ids that look
+// the same keeps that name, the others follow as NAME_2, NAME_3, ... past what belongs to another id.
+[[nodiscard]] std::vector<std::string> macro_names(const std::vector<std::string>& ids);
+
+// A comment of C that tells the id, on a line of its own; nothing where the id in capitals is the name.
+[[nodiscard]] std::string macro_comment(const std::string& id, std::string_view name);
 
 // plan_json() with further keys, ",\"key\":value...": of the plan, and what `more_of` appends of each buffer.
 [[nodiscard]] std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms,

@@ -33,11 +33,9 @@ constexpr const char* head =
 class header_writer {
  public:
   header_writer(const problem_file& file, const plan::symbolic_plan& answer)
-      : p_{file.problem}, sizes_{*file.symbolic}, answer_{answer} {
-    std::set<std::string> taken;
-    for (const plan::dimension& d : sizes_.dimensions) dimensions_.push_back("BERTH_" + macro_name(d.name, taken));
-    taken.clear();
-    for (const plan::buffer& b : p_.buffers) buffers_.push_back("BERTH_" + macro_name(b.name, taken));
+      : p_{file.problem}, sizes_{*file.symbolic}, answer_{answer}, alignment_{base_alignment(file)} {
+    for (const std::string& name : macro_names(names_of(sizes_.dimensions))) dimensions_.push_back("BERTH_" + name);
+    for (const std::string& name : macro_names(names_of(p_.buffers))) buffers_.push_back("BERTH_" + name);
     for (const plan::dimension& d : sizes_.dimensions) parameters_ += (parameters_.empty() ? "" : ", ") + d.name + '_';
     for (const std::string& d : dimensions_) most_ += (most_.empty() ? "" : ", ") + d + "_MOST";
   }
@@ -62,10 +60,8 @@ class header_writer {
   }
 
   void constants() {
-    bytes alignment = 1;
-    for (plan::index i = 0; i < buffers_.size(); ++i) alignment = std::max(alignment, p_.alignment_of(i));
     define("BERTH_ARENA_MOST_BYTES", answer_.most.arena());
-    define("BERTH_ARENA_ALIGNMENT", alignment);
+    define("BERTH_ARENA_ALIGNMENT", alignment_);
     append(out_ += "#define BERTH_DIMENSION_COUNT ", sizes_.dimensions.size());
     append(out_ += "\n#define BERTH_BUFFER_COUNT ", p_.buffers.size());
     const std::string granularity = std::to_string(p_.granularity) + "ull";
@@ -101,7 +97,8 @@ class header_writer {
 
   void buffer(plan::index i, bool fixed) {
     const std::string& name = buffers_[i];
-    append(out_ += "\n#define " + name + "_INDEX ", i);
+    out_ += "\n" + macro_comment(p_.buffers[i].name, std::string_view{name}.substr(std::size("BERTH_") - 1));
+    append(out_ += "#define " + name + "_INDEX ", i);
     out_ += "\n#define " + name + "_SIZE(" + parameters_ + ") (";
     bool first = true;
     for (const plan::size_term& t : sizes_.of[i]) {
@@ -164,6 +161,7 @@ class header_writer {
   const plan::problem& p_;
   const plan::symbolic_sizes& sizes_;
   const plan::symbolic_plan& answer_;
+  bytes alignment_;
   std::vector<std::string> dimensions_, buffers_;  // the macros' common part
   std::string parameters_, most_;                  // of the sizes' macros
   std::string out_;
