@@ -1,5 +1,6 @@
 // berth run: a model's memory planned, the model run in it, and what came of it.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -78,6 +79,19 @@ struct report {
   std::int64_t leaks = 0;
   nlohmann::ordered_json pool;
 };
+
+// Throws input_error where the inputs alone are more than this machine has: a dimension bound too large, mostly.
+void require_room_for_inputs(const call& c, const model::program& p) {
+  const auto room = static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * static_cast<bytes>(sysconf(_SC_PAGESIZE));
+  bytes sum = 0;
+  for (const auto& port : p.inputs) {
+    const bytes size = p.graph[port.value].size;
+    sum = checked_add(sum, size).value_or(max_bytes);
+    if (sum <= room) continue;
+    throw model::input_error(c.model, "input '" + port.name + "' of shape " + model::text_of(port.shape) + " takes " +
+                                          std::to_string(size) + " bytes, this machine has " + std::to_string(room));
+  }
+}
 
 std::vector<std::vector<float>> read_inputs(const call& c, const model::program& p) {
   std::map<std::string, std::string> files;
@@ -191,6 +205,7 @@ report run_model(const call& c) {
   report r;
   r.model = c.model;
   model::program p = model::lower(read_model(c.model, c.dims));
+  require_room_for_inputs(c, p);
   const auto inputs = read_inputs(c, p);
 
   const leak_count leaks;
