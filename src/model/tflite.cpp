@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "model/files/readers.hpp"
+#include "model/files/text.hpp"
 #include "model/flatbuffer.hpp"
 
 namespace berth::model {

@@ -6,7 +6,7 @@
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
 #include "model/files/json_fields.hpp"
-#include "model/files/readers.hpp"
+#include "model/files/text.hpp"
 #include "trace/fields.hpp"
 
 namespace berth::tool {

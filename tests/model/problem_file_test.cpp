@@ -207,6 +207,22 @@ TEST_F(problem_files, plans_come_back_as_written) {
   }
 }
 
+TEST_F(problem_files, ids_are_written_as_they_were_read) {
+  const auto ids_of = [&](const std::string& first, const std::string& second) {
+    const auto f = read(R"({"format":"berth-problem/1","buffers":[{"id":)" + first +
+                        R"(,"size":1,"lower":0,"upper":1},{"id":)" + second + R"(,"size":1,"lower":0,"upper":1}]})");
+    const std::string text = plan_json(f, *plan::solve(f.problem), 1);
+    return std::pair{text.find("\"id\":" + first + ",") != std::string::npos,
+                     text.find("\"id\":" + second + ",") != std::string::npos};
+  };
+  const std::pair both{true, true};
+  EXPECT_EQ(ids_of("1", "2"), both);
+  EXPECT_EQ(ids_of("1", "\"x\""), both);
+  EXPECT_EQ(ids_of("\"x\"", "-1"), both);
+  EXPECT_EQ(ids_of("\"1\"", "\"007\""), both);
+  EXPECT_TRUE(ids_of("\"007\"", "1").first);  // 007 is no number of JSON
+}
+
 TEST_F(problem_files, plans_of_something_else_are_refused) {
   const auto f = read("id,lower,upper,size\nx,0,1,4\ny,0,1,4\n");
   const auto wrong = [&](std::string_view text) -> std::string {

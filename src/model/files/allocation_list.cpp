@@ -3,7 +3,9 @@
 
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
+#include "model/files/checks.hpp"
 #include "model/files/readers.hpp"
+#include "model/files/text.hpp"
 
 namespace berth::model {
 namespace {

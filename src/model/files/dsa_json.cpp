@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "model/files/readers.hpp"
+#include "model/files/checks.hpp"
+#include "model/files/text.hpp"
 
 namespace berth::model {
 namespace {

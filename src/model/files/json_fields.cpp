@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "berth/model/input_error.hpp"
-#include "model/files/readers.hpp"
+#include "model/files/text.hpp"
 
 namespace berth::model {
 

@@ -3,10 +3,12 @@
 #include <unordered_map>
 
 #include "berth/model/input_error.hpp"
+#include "model/files/checks.hpp"
 #include "model/files/dsa_json.hpp"
 #include "model/files/json_fields.hpp"
 #include "model/files/readers.hpp"
 #include "model/files/size_expression.hpp"
+#include "model/files/text.hpp"
 #include "model/files/traffic_json.hpp"
 
 namespace berth::model {
@@ -34,6 +36,7 @@ struct document_reader {
   std::unordered_map<std::string, plan::index> buffers;
   std::unordered_map<std::string, plan::index> pools;
   std::unordered_map<std::string, plan::index> groups;
+  bool digits_as_text = false;  // an id that is a number is text: then all are written as text
 
   void read_pool(const json_value& v) {
     v.only_keys({"id", "capacity", "alignment", "reserved", "cost"});
@@ -123,7 +126,7 @@ struct document_reader {
                  "pools", "uses"});
     plan::buffer b;
     b.name = v.at("id").as_id();
-    file.numeric_ids = v.at("id").is_number();
+    (v.at("id").is_number() ? file.numeric_ids : digits_as_text) |= parse_number<std::int64_t>(b.name).has_value();
     read_size(v.at("size"), b);
     read_lifetime(v, b);
     if (const auto f = v.find("alignment")) b.alignment = read_alignment(*f);
@@ -175,6 +178,7 @@ struct document_reader {
     const json_value list = root.at("buffers");
     for (std::size_t k = 0; k < list.size(); ++k) read_buffer(list.at(k, lines.size() == list.size() ? lines[k] : 0));
     if (lines.size() == list.size()) file.lines = lines;
+    file.numeric_ids &= !digits_as_text;
     require_good_ids(file);
     if (conflicts) {
       for (std::size_t k = 0; k < conflicts->size(); ++k) p.conflicts->push_back(read_pair(conflicts->at(k), 2));

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/files/readers.hpp"
+#include "model/files/text.hpp"
 
 namespace berth::model {
 namespace {

@@ -7,8 +7,8 @@
 #include "model/file.hpp"
 #include "model/files/json_fields.hpp"
 #include "model/files/plan_text.hpp"
-#include "model/files/readers.hpp"
 #include "model/files/size_expression.hpp"
+#include "model/files/text.hpp"
 
 namespace berth::model {
 namespace {

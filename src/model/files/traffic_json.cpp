@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "model/files/readers.hpp"
+#include "model/files/text.hpp"
 
 namespace berth::model {
 namespace {

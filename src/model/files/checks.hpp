@@ -1,0 +1,20 @@
+// What every reader of planning problems holds a file to.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "berth/model/problem_file.hpp"
+
+namespace berth::model {
+
+// Throws input_error at an id that is empty, that is not UTF-8 (no plan in JSON could name it) or that another buffer
+// has.
+void require_good_ids(const problem_file& file);
+
+// The gaps cut out of [lower, upper): what remains, in order. Nothing where a gap is empty, reversed or outside, or
+// where nothing remains.
+[[nodiscard]] std::optional<std::vector<plan::interval>> without_gaps(plan::interval live,
+                                                                      std::vector<plan::interval> gaps);
+
+}  // namespace berth::model

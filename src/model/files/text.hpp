@@ -1,0 +1,43 @@
+// Text as files have it: numbers, fields of a line, and what of it may stand in a message.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace berth::model {
+
+// All of `text` as a decimal number; nothing where it is not one or does not fit.
+template <class Number>
+[[nodiscard]] std::optional<Number> parse_number(std::string_view text) {
+  Number n{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (code != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return n;
+}
+
+// Cuts the part before the first `separator` (or all) off the front of `text`.
+[[nodiscard]] inline std::string_view cut(std::string_view& text, char separator) {
+  const std::size_t at = text.find(separator);
+  const std::string_view front = text.substr(0, at);
+  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
+  return front;
+}
+
+// The line without the blanks and the carriage return around it.
+[[nodiscard]] inline std::string_view trim(std::string_view text) {
+  constexpr std::string_view blank = " \t\r";
+  const std::size_t first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+// At most 40 characters of what the file says, for a message on one line; what is not printable ASCII becomes '?'.
+[[nodiscard]] inline std::string quote(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text.substr(0, 40)) out += c < 0x20 || c > 0x7e ? '?' : c;
+  return out + (text.size() > 40 ? "...'" : "'");
+}
+
+}  // namespace berth::model
