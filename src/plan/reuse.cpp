@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "plan/parts.hpp"
+#include "plan/remaining.hpp"
 #include "plan/single.hpp"
 
 namespace berth::plan {
@@ -14,6 +17,13 @@ namespace {
 bool same_place(const plan& answer, index a, index b) {
   return (answer.memory_of.empty() || answer.memory_of[a] == answer.memory_of[b]) &&
          (answer.slab_of.empty() || answer.slab_of[a] == answer.slab_of[b]);
+}
+
+// Whether the penalty is paid: the two share bytes.
+bool shares(const problem& p, const plan& answer, const reuse_penalty& r) {
+  const bytes a = answer.offset(r.a), b = answer.offset(r.b);
+  return same_place(answer, r.a, r.b) && a < b + p.footprint(r.b) && b < a + p.footprint(r.a) &&
+         p.footprint(r.a) != 0 && p.footprint(r.b) != 0;
 }
 
 bool live_together(const buffer& a, const buffer& b) {
@@ -157,6 +167,108 @@ class mover {
   std::vector<std::vector<index>> apart_;
 };
 
+// The least penalty of one place (a memory, or a slab of one) whose buffers and arena stay: each pair that pays is
+// first kept apart, by planning again with one separation more, then let be. Exact where every plan is found or
+// refuted.
+class pairs_apart {
+ public:
+  // `place` has the buffers `members` of the whole problem, and the arena as its capacity.
+  pairs_apart(problem place, const std::vector<index>& members, const problem& whole, const remaining& left)
+      : place_{std::move(place)}, left_{left} {
+    std::vector<index> inside(whole.buffers.size(), none);
+    for (index k = 0; k < members.size(); ++k) inside[members[k]] = k;
+    for (const reuse_penalty& r : whole.reuse_penalties) {
+      if (inside[r.a] != none && inside[r.b] != none)
+        place_.reuse_penalties.push_back({inside[r.a], inside[r.b], r.weight});
+    }
+    std::stable_sort(place_.reuse_penalties.begin(), place_.reuse_penalties.end(),
+                     [](const reuse_penalty& a, const reuse_penalty& b) { return a.weight > b.weight; });
+    let_be_.resize(place_.reuse_penalties.size());
+  }
+
+  [[nodiscard]] std::size_t pairs() const { return place_.reuse_penalties.size(); }
+
+  // Offsets by member that pay least, no more than those given; nodes and deadlines are told to `spent`.
+  std::vector<bytes> least(std::vector<bytes> offsets, plan& spent) {
+    best_.offsets = std::move(offsets);
+    least_ = reuse_penalty_of(place_, best_);
+    descend(plan{best_}, 0, spent);
+    return std::move(best_.offsets);
+  }
+
+ private:
+  static constexpr index none = ~index{0};
+  static constexpr std::uint64_t most_nodes = 200'000;  // some tenths of a second
+  static constexpr int most_plans = 256;
+
+  // The dearest pair that pays in `layout` and that nobody has let be.
+  [[nodiscard]] std::optional<std::size_t> dearest(const plan& layout) const {
+    for (std::size_t k = 0; k < pairs(); ++k) {
+      if (!let_be_[k] && shares(place_, layout, place_.reuse_penalties[k])) return k;
+    }
+    return std::nullopt;
+  }
+
+  void descend(plan layout, double paid, plan& spent) {
+    const double cost = reuse_penalty_of(place_, layout);
+    if (cost < least_) {
+      least_ = cost;
+      best_.offsets = layout.offsets;
+    }
+    const auto k = dearest(layout);
+    if (!k || paid >= least_ || plans_++ >= most_plans || spent.work >= most_nodes || spent.deadline_hit) return;
+    const reuse_penalty& pair = place_.reuse_penalties[*k];
+    place_.separations.push_back({pair.a, pair.b});
+    if (validate(place_)) {  // members of one group share bytes whatever their base is
+      options o = left_.now();
+      o.node_limit = most_nodes - spent.work;
+      plan apart = solve_single(place_, o);
+      spent.work += apart.work;
+      spent.deadline_hit |= apart.deadline_hit;
+      if (apart.has_offsets()) descend(std::move(apart), paid, spent);
+    }
+    place_.separations.pop_back();
+    let_be_[*k] = true;
+    if (paid + pair.weight < least_) descend(std::move(layout), paid + pair.weight, spent);
+    let_be_[*k] = false;
+  }
+
+  problem place_;
+  const remaining& left_;
+  std::vector<bool> let_be_;  // by penalty
+  plan best_;
+  double least_ = 0;
+  int plans_ = 0;
+};
+
+// Place by place, those of not too many buffers.
+void pay_least(const problem& p, const remaining& left, plan& answer) {
+  constexpr std::size_t few_buffers = 256;
+  std::map<std::pair<index, index>, std::vector<index>> places;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    places[{answer.memory_of.empty() ? 0 : answer.memory_of[i], answer.slab_of.empty() ? 0 : answer.slab_of[i]}]
+        .push_back(i);
+  }
+  plan spent;
+  for (const auto& [where, members] : places) {
+    if (members.size() > few_buffers) continue;
+    problem place = part_of(p, where.first, members);
+    bytes top = 0;
+    std::vector<bytes> offsets;
+    for (const index i : members) {
+      offsets.push_back(answer.offset(i));
+      top = std::max(top, answer.offset(i) + p.footprint(i));
+    }
+    (place.memories.empty() ? place.capacity : place.memories[0].capacity) = top;
+    pairs_apart search{std::move(place), members, p, left};
+    if (search.pairs() == 0) continue;
+    offsets = search.least(std::move(offsets), spent);
+    for (std::size_t k = 0; k < members.size(); ++k) answer.offsets[members[k]] = offsets[k];
+  }
+  answer.work += spent.work;
+  answer.deadline_hit |= spent.deadline_hit;
+}
+
 bytes arena_of(const problem& p, const plan& answer) {
   std::map<std::pair<index, index>, bytes> tops;
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -170,7 +282,7 @@ bytes arena_of(const problem& p, const plan& answer) {
 }
 
 // Asks for a plan in the same arena that pays none of the dearest penalties: as many of them as can be kept apart.
-void separate_the_dearest(const problem& p, const options& o, plan& answer) {
+void separate_the_dearest(const problem& p, const remaining& left, plan& answer) {
   if (!p.memories.empty() || p.max_slab || p.buffers.size() > 2000) return;
   std::vector<reuse_penalty> dearest = p.reuse_penalties;
   std::stable_sort(dearest.begin(), dearest.end(),
@@ -182,7 +294,7 @@ void separate_the_dearest(const problem& p, const options& o, plan& answer) {
     strict.separations = p.separations;
     for (std::size_t k = 0; k < count; ++k) strict.separations.push_back({dearest[k].a, dearest[k].b});
     if (!validate(strict)) return;  // a penalty between two members of one group is always paid
-    plan other = solve_single(strict, o);
+    plan other = solve_single(strict, left.now());
     answer.work += other.work;
     answer.deadline_hit |= other.deadline_hit;
     if (!other.has_offsets()) continue;
@@ -197,21 +309,17 @@ void separate_the_dearest(const problem& p, const options& o, plan& answer) {
 
 double reuse_penalty_of(const problem& p, const plan& answer) {
   double sum = 0;
-  for (const reuse_penalty& r : p.reuse_penalties) {
-    const bytes a = answer.offset(r.a), b = answer.offset(r.b);
-    if (same_place(answer, r.a, r.b) && a < b + p.footprint(r.b) && b < a + p.footprint(r.a) && p.footprint(r.a) != 0 &&
-        p.footprint(r.b) != 0) {
-      sum += r.weight;
-    }
-  }
+  for (const reuse_penalty& r : p.reuse_penalties) sum += shares(p, answer, r) ? r.weight : 0;
   return sum;
 }
 
 void lower_reuse_penalty(const problem& p, const options& o, plan& answer) {
-  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) separate_the_dearest(p, o, answer);
+  const remaining left{o};
+  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) separate_the_dearest(p, left, answer);
   mover moves{p, answer};
   int rounds = 16;
   while (rounds-- > 0 && moves.round()) continue;
+  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) pay_least(p, left, answer);
   answer.arena_bytes = arena_of(p, answer);  // a slab may have become shorter
   answer.reuse_penalty = reuse_penalty_of(p, answer);
 }

@@ -12,7 +12,8 @@ namespace berth::plan {
 
 // Plans again, in the same arena, with as many of the dearest pairs as possible kept apart (of one memory in one slab,
 // and not with little effort); then moves single buffers inside their slab as long as that lowers the penalty, never
-// beyond what the slab already takes. Sets answer.reuse_penalty. Members of alias groups and pinned buffers stay.
+// beyond what the slab already takes; then, where a slab has 256 buffers at most, searches for what pays less with each
+// buffer in the slab where it is: within a limit of plans and nodes all there is. Sets answer.reuse_penalty.
 // Deterministic. O(rounds * penalties * buffers), with few rounds, besides the planning.
 void lower_reuse_penalty(const problem& p, const options& o, plan& answer);
 

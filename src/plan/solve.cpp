@@ -39,6 +39,11 @@ result<plan> solve(const problem& p, const options& o) {
   if (auto ok = validate(p); !ok) return ok.error();
   const remaining left{o};
   plan answer = without_penalties(p, o);
+  if (answer.status == status::unknown && o.work == effort::fast) {
+    options patient = left.now();
+    patient.work = effort::normal;
+    answer = without_penalties(p, patient);
+  }
   if (!answer.has_offsets()) return answer;
   if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, left.now(), answer);
   if (const auto broken = verify(p, answer)) expects(false, broken->rule);

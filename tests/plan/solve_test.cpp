@@ -148,6 +148,48 @@ TEST(solve, cuts_into_slabs) {
   EXPECT_EQ(solved(aligned).arena(), 110u);
 }
 
+TEST(solve, tries_every_split_into_slabs) {
+  problem p;
+  p.max_slab = 14;
+  p.memories = {{.name = "m", .reserved = {{0, 4}}}};  // at the base of every slab
+  for (const bytes size : {6, 5, 5, 4, 4, 3, 3}) p.add({.size = size, .live = {0, 4}});
+  EXPECT_EQ(solved(p).arena(), 42u);  // 6 + 4, 5 + 5, 4 + 3 + 3; the bound of what is live knows of 30
+  EXPECT_TRUE(solved(p).optimal());
+  p.memories[0].capacity = 41;
+  EXPECT_EQ(solved(p).status, status::infeasible);
+  EXPECT_EQ(solved(p).reason, "no split into slabs fits: every one was tried");
+}
+
+TEST(solve, fast_searches_before_it_answers_unknown) {
+  problem p;
+  p.capacity = 6;
+  p.add({.size = 1, .alignment = 2});
+  p.add({.size = 5});
+  p.conflicts = {{0, 1}};
+  EXPECT_TRUE(solved(p, {.work = effort::fast}).has_offsets());
+
+  problem q;
+  q.memories = {{.name = "m", .capacity = 6}, {.name = "n", .capacity = 11, .alignment = 4}};
+  q.add({.size = 3});
+  q.add({.size = 4, .memories = {0}});
+  q.conflicts.emplace();
+  q.separations = {{1, 0}};
+  EXPECT_TRUE(solved(q, {.work = effort::fast}).has_offsets());
+}
+
+TEST(solve, pays_the_least_penalty_of_few_buffers_although_several_must_move) {
+  problem p;
+  p.memories = {{.name = "m", .alignment = 4}};
+  p.add({.size = 5, .live = {1, 4}});
+  p.add({.size = 3, .lifetimes = {{0, 1}, {4, 5}}, .offset = 0});
+  p.add({.size = 5, .lifetimes = {{1, 3}, {3, 5}}, .alignment = 6});
+  p.add({.size = 3, .live = {0, 4}});
+  p.add({.size = 4, .lifetimes = {{2, 3}, {5, 6}}});
+  p.reuse_penalties = {{1, 0, 3}};
+  EXPECT_EQ(solved(p).arena(), 23u);
+  EXPECT_EQ(solved(p).reuse_penalty, 0);
+}
+
 TEST(solve, pays_fewer_penalties_in_the_same_arena) {
   problem p;
   p.add({.name = "wide", .size = 8, .live = {0, 1}});
@@ -173,7 +215,8 @@ void check_against_the_oracle(const problem& p, const plan& answer) {
     RC_ASSERT(brute_force::penalty(p, brute_force::spots_of(p, answer)) == answer.reuse_penalty);
   } else {
     RC_ASSERT(answer.offsets.empty());
-    if (answer.status == status::infeasible) RC_ASSERT(!best.has_value());
+    RC_ASSERT(answer.status == status::infeasible);  // so few buffers are always decided
+    RC_ASSERT(!best.has_value());
   }
 }
 
@@ -193,7 +236,24 @@ RC_GTEST_PROP(solve, agrees_with_the_exhaustive_oracle_over_memories_and_slabs, 
     const auto p = generate::random_problem(
         {.most_buffers = 3, .most_memories = slabs ? 1 : 3, .most_size = 4, .most_ticks = 5, .slabs = slabs});
     if (!p) continue;
-    check_against_the_oracle(*p, *solve(*p));
+    const effort work = *rc::gen::element(effort::fast, effort::normal, effort::best);
+    const plan answer = *solve(*p, {.work = work});
+    check_against_the_oracle(*p, answer);
+    if (slabs && p->memories.empty() && work != effort::fast) RC_ASSERT(answer.status != status::feasible);
+  }
+}
+
+RC_GTEST_PROP(solve, pays_the_least_penalty_of_few_buffers, ()) {
+  for (int round = 0; round < 10; ++round) {
+    const auto p = generate::random_problem({.most_buffers = 4, .most_size = 4, .most_ticks = 5});
+    if (!p || p->reuse_penalties.empty()) continue;
+    const plan answer = *solve(*p);
+    if (!answer.has_offsets()) continue;
+    double least = answer.reuse_penalty;
+    brute_force::for_each_layout(*p, [&](const std::vector<brute_force::spot>& spots) {
+      if (brute_force::arena(*p, spots) == answer.arena()) least = std::min(least, brute_force::penalty(*p, spots));
+    });
+    RC_ASSERT(answer.reuse_penalty == least);
   }
 }
 

@@ -98,10 +98,40 @@ class cutter {
     return slabs;
   }
 
-  // Every split of the units into slabs, as long as it can still be better than the best.
-  void try_every_split(std::vector<slab>& best) {
+  // The split of few units with the least sum, of those the one with the fewest slabs; none where none was found.
+  // `proved`: there is no better one. By dynamic programming over sets of units: the slab of the first unit of a set,
+  // and the best split of the rest. What a part does not fit no set around it fits.
+  std::vector<slab> least_split(bool& proved) {
+    const std::size_t sets = std::size_t{1} << units_.size();
+    struct best_of_set {
+      bytes sum = max_bytes;  // none
+      std::size_t slabs = 0;
+      std::size_t first = 0;  // the slab of its first unit
+    };
+    std::vector<slab> of(sets);
+    std::vector<best_of_set> best(sets);
+    best[0].sum = 0;
+    proved = true;
+    for (std::size_t set = 1; set < sets; ++set) {
+      if (parts_fit(of, set)) {
+        of[set] = make(buffers_of(set), left_.now().work);
+        const plan& layout = of[set].layout;
+        proved &= layout.status == status::optimal || layout.status == status::infeasible;
+      }
+      const std::size_t lowest = set & (~set + 1);
+      for (std::size_t part = set; part != 0; part = (part - 1) & set) {
+        const best_of_set& rest = best[set ^ part];
+        if ((part & lowest) == 0 || !of[part].layout.has_offsets() || rest.sum == max_bytes) continue;
+        const bytes sum = of[part].layout.arena() + rest.sum;
+        best_of_set& mine = best[set];
+        if (sum > mine.sum || (sum == mine.sum && rest.slabs + 1 >= mine.slabs)) continue;
+        mine = {sum, rest.slabs + 1, part};
+      }
+    }
     std::vector<slab> slabs;
-    split(0, slabs, best);
+    if (best[sets - 1].sum == max_bytes) return slabs;
+    for (std::size_t set = sets - 1; set != 0; set ^= best[set].first) slabs.push_back(of[best[set].first]);
+    return slabs;
   }
 
   const std::vector<unit>& units() const { return units_; }
@@ -115,27 +145,20 @@ class cutter {
     return make(std::move(members), effort::normal);
   }
 
-  void split(index u, std::vector<slab>& slabs, std::vector<slab>& best) {
-    const bytes sum = sum_of(slabs), least = sum_of(best);
-    if (!best.empty() && (sum > least || (sum == least && slabs.size() >= best.size()))) return;
-    if (u == units_.size()) {
-      best = slabs;
-      return;
+  static bool parts_fit(const std::vector<slab>& of, std::size_t set) {
+    for (std::size_t left = set; left != 0; left &= left - 1) {
+      const std::size_t part = set ^ (left & (~left + 1));
+      if (part != 0 && !of[part].layout.has_offsets()) return false;
     }
-    for (std::size_t k = 0; k <= slabs.size(); ++k) {
-      const bool fresh = k == slabs.size();
-      slab grown = fresh ? make(units_[u].members, effort::normal) : with(slabs[k], u);
-      if (!grown.layout.has_offsets()) continue;
-      if (fresh) {
-        slabs.push_back(std::move(grown));
-        split(u + 1, slabs, best);
-        slabs.pop_back();
-        return;
-      }
-      std::swap(slabs[k], grown);
-      split(u + 1, slabs, best);
-      std::swap(slabs[k], grown);
+    return true;
+  }
+
+  std::vector<index> buffers_of(std::size_t set) const {
+    std::vector<index> members;
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      if ((set >> u & 1) != 0) members.insert(members.end(), units_[u].members.begin(), units_[u].members.end());
     }
+    return members;
   }
 
   const problem& p_;
@@ -163,16 +186,23 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o) {
     slabs.push_back(cut.make(std::move(all), o.work));
     if (!slabs[0].layout.has_offsets()) slabs.clear();
   }
-  constexpr std::size_t few_enough_to_try_all = 7, few_enough_to_try_each = 400;
-  if (slabs.empty()) {
-    slabs = cut.units().size() <= few_enough_to_try_each ? cut.by_size() : cut.by_height();
-    if (cut.units().size() <= few_enough_to_try_all && o.work != effort::fast) cut.try_every_split(slabs);
-  }
+  constexpr std::size_t few_enough_to_try_all = 10, few_enough_to_try_each = 400;
   const auto capacity = p.memories.empty() ? p.capacity : p.memories[0].capacity;
-  if (slabs.empty() || (capacity && sum_of(slabs) > *capacity)) {
-    const bool proved = capacity && bound > *capacity;
-    return refused(proved ? status::infeasible : status::unknown, "no split into slabs was found that fits", 0,
-                   slabs.empty() ? 0 : sum_of(slabs), bound);
+  const auto fits = [&] { return !slabs.empty() && (!capacity || sum_of(slabs) <= *capacity); };
+  bool proved = false;
+  if (cut.units().size() <= few_enough_to_try_all && o.work != effort::fast) {
+    if (!fits() || sum_of(slabs) > bound) {
+      std::vector<slab> least = cut.least_split(proved);
+      if (slabs.empty() || (!least.empty() && sum_of(least) < sum_of(slabs))) slabs = std::move(least);
+    }
+  } else if (slabs.empty()) {
+    slabs = cut.units().size() <= few_enough_to_try_each ? cut.by_size() : cut.by_height();
+  }
+  if (!fits()) {
+    const bool impossible = proved || (capacity && bound > *capacity);
+    return refused(impossible ? status::infeasible : status::unknown,
+                   proved ? "no split into slabs fits: every one was tried" : "no split into slabs was found that fits",
+                   0, slabs.empty() ? 0 : sum_of(slabs), proved && !slabs.empty() ? sum_of(slabs) : bound);
   }
   plan answer;
   answer.offsets.resize(p.buffers.size());
@@ -184,9 +214,12 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o) {
     }
   }
   answer.arena_bytes = sum_of(slabs);
-  answer.lower_bound_bytes = bound;
+  answer.lower_bound_bytes = proved ? answer.arena_bytes : bound;
   if (bound != 0) answer.proof.push_back(why);
-  answer.status = answer.arena_bytes == bound ? status::optimal : status::feasible;
+  if (answer.lower_bound_bytes > bound) {
+    answer.proof.push_back({.kind = argument::kind::search, .bound = answer.lower_bound_bytes});
+  }
+  answer.status = answer.arena_bytes == answer.lower_bound_bytes ? status::optimal : status::feasible;
   answer.solver = slabs.size() == 1 ? slabs[0].layout.solver : "slabs";
   answer.work = cut.nodes();
   answer.deadline_hit = cut.late();

@@ -28,6 +28,11 @@ result<tier_plan> solve_tiers(const problem& p, std::span<const double> touched,
     for (const index m : units[u].memories) cost[u].push_back(bytes_touched * p.memories[m].cost);
   }
   memories_plan found = solve_memories(p, units, cost, o);
+  if (found.layout.status == status::unknown && o.work == effort::fast) {
+    options patient = o;
+    patient.work = effort::normal;
+    found = solve_memories(p, units, cost, patient);
+  }
   tier_plan answer{.layout = std::move(found.layout), .cost = found.cost, .least = found.least};
   if (!answer.layout.has_offsets()) return answer;
   if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, o, answer.layout);
