@@ -45,7 +45,9 @@ void input_file::append_to(std::string& text, std::size_t most) try {
     int code = Z_OK;
     const char* why = gzerror(stream(file_), &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-      throw input_error(path_, std::string{"cannot read: "} + (code == Z_ERRNO ? std::strerror(errno) : why));
+      std::string_view reason = code == Z_ERRNO ? std::strerror(errno) : why;
+      if (reason.starts_with(path_ + ": ")) reason.remove_prefix(path_.size() + 2);  // zlib names the file too
+      throw input_error(path_, "cannot read: " + std::string{reason});
     }
     used += static_cast<std::size_t>(got);
     if (got == 0) break;

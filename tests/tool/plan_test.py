@@ -268,12 +268,27 @@ class Verbs(unittest.TestCase):
         self.assertEqual(got["arena_bytes"], 96)
         self.expect_wrong("plan", problem, "--rules", "nothing", says="ascend_310p")
 
+    def test_what_never_ends_is_refused_where_it_is_wrong(self):
+        for head, says in (("", "/dev/stdin:1: header row"), (HEAD, "/dev/stdin:2: lower"), (HEAD + "x,0,1,4\n", "/dev/stdin:3:")):
+            with subprocess.Popen([BERTH, "plan", "/dev/stdin"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE) as run:
+                commas, written = b",\n" * 2**19, 0
+                try:
+                    run.stdin.write(head.encode())
+                    while written < 2**30:
+                        written += run.stdin.write(commas)
+                except BrokenPipeError:
+                    pass
+                self.assertLess(written, 2**24)
+                self.assertIn(says, run.stderr.read().decode())
+                self.assertEqual(run.wait(), 2)
+
     def test_wrong_input_is_one_line_and_two(self):
         packed = gzip.compress((HEAD + "".join(f"b{i},{i},{i + 1},{i * 7919}\n" for i in range(5000))).encode())
         whole = self.file("p.csv.gz", packed)
         self.assertEqual(self.run_berth("plan", whole).returncode, 0)
         for content, says in (
-            (packed[: len(packed) // 2], "cannot read"),
+            (packed[: len(packed) // 2], "p: cannot read: unexpected end of file"),
             ("," * 100000, "header row"),
             (HEAD + "," * 100000, "p:2:"),
             (HEAD + "x,0,1,-4\n", "p:2: size is negative"),
@@ -289,7 +304,9 @@ class Verbs(unittest.TestCase):
             ('{"format":"berth-problem/1","buffers":' + "[" * 100000, "p:1: nested more than 64 deep"),
             ('{"format":"berth-problem/1","buffers":[' + "[]," * 2**26, "p:1: more than 2^26 values"),
             ('{"format":"berth-problem/1","buffers":{}}', "not a list"),
-            ("", "neither"),
+            ("", "p:1: is empty"),
+            ("\n\n", "neither"),
+            ('{"format":"berth-problem/1",\n"buffers":[{"id":"x","size":1e400}]}', "p:2: not JSON: a number is out of range: '1e400'"),
             (random.Random(7).randbytes(4096), ""),
         ):
             self.expect_wrong("plan", self.file("p", content), says=says)

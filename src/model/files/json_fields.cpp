@@ -158,9 +158,17 @@ json parse_json(const std::string& path, std::string_view text) {
     return json::parse(text);
   } catch (const json::exception& e) {
     const auto* syntax = dynamic_cast<const json::parse_error*>(&e);
-    if (syntax == nullptr) throw input_error(path, "not JSON: a number is out of range");
-    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(syntax->byte, text.size()));
-    const auto line = static_cast<std::size_t>(std::count(text.begin(), end, '\n')) + 1;
+    const auto line_at = [&](std::size_t at) {
+      const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(at, text.size()));
+      return static_cast<std::size_t>(std::count(text.begin(), end, '\n')) + 1;
+    };
+    if (syntax == nullptr) {  // the library's text ends with the number in quotes
+      std::string_view number = e.what();
+      number.remove_suffix(number.ends_with('\'') ? 1 : 0);
+      number.remove_prefix(number.rfind('\'') + 1);
+      throw input_error(path, line_at(text.find(number)), "not JSON: a number is out of range: " + quote(number));
+    }
+    const std::size_t line = line_at(syntax->byte);
     // The library's text begins with its own name and the place: what follows the last colon pair is what is wrong.
     std::string what = e.what();
     const std::size_t colon = what.find(": ");

@@ -49,10 +49,15 @@ problem_file read_problem(const std::string& path) {
   in.append_to(text, 4096);
   drop_byte_order_mark(text);
   const format found = format_of(text);
+  if (text.empty()) throw input_error(path, 1, "is empty");
   if (found == format::none)
     throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
   if (found == format::csv && text.size() >= 4093 && text.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
+  }
+  // What is wrong from the first lines on is refused before gigabytes of it are read.
+  if (found == format::csv && text.size() >= 4093) {
+    (void)read_problem_csv(path, std::string_view{text}.substr(0, text.rfind('\n') + 1));
   }
   in.append_rest_to(text, longest_text);
   switch (found) {
