@@ -66,8 +66,11 @@ class prover {
  public:
   // `spread`: stacks may lie in several memories.
   prover(const problem& p, const instance& in, bool spread = false)
-      : p_{p}, in_{in}, spread_{spread}, heads_(in.items.size(), 0), steps_{1} {
+      : p_{p}, in_{in}, spread_{spread}, heads_(in.items.size(), 0), whole_(in.items.size(), false), steps_{1} {
     if (spread) return;
+    for (index i = 0; i < p.buffers.size(); ++i) {
+      if (in.item_of[i] != no_item && is_aligned(p.alignment_of(i), in.unit)) whole_[in.item_of[i]] = true;
+    }
     for (std::uint32_t i = in.own_items; i < in.items.size(); ++i) {
       reserved_.push_back({in.items[i].pin, in.items[i].pin + in.items[i].size});
     }
@@ -206,6 +209,13 @@ class prover {
     return buffers;
   }
 
+  // What an item's alignment and the step have in common, in bytes as the certificate counts it, and then in whole
+  // units: an item that may be aligned to less than a unit has nothing of it.
+  units share_of(std::uint32_t i, units step) const {
+    const units alignment = in_.items[i].alignment;
+    return alignment == 1 && step != 1 && !whole_[i] ? 0 : std::gcd(alignment, step);
+  }
+
   // The bound of a stack (berth/plan/certificate.hpp).
   units height_of(const std::vector<stacked>& members, units step) {
     units bound = 0;
@@ -225,7 +235,7 @@ class prover {
         continue;
       }
       const units length = step * fewest_multiples(m.height, it.alignment, step);
-      at_top = std::min(at_top, it.size - length - step + std::gcd(it.alignment, step));
+      at_top = std::min(at_top, it.size - length - step + share_of(m.item, step));
       if (length == 0) continue;
       lengths_.push_back(length);
       by_head_.push_back({round_up(heads_[m.item], step), length});
@@ -352,6 +362,7 @@ class prover {
   const instance& in_;
   const bool spread_;
   std::vector<units> heads_;  // by item
+  std::vector<bool> whole_;   // by item: aligned to a multiple of the unit, not to a part of it
   std::vector<range> reserved_;
   std::vector<units> steps_;  // 1, and the most frequent alignments
   std::vector<units> lengths_;

@@ -220,5 +220,20 @@ RC_GTEST_PROP(certificate, every_bound_of_a_plan_is_accepted, ()) {
   }
 }
 
+// The search counts in units of 3 bytes; the certificate counts bytes, where the last buffer may start at any.
+TEST(certificate, alignments_finer_than_the_unit) {
+  problem p;
+  p.alignment = 6;
+  p.tail_pad = 1;
+  p.add({.size = 2, .live = {2, 3}});
+  p.add({.size = 2, .live = {2, 5}});
+  p.add({.size = 2, .lifetimes = {{1, 2}, {3, 5}}});
+  p.add({.size = 5, .live = {0, 4}, .alignment = 1});
+  p.separations = {{1, 0}, {3, 0}};
+  const auto answer = solve(p);
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(check_bound(p, 0, answer->proof));
+}
+
 }  // namespace
 }  // namespace berth::plan
