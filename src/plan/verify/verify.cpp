@@ -39,6 +39,7 @@ struct checker {
   std::optional<violation> capacity() const;
   std::optional<violation> reserved() const;
   bool look_at_all_alive(std::optional<violation>& found) const;
+  std::vector<index> entries() const;
   std::optional<violation> lifetimes() const;
   std::optional<violation> conflicts() const;
   std::optional<violation> separations() const;
@@ -304,11 +305,9 @@ bool checker::look_at_all_alive(std::optional<violation>& found) const {
   return true;
 }
 
-// The live blocks in the order of (memory, slab, offset). They are disjoint as long as no violation was found, so
-// that a new block can only collide with its two neighbours. Members of an alias group share one entry, as long as
-// the longest of those alive.
-std::optional<violation> checker::lifetimes() const {
-  if (std::optional<violation> found; look_at_all_alive(found)) return found;
+// By buffer: its place in the order of (memory, slab, offset) of all that take a byte. Members of an alias group share
+// the first one's.
+std::vector<index> checker::entries() const {
   struct based {
     std::uint64_t where;  // memory and slab
     bytes at;
@@ -316,8 +315,6 @@ std::optional<violation> checker::lifetimes() const {
   };
   std::vector<based> order;
   order.reserve(p.buffers.size());
-  std::vector<index> entry_of(p.buffers.size(), 0);
-  std::vector<index> entry_of_group;
   for (index i = 0; i < count(); ++i) {
     const auto [memory, slab] = place_of(i);
     if (p.footprint(i) != 0) order.push_back({std::uint64_t{memory} << 32 | slab, offset(i), i});
@@ -326,6 +323,8 @@ std::optional<violation> checker::lifetimes() const {
     if (a.where != b.where) return a.where < b.where;
     return a.at != b.at ? a.at < b.at : a.buffer < b.buffer;
   });
+  std::vector<index> entry_of(p.buffers.size(), 0);
+  std::vector<index> entry_of_group;
   for (index k = 0; k < order.size(); ++k) {
     const index i = order[k].buffer;
     const auto group = p.buffers[i].alias_group;
@@ -333,9 +332,16 @@ std::optional<violation> checker::lifetimes() const {
     if (group && entry_of_group[*group] == count()) entry_of_group[*group] = k;
     entry_of[i] = group ? entry_of_group[*group] : k;
   }
+  return entry_of;
+}
 
-  ordered_bits live(order.size());
-  std::vector<index> longest(order.size());                              // by entry: the member that reaches furthest
+// A sweep over time that keeps the entries that are alive. Their blocks are disjoint as long as no violation was found,
+// so that a new one can only collide with its two neighbours. A group's entry is as long as the longest member alive.
+std::optional<violation> checker::lifetimes() const {
+  if (std::optional<violation> found; look_at_all_alive(found)) return found;
+  const std::vector<index> entry_of = entries();
+  ordered_bits live(p.buffers.size());
+  std::vector<index> longest(p.buffers.size());                          // by entry: the member that reaches furthest
   std::map<index, std::multiset<std::pair<bytes, index>>> live_members;  // by entry of a group
   const auto collision = [&](std::size_t lower, std::size_t upper, index culprit) -> std::optional<violation> {
     if (!share_bytes(longest[lower], longest[upper])) return {};

@@ -36,6 +36,7 @@ struct checker {
   std::optional<moves_violation> copies() const;
   std::optional<moves_violation> uses() const;
   std::optional<moves_violation> places() const;
+  std::optional<moves_violation> links() const;
   std::optional<moves_violation> times() const;
 
   moves_violation at_stay(const char* rule, index s) const { return {rule, answer.stays[s].buffer}; }
@@ -158,6 +159,31 @@ std::optional<moves_violation> checker::places() const {
   return at_stay(found->rule, found->a);
 }
 
+// One move at a time on a link, each for as long as the link takes.
+std::optional<moves_violation> checker::links() const {
+  std::map<std::pair<index, index>, std::vector<index>> on_link;
+  for (index m = 0; m < answer.moves.size(); ++m) {
+    const move& one = answer.moves[m];
+    on_link[{answer.stays[one.from].memory, answer.stays[one.to].memory}].push_back(m);
+  }
+  for (auto& [ends, list] : on_link) {
+    const auto l = std::find_if(t.links.begin(), t.links.end(), [&ends = ends](const link& one) {
+      return std::pair{one.from, one.to} == ends;
+    });
+    std::sort(list.begin(), list.end(),
+              [&](index a, index b) { return answer.moves[a].begin < answer.moves[b].begin; });
+    double free = 0;
+    for (const index m : list) {
+      const move& one = answer.moves[m];
+      const double takes = l->latency + static_cast<double>(p.buffers[one.buffer].size) / l->bandwidth;
+      if (one.begin < free && differ(one.begin, free)) return at_move("two moves are on one link at a time", m);
+      if (differ(one.done, one.begin + takes)) return at_move("a move does not take the time of its link", m);
+      free = one.done;
+    }
+  }
+  return {};
+}
+
 // The modelled time over again: every tick at which something is, in order.
 std::optional<moves_violation> checker::times() const {
   struct moment {
@@ -198,26 +224,6 @@ std::optional<moves_violation> checker::times() const {
     stall += begin - clock;
     clock = begin + now.duration;
   }
-  std::map<std::pair<index, index>, std::vector<index>> on_link;
-  for (index m = 0; m < answer.moves.size(); ++m) {
-    const move& one = answer.moves[m];
-    on_link[{answer.stays[one.from].memory, answer.stays[one.to].memory}].push_back(m);
-  }
-  for (auto& [ends, list] : on_link) {
-    const auto l = std::find_if(t.links.begin(), t.links.end(), [&ends = ends](const link& one) {
-      return std::pair{one.from, one.to} == ends;
-    });
-    std::sort(list.begin(), list.end(),
-              [&](index a, index b) { return answer.moves[a].begin < answer.moves[b].begin; });
-    double free = 0;
-    for (const index m : list) {
-      const move& one = answer.moves[m];
-      const double takes = l->latency + static_cast<double>(p.buffers[one.buffer].size) / l->bandwidth;
-      if (one.begin < free && differ(one.begin, free)) return at_move("two moves are on one link at a time", m);
-      if (differ(one.done, one.begin + takes)) return at_move("a move does not take the time of its link", m);
-      free = one.done;
-    }
-  }
   if (differ(access, answer.access)) return moves_violation{"the access time is not what the plan says", {}};
   if (differ(stall, answer.stall)) return moves_violation{"the stall is not what the plan says", {}};
   if (moved != answer.moved) return moves_violation{"the bytes moved are not what the plan says", {}};
@@ -232,7 +238,8 @@ std::optional<moves_violation> checker::times() const {
 std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer) {
   checker check{.p = p, .t = t, .answer = answer, .stays_of = {}, .move_into = {}};
   if (auto found = check.shape()) return found;
-  for (const auto rule : {&checker::lives, &checker::copies, &checker::uses, &checker::places, &checker::times}) {
+  for (const auto rule :
+       {&checker::lives, &checker::copies, &checker::uses, &checker::places, &checker::links, &checker::times}) {
     if (auto found = (check.*rule)()) return found;
   }
   return {};
