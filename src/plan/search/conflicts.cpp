@@ -50,13 +50,13 @@ void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<s
         std::lower_bound(all.begin(), all.end(), j, [](const conflict& c, std::uint32_t o) { return c.other < o; });
     return at != all.end() && at->other == j ? &*at : nullptr;
   };
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> covered;
-  const auto is_covered = [&](std::uint32_t a, std::uint32_t b) {
-    return std::binary_search(covered.begin(), covered.end(), std::pair{std::min(a, b), std::max(a, b)});
+  std::vector<char> covered(g.conflicts.size(), 0);  // on the lower item's side
+  const auto is_covered = [&](std::uint32_t low, std::uint32_t high) -> char& {
+    return covered[static_cast<std::size_t>(find(low, high) - g.conflicts.data())];
   };
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     for (const item_link& l : in.links_of(in.items[i])) {
-      if (l.other < i || is_covered(i, l.other)) continue;
+      if (l.other < i || is_covered(i, l.other) != 0) continue;
       std::vector<std::uint32_t> grown{i, l.other};
       for (const conflict& c : g.of(i)) {
         if (std::all_of(grown.begin(), grown.end(),
@@ -72,10 +72,9 @@ void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<s
         }
         clique.push_back({a, least});
         for (const std::uint32_t b : grown) {
-          if (a < b) covered.emplace_back(a, b);
+          if (a < b) is_covered(a, b) = 1;
         }
       }
-      std::sort(covered.begin(), covered.end());
       cliques.push_back(std::move(clique));
     }
   }

@@ -513,7 +513,7 @@ outcome search::run(std::uint64_t nodes) {
     push(kind::place, i);
     bool fits = place(i);
     frames_.back().child = current_.key;
-    fits = fits && !(rules_.memory && has_failed(current_.key)) && split();
+    fits = fits && !(rules_.memory && has_failed(current_.key)) && split(i);
     if (!fits && !backtrack()) return finish(outcome::exhausted);
   }
   return outcome::paused;

@@ -48,21 +48,48 @@ void search::add_cliques(part& p) {
   p.cliques_end = static_cast<std::uint32_t>(part_cliques_.size());
 }
 
-bool search::split() {
-  if (!rules_.decomposition) return true;
+// Whether the current part, of one piece before item i was placed, still is: whether its open neighbours are joined by
+// open items. Mostly they are so by few.
+bool search::holds_together(std::uint32_t i) {
   if (intervals_only_) {
-    // The common case first: one part.
     std::uint32_t reach = 0;
     bool one = true;
     for (std::uint32_t k = current_.begin, open = 0; k < current_.end && one; ++k) {
-      const std::uint32_t i = lists_[k];
-      if (state_[i] != state::open) continue;
-      const section_range& r = in_.ranges[in_.items[i].ranges_first];
+      if (state_[lists_[k]] != state::open) continue;
+      const section_range& r = in_.ranges[in_.items[lists_[k]].ranges_first];
       one = open++ == 0 || r.first < reach;
       reach = std::max(reach, r.last);
     }
-    if (one) return true;
+    return one;
   }
+  reached_.resize(in_.items.size(), 0);
+  ++wave_;  // wave_ of what is to be reached, wave_ + 1 of what was
+  std::uint32_t missing = 0;
+  std::vector<std::uint32_t> grown;
+  for (const conflict& c : graph_.of(i)) {
+    if (state_[c.other] != state::open) continue;
+    reached_[c.other] = wave_;
+    ++missing;
+    grown.assign(1, c.other);
+  }
+  if (missing == 0) return false;
+  const std::uint32_t wanted = wave_++;
+  reached_[grown[0]] = wave_;
+  --missing;
+  for (std::size_t g = 0; g < grown.size() && missing != 0; ++g) {
+    for (const conflict& c : graph_.of(grown[g])) {
+      if (state_[c.other] != state::open || reached_[c.other] == wave_) continue;
+      missing -= reached_[c.other] == wanted ? 1 : 0;
+      reached_[c.other] = wave_;
+      grown.push_back(c.other);
+    }
+  }
+  return missing == 0;
+}
+
+// Item i was placed, or nothing yet.
+bool search::split(std::uint32_t placed) {
+  if (!rules_.decomposition || (placed != no_item && holds_together(placed))) return true;
   std::vector<std::vector<std::uint32_t>> found;
   find_parts(found);
   if (found.size() < 2) return true;
