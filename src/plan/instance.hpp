@@ -76,6 +76,15 @@ struct instance {
   return alignment == 1 ? n : (n + alignment - 1) / alignment * alignment;
 }
 
+// Whether items conflict where their one unbroken lifetime says so, and nowhere else, and may lie anywhere. O(items).
+[[nodiscard]] bool is_plain(const instance& in);
+
+// Sections that nothing starts or ends between become one. The ticks are forgotten. O(sections + ranges).
+void join_sections(instance& in);
+
+// Some of the items, in the order given, with the conflicts among them. No ticks, nothing by buffer. O(of the whole).
+[[nodiscard]] instance some_of(const instance& in, std::span<const std::uint32_t> items);
+
 // What all items, reserved ranges too, take in each section. O(sections + ranges).
 [[nodiscard]] std::vector<units> section_heights(const instance& in);
 

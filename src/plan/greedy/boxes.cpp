@@ -122,20 +122,6 @@ class box_maker {
   timeline line_;               // of the box being made
 };
 
-// Sections that nothing starts or ends between become one.
-void join_sections(instance& in, std::uint32_t sections) {
-  std::vector<std::uint32_t> number(sections + std::size_t{1}, 0);
-  for (const section_range& r : in.ranges) number[r.first] = number[r.last] = 1;
-  std::uint32_t next = 0;
-  for (std::uint32_t& n : number) {
-    next += n;
-    n = next;
-  }
-  // The first cut is 1: what comes before it is of no item.
-  for (section_range& r : in.ranges) r = {number[r.first] - 1, number[r.last] - 1, r.height};
-  in.sections = next == 0 ? 0 : next - 1;
-}
-
 boxed box_maker::result() const {
   boxed out;
   out.coarse.unit = in_.unit;
@@ -163,7 +149,8 @@ boxed box_maker::result() const {
     out.coarse.items.push_back(it);
   }
   out.coarse.own_items = static_cast<std::uint32_t>(out.coarse.items.size());
-  join_sections(out.coarse, in_.sections);
+  out.coarse.sections = in_.sections;
+  join_sections(out.coarse);
   place.resize(in_.items.size());
   out.places = std::move(place);
   return out;

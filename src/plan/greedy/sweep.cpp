@@ -106,4 +106,20 @@ std::optional<swept> sweep(const problem& p, double tolerated) {
   return best;
 }
 
+std::optional<std::vector<units>> sweep_items(const instance& in) {
+  if (!is_plain(in)) return {};
+  timeline line;
+  line.ticks = in.sections;
+  line.pieces.reserve(in.items.size());
+  for (const item& it : in.items) {
+    const section_range& r = in.ranges[it.ranges_first];
+    line.pieces.push_back({r.first, r.last, static_cast<bytes>(it.size), static_cast<bytes>(it.alignment), 0});
+  }
+  constexpr std::uint64_t most_holes_per_piece = 1024;
+  sweeper over{line, most_holes_per_piece};
+  const std::vector<bytes>* offsets = over.by_best_fit();
+  if (offsets == nullptr) return {};
+  return std::vector<units>{offsets->begin(), offsets->end()};
+}
+
 }  // namespace berth::plan

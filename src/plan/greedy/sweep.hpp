@@ -19,6 +19,7 @@
 
 #include "berth/plan/certificate.hpp"
 #include "berth/plan/problem.hpp"
+#include "plan/instance.hpp"
 
 namespace berth::plan {
 
@@ -34,5 +35,9 @@ struct swept {
 // holes had to be looked at. The capacity is not looked at. O(n), 20 to 50 ns a buffer, where the ticks are dense, as
 // node indices are; else O(n log n). Contract: validate() passed.
 [[nodiscard]] std::optional<swept> sweep(const problem& p, double tolerated = 0);
+
+// The second pass over items, where hundreds are live, too; offsets by item. Nothing where one is pinned or has
+// conflicts besides one unbroken lifetime.
+[[nodiscard]] std::optional<std::vector<units>> sweep_items(const instance& in);
 
 }  // namespace berth::plan

@@ -5,9 +5,6 @@
 namespace berth::plan {
 namespace {
 
-// Holes looked at: so many for each piece placed, and an eighth of that in advance. Where hundreds of pieces are alive
-// a sweep is given up soon.
-constexpr std::uint64_t most_holes_per_piece = 64;
 constexpr std::uint64_t holes_in_advance = 65'536;
 
 }  // namespace
@@ -19,8 +16,9 @@ by_tick::by_tick(const timeline& line, std::uint32_t piece::*at)
   for (index i = 0; i < of_.size(); ++i) of_[first_[line.pieces[i].*at + std::size_t{1}]++] = i;
 }
 
-sweeper::sweeper(const timeline& line)
+sweeper::sweeper(const timeline& line, std::uint64_t most_holes_per_piece)
     : line_{line},
+      most_holes_per_piece_{most_holes_per_piece},
       starts_{line, &piece::lower},
       ends_{line, &piece::upper},
       live_(line.ticks),
@@ -84,7 +82,7 @@ bool sweeper::step(std::span<const index> dead, std::span<const index> born, Cho
     offsets_[i] = memory_.offset(block_of_[i]);
   }
   placed_ += born.size();
-  return memory_.looked_at() <= most_holes_per_piece * (placed_ + line_.pieces.size() / 8) + holes_in_advance;
+  return memory_.looked_at() <= most_holes_per_piece_ * (placed_ + line_.pieces.size() / 8) + holes_in_advance;
 }
 
 // A high tick is the highest of a run of ticks at which at least three quarters of the peak are live.

@@ -45,7 +45,9 @@ class by_tick {
 
 class sweeper {
  public:
-  explicit sweeper(const timeline& line);
+  // At most so many holes are looked at for each piece placed, and an eighth of that in advance: where hundreds of
+  // pieces are alive a sweep is given up soon.
+  explicit sweeper(const timeline& line, std::uint64_t most_holes_per_piece = 64);
 
   [[nodiscard]] std::uint32_t peak() const { return peak_; }
   [[nodiscard]] bytes most_live() const { return live_[peak_]; }
@@ -67,6 +69,7 @@ class sweeper {
   void find_high_before();
 
   const timeline& line_;
+  const std::uint64_t most_holes_per_piece_;
   by_tick starts_, ends_;
   std::vector<bytes> live_;  // by tick
   std::uint32_t peak_ = 0;

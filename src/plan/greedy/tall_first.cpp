@@ -4,115 +4,147 @@
 #include <array>
 #include <optional>
 
+#include "plan/greedy/ejection.hpp"
+#include "plan/greedy/sweep.hpp"
+
 namespace berth::plan {
 namespace {
 
-// Placements of tall items: half as many as there are items, twice as many as long as the arena is not near the target.
-// Every order is tried once at least.
-constexpr units near_share = 4096;  // of the target
+// Of the target: what is so near is good enough, and orders are mended a quarter as long.
+constexpr units near_share = 1024;
+// Larger items count as tall wherever they live: late, they find no room.
+constexpr units large_share = 32;
+// Items looked at in a first round of ejections; twice as many in the next, and so on.
+constexpr std::uint64_t first_ejections = 400'000;
+constexpr int ejection_rounds = 3;
 // Above this share nothing is gained on passes over all.
-constexpr std::size_t most_tall_share = 3;
-// How often one of the rest that ended too high moves to the front of all.
-constexpr int most_mends = 16;
+constexpr std::size_t most_tall_share = 6;
 
-// By item: whether a section in which it lives is taller than seven tenths of the target. (Half of it: twice the items,
-// and the same arenas; nine tenths: the rest does not always fit around.)
-std::vector<char> tall_items(const instance& in, units target) {
-  const std::vector<units> height = section_heights(in);
-  std::vector<std::uint32_t> tall_before(in.sections + std::size_t{1}, 0);
-  for (std::uint32_t s = 0; s < in.sections; ++s) {
-    tall_before[s + 1] = tall_before[s] + (height[s] > target / 10 * 7 ? 1 : 0);
-  }
-  std::vector<char> tall(in.items.size(), 0);
-  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
-    for (const section_range& r : in.ranges_of(in.items[i])) tall[i] |= tall_before[r.first] != tall_before[r.last];
+units mean(const std::vector<units>& height) {
+  units sum = 0;
+  for (const units h : height) sum += h / static_cast<units>(height.size());
+  return sum;
+}
+
+// The items of sections taller than seven tenths of the target; where that is too many, than eight or nine. (Half of
+// it: twice the items, and the same arenas; nine tenths: the rest does not always fit around.) Pinned ones, too.
+std::vector<std::uint32_t> tall_items(const instance& in, const std::vector<units>& height, units target) {
+  std::vector<std::uint32_t> tall;
+  for (units tenths = 7; tenths < 10; ++tenths) {
+    tall.clear();
+    std::vector<std::uint32_t> before(in.sections + std::size_t{1}, 0);
+    for (std::uint32_t s = 0; s < in.sections; ++s) before[s + 1] = before[s] + (height[s] > target / 10 * tenths);
+    for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+      const auto ranges = in.ranges_of(in.items[i]);
+      if (in.items[i].pin != no_offset || in.items[i].size > target / large_share ||
+          std::any_of(ranges.begin(), ranges.end(),
+                      [&](const section_range& r) { return before[r.first] != before[r.last]; })) {
+        tall.push_back(i);
+      }
+    }
+    if (tall.size() <= in.items.size() / most_tall_share) break;
   }
   return tall;
 }
 
-class packer {
+// An order of the core in which first fit ends at or near the target.
+//
+// Orders take turns, each mended by its own last round: the rank of what ended above the target is halved. ("Squeaky
+// wheel" optimisation moves it to the front: Joslin and Clements 1999. There, orders soon ran in circles.)
+class order_mender {
  public:
-  packer(const instance& in, units target) : in_{in}, target_{target}, taken_{in} {}
+  order_mender(const instance& core, units target) : core_{core}, target_{target}, taken_{core} {}
 
-  // The highest end.
-  units place(const std::vector<std::uint32_t>& items) {
-    taken_.clear();
-    for (std::uint32_t i = 0; i < in_.items.size(); ++i) {
-      if (in_.items[i].pin != no_offset) taken_.insert(i, in_.items[i].pin);
+  // Stops where it ends at the target, or after so many placements.
+  layout run(std::size_t most_placements) {
+    constexpr std::array<order, 3> starts{order::breadth, order::size, order::lifetime};
+    std::array<std::vector<ranked>, starts.size()> orders;
+    for (std::size_t k = 0; k < starts.size(); ++k) {
+      for (const std::uint32_t i : sorted_items(core_, starts[k])) {
+        orders[k].push_back({static_cast<double>(orders[k].size()), i});
+      }
     }
-    top_ = 0;
-    add(items, unbounded);
-    return top_;
-  }
-
-  // Stops behind the first one that ends above `limit`; nothing where none does.
-  std::optional<std::size_t> add(const std::vector<std::uint32_t>& items, units limit) {
-    for (std::size_t k = 0; k < items.size(); ++k) {
-      const units at = taken_.find(items[k], fit::first);
-      taken_.insert(items[k], at);
-      top_ = std::max(top_, at + in_.items[items[k]].size);
-      if (top_ > limit) return k;
+    layout best;
+    const std::size_t each = core_.items.size() + 1;
+    for (std::size_t k = 0; best.arena > target_; ++k) {
+      const bool near = best.arena - target_ <= target_ / near_share;
+      if (k >= std::max(starts.size(), (near ? most_placements / 4 : most_placements) / each)) break;
+      std::vector<ranked>& items = orders[k % starts.size()];
+      layout got = place(items);
+      mend(items, got);
+      if (got.arena < best.arena) best = std::move(got);
     }
-    return {};
+    return best;
   }
-
-  // Those of `items` that ended above the target come first.
-  void mend(std::vector<std::uint32_t>& items) const {
-    std::stable_partition(items.begin(), items.end(),
-                          [this](std::uint32_t i) { return taken_.offset(i) + in_.items[i].size > target_; });
-  }
-
-  [[nodiscard]] const std::vector<units>& offsets() const { return taken_.offsets(); }
 
  private:
-  const instance& in_;
+  struct ranked {
+    double rank;
+    std::uint32_t item;
+  };
+
+  layout place(const std::vector<ranked>& items) {
+    order_.clear();
+    for (const ranked& r : items) order_.push_back(r.item);
+    return place_in_order(core_, taken_, order_, fit::first);
+  }
+
+  void mend(std::vector<ranked>& items, const layout& got) const {
+    for (ranked& r : items) {
+      if (got.offsets[r.item] + core_.items[r.item].size > target_) r.rank = r.rank / 2 - 1;
+    }
+    std::stable_sort(items.begin(), items.end(), [](const ranked& a, const ranked& b) { return a.rank < b.rank; });
+  }
+
+  const instance& core_;
   const units target_;
   occupancy taken_;
-  units top_ = 0;
+  std::vector<std::uint32_t> order_;
 };
+
+// From the best order, from a sweep and from nothing: each is quick where another one goes on for long.
+void eject_from_several(const instance& core, layout& found, units limit) {
+  std::vector<std::vector<units>> starts{found.offsets, std::vector<units>(core.items.size(), limit)};
+  if (auto swept = sweep_items(core)) starts.push_back(*std::move(swept));
+  for (int round = 0; round < ejection_rounds; ++round) {
+    for (const std::vector<units>& start : starts) {
+      layout trial{.offsets = start};
+      if (!eject_above(core, trial, limit, first_ejections << round)) continue;
+      found = std::move(trial);
+      return;
+    }
+  }
+}
+
+// The tall items from the lowest offset up: in this order first fit puts none higher than it was found to fit.
+std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<std::uint32_t>& tall, units target) {
+  const instance core = some_of(in, tall);
+  layout found = order_mender{core, target}.run(2 * in.items.size());
+  if (found.arena > target + target / near_share) eject_from_several(core, found, target + target / near_share);
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t k = 0; k < tall.size(); ++k) {
+    if (core.items[k].pin == no_offset) order.push_back(k);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return found.offsets[a] < found.offsets[b]; });
+  for (std::uint32_t& k : order) k = tall[k];
+  return order;
+}
 
 }  // namespace
 
 std::optional<layout> tall_first(const instance& in, units target) {
-  const std::vector<char> tall = tall_items(in, target);
-  const auto many = static_cast<std::size_t>(std::count(tall.begin(), tall.end(), char{1}));
-  if (many > in.items.size() / most_tall_share) return {};
-  const auto split = [&](order by, bool of_tall) {
-    std::vector<std::uint32_t> items = sorted_items(in, by);
-    items.erase(std::remove_if(items.begin(), items.end(), [&](auto i) { return (tall[i] != 0) != of_tall; }),
-                items.end());
-    return items;
-  };
-  packer with{in, target};
-
-  // The orders take turns, each mended by its own last round.
-  std::array<std::vector<std::uint32_t>, 3> orders{split(order::breadth, true), split(order::size, true),
-                                                   split(order::area, true)};
-  std::vector<std::uint32_t> best;
-  units best_top = unbounded;
-  const std::size_t each = orders[0].size() + 1;
-  const auto rounds = [&](std::size_t placements) { return std::max(orders.size(), placements / each); };
-  for (std::size_t k = 0; best_top > target; ++k) {
-    const bool near = best_top - target <= target / near_share;
-    if (k >= rounds(near ? in.items.size() / 2 : in.items.size() * 2)) break;
-    std::vector<std::uint32_t>& items = orders[k % orders.size()];
-    const units top = with.place(items);
-    if (top < best_top) {
-      best_top = top;
-      best = items;
-    }
-    with.mend(items);
+  const std::vector<units> height = section_heights(in);
+  if (in.sections == 0 || mean(height) > target / 2) return {};
+  const std::vector<std::uint32_t> tall = tall_items(in, height, target);
+  if (tall.size() > in.items.size() / most_tall_share) return {};
+  std::vector<std::uint32_t> items = order_of_core(in, tall, target);
+  for (const std::uint32_t i : sorted_items(in, order::size)) {
+    if (!std::binary_search(tall.begin(), tall.end(), i)) items.push_back(i);
   }
-
-  std::vector<std::uint32_t> rest = split(order::size, false);
-  for (int mends = 0;; ++mends) {
-    const units top = with.place(best);
-    const auto high = with.add(rest, mends == most_mends ? unbounded : std::max(target, top));
-    if (!high) break;
-    best.insert(best.begin(), rest[*high]);
-    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(*high));
-  }
-  return layout{.offsets = with.offsets(), .arena = arena_of(in, with.offsets()), .solver = "tall_first"};
+  occupancy taken{in};
+  layout out = place_in_order(in, taken, items, fit::first);
+  out.solver = "tall_first";
+  return out;
 }
 
 }  // namespace berth::plan

@@ -1,0 +1,212 @@
+#include "plan/greedy/ejection.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace berth::plan {
+namespace {
+
+// Of the work, for each target that is tried.
+constexpr std::uint64_t share_of_a_try = 6;
+
+// Who lives beside whom: items by the section in which they start, and for some sections those that live across.
+class neighbours {
+ public:
+  explicit neighbours(const instance& in) : lives_(in.items.size()), starts_at_(in.sections + std::size_t{2}, 0) {
+    const std::size_t n = in.items.size();
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const section_range& r = in.ranges_of(in.items[i]).front();
+      lives_[i] = {r.first, r.last};
+      total += r.last - r.first;
+      ++starts_at_[r.first + std::size_t{2}];
+    }
+    std::partial_sum(starts_at_.begin(), starts_at_.end(), starts_at_.begin());
+    by_start_.resize(n);
+    for (std::uint32_t i = 0; i < n; ++i) by_start_[starts_at_[lives_[i].first + std::size_t{1}]++] = i;
+    // As far apart as items live in the mean: then both lists are about as long.
+    step_ = static_cast<std::uint32_t>(total / n + 1);
+    across_at_.assign(in.sections / step_ + std::size_t{3}, 0);
+    const auto each_step = [&](auto&& take) {
+      for (std::uint32_t i = 0; i < n; ++i) {
+        for (std::uint32_t k = lives_[i].first / step_ + 1; k * step_ < lives_[i].last; ++k) take(k, i);
+      }
+    };
+    each_step([&](std::uint32_t k, std::uint32_t) { ++across_at_[k + std::size_t{2}]; });
+    std::partial_sum(across_at_.begin(), across_at_.end(), across_at_.begin());
+    across_.resize(across_at_.back());
+    each_step([&](std::uint32_t k, std::uint32_t i) { across_[across_at_[k + std::size_t{1}]++] = i; });
+  }
+
+  [[nodiscard]] std::uint32_t life(std::uint32_t i) const { return lives_[i].last - lives_[i].first; }
+
+  template <class F>
+  void each(std::uint32_t i, F&& f) const {
+    const life_span& own = lives_[i];
+    const std::uint32_t k = own.first / step_;
+    for (std::uint32_t at = across_at_[k]; at < across_at_[k + std::size_t{1}]; ++at) {
+      if (lives_[across_[at]].last > own.first && across_[at] != i) f(across_[at]);
+    }
+    for (std::uint32_t at = starts_at_[k * step_]; at < starts_at_[own.last]; ++at) {
+      if (lives_[by_start_[at]].last > own.first && by_start_[at] != i) f(by_start_[at]);
+    }
+  }
+
+ private:
+  struct life_span {
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+  std::vector<life_span> lives_;          // by item
+  std::vector<std::uint32_t> by_start_;   // items
+  std::vector<std::uint32_t> starts_at_;  // by section: the first in by_start_ that starts there or later
+  std::uint32_t step_ = 1;                // sections
+  std::vector<std::uint32_t> across_;     // items that start before a multiple of step_ and live there
+  std::vector<std::uint32_t> across_at_;  // by multiple
+};
+
+class ejector {
+ public:
+  explicit ejector(const instance& in) : in_{in}, beside_{in}, hardness_(in.items.size()), places_(in.items.size()) {
+    units largest = 1;
+    for (const item& it : in.items) largest = std::max(largest, it.size);
+    for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+      // What is large or lives long is hard to place. Of the exponents 0 and 1/2 of the life and 1 and 3/2 of the size
+      // these needed the fewest steps.
+      const double share = static_cast<double>(in.items[i].size) / static_cast<double>(largest);
+      hardness_[i] =
+          1 + static_cast<std::int64_t>(std::sqrt(share) * std::sqrt(std::sqrt(share)) * beside_.life(i) * 0x1p12);
+    }
+  }
+
+  // Whether all ends at or below `target`; if so, in `offsets`.
+  bool run(std::vector<units>& offsets, units target, std::uint64_t work) {
+    out_.clear();
+    for (std::uint32_t i = 0; i < offsets.size(); ++i) {
+      const units size = in_.items[i].size;
+      if (size > target) return false;
+      places_[i] = {offsets[i], offsets[i] + size, hardness_[i]};
+      if (places_[i].end > target) throw_out(i);
+    }
+    for (const std::uint64_t until = looks_ + work; !out_.empty();) {
+      if (looks_ >= until) return false;
+      const std::uint32_t i = next();
+      const units at = cheapest_place(i, target);
+      const units end = at + in_.items[i].size;
+      places_[i].lo = at;
+      places_[i].end = end;
+      for (const std::uint32_t j : near_) {
+        place& other = places_[j];
+        if (other.lo >= end || other.end <= at) continue;
+        other.price = std::min(other.price + hardness_[j], most_price);
+        throw_out(j);
+      }
+    }
+    for (std::uint32_t i = 0; i < offsets.size(); ++i) offsets[i] = places_[i].lo;
+    return true;
+  }
+
+  [[nodiscard]] std::uint64_t looks() const { return looks_; }
+
+ private:
+  static constexpr std::int64_t most_price = std::int64_t{1} << 38;  // all of 2^24 together can be summed
+
+  struct place {
+    units lo = 0;
+    units end = 0;           // 0: it is out
+    std::int64_t price = 0;  // of throwing it out: its hardness, times how often it was, and one
+  };
+  struct step {
+    units at;
+    std::int64_t change;
+  };
+
+  void throw_out(std::uint32_t i) {
+    places_[i].end = 0;
+    out_.push_back({in_.items[i].size, i});
+    std::push_heap(out_.begin(), out_.end());
+  }
+  std::uint32_t next() {
+    std::pop_heap(out_.begin(), out_.end());
+    const std::uint32_t i = out_.back().second;
+    out_.pop_back();
+    return i;
+  }
+
+  // The lowest of the cheapest places for item i. near_: its neighbours that are placed.
+  units cheapest_place(std::uint32_t i, units target) {
+    const item& it = in_.items[i];
+    near_.clear();
+    steps_.clear();
+    std::int64_t cost = 0;  // at 0
+    beside_.each(i, [&](std::uint32_t j) {
+      ++looks_;
+      const place& other = places_[j];
+      if (other.end == 0) return;
+      near_.push_back(j);
+      // It is in the way from here on ...
+      const units from = other.lo - it.size + 1;
+      if (from <= 0) {
+        cost += other.price;
+      } else {
+        steps_.push_back({from, other.price});
+      }
+      // ... to there.
+      steps_.push_back({other.end, -other.price});
+    });
+    const units last = target - it.size;
+    std::erase_if(steps_, [last](const step& s) { return s.at > last; });
+    std::sort(steps_.begin(), steps_.end(), [](const step& x, const step& y) { return x.at < y.at; });
+    units best_at = 0;
+    std::int64_t best = cost;
+    for (std::size_t k = 0; k < steps_.size() && best > 0;) {
+      const units at = steps_[k].at;
+      for (; k < steps_.size() && steps_[k].at == at; ++k) cost += steps_[k].change;
+      // The next aligned place, where nothing begins or ends in between.
+      const units aligned = round_up(at, it.alignment);
+      if (cost >= best || aligned > last) continue;
+      if (aligned != at && k < steps_.size() && steps_[k].at <= aligned) continue;
+      best = cost;
+      best_at = aligned;
+    }
+    return best_at;
+  }
+
+  const instance& in_;
+  const neighbours beside_;
+  std::vector<std::int64_t> hardness_;                // by item
+  std::vector<place> places_;                         // by item
+  std::vector<std::pair<units, std::uint32_t>> out_;  // a heap: the largest first
+  std::vector<std::uint32_t> near_;
+  std::vector<step> steps_;
+  std::uint64_t looks_ = 0;
+};
+
+}  // namespace
+
+bool eject_above(const instance& in, layout& found, units target, std::uint64_t work) {
+  if (in.items.empty() || !is_plain(in) || !ejector{in}.run(found.offsets, target, work)) return false;
+  found.arena = arena_of(in, found.offsets);
+  return true;
+}
+
+bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t work) {
+  if (in.items.empty() || !is_plain(in)) return false;
+  ejector with{in};
+  bool lowered = false;
+  // Between a target that was not met and the best layout.
+  for (units low = target; found.arena > target + near && found.arena - low > near / 2 && with.looks() < work;) {
+    const units middle = low + (found.arena - low) / 2;
+    if (with.run(found.offsets, middle, std::min(work / share_of_a_try, work - with.looks()))) {
+      found.arena = arena_of(in, found.offsets);
+      lowered = true;
+    } else {
+      low = middle;
+    }
+  }
+  return lowered;
+}
+
+}  // namespace berth::plan
