@@ -3,12 +3,14 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/bounds.hpp"
 #include "plan/greedy/boxes.hpp"
+#include "plan/greedy/ejection.hpp"
 #include "plan/greedy/tall_first.hpp"
 
 namespace berth::plan {
@@ -38,6 +40,20 @@ std::optional<violation> check(const problem& p, const instance& in, const std::
   as_plan.status = status::feasible;
   return verify(p, as_plan);
 }
+
+// A hard core of some dozen buffers, and many small ones elsewhere.
+problem hard_core(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  problem p;
+  for (int i = 0; i < 60; ++i) {
+    const auto lower = static_cast<tick>(random() % 20);
+    p.add({.size = 64 + random() % 512, .live = {lower, lower + 1 + static_cast<tick>(random() % 12)}});
+  }
+  for (int i = 0; i < 600; ++i) p.add({.size = 1 + random() % 8, .live = {100 + i, 104 + i}});
+  return p;
+}
+
+constexpr std::array all_orders = {order::breadth, order::size, order::area, order::lifetime, order::start};
 
 }  // namespace
 
@@ -87,34 +103,110 @@ TEST(boxes, none_where_conflicts_are_more_than_lifetimes) {
   EXPECT_FALSE(put_in_boxes(in, section_bound(in) * 20));
 }
 
+// The tall items make an instance of their own: their pins, alignments and separations come along.
 RC_GTEST_PROP(tall_first, gives_a_plan, ()) {
-  problem p = long_stretch(*rc::gen::arbitrary<std::uint32_t>(), *rc::gen::inRange(1U, 400U));
+  problem p = hard_core(*rc::gen::arbitrary<std::uint32_t>());
   for (buffer& b : p.buffers) {
     if (*rc::gen::inRange(0, 10) == 0) b.alignment = *rc::gen::element<bytes>(16, 32, 64);
   }
   // A pin beyond all else cannot clash.
-  p.buffers[0].offset = 1 << 26;
+  if (*rc::gen::arbitrary<bool>()) p.buffers[0].offset = 1 << 26;
+  for (int k = *rc::gen::inRange(0, 4); k > 0; --k) {
+    p.separations.push_back({*rc::gen::inRange<index>(1, 40), *rc::gen::inRange<index>(40, 660)});
+  }
   const instance in = make_instance(p);
-  const units target = *rc::gen::inRange<units>(1, section_bound(in) * 8);
-  const auto got = tall_first(in, target);
-  RC_PRE(got.has_value());
+  const auto got = tall_first(in, section_bound(in) + *rc::gen::inRange<units>(0, section_bound(in)));
+  RC_ASSERT(got.has_value());
   RC_ASSERT(!check(p, in, got->offsets));
   RC_ASSERT(got->arena == arena_of(in, got->offsets));
 }
 
-// What is left for last and ends too high comes first in the next try, and is not lost on the way.
-TEST(tall_first, places_what_ends_above_the_target) {
+// Where first fit in none of the orders ends within a thousandth of the target, mended orders still meet it, now and
+// then; ejections, which come behind them, aim at that thousandth.
+TEST(tall_first, mends_orders_until_they_end_at_the_target) {
+  int hard = 0, mended = 0;
+  for (std::uint32_t seed = 0; seed < 24; ++seed) {
+    const problem p = hard_core(seed);
+    const instance in = make_instance(p);
+    const units target = section_bound(in);
+    occupancy taken{in};
+    if (std::any_of(std::begin(all_orders), std::end(all_orders), [&](order by) {
+          return place_in_order(in, taken, sorted_items(in, by), fit::first).arena <= target + target / 1024;
+        })) {
+      continue;
+    }
+    const auto got = tall_first(in, target);
+    ASSERT_TRUE(got);
+    EXPECT_EQ(check(p, in, got->offsets), std::nullopt);
+    ++hard;
+    mended += got->arena == target;
+  }
+  EXPECT_GE(mended * 4, hard);
+  printf("%d of %d\n", mended, hard);
+}
+
+// Both ends of a hole are freed for the large one, and what lay there goes where it fits.
+TEST(ejection, makes_room_by_a_chain) {
   problem p;
-  p.add({.size = 10, .live = {0, 1}, .offset = 40});
-  p.add({.size = 60, .live = {0, 1}});  // only above the pin, at 50
-  p.add({.size = 100, .live = {2, 3}});
-  p.add({.size = 1, .live = {4, 5}});
-  p.add({.size = 1, .live = {6, 7}});
+  p.add({.size = 4, .live = {0, 2}});
+  p.add({.size = 3, .live = {0, 1}});
+  p.add({.size = 3, .live = {1, 2}});
+  p.add({.size = 2, .live = {0, 2}});
   const instance in = make_instance(p);
-  const auto got = tall_first(in, 100 / static_cast<units>(in.unit));
-  ASSERT_TRUE(got);
-  EXPECT_EQ(check(p, in, got->offsets), std::nullopt);
-  EXPECT_EQ(got->arena, 110 / static_cast<units>(in.unit));
+  // 2 at the bottom, 3 on it, and 4 only above a hole that it has no use for.
+  layout found{.offsets = {6, 2, 3, 0}, .arena = 10};
+  ASSERT_EQ(check(p, in, found.offsets), std::nullopt);
+  EXPECT_FALSE(eject_above(in, found, 8, 1000)) << "below the bound";
+  EXPECT_EQ(found.offsets, (std::vector<units>{6, 2, 3, 0}));
+  ASSERT_TRUE(eject_above(in, found, 9, 1000));
+  EXPECT_EQ(found.arena, 9);
+  EXPECT_EQ(check(p, in, found.offsets), std::nullopt);
+}
+
+// From any layout and to any target: a plan at or below it, or the layout as it was.
+RC_GTEST_PROP(ejection, gives_a_plan_or_leaves_the_one_it_got, ()) {
+  problem p = long_stretch(*rc::gen::arbitrary<std::uint32_t>(), *rc::gen::inRange(1U, 300U));
+  for (buffer& b : p.buffers) {
+    if (*rc::gen::inRange(0, 10) == 0) b.alignment = *rc::gen::element<bytes>(48, 64, 256);
+  }
+  const instance in = make_instance(p);
+  occupancy taken{in};
+  const layout before = place_in_order(
+      in, taken, sorted_items(in, all_orders[*rc::gen::inRange<std::size_t>(0, all_orders.size())]), fit::first);
+  const units target = *rc::gen::inRange<units>(section_bound(in), before.arena + 1);
+  layout after = before;
+  const bool met = eject_above(in, after, target, 20'000);
+  RC_ASSERT(!check(p, in, after.offsets));
+  RC_ASSERT(after.arena == arena_of(in, after.offsets));
+  if (met) {
+    RC_ASSERT(after.arena <= target);
+  } else {
+    RC_ASSERT(after.offsets == before.offsets);
+  }
+}
+
+// Sizes and lives alike everywhere, by size first 5 % above the bound; and by what is pinned nothing is moved.
+TEST(ejection, halves_what_orders_leave) {
+  std::mt19937 random(5);
+  problem p;
+  for (int i = 0; i < 4000; ++i) {
+    const auto lower = static_cast<tick>(random() % 4000);
+    p.add({.size = 1 + random() % 4096, .live = {lower, lower + 1 + static_cast<tick>(random() % 200)}});
+  }
+  const instance in = make_instance(p);
+  const units target = section_bound(in);
+  occupancy taken{in};
+  const layout before = place_in_order(in, taken, sorted_items(in, order::size), fit::first);
+  layout after = before;
+  ASSERT_TRUE(lower_by_ejection(in, after, target, target / 1024, 1'000'000));
+  EXPECT_EQ(check(p, in, after.offsets), std::nullopt);
+  EXPECT_LT((after.arena - target) * 2, before.arena - target);
+
+  p.buffers[0].offset = 0;
+  const instance pinned = make_instance(p);
+  after = before;
+  EXPECT_FALSE(lower_by_ejection(pinned, after, target, target / 1024, 1'000'000));
+  EXPECT_EQ(after.offsets, before.offsets);
 }
 
 // Of 30,000 buffers: every seed within a thousandth of the bound, and the same on every run.
