@@ -239,35 +239,6 @@ void join_sections(instance& in) {
   in.ticks.clear();
 }
 
-instance some_of(const instance& in, std::span<const std::uint32_t> items) {
-  instance out;
-  out.unit = in.unit;
-  out.capacity = in.capacity;
-  out.sections = in.sections;
-  out.items.reserve(items.size());
-  std::vector<std::uint32_t> place(in.links.empty() ? 0 : in.items.size(), no_item);
-  for (const std::uint32_t i : items) {
-    if (!place.empty()) place[i] = static_cast<std::uint32_t>(out.items.size());
-    out.own_items += i < in.own_items;
-    item it = in.items[i];
-    const auto ranges = in.ranges_of(it);
-    it.ranges_first = static_cast<std::uint32_t>(out.ranges.size());
-    out.ranges.insert(out.ranges.end(), ranges.begin(), ranges.end());
-    it.ranges_last = static_cast<std::uint32_t>(out.ranges.size());
-    out.items.push_back(it);
-  }
-  for (std::size_t k = 0; k < items.size(); ++k) {
-    out.items[k].links_first = static_cast<std::uint32_t>(out.links.size());
-    for (item_link l : in.links_of(in.items[items[k]])) {
-      l.other = place[l.other];
-      if (l.other != no_item) out.links.push_back(l);
-    }
-    out.items[k].links_last = static_cast<std::uint32_t>(out.links.size());
-  }
-  join_sections(out);
-  return out;
-}
-
 std::vector<units> section_heights(const instance& in) {
   std::vector<units> height(in.sections + std::size_t{1}, 0);
   for (const section_range& r : in.ranges) {

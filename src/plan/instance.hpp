@@ -82,9 +82,6 @@ struct instance {
 // Sections that nothing starts or ends between become one. The ticks are forgotten. O(sections + ranges).
 void join_sections(instance& in);
 
-// Some of the items, in the order given, with the conflicts among them. No ticks, nothing by buffer. O(of the whole).
-[[nodiscard]] instance some_of(const instance& in, std::span<const std::uint32_t> items);
-
 // What all items, reserved ranges too, take in each section. O(sections + ranges).
 [[nodiscard]] std::vector<units> section_heights(const instance& in);
 

@@ -162,14 +162,12 @@ class ejector {
     units best_at = 0;
     std::int64_t best = cost;
     for (std::size_t k = 0; k < steps_.size() && best > 0;) {
-      const units at = steps_[k].at;
-      for (; k < steps_.size() && steps_[k].at == at; ++k) cost += steps_[k].change;
-      // The next aligned place, where nothing begins or ends in between.
-      const units aligned = round_up(at, it.alignment);
-      if (cost >= best || aligned > last) continue;
-      if (aligned != at && k < steps_.size() && steps_[k].at <= aligned) continue;
+      const units at = round_up(steps_[k].at, it.alignment);
+      if (at > last) break;
+      for (; k < steps_.size() && steps_[k].at <= at; ++k) cost += steps_[k].change;
+      if (cost >= best) continue;
       best = cost;
-      best_at = aligned;
+      best_at = at;
     }
     return best_at;
   }

@@ -47,60 +47,36 @@ std::vector<std::uint32_t> tall_items(const instance& in, const std::vector<unit
   return tall;
 }
 
-// An order of the core in which first fit ends at or near the target.
-//
-// Orders take turns, each mended by its own last round: the rank of what ended above the target is halved. ("Squeaky
-// wheel" optimisation moves it to the front: Joslin and Clements 1999. There, orders soon ran in circles.)
-class order_mender {
- public:
-  order_mender(const instance& core, units target) : core_{core}, target_{target}, taken_{core} {}
-
-  // Stops where it ends at the target, or after so many placements.
-  layout run(std::size_t most_placements) {
-    constexpr std::array<order, 3> starts{order::breadth, order::size, order::lifetime};
-    std::array<std::vector<ranked>, starts.size()> orders;
-    for (std::size_t k = 0; k < starts.size(); ++k) {
-      for (const std::uint32_t i : sorted_items(core_, starts[k])) {
-        orders[k].push_back({static_cast<double>(orders[k].size()), i});
-      }
-    }
-    layout best;
-    const std::size_t each = core_.items.size() + 1;
-    for (std::size_t k = 0; best.arena > target_; ++k) {
-      const bool near = best.arena - target_ <= target_ / near_share;
-      if (k >= std::max(starts.size(), (near ? most_placements / 4 : most_placements) / each)) break;
-      std::vector<ranked>& items = orders[k % starts.size()];
-      layout got = place(items);
-      mend(items, got);
-      if (got.arena < best.arena) best = std::move(got);
-    }
-    return best;
+// These items alone. Without links: what is wanted of it is an order.
+instance core_of(const instance& in, const std::vector<std::uint32_t>& items) {
+  instance core;
+  core.unit = in.unit;
+  core.sections = in.sections;
+  core.items.reserve(items.size());
+  for (const std::uint32_t i : items) {
+    item it = in.items[i];
+    const auto ranges = in.ranges_of(it);
+    it.links_first = it.links_last = 0;
+    it.ranges_first = static_cast<std::uint32_t>(core.ranges.size());
+    core.ranges.insert(core.ranges.end(), ranges.begin(), ranges.end());
+    it.ranges_last = static_cast<std::uint32_t>(core.ranges.size());
+    core.own_items += i < in.own_items;
+    core.items.push_back(it);
   }
+  join_sections(core);
+  return core;
+}
 
- private:
-  struct ranked {
-    double rank;
-    std::uint32_t item;
-  };
-
-  layout place(const std::vector<ranked>& items) {
-    order_.clear();
-    for (const ranked& r : items) order_.push_back(r.item);
-    return place_in_order(core_, taken_, order_, fit::first);
-  }
-
-  void mend(std::vector<ranked>& items, const layout& got) const {
-    for (ranked& r : items) {
-      if (got.offsets[r.item] + core_.items[r.item].size > target_) r.rank = r.rank / 2 - 1;
-    }
-    std::stable_sort(items.begin(), items.end(), [](const ranked& a, const ranked& b) { return a.rank < b.rank; });
-  }
-
-  const instance& core_;
-  const units target_;
-  occupancy taken_;
-  std::vector<std::uint32_t> order_;
+struct ranked {
+  double rank;
+  std::uint32_t item;
 };
+
+std::vector<ranked> ranked_items(const instance& in, order by) {
+  std::vector<ranked> items;
+  for (const std::uint32_t i : sorted_items(in, by)) items.push_back({static_cast<double>(items.size()), i});
+  return items;
+}
 
 // From the best order, from a sweep and from nothing: each is quick where another one goes on for long.
 void eject_from_several(const instance& core, layout& found, units limit) {
@@ -118,8 +94,8 @@ void eject_from_several(const instance& core, layout& found, units limit) {
 
 // The tall items from the lowest offset up: in this order first fit puts none higher than it was found to fit.
 std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<std::uint32_t>& tall, units target) {
-  const instance core = some_of(in, tall);
-  layout found = order_mender{core, target}.run(2 * in.items.size());
+  const instance core = core_of(in, tall);
+  layout found = mend_orders(core, target, 2 * in.items.size());
   if (found.arena > target + target / near_share) eject_from_several(core, found, target + target / near_share);
   std::vector<std::uint32_t> order;
   for (std::uint32_t k = 0; k < tall.size(); ++k) {
@@ -131,6 +107,28 @@ std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<s
 }
 
 }  // namespace
+
+layout mend_orders(const instance& in, units target, std::size_t placements) {
+  std::array orders{ranked_items(in, order::breadth), ranked_items(in, order::size), ranked_items(in, order::lifetime)};
+  occupancy taken{in};
+  std::vector<std::uint32_t> items;
+  layout best;
+  const std::size_t each = in.items.size() + 1;
+  for (std::size_t k = 0; best.arena > target; ++k) {
+    const bool near = best.arena - target <= target / near_share;
+    if (k >= std::max(orders.size(), (near ? placements / 4 : placements) / each)) break;
+    std::vector<ranked>& turn = orders[k % orders.size()];
+    items.clear();
+    for (const ranked& r : turn) items.push_back(r.item);
+    layout got = place_in_order(in, taken, items, fit::first);
+    for (ranked& r : turn) {
+      if (got.offsets[r.item] + in.items[r.item].size > target) r.rank = r.rank / 2 - 1;
+    }
+    std::stable_sort(turn.begin(), turn.end(), [](const ranked& a, const ranked& b) { return a.rank < b.rank; });
+    if (got.arena < best.arena) best = std::move(got);
+  }
+  return best;
+}
 
 std::optional<layout> tall_first(const instance& in, units target) {
   const std::vector<units> height = section_heights(in);

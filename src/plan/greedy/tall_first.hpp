@@ -1,8 +1,9 @@
-// The items of tall sections first, in several orders, then all else once.
+// The items of tall sections first, then all else once.
 //
 // Most of a large instance has room to spare; what decides the arena are the items that live in its tall sections, a
-// few per cent of all. Their order can be mended often for the price of one pass over everything. The rest goes around
-// the best of that by falling size, since what is large finds no room late.
+// few per cent of all, and those that are large. They are laid out alone, as an instance of their own: by orders that
+// are mended, then by ejection chains. The rest goes around them by falling size, since what is large finds no room
+// late.
 #pragma once
 
 #include <optional>
@@ -11,8 +12,15 @@
 
 namespace berth::plan {
 
-// Stops at `target`. Nothing where more than a third of the items are tall ones. Work: one to three passes over the
-// items; more only where the rest does not fit around the tall.
+// Nothing where sections are more than half as tall as the target in the mean, or more than a sixth of the items are
+// tall ones. Work: one to three passes over the items; ejections only where orders do not end within a thousandth of
+// the target.
 [[nodiscard]] std::optional<layout> tall_first(const instance& in, units target);
+
+// First fit in the orders by breadth, size and lifetime, which take turns until one ends at the target or so many items
+// have been placed (a quarter of that where they are near); every order is tried once at least. In between, the rank of
+// what ended above the target is halved. ("Squeaky wheel" optimisation moves it to the front: Joslin and Clements 1999.
+// There, orders soon ran in circles.)
+[[nodiscard]] layout mend_orders(const instance& in, units target, std::size_t placements);
 
 }  // namespace berth::plan
