@@ -21,6 +21,8 @@ constexpr std::size_t many_items = 20'000;
 constexpr units near_share = 1024;  // of the target
 // Items looked at in all for what does not end near the target: about a second.
 constexpr std::uint64_t ejection_work = 20'000'000;
+// The same at effort fast, for each item: some microseconds, where one pass ends far above the bound.
+constexpr std::uint64_t fast_ejections = 64;
 
 struct attempt {
   order by;
@@ -81,7 +83,7 @@ std::vector<std::uint64_t> breadth_rank(const instance& in) {
 }
 
 // For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
-layout of_many(const instance& in, units target) {
+layout of_many(const instance& in, units target, effort work) {
   layout best;
   const auto keep = [&](std::optional<layout>&& got) {
     if (got && got->arena < best.arena) best = std::move(*got);
@@ -98,13 +100,13 @@ layout of_many(const instance& in, units target) {
     keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first));
     best.solver = "first_fit/size";
   }
-  if (lower_by_ejection(in, best, target, near, ejection_work)) best.solver = "ejection";
+  if (work != effort::fast && lower_by_ejection(in, best, target, near, ejection_work)) best.solver = "ejection";
   return best;
 }
 
-layout by_boxes(const instance& in, units target) {
+layout by_boxes(const instance& in, units target, effort work) {
   const std::optional<boxed> boxes = put_in_boxes(in, target);
-  layout out = of_many(boxes ? boxes->coarse : in, target);
+  layout out = of_many(boxes ? boxes->coarse : in, target, work);
   if (boxes) {
     out.offsets = take_out_of_boxes(*boxes, out.offsets);
     out.arena = arena_of(in, out.offsets);
@@ -197,7 +199,7 @@ layout best_greedy(const instance& in, units target, effort work) {
     best.solver = name;
   };
   if (in.items.size() > many_items) {
-    best = by_boxes(in, target);
+    best = by_boxes(in, target, work);
     if (work != effort::best || best.arena == target) return best;
   }
   occupancy taken{in};
@@ -215,6 +217,12 @@ layout best_greedy(const instance& in, units target, effort work) {
       got = place_in_order(in, taken, items, a.how);
     }
     keep(std::move(got), name);
+  }
+  const std::uint64_t ejections = work == effort::fast          ? fast_ejections * in.items.size()
+                                  : in.items.size() > few_items ? ejection_work / 4
+                                                                : 0;
+  if (lower_by_ejection(in, best, target, target / (work == effort::fast ? 16 : near_share), ejections)) {
+    best.solver = "ejection";
   }
   return best;
 }

@@ -27,9 +27,10 @@ enum class order : std::uint8_t { size, area, lifetime, breadth, start };
                                     fit how);
 
 // The best of the portfolio; stops early at `target`. Small instances try every order with both fits, large ones the
-// few that were seen to win there; what ends above the target is then placed first, some rounds. Above 20,000 items
-// small ones are put in boxes first, and what ends within 1/1024 of the target is taken (effort best: only what meets
-// it). Effort fast: one pass.
+// few that were seen to win there; what ends above the target is then placed first, some rounds. Effort fast: one pass.
+//
+// Above 20,000 items small ones are put in boxes, those of tall sections are placed first, and what then ends more than
+// 1/1024 above the target is mended by ejection chains, a second or so of them. Effort best goes on as below 20,000.
 [[nodiscard]] layout best_greedy(const instance& in, units target, effort work);
 
 [[nodiscard]] units arena_of(const instance& in, const std::vector<units>& offsets);
