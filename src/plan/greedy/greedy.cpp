@@ -19,6 +19,8 @@ constexpr std::size_t few_items = 4000;
 // Above this many, small ones are put in boxes first, and what then ends near the target is taken.
 constexpr std::size_t many_items = 20'000;
 constexpr units near_share = 1024;  // of the target
+// As long as so few are alive at once a pass over 100,000 takes a tenth of a second, and several may follow.
+constexpr std::uint64_t few_alive = 64;
 // Items looked at in all for what does not end near the target: about a second.
 constexpr std::uint64_t ejection_work = 20'000'000;
 // The same at effort fast, for each item: some microseconds, where one pass ends far above the bound.
@@ -82,13 +84,26 @@ std::vector<std::uint64_t> breadth_rank(const instance& in) {
   return key;
 }
 
+std::uint64_t mean_alive(const instance& in) {
+  std::uint64_t sum = 0;
+  for (const item& it : in.items) sum += lifetime_of(in, it);
+  return sum / std::max(in.sections, 1U);
+}
+
+units mean_height(const instance& in) {
+  units sum = 0;
+  for (const units h : section_heights(in)) sum += h / static_cast<units>(in.sections);
+  return sum;
+}
+
 // For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
 layout of_many(const instance& in, units target, effort work) {
   layout best;
   const auto keep = [&](std::optional<layout>&& got) {
     if (got && got->arena < best.arena) best = std::move(*got);
   };
-  keep(tall_first(in, target));
+  // Where nearly all sections are tall no order of a few items decides.
+  if (mean_alive(in) <= few_alive || mean_height(in) <= target / 2) keep(tall_first(in, target));
   const units near = target / near_share;
   if (best.arena <= target + near) return best;
   if (auto swept = sweep_items(in)) {
@@ -198,18 +213,20 @@ layout best_greedy(const instance& in, units target, effort work) {
     best = std::move(got);
     best.solver = name;
   };
+  units goal = target;
   if (in.items.size() > many_items) {
     best = by_boxes(in, target, work);
-    if (work != effort::best || best.arena == target) return best;
+    if (work != effort::best) goal = target + target / near_share;
+    if (best.arena <= goal || work == effort::fast || (work != effort::best && mean_alive(in) > few_alive)) return best;
   }
   occupancy taken{in};
   const std::size_t tries = work == effort::fast ? 1 : in.items.size() <= few_items ? portfolio.size() : large_tries;
-  for (std::size_t k = 0; k < tries && best.arena > target; ++k) {
+  for (std::size_t k = 0; k < tries && best.arena > goal; ++k) {
     const attempt& a = portfolio[k];
     std::vector<std::uint32_t> items = sorted_items(in, a.by);
     layout got = place_in_order(in, taken, items, a.how);
     std::string_view name = a.name;
-    for (int round = 0; k == 0 && work != effort::fast && round < squeaky_rounds && got.arena > target; ++round) {
+    for (int round = 0; k == 0 && work != effort::fast && round < squeaky_rounds && got.arena > goal; ++round) {
       std::stable_partition(items.begin(), items.end(),
                             [&](std::uint32_t i) { return got.offsets[i] + in.items[i].size > target; });
       keep(std::move(got), name);

@@ -12,23 +12,21 @@ namespace {
 
 // Of the target: what is so near is good enough, and orders are mended a quarter as long.
 constexpr units near_share = 1024;
-// Larger items count as tall wherever they live: late, they find no room.
+// Larger items, where they are so few, count as tall wherever they live: late, they find no room.
 constexpr units large_share = 32;
+constexpr std::size_t most_large_share = 32;
 // Items looked at in a first round of ejections; twice as many in the next, and so on.
 constexpr std::uint64_t first_ejections = 400'000;
 constexpr int ejection_rounds = 3;
 // Above this share nothing is gained on passes over all.
 constexpr std::size_t most_tall_share = 6;
 
-units mean(const std::vector<units>& height) {
-  units sum = 0;
-  for (const units h : height) sum += h / static_cast<units>(height.size());
-  return sum;
-}
-
 // The items of sections taller than seven tenths of the target; where that is too many, than eight or nine. (Half of
 // it: twice the items, and the same arenas; nine tenths: the rest does not always fit around.) Pinned ones, too.
 std::vector<std::uint32_t> tall_items(const instance& in, const std::vector<units>& height, units target) {
+  units large = target / large_share;
+  const auto larger = std::count_if(in.items.begin(), in.items.end(), [&](const item& it) { return it.size > large; });
+  if (static_cast<std::size_t>(larger) > in.items.size() / most_large_share) large = unbounded;
   std::vector<std::uint32_t> tall;
   for (units tenths = 7; tenths < 10; ++tenths) {
     tall.clear();
@@ -36,7 +34,7 @@ std::vector<std::uint32_t> tall_items(const instance& in, const std::vector<unit
     for (std::uint32_t s = 0; s < in.sections; ++s) before[s + 1] = before[s] + (height[s] > target / 10 * tenths);
     for (std::uint32_t i = 0; i < in.items.size(); ++i) {
       const auto ranges = in.ranges_of(in.items[i]);
-      if (in.items[i].pin != no_offset || in.items[i].size > target / large_share ||
+      if (in.items[i].pin != no_offset || in.items[i].size > large ||
           std::any_of(ranges.begin(), ranges.end(),
                       [&](const section_range& r) { return before[r.first] != before[r.last]; })) {
         tall.push_back(i);
@@ -132,7 +130,7 @@ layout mend_orders(const instance& in, units target, std::size_t placements) {
 
 std::optional<layout> tall_first(const instance& in, units target) {
   const std::vector<units> height = section_heights(in);
-  if (in.sections == 0 || mean(height) > target / 2) return {};
+  if (in.sections == 0) return {};
   const std::vector<std::uint32_t> tall = tall_items(in, height, target);
   if (tall.size() > in.items.size() / most_tall_share) return {};
   std::vector<std::uint32_t> items = order_of_core(in, tall, target);
