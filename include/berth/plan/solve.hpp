@@ -26,8 +26,8 @@ enum class effort : std::uint8_t {
 // fit in order of time needs from the peak outwards (the second sweep). lower_bound() says how much could still be
 // gained: nothing on layered networks, 7 % in the mean of networks of random sizes, and more on tight packings, for
 // which normal is there. Where the sweeps end more than a quarter above the bound, and where the problem has more than
-// sizes, alignments, one lifetime a buffer and a capacity that the sweeps meet, a greedy pass and ejection chains follow,
-// 1 to 5 us a buffer. Where that fits no capacity, it is `normal`.
+// sizes, alignments, one lifetime a buffer and a capacity that the sweeps meet, a greedy pass and ejection chains
+// follow, 1 to 5 us a buffer. Where that fits no capacity, it is `normal`.
 
 // What a search under way has so far, for another thread to show. It is that of the memory or slab being placed where
 // there are several. Numbers of one moment may be read between those of two.

@@ -12,8 +12,8 @@
 
 namespace berth::plan {
 
-// Nothing where more than a sixth of the items live in sections taller than nine tenths of the target. Work: one to three
-// passes over the items; ejections only where orders do not end within a thousandth of the target.
+// Nothing where more than a sixth of the items live in sections taller than nine tenths of the target. Work: one to
+// three passes over the items; ejections only where orders do not end within a thousandth of the target.
 [[nodiscard]] std::optional<layout> tall_first(const instance& in, units target);
 
 // First fit in the orders by breadth, size and lifetime, which take turns until one ends at the target or so many items
