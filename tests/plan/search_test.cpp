@@ -267,6 +267,47 @@ TEST(single, reaches_the_known_optimum_of_pinwheels) {
   EXPECT_EQ(got.arena(), 810U);
 }
 
+// A tiling of at most eight pieces; where `twisted`, two pieces of it have exchanged their ends, so that the sections
+// are as full as before, but a fold may be a wrong guess.
+problem small_tiling(std::mt19937& random, bool twisted) {
+  problem p;
+  guillotine(random, p, 0, 8, 0, 12, 3);
+  buffer& a = p.buffers[random() % p.buffers.size()];
+  buffer& b = p.buffers[random() % p.buffers.size()];
+  if (twisted && a.size == b.size && a.live.lower < b.live.upper && b.live.lower < a.live.upper) {
+    std::swap(a.live.upper, b.live.upper);
+  }
+  return p;
+}
+
+// The ladder ends at the optimum under every product of the switches, folding among them.
+TEST(ladder, reaches_the_optimum_under_every_product_of_switches) {
+  std::mt19937 random(9);
+  int folded = 0;
+  for (int round = 0; round < 120; ++round) {
+    const bool tiled = round % 2 != 0;
+    const problem p =
+        tiled ? small_tiling(random, round % 4 == 3) : random_problem(random, shapes[round / 2 % std::size(shapes)]);
+    if (!validate(p)) continue;
+    const instance in = make_instance(p);
+    const conflict_graph g = make_conflicts(in);
+    if (in.items.size() > 7 || pins_clash(g, in)) continue;
+    const units best = *oracle(in, g);
+    for (unsigned bits = 0; bits < 128; ++bits) {
+      climb_options how{.nodes = 1'000'000, .rules = switches_of(bits)};
+      how.rules.folding = (bits & 64) != 0;
+      layout none;
+      none.arena = best + 5;
+      const climb got = find_least_arena(in, g, none, least_arena(p, in), how);
+      ASSERT_EQ(got.best.arena, best) << "round " << round << " switches " << bits;
+      ASSERT_EQ(got.bound, best) << "round " << round << " switches " << bits;
+      expect_layout(in, g, got.best.offsets, best);
+      folded += got.best.solver == "search/folded";
+    }
+  }
+  EXPECT_GT(folded, 100);
+}
+
 // Whatever is folded, and however wrong the guess, a layout of the blocks is one of the items.
 TEST(folding, unfolds_to_a_layout) {
   std::mt19937 random(6);

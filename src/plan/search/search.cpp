@@ -172,10 +172,11 @@ units search::clear_of_pins(std::uint32_t i, units x) const {
   return x;
 }
 
-bool search::raise(std::uint32_t i, units least) {
+// `saved`: nothing was saved after item i, since its least offset last changed.
+bool search::raise(std::uint32_t i, units least, bool saved) {
   if (least <= least_[i]) return true;
   least = clear_of_pins(i, least);
-  save(i);
+  if (!saved) save(i);
   raised_.push_back({i, least_[i]});
   least_[i] = least;
   return least + in_.items[i].size <= capacity_;
@@ -203,7 +204,7 @@ bool search::block_hole(std::uint32_t i) {
   if (witness == no_item) return false;
   save(i);
   wait_for(i, witness);
-  return raise(i, best);
+  return raise(i, best, true);
 }
 
 // Carries raised offsets on to twins and to the holes that waited for them, then checks the cliques that changed.
@@ -387,7 +388,7 @@ bool search::place(std::uint32_t i) {
     current_.key = current_.key - word_of(j, support_[j]);
     support_[j] = clear_of_pins(j, at + c.height);
     current_.key = current_.key + word_of(j, support_[j]);
-    fits = fits && raise(j, support_[j]);
+    fits = fits && raise(j, support_[j], true);
     exactly = exactly && support_[j] == at + c.height;
   }
   return fits && settle(exactly ? i : no_item);

@@ -126,7 +126,7 @@ class search {
   [[nodiscard]] bool root();
   [[nodiscard]] bool place(std::uint32_t i);
   [[nodiscard]] bool postpone(std::uint32_t i);
-  [[nodiscard]] bool raise(std::uint32_t i, units least);
+  [[nodiscard]] bool raise(std::uint32_t i, units least, bool saved = false);
   [[nodiscard]] bool settle(std::uint32_t beside = no_item);
   void note_rise(const rise& r, bool neighbour);
   [[nodiscard]] bool still_fits(std::uint32_t c);
