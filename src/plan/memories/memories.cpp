@@ -4,6 +4,7 @@
 
 #include "berth/plan/bound.hpp"
 #include "plan/memories/assign.hpp"
+#include "plan/memories/repair.hpp"
 #include "plan/memories/slabs.hpp"
 #include "plan/remaining.hpp"
 #include "plan/single.hpp"
@@ -17,8 +18,22 @@ struct placement {
   bool proved = false;        // ... and never could; answer.reason, culprit and number may say why
 };
 
+// The plan of a memory that `refused` to take `members`, at offsets known to fit.
+plan with_offsets(const problem& part, plan refused, const std::vector<index>& members,
+                  const std::vector<bytes>& known) {
+  refused.status = status::feasible;
+  refused.reason = {};
+  refused.solver = "first_fit";
+  for (std::size_t k = 0; k < members.size(); ++k) {
+    refused.offsets.push_back(known[members[k]]);
+    refused.arena_bytes = std::max(refused.arena_bytes, known[members[k]] + part.footprint(static_cast<index>(k)));
+  }
+  return refused;
+}
+
+// Where a memory cannot take what it was assigned, the offsets `known` of this assignment do, if given.
 placement place(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit,
-                const remaining& left) {
+                const remaining& left, const std::vector<bytes>* known = nullptr) {
   placement placed;
   plan& answer = placed.answer;
   answer.status = status::optimal;
@@ -31,7 +46,9 @@ placement place(const problem& p, const std::vector<unit>& units, const std::vec
   }
   for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
   for (index m = 0; m < members.size(); ++m) {
-    const plan part = solve_one_memory(part_of(p, m, members[m]), p.max_slab, left.now());
+    const problem there = part_of(p, m, members[m]);
+    plan part = solve_one_memory(there, p.max_slab, left.now());
+    if (!part.has_offsets() && known != nullptr) part = with_offsets(there, std::move(part), members[m], *known);
     answer.work += part.work;
     answer.deadline_hit |= part.deadline_hit;
     answer.lower_bound_bytes += part.lower_bound_bytes;
@@ -147,6 +164,12 @@ plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, co
 
 namespace {
 
+memories_plan unknown_assignment(std::uint64_t work, const argument& in_all) {
+  plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, in_all.bound);
+  answer.work = work;
+  return {.layout = std::move(answer)};
+}
+
 // The cheapest assignment of few units that fits by address, which sums of live bytes do not tell.
 memories_plan try_each(const problem& p, const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
                        const remaining& left, std::uint64_t work, const argument& in_all) {
@@ -162,13 +185,69 @@ memories_plan try_each(const problem& p, const std::vector<unit>& units, const s
     refuted &= placed.proved && !placed.answer.deadline_hit;
     if (placed.answer.deadline_hit) break;
   }
-  const bool none = refuted && !each.empty();
-  plan answer = refused(none ? status::infeasible : status::unknown,
-                        none ? "no assignment to the memories fits: every one was tried"
-                             : "no assignment to the memories was found that fits",
-                        0, 0, in_all.bound);
+  if (!refuted || each.empty()) return unknown_assignment(work, in_all);
+  plan answer =
+      refused(status::infeasible, "no assignment to the memories fits: every one was tried", 0, 0, in_all.bound);
   answer.work = work;
   return {.layout = std::move(answer)};
+}
+
+// Nobody has a choice.
+memories_plan place_as_told(const problem& p, const std::vector<unit>& units,
+                            const std::vector<std::vector<double>>& cost, const remaining& left) {
+  std::vector<index> memory_of;
+  for (const unit& u : units) memory_of.push_back(u.memories[0]);
+  placement placed = place(p, units, memory_of, left);
+  if (!placed.full) {
+    return {.layout = std::move(placed.answer), .cost = cost_of(units, cost, memory_of), .least = true};
+  }
+  const auto why = placed.proved ? status::infeasible : status::unknown;
+  plan& part = placed.answer;
+  plan answer = part.reason.empty() ? refused(why, "a memory cannot take the buffers it must", 0,
+                                              p.memories[*placed.full].capacity.value_or(0), part.lower_bound_bytes)
+                                    : refused(why, part.reason, part.culprit, part.number, part.lower_bound_bytes);
+  answer.work = part.work;
+  return {.layout = std::move(answer)};
+}
+
+// Assigns by live bytes; where a memory does not take that by address, by ever less of it.
+struct assigned {
+  std::optional<placement> placed;
+  assignment by;            // of what was placed
+  std::vector<index> wish;  // what would have been cheapest
+  bool none = false;        // proved: no assignment fits
+  std::uint64_t work = 0;
+};
+
+assigned assign_and_place(const problem& p, const std::vector<unit>& units,
+                          const std::vector<std::vector<double>>& cost, const remaining& left) {
+  std::vector<std::optional<bytes>> limits;
+  for (const memory& m : p.memories) limits.push_back(m.capacity);
+  const std::size_t most_states = std::clamp<std::size_t>(1'000'000 / (units.size() + 1), 1, 2048);
+  std::vector<int> failures(p.memories.size(), 0);
+  assigned out;
+  // Of many units a few attempts: what fits by address repairs the first one's wish as well (repair.hpp).
+  const std::size_t attempts = std::clamp<std::size_t>(600 / (units.size() + 1), 2, 16);
+  for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
+    out.by = assign(p, units, cost, limits, most_states);
+    if (attempt != 0) out.by.exact = false;  // by address the cheapest did not fit; what does may be dearer than needed
+    if (out.by.memory_of.empty() && !units.empty()) {
+      out.none = out.by.exact;
+      return out;
+    }
+    if (attempt == 0) out.wish = out.by.memory_of;
+    placement placed = place(p, units, out.by.memory_of, left);
+    out.work += placed.answer.work;
+    if (!placed.full) {
+      out.placed = std::move(placed);
+      return out;
+    }
+    const bytes used = live_in(p, units, out.by.memory_of, *placed.full);
+    if (used == 0 || placed.answer.deadline_hit) return out;
+    const bytes less = std::max<bytes>(1, used >> 10) << failures[*placed.full]++;
+    limits[*placed.full] = used - std::min(used, less);
+  }
+  return out;
 }
 
 }  // namespace
@@ -176,55 +255,38 @@ memories_plan try_each(const problem& p, const std::vector<unit>& units, const s
 memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
                              const std::vector<std::vector<double>>& cost, const options& o) {
   const remaining left{o};
-  const auto without = [](plan answer) { return memories_plan{.layout = std::move(answer)}; };
   const argument all = spread_bound(p, o.work != effort::fast);  // in all memories together
   const bytes live = all.bound;
   for (const unit& u : units) {
     const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
     if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
-    return without(refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, live));
+    return {.layout = refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, live)};
   }
-  const bool forced = std::all_of(units.begin(), units.end(), [](const unit& u) { return u.memories.size() == 1; });
-  std::vector<std::optional<bytes>> limits;
-  for (const memory& m : p.memories) limits.push_back(m.capacity);
-  const std::size_t most_states = std::clamp<std::size_t>(1'000'000 / (units.size() + 1), 1, 2048);
-
-  std::uint64_t work = 0;
-  bool exact = true;
-  for (int attempt = 0; attempt < 32; ++attempt) {
-    assignment chosen;
-    if (forced) {
-      for (const unit& u : units) chosen.memory_of.push_back(u.memories[0]);
-    } else {
-      chosen = assign(p, units, cost, limits, most_states);
-    }
-    exact &= chosen.exact;
-    if (chosen.memory_of.empty() && !units.empty()) {
-      if (!exact) break;
-      return without(refused(status::infeasible, "the memories cannot take all that is live at once", 0, live, live));
-    }
-    placement placed = place(p, units, chosen.memory_of, left);
-    work += placed.answer.work;
-    placed.answer.work = work;
-    if (!placed.full && forced) {
-      return {.layout = std::move(placed.answer), .cost = cost_of(units, cost, chosen.memory_of), .least = exact};
-    }
-    if (!placed.full) return chosen_plan(std::move(placed.answer), cost_of(units, cost, chosen.memory_of), exact, all);
-    if (forced) {
-      const auto why = placed.proved ? status::infeasible : status::unknown;
-      const plan& part = placed.answer;
-      if (!part.reason.empty()) {
-        return without(refused(why, part.reason, part.culprit, part.number, part.lower_bound_bytes));
-      }
-      return without(refused(why, "a memory cannot take the buffers it must", 0,
-                             p.memories[*placed.full].capacity.value_or(0), part.lower_bound_bytes));
-    }
-    exact = false;  // by address it did not fit: what was found from here on may be dearer than needed
-    const bytes used = live_in(p, units, chosen.memory_of, *placed.full);
-    if (used == 0) break;
-    limits[*placed.full] = used - 1;
+  if (std::all_of(units.begin(), units.end(), [](const unit& u) { return u.memories.size() == 1; })) {
+    return place_as_told(p, units, cost, left);
   }
-  return try_each(p, units, cost, left, work, all);
+  assigned by_bytes = assign_and_place(p, units, cost, left);
+  if (by_bytes.none) {
+    return {.layout = refused(status::infeasible, "the memories cannot take all that is live at once", 0, live, live)};
+  }
+  std::optional<memories_plan> best;
+  if (by_bytes.placed) {
+    plan& answer = by_bytes.placed->answer;
+    answer.work = by_bytes.work;
+    best = chosen_plan(std::move(answer), by_bytes.by.cost, by_bytes.by.exact, all);
+    if (by_bytes.by.exact) return *std::move(best);
+  } else if (memories_plan each = try_each(p, units, cost, left, by_bytes.work, all);
+             each.layout.has_offsets() || each.layout.status == status::infeasible) {
+    return each;
+  }
+  if (p.max_slab) return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
+  const repaired by_address = repair(p, units, cost, by_bytes.wish);
+  if (by_address.memory_of.empty() || (best && best->cost <= by_address.cost)) {
+    return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
+  }
+  placement placed = place(p, units, by_address.memory_of, left, &by_address.offsets);
+  placed.answer.work += by_bytes.work;
+  return chosen_plan(std::move(placed.answer), by_address.cost, false, all);
 }
 
 }  // namespace berth::plan

@@ -1,0 +1,171 @@
+#include "plan/memories/repair.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+
+#include "plan/greedy/occupancy.hpp"
+#include "plan/instance.hpp"
+
+namespace berth::plan {
+namespace {
+
+// One memory, and all that may live there.
+struct bank {
+  bank(const problem& p, index m, const std::vector<index>& members)
+      : in{make_instance(part_of(p, m, members))}, item_of(p.buffers.size(), no_item) {
+    if (!in.representable) return;
+    for (std::size_t k = 0; k < members.size(); ++k) item_of[members[k]] = in.item_of[k];
+    taken = std::make_unique<occupancy>(in);
+  }
+
+  void clear() {
+    taken->clear();
+    for (std::uint32_t i = in.own_items; i < in.items.size(); ++i) taken->insert(i, in.items[i].pin);
+  }
+
+  // Places an item, if there is room.
+  bool take(std::uint32_t i) {
+    const item& it = in.items[i];
+    const bool pinned = it.pin != no_offset;
+    if (pinned && !taken->is_free(i, it.pin)) return false;
+    const units at = pinned ? it.pin : taken->find(i, fit::first);
+    if (at + it.size > in.capacity) return false;
+    taken->insert(i, at);
+    return true;
+  }
+
+  instance in;
+  std::unique_ptr<occupancy> taken;
+  std::vector<std::uint32_t> item_of;  // by buffer of the whole problem
+};
+
+std::vector<std::unique_ptr<bank>> banks_of(const problem& p, const std::vector<unit>& all) {
+  std::vector<std::vector<index>> members(p.memories.size());
+  for (const unit& u : all) {
+    for (const index m : u.memories) members[m].insert(members[m].end(), u.members.begin(), u.members.end());
+  }
+  std::vector<std::unique_ptr<bank>> banks;
+  for (index m = 0; m < members.size(); ++m) {
+    std::sort(members[m].begin(), members[m].end());
+    banks.push_back(std::make_unique<bank>(p, m, members[m]));
+    if (!banks.back()->in.representable) return {};
+  }
+  return banks;
+}
+
+double ticks_of(const problem& p, const unit& u) {
+  double sum = 1;
+  for (const index i : u.members) {
+    const buffer& b = p.buffers[i];
+    if (b.lifetimes.empty()) sum += static_cast<double>(b.live.upper - b.live.lower);
+    for (const interval& live : b.lifetimes) sum += static_cast<double>(live.upper - live.lower);
+  }
+  return sum;
+}
+
+tick birth_of(const problem& p, const unit& u) {
+  tick first = std::numeric_limits<tick>::max();
+  for (const index i : u.members) {
+    const buffer& b = p.buffers[i];
+    first = std::min(first, b.lifetimes.empty() ? b.live.lower : b.lifetimes.front().lower);
+  }
+  return first;
+}
+
+// What a unit saves in its cheapest memory against its dearest.
+double saved(const std::vector<double>& cost) {
+  const auto [least, most] = std::minmax_element(cost.begin(), cost.end());
+  return *most - *least;
+}
+
+class mender {
+ public:
+  mender(const problem& p, const std::vector<unit>& all, const std::vector<std::vector<double>>& cost)
+      : p_{p}, units_{all}, cost_{cost}, banks_{banks_of(p, all)} {}
+
+  [[nodiscard]] bool can_count() const { return !banks_.empty(); }
+
+  [[nodiscard]] repaired place(const std::vector<std::uint32_t>& order) {
+    repaired out;
+    out.memory_of.resize(units_.size());
+    for (const auto& b : banks_) b->clear();
+    for (const std::uint32_t u : order) {
+      const std::size_t k = cheapest_that_takes(u);
+      if (k == cost_[u].size()) return {};
+      out.memory_of[u] = units_[u].memories[k];
+      out.cost += cost_[u][k];
+    }
+    out.offsets.resize(p_.buffers.size());
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      const bank& b = *banks_[out.memory_of[u]];
+      for (const index i : units_[u].members) {
+        const std::uint32_t it = b.item_of[i];
+        out.offsets[i] =
+            it == no_item ? p_.buffers[i].offset.value_or(0) : static_cast<bytes>(b.taken->offset(it)) * b.in.unit;
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::size_t cheapest_that_takes(std::uint32_t u) {
+    const unit& one = units_[u];
+    std::vector<std::size_t> choices(one.memories.size());
+    std::iota(choices.begin(), choices.end(), std::size_t{0});
+    std::stable_sort(choices.begin(), choices.end(),
+                     [&](std::size_t a, std::size_t b) { return cost_[u][a] < cost_[u][b]; });
+    for (const std::size_t k : choices) {
+      bank& b = *banks_[one.memories[k]];
+      const auto member =
+          std::find_if(one.members.begin(), one.members.end(), [&](index i) { return b.item_of[i] != no_item; });
+      if (member == one.members.end() || b.take(b.item_of[*member])) return k;
+    }
+    return choices.size();
+  }
+
+  const problem& p_;
+  const std::vector<unit>& units_;
+  const std::vector<std::vector<double>>& cost_;
+  std::vector<std::unique_ptr<bank>> banks_;
+};
+
+}  // namespace
+
+repaired repair(const problem& p, const std::vector<unit>& all, const std::vector<std::vector<double>>& cost,
+                const std::vector<index>& wished) {
+  mender with{p, all, cost};
+  if (!with.can_count()) return {};
+  std::vector<double> density(all.size()), area(all.size()), birth(all.size());
+  std::vector<char> pinned(all.size(), 0), wish(all.size(), 0);
+  for (std::size_t u = 0; u < all.size(); ++u) {
+    area[u] = static_cast<double>(all[u].size) * ticks_of(p, all[u]);
+    density[u] = saved(cost[u]) / std::max(1.0, area[u]);
+    birth[u] = -static_cast<double>(birth_of(p, all[u]));
+    for (const index i : all[u].members) pinned[u] |= p.buffers[i].offset ? 1 : 0;
+    const auto least = std::min_element(cost[u].begin(), cost[u].end()) - cost[u].begin();
+    wish[u] = !wished.empty() && wished[u] == all[u].memories[static_cast<std::size_t>(least)] ? 1 : 0;
+  }
+  repaired best;
+  const auto attempt = [&](bool by_wish, const std::vector<double>& wished_rank, const std::vector<double>& rank) {
+    std::vector<std::uint32_t> order(all.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      if (pinned[a] != pinned[b]) return pinned[a] > pinned[b];
+      if (by_wish && wish[a] != wish[b]) return wish[a] > wish[b];
+      return by_wish && wish[a] != 0 ? wished_rank[a] > wished_rank[b] : rank[a] > rank[b];
+    });
+    repaired got = with.place(order);
+    if (!got.memory_of.empty() && (best.memory_of.empty() || got.cost < best.cost)) best = std::move(got);
+  };
+  attempt(false, density, density);
+  attempt(false, birth, birth);
+  if (!wished.empty()) {
+    attempt(true, density, density);
+    attempt(true, area, density);
+  }
+  return best;
+}
+
+}  // namespace berth::plan
