@@ -46,7 +46,7 @@ std::uint64_t node_limit(const options& o, const conflict_graph& graph) {
   const std::uint64_t second = nodes_per_second(graph);
   switch (o.work) {
     case effort::fast: return 0;
-    case effort::normal: return second / 25;
+    case effort::normal: return second / 10;
     case effort::best: return 10 * second;
   }
   return 0;
