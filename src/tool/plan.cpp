@@ -401,7 +401,9 @@ std::function<int()> declare_plan(CLI::App& app) {
       ->check(whole)
       ->check(above_zero)
       ->type_name("N");
-  app.add_option("--threads", call->options.threads, "Threads; they do not change the plan")->check(CLI::Range(1, 256));
+  app.add_option("--threads", call->options.threads,
+                 "Threads of the search, of which four are of use; they do not change the plan")
+      ->check(CLI::Range(1, 256));
   app.add_option("--deadline", call->options.deadline_s, "Seconds after which the best so far is taken")
       ->type_name("SECONDS");
   app.add_option("--keep", call->keep,

@@ -40,7 +40,7 @@ struct progress {
 struct options {
   effort work = effort::normal;
   std::uint64_t node_limit = 0;             // 0: the effort's own
-  unsigned threads = 1;                     // never changes the answer
+  unsigned threads = 1;                     // of the search; four at most are of use; never changes the answer
   std::optional<double> deadline_s;         // stops early; the plan then says deadline_hit
   const std::atomic<bool>* stop = nullptr;  // once true, the best so far is taken, as at a deadline
   progress* watch = nullptr;                // written while it searches; never changes the answer
