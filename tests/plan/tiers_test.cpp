@@ -3,14 +3,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <algorithm>
 #include <limits>
-#include <numeric>
-#include <optional>
 #include <random>
 
 #include "berth/plan/verify.hpp"
 #include "plan/brute_force.hpp"
+#include "plan/first_memory.hpp"
 #include "plan/generate.hpp"
 
 namespace berth::plan {
@@ -43,39 +41,6 @@ TEST(tiers, says_what_is_wrong_with_the_costs) {
   EXPECT_FALSE(solve_tiers(p, nan));
 }
 
-bool meet(const buffer& a, const buffer& b) {
-  return a.live.lower < b.live.upper && b.live.lower < a.live.upper;
-}
-
-// In order of birth each buffer goes to the fast memory where it has room by address, first fit, else to the slow one.
-double cost_of_first_fit(const problem& p) {
-  std::vector<index> order(p.buffers.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](index a, index b) { return p.buffers[a].live.lower < p.buffers[b].live.lower; });
-  std::vector<std::optional<bytes>> at(p.buffers.size());
-  double cost = 0;
-  for (const index i : order) {
-    const bytes size = p.buffers[i].size;
-    std::vector<bytes> starts{0};
-    for (index j = 0; j < at.size(); ++j) {
-      if (at[j] && meet(p.buffers[i], p.buffers[j])) starts.push_back(*at[j] + p.buffers[j].size);
-    }
-    std::sort(starts.begin(), starts.end());
-    for (const bytes x : starts) {
-      bool free = x + size <= *p.memories[0].capacity;
-      for (index j = 0; j < at.size() && free; ++j) {
-        free = !at[j] || !meet(p.buffers[i], p.buffers[j]) || x >= *at[j] + p.buffers[j].size || *at[j] >= x + size;
-      }
-      if (!free) continue;
-      at[i] = x;
-      break;
-    }
-    if (!at[i]) cost += static_cast<double>(size) * p.memories[1].cost;
-  }
-  return cost;
-}
-
 // Sums of live bytes that fit do not by address, and of hundreds of buffers no assignment is ever the right one.
 TEST(tiers, a_slow_memory_without_end_takes_what_the_fast_one_cannot) {
   std::mt19937 random(7);
@@ -91,7 +56,7 @@ TEST(tiers, a_slow_memory_without_end_takes_what_the_fast_one_cannot) {
     const auto got = solve_tiers(p, touched);
     ASSERT_TRUE(got->layout.has_offsets()) << got->layout.reason;
     EXPECT_EQ(verify(p, got->layout), std::nullopt);
-    EXPECT_LE(got->cost, cost_of_first_fit(p));
+    EXPECT_LE(got->cost, first_memory::cost(p));
   }
 }
 

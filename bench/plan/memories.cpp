@@ -1,0 +1,71 @@
+// Two memories, of which the fast one holds a part of what is live at the peak: the cost of an assignment that fits by
+// address, beside the first memory that fits, in order of birth. A byte in the slow memory costs one.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+
+#include "../../tests/plan/first_memory.hpp"
+#include "berth/plan/bound.hpp"
+#include "berth/plan/tiers.hpp"
+
+namespace {
+
+using namespace berth::plan;
+using berth::bytes;
+
+double user_seconds() {
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  return static_cast<double>(u.ru_utime.tv_sec) + 1e-6 * static_cast<double>(u.ru_utime.tv_usec);
+}
+
+// Four of five buffers live for some ticks, the others long; sizes are lognormal.
+problem network(unsigned buffers, double share, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto ticks = static_cast<tick>(std::max(10U, buffers / 2));
+  std::lognormal_distribution<double> size(9, 1.3);
+  std::exponential_distribution<double> short_life(1.0 / 4), long_life(4.0 / static_cast<double>(ticks));
+  problem p;
+  p.alignment = 32;
+  for (unsigned i = 0; i < buffers; ++i) {
+    const auto lower = static_cast<tick>(random() % static_cast<unsigned long>(ticks));
+    const auto life = 1 + static_cast<tick>(random() % 5 != 0 ? short_life(random) : long_life(random));
+    p.add({.size = 1 + static_cast<bytes>(size(random)), .live = {lower, std::min(ticks, lower + life)}});
+  }
+  p.memories = {{.name = "fast", .capacity = static_cast<bytes>(share * static_cast<double>(max_live(p)))},
+                {.name = "slow", .cost = 1}};
+  return p;
+}
+
+}  // namespace
+
+int main() {
+  constexpr unsigned seeds = 8;
+  for (const unsigned buffers : {30U, 100U, 300U, 1000U}) {
+    for (const double share : {0.3, 0.6, 0.9}) {
+      int found = 0, least = 0;
+      double cost = 0, first_fit = 0, seconds = 0;
+      for (unsigned seed = 0; seed < seeds; ++seed) {
+        const problem p = network(buffers, share, seed);
+        std::vector<double> touched;
+        for (const buffer& b : p.buffers) touched.push_back(static_cast<double>(b.size));
+        const double start = user_seconds();
+        const tier_plan got = *solve_tiers(p, touched);
+        seconds += user_seconds() - start;
+        if (!got.layout.has_offsets()) continue;
+        ++found;
+        least += got.least ? 1 : 0;
+        cost += got.cost;
+        first_fit += first_memory::cost(p);
+      }
+      std::printf(
+          "%5u buffers, fast memory %.1f of the peak: found %d of %u, proved least %d, cost %.3f of first fit, "
+          "%.3f s each\n",
+          buffers, share, found, seeds, least, cost / first_fit, seconds / seeds);
+      std::fflush(stdout);
+    }
+  }
+}
