@@ -16,7 +16,7 @@ namespace berth::plan {
 
 enum class effort : std::uint8_t {
   fast,    // for use at run time: one or two sweeps over time, no search
-  normal,  // the greedy portfolio, then a search of some tens of milliseconds where the bound is not met
+  normal,  // the greedy portfolio, then a search of about a tenth of a second where the bound is not met
   best,    // search on until proved or the work limit (some seconds)
 };
 
