@@ -1,7 +1,5 @@
 // Two memories, of which the fast one holds a part of what is live at the peak: the cost of an assignment that fits by
 // address, beside the first memory that fits, in order of birth. A byte in the slow memory costs one.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,17 +8,13 @@
 #include "../../tests/plan/first_memory.hpp"
 #include "berth/plan/bound.hpp"
 #include "berth/plan/tiers.hpp"
+#include "user_seconds.hpp"
 
 namespace {
 
 using namespace berth::plan;
 using berth::bytes;
-
-double user_seconds() {
-  rusage u{};
-  getrusage(RUSAGE_SELF, &u);
-  return static_cast<double>(u.ru_utime.tv_sec) + 1e-6 * static_cast<double>(u.ru_utime.tv_usec);
-}
+using berth_bench::user_seconds;
 
 // Four of five buffers live for some ticks, the others long; sizes are lognormal.
 problem network(unsigned buffers, double share, unsigned seed) {

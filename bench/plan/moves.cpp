@@ -3,24 +3,18 @@
 // touched in the slow memory takes one.
 #include "berth/plan/moves.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstdio>
 
 #include "../../tests/plan/moves_oracle.hpp"
 #include "berth/plan/bound.hpp"
+#include "user_seconds.hpp"
 
 namespace {
 
 using namespace berth::plan;
 using berth::bytes;
-
-double user_seconds() {
-  rusage u{};
-  getrusage(RUSAGE_SELF, &u);
-  return static_cast<double>(u.ru_utime.tv_sec) + 1e-6 * static_cast<double>(u.ru_utime.tv_usec);
-}
+using berth_bench::user_seconds;
 
 void beside_the_oracle() {
   std::mt19937 random(11);

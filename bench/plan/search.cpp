@@ -7,8 +7,6 @@
 // Most problems come from seeds; each FILE is one more, and so are variants of its best layout, whose optimum is known
 // where that layout is optimal. S counts in nodes, by nodes_per_second, as the efforts do. --each: one line a problem;
 // --rules: also with each rule off.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +17,7 @@
 #include "plan/bounds.hpp"
 #include "plan/samples.hpp"
 #include "plan/search/ladder.hpp"
+#include "plan/user_seconds.hpp"
 
 namespace {
 
@@ -30,12 +29,6 @@ struct measured {
   climb found;
   double seconds = 0;
 };
-
-double user_seconds() {
-  rusage u{};
-  getrusage(RUSAGE_SELF, &u);
-  return static_cast<double>(u.ru_utime.tv_sec) + 1e-6 * static_cast<double>(u.ru_utime.tv_usec);
-}
 
 measured measure(const problem& p, const switches& rules, double limit) {
   const double start = user_seconds();

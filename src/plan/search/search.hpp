@@ -156,7 +156,8 @@ class search {
   void enter_cliques(std::uint32_t i);
   void rank_items();
   void add_cliques(part& p);
-  [[nodiscard]] bool holds_together(std::uint32_t i);
+  [[nodiscard]] bool lifetimes_touch() const;
+  [[nodiscard]] bool neighbours_are_joined(std::uint32_t i);
   [[nodiscard]] bool split(std::uint32_t placed = no_item);
   [[nodiscard]] bool next_part();
   void find_twins();
@@ -205,7 +206,7 @@ class search {
   mutable std::vector<std::uint32_t> on_floor_;  // by clique
   std::vector<std::uint32_t> clique_stamp_;
   std::uint32_t stamp_ = 0;
-  std::vector<std::uint32_t> reached_;  // holds_together(): by item, the wave it was in
+  std::vector<std::uint32_t> reached_;  // neighbours_are_joined(): by item, the wave it was in
   std::uint32_t wave_ = 0;
 
   std::vector<undo> undo_;

@@ -48,39 +48,40 @@ void search::add_cliques(part& p) {
   p.cliques_end = static_cast<std::uint32_t>(part_cliques_.size());
 }
 
-// Whether the current part, of one piece before item i was placed, still is: whether its open neighbours are joined by
-// open items. Mostly they are so by few.
-bool search::holds_together(std::uint32_t i) {
-  if (intervals_only_) {
-    std::uint32_t reach = 0;
-    bool one = true;
-    for (std::uint32_t k = current_.begin, open = 0; k < current_.end && one; ++k) {
-      if (state_[lists_[k]] != state::open) continue;
-      const section_range& r = in_.ranges[in_.items[lists_[k]].ranges_first];
-      one = open++ == 0 || r.first < reach;
-      reach = std::max(reach, r.last);
-    }
-    return one;
+// Whether the lifetimes of what is open in the current part leave no gap.
+bool search::lifetimes_touch() const {
+  std::uint32_t reach = 0;
+  for (std::uint32_t k = current_.begin, open = 0; k < current_.end; ++k) {
+    if (state_[lists_[k]] != state::open) continue;
+    const section_range& r = in_.ranges[in_.items[lists_[k]].ranges_first];
+    if (open++ != 0 && r.first >= reach) return false;
+    reach = std::max(reach, r.last);
   }
+  return true;
+}
+
+// Whether the open neighbours of item i, just placed, are joined by open items, so that the part is still one. Mostly
+// they are so by few.
+bool search::neighbours_are_joined(std::uint32_t i) {
   reached_.resize(in_.items.size(), 0);
-  ++wave_;  // wave_ of what is to be reached, wave_ + 1 of what was
+  const std::uint32_t wanted = ++wave_;
+  const std::uint32_t found = ++wave_;
   std::uint32_t missing = 0;
   std::vector<std::uint32_t> grown;
   for (const conflict& c : graph_.of(i)) {
     if (state_[c.other] != state::open) continue;
-    reached_[c.other] = wave_;
+    reached_[c.other] = wanted;
     ++missing;
     grown.assign(1, c.other);
   }
   if (missing == 0) return false;
-  const std::uint32_t wanted = wave_++;
-  reached_[grown[0]] = wave_;
+  reached_[grown[0]] = found;
   --missing;
   for (std::size_t g = 0; g < grown.size() && missing != 0; ++g) {
     for (const conflict& c : graph_.of(grown[g])) {
-      if (state_[c.other] != state::open || reached_[c.other] == wave_) continue;
+      if (state_[c.other] != state::open || reached_[c.other] == found) continue;
       missing -= reached_[c.other] == wanted ? 1 : 0;
-      reached_[c.other] = wave_;
+      reached_[c.other] = found;
       grown.push_back(c.other);
     }
   }
@@ -89,7 +90,8 @@ bool search::holds_together(std::uint32_t i) {
 
 // Item i was placed, or nothing yet.
 bool search::split(std::uint32_t placed) {
-  if (!rules_.decomposition || (placed != no_item && holds_together(placed))) return true;
+  if (!rules_.decomposition) return true;
+  if (intervals_only_ ? lifetimes_touch() : placed != no_item && neighbours_are_joined(placed)) return true;
   std::vector<std::vector<std::uint32_t>> found;
   find_parts(found);
   if (found.size() < 2) return true;
