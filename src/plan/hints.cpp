@@ -155,7 +155,13 @@ wishes wishes_of(const instance& in, units limit) {
     taken.insert(i, in.items[i].hint);
     out.agreeing.push_back(i);
   }
-  std::sort(out.agreeing.begin(), out.agreeing.end());
+  // Halves of them are then windows of time, of which those away from where the arena is tight fit.
+  const auto birth = [&](std::uint32_t i) {
+    const auto ranges = in.ranges_of(in.items[i]);
+    return ranges.empty() ? 0 : ranges.front().first;
+  };
+  std::sort(out.agreeing.begin(), out.agreeing.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return birth(a) != birth(b) ? birth(a) < birth(b) : a < b; });
   return out;
 }
 
