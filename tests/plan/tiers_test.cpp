@@ -60,6 +60,20 @@ TEST(tiers, a_slow_memory_without_end_takes_what_the_fast_one_cannot) {
   }
 }
 
+TEST(tiers, a_memory_of_slabs_that_takes_too_little_is_left_to_others) {
+  std::mt19937 random(3);
+  problem p;
+  p.max_slab = 300;
+  p.memories = {{.name = "fast", .capacity = bytes{900}}, {.name = "slow", .cost = 1}};
+  for (unsigned i = 0; i < 150; ++i) {
+    const auto lower = static_cast<tick>(random() % 40);
+    p.add({.size = 1 + random() % 200, .live = {lower, lower + 1 + static_cast<tick>(random() % 12)}});
+  }
+  const auto got = solve_tiers(p, std::vector<double>(150, 1.0));
+  ASSERT_TRUE(got->layout.has_offsets()) << got->layout.reason;
+  EXPECT_EQ(verify(p, got->layout), std::nullopt);
+}
+
 double cost_of(const problem& p, const std::vector<double>& touched, const std::vector<brute_force::spot>& spots) {
   double sum = 0;
   for (index i = 0; i < spots.size(); ++i) sum += touched[i] * p.memories[spots[i].memory].cost;

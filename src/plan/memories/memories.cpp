@@ -226,8 +226,9 @@ assigned assign_and_place(const problem& p, const std::vector<unit>& units,
   const std::size_t most_states = std::clamp<std::size_t>(1'000'000 / (units.size() + 1), 1, 2048);
   std::vector<int> failures(p.memories.size(), 0);
   assigned out;
-  // Of many units a few attempts: what fits by address repairs the first one's wish as well (repair.hpp).
-  const std::size_t attempts = std::clamp<std::size_t>(600 / (units.size() + 1), 2, 16);
+  // Of many units a few attempts: what fits by address repairs the first one's wish as well (repair.hpp), but for
+  // slabs; there a memory's limit may have to fall to nothing.
+  const std::size_t attempts = p.max_slab ? 32 : std::clamp<std::size_t>(600 / (units.size() + 1), 2, 16);
   for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
     out.by = assign(p, units, cost, limits, most_states);
     if (attempt != 0) out.by.exact = false;  // by address the cheapest did not fit; what does may be dearer than needed
