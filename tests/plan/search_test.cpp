@@ -144,7 +144,8 @@ TEST(search, is_complete_under_every_product_of_switches) {
     EXPECT_LE(least_arena(p, in), best);
     if (best == 0) continue;
     if (best > least_arena(p, in)) ++below_bound;
-    for (unsigned bits = 0; bits < 64; ++bits) {
+    // A third of the products each round: the whole takes minutes under a sanitizer.
+    for (unsigned bits = static_cast<unsigned>(round) % 3; bits < 64; bits += 3) {
       for (const focus where : {focus::lowest, focus::slack, focus::fewest, focus::conflicts}) {
         const bool corners = (bits + round) % 2 == 0;
         const strategy how{falling(in), where, corners, bits % 3 == 0 ? 5U : 0U, corners ? 3 : 0, bits};
