@@ -65,11 +65,11 @@ TEST(tiers, a_memory_of_slabs_that_takes_too_little_is_left_to_others) {
   problem p;
   p.max_slab = 300;
   p.memories = {{.name = "fast", .capacity = bytes{600}}, {.name = "slow", .cost = 1}};
-  for (unsigned i = 0; i < 80; ++i) {
-    const auto lower = static_cast<tick>(random() % 20);
-    p.add({.size = 1 + random() % 200, .live = {lower, lower + 1 + static_cast<tick>(random() % 12)}});
+  for (unsigned i = 0; i < 150; ++i) {
+    const auto lower = static_cast<tick>(random() % 60);
+    p.add({.size = 1 + random() % 200, .live = {lower, lower + 1 + static_cast<tick>(random() % 6)}});
   }
-  const auto got = solve_tiers(p, std::vector<double>(80, 1.0));
+  const auto got = solve_tiers(p, std::vector<double>(150, 1.0));
   ASSERT_TRUE(got->layout.has_offsets()) << got->layout.reason;
   EXPECT_EQ(verify(p, got->layout), std::nullopt);
 }
