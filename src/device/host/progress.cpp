@@ -30,7 +30,9 @@ bool several_processors() noexcept {
 }  // namespace
 
 void awaited_count::set(std::uint64_t count) noexcept {
-  count_.store(count, std::memory_order_seq_cst);
+  // An exchange, which costs what a sequentially consistent store does on x86, because QEMU's user mode lets the load
+  // below pass a mere store: emulated tests were seen to sleep for ever.
+  (void)count_.exchange(count, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   const std::lock_guard lock{mutex_};
   changed_.notify_all();
