@@ -7,11 +7,10 @@
 //   sum      The member that lies highest reaches from its base to the top of its alias group (`reach`, its footprint
 //            where it has no group); all the others lie below its base with their footprints. So the arena is at least
 //            the sum of the footprints plus the least reach - footprint of any member.
-//   step     Of the addresses below H, ceil(H / step) are multiples of the step. A member whose base is a multiple of
-//   g,
-//            a divisor of the step, covers at least (footprint + g - 1) / step of them, and that many steps are what it
-//            counts as: its footprint rounded up where the step divides its alignment. Below the base of the member
-//            that lies highest are the multiples of all others; its own reach ends the arena.
+//   step     Of the addresses below H, ceil(H / step) are multiples of the step. A member whose base is a multiple
+//            of g, a divisor of the step, covers at least (footprint + g - 1) / step of them, and that many steps are
+//            what it counts as: its footprint rounded up where the step divides its alignment. Below the base of the
+//            member that lies highest are the multiples of all others; its own reach ends the arena.
 //   blocks   Reserved ranges and pinned members split the addresses into holes. A hole takes no more than the largest
 //            sum of what members count as that fits it; what the holes below do not take lies above.
 //   heads    A member meets pinned buffers and reserved ranges that other members do not: its offset is at least the

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <numeric>
 
 #include "plan/greedy/boxes.hpp"

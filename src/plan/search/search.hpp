@@ -4,10 +4,10 @@
 // can be moved down alone, so every item rests on the bottom, on another item, or right above a pinned one. The search
 // keeps for every item a proved least offset, and decides one item at a time:
 //
-//   place     an item whose least offset is supported by placed items, and below which no open neighbour fits, lies
-//   there; postpone  or it does not. Then its hole must be blocked: some open neighbour has to enter [hole, hole +
-//   size), and
-//             the item lies above it. The least offset rises to the least such support, at once and ever after.
+//   place     an item whose least offset is supported by placed items, and below which no open neighbour fits,
+//             lies there;
+//   postpone  or it does not. Then its hole must be blocked: some open neighbour has to enter [hole, hole + size),
+//             and the item lies above it. The least offset rises to the least such support, at once and ever after.
 //
 // The two cases are exhaustive, so an exhausted search proves that no layout fits. Placements of items that are no
 // neighbours commute and are never tried in both orders. The form is that of Le Pape's schedule-or-postpone search for
