@@ -4,6 +4,8 @@
 #include <cmath>
 #include <random>
 
+#include "plan/large_sets.hpp"
+
 namespace berth_bench {
 namespace {
 
@@ -131,6 +133,82 @@ void add_aligned(families& out, unsigned seeds) {
       p.add({.size = 3 + below(10), .live = {lower, upper}, .alignment = bytes{1} << below(3)});
     }
     out["aligned"].push_back({std::to_string(buffers) + " aligned " + std::to_string(seed), std::move(p)});
+  }
+}
+
+void add_crowded(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 2 * seeds; ++seed) {
+    std::mt19937 random(1000 + seed);
+    const std::size_t small = 100 + 400 * (seed % 3);
+    tiling pieces = tile(random, {0, 60, 0, 256}, 160, seed % 2 != 0, false);
+    for (std::size_t k = 0; k < small; ++k) {
+      const tick from = 60 + static_cast<tick>(random() % 200);
+      pieces.push_back({from, from + 1 + static_cast<tick>(random() % 12), 0, 1 + random() % 6});
+    }
+    out["crowded"].push_back({std::to_string(small) + " beside " + std::to_string(seed), problem_of(random, pieces)});
+  }
+}
+
+void add_loose(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 2 * seeds; ++seed) {
+    std::mt19937 random(2000 + seed);
+    tiling pieces = tile(random, {0, 60, 0, 1024}, seed % 2 != 0 ? 100 : 200, seed % 4 > 1, false);
+    for (rectangle& r : pieces) {
+      if (r.y1 - r.y0 > 8) r.y1 -= random() % ((r.y1 - r.y0) / 16 + 1);
+    }
+    out["loose"].push_back(
+        {std::to_string(pieces.size()) + " loose " + std::to_string(seed), problem_of(random, pieces)});
+  }
+}
+
+void add_mixed(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 4 * seeds; ++seed) {
+    std::mt19937 random(3000 + seed);
+    const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+    const std::size_t n = 20 + 100 * below(2) + below(20);
+    const std::size_t end = n / 3;
+    problem p;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto lower = static_cast<tick>(below(end));
+      buffer b{.size = 1 + below(200), .live = {lower, lower + 1 + static_cast<tick>(below(end / 3 + 1))}};
+      if (below(3) == 0) b.alignment = bytes{1} << below(5);
+      if (below(6) == 0) b.lifetimes = {b.live, {b.live.upper + 2, b.live.upper + 4}};
+      if (below(10) == 0) b.alias_group = static_cast<index>(below(n / 10));
+      p.add(b);
+    }
+    for (std::size_t k = 0; k < n / 10; ++k) {
+      const pair apart{static_cast<index>(below(n)), static_cast<index>(below(n))};
+      const buffer& a = p.buffers[apart.a];
+      const buffer& b = p.buffers[apart.b];
+      if (apart.a != apart.b && !(a.alias_group && a.alias_group == b.alias_group)) p.separations.push_back(apart);
+    }
+    if (seed % 2 != 0) p.memories = {{.name = "m", .reserved = {{64, 192}}}};
+    out["mixed"].push_back({std::to_string(n) + " mixed " + std::to_string(seed), std::move(p)});
+  }
+}
+
+void add_memories(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 2 * seeds; ++seed) {
+    std::mt19937 random(4000 + seed);
+    const unsigned n = 40 + 40 * (seed % 4);
+    problem p;
+    std::vector<bytes> live(n + 20, 0);
+    for (unsigned i = 0; i < n; ++i) {
+      const auto lower = static_cast<tick>(random() % n);
+      const tick upper = lower + 1 + static_cast<tick>(random() % 20);
+      p.add({.size = 1 + random() % 100, .live = {lower, upper}});
+      for (tick t = lower; t < upper; ++t) live[static_cast<std::size_t>(t)] += p.buffers.back().size;
+    }
+    p.memories = {{.name = "fast", .capacity = *std::max_element(live.begin(), live.end()) / 2}, {.name = "slow"}};
+    out["memories"].push_back({std::to_string(n) + " in two " + std::to_string(seed), std::move(p)});
+  }
+}
+
+void add_thousands(families& out, unsigned seed) {
+  for (const large_kind& k : large_kinds()) {
+    for (const std::uint32_t n : {2000U, 6000U, 25'000U}) {
+      out["thousands"].push_back({k.name + (" " + std::to_string(n)), k.make(n, seed)});
+    }
   }
 }
 

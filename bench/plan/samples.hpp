@@ -29,6 +29,23 @@ void add_full(families& out, unsigned seeds);
 // buffers.
 void add_aligned(families& out, unsigned seeds);
 
+// A coarse tiling, and 100 to 900 small buffers that live after it: what is small must not cost the core its search.
+// Two a seed.
+void add_crowded(families& out, unsigned seeds);
+
+// Tilings in which a fiftieth of the bytes is taken off again, so that the optimum is not known: little room, as where
+// sizes are measured. Two a seed, of 100 to 200 buffers.
+void add_loose(families& out, unsigned seeds);
+
+// Alignments, gaps, groups, pins, separations and reserved ranges together; of 20 to 120 buffers. Four a seed.
+void add_mixed(families& out, unsigned seeds);
+
+// Two memories, the first of half of what is live at most. Two a seed, of 40 to 160 buffers.
+void add_memories(families& out, unsigned seeds);
+
+// Some thousands of buffers: of every kind of large_sets.hpp, 2,000, 6,000 and 25,000. Fifteen in all, of one seed.
+void add_thousands(families& out, unsigned seed);
+
 // Variants of a problem, given a layout: bytes stretched by a random monotone map of the addresses, in every other
 // variant all of the time, else a window of half of it, some backwards. The layout remains one, and where it met
 // max-live it still does.
