@@ -1,20 +1,40 @@
-# make build   the tool at build/bin/berth
-# make run     plan a real model's memory, run the model in it, report
-# make test    build and pass all tests
-.PHONY: build run test clean
+# make run      plan real models' memory, run the models in it, report
+# make test     build and pass all tests
+# make build    the tool alone, at build/bin/berth
+# make install  the library, the headers, the tool and the Python module, below PREFIX
+# make deb      the same as a Debian package, in build
+# make docs     the API reference, in build/reference
+PRESET ?= release
+PREFIX ?= /usr/local
+.PHONY: build run test install deb docs clean
 
 build:
 	scripts/setup.sh
-	cmake --preset release
-	cmake --build build
+	cmake --preset $(PRESET)
+	cmake --build build --target berth_tool
 
 run: build
 	scripts/run_models.sh
 
 # The tests of real models need their files; where npm's registry cannot be reached (1) ctest lists them as skipped.
-test: build
+test:
+	scripts/setup.sh tests
+	cmake --preset $(PRESET)
+	cmake --build build
 	scripts/fetch_models.sh || test $$? = 1
 	ctest --test-dir build --output-on-failure
+
+install: build
+	cmake --build build --target installed
+	cmake --install build --prefix $(PREFIX)
+
+deb: build
+	cmake --build build --target installed
+	cd build && cpack
+
+docs: build
+	scripts/setup.sh docs
+	cmake --build build --target reference
 
 clean:
 	rm -rf build

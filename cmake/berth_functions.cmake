@@ -19,6 +19,12 @@ function(berth_test_program name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE berth::berth ${arg_LIBS} rapidcheck GTest::gmock GTest::gtest_main)
   berth_warnings(${name})
+  if(TARGET berth_test_pch)
+    set(in_c ${arg_SOURCES})
+    list(FILTER in_c INCLUDE REGEX "[.]c$")
+    set_source_files_properties(${in_c} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    target_precompile_headers(${name} REUSE_FROM berth_test_pch)
+  endif()
 endfunction()
 
 # The same, run by ctest as NAME.

@@ -1,19 +1,23 @@
 #!/bin/sh
-# Installs the Debian packages that are missing of those that Berth's build, tests and models need; with the word
-# `checks` also those of the extra checks that CI runs, with `cross` those that build and run for other machines, with
-# `models` the one that fetches models.
+# Installs the Debian packages that are missing of those that building Berth's tool needs. A word adds others:
+# `tests` what the tests need besides, `checks` what CI's further checks need, `cross` what builds and runs for other
+# machines, `models` what fetches models, `docs` what makes the API reference.
 set -eu
 packages="g++ cmake ninja-build make python3 pkg-config \
-  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev \
-  libdnnl-dev ocl-icd-opencl-dev libonnx-dev libprotobuf-dev protobuf-compiler \
-  nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev pocl-opencl-icd \
-  python3-dev pybind11-dev"
+  libdnnl-dev opencl-c-headers libonnx-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libcli11-dev zlib1g-dev \
+  libgtest-dev libgmock-dev librapidcheck-dev python3-dev pybind11-dev"
 case "${1:-}" in
+  tests) packages="$packages pocl-opencl-icd dpkg-dev file" ;;
   checks) packages="$packages clang clang-format libclang-rt-14-dev git" ;;
   cross) packages="$packages g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;
   models) packages="$packages npm" ;;
+  docs) packages="$packages doxygen" ;;
 esac
 
+if ! command -v dpkg-query >/dev/null 2>&1; then
+  echo "setup: this is no Debian; what Berth needs is to be there already:" $packages
+  exit 0
+fi
 missing=""
 for package in $packages; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"

@@ -1,0 +1,60 @@
+# What `cmake --install` and cpack carry away. find_package(berth) gives berth::berth, the core library, which needs nothing
+# but threads; find_package(berth COMPONENTS op model) also the static libraries that stand on others (oneDNN, zlib,
+# ONNX). pkg-config knows the core alone. The target `installed` builds all of it and nothing else.
+include(CMakePackageConfigHelpers)
+set(BERTH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
+add_custom_target(installed DEPENDS berth)
+
+install(TARGETS berth EXPORT berth_targets)
+install(EXPORT berth_targets NAMESPACE berth:: FILE berthTargets.cmake DESTINATION ${BERTH_CMAKE_DIR})
+set(BERTH_COMPONENTS "")
+foreach(component op model)  # in this order: the second stands on the first
+  if(TARGET berth_${component})
+    list(APPEND BERTH_COMPONENTS ${component})
+    add_dependencies(installed berth_${component})
+    set_target_properties(berth_${component} PROPERTIES EXPORT_NAME ${component})
+    install(TARGETS berth_${component} EXPORT berth_${component}_targets)
+    install(EXPORT berth_${component}_targets NAMESPACE berth:: FILE berth_${component}Targets.cmake
+            DESTINATION ${BERTH_CMAKE_DIR})
+  endif()
+endforeach()
+
+set(BERTH_WITH_ONNX OFF)
+if(BERTH_MODEL AND BERTH_ONEDNN)
+  set(BERTH_WITH_ONNX ${BERTH_ONNX})
+endif()
+
+# No header without its library: a folder's CMakeLists says which of its headers were not built.
+get_property(absent GLOBAL PROPERTY BERTH_ABSENT_HEADERS)
+set(without "")
+foreach(header ${absent})
+  list(APPEND without PATTERN ${header} EXCLUDE)
+endforeach()
+install(DIRECTORY include/berth DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${without})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_package_config_file(cmake/berthConfig.cmake.in berthConfig.cmake INSTALL_DESTINATION ${BERTH_CMAKE_DIR})
+write_basic_package_version_file(berthConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+file(RELATIVE_PATH BERTH_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/berth.pc.in berth.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berthConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/berthConfigVersion.cmake
+        DESTINATION ${BERTH_CMAKE_DIR})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berth.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(TARGET berth_tool)
+  install(TARGETS berth_tool)
+  add_dependencies(installed berth_tool)
+endif()
+if(TARGET berth_python)  # its folder says where it goes
+  add_dependencies(installed berth_python)
+endif()
+
+# cpack: one Debian package of all that was built.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "The Berth authors")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_STRIP_FILES ON)
+include(CPack)
