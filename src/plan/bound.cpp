@@ -9,6 +9,7 @@
 #include "plan/multiples.hpp"
 #include "plan/search/clique.hpp"
 #include "plan/search/conflicts.hpp"
+#include "plan/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -65,8 +66,14 @@ units most_that_fits(const std::vector<units>& lengths, units room) {
 class prover {
  public:
   // `spread`: stacks may lie in several memories.
-  prover(const problem& p, const instance& in, bool spread = false)
-      : p_{p}, in_{in}, spread_{spread}, heads_(in.items.size(), 0), whole_(in.items.size(), false), steps_{1} {
+  prover(const problem& p, const instance& in, const patience& wait, bool spread = false)
+      : p_{p},
+        in_{in},
+        wait_{wait},
+        spread_{spread},
+        heads_(in.items.size(), 0),
+        whole_(in.items.size(), false),
+        steps_{1} {
     if (spread) return;
     for (index i = 0; i < p.buffers.size(); ++i) {
       if (in.item_of[i] != no_item && is_aligned(p.alignment_of(i), in.unit)) whole_[in.item_of[i]] = true;
@@ -116,7 +123,8 @@ class prover {
           for (std::uint32_t s = r.first; s < r.last; ++s) members[s].push_back({i, r.height});
         }
       }
-      for (std::uint32_t s = 0; s < in_.sections; ++s) consider_section(s, members[s]);
+      for (std::uint32_t s = 0; s < in_.sections && !wait_.over(members[s].size()); ++s)
+        consider_section(s, members[s]);
     }
     consider_cliques();
   }
@@ -270,7 +278,7 @@ class prover {
     if (pinned.empty() || pinned.size() * (in_.ranges.size() + in_.links.size()) > most_work) return;
     std::sort(pinned.begin(), pinned.end(),
               [&](std::uint32_t a, std::uint32_t b) { return in_.items[a].pin < in_.items[b].pin; });
-    for (std::uint32_t i = 0; i < in_.own_items; ++i) {
+    for (std::uint32_t i = 0; i < in_.own_items && !wait_.over(pinned.size()); ++i) {
       if (in_.items[i].pin != no_offset) continue;
       for (bool moved = true; moved;) {
         moved = false;
@@ -332,6 +340,7 @@ class prover {
     const std::uint64_t nodes = std::clamp<std::uint64_t>(20'000'000 / (n * graph.words()), 50, 20'000);
     const bool sum_decides = spread_ || (reserved_.empty() && !has_groups() && !has_pins());
     for (const units step : steps_) {
+      if (wait_.over()) return;
       std::vector<std::int64_t> weights(n, 0);
       for (index i = 0; i < n; ++i) {
         if (in_.item_of[i] == no_item) continue;
@@ -360,6 +369,7 @@ class prover {
 
   const problem& p_;
   const instance& in_;
+  const patience& wait_;
   const bool spread_;
   std::vector<units> heads_;  // by item
   std::vector<bool> whole_;   // by item: aligned to a multiple of the unit, not to a part of it
@@ -377,22 +387,27 @@ units section_bound(const instance& in) {
 }
 
 proved_bound quick_bound(const problem& p, const instance& in) {
-  prover with{p, in};
+  const patience endless;
+  prover with{p, in, endless};
   with.quick();
   return std::move(with.best);
 }
 
-proved_bound thorough_bound(const problem& p, const instance& in, proved_bound quick) {
-  prover with{p, in};
+proved_bound thorough_bound(const problem& p, const instance& in, proved_bound quick, const patience& wait) {
+  prover with{p, in, wait};
   with.best = std::move(quick);
   with.thorough();
   return std::move(with.best);
 }
 
 argument spread_bound(const problem& p, bool thorough) {
+  return spread_bound_within(p, thorough, patience{});
+}
+
+argument spread_bound_within(const problem& p, bool thorough, const patience& wait) {
   const instance in = make_instance(p);
   if (!in.representable) return {};
-  prover with{p, in, true};
+  prover with{p, in, wait, true};
   with.quick();
   if (thorough) with.thorough();
   return std::move(with.best.why);

@@ -4,6 +4,7 @@
 
 #include "berth/plan/certificate.hpp"
 #include "plan/instance.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -22,6 +23,7 @@ struct proved_bound {
 // Also: every section with all that a stack can say of it, and the heaviest cliques of conflicts that no section shows
 // (separations, explicit conflicts, several lifetimes). Bounded work: on large instances parts of it are left out.
 // Never below quick_bound, which is the first candidate.
-[[nodiscard]] proved_bound thorough_bound(const problem& p, const instance& in, proved_bound quick);
+[[nodiscard]] proved_bound thorough_bound(const problem& p, const instance& in, proved_bound quick,
+                                          const patience& wait = {});
 
 }  // namespace berth::plan

@@ -23,8 +23,14 @@ enum class verdict : std::uint8_t { fits, never, unknown };
 
 class keeper {
  public:
-  keeper(const instance& in, layout& found, bool thorough, std::uint64_t nodes)
-      : in_{in}, with_pins_{in}, found_{found}, limit_{found.arena}, nodes_{nodes}, most_nodes_a_try_{nodes / 16} {
+  keeper(const instance& in, layout& found, bool thorough, std::uint64_t nodes, const patience& wait)
+      : in_{in},
+        with_pins_{in},
+        found_{found},
+        wait_{wait},
+        limit_{found.arena},
+        nodes_{nodes},
+        most_nodes_a_try_{nodes / 16} {
     if (thorough) left_ = most_placements;
     all_orders_ = thorough && in.items.size() <= few_items;
     searches_ = thorough && nodes != 0 && conflict_work(in) <= most_conflict_work;
@@ -36,12 +42,12 @@ class keeper {
     for (const std::uint32_t i : kept) with_pins_.items[i].pin = in_.items[i].hint;
     if (pins_clash()) return verdict::never;
     left_ -= std::min<std::uint64_t>(left_, in_.items.size() * (all_orders_ ? greedy_passes : 1));
-    layout got = best_greedy(with_pins_, limit_, all_orders_ ? effort::normal : effort::fast);
-    if (got.arena > limit_ && searches_ && nodes_ != 0) {
+    layout got = best_greedy(with_pins_, limit_, all_orders_ ? effort::normal : effort::fast, wait_);
+    if (got.arena > limit_ && searches_ && nodes_ != 0 && !wait_.over()) {
       if (!graph_) graph_ = make_conflicts(in_);
       got.arena = limit_ + 1;  // of what has not been found: nothing above the limit is of use
-      climb c =
-          find_least_arena(with_pins_, *graph_, std::move(got), limit_, {.nodes = std::min(nodes_, most_nodes_a_try_)});
+      climb c = find_least_arena(with_pins_, *graph_, std::move(got), limit_,
+                                 {.nodes = std::min(nodes_, most_nodes_a_try_)}, wait_);
       nodes_ -= std::min(nodes_, c.nodes);
       spent_ += c.nodes;
       got = std::move(c.best);
@@ -96,7 +102,7 @@ class keeper {
     }
   }
 
-  [[nodiscard]] bool spent() const { return left_ == 0; }
+  [[nodiscard]] bool spent() const { return left_ == 0 || wait_.over(); }
   [[nodiscard]] std::uint64_t nodes_spent() const { return spent_; }
   [[nodiscard]] bool pays_to_combine(std::size_t n, std::size_t less) const {
     double sets = 1;
@@ -119,6 +125,7 @@ class keeper {
   const instance& in_;
   instance with_pins_;
   layout& found_;
+  const patience& wait_;
   units limit_;
   std::uint64_t left_ = 0;  // items that may still be placed
   std::uint64_t nodes_;
@@ -167,7 +174,7 @@ wishes wishes_of(const instance& in, units limit) {
 
 }  // namespace
 
-kept_hints keep_hints(const instance& in, layout& found, bool thorough, std::uint64_t nodes) {
+kept_hints keep_hints(const instance& in, layout& found, bool thorough, std::uint64_t nodes, const patience& wait) {
   kept_hints answer{.most = true};
   const bool any_missed = [&] {
     for (std::uint32_t i = 0; i < in.items.size(); ++i) {
@@ -176,6 +183,7 @@ kept_hints keep_hints(const instance& in, layout& found, bool thorough, std::uin
     return false;
   }();
   if (!any_missed) return answer;
+  if (wait.over()) return {};
   const wishes all = wishes_of(in, found.arena);
   const auto kept_by = [&](const layout& l) {
     return static_cast<std::size_t>(std::count_if(all.possible.begin(), all.possible.end(),
@@ -184,7 +192,7 @@ kept_hints keep_hints(const instance& in, layout& found, bool thorough, std::uin
   const std::size_t at_first = kept_by(found);
   if (at_first == all.possible.size()) return answer;
   layout best = found;
-  keeper k{in, found, thorough, nodes};
+  keeper k{in, found, thorough, nodes, wait};
   const auto take = [&] {
     if (kept_by(found) > kept_by(best)) best = found;
   };

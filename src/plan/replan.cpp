@@ -31,7 +31,9 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
   replanned out;
   if (is_plain(p)) {
     if (auto ok = validate(wished); !ok) return ok.error();
-    out.layout = solve_single(wished, o, &out.fewest);
+    const patience wait{o};
+    out.layout = solve_single(wished, o, wait, &out.fewest);
+    out.layout.deadline_hit = wait.was_over();
     if (out.layout.has_offsets()) {
       if (const auto broken = verify(p, out.layout)) expects(false, broken->rule);
       if (const auto wrong = check_bound(p, 0, out.layout.proof)) expects(false, wrong->rule);

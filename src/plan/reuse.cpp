@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "plan/parts.hpp"
-#include "plan/remaining.hpp"
 #include "plan/single.hpp"
 
 namespace berth::plan {
@@ -68,10 +67,11 @@ class mover {
   }
 
   // Whether any buffer with a penalty to pay found a cheaper place.
-  bool round() {
+  bool round(const patience& wait) {
     bool moved = false;
-    for (index i = 0; i < p_.buffers.size(); ++i) {
-      if (movable(i) && cost_at(i, answer_.offset(i)) > 0) moved |= move(i);
+    for (index i = 0; i < p_.buffers.size() && !wait.was_over(); ++i) {
+      if (!movable(i) || cost_at(i, answer_.offset(i)) <= 0 || wait.over(p_.buffers.size())) continue;
+      moved |= move(i);
     }
     return moved;
   }
@@ -173,8 +173,9 @@ class mover {
 class pairs_apart {
  public:
   // `place` has the buffers `members` of the whole problem, and the arena as its capacity.
-  pairs_apart(problem place, const std::vector<index>& members, const problem& whole, const remaining& left)
-      : place_{std::move(place)}, left_{left} {
+  pairs_apart(problem place, const std::vector<index>& members, const problem& whole, const options& o,
+              const patience& wait)
+      : place_{std::move(place)}, options_{o}, wait_{wait} {
     std::vector<index> inside(whole.buffers.size(), none);
     for (index k = 0; k < members.size(); ++k) inside[members[k]] = k;
     for (const reuse_penalty& r : whole.reuse_penalties) {
@@ -188,8 +189,8 @@ class pairs_apart {
 
   [[nodiscard]] std::size_t pairs() const { return place_.reuse_penalties.size(); }
 
-  // Offsets by member that pay least, no more than those given; nodes and deadlines are told to `spent`.
-  std::vector<bytes> least(std::vector<bytes> offsets, plan& spent) {
+  // Offsets by member that pay least, no more than those given; nodes are added to `spent`.
+  std::vector<bytes> least(std::vector<bytes> offsets, std::uint64_t& spent) {
     best_.offsets = std::move(offsets);
     least_ = reuse_penalty_of(place_, best_);
     descend(plan{best_}, 0, spent);
@@ -209,22 +210,21 @@ class pairs_apart {
     return std::nullopt;
   }
 
-  void descend(plan layout, double paid, plan& spent) {
+  void descend(plan layout, double paid, std::uint64_t& spent) {
     const double cost = reuse_penalty_of(place_, layout);
     if (cost < least_) {
       least_ = cost;
       best_.offsets = layout.offsets;
     }
     const auto k = dearest(layout);
-    if (!k || paid >= least_ || plans_++ >= most_plans || spent.work >= most_nodes || spent.deadline_hit) return;
+    if (!k || paid >= least_ || plans_++ >= most_plans || spent >= most_nodes || wait_.over()) return;
     const reuse_penalty& pair = place_.reuse_penalties[*k];
     place_.separations.push_back({pair.a, pair.b});
     if (validate(place_)) {  // members of one group share bytes whatever their base is
-      options o = left_.now();
-      o.node_limit = most_nodes - spent.work;
-      plan apart = solve_single(place_, o);
-      spent.work += apart.work;
-      spent.deadline_hit |= apart.deadline_hit;
+      options o = options_;
+      o.node_limit = most_nodes - spent;
+      plan apart = solve_single(place_, o, wait_);
+      spent += apart.work;
       if (apart.has_offsets()) descend(std::move(apart), paid, spent);
     }
     place_.separations.pop_back();
@@ -234,7 +234,8 @@ class pairs_apart {
   }
 
   problem place_;
-  const remaining& left_;
+  const options& options_;
+  const patience& wait_;
   std::vector<bool> let_be_;  // by penalty
   plan best_;
   double least_ = 0;
@@ -242,14 +243,14 @@ class pairs_apart {
 };
 
 // Place by place, those of not too many buffers.
-void pay_least(const problem& p, const remaining& left, plan& answer) {
+void pay_least(const problem& p, const options& o, const patience& wait, plan& answer) {
   constexpr std::size_t few_buffers = 256;
   std::map<std::pair<index, index>, std::vector<index>> places;
   for (index i = 0; i < p.buffers.size(); ++i) {
     places[{answer.memory_of.empty() ? 0 : answer.memory_of[i], answer.slab_of.empty() ? 0 : answer.slab_of[i]}]
         .push_back(i);
   }
-  plan spent;
+  std::uint64_t spent = 0;
   for (const auto& [where, members] : places) {
     if (members.size() > few_buffers) continue;
     problem place = part_of(p, where.first, members);
@@ -260,13 +261,12 @@ void pay_least(const problem& p, const remaining& left, plan& answer) {
       top = std::max(top, answer.offset(i) + p.footprint(i));
     }
     (place.memories.empty() ? place.capacity : place.memories[0].capacity) = top;
-    pairs_apart search{std::move(place), members, p, left};
+    pairs_apart search{std::move(place), members, p, o, wait};
     if (search.pairs() == 0) continue;
     offsets = search.least(std::move(offsets), spent);
     for (std::size_t k = 0; k < members.size(); ++k) answer.offsets[members[k]] = offsets[k];
   }
-  answer.work += spent.work;
-  answer.deadline_hit |= spent.deadline_hit;
+  answer.work += spent;
 }
 
 bytes arena_of(const problem& p, const plan& answer) {
@@ -282,7 +282,7 @@ bytes arena_of(const problem& p, const plan& answer) {
 }
 
 // Asks for a plan in the same arena that pays none of the dearest penalties: as many of them as can be kept apart.
-void separate_the_dearest(const problem& p, const remaining& left, plan& answer) {
+void separate_the_dearest(const problem& p, const options& o, const patience& wait, plan& answer) {
   if (!p.memories.empty() || p.max_slab || p.buffers.size() > 2000) return;
   std::vector<reuse_penalty> dearest = p.reuse_penalties;
   std::stable_sort(dearest.begin(), dearest.end(),
@@ -290,13 +290,12 @@ void separate_the_dearest(const problem& p, const remaining& left, plan& answer)
   problem strict = p;
   strict.reuse_penalties.clear();
   strict.capacity = answer.arena_bytes;
-  for (std::size_t count = dearest.size(); count > 0; count /= 2) {
+  for (std::size_t count = dearest.size(); count > 0 && !wait.over(); count /= 2) {
     strict.separations = p.separations;
     for (std::size_t k = 0; k < count; ++k) strict.separations.push_back({dearest[k].a, dearest[k].b});
     if (!validate(strict)) return;  // a penalty between two members of one group is always paid
-    plan other = solve_single(strict, left.now());
+    plan other = solve_single(strict, o, wait);
     answer.work += other.work;
-    answer.deadline_hit |= other.deadline_hit;
     if (!other.has_offsets()) continue;
     if (reuse_penalty_of(p, other) < reuse_penalty_of(p, answer) && other.arena_bytes == answer.arena_bytes) {
       answer.offsets = std::move(other.offsets);
@@ -313,13 +312,12 @@ double reuse_penalty_of(const problem& p, const plan& answer) {
   return sum;
 }
 
-void lower_reuse_penalty(const problem& p, const options& o, plan& answer) {
-  const remaining left{o};
-  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) separate_the_dearest(p, left, answer);
+void lower_reuse_penalty(const problem& p, const options& o, const patience& wait, plan& answer) {
+  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) separate_the_dearest(p, o, wait, answer);
   mover moves{p, answer};
   int rounds = 16;
-  while (rounds-- > 0 && moves.round()) continue;
-  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) pay_least(p, left, answer);
+  while (rounds-- > 0 && moves.round(wait)) continue;
+  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) pay_least(p, o, wait, answer);
   answer.arena_bytes = arena_of(p, answer);  // a slab may have become shorter
   answer.reuse_penalty = reuse_penalty_of(p, answer);
 }

@@ -4,6 +4,7 @@
 #include "berth/plan/plan.hpp"
 #include "berth/plan/problem.hpp"
 #include "berth/plan/solve.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -15,6 +16,6 @@ namespace berth::plan {
 // beyond what the slab already takes; then, where a slab has 256 buffers at most, searches for what pays less with each
 // buffer in the slab where it is: within a limit of plans and nodes all there is. Sets answer.reuse_penalty.
 // Deterministic. O(rounds * penalties * buffers), with few rounds, besides the planning.
-void lower_reuse_penalty(const problem& p, const options& o, plan& answer);
+void lower_reuse_penalty(const problem& p, const options& o, const patience& wait, plan& answer);
 
 }  // namespace berth::plan

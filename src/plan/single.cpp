@@ -1,7 +1,6 @@
 #include "plan/single.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "plan/bounds.hpp"
 #include "plan/greedy/greedy.hpp"
@@ -59,27 +58,6 @@ constexpr std::uint64_t hint_nodes = 40'000;
 bool hints_are_whole(const problem& p, const instance& in) {
   return std::all_of(p.buffers.begin(), p.buffers.end(),
                      [&](const buffer& b) { return !b.hint || *b.hint % in.unit == 0; });
-}
-
-struct deadline {
-  std::optional<std::chrono::steady_clock::time_point> at;
-  const std::atomic<bool>* stop = nullptr;
-  progress* watch = nullptr;
-  bytes unit = 1;  // of what the search counts in
-  bool hit = false;
-};
-
-void show(progress& watch, const climb& so_far, bytes unit) {
-  watch.arena.store(static_cast<bytes>(so_far.best.arena) * unit, std::memory_order_relaxed);
-  watch.lower_bound.store(static_cast<bytes>(so_far.bound) * unit, std::memory_order_relaxed);
-  watch.work.store(so_far.nodes, std::memory_order_relaxed);
-}
-
-bool deadline_passed(void* context, const climb& so_far) {
-  auto& d = *static_cast<deadline*>(context);
-  if (d.watch != nullptr) show(*d.watch, so_far, d.unit);
-  d.hit = d.hit || (d.stop != nullptr && d.stop->load(std::memory_order_relaxed));
-  return d.hit = d.hit || (d.at && std::chrono::steady_clock::now() >= *d.at);
 }
 
 // At the bound no effort finds better; effort fast takes what fits and ends within a quarter of the bound, as sweeps of
@@ -148,29 +126,18 @@ layout of_items(const problem& p, const instance& in, const swept& s, layout fou
   return found;
 }
 
-layout search_below(const instance& in, const options& o, layout found, units& bound, plan& out) {
-  deadline d{.at = {}, .stop = o.stop, .watch = o.watch, .unit = in.unit};
-  constexpr double longest = 1e6;  // seconds: what a clock counts without overflow
-  if (o.deadline_s) {
-    d.at = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                  std::chrono::duration<double>(std::min(longest, *o.deadline_s)));
-  }
+layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
   const conflict_graph graph = make_conflicts(in);
-  const bool may_stop = o.deadline_s || o.stop != nullptr || o.watch != nullptr;
   climb c = find_least_arena(in, graph, std::move(found), bound,
-                             {.nodes = node_limit(o, graph),
-                              .threads = o.threads,
-                              .stop = may_stop ? deadline_passed : nullptr,
-                              .context = &d});
+                             {.nodes = node_limit(o, graph), .threads = o.threads, .watch = o.watch}, wait);
   bound = c.bound;
   out.work = c.nodes;
-  out.deadline_hit = d.hit;
   return std::move(c.best);
 }
 
 }  // namespace
 
-plan solve_single(const problem& p, const options& o, bool* most_hints) {
+plan solve_single(const problem& p, const options& o, const patience& wait, bool* most_hints) {
   constexpr double near_enough = 1.0 / 64;  // at effort fast
   std::optional<swept> quick = sweep(p, o.work == effort::fast ? near_enough : 0);
   if (quick && is_good_enough(p, *quick, o.work)) return plan_of(*std::move(quick));
@@ -187,15 +154,15 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
     out.status = status::infeasible;
     return out;
   }
-  layout found = best_greedy(in, bound.value, o.work);
+  layout found = best_greedy(in, bound.value, o.work, wait);
   if (quick && static_cast<units>(quick->arena / in.unit) < found.arena) {
     found = of_items(p, in, *quick, std::move(found));
   }
-  if (found.arena > bound.value && o.work != effort::fast) {
-    bound.proved = thorough_bound(p, in, std::move(bound.proved));
+  if (found.arena > bound.value && o.work != effort::fast && !wait.over()) {
+    bound.proved = thorough_bound(p, in, std::move(bound.proved), wait);
     bound.value = bound.proved.value;
-    if (found.arena > bound.value && conflict_work(in) <= most_conflict_work) {
-      found = search_below(in, o, std::move(found), bound.value, out);
+    if (found.arena > bound.value && conflict_work(in) <= most_conflict_work && !wait.over()) {
+      found = search_below(in, o, std::move(found), bound.value, wait, out);
     }
     tell(bound, in.unit, out);
   }
@@ -206,7 +173,7 @@ plan solve_single(const problem& p, const options& o, bool* most_hints) {
   if (std::any_of(in.items.begin(), in.items.end(), [](const item& it) { return it.hint != no_offset; })) {
     // As much work again as the search had, at most.
     const std::uint64_t nodes = o.work == effort::fast ? 0 : o.node_limit != 0 ? o.node_limit : hint_nodes;
-    const kept_hints kept = keep_hints(in, found, o.work != effort::fast, nodes);
+    const kept_hints kept = keep_hints(in, found, o.work != effort::fast, nodes, wait);
     out.work += kept.nodes;
     if (most_hints != nullptr) *most_hints = kept.most && hints_are_whole(p, in);
   }

@@ -4,12 +4,15 @@
 #include "berth/plan/plan.hpp"
 #include "berth/plan/problem.hpp"
 #include "berth/plan/solve.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
 // Plans a problem of one memory (`memories` empty, or one: its capacity, alignment and reserved ranges then count).
-// Ignores max_slab and reuse_penalties. Deterministic. Contract: validate() passed. Sets *most_hints where it proved
-// that no plan in this arena keeps more hints.
-[[nodiscard]] plan solve_single(const problem& p, const options& o, bool* most_hints = nullptr);
+// Ignores max_slab and reuse_penalties, and the deadline and the stop of `o`: `wait` says when to end. Deterministic
+// but for that. Contract: validate() passed. Sets *most_hints where it proved that no plan in this arena keeps more
+// hints.
+[[nodiscard]] plan solve_single(const problem& p, const options& o, const patience& wait = {},
+                                bool* most_hints = nullptr);
 
 }  // namespace berth::plan

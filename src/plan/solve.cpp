@@ -3,21 +3,25 @@
 #include "berth/plan/solve.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "berth/core/contract.hpp"
+#include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/memories/memories.hpp"
-#include "plan/remaining.hpp"
 #include "plan/reuse.hpp"
+#include "plan/within.hpp"
 
 namespace berth::plan {
 namespace {
 
-// What unit u costs in each of its memories: its bytes times the memory's cost; where no memory has a cost, its bytes
-// times the memory's place in the order of preference.
-std::vector<std::vector<double>> costs_of(const problem& p, const std::vector<unit>& units) {
+using prices = std::vector<std::vector<double>>;  // of a unit, in each of its memories
+
+// A unit's bytes times the memory's cost; where no memory has a cost, its bytes times the memory's place in the order
+// of preference.
+prices by_size(const problem& p, const std::vector<unit>& units) {
   const bool priced = std::any_of(p.memories.begin(), p.memories.end(), [](const memory& m) { return m.cost > 0; });
-  std::vector<std::vector<double>> cost(units.size());
+  prices cost(units.size());
   for (std::size_t u = 0; u < units.size(); ++u) {
     for (std::size_t k = 0; k < units[u].memories.size(); ++k) {
       const double each = priced ? p.memories[units[u].memories[k]].cost : static_cast<double>(k);
@@ -27,28 +31,73 @@ std::vector<std::vector<double>> costs_of(const problem& p, const std::vector<un
   return cost;
 }
 
-plan without_penalties(const problem& p, const options& o) {
-  if (p.memories.size() <= 1) return solve_one_memory(p, p.max_slab, o);
+// The bytes that its use touches times the memory's cost.
+prices by_use(const problem& p, const std::vector<unit>& units, std::span<const double> touched) {
+  prices cost(units.size());
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    double bytes_touched = 0;
+    for (const index i : units[u].members) bytes_touched += touched[i];
+    for (const index m : units[u].memories) cost[u].push_back(bytes_touched * p.memories[m].cost);
+  }
+  return cost;
+}
+
+using use_of_buffers = std::optional<std::span<const double>>;  // bytes touched
+
+memories_plan without_penalties(const problem& p, const use_of_buffers& touched, const options& o,
+                                const patience& wait) {
+  if (!touched && p.memories.size() <= 1) return {.layout = solve_one_memory(p, p.max_slab, o, wait)};
   const std::vector<unit> units = units_of(p);
-  return solve_memories(p, units, costs_of(p, units), o).layout;
+  return solve_memories(p, units, touched ? by_use(p, units, *touched) : by_size(p, units), o, wait);
+}
+
+result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const options& o, const patience& wait) {
+  memories_plan found = without_penalties(p, touched, o, wait);
+  if (found.layout.status == status::unknown && o.work == effort::fast && !wait.over()) {
+    options patient = o;
+    patient.work = effort::normal;
+    found = without_penalties(p, touched, patient, wait);
+  }
+  plan& layout = found.layout;
+  if (layout.has_offsets()) {
+    if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, o, wait, layout);
+    if (const auto broken = verify(p, layout)) expects(false, broken->rule);
+    if (const auto wrong = check_bound(p, 0, layout.proof)) expects(false, wrong->rule);
+  }
+  layout.deadline_hit = wait.was_over();
+  return tier_plan{.layout = std::move(layout), .cost = found.cost, .least = found.least};
 }
 
 }  // namespace
 
-result<plan> solve(const problem& p, const options& o) {
+result<plan> solve_within(const problem& p, const options& o, const patience& wait) {
   if (auto ok = validate(p); !ok) return ok.error();
-  const remaining left{o};
-  plan answer = without_penalties(p, o);
-  if (answer.status == status::unknown && o.work == effort::fast) {
-    options patient = left.now();
-    patient.work = effort::normal;
-    answer = without_penalties(p, patient);
+  auto found = drive(p, {}, o, wait);
+  if (!found) return found.error();
+  return std::move(found->layout);
+}
+
+result<tier_plan> solve_tiers_within(const problem& p, std::span<const double> touched, const options& o,
+                                     const patience& wait) {
+  if (auto ok = validate(p); !ok) return ok.error();
+  if (p.memories.empty()) return error{errc::invalid_input, "problem: tiers without memories", 0};
+  if (touched.size() != p.buffers.size()) {
+    return error{errc::invalid_input, "problem: not one number of touched bytes a buffer", touched.size()};
   }
-  if (!answer.has_offsets()) return answer;
-  if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, left.now(), answer);
-  if (const auto broken = verify(p, answer)) expects(false, broken->rule);
-  if (const auto wrong = check_bound(p, 0, answer.proof)) expects(false, wrong->rule);
-  return answer;
+  for (index i = 0; i < touched.size(); ++i) {
+    if (!std::isfinite(touched[i]) || touched[i] < 0) {
+      return error{errc::invalid_input, "buffer: touched bytes are not a number >= 0", i};
+    }
+  }
+  return drive(p, touched, o, wait);
+}
+
+result<plan> solve(const problem& p, const options& o) {
+  return solve_within(p, o, patience{o});
+}
+
+result<tier_plan> solve_tiers(const problem& p, std::span<const double> touched, const options& o) {
+  return solve_tiers_within(p, touched, o, patience{o});
 }
 
 }  // namespace berth::plan

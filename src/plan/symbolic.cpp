@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "berth/core/contract.hpp"
+#include "plan/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -207,9 +208,9 @@ class order_search {
 
   // At each point in turn takes a buffer out of the chain that makes the arena as high as it is, and puts it below the
   // one it rests on, or anywhere; what is no worse is kept.
-  void improve(candidate& best, std::size_t tries) {
+  void improve(candidate& best, std::size_t tries, const patience& wait) {
     const std::size_t n = p_.buffers.size();
-    for (std::size_t k = 0; k < tries && n > 1; ++k) {
+    for (std::size_t k = 0; k < tries && n > 1 && !wait.over(points_.size() * n); ++k) {
       const std::size_t v = k % points_.size();
       if (best.arenas[v] <= bounds_[v]) continue;
       const std::vector<index> chain = highest_chain(best.plan, points_[v]);  // places in the order, from above
@@ -292,6 +293,7 @@ result<problem> at_most(const problem& p, const symbolic_sizes& s) {
 
 result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, const options& o) {
   if (auto ok = check_kind(p); !ok) return ok.error();
+  const patience wait{o};
   const std::vector<std::vector<bytes>> points = sample_points(s);
   std::vector<plan> plans;
   problem largest;
@@ -299,7 +301,7 @@ result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, 
     auto there = at_values(p, s, point);
     if (!there) return there.error();
     there->capacity.reset();
-    auto solved = solve(*there, o);
+    auto solved = solve_within(*there, o, wait);
     if (!solved) return solved.error();
     // Sums too large for the solver at one point are no reason to refuse: the other points' orders serve.
     if (!solved->has_offsets()) solved->offsets.assign(p.buffers.size(), 0);
@@ -316,11 +318,11 @@ result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, 
     candidate next = search.rate(std::move(order));
     if (!best || next.better_than(*best)) best = std::move(next);
   }
-  search.improve(*best, tries_of(o.work, p.buffers.size()));
+  search.improve(*best, tries_of(o.work, p.buffers.size()), wait);
 
   symbolic_plan out = std::move(best->plan);
   out.most = std::move(plans[0]);
-  for (const plan& each : plans) out.most.deadline_hit |= each.deadline_hit;
+  out.most.deadline_hit = wait.was_over();
   for (std::size_t k = 1; k < plans.size(); ++k) out.most.work += plans[k].work;
   out.most.solver = "one order";
   out.most.offsets.resize(p.buffers.size());

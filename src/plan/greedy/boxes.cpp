@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint32_t first_page = 64;  // sections
 constexpr std::uint32_t page_growth = 8;
 constexpr std::size_t fewest_members = 8;
+constexpr std::uint64_t looks_a_member = 16;
 // Shares of the target.
 constexpr units tallest_item = 512;
 constexpr units tallest_box = 32;
@@ -27,8 +28,13 @@ struct node {
 
 class box_maker {
  public:
-  box_maker(const instance& in, units target)
-      : in_{in}, target_{target}, nodes_(in.items.size()), fits_(in.items.size(), 0), heights_{section_heights(in)} {
+  box_maker(const instance& in, units target, const patience& wait)
+      : in_{in},
+        target_{target},
+        wait_{wait},
+        nodes_(in.items.size()),
+        fits_(in.items.size(), 0),
+        heights_{section_heights(in)} {
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
       const item& it = in.items[i];
       if (it.ranges_last - it.ranges_first != 1) continue;
@@ -73,6 +79,7 @@ class box_maker {
     }
     for (std::size_t k = 0; k + 1 < begin.size(); ++k) {
       if (begin[k + 1] - begin[k] >= fewest_members) {
+        if (wait_.over(looks_a_member * (begin[k + 1] - begin[k]))) return;
         make_box({members.data() + begin[k], members.data() + begin[k + 1]});
       }
     }
@@ -116,6 +123,7 @@ class box_maker {
 
   const instance& in_;
   const units target_;
+  const patience& wait_;
   std::vector<node> nodes_;     // those of the items first
   std::vector<char> fits_;      // by node: whether it may lie in a box
   std::vector<units> heights_;  // by section, with boxes for what is in them
@@ -158,11 +166,11 @@ boxed box_maker::result() const {
 
 }  // namespace
 
-std::optional<boxed> put_in_boxes(const instance& in, units target) {
+std::optional<boxed> put_in_boxes(const instance& in, units target, const patience& wait) {
   if (!in.links.empty() || in.own_items != in.items.size() || in.sections == 0) return {};
-  box_maker maker{in, target};
+  box_maker maker{in, target, wait};
   maker.run();
-  if (maker.tops() > in.items.size() / 2) return {};
+  if (wait.was_over() || maker.tops() > in.items.size() / 2) return {};
   return maker.result();
 }
 

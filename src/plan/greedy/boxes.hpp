@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plan/instance.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -25,9 +26,10 @@ struct boxed {
   std::vector<place> places;  // by item of the fine instance
 };
 
-// Nothing where the instance has links or reserved ranges, or where boxes would save less than half of the items.
+// Nothing where the instance has links or reserved ranges, where boxes would save less than half of the items, or where
+// the wait is over.
 // O(n log n / log 8).
-[[nodiscard]] std::optional<boxed> put_in_boxes(const instance& in, units target);
+[[nodiscard]] std::optional<boxed> put_in_boxes(const instance& in, units target, const patience& wait = {});
 
 // Offsets of the fine instance's items, given those of the coarse one.
 [[nodiscard]] std::vector<units> take_out_of_boxes(const boxed& b, const std::vector<units>& offsets);

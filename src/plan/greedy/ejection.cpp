@@ -82,7 +82,7 @@ class ejector {
   }
 
   // Whether all ends at or below `target`; if so, in `offsets`.
-  bool run(std::vector<units>& offsets, units target, std::uint64_t work) {
+  bool run(std::vector<units>& offsets, units target, std::uint64_t work, const patience& wait) {
     out_.clear();
     for (std::uint32_t i = 0; i < offsets.size(); ++i) {
       const units size = in_.items[i].size;
@@ -90,8 +90,10 @@ class ejector {
       places_[i] = {offsets[i], offsets[i] + size, hardness_[i]};
       if (places_[i].end > target) throw_out(i);
     }
+    std::uint64_t told = looks_;
     for (const std::uint64_t until = looks_ + work; !out_.empty();) {
-      if (looks_ >= until) return false;
+      if (looks_ >= until || wait.over(looks_ - told)) return false;
+      told = looks_;
       const std::uint32_t i = next();
       const units at = cheapest_place(i, target);
       const units end = at + in_.items[i].size;
@@ -184,20 +186,22 @@ class ejector {
 
 }  // namespace
 
-bool eject_above(const instance& in, layout& found, units target, std::uint64_t work) {
-  if (in.items.empty() || !is_plain(in) || !ejector{in}.run(found.offsets, target, work)) return false;
+bool eject_above(const instance& in, layout& found, units target, std::uint64_t work, const patience& wait) {
+  if (in.items.empty() || !is_plain(in) || !ejector{in}.run(found.offsets, target, work, wait)) return false;
   found.arena = arena_of(in, found.offsets);
   return true;
 }
 
-bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t work) {
-  if (in.items.empty() || !is_plain(in)) return false;
+bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t work,
+                       const patience& wait) {
+  if (in.items.empty() || !is_plain(in) || wait.over()) return false;
   ejector with{in};
   bool lowered = false;
   // Between a target that was not met and the best layout.
-  for (units low = target; found.arena > target + near && found.arena - low > near / 2 && with.looks() < work;) {
+  for (units low = target;
+       found.arena > target + near && found.arena - low > near / 2 && with.looks() < work && !wait.was_over();) {
     const units middle = low + (found.arena - low) / 2;
-    if (with.run(found.offsets, middle, std::min(work / share_of_a_try, work - with.looks()))) {
+    if (with.run(found.offsets, middle, std::min(work / share_of_a_try, work - with.looks()), wait)) {
       found.arena = arena_of(in, found.offsets);
       lowered = true;
     } else {

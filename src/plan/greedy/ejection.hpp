@@ -18,9 +18,10 @@ namespace berth::plan {
 // unbroken lifetime. One unit of work is one item looked at, 25 to 50 ns. They return whether the arena was lowered.
 
 // To `target` or below.
-bool eject_above(const instance& in, layout& found, units target, std::uint64_t work);
+bool eject_above(const instance& in, layout& found, units target, std::uint64_t work, const patience& wait = {});
 
 // Halves the distance to `target` again and again, until it is within `near` or the work is spent.
-bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t work);
+bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t work,
+                       const patience& wait = {});
 
 }  // namespace berth::plan

@@ -95,31 +95,31 @@ units mean_height(const instance& in) {
 }
 
 // For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
-layout of_many(const instance& in, units target, effort work) {
+layout of_many(const instance& in, units target, effort work, const patience& wait) {
   layout best;
   const auto keep = [&](std::optional<layout>&& got) {
     if (got && got->arena < best.arena) best = std::move(*got);
   };
   // Where nearly all sections are tall no order of a few items decides.
-  if (mean_alive(in) <= few_alive || mean_height(in) <= target / 2) keep(tall_first(in, target));
+  if (mean_alive(in) <= few_alive || mean_height(in) <= target / 2) keep(tall_first(in, target, wait));
   const units near = target / near_share;
   if (best.arena <= target + near) return best;
-  if (auto swept = sweep_items(in)) {
+  if (auto swept = sweep_items(in, wait)) {
     const units arena = arena_of(in, *swept);
     keep(layout{.offsets = *std::move(swept), .arena = arena, .solver = "sweep"});
   }
   if (best.arena == unbounded) {
     occupancy taken{in};
-    keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first));
+    keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first, wait));
     best.solver = "first_fit/size";
   }
-  if (work != effort::fast && lower_by_ejection(in, best, target, near, ejection_work)) best.solver = "ejection";
+  if (work != effort::fast && lower_by_ejection(in, best, target, near, ejection_work, wait)) best.solver = "ejection";
   return best;
 }
 
-layout by_boxes(const instance& in, units target, effort work) {
-  const std::optional<boxed> boxes = put_in_boxes(in, target);
-  layout out = of_many(boxes ? boxes->coarse : in, target, work);
+layout by_boxes(const instance& in, units target, effort work, const patience& wait) {
+  const std::optional<boxed> boxes = put_in_boxes(in, target, wait);
+  layout out = of_many(boxes ? boxes->coarse : in, target, work, wait);
   if (boxes) {
     out.offsets = take_out_of_boxes(*boxes, out.offsets);
     out.arena = arena_of(in, out.offsets);
@@ -179,13 +179,20 @@ units arena_of(const instance& in, const std::vector<units>& offsets) {
   return arena;
 }
 
-layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items, fit how) {
+layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items, fit how,
+                      const patience& wait) {
   taken.clear();
+  units top = 0;  // above all that is placed
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
-    if (in.items[i].pin != no_offset) taken.insert(i, in.items[i].pin);
+    if (in.items[i].pin == no_offset) continue;
+    taken.insert(i, in.items[i].pin);
+    top = std::max(top, in.items[i].pin + in.items[i].size);
   }
   units arena = 0;
-  for (const std::uint32_t i : items) {
+  std::size_t placed = 0;
+  for (std::uint64_t told = taken.looks(); placed < items.size() && !wait.over(taken.looks() - told); ++placed) {
+    told = taken.looks();
+    const std::uint32_t i = items[placed];
     const item& it = in.items[i];
     units at = no_offset;
     // A hint is kept where it does not raise the arena.
@@ -200,11 +207,16 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
   }
   layout out;
   out.offsets = taken.offsets();
+  for (top = std::max(top, arena); placed < items.size(); ++placed) {
+    const item& it = in.items[items[placed]];
+    out.offsets[items[placed]] = round_up(top, it.alignment);
+    top = out.offsets[items[placed]] + it.size;
+  }
   out.arena = arena_of(in, out.offsets);
   return out;
 }
 
-layout best_greedy(const instance& in, units target, effort work) {
+layout best_greedy(const instance& in, units target, effort work, const patience& wait) {
   layout best;
   const auto keep = [&](layout&& got, std::string_view name) {
     if (got.arena >= best.arena) return;
@@ -213,30 +225,31 @@ layout best_greedy(const instance& in, units target, effort work) {
   };
   units goal = target;
   if (in.items.size() > many_items) {
-    best = by_boxes(in, target, work);
+    best = by_boxes(in, target, work, wait);
     if (work != effort::best) goal = target + target / near_share;
     if (best.arena <= goal || work == effort::fast || (work != effort::best && mean_alive(in) > few_alive)) return best;
   }
   occupancy taken{in};
   const std::size_t tries = work == effort::fast ? 1 : in.items.size() <= few_items ? portfolio.size() : large_tries;
-  for (std::size_t k = 0; k < tries && best.arena > goal; ++k) {
+  for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !wait.over()); ++k) {
     const attempt& a = portfolio[k];
     std::vector<std::uint32_t> items = sorted_items(in, a.by);
-    layout got = place_in_order(in, taken, items, a.how);
+    layout got = place_in_order(in, taken, items, a.how, wait);
     std::string_view name = a.name;
-    for (int round = 0; k == 0 && work != effort::fast && round < squeaky_rounds && got.arena > goal; ++round) {
+    for (int round = 0; k == 0 && work != effort::fast && round < squeaky_rounds && got.arena > goal && !wait.over();
+         ++round) {
       std::stable_partition(items.begin(), items.end(),
                             [&](std::uint32_t i) { return got.offsets[i] + in.items[i].size > target; });
       keep(std::move(got), name);
       name = "first_fit/squeaky";
-      got = place_in_order(in, taken, items, a.how);
+      got = place_in_order(in, taken, items, a.how, wait);
     }
     keep(std::move(got), name);
   }
   const std::uint64_t ejections = work == effort::fast          ? fast_ejections * in.items.size()
                                   : in.items.size() > few_items ? ejection_work / 4
                                                                 : 0;
-  if (lower_by_ejection(in, best, target, target / (work == effort::fast ? 16 : near_share), ejections)) {
+  if (lower_by_ejection(in, best, target, target / (work == effort::fast ? 16 : near_share), ejections, wait)) {
     best.solver = "ejection";
   }
   return best;

@@ -7,6 +7,7 @@
 #include "berth/plan/solve.hpp"
 #include "plan/greedy/occupancy.hpp"
 #include "plan/instance.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -22,16 +23,16 @@ enum class order : std::uint8_t { size, area, lifetime, breadth, start };
 // The items without the pinned ones, in the given order; ties by index.
 [[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by);
 
-// Places pinned items, then `items` in turn.
+// Places pinned items, then `items` in turn; those that are left when the wait is over, above all others.
 [[nodiscard]] layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
-                                    fit how);
+                                    fit how, const patience& wait = {});
 
 // The best of the portfolio; stops early at `target`. Small instances try every order with both fits, large ones the
 // few that were seen to win there; what ends above the target is then placed first, some rounds. Effort fast: one pass.
 //
 // Above 20,000 items small ones are put in boxes, those of tall sections are placed first, and what then ends more than
 // 1/1024 above the target is mended by ejection chains, a second or so of them. Effort best goes on as below 20,000.
-[[nodiscard]] layout best_greedy(const instance& in, units target, effort work);
+[[nodiscard]] layout best_greedy(const instance& in, units target, effort work, const patience& wait = {});
 
 [[nodiscard]] units arena_of(const instance& in, const std::vector<units>& offsets);
 

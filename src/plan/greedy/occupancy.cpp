@@ -4,6 +4,12 @@
 #include <bit>
 
 namespace berth::plan {
+namespace {
+
+// Moving an interval on in its list costs so much less than looking at one.
+constexpr std::uint64_t intervals_moved_a_look = 16;
+
+}  // namespace
 
 occupancy::occupancy(const instance& in)
     : in_{in},
@@ -23,10 +29,12 @@ void occupancy::clear() {
 void occupancy::insert(std::uint32_t i, units offset) {
   offsets_[i] = offset;
   // Whether there was something to add.
-  const auto add = [](taken_list& list, units lo, units hi) {
+  const auto add = [this](taken_list& list, units lo, units hi) {
     // The intervals that touch [lo, hi] are merged into one.
     auto first = std::lower_bound(list.begin(), list.end(), lo, [](const taken& t, units v) { return t.hi < v; });
+    ++looks_;
     if (first != list.end() && first->lo <= lo && hi <= first->hi) return false;
+    looks_ += static_cast<std::uint64_t>(list.end() - first) / intervals_moved_a_look;
     auto last = first;
     while (last != list.end() && last->lo <= hi) {
       lo = std::min(lo, last->lo);
@@ -116,7 +124,9 @@ units occupancy::lift(units x, units alignment) {
   std::size_t agreed = 0;
   for (std::size_t k = 0; agreed < cursors_.size(); k = k + 1 == cursors_.size() ? 0 : k + 1) {
     cursor& c = cursors_[k];
+    const taken* const before = c.at;
     while (c.at != c.end && c.at->hi <= x) ++c.at;
+    looks_ += static_cast<std::uint64_t>(c.at - before) + 1;
     if (c.at != c.end && c.at->lo < x + c.height) {
       x = round_up(c.at->hi, alignment);
       agreed = 0;
@@ -135,6 +145,7 @@ units occupancy::find(std::uint32_t i, fit how, units from) {
   units best = no_offset;
   units best_slack = unbounded;
   for (;;) {
+    looks_ += cursors_.size();
     units slack = unbounded;
     units next = unbounded;
     for (const cursor& c : cursors_) {

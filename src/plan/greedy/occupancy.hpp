@@ -34,6 +34,9 @@ class occupancy {
   [[nodiscard]] units offset(std::uint32_t i) const noexcept { return offsets_[i]; }
   [[nodiscard]] const std::vector<units>& offsets() const noexcept { return offsets_; }
 
+  // How much was looked at so far, in intervals.
+  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
+
  private:
   struct taken {
     units lo;
@@ -61,6 +64,7 @@ class occupancy {
   std::vector<cursor> cursors_;
   std::vector<taken> linked_;
   std::vector<std::uint32_t> touched_;  // nodes that are not empty
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace berth::plan

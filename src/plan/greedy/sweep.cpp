@@ -106,7 +106,7 @@ std::optional<swept> sweep(const problem& p, double tolerated) {
   return best;
 }
 
-std::optional<std::vector<units>> sweep_items(const instance& in) {
+std::optional<std::vector<units>> sweep_items(const instance& in, const patience& wait) {
   if (!is_plain(in)) return {};
   timeline line;
   line.ticks = in.sections;
@@ -116,7 +116,7 @@ std::optional<std::vector<units>> sweep_items(const instance& in) {
     line.pieces.push_back({r.first, r.last, static_cast<bytes>(it.size), static_cast<bytes>(it.alignment), 0});
   }
   constexpr std::uint64_t most_holes_per_piece = 1024;
-  sweeper over{line, most_holes_per_piece};
+  sweeper over{line, most_holes_per_piece, &wait};
   const std::vector<bytes>* offsets = over.by_best_fit();
   if (offsets == nullptr) return {};
   return std::vector<units>{offsets->begin(), offsets->end()};

@@ -20,6 +20,7 @@
 #include "berth/plan/certificate.hpp"
 #include "berth/plan/problem.hpp"
 #include "plan/instance.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -37,7 +38,7 @@ struct swept {
 [[nodiscard]] std::optional<swept> sweep(const problem& p, double tolerated = 0);
 
 // The second pass over items, where hundreds are live, too; offsets by item. Nothing where one is pinned or has
-// conflicts besides one unbroken lifetime.
-[[nodiscard]] std::optional<std::vector<units>> sweep_items(const instance& in);
+// conflicts besides one unbroken lifetime, where too many holes had to be looked at, or where the wait is over.
+[[nodiscard]] std::optional<std::vector<units>> sweep_items(const instance& in, const patience& wait = {});
 
 }  // namespace berth::plan

@@ -1,6 +1,7 @@
 #include "plan/greedy/sweeper.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace berth::plan {
 namespace {
@@ -16,9 +17,10 @@ by_tick::by_tick(const timeline& line, std::uint32_t piece::*at)
   for (index i = 0; i < of_.size(); ++i) of_[first_[line.pieces[i].*at + std::size_t{1}]++] = i;
 }
 
-sweeper::sweeper(const timeline& line, std::uint64_t most_holes_per_piece)
+sweeper::sweeper(const timeline& line, std::uint64_t most_holes_per_piece, const patience* wait)
     : line_{line},
       most_holes_per_piece_{most_holes_per_piece},
+      wait_{wait},
       starts_{line, &piece::lower},
       ends_{line, &piece::upper},
       live_(line.ticks),
@@ -82,6 +84,7 @@ bool sweeper::step(std::span<const index> dead, std::span<const index> born, Cho
     offsets_[i] = memory_.offset(block_of_[i]);
   }
   placed_ += born.size();
+  if (wait_ != nullptr && wait_->over(memory_.looked_at() - std::exchange(told_, memory_.looked_at()))) return false;
   return memory_.looked_at() <= most_holes_per_piece_ * (placed_ + line_.pieces.size() / 8) + holes_in_advance;
 }
 

@@ -8,6 +8,7 @@
 
 #include "berth/plan/problem.hpp"
 #include "plan/greedy/free_list.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -46,8 +47,8 @@ class by_tick {
 class sweeper {
  public:
   // At most so many holes are looked at for each piece placed, and an eighth of that in advance: where hundreds of
-  // pieces are alive a sweep is given up soon.
-  explicit sweeper(const timeline& line, std::uint64_t most_holes_per_piece = 64);
+  // pieces are alive a sweep is given up soon. So it is where the wait, if any, is over.
+  explicit sweeper(const timeline& line, std::uint64_t most_holes_per_piece = 64, const patience* wait = nullptr);
 
   [[nodiscard]] std::uint32_t peak() const { return peak_; }
   [[nodiscard]] bytes most_live() const { return live_[peak_]; }
@@ -70,6 +71,7 @@ class sweeper {
 
   const timeline& line_;
   const std::uint64_t most_holes_per_piece_;
+  const patience* const wait_;
   by_tick starts_, ends_;
   std::vector<bytes> live_;  // by tick
   std::uint32_t peak_ = 0;
@@ -79,6 +81,7 @@ class sweeper {
   std::vector<bytes> offsets_;
   free_list memory_;
   std::uint64_t placed_ = 0;
+  std::uint64_t told_ = 0;  // of the holes looked at
 };
 
 }  // namespace berth::plan

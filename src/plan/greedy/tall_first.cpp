@@ -77,13 +77,13 @@ std::vector<ranked> ranked_items(const instance& in, order by) {
 }
 
 // From the best order, from a sweep and from nothing: each is quick where another one goes on for long.
-void eject_from_several(const instance& core, layout& found, units limit) {
+void eject_from_several(const instance& core, layout& found, units limit, const patience& wait) {
   std::vector<std::vector<units>> starts{found.offsets, std::vector<units>(core.items.size(), limit)};
-  if (auto swept = sweep_items(core)) starts.push_back(*std::move(swept));
-  for (int round = 0; round < ejection_rounds; ++round) {
+  if (auto swept = sweep_items(core, wait)) starts.push_back(*std::move(swept));
+  for (int round = 0; round < ejection_rounds && !wait.over(); ++round) {
     for (const std::vector<units>& start : starts) {
       layout trial{.offsets = start};
-      if (!eject_above(core, trial, limit, first_ejections << round)) continue;
+      if (!eject_above(core, trial, limit, first_ejections << round, wait)) continue;
       found = std::move(trial);
       return;
     }
@@ -91,10 +91,11 @@ void eject_from_several(const instance& core, layout& found, units limit) {
 }
 
 // The tall items from the lowest offset up: in this order first fit puts none higher than it was found to fit.
-std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<std::uint32_t>& tall, units target) {
+std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<std::uint32_t>& tall, units target,
+                                         const patience& wait) {
   const instance core = core_of(in, tall);
-  layout found = mend_orders(core, target, 2 * in.items.size());
-  if (found.arena > target + target / near_share) eject_from_several(core, found, target + target / near_share);
+  layout found = mend_orders(core, target, 2 * in.items.size(), wait);
+  if (found.arena > target + target / near_share) eject_from_several(core, found, target + target / near_share, wait);
   std::vector<std::uint32_t> order;
   for (std::uint32_t k = 0; k < tall.size(); ++k) {
     if (core.items[k].pin == no_offset) order.push_back(k);
@@ -106,7 +107,7 @@ std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<s
 
 }  // namespace
 
-layout mend_orders(const instance& in, units target, std::size_t placements) {
+layout mend_orders(const instance& in, units target, std::size_t placements, const patience& wait) {
   std::array orders{ranked_items(in, order::breadth), ranked_items(in, order::size), ranked_items(in, order::lifetime)};
   occupancy taken{in};
   std::vector<std::uint32_t> items;
@@ -114,11 +115,11 @@ layout mend_orders(const instance& in, units target, std::size_t placements) {
   const std::size_t each = in.items.size() + 1;
   for (std::size_t k = 0; best.arena > target; ++k) {
     const bool near = best.arena - target <= target / near_share;
-    if (k >= std::max(orders.size(), (near ? placements / 4 : placements) / each)) break;
+    if (k >= std::max(orders.size(), (near ? placements / 4 : placements) / each) || (k != 0 && wait.over())) break;
     std::vector<ranked>& turn = orders[k % orders.size()];
     items.clear();
     for (const ranked& r : turn) items.push_back(r.item);
-    layout got = place_in_order(in, taken, items, fit::first);
+    layout got = place_in_order(in, taken, items, fit::first, wait);
     for (ranked& r : turn) {
       if (got.offsets[r.item] + in.items[r.item].size > target) r.rank = r.rank / 2 - 1;
     }
@@ -128,17 +129,17 @@ layout mend_orders(const instance& in, units target, std::size_t placements) {
   return best;
 }
 
-std::optional<layout> tall_first(const instance& in, units target) {
+std::optional<layout> tall_first(const instance& in, units target, const patience& wait) {
   const std::vector<units> height = section_heights(in);
   if (in.sections == 0) return {};
   const std::vector<std::uint32_t> tall = tall_items(in, height, target);
   if (tall.size() > in.items.size() / most_tall_share) return {};
-  std::vector<std::uint32_t> items = order_of_core(in, tall, target);
+  std::vector<std::uint32_t> items = order_of_core(in, tall, target, wait);
   for (const std::uint32_t i : sorted_items(in, order::size)) {
     if (!std::binary_search(tall.begin(), tall.end(), i)) items.push_back(i);
   }
   occupancy taken{in};
-  layout out = place_in_order(in, taken, items, fit::first);
+  layout out = place_in_order(in, taken, items, fit::first, wait);
   out.solver = "tall_first";
   return out;
 }

@@ -14,12 +14,12 @@ namespace berth::plan {
 
 // Nothing where more than a sixth of the items live in sections taller than nine tenths of the target. Work: one to
 // three passes over the items; ejections only where orders do not end within a thousandth of the target.
-[[nodiscard]] std::optional<layout> tall_first(const instance& in, units target);
+[[nodiscard]] std::optional<layout> tall_first(const instance& in, units target, const patience& wait = {});
 
 // First fit in the orders by breadth, size and lifetime, which take turns until one ends at the target or so many items
 // have been placed (a quarter of that where they are near); every order is tried once at least. In between, the rank of
 // what ended above the target is halved. ("Squeaky wheel" optimisation moves it to the front: Joslin and Clements 1999.
 // There, orders soon ran in circles.)
-[[nodiscard]] layout mend_orders(const instance& in, units target, std::size_t placements);
+[[nodiscard]] layout mend_orders(const instance& in, units target, std::size_t placements, const patience& wait = {});
 
 }  // namespace berth::plan

@@ -59,6 +59,9 @@ std::vector<height_change> heights_over_time(const problem& p, const std::vector
   return changes;
 }
 
+// Copying, sorting and comparing a state at each change.
+constexpr std::uint64_t looks_a_state = 32;
+
 // Where a unit was put, on the way to a state.
 struct decision {
   std::int64_t before = -1;  // into the list of all decisions
@@ -76,14 +79,24 @@ struct state {
 class planner {
  public:
   planner(const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
-          const std::vector<std::optional<bytes>>& limits, std::size_t most_states)
-      : units_{units}, cost_{cost}, limits_{limits}, most_{most_states}, slot_of_(units.size()), height_(units.size()) {
+          const std::vector<std::optional<bytes>>& limits, std::size_t most_states, const patience& wait)
+      : units_{units},
+        cost_{cost},
+        limits_{limits},
+        wait_{wait},
+        most_{most_states},
+        slot_of_(units.size()),
+        height_(units.size()) {
     state start;
     start.load.assign(limits.size(), 0);
     states_.push_back(std::move(start));
   }
 
   void apply(const height_change& change) {
+    if (most_ > 1 && wait_.over(states_.size() * looks_a_state)) {
+      most_ = 1;
+      trim();
+    }
     if (change.first) birth(change.unit);
     grow(change);
     if (change.last) death(change.unit);
@@ -166,6 +179,7 @@ class planner {
   const std::vector<unit>& units_;
   const std::vector<std::vector<double>>& cost_;
   const std::vector<std::optional<bytes>>& limits_;
+  const patience& wait_;
   std::size_t most_;
   std::vector<std::size_t> slot_of_;
   std::vector<bytes> height_;
@@ -198,9 +212,9 @@ assignment assign_each_alone(const std::vector<unit>& units, const std::vector<s
 }  // namespace
 
 assignment assign(const problem& p, const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
-                  const std::vector<std::optional<bytes>>& limits, std::size_t most_states) {
+                  const std::vector<std::optional<bytes>>& limits, std::size_t most_states, const patience& wait) {
   if (p.conflicts || limits.size() > 200) return assign_each_alone(units, cost, limits);
-  planner states{units, cost, limits, most_states};
+  planner states{units, cost, limits, most_states, wait};
   for (const height_change& change : heights_over_time(p, units)) states.apply(change);
   return states.finish();
 }

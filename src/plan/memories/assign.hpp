@@ -12,6 +12,7 @@
 
 #include "berth/plan/problem.hpp"
 #include "plan/parts.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -23,9 +24,11 @@ struct assignment {
 
 // cost[u][k]: of unit u in units[u].memories[k]. limits[m]: the most live bytes that memory m may hold (nothing:
 // unbounded). Where the problem has explicit conflicts instead of lifetimes, only each unit's own size counts and the
-// answer is not exact. Deterministic. O(sections * most_states * live units).
+// answer is not exact; nor is it where the wait is over: one state then goes on. Deterministic but for that.
+// O(sections * most_states * live units).
 [[nodiscard]] assignment assign(const problem& p, const std::vector<unit>& units,
                                 const std::vector<std::vector<double>>& cost,
-                                const std::vector<std::optional<bytes>>& limits, std::size_t most_states);
+                                const std::vector<std::optional<bytes>>& limits, std::size_t most_states,
+                                const patience& wait = {});
 
 }  // namespace berth::plan

@@ -6,8 +6,8 @@
 #include "plan/memories/assign.hpp"
 #include "plan/memories/repair.hpp"
 #include "plan/memories/slabs.hpp"
-#include "plan/remaining.hpp"
 #include "plan/single.hpp"
+#include "plan/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -33,7 +33,7 @@ plan with_offsets(const problem& part, plan refused, const std::vector<index>& m
 
 // Where a memory cannot take what it was assigned, the offsets `known` of this assignment do, if given.
 placement place(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit,
-                const remaining& left, const std::vector<bytes>* known = nullptr) {
+                const options& o, const patience& wait, const std::vector<bytes>* known = nullptr) {
   placement placed;
   plan& answer = placed.answer;
   answer.status = status::optimal;
@@ -47,10 +47,9 @@ placement place(const problem& p, const std::vector<unit>& units, const std::vec
   for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
   for (index m = 0; m < members.size(); ++m) {
     const problem there = part_of(p, m, members[m]);
-    plan part = solve_one_memory(there, p.max_slab, left.now());
+    plan part = solve_one_memory(there, p.max_slab, o, wait);
     if (!part.has_offsets() && known != nullptr) part = with_offsets(there, std::move(part), members[m], *known);
     answer.work += part.work;
-    answer.deadline_hit |= part.deadline_hit;
     answer.lower_bound_bytes += part.lower_bound_bytes;
     for (argument why : part.proof) {
       why.memory = m;
@@ -141,7 +140,7 @@ plan refused(enum status s, std::string_view reason, index culprit, bytes number
 }
 
 // Buffers of no bytes included, which the engine need not place.
-plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o) {
+plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o, const patience& wait) {
   auto limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
   if (max_slab) limit = std::min(limit.value_or(*max_slab), *max_slab);
   for (index i = 0; limit && i < p.buffers.size(); ++i) {
@@ -149,8 +148,8 @@ plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, co
     if (!b.offset || *b.offset + p.footprint(i) <= *limit) continue;
     return refused(status::infeasible, "buffer is pinned beyond the capacity", i, *b.offset, 0);
   }
-  if (max_slab) return solve_slabs(p, *max_slab, o);
-  plan answer = solve_single(p, o);
+  if (max_slab) return solve_slabs(p, *max_slab, o, wait);
+  plan answer = solve_single(p, o, wait);
   if (answer.status != status::infeasible) return answer;
   for (index i = 0; limit && i < p.buffers.size(); ++i) {
     if (p.footprint(i) <= *limit) continue;
@@ -172,18 +171,18 @@ memories_plan unknown_assignment(std::uint64_t work, const argument& in_all) {
 
 // The cheapest assignment of few units that fits by address, which sums of live bytes do not tell.
 memories_plan try_each(const problem& p, const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
-                       const remaining& left, std::uint64_t work, const argument& in_all) {
-  bool refuted = left.now().work != effort::fast;
+                       const options& o, const patience& wait, std::uint64_t work, const argument& in_all) {
+  bool refuted = o.work != effort::fast;
   const auto each = refuted ? all_assignments(units, cost) : std::vector<std::vector<index>>{};
   for (const std::vector<index>& memory_of_unit : each) {
-    placement placed = place(p, units, memory_of_unit, left);
+    placement placed = place(p, units, memory_of_unit, o, wait);
     work += placed.answer.work;
     placed.answer.work = work;
     if (!placed.full) {
       return chosen_plan(std::move(placed.answer), cost_of(units, cost, memory_of_unit), refuted, in_all);
     }
-    refuted &= placed.proved && !placed.answer.deadline_hit;
-    if (placed.answer.deadline_hit) break;
+    refuted &= placed.proved && !wait.over();
+    if (wait.was_over()) break;
   }
   if (!refuted || each.empty()) return unknown_assignment(work, in_all);
   plan answer =
@@ -194,10 +193,10 @@ memories_plan try_each(const problem& p, const std::vector<unit>& units, const s
 
 // Nobody has a choice.
 memories_plan place_as_told(const problem& p, const std::vector<unit>& units,
-                            const std::vector<std::vector<double>>& cost, const remaining& left) {
+                            const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   std::vector<index> memory_of;
   for (const unit& u : units) memory_of.push_back(u.memories[0]);
-  placement placed = place(p, units, memory_of, left);
+  placement placed = place(p, units, memory_of, o, wait);
   if (!placed.full) {
     return {.layout = std::move(placed.answer), .cost = cost_of(units, cost, memory_of), .least = true};
   }
@@ -220,7 +219,7 @@ struct assigned {
 };
 
 assigned assign_and_place(const problem& p, const std::vector<unit>& units,
-                          const std::vector<std::vector<double>>& cost, const remaining& left) {
+                          const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   std::vector<std::optional<bytes>> limits;
   for (const memory& m : p.memories) limits.push_back(m.capacity);
   const std::size_t most_states = std::clamp<std::size_t>(1'000'000 / (units.size() + 1), 1, 2048);
@@ -230,21 +229,21 @@ assigned assign_and_place(const problem& p, const std::vector<unit>& units,
   // slabs; there a memory's limit may have to fall to nothing.
   const std::size_t attempts = p.max_slab ? 32 : std::clamp<std::size_t>(600 / (units.size() + 1), 2, 16);
   for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
-    out.by = assign(p, units, cost, limits, most_states);
+    out.by = assign(p, units, cost, limits, most_states, wait);
     if (attempt != 0) out.by.exact = false;  // by address the cheapest did not fit; what does may be dearer than needed
     if (out.by.memory_of.empty() && !units.empty()) {
       out.none = out.by.exact;
       return out;
     }
     if (attempt == 0) out.wish = out.by.memory_of;
-    placement placed = place(p, units, out.by.memory_of, left);
+    placement placed = place(p, units, out.by.memory_of, o, wait);
     out.work += placed.answer.work;
     if (!placed.full) {
       out.placed = std::move(placed);
       return out;
     }
     const bytes used = live_in(p, units, out.by.memory_of, *placed.full);
-    if (used == 0 || placed.answer.deadline_hit) return out;
+    if (used == 0 || wait.over()) return out;
     const bytes less = std::max<bytes>(1, used >> 10) << failures[*placed.full]++;
     limits[*placed.full] = used - std::min(used, less);
   }
@@ -254,9 +253,8 @@ assigned assign_and_place(const problem& p, const std::vector<unit>& units,
 }  // namespace
 
 memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
-                             const std::vector<std::vector<double>>& cost, const options& o) {
-  const remaining left{o};
-  const argument all = spread_bound(p, o.work != effort::fast);  // in all memories together
+                             const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
+  const argument all = spread_bound_within(p, o.work != effort::fast, wait);  // in all memories together
   const bytes live = all.bound;
   for (const unit& u : units) {
     const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
@@ -264,9 +262,9 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
     return {.layout = refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, live)};
   }
   if (std::all_of(units.begin(), units.end(), [](const unit& u) { return u.memories.size() == 1; })) {
-    return place_as_told(p, units, cost, left);
+    return place_as_told(p, units, cost, o, wait);
   }
-  assigned by_bytes = assign_and_place(p, units, cost, left);
+  assigned by_bytes = assign_and_place(p, units, cost, o, wait);
   if (by_bytes.none) {
     return {.layout = refused(status::infeasible, "the memories cannot take all that is live at once", 0, live, live)};
   }
@@ -276,16 +274,16 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
     answer.work = by_bytes.work;
     best = chosen_plan(std::move(answer), by_bytes.by.cost, by_bytes.by.exact, all);
     if (by_bytes.by.exact) return *std::move(best);
-  } else if (memories_plan each = try_each(p, units, cost, left, by_bytes.work, all);
+  } else if (memories_plan each = try_each(p, units, cost, o, wait, by_bytes.work, all);
              each.layout.has_offsets() || each.layout.status == status::infeasible) {
     return each;
   }
   if (p.max_slab) return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
-  const repaired by_address = repair(p, units, cost, by_bytes.wish);
+  const repaired by_address = repair(p, units, cost, by_bytes.wish, wait);
   if (by_address.memory_of.empty() || (best && best->cost <= by_address.cost)) {
     return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
   }
-  placement placed = place(p, units, by_address.memory_of, left, &by_address.offsets);
+  placement placed = place(p, units, by_address.memory_of, o, wait, &by_address.offsets);
   placed.answer.work += by_bytes.work;
   return chosen_plan(std::move(placed.answer), by_address.cost, false, all);
 }

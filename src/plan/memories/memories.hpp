@@ -8,6 +8,7 @@
 #include "berth/plan/problem.hpp"
 #include "berth/plan/solve.hpp"
 #include "plan/parts.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -15,7 +16,8 @@ namespace berth::plan {
 [[nodiscard]] plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound);
 
 // Plans a problem of one memory at most, cut into slabs where `max_slab` is given.
-[[nodiscard]] plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o);
+[[nodiscard]] plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o,
+                                    const patience& wait);
 
 struct memories_plan {
   plan layout;
@@ -25,6 +27,7 @@ struct memories_plan {
 
 // cost[u][k]: of units[u] in units[u].memories[k]. Contract: validate() passed and there are memories.
 [[nodiscard]] memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
-                                           const std::vector<std::vector<double>>& cost, const options& o);
+                                           const std::vector<std::vector<double>>& cost, const options& o,
+                                           const patience& wait);
 
 }  // namespace berth::plan

@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "plan/greedy/occupancy.hpp"
 #include "plan/instance.hpp"
@@ -87,13 +88,13 @@ class mender {
 
   [[nodiscard]] bool can_count() const { return !banks_.empty(); }
 
-  [[nodiscard]] repaired place(const std::vector<std::uint32_t>& order) {
+  [[nodiscard]] repaired place(const std::vector<std::uint32_t>& order, const patience& wait) {
     repaired out;
     out.memory_of.resize(units_.size());
     for (const auto& b : banks_) b->clear();
     for (const std::uint32_t u : order) {
       const std::size_t k = cheapest_that_takes(u);
-      if (k == cost_[u].size()) return {};
+      if (k == cost_[u].size() || wait.over(std::exchange(looks_, 0))) return {};
       out.memory_of[u] = units_[u].memories[k];
       out.cost += cost_[u][k];
     }
@@ -120,7 +121,11 @@ class mender {
       bank& b = *banks_[one.memories[k]];
       const auto member =
           std::find_if(one.members.begin(), one.members.end(), [&](index i) { return b.item_of[i] != no_item; });
-      if (member == one.members.end() || b.take(b.item_of[*member])) return k;
+      if (member == one.members.end()) return k;
+      const std::uint64_t before = b.taken->looks();
+      const bool taken = b.take(b.item_of[*member]);
+      looks_ += b.taken->looks() - before;
+      if (taken) return k;
     }
     return choices.size();
   }
@@ -129,12 +134,14 @@ class mender {
   const std::vector<unit>& units_;
   const std::vector<std::vector<double>>& cost_;
   std::vector<std::unique_ptr<bank>> banks_;
+  std::uint64_t looks_ = 0;  // since the wait was told
 };
 
 }  // namespace
 
 repaired repair(const problem& p, const std::vector<unit>& all, const std::vector<std::vector<double>>& cost,
-                const std::vector<index>& wished) {
+                const std::vector<index>& wished, const patience& wait) {
+  if (wait.over()) return {};
   mender with{p, all, cost};
   if (!with.can_count()) return {};
   std::vector<double> density(all.size()), area(all.size()), birth(all.size());
@@ -156,7 +163,7 @@ repaired repair(const problem& p, const std::vector<unit>& all, const std::vecto
       if (by_wish && wish[a] != wish[b]) return wish[a] > wish[b];
       return by_wish && wish[a] != 0 ? wished_rank[a] > wished_rank[b] : rank[a] > rank[b];
     });
-    repaired got = with.place(order);
+    repaired got = with.place(order, wait);
     if (!got.memory_of.empty() && (best.memory_of.empty() || got.cost < best.cost)) best = std::move(got);
   };
   attempt(false, density, density);

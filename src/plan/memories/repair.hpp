@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/parts.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -15,8 +16,10 @@ struct repaired {
 
 // First fit by address in the cheapest memory that has room. First come the units whose wish is their cheapest memory
 // (`wished`, by unit; may be empty), the others by what the cheapest memory saves a byte and tick. Of several orders
-// the cheapest result. Knows every constraint but slabs. O(orders * memories * n log n).
+// the cheapest result; nothing is said of those that the wait was too short for. Knows every constraint but slabs.
+// O(orders * memories * n log n).
 [[nodiscard]] repaired repair(const problem& p, const std::vector<unit>& units,
-                              const std::vector<std::vector<double>>& cost, const std::vector<index>& wished);
+                              const std::vector<std::vector<double>>& cost, const std::vector<index>& wished,
+                              const patience& wait);
 
 }  // namespace berth::plan

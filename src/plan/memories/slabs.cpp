@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "berth/plan/bound.hpp"
 #include "plan/memories/memories.hpp"
 #include "plan/parts.hpp"
-#include "plan/remaining.hpp"
 #include "plan/single.hpp"
+#include "plan/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -25,7 +24,8 @@ bytes sum_of(const std::vector<slab>& slabs) {
 
 class cutter {
  public:
-  cutter(const problem& p, bytes max_slab, const options& o) : p_{p}, limit_{max_slab}, left_{o}, units_{units_of(p)} {}
+  cutter(const problem& p, bytes max_slab, const options& o, const patience& wait)
+      : p_{p}, limit_{max_slab}, options_{o}, wait_{wait}, units_{units_of(p)} {}
 
   // The plan of one slab with these buffers; without offsets where they do not fit it.
   slab make(std::vector<index> members, effort work) {
@@ -33,11 +33,10 @@ class cutter {
     problem part = part_of(p_, 0, members);
     auto& capacity = part.memories.empty() ? part.capacity : part.memories[0].capacity;
     capacity = std::min(capacity.value_or(limit_), limit_);
-    options o = left_.now();
+    options o = options_;
     o.work = work;
-    slab made{std::move(members), solve_single(part, o)};
+    slab made{std::move(members), solve_single(part, o, wait_)};
     nodes_ += made.layout.work;
-    late_ |= made.layout.deadline_hit;
     return made;
   }
 
@@ -52,6 +51,7 @@ class cutter {
       if (!best.layout.has_offsets()) return {};
       std::size_t where = slabs.size();
       bytes growth = best.layout.arena();
+      if (wait_.over()) return {};
       for (std::size_t k = 0; k < slabs.size(); ++k) {
         slab grown = with(slabs[k], u);
         if (!grown.layout.has_offsets()) continue;
@@ -75,7 +75,7 @@ class cutter {
     while (!left.empty()) {
       problem part = part_of(p_, 0, left);
       (part.memories.empty() ? part.capacity : part.memories[0].capacity).reset();
-      const plan layout = solve_single(part, {.work = effort::fast});
+      const plan layout = solve_single(part, {.work = effort::fast}, wait_);
       if (!layout.has_offsets()) return {};
       std::vector<bool> stays(p_.buffers.size(), false);
       std::vector<bool> lies(p_.buffers.size(), false);
@@ -91,7 +91,7 @@ class cutter {
       for (const index i : kept) stays[i] = true;
       std::copy_if(left.begin(), left.end(), std::back_inserter(rest), [&](index i) { return !stays[i]; });
       if (kept.empty()) return {};
-      slabs.push_back(make(std::move(kept), left_.now().work));
+      slabs.push_back(make(std::move(kept), options_.work));
       if (!slabs.back().layout.has_offsets()) return {};
       left = std::move(rest);
     }
@@ -113,8 +113,9 @@ class cutter {
     best[0].sum = 0;
     proved = true;
     for (std::size_t set = 1; set < sets; ++set) {
+      if (wait_.over()) proved = false;
       if (parts_fit(of, set)) {
-        of[set] = make(buffers_of(set), left_.now().work);
+        of[set] = make(buffers_of(set), options_.work);
         const plan& layout = of[set].layout;
         proved &= layout.status == status::optimal || layout.status == status::infeasible;
       }
@@ -136,7 +137,6 @@ class cutter {
 
   const std::vector<unit>& units() const { return units_; }
   std::uint64_t nodes() const { return nodes_; }
-  bool late() const { return late_; }
 
  private:
   slab with(const slab& s, index u) {
@@ -163,22 +163,22 @@ class cutter {
 
   const problem& p_;
   bytes limit_;
-  remaining left_;
+  const options& options_;
+  const patience& wait_;
   std::vector<unit> units_;
   std::uint64_t nodes_ = 0;
-  bool late_ = false;
 };
 
 }  // namespace
 
-plan solve_slabs(const problem& p, bytes max_slab, const options& o) {
-  const argument why = spread_bound(p, o.work != effort::fast);
+plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patience& wait) {
+  const argument why = spread_bound_within(p, o.work != effort::fast, wait);
   const bytes bound = why.bound;
   for (index i = 0; i < p.buffers.size(); ++i) {
     if (p.footprint(i) <= max_slab) continue;
     return refused(status::infeasible, "buffer is larger than the largest slab", i, max_slab, bound);
   }
-  cutter cut{p, max_slab, o};
+  cutter cut{p, max_slab, o, wait};
   std::vector<slab> slabs;
   if (bound <= max_slab) {
     std::vector<index> all(p.buffers.size());
@@ -222,7 +222,6 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o) {
   answer.status = answer.arena_bytes == answer.lower_bound_bytes ? status::optimal : status::feasible;
   answer.solver = slabs.size() == 1 ? slabs[0].layout.solver : "slabs";
   answer.work = cut.nodes();
-  answer.deadline_hit = cut.late();
   return answer;
 }
 

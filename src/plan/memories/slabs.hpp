@@ -4,6 +4,7 @@
 #include "berth/plan/plan.hpp"
 #include "berth/plan/problem.hpp"
 #include "berth/plan/solve.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -11,6 +12,6 @@ namespace berth::plan {
 // enough; else the largest units first, each into the slab that grows least. Of few units every split is tried, unless
 // with effort fast: the answer is then proved.
 // Contract: validate() passed.
-[[nodiscard]] plan solve_slabs(const problem& p, bytes max_slab, const options& o);
+[[nodiscard]] plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patience& wait);
 
 }  // namespace berth::plan

@@ -1,7 +1,6 @@
 #include "plan/moves/mover.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <numeric>
 
@@ -12,6 +11,7 @@ namespace berth::plan {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t looks_an_item = 64;  // routing it
 
 class random_numbers {
  public:
@@ -41,8 +41,8 @@ double ideal_time(const moving_model& model, const moving_item& one) {
 
 class mover {
  public:
-  mover(const moving_model& model, const options& o, std::uint64_t most_work)
-      : model_{model}, options_{o}, most_work_{most_work}, router_{model}, start_{std::chrono::steady_clock::now()} {
+  mover(const moving_model& model, effort work, std::uint64_t most_work, const patience& wait)
+      : model_{model}, effort_{work}, wait_{wait}, most_work_{most_work}, router_{model} {
     for (index m = 0; m < model.memories(); ++m) {
       if (model.limits[m]) limited_.push_back(m);
     }
@@ -50,13 +50,7 @@ class mover {
 
   [[nodiscard]] std::uint64_t work() const { return router_.work() + played_; }
 
-  [[nodiscard]] bool over() {
-    if (work() >= most_work_ || best_.stopped) return true;
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
-    best_.stopped =
-        (options_.stop != nullptr && *options_.stop) || (options_.deadline_s && took.count() >= *options_.deadline_s);
-    return best_.stopped;
-  }
+  [[nodiscard]] bool over() const { return work() >= most_work_ || wait_.over(); }
 
   // Takes the residences where they keep the limits and are cheaper than the best so far.
   void consider(const std::vector<residence>& where) {
@@ -93,7 +87,7 @@ class mover {
       replay();
       auto at = order.begin();
       for (; at != order.end() && insert(*at, 1); ++at) {
-        if (!best_.where.empty() && options_.work != effort::fast && over()) return;
+        if (wait_.over(looks_an_item) || (!best_.where.empty() && effort_ != effort::fast && over())) return;
         if (where_[*at].size() > 1) replay();
       }
       if (at == order.end()) {
@@ -244,10 +238,10 @@ class mover {
   }
 
   const moving_model& model_;
-  const options& options_;
+  const effort effort_;
+  const patience& wait_;
   std::uint64_t most_work_;
   router router_;
-  std::chrono::steady_clock::time_point start_;
   std::uint64_t played_ = 0;    // sections
   std::uint64_t improved_ = 0;  // work when the best was found
   std::vector<residence> where_;
@@ -295,8 +289,8 @@ std::vector<index> by_birth(const moving_model& model) {
 }  // namespace
 
 moved_items find_residences(const moving_model& model, const std::vector<residence>& start, std::uint64_t most_work,
-                            const options& o, std::uint64_t& work) {
-  mover m{model, o, most_work};
+                            const options& o, const patience& wait, std::uint64_t& work) {
+  mover m{model, o.work, most_work, wait};
   if (!start.empty()) m.consider(start);
   const double dearest = model.cost.empty() ? 0 : *std::max_element(model.cost.begin(), model.cost.end());
   bool enough = false;
@@ -312,7 +306,7 @@ moved_items find_residences(const moving_model& model, const std::vector<residen
     best = m.take_best();
     for (const moving_item& one : model.items) best.bound += ideal_time(model, one);
   } else {
-    const room_prices prices = price_room(model, m.best().timing.cost(), most_work / 4, work);
+    const room_prices prices = price_room(model, m.best().timing.cost(), most_work / 4, wait, work);
     m.construct(by_gain(model), prices.price);
     m.construct(by_size(model), prices.price);
     m.improve(prices.bound);

@@ -6,19 +6,20 @@
 
 #include "berth/plan/solve.hpp"
 #include "plan/moves/residence.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
 struct moved_items {
   std::vector<residence> where;  // by item; empty: none was found
   playout timing;
-  double bound = 0;      // proved: none that keep the limits cost less
-  bool stopped = false;  // by the deadline or the caller
+  double bound = 0;  // proved: none that keep the limits cost less
 };
 
 // The cheapest residences found, in which no memory's live bytes exceed the model's limits. Starts from `start`, too,
 // where it is not empty and keeps the limits. Deterministic but for a deadline.
 [[nodiscard]] moved_items find_residences(const moving_model& model, const std::vector<residence>& start,
-                                          std::uint64_t most_work, const options& o, std::uint64_t& work);
+                                          std::uint64_t most_work, const options& o, const patience& wait,
+                                          std::uint64_t& work);
 
 }  // namespace berth::plan

@@ -1,7 +1,6 @@
 #include "berth/plan/moves.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -12,7 +11,7 @@
 #include "plan/memories/memories.hpp"
 #include "plan/moves/mover.hpp"
 #include "plan/moves/residence.hpp"
-#include "plan/remaining.hpp"
+#include "plan/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -79,7 +78,7 @@ result<void> check_links(const problem& p, const traffic& t) {
 }
 
 // Whole lives in one memory each: solve_tiers() with the memories that the uses demand.
-std::optional<tier_plan> without_moves(problem p, const traffic& t, const options& o) {
+std::optional<tier_plan> without_moves(problem p, const traffic& t, const options& o, const patience& wait) {
   std::vector<double> touched(p.buffers.size(), 0);
   for (index i = 0; i < p.buffers.size(); ++i) {
     for (const use& u : t.uses[i]) {
@@ -90,7 +89,7 @@ std::optional<tier_plan> without_moves(problem p, const traffic& t, const option
       allowed = {*u.memory};
     }
   }
-  auto found = solve_tiers(p, touched, o);
+  auto found = solve_tiers_within(p, touched, o, wait);
   if (!found || !found->layout.has_offsets()) return std::nullopt;
   return std::move(*found);
 }
@@ -150,14 +149,14 @@ moves_plan moves_of(const problem& p, const moving_model& model, const moved_ite
 }
 
 // The memory whose stays cannot be placed, and what is live in it at once.
-std::optional<std::pair<index, bytes>> full_memory(const problem& stays, const options& o) {
+std::optional<std::pair<index, bytes>> full_memory(const problem& stays, const options& o, const patience& wait) {
   for (index m = 0; m < stays.memories.size(); ++m) {
     std::vector<index> members;
     for (index i = 0; i < stays.buffers.size(); ++i) {
       if (stays.buffers[i].memories.front() == m) members.push_back(i);
     }
     const problem part = part_of(stays, m, members);
-    if (!solve_one_memory(part, stays.max_slab, o).has_offsets()) return std::pair{m, max_live(part)};
+    if (!solve_one_memory(part, stays.max_slab, o, wait).has_offsets()) return std::pair{m, max_live(part)};
   }
   return std::nullopt;
 }
@@ -228,31 +227,29 @@ namespace {
 
 // Residences that are cheaper than `best`, placed; where they do not fit by address, others with a lower limit. Returns
 // whether the first ones fitted.
-bool improve(const problem& p, moving_model model, const std::vector<residence>& start, const remaining& o,
-             std::optional<double>& bound, moves_plan& best) {
+bool improve(const problem& p, moving_model model, const std::vector<residence>& start, const options& o,
+             const patience& wait, std::optional<double>& bound, moves_plan& best) {
   for (int attempt = 0; attempt < 12; ++attempt) {
-    const options left = o.now();
     std::uint64_t work = 0;
     const moved_items found =
-        find_residences(model, start, work_limit(left, model.items.size()) / (attempt == 0 ? 1 : 4), left, work);
+        find_residences(model, start, work_limit(o, model.items.size()) / (attempt == 0 ? 1 : 4), o, wait, work);
     best.layout.work += work;
-    best.layout.deadline_hit |= found.stopped;
     if (!bound) bound = found.bound;
     if (found.where.size() < model.items.size()) return attempt == 0;
+    if (attempt != 0 && wait.over()) return true;
     if (best.layout.has_offsets() && found.timing.cost() >= best.cost()) return attempt == 0;
     moves_plan next = moves_of(p, model, found);
     const problem stays = problem_of_stays(p, next.stays);
-    auto placed = solve(stays, left);
+    auto placed = solve_within(stays, o, wait);
     if (!placed) return true;  // so many stays that their sizes overflow together
     if (placed->has_offsets()) {
       placed->work += best.layout.work;
-      placed->deadline_hit |= best.layout.deadline_hit;
       next.layout = std::move(*placed);
       next.unmoved = best.unmoved;
       best = std::move(next);
       return attempt == 0;
     }
-    const auto full = full_memory(stays, left);
+    const auto full = full_memory(stays, o, wait);
     if (!full || full->second == 0) return false;
     model.limits[full->first] = full->second - 1;
   }
@@ -263,8 +260,8 @@ bool improve(const problem& p, moving_model model, const std::vector<residence>&
 
 result<moves_plan> solve_moves(const problem& p, const traffic& t, const options& o) {
   if (auto ok = validate(p, t); !ok) return ok.error();
-  const remaining left{o};
-  std::optional<tier_plan> whole = without_moves(p, t, o);
+  const patience wait{o};
+  std::optional<tier_plan> whole = without_moves(p, t, o, wait);
   moving_model model = model_of(p, t);
   std::vector<residence> start;
   moves_plan answer;
@@ -279,9 +276,10 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
     answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0, 0);
   }
   std::optional<double> bound;  // of the first residences: later ones have lower limits
-  const bool fitted = improve(p, model, start, left, bound, answer);
-  if (!fitted && round_up(p, model)) improve(p, model, start, left, bound, answer);
+  const bool fitted = improve(p, model, start, o, wait, bound, answer);
+  if (!fitted && round_up(p, model)) improve(p, model, start, o, wait, bound, answer);
   answer.bound = *bound;
+  answer.layout.deadline_hit = wait.was_over();
   if (!answer.layout.has_offsets()) return answer;
   if (const auto broken = verify(p, t, answer)) expects(false, broken->rule);
   return answer;

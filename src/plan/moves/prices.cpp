@@ -4,7 +4,14 @@
 
 namespace berth::plan {
 
-room_prices price_room(const moving_model& model, double upper, std::uint64_t most_work, std::uint64_t& work) {
+namespace {
+
+constexpr std::uint64_t looks_an_item = 64;  // routing it
+
+}  // namespace
+
+room_prices price_room(const moving_model& model, double upper, std::uint64_t most_work, const patience& wait,
+                       std::uint64_t& work) {
   const std::size_t sections = model.sections();
   room_prices best{.bound = 0, .price = std::vector<double>(model.memories() * sections, 0)};
   std::vector<double> price = best.price, excess(price.size());
@@ -18,6 +25,7 @@ room_prices price_room(const moving_model& model, double upper, std::uint64_t mo
     occupation taken{model};
     double bound = 0;
     for (const moving_item& one : model.items) {
+      if (wait.over(looks_an_item)) return best;
       const residence legs = routes.route(one, nobody, idle, 0, price);
       if (legs.empty()) return best;  // it fits nowhere, whatever the prices
       taken.put(model, one, legs);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/moves/residence.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -16,8 +17,8 @@ struct room_prices {
 // Lagrangian relaxation of the limits (Held and Karp 1971): every byte in a limited memory pays the price of its
 // section, each item takes its cheapest residence as if it were alone and copies were never waited for, and what the
 // limits would sell at these prices is taken off. Whatever the prices, that bounds the cost of every plan from below;
-// subgradient steps look for prices that bound it best. `upper`: the cost of a plan. Deterministic.
+// subgradient steps look for prices that bound it best. `upper`: the cost of a plan. Deterministic but for the wait.
 [[nodiscard]] room_prices price_room(const moving_model& model, double upper, std::uint64_t most_work,
-                                     std::uint64_t& work);
+                                     const patience& wait, std::uint64_t& work);
 
 }  // namespace berth::plan

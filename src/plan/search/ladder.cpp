@@ -25,11 +25,12 @@ constexpr std::size_t side_by_side = 4;
 
 class climber {
  public:
-  climber(const instance& in, const conflict_graph& graph, climb& state, const climb_options& how)
+  climber(const instance& in, const conflict_graph& graph, climb& state, const climb_options& how, const patience& wait)
       : in_{in},
         graph_{graph},
         state_{state},
         how_{how},
+        wait_{wait},
         known_{how.nodes < (std::uint64_t{1} << log2_memory) ? log2_memory - 4 : log2_memory} {}
 
   // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
@@ -51,14 +52,17 @@ class climber {
     }
   }
 
-  [[nodiscard]] bool spent() const { return stopped_ || state_.nodes >= how_.nodes; }
+  [[nodiscard]] bool spent() const { return wait_.was_over() || state_.nodes >= how_.nodes; }
 
- private:
-  static bool ask_to_stop(void* context, const climb&) {
-    auto& self = *static_cast<climber*>(context);
-    return self.stopped_ = self.how_.stop != nullptr && self.how_.stop(self.how_.context, self.state_);
+  // To whoever watches.
+  void show() const {
+    if (how_.watch == nullptr) return;
+    how_.watch->arena.store(static_cast<bytes>(state_.best.arena) * in_.unit, std::memory_order_relaxed);
+    how_.watch->lower_bound.store(static_cast<bytes>(state_.bound) * in_.unit, std::memory_order_relaxed);
+    how_.watch->work.store(state_.nodes, std::memory_order_relaxed);
   }
 
+ private:
   // Two slices for what the items fold to at the bound, in another way each round.
   void try_folded(std::uint64_t slice) {
     if (!how_.rules.folding || rigid_ || gap() <= 0 || spent()) return;
@@ -67,11 +71,11 @@ class climber {
     if (rigid_) return;
     const instance folded = f.folded();
     const conflict_graph graph = make_conflicts(folded);
-    climb_options how{std::min(2 * slice, how_.nodes - state_.nodes), how_.rules, how_.threads, ask_to_stop, this};
+    climb_options how{std::min(2 * slice, how_.nodes - state_.nodes), how_.rules, how_.threads};
     how.rules.folding = false;
     layout none;
     none.arena = state_.bound + 1;
-    const climb got = find_least_arena(folded, graph, std::move(none), state_.bound, how);
+    const climb got = find_least_arena(folded, graph, std::move(none), state_.bound, how, wait_);
     state_.nodes += got.nodes;
     if (got.best.arena != state_.bound) return;
     state_.best = {f.unfold(got.best.offsets), state_.bound, "search/folded"};
@@ -131,15 +135,14 @@ class climber {
       turns.push_back({&searched_by(k, r), std::min(slice, left)});
       left -= turns.back().nodes;
     }
-    const auto asked = [](void* self) { return ask_to_stop(self, static_cast<climber*>(self)->state_); };
-    const std::size_t settled = take_turns(turns, how_.threads, asked, this);
+    const std::size_t settled = take_turns(turns, how_.threads, wait_);
     for (std::size_t k = 0; k < turns.size() && k <= settled; ++k) {
       state_.nodes += turns[k].spent;
       turns[k].of->tell(known_);
     }
-    if (settled == turns.size()) return false;
-    settle(r.capacity, turns[settled]);
-    return true;
+    if (settled != turns.size()) settle(r.capacity, turns[settled]);
+    show();
+    return settled != turns.size();
   }
 
   search& searched_by(std::size_t k, rung& r) {
@@ -165,11 +168,11 @@ class climber {
   const conflict_graph& graph_;
   climb& state_;
   const climb_options& how_;
+  const patience& wait_;
   failed_states known_;
   std::vector<rung> rungs_;
   std::uint64_t rounds_ = 0;
   bool rigid_ = false;  // too little folds
-  bool stopped_ = false;
 };
 
 }  // namespace
@@ -182,10 +185,11 @@ std::uint64_t nodes_per_second(const conflict_graph& graph) {
 }
 
 climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
-                       const climb_options& how) {
+                       const climb_options& how, const patience& wait) {
   climb out{std::move(start), bound, 0};
   if (out.best.arena <= out.bound || how.nodes == 0) return out;
-  climber c{in, graph, out, how};
+  climber c{in, graph, out, how, wait};
+  c.show();
   // Enough for a descent with few failures.
   for (std::uint64_t slice = in.items.size() * 3 / 2 + first_slice; out.best.arena > out.bound && !c.spent();
        slice += slice / 4) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "plan/greedy/greedy.hpp"
+#include "plan/patience.hpp"
 #include "plan/search/conflicts.hpp"
 #include "plan/search/search.hpp"
 
@@ -20,15 +21,13 @@ struct climb {
 struct climb_options {
   std::uint64_t nodes = 0;  // at most
   switches rules = {};
-  unsigned threads = 1;  // the result is the same
-  // Asked every few hundred nodes, with what there is by then (a deadline); may be null.
-  bool (*stop)(void*, const climb&) = nullptr;
-  void* context = nullptr;
+  unsigned threads = 1;       // the result is the same
+  progress* watch = nullptr;  // told what there is by then; may be null
 };
 
-// `bound` is proved, `start` any layout. Returns when best.arena == bound, or the nodes are spent.
+// `bound` is proved, `start` any layout. Returns when best.arena == bound, the nodes are spent or the wait is over.
 [[nodiscard]] climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
-                                     const climb_options& how);
+                                     const climb_options& how, const patience& wait = {});
 
 // Nodes that take about a second on the machine this was measured on (docs/decisions/0020): a pure function of the
 // graph.

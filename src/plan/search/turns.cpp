@@ -8,19 +8,21 @@
 namespace berth::plan {
 namespace {
 
-constexpr std::uint64_t nodes_between_looks = 500;
+// A node takes from half a microsecond to tenths of a millisecond.
+constexpr std::uint64_t nodes_between_looks = 64;
+constexpr std::uint64_t looks_a_node = 64;
 
 class table {
  public:
   explicit table(std::span<turn> turns) : turns_{turns}, settled_{turns.size()} {}
 
   // Takes turns that nobody has taken until there are none, or one before them has settled the matter.
-  void sit(bool (*stop)(void*), void* context) {
+  void sit(const patience& wait) {
     for (std::size_t k = next_++; k < settled_; k = next_++) {
       turn& t = turns_[k];
       const std::uint64_t before = t.of->nodes();
       while (t.spent < t.nodes && t.got == outcome::paused && k < settled_) {
-        if (stop != nullptr && stop(context)) stopped_ = true;
+        if (wait.over(nodes_between_looks * looks_a_node)) stopped_ = true;
         if (stopped_) return;
         t.got = t.of->run(std::min(t.nodes - t.spent, nodes_between_looks));
         t.spent = t.of->nodes() - before;
@@ -42,14 +44,14 @@ class table {
 
 }  // namespace
 
-std::size_t take_turns(std::span<turn> turns, unsigned threads, bool (*stop)(void*), void* context) {
+std::size_t take_turns(std::span<turn> turns, unsigned threads, const patience& wait) {
   table all{turns};
   // Where no thread can be had, a future's work is done when it is waited for: by then nothing is left to do.
   std::vector<std::future<void>> others;
   for (std::size_t k = 1; k < std::min<std::size_t>(threads, turns.size()); ++k) {
-    others.push_back(std::async([&all] { all.sit(nullptr, nullptr); }));
+    others.push_back(std::async([&all] { all.sit(patience{}); }));
   }
-  all.sit(stop, context);
+  all.sit(wait);
   for (std::future<void>& o : others) o.get();
   return all.settled();
 }

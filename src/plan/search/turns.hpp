@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "plan/patience.hpp"
 #include "plan/search/search.hpp"
 
 namespace berth::plan {
@@ -16,7 +17,7 @@ struct turn {
 };
 
 // The first turn that does not pause, or turns.size(). It counts as the last one taken: those behind it may have been
-// begun, which nobody may see. `stop` is asked on the calling thread only, every few hundred nodes; may be null.
-[[nodiscard]] std::size_t take_turns(std::span<turn> turns, unsigned threads, bool (*stop)(void*), void* context);
+// begun, which nobody may see. `wait` is asked on the calling thread only, every few nodes.
+[[nodiscard]] std::size_t take_turns(std::span<turn> turns, unsigned threads, const patience& wait);
 
 }  // namespace berth::plan

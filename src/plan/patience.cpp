@@ -1,0 +1,31 @@
+#include "plan/patience.hpp"
+
+#include <algorithm>
+
+namespace berth::plan {
+
+using clock = std::chrono::steady_clock;
+
+patience::patience(const options& o) : stop_{o.stop} {
+  constexpr double longest = 1e6;  // seconds: what a clock counts without overflow
+  if (!o.deadline_s) return;
+  until_ = clock::now() +
+           std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(std::min(longest, *o.deadline_s)));
+}
+
+patience patience::of_looks(std::uint64_t looks) {
+  patience out;
+  out.most_looks_ = looks;
+  return out;
+}
+
+bool patience::over(std::uint64_t looks) const {
+  looks_ += looks;
+  if (over_) return true;
+  if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return over_ = true;
+  if (looks_ < next_reading_) return false;
+  next_reading_ = looks_ + between_readings;
+  return over_ = looks_ > most_looks_ || (until_ && clock::now() >= *until_);
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,47 @@
+// How long the caller waits: the one place that reads a deadline or the caller's stop.
+//
+// Every stage that may take longer than some milliseconds is handed the same patience, tells it what it did and ends
+// early where it is over: with what it has, or with what needs no further thought (place_in_order() puts the rest on
+// top). So a stop is answered within a tenth of a second, wherever the work stands.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "berth/plan/solve.hpp"
+
+namespace berth::plan {
+
+class patience {
+ public:
+  patience() = default;  // without end
+
+  // Counts the deadline from now. `o.stop` has to live as long.
+  explicit patience(const options& o);
+
+  // Ends when so many looks have been told: at the same place on every machine.
+  [[nodiscard]] static patience of_looks(std::uint64_t looks);
+
+  // Whether to end now; once it is over it stays so. `looks`: what was done since it was last asked, in steps of some
+  // ten nanoseconds. Costs a load, and every `between_readings` looks a glance at the clock. Of one thread.
+  [[nodiscard]] bool over(std::uint64_t looks = between_readings) const;
+
+  // Whether somebody was told that it is over, and so may have ended early.
+  [[nodiscard]] bool was_over() const noexcept { return over_; }
+
+  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
+
+ private:
+  static constexpr std::uint64_t between_readings = 4096;
+
+  const std::atomic<bool>* stop_ = nullptr;
+  std::optional<std::chrono::steady_clock::time_point> until_;
+  std::uint64_t most_looks_ = ~std::uint64_t{0};
+  // Asking changes nothing for the caller, so that a temporary may stand for "without end".
+  mutable std::uint64_t looks_ = 0;
+  mutable std::uint64_t next_reading_ = 0;
+  mutable bool over_ = false;
+};
+
+}  // namespace berth::plan

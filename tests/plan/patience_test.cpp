@@ -1,0 +1,154 @@
+#include "plan/patience.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <atomic>
+#include <numeric>
+
+#include "berth/plan/verify.hpp"
+#include "plan/generate.hpp"
+#include "plan/mix.hpp"
+#include "plan/within.hpp"
+
+namespace berth::plan {
+namespace {
+
+// Numbers from a seed.
+class numbers {
+ public:
+  explicit numbers(std::uint64_t seed) : state_{mix(seed)} {}
+  std::uint64_t below(std::uint64_t n) { return mix(state_ += 0x9e3779b97f4a7c15U) % n; }
+
+ private:
+  std::uint64_t state_;
+};
+
+// Buffers of all sizes, of which about `alive` live together.
+problem dense_set(std::uint32_t n, tick alive) {
+  numbers from{n};
+  problem p;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const auto lower = static_cast<tick>(i);
+    const auto life = 1 + static_cast<tick>(from.below(static_cast<std::uint64_t>(2 * alive)));
+    p.add({.size = 1 + from.below(1 << 20), .live = {lower, lower + life}});
+  }
+  return p;
+}
+
+problem in_three_memories(problem p) {
+  bytes total = 0;
+  for (const buffer& b : p.buffers) total += b.size;
+  p.memories = {{.name = "a", .capacity = total / 40, .cost = 1},
+                {.name = "b", .capacity = total / 30, .cost = 2},
+                {.name = "c", .cost = 5}};
+  return p;
+}
+
+problem with_hints(problem p) {
+  numbers from{7};
+  for (buffer& b : p.buffers) b.hint = from.below(1 << 26);
+  return p;
+}
+
+problem with_penalties(problem p) {
+  numbers from{8};
+  const std::uint64_t n = p.buffers.size();
+  for (std::uint64_t k = 0; k < n; ++k) {
+    const auto a = static_cast<index>(from.below(n)), b = static_cast<index>((a + 1 + from.below(n - 1)) % n);
+    p.reuse_penalties.push_back({a, b, 1});
+  }
+  return p;
+}
+
+problem in_slabs(problem p, bytes largest) {
+  p.max_slab = largest;
+  return p;
+}
+
+struct slow {
+  const char* name;
+  problem p;
+  effort work;
+  std::uint64_t looks;  // that it takes at least, left alone
+};
+
+TEST(patience, is_asked_by_every_stage_that_takes_long_and_heard) {
+  const std::vector<slow> all{
+      {"orders", dense_set(3000, 1500), effort::fast, 1'000'000},
+      {"search", dense_set(200, 50), effort::normal, 1'000'000},
+      {"orders and ejections", dense_set(6000, 1000), effort::normal, 10'000'000},
+      {"large sets", dense_set(30'000, 1000), effort::normal, 10'000'000},
+      {"memories", in_three_memories(dense_set(400, 60)), effort::normal, 1'000'000},
+      {"hints", with_hints(dense_set(300, 100)), effort::normal, 1'000'000},
+      {"penalties", with_penalties(dense_set(1500, 100)), effort::normal, 1'000'000},
+      {"slabs", in_slabs(dense_set(100, 40), 8 << 20), effort::normal, 1'000'000},
+  };
+  constexpr std::uint64_t soon = 50'000;
+  for (const slow& one : all) {
+    SCOPED_TRACE(one.name);
+    const patience endless;
+    const auto whole = solve_within(one.p, {.work = one.work}, endless);
+    ASSERT_TRUE(whole && whole->has_offsets());
+    EXPECT_FALSE(whole->deadline_hit);
+    EXPECT_GE(endless.looks(), one.looks) << "a stage does not tell what it does";
+
+    const patience wait = patience::of_looks(soon);
+    const auto cut = solve_within(one.p, {.work = one.work}, wait);
+    ASSERT_TRUE(cut);
+    EXPECT_TRUE(cut->deadline_hit);
+    EXPECT_LE(wait.looks(), 10 * soon) << "a stage goes on";
+  }
+}
+
+TEST(patience, that_is_over_at_once_still_gives_a_plan_of_one_memory) {
+  const std::atomic<bool> stop{true};
+  for (const effort work : {effort::fast, effort::normal, effort::best}) {
+    problem p = dense_set(5000, 2000);
+    p.buffers[17].offset = 1 << 20;
+    p.buffers[18].alignment = 4096;
+    const auto got = solve(p, {.work = work, .stop = &stop});
+    ASSERT_TRUE(got && got->has_offsets());
+    EXPECT_TRUE(got->deadline_hit);
+    EXPECT_FALSE(verify(p, *got));
+  }
+}
+
+TEST(patience, of_a_deadline_that_has_passed_is_over) {
+  const patience wait{options{.deadline_s = 0}};
+  EXPECT_TRUE(wait.over());
+  EXPECT_TRUE(wait.was_over());
+  const patience long_one{options{.deadline_s = 1e300}};
+  EXPECT_FALSE(long_one.over());
+}
+
+TEST(patience, once_over_stays_so) {
+  std::atomic<bool> stop{true};
+  const patience wait{options{.stop = &stop}};
+  EXPECT_TRUE(wait.over(0));
+  stop = false;
+  EXPECT_TRUE(wait.over(0));
+}
+
+// Whenever the wait ends, what comes out is true: a plan that verify() accepts, or none; infeasible only if it is.
+RC_GTEST_PROP(patience, may_end_anywhere, ()) {
+  const auto p = generate::random_problem({.most_buffers = 12, .most_memories = 3, .slabs = generate::one_in(3)});
+  RC_PRE(p.has_value());
+  const auto work = *rc::gen::element(effort::fast, effort::normal);
+  const options o{.work = work, .node_limit = 2000};
+  const patience wait = patience::of_looks(*rc::gen::element<std::uint64_t>(0, 100, 5000, 20'000, 100'000));
+  const auto cut = solve_within(*p, o, wait);
+  RC_ASSERT(cut);
+  RC_ASSERT(cut->deadline_hit == wait.was_over());
+  const auto whole = solve(*p, o);
+  RC_ASSERT(whole);
+  if (cut->has_offsets()) RC_ASSERT(!verify(*p, *cut));
+  if (cut->status == status::infeasible) RC_ASSERT(!whole->has_offsets());
+  if (whole->status == status::infeasible) RC_ASSERT(!cut->has_offsets());
+  if (cut->has_offsets() && whole->has_offsets() && p->memories.size() < 2) {
+    RC_ASSERT(cut->lower_bound() <= whole->arena());
+  }
+}
+
+}  // namespace
+}  // namespace berth::plan
