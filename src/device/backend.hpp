@@ -5,7 +5,7 @@
 //   - sizes > 0 that fit std::size_t, and multiples of the granule where virtual memory is meant;
 //   - blocks, handles and ranges that it gave out itself, with the size it gave them for;
 //   - events that it made itself (so that a static_cast to its own type is right);
-//   - one thread at a time per queue; everything else may be called from several threads.
+//   - one thread at a time per event that is recorded. Everything else may be called from several threads, a queue too.
 #pragma once
 
 #include <atomic>
@@ -42,6 +42,8 @@ class backend_queue {
   // Waits for the queued work.
   virtual ~backend_queue() = default;
 
+  // Several threads may call these at once. What has returned comes before what is called later; a synchronize() that
+  // waits holds nobody up.
   virtual result<void> copy(void* to, const void* from, bytes size) = 0;
   virtual result<void> fill(void* to, std::byte value, bytes size) = 0;
   virtual result<void> call(void (*function)(void*), void* context) = 0;

@@ -10,7 +10,9 @@
 namespace berth {
 namespace detail {
 
-// A vector clock: of each other stream, the last epoch that one is ordered behind. Sorted by id.
+// A vector clock: of each other stream, the last epoch that one is ordered behind. Sorted by id. A stream's own says
+// of each entry in which of its epochs it was learned: what holds for work of an epoch is what was learned in that one
+// or before, whatever other threads have made the stream wait for since.
 class knowledge {
  public:
   [[nodiscard]] std::uint64_t of(std::uint32_t id) const noexcept {
@@ -18,35 +20,48 @@ class knowledge {
     return it != known_.end() && it->clock->id() == id ? it->epoch : 0;
   }
 
-  void learn(const std::shared_ptr<stream_clock>& clock, std::uint64_t epoch) {
+  // Allocates nothing where there is room.
+  void learn(const std::shared_ptr<stream_clock>& clock, std::uint64_t epoch, std::uint64_t when) {
     const auto it = find(clock->id());
-    if (it != known_.end() && it->clock == clock) {
-      it->epoch = std::max(it->epoch, epoch);
-    } else {
-      known_.insert(it, entry{clock, epoch});
+    if (it == known_.end() || it->clock != clock) {
+      known_.insert(it, entry{clock, epoch, when});
+    } else if (it->epoch < epoch) {
+      it->epoch = epoch;
+      it->when = when;
     }
   }
 
-  void learn(const knowledge& other) {
+  void learn(const knowledge& other, std::uint64_t when) {
     for (const entry& one : other.known_) {
-      if (!ended(one)) learn(one.clock, one.epoch);
+      if (!ended(one)) learn(one.clock, one.epoch, when);
     }
   }
 
-  void make_room_for(const knowledge& other) { known_.reserve(other.known_.size()); }
+  [[nodiscard]] std::size_t size() const noexcept { return known_.size(); }
+  void make_room_for(std::size_t n) { known_.reserve(n); }
+  // Becomes what the other had learned up to that epoch. Allocates nothing where there is room.
+  void copy(const knowledge& other, std::uint64_t until) {
+    known_.clear();
+    for (const entry& one : other.known_) {
+      if (one.when <= until) known_.push_back(one);
+    }
+  }
 
   // So that clocks do not grow for ever where streams come and go. What ended streams did is done.
   void forget_ended() noexcept { std::erase_if(known_, ended); }
 
-  // What is known here is done.
-  void complete() const noexcept {
-    for (const entry& one : known_) one.clock->complete(one.epoch);
+  // What was learned up to that epoch is done.
+  void complete(std::uint64_t until) const noexcept {
+    for (const entry& one : known_) {
+      if (one.when <= until) one.clock->complete(one.epoch);
+    }
   }
 
  private:
   struct entry {
     std::shared_ptr<stream_clock> clock;
     std::uint64_t epoch;
+    std::uint64_t when;
   };
   static bool ended(const entry& one) noexcept { return one.clock->completed() == stream_clock::ended; }
 
@@ -62,25 +77,27 @@ class knowledge {
 };
 
 struct stream_state {
+  stream_state(device d, std::shared_ptr<stream_clock> c, std::unique_ptr<backend_queue> q) noexcept
+      : owner{std::move(d)}, clock{std::move(c)}, queue{std::move(q)} {}
+
   device owner;
   std::shared_ptr<stream_clock> clock;
   std::unique_ptr<backend_queue> queue;
-  mutable std::mutex mutex;  // guards what other threads may read: `behind`
+  std::mutex waiting;        // one wait() at a time: between its look for room and its learning nobody else learns
+  mutable std::mutex mutex;  // guards `behind`; never held while the device is asked
   knowledge behind;
 
   ~stream_state() {
+    clock->shut();
     queue.reset();  // waits
-    if (clock) {
-      clock->stream_.store(nullptr, std::memory_order_relaxed);
-      clock->complete(stream_clock::ended);
-    }
+    clock->gone();
   }
 
-  // All work enqueued so far is done. The epoch ends here: later work of it would not be.
-  void all_done() noexcept {
-    clock->complete(clock->advance());
+  // All work that was enqueued before that epoch was closed is done.
+  void all_done(std::uint64_t closed) noexcept {
+    clock->complete(closed);
     const std::lock_guard lock{mutex};
-    behind.complete();
+    behind.complete(closed);
   }
 };
 
@@ -94,7 +111,7 @@ struct event_state {
 
   void reached() const noexcept {
     clock->complete(epoch);
-    behind.complete();
+    behind.complete(epoch);
   }
 };
 
@@ -120,8 +137,42 @@ void count_copy(device_backend& backend, const void* to, const void* from, bytes
 }  // namespace
 }  // namespace detail
 
+// Who enters and finds the door shut leaves again; the one that goes waits until the count is nothing.
+detail::stream_state* stream_clock::enter() const noexcept {
+  if ((door_.fetch_add(1, std::memory_order_acquire) & door_shut) == 0) return stream_;
+  leave();
+  return nullptr;
+}
+
+void stream_clock::leave() const noexcept {
+  if (door_.fetch_sub(1, std::memory_order_release) == (door_shut | 1)) door_.notify_all();
+}
+
+void stream_clock::shut() const noexcept {
+  std::uint32_t inside = door_.fetch_or(door_shut, std::memory_order_acquire) | door_shut;
+  while (inside != door_shut) {
+    door_.wait(inside, std::memory_order_acquire);
+    inside = door_.load(std::memory_order_acquire);
+  }
+}
+
+void stream_clock::gone() noexcept {
+  complete(ended);
+  door_.fetch_or(door_gone, std::memory_order_release);
+  door_.notify_all();
+}
+
+void stream_clock::wait_until_gone() const noexcept {
+  std::uint32_t now = door_.load(std::memory_order_acquire);
+  while ((now & door_gone) == 0) {
+    door_.wait(now, std::memory_order_acquire);
+    now = door_.load(std::memory_order_acquire);
+  }
+}
+
 stream::stream(std::unique_ptr<detail::stream_state> state) noexcept : state_{std::move(state)}, clock_{state_->clock} {
-  clock_->stream_.store(state_.get(), std::memory_order_relaxed);
+  clock_->stream_ = state_.get();
+  clock_->door_.store(0, std::memory_order_release);
 }
 stream::stream(stream&&) noexcept = default;
 stream& stream::operator=(stream&&) noexcept = default;
@@ -131,9 +182,7 @@ result<stream> stream::create(device d) {
   auto clock = std::make_shared<stream_clock>(detail::last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1);
   auto queue = d.backend().create_queue(clock);
   if (!queue) return queue.error();
-  auto state = std::unique_ptr<detail::stream_state>{
-      new detail::stream_state{.owner = std::move(d), .clock = std::move(clock), .queue = std::move(*queue)}};
-  return stream{std::move(state)};
+  return stream{std::make_unique<detail::stream_state>(std::move(d), std::move(clock), std::move(*queue))};
 }
 
 const device& stream::get_device() const noexcept {
@@ -161,18 +210,28 @@ result<void> stream::record(event& e, source_location where) {
 }
 
 result<void> stream::record(const stream_clock& of, event& e) {
-  detail::stream_state* on = of.stream_.load(std::memory_order_relaxed);
-  return on != nullptr ? record(*on, e, source_location::current()) : result<void>{};
+  detail::stream_state* on = of.enter();
+  if (on == nullptr) return {};
+  auto done = record(*on, e, source_location::current());
+  of.leave();
+  return done;
 }
 
 result<void> stream::record(detail::stream_state& on, event& e, source_location where) {
   expects(e.state_->owner == on.owner, "record: the event belongs to another device", where);
-  e.state_->behind.make_room_for(on.behind);
-  const std::uint64_t closed = on.clock->advance();
-  if (auto done = on.queue->record(*e.state_->event, closed); !done) return done;
-  e.state_->behind = on.behind;  // allocates nothing: there is room
-  e.state_->clock = on.clock;
-  e.state_->epoch = closed;
+  detail::event_state& to = *e.state_;
+  std::uint64_t closed = 0;
+  {
+    // All that `behind` had learned by this epoch is there now: there will be room for it.
+    const std::lock_guard lock{on.mutex};
+    to.behind.make_room_for(on.behind.size());
+    closed = on.clock->advance();
+  }
+  if (auto done = on.queue->record(*to.event, closed); !done) return done;
+  const std::lock_guard lock{on.mutex};
+  to.behind.copy(on.behind, closed);
+  to.clock = on.clock;
+  to.epoch = closed;
   return {};
 }
 
@@ -180,11 +239,17 @@ result<void> stream::wait(const event& e, source_location where) {
   expects(e.state_->owner == state_->owner, "wait: the event belongs to another device", where);
   const detail::event_state& recorded = *e.state_;
   if (recorded.clock == nullptr || recorded.clock == state_->clock) return {};
+  const std::lock_guard alone{state_->waiting};
+  {
+    const std::lock_guard lock{state_->mutex};
+    state_->behind.forget_ended();
+    state_->behind.make_room_for(state_->behind.size() + recorded.behind.size() + 1);
+  }
   if (auto done = state_->queue->wait(*recorded.event); !done) return done;
   const std::lock_guard lock{state_->mutex};
-  state_->behind.forget_ended();
-  state_->behind.learn(recorded.clock, recorded.epoch);
-  state_->behind.learn(recorded.behind);
+  const std::uint64_t now = state_->clock->epoch();  // what closes it asks the device behind this wait
+  state_->behind.learn(recorded.clock, recorded.epoch, now);
+  state_->behind.learn(recorded.behind, now);
   return {};
 }
 
@@ -193,19 +258,28 @@ result<void> stream::synchronize() {
 }
 
 result<void> stream::synchronize(const stream_clock& of) {
-  detail::stream_state* on = of.stream_.load(std::memory_order_relaxed);
-  return on != nullptr ? synchronize(*on) : result<void>{};
+  detail::stream_state* on = of.enter();
+  if (on == nullptr) {
+    of.wait_until_gone();
+    return {};
+  }
+  auto done = synchronize(*on);
+  of.leave();
+  return done;
 }
 
+// The epoch is closed before the device is asked: what other threads enqueue meanwhile belongs to the next one.
 result<void> stream::synchronize(detail::stream_state& on) {
+  const std::uint64_t closed = on.clock->advance();
   auto done = on.queue->synchronize();
-  if (done) on.all_done();
+  if (done) on.all_done(closed);
   return done;
 }
 
 result<bool> stream::query() {
+  const std::uint64_t closed = state_->clock->advance();
   auto done = state_->queue->query();
-  if (done && *done) state_->all_done();
+  if (done && *done) state_->all_done(closed);
   return done;
 }
 

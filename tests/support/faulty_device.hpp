@@ -136,12 +136,12 @@ class faulty_queue final : public detail::backend_queue {
   }
   result<void> synchronize() override {
     auto done = inner_->synchronize();
-    if (const auto pending = std::exchange(pending_, std::nullopt)) return *pending;
+    if (const auto pending = take_pending()) return *pending;
     if (auto f = owner_.due()) return faulty_backend::injected(*f);
     return done;
   }
   result<bool> query() override {
-    if (const auto pending = std::exchange(pending_, std::nullopt)) return *pending;
+    if (const auto pending = take_pending()) return *pending;
     if (auto f = owner_.due()) return faulty_backend::injected(*f);
     return inner_->query();
   }
@@ -149,15 +149,23 @@ class faulty_queue final : public detail::backend_queue {
  private:
   template <class Operation>
   result<void> enqueue(Operation operation) {
-    if (const auto pending = std::exchange(pending_, std::nullopt)) return *pending;
+    if (const auto pending = take_pending()) return *pending;
     const auto f = owner_.due();
     if (f && !f->late) return faulty_backend::injected(*f);
-    if (f) pending_ = faulty_backend::injected(*f);
+    if (f) {
+      const std::lock_guard lock{mutex_};
+      pending_ = faulty_backend::injected(*f);
+    }
     return operation();
+  }
+  std::optional<error> take_pending() {
+    const std::lock_guard lock{mutex_};
+    return std::exchange(pending_, std::nullopt);
   }
 
   faulty_backend& owner_;
   std::unique_ptr<backend_queue> inner_;
+  std::mutex mutex_;  // guards what follows
   std::optional<error> pending_;
 };
 

@@ -5,12 +5,19 @@
 // next synchronize(), query() or enqueue on that stream.
 //
 // Epochs: a stream counts the events recorded on it. Work enqueued now belongs to epoch(); recording an event
-// closes the epoch (so do synchronize(), and query() where it says true), and whoever waits for that event is ordered
-// behind everything up to it. This is what lets a pool reuse memory across streams without an event per free
-// (berth/pool/pool.hpp). It is a vector clock (Fidge 1988, Mattern 1989) over streams.
+// closes the epoch (so do synchronize() and query()), and whoever waits for that event is ordered behind everything up
+// to it. This is what lets a pool reuse memory across streams without an event per free (berth/pool/pool.hpp). It is a
+// vector clock (Fidge 1988, Mattern 1989) over streams.
 //
-// Thread-safety: one thread at a time enqueues on a stream (synchronise outside); id(), epoch(), completed(), clock()
-// and ordered_behind() may be read from any thread.
+// Thread-safety: every member may be called from several threads at once, but for moving and destroying the stream.
+// Their operations get some order, each thread's its own; more order is the callers' affair. What the epochs promise
+// with any number of threads:
+//   - whoever enqueued, and read epoch() afterwards, knows that its work belongs to that epoch or to an earlier one;
+//   - a record(), synchronize() or query() first closes the epoch and then asks the device, so that what belongs to the
+//     closed epoch, or to an earlier one, was enqueued before the device was asked, and nothing joins it later;
+//   - completed() and ordered_behind() never say more than what the device was asked for: a wait that another thread
+//     enqueues meanwhile counts from the next time on.
+// An event is not a stream: nobody else uses one while it is recorded, moved or destroyed.
 #pragma once
 
 #include <atomic>
@@ -45,12 +52,9 @@ class stream_clock {
   // `ended` where the stream was destroyed.
   [[nodiscard]] std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_acquire); }
 
-  // For streams and backends. advance() is called by the enqueuing thread alone; it returns the epoch it closed.
-  std::uint64_t advance() noexcept {
-    const std::uint64_t closed = epoch_.load(std::memory_order_relaxed);
-    epoch_.store(closed + 1, std::memory_order_release);
-    return closed;
-  }
+  // For streams and backends. Returns the epoch it closed. Whoever then asks the device through a queue that work was
+  // enqueued on asks behind that work: a thread that had read the closed epoch had enqueued before.
+  std::uint64_t advance() noexcept { return epoch_.fetch_add(1, std::memory_order_acq_rel); }
   void complete(std::uint64_t epoch) noexcept {
     std::uint64_t known = completed_.load(std::memory_order_relaxed);
     while (known < epoch && !completed_.compare_exchange_weak(known, epoch, std::memory_order_acq_rel)) {
@@ -60,8 +64,19 @@ class stream_clock {
  private:
   friend class stream;
   friend struct detail::stream_state;
+
+  // Who uses the stream through its clock. A stream that goes shuts the door and waits for those inside.
+  static constexpr std::uint32_t door_shut = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t door_gone = std::uint32_t{1} << 30;
+  [[nodiscard]] detail::stream_state* enter() const noexcept;  // null where the door is shut, else leave() follows
+  void leave() const noexcept;
+  void shut() const noexcept;  // waits until nobody is inside
+  void gone() noexcept;
+  void wait_until_gone() const noexcept;
+
   const std::uint32_t id_;
-  std::atomic<detail::stream_state*> stream_{nullptr};  // null once the stream was destroyed
+  mutable std::atomic<std::uint32_t> door_{door_shut | door_gone};  // the bits above, and a count of those inside
+  detail::stream_state* stream_ = nullptr;                          // valid while the door is open
   std::atomic<std::uint64_t> epoch_{1};
   std::atomic<std::uint64_t> completed_{0};
 };
@@ -93,14 +108,14 @@ class stream {
   // other host functions (one thread may run those of all streams).
   result<void> call(void (*function)(void*), void* context);
 
-  // Contract: e is of this device. Nobody else uses e during the call.
+  // Contract: e is of this device.
   result<void> record(event& e, source_location where = source_location::current());
   // Work enqueued after this runs after everything that e's last record() followed, even where e is recorded again
   // in between. An event never recorded: no wait. Contract: e is of this device.
   result<void> wait(const event& e, source_location where = source_location::current());
 
   result<void> synchronize();
-  // True where all queued work is done. Does not block.
+  // True where all work enqueued before the call is done. Does not block.
   [[nodiscard]] result<bool> query();
 
   [[nodiscard]] std::uint64_t epoch() const noexcept { return clock_->epoch(); }  // starts at 1
@@ -115,7 +130,8 @@ class stream {
   [[nodiscard]] bool ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept;
 
   // record() and synchronize() of the stream whose clock this is, for pools, which know streams by their clocks since
-  // a stream may move. They count as enqueuing on that stream. Nothing happens where it was destroyed.
+  // a stream may move. From any thread, also while the stream is moved or destroyed: that waits for them. Where the
+  // stream was destroyed, or is being destroyed, record() does nothing, and synchronize() waits until it is gone.
   static result<void> record(const stream_clock& of, event& e);
   static result<void> synchronize(const stream_clock& of);
 

@@ -29,31 +29,48 @@ bool several_processors() noexcept {
 
 }  // namespace
 
+std::uint64_t awaited_count::hold() noexcept {
+  std::uint64_t state = state_.load(std::memory_order_relaxed);
+  for (;;) {
+    if ((state & held) != 0) state = wait_until([](std::uint64_t s) { return (s & held) == 0; });
+    if (state_.compare_exchange_weak(state, state | held, std::memory_order_acquire, std::memory_order_relaxed)) {
+      return state >> 1;
+    }
+  }
+}
+
 void awaited_count::set(std::uint64_t count) noexcept {
   // An exchange, which costs what a sequentially consistent store does on x86, because QEMU's user mode lets the load
   // below pass a mere store: emulated tests were seen to sleep for ever.
-  (void)count_.exchange(count, std::memory_order_seq_cst);
+  (void)state_.exchange(count << 1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   const std::lock_guard lock{mutex_};
   changed_.notify_all();
 }
 
 std::uint64_t awaited_count::wait_for(std::uint64_t target) noexcept {
-  std::uint64_t now = get();
-  if (now >= target) return now;
+  return wait_until([target](std::uint64_t state) { return state >> 1 >= target; }) >> 1;
+}
+
+// Gives the state that was reached.
+template <class Reached>
+std::uint64_t awaited_count::wait_until(Reached reached) noexcept {
+  std::uint64_t now = state_.load(std::memory_order_acquire);
+  if (reached(now)) return now;
   if (several_processors()) {
     const auto start = std::chrono::steady_clock::now();
     // Looks again less and less often: every look takes the count's cache line away from the thread that sets it.
     int pauses = 1;
     do {
       for (int i = 0; i < pauses; ++i) pause_briefly();
-      if ((now = get()) >= target) return now;
+      now = state_.load(std::memory_order_acquire);
+      if (reached(now)) return now;
       pauses = std::min(2 * pauses, 32);
     } while (std::chrono::steady_clock::now() - start < spin_time);
   }
   std::unique_lock lock{mutex_};
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  while ((now = count_.load(std::memory_order_seq_cst)) < target) changed_.wait(lock);
+  while (!reached(now = state_.load(std::memory_order_seq_cst))) changed_.wait(lock);
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   return now;
 }

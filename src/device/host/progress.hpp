@@ -1,5 +1,5 @@
-// How many operations of a host queue are done: written by its worker, waited for by anyone. It outlives the queue,
-// because events point to it.
+// How many operations of a host queue are enqueued, or done: what its threads wait for. The count of those that are
+// done outlives the queue, because events point to it.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,24 @@ namespace berth::detail {
 // A setter that sees no sleeper makes no system call. This is Dekker's handshake: the setter stores the count and
 // then reads `sleepers_`, the sleeper writes `sleepers_` and then reads the count, all sequentially consistent; so
 // one of them sees the other.
+//
+// Several threads may take turns at setting it: hold() waits for its turn and set() ends it. One atomic exchange does
+// both, so that a queue whose producers need a lock pays for one operation more than a queue without.
 class awaited_count {
  public:
-  [[nodiscard]] std::uint64_t get() const noexcept { return count_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t get() const noexcept { return state_.load(std::memory_order_acquire) >> 1; }
+  // Gives the count. No other thread holds it before the set() that follows.
+  std::uint64_t hold() noexcept;
   void set(std::uint64_t count) noexcept;
   // Waits until the count is at least `target`; gives the count.
   std::uint64_t wait_for(std::uint64_t target) noexcept;
 
  private:
-  std::atomic<std::uint64_t> count_{0};
+  static constexpr std::uint64_t held = 1;
+  template <class Reached>
+  std::uint64_t wait_until(Reached reached) noexcept;
+
+  std::atomic<std::uint64_t> state_{0};  // twice the count, and one while it is held
   std::atomic<int> sleepers_{0};
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -6,6 +6,14 @@
 #include <new>
 
 namespace berth::detail {
+namespace {
+
+result<void> enqueued(const result<std::uint64_t>& place) noexcept {
+  if (!place) return place.error();
+  return {};
+}
+
+}  // namespace
 
 result<std::unique_ptr<backend_queue>> host_queue::create(std::shared_ptr<stream_clock> clock) {
   std::unique_ptr<host_queue> queue{new host_queue{std::move(clock), std::make_shared<awaited_count>()}};
@@ -49,53 +57,56 @@ host_queue::~host_queue() {
 }
 
 result<void> host_queue::copy(void* to, const void* from, bytes size) {
-  return enqueue(copy_operation{to, from, static_cast<std::size_t>(size)});
+  return enqueued(enqueue(copy_operation{to, from, static_cast<std::size_t>(size)}));
 }
 
 result<void> host_queue::fill(void* to, std::byte value, bytes size) {
-  return enqueue(fill_operation{to, static_cast<std::size_t>(size), value});
+  return enqueued(enqueue(fill_operation{to, static_cast<std::size_t>(size), value}));
 }
 
 result<void> host_queue::call(void (*function)(void*), void* context) {
-  return enqueue(call_operation{function, context});
+  return enqueued(enqueue(call_operation{function, context}));
 }
 
 result<void> host_queue::record(backend_event& e, std::uint64_t epoch) {
-  if (auto done = enqueue(complete_operation{epoch}); !done) return done;
+  const auto place = enqueue(complete_operation{epoch});
+  if (!place) return place.error();
   auto& recorded = static_cast<host_event&>(e);
   recorded.done_ = done_;
-  recorded.target_ = tail_count_;
+  recorded.target_ = *place;
   return {};
 }
 
 result<void> host_queue::wait(backend_event& e) {
   const auto& recorded = static_cast<host_event&>(e);
   if (recorded.done_->get() >= recorded.target_) return {};
-  return enqueue(wait_operation{recorded.done_, recorded.target_});
+  return enqueued(enqueue(wait_operation{recorded.done_, recorded.target_}));
 }
 
 result<void> host_queue::synchronize() {
-  done_->wait_for(tail_count_);
+  done_->wait_for(enqueued_.get());
   return {};
 }
 
 result<bool> host_queue::query() {
-  return done_->get() >= tail_count_;
+  return done_->get() >= enqueued_.get();
 }
 
-result<void> host_queue::enqueue(operation&& op) noexcept {
-  const std::size_t slot = tail_count_ % segment::slots;
-  if (slot == 0 && tail_count_ != 0 && !advance_segment()) {
+result<std::uint64_t> host_queue::enqueue(operation&& op) noexcept {
+  const std::uint64_t count = enqueued_.hold();
+  const std::size_t slot = count % segment::slots;
+  if (slot == 0 && count != 0 && !advance_segment(count)) {
+    enqueued_.set(count);
     return error{errc::out_of_memory, "host: no memory to queue more work", sizeof(segment)};
   }
   tail_->operations[slot] = std::move(op);
-  enqueued_.set(++tail_count_);
-  return {};
+  enqueued_.set(count + 1);
+  return count + 1;
 }
 
 // The producer's segment is full: on to the next one, or to a new one.
-bool host_queue::advance_segment() noexcept {
-  tail_->end = tail_count_;
+bool host_queue::advance_segment(std::uint64_t count) noexcept {
+  tail_->end = count;
   // The worker leaves a segment when it starts the first operation beyond it, and is surely gone when that is done.
   if (done_->get() <= tail_->next->end && !add_segment()) return false;
   tail_ = tail_->next;

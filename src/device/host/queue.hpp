@@ -1,9 +1,9 @@
 // A host stream: one worker thread that runs a queue of operations in order.
 //
-// The queue is a ring of segments between one producer (the enqueuing thread) and one consumer (the worker). Both
-// count operations; operation n lies in slot n % segment::slots of its segment. The producer reuses the segment
-// after its own where the worker is done with it, and otherwise puts a new one in between. So the ring grows until it
-// holds as much as was ever in flight at once, and then enqueuing allocates nothing.
+// The queue is a ring of segments between a producer (the thread that holds enqueued_) and a consumer (the
+// worker). Both count operations; operation n lies in slot n % segment::slots of its segment. The producer reuses the
+// segment after its own where the worker is done with it, and otherwise puts a new one in between. So the ring grows
+// until it holds as much as was ever in flight at once, and then enqueuing allocates nothing.
 //
 //   I1  slots from done to enqueued belong to the worker, the others to the producer
 //   I2  `next` of the producer's segment is only written by the producer, before it publishes an operation beyond it
@@ -86,18 +86,20 @@ class host_queue final : public backend_queue {
 
   host_queue(std::shared_ptr<stream_clock> clock, std::shared_ptr<awaited_count> done) noexcept
       : clock_{std::move(clock)}, done_{std::move(done)} {}
-  result<void> enqueue(operation&& op) noexcept;
-  bool advance_segment() noexcept;
+  // The count of operations up to this one.
+  result<std::uint64_t> enqueue(operation&& op) noexcept;
+  bool advance_segment(std::uint64_t count) noexcept;
   bool add_segment() noexcept;
   void work() noexcept;
   bool run(operation& op) noexcept;
 
-  // The producer and the worker each keep to their own cache lines but for the two counts.
+  // Producers and the worker each keep to their own cache lines but for the two counts.
   std::shared_ptr<stream_clock> clock_;
   std::shared_ptr<awaited_count> done_;
   alignas(64) segment* head_ = nullptr;  // the worker's
-  alignas(64) segment* tail_ = nullptr;  // the producer's
-  std::uint64_t tail_count_ = 0;         // enqueued_, for the producer
+  alignas(64) std::mutex mutex_;         // guards the producer's
+  segment* tail_ = nullptr;
+  std::uint64_t tail_count_ = 0;  // enqueued_, for the producer
   pthread_t worker_{};
   bool running_ = false;
   alignas(64) awaited_count enqueued_;

@@ -38,6 +38,7 @@ queue::~queue() {
 }
 
 result<void> queue::copy(void* to, const void* from, bytes size) {
+  const std::lock_guard lock{mutex_};
   if (auto ok = report(); !ok) return ok;
   cl_event command = nullptr;
   const cl_int status = cl_.clEnqueueSVMMemcpy(commands_, CL_FALSE, to, from, size, 0, nullptr, &command);
@@ -45,6 +46,7 @@ result<void> queue::copy(void* to, const void* from, bytes size) {
 }
 
 result<void> queue::fill(void* to, std::byte value, bytes size) {
+  const std::lock_guard lock{mutex_};
   if (auto ok = report(); !ok) return ok;
   cl_event command = nullptr;
   const cl_int status = cl_.clEnqueueSVMMemFill(commands_, to, &value, 1, size, 0, nullptr, &command);
@@ -76,6 +78,7 @@ struct host_function {
 }  // namespace
 
 result<void> queue::call(void (*function)(void*), void* context) {
+  const std::lock_guard lock{mutex_};
   if (auto ok = report(); !ok) return ok;
   cl_int status = CL_SUCCESS;
   event_handle after{cl_, cl_.clCreateUserEvent(context_, &status)};
@@ -100,6 +103,7 @@ result<void> queue::call(void (*function)(void*), void* context) {
 }
 
 result<void> queue::record(backend_event& e, std::uint64_t) {
+  const std::lock_guard lock{mutex_};
   if (auto ok = report(); !ok) return ok;
   cl_event marker = nullptr;
   const cl_int status = cl_.clEnqueueMarkerWithWaitList(commands_, 0, nullptr, &marker);
@@ -109,6 +113,7 @@ result<void> queue::record(backend_event& e, std::uint64_t) {
 }
 
 result<void> queue::wait(backend_event& e) {
+  const std::lock_guard lock{mutex_};
   if (auto ok = report(); !ok) return ok;
   const cl_event recorded = static_cast<queue_event&>(e).recorded_.get();
   cl_event barrier = nullptr;
@@ -118,11 +123,13 @@ result<void> queue::wait(backend_event& e) {
 
 result<void> queue::synchronize() {
   const cl_int status = cl_.clFinish(commands_);
+  const std::lock_guard lock{mutex_};
   if (status != CL_SUCCESS && !failed_) failed_ = failure(status, "opencl: synchronize");
   return report();
 }
 
 result<bool> queue::query() {
+  const std::lock_guard lock{mutex_};
   if (auto ok = report(); !ok) return ok.error();
   return in_flight_.empty();
 }

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -73,6 +74,7 @@ class queue final : public backend_queue {
 
  private:
   queue(const functions& cl, cl_context context) noexcept : cl_{cl}, context_{context} {}
+  // These three under the lock.
   result<void> enqueued(cl_int status, cl_event command, const char* what);
   // Lets go of commands that are done, and remembers the first failure among them.
   void reap() noexcept;
@@ -83,7 +85,10 @@ class queue final : public backend_queue {
   cl_context context_;
   cl_command_queue commands_ = nullptr;
   std::unique_ptr<backend_queue> host_functions_;  // a host queue: its worker runs them
-  std::deque<event_handle> in_flight_;             // in order, so that the first tells of all
+  // Held while commands are enqueued, so that in_flight_ has the queue's order, and so that the parts of a host
+  // function stay together: their worker takes them one by one, and must come to none that waits for a later one.
+  std::mutex mutex_;
+  std::deque<event_handle> in_flight_;  // in order, so that the first tells of all
   std::optional<error> failed_;
 };
 
