@@ -22,4 +22,7 @@ struct violation {
 // O(n log n), by a sweep over time that keeps the live blocks in the order of their offsets.
 [[nodiscard]] std::optional<violation> verify(const problem& p, const plan& answer);
 
+// The same of the offsets, memories and slabs alone, whatever the plan says of itself: for offsets from elsewhere.
+[[nodiscard]] std::optional<violation> verify_places(const problem& p, const plan& answer);
+
 }  // namespace berth::plan

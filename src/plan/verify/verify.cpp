@@ -437,13 +437,18 @@ std::optional<violation> checker::claims() const {
 
 }  // namespace
 
-std::optional<violation> verify(const problem& p, const plan& answer) {
+std::optional<violation> verify_places(const problem& p, const plan& answer) {
   const checker check{p, answer};
   for (const auto rule : {&checker::shape, &checker::alignment, &checker::pins, &checker::groups, &checker::capacity,
-                          &checker::reserved, &checker::conflicts, &checker::separations, &checker::claims}) {
+                          &checker::reserved, &checker::conflicts, &checker::separations}) {
     if (auto found = (check.*rule)()) return found;
   }
   return {};
+}
+
+std::optional<violation> verify(const problem& p, const plan& answer) {
+  if (auto found = verify_places(p, answer)) return found;
+  return checker{p, answer}.claims();
 }
 
 }  // namespace berth::plan

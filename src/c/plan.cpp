@@ -1,0 +1,503 @@
+// The planner's C face: structs in, handles checked, berth/plan called, statuses out.
+#include "berth/plan.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <thread>
+
+#include "berth/plan/replan.hpp"
+#include "berth/plan/solve.hpp"
+#include "berth/plan/verify.hpp"
+#include "c/handles.hpp"
+
+// Floors 0 to 2 are also built without exceptions; where memory runs out, the program then ends in operator new.
+#if defined(__cpp_exceptions)
+#define BERTH_TRY try
+#define BERTH_CATCH_BAD_ALLOC(what) \
+  catch (const std::bad_alloc&) {   \
+    what;                           \
+  }
+#else
+#define BERTH_TRY
+#define BERTH_CATCH_BAD_ALLOC(what)
+#endif
+
+namespace {
+
+using berth::plan::index;
+
+struct held_problem {
+  std::mutex lock;
+  berth::plan::problem problem;
+};
+
+struct held_plan {
+  berth::plan::plan plan;
+  std::size_t buffers = 0;
+};
+
+// Never destroyed: a thread or a global object of the caller's may still hold a handle when the program ends.
+berth::c::handles<held_problem>& problems() {
+  static auto* const all = new berth::c::handles<held_problem>{1};
+  return *all;
+}
+berth::c::handles<held_plan>& plans() {
+  static auto* const all = new berth::c::handles<held_plan>{2};
+  return *all;
+}
+
+// --- what is said of a failure
+
+struct failure {
+  char text[256] = "";
+  std::size_t index = SIZE_MAX;
+};
+thread_local failure last;
+
+berth_status succeed() noexcept {
+  last.text[0] = '\0';
+  last.index = SIZE_MAX;
+  return BERTH_OK;
+}
+
+berth_status fail(berth_status status, const char* text, std::size_t at = SIZE_MAX) noexcept {
+  std::snprintf(last.text, sizeof last.text, "%s", text);
+  last.index = at;
+  return status;
+}
+
+berth_status no_memory() noexcept {
+  return fail(BERTH_NO_MEMORY, "no host memory");
+}
+
+berth_status no_such(const void* handle, const char* kind) noexcept {
+  std::snprintf(last.text, sizeof last.text, "%s: %s", kind,
+                handle == nullptr ? "null" : "destroyed, or no such handle");
+  last.index = SIZE_MAX;
+  return BERTH_NO_SUCH_HANDLE;
+}
+
+berth_status report(const berth::error& why) noexcept {
+  const berth_status status = why.code == berth::errc::out_of_memory ? BERTH_NO_MEMORY : BERTH_INVALID;
+  return fail(status, why.what, static_cast<std::size_t>(why.number));
+}
+
+// --- structs of another version
+
+// A caller's struct as this library knows it: what an older one lacks is zero. `least`: the size that the first version
+// had. False where it is no struct of this kind, or says what this library does not know.
+template <class T>
+berth_status read(const T* from, std::size_t least, T& into, const char* kind) noexcept {
+  into = {};
+  if (from == nullptr) return fail(BERTH_INVALID, kind);
+  const std::size_t size = from->struct_size;
+  if (size < least || size > 4096) return fail(BERTH_INVALID, kind);
+  std::memcpy(&into, from, size < sizeof(T) ? size : sizeof(T));
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
+  for (std::size_t i = sizeof(T); i < size; ++i) {
+    if (bytes[i] != 0) return fail(BERTH_NEWER_CALLER, kind);
+  }
+  return BERTH_OK;
+}
+
+// --- problems
+
+// Calls change(problem) with the lock held. A change that runs out of memory leaves the problem as it was.
+template <class Change>
+berth_status change(berth_problem* handle, Change what) {
+  const auto held = problems().find(handle);
+  if (held == nullptr) return no_such(handle, "problem");
+  BERTH_TRY {
+    const std::lock_guard lock{held->lock};
+    return what(held->problem);
+  }
+  BERTH_CATCH_BAD_ALLOC(return no_memory())
+}
+
+bool has_room(const berth::plan::problem& p, std::size_t count) noexcept {
+  return count <= std::numeric_limits<index>::max() - 1 - p.buffers.size();
+}
+
+berth_status append_pairs(std::vector<berth::plan::pair>& to, const std::uint32_t (*pairs)[2], std::size_t count) {
+  if (pairs == nullptr && count != 0) return fail(BERTH_INVALID, "pairs: null");
+  if (count > (std::numeric_limits<std::size_t>::max() / sizeof *pairs)) return fail(BERTH_INVALID, "pairs: too many");
+  to.reserve(to.size() + count);
+  for (std::size_t i = 0; i < count; ++i) to.push_back({pairs[i][0], pairs[i][1]});
+  return succeed();
+}
+
+berth::plan::buffer buffer_of(const berth_buffer& b) {
+  berth::plan::buffer out;
+  out.size = b.size;
+  out.live = {b.lower, b.upper};
+  if (b.lifetimes != nullptr) {
+    for (std::size_t i = 0; i < b.lifetime_count; ++i) {
+      out.lifetimes.push_back({b.lifetimes[i].lower, b.lifetimes[i].upper});
+    }
+  }
+  out.alignment = b.alignment;
+  if ((b.fields & BERTH_HAS_OFFSET) != 0) out.offset = b.offset;
+  if ((b.fields & BERTH_HAS_HINT) != 0) out.hint = b.hint;
+  // One that does not fit becomes one that validate() refuses.
+  constexpr std::uint64_t most = std::numeric_limits<index>::max();
+  if ((b.fields & BERTH_HAS_ALIAS_GROUP) != 0) out.alias_group = static_cast<index>(std::min(b.alias_group, most));
+  if (b.memories != nullptr) out.memories.assign(b.memories, b.memories + b.memory_count);
+  return out;
+}
+
+// --- solving
+
+berth_status options_of(const berth_solve_options* given, berth_solve_options& in, berth::plan::options& out) {
+  if (given == nullptr) {
+    in = {};
+    return BERTH_OK;
+  }
+  if (const auto no = read(given, sizeof(berth_solve_options), in, "solve options: wrong struct_size")) return no;
+  switch (in.effort) {
+    case BERTH_EFFORT_NORMAL: break;
+    case BERTH_EFFORT_FAST: out.work = berth::plan::effort::fast; break;
+    case BERTH_EFFORT_BEST: out.work = berth::plan::effort::best; break;
+    default: return fail(BERTH_INVALID, "solve options: no such effort");
+  }
+  if (!(in.deadline_s >= 0)) return fail(BERTH_INVALID, "solve options: the deadline is no time");
+  if (in.deadline_s > 0) out.deadline_s = in.deadline_s;
+  out.threads = in.threads == 0 ? 1 : in.threads;
+  out.node_limit = in.node_limit;
+  return BERTH_OK;
+}
+
+// Runs work(options) in a thread of its own while this one calls back, so that a callback of a language with a lock of
+// its own is called by the thread that called in. False where no thread is to be had.
+template <class Work>
+bool watched(const berth_solve_options& in, berth::plan::options o, Work work) {
+  berth::plan::progress seen;
+  std::atomic<bool> stop{false};
+  o.watch = &seen;
+  o.stop = &stop;
+  std::mutex lock;
+  std::condition_variable ended;
+  bool done = false;
+  std::thread worker;
+  const auto body = [&] {
+    work(o);
+    const std::lock_guard held{lock};
+    done = true;
+    ended.notify_one();
+  };
+#if defined(__cpp_exceptions)
+  try {
+    worker = std::thread{body};
+  } catch (const std::exception&) {
+    return false;
+  }
+#else
+  worker = std::thread{body};
+#endif
+  {
+    std::unique_lock held{lock};
+    while (!ended.wait_for(held, std::chrono::milliseconds{10}, [&] { return done; })) {
+      held.unlock();
+      if (!stop.load(std::memory_order_relaxed) && in.progress(in.context, seen.arena.load(std::memory_order_relaxed),
+                                                               seen.lower_bound.load(std::memory_order_relaxed),
+                                                               seen.work.load(std::memory_order_relaxed)) != 0) {
+        stop.store(true, std::memory_order_relaxed);
+      }
+      held.lock();
+    }
+  }
+  worker.join();
+  return true;
+}
+
+// Solves a copy of the problem by solver(problem, options), which gives a result<plan>, and makes a handle of the plan.
+template <class Solver>
+berth_status solve_by(const berth_problem* handle, const berth_solve_options* given, berth_plan** out, Solver solver) {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_plan** out: null");
+  const auto held = problems().find(handle);
+  if (held == nullptr) return no_such(handle, "problem");
+  berth_solve_options in;
+  berth::plan::options o;
+  if (const auto no = options_of(given, in, o)) return no;
+  BERTH_TRY {
+    berth::plan::problem p;
+    {
+      const std::lock_guard lock{held->lock};
+      p = held->problem;
+    }
+    std::optional<berth::result<berth::plan::plan>> answer;
+    const auto work = [&](const berth::plan::options& with) {
+      BERTH_TRY {
+        answer = solver(p, with);
+      }
+      BERTH_CATCH_BAD_ALLOC(answer = berth::result<berth::plan::plan>{berth::error{berth::errc::out_of_memory}})
+    };
+    if (in.progress == nullptr) {
+      work(o);
+    } else if (!watched(in, o, work)) {
+      return fail(BERTH_NO_MEMORY, "no thread for the search, which a progress callback needs");
+    }
+    if (!*answer) return report(answer->error());
+    auto made = std::make_shared<held_plan>();
+    made->buffers = p.buffers.size();
+    made->plan = std::move(**answer);
+    void* const number = plans().add(std::move(made));
+    if (number == nullptr) return fail(BERTH_NO_MEMORY, "too many plans are alive");
+    *out = static_cast<berth_plan*>(number);
+    return succeed();
+  }
+  BERTH_CATCH_BAD_ALLOC(return no_memory())
+}
+
+int32_t outcome_of(const berth::plan::plan& p) noexcept {
+  switch (p.status) {
+    case berth::plan::status::optimal: return BERTH_OPTIMAL;
+    case berth::plan::status::feasible: return BERTH_FEASIBLE;
+    case berth::plan::status::infeasible: return BERTH_INFEASIBLE;
+    case berth::plan::status::unknown: return BERTH_UNKNOWN;
+  }
+  return BERTH_UNKNOWN;
+}
+
+// One number a buffer; where the plan has none, all are 0.
+template <class To, class From>
+berth_status copy_of(const berth_plan* handle, To* to, std::size_t count, From numbers) {
+  const auto held = plans().find(handle);
+  if (held == nullptr) return no_such(handle, "plan");
+  if (to == nullptr && count != 0) return fail(BERTH_INVALID, "the array to write to: null");
+  if (count != held->buffers)
+    return fail(BERTH_INVALID, "count: not the number of the problem's buffers", held->buffers);
+  if (!held->plan.has_offsets()) return fail(BERTH_NO_OFFSETS, "the plan is infeasible or unknown: no offsets");
+  const auto& from = held->plan.*numbers;
+  for (std::size_t i = 0; i < count; ++i) to[i] = from.empty() ? 0 : from[i];
+  return succeed();
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* berth_error_text(void) {
+  return last.text;
+}
+
+size_t berth_error_index(void) {
+  return last.index;
+}
+
+berth_status berth_problem_create(const berth_problem_options* options, berth_problem** out) {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_problem** out: null");
+  berth_problem_options o{};
+  if (options != nullptr) {
+    if (const auto no = read(options, sizeof o, o, "problem options: wrong struct_size")) return no;
+  }
+  BERTH_TRY {
+    auto made = std::make_shared<held_problem>();
+    berth::plan::problem& p = made->problem;
+    p.alignment = o.alignment == 0 ? 1 : o.alignment;
+    p.granularity = o.granularity == 0 ? 1 : o.granularity;
+    p.tail_pad = o.tail_pad;
+    if (o.capacity != 0) p.capacity = o.capacity;
+    if (o.max_slab != 0) p.max_slab = o.max_slab;
+    void* const number = problems().add(std::move(made));
+    if (number == nullptr) return fail(BERTH_NO_MEMORY, "too many problems are alive");
+    *out = static_cast<berth_problem*>(number);
+    return succeed();
+  }
+  BERTH_CATCH_BAD_ALLOC(return no_memory())
+}
+
+void berth_problem_destroy(berth_problem* problem) {
+  if (problem != nullptr && !problems().remove(problem)) {
+    no_such(problem, "problem");
+    return;
+  }
+  succeed();
+}
+
+berth_status berth_problem_add(berth_problem* problem, const berth_buffer* buffer, uint32_t* index) {
+  berth_buffer b;
+  if (const auto no = read(buffer, sizeof b, b, "buffer: null, or wrong struct_size")) return no;
+  if ((b.fields & ~std::uint64_t{7}) != 0) return fail(BERTH_NEWER_CALLER, "buffer: unknown bits in fields");
+  if ((b.lifetimes == nullptr && b.lifetime_count != 0) || (b.memories == nullptr && b.memory_count != 0)) {
+    return fail(BERTH_INVALID, "buffer: a count without an array");
+  }
+  return change(problem, [&](berth::plan::problem& p) {
+    if (!has_room(p, 1)) return fail(BERTH_INVALID, "buffer: too many");
+    const auto at = p.add(buffer_of(b));
+    if (index != nullptr) *index = at;
+    return succeed();
+  });
+}
+
+berth_status berth_problem_add_many(berth_problem* problem, size_t count, const uint64_t* size, const int64_t* lower,
+                                    const int64_t* upper) {
+  if (count != 0 && (size == nullptr || lower == nullptr || upper == nullptr)) {
+    return fail(BERTH_INVALID, "an array: null");
+  }
+  return change(problem, [&](berth::plan::problem& p) {
+    if (!has_room(p, count)) return fail(BERTH_INVALID, "buffer: too many");
+    p.buffers.reserve(p.buffers.size() + count);
+    for (std::size_t i = 0; i < count; ++i) p.add({.size = size[i], .live = {lower[i], upper[i]}});
+    return succeed();
+  });
+}
+
+berth_status berth_problem_add_memory(berth_problem* problem, const berth_memory* memory, uint32_t* index) {
+  berth_memory m;
+  if (const auto no = read(memory, sizeof m, m, "memory: null, or wrong struct_size")) return no;
+  if (m.reserved == nullptr && m.reserved_count != 0) return fail(BERTH_INVALID, "memory: a count without an array");
+  return change(problem, [&](berth::plan::problem& p) {
+    if (p.capacity) return fail(BERTH_INVALID, "memory: the problem's options gave a capacity to its one memory");
+    berth::plan::memory made;
+    if (m.capacity != 0) made.capacity = m.capacity;
+    made.alignment = m.alignment == 0 ? 1 : m.alignment;
+    made.cost = m.cost;
+    for (std::size_t i = 0; i < m.reserved_count; ++i) {
+      made.reserved.emplace_back(m.reserved[2 * i], m.reserved[2 * i + 1]);
+    }
+    p.memories.push_back(std::move(made));
+    if (index != nullptr) *index = static_cast<std::uint32_t>(p.memories.size() - 1);
+    return succeed();
+  });
+}
+
+berth_status berth_problem_add_conflicts(berth_problem* problem, const uint32_t (*pairs)[2], size_t count) {
+  return change(problem, [&](berth::plan::problem& p) {
+    std::vector<berth::plan::pair> all = p.conflicts ? *p.conflicts : std::vector<berth::plan::pair>{};
+    if (const auto no = append_pairs(all, pairs, count)) return no;
+    p.conflicts = std::move(all);
+    return succeed();
+  });
+}
+
+berth_status berth_problem_add_separations(berth_problem* problem, const uint32_t (*pairs)[2], size_t count) {
+  return change(problem, [&](berth::plan::problem& p) { return append_pairs(p.separations, pairs, count); });
+}
+
+berth_status berth_problem_add_reuse_penalty(berth_problem* problem, uint32_t a, uint32_t b, double weight) {
+  return change(problem, [&](berth::plan::problem& p) {
+    p.reuse_penalties.push_back({a, b, weight});
+    return succeed();
+  });
+}
+
+berth_status berth_problem_validate(const berth_problem* problem) {
+  return change(const_cast<berth_problem*>(problem), [](const berth::plan::problem& p) {
+    const auto ok = validate(p);
+    return ok ? succeed() : report(ok.error());
+  });
+}
+
+berth_status berth_solve(const berth_problem* problem, const berth_solve_options* options, berth_plan** out) {
+  return solve_by(problem, options, out,
+                  [](const berth::plan::problem& p, const berth::plan::options& o) { return solve(p, o); });
+}
+
+berth_status berth_replan(const berth_problem* problem, const berth_solve_options* options, const uint64_t* before,
+                          size_t count, berth_plan** out, size_t* moved) {
+  if (before == nullptr && count != 0) return fail(BERTH_INVALID, "before: null");
+  return solve_by(
+      problem, options, out,
+      [&](const berth::plan::problem& p, const berth::plan::options& o) -> berth::result<berth::plan::plan> {
+        if (count != p.buffers.size()) {
+          return berth::error{berth::errc::invalid_input, "before: not one offset a buffer", count};
+        }
+        std::vector<std::optional<berth::bytes>> kept(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          if (before[i] != BERTH_NEW_BUFFER) kept[i] = before[i];
+        }
+        auto answer = replan(p, kept, o);
+        if (!answer) return answer.error();
+        if (moved != nullptr) *moved = answer->moved;
+        return std::move(answer->layout);
+      });
+}
+
+void berth_plan_destroy(berth_plan* plan) {
+  if (plan != nullptr && !plans().remove(plan)) {
+    no_such(plan, "plan");
+    return;
+  }
+  succeed();
+}
+
+berth_status berth_plan_summarize(const berth_plan* plan, berth_plan_summary* summary) {
+  const auto held = plans().find(plan);
+  if (held == nullptr) return no_such(plan, "plan");
+  constexpr std::size_t least = sizeof(berth_plan_summary);
+  if (summary == nullptr || summary->struct_size < least || summary->struct_size > 4096) {
+    return fail(BERTH_INVALID, "summary: null, or wrong struct_size");
+  }
+  const berth::plan::plan& p = held->plan;
+  berth_plan_summary s{};
+  s.struct_size = summary->struct_size;
+  s.outcome = outcome_of(p);
+  s.deadline_hit = p.deadline_hit ? 1 : 0;
+  s.arena = p.arena();
+  s.lower_bound = p.lower_bound();
+  s.work = p.work;
+  s.reuse_penalty = p.reuse_penalty;
+  // Texts are static and end with a zero.
+  s.solver = p.solver.empty() ? "" : p.solver.data();
+  if (!p.has_offsets()) {
+    const bool proved = p.status == berth::plan::status::infeasible;
+    s.reason = !p.reason.empty() ? p.reason.data()
+               : proved          ? "no plan fits the capacity"
+                                 : "no plan was found within the limits";
+  } else {
+    s.reason = "";
+  }
+  s.culprit = p.culprit;
+  s.number = p.number;
+  std::memset(summary, 0, s.struct_size);
+  std::memcpy(summary, &s, sizeof s);
+  return succeed();
+}
+
+berth_status berth_plan_offsets(const berth_plan* plan, uint64_t* offsets, size_t count) {
+  return copy_of(plan, offsets, count, &berth::plan::plan::offsets);
+}
+
+berth_status berth_plan_memories(const berth_plan* plan, uint32_t* memories, size_t count) {
+  return copy_of(plan, memories, count, &berth::plan::plan::memory_of);
+}
+
+berth_status berth_plan_slabs(const berth_plan* plan, uint32_t* slabs, size_t count) {
+  return copy_of(plan, slabs, count, &berth::plan::plan::slab_of);
+}
+
+berth_status berth_verify(const berth_problem* problem, const uint64_t* offsets, const uint32_t* memories,
+                          const uint32_t* slabs, size_t count) {
+  return change(const_cast<berth_problem*>(problem), [&](const berth::plan::problem& p) {
+    if (auto ok = validate(p); !ok) return report(ok.error());
+    if (count != p.buffers.size() || (offsets == nullptr && count != 0)) {
+      return fail(BERTH_INVALID, "offsets: null, or not one a buffer");
+    }
+    if (memories == nullptr && p.memories.size() > 1)
+      return fail(BERTH_INVALID, "memories: null, and there are several");
+    if (slabs == nullptr && p.max_slab) return fail(BERTH_INVALID, "slabs: null, and the problem has them");
+    berth::plan::plan claimed;
+    claimed.status = berth::plan::status::feasible;
+    claimed.offsets.assign(offsets, offsets + count);
+    if (memories != nullptr) claimed.memory_of.assign(memories, memories + count);
+    if (slabs != nullptr) claimed.slab_of.assign(slabs, slabs + count);
+    const auto broken = verify_places(p, claimed);
+    return broken ? fail(BERTH_REFUSED, broken->rule, broken->a) : succeed();
+  });
+}
+
+berth_status berth_plan_check_bound(const berth_plan* plan, const berth_problem* problem) {
+  const auto held = plans().find(plan);
+  if (held == nullptr) return no_such(plan, "plan");
+  return change(const_cast<berth_problem*>(problem), [&](const berth::plan::problem& p) {
+    if (auto ok = validate(p); !ok) return report(ok.error());
+    const auto wrong = check_bound(p, held->plan.lower_bound(), held->plan.proof);
+    return wrong ? fail(BERTH_REFUSED, wrong->rule, wrong->a.value_or(0)) : succeed();
+  });
+}
+
+}  // extern "C"
