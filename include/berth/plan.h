@@ -39,7 +39,7 @@ extern "C" {
 
 /* A zeroed struct that knows its size: berth_buffer b = BERTH_INIT(berth_buffer); */
 #define BERTH_INIT(type) \
-  { sizeof(type) }
+  { .struct_size = sizeof(type) }
 
 typedef struct berth_problem berth_problem;
 typedef struct berth_plan berth_plan;
