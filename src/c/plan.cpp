@@ -70,7 +70,7 @@ berth_status fail(berth_status status, const char* text, std::size_t at = SIZE_M
   return status;
 }
 
-berth_status no_memory() noexcept {
+[[maybe_unused]] berth_status no_memory() noexcept {
   return fail(BERTH_NO_MEMORY, "no host memory");
 }
 
