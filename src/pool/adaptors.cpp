@@ -6,39 +6,47 @@
 namespace berth {
 
 memory_source::outcome adaptor::do_allocate(bytes size, stream& s, const block_options* o, source_location site) {
-  const std::lock_guard held{lock_};
-  if (const auto allowed = before(size, site); !allowed) {
-    after_failure(size, allowed.error());
-    return failed(allowed.error());
-  }
+  std::unordered_map<void*, given> one;
   try {
     // Room first, for a block that could not be remembered would have to go back.
-    std::unordered_map<void*, given> one;
     one.emplace(nullptr, given{size, s.id(), site});
-    live_.reserve(live_.size() + 1);
-    const outcome made = allocate_from(*upstream_, size, s, o, site);
-    if (made.data == nullptr) {
-      after_failure(size, *made.why);
-      return made;
+    const std::lock_guard held{lock_};
+    live_.reserve(live_.size() + coming_ + 1);
+    if (const auto allowed = before(size, site); !allowed) {
+      after_failure(size, allowed.error());
+      return failed(allowed.error());
     }
-    auto node = one.extract(nullptr);
-    node.key() = made.data;
-    const auto added = live_.insert(std::move(node));
-    after_allocate(made.data, added.position->second);
-    return made;
+    ++coming_;
   } catch (const std::bad_alloc&) {
     return failed({errc::out_of_memory, "adaptor: no host memory for its own records", size});
   }
+  const outcome made = allocate_from(*upstream_, size, s, o, site);
+  const std::lock_guard held{lock_};
+  --coming_;
+  if (made.data == nullptr) {
+    take_back(size);
+    after_failure(size, *made.why);
+    return made;
+  }
+  auto node = one.extract(nullptr);
+  node.key() = made.data;
+  const auto added = live_.insert(std::move(node));
+  after_allocate(made.data, added.position->second);
+  return made;
 }
 
 void adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
-  const std::lock_guard held{lock_};
-  const auto at = live_.find(data);
-  expects(at != live_.end(), "adaptor: free of a pointer that is no block of it (foreign, or freed twice)", site);
-  const given g = at->second;
-  expects(size == any_size || size == g.size, "adaptor: free with another size than was allocated", site);
-  live_.erase(at);
-  after_free(data, g, site);
+  {
+    const std::lock_guard held{lock_};
+    const auto at = live_.find(data);
+    expects(at != live_.end(), "adaptor: free of a pointer that is no block of it (foreign, or freed twice)", site);
+    const given g = at->second;
+    expects(size == any_size || size == g.size, "adaptor: free with another size than was allocated", site);
+    expects(stream_id == any_stream || stream_id == g.stream,
+            "adaptor: free on another stream than the block's (see use_on)", site);
+    live_.erase(at);
+    after_free(data, g, site);
+  }
   free_to(*upstream_, data, size, stream_id, site);
 }
 

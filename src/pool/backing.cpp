@@ -12,6 +12,8 @@ constexpr bytes unknown_space = bytes{1} << 40;  // address space for a device t
 constexpr bool few_addresses = sizeof(void*) < 8;
 constexpr bytes most_space = few_addresses ? bytes{256} << 20 : max_bytes;
 constexpr bytes window_factor = few_addresses ? 1 : 8;
+// The space is wider than what may be held at once, so that a chunk finds a hole although others went in between.
+constexpr bytes space_factor = few_addresses ? 1 : 4;
 
 }  // namespace
 
@@ -27,7 +29,7 @@ backing::backing(device d, memory_kind kind, bytes limit, bytes unit, std::size_
   const bytes total = device_.properties().total_memory;
   const bytes most = limit_ == max_bytes ? most_space : limit_;
   limit_ = align_down(limit_, granule_);
-  space_ = align_down(std::min(most, total != 0 ? total : unknown_space), granule_);
+  most_ = align_down(std::min(most, total != 0 ? total : unknown_space), granule_);
 }
 
 void backing::release_all() noexcept {
@@ -52,21 +54,30 @@ void backing::release_all() noexcept {
   retired_.clear();
 }
 
-result<void> backing::open_spaces() noexcept {
-  if (base_ != nullptr) return {};
-  if (space_ == 0) return error{errc::limit_exceeded, "pool: the limit is below the device's granule", limit_};
-  const auto base = device_.reserve(space_);
+// As many times what may be held as there are addresses for.
+result<void*> backing::reserve_wide(bytes factor, bytes& size) noexcept {
+  result<void*> range = error{errc::overflow, "pool: more addresses than there are", most_};
+  for (; factor != 0 && !range; factor /= 2) {
+    const auto wide = checked_mul(most_, factor);
+    if (!wide) continue;
+    size = *wide;
+    range = device_.reserve(size);
+  }
+  return range;
+}
+
+result<void> backing::open() noexcept {
+  if (!virtual_memory_ || base_ != nullptr) return {};
+  if (most_ == 0) return error{errc::limit_exceeded, "pool: the limit is below the device's granule", limit_};
+  const auto base = reserve_wide(space_factor, space_);
   if (!base) return base.error();
   base_ = static_cast<std::byte*>(*base);
   if (!window_store_.prepare(1)) return {};
-  for (bytes factor = window_factor; factor != 0; factor /= 2) {
-    const auto wide = checked_mul(space_, factor);
-    const auto window = wide ? device_.reserve(*wide) : error{errc::overflow};
-    if (!window) continue;
+  if (const auto window = reserve_wide(window_factor, window_)) {
     window_base_ = static_cast<std::byte*>(*window);
-    window_ = *wide;
     window_store_.add(0, window_, nullptr, nullptr);
-    break;
+  } else {
+    window_ = 0;
   }
   return {};
 }
@@ -80,7 +91,6 @@ result<chunk> backing::grow(bytes offset, bytes size) {
   }
   chunk c{.offset = offset, .size = size};
   if (virtual_memory_) {
-    if (const auto opened = open_spaces(); !opened) return opened.error();
     ++device_calls_;
     const auto handle = device_.create_physical(c.size);
     if (!handle) return handle.error();

@@ -47,7 +47,11 @@ class backing {
 
   // The most that a chunk could have now within the limit.
   [[nodiscard]] bytes headroom() const noexcept { return limit_ - std::min(limit_, reserved_); }
-  // Address space in bytes, 0 without virtual memory.
+  // The most that may ever be held at once.
+  [[nodiscard]] bytes most() const noexcept { return virtual_memory_ ? most_ : limit_; }
+  // Reserves the addresses, where that was not done; before the first grow(). Nothing without virtual memory.
+  result<void> open() noexcept;
+  // The address space in bytes, 0 before open(). With virtual memory; elsewhere there is none.
   [[nodiscard]] bytes space() const noexcept { return space_; }
   // Adds a chunk of `size` bytes, a multiple of the granule. With virtual memory it lies at `offset`, which the caller
   // knows to be without memory; elsewhere the offset is chosen here.
@@ -71,9 +75,19 @@ class backing {
   // Mappings of stitched blocks, live and retired.
   [[nodiscard]] std::size_t mappings() const noexcept { return mappings_; }
   [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
+  // Calls f with each dead block whose mappings wait: its `use` and `uses`.
+  template <class Function>
+  void for_each_retired(Function&& f) const {
+    for (const retired_block& r : retired_) f(r);
+  }
 
  private:
-  [[nodiscard]] result<void> open_spaces() noexcept;
+  struct retired_block {
+    extent* window;
+    stream_use use;
+    std::shared_ptr<std::vector<stream_use>> uses;
+  };
+  [[nodiscard]] result<void*> reserve_wide(bytes factor, bytes& size) noexcept;
   [[nodiscard]] result<void> map_piece(std::byte*& at, bytes begin, bytes end, std::size_t& made);
 
   device device_;
@@ -82,17 +96,13 @@ class backing {
   bytes unit_;
   bool virtual_memory_;
   bytes granule_;
-  bytes space_ = 0;   // of each of the two reservations
+  bytes most_ = 0;    // what may be held, by the limit and by the device
+  bytes space_ = 0;   // addresses for chunks
   bytes window_ = 0;  // 0: no window could be reserved
   std::byte* base_ = nullptr;
   std::byte* window_base_ = nullptr;
   std::vector<chunk> chunks_;
   store window_store_;
-  struct retired_block {
-    extent* window;
-    stream_use use;
-    std::shared_ptr<std::vector<stream_use>> uses;
-  };
   std::vector<retired_block> retired_;
   std::size_t stitched_ = 0;  // live stitched blocks
   std::size_t mappings_ = 0;

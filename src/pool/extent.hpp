@@ -15,25 +15,40 @@
 namespace berth::detail {
 
 enum class extent_state : std::uint8_t {
-  spare,     // the record describes nothing
-  free,      // in the store's bins
-  live,      // a user has it
-  shared,    // live, and `uses` says who else
-  cached,    // in a thread's cache
-  pending,   // given back, on the pending stack
-  piece,     // part of a stitched block
-  unbacked,  // addresses without memory
+  spare,      // the record describes nothing
+  free,       // in the store's bins
+  live,       // a user has it
+  shared,     // live, and `uses` says who else
+  cached,     // in a thread's cache
+  returning,  // given back, on the way to one of these two
+  pending,    // given back, on the pending stack
+  piece,      // part of a stitched block
+  unbacked,   // addresses without memory
 };
 
 // The rounded size and the stream of a block in one word: of sizes below 256 GiB, which are multiples of 64, each pair
-// has a key of its own. Others are not cached.
+// has a key of its own. Larger ones have that of size 0, which no bin of a cache has: they are not cached.
 using bin_key = std::uint64_t;
 inline constexpr bytes bin_key_limit = bytes{1} << 38;
 [[nodiscard]] constexpr bin_key make_bin_key(bytes rounded, std::uint32_t stream) noexcept {
-  return rounded << 26 | stream;
+  return (rounded < bin_key_limit ? rounded : 0) << 26 | stream;
 }
 [[nodiscard]] constexpr std::uint32_t stream_of(bin_key k) noexcept {
   return static_cast<std::uint32_t>(k);
+}
+
+// What an extent is, of a live or cached block the bin of a cache where it was last, and that cache's number. Whoever
+// takes a block out of a cache compares the whole word with the one it was put in with: where two threads free one
+// block at the same moment, each sees a live block, but only one can have written last. So a double free is found, if
+// not when it happens, before the block is given out twice, and no free needs a locked instruction.
+[[nodiscard]] constexpr std::uint32_t make_mark(extent_state s, unsigned bin, unsigned holder) noexcept {
+  return static_cast<std::uint32_t>(s) | bin << 8 | holder << 16;
+}
+[[nodiscard]] constexpr extent_state state_of(std::uint32_t mark) noexcept {
+  return static_cast<extent_state>(mark & 0xff);
+}
+[[nodiscard]] constexpr unsigned bin_in(std::uint32_t mark) noexcept {
+  return mark >> 8 & 0xff;
 }
 
 // A stream's work up to an epoch. Without a clock: none.
@@ -63,9 +78,8 @@ struct alignas(64) extent {
   stream_use use;         // the queued work that may still touch it; of a live block: its stream
   const char* file = "";  // of a live block: who asked for it
   std::uint32_t line = 0;
-  std::atomic<extent_state> state{extent_state::spare};
-  std::uint8_t bin = 0;  // of a live block: the bin of a thread's cache where it was last
-  bytes size = 0;        // rounded
+  std::atomic<std::uint32_t> mark{0};  // state, bin and holder: see make_mark
+  bytes size = 0;                      // rounded
 
   // What the store touches: another.
   bytes offset = 0;
@@ -90,8 +104,9 @@ struct alignas(64) extent {
   [[nodiscard]] void* at() const noexcept { return address.load(std::memory_order_relaxed); }
   [[nodiscard]] bool lives() const noexcept { return is(extent_state::live) || is(extent_state::shared); }
   [[nodiscard]] bytes end() const noexcept { return offset + size; }
-  [[nodiscard]] bool is(extent_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }
-  void set(extent_state s) noexcept { state.store(s, std::memory_order_relaxed); }
+  [[nodiscard]] bool is(extent_state s) const noexcept { return state_of(marked()) == s; }
+  void set(extent_state s) noexcept { mark.store(make_mark(s, 0, 0), std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t marked() const noexcept { return mark.load(std::memory_order_relaxed); }
 };
 static_assert(sizeof(extent) == 128);
 

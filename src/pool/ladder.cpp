@@ -32,6 +32,7 @@ void pool::state::drain() noexcept {
   extent* e = pending.exchange(nullptr, std::memory_order_acquire);
   while (e != nullptr) {
     extent* const rest = e->next;
+    expects(e->is(extent_state::pending), "pool: double free, by two threads at once");
     put_back(e);
     e = rest;
   }
@@ -196,7 +197,12 @@ bool pool::state::add_chunk(bytes size, error& why) {
   size = align_down(size, memory.granule());
   why = {errc::out_of_memory, "pool: no memory for the pool's own records", size};
   if (size == 0 || !space.prepare(4)) return false;
-  const bool ranged = memory.space() != 0;
+  if (const auto opened = memory.open(); !opened) {
+    why = opened.error();
+    if (why.code == errc::device_failed) device_error = why;
+    return false;
+  }
+  const bool ranged = memory.stitches();
   if (ranged && before == 0 && space.lowest_unbacked(1) == nullptr) space.add_range(memory.space());
   extent* const under = ranged ? space.lowest_unbacked(size) : nullptr;
   why = {errc::limit_exceeded, "pool: the pool's address space", size};
@@ -256,7 +262,7 @@ bytes pool::state::trim(bytes keep) noexcept {
       space.give(gone, streams.size() <= 1);
       break;
     }
-    if (memory.space() != 0) {
+    if (memory.stitches()) {
       space.unback(gone);
     } else {
       space.remove(gone);
@@ -300,6 +306,13 @@ result<extent*> pool::state::serve(const request& r, std::unique_lock<std::mutex
 
 result<extent*> pool::state::climb(const request& r, std::unique_lock<std::mutex>& held) {
   device_error.reset();
+  const bytes reserved_before = memory.reserved();
+  const auto refuse = [&](const error& why) {
+    ++failures;
+    failure_report = explain(r, why);
+    return why;
+  };
+  if (r.size > memory.most()) return refuse({errc::limit_exceeded, "pool: more than the pool may ever hold", r.asked});
   const auto rungs = [&]() -> extent* {
     if (extent* e = join_and_fit(r)) return e;
     flush();
@@ -322,7 +335,7 @@ result<extent*> pool::state::climb(const request& r, std::unique_lock<std::mutex
     if (extent* e = join_and_fit(r)) return e;
     if (extent* e = stitch(r)) return e;
     // Where chunks cannot be joined, free ones that are too small stand in the way of one that is large enough.
-    if (memory.space() == 0 && trim(0) != 0 && grow(r)) return join_and_fit(r);
+    if (!memory.stitches() && trim(0) != 0 && grow(r)) return join_and_fit(r);
     return nullptr;
   };
   if (extent* e = rungs()) return e;
@@ -334,13 +347,10 @@ result<extent*> pool::state::climb(const request& r, std::unique_lock<std::mutex
     if (!space.prepare(4) || !blocks.prepare()) throw std::bad_alloc{};
     if (extent* e = rungs()) return e;
   }
-  ++failures;
-  const bool limited = memory.headroom() < r.size;
-  const error why = device_error ? *device_error
-                    : limited    ? error{errc::limit_exceeded, "pool: the pool's limit is reached", r.asked}
-                                 : error{errc::out_of_memory, "pool: the device has no more memory", r.asked};
-  failure_report = explain(r, why);
-  return why;
+  if (memory.reserved() > reserved_before) trim(reserved_before);  // what came in vain
+  if (device_error) return refuse(*device_error);
+  if (memory.headroom() < r.size) return refuse({errc::limit_exceeded, "pool: the pool's limit is reached", r.asked});
+  return refuse({errc::out_of_memory, "pool: the device has no more memory", r.asked});
 }
 
 // --- streams
@@ -360,13 +370,14 @@ void pool::state::forget_streams() {
   sweep(nullptr);
   memory.purge();
   std::vector<const stream_clock*> remembered;
-  const auto remember = [&](const extent& e) {
-    remembered.push_back(e.use.clock);
-    if (!e.uses) return;
-    for (const detail::stream_use& use : *e.uses) remembered.push_back(use.clock);
+  const auto remember = [&](const auto& holder) {
+    remembered.push_back(holder.use.clock);
+    if (!holder.uses) return;
+    for (const detail::stream_use& use : *holder.uses) remembered.push_back(use.clock);
   };
   blocks.for_each(remember);
   space.for_each_free(remember);
+  memory.for_each_retired(remember);
   std::ranges::sort(remembered);
   std::erase_if(streams, [&](const known_stream& k) {
     return k.clock->completed() == stream_clock::ended && !std::ranges::binary_search(remembered, k.clock.get());

@@ -43,7 +43,7 @@ memory_source::outcome resource_source::do_allocate(bytes size, stream& s, const
   const error no_more{errc::out_of_memory, "resource_source: the memory resource has no more", size};
   const auto taken = checked_add(size, alignment - 1);
   if (!taken || !fits_size_t(*taken)) return failed(no_more);
-  const std::lock_guard held{lock_};
+  std::unique_lock held{lock_};
   give_back_what_is_done();
   try {
     // The record first: a block that could not be remembered would have to go back.
@@ -55,8 +55,16 @@ memory_source::outcome resource_source::do_allocate(bytes size, stream& s, const
     try {
       base = upstream_->allocate(*taken);
     } catch (const std::bad_alloc&) {
-      if (freed_.empty() || !s.synchronize()) throw;
+      if (freed_.empty()) throw;
+    }
+    if (base == nullptr) {
+      held.unlock();  // what is waited for may free blocks of this source
+      const bool done = s.synchronize().has_value();
+      held.lock();
+      if (!done) return failed(no_more);
       give_back_what_is_done();
+      live_.reserve(live_.size() + 1);
+      freed_.reserve(live_.size() + freed_.size() + 1);
       base = upstream_->allocate(*taken);
     }
     const auto address = reinterpret_cast<std::uintptr_t>(base);

@@ -199,7 +199,6 @@ void pool::state::free_heard(void* data, detail::extent* e, source_location site
   }
   const bytes asked = e->asked;
   e->use.epoch = e->use.clock->epoch();
-  e->set(detail::extent_state::cached);
   const bool kept = c.push(*bin, e, data);
   ++c.counters.frees;
   c.counters.live -= static_cast<std::int64_t>(asked);
@@ -231,6 +230,10 @@ void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_l
 
 void pool::state::take_back(detail::extent* e) noexcept {
   const bytes asked = e->asked;
+  const auto was = detail::state_of(
+      e->mark.exchange(detail::make_mark(detail::extent_state::returning, 0, 0), std::memory_order_relaxed));
+  expects(was == detail::extent_state::live || was == detail::extent_state::shared,
+          "pool: double free, by two threads at once");
   detail::thread_cache* const c = cache();
   if (c == nullptr) {
     const std::lock_guard held{lock};
@@ -245,7 +248,7 @@ void pool::state::take_back(detail::extent* e) noexcept {
   ++c->counters.frees;
   c->counters.live -= static_cast<std::int64_t>(asked);
   detail::thread_cache::bin* bin = nullptr;
-  if (!e->is(detail::extent_state::shared)) {
+  if (was != detail::extent_state::shared) {
     bin = c->find(e->size, e->stream());
     if (bin == nullptr) {
       detail::extent* gone = nullptr;
@@ -254,8 +257,6 @@ void pool::state::take_back(detail::extent* e) noexcept {
     }
   }
   if (bin != nullptr) {
-    e->bin = c->index(*bin);
-    e->set(detail::extent_state::cached);
     (void)c->push(*bin, e, e->at());
   } else {
     ++c->counters.passed;
@@ -317,7 +318,7 @@ void pool::state::close() noexcept {
       std::fprintf(stderr, "berth: leak: %llu bytes at %p, asked for at %s:%u\n",
                    static_cast<unsigned long long>(e.asked), e.at(), e.file, e.line);
     }
-    e.use.epoch = e.use.clock->epoch();
+    note_uses(e);
     wait_for_extent(e);
     if (e.stitched) memory.retire(e.stitched->window, {}, nullptr);
   });

@@ -57,7 +57,9 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
     detail::extent* const e = c.pop(from, data);
     if (e == nullptr) [[unlikely]]
       return nullptr;
-    e->set(detail::extent_state::live);
+    expects(detail::thread_cache::belongs(from, *e),
+            "pool: double free, by two threads at once; found when the block was asked for", site);
+    e->mark.store(detail::thread_cache::live_mark(from), std::memory_order_relaxed);
     e->asked = size;
     e->remember(site);
     c.counters.live += static_cast<std::int64_t>(size);
@@ -168,6 +170,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::vector<std::unique_ptr<detail::thread_cache>> caches;        // of running threads
   std::vector<std::unique_ptr<detail::thread_cache>> spare_caches;  // of threads that ended
   std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
+  std::uint16_t last_cache = 0;                                     // their numbers
   bytes release_mark = 0;
   std::string failure_report;
   std::optional<error> device_error;  // of the request that climbs the ladder

@@ -150,6 +150,7 @@ extent* pool::state::stitch(const request& r) {
   for (const part& p : parts) {
     extent* e = space.take(p.from, p.where.offset, p.where.size);
     e->set(extent_state::piece);
+    e->use = {};  // the block has it
     e->uses.reset();
     made->pieces.push_back(e);
   }

@@ -37,11 +37,15 @@ bool have_membarrier() noexcept {
 
 }  // namespace
 
-const thread_cache::gate thread_cache::idle_gate = have_membarrier() ? gate::open : gate::dear;
+// Known by the first cache, not by the program's start: global objects may have pools too.
+thread_cache::gate thread_cache::idle_gate() noexcept {
+  static const gate g = have_membarrier() ? gate::open : gate::dear;
+  return g;
+}
 
 void thread_cache::fence() noexcept {
 #if defined(__linux__) && !defined(BERTH_THREAD_SANITIZER)
-  if (idle_gate == gate::open) {
+  if (idle_gate() == gate::open) {
     const bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
     expects(done, "pool: membarrier failed after it was registered");
   }
@@ -73,6 +77,7 @@ extent* thread_cache::empty(bin& b) noexcept {
   }
   b.top = b.rest = nullptr;
   for (const extent* e = all; e != nullptr; e = e->next) {
+    expects(belongs(b, *e), "pool: double free, by two threads at once");
     room_ += b.charge;
     ++counters.passed;
   }
@@ -116,14 +121,18 @@ thread_cache::bin* thread_cache::make_bin(bytes size, std::uint32_t stream, exte
   }
   if (place == nullptr) place = &bins_[(home(size, stream) + turn_++ % ways) % bin_count];
   gone = empty(*place);
-  const std::size_t at = index(*place);
+  const auto at = static_cast<std::size_t>(place - bins_.data());
   taken_[at / 64] |= std::uint64_t{1} << (at % 64);
-  *place = {.key = make_bin_key(size, stream), .size = size, .charge = charge_of(size), .stream = stream};
+  *place = {.key = make_bin_key(size, stream),
+            .size = size,
+            .charge = charge_of(size),
+            .stream = stream,
+            .mark = make_mark(extent_state::cached, static_cast<unsigned>(at), number_)};
   return place;
 }
 
-thread_cache cache_directory::nobodys{0, 0};
-thread_cache cache_directory::gone{0, 0};
+constinit thread_cache cache_directory::nobodys;
+constinit thread_cache cache_directory::gone;
 
 thread_cache* cache_directory::find() const noexcept {
   const std::uintptr_t me = thread_token();
@@ -202,7 +211,8 @@ detail::thread_cache* pool::state::attach() noexcept {
     caches.reserve(caches.size() + 1);
     spare_caches.reserve(caches.size() + 1 + spare_caches.size());
     if (spare_caches.empty()) {
-      spare_caches.push_back(std::make_unique<detail::thread_cache>(cache_bytes, options.cache_blocks));
+      if (last_cache == std::numeric_limits<std::uint16_t>::max()) return nullptr;
+      spare_caches.push_back(std::make_unique<detail::thread_cache>(cache_bytes, options.cache_blocks, ++last_cache));
     }
     detail::thread_cache* const c = spare_caches.back().get();
     if (!directory.add(c)) return nullptr;

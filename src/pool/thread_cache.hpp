@@ -33,9 +33,12 @@ struct cache_counters {
 
 class thread_cache {
  public:
-  // Keeps at most that many bytes and blocks, and no block of more than half the bytes.
-  thread_cache(bytes most_bytes, std::uint32_t most_blocks) noexcept
-      : room_{make_room(most_bytes, most_blocks)}, all_room_{room_} {}
+  // Keeps at most that many bytes and blocks, and no block of more than half the bytes. `number` is not 0, and no other
+  // cache of the pool has it.
+  thread_cache(bytes most_bytes, std::uint32_t most_blocks, std::uint16_t number) noexcept
+      : gate_{idle_gate()}, number_{number}, room_{make_room(most_bytes, most_blocks)}, all_room_{room_} {}
+  // Nobody's, for directories: it is there before anything else of the program runs.
+  constexpr thread_cache() noexcept = default;
 
   // The owner. False where that takes more: somebody has seized the cache, or there is no cheap fence.
   [[nodiscard]] bool enter() noexcept {
@@ -58,7 +61,7 @@ class thread_cache {
     fence();
     for (const auto& c : caches) c->wait_until_left();
   }
-  void give_back() noexcept { gate_.store(idle_gate, std::memory_order_release); }
+  void give_back() noexcept { gate_.store(idle_gate(), std::memory_order_release); }
 
   // What follows is for whoever is inside or has seized the cache.
 
@@ -72,6 +75,7 @@ class thread_cache {
     void* top_address = nullptr;
     extent* rest = nullptr;  // linked by next
     std::uint32_t stream = 0;
+    std::uint32_t mark = 0;  // of a block that lies here
   };
   // Null where such blocks are not kept. The first looks where they are kept most of the time.
   [[nodiscard]] bin* find_at_home(bytes size, std::uint32_t stream) noexcept {
@@ -81,7 +85,7 @@ class thread_cache {
   [[nodiscard]] bin* find(bytes size, std::uint32_t stream) noexcept;
   // The bin where the block was last, if it is still for such blocks; else null.
   [[nodiscard]] bin* find(const extent& e) noexcept {
-    bin& b = bins_[e.bin];
+    bin& b = bins_[bin_in(e.marked())];
     return b.key == e.key ? &b : nullptr;
   }
   // The block freed last and its address; null where the bin is empty.
@@ -99,6 +103,8 @@ class thread_cache {
     room_ += b.charge;
     return e;
   }
+  // Whether a block that was taken out of a bin was put in there, and nowhere else since.
+  [[nodiscard]] static bool belongs(const bin& b, const extent& e) noexcept { return e.marked() == b.mark; }
   // False where the cache holds too much now: see evict_one_bin().
   [[nodiscard]] bool push(bin& b, extent* e, void* address) noexcept {
     if (b.top != nullptr) {
@@ -107,6 +113,7 @@ class thread_cache {
     }
     b.top = e;
     b.top_address = address;
+    e->mark.store(b.mark, std::memory_order_relaxed);
     room_ -= b.charge;
     return !is_too_full();
   }
@@ -121,12 +128,15 @@ class thread_cache {
   [[nodiscard]] std::uint64_t held_blocks() const noexcept { return (all_room_ - room_) & (some_blocks - 1); }
   // Allocations that the cache served.
   [[nodiscard]] std::uint64_t hits() const noexcept { return counters.frees - counters.passed - held_blocks(); }
-  [[nodiscard]] std::uint8_t index(const bin& b) const noexcept { return static_cast<std::uint8_t>(&b - bins_.data()); }
+  // The mark of a block that this cache gave out.
+  [[nodiscard]] static std::uint32_t live_mark(const bin& b) noexcept {
+    return b.mark ^ make_mark(extent_state::cached, 0, 0) ^ make_mark(extent_state::live, 0, 0);
+  }
 
  private:
   // `dear`: the owner pays for the fence, since the system has no membarrier(2).
   enum class gate : std::uint8_t { open, dear, seized };
-  static const gate idle_gate;
+  [[nodiscard]] static gate idle_gate() noexcept;
   static void fence() noexcept;  // the expensive one
   void wait_until_left() const noexcept;
 
@@ -149,7 +159,7 @@ class thread_cache {
   // All of the bin's blocks, linked by next.
   [[nodiscard]] extent* empty(bin& b) noexcept;
 
-  std::atomic<gate> gate_{idle_gate};
+  std::atomic<gate> gate_{gate::seized};
 
  public:
   std::atomic<std::uintptr_t> owner{0};  // the thread's token; 0: nobody's
@@ -166,8 +176,9 @@ class thread_cache {
   cache_counters counters;
 
  private:
-  std::uint64_t room_;
-  std::uint64_t all_room_;
+  std::uint16_t number_ = 0;
+  std::uint64_t room_ = 0;
+  std::uint64_t all_room_ = 0;
   unsigned turn_ = 0;
   unsigned hand_ = 0;
   std::array<std::uint64_t, bin_count / 64> taken_{};  // a bit for each bin that has a key

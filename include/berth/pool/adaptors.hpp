@@ -33,8 +33,11 @@ class adaptor : public memory_source {
     std::uint32_t stream = 0;
     source_location site;
   };
-  // Called with the lock held. before() may refuse; a refusal or a failure below is followed by no after().
+  // Called with the lock held, which is never held while the source is called: that may take long, call back, or free.
+  // before() may refuse; one that did not is followed by after_allocate(), or where the source had nothing by
+  // take_back() and after_failure(). A refusal is followed by after_failure() alone.
   virtual result<void> before(bytes, const source_location&) { return {}; }
+  virtual void take_back(bytes) noexcept {}
   virtual void after_allocate(void*, const given&) {}
   virtual void after_failure(bytes, const error&) {}
   virtual void after_free(void*, const given&, const source_location&) noexcept {}
@@ -43,6 +46,8 @@ class adaptor : public memory_source {
   std::unordered_map<void*, given> live_;
 
  private:
+  std::size_t coming_ = 0;  // blocks that the source is being asked for: live_ has room for them
+
   outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) final;
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept final;
   void do_use_on(void* data, stream& s, const source_location& where) final { use_on_of(*upstream_, data, s, where); }
@@ -62,9 +67,10 @@ class limit_adaptor final : public adaptor {
  private:
   result<void> before(bytes size, const source_location&) override {
     if (size > limit_ - out_) return error{errc::limit_exceeded, "limit_adaptor: the limit is reached", size};
+    out_ += size;
     return {};
   }
-  void after_allocate(void*, const given& g) override { out_ += g.size; }
+  void take_back(bytes size) noexcept override { out_ -= size; }
   void after_free(void*, const given& g, const source_location&) noexcept override { out_ -= g.size; }
 
   bytes limit_;
@@ -115,14 +121,10 @@ class logging_adaptor final : public adaptor {
   std::FILE* to_;
 };
 
-// The n-th allocation from now on, counted from 1, fails with out_of_memory; 0: none does.
+// The n-th allocation, counted from 1, fails with out_of_memory; 0: none does.
 class failing_adaptor final : public adaptor {
  public:
   failing_adaptor(memory_source& upstream, std::uint64_t n) noexcept : adaptor{upstream}, left_{n} {}
-  void fail_after(std::uint64_t n) noexcept {
-    const std::lock_guard held{lock_};
-    left_ = n;
-  }
 
  private:
   result<void> before(bytes size, const source_location&) override {

@@ -1,0 +1,31 @@
+// A pool that is a global object, used by the constructor of another one, before anything of the library has been
+// initialised, and by the destructor after main.
+#include <gtest/gtest.h>
+
+#include "berth/pool/pool.hpp"
+
+namespace {
+
+struct early {
+  berth::stream queue{berth::device::host()};
+  berth::pool memory{berth::device::host()};
+  void* block = nullptr;
+  berth::bytes cached = 0;
+
+  early() {
+    memory.free(memory.allocate_raw(1000, queue).value());
+    block = memory.allocate_raw(1000, queue).value();
+    memory.free(memory.allocate_raw(5000, queue).value());
+    cached = memory.statistics().cached;  // stops the caches
+  }
+  ~early() { memory.free(block); }
+};
+[[gnu::init_priority(101)]] early the_early;  // before all that has no number
+
+TEST(pool_global, allocates_before_main) {
+  EXPECT_GE(the_early.cached, 5000u);
+  EXPECT_EQ(the_early.memory.statistics().live_blocks, 1u);
+  EXPECT_EQ(the_early.memory.statistics().cache_hits, 1u);
+}
+
+}  // namespace
