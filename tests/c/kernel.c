@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 #include "berth/c/scratch.h"
+#include "berth/stack_alloc.h"
 
 int sum_of_squares(size_t n, const float* x, size_t stride, float* sum) {
   float* packed = berth_scratch_allocate(n, sizeof *packed);
@@ -10,6 +11,26 @@ int sum_of_squares(size_t n, const float* x, size_t stride, float* sum) {
   float total = 0;
   for (size_t i = 0; i < n; ++i) total += packed[i] * packed[i];
   berth_scratch_free(packed);
+  *sum = total;
+  return 0;
+}
+
+/* The same with the macros that OpenBLAS's kernels have; two buffers in one function, freed in the order they came. */
+int sum_of_products(size_t n, const float* x, const float* y, float* sum) {
+  float *left, *right;
+  STACK_ALLOC(n, float, left);
+  if (left == NULL) return -1;
+  STACK_ALLOC(n, float, right);
+  if (right == NULL) {
+    STACK_FREE(left);
+    return -1;
+  }
+  float total = 0;
+  for (size_t i = 0; i < n; ++i) left[i] = x[i];
+  for (size_t i = 0; i < n; ++i) right[i] = y[i];
+  for (size_t i = 0; i < n; ++i) total += left[i] * right[i];
+  STACK_FREE(left);
+  STACK_FREE(right);
   *sum = total;
   return 0;
 }

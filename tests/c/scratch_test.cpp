@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "berth/scratch/scratch_arena.hpp"
+#include "berth/stack_alloc.h"
 #include "c/kernel.h"
 
 namespace {
@@ -25,6 +26,35 @@ TEST(c_scratch, serves_a_kernel_in_c) {
   EXPECT_EQ(sum, 8000.0F);
   EXPECT_EQ(berth_scratch_statistics_of_thread().in_use, 0u);
 }
+
+TEST(c_stack_alloc, serves_a_kernel_written_for_openblas) {
+  const std::vector<float> x(5000, 2.0F);
+  const std::vector<float> y(5000, 3.0F);
+  float sum = 0;
+  for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{120}, x.size()}) {
+    ASSERT_EQ(sum_of_products(n, x.data(), y.data(), &sum), 0);
+    EXPECT_EQ(sum, 6.0F * static_cast<float>(n));
+  }
+  EXPECT_EQ(berth_scratch_statistics_of_thread().in_use, 0u);
+  sum = -1;
+  EXPECT_EQ(sum_of_products(std::numeric_limits<std::size_t>::max(), x.data(), y.data(), &sum), -1);
+  EXPECT_EQ(sum, -1.0F);
+}
+
+#if !defined(BERTH_SCRATCH_POISONS)
+TEST(c_stack_alloc_death, an_overrun_is_noticed_in_every_build) {
+  float* buffer = nullptr;
+  STACK_ALLOC(100, float, buffer);
+  ASSERT_NE(buffer, nullptr);
+  EXPECT_DEATH(
+      {
+        static_cast<volatile char*>(static_cast<void*>(buffer))[400] = 1;
+        STACK_FREE(buffer);
+      },
+      "past the end of a block of 400 bytes");
+  STACK_FREE(buffer);
+}
+#endif
 
 TEST(c_scratch, is_aligned_and_freed_in_any_order) {
   void* a = berth_scratch_allocate(3, 5);
