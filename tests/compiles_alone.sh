@@ -17,7 +17,7 @@ case $what in
     export cxx cc warn
     find include -name adapters -prune -o \( -name '*.hpp' -o -name '*.h' \) -print | each sh -c '
       echo "#include \"${0#include/}\"" | $cxx -std=c++20 $warn -Iinclude -fsyntax-only -x c++ - || exit 255'
-    find include -name '*.h' | each sh -c '
+    find include -name adapters -prune -o -name '*.h' -print | each sh -c '
       echo "#include \"${0#include/}\"" | $cc -std=c99 $warn -Iinclude -fsyntax-only -x c - || exit 255'
     ;;
   bare)

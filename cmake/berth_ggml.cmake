@@ -1,0 +1,50 @@
+# ggml on Berth's plans. See berth/graph/adapters/ggml.h.
+#
+#   berth_ggml(TARGET)                 TARGET compiles ggml-alloc.c (ggml-base, in ggml's own build): from now on it also
+#                                      has Berth's allocator, under ggml's names; ggml's is ggml_stock_gallocr_*.
+#   berth_ggml_library(NAME TARGET)    a shared library NAME, to be linked or preloaded before ggml, which stays as it is.
+#
+# Both need Berth's target berth::berth and a compiler for C++20.
+
+if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/ggml/berth_ggml.cpp)
+  set(BERTH_GGML_SOURCES ${CMAKE_CURRENT_LIST_DIR}/ggml)
+else()
+  get_filename_component(BERTH_GGML_SOURCES ${CMAKE_CURRENT_LIST_DIR}/../src/graph/adapters ABSOLUTE)
+endif()
+
+# ggml's internal headers stand beside ggml-alloc.c.
+function(berth_ggml_compile_with name target)
+  get_target_property(folder ${target} SOURCE_DIR)
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  set_target_properties(${name} PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${name} SYSTEM PRIVATE ${folder} $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
+endfunction()
+
+function(berth_ggml target)
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(folder ${target} SOURCE_DIR)
+  list(FILTER sources INCLUDE REGEX "(^|/)ggml-alloc\\.c$")
+  if(NOT sources)
+    message(FATAL_ERROR "berth_ggml: ${target} does not compile ggml-alloc.c")
+  endif()
+  foreach(function new new_n free reserve reserve_n reserve_n_size alloc_graph get_buffer_size)
+    list(APPEND renames ggml_gallocr_${function}=ggml_stock_gallocr_${function})
+  endforeach()
+  get_filename_component(allocator ${sources} ABSOLUTE BASE_DIR ${folder})
+  set_property(SOURCE ${allocator} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_DEFINITIONS ${renames})
+
+  add_library(${target}_on_berth OBJECT ${BERTH_GGML_SOURCES}/berth_ggml.cpp)
+  berth_ggml_compile_with(${target}_on_berth ${target})
+  target_compile_definitions(${target}_on_berth PRIVATE BERTH_GGML_STOCK
+                                                        $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
+  target_link_libraries(${target}_on_berth PRIVATE berth::berth)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_on_berth>)
+  target_link_libraries(${target} PRIVATE berth::berth)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()
+
+function(berth_ggml_library name target)
+  add_library(${name} SHARED ${BERTH_GGML_SOURCES}/berth_ggml.cpp)
+  berth_ggml_compile_with(${name} ${target})
+  target_link_libraries(${name} PRIVATE berth::berth ${target} ${CMAKE_DL_LIBS})
+endfunction()

@@ -1,0 +1,302 @@
+// A ggml graph as flat records: read once, planned, and from then on compared and placed in one walk.
+//
+// Compiled against the user's ggml, with berth_ggml.cpp; no part of the compiled library.
+//
+// Tensors stand in the order in which a walk meets them: the leafs, the nodes, and then whatever the sources of the
+// nodes and the roots of views lead to. A record says where the walk must find what: which tensor each source is, its
+// operator, flags and layout, whether it has memory of somebody else. A graph of the same shape is served by the plan
+// where no tensor needs more bytes than were planned; what took over an operand's memory must still have its layout.
+// A tensor that two records would place has data when the second comes: no two of ours can become one unseen.
+//
+// Inputs that are outputs too (ggml's scheduler makes several copies of them, for work under way) live throughout
+// wherever they are read: the walk takes one for another, so that a copy's turn asks for no other plan.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "berth/graph/in_memories.hpp"
+#include "ggml-backend-impl.h"
+#include "ggml-impl.h"
+
+namespace berth::ggml {
+
+struct block {
+  ggml_backend_buffer_t buffer = nullptr;
+  char* base = nullptr;
+  bytes size = 0;
+};
+
+// The memory of one buffer type; blocks are the slabs of the plans.
+struct store {
+  ggml_backend_buffer_type_t type = nullptr;
+  memory_rule rule;
+  std::vector<block> blocks;
+  std::vector<block> retired;  // of before the store grew, while a graph reads from them
+  std::uint64_t moves = 0;     // how often the blocks have been others
+};
+
+inline constexpr std::uint32_t none = UINT32_MAX;
+inline constexpr std::int32_t lasting_flags = GGML_TENSOR_FLAG_INPUT | GGML_TENSOR_FLAG_OUTPUT;
+
+[[nodiscard]] inline bytes size_in(const store& s, const ggml_tensor* t) {
+  return s.type->iface.get_alloc_size != nullptr ? ggml_backend_buft_get_alloc_size(s.type, t) : ggml_nbytes(t);
+}
+
+[[nodiscard]] inline bool same_layout(const ggml_tensor& a, const ggml_tensor& b) noexcept {
+  return a.type == b.type && std::memcmp(a.ne, b.ne, sizeof a.ne) == 0 && std::memcmp(a.nb, b.nb, sizeof a.nb) == 0;
+}
+
+enum class role : std::uint8_t {
+  ours,     // the plan has a place for it
+  outside,  // somebody gave it memory
+  view,     // bytes of its root
+  again,    // the tensor of an earlier record
+};
+
+struct record {
+  std::uint32_t source[GGML_MAX_SRC];
+  std::uint32_t root = none;  // of a view, or of the same tensor once more
+  role what = role::outside;
+  std::uint8_t takes = UINT8_MAX;  // the source whose memory it took over
+  bool lasting = false;
+  bool of_ours = false;  // a view of memory that the plan has a place for
+  std::int32_t op = 0, type = 0, flags = 0;
+  std::uint32_t home = 0;  // its store ...
+  std::uint32_t slab = 0;  // ... and block
+  std::int64_t ne[GGML_MAX_DIMS];
+  std::size_t nb[GGML_MAX_DIMS];
+  bytes offset = 0, room = 0;
+  char* address = nullptr;  // as the store lies now
+  ggml_backend_buffer_t buffer = nullptr;
+};
+
+using stores = std::span<store* const>;
+
+class known_graph {
+ public:
+  // Gives every tensor of g its address and buffer, if this is its plan; else changes nothing. No call into the
+  // backend: see initialise().
+  [[nodiscard]] bool place(const ggml_cgraph* g, stores in);
+  // Takes back what place() did.
+  void undo() noexcept;
+  // Tells the backends of the tensors that were placed, where they want to know.
+  [[nodiscard]] bool initialise() const;
+
+  [[nodiscard]] bool for_homes(std::span<const std::uint32_t> homes) const noexcept {
+    return std::equal(homes.begin(), homes.end(), homes_.begin(), homes_.end());
+  }
+  [[nodiscard]] bool fits(stores in) const noexcept {
+    for (std::size_t m = 0; m < in.size(); ++m) {
+      if (in[m]->blocks.size() < slabs_[m].size()) return false;
+      for (std::size_t k = 0; k < slabs_[m].size(); ++k) {
+        if (in[m]->blocks[k].size < slabs_[m][k]) return false;
+      }
+    }
+    return true;
+  }
+  [[nodiscard]] std::span<const bytes> slabs(std::size_t m) const noexcept { return slabs_[m]; }
+  [[nodiscard]] bool optimal() const noexcept { return optimal_; }
+  [[nodiscard]] bool reads(std::span<const block> from) const noexcept;
+
+ private:
+  friend class reader;
+
+  [[nodiscard]] bool take(std::uint32_t i);
+  [[nodiscard]] bool take_outside(const record& r, const ggml_tensor* t) const noexcept;
+  [[nodiscard]] bool take_ours(const record& r, ggml_tensor* t);
+  [[nodiscard]] bool take_view(const record& r, ggml_tensor* t);
+  void show(ggml_tensor* t, bool of_ours);
+  [[nodiscard]] bool meet(std::uint32_t i, ggml_tensor* t);
+  void rebase(stores in);
+
+  std::vector<record> records_;  // leafs, nodes, others
+  std::uint32_t leafs_ = 0, nodes_ = 0;
+  std::vector<std::uint32_t> homes_;  // of the nodes, then the leafs, as they were asked for
+  std::vector<std::vector<bytes>> slabs_;
+  bool optimal_ = false;
+  // Of the walk.
+  store* const* in_ = nullptr;
+  std::vector<std::uint64_t> moves_;
+  const char* low_ = nullptr;  // all blocks lie in [low_, high_)
+  const char* high_ = nullptr;
+  bool wants_init_ = false;  // of some block
+  std::vector<ggml_tensor*> tensors_, placed_, late_;
+  std::uint32_t next_ = 0;
+};
+
+inline bool is_lasting(const ggml_tensor* t) noexcept {
+  return t->op == GGML_OP_NONE && t->view_src == nullptr && (t->flags & lasting_flags) == lasting_flags &&
+         t->data != nullptr;
+}
+
+inline void known_graph::rebase(stores in) {
+  in_ = in.data();
+  bool same = moves_.size() == in.size();
+  for (std::size_t m = 0; same && m < in.size(); ++m) same = moves_[m] == in[m]->moves;
+  if (same) return;
+  moves_.clear();
+  low_ = high_ = nullptr;
+  wants_init_ = false;
+  for (const store* s : in) {
+    moves_.push_back(s->moves);
+    for (const block& b : s->blocks) {
+      if (low_ == nullptr || b.base < low_) low_ = b.base;
+      if (high_ == nullptr || b.base + b.size > high_) high_ = b.base + b.size;
+      wants_init_ = wants_init_ || b.buffer->iface.init_tensor != nullptr;
+    }
+  }
+  for (record& r : records_) {
+    if (r.what != role::ours) continue;
+    const store& s = *in[r.home];
+    const bool there = r.slab < s.blocks.size();  // else for a trial only, at any address but none
+    r.buffer = there ? s.blocks[r.slab].buffer : nullptr;
+    r.address = (there ? s.blocks[r.slab].base : reinterpret_cast<char*>(s.rule.alignment)) + r.offset;
+  }
+}
+
+inline bool known_graph::place(const ggml_cgraph* g, stores in) {
+  if (static_cast<std::uint32_t>(g->n_leafs) != leafs_ || static_cast<std::uint32_t>(g->n_nodes) != nodes_)
+    return false;
+  rebase(in);
+  std::copy(g->leafs, g->leafs + leafs_, tensors_.begin());
+  std::copy(g->nodes, g->nodes + nodes_, tensors_.begin() + leafs_);
+  next_ = leafs_ + nodes_;
+  placed_.clear();
+  late_.clear();
+  const auto serve = [&] {
+    for (std::uint32_t i = 0; i < leafs_; ++i) {
+      if (!take(i)) return false;
+    }
+    for (std::uint32_t i = leafs_; i < leafs_ + nodes_; ++i) {
+      ggml_tensor* const t = tensors_[i];
+      const record& r = records_[i];
+      for (int k = 0; k < GGML_MAX_SRC; ++k) {
+        if (t->src[k] == nullptr && r.source[k] == none) continue;
+        if (!meet(r.source[k], t->src[k])) return false;
+      }
+      if (!take(i)) return false;
+    }
+    for (ggml_tensor* t : late_) {  // views that come before their roots
+      if (t->view_src->data == nullptr) return false;
+      show(t, true);
+    }
+    return true;
+  };
+  if (serve()) return true;
+  undo();
+  return false;
+}
+
+inline void known_graph::undo() noexcept {
+  for (ggml_tensor* t : placed_) {
+    t->data = nullptr;
+    t->buffer = nullptr;
+  }
+  placed_.clear();
+}
+
+inline bool known_graph::initialise() const {
+  if (!wants_init_) return true;
+  for (ggml_tensor* t : placed_) {
+    if (ggml_backend_buffer_init_tensor(t->buffer, t) != GGML_STATUS_SUCCESS) return false;
+  }
+  return true;
+}
+
+inline bool known_graph::reads(std::span<const block> from) const noexcept {
+  for (std::uint32_t i = 0; i < next_; ++i) {
+    if (records_[i].what != role::outside) continue;
+    for (const block& b : from) {
+      if (tensors_[i]->buffer == b.buffer) return true;
+    }
+  }
+  return false;
+}
+
+// The tensor of record i, which the walk has now come to as t.
+inline bool known_graph::meet(std::uint32_t i, ggml_tensor* t) {
+  if (i == none || t == nullptr) return false;
+  if (i != next_) return tensors_[i] == t || (records_[i].lasting && is_lasting(t));
+  tensors_[next_++] = t;
+  return take(i);
+}
+
+inline bool known_graph::take(std::uint32_t i) {
+  const record& r = records_[i];
+  ggml_tensor* const t = tensors_[i];
+  switch (r.what) {
+    case role::ours: return take_ours(r, t);
+    case role::outside: return take_outside(r, t);
+    case role::view: return take_view(r, t);
+    case role::again: return tensors_[r.root] == t || (records_[r.root].lasting && is_lasting(t));
+  }
+  return false;
+}
+
+inline bool known_graph::take_ours(const record& r, ggml_tensor* t) {
+  if (t->data != nullptr || t->buffer != nullptr || t->view_src != nullptr) return false;
+  if (static_cast<std::int32_t>(t->op) != r.op || (t->flags & lasting_flags) != r.flags) return false;
+  const bool as_read = static_cast<std::int32_t>(t->type) == r.type && std::memcmp(t->ne, r.ne, sizeof r.ne) == 0 &&
+                       std::memcmp(t->nb, r.nb, sizeof r.nb) == 0;
+  const store& s = *in_[r.home];
+  if (!as_read || s.type->iface.get_alloc_size != nullptr) {
+    if (size_in(s, t) > r.room) return false;
+  }
+  if (r.takes != UINT8_MAX) {
+    const ggml_tensor* const operand = t->src[r.takes];
+    if (operand->data != r.address || !same_layout(*t, *operand)) return false;
+  }
+  t->data = r.address;
+  t->buffer = r.buffer;
+  placed_.push_back(t);
+  return true;
+}
+
+// Memory of others; where it lies in our blocks it must be the very bytes that the plan went around.
+inline bool known_graph::take_outside(const record& r, const ggml_tensor* t) const noexcept {
+  if (t->view_src != nullptr) return false;
+  if (t->data == nullptr) return t->buffer != nullptr && r.room == 0;
+  if (t->data < low_ || t->data >= high_) return r.room == 0;
+  bool inside = false;
+  for (std::size_t m = 0; m < moves_.size(); ++m) {
+    for (const block& b : in_[m]->blocks) inside = inside || t->buffer == b.buffer;
+  }
+  if (!inside) return r.room == 0;
+  if (r.room == 0 || r.home >= moves_.size() || in_[r.home]->blocks.empty()) return false;
+  if (t->data != in_[r.home]->blocks[0].base + r.offset || size_in(*in_[r.home], t) > r.room) return false;
+  return std::find(placed_.begin(), placed_.end(), t) == placed_.end();
+}
+
+inline bool known_graph::take_view(const record& r, ggml_tensor* t) {
+  ggml_tensor* const root = t->view_src;
+  if (root == nullptr || static_cast<std::int32_t>(t->op) != r.op || (t->flags & lasting_flags) != r.flags) {
+    return false;
+  }
+  if (!meet(r.root, root)) return false;
+  if (root->data != nullptr) {
+    show(t, r.of_ours);
+    return true;
+  }
+  if (!r.of_ours) return false;
+  late_.push_back(t);
+  return true;
+}
+
+inline void known_graph::show(ggml_tensor* t, bool of_ours) {
+  char* const at = static_cast<char*>(t->view_src->data) + t->view_offs;
+  if (of_ours) {
+    t->data = at;
+    t->buffer = t->view_src->buffer;
+    placed_.push_back(t);
+  } else if (t->view_src->buffer != nullptr && (t->buffer != t->view_src->buffer || t->data != at)) {
+    t->buffer = nullptr;
+    // Of memory that somebody else keeps: whatever becomes of this graph, that is where the view belongs.
+    (void)ggml_backend_view_init(t);
+  }
+}
+
+}  // namespace berth::ggml

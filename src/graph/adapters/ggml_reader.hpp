@@ -1,0 +1,386 @@
+// Reads a ggml graph into records and into the structure that a plan is made for.
+//
+// Compiled against the user's ggml, with berth_ggml.cpp; no part of the compiled library.
+//
+// What lives how long is what ggml's own allocator says: leafs from before the first node, also those that no node
+// reads; results from their node to the last node that reads them or a view of them; what is flagged OUTPUT, what
+// nobody reads and what an unread view shows, to the end; tensors flagged INPUT from before the first node. A node
+// without an operator stands for a copy that the scheduler makes there, or for its reading of the copy's source.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "ggml_graph.hpp"
+
+namespace berth::ggml {
+
+// What is wrong with a graph, in words; empty: nothing.
+using complaint = std::string;
+
+// Reads graphs and plans them. Keeps its tables, so that reading the next graph allocates little.
+class reader {
+ public:
+  // Homes: by node, then by leaf, an index into `in`. `measuring`: tensors of other graphs may still be without memory.
+  [[nodiscard]] complaint read(const ggml_cgraph* g, stores in, std::span<const std::uint32_t> homes, bool measuring);
+  // Into `made`, for the graph that was read last. `around`: what lies in the stores' blocks already keeps its bytes
+  // until this graph has read it. An error leaves `made` unusable.
+  [[nodiscard]] result<void> plan_it(plan::effort effort, bool around, known_graph& made);
+  [[nodiscard]] bool has_pins() const noexcept { return !pins_.empty(); }
+
+ private:
+  struct notes {
+    ggml_tensor* tensor = nullptr;
+    std::uint32_t value = none;
+    std::uint32_t uses = 0;
+    bool shown = false;  // a view of it is read
+  };
+
+  std::uint32_t enter(ggml_tensor* t, std::uint32_t home);
+  std::uint32_t enter_other(ggml_tensor* t, std::uint32_t home);
+  void enter_all(const ggml_cgraph* g, std::span<const std::uint32_t> homes);
+  void grow_table();
+  [[nodiscard]] complaint classify(bool measuring);
+  void find_pins();
+  void add_values();
+  void keep_outputs();
+  void add_nodes();
+  void offer(std::uint32_t i);
+  [[nodiscard]] std::uint32_t root_of(std::uint32_t i) const noexcept {
+    if (records_[i].what == role::again) i = records_[i].root;
+    return records_[i].what == role::view ? records_[i].root : i;
+  }
+  [[nodiscard]] std::uint32_t value_of(std::uint32_t i) const noexcept { return notes_[root_of(i)].value; }
+  [[nodiscard]] bool is_node(std::uint32_t i) const noexcept { return i >= leafs_ && i < leafs_ + nodes_; }
+
+  stores in_;
+  std::uint32_t leafs_ = 0, nodes_ = 0;
+  std::vector<std::uint32_t> homes_;
+  std::vector<record> records_;
+  std::vector<notes> notes_;
+  std::vector<std::uint32_t> table_;  // of tensors, by address: index + 1
+  graph_structure structure_;
+  std::vector<std::uint32_t> home_;  // by value
+  std::vector<std::uint8_t> slots_;  // by edge: which source it is
+  std::vector<std::uint32_t> joined_;
+  std::vector<pinned_value> pins_;
+  bool pins_beyond_ = false;  // some lie in other blocks than the first
+};
+
+inline std::uint32_t slot_in(std::size_t mask, const ggml_tensor* t) noexcept {
+  const auto at = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(t)) * 0x9E3779B97F4A7C15u;
+  return static_cast<std::uint32_t>((at >> 20) & mask);
+}
+
+inline void reader::grow_table() {
+  std::size_t size = std::max<std::size_t>(table_.size() * 2, 256);
+  while (size < notes_.size() * 4) size *= 2;
+  table_.assign(size, 0);
+  for (std::uint32_t i = 0; i < notes_.size(); ++i) {
+    if (records_[i].what == role::again) continue;
+    std::uint32_t at = slot_in(size - 1, notes_[i].tensor);
+    while (table_[at] != 0) at = (at + 1) & static_cast<std::uint32_t>(size - 1);
+    table_[at] = i + 1;
+  }
+}
+
+// The record of t; a new one where t has not been met. Layout and the rest are filled in later.
+inline std::uint32_t reader::enter(ggml_tensor* t, std::uint32_t home) {
+  if (table_.size() < (notes_.size() + 1) * 2) grow_table();
+  const std::size_t mask = table_.size() - 1;
+  std::uint32_t at = slot_in(mask, t);
+  for (; table_[at] != 0; at = (at + 1) & static_cast<std::uint32_t>(mask)) {
+    if (notes_[table_[at] - 1].tensor == t) return table_[at] - 1;
+  }
+  const auto i = static_cast<std::uint32_t>(notes_.size());
+  table_[at] = i + 1;
+  notes_.push_back({t});
+  record& r = records_.emplace_back();
+  r.op = static_cast<std::int32_t>(t->op);
+  r.type = static_cast<std::int32_t>(t->type);
+  r.flags = t->flags & lasting_flags;
+  r.home = home;
+  std::copy(t->ne, t->ne + GGML_MAX_DIMS, r.ne);
+  std::copy(t->nb, t->nb + GGML_MAX_DIMS, r.nb);
+  std::fill(std::begin(r.source), std::end(r.source), none);
+  return i;
+}
+
+// The same, and behind it the root of a view, in the order of the walk.
+inline std::uint32_t reader::enter_other(ggml_tensor* t, std::uint32_t home) {
+  const std::size_t before = notes_.size();
+  const std::uint32_t i = enter(t, home);
+  if (notes_.size() != before && t->view_src != nullptr) {
+    const std::uint32_t root = enter(t->view_src, home);
+    records_[i].root = root;
+  }
+  return i;
+}
+
+inline void reader::enter_all(const ggml_cgraph* g, std::span<const std::uint32_t> homes) {
+  leafs_ = static_cast<std::uint32_t>(g->n_leafs);
+  nodes_ = static_cast<std::uint32_t>(g->n_nodes);
+  homes_.assign(homes.begin(), homes.end());
+  records_.clear();
+  notes_.clear();
+  std::fill(table_.begin(), table_.end(), 0);
+  for (std::uint32_t i = 0; i < leafs_ + nodes_; ++i) {
+    ggml_tensor* const t = i < leafs_ ? g->leafs[i] : g->nodes[i - leafs_];
+    const std::uint32_t met = enter(t, i < leafs_ ? homes_[nodes_ + i] : homes_[i - leafs_]);
+    if (met == i) continue;
+    notes_.push_back({t});
+    record copy = records_[met];
+    copy.what = role::again;
+    copy.root = met;
+    records_.push_back(copy);
+  }
+  const auto root_of_view = [&](std::uint32_t i, std::uint32_t home) {
+    ggml_tensor* const root = notes_[i].tensor->view_src;
+    if (root == nullptr || records_[i].what == role::again) return;
+    const std::uint32_t at = enter(root, home);
+    records_[i].root = at;
+  };
+  for (std::uint32_t i = 0; i < leafs_; ++i) root_of_view(i, homes_[nodes_ + i]);
+  for (std::uint32_t i = leafs_; i < leafs_ + nodes_; ++i) {
+    for (int k = 0; k < GGML_MAX_SRC; ++k) {
+      ggml_tensor* const s = notes_[i].tensor->src[k];
+      if (s == nullptr) continue;
+      const std::uint32_t at = enter_other(s, homes_[i - leafs_]);
+      records_[i].source[k] = at;
+      if (at != i) ++notes_[at].uses;
+    }
+    root_of_view(i, homes_[i - leafs_]);
+  }
+}
+
+// What each tensor is. Complaints name the first tensor that can have no right place.
+inline complaint reader::classify(bool measuring) {
+  const auto named = [](const ggml_tensor* t) {
+    return "tensor '" + std::string{t->name} + "' (" + std::to_string(ggml_nbytes(t)) + " bytes) ";
+  };
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    record& r = records_[i];
+    const ggml_tensor* const t = notes_[i].tensor;
+    if (r.what == role::again) continue;
+    if (t->view_src != nullptr) {
+      r.what = role::view;
+      if (t->view_src->view_src != nullptr) return named(t) + "is a view whose root is a view";
+      continue;
+    }
+    r.what = t->data != nullptr || t->buffer != nullptr ? role::outside : role::ours;
+    r.lasting = r.op == GGML_OP_NONE && r.flags == lasting_flags && (i < leafs_ || r.what == role::outside);
+    if (r.what == role::ours && i >= leafs_ + nodes_ && r.op != GGML_OP_NONE &&
+        (r.flags & GGML_TENSOR_FLAG_INPUT) == 0 && !measuring) {
+      return named(t) + "has no memory and is made by no node of this graph: the graph it belongs to is not allocated";
+    }
+  }
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    record& r = records_[i];
+    if (r.what != role::view) continue;
+    const record& root = records_[r.root];
+    r.of_ours = root.what == role::ours;
+    if (!r.of_ours && notes_[r.root].tensor->data == nullptr && !measuring) {
+      return named(notes_[i].tensor) + "is a view of memory that has no address";
+    }
+  }
+  for (std::uint32_t i = leafs_; i < leafs_ + nodes_; ++i) {
+    for (const std::uint32_t s : records_[i].source) {
+      if (s == none || s == i || !is_node(root_of(s)) || root_of(s) <= i || measuring) continue;
+      const record& root = records_[root_of(s)];
+      if (root.what == role::ours && (root.flags & GGML_TENSOR_FLAG_INPUT) == 0) {
+        return named(notes_[s].tensor) + "is read before the node that makes it";
+      }
+    }
+  }
+  return {};
+}
+
+// Memory of others that lies in the blocks of our stores: whoever put it there still wants it. Tensors that share
+// bytes become one value.
+inline void reader::find_pins() {
+  struct inside {
+    std::uint32_t home, record;
+    bytes lower, upper;
+  };
+  std::vector<inside> found;
+  pins_beyond_ = false;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const ggml_tensor* const t = notes_[i].tensor;
+    if (records_[i].what != role::outside || t->buffer == nullptr || t->data == nullptr) continue;
+    for (std::uint32_t m = 0; m < in_.size(); ++m) {
+      for (const block& b : in_[m]->blocks) {
+        if (t->buffer != b.buffer) continue;
+        pins_beyond_ = pins_beyond_ || &b != in_[m]->blocks.data();
+        const auto lower = static_cast<bytes>(static_cast<char*>(t->data) - b.base);
+        found.push_back({m, i, lower, lower + std::max<bytes>(size_in(*in_[m], t), 1)});
+      }
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const inside& a, const inside& b) { return a.home != b.home ? a.home < b.home : a.lower < b.lower; });
+  for (std::size_t a = 0; a < found.size();) {
+    bytes upper = found[a].upper;
+    std::size_t b = a + 1;
+    while (b < found.size() && found[b].home == found[a].home && found[b].lower < upper) {
+      upper = std::max(upper, found[b++].upper);
+    }
+    const auto v = static_cast<std::uint32_t>(structure_.values.size());
+    structure_.values.push_back({upper - found[a].lower, v, value_kind::input});
+    home_.push_back(found[a].home);
+    pins_.push_back({v, found[a].lower});
+    for (; a < b; ++a) {
+      notes_[found[a].record].value = v;
+      record& r = records_[found[a].record];
+      r.home = found[a].home;
+      r.offset = found[a].lower;
+      r.room = found[a].upper - found[a].lower;
+    }
+  }
+}
+
+inline void reader::add_values() {
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const record& r = records_[i];
+    if (r.what != role::ours) continue;
+    const auto v = static_cast<std::uint32_t>(structure_.values.size());
+    const bool made_here = is_node(i) && (r.flags & GGML_TENSOR_FLAG_INPUT) == 0;
+    structure_.values.push_back(
+        {size_in(*in_[r.home], notes_[i].tensor), v, made_here ? value_kind::result : value_kind::input});
+    home_.push_back(r.home);
+    notes_[i].value = v;
+  }
+}
+
+inline void reader::keep_outputs() {
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    if (records_[i].what == role::view && notes_[i].uses != 0) notes_[records_[i].root].shown = true;
+  }
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const record& r = records_[i];
+    if (r.what == role::again || value_of(i) == none) continue;
+    bool kept = (r.flags & GGML_TENSOR_FLAG_OUTPUT) != 0;
+    if (r.what == role::ours) kept = kept || (notes_[i].uses == 0 && !notes_[i].shown);
+    // A view without an operator only says that its root is read there.
+    if (r.what == role::view && notes_[i].uses == 0) kept = kept || !is_node(i) || r.op != GGML_OP_NONE;
+    if (kept) structure_.values[value_of(i)].output = 1;
+  }
+}
+
+// The sources whose memory node i's result may take over: what ggml's kernels allow, of the same layout, and of no
+// other use in this node. Of the commutative operators and their inverses either operand.
+inline void reader::offer(std::uint32_t i) {
+  const ggml_tensor* const t = notes_[i].tensor;
+  if (records_[i].what != role::ours || !ggml_op_can_inplace(t->op)) return;
+  const bool either = t->op == GGML_OP_ADD || t->op == GGML_OP_SUB || t->op == GGML_OP_MUL || t->op == GGML_OP_DIV;
+  const value_record& result = structure_.values[notes_[i].value];
+  node_record& n = structure_.nodes.back();
+  for (std::uint32_t e = 0; e < n.inputs; ++e) {
+    const int k = slots_[n.first_edge + e];
+    if (k > (either ? 1 : 0)) continue;
+    const std::uint32_t s = records_[i].source[k];
+    const std::uint32_t root = root_of(s);
+    const ggml_tensor* const operand = notes_[s].tensor;
+    if (records_[root].what != role::ours || records_[root].home != records_[i].home) continue;
+    if (!same_layout(*t, *operand) || structure_.values[notes_[root].value].size < result.size) continue;
+    if (operand->view_src != nullptr &&
+        (s < leafs_ || operand->view_offs != 0 || ggml_nbytes(operand) != ggml_nbytes(operand->view_src))) {
+      continue;
+    }
+    const auto& sources = records_[i].source;
+    if (std::any_of(std::begin(sources), std::end(sources),
+                    [&](std::uint32_t o) { return o != none && o != s && o != i && root_of(o) == root; })) {
+      continue;
+    }
+    structure_.edges.push_back(e);
+    ++n.in_place;
+  }
+}
+
+inline void reader::add_nodes() {
+  for (std::uint32_t i = leafs_; i < leafs_ + nodes_; ++i) {
+    node_record& n = structure_.nodes.emplace_back();
+    const record& r = records_[i];
+    n.first_edge = static_cast<std::uint32_t>(structure_.edges.size());
+    const auto add_input = [&](std::uint32_t v, int k) {
+      if (v == none) return;
+      structure_.edges.push_back(v);
+      slots_.push_back(static_cast<std::uint8_t>(k));
+      ++n.inputs;
+    };
+    for (int k = 0; k < GGML_MAX_SRC; ++k) {
+      if (r.source[k] != none && r.source[k] != i) add_input(value_of(r.source[k]), k);
+    }
+    if (r.what == role::ours) {
+      structure_.edges.push_back(notes_[i].value);
+      n.outputs = 1;
+    } else {
+      add_input(value_of(i), UINT8_MAX);  // written through, or read by a copy
+    }
+    offer(i);
+    slots_.resize(structure_.edges.size(), UINT8_MAX);
+    if (i == leafs_ || !ggml_op_can_inplace(notes_[i].tensor->op) || r.what != role::ours) continue;
+    const auto& sources = r.source;
+    if (std::find(std::begin(sources), std::end(sources), i - 1) != std::end(sources) && notes_[i - 1].uses == 1 &&
+        (records_[i - 1].flags & GGML_TENSOR_FLAG_OUTPUT) == 0) {
+      joined_.push_back(i - 1 - leafs_);
+    }
+  }
+}
+
+inline complaint reader::read(const ggml_cgraph* g, stores in, std::span<const std::uint32_t> homes, bool measuring) {
+  in_ = in;
+  structure_ = {};
+  home_.clear();
+  slots_.clear();
+  joined_.clear();
+  pins_.clear();
+  enter_all(g, homes);
+  if (complaint wrong = classify(measuring); !wrong.empty()) return wrong;
+  find_pins();
+  add_values();
+  keep_outputs();
+  add_nodes();
+  return {};
+}
+
+inline result<void> reader::plan_it(plan::effort effort, bool around, known_graph& made) {
+  std::vector<memory_rule> rules;
+  for (const store* s : in_) rules.push_back(s->rule);
+  if (around && pins_beyond_) {
+    return error{errc::unsupported, "ggml: tensors of an earlier graph lie in other blocks than the first",
+                 pins_.size()};
+  }
+  if (!around) {
+    for (const pinned_value& pin : pins_) structure_.values[pin.value].size = 0;
+  }
+  const std::span<const pinned_value> pins =
+      around ? std::span<const pinned_value>{pins_} : std::span<const pinned_value>{};
+  plan::options search;
+  search.work = effort;
+  auto planned = plan_in_memories({structure_, home_, rules, pins, joined_}, search);
+  if (!planned) return planned.error();
+  made.records_ = records_;
+  made.leafs_ = leafs_;
+  made.nodes_ = nodes_;
+  made.homes_ = homes_;
+  made.slabs_ = std::move(planned->slabs_of);
+  made.optimal_ = planned->optimal;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    record& r = made.records_[i];
+    if (r.what == role::outside && !around) r.room = 0;
+    if (r.what != role::ours) continue;
+    const place_in_memory& at = planned->place_of[notes_[i].value];
+    r.offset = at.offset;
+    r.room = at.room;
+    r.slab = at.slab;
+    if (made.slabs_[r.home].empty()) made.slabs_[r.home].push_back(in_[r.home]->rule.alignment);  // of no bytes, yet
+  }
+  for (const take_over& t : planned->in_place) {
+    made.records_[leafs_ + t.node].takes = slots_[structure_.nodes[t.node].first_edge + t.operand];
+  }
+  made.moves_.clear();
+  made.tensors_.resize(records_.size());
+  return {};
+}
+
+}  // namespace berth::ggml
