@@ -1,8 +1,8 @@
 // ggml's graph allocator, the eight functions of ggml-alloc.h, over Berth. See berth/graph/adapters/ggml.h.
 //
 // An allocator keeps eight plans. A graph that one of them serves is compared and placed in one walk, without a call
-// into the backend where that asks for none; another is read and planned: with effort fast in alloc_graph, and in
-// reserve with a search where its memory would have to grow and fast has not proved that no plan needs less.
+// into the backend where that asks for none; another is read and planned with effort fast. Where its memory would have
+// to grow, and fast has not proved that no plan needs less, alloc_graph tries all greedy orders and reserve searches.
 //
 // With several buffer types alloc_graph serves by the plan of the last call only. Any other change is left to
 // reserve_n, as in ggml: the scheduler waits for work under way before it calls that, and it alone says which buffer
@@ -66,6 +66,17 @@ struct ggml_gallocr {
 namespace {
 
 constexpr std::size_t plans_kept = 8;
+
+plan::options of(plan::effort work, std::uint64_t node_limit = 0) {
+  plan::options o;
+  o.work = work;
+  o.node_limit = node_limit;
+  return o;
+}
+const plan::options quickly = of(plan::effort::fast);
+const plan::options greedily = of(plan::effort::normal, 1);  // the greedy orders, and no search
+const plan::options patiently = of(plan::effort::normal);
+
 thread_local ggml_gallocr_t last_asked = nullptr;  // see berth_ggml_share()
 
 const stock_functions& stock() {
@@ -176,20 +187,20 @@ void set_homes(ggml_gallocr& a, const ggml_cgraph* g, const int* node_ids, const
 }
 
 // Reads and plans g for a.homes; null, with a line in ggml's log, where it has no right place.
-std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, bool search, bool measuring) {
+std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, const plan::options& search,
+                                       bool measuring) {
   if (const complaint wrong = a.read.read(g, a.in, a.homes, measuring); !wrong.empty()) {
     GGML_LOG_ERROR("berth: graph not allocated: %s\n", wrong.c_str());
     return nullptr;
   }
   auto made = std::make_unique<known_graph>();
-  auto done = a.read.plan_it(plan::effort::fast, true, *made);
-  if (done && search && !made->optimal() && !made->fits(a.in)) {
+  auto done = a.read.plan_it(quickly, true, *made);
+  if (done && !made->optimal() && !made->fits(a.in)) {
     auto better = std::make_unique<known_graph>();
-    if (a.read.plan_it(plan::effort::normal, true, *better)) made = std::move(better);
+    if (a.read.plan_it(search, true, *better)) made = std::move(better);
   }
   // Alone in its memory, an allocator owes earlier graphs no more than ggml's does.
-  if (!done && a.read.has_pins() && a.stores.front().use_count() == 1)
-    done = a.read.plan_it(plan::effort::fast, false, *made);
+  if (!done && a.read.has_pins() && a.stores.front().use_count() == 1) done = a.read.plan_it(quickly, false, *made);
   if (done) return made;
   GGML_LOG_ERROR("berth: graph not allocated: %s (%llu)\n", done.error().what,
                  static_cast<unsigned long long>(done.error().number));
@@ -205,7 +216,7 @@ bool make_room(ggml_gallocr& a, known_graph& made) {
   known_graph around;
   if (retire) {
     std::swap(around, made);
-    if (!a.read.plan_it(plan::effort::fast, false, made)) return false;
+    if (!a.read.plan_it(quickly, false, made)) return false;
   }
   for (std::size_t m = 0; m < a.stores.size(); ++m) {
     std::vector<bytes> sizes{made.slabs(m).begin(), made.slabs(m).end()};
@@ -289,7 +300,7 @@ bool allocate(ggml_gallocr& a, ggml_cgraph* g) {
   }
   if (several) return false;
   set_homes(a, g, nullptr, nullptr);
-  auto made = make_plan(a, g, false, false);
+  auto made = make_plan(a, g, greedily, false);
   if (made == nullptr || !make_room(a, *made)) return false;
   known_graph& plan = keep(a, std::move(made));
   return plan.place(g, a.in) && finish(a, plan);
@@ -306,7 +317,7 @@ bool reserve(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* le
     a.homes_known = true;
     return true;
   }
-  auto made = make_plan(a, g, true, false);
+  auto made = make_plan(a, g, patiently, false);
   if (made == nullptr || !make_room(a, *made)) return false;
   keep(a, std::move(made));
   a.homes_known = true;
@@ -317,7 +328,7 @@ void measure(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* le
   std::fill(sizes, sizes + a.store_of.size(), 0);
   a.homes_known = false;
   set_homes(a, g, node_ids, leaf_ids);
-  const auto made = make_plan(a, g, true, true);
+  const auto made = make_plan(a, g, patiently, true);
   if (made == nullptr) return;
   for (std::size_t i = 0; i < a.store_of.size(); ++i) {
     for (const bytes size : made->slabs(a.store_of[i])) sizes[i] += size;

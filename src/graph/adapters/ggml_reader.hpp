@@ -25,7 +25,7 @@ class reader {
   [[nodiscard]] complaint read(const ggml_cgraph* g, stores in, std::span<const std::uint32_t> homes, bool measuring);
   // Into `made`, for the graph that was read last. `around`: what lies in the stores' blocks already keeps its bytes
   // until this graph has read it. An error leaves `made` unusable.
-  [[nodiscard]] result<void> plan_it(plan::effort effort, bool around, known_graph& made);
+  [[nodiscard]] result<void> plan_it(const plan::options& search, bool around, known_graph& made);
   [[nodiscard]] bool has_pins() const noexcept { return !pins_.empty(); }
 
  private:
@@ -343,7 +343,7 @@ inline complaint reader::read(const ggml_cgraph* g, stores in, std::span<const s
   return {};
 }
 
-inline result<void> reader::plan_it(plan::effort effort, bool around, known_graph& made) {
+inline result<void> reader::plan_it(const plan::options& search, bool around, known_graph& made) {
   std::vector<memory_rule> rules;
   for (const store* s : in_) rules.push_back(s->rule);
   if (around && pins_beyond_) {
@@ -355,8 +355,6 @@ inline result<void> reader::plan_it(plan::effort effort, bool around, known_grap
   }
   const std::span<const pinned_value> pins =
       around ? std::span<const pinned_value>{pins_} : std::span<const pinned_value>{};
-  plan::options search;
-  search.work = effort;
   auto planned = plan_in_memories({structure_, home_, rules, pins, joined_}, search);
   if (!planned) return planned.error();
   made.records_ = records_;
