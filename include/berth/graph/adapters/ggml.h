@@ -1,7 +1,8 @@
 /* ggml on Berth without a change in its user's code: what a user of the drop-in may say beyond ggml's own interface.
  *
- * The drop-in (src/graph/adapters/berth_ggml.cpp, installed beside the CMake package) defines ggml's eight ggml_gallocr_*
- * functions over Berth's lifetimes and plans. It is compiled against the user's ggml, in one of two ways:
+ * The drop-in (src/graph/adapters/berth_ggml.cpp, installed beside the CMake package) defines ggml's eight
+ * ggml_gallocr_* functions over Berth's lifetimes and plans. It is compiled against the user's ggml, in one of two
+ * ways:
  *
  *   in the build   berth_ggml(ggml-base): a CMake function that adds the source to the target that compiles
  *                  ggml-alloc.c, and renames ggml's own eight to ggml_stock_gallocr_* by compile definitions;
