@@ -2,6 +2,7 @@
 
 #include <iterator>
 #include <mutex>
+#include <utility>
 
 namespace berth::detail {
 namespace {
@@ -92,7 +93,7 @@ const char* address_book::begin_map(void* address, bytes size, std::uint64_t han
     const auto before = std::prev(next);
     if (start - before->first < before->second.size) return "map: the range is mapped already";
   }
-  mappings_.emplace_hint(next, start, mapping{size, handle});
+  mappings_.emplace_hint(next, start, mapping{size, handle, offset});
   ++memory->second.mappings;
   return nullptr;
 }
@@ -115,20 +116,17 @@ bool address_book::whole_mappings(void* address, bytes size) const noexcept {
   return false;
 }
 
-std::vector<std::pair<std::uint64_t, bytes>> address_book::end_map(void* address, bytes size) {
-  std::vector<std::pair<std::uint64_t, bytes>> due;
+address_book::ended_mapping address_book::end_map(void* address) noexcept {
   const std::unique_lock lock{mutex_};
-  const std::uintptr_t start = number(address);
-  auto it = mappings_.find(start);
-  while (it != mappings_.end() && it->first - start < size) {
-    const auto memory = physicals_.find(it->second.handle);
-    if (--memory->second.mappings == 0 && memory->second.destroyed) {
-      due.emplace_back(memory->first, memory->second.size);
-      physicals_.erase(memory);
-    }
-    it = mappings_.erase(it);
+  const auto it = mappings_.find(number(address));
+  const auto memory = physicals_.find(it->second.handle);
+  ended_mapping ended{.size = it->second.size, .handle = memory->first, .physical_size = memory->second.size};
+  mappings_.erase(it);
+  if (--memory->second.mappings == 0 && memory->second.destroyed) {
+    ended.last_of_destroyed = true;
+    physicals_.erase(memory);
   }
-  return due;
+  return ended;
 }
 
 std::size_t address_book::mapping_count() const noexcept {

@@ -10,10 +10,9 @@
 
 #include <cstdint>
 #include <map>
+#include <new>
 #include <optional>
 #include <shared_mutex>
-#include <utility>
-#include <vector>
 
 #include "berth/core/bytes.hpp"
 #include "berth/device/device.hpp"
@@ -35,6 +34,7 @@ class address_book {
   struct mapping {
     bytes size = 0;
     std::uint64_t handle = 0;
+    bytes offset = 0;
   };
   using range_entry = std::map<std::uintptr_t, range>::node_type;
   using physical_entry = std::map<std::uint64_t, physical>::node_type;
@@ -58,10 +58,27 @@ class address_book {
   // Forgets one mapping that could not be made.
   void cancel_map(void* address) noexcept;
   [[nodiscard]] bool whole_mappings(void* address, bytes size) const noexcept;
-  // Forgets the mappings in the range; gives the handles that may be destroyed now, with their sizes.
-  [[nodiscard]] std::vector<std::pair<std::uint64_t, bytes>> end_map(void* address, bytes size);
+  // Forgets the mapping that starts there. The handle may be destroyed now where this was its last one.
+  struct ended_mapping {
+    bytes size = 0;
+    std::uint64_t handle = 0;
+    bytes physical_size = 0;
+    bool last_of_destroyed = false;
+  };
+  [[nodiscard]] ended_mapping end_map(void* address) noexcept;
   [[nodiscard]] std::size_t mapping_count() const noexcept;
   [[nodiscard]] bool has_mappings(void* address, bytes size) const noexcept;
+
+  // Around a fork, so that the book is whole in the child. f(address, mapping) for every mapping; the caller has
+  // locked.
+  void lock() noexcept { mutex_.lock(); }
+  void unlock() noexcept { mutex_.unlock(); }
+  // The child's thread is not the one that has locked, by the numbers that the system's lock keeps: it gets a new lock.
+  void unlock_in_child() noexcept { new (&mutex_) std::shared_mutex; }
+  template <class Function>
+  void for_each_mapping(Function&& f) const {
+    for (const auto& [address, one] : mappings_) f(reinterpret_cast<void*>(address), one);
+  }
 
  private:
   mutable std::shared_mutex mutex_;

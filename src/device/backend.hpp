@@ -5,6 +5,7 @@
 //   - sizes > 0 that fit std::size_t, and multiples of the granule where virtual memory is meant;
 //   - blocks, handles and ranges that it gave out itself, with the size it gave them for;
 //   - events that it made itself (so that a static_cast to its own type is right);
+//   - being asked only in the process that opened it, unless it survives_fork(); queues never outside theirs;
 //   - one thread at a time per event that is recorded. Everything else may be called from several threads, a queue too.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
 #include "device/address_book.hpp"
+#include "device/process.hpp"
 
 namespace berth::detail {
 
@@ -72,6 +74,10 @@ class device_backend {
   }
   // Whether a copy reaches an address that is not memory of this device without a bounce.
   virtual bool reaches_foreign_memory() const noexcept { return false; }
+  // Whether it goes on in the child of a fork. Where not, the child's calls do not reach it, and its destructor there
+  // leaves the driver alone.
+  virtual bool survives_fork() const noexcept { return false; }
+  [[nodiscard]] bool works_here() const noexcept { return born_ == process_generation() || survives_fork(); }
   // device_statistics::unlocked.
   virtual bytes unlocked() const noexcept { return 0; }
 
@@ -97,6 +103,9 @@ class device_backend {
  protected:
   static constexpr error no_virtual_memory{errc::unsupported, "this device has no virtual memory"};
   device_properties properties_;
+
+ private:
+  const std::uint32_t born_ = process_generation();
 };
 
 // What follows the colon in a device's name: "0" of "cuda:0", "" where there is none.

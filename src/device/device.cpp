@@ -158,6 +158,7 @@ device_statistics device::statistics() const noexcept {
 
 result<void*> device::allocate(bytes size, memory_kind kind) const {
   if (auto ok = check_size(size); !ok) return ok.error();
+  if (!backend_->works_here()) return detail::device_before_fork;
   auto entry = address_book::make_range({.size = size, .kind = kind});
   auto block = backend_->allocate(size, kind);
   if (!block) return block;
@@ -171,7 +172,7 @@ void device::free(void* block, bytes size, memory_kind kind, source_location whe
           "device: free of a block that this device has not given with this size and kind", where);
   // Said before the device may give the same address again.
   note_taken_back(*backend_, block, size);
-  backend_->free(block, size, kind);
+  if (backend_->works_here()) backend_->free(block, size, kind);
 }
 
 void* device::host_address(void* device_address) const noexcept {
@@ -181,6 +182,7 @@ void* device::host_address(void* device_address) const noexcept {
 
 result<void*> device::reserve(bytes size) const {
   if (auto ok = check_physical(*backend_, size, source_location::current()); !ok) return ok.error();
+  if (!backend_->works_here()) return detail::device_before_fork;
   auto entry = address_book::make_range({.size = size, .reservation = true});
   auto address = backend_->reserve(size);
   if (address) backend_->book.add(std::move(entry), *address);
@@ -191,11 +193,12 @@ void device::release(void* address, bytes size, source_location where) const noe
   expects(!backend_->book.has_mappings(address, size), "device: release of a reservation with mappings", where);
   expects(backend_->book.remove(address, {.size = size, .reservation = true}),
           "device: release of what is no whole reservation", where);
-  backend_->release(address, size);
+  if (backend_->works_here()) backend_->release(address, size);
 }
 
 result<std::uint64_t> device::create_physical(bytes size) const {
   if (auto ok = check_physical(*backend_, size, source_location::current()); !ok) return ok.error();
+  if (!backend_->works_here()) return detail::device_before_fork;
   auto entry = address_book::make_physical(size);
   auto handle = backend_->create_physical(size);
   if (!handle) return handle;
@@ -210,7 +213,7 @@ void device::destroy_physical(std::uint64_t handle, bytes size, source_location 
           "device: destroy_physical of a handle that this device has not given with this size", where);
   if (found != address_book::destroyed::now) return;
   note_taken_back(*backend_, physical_name(handle), size);
-  backend_->destroy_physical(handle, size);
+  if (backend_->works_here()) backend_->destroy_physical(handle, size);
 }
 
 result<void> device::map(void* address, bytes size, std::uint64_t handle, bytes offset, source_location where) const {
@@ -222,7 +225,7 @@ result<void> device::map(void* address, bytes size, std::uint64_t handle, bytes 
   }
   const char* mistake = backend_->book.begin_map(address, size, handle, offset);
   expects(mistake == nullptr, mistake, where);
-  auto done = backend_->map(address, size, handle, offset);
+  auto done = backend_->works_here() ? backend_->map(address, size, handle, offset) : detail::device_before_fork;
   if (!done) backend_->book.cancel_map(address);
   return done;
 }
@@ -230,11 +233,17 @@ result<void> device::map(void* address, bytes size, std::uint64_t handle, bytes 
 result<void> device::unmap(void* address, bytes size, source_location where) const {
   if (auto ok = check_physical(*backend_, size, where); !ok) return ok;
   expects(backend_->book.whole_mappings(address, size), "unmap: the range is not made of whole mappings", where);
-  auto done = backend_->unmap(address, size);
+  auto done = backend_->works_here() ? backend_->unmap(address, size) : detail::device_before_fork;
   if (!done) return done;
-  for (const auto& [handle, physical_size] : backend_->book.end_map(address, size)) {
-    note_taken_back(*backend_, physical_name(handle), physical_size);
-    backend_->destroy_physical(handle, physical_size);
+  auto* start = static_cast<std::byte*>(address);
+  for (bytes left = size; left != 0;) {
+    const auto ended = backend_->book.end_map(start);
+    if (ended.last_of_destroyed) {
+      note_taken_back(*backend_, physical_name(ended.handle), ended.physical_size);
+      backend_->destroy_physical(ended.handle, ended.physical_size);
+    }
+    start += ended.size;
+    left -= ended.size;
   }
   return {};
 }

@@ -88,8 +88,12 @@ struct stream_state {
   knowledge behind;
 
   ~stream_state() {
-    clock->shut();
-    queue.reset();  // waits
+    if (clock->of_this_process()) {
+      clock->shut();
+      queue.reset();  // waits
+    } else {
+      (void)queue.release();  // what its threads were about to do with it, and with its locks, stays undone here
+    }
     clock->gone();
   }
 
@@ -102,12 +106,20 @@ struct stream_state {
 };
 
 struct event_state {
+  event_state(device d, std::unique_ptr<backend_event> e) noexcept : owner{std::move(d)}, event{std::move(e)} {}
+
   device owner;
   std::unique_ptr<backend_event> event;
   // What the last record() closed; no clock: never recorded.
   std::shared_ptr<stream_clock> clock;
   std::uint64_t epoch = 0;
   knowledge behind;
+
+  ~event_state() {
+    if (!owner.backend().works_here()) (void)event.release();
+  }
+  [[nodiscard]] bool of_this_process() const noexcept { return clock == nullptr || clock->of_this_process(); }
+  result<void> forsake() const noexcept { return clock->forsake(); }
 
   void reached() const noexcept {
     clock->complete(epoch);
@@ -136,6 +148,16 @@ void count_copy(device_backend& backend, const void* to, const void* from, bytes
 }
 }  // namespace
 }  // namespace detail
+
+bool stream_clock::of_this_process() const noexcept {
+  return process_ == detail::process_generation();
+}
+
+// In the child of a fork: nothing of this stream runs here. Takes no lock: a thread that is not here may hold it.
+result<void> stream_clock::forsake() const noexcept {
+  const_cast<stream_clock*>(this)->complete(epoch());
+  return detail::stream_before_fork;
+}
 
 // Who enters and finds the door shut leaves again; the one that goes waits until the count is nothing.
 detail::stream_state* stream_clock::enter() const noexcept {
@@ -172,6 +194,7 @@ void stream_clock::wait_until_gone() const noexcept {
 
 stream::stream(std::unique_ptr<detail::stream_state> state) noexcept : state_{std::move(state)}, clock_{state_->clock} {
   clock_->stream_ = state_.get();
+  clock_->process_ = detail::process_generation();
   clock_->door_.store(0, std::memory_order_release);
 }
 stream::stream(stream&&) noexcept = default;
@@ -180,6 +203,7 @@ stream::~stream() = default;
 
 result<stream> stream::create(device d) {
   auto clock = std::make_shared<stream_clock>(detail::last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1);
+  if (!d.backend().works_here()) return detail::device_before_fork;
   auto queue = d.backend().create_queue(clock);
   if (!queue) return queue.error();
   return stream{std::make_unique<detail::stream_state>(std::move(d), std::move(clock), std::move(*queue))};
@@ -191,6 +215,7 @@ const device& stream::get_device() const noexcept {
 
 result<void> stream::copy(void* to, const void* from, bytes size) {
   if (size == 0) return {};
+  if (!clock_->of_this_process()) return detail::stream_before_fork;
   auto done = state_->queue->copy(to, from, size);
   if (done) detail::count_copy(state_->owner.backend(), to, from, size);
   return done;
@@ -198,10 +223,12 @@ result<void> stream::copy(void* to, const void* from, bytes size) {
 
 result<void> stream::fill(void* to, std::byte value, bytes size) {
   if (size == 0) return {};
+  if (!clock_->of_this_process()) return detail::stream_before_fork;
   return state_->queue->fill(to, value, size);
 }
 
 result<void> stream::call(void (*function)(void*), void* context) {
+  if (!clock_->of_this_process()) return detail::stream_before_fork;
   return state_->queue->call(function, context);
 }
 
@@ -210,6 +237,7 @@ result<void> stream::record(event& e, source_location where) {
 }
 
 result<void> stream::record(const stream_clock& of, event& e) {
+  if (!of.of_this_process()) return detail::stream_before_fork;
   detail::stream_state* on = of.enter();
   if (on == nullptr) return {};
   auto done = record(*on, e, source_location::current());
@@ -219,6 +247,7 @@ result<void> stream::record(const stream_clock& of, event& e) {
 
 result<void> stream::record(detail::stream_state& on, event& e, source_location where) {
   expects(e.state_->owner == on.owner, "record: the event belongs to another device", where);
+  if (!on.clock->of_this_process()) return detail::stream_before_fork;
   detail::event_state& to = *e.state_;
   std::uint64_t closed = 0;
   {
@@ -238,6 +267,7 @@ result<void> stream::record(detail::stream_state& on, event& e, source_location 
 result<void> stream::wait(const event& e, source_location where) {
   expects(e.state_->owner == state_->owner, "wait: the event belongs to another device", where);
   const detail::event_state& recorded = *e.state_;
+  if (!clock_->of_this_process() || !recorded.of_this_process()) return detail::stream_before_fork;
   if (recorded.clock == nullptr || recorded.clock == state_->clock) return {};
   const std::lock_guard alone{state_->waiting};
   {
@@ -258,6 +288,7 @@ result<void> stream::synchronize() {
 }
 
 result<void> stream::synchronize(const stream_clock& of) {
+  if (!of.of_this_process()) return of.forsake();
   detail::stream_state* on = of.enter();
   if (on == nullptr) {
     of.wait_until_gone();
@@ -270,6 +301,7 @@ result<void> stream::synchronize(const stream_clock& of) {
 
 // The epoch is closed before the device is asked: what other threads enqueue meanwhile belongs to the next one.
 result<void> stream::synchronize(detail::stream_state& on) {
+  if (!on.clock->of_this_process()) return on.clock->forsake();
   const std::uint64_t closed = on.clock->advance();
   auto done = on.queue->synchronize();
   if (done) on.all_done(closed);
@@ -277,6 +309,7 @@ result<void> stream::synchronize(detail::stream_state& on) {
 }
 
 result<bool> stream::query() {
+  if (!clock_->of_this_process()) return clock_->forsake().error();
   const std::uint64_t closed = state_->clock->advance();
   auto done = state_->queue->query();
   if (done && *done) state_->all_done(closed);
@@ -295,14 +328,15 @@ event& event::operator=(event&&) noexcept = default;
 event::~event() = default;
 
 result<event> event::create(device d) {
+  if (!d.backend().works_here()) return detail::device_before_fork;
   auto made = d.backend().create_event();
   if (!made) return made.error();
-  return event{
-      std::unique_ptr<detail::event_state>{new detail::event_state{.owner = std::move(d), .event = std::move(*made)}}};
+  return event{std::make_unique<detail::event_state>(std::move(d), std::move(*made))};
 }
 
 result<bool> event::query() const {
   if (state_->clock == nullptr) return true;
+  if (!state_->of_this_process()) return state_->forsake().error();
   auto reached = state_->event->query();
   if (reached && *reached) state_->reached();
   return reached;
@@ -310,6 +344,7 @@ result<bool> event::query() const {
 
 result<void> event::synchronize() const {
   if (state_->clock == nullptr) return {};
+  if (!state_->of_this_process()) return state_->forsake();
   auto reached = state_->event->synchronize();
   if (reached) state_->reached();
   return reached;

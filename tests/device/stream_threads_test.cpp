@@ -119,7 +119,7 @@ TEST(stream_threads, a_wait_that_comes_during_a_synchronize_is_not_done_by_it) {
 // What a stream knows of others grows in several threads at once, and events take it along.
 TEST(stream_threads, several_threads_make_one_stream_wait) {
   constexpr int threads = 3;
-  constexpr int rounds = 300;
+  constexpr int rounds = 100;
   stream s{tested()};
   std::atomic<int> wrong{0};
   std::vector<std::thread> all;
@@ -145,7 +145,7 @@ TEST(stream_threads, several_threads_make_one_stream_wait) {
 
 // Streams come, move and go while another thread records and synchronizes them by their clocks.
 TEST(stream_threads, a_stream_may_go_while_others_ask_for_it_by_its_clock) {
-  constexpr int rounds = 400;
+  constexpr int rounds = 150;
   std::mutex mutex;
   std::vector<std::shared_ptr<stream_clock>> clocks;
   std::atomic<bool> stop{false};

@@ -8,6 +8,12 @@
 // Those that need a driver load it at run time, so that one binary serves machines with and without it; opening one
 // that is not there is an error that says why.
 //
+// After fork() the child has devices of its own. "host" and "null" go on there: memory from before shows the parent's
+// bytes as they are when the child looks, until the child writes; what it writes, frees and maps is its own, and never
+// reaches the parent. What neither has touched is best left to one of them. Devices with a driver do not work in the
+// child: every call fails with device_failed, and giving back does nothing. Streams and events from before belong to
+// the parent alone (stream.hpp).
+//
 // The device keeps a book of what it gave out. A wrong free, a mapping over a mapping and the like are the caller's
 // mistakes and break a contract where they happen, on every backend alike.
 #pragma once

@@ -17,6 +17,9 @@
 //     closed epoch, or to an earlier one, was enqueued before the device was asked, and nothing joins it later;
 //   - completed() and ordered_behind() never say more than what the device was asked for: a wait that another thread
 //     enqueues meanwhile counts from the next time on.
+// In the child of a fork no work of the parent's streams runs. There they take no more, and each of their calls fails
+// with device_failed; synchronize() and query() still complete their epochs, as nothing will touch memory for them.
+//
 // An event is not a stream: nobody else uses one while it is recorded, moved or destroyed.
 #pragma once
 
@@ -64,6 +67,7 @@ class stream_clock {
  private:
   friend class stream;
   friend struct detail::stream_state;
+  friend struct detail::event_state;
 
   // Who uses the stream through its clock. A stream that goes shuts the door and waits for those inside.
   static constexpr std::uint32_t door_shut = std::uint32_t{1} << 31;
@@ -74,7 +78,11 @@ class stream_clock {
   void gone() noexcept;
   void wait_until_gone() const noexcept;
 
+  [[nodiscard]] bool of_this_process() const noexcept;
+  result<void> forsake() const noexcept;
+
   const std::uint32_t id_;
+  std::uint32_t process_ = 0;                                       // process_generation() of the stream
   mutable std::atomic<std::uint32_t> door_{door_shut | door_gone};  // the bits above, and a count of those inside
   detail::stream_state* stream_ = nullptr;                          // valid while the door is open
   std::atomic<std::uint64_t> epoch_{1};

@@ -22,6 +22,7 @@ class ascend_device final : public device_backend {
  public:
   explicit ascend_device(const functions& acl) noexcept : acl_{acl} { add_user(); }
   ~ascend_device() override {
+    if (!works_here()) return;
     if (context_ != nullptr) acl_.aclrtResetDevice(device_);
     remove_user();
   }

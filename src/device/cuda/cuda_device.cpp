@@ -119,7 +119,7 @@ class cuda_device final : public device_backend {
  public:
   explicit cuda_device(const functions& cu) noexcept : cu_{cu} {}
   ~cuda_device() override {
-    if (context_ != nullptr) cu_.cuDevicePrimaryCtxRelease_v2(device_);
+    if (context_ != nullptr && works_here()) cu_.cuDevicePrimaryCtxRelease_v2(device_);
   }
 
   result<void> start(int ordinal) {

@@ -2,10 +2,13 @@
 //
 // Physical memory is a range of that file (memfd_create), mapping is mmap(MAP_FIXED) over a reservation, and unmapping
 // puts the reservation's PROT_NONE back. Pages are committed when they are touched, as malloc's are, and given back by
-// punching a hole. A granule is a page: a mapping costs the same time and one entry of vm.max_map_count whatever its
-// size, so that larger granules would save nothing and lose the parts that are left over (docs/decisions/0403).
+// punching a hole. The child of a fork would share that file with its parent: there every mapping becomes a private one
+// of the same bytes, and new physical memory comes from a file of the child's own. A granule is a page: a mapping costs
+// the same time and one entry of vm.max_map_count whatever its size, so that larger granules would save nothing and
+// lose the parts that are left over (docs/decisions/0403).
 #define _FILE_OFFSET_BITS 64  // 64-bit file offsets on 32-bit hosts
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +21,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <vector>
 
 #include "device/backend.hpp"
 #include "device/host/queue.hpp"
@@ -66,19 +70,18 @@ error system_error(const char* what) noexcept {
   return {memory ? errc::out_of_memory : errc::device_failed, what, static_cast<std::uint64_t>(number)};
 }
 
-// Which parts of the file hold physical memory: first fit over the free parts, which are merged on return.
+// Which parts of the file hold physical memory: first fit over the free parts, which are merged on return. A part that
+// comes back needs no new node: the one that it was noted in when it was taken is used again.
 class file_space {
  public:
   // The file is grown by the caller to end().
   bytes take(bytes size) {
     const auto hole = std::ranges::find_if(holes_, [size](const auto& one) { return one.second >= size; });
+    const bytes start = hole == holes_.end() ? end_ : hole->first;
+    taken_.emplace(start, size);
     if (hole == holes_.end()) {
-      const bytes start = end_;
       end_ += size;
-      return start;
-    }
-    const bytes start = hole->first;
-    if (hole->second == size) {
+    } else if (hole->second == size) {
       holes_.erase(hole);
     } else {
       auto rest = holes_.extract(hole);
@@ -89,47 +92,62 @@ class file_space {
     return start;
   }
 
-  void give_back(bytes start, bytes size) {
+  void give_back(bytes start) noexcept {
+    auto node = taken_.extract(start);
     auto next = holes_.lower_bound(start);
-    if (next != holes_.end() && next->first == start + size) {
-      size += next->second;
+    if (next != holes_.end() && next->first == start + node.mapped()) {
+      node.mapped() += next->second;
       next = holes_.erase(next);
     }
     if (next != holes_.begin()) {
       const auto before = std::prev(next);
       if (before->first + before->second == start) {
-        before->second += size;
+        before->second += node.mapped();
         return;
       }
     }
-    holes_.emplace_hint(next, start, size);
+    holes_.insert(next, std::move(node));
+  }
+
+  // What was taken so far belongs to another file: nothing of it comes back.
+  void begin_another_file() noexcept {
+    holes_.clear();
+    taken_.clear();
   }
 
   [[nodiscard]] bytes end() const noexcept { return end_; }
 
  private:
-  std::map<bytes, bytes> holes_;  // start -> size
+  using parts = std::map<bytes, bytes>;  // start -> size
+  parts holes_;
+  parts taken_;
   bytes end_ = 0;
 };
 
 class host_device final : public device_backend {
  public:
   host_device() {
+    the_one_ = this;
+    static const int around_forks =
+        pthread_atfork([] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
+    (void)around_forks;
     properties_.name = "host";
     properties_.description = processor_name();
     properties_.rules = rules::host();
     properties_.pinned_rules = rules::host();
     properties_.total_memory = static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * page_size();
     properties_.host_accessible = true;
-    file_ = memfd_create("berth", MFD_CLOEXEC);
-    properties_.virtual_memory = file_ >= 0;
+    own_file_ = {.descriptor = memfd_create("berth", MFD_CLOEXEC)};
+    properties_.virtual_memory = own_file_.descriptor >= 0;
     properties_.granule = properties_.virtual_memory ? page_size() : 0;
     // A mapping in the middle of a reservation splits it: two of the system's mappings each. Some are for others.
     const std::size_t limit = number_in("/proc/sys/vm/max_map_count", 65530);
     properties_.max_mappings = properties_.virtual_memory ? (limit - std::min<std::size_t>(limit, 4096)) / 2 : 0;
   }
   ~host_device() override {
-    if (file_ >= 0) close(file_);
+    the_one_ = nullptr;
+    if (own_file_.descriptor >= 0) close(own_file_.descriptor);
+    for (const file& one : parents_files_) close(one.descriptor);
   }
 
   result<void*> allocate(bytes size, memory_kind kind) override {
@@ -166,17 +184,19 @@ class host_device final : public device_backend {
   }
   void release(void* address, bytes size) noexcept override { munmap(address, size); }
 
-  // A handle is 1 + the start in the file.
+  // A handle is 1 + a start. Starts are counted on through all files.
   result<std::uint64_t> create_physical(bytes size) override {
     const std::lock_guard lock{mutex_};
     if (size > properties_.total_memory - physical_) {
       return error{errc::out_of_memory, "host: more physical memory than the machine has", size};
     }
+    if (auto ok = have_own_file(); !ok) return ok.error();
     const bytes end_before = space_.end();
     const bytes start = space_.take(size);
-    if (space_.end() != end_before && ftruncate(file_, static_cast<off_t>(space_.end())) != 0) {
+    const auto length = static_cast<off_t>(space_.end() - own_file_.first);
+    if (space_.end() != end_before && ftruncate(own_file_.descriptor, length) != 0) {
       const error failure = system_error("host: physical memory");
-      space_.give_back(start, size);
+      space_.give_back(start);
       return failure;
     }
     physical_ += size;
@@ -184,16 +204,21 @@ class host_device final : public device_backend {
   }
   void destroy_physical(std::uint64_t handle, bytes size) noexcept override {
     const std::lock_guard lock{mutex_};
-    fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(handle - 1),
-              static_cast<off_t>(size));
-    space_.give_back(handle - 1, size);
     physical_ -= size;
+    const file& in = file_of(handle);
+    if (in.parents) return;
+    fallocate(in.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(handle - 1 - in.first),
+              static_cast<off_t>(size));
+    space_.give_back(handle - 1);
   }
 
   result<void> map(void* address, bytes size, std::uint64_t handle, bytes offset) override {
-    const auto start = static_cast<off_t>(handle - 1 + offset);
-    void* mapped = mmap(address, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, start);
-    if (mapped == MAP_FAILED) return system_error("host: map");
+    file in;
+    {
+      const std::lock_guard lock{mutex_};
+      in = file_of(handle);
+    }
+    if (!map_from(in, address, size, handle, offset)) return system_error("host: map");
     return {};
   }
   result<void> unmap(void* address, bytes size) override {
@@ -210,26 +235,87 @@ class host_device final : public device_backend {
     return std::unique_ptr<backend_event>{new host_event};
   }
 
+  bool survives_fork() const noexcept override { return true; }
+
  private:
+  struct file {
+    bytes first = 0;  // the start of its first byte
+    int descriptor = -1;
+    bool parents = false;  // of a process that this one was forked from
+  };
+
+  [[nodiscard]] const file& file_of(std::uint64_t handle) const noexcept {
+    if (own_file_.first < handle) return own_file_;
+    const auto newest = std::ranges::find_if(parents_files_.rbegin(), parents_files_.rend(),
+                                             [handle](const file& one) { return one.first < handle; });
+    return *newest;
+  }
+  static bool map_from(const file& in, void* address, bytes size, std::uint64_t handle, bytes offset) noexcept {
+    const int flags = MAP_FIXED | (in.parents ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED);
+    const auto start = static_cast<off_t>(handle - 1 - in.first + offset);
+    return mmap(address, size, PROT_READ | PROT_WRITE, flags, in.descriptor, start) != MAP_FAILED;
+  }
+
+  // The first new physical memory after a fork makes the child's file. The caller holds the mutex.
+  result<void> have_own_file() {
+    if (!own_file_.parents) return {};
+    parents_files_.reserve(parents_files_.size() + 1);
+    const int made = memfd_create("berth", MFD_CLOEXEC);
+    if (made < 0) return system_error("host: physical memory");
+    parents_files_.push_back(own_file_);
+    space_.begin_another_file();
+    own_file_ = {.first = space_.end(), .descriptor = made};
+    return {};
+  }
+
+  // Nobody is inside while the process is copied.
+  static void before_fork() noexcept {
+    if (the_one_ == nullptr) return;
+    the_one_->book.lock();
+    the_one_->mutex_.lock();
+  }
+  static void after_fork(bool in_child) noexcept {
+    if (the_one_ == nullptr) return;
+    if (in_child) the_one_->part_from_parent();
+    the_one_->mutex_.unlock();
+    in_child ? the_one_->book.unlock_in_child() : the_one_->book.unlock();
+  }
+  // What fails here (too many mappings) leaves the parent's bytes for reading only.
+  void part_from_parent() noexcept {
+    own_file_.parents = true;
+    book.for_each_mapping([this](void* address, const address_book::mapping& one) {
+      if (!map_from(file_of(one.handle), address, one.size, one.handle, one.offset)) {
+        mprotect(address, one.size, PROT_READ);
+      }
+    });
+  }
+
+  static inline host_device* the_one_ = nullptr;  // for the handlers of fork, which take no argument
+
   static constexpr int reservation_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
   // Whole pages of its own, so that locking them says nothing about other memory.
   result<void*> allocate_pinned(bytes size) {
     const bytes pages = align_up(size, page_size());
+    std::map<void*, bytes> note;  // made ahead, so that nothing can fail behind the system's success
+    note.emplace(nullptr, size);
     void* block = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return system_error("host: out of pinned memory");
     if (mlock(block, pages) != 0) {
+      auto node = note.extract(note.begin());
+      node.key() = block;
       const std::lock_guard lock{mutex_};
-      unlocked_blocks_.emplace(block, size);
+      unlocked_blocks_.insert(std::move(node));
       unlocked_.fetch_add(size, std::memory_order_relaxed);
     }
     return block;
   }
 
-  int file_ = -1;
   std::atomic<bytes> unlocked_{0};
   std::mutex mutex_;  // guards what follows
   std::map<void*, bytes> unlocked_blocks_;
+  file own_file_;
+  std::vector<file> parents_files_;  // oldest first
   file_space space_;
   bytes physical_ = 0;
 };

@@ -69,6 +69,7 @@ class null_device final : public device_backend {
     return block;
   }
   void free(void*, bytes size, memory_kind) noexcept override { give_back(size); }
+  bool survives_fork() const noexcept override { return true; }
 
   result<void*> reserve(bytes size) override { return new_address(size); }
   result<std::uint64_t> create_physical(bytes size) override {

@@ -89,6 +89,7 @@ class opencl_device final : public device_backend {
   }
 
   ~opencl_device() override {
+    if (!works_here()) return;
     if (mapping_queue_ != nullptr) cl_.clReleaseCommandQueue(mapping_queue_);
     if (context_ != nullptr) cl_.clReleaseContext(context_);
   }
