@@ -116,7 +116,7 @@ class prover {
     constexpr std::uint64_t most_section_work = 2'000'000;
     const bool plain =
         spread_ || (steps_.size() == 1 && in_.items.size() == in_.own_items && !has_groups() && !has_pins());
-    if (!plain && conflict_work(in_) <= most_section_work) {
+    if (!plain && count_conflicts(in_).members <= most_section_work) {
       std::vector<std::vector<stacked>> members(in_.sections);
       for (std::uint32_t i = 0; i < in_.own_items; ++i) {
         for (const section_range& r : in_.ranges_of(in_.items[i])) {

@@ -33,7 +33,8 @@ class keeper {
         most_nodes_a_try_{nodes / 16} {
     if (thorough) left_ = most_placements;
     all_orders_ = thorough && in.items.size() <= few_items;
-    searches_ = thorough && nodes != 0 && conflict_work(in) <= most_conflict_work;
+    const conflict_count conflicts = count_conflicts(in);
+    searches_ = thorough && nodes != 0 && conflicts.members <= most_conflict_work && conflicts.fits_memory(in);
   }
 
   // Whether there is a layout within the arena that keeps `kept` at their hints; if so it becomes the one found.

@@ -19,8 +19,15 @@ patience patience::of_looks(std::uint64_t looks) {
   return out;
 }
 
+patience patience::for_looks(std::uint64_t looks) const {
+  patience out = of_looks(looks);
+  out.outer_ = this;
+  return out;
+}
+
 bool patience::over(std::uint64_t looks) const {
   looks_ += looks;
+  if (outer_ != nullptr && outer_->over(looks)) return over_ = true;
   if (over_) return true;
   if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return over_ = true;
   if (looks_ < next_reading_) return false;

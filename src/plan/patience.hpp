@@ -23,6 +23,9 @@ class patience {
   // Ends when so many looks have been told: at the same place on every machine.
   [[nodiscard]] static patience of_looks(std::uint64_t looks);
 
+  // Ends with this one, which has to live as long, or when so many looks more have been told: what a stage may cost.
+  [[nodiscard]] patience for_looks(std::uint64_t looks) const;
+
   // Whether to end now; once it is over it stays so. `looks`: what was done since it was last asked, in steps of some
   // ten nanoseconds. Costs a load, and every `between_readings` looks a glance at the clock. Of one thread.
   [[nodiscard]] bool over(std::uint64_t looks = between_readings) const;
@@ -35,6 +38,7 @@ class patience {
  private:
   static constexpr std::uint64_t between_readings = 4096;
 
+  const patience* outer_ = nullptr;
   const std::atomic<bool>* stop_ = nullptr;
   std::optional<std::chrono::steady_clock::time_point> until_;
   std::uint64_t most_looks_ = ~std::uint64_t{0};

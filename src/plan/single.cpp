@@ -1,6 +1,8 @@
 #include "plan/single.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "plan/bounds.hpp"
 #include "plan/greedy/greedy.hpp"
@@ -13,15 +15,53 @@
 namespace berth::plan {
 namespace {
 
-// The first item pinned where another one or a reserved range lies: no plan exists, whatever the capacity.
+// An item pinned where another one or a reserved range lies, if any: then no plan exists, whatever the capacity. A
+// sweep over sections that keeps what is pinned and alive: disjoint as long as nothing clashed, so that what comes can
+// only collide with its neighbours.
 std::uint32_t pin_that_clashes(const instance& in) {
-  occupancy taken{in};
-  const auto reserved = static_cast<std::uint32_t>(in.items.size() - in.own_items);
-  for (std::uint32_t k = 0; k < in.items.size(); ++k) {
-    const std::uint32_t i = k < reserved ? in.own_items + k : k - reserved;  // reserved ranges first
-    if (in.items[i].pin == no_offset) continue;
-    if (!taken.is_free(i, in.items[i].pin)) return i;
-    taken.insert(i, in.items[i].pin);
+  struct block {
+    units lo;
+    units hi;
+    std::uint32_t item;
+    bool operator<(const block& other) const { return lo < other.lo; }
+  };
+  struct change {
+    std::uint32_t section;
+    bool begins;
+    block what;
+  };
+  // Of a reserved range and a buffer it is the buffer.
+  const auto culprit = [&](std::uint32_t a, std::uint32_t b) {
+    return std::max(a, b) < in.own_items ? std::max(a, b) : std::min(a, b);
+  };
+  std::vector<change> changes;
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    const item& it = in.items[i];
+    if (it.pin == no_offset) continue;
+    for (const section_range& r : in.ranges_of(it)) {
+      const block taken{it.pin, it.pin + r.height, i};
+      changes.push_back({r.first, true, taken});
+      changes.push_back({r.last, false, taken});
+    }
+    for (const item_link& l : in.links_of(it)) {
+      const units other = in.items[l.other].pin;
+      if (other != no_offset && it.pin < other + l.other_height && other < it.pin + l.height)
+        return culprit(i, l.other);
+    }
+  }
+  std::stable_sort(changes.begin(), changes.end(), [](const change& x, const change& y) {
+    return x.section != y.section ? x.section < y.section : x.begins < y.begins;
+  });
+  std::set<block> alive;
+  for (const change& c : changes) {
+    if (!c.begins) {
+      alive.erase(c.what);
+      continue;
+    }
+    const auto above = alive.lower_bound(c.what);
+    if (above != alive.end() && above->lo < c.what.hi) return culprit(c.what.item, above->item);
+    if (above != alive.begin() && std::prev(above)->hi > c.what.lo) return culprit(c.what.item, std::prev(above)->item);
+    alive.insert(above, c.what);
   }
   return no_item;
 }
@@ -40,9 +80,8 @@ void fill(const problem& p, const instance& in, const layout& found, plan& out) 
 // Above this many clique members the conflict graph is not built.
 constexpr std::uint64_t most_conflict_work = 2'000'000;
 
-std::uint64_t node_limit(const options& o, const conflict_graph& graph) {
+std::uint64_t node_limit(const options& o, std::uint64_t second) {
   if (o.node_limit != 0) return o.node_limit;
-  const std::uint64_t second = nodes_per_second(graph);
   switch (o.work) {
     case effort::fast: return 0;
     case effort::normal: return second / 10;
@@ -126,10 +165,22 @@ layout of_items(const problem& p, const instance& in, const swept& s, layout fou
   return found;
 }
 
+// Where the nodes are too few to place every item once, nothing can be found: that is known of the graph before it is
+// made, but for the cliques of links.
 layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
+  const conflict_count size = count_conflicts(in);
+  if (size.members > most_conflict_work || !size.fits_memory(in)) return found;
+  const auto too_few = [&](std::uint64_t nodes) {
+    return o.node_limit == 0 && nodes < static_cast<std::uint64_t>(std::count_if(
+                                            in.items.begin(), in.items.begin() + in.own_items,
+                                            [](const item& it) { return it.pin == no_offset; }));
+  };
+  if (too_few(node_limit(o, nodes_per_second(in.items.size(), 2 * size.pairs, in.sections)))) return found;
   const conflict_graph graph = make_conflicts(in);
+  const std::uint64_t nodes = node_limit(o, nodes_per_second(graph));
+  if (too_few(nodes) || wait.over()) return found;
   climb c = find_least_arena(in, graph, std::move(found), bound,
-                             {.nodes = node_limit(o, graph), .threads = o.threads, .watch = o.watch}, wait);
+                             {.nodes = nodes, .threads = o.threads, .watch = o.watch}, wait);
   bound = c.bound;
   out.work = c.nodes;
   return std::move(c.best);
@@ -161,7 +212,7 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
   if (found.arena > bound.value && o.work != effort::fast && !wait.over()) {
     bound.proved = thorough_bound(p, in, std::move(bound.proved), wait);
     bound.value = bound.proved.value;
-    if (found.arena > bound.value && conflict_work(in) <= most_conflict_work && !wait.over()) {
+    if (found.arena > bound.value && !wait.over()) {
       found = search_below(in, o, std::move(found), bound.value, wait, out);
     }
     tell(bound, in.unit, out);

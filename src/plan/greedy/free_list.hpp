@@ -1,7 +1,11 @@
 // Addresses as an allocator at run time has them: blocks that are taken, and holes between them.
+//
+// Few holes are looked through one by one, which no order of them beats. Where there have been many, they are sorted by
+// size too, and the tightest is found in O(log holes).
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
@@ -21,6 +25,8 @@ class free_list {
     blocks_.clear();
     spare_.clear();
     holes_.clear();
+    by_size_.clear();
+    sorted_ = false;
     last_ = none;
   }
 
@@ -37,6 +43,7 @@ class free_list {
 
   // The block of `size` bytes that is taken.
   std::uint32_t take(bytes size, bytes alignment, choice how) {
+    if (sorted_ && how == choice::tightest) return take_tightest(size, alignment);
     std::uint32_t best = none;
     bytes best_at = 0;
     bytes slack = max_bytes;
@@ -85,6 +92,7 @@ class free_list {
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
+  static constexpr std::size_t most_unsorted = 64;
 
   // Neighbours in address order; together they cover [0, top).
   struct block {
@@ -94,6 +102,26 @@ class free_list {
     std::uint32_t above;
     std::uint32_t hole;  // its place among the holes, or none
   };
+
+  struct sized {
+    bytes size;
+    bytes lo;
+    std::uint32_t block;
+    friend bool operator<(const sized& a, const sized& b) { return a.size != b.size ? a.size < b.size : a.lo < b.lo; }
+  };
+
+  [[nodiscard]] sized sized_of(std::uint32_t b) const { return {blocks_[b].hi - blocks_[b].lo, blocks_[b].lo, b}; }
+
+  // As take() of the tightest: only holes that alignment makes too small lie before the one that is found.
+  std::uint32_t take_tightest(bytes size, bytes alignment) {
+    for (auto h = by_size_.lower_bound({size, 0, none}); h != by_size_.end(); ++h) {
+      ++looked_at_;
+      const bytes at = align_up(h->lo, alignment);
+      if (at + size <= h->lo + h->size) return cut(h->block, at, size);
+    }
+    const std::uint32_t b = extend(size, alignment);
+    return cut(b, align_up(blocks_[b].lo, alignment), size);
+  }
 
   // Takes [at, at + size) out of hole b.
   std::uint32_t cut(std::uint32_t b, bytes at, bytes size) {
@@ -105,8 +133,15 @@ class free_list {
   void list(std::uint32_t b) {
     blocks_[b].hole = static_cast<std::uint32_t>(holes_.size());
     holes_.push_back(b);
+    if (sorted_) {
+      by_size_.insert(sized_of(b));
+    } else if (holes_.size() > most_unsorted) {
+      sorted_ = true;
+      for (const std::uint32_t h : holes_) by_size_.insert(sized_of(h));
+    }
   }
   void unlist(std::uint32_t b) {
+    if (sorted_) by_size_.erase(sized_of(b));
     holes_[blocks_[b].hole] = holes_.back();
     blocks_[holes_.back()].hole = blocks_[b].hole;
     holes_.pop_back();
@@ -122,18 +157,24 @@ class free_list {
     blocks_[at] = b;
     return at;
   }
+  // Hole b is [blocks_[b].lo, hi) from now on.
+  void resize(std::uint32_t b, bytes hi) {
+    if (sorted_) by_size_.erase(sized_of(b));
+    blocks_[b].hi = hi;
+    if (sorted_) by_size_.insert(sized_of(b));
+  }
   // Block b, a hole, ends at `at` from now on; the hole above it is returned.
   std::uint32_t split(std::uint32_t b, bytes at) {
     const std::uint32_t upper = make({at, blocks_[b].hi, b, blocks_[b].above, none});
     if (blocks_[b].above != none) blocks_[blocks_[b].above].below = upper;
     if (last_ == b) last_ = upper;
-    blocks_[b].hi = at;
+    resize(b, at);
     blocks_[b].above = upper;
     list(upper);
     return upper;
   }
   void merge(std::uint32_t b, std::uint32_t above) {
-    blocks_[b].hi = blocks_[above].hi;
+    resize(b, blocks_[above].hi);
     blocks_[b].above = blocks_[above].above;
     if (blocks_[b].above != none) blocks_[blocks_[b].above].below = b;
     if (last_ == above) last_ = b;
@@ -148,13 +189,15 @@ class free_list {
       last_ = b;
       list(b);
     }
-    blocks_[last_].hi = align_up(blocks_[last_].lo, alignment) + size;
+    resize(last_, align_up(blocks_[last_].lo, alignment) + size);
     return last_;
   }
 
   std::vector<block> blocks_;
   std::vector<std::uint32_t> spare_;
   std::vector<std::uint32_t> holes_;
+  std::set<sized> by_size_;  // holes, where sorted_
+  bool sorted_ = false;
   std::uint32_t last_ = none;
   std::uint64_t looked_at_ = 0;
 };

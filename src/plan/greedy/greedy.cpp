@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <span>
 
 #include "plan/greedy/boxes.hpp"
 #include "plan/greedy/ejection.hpp"
 #include "plan/greedy/sweep.hpp"
+#include "plan/greedy/sweeper.hpp"
 #include "plan/greedy/tall_first.hpp"
 
 namespace berth::plan {
@@ -23,6 +25,17 @@ constexpr std::uint64_t few_alive = 64;
 constexpr std::uint64_t ejection_work = 20'000'000;
 // The same at effort fast, for each item: some microseconds, where one pass ends far above the bound.
 constexpr std::uint64_t fast_ejections = 64;
+
+// What all passes may look at together, besides: some microseconds an item at effort fast, a second else, and ten.
+std::uint64_t most_looks(effort work, const instance& in) {
+  const std::uint64_t items = in.items.size() + in.links.size() / 16;
+  switch (work) {
+    case effort::fast: return 100'000 + 256 * items;
+    case effort::normal: return 100'000'000 + 1000 * items;
+    case effort::best: return 1'000'000'000 + 10'000 * items;
+  }
+  return 0;
+}
 
 struct attempt {
   order by;
@@ -94,14 +107,54 @@ units mean_height(const instance& in) {
   return sum;
 }
 
+// From the lowest up: each then goes to the end of the occupancy's lists.
+std::vector<std::uint32_t> pinned_items(const instance& in) {
+  std::vector<std::uint32_t> pinned;
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    if (in.items[i].pin != no_offset) pinned.push_back(i);
+  }
+  std::stable_sort(pinned.begin(), pinned.end(), [&](auto a, auto b) { return in.items[a].pin < in.items[b].pin; });
+  return pinned;
+}
+
+// Sweeps items over time, above `top`: each as if it lived from the first of its lifetimes to the end of its last. What
+// has conflicts besides is stacked.
+void place_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets) {
+  timeline line;
+  line.ticks = in.sections;
+  std::vector<std::uint32_t> swept;
+  for (const std::uint32_t i : items) {
+    const item& it = in.items[i];
+    const auto ranges = in.ranges_of(it);
+    if (ranges.empty() || !in.links_of(it).empty()) {
+      offsets[i] = round_up(top, it.alignment);
+      top = offsets[i] + it.size;
+      continue;
+    }
+    // Padded, so that what is aligned from `top` on stays within.
+    line.pieces.push_back(
+        {ranges.front().first, ranges.back().last, static_cast<bytes>(it.size + it.alignment - 1), 1, 0});
+    swept.push_back(i);
+  }
+  if (swept.empty()) return;
+  sweeper over{line};
+  const std::vector<bytes>* const above = over.by_best_fit();
+  for (std::size_t k = 0; k < swept.size(); ++k) {
+    const item& it = in.items[swept[k]];
+    const units at = above != nullptr ? top + static_cast<units>((*above)[k]) : top;
+    offsets[swept[k]] = round_up(at, it.alignment);
+    if (above == nullptr) top = offsets[swept[k]] + it.size;
+  }
+}
+
 // For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
-layout of_many(const instance& in, units target, effort work, const patience& wait) {
+layout of_many(const instance& in, units target, effort work, const patience& passes, const patience& wait) {
   layout best;
   const auto keep = [&](std::optional<layout>&& got) {
     if (got && got->arena < best.arena) best = std::move(*got);
   };
   // Where nearly all sections are tall no order of a few items decides.
-  if (mean_alive(in) <= few_alive || mean_height(in) <= target / 2) keep(tall_first(in, target, wait));
+  if (mean_alive(in) <= few_alive || mean_height(in) <= target / 2) keep(tall_first(in, target, passes));
   const units near = target / near_share;
   if (best.arena <= target + near) return best;
   if (auto swept = sweep_items(in, wait)) {
@@ -110,16 +163,16 @@ layout of_many(const instance& in, units target, effort work, const patience& wa
   }
   if (best.arena == unbounded) {
     occupancy taken{in};
-    keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first, wait));
+    keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first, passes));
     best.solver = "first_fit/size";
   }
   if (work != effort::fast && lower_by_ejection(in, best, target, near, ejection_work, wait)) best.solver = "ejection";
   return best;
 }
 
-layout by_boxes(const instance& in, units target, effort work, const patience& wait) {
+layout by_boxes(const instance& in, units target, effort work, const patience& passes, const patience& wait) {
   const std::optional<boxed> boxes = put_in_boxes(in, target, wait);
-  layout out = of_many(boxes ? boxes->coarse : in, target, work, wait);
+  layout out = of_many(boxes ? boxes->coarse : in, target, work, passes, wait);
   if (boxes) {
     out.offsets = take_out_of_boxes(*boxes, out.offsets);
     out.arena = arena_of(in, out.offsets);
@@ -183,8 +236,7 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
                       const patience& wait) {
   taken.clear();
   units top = 0;  // above all that is placed
-  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
-    if (in.items[i].pin == no_offset) continue;
+  for (const std::uint32_t i : pinned_items(in)) {
     taken.insert(i, in.items[i].pin);
     top = std::max(top, in.items[i].pin + in.items[i].size);
   }
@@ -207,11 +259,7 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
   }
   layout out;
   out.offsets = taken.offsets();
-  for (top = std::max(top, arena); placed < items.size(); ++placed) {
-    const item& it = in.items[items[placed]];
-    out.offsets[items[placed]] = round_up(top, it.alignment);
-    top = out.offsets[items[placed]] + it.size;
-  }
+  if (placed < items.size()) place_above(in, std::span{items}.subspan(placed), std::max(top, arena), out.offsets);
   out.arena = arena_of(in, out.offsets);
   return out;
 }
@@ -224,25 +272,26 @@ layout best_greedy(const instance& in, units target, effort work, const patience
     best.solver = name;
   };
   units goal = target;
+  const patience passes = wait.for_looks(most_looks(work, in));
   if (in.items.size() > many_items) {
-    best = by_boxes(in, target, work, wait);
+    best = by_boxes(in, target, work, passes, wait);
     if (work != effort::best) goal = target + target / near_share;
     if (best.arena <= goal || work == effort::fast || (work != effort::best && mean_alive(in) > few_alive)) return best;
   }
   occupancy taken{in};
   const std::size_t tries = work == effort::fast ? 1 : in.items.size() <= few_items ? portfolio.size() : large_tries;
-  for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !wait.over()); ++k) {
+  for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !passes.over()); ++k) {
     const attempt& a = portfolio[k];
     std::vector<std::uint32_t> items = sorted_items(in, a.by);
-    layout got = place_in_order(in, taken, items, a.how, wait);
+    layout got = place_in_order(in, taken, items, a.how, passes);
     std::string_view name = a.name;
-    for (int round = 0; k == 0 && work != effort::fast && round < squeaky_rounds && got.arena > goal && !wait.over();
+    for (int round = 0; k == 0 && work != effort::fast && round < squeaky_rounds && got.arena > goal && !passes.over();
          ++round) {
       std::stable_partition(items.begin(), items.end(),
                             [&](std::uint32_t i) { return got.offsets[i] + in.items[i].size > target; });
       keep(std::move(got), name);
       name = "first_fit/squeaky";
-      got = place_in_order(in, taken, items, a.how, wait);
+      got = place_in_order(in, taken, items, a.how, passes);
     }
     keep(std::move(got), name);
   }

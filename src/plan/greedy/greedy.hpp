@@ -23,12 +23,15 @@ enum class order : std::uint8_t { size, area, lifetime, breadth, start };
 // The items without the pinned ones, in the given order; ties by index.
 [[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by);
 
-// Places pinned items, then `items` in turn; those that are left when the wait is over, above all others.
+// Places pinned items, then `items` in turn; those that are left when the wait is over, above all others, as a sweep
+// over time lays them.
 [[nodiscard]] layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
                                     fit how, const patience& wait = {});
 
 // The best of the portfolio; stops early at `target`. Small instances try every order with both fits, large ones the
 // few that were seen to win there; what ends above the target is then placed first, some rounds. Effort fast: one pass.
+// No more than some hundred looks an item (fast), or a second or so (normal), are spent on passes: what an order has
+// not placed by then is swept.
 //
 // Above 20,000 items small ones are put in boxes, those of tall sections are placed first, and what then ends more than
 // 1/1024 above the target is mended by ejection chains, a second or so of them. Effort best goes on as below 20,000.

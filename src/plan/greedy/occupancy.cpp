@@ -107,14 +107,30 @@ void occupancy::collect(std::uint32_t i) {
       if (right != left) add_cursor(nodes_[right].whole, r.height);
     }
   }
-  // Placed items that only a link knows: one list each, as their heights differ.
+  // Placed items that only a link knows: one list for each height that this item has under them.
   linked_.clear();
-  const auto links = in_.links_of(it);
-  linked_.reserve(links.size());
-  for (const item_link& l : links) {
+  for (const item_link& l : in_.links_of(it)) {
     if (offsets_[l.other] == no_offset) continue;
-    linked_.push_back({offsets_[l.other], offsets_[l.other] + l.other_height});
-    cursors_.push_back({&linked_.back(), &linked_.back() + 1, l.height});
+    linked_.push_back({l.height, {offsets_[l.other], offsets_[l.other] + l.other_height}});
+  }
+  looks_ += linked_.size();
+  std::sort(linked_.begin(), linked_.end(), [](const linked& x, const linked& y) {
+    return x.height != y.height ? x.height < y.height : x.at.lo < y.at.lo;
+  });
+  merged_.clear();
+  merged_.reserve(linked_.size());
+  for (std::size_t k = 0; k < linked_.size();) {
+    const units height = linked_[k].height;
+    const std::size_t begin = merged_.size();
+    for (; k < linked_.size() && linked_[k].height == height; ++k) {
+      const taken& next = linked_[k].at;
+      if (merged_.size() != begin && next.lo <= merged_.back().hi) {
+        merged_.back().hi = std::max(merged_.back().hi, next.hi);
+      } else {
+        merged_.push_back(next);
+      }
+    }
+    cursors_.push_back({merged_.data() + begin, merged_.data() + merged_.size(), height});
   }
 }
 

@@ -53,6 +53,11 @@ class occupancy {
     units height;  // of the item there
   };
 
+  struct linked {
+    units height;  // of the item under it
+    taken at;
+  };
+
   void collect(std::uint32_t i);
   void add_cursor(const taken_list& list, units height);
   [[nodiscard]] units lift(units x, units alignment);
@@ -62,7 +67,8 @@ class occupancy {
   std::vector<node> nodes_;     // a heap: the root is 1
   std::vector<units> offsets_;  // by item; no_offset where not inserted
   std::vector<cursor> cursors_;
-  std::vector<taken> linked_;
+  std::vector<linked> linked_;
+  std::vector<taken> merged_;
   std::vector<std::uint32_t> touched_;  // nodes that are not empty
   std::uint64_t looks_ = 0;
 };

@@ -115,8 +115,7 @@ std::optional<std::vector<units>> sweep_items(const instance& in, const patience
     const section_range& r = in.ranges[it.ranges_first];
     line.pieces.push_back({r.first, r.last, static_cast<bytes>(it.size), static_cast<bytes>(it.alignment), 0});
   }
-  constexpr std::uint64_t most_holes_per_piece = 1024;
-  sweeper over{line, most_holes_per_piece, &wait};
+  sweeper over{line, &wait};
   const std::vector<bytes>* offsets = over.by_best_fit();
   if (offsets == nullptr) return {};
   return std::vector<units>{offsets->begin(), offsets->end()};

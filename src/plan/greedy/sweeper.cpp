@@ -6,6 +6,7 @@
 namespace berth::plan {
 namespace {
 
+constexpr std::uint64_t most_holes_per_piece = 64;  // and an eighth of that in advance, and ...
 constexpr std::uint64_t holes_in_advance = 65'536;
 
 }  // namespace
@@ -17,9 +18,8 @@ by_tick::by_tick(const timeline& line, std::uint32_t piece::*at)
   for (index i = 0; i < of_.size(); ++i) of_[first_[line.pieces[i].*at + std::size_t{1}]++] = i;
 }
 
-sweeper::sweeper(const timeline& line, std::uint64_t most_holes_per_piece, const patience* wait)
+sweeper::sweeper(const timeline& line, const patience* wait)
     : line_{line},
-      most_holes_per_piece_{most_holes_per_piece},
       wait_{wait},
       starts_{line, &piece::lower},
       ends_{line, &piece::upper},
@@ -50,6 +50,8 @@ sweeper::sweeper(const timeline& line, std::uint64_t most_holes_per_piece, const
 template <class After, class Before>
 const std::vector<bytes>* sweeper::run(After after, Before before, bool with_high_ticks) {
   const std::uint32_t last = line_.ticks;
+  placed_ = 0;
+  looked_before_ = told_ = memory_.looked_at();
   lay_stack(most_live());
   if (with_high_ticks) find_high_after();
   for (std::uint32_t t = peak_ + 1; t < last; ++t) {
@@ -85,7 +87,8 @@ bool sweeper::step(std::span<const index> dead, std::span<const index> born, Cho
   }
   placed_ += born.size();
   if (wait_ != nullptr && wait_->over(memory_.looked_at() - std::exchange(told_, memory_.looked_at()))) return false;
-  return memory_.looked_at() <= most_holes_per_piece_ * (placed_ + line_.pieces.size() / 8) + holes_in_advance;
+  return memory_.looked_at() - looked_before_ <=
+         most_holes_per_piece * (placed_ + line_.pieces.size() / 8) + holes_in_advance;
 }
 
 // A high tick is the highest of a run of ticks at which at least three quarters of the peak are live.

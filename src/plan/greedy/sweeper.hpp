@@ -46,9 +46,9 @@ class by_tick {
 
 class sweeper {
  public:
-  // At most so many holes are looked at for each piece placed, and an eighth of that in advance: where hundreds of
-  // pieces are alive a sweep is given up soon. So it is where the wait, if any, is over.
-  explicit sweeper(const timeline& line, std::uint64_t most_holes_per_piece = 64, const patience* wait = nullptr);
+  // A sweep is given up where more than some tens of holes have to be looked at for each piece placed, which best fit
+  // seldom needs (free_list.hpp), and where the wait, if any, is over.
+  explicit sweeper(const timeline& line, const patience* wait = nullptr);
 
   [[nodiscard]] std::uint32_t peak() const { return peak_; }
   [[nodiscard]] bytes most_live() const { return live_[peak_]; }
@@ -70,7 +70,6 @@ class sweeper {
   void find_high_before();
 
   const timeline& line_;
-  const std::uint64_t most_holes_per_piece_;
   const patience* const wait_;
   by_tick starts_, ends_;
   std::vector<bytes> live_;  // by tick
@@ -80,8 +79,9 @@ class sweeper {
   std::vector<std::uint32_t> block_of_;
   std::vector<bytes> offsets_;
   free_list memory_;
-  std::uint64_t placed_ = 0;
-  std::uint64_t told_ = 0;  // of the holes looked at
+  std::uint64_t placed_ = 0;         // in this pass
+  std::uint64_t looked_before_ = 0;  // holes, before this pass
+  std::uint64_t told_ = 0;           // of the holes looked at
 };
 
 }  // namespace berth::plan

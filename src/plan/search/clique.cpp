@@ -32,6 +32,7 @@ class clique_search {
   std::vector<std::uint32_t> run() {
     bit_set all(words_, 0);
     for (std::size_t v = 0; v < order_.size(); ++v) all[v / 64] |= std::uint64_t{1} << v % 64;
+    take_greedily(all);
     expand(all, 0);
     std::vector<std::uint32_t> found;
     for (const std::uint32_t v : heaviest_) found.push_back(order_[v]);
@@ -49,6 +50,21 @@ class clique_search {
     std::size_t w = 0;
     while (w < set.size() && set[w] == 0) ++w;
     return w == set.size() ? ~std::uint32_t{0} : static_cast<std::uint32_t>(w * 64 + std::countr_zero(set[w]));
+  }
+
+  // The heaviest that goes with those taken, again and again: where nearly all conflict, the nodes would not suffice
+  // for one clique.
+  void take_greedily(bit_set open) {
+    std::int64_t weight = 0;
+    std::vector<std::uint32_t> taken;
+    for (std::uint32_t v = first_of(open); v != ~std::uint32_t{0}; v = first_of(open)) {
+      weight += weight_[v];
+      taken.push_back(v);
+      for (std::size_t w = 0; w < words_; ++w) open[w] &= rows_[v][w];
+    }
+    if (weight <= best_) return;
+    best_ = weight;
+    heaviest_ = std::move(taken);
   }
 
   std::vector<coloured> colour(bit_set left) const {

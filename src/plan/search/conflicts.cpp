@@ -44,37 +44,44 @@ void add_section_pairs(const std::vector<std::vector<member>>& sections, std::ve
 
 // Cliques of links that sections do not show. Heights are the least over the clique's pairs.
 void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<std::vector<member>>& cliques) {
-  const auto find = [&](std::uint32_t i, std::uint32_t j) -> const conflict* {
+  constexpr std::uint64_t most_looks = 30'000'000;  // after that every further link is a clique of two
+  const auto find = [&](std::uint32_t i, std::uint32_t j) {
     const auto all = g.of(i);
-    const auto at =
-        std::lower_bound(all.begin(), all.end(), j, [](const conflict& c, std::uint32_t o) { return c.other < o; });
-    return at != all.end() && at->other == j ? &*at : nullptr;
+    return static_cast<std::size_t>(
+        &*std::lower_bound(all.begin(), all.end(), j, [](const conflict& c, std::uint32_t o) { return c.other < o; }) -
+        g.conflicts.data());
   };
-  std::vector<char> covered(g.conflicts.size(), 0);  // on the lower item's side
-  const auto is_covered = [&](std::uint32_t low, std::uint32_t high) -> char& {
-    return covered[static_cast<std::size_t>(find(low, high) - g.conflicts.data())];
-  };
+  std::vector<char> covered(g.conflicts.size(), 0);           // on the lower item's side
+  std::vector<std::uint32_t> neighbours(in.items.size(), 0);  // of how many that have grown
+  std::uint64_t looks = 0;
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     for (const item_link& l : in.links_of(in.items[i])) {
-      if (l.other < i || is_covered(i, l.other) != 0) continue;
-      std::vector<std::uint32_t> grown{i, l.other};
+      if (l.other < i || covered[find(i, l.other)] != 0) continue;
+      std::vector<std::uint32_t> grown;
+      const auto add = [&](std::uint32_t m) {
+        grown.push_back(m);
+        for (const conflict& c : g.of(m)) ++neighbours[c.other];
+        looks += g.of(m).size();
+      };
+      add(i);
+      add(l.other);
       for (const conflict& c : g.of(i)) {
-        if (std::all_of(grown.begin(), grown.end(),
-                        [&](std::uint32_t m) { return m != c.other && find(m, c.other); })) {
-          grown.push_back(c.other);
-        }
+        if (looks > most_looks) break;
+        if (neighbours[c.other] == grown.size()) add(c.other);
       }
       std::vector<member> clique;
       for (const std::uint32_t a : grown) {
+        for (const conflict& c : g.of(a)) neighbours[c.other] = 0;
         units least = unbounded;
         for (const std::uint32_t b : grown) {
-          if (a != b) least = std::min(least, find(a, b)->height);
+          if (a == b) continue;
+          const std::size_t at = find(a, b);
+          least = std::min(least, g.conflicts[at].height);
+          if (a < b) covered[at] = 1;
         }
         clique.push_back({a, least});
-        for (const std::uint32_t b : grown) {
-          if (a < b) is_covered(a, b) = 1;
-        }
       }
+      looks += grown.size() * grown.size();
       cliques.push_back(std::move(clique));
     }
   }
@@ -95,10 +102,23 @@ void sort_pairs(std::vector<pair_height>& pairs, std::uint32_t items) {
 
 }  // namespace
 
-std::uint64_t conflict_work(const instance& in) {
-  std::uint64_t sum = in.links.size();
-  for (const section_range& r : in.ranges) sum += r.last - r.first;
-  return sum;
+conflict_count count_conflicts(const instance& in) {
+  conflict_count out{.members = in.links.size(), .pairs = in.links.size() / 2};
+  std::vector<std::int64_t> change(in.sections + std::size_t{1}, 0);
+  std::vector<std::uint32_t> begun(in.sections, 0);
+  for (const section_range& r : in.ranges) {
+    out.members += r.last - r.first;
+    ++change[r.first];
+    --change[r.last];
+    ++begun[r.first];
+  }
+  // What begins in a section meets all that is alive there.
+  std::uint64_t alive = 0;
+  for (std::uint32_t s = 0; s < in.sections; ++s) {
+    alive += static_cast<std::uint64_t>(change[s]);
+    out.pairs += begun[s] * (alive - begun[s]) + std::uint64_t{begun[s]} * (begun[s] - 1) / 2;
+  }
+  return out;
 }
 
 conflict_graph make_conflicts(const instance& in) {
@@ -111,6 +131,7 @@ conflict_graph make_conflicts(const instance& in) {
     }
   }
   std::vector<pair_height> pairs;
+  pairs.reserve(count_conflicts(in).pairs);
   add_section_pairs(cliques, pairs);
   for (std::uint32_t i = 0; i < n; ++i) {
     for (const item_link& l : in.links_of(in.items[i])) {

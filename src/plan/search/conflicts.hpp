@@ -43,11 +43,23 @@ struct conflict_graph {
 };
 
 // Every pair of conflicting items, and cliques that cover every conflict: the sections, and for links that no section
-// shows, cliques grown greedily. Within a clique any two members conflict with at least the heights given there.
-// O(conflicts + sum of live items over sections): for instances of some thousand items.
+// shows, cliques grown greedily; after some ten million looks, of two. Within a clique any two members conflict with at
+// least the heights given there. O(conflicts + sum of live items over sections): for instances of some thousand items.
 [[nodiscard]] conflict_graph make_conflicts(const instance& in);
 
-// How many entries make_conflicts would make at most; sections x live items. O(ranges).
-[[nodiscard]] std::uint64_t conflict_work(const instance& in);
+// How large make_conflicts() would get.
+struct conflict_count {
+  std::uint64_t members = 0;  // of cliques: live items, summed over sections, and links
+  std::uint64_t pairs = 0;    // at most
+
+  // Whether the graph takes no more than 200 MB and 2 KB an item, at some 100 bytes a pair: a file of a megabyte can
+  // ask for billions.
+  [[nodiscard]] bool fits_memory(const instance& in) const noexcept {
+    return pairs <= 2'000'000 + std::uint64_t{20} * in.items.size();
+  }
+};
+
+// O(ranges + sections).
+[[nodiscard]] conflict_count count_conflicts(const instance& in);
 
 }  // namespace berth::plan

@@ -32,5 +32,6 @@ struct climb_options {
 // Nodes that take about a second on the machine this was measured on (docs/decisions/0020): a pure function of the
 // graph.
 [[nodiscard]] std::uint64_t nodes_per_second(const conflict_graph& graph);
+[[nodiscard]] std::uint64_t nodes_per_second(std::uint64_t items, std::uint64_t conflicts, std::uint64_t cliques);
 
 }  // namespace berth::plan

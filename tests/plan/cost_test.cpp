@@ -1,0 +1,123 @@
+// What problems made to hurt cost: memory by what the heap holds at most, work by the looks that the stages tell.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "berth/plan/verify.hpp"
+#include "plan/dense_set.hpp"
+#include "plan/search/conflicts.hpp"
+#include "plan/within.hpp"
+
+namespace {
+
+std::atomic<std::size_t> held{0};
+std::atomic<std::size_t> most_held{0};
+
+constexpr std::size_t front = alignof(std::max_align_t);
+
+}  // namespace
+
+// Each block begins with its size.
+void* operator new(std::size_t size) {
+  void* const block = std::malloc(size + front);
+  if (block == nullptr) throw std::bad_alloc{};
+  *static_cast<std::size_t*>(block) = size;
+  const std::size_t now = held.fetch_add(size) + size;
+  for (std::size_t most = most_held; most < now && !most_held.compare_exchange_weak(most, now);) {
+  }
+  return static_cast<char*>(block) + front;
+}
+void operator delete(void* p) noexcept {
+  if (p == nullptr) return;
+  void* const block = static_cast<char*>(p) - front;
+  held -= *static_cast<std::size_t*>(block);
+  std::free(block);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  ::operator delete(p);
+}
+
+namespace berth::plan {
+namespace {
+
+constexpr std::size_t megabyte = 1'000'000;
+
+struct cost {
+  plan answer;
+  std::uint64_t looks = 0;
+  std::size_t peak = 0;  // bytes of the heap, beside what was held before
+};
+
+cost solved(const problem& p, effort work) {
+  const std::size_t before = held;
+  most_held = before;
+  const patience wait;
+  auto answer = solve_within(p, {.work = work}, wait);
+  EXPECT_TRUE(answer && answer->has_offsets());
+  cost out{.looks = wait.looks(), .peak = most_held - before};
+  if (answer) out.answer = std::move(*answer);
+  return out;
+}
+
+// 6,000 buffers that are all alive together, 18 million pairs, beside a hundred that are hard to lay.
+TEST(cost, memory_is_bounded_where_all_is_alive_together) {
+  problem p = dense_set(100, 20);
+  numbers from{1};
+  for (int i = 0; i < 6000; ++i) p.add({.size = 1 + from.below(1 << 10), .live = {1000, 1001}});
+  const cost got = solved(p, effort::best);
+  EXPECT_LE(got.peak, 250 * megabyte);
+}
+
+TEST(cost, conflict_pairs_are_counted_before_they_are_made) {
+  for (const tick alive : {2, 30, 400}) {
+    problem p = dense_set(500, alive);
+    p.buffers[3].lifetimes = {{2, 5}, {7, 9}};
+    p.separations = {{1, 400}, {2, 3}};
+    const instance in = make_instance(p);
+    const conflict_count count = count_conflicts(in);
+    const std::size_t made = make_conflicts(in).conflicts.size() / 2;
+    EXPECT_GE(count.pairs, made);
+    EXPECT_LE(count.pairs, made + 100);
+  }
+}
+
+TEST(cost, of_explicit_conflicts_is_no_more_than_some_looks_for_each) {
+  problem p = dense_set(1000, 1);
+  p.conflicts.emplace();
+  for (index a = 0; a < p.buffers.size(); ++a) {
+    for (index b = 0; b < a; ++b) p.conflicts->push_back({b, a});
+  }
+  const cost got = solved(p, effort::normal);
+  EXPECT_TRUE(got.answer.optimal()) << "all in conflict: one clique";
+  EXPECT_LE(got.looks, 100 * p.conflicts->size());
+  EXPECT_LE(got.peak, 500 * p.conflicts->size());
+}
+
+TEST(cost, of_effort_fast_is_bounded_a_buffer_whatever_is_alive) {
+  for (const bool pinned : {false, true}) {  // with a pin there is no sweep over all
+    problem p = dense_set(8000, 4000);
+    if (pinned) p.buffers[5].offset = 1 << 20;
+    const cost got = solved(p, effort::fast);
+    EXPECT_LE(got.looks, 600 * p.buffers.size());
+    EXPECT_LE(static_cast<double>(got.answer.arena()), 1.25 * static_cast<double>(got.answer.lower_bound()));
+  }
+}
+
+TEST(cost, of_many_pins_is_no_square_of_them) {
+  problem p;
+  for (index i = 0; i < 20'000; ++i) p.add({.size = 64, .live = {0, 10}, .offset = bytes{i} * 128});
+  for (const buffer& b : dense_set(100, 5).buffers) p.add({.size = b.size >> 8, .live = {b.live.lower % 9, 10}});
+  const cost got = solved(p, effort::normal);
+  EXPECT_LE(got.looks, 100'000'000u);
+  p.buffers[19'999].offset = 128 * 7 + 1;
+  const auto clash = solve(p);
+  ASSERT_TRUE(clash);
+  EXPECT_EQ(clash->status, status::infeasible);
+  EXPECT_EQ(clash->culprit, 19'999u);
+}
+
+}  // namespace
+}  // namespace berth::plan
