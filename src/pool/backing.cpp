@@ -17,10 +17,12 @@ constexpr bytes space_factor = few_addresses ? 1 : 4;
 
 }  // namespace
 
-backing::backing(device d, memory_kind kind, bytes limit, bytes unit, std::size_t max_mappings)
+backing::backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes unit,
+                 std::size_t max_mappings)
     : device_{std::move(d)},
       kind_{kind},
       limit_{limit},
+      shared_{std::move(shared)},
       unit_{unit},
       virtual_memory_{kind == memory_kind::device && device_.properties().virtual_memory},
       granule_{virtual_memory_ ? device_.properties().granule : unit},
@@ -46,6 +48,7 @@ void backing::release_all() noexcept {
     clean = false;
     device_.destroy_physical(c.handle, c.size);
     reserved_ -= c.size;
+    if (shared_ != nullptr) shared_->give(c.size);
     chunks_.pop_back();
   }
   if (base_ != nullptr && clean) device_.release(base_, space_);
@@ -82,31 +85,38 @@ result<void> backing::open() noexcept {
   return {};
 }
 
-result<chunk> backing::grow(bytes offset, bytes size) {
-  if (size > headroom()) return error{errc::limit_exceeded, "pool: the pool's limit", size};
+result<void> backing::obtain(chunk& c, bool plain) {
+  ++device_calls_;
+  if (plain || !virtual_memory_) {
+    const auto block = device_.allocate(c.size, kind_);
+    if (!block) return block.error();
+    c.address = *block;
+    c.offset = space_ + next_offset_;
+    next_offset_ += c.size + unit_;  // chunks never touch
+    return {};
+  }
+  const auto handle = device_.create_physical(c.size);
+  if (!handle) return handle.error();
+  c.handle = *handle;
+  c.address = base_ + c.offset;
+  auto mapped = device_.map(c.address, c.size, c.handle, 0);
+  if (!mapped) device_.destroy_physical(c.handle, c.size);
+  return mapped;
+}
+
+result<chunk> backing::grow(bytes offset, bytes size, bool plain) {
+  const error no_room{errc::limit_exceeded, "pool: the pool's limit", size};
+  if (size > headroom()) return no_room;
   try {
     chunks_.reserve(chunks_.size() + 1);
   } catch (const std::bad_alloc&) {
     return error{errc::out_of_memory, "pool: no memory for the pool's own records", size};
   }
+  if (shared_ != nullptr && !shared_->take(size)) return no_room;  // another pool was first
   chunk c{.offset = offset, .size = size};
-  if (virtual_memory_) {
-    ++device_calls_;
-    const auto handle = device_.create_physical(c.size);
-    if (!handle) return handle.error();
-    c.handle = *handle;
-    c.address = base_ + c.offset;
-    if (const auto mapped = device_.map(c.address, c.size, c.handle, 0); !mapped) {
-      device_.destroy_physical(c.handle, c.size);
-      return mapped.error();
-    }
-  } else {
-    ++device_calls_;
-    const auto block = device_.allocate(c.size, kind_);
-    if (!block) return block.error();
-    c.address = *block;
-    c.offset = next_offset_;
-    next_offset_ += c.size + unit_;  // chunks never touch
+  if (const auto obtained = obtain(c, plain); !obtained) {
+    if (shared_ != nullptr) shared_->give(size);
+    return obtained.error();
   }
   chunks_.insert(std::ranges::upper_bound(chunks_, c.offset, {}, &chunk::offset), c);
   reserved_ += c.size;
@@ -116,19 +126,20 @@ result<chunk> backing::grow(bytes offset, bytes size) {
 bool backing::shrink(const chunk& c) noexcept {
   const chunk gone = c;
   ++device_calls_;
-  if (virtual_memory_) {
+  if (is_plain(gone.offset)) {
+    device_.free(gone.address, gone.size, kind_);
+  } else {
     if (!device_.unmap(gone.address, gone.size)) return false;
     device_.destroy_physical(gone.handle, gone.size);
-  } else {
-    device_.free(gone.address, gone.size, kind_);
   }
   reserved_ -= gone.size;
+  if (shared_ != nullptr) shared_->give(gone.size);
   chunks_.erase(std::ranges::lower_bound(chunks_, gone.offset, {}, &chunk::offset));
   return true;
 }
 
 void* backing::address(bytes offset) const noexcept {
-  if (virtual_memory_) return base_ + offset;
+  if (!is_plain(offset)) return base_ + offset;
   const auto next = std::ranges::upper_bound(chunks_, offset, {}, &chunk::offset);
   const chunk& c = *(next - 1);
   return static_cast<std::byte*>(c.address) + (offset - c.offset);
@@ -156,7 +167,7 @@ result<extent*> backing::stitch(std::span<const piece> pieces) {
   const auto room = [&]() -> extent* {
     // A piece may lie in several chunks; one mapping each.
     if (mappings_ + chunks_.size() + pieces.size() + chunks_.size() > max_mappings_) return nullptr;
-    return window_store_.find(size, [](const extent&) { return true; });
+    return window_store_.find(window_store_.nobodys(), size, [](const extent&) { return true; });
   };
   if (window_ == 0 || !window_store_.prepare(2)) return no_room;
   try {
@@ -208,7 +219,7 @@ bool backing::purge() noexcept {
     ++device_calls_;
     if (!device_.unmap(window_base_ + r.window->offset, r.window->size)) return false;  // the next time, then
     mappings_ -= r.window->mappings;
-    window_store_.give(r.window, true);
+    window_store_.give(r.window, window_store_.nobodys());
     return true;
   };
   return std::erase_if(retired_, gone) != 0;

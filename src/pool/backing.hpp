@@ -2,16 +2,20 @@
 //
 // On a device with virtual memory the whole space is one reservation, offset x lies at base + x, and a second
 // reservation, the window, holds the addresses of stitched blocks: several times as wide, because addresses cost
-// nothing and those of a dead block return only when its stream's work is known to be done. Elsewhere each chunk is a
-// block of the device, chunks do not touch, and nothing can be stitched.
+// nothing and those of a dead block return only when its stream's work is known to be done. Beside it there are plain
+// chunks, each a block of the device in one physical piece: all of them on devices without virtual memory, elsewhere
+// those for requests that must not be made of granules. Plain chunks do not touch, and nothing is stitched of them.
 //
 // Nothing here is locked: the pool's lock is held. A call that fails changes nothing.
 #pragma once
 
+#include <chrono>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "berth/device/device.hpp"
+#include "berth/pool/pool.hpp"
 #include "pool/store.hpp"
 
 namespace berth::detail {
@@ -21,6 +25,7 @@ struct chunk {
   bytes size = 0;
   std::uint64_t handle = 0;  // with virtual memory
   void* address = nullptr;
+  std::chrono::steady_clock::time_point idle_since{};  // for the pool to keep
 };
 
 struct piece {
@@ -30,7 +35,8 @@ struct piece {
 
 class backing {
  public:
-  backing(device d, memory_kind kind, bytes limit, bytes unit, std::size_t max_mappings);
+  backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes unit,
+          std::size_t max_mappings);
   backing(const backing&) = delete;
   backing& operator=(const backing&) = delete;
   // Contract: no operation in flight uses the memory.
@@ -46,7 +52,10 @@ class backing {
   [[nodiscard]] const std::vector<chunk>& chunks() const noexcept { return chunks_; }  // by offset
 
   // The most that a chunk could have now within the limit.
-  [[nodiscard]] bytes headroom() const noexcept { return limit_ - std::min(limit_, reserved_); }
+  [[nodiscard]] bytes headroom() const noexcept {
+    const bytes mine = limit_ - std::min(limit_, reserved_);
+    return shared_ != nullptr ? std::min(mine, shared_->left()) : mine;
+  }
   // The most that may ever be held at once.
   [[nodiscard]] bytes most() const noexcept { return virtual_memory_ ? most_ : limit_; }
   // Reserves the addresses, where that was not done; before the first grow(). Nothing without virtual memory.
@@ -54,8 +63,13 @@ class backing {
   // The address space in bytes, 0 before open(). With virtual memory; elsewhere there is none.
   [[nodiscard]] bytes space() const noexcept { return space_; }
   // Adds a chunk of `size` bytes, a multiple of the granule. With virtual memory it lies at `offset`, which the caller
-  // knows to be without memory; elsewhere the offset is chosen here.
-  [[nodiscard]] result<chunk> grow(bytes offset, bytes size);
+  // knows to be without memory; that of a plain chunk is chosen here, beyond space().
+  [[nodiscard]] result<chunk> grow(bytes offset, bytes size, bool plain);
+  [[nodiscard]] bool is_plain(bytes offset) const noexcept { return !virtual_memory_ || offset >= space_; }
+  [[nodiscard]] bool has_plain() const noexcept { return !chunks_.empty() && is_plain(chunks_.back().offset); }
+  void set_idle_since(std::size_t chunk, std::chrono::steady_clock::time_point t) noexcept {
+    chunks_[chunk].idle_since = t;
+  }
   // Gives a chunk back. Contract: it is free, nothing in flight uses it, and no stitched block maps it. False where the
   // device could not.
   [[nodiscard]] bool shrink(const chunk& c) noexcept;
@@ -87,12 +101,14 @@ class backing {
     stream_use use;
     std::shared_ptr<std::vector<stream_use>> uses;
   };
+  [[nodiscard]] result<void> obtain(chunk& c, bool plain);
   [[nodiscard]] result<void*> reserve_wide(bytes factor, bytes& size) noexcept;
   [[nodiscard]] result<void> map_piece(std::byte*& at, bytes begin, bytes end, std::size_t& made);
 
   device device_;
   memory_kind kind_;
   bytes limit_;
+  std::shared_ptr<shared_limit> shared_;
   bytes unit_;
   bool virtual_memory_;
   bytes granule_;
@@ -108,7 +124,7 @@ class backing {
   std::size_t mappings_ = 0;
   std::size_t max_mappings_;
   bytes reserved_ = 0;
-  bytes next_offset_ = 0;  // without virtual memory: where the next chunk goes
+  bytes next_offset_ = 0;  // where the next plain chunk goes, from space_ on
   std::uint64_t device_calls_ = 0;
 };
 

@@ -60,6 +60,7 @@ struct stream_use {
 };
 
 struct extent;
+struct lane;
 
 struct stitching {
   std::vector<extent*> pieces;  // in the order of the block's addresses
@@ -74,7 +75,10 @@ struct alignas(64) extent {
     bytes asked;             // of a live block, which is in none of these
     std::size_t mappings;    // of a stitched block's addresses, which neither
   };
-  bin_key key = 0;        // of a live block
+  union {
+    bin_key key = 0;  // of a live block
+    lane* home;       // of a free extent: the lane it hangs in
+  };
   stream_use use;         // the queued work that may still touch it; of a live block: its stream
   const char* file = "";  // of a live block: who asked for it
   std::uint32_t line = 0;

@@ -16,6 +16,12 @@ const rules::placement& rules_of(const device& d, memory_kind kind) noexcept {
   return kind == memory_kind::pinned ? d.properties().pinned_rules : d.properties().rules;
 }
 
+bytes limit_of(const device& d, const pool_options& o) noexcept {
+  const bytes total = d.properties().total_memory;
+  if (o.fraction >= 1 || total == 0) return o.limit;
+  return std::min(o.limit, static_cast<bytes>(static_cast<double>(total) * std::max(0.0, o.fraction)));
+}
+
 void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
   std::int64_t known = peak.load(std::memory_order_relaxed);
   while (known < to && !peak.compare_exchange_weak(known, to, std::memory_order_relaxed)) {
@@ -33,7 +39,8 @@ pool::state::state(pool* p, device d, const pool_options& o)
       options{o},
       rules{rules_of(dev, o.kind)},
       cache_bytes{o.cache_bytes},
-      memory{dev, o.kind, o.limit, unit, o.max_mappings} {
+      all_cache_bytes{o.all_cache_bytes},
+      memory{dev, o.kind, limit_of(dev, o), o.shared, unit, o.max_mappings} {
   // ALIGN_UP(ALIGN_UP(size, granularity) + pad, unit): the smaller of the two powers divides the larger, so that one
   // rounding is enough.
   const bytes g = rules.size_granularity;
@@ -43,10 +50,15 @@ pool::state::state(pool* p, device d, const pool_options& o)
     before_mask = g < unit ? align_up(rules.tail_pad, g) + unit - 1 : g - 1;
     after_mask = g < unit ? 0 : align_up(rules.tail_pad, unit);
   }
-  if (cache_bytes == max_bytes) {
-    const bytes total = dev.properties().total_memory;
-    cache_bytes = std::min(o.limit, total != 0 ? total : bytes{1} << 33) / 8;
-  }
+  const bytes total = dev.properties().total_memory;
+  bytes most = std::min(limit_of(dev, o), total != 0 ? total : bytes{1} << 33);
+  if (o.shared != nullptr) most = std::min(most, o.shared->most());
+  if (cache_bytes == max_bytes) cache_bytes = most / 8;
+  if (all_cache_bytes == max_bytes) all_cache_bytes = most / 4;
+  // What caches keep is free too: both together stay below the threshold.
+  if (o.release_threshold != max_bytes) all_cache_bytes = std::min(all_cache_bytes, o.release_threshold / 2);
+  cache_bytes = std::min(cache_bytes, all_cache_bytes);
+  keep_free = o.release_threshold - (o.release_threshold != max_bytes ? all_cache_bytes : 0);
 }
 
 bytes pool::state::round_by_division(bytes size) const noexcept {
@@ -122,7 +134,8 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
     c->leave();
   }
   std::unique_lock held{lock};
-  const auto served = serve({rounded, size, s, o, site}, held);
+  detail::request r{rounded, size, s, o, site, o.alignment > unit ? o.alignment - unit : 0};
+  const auto served = serve(r, held);
   if (!served) return failed(served.error());
   void* const data = (*served)->at();
   const auto counted = static_cast<std::int64_t>(size);
@@ -301,25 +314,13 @@ void pool::state::use_on(void* data, stream& s, const source_location& where) {
 }
 
 void pool::state::close() noexcept {
-  const std::lock_guard held{lock};
-  flush();
-  // Nothing of the memory may be in use when it goes back.
-  const auto wait = [](const detail::stream_use& use) {
-    // Twice, since a first failure may be that of earlier work.
-    if (!use.done() && !stream::synchronize(*use.clock)) (void)stream::synchronize(*use.clock);
-  };
-  const auto wait_for_extent = [&](const detail::extent& e) {
-    wait(e.use);
-    if (e.uses) std::ranges::for_each(*e.uses, wait);
-  };
-  space.for_each_free(wait_for_extent);
+  std::unique_lock held{lock};
+  wait_for_all(held);
   blocks.for_each([&](detail::extent& e) {
     if (options.report_leaks) {
       std::fprintf(stderr, "berth: leak: %llu bytes at %p, asked for at %s:%u\n",
                    static_cast<unsigned long long>(e.asked), e.at(), e.file, e.line);
     }
-    note_uses(e);
-    wait_for_extent(e);
     if (e.stitched) memory.retire(e.stitched->window, {}, nullptr);
   });
   memory.release_all();
@@ -352,19 +353,21 @@ void pool::do_use_on(void* data, stream& s, const source_location& where) {
 }
 
 bytes pool::trim(bytes keep) {
-  const std::lock_guard held{state_->lock};
+  std::unique_lock held{state_->lock};
   state_->flush();
+  state_->look_round(held);
   return state_->trim(keep);
 }
 
 defragmentation pool::defragment() {
-  const std::lock_guard held{state_->lock};
+  std::unique_lock held{state_->lock};
   state& s = *state_;
   defragmentation gain{.largest_before = s.space.largest()};
   const std::size_t mappings = s.memory.mappings();
   const bytes reserved = s.memory.reserved();
   s.flush();
-  s.sweep(nullptr);
+  s.look_round(held);
+  s.sweep_all(nullptr);
   s.memory.purge();
   gain.largest_after = s.space.largest();
   gain.unmapped = mappings - s.memory.mappings();

@@ -40,7 +40,9 @@ std::string human(bytes n) {
 }  // namespace
 
 pool_statistics pool::state::statistics() {
-  const std::lock_guard held{lock};
+  std::unique_lock held{lock};
+  drain();
+  tidy(true, held);
   pool_statistics s;
   detail::cache_counters sum = ended;
   s.cache_hits = ended_hits;
@@ -106,6 +108,8 @@ std::string pool::state::report() {
         human(memory.reserved()).c_str(), options.limit == max_bytes ? "no limit" : human(options.limit).c_str(),
         human(free).c_str(), space.free_count(), human(space.largest()).c_str(),
         free == 0 ? 0.0 : 100.0 * (1.0 - static_cast<double>(space.largest()) / static_cast<double>(free)));
+  print(out, "caches emptied %" PRIu64 " times, events recorded %" PRIu64 ", device called %" PRIu64 " times\n",
+        flushes, events, memory.device_calls());
   for (const stream_statistics& s : by_stream()) {
     if (s.stream == 0) {
       print(out, "  no stream: free %s\n", human(s.free).c_str());

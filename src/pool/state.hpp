@@ -1,7 +1,21 @@
-// What a pool is made of. The lock guards everything but the caches (each has its own), `pending` and the sums.
+// What a pool is made of, and who calls whom.
+//
+//   allocate: pool::do_allocate -> this thread's cache            no lock
+//               state::allocate -> serve -> fit                   the lock
+//                                        -> climb -> the rungs    the lock, let go wherever a stream is asked or waited
+//                                                                 for and around on_pressure
+//   free:     pool::do_free     -> this thread's cache            no lock
+//               state::take_back -> the cache, or the pending stack; drain() sorts that into the store, with the lock
+//   use_on, trim, defragment, statistics, reports                 the lock; who must see all caches seizes them too
+//
+// Order: the pool's lock, then a cache (seized); a thread in its cache takes no lock. Nobody waits for a stream, nor
+// calls one, with the lock held: host functions of streams may free blocks. The device's memory calls are made with it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -18,11 +32,20 @@ namespace berth {
 
 namespace detail {
 
-// A stream that has used the pool.
+// A stream that has used the pool. Its address stays.
 struct known_stream {
-  std::shared_ptr<stream_clock> clock;
-  std::optional<event> last;  // recorded for other streams' sake
-  bool wanted = false;        // another stream needs its memory: record an event when it comes by
+  explicit known_stream(std::shared_ptr<stream_clock> c) : clock{std::move(c)} { free.clock = clock.get(); }
+
+  const std::shared_ptr<stream_clock> clock;
+  lane free;                 // what its work may still touch
+  std::uint64_t credit = 0;  // see sweep_where_it_pays
+  std::uint64_t used = 0;    // the newest epoch of it that other streams' memory, or dead mappings, wait for
+  // Of whoever is asking (state::asking), lock or not:
+  std::optional<event> last;   // recorded for other streams' sake
+  std::uint64_t recorded = 0;  // the epochs up to this were closed by it
+  bool outstanding = false;    // it was not yet reached when it was last asked
+
+  [[nodiscard]] std::uint64_t awaited() const noexcept { return std::max(used, free.count != 0 ? free.ceiling : 0); }
 };
 
 // A request, rounded.
@@ -32,6 +55,9 @@ struct request {
   stream& on;
   const block_options& options;
   source_location site;
+  bytes slack = 0;                      // more than `size` for the alignment's sake
+  known_stream* by = nullptr;           // of `on`, which lives: so does this
+  std::optional<error> device_error{};  // of what was tried for it
 };
 
 }  // namespace detail
@@ -96,6 +122,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
       }
   }
   void detach(detail::thread_cache* c) noexcept;  // the thread ends
+  [[nodiscard]] bytes cache_share() const noexcept;
+  void share_caches() noexcept;  // out all_cache_bytes among the threads
 
   // While it lives, nobody is in any cache. With the lock held.
   class standstill {
@@ -111,26 +139,70 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
     const std::vector<std::unique_ptr<detail::thread_cache>>& caches_;
   };
 
-  // --- ladder.cpp: with the lock held
-  [[nodiscard]] result<detail::extent*> serve(const detail::request& r, std::unique_lock<std::mutex>& held);
-  [[nodiscard]] result<detail::extent*> climb(const detail::request& r, std::unique_lock<std::mutex>& held);
+  // All that follows with the lock held. What takes `held` may let it go for a while.
+  using lock_held = std::unique_lock<std::mutex>;
+  class unlocked {
+   public:
+    explicit unlocked(lock_held& held) noexcept : held_{held} { held_.unlock(); }
+    unlocked(const unlocked&) = delete;
+    unlocked& operator=(const unlocked&) = delete;
+    ~unlocked() { held_.lock(); }
+
+   private:
+    lock_held& held_;
+  };
+
+  // --- ladder.cpp
+  [[nodiscard]] result<detail::extent*> serve(detail::request& r, lock_held& held);
+  [[nodiscard]] result<detail::extent*> climb(detail::request& r, lock_held& held);
+  [[nodiscard]] detail::extent* rungs(detail::request& r, lock_held& held);
+  [[nodiscard]] error refused(const detail::request& r, const error& why);
+  void make_ready();  // after the lock was let go. Throws bad_alloc where the records cannot grow.
+  [[nodiscard]] bool serves(const detail::extent& e, const detail::request& r) const noexcept;
+  [[nodiscard]] detail::extent* cut(detail::extent* e, const detail::request& r) noexcept;
+  [[nodiscard]] detail::extent* fit(const detail::request& r);
+  [[nodiscard]] detail::extent* join_and_fit(detail::request& r);
+  [[nodiscard]] detail::extent* wait_and_fit(detail::request& r, bool for_all, lock_held& held);
+  [[nodiscard]] bool flush_pays(bytes instead_of) const noexcept { return flush_debt * flush_worth < instead_of; }
+  [[nodiscard]] bool grow(detail::request& r);
+  bool grow_by_holes(detail::request& r);
+  bool add_chunk(bytes size, error& why, bool plain = false);
+  // stitch.cpp
+  [[nodiscard]] detail::extent* stitch(detail::request& r, lock_held& held);
+  [[nodiscard]] detail::extent* stitch_free(const detail::request& r, bool& lacks_addresses);
+  [[nodiscard]] bool may_stitch(const detail::request& r) const noexcept;
+  [[nodiscard]] bytes stitchable(const detail::request& r) const noexcept;  // free bytes that a stitched block can use
+
+  // --- streams.cpp: who may use what
+  [[nodiscard]] detail::known_stream* find_known(const stream_clock* clock) const noexcept;
+  detail::known_stream& know(const stream& s, const source_location& site);
+  void forget_streams();
+  [[nodiscard]] detail::lane& lane_of(const detail::stream_use& use) noexcept;
+  [[nodiscard]] bool usable(const detail::extent& e, const stream& s) const noexcept;
+  // Forgets the uses in a lane, or all but one's, that are done.
+  void sweep(detail::lane& l) noexcept;
+  void sweep_all(const detail::lane* except) noexcept;
+  // The same, where enough requests came to pay for it. False where it was put off.
+  bool sweep_where_it_pays(detail::known_stream& k) noexcept;
+  enum class asking_for { look, device_wait };
+  // Asks the streams whose work holds memory back from `on` (null: from anybody) how far they are, and records an event
+  // where that is what makes them say it. With device_wait, makes `on` wait for them. Null: not `only` some.
+  void ask(stream* on, asking_for what, const std::vector<const stream_clock*>* only, lock_held& held);
+  [[nodiscard]] bool somebody_holds_back(const detail::known_stream* but) const noexcept;
+  void settle(const detail::request& r, lock_held& held);  // waits on the host
+  void wait_for_all(lock_held& held) noexcept;
+
+  // --- giving_back.cpp
   void drain() noexcept;
   void flush() noexcept;  // every cache, then drain
   void put_back(detail::extent* e) noexcept;
-  // Forgets the uses of free memory that are done, where the memory is not the stream's own.
-  void sweep(const stream_clock* except) noexcept;
-  [[nodiscard]] bool usable(const detail::extent& e, const stream& s) const noexcept;
-  [[nodiscard]] detail::extent* fit(const detail::request& r) noexcept;
-  [[nodiscard]] detail::extent* join_and_fit(const detail::request& r) noexcept;
-  [[nodiscard]] detail::extent* wait_and_fit(const detail::request& r, bool for_all);
-  [[nodiscard]] detail::extent* stitch(const detail::request& r);
-  [[nodiscard]] bool grow(const detail::request& r);
-  bool add_chunk(bytes size, error& why);
+  void note_awaited(const detail::extent& e) noexcept;
+  void look_round(lock_held& held) noexcept;
+  void tidy(bool at_once, lock_held& held) noexcept;
+  void give_idle_back(std::chrono::steady_clock::time_point now) noexcept;
   bytes trim(bytes keep) noexcept;
-  detail::known_stream& know(const stream& s, const source_location& site);
-  void forget_streams();
-  bool record(detail::known_stream& k);  // an event on that stream, and asks whether it was reached
-  void settle(const stream& s) noexcept;
+  bool give_chunk_back(const detail::chunk& c, detail::extent* around) noexcept;
+  [[nodiscard]] detail::extent* free_around(const detail::chunk& c) const noexcept;
   void note_reserved(bytes before) noexcept;
 
   // --- report.cpp
@@ -155,7 +227,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   const rules::placement rules;
   // Bytes that a thread among several counts by itself, or twice its largest block, before it adds them to the sums.
   static constexpr std::int64_t publish_batch = 1 << 20;
-  bytes cache_bytes;
+  bytes cache_bytes;  // of one thread
+  bytes all_cache_bytes;
 
   // What several threads write.
   alignas(64) std::atomic<detail::extent*> pending{nullptr};
@@ -166,14 +239,27 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   bool closed = false;
   detail::store space;
   detail::backing memory;
-  std::vector<detail::known_stream> streams;
+  std::vector<std::unique_ptr<detail::known_stream>> streams;  // by id
+  std::size_t forget_at = 16;                                  // that many make it look who has ended
+  bool asking = false;                                         // one thread at a time asks streams, without the lock
+  std::condition_variable answered;
+  detail::known_stream* last_known = nullptr;                       // of find_known
   std::vector<std::unique_ptr<detail::thread_cache>> caches;        // of running threads
   std::vector<std::unique_ptr<detail::thread_cache>> spare_caches;  // of threads that ended
   std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
   std::uint16_t last_cache = 0;                                     // their numbers
-  bytes release_mark = 0;
+  std::size_t sharers = 0;                                          // see share_caches
+  bool has_range = false;                                           // the store knows the range of addresses
+  bytes keep_free;                                                  // free memory above this goes back
+  bytes release_mark = 0;                                           // ... once there is more than this
+  std::uint64_t next_release = 0;
+  std::chrono::steady_clock::time_point next_idle_look{};
+  // Flushing all caches again and again costs what growing costs once: see flush_pays.
+  static constexpr bytes flush_worth = 1 << 10;
+  static constexpr std::uint64_t flush_cost = 64;
+  std::uint64_t flush_debt = 0;
+  std::uint64_t misses = 0;  // requests served here
   std::string failure_report;
-  std::optional<error> device_error;  // of the request that climbs the ladder
 
   detail::cache_counters ended;  // of ended threads, and of those that got no cache
   std::uint64_t ended_hits = 0;

@@ -122,28 +122,49 @@ std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule) 
 
 }  // namespace
 
-extent* pool::state::stitch(const request& r) {
-  if (!options.stitch || !memory.stitches() || r.options.no_stitch || r.options.alignment > unit) return nullptr;
+bytes pool::state::stitchable(const request& r) const noexcept {
+  if (!may_stitch(r)) return 0;
+  bytes sum = 0;
+  space.for_each_free([&](const extent& e) {
+    const bytes first = align_up(e.offset, memory.granule());
+    const bytes last = align_down(e.end(), memory.granule());
+    if (first < last && usable(e, r.on) && !memory.is_plain(e.offset)) sum += last - first;
+  });
+  return sum;
+}
+
+bool pool::state::may_stitch(const request& r) const noexcept {
+  return options.stitch && memory.stitches() && !r.options.no_stitch && r.options.alignment <= unit;
+}
+
+extent* pool::state::stitch(request& r, lock_held& held) {
+  if (!may_stitch(r)) return nullptr;
+  bool lacks_addresses = false;
+  if (extent* e = stitch_free(r, lacks_addresses)) return e;
+  if (!lacks_addresses || !memory.has_retired()) return nullptr;
+  // Addresses of dead blocks are waiting for streams, this one perhaps.
+  ask(nullptr, asking_for::look, nullptr, held);
+  make_ready();
+  return memory.purge() ? stitch_free(r, lacks_addresses) : nullptr;
+}
+
+extent* pool::state::stitch_free(const request& r, bool& lacks_addresses) {
   const bytes granule = memory.granule();
   std::vector<source> sources;
   space.for_each_free([&](extent& e) {
     const bytes first = align_up(e.offset, granule);
     const bytes last = align_down(e.end(), granule);
-    if (first <= last && usable(e, r.on)) sources.push_back({&e, first, last});
+    if (first <= last && usable(e, r.on) && !memory.is_plain(e.offset)) sources.push_back({&e, first, last});
   });
   const std::vector<part> parts = compose(sources, r.size, granule);
   if (parts.empty()) return nullptr;
-  if (!space.prepare(2 * parts.size() + 2)) return nullptr;
+  if (!space.prepare(2 * parts.size() + 6)) return nullptr;
   std::vector<piece> pieces;
   for (const part& p : parts) pieces.push_back(p.where);
   auto made = std::make_unique<detail::stitching>();
   made->pieces.reserve(parts.size());
-  auto window = memory.stitch(pieces);
-  if (!window && memory.has_retired()) {
-    // Addresses of dead blocks are waiting; an event on the asking stream, which nobody else uses now, may free them.
-    record(know(r.on, r.site));
-    if (memory.purge()) window = memory.stitch(pieces);
-  }
+  const auto window = memory.stitch(pieces);
+  lacks_addresses = !window;
   if (!window) return nullptr;
 
   // Nothing fails from here on.

@@ -47,7 +47,7 @@ extent* store::add(bytes offset, bytes size, extent* left, extent* right) noexce
   if (left != nullptr) left->after = e;
   if (right != nullptr) right->before = e;
   e->set(extent_state::free);
-  link(e);
+  link(e, nobodys_);
   return e;
 }
 
@@ -71,6 +71,12 @@ extent* store::lowest_unbacked(bytes n) const noexcept {
     if (e->size >= n && (lowest == nullptr || e->offset < lowest->offset)) lowest = e;
   }
   return lowest;
+}
+
+bytes store::largest_unbacked() const noexcept {
+  bytes most = 0;
+  for (const extent* e = unbacked_; e != nullptr; e = e->next) most = std::max(most, e->size);
+  return most;
 }
 
 extent* store::back(extent* e, bytes n) noexcept {
@@ -139,6 +145,7 @@ extent* store::take(extent* e, bytes offset, bytes n) noexcept {
     e->set(extent_state::live);
     return e;
   }
+  lane& in = *e->home;
   extent* const taken = part(*e, offset, n);
   taken->set(extent_state::live);
   const bytes size = e->size;
@@ -156,16 +163,16 @@ extent* store::take(extent* e, bytes offset, bytes n) noexcept {
       extent* const right = part(*e, taken->end(), rest);
       right->set(extent_state::free);
       insert_after(taken, right);
-      link(right);
+      link(right, in);
     }
   }
-  resized(e, size);
+  changed(e, size, in);
   return taken;
 }
 
-bool store::mergeable(const extent& a, const extent& b, bool one_stream) noexcept {
-  return a.is(extent_state::free) && b.is(extent_state::free) && !a.uses && !b.uses &&
-         (one_stream || a.use.clock == b.use.clock);
+// Whether the free extent b merges with a, which is free or becomes so in that lane.
+bool store::mergeable(const extent& a, const lane& of, const extent& b) const noexcept {
+  return b.is(extent_state::free) && !a.uses && !b.uses && (b.home == &of || one_stream());
 }
 
 static void join_uses(extent& e, const extent& other) noexcept {
@@ -186,23 +193,29 @@ void store::absorb_right(extent* e) noexcept {
   recycle(gone);
 }
 
-extent* store::give(extent* e, bool one_stream) noexcept {
+extent* store::give(extent* e, lane& to) noexcept {
   e->set(extent_state::free);
   extent* const left = e->before;
   extent* const right = e->after;
-  const bool joins_right = right != nullptr && mergeable(*e, *right, one_stream);
-  if (left != nullptr && mergeable(*left, *e, one_stream)) {
+  const bool joins_right = right != nullptr && mergeable(*e, to, *right);
+  // Where there is one stream, its lane has what was joined with nobody's.
+  const auto joined_lane = [&](const extent* with, lane& now) -> lane& {
+    return now.clock != nullptr || with == nullptr ? now : *with->home;
+  };
+  if (left != nullptr && mergeable(*e, to, *left)) {
     const bytes size = left->size;
+    lane* in = &joined_lane(left, to);
     absorb_right(left);
     if (joins_right) {
+      in = &joined_lane(right, *in);
       unlink(right);
       absorb_right(left);
     }
-    resized(left, size);
+    changed(left, size, *in);
     return left;
   }
   if (!joins_right) {
-    link(e);
+    link(e, to);
     return e;
   }
   const bytes size = right->size;
@@ -212,11 +225,11 @@ extent* store::give(extent* e, bool one_stream) noexcept {
   if (left != nullptr) left->after = right;
   join_uses(*right, *e);
   recycle(e);
-  resized(right, size);
+  changed(right, size, joined_lane(right, to));
   return right;
 }
 
-extent* store::merge_run(extent* first, extent* last, stream_use use) noexcept {
+extent* store::merge_run(extent* first, extent* last, stream_use use, lane& to) noexcept {
   unlink(first);
   while (first != last) {
     const bool done = first->after == last;
@@ -226,95 +239,131 @@ extent* store::merge_run(extent* first, extent* last, stream_use use) noexcept {
   }
   first->uses.reset();
   first->use = use;
-  link(first);
+  link(first, to);
   return first;
 }
 
-extent* store::clear_use(extent* e, bool one_stream) noexcept {
+extent* store::clear_use(extent* e) noexcept {
   unlink(e);
   e->use = {};
   e->uses.reset();
-  return give(e, one_stream);
+  return give(e, nobodys_);
 }
 
 bytes store::largest() const noexcept {
   bytes most = 0;
-  for (unsigned word = words; word-- > 0;) {
-    if (bitmap_[word] == 0) continue;
-    const unsigned bin = word * 64 + 63 - static_cast<unsigned>(std::countl_zero(bitmap_[word]));
-    for (const extent* e = heads_[bin]; e != nullptr; e = e->bin_after) most = std::max(most, e->size);
-    break;
+  for (const lane* l : lanes_) {
+    for (unsigned word = lane::words; word-- > 0;) {
+      if (l->bitmap[word] == 0) continue;
+      const unsigned bin = word * 64 + 63 - static_cast<unsigned>(std::countl_zero(l->bitmap[word]));
+      for (const extent* e = l->heads[bin]; e != nullptr; e = e->bin_after) most = std::max(most, e->size);
+      break;
+    }
   }
   return most;
 }
 
-unsigned store::next_bin(unsigned from) const noexcept {
+unsigned lane::next(unsigned from) const noexcept {
   if (from >= bins) return bins;
   unsigned word = from / 64;
-  const std::uint64_t here = bitmap_[word] & (~std::uint64_t{0} << (from % 64));
+  const std::uint64_t here = bitmap[word] & (~std::uint64_t{0} << (from % 64));
   if (here != 0) return word * 64 + static_cast<unsigned>(std::countr_zero(here));
-  const std::uint64_t above = word + 1 < 64 ? summary_ & (~std::uint64_t{0} << (word + 1)) : 0;
+  const std::uint64_t above = summary & (~std::uint64_t{0} << (word + 1));  // of 16 words: never shifted by 64
   if (above == 0) return bins;
   word = static_cast<unsigned>(std::countr_zero(above));
-  return word * 64 + static_cast<unsigned>(std::countr_zero(bitmap_[word]));
+  return word * 64 + static_cast<unsigned>(std::countr_zero(bitmap[word]));
 }
 
-void store::hang(extent* e, unsigned bin) noexcept {
+void store::hang(extent* e, lane& in, unsigned bin) noexcept {
   e->bin_before = nullptr;
-  e->bin_after = heads_[bin];
+  e->bin_after = in.heads[bin];
   if (e->bin_after != nullptr) e->bin_after->bin_before = e;
-  heads_[bin] = e;
-  bitmap_[bin / 64] |= std::uint64_t{1} << (bin % 64);
-  summary_ |= std::uint64_t{1} << (bin / 64);
+  in.heads[bin] = e;
+  in.bitmap[bin / 64] |= std::uint64_t{1} << (bin % 64);
+  in.summary |= std::uint64_t{1} << (bin / 64);
 }
 
-void store::unhang(extent* e, unsigned bin) noexcept {
+void store::unhang(extent* e, lane& in, unsigned bin) noexcept {
   if (e->bin_after != nullptr) e->bin_after->bin_before = e->bin_before;
   if (e->bin_before != nullptr) {
     e->bin_before->bin_after = e->bin_after;
     return;
   }
-  heads_[bin] = e->bin_after;
-  if (heads_[bin] != nullptr) return;
-  bitmap_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
-  if (bitmap_[bin / 64] == 0) summary_ &= ~(std::uint64_t{1} << (bin / 64));
+  in.heads[bin] = e->bin_after;
+  if (in.heads[bin] != nullptr) return;
+  in.bitmap[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+  if (in.bitmap[bin / 64] == 0) in.summary &= ~(std::uint64_t{1} << (bin / 64));
 }
 
-void store::link(extent* e) noexcept {
-  hang(e, bin_of(e->size));
+void store::link(extent* e, lane& to) noexcept {
+  e->home = &to;
+  hang(e, to, bin_of(e->size));
+  note_epoch(*e, to);
+  to.held += e->size;
+  ++to.count;
   free_bytes_ += e->size;
   ++free_count_;
 }
 
 void store::unlink(extent* e) noexcept {
-  unhang(e, bin_of(e->size));
+  lane& in = *e->home;
+  unhang(e, in, bin_of(e->size));
+  in.held -= e->size;
+  --in.count;
   free_bytes_ -= e->size;
   --free_count_;
 }
 
-void store::resized(extent* e, bytes before) noexcept {
+void store::note_epoch(const extent& e, lane& in) noexcept {
+  if (in.count == 0) {
+    in.floor = in.ceiling = e.use.epoch;
+    return;
+  }
+  in.floor = std::min(in.floor, e.use.epoch);
+  in.ceiling = std::max(in.ceiling, e.use.epoch);
+}
+
+void store::changed(extent* e, bytes before, lane& to) noexcept {
   free_bytes_ += e->size - before;
+  lane& in = *e->home;
   const unsigned from = bin_of(before);
-  const unsigned to = bin_of(e->size);
-  if (from == to) return;
-  unhang(e, from);
-  hang(e, to);
+  const unsigned bin = bin_of(e->size);
+  if (from != bin || &in != &to) {
+    unhang(e, in, from);
+    hang(e, to, bin);
+  }
+  in.held -= before;
+  to.held += e->size;
+  if (&in != &to) {
+    e->home = &to;
+    --in.count;
+  }
+  note_epoch(*e, to);
+  if (&in != &to) ++to.count;
 }
 
 bool store::check() const {
   bytes sum = 0;
   std::size_t count = 0;
-  for (unsigned bin = 0; bin < bins; ++bin) {
-    const bool marked = (bitmap_[bin / 64] >> (bin % 64) & 1) != 0;
-    if (marked != (heads_[bin] != nullptr)) return false;
-    for (const extent* e = heads_[bin]; e != nullptr; e = e->bin_after) {
-      if (!e->is(extent_state::free) || bin_of(e->size) != bin || e->size == 0) return false;
-      if (e->after != nullptr && (e->after->offset != e->end() || e->after->before != e)) return false;
-      if (e->before != nullptr && (e->before->end() != e->offset || e->before->after != e)) return false;
-      if (e->after != nullptr && mergeable(*e, *e->after, false)) return false;
-      sum += e->size;
-      ++count;
+  for (const lane* l : lanes_) {
+    bytes held = 0;
+    std::size_t here = 0;
+    for (unsigned bin = 0; bin < lane::bins; ++bin) {
+      const bool marked = (l->bitmap[bin / 64] >> (bin % 64) & 1) != 0;
+      if (marked != (l->heads[bin] != nullptr)) return false;
+      for (const extent* e = l->heads[bin]; e != nullptr; e = e->bin_after) {
+        if (!e->is(extent_state::free) || e->home != l || bin_of(e->size) != bin || e->size == 0) return false;
+        if (e->use.clock != l->clock || e->use.epoch < l->floor || e->use.epoch > l->ceiling) return false;
+        if (e->after != nullptr && (e->after->offset != e->end() || e->after->before != e)) return false;
+        if (e->before != nullptr && (e->before->end() != e->offset || e->before->after != e)) return false;
+        if (e->after != nullptr && mergeable(*e, *l, *e->after)) return false;
+        held += e->size;
+        ++here;
+      }
     }
+    if (held != l->held || here != l->count) return false;
+    sum += held;
+    count += here;
   }
   return sum == free_bytes_ && count == free_count_;
 }

@@ -219,17 +219,33 @@ detail::thread_cache* pool::state::attach() noexcept {
     caches.push_back(std::move(spare_caches.back()));
     spare_caches.pop_back();
     // Alone, a thread counts the exact peak by itself; several publish what they count now and then.
-    for (const auto& other : caches) {
-      other->seize();
-      other->publish_at = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
-      publish(*other);
-      other->give_back();
-    }
+    c->publish_at = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
+    publish(*c);
+    c->resize(cache_share(), options.cache_blocks);
+    share_caches();
     mine.add({weak_from_this(), c,
               [](void* owner, detail::thread_cache* gone) noexcept { static_cast<state*>(owner)->detach(gone); }});
     return c;
   } catch (const std::bad_alloc&) {
     return nullptr;
+  }
+}
+
+// Equal parts for the next power of two, so that threads that come and go seldom stop the others.
+bytes pool::state::cache_share() const noexcept {
+  return std::min(cache_bytes, all_cache_bytes / std::bit_ceil(std::max<std::size_t>(1, caches.size())));
+}
+
+void pool::state::share_caches() noexcept {
+  const std::size_t now = std::bit_ceil(caches.size());
+  if (now == sharers) return;
+  sharers = now;
+  const standstill nobody_moves{*this};
+  for (const auto& c : caches) {
+    if (now > 1 && c->publish_at == std::numeric_limits<std::int64_t>::max()) c->publish_at = publish_batch;
+    publish(*c);
+    c->resize(cache_share(), options.cache_blocks);
+    while (c->is_too_full()) push_pending(c->evict_one_bin());
   }
 }
 
@@ -248,6 +264,7 @@ void pool::state::detach(detail::thread_cache* c) noexcept {
     spare_caches.push_back(std::move(one));  // there is room since it was attached
     one = std::move(caches.back());
     caches.pop_back();
+    share_caches();
     return;
   }
 }

@@ -124,6 +124,13 @@ class thread_cache {
   // All blocks of one bin, one bin after the other; null where nothing is cached. The bin is given up.
   [[nodiscard]] extent* evict_one_bin() noexcept;
 
+  // Another size, from now on: it may be too full then.
+  void resize(bytes most_bytes, std::uint32_t most_blocks) noexcept {
+    const std::uint64_t taken = all_room_ - room_;
+    all_room_ = make_room(most_bytes, most_blocks);
+    room_ = all_room_ - taken;
+  }
+
   [[nodiscard]] bytes held() const noexcept { return (all_room_ - room_) >> block_bits << 6; }
   [[nodiscard]] std::uint64_t held_blocks() const noexcept { return (all_room_ - room_) & (some_blocks - 1); }
   // Allocations that the cache served.
@@ -205,7 +212,7 @@ class cache_directory {
   void remove(thread_cache* c) noexcept;
 
  private:
-  static constexpr unsigned bits = 8;
+  static constexpr unsigned bits = 12;  // threads beyond 4096 go without
   static constexpr std::size_t count = std::size_t{1} << bits;
   // In entries never used, and in those of threads that ended: so that no entry is null.
   static thread_cache nobodys, gone;

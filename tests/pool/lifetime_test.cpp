@@ -188,11 +188,12 @@ TEST(pool_lifetime, adaptors_hold_nothing_while_the_source_works) {
     tracking_adaptor* top = nullptr;
     void* memory = nullptr;
   } mine;
-  const pool_callback free_it{[](void* context, bytes) {
-                                auto& h = *static_cast<hoard*>(context);
-                                std::jthread{[&h] { h.top->free(std::exchange(h.memory, nullptr)); }};
-                              },
-                              &mine};
+  const pool_pressure_callback free_it{[](void* context, const pool_pressure&) {
+                                         auto& h = *static_cast<hoard*>(context);
+                                         std::jthread{[&h] { h.top->free(std::exchange(h.memory, nullptr)); }};
+                                         return true;
+                                       },
+                                       &mine};
   stream queue{device::host()};
   pool p{device::host(), {.limit = 1_MiB, .on_pressure = free_it}};
   counting_adaptor counting{p};

@@ -202,7 +202,7 @@ RC_GTEST_PROP(store, keeps_its_invariants_and_loses_nothing, ()) {
     RC_ASSERT(space.prepare(4));
     if (*rc::gen::inRange(0, 2) == 0) {
       const bytes n = 64 * *rc::gen::inRange<bytes>(1, 100);
-      extent* hole = space.find(n, [](const extent&) { return true; });
+      extent* hole = space.find(space.nobodys(), n, [](const extent&) { return true; });
       if (hole == nullptr) {
         RC_ASSERT(space.largest() < n);
         continue;
@@ -216,13 +216,13 @@ RC_GTEST_PROP(store, keeps_its_invariants_and_loses_nothing, ()) {
     } else if (!taken.empty()) {
       const auto which = *rc::gen::inRange<std::size_t>(0, taken.size());
       out -= taken[which]->size;
-      space.give(taken[which], *rc::gen::arbitrary<bool>());
+      space.give(taken[which], space.nobodys());
       taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(which));
     }
     RC_ASSERT(space.check());
     RC_ASSERT(space.free_bytes() == 64 * 1024 - out);
   }
-  for (extent* e : taken) space.give(e, true);
+  for (extent* e : taken) space.give(e, space.nobodys());
   RC_ASSERT(space.free_count() == 1u);
 }
 

@@ -161,12 +161,16 @@ TEST(pool, pressure_frees_what_the_callback_frees) {
     berth::block memory;
     int calls = 0;
   } mine;
-  const berth::pool_callback free_it{[](void* context, bytes) {
-                                       auto& h = *static_cast<hoard*>(context);
-                                       ++h.calls;
-                                       h.memory.reset();
-                                     },
-                                     &mine};
+  const berth::pool_pressure_callback free_it{[](void* context, const berth::pool_pressure& p) {
+                                                auto& h = *static_cast<hoard*>(context);
+                                                ++h.calls;
+                                                EXPECT_EQ(p.size, 512_KiB);
+                                                EXPECT_EQ(p.attempt, 1u);
+                                                EXPECT_EQ(p.why.code, berth::errc::limit_exceeded);
+                                                h.memory.reset();
+                                                return true;
+                                              },
+                                              &mine};
   stream queue{device::host()};
   pool p{device::host(), {.limit = 1_MiB, .on_pressure = free_it}};
   mine.memory = p.allocate(1_MiB, queue).value();

@@ -26,7 +26,8 @@ class memory_source;
 // What a request may ask for besides a size. Anything but the defaults goes past the thread's cache.
 struct block_options {
   bytes alignment = 0;     // of the start, a power of two; 0: the device's rule is enough
-  bool no_stitch = false;  // physically contiguous: for memory that is exported (IPC, RDMA)
+  bool no_stitch = false;  // in one physical piece, as the device's allocate() gives: for memory that is exported (IPC,
+                           // RDMA)
 };
 
 // An owned block. Given back, in its stream's order, at scope end. Must not outlive its source (contract).

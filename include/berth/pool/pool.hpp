@@ -3,16 +3,24 @@
 // How a request is served, cheapest first:
 //   1. this thread's cache: a block of the same rounded size, freed here on the same stream. No lock.
 //   2. the store, under the pool's lock: best fit over the free memory that the stream may use (see below).
-//   3. the ladder, where nothing fits: neighbours freed on different streams joined, other threads' caches emptied,
-//      more memory of the device (or, where more than a tenth of the pool is free, 4. first), 4. stitching,
-//      waiting for other streams' work if permitted, waiting on the host for the asking stream's own, the
-//      on_pressure callback; then an error, and out_of_memory_report() says what was where.
+//   3. the ladder, where nothing fits: neighbours freed on different streams joined; streams whose work holds memory
+//   back
+//      asked how far they are; all threads' caches emptied, unless that was done so often of late that growing is
+//      cheaper; waiting for another stream if permitted; more memory of the device (or, where more than a tenth of the
+//      pool is free, 4. first); 4. stitching; waiting on the host for the asking stream's own work; the on_pressure
+//      callback; then an error, and out_of_memory_report() says what was where. What was taken in vain goes back.
 // Stitching builds a block of scattered granules under consecutive addresses (devices with virtual memory), so that
 // free memory is usable memory: no request of a granule or more fails for want of a hole.
 //
 // Stream order without an event per free: a free range carries (stream, epoch), which names the work that may still
 // touch it. It may be used on that stream at once; on another one that waited for it (stream::ordered_behind) or where
-// the epoch is known to be done (stream_clock::completed). Events are recorded only where streams compete for memory.
+// the epoch is known to be done (stream_clock::completed). Events are recorded only on the ladder, at most one under
+// way for each stream, so that memory comes back from streams that idle although nobody asks them.
+//
+// What the pool does with streams: a request may record an event on any stream that has used the pool, ask it, wait for
+// streams as said above, and make the asking stream wait if wait_for_streams permits that. From the calling thread: it
+// counts as enqueuing (stream.hpp says what that means where several threads do). A free does nothing with any. While a
+// stream is asked or waited for no lock is held; blocks may be freed by host functions of streams.
 //
 // Rounding: to the device's placement rules (size granularity, tail pad) and to multiples of the start alignment, at
 // least 64; never to powers of two.
@@ -22,6 +30,8 @@
 // the place that asked for it, goes to standard error (pool_options::report_leaks).
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,24 +52,70 @@ struct pool_callback {
   void* context = nullptr;
 };
 
+// A request that is about to fail.
+struct pool_pressure {
+  bytes size;  // as asked for
+  stream& on;
+  source_location site;  // of whoever asked
+  error why;
+  unsigned attempt;  // from 1: how often it was told about this request
+};
+// Called without any lock: it may free blocks, trim other pools, synchronise streams. True: search once more, and tell
+// me again if that was in vain.
+struct pool_pressure_callback {
+  bool (*function)(void* context, const pool_pressure&) = nullptr;
+  void* context = nullptr;
+};
+
+// A limit that several pools share: together they hold no more. A pool that meets it gives back what it has free, not
+// what another has; on_pressure may see to that. Thread-safe.
+class shared_limit {
+ public:
+  explicit shared_limit(bytes most) noexcept : most_{most} {}
+  [[nodiscard]] bytes most() const noexcept { return most_; }
+  [[nodiscard]] bytes held() const noexcept { return held_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bytes left() const noexcept { return most_ - held(); }
+
+  // For pools. False, and nothing taken, where that would be too much.
+  [[nodiscard]] bool take(bytes n) noexcept {
+    bytes now = held();
+    do {
+      if (n > most_ - now) return false;
+    } while (!held_.compare_exchange_weak(now, now + n, std::memory_order_relaxed));
+    return true;
+  }
+  void give(bytes n) noexcept { held_.fetch_sub(n, std::memory_order_relaxed); }
+
+ private:
+  const bytes most_;
+  std::atomic<bytes> held_{0};
+};
+
 struct pool_options {
   memory_kind kind = memory_kind::device;
-  bytes limit = max_bytes;              // never holds more of the device than this; max_bytes: as much as it has, on
-                                        // 32-bit machines with virtual memory 256 MiB
-  bytes initial = 0;                    // taken at construction, as far as the device can give it
-  bytes release_threshold = max_bytes;  // free memory above this goes back to the device as it becomes free
-  bytes watermark = max_bytes;          // on_watermark is called when reserved memory comes to or leaves this
-  pool_callback on_watermark;           // number: reserved bytes
-  // The last rung before out_of_memory, called with the bytes wanted and without the pool's lock: it may free blocks
-  // and synchronise streams. The search is made once more after it.
-  pool_callback on_pressure;
-  // The caller promises that one thread at a time uses this pool's streams, pool calls included, and that streams are
-  // not moved: then the pool may record an event on another stream and make the asking one wait for it.
+  bytes limit = max_bytes;  // never holds more of the device than this; max_bytes: as much as it has, on
+                            // 32-bit machines with virtual memory 256 MiB
+  double fraction = 1;      // ... and never more than this share of the device's memory, where that is known
+  std::shared_ptr<shared_limit> shared;  // ... nor, with the other pools that have it, more than this; null: none
+  bytes initial = 0;                     // taken at construction, as far as the device can give it
+  // Free memory above this, caches included, goes back to the device: with the next request that no cache serves, or
+  // statistics(), after the work on it is done. Whole chunks only.
+  bytes release_threshold = max_bytes;
+  // A chunk that was free for so long goes back, at such a call too; looked at four times in that time. 0: never.
+  std::chrono::milliseconds idle_release{0};
+  bytes collect_above = max_bytes;     // before the pool grows beyond this, free chunks go back
+  bytes watermark = max_bytes;         // on_watermark is called when reserved memory comes to or leaves this
+  pool_callback on_watermark;          // number: reserved bytes
+  pool_pressure_callback on_pressure;  // the last rung before a request fails
+  // Permits the pool to make the asking stream wait (on the device) for streams whose work holds memory back, and to
+  // wait for those on the host before a request fails. It asks them how far they are, by events, in any case.
   bool wait_for_streams = false;
   bool stitch = true;
   std::size_t max_mappings = 32768;   // of stitched blocks and chunks; half of Linux's vm.max_map_count
   bytes cache_bytes = max_bytes;      // a thread keeps no more; max_bytes: 1/8 of what the pool may hold
   std::uint32_t cache_blocks = 4096;  // ... and no more blocks than this, nor than 2^19 - 1
+  // All threads' caches together keep no more, in equal parts; max_bytes: 1/4 of what the pool may hold.
+  bytes all_cache_bytes = max_bytes;
   bool report_leaks = true;
 };
 
@@ -131,8 +187,9 @@ class pool final : public memory_source {
   [[nodiscard]] const berth::device& get_device() const noexcept override;
   [[nodiscard]] const pool_options& options() const noexcept;
 
-  // Gives free memory back to the device, until no more than `keep` bytes are reserved or nothing free is left.
-  // Returns the bytes given back. Cost: empties the caches; calls to the device.
+  // Gives free memory back to the device, in whole chunks, until no more than `keep` bytes are reserved or nothing is
+  // left that no work may touch. Returns the bytes given back. Cost: asks streams, empties the caches; calls to the
+  // device.
   bytes trim(bytes keep = 0);
   // Empties the caches, joins what is done, undoes the mappings of dead stitched blocks; nothing is moved, since
   // addresses are in users' hands and a stitched request needs no hole.

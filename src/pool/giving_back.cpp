@@ -1,0 +1,185 @@
+// What comes back: from threads to the store, and from the store to the device.
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "berth/core/hook.hpp"
+#include "pool/state.hpp"
+
+namespace berth {
+
+using detail::extent;
+using detail::extent_state;
+using detail::known_stream;
+
+namespace {
+
+constexpr bytes least_release = bytes{2} << 20;
+constexpr std::uint64_t release_turn = 64;  // requests between two looks whether held-back memory can go
+
+}  // namespace
+
+// --- to the store
+
+void pool::state::drain() noexcept {
+  extent* e = pending.exchange(nullptr, std::memory_order_acquire);
+  while (e != nullptr) {
+    extent* const rest = e->next;
+    expects(e->is(extent_state::pending), "pool: double free, by two threads at once");
+    put_back(e);
+    e = rest;
+  }
+}
+
+// Further streams' uses, and the mappings of a stitched block, are waited for beside the lane that has the memory.
+void pool::state::note_awaited(const extent& e) noexcept {
+  const auto raise = [this](const detail::stream_use& use) {
+    if (known_stream* const k = find_known(use.clock)) k->used = std::max(k->used, use.epoch);
+  };
+  raise(e.use);
+  if (e.uses) std::ranges::for_each(*e.uses, raise);
+}
+
+void pool::state::put_back(extent* e) noexcept {
+  e->next = nullptr;
+  blocks.erase(e);
+  if (e->stitched || e->uses) note_awaited(*e);
+  detail::lane& to = lane_of(e->use);
+  if (!e->stitched) {
+    space.give(e, to);
+    return;
+  }
+  for (extent* piece : e->stitched->pieces) {
+    piece->use = e->use;
+    piece->uses = e->uses;
+    space.give(piece, to);
+  }
+  memory.retire(e->stitched->window, e->use, std::move(e->uses));
+  space.recycle(e);
+}
+
+void pool::state::flush() noexcept {
+  {
+    const standstill nobody_moves{*this};
+    for (const auto& c : caches) {
+      while (extent* chain = c->evict_one_bin()) {
+        while (chain != nullptr) {
+          extent* const rest = chain->next;
+          put_back(chain);
+          chain = rest;
+        }
+      }
+    }
+  }
+  ++flushes;
+  flush_debt += flush_cost;
+  drain();
+}
+
+// --- to the device
+
+void pool::state::note_reserved(bytes before) noexcept {
+  const bytes now = memory.reserved();
+  reserved_peak = std::max(reserved_peak, now);
+  const bool crossed = (before < options.watermark) != (now < options.watermark);
+  if (crossed && options.on_watermark.function != nullptr) {
+    options.on_watermark.function(options.on_watermark.context, now);
+  }
+}
+
+// The free extent that holds a whole chunk which nothing touches any more; null where there is none.
+extent* pool::state::free_around(const detail::chunk& c) const noexcept {
+  extent* around = nullptr;
+  space.for_each_free([&](extent& e) {
+    if (e.offset <= c.offset && e.end() >= c.offset + c.size && e.done()) around = &e;
+  });
+  return around;
+}
+
+// A chunk that free_around() found to be free.
+bool pool::state::give_chunk_back(const detail::chunk& c, extent* around) noexcept {
+  detail::lane& from = *around->home;
+  const bool plain = memory.is_plain(c.offset);
+  extent* const gone = space.take(around, c.offset, c.size);
+  if (!memory.shrink(c)) {
+    space.give(gone, from);
+    return false;
+  }
+  if (plain) {
+    space.remove(gone);
+  } else {
+    space.unback(gone);
+  }
+  return true;
+}
+
+bytes pool::state::trim(bytes keep) noexcept {
+  const bytes before = memory.reserved();
+  if (before <= keep) return 0;
+  sweep_all(nullptr);
+  memory.purge();
+  if (memory.has_retired()) return 0;  // a mapping that is still in use may show any chunk
+  for (std::size_t i = memory.chunks().size(); i-- > 0 && memory.reserved() > keep;) {
+    const detail::chunk c = memory.chunks()[i];
+    extent* const around = free_around(c);
+    if (around == nullptr) continue;
+    if (!space.prepare(4) || !give_chunk_back(c, around)) break;
+  }
+  note_reserved(before);
+  const bytes given = before - memory.reserved();
+  if (given != 0) emit({.kind = memory_event_kind::pool_trim, .owner = self, .size = given});
+  return given;
+}
+
+// Chunks that were free at every look for long enough. No clock is read where nobody asked for this.
+void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noexcept {
+  const bytes before = memory.reserved();
+  flush();
+  sweep_all(nullptr);
+  memory.purge();
+  if (memory.has_retired()) return;
+  for (std::size_t i = memory.chunks().size(); i-- > 0;) {
+    const detail::chunk c = memory.chunks()[i];
+    extent* const around = free_around(c);
+    if (around == nullptr) {
+      memory.set_idle_since(i, {});
+    } else if (c.idle_since == decltype(c.idle_since){}) {
+      memory.set_idle_since(i, now);
+    } else if (now - c.idle_since >= options.idle_release) {
+      if (!space.prepare(4) || !give_chunk_back(c, around)) break;
+    }
+  }
+  note_reserved(before);
+}
+
+// Asks all streams how far they are.
+void pool::state::look_round(lock_held& held) noexcept {
+  try {
+    ask(nullptr, asking_for::look, nullptr, held);
+  } catch (const std::bad_alloc&) {
+    // Then what is known will do.
+  }
+}
+
+// What release_threshold and idle_release promise. `now`: whoever calls wants to see it.
+void pool::state::tidy(bool at_once, lock_held& held) noexcept {
+  const bool ages = options.idle_release.count() > 0;
+  const bool much = space.free_bytes() > keep_free;
+  if (!much) release_mark = keep_free;
+  const bool due = much && (at_once || space.free_bytes() > release_mark || misses >= next_release);
+  const auto now = ages ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+  const bool old = ages && now >= next_idle_look;
+  if (!due && !old) return;
+  look_round(held);
+  if (old) {
+    next_idle_look = now + options.idle_release / 4;
+    give_idle_back(now);
+  }
+  if (const bytes free = space.free_bytes(); due && free > keep_free) {
+    trim(memory.reserved() - (free - keep_free));
+    release_mark = space.free_bytes() + least_release;  // what could not go now is not tried at every turn
+    next_release = misses + release_turn;
+  }
+}
+
+}  // namespace berth

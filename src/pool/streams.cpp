@@ -1,0 +1,216 @@
+// Whose work may still touch what: the streams that a pool knows, how far they are, and who may use what they freed.
+#include <algorithm>
+#include <new>
+
+#include "pool/state.hpp"
+
+namespace berth {
+
+using detail::extent;
+using detail::known_stream;
+using detail::lane;
+using detail::request;
+
+namespace {
+
+// Of the extents of a lane, so many are swept for each request that looked there.
+constexpr std::uint64_t sweep_share = 32;
+
+}  // namespace
+
+known_stream* pool::state::find_known(const stream_clock* clock) const noexcept {
+  const auto at = std::ranges::lower_bound(streams, clock->id(), {}, [](const auto& k) { return k->clock->id(); });
+  return at != streams.end() && (*at)->clock.get() == clock ? at->get() : nullptr;
+}
+
+known_stream& pool::state::know(const stream& s, const source_location& site) {
+  if (last_known != nullptr && last_known->clock == s.clock()) return *last_known;
+  last_known = find_known(s.clock().get());
+  if (last_known != nullptr) return *last_known;
+  expects(s.get_device() == dev, "pool: a stream of another device", site);
+  if (streams.size() >= forget_at) forget_streams();
+  auto fresh = std::make_unique<known_stream>(s.clock());
+  streams.reserve(streams.size() + 1);
+  space.open(fresh->free);
+  const auto at = std::ranges::lower_bound(streams, s.id(), {}, [](const auto& k) { return k->clock->id(); });
+  last_known = streams.insert(at, std::move(fresh))->get();
+  return *last_known;
+}
+
+lane& pool::state::lane_of(const detail::stream_use& use) noexcept {
+  if (use.clock == nullptr) return space.nobodys();
+  if (last_known == nullptr || last_known->clock.get() != use.clock) last_known = find_known(use.clock);
+  return last_known->free;
+}
+
+// Streams that ended and whom no memory remembers. Looked for when their number has doubled.
+void pool::state::forget_streams() {
+  if (asking) return;
+  flush();
+  sweep_all(nullptr);
+  memory.purge();
+  std::vector<const stream_clock*> remembered;
+  const auto remember = [&](const auto& holder) {
+    remembered.push_back(holder.use.clock);
+    if (!holder.uses) return;
+    for (const detail::stream_use& use : *holder.uses) remembered.push_back(use.clock);
+  };
+  blocks.for_each(remember);
+  space.for_each_free(remember);
+  memory.for_each_retired(remember);
+  std::ranges::sort(remembered);
+  last_known = nullptr;
+  std::erase_if(streams, [&](const auto& k) {
+    const bool gone = k->clock->completed() == stream_clock::ended && k->free.count == 0 &&
+                      !std::ranges::binary_search(remembered, k->clock.get());
+    if (gone) space.close(k->free);
+    return gone;
+  });
+  forget_at = std::max<std::size_t>(16, 2 * streams.size());
+}
+
+// --- what may be used
+
+bool pool::state::usable(const extent& e, const stream& s) const noexcept {
+  const auto ordered = [&s](const detail::stream_use& use) {
+    return use.done() || s.ordered_behind(use.clock->id(), use.epoch);
+  };
+  if (e.uses && !std::ranges::all_of(*e.uses, ordered)) return false;
+  return e.use.clock == s.clock().get() || ordered(e.use);
+}
+
+void pool::state::sweep(lane& l) noexcept {
+  try {
+    swept.reserve(l.count);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  swept.clear();
+  std::uint64_t floor = std::numeric_limits<std::uint64_t>::max();
+  l.for_each([&](extent& e) {
+    if (e.done()) {
+      swept.push_back(&e);
+    } else {
+      floor = std::min(floor, e.use.epoch);
+    }
+  });
+  for (extent* e : swept) {
+    if (e->is(detail::extent_state::free) && e->home == &l) space.clear_use(e);  // else one before it swallowed it
+  }
+  if (l.count != 0) l.floor = floor;
+}
+
+void pool::state::sweep_all(const lane* except) noexcept {
+  for (const auto& k : streams) {
+    if (&k->free != except && k->free.count != 0 && k->clock->completed() >= k->free.floor) sweep(k->free);
+  }
+}
+
+bool pool::state::sweep_where_it_pays(known_stream& k) noexcept {
+  k.credit += sweep_share;
+  if (k.credit < k.free.count) return false;
+  k.credit = 0;
+  sweep(k.free);
+  return true;
+}
+
+// --- asking and waiting
+
+bool pool::state::somebody_holds_back(const known_stream* but) const noexcept {
+  return std::ranges::any_of(streams,
+                             [&](const auto& k) { return k.get() != but && k->clock->completed() < k->awaited(); });
+}
+
+namespace {
+
+// Returns how many events that took. One at most is under way for each stream: where it was not reached yet, looking
+// again costs a query.
+std::uint64_t ask_one(known_stream& k, std::uint64_t until, stream* waits, const device& d) noexcept {
+  std::uint64_t events = 0;
+  if (k.outstanding) {
+    const auto reached = k.last->query();
+    k.outstanding = reached && !*reached;
+  }
+  if (k.clock->completed() >= until) return events;
+  if (!k.outstanding || (waits != nullptr && k.recorded < until)) {
+    k.outstanding = false;
+    if (!k.last) {
+      auto made = event::create(d);
+      if (!made) return events;
+      k.last = std::move(*made);
+    }
+    const std::uint64_t closes = k.clock->epoch();
+    if (!stream::record(*k.clock, *k.last)) return events;
+    ++events;
+    k.recorded = closes;
+    const auto reached = k.last->query();
+    k.outstanding = reached && !*reached;
+  }
+  if (waits != nullptr && k.outstanding) (void)waits->wait(*k.last);
+  return events;
+}
+
+}  // namespace
+
+void pool::state::ask(stream* on, asking_for what, const std::vector<const stream_clock*>* only, lock_held& held) {
+  answered.wait(held, [this] { return !asking; });
+  struct question {
+    known_stream* whom;
+    std::uint64_t until;
+  };
+  std::vector<question> all;
+  for (const auto& k : streams) {
+    const std::uint64_t until = k->awaited();
+    if (k->clock->completed() >= until) continue;
+    if (on != nullptr && on->ordered_behind(k->clock->id(), until)) continue;  // so is the stream behind itself
+    if (only != nullptr && std::ranges::find(*only, k->clock.get()) == only->end()) continue;
+    all.push_back({k.get(), until});
+  }
+  if (all.empty()) return;
+  asking = true;  // so that nobody forgets a stream, or uses its event, meanwhile
+  std::uint64_t recorded = 0;
+  {
+    const unlocked outside{held};
+    for (const question& q : all) {
+      recorded += ask_one(*q.whom, q.until, what == asking_for::device_wait ? on : nullptr, dev);
+    }
+  }
+  events += recorded;
+  asking = false;
+  answered.notify_all();
+}
+
+// Waits on the host for the asking stream, and for the others where that is permitted, if that gives anything.
+void pool::state::settle(const request& r, lock_held& held) {
+  std::vector<std::shared_ptr<stream_clock>> those;
+  for (const auto& k : streams) {
+    const bool may = k.get() == r.by || options.wait_for_streams;
+    if (may && k->clock->completed() < k->awaited()) those.push_back(k->clock);
+  }
+  {
+    const unlocked outside{held};
+    for (const auto& clock : those) (void)stream::synchronize(*clock);
+  }
+  make_ready();
+  sweep_all(nullptr);
+  memory.purge();
+}
+
+// Until nothing that was enqueued touches the pool's memory, that of leaked blocks included.
+void pool::state::wait_for_all(lock_held& held) noexcept {
+  flush();
+  blocks.for_each([&](extent& e) {
+    note_uses(e);
+    note_awaited(e);
+  });
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (streams[i]->clock->completed() >= streams[i]->awaited()) continue;
+    const std::shared_ptr<stream_clock> clock = streams[i]->clock;
+    const unlocked outside{held};
+    // Twice, since a first failure may be that of earlier work.
+    if (!stream::synchronize(*clock)) (void)stream::synchronize(*clock);
+  }
+  drain();
+}
+
+}  // namespace berth
