@@ -11,6 +11,12 @@ function(berth_warnings target)
   endif()
 endfunction()
 
+# What the C interface stands on: a C program links these from the static library without the C++ runtime, which
+# exceptions would call (tests/install builds one).
+function(berth_for_c)
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY berth PROPERTIES COMPILE_OPTIONS -fno-exceptions)
+endfunction()
+
 # berth_test_program(NAME SOURCES a.cpp ... [LIBS lib ...]): one GoogleTest program.
 # Tests may include private headers of src/ by their path below it.
 function(berth_test_program name)

@@ -24,10 +24,10 @@ void scratch_no_memory(source_location where) {
 #endif
 }
 
-void scratch_inline_overrun(std::size_t size) noexcept {
+void scratch_inline_overrun(std::size_t size, source_location where) noexcept {
   char text[96];
   std::snprintf(text, sizeof text, "scratch: bytes were written past the end of %zu inline bytes", size);
-  contract_violation(text, source_location::current());
+  contract_violation(text, where);
 }
 
 }  // namespace berth::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 
 #include "berth/core/hook.hpp"
@@ -36,8 +37,8 @@ using detail::scratch_chunk;
 constexpr std::size_t min_chunk = std::size_t{64} << 10;
 
 constexpr chunk_source heap_source{
-    [](void*, std::size_t size) noexcept { return ::operator new (size, std::align_val_t{64}, std::nothrow); },
-    [](void*, void* chunk, std::size_t) noexcept { ::operator delete (chunk, std::align_val_t{64}); }, nullptr};
+    [](void*, std::size_t size) noexcept { return std::aligned_alloc(64, size); },
+    [](void*, void* chunk, std::size_t) noexcept { std::free(chunk); }, nullptr};
 
 constinit std::atomic<const chunk_source*> thread_source{&heap_source};
 constinit std::atomic<std::uint64_t> total_reserved{0};
@@ -52,11 +53,26 @@ void count_taken(std::size_t size) noexcept {
   total_growths.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Frees the thread's chunks when the thread ends. A separate object, so that the arena itself stays trivially
-// destructible: scratches in destructors of other thread_local objects may run after it.
+// Frees the thread's chunks when the thread ends. Apart from the arena, which so stays trivially destructible:
+// scratches in destructors of other thread_local objects may run after it.
+#if defined(__GLIBC__)
+// What a thread_local object's destructor comes down to, without the C++ runtime in between.
+extern "C" int __cxa_thread_atexit_impl(void (*function)(void*), void* object, void* library) noexcept;
+extern "C" void* __dso_handle;
+
+void at_thread_end() noexcept {
+  __cxa_thread_atexit_impl([](void*) { detail::thread_arena.end(); }, nullptr, &__dso_handle);
+}
+#else
 struct thread_end {
   ~thread_end() { detail::thread_arena.end(); }
 };
+
+void at_thread_end() noexcept {
+  thread_local const thread_end at_exit;
+  static_cast<void>(at_exit);
+}
+#endif
 
 }  // namespace
 
@@ -70,16 +86,14 @@ scratch_totals all_scratch_arenas() noexcept {
 }
 
 explicit_scratch_arena::~explicit_scratch_arena() {
-  expects(statistics().in_use == 0, "scratch: an arena is destroyed while a block of it lives");
-  trim();
+  expects(statistics().in_use == 0, "scratch: an arena is destroyed while a block of it lives", made_);
+  trim(made_);
 }
 
 namespace detail {
 
 void thread_scratch_arena::adopt() noexcept {
-  // Constructed by the first use on this thread, and destroyed at its end.
-  thread_local const thread_end at_exit;
-  static_cast<void>(at_exit);
+  at_thread_end();
   owner_ = thread_token();
 }
 
@@ -88,15 +102,15 @@ void thread_scratch_arena::adopt() noexcept {
 void thread_scratch_arena::end() noexcept {
   ending_ = true;
   ++untidy_;
-  trim();
+  trim(source_location::current());
 }
 
 }  // namespace detail
 
-void* scratch_arena::allocate_slow(std::size_t size, std::size_t alignment) noexcept {
+void* scratch_arena::allocate_slow(std::size_t size, std::size_t alignment, source_location where) noexcept {
   expects(is_power_of_two(alignment) && alignment >= 64 && alignment <= max_alignment,
-          "scratch: an alignment is a power of two from 64 to 1 GiB");
-  check_thread();
+          "scratch: an alignment is a power of two from 64 to 1 GiB", where);
+  check_thread(where);
   for (bool grown = false;; grown = true) {
     // With the limit at the chunk's end the fast path decides; then the limit falls back to what has been used.
     if (chunk_ != nullptr) {
@@ -109,14 +123,14 @@ void* scratch_arena::allocate_slow(std::size_t size, std::size_t alignment) noex
         return data;
       }
     }
-    if (grown || !grow(size, alignment)) return nullptr;
+    if (grown || !grow(size, alignment, where)) return nullptr;
   }
 }
 
 // Makes a chunk current that holds a block of this size. False where there is none; nothing has changed then.
-bool scratch_arena::grow(std::size_t size, std::size_t alignment) noexcept {
+bool scratch_arena::grow(std::size_t size, std::size_t alignment, source_location where) noexcept {
   if (of_thread_ && owner_ == 0) {
-    expects(this == &detail::thread_arena, "scratch: the arena of another thread is used");
+    expects(this == &detail::thread_arena, "scratch: the arena of another thread is used", where);
     detail::thread_arena.adopt();
   }
   // The block's header lies within the `alignment` bytes that aligning its data may take.
@@ -132,8 +146,8 @@ bool scratch_arena::grow(std::size_t size, std::size_t alignment) noexcept {
   } else {
     // As much again as there is, so that the heap is called a logarithmic number of times; less where memory is short.
     const bytes ample = wanted + std::max<bytes>(min_chunk, reserved_);
-    if (fits_size_t(ample)) chunk = take_chunk(static_cast<std::size_t>(ample));
-    if (chunk == nullptr) chunk = take_chunk(least);
+    if (fits_size_t(ample)) chunk = take_chunk(static_cast<std::size_t>(ample), where);
+    if (chunk == nullptr) chunk = take_chunk(least, where);
     if (chunk == nullptr) return false;
     drop_spare();
     emit({.kind = memory_event_kind::scratch_overflow, .owner = this, .address = chunk, .size = chunk->size});
@@ -143,11 +157,12 @@ bool scratch_arena::grow(std::size_t size, std::size_t alignment) noexcept {
   return true;
 }
 
-scratch_chunk* scratch_arena::take_chunk(std::size_t size) noexcept {
+scratch_chunk* scratch_arena::take_chunk(std::size_t size, source_location where) noexcept {
   const chunk_source* source = source_ != nullptr ? source_ : thread_source.load(std::memory_order_acquire);
   void* memory = source->allocate(source->context, size);
   if (memory == nullptr) return nullptr;
-  expects(reinterpret_cast<std::uintptr_t>(memory) % 64 == 0, "scratch: the source gave a chunk not aligned to 64");
+  expects(reinterpret_cast<std::uintptr_t>(memory) % 64 == 0, "scratch: the source gave a chunk not aligned to 64",
+          where);
   auto* chunk = ::new (memory) scratch_chunk{size, source, nullptr, nullptr, nullptr};
   detail::poison(chunk->begin(), size - sizeof(scratch_chunk));
   reserved_ += size;
@@ -202,13 +217,13 @@ void scratch_arena::keep_spare(scratch_chunk* chunk) noexcept {
 }
 
 // The arena has fallen empty: one chunk stays, which holds the peak. At the thread's end none does.
-void scratch_arena::settle() noexcept {
-  if (ending_) return trim();
+void scratch_arena::settle(source_location where) noexcept {
+  if (ending_) return trim(where);
   if (spare_ == nullptr) return;
   keep_spare(pop_chunk());
   if (spare_->size - sizeof(scratch_chunk) < peak_) {
     drop_spare();
-    if (scratch_chunk* chunk = take_chunk(sizeof(scratch_chunk) + peak_)) push_chunk(chunk);
+    if (scratch_chunk* chunk = take_chunk(sizeof(scratch_chunk) + peak_, where)) push_chunk(chunk);
   } else {
     scratch_chunk* chunk = spare_;
     spare_ = nullptr;
@@ -226,21 +241,21 @@ bool scratch_arena::is_live(std::byte* data, std::byte* end) const noexcept {
   return false;
 }
 
-void scratch_arena::release_slow(std::byte* data, std::byte* end) noexcept {
-  expects(is_live(data, end), "scratch: a block is given back that does not live in this arena");
+void scratch_arena::release_slow(std::byte* data, std::byte* end, source_location where) noexcept {
+  expects(is_live(data, end), "scratch: a block is given back that does not live in this arena", where);
   detail::scratch_tag(end) |= 1;
   ++untidy_;
   detail::poison(data, static_cast<std::size_t>(end - data) - sizeof(std::uintptr_t));
   for (;;) {
     if (top_ == chunk_->begin()) {
-      if (chunk_->below == nullptr) return settle();
+      if (chunk_->below == nullptr) return settle(where);
       if ((detail::scratch_tag(chunk_->top) & 1) == 0) return;
       keep_spare(pop_chunk());
     }
     const std::uintptr_t tag = detail::scratch_tag(top_);
     if ((tag & 1) == 0) return;
     auto* const start = reinterpret_cast<std::byte*>(tag - 1);
-    expects(start >= chunk_->begin() && start < top_, "scratch: a block's end was overwritten");
+    expects(start >= chunk_->begin() && start < top_, "scratch: a block's end was overwritten", where);
     --untidy_;
     detail::poison(start, static_cast<std::size_t>(top_ - start));
     top_ = start;
@@ -257,8 +272,8 @@ scratch_statistics scratch_arena::statistics() const noexcept {
           .fallbacks = fallbacks_};
 }
 
-void scratch_arena::trim() noexcept {
-  check_thread();
+void scratch_arena::trim(source_location where) noexcept {
+  check_thread(where);
   drop_spare();
   if (chunk_ != nullptr && top_ == chunk_->begin()) free_chunk(pop_chunk());
   peak_ = statistics().in_use;
@@ -271,15 +286,15 @@ void scratch_arena::wrong_thread(source_location where) noexcept {
 
 // The guard before the data holds the owner in its low bits. High bits that differ from the guard's were overwritten:
 // they are the ones next to the data.
-void scratch_arena::broken_block(const detail::scratch_header* header) noexcept {
+void scratch_arena::broken_block(const detail::scratch_header* header, source_location where) noexcept {
   const std::uint64_t owner = header->guard ^ detail::scratch_guard;
   const auto size = static_cast<unsigned long long>(header->size);
   const bool before = owner >> 48 != 0;
-  if (!before && owner != 0 && owner != detail::thread_token()) wrong_thread(source_location::current());
+  if (!before && owner != 0 && owner != detail::thread_token()) wrong_thread(where);
   char text[96];
   std::snprintf(text, sizeof text, "scratch: bytes were written %s of a block of %llu bytes",
                 before ? "before the start" : "past the end", size);
-  contract_violation(text, source_location::current());
+  contract_violation(text, where);
 }
 
 }  // namespace berth

@@ -104,21 +104,24 @@ using c_scratch_death = testing::Test;
 TEST(c_scratch_death, misuse) {
   static char foreign[256];
   EXPECT_DEATH(berth_scratch_free(foreign + (64 - reinterpret_cast<std::uintptr_t>(foreign) % 64) + 8),
-               "not a scratch block");
-  EXPECT_DEATH((void)berth_scratch_allocate_aligned(1, 1, 32), "an alignment is a power of two");
+               "scratch_test.cpp:[0-9]+: contract: .*not a scratch block");
+  EXPECT_DEATH((void)berth_scratch_allocate_aligned(1, 1, 32),
+               "scratch_test.cpp:[0-9]+: contract: .*an alignment is a power of two");
   void* block = berth_scratch_allocate(1000, 1);
-  EXPECT_DEATH(std::thread([=] { berth_scratch_free(block); }).join(), "on a thread that its arena does not belong to");
+  EXPECT_DEATH(std::thread([=] { berth_scratch_free(block); }).join(),
+               "scratch_test.cpp:[0-9]+: contract: .*on a thread that its arena does not belong to");
 #if !defined(BERTH_SCRATCH_POISONS)
   EXPECT_DEATH(
       {
         static_cast<volatile char*>(block)[1000] = 1;
         berth_scratch_free(block);
       },
-      "past the end of a block of 1000 bytes");
+      "scratch_test.cpp:[0-9]+: contract: .*past the end of a block of 1000 bytes");
   void* other = berth_scratch_allocate(10, 1);
   berth_scratch_free(other);
-  EXPECT_DEATH(berth_scratch_free(other), "does not live in this arena");
+  EXPECT_DEATH(berth_scratch_free(other), "scratch_test.cpp:[0-9]+: contract: .*does not live in this arena");
 #endif
+  EXPECT_DEATH((berth_scratch_free)(foreign + 1), "berth_scratch_free:0: contract: ");  // what other languages call
   berth_scratch_free(block);
 }
 

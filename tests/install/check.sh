@@ -1,23 +1,45 @@
 #!/bin/sh
-# Installs Berth into a fresh folder and builds an outside project against it, by find_package and by pkg-config.
-# usage: check.sh CMAKE BUILD_FOLDER CXX
+# Installs Berth into a fresh folder and uses it as its users do: outside projects by find_package (the core, then what
+# stands on others) and by pkg-config, a C program that links no C++ runtime, and the README's program.
+# usage: check.sh CMAKE BUILD_FOLDER CXX CC PYTHON
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cmake=$1
 build=$2
 cxx=$3
+cc=$4
+python=$5
+warnings="-Wall -Wextra -Wpedantic -Wshadow -Werror"
 place=$build/install_test
 rm -rf "$place"
 mkdir -p "$place"
 
+outside() { # name, components
+  "$cmake" -S "$here" -B "$place/$1" -DCMAKE_PREFIX_PATH="$place/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
+    -DCOMPONENTS="$2" >/dev/null
+  "$cmake" --build "$place/$1" >/dev/null
+  "$place/$1/outside"
+}
+
 "$cmake" --install "$build" --prefix "$place/prefix" >/dev/null
-"$cmake" -S "$here" -B "$place/outside" -DCMAKE_PREFIX_PATH="$place/prefix" -DCMAKE_CXX_COMPILER="$cxx" >/dev/null
-"$cmake" --build "$place/outside" >/dev/null
-"$place/outside/outside"
+test -f "$place/prefix/share/doc/berth/LICENSE"
+outside core ""
+if [ -d "$place/prefix/include/berth/model" ]; then outside files model; fi
+module=$(find "$place/prefix" -name 'berth*.so' -path '*python*')
+if [ -n "$module" ]; then PYTHONPATH=$(dirname "$module") "$python" -c 'import berth; print(berth.__version__)'; fi
 
 # The package has moved by then: nothing in it may name where it was installed.
 mv "$place/prefix" "$place/moved"
 PKG_CONFIG_PATH=$(dirname "$(find "$place/moved" -name berth.pc)")
 export PKG_CONFIG_PATH
-$cxx "$here/main.cpp" $(pkg-config --cflags --static --libs berth) -o "$place/by_pkg_config"
+flags=$(pkg-config --cflags --static --libs berth)
+$cxx "$here/main.cpp" $flags -o "$place/by_pkg_config"
 "$place/by_pkg_config"
+
+# C: of the flags for C++ it needs the folder only.
+$cc -std=c99 $warnings "$here/main.c" $(pkg-config --cflags-only-I --static --libs berth) -o "$place/in_c"
+"$place/in_c"
+
+awk '/^```cpp$/ { inside = 1; next } /^```$/ { if (inside) exit } inside' "$here/../../README.md" >"$place/readme.cpp"
+$cxx $warnings "$place/readme.cpp" $flags -o "$place/readme"
+"$place/readme"

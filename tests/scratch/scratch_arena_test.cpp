@@ -322,7 +322,8 @@ TEST(scratch_arena_death, a_block_given_back_twice) {
 #if defined(BERTH_SCRATCH_POISONS)
   const char* message = "use-after-poison|does not live in this arena";
 #else
-  const char* message = "contract: scratch: a block is given back that does not live in this arena";
+  const char* message =
+      "scratch_arena_test.cpp:[0-9]+: contract: scratch: a block is given back that does not live in this arena";
 #endif
   explicit_scratch_arena arena;
   void* bottom = arena.allocate(10);
@@ -340,14 +341,17 @@ TEST(scratch_arena_death, a_block_given_back_to_another_arena) {
   explicit_scratch_arena other;
   void* block = arena.allocate(100);
   void* theirs = other.allocate(100);
-  EXPECT_DEATH(other.release(block), "contract: scratch: a block is given back that does not live in this arena");
+  EXPECT_DEATH(
+      other.release(block),
+      "scratch_arena_test.cpp:[0-9]+: contract: scratch: a block is given back that does not live in this arena");
   other.release(theirs);
   arena.release(block);
 }
 
 TEST(scratch_arena_death, an_alignment_that_is_none) {
   explicit_scratch_arena arena;
-  EXPECT_DEATH(static_cast<void>(arena.allocate(10, 96)), "contract: scratch: an alignment is a power of two");
+  EXPECT_DEATH(static_cast<void>(arena.allocate(10, 96)),
+               "scratch_arena_test.cpp:[0-9]+: contract: scratch: an alignment is a power of two");
 }
 
 TEST(scratch_arena_death, a_chunk_that_is_not_aligned) {
@@ -358,7 +362,8 @@ TEST(scratch_arena_death, a_chunk_that_is_not_aligned) {
       },
       [](void*, void*, std::size_t) noexcept {}, nullptr};
   explicit_scratch_arena arena{crooked};
-  EXPECT_DEATH(static_cast<void>(arena.allocate(10)), "contract: scratch: the source gave a chunk not aligned");
+  EXPECT_DEATH(static_cast<void>(arena.allocate(10)),
+               "scratch_arena_test.cpp:[0-9]+: contract: scratch: the source gave a chunk not aligned");
 }
 
 }  // namespace

@@ -385,7 +385,8 @@ TEST(scratch_death, one_byte_past_the_end_in_the_arena) {
           scratch<char> w(n);
           write(w.data() + n);
         },
-        "contract: scratch: bytes were written past the end of a block of " + std::to_string(n) + " bytes");
+        "scratch_test.cpp:[0-9]+: contract: scratch: bytes were written past the end of a block of " +
+            std::to_string(n) + " bytes");
 }
 
 TEST(scratch_death, one_byte_before_the_start_in_the_arena) {
@@ -394,7 +395,18 @@ TEST(scratch_death, one_byte_before_the_start_in_the_arena) {
         scratch<char> w(1000);
         write(w.data() - 1);
       },
-      "contract: scratch: bytes were written before the start of a block of 1000 bytes");
+      "scratch_test.cpp:[0-9]+: contract: scratch: bytes were written before the start of a block of 1000 bytes");
+}
+
+// Destroyed behind a call, so that the place is the one where it was made.
+void overrun(std::size_t n) {
+  scratch<char> w(n, berth::source_location::current("kernel.cpp", 42));
+  write(w.data() + n);
+}
+
+TEST(scratch_death, names_the_place_where_it_was_made) {
+  EXPECT_DEATH(overrun(1000), "berth: kernel.cpp:42: contract: scratch: bytes were written past the end");
+  EXPECT_DEATH(overrun(100), "berth: kernel.cpp:42: contract: scratch: bytes were written past the end");
 }
 
 TEST(scratch_death, one_byte_past_the_end_inline) {
@@ -404,7 +416,8 @@ TEST(scratch_death, one_byte_past_the_end_inline) {
           scratch<char> w(n);
           write(w.data() + n);
         },
-        "contract: scratch: bytes were written past the end of " + std::to_string(n) + " inline bytes");
+        "scratch_test.cpp:[0-9]+: contract: scratch: bytes were written past the end of " + std::to_string(n) +
+            " inline bytes");
 }
 #else
 using scratch_death = testing::Test;
@@ -437,7 +450,7 @@ TEST(scratch_death, destroyed_on_another_thread) {
         w.emplace(1000);
         std::thread{[&] { w.reset(); }}.join();
       },
-      "contract: scratch: used or given back on a thread that its arena does not belong to");
+      "scratch_test.cpp:[0-9]+: contract: scratch: used or given back on a thread that its arena does not belong to");
 }
 
 TEST(scratch_death, destroyed_on_another_thread_after_its_own_has_ended) {
@@ -447,7 +460,7 @@ TEST(scratch_death, destroyed_on_another_thread_after_its_own_has_ended) {
         std::thread{[&] { w.emplace(1000); }}.join();
         w.reset();
       },
-      "contract: scratch: used or given back on a thread that its arena does not belong to");
+      "scratch_test.cpp:[0-9]+: contract: scratch: used or given back on a thread that its arena does not belong to");
 }
 
 TEST(scratch_death, of_another_threads_arena) {
@@ -467,7 +480,7 @@ TEST(scratch_death, of_an_explicit_arena_that_is_gone_first) {
         scratch<char> w(1000, *arena);
         arena.reset();
       },
-      "contract: scratch: an arena is destroyed while a block of it lives");
+      "scratch_test.cpp:[0-9]+: contract: scratch: an arena is destroyed while a block of it lives");
 }
 
 }  // namespace

@@ -32,6 +32,15 @@ void* berth_scratch_allocate_aligned(uint64_t count, size_t size, size_t alignme
 /* Gives a block back. Null does nothing. */
 void berth_scratch_free(void* block);
 
+/* The same, told the place that a contract error names. The macros tell it; other languages call the functions above.
+ */
+void* berth_scratch_allocate_at(uint64_t count, size_t size, size_t alignment, const char* file, unsigned line);
+void berth_scratch_free_at(void* block, const char* file, unsigned line);
+#define berth_scratch_allocate(count, size) berth_scratch_allocate_at((count), (size), 64, __FILE__, __LINE__)
+#define berth_scratch_allocate_aligned(count, size, alignment) \
+  berth_scratch_allocate_at((count), (size), (alignment), __FILE__, __LINE__)
+#define berth_scratch_free(block) berth_scratch_free_at((block), __FILE__, __LINE__)
+
 /* The calling thread's arena, in bytes and counts; see scratch_statistics in berth/scratch/scratch_arena.hpp. */
 typedef struct berth_scratch_statistics {
   uint64_t in_use;

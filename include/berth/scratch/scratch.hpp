@@ -38,7 +38,7 @@ namespace detail {
 // Throw std::length_error and std::bad_alloc; a contract violation where Berth is built without exceptions.
 [[noreturn]] void scratch_too_long(source_location where);
 [[noreturn]] void scratch_no_memory(source_location where);
-[[noreturn]] void scratch_inline_overrun(std::size_t size) noexcept;
+[[noreturn]] void scratch_inline_overrun(std::size_t size, source_location where) noexcept;
 
 }  // namespace detail
 
@@ -60,19 +60,20 @@ class scratch {
   // n elements, uninitialised. n = 0 is an empty span whose data() is aligned and not null. The count is 64 bits wide
   // everywhere, so that a product of dimensions is not cut down on its way in. Throws std::length_error where
   // n > max_size, std::bad_alloc where there is no memory; the arena is then as before.
-  explicit scratch(bytes n, source_location where = source_location::current()) {
-    if (!take_inline(n)) take(n, this_thread_arena(), where);
+  explicit scratch(bytes n, source_location where = source_location::current()) : made_{where} {
+    if (!take_inline(n)) take(n, this_thread_arena());
   }
   // The same from an explicit arena, which outlives the scratch. Contract: on the arena's thread.
-  scratch(bytes n, scratch_arena& arena, source_location where = source_location::current()) {
+  scratch(bytes n, scratch_arena& arena, source_location where = source_location::current()) : made_{where} {
     arena.check_thread(where);
-    if (!take_inline(n)) take(n, arena, where);
+    if (!take_inline(n)) take(n, arena);
   }
   // The same for those who do not throw: where it fails the scratch is false, and data() null.
-  scratch(bytes n, std::nothrow_t) noexcept {
+  scratch(bytes n, std::nothrow_t, source_location where = source_location::current()) noexcept : made_{where} {
     if (!take_inline(n) && !try_take(n, this_thread_arena())) fail();
   }
-  scratch(bytes n, scratch_arena& arena, std::nothrow_t, source_location where = source_location::current()) noexcept {
+  scratch(bytes n, scratch_arena& arena, std::nothrow_t, source_location where = source_location::current()) noexcept
+      : made_{where} {
     arena.check_thread(where);
     if (!take_inline(n) && !try_take(n, arena)) fail();
   }
@@ -86,7 +87,7 @@ class scratch {
     if (fits_inline(size_))
       check_inline();
     else if (data_ != nullptr)
-      arena_->release(data_, Alignment);
+      arena_->release(data_, Alignment, made_);
   }
 
   [[nodiscard]] T* data() noexcept { return data_; }
@@ -132,7 +133,7 @@ class scratch {
       std::uint64_t behind;
       std::memcpy(&behind, storage_ + size_ * sizeof(T), sizeof behind);
       if (behind != detail::scratch_guard_again()) [[unlikely]]
-        detail::scratch_inline_overrun(size_ * sizeof(T));
+        detail::scratch_inline_overrun(size_ * sizeof(T), made_);
     }
   }
 
@@ -140,24 +141,24 @@ class scratch {
     if (n > max_size) [[unlikely]]
       return false;
     const auto count = static_cast<std::size_t>(n);
-    void* data = arena.allocate(count * sizeof(T), Alignment);
+    void* data = arena.allocate(count * sizeof(T), Alignment, made_);
     set(static_cast<T*>(data), count, &arena);
     return data != nullptr;
   }
 
-  void take(bytes n, scratch_arena& arena, source_location where) {
+  void take(bytes n, scratch_arena& arena) {
     const auto count = static_cast<std::size_t>(n);
     if (n <= max_size) [[likely]] {
       if (void* data = arena.allocate_fast(count * sizeof(T), Alignment)) [[likely]]
         return set(static_cast<T*>(data), count, &arena);
     }
-    take_slow(n, arena, where);
+    take_slow(n, arena);
   }
 
   // Apart from take(), so that a caller keeps no registers for it.
-  [[gnu::noinline, gnu::cold]] void take_slow(bytes n, scratch_arena& arena, source_location where) {
-    if (n > max_size) detail::scratch_too_long(where);
-    if (!try_take(n, arena)) detail::scratch_no_memory(where);
+  [[gnu::noinline, gnu::cold]] void take_slow(bytes n, scratch_arena& arena) {
+    if (n > max_size) detail::scratch_too_long(made_);
+    if (!try_take(n, arena)) detail::scratch_no_memory(made_);
   }
 
   void fail() noexcept {
@@ -184,6 +185,7 @@ class scratch {
   T* data_;
   std::size_t size_;
   scratch_arena* arena_;  // of elements that do not fit the object; not written for those that do
+  source_location made_;
 };
 
 static_assert(sizeof(scratch<float>) <= 512 + 64);

@@ -56,7 +56,7 @@ struct chunk_source {
   void* context = nullptr;
 };
 
-// The source of every thread's arena from now on; null: operator new. Chunks that an arena holds already go back to
+// The source of every thread's arena from now on; null: aligned_alloc. Chunks that an arena holds already go back to
 // where they came from. The caller keeps *source alive as long as any thread may hold a chunk of it. Thread-safe.
 void set_thread_chunk_source(const chunk_source* source) noexcept;
 
@@ -145,8 +145,10 @@ class scratch_arena {
 
   // A block of `size` bytes, aligned to `alignment` (a power of two from 64 to max_alignment), not zeroed; null where
   // memory or address space is exhausted: the arena is as before. `scratch` is the safe way to call this. Contract: on
-  // the thread whose arena this is. Cost: about fifteen instructions; the heap is called only to grow.
-  [[nodiscard]] void* allocate(std::size_t size, std::size_t alignment = 64) noexcept;
+  // the thread whose arena this is. Cost: about fifteen instructions; the heap is called only to grow. A broken
+  // contract names `where`, here and below.
+  [[nodiscard]] void* allocate(std::size_t size, std::size_t alignment = 64,
+                               source_location where = source_location::current()) noexcept;
 
   // The same for size <= max_block, where neither the chunk nor its limit has to change; else null.
   [[nodiscard]] void* allocate_fast(std::size_t size, std::size_t alignment = 64) noexcept;
@@ -154,7 +156,7 @@ class scratch_arena {
   // Gives a block back; in any order. Contract: a live block of this arena, taken with this alignment, on its thread,
   // with no byte written before its start or past its end (a single one is noticed). Who no longer knows the alignment
   // says any_alignment, which is a little slower.
-  void release(void* block, std::size_t alignment = 64) noexcept;
+  void release(void* block, std::size_t alignment = 64, source_location where = source_location::current()) noexcept;
 
   // Contract: the caller runs on the thread whose arena this is. One instruction and a branch.
   void check_thread(source_location where = source_location::current()) const noexcept;
@@ -163,26 +165,26 @@ class scratch_arena {
   [[nodiscard]] scratch_statistics statistics() const noexcept;
 
   // Gives unused memory back: all of it where no block lives, else the spare chunk. The next use must grow again.
-  void trim() noexcept;
+  void trim(source_location where = source_location::current()) noexcept;
 
  protected:
   constexpr scratch_arena() noexcept = default;
   ~scratch_arena() = default;
 
-  [[nodiscard]] void* allocate_slow(std::size_t size, std::size_t alignment) noexcept;
-  void release_slow(std::byte* data, std::byte* end) noexcept;
+  [[nodiscard]] void* allocate_slow(std::size_t size, std::size_t alignment, source_location where) noexcept;
+  void release_slow(std::byte* data, std::byte* end, source_location where) noexcept;
   [[noreturn]] static void wrong_thread(source_location where) noexcept;
-  [[noreturn]] static void broken_block(const detail::scratch_header* header) noexcept;
+  [[noreturn]] static void broken_block(const detail::scratch_header* header, source_location where) noexcept;
 
   [[nodiscard]] void* place(std::byte* data, std::byte* end, std::size_t size) noexcept;
-  [[nodiscard]] bool grow(std::size_t size, std::size_t alignment) noexcept;
-  [[nodiscard]] detail::scratch_chunk* take_chunk(std::size_t size) noexcept;
+  [[nodiscard]] bool grow(std::size_t size, std::size_t alignment, source_location where) noexcept;
+  [[nodiscard]] detail::scratch_chunk* take_chunk(std::size_t size, source_location where) noexcept;
   void free_chunk(detail::scratch_chunk* chunk) noexcept;
   void drop_spare() noexcept;
   void push_chunk(detail::scratch_chunk* chunk) noexcept;
   [[nodiscard]] detail::scratch_chunk* pop_chunk() noexcept;
   void keep_spare(detail::scratch_chunk* chunk) noexcept;
-  void settle() noexcept;
+  void settle(source_location where) noexcept;
   [[nodiscard]] bool is_live(std::byte* data, std::byte* end) const noexcept;
 
   std::byte* top_ = nullptr;    // where the next block starts, aligned to 64
@@ -207,11 +209,18 @@ class scratch_arena {
 // time may use it; the program sees to that.
 class explicit_scratch_arena final : public scratch_arena {
  public:
-  explicit_scratch_arena() noexcept = default;
+  explicit explicit_scratch_arena(source_location where = source_location::current()) noexcept : made_{where} {}
   // Chunks come from `source`, which the caller keeps alive as long as the arena.
-  explicit explicit_scratch_arena(const chunk_source& source) noexcept { source_ = &source; }
-  // Contract: no block lives.
+  explicit explicit_scratch_arena(const chunk_source& source,
+                                  source_location where = source_location::current()) noexcept
+      : made_{where} {
+    source_ = &source;
+  }
+  // Contract: no block lives. A broken one names the place where the arena was made.
   ~explicit_scratch_arena();
+
+ private:
+  source_location made_;
 };
 
 namespace detail {
@@ -265,14 +274,14 @@ inline void* scratch_arena::allocate_fast(std::size_t size, std::size_t alignmen
   return place(top_ + to_data, top_ + to_end, size);
 }
 
-inline void* scratch_arena::allocate(std::size_t size, std::size_t alignment) noexcept {
+inline void* scratch_arena::allocate(std::size_t size, std::size_t alignment, source_location where) noexcept {
   if (size > max_block) [[unlikely]]
     return nullptr;
   void* data = allocate_fast(size, alignment);
-  return data != nullptr ? data : allocate_slow(size, alignment);
+  return data != nullptr ? data : allocate_slow(size, alignment, where);
 }
 
-inline void scratch_arena::release(void* block, std::size_t alignment) noexcept {
+inline void scratch_arena::release(void* block, std::size_t alignment, source_location where) noexcept {
   auto* data = static_cast<std::byte*>(block);
   auto* header = reinterpret_cast<detail::scratch_header*>(data) - 1;
   const auto size = static_cast<std::size_t>(header->size);
@@ -283,10 +292,10 @@ inline void scratch_arena::release(void* block, std::size_t alignment) noexcept 
   std::uint64_t behind;
   std::memcpy(&behind, data + size, sizeof behind);
   if (behind != guard || (owner != detail::thread_token() && owner != 0)) [[unlikely]]
-    broken_block(header);
+    broken_block(header, where);
   std::byte* const end = data + detail::scratch_reach(size);
   if (end != top_ || untidy_ != 0) [[unlikely]]
-    return release_slow(data, end);
+    return release_slow(data, end, where);
   // The header's address is at hand sooner than the word in the tag.
   top_ =
       alignment == 64 ? reinterpret_cast<std::byte*>(header) : reinterpret_cast<std::byte*>(detail::scratch_tag(end));
