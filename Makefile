@@ -22,7 +22,7 @@ test:
 	cmake --preset $(PRESET)
 	cmake --build build
 	scripts/fetch_models.sh || test $$? = 1
-	ctest --test-dir build --output-on-failure
+	ctest --test-dir build --output-on-failure --parallel $$(nproc)
 
 install: build
 	cmake --build build --target installed

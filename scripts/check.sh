@@ -1,6 +1,7 @@
 #!/bin/sh
-# One of the checks beyond `make test`: builds everything that a preset (clang, asan, tsan; aarch64 and armhf by way of
-# scripts/cross.sh) has, without a warning, and passes its tests. usage: scripts/check.sh PRESET
+# One of the checks beyond `make test`: builds everything that a preset has, without a warning, and passes its tests.
+# usage: scripts/check.sh asan (by clang, so that its warnings and its code are checked too), tsan, clang; aarch64 and
+# armhf go by way of scripts/cross.sh.
 set -eu
 cd "$(dirname "$0")/.."
 build=build/$1
@@ -10,4 +11,4 @@ if ! { cmake --preset "$1" && cmake --build "$build" -- -k 0; } >"$build/build.l
   echo "check: $1 does not build ($build/build.log)"
   exit 1
 fi
-ctest --test-dir "$build" --output-on-failure --timeout 300 --no-tests=error
+ctest --test-dir "$build" --output-on-failure --timeout 600 --no-tests=error --parallel "$(nproc)"

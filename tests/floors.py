@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that no file includes a header of a floor above its own, and that no two headers define one type.
+"""Checks that no file includes a header of a floor above its own, that no two headers define one type, and that berth.hpp
+includes every header of the core.
 usage: floors.py REPOSITORY"""
 import pathlib
 import re
@@ -62,6 +63,14 @@ def main(root: pathlib.Path) -> int:
                 if other and (shared or not allowed(room, other)):
                     print(f"{file.relative_to(root)}:{number}: {room} may not include {found[1]}")
                     wrong += 1
+    public = root / "include" / "berth"
+    included = (public / "berth.hpp").read_text()
+    for file in sorted(public.rglob("*.hpp")):
+        name = file.relative_to(public)
+        apart = name.parts[0] == "model" or "adapters" in name.parts or name.name in ("berth.hpp", "kernels.hpp")
+        if not apart and f'#include "berth/{name}"' not in included:
+            print(f"include/berth/berth.hpp: {name} is missing")
+            wrong += 1
     return 1 if wrong else 0
 
 
