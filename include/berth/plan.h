@@ -31,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -205,5 +206,6 @@ berth_status berth_plan_check_bound(const berth_plan* plan, const berth_problem*
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 
 #endif

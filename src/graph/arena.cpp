@@ -59,8 +59,8 @@ result<arena> arena::reserve(const graph& g, memory_source& source, stream& s, c
 }
 
 result<arena> arena::reserve(std::span<const graph* const> family, memory_source& source, stream& s,
-                             const arena_options& o, graph_fault* why) {
-  expects(!family.empty(), "arena: reserve for no graph");
+                             const arena_options& o, graph_fault* why, source_location where) {
+  expects(!family.empty(), "arena: reserve for no graph", where);
   arena made;
   made.source_ = &source;
   made.stream_ = &s;
@@ -109,14 +109,16 @@ result<arena> arena::reserve(const graph& g, graph_plan plan, memory_source& sou
   return made;
 }
 
-result<arena> arena::within(const graph& g, void* memory, bytes size, const arena_options& o, graph_fault* why) {
+result<arena> arena::within(const graph& g, void* memory, bytes size, const arena_options& o, graph_fault* why,
+                            source_location where) {
   arena made;
   made.options_ = o;
   made.options_.budget = std::min(o.budget, size);
   if (o.on_change == change_policy::grow) made.options_.on_change = change_policy::replan;
   auto plan = plan_graph(g, made.options_, why);
   if (!plan) return plan.error();
-  expects(reinterpret_cast<std::uintptr_t>(memory) % plan->alignment == 0, "arena: the caller's memory is misaligned");
+  expects(reinterpret_cast<std::uintptr_t>(memory) % plan->alignment == 0, "arena: the caller's memory is misaligned",
+          where);
   made.entries_.push_back({std::move(*plan), {}, false});
   made.state_names_ = names_of_states(g);
   made.base_ = static_cast<std::byte*>(memory);

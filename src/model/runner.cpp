@@ -88,13 +88,13 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
   return runner{std::move(made)};
 }
 
-float* runner::input(std::size_t i) const noexcept {
-  expects(i < state_->prog.inputs.size(), "runner: no such input");
+float* runner::input(std::size_t i, source_location where) const noexcept {
+  expects(i < state_->prog.inputs.size(), "runner: no such input", where);
   return static_cast<float*>(state_->address(state_->prog.inputs[i].value));
 }
 
-const float* runner::output(std::size_t i) const noexcept {
-  expects(i < state_->prog.outputs.size(), "runner: no such output");
+const float* runner::output(std::size_t i, source_location where) const noexcept {
+  expects(i < state_->prog.outputs.size(), "runner: no such output", where);
   return static_cast<const float*>(state_->address(state_->prog.outputs[i].value));
 }
 

@@ -246,7 +246,7 @@ recorder::~recorder() {
   stop();
 }
 
-void recorder::start() {
+void recorder::start(source_location where) {
   state& s = *state_;
   const std::lock_guard held{s.control};
   if (s.listening) return;
@@ -254,7 +254,7 @@ void recorder::start() {
     s.store.touch();
     s.begin = std::chrono::steady_clock::now();
   }
-  expects(set_hook(&hook_) == nullptr, "recorder: another listens already");
+  expects(set_hook(&hook_) == nullptr, "recorder: another listens already", where);
   s.listening = true;
   try {
     s.ticker = std::thread{[&s] { s.keep_ticking(); }};

@@ -9,6 +9,7 @@
 //
 // All functions are constexpr, O(1), allocate nothing and may be called from any thread.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <cstdint>
@@ -80,3 +81,4 @@ consteval bytes operator""_GiB(unsigned long long n) {
 }
 
 }  // namespace berth
+#pragma GCC visibility pop

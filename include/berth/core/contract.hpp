@@ -4,6 +4,7 @@
 // never thrown: the state that a broken contract leaves behind cannot be unwound. The place named is the
 // caller's, so a public function that checks takes a source_location and passes it on.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include "berth/core/source_location.hpp"
 
@@ -19,3 +20,4 @@ constexpr void expects(bool ok, const char* what, source_location where = source
 }
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 // A listener that only keeps what pools give out and get back need not be called for each: it gives every thread an
 // event_buffer, and emit() writes there, in a nanosecond or two, until the buffer's limit is reached.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <atomic>
 #include <cstdint>
@@ -105,3 +106,4 @@ inline void emit(const memory_event& event) noexcept {
 }
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -5,6 +5,7 @@
 // (or aborts where exceptions are off). An expected outcome (pool exhausted, must wait) is a value of its own
 // type, never an error.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <exception>
@@ -74,8 +75,8 @@ class [[nodiscard]] result {
   [[nodiscard]] const T* operator->() const noexcept { return const_cast<result*>(this)->checked(); }
 
   // Contract: !has_value().
-  [[nodiscard]] const berth::error& error() const noexcept {
-    expects(!has_value(), "result: error() of a value");
+  [[nodiscard]] const berth::error& error(source_location where = source_location::current()) const noexcept {
+    expects(!has_value(), "result: error() of a value", where);
     return *std::get_if<1>(&state_);
   }
 
@@ -109,8 +110,8 @@ class [[nodiscard]] result<void> {
 
   [[nodiscard]] bool has_value() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
-  [[nodiscard]] const berth::error& error() const noexcept {
-    expects(error_.has_value(), "result: error() of a value");
+  [[nodiscard]] const berth::error& error(source_location where = source_location::current()) const noexcept {
+    expects(error_.has_value(), "result: error() of a value", where);
     return *error_;
   }
   void value() const {
@@ -122,3 +123,4 @@ class [[nodiscard]] result<void> {
 };
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 // source_location needs a compiler builtin that clang 14 lacks, and a type that changes with the compiler may
 // not stand in a library's interface; this one has the same members. It holds pointers to static texts.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 
@@ -31,3 +32,4 @@ class source_location {
 };
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -17,6 +17,7 @@
 // The device keeps a book of what it gave out. A wrong free, a mapping over a mapping and the like are the caller's
 // mistakes and break a contract where they happen, on every backend alike.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <cstdint>
@@ -139,3 +140,4 @@ struct device_listing {
 [[nodiscard]] std::vector<device_listing> list_devices();
 
 }  // namespace berth
+#pragma GCC visibility pop

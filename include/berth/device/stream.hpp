@@ -22,6 +22,7 @@
 //
 // An event is not a stream: nobody else uses one while it is recorded, moved or destroyed.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <atomic>
 #include <cstdint>
@@ -172,3 +173,4 @@ class event {
 };
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -22,6 +22,7 @@
 //
 // Not thread-safe, but for placed_value. The memory source, stream and caller's memory must outlive the arena.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <array>
 #include <atomic>
@@ -97,10 +98,12 @@ class arena {
   // For a family of graphs (shapes, phases) that take turns: a plan for each, one block for the largest. The first is
   // bound. Contract: family is not empty; the options' cached_plans is raised to its size.
   [[nodiscard]] static result<arena> reserve(std::span<const graph* const> family, memory_source& source, stream& s,
-                                             const arena_options& o = {}, graph_fault* why = nullptr);
+                                             const arena_options& o = {}, graph_fault* why = nullptr,
+                                             source_location where = source_location::current());
   // In the caller's memory, which never grows: its size is the budget. Contract: aligned as the plan's rules say.
   [[nodiscard]] static result<arena> within(const graph& g, void* memory, bytes size, const arena_options& o = {},
-                                            graph_fault* why = nullptr);
+                                            graph_fault* why = nullptr,
+                                            source_location where = source_location::current());
 
   arena(arena&&) noexcept = default;
   arena& operator=(arena&&) noexcept;
@@ -157,3 +160,4 @@ class arena {
 };
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 // result<T> carries a static text and one number. Where a person has to act on the answer, the functions of this
 // floor also fill a graph_fault for whoever asked for one; it is built only on the failing path.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <string>
@@ -56,3 +57,4 @@ struct graph_fault {
 [[nodiscard]] error to_error(const graph_fault& fault) noexcept;
 
 }  // namespace berth
+#pragma GCC visibility pop

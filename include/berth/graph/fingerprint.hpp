@@ -5,6 +5,7 @@
 //
 // same_structure: about 1 to 2 ns a node (bench/graph/plan.cpp). All functions are pure.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <string>
@@ -54,3 +55,4 @@ struct difference {
 [[nodiscard]] std::uint64_t digest(const graph_structure& g) noexcept;
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -12,6 +12,7 @@
 //
 // A graph is a value: copying copies it. Not thread-safe while it is built; reading is.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <span>
@@ -28,15 +29,15 @@ enum class element : std::uint8_t { f32, f16, bf16, f64, i8, u8, i16, u16, i32, 
 [[nodiscard]] bytes element_size(element e) noexcept;  // 0 for `other`
 
 struct tensor_type {
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape{};
   element type = element::f32;
-  bytes size = 0;                     // bytes in memory, padding included; 0: from shape, strides and element
-  std::vector<std::int64_t> strides;  // in bytes; empty: dense, row-major (or opaque, where size is given)
+  bytes size = 0;                       // bytes in memory, padding included; 0: from shape, strides and element
+  std::vector<std::int64_t> strides{};  // in bytes; empty: dense, row-major (or opaque, where size is given)
 };
 
 struct value {
-  std::string name;
-  tensor_type type;
+  std::string name{};
+  tensor_type type{};
   value_kind kind = value_kind::result;
   bytes size = 0;         // resolved from type
   value_id root;          // of a view: the value whose bytes it is (never itself a view); else this value
@@ -46,21 +47,21 @@ struct value {
 };
 
 struct node {
-  std::string name;
-  std::string op;
-  std::vector<value_id> inputs;
-  std::vector<value_id> outputs;
-  std::vector<std::uint32_t> in_place;  // operands whose memory outputs[0] may take over
-  bytes workspace = 0;                  // bytes needed only while this node runs
-  std::uint32_t stream = 0;             // lane of execution; 0 where there is one
+  std::string name{};
+  std::string op{};
+  std::vector<value_id> inputs{};
+  std::vector<value_id> outputs{};
+  std::vector<std::uint32_t> in_place{};  // operands whose memory outputs[0] may take over
+  bytes workspace = 0;                    // bytes needed only while this node runs
+  std::uint32_t stream = 0;               // lane of execution; 0 where there is one
 };
 
 struct node_options {
-  std::string op;
+  std::string op{};
   // Operands that the kernel reads at the very element it writes, and before it writes it. The result takes over an
   // operand's memory only where both have the same layout and the operand dies here; a view counts where it covers
   // its root.
-  std::vector<std::uint32_t> in_place;
+  std::vector<std::uint32_t> in_place{};
   bytes workspace = 0;
   std::uint32_t stream = 0;
 };
@@ -121,3 +122,4 @@ class graph {
 [[nodiscard]] graph_fault validate(const graph& g, bool unique_names = true);
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -10,6 +10,7 @@
 // Cost at the default effort, where a sweep over time meets the lower bound: about 65 ns a node, of which lifetimes
 // take 20 and plan::solve 30 (bench/graph/plan.cpp). Elsewhere the greedy orders and a search follow.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <optional>
@@ -80,3 +81,4 @@ struct graph_plan {
 [[nodiscard]] graph_fault verify_plan(const graph& g, const graph_plan& p, const rules::placement& rules);
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -19,6 +19,7 @@
 // Contract: g.fault().ok(). One lane: O(values + nodes + edges). L lanes: O(nodes L) and, for
 // every buffer, O(L^2) for each earlier one that some lane may still meet (at worst all: where lanes hardly wait).
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <vector>
@@ -51,3 +52,4 @@ struct liveness {
                                       reuse in_place = reuse::all);
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -12,6 +12,7 @@
 //
 // Graphs with several lanes are refused: where one ends is then no single moment.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <memory>
@@ -76,3 +77,4 @@ class pipeline_arena {
 };
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -19,6 +19,7 @@
 //
 // All functions are pure.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <span>
@@ -40,3 +41,4 @@ namespace berth {
                                            const rules::placement& rules, graph_fault* why = nullptr);
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -12,6 +12,7 @@
 //
 // O((values + nodes + edges) log fragments) for one lane; O(nodes^2 / 64 x edges + values^2) for several.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include "berth/graph/fault.hpp"
 #include "berth/graph/graph.hpp"
@@ -25,3 +26,4 @@ struct graph_plan;
 [[nodiscard]] graph_fault check_plan(const graph& g, const graph_plan& p);
 
 }  // namespace berth
+#pragma GCC visibility pop

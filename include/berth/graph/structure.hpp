@@ -4,6 +4,7 @@
 // called and whatever their nodes compute. The records are trivially comparable, so that asking "is this the graph
 // that was planned?" is a comparison of memory (fingerprint.hpp), not a walk.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <span>
@@ -77,3 +78,4 @@ struct graph_structure {
 };
 
 }  // namespace berth
+#pragma GCC visibility pop

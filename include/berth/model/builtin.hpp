@@ -6,6 +6,7 @@
 //
 // The weights are the same on every machine, so that outputs can be compared.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <optional>
 #include <string>
@@ -24,3 +25,4 @@ namespace berth::model {
 [[nodiscard]] std::vector<float> pseudo_random(std::size_t count, std::uint64_t seed, float scale = 1);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 // Operators, attributes and their meaning are ONNX's (https://github.com/onnx/onnx/blob/main/docs/Operators.md), at
 // the opset the file declares; readers of other formats translate. Nodes are in execution order.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <cstdint>
@@ -63,3 +64,4 @@ template <class T>
 [[nodiscard]] std::string called(const node& n);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

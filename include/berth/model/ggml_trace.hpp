@@ -4,6 +4,7 @@
 // to). Metadata only. What ggml leaves unsaid is taken as its allocator takes it: a result, or a view, that nobody
 // reads survives the last node; an operator marked in-place may take over any operand of its own layout.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <string>
@@ -27,3 +28,4 @@ struct ggml_trace {
 [[nodiscard]] ggml_trace read_ggml_trace(const std::string& path);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 // Readers are the one part of Berth that throws: their callers are tools, and a bad file ends the job. Nothing has
 // been written when one is thrown.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <stdexcept>
@@ -22,3 +23,4 @@ class input_error : public std::runtime_error {
 };
 
 }  // namespace berth::model
+#pragma GCC visibility pop

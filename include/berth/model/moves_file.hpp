@@ -1,5 +1,6 @@
 // Plans with moves in files: JSON as berth plan writes it (docs/plan.md).
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <string>
 
@@ -22,3 +23,4 @@ namespace berth::model {
 [[nodiscard]] plan::moves_plan read_moves_plan(const std::string& path, const problem_file& file);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

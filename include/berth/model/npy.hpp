@@ -1,5 +1,6 @@
 // .npy files (NumPy's format, versions 1 to 3) of f32 tensors in row-major order.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <string>
 #include <vector>
@@ -19,3 +20,4 @@ struct npy {
 void write_npy(const std::string& path, const shape& s, const float* data);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

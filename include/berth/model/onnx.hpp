@@ -4,6 +4,7 @@
 // unsorted graph) before anything is built from it. Sub-graphs (If, Loop), external data and sparse tensors are not
 // read. Needs libonnx; protobuf's own messages are silenced.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <map>
@@ -21,3 +22,4 @@ using dimensions = std::map<std::string, std::int64_t>;
 [[nodiscard]] description read_onnx(const std::string& path, const dimensions& bound = {});
 
 }  // namespace berth::model
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 // What most runtimes without a planner do: a tensor is allocated before the node that makes it and freed behind its
 // last reader; a result that may take over a dying operand's memory does. For measuring against (bench/model).
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <memory>
@@ -35,3 +36,4 @@ class per_tensor_runner {
 };
 
 }  // namespace berth::model
+#pragma GCC visibility pop

@@ -1,5 +1,6 @@
 // Plans in files: JSON by the tool's contract, CSV with offsets, and a C header of constants.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <optional>
 #include <string>
@@ -42,3 +43,4 @@ struct former_places {
 [[nodiscard]] former_places read_former_places(const std::string& path, const problem_file& file);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

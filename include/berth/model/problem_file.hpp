@@ -12,6 +12,7 @@
 //
 // The content decides, not the name; any of them may be gzipped.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <optional>
@@ -46,3 +47,4 @@ struct problem_file {
 void require_valid(const problem_file& file);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

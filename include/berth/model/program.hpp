@@ -6,6 +6,7 @@
 // one copy where not. Activations, biases, batch normalizations and residual sums are taken into the kernel before
 // them. Every operation's workspace is its graph node's workspace.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <memory>
@@ -45,3 +46,4 @@ struct program {
 [[nodiscard]] program lower(description m);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

@@ -4,6 +4,7 @@
 // arena, placed by one plan. A run is the list of the program's operations, each with its addresses, enqueued on a
 // stream: nothing is allocated and no address is computed.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <memory>
@@ -33,9 +34,9 @@ class runner {
 
   // Where input i is read: written by the caller (or by a copy on the stream) before each run, since its memory is
   // used for other values once the model has read it.
-  [[nodiscard]] float* input(std::size_t i) const noexcept;
+  [[nodiscard]] float* input(std::size_t i, source_location where = source_location::current()) const noexcept;
   // Where output i stands after a run, until the next.
-  [[nodiscard]] const float* output(std::size_t i) const noexcept;
+  [[nodiscard]] const float* output(std::size_t i, source_location where = source_location::current()) const noexcept;
 
   // Enqueues one run and returns. Allocates nothing.
   result<void> run();
@@ -59,3 +60,4 @@ class runner {
 [[nodiscard]] bytes largest_workspace(const program& p);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

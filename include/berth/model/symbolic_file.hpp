@@ -1,6 +1,7 @@
 // Plans of problems with dimensions, in files (docs/plan.md has the forms). The order is the plan: another runtime that
 // goes through it from the first buffer to the last, and puts each on the highest end of its supports, has the offsets.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <string>
 
@@ -25,3 +26,4 @@ namespace berth::model {
 [[nodiscard]] plan::symbolic_plan read_symbolic_plan(const std::string& path, const problem_file& file);
 
 }  // namespace berth::model
+#pragma GCC visibility pop

@@ -8,6 +8,7 @@
 // Errors of every factory: unsupported (a type, layout or combination that oneDNN has no kernel for).
 // Thread-safety: factories may be called from any thread.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <cstdint>
@@ -119,3 +120,4 @@ enum class pool_kind : std::uint8_t { maximum, average, average_with_padding };
                           float value);
 
 }  // namespace berth::op
+#pragma GCC visibility pop

@@ -9,6 +9,7 @@
 // An operation holds one set of addresses. Runs with the same addresses may be enqueued as often as one likes; a run
 // with other addresses may be enqueued once the runs before it are done (a contract; the check is one atomic load).
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <atomic>
 #include <cstddef>
@@ -42,9 +43,11 @@ class operation {
   virtual result<void> pack(std::size_t operand, const void* plain, void* packed) const;
 
   // Enqueues the kernel. `workspace` may be null where workspace() is 0. Errors: those of stream::call.
-  result<void> run(std::span<void* const> addresses, void* workspace, stream& s);
+  result<void> run(std::span<void* const> addresses, void* workspace, stream& s,
+                   source_location where = source_location::current());
   // The same on the calling thread, at once, for those who bring their own queue. Not while a run() is in flight.
-  void execute(std::span<void* const> addresses, void* workspace) noexcept;
+  void execute(std::span<void* const> addresses, void* workspace,
+               source_location where = source_location::current()) noexcept;
 
  protected:
   operation(std::size_t operands, bytes workspace) : addresses_(operands), workspace_bytes_{workspace} {}
@@ -53,7 +56,7 @@ class operation {
   // Takes over new addresses. Allocates nothing.
   virtual void bind(std::span<void* const> addresses, void* workspace) noexcept = 0;
   virtual void compute() noexcept = 0;
-  void take(std::span<void* const> addresses, void* workspace) noexcept;
+  void take(std::span<void* const> addresses, void* workspace, source_location where) noexcept;
   static void run_enqueued(void* self) noexcept;
 
   std::vector<void*> addresses_;
@@ -70,3 +73,4 @@ inline constinit std::atomic<std::uint32_t> running{0};
 }  // namespace detail
 
 }  // namespace berth::op
+#pragma GCC visibility pop

@@ -1,5 +1,6 @@
 // Lower bounds on the arena.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include "berth/plan/certificate.hpp"
 #include "berth/plan/problem.hpp"
@@ -16,3 +17,4 @@ namespace berth::plan {
 [[nodiscard]] argument spread_bound(const problem& p, bool thorough);
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

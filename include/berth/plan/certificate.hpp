@@ -20,6 +20,7 @@
 // Over several memories or slabs, where a stack may be spread, only the plain sum of the footprints counts. Arguments
 // about different memories add up.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <optional>
@@ -59,3 +60,4 @@ struct objection {
 [[nodiscard]] std::optional<objection> check_bound(const problem& p, bytes lower_bound, const certificate& proof);
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

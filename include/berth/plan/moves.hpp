@@ -14,6 +14,7 @@
 // A copy takes one tick at least. Where copies may run between two steps while nothing else does, number the steps with
 // a distance: an eviction and a prefetch that takes its place need two ticks.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <optional>
 #include <span>
@@ -107,3 +108,4 @@ struct moves_violation {
 [[nodiscard]] std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer);
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 // An immutable value once solve() has returned it. offset(i) is in bytes from the base of the buffer's memory (or
 // slab); arena() is the largest offset + footprint, summed over memories and slabs where there are several.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <string_view>
@@ -46,3 +47,4 @@ struct plan {
 };
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 //
 // The file form is berth-problem/1 (docs/plan.md); what a field means there, it means here.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <optional>
@@ -33,25 +34,25 @@ struct interval {
 };
 
 struct buffer {
-  std::string name;                  // for people; need not be unique unless a file refers to it
-  bytes size = 0;                    // 0 is allowed: such a buffer shares bytes with nobody
-  interval live;                     // used where `lifetimes` is empty
-  std::vector<interval> lifetimes;   // sorted, disjoint; replaces `live`
-  bytes alignment = 0;               // 0: the problem's (and its memory's)
-  std::optional<bytes> offset;       // pinned here
-  std::optional<bytes> hint;         // preferred offset: kept where it costs nothing
-  std::optional<index> alias_group;  // any number below buffers.size(): its members share one base offset; sizes and
-                                     // lifetimes stay each member's own
-  std::vector<index> memories;       // where it may live, in order of preference; empty: in any
+  std::string name{};                  // for people; need not be unique unless a file refers to it
+  bytes size = 0;                      // 0 is allowed: such a buffer shares bytes with nobody
+  interval live{};                     // used where `lifetimes` is empty
+  std::vector<interval> lifetimes{};   // sorted, disjoint; replaces `live`
+  bytes alignment = 0;                 // 0: the problem's (and its memory's)
+  std::optional<bytes> offset{};       // pinned here
+  std::optional<bytes> hint{};         // preferred offset: kept where it costs nothing
+  std::optional<index> alias_group{};  // any number below buffers.size(): its members share one base offset; sizes and
+                                       // lifetimes stay each member's own
+  std::vector<index> memories{};       // where it may live, in order of preference; empty: in any
 };
 
 // One of several memories (or a bank, or a slab).
 struct memory {
-  std::string name;
-  std::optional<bytes> capacity;  // none: unbounded
+  std::string name{};
+  std::optional<bytes> capacity{};  // none: unbounded
   bytes alignment = 1;
-  std::vector<std::pair<bytes, bytes>> reserved;  // [lo, hi), in any order: nothing may be placed there
-  double cost = 0;                                // per byte touched; lower is better
+  std::vector<std::pair<bytes, bytes>> reserved{};  // [lo, hi), in any order: nothing may be placed there
+  double cost = 0;                                  // per byte touched; lower is better
 };
 
 struct pair {
@@ -67,17 +68,17 @@ struct reuse_penalty {
 };
 
 struct problem {
-  bytes alignment = 1;            // of every buffer that names none
-  bytes granularity = 1;          // sizes are rounded up to it
-  bytes tail_pad = 0;             // and this is added (rules::placement)
-  std::optional<bytes> capacity;  // of the one memory, where `memories` is empty
-  std::optional<bytes> max_slab;  // largest single slab: each memory is cut into slabs no larger, with offsets, pins
-                                  // and reserved ranges counted from each slab's base
-  std::vector<buffer> buffers;
-  std::vector<memory> memories;                // empty: one memory with `capacity`
-  std::optional<std::vector<pair>> conflicts;  // replaces lifetimes
-  std::vector<pair> separations;               // never at common addresses, although never alive together
-  std::vector<reuse_penalty> reuse_penalties;
+  bytes alignment = 1;              // of every buffer that names none
+  bytes granularity = 1;            // sizes are rounded up to it
+  bytes tail_pad = 0;               // and this is added (rules::placement)
+  std::optional<bytes> capacity{};  // of the one memory, where `memories` is empty
+  std::optional<bytes> max_slab{};  // largest single slab: each memory is cut into slabs no larger, with offsets, pins
+                                    // and reserved ranges counted from each slab's base
+  std::vector<buffer> buffers{};
+  std::vector<memory> memories{};                // empty: one memory with `capacity`
+  std::optional<std::vector<pair>> conflicts{};  // replaces lifetimes
+  std::vector<pair> separations{};               // never at common addresses, although never alive together
+  std::vector<reuse_penalty> reuse_penalties{};
 
   problem() = default;
   explicit problem(const rules::placement& rules)
@@ -109,3 +110,4 @@ struct problem {
 [[nodiscard]] result<void> validate(const problem& p);
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

@@ -1,5 +1,6 @@
 // replan: a plan for a problem that has changed a little, with what can stay where it was.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <optional>
@@ -28,3 +29,4 @@ struct replanned {
                                        std::span<const index> before_slab = {});
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

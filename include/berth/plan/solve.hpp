@@ -3,6 +3,7 @@
 // The same problem and options give the same plan on every run, machine and number of threads: effort is counted
 // in search nodes. Every plan has passed verify() before it is returned.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <atomic>
 #include <cstdint>
@@ -50,3 +51,4 @@ struct options {
 [[nodiscard]] result<plan> solve(const problem& p, const options& o = {});
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

@@ -5,6 +5,7 @@
 // share bytes with those of a changing size as their lifetimes allow, and no value can make two of them overlap. Sizes
 // grow with every dimension, so the arena is largest where all dimensions are.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <optional>
@@ -73,3 +74,4 @@ struct symbolic_plan {
 [[nodiscard]] std::optional<violation> verify(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan);
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

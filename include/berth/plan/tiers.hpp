@@ -1,5 +1,6 @@
 // Tiers: several memories of different speed, and how much each buffer is used.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <span>
 
@@ -20,3 +21,4 @@ struct tier_plan {
 [[nodiscard]] result<tier_plan> solve_tiers(const problem& p, std::span<const double> touched, const options& o = {});
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

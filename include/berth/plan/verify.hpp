@@ -1,5 +1,6 @@
 // verify: an independent check of a plan. Shares no code with any solver.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <optional>
@@ -26,3 +27,4 @@ struct violation {
 [[nodiscard]] std::optional<violation> verify_places(const problem& p, const plan& answer);
 
 }  // namespace berth::plan
+#pragma GCC visibility pop

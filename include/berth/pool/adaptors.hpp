@@ -9,6 +9,7 @@
 // An adaptor does not own what it wraps; both outlive the blocks (contract). Thread-safe. Each call costs a lock and a
 // few nanoseconds more than the source's, tracking a hash table's insert and erase.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <cstdio>
@@ -143,3 +144,4 @@ class tracking_adaptor final : public adaptor {
 };
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -1,5 +1,6 @@
 // Pools and std::pmr, both ways.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <memory_resource>
 #include <mutex>
@@ -82,3 +83,4 @@ class resource_source final : public memory_source {
 };
 
 }  // namespace berth
+#pragma GCC visibility pop

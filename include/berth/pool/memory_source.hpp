@@ -9,6 +9,7 @@
 // Thread-safety: every member may be called from several threads. A block may be freed by another thread than the one
 // that allocated it.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <utility>
@@ -168,3 +169,4 @@ inline void block::reset() noexcept {
 }
 
 }  // namespace berth
+#pragma GCC visibility pop

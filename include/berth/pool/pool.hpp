@@ -29,6 +29,7 @@
 // meanwhile. Contract: no berth::block of the pool is alive. Raw blocks still alive are leaks: a line for each, with
 // the place that asked for it, goes to standard error (pool_options::report_leaks).
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <atomic>
 #include <chrono>
@@ -96,17 +97,17 @@ struct pool_options {
   bytes limit = max_bytes;  // never holds more of the device than this; max_bytes: as much as it has, on
                             // 32-bit machines with virtual memory 256 MiB
   double fraction = 1;      // ... and never more than this share of the device's memory, where that is known
-  std::shared_ptr<shared_limit> shared;  // ... nor, with the other pools that have it, more than this; null: none
-  bytes initial = 0;                     // taken at construction, as far as the device can give it
+  std::shared_ptr<shared_limit> shared{};  // ... nor, with the other pools that have it, more than this; null: none
+  bytes initial = 0;                       // taken at construction, as far as the device can give it
   // Free memory above this, caches included, goes back to the device: with the next request that no cache serves, or
   // statistics(), after the work on it is done. Whole chunks only.
   bytes release_threshold = max_bytes;
   // A chunk that was free for so long goes back, at such a call too; looked at four times in that time. 0: never.
   std::chrono::milliseconds idle_release{0};
-  bytes collect_above = max_bytes;     // before the pool grows beyond this, free chunks go back
-  bytes watermark = max_bytes;         // on_watermark is called when reserved memory comes to or leaves this
-  pool_callback on_watermark;          // number: reserved bytes
-  pool_pressure_callback on_pressure;  // the last rung before a request fails
+  bytes collect_above = max_bytes;       // before the pool grows beyond this, free chunks go back
+  bytes watermark = max_bytes;           // on_watermark is called when reserved memory comes to or leaves this
+  pool_callback on_watermark{};          // number: reserved bytes
+  pool_pressure_callback on_pressure{};  // the last rung before a request fails
   // Permits the pool to make the asking stream wait (on the device) for streams whose work holds memory back, and to
   // wait for those on the host before a request fails. It asks them how far they are, by events, in any case.
   bool wait_for_streams = false;
@@ -215,3 +216,4 @@ class pool final : public memory_source {
 };
 
 }  // namespace berth
+#pragma GCC visibility pop

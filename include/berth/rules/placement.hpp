@@ -4,6 +4,7 @@
 // pool and the copy path all read the same entry, so that "the rules of an Ascend 310P's DVPP memory" is written
 // down once. Pure and thread-safe; nothing allocates.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <optional>
 #include <span>
@@ -45,3 +46,4 @@ struct placement {
 [[nodiscard]] const placement& ascend_950_device() noexcept;   // aclrtMalloc there: nothing behind the end
 
 }  // namespace berth::rules
+#pragma GCC visibility pop

@@ -19,6 +19,7 @@
 // the start of a block of the arena: a contract error that names the place where the scratch was made and its size.
 // With AddressSanitizer (in the program and in Berth) the write itself is reported.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <cstdint>
@@ -192,3 +193,4 @@ static_assert(sizeof(scratch<float>) <= 512 + 64);
 static_assert(sizeof(scratch<double, 2048, 128>) <= 2048 + 128);
 
 }  // namespace berth
+#pragma GCC visibility pop

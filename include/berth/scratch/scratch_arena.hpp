@@ -25,6 +25,7 @@
 // its end), a free list (64-byte rounding and stack order make it needless). Ancestors: temporary_allocator of
 // foonathan/memory, the obstacks of libiberty; boundary tags are Knuth's (The Art of Computer Programming 1, 2.5).
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <cstdint>
@@ -308,3 +309,4 @@ inline void scratch_arena::check_thread(source_location where) const noexcept {
 }
 
 }  // namespace berth
+#pragma GCC visibility pop

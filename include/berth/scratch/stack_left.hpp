@@ -1,5 +1,6 @@
 // stack_left: how much of the stack is left, as a diagnostic. Nothing in Berth depends on it.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstddef>
 #include <optional>
@@ -18,3 +19,4 @@ namespace berth {
 [[nodiscard]] std::optional<std::size_t> stack_left() noexcept;
 
 }  // namespace berth
+#pragma GCC visibility pop

@@ -2,6 +2,7 @@
 // less than 10 us, less than 10 % is lost to fragmentation, more than 90 % of the allocations are served without the
 // device, more than 80 % of the bytes are copied without a bounce.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <array>
 #include <atomic>
@@ -70,3 +71,4 @@ class stopwatch final : public memory_source {
 };
 
 }  // namespace berth::trace
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 // microseconds since the recording began. Blocks that were alive when it began come first, with t_us 0. What may follow
 // t_us in a row is passed over.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <string>
@@ -44,3 +45,4 @@ struct log_summary {
 [[nodiscard]] log_summary summarize(const log& l);
 
 }  // namespace berth::trace
+#pragma GCC visibility pop

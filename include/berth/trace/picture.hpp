@@ -7,6 +7,7 @@
 //
 // to_chrome_json() makes the same a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <string>
@@ -54,3 +55,4 @@ void close_gaps(picture& p);
 [[nodiscard]] std::string to_chrome_json(const picture& p);
 
 }  // namespace berth::trace
+#pragma GCC visibility pop

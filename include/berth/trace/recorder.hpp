@@ -15,6 +15,7 @@
 // address alone. Places are kept as pointers to the program's texts: read them before a library that they lie in is
 // unloaded.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <memory>
@@ -42,7 +43,7 @@ class recorder {
   recorder& operator=(const recorder&) = delete;
   ~recorder();  // stops
 
-  void start();
+  void start(source_location where = source_location::current());
   void stop() noexcept;
 
   // Everything that is kept, in the order of time: exact within a thread and for each address, between threads as near
@@ -64,3 +65,4 @@ class recorder {
 };
 
 }  // namespace berth::trace
+#pragma GCC visibility pop

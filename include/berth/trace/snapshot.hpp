@@ -12,6 +12,7 @@
 // their names, and are null where nobody measured them. SITE is who asked or gave back, counted in `sites` from 1; 0 is
 // unknown. Events are in order: an address is freed before it is allocated again.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <optional>
@@ -63,3 +64,4 @@ struct snapshot {
 [[nodiscard]] std::vector<event> alive(const snapshot& s);
 
 }  // namespace berth::trace
+#pragma GCC visibility pop
