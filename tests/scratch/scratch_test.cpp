@@ -447,7 +447,7 @@ TEST(scratch_death, destroyed_on_another_thread) {
   EXPECT_DEATH(
       {
         std::optional<scratch<char>> w;
-        w.emplace(1000);
+        w.emplace(1000, berth::source_location::current());
         std::thread{[&] { w.reset(); }}.join();
       },
       "scratch_test.cpp:[0-9]+: contract: scratch: used or given back on a thread that its arena does not belong to");
@@ -457,7 +457,7 @@ TEST(scratch_death, destroyed_on_another_thread_after_its_own_has_ended) {
   EXPECT_DEATH(
       {
         std::optional<scratch<char>> w;
-        std::thread{[&] { w.emplace(1000); }}.join();
+        std::thread{[&] { w.emplace(1000, berth::source_location::current()); }}.join();
         w.reset();
       },
       "scratch_test.cpp:[0-9]+: contract: scratch: used or given back on a thread that its arena does not belong to");
@@ -476,7 +476,7 @@ TEST(scratch_death, of_another_threads_arena) {
 TEST(scratch_death, of_an_explicit_arena_that_is_gone_first) {
   EXPECT_DEATH(
       {
-        auto arena = std::make_optional<explicit_scratch_arena>();
+        auto arena = std::make_optional<explicit_scratch_arena>(berth::source_location::current());
         scratch<char> w(1000, *arena);
         arena.reset();
       },
