@@ -14,6 +14,7 @@
 #include "berth/graph/fingerprint.hpp"
 #include "berth/graph/graph.hpp"
 #include "berth/graph/graph_plan.hpp"
+#include "berth/graph/in_memories.hpp"
 #include "berth/graph/liveness.hpp"
 #include "berth/graph/pipeline.hpp"
 #include "berth/graph/saved_plan.hpp"

@@ -6,6 +6,7 @@
 //
 // Pure; allocates on the host only. find_lifetimes() and plan::solve() do the work, so that their costs are the cost.
 #pragma once
+#pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <span>
@@ -62,3 +63,4 @@ struct memories_plan {
 [[nodiscard]] result<memories_plan> plan_in_memories(const memories_question& q, const plan::options& search = {});
 
 }  // namespace berth
+#pragma GCC visibility pop
