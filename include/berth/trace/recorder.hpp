@@ -58,7 +58,7 @@ class recorder {
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 
  private:
-  struct state;
+  struct [[gnu::visibility("hidden")]] state;
   static void hear(void* context, const memory_event& event) noexcept;
   std::shared_ptr<state> state_;  // threads that have recorded hold it weakly
   hook hook_;
