@@ -1,5 +1,6 @@
 // Everything of the core library (floors 0-5): all of its headers but the adapters, which stand on other projects' own.
-// The C interface (berth/plan.h, berth/c) and what stands on third parties (berth/op/kernels.hpp, berth/model) are apart.
+// The C interface (berth/plan.h, berth/c) and what stands on third parties (berth/op/kernels.hpp, berth/model) are
+// apart.
 #pragma once
 
 #include "berth/core/bytes.hpp"

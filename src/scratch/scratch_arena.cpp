@@ -36,9 +36,8 @@ using detail::scratch_chunk;
 // The least chunk. 64 KiB hold the packing buffers of most kernels; untouched pages of it cost nothing.
 constexpr std::size_t min_chunk = std::size_t{64} << 10;
 
-constexpr chunk_source heap_source{
-    [](void*, std::size_t size) noexcept { return std::aligned_alloc(64, size); },
-    [](void*, void* chunk, std::size_t) noexcept { std::free(chunk); }, nullptr};
+constexpr chunk_source heap_source{[](void*, std::size_t size) noexcept { return std::aligned_alloc(64, size); },
+                                   [](void*, void* chunk, std::size_t) noexcept { std::free(chunk); }, nullptr};
 
 constinit std::atomic<const chunk_source*> thread_source{&heap_source};
 constinit std::atomic<std::uint64_t> total_reserved{0};
