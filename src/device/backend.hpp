@@ -55,6 +55,8 @@ class backend_queue {
   virtual result<void> wait(backend_event& e) = 0;
   virtual result<void> synchronize() = 0;
   virtual result<bool> query() = 0;
+  // stream::native().
+  [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 };
 
 class device_backend {
@@ -92,7 +94,11 @@ class device_backend {
 
   // The clock belongs to the stream that the queue serves.
   virtual result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) = 0;
+  // A queue over a stream that somebody else made and will destroy, after the queue.
+  virtual result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock> clock) = 0;
   virtual result<std::unique_ptr<backend_event>> create_event() = 0;
+  // device::native().
+  [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
   // What device.cpp and stream.cpp keep for every backend.
   address_book book;

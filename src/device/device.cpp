@@ -180,6 +180,10 @@ void* device::host_address(void* device_address) const noexcept {
   return kind ? backend_->host_address(device_address, *kind) : nullptr;
 }
 
+void* device::native() const noexcept {
+  return backend_->native();
+}
+
 result<void*> device::reserve(bytes size) const {
   if (auto ok = check_physical(*backend_, size, source_location::current()); !ok) return ok.error();
   if (!backend_->works_here()) return detail::device_before_fork;

@@ -13,9 +13,16 @@ result<int> device_number(std::string_view argument, const char* what) noexcept 
   return number;
 }
 
-std::uint64_t granule_table::add(std::vector<std::uint64_t> granules) {
+granule_table::entry granule_table::make(std::size_t n) {
+  std::map<std::uint64_t, std::vector<std::uint64_t>> one;
+  one[0].reserve(n);
+  return one.extract(one.begin());
+}
+
+std::uint64_t granule_table::add(entry granules) noexcept {
   const std::lock_guard lock{mutex_};
-  granules_.emplace(++last_handle_, std::move(granules));
+  granules.key() = ++last_handle_;
+  granules_.insert(std::move(granules));
   return last_handle_;
 }
 

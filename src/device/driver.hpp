@@ -19,8 +19,11 @@ namespace berth::detail {
 // Thread-safe.
 class granule_table {
  public:
+  using entry = std::map<std::uint64_t, std::vector<std::uint64_t>>::node_type;
+  // An empty list with room for n granules, made before the driver is asked, so that nothing can fail behind it.
+  [[nodiscard]] static entry make(std::size_t n);
   // The new handle. Never 0, never given twice.
-  [[nodiscard]] std::uint64_t add(std::vector<std::uint64_t> granules);
+  [[nodiscard]] std::uint64_t add(entry granules) noexcept;
   // The first granule; the list neither moves nor changes until take().
   [[nodiscard]] const std::uint64_t* find(std::uint64_t handle) const noexcept;
   [[nodiscard]] std::vector<std::uint64_t> take(std::uint64_t handle) noexcept;

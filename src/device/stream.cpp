@@ -201,12 +201,29 @@ stream::stream(stream&&) noexcept = default;
 stream& stream::operator=(stream&&) noexcept = default;
 stream::~stream() = default;
 
-result<stream> stream::create(device d) {
+template <class Make>
+result<stream> stream::make(device d, Make make_queue) {
   auto clock = std::make_shared<stream_clock>(detail::last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1);
   if (!d.backend().works_here()) return detail::device_before_fork;
-  auto queue = d.backend().create_queue(clock);
+  auto queue = make_queue(d.backend(), clock);
   if (!queue) return queue.error();
   return stream{std::make_unique<detail::stream_state>(std::move(d), std::move(clock), std::move(*queue))};
+}
+
+result<stream> stream::create(device d) {
+  return make(std::move(d), [](detail::device_backend& backend, const std::shared_ptr<stream_clock>& clock) {
+    return backend.create_queue(clock);
+  });
+}
+
+result<stream> stream::wrap(device d, void* native) {
+  return make(std::move(d), [native](detail::device_backend& backend, const std::shared_ptr<stream_clock>& clock) {
+    return backend.wrap_queue(native, clock);
+  });
+}
+
+void* stream::native() const noexcept {
+  return state_->queue->native();
 }
 
 const device& stream::get_device() const noexcept {

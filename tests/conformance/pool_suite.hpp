@@ -1,12 +1,11 @@
 // What every source of blocks must do: one body for the pool, each adaptor and any stack of them.
 //
-// A fixture has a member `source()` that gives a fresh berth::memory_source& on a host-accessible device with at least
-// 16 MiB, and `queue()`, a stream of it.
+// A fixture has a member `source()` that gives a fresh berth::memory_source& on a device with at least 16 MiB, and
+// `queue()`, a stream of it.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <vector>
 
 #include "berth/pool/memory_source.hpp"
@@ -28,12 +27,14 @@ TYPED_TEST_P(pool_suite, blocks_are_disjoint_memory) {
   for (int i = 0; i < 50; ++i) {
     auto b = source.allocate(static_cast<bytes>(100 + i * 1000), queue);
     ASSERT_TRUE(b);
-    std::memset(b->data(), i, b->size());
+    ASSERT_TRUE(queue.fill(b->data(), static_cast<std::byte>(i), b->size()));
     blocks.push_back(std::move(*b));
   }
   for (int i = 0; i < 50; ++i) {
-    const auto* data = static_cast<const unsigned char*>(blocks[i].data());
-    for (bytes j = 0; j < blocks[i].size(); ++j) ASSERT_EQ(data[j], i);
+    std::vector<std::byte> data(blocks[i].size());
+    ASSERT_TRUE(queue.copy(data.data(), blocks[i].data(), data.size()));
+    ASSERT_TRUE(queue.synchronize());
+    for (const std::byte one : data) ASSERT_EQ(one, static_cast<std::byte>(i));
   }
 }
 

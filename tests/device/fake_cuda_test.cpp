@@ -1,8 +1,94 @@
 // The CUDA backend against tests/support/fake_cuda.cpp, which ctest puts in the place of the driver.
+#include "support/fake_cuda.hpp"
+
+#include <dlfcn.h>
+
+#include <thread>
+
 #include "conformance/device_suite.hpp"
 
 namespace berth::conformance {
 BERTH_DEVICE_SUITE(fake_cuda, "cuda:0");
+
+// A function of the library that the device has loaded.
+template <class Function>
+Function& of_the_fake(const char* name) {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return *reinterpret_cast<Function*>(dlsym(library, name));
+}
+#define FAKE(name) of_the_fake<decltype(::name)>(#name)
+
+// Everything that a device can do, while a stream of the process is captured by somebody else, on that thread and on
+// another one.
+TEST(fake_cuda, breaks_no_capture_elsewhere) {
+  const device d = device::open("cuda:0").value();
+  stream theirs{d};
+  const auto everything = [&d] {
+    stream s{d};
+    event e{d};
+    void* block = d.allocate(4096).value();
+    void* pinned = d.allocate(4096, memory_kind::pinned).value();
+    const bytes granule = d.properties().granule;
+    void* range = d.reserve(granule).value();
+    const std::uint64_t memory = d.create_physical(granule).value();
+    EXPECT_TRUE(d.map(range, granule, memory, 0));
+    EXPECT_TRUE(s.fill(range, std::byte{1}, granule));
+    EXPECT_TRUE(s.copy(pinned, range, 4096));
+    EXPECT_TRUE(s.record(e));
+    EXPECT_TRUE(s.wait(e));
+    EXPECT_TRUE(e.query());
+    EXPECT_TRUE(e.synchronize());
+    EXPECT_TRUE(s.query());
+    EXPECT_TRUE(s.synchronize());
+    EXPECT_TRUE(d.unmap(range, granule));
+    d.destroy_physical(memory, granule);
+    d.release(range, granule);
+    d.free(block, 4096);
+    d.free(pinned, 4096, memory_kind::pinned);
+  };
+  FAKE(fake_cuda_begin_capture)(theirs.native());
+  everything();
+  std::thread{everything}.join();
+  EXPECT_TRUE(FAKE(fake_cuda_end_capture)());
+}
+
+// A captured stream takes work, and is neither asked nor ordered; afterwards it goes on.
+TEST(fake_cuda, a_captured_stream_says_so_and_stays_whole) {
+  const device d = device::open("cuda:0").value();
+  stream theirs{d};
+  stream other{d};
+  event e{d};
+  event before{d};
+  stream s = stream::wrap(d, theirs.native()).value();
+  ASSERT_TRUE(other.record(before));
+  void* block = d.allocate(64).value();
+  FAKE(fake_cuda_begin_capture)(theirs.native());
+  const std::uint64_t epoch = s.epoch();
+  EXPECT_TRUE(s.fill(block, std::byte{1}, 64));
+  EXPECT_EQ(s.record(e).error().code, errc::device_failed);
+  EXPECT_EQ(s.wait(before).error().code, errc::device_failed);
+  EXPECT_EQ(s.synchronize().error().code, errc::device_failed);
+  EXPECT_EQ(s.query().error().code, errc::device_failed);
+  EXPECT_LT(s.completed(), epoch);
+  EXPECT_TRUE(FAKE(fake_cuda_end_capture)());
+  EXPECT_TRUE(s.synchronize());
+  EXPECT_GE(s.completed(), epoch);
+  d.free(block, 64);
+}
+
+TEST(fake_cuda, the_default_stream_of_a_thread_is_refused) {
+  const device d = device::open("cuda:0").value();
+  int theirs = 0;
+  EXPECT_EQ(stream::wrap(d, reinterpret_cast<void*>(2)).error().code, errc::invalid_input);
+  EXPECT_EQ(stream::wrap(d, &theirs).error().code, errc::device_failed);  // no handle
+  EXPECT_NE(d.native(), nullptr);
+}
+
+TEST(fake_cuda, nothing_was_done_wrong_nor_left) {
+  (void)device::open("cuda:0").value();
+  EXPECT_EQ(FAKE(fake_cuda_mistakes)(), 0u);
+  EXPECT_EQ(FAKE(fake_cuda_live)(), 0u);
+}
 
 TEST(fake_cuda, is_what_is_tested_here) {
   const auto opened = device::open("cuda:0");

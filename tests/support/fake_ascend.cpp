@@ -27,6 +27,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "device/ascend/library.hpp"
 #include "support/fake_stream.hpp"
@@ -55,9 +56,11 @@ constexpr int device_count = 2;
 
 using number = std::uintptr_t;
 
+struct acl_stream;
 struct fake_context {
   int device = 0;
   int users = 0;
+  std::shared_ptr<acl_stream> default_stream{};
 };
 
 struct acl_stream {
@@ -100,7 +103,7 @@ struct world {
   int run_mode = 1;
   number window = 0, alias = 0, next = 0;
   std::size_t used = 0;
-  fake_context contexts[device_count] = {{0, 0}, {1, 0}};
+  fake_context contexts[device_count] = {{0, 0, {}}, {1, 0, {}}};
   std::map<number, memory_of_device> blocks, reservations, mappings;
   std::map<number, host_block> hosts;
   std::map<void*, std::size_t> physicals;  // sizes; the handle is the file's number + 1
@@ -219,6 +222,12 @@ void unback(number device, std::size_t size) {
 
 std::shared_ptr<acl_stream> find_stream(stream_handle s) {
   const std::lock_guard lock{the().mutex};
+  if (s == nullptr && current != nullptr) {  // the context's default stream
+    auto& own = current->default_stream;
+    if (own == nullptr) own = std::make_shared<acl_stream>();
+    own->owner = current;
+    return own;
+  }
   const auto found = the().streams.find(s);
   return found == the().streams.end() ? nullptr : found->second;
 }
@@ -229,14 +238,22 @@ acl_event* find_event(event_handle e) {
 }
 
 template <class Work>
-void enqueue(const std::shared_ptr<acl_stream>& s, Work work) {
-  s->work.enqueue([raw = s.get(), work = std::move(work)] {
-    if (const status code = the().next_work_fails.exchange(success); code != success) {
-      raw->failed = code;
-      return;
-    }
-    work(*raw);
-  });
+void enqueue(const std::shared_ptr<acl_stream>& s, Work work, std::vector<berth::support::fake_range> uses = {}) {
+  s->work.enqueue(
+      [raw = s.get(), work = std::move(work)] {
+        if (const status code = the().next_work_fails.exchange(success); code != success) {
+          raw->failed = code;
+          return;
+        }
+        work(*raw);
+      },
+      std::move(uses));
+}
+
+// The caller holds the mutex.
+bool in_use(number start, std::size_t size) {
+  return std::any_of(the().streams.begin(), the().streams.end(),
+                     [&](const auto& one) { return one.second->work.uses(start, size); });
 }
 
 status check_copy(void* to, std::size_t room, const void* from, std::size_t size, int kind) {
@@ -410,6 +427,7 @@ status aclrtFree(void* p) {
   const std::lock_guard lock{the().mutex};
   const auto it = the().blocks.find(reinterpret_cast<number>(p));
   if (it == the().blocks.end()) return mistake(parameter_invalid, "free of no block");
+  if (in_use(it->first, it->second.size)) return mistake(parameter_invalid, "a block goes while work uses it");
   unback(it->first / page * page, (it->first % page + it->second.size + page - 1) / page * page);
   the().used -= it->second.size;
   the().blocks.erase(it);
@@ -434,6 +452,7 @@ status aclrtFreeHost(void* p) {
   const auto it = the().hosts.find(reinterpret_cast<number>(p));
   if (it == the().hosts.end()) return mistake(parameter_invalid, "free of no host block");
   if (it->second.registered != 0) return mistake(parameter_invalid, "free of a registered host block");
+  if (in_use(it->first, it->second.size)) return mistake(parameter_invalid, "host memory goes while work uses it");
   const std::size_t shift = it->first % page;
   munmap(it->second.given, (it->second.size + shift + page - 1) / page * page);
   the().hosts.erase(it);
@@ -457,13 +476,15 @@ status aclrtMemcpyAsync(void* to, std::size_t room, const void* from, std::size_
   const bool pageable =
       (kind == host_to_device && !is_pinned(from, size)) || (kind == device_to_host && !is_pinned(to, size));
   lock.unlock();
-  enqueue(stream_, [=](acl_stream& on) {
-    if (pageable) {
-      on.failed = dma_failed;
-    } else {
-      std::memcpy(reachable(to), reachable(from), size);
-    }
-  });
+  enqueue(stream_,
+          [=](acl_stream& on) {
+            if (pageable) {
+              on.failed = dma_failed;
+            } else {
+              std::memcpy(reachable(to), reachable(from), size);
+            }
+          },
+          {{reinterpret_cast<number>(to), size}, {reinterpret_cast<number>(from), size}});
   return success;
 }
 status aclrtMemsetAsync(void* p, std::size_t room, std::int32_t value, std::size_t size, stream_handle s) {
@@ -473,7 +494,7 @@ status aclrtMemsetAsync(void* p, std::size_t room, std::int32_t value, std::size
     const std::lock_guard lock{the().mutex};
     if (!is_device_memory(p, size)) return refuse(parameter_invalid, "fill of no device memory");
   }
-  enqueue(stream_, [=](acl_stream&) { std::memset(reachable(p), value, size); });
+  enqueue(stream_, [=](acl_stream&) { std::memset(reachable(p), value, size); }, {{reinterpret_cast<number>(p), size}});
   return success;
 }
 
@@ -651,7 +672,8 @@ status aclrtMemGetAllocationGranularity(physical_properties* wanted, int, std::s
 status aclrtReserveMemAddress(void** out, std::size_t size, std::size_t alignment, void* expected,
                               std::uint64_t flags) {
   NEEDS_CONTEXT;
-  if (size % granule != 0 || alignment != 0 || expected != nullptr || flags > 1) {
+  // Huge physical memory, the only kind here, wants addresses of huge pages.
+  if (size == 0 || size % granule != 0 || alignment != 0 || expected != nullptr || flags != reserve_huge_pages) {
     return refuse(parameter_invalid, "reserve");
   }
   const std::lock_guard lock{the().mutex};
@@ -718,6 +740,7 @@ status aclrtUnmapMem(void* p) {
   const std::lock_guard lock{the().mutex};
   const auto it = the().mappings.find(reinterpret_cast<number>(p));
   if (it == the().mappings.end()) return mistake(parameter_invalid, "unmap of no mapping");
+  if (in_use(it->first, it->second.size)) return mistake(parameter_invalid, "memory is unmapped while work uses it");
   unback(it->first, it->second.size);
   the().mappings.erase(it);
   return success;

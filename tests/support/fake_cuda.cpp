@@ -1,15 +1,24 @@
 // A libcuda.so.1 over host memory, so that the CUDA backend's own logic is tested where there is no GPU.
 //
-// It is strict where the driver is: a call needs a current context, cuMemMap takes whole handles at offset 0, mapped
-// memory is inaccessible until cuMemSetAccess, unmapping takes whole mappings, a pinned block's device address is not
-// its host address, and a copy to or from memory that it does not know holds the caller up. It says nothing about
-// hardware: what was run on a real device is written in src/device/cuda/README.md.
+// It is strict where the driver is: a call needs the device's context on the top of its thread's stack, handles must be
+// live, cuMemMap takes whole handles at offset 0 into a free part of one reservation, mapped memory is inaccessible
+// until cuMemSetAccess, unmapping takes whole mappings, addresses go without mappings, sizes are multiples of the
+// granule, a pinned block's device address is not its host address, and a copy to or from memory that it does not know
+// holds the caller up. Memory that goes while work may use it is a mistake that is counted. A capture is broken by
+// calls that the driver's documents name unsafe. It says nothing about hardware: what was run on a real device is
+// written in src/device/cuda/README.md.
+#include "support/fake_cuda.hpp"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "device/cuda/library.hpp"
@@ -22,12 +31,14 @@ using berth::support::fake_stream;
 
 constexpr status invalid_value = 1;
 constexpr status invalid_context = 201;
+constexpr status invalid_handle = 400;
+constexpr status capture_unsupported = 900;
 constexpr std::size_t granule = std::size_t{2} << 20;
 constexpr std::size_t total_memory = std::size_t{1} << 30;
 
-// Streams are kept until the process ends, so that events of destroyed ones can still be asked.
+// An event keeps its stream's queue, so that those of destroyed streams can still be asked.
 struct fake_event {
-  fake_stream* stream = nullptr;
+  std::shared_ptr<fake_stream> stream;
   std::uint64_t position = 0;
 };
 
@@ -38,16 +49,28 @@ struct block {
 
 struct mapping {
   std::size_t size = 0;
+  physical handle = 0;
   bool accessible = false;
+};
+struct piece {  // of physical memory
+  int file = -1;
+  std::size_t size = 0;
+  std::size_t mapped = 0;
+  bool released = false;
 };
 
 struct world {
   std::mutex mutex;
   std::map<address, block> blocks;
   std::map<void*, address> device_address;  // of pinned memory
-  std::map<address, std::size_t> reservations;
-  std::map<physical, int> files;  // one memfd per handle
+  std::map<address, block> reservations;
+  std::map<physical, piece> pieces;
   std::map<address, mapping> mappings;
+  std::map<stream_handle, std::shared_ptr<fake_stream>> streams;
+  std::set<event_handle> events;
+  std::uint64_t mistakes = 0;
+  bool refuses_aliases = false, capturing = false, captured_whole = true;
+  stream_handle captured = nullptr;
   physical last_handle = 0;
   std::size_t used = 0;
 };
@@ -57,24 +80,65 @@ world& the() {
   return *w;
 }
 
-thread_local int contexts = 0;
+thread_local std::vector<context> contexts;
+thread_local int capture_mode = 0;  // global
 
 void* pointer(address a) {
   return reinterpret_cast<void*>(a);
 }
 
+// Of the range that starts at or before a, the bytes from a to its end.
 template <class Map>
-bool inside_one_of(const Map& map, address a) {
+std::size_t rest_from(const Map& map, address a) {
   auto it = map.upper_bound(a);
-  if (it == map.begin()) return false;
+  if (it == map.begin()) return 0;
   --it;
-  if constexpr (requires { it->second.size; }) return a - it->first < it->second.size;
-  return true;
+  return a - it->first < it->second.size ? it->first + it->second.size - a : 0;
 }
 
 bool known(address a) {
   const std::lock_guard lock{the().mutex};
-  return inside_one_of(the().blocks, a) || inside_one_of(the().mappings, a);
+  return rest_from(the().blocks, a) != 0 || rest_from(the().mappings, a) != 0;
+}
+
+status mistake(status code, const char* why) {
+  ++the().mistakes;
+  std::fprintf(stderr, "fake_cuda: %s\n", why);
+  return code;
+}
+
+// The caller holds the mutex.
+bool in_use(address a, std::size_t size) {
+  return std::any_of(the().streams.begin(), the().streams.end(),
+                     [&](const auto& one) { return one.second->uses(a, size); });
+}
+
+std::shared_ptr<fake_stream> find_stream(stream_handle s) {
+  const std::lock_guard lock{the().mutex};
+  const auto found = the().streams.find(s);
+  if (found != the().streams.end()) return found->second;
+  if (s != nullptr) return nullptr;
+  return the().streams[nullptr] = std::make_shared<fake_stream>();  // the default stream
+}
+
+fake_event* find_event(event_handle e) {
+  const std::lock_guard lock{the().mutex};
+  return the().events.count(e) != 0 ? reinterpret_cast<fake_event*>(e) : nullptr;
+}
+
+// A call that the documents name unsafe while a capture is on in the global mode.
+bool breaks_a_capture() {
+  const std::lock_guard lock{the().mutex};
+  if (!the().capturing || capture_mode == capture_mode_relaxed) return false;
+  the().captured_whole = false;
+  return true;
+}
+// A call that asks a captured stream, in any mode.
+bool asks_the_captured(stream_handle s) {
+  const std::lock_guard lock{the().mutex};
+  if (!the().capturing || the().captured != s) return false;
+  the().captured_whole = false;
+  return true;
 }
 
 address new_memory(std::size_t size, int file) {
@@ -86,9 +150,43 @@ address new_memory(std::size_t size, int file) {
 }  // namespace
 
 #define NEEDS_CONTEXT \
-  if (contexts == 0) return invalid_context
+  if (contexts.empty() || contexts.back() != reinterpret_cast<context>(&the())) return invalid_context
+#define UNSAFE   \
+  NEEDS_CONTEXT; \
+  if (breaks_a_capture()) return capture_unsupported
+#define NEEDS_STREAM(handle)                \
+  NEEDS_CONTEXT;                            \
+  const auto stream_ = find_stream(handle); \
+  if (stream_ == nullptr) return invalid_handle
+#define NEEDS_EVENT(handle)                      \
+  fake_event* const event_ = find_event(handle); \
+  if (event_ == nullptr) return invalid_handle
 
 extern "C" {
+
+std::uint64_t fake_cuda_mistakes() {
+  const std::lock_guard lock{the().mutex};
+  return the().mistakes;
+}
+std::uint64_t fake_cuda_live() {
+  const std::lock_guard lock{the().mutex};
+  return the().blocks.size() + the().reservations.size() + the().pieces.size() + the().mappings.size() +
+         the().streams.size() - the().streams.count(nullptr) + the().events.size();
+}
+void fake_cuda_begin_capture(void* stream) {
+  const std::lock_guard lock{the().mutex};
+  the().capturing = the().captured_whole = true;
+  the().captured = static_cast<stream_handle>(stream);
+}
+bool fake_cuda_end_capture() {
+  const std::lock_guard lock{the().mutex};
+  the().capturing = false;
+  return the().captured_whole;
+}
+void fake_cuda_refuse_aliases(bool refuse) {
+  const std::lock_guard lock{the().mutex};
+  the().refuses_aliases = refuse;
+}
 
 status cuGetErrorName(status, const char** text) {
   *text = "FAKE";
@@ -132,17 +230,34 @@ status cuDevicePrimaryCtxRetain(context* c, device_id) {
 status cuDevicePrimaryCtxRelease_v2(device_id) {
   return success;
 }
-status cuCtxPushCurrent_v2(context) {
-  ++contexts;
+status cuCtxPushCurrent_v2(context c) {
+  if (c == nullptr) return invalid_context;
+  contexts.push_back(c);
   return success;
 }
-status cuCtxPopCurrent_v2(context*) {
-  --contexts;
+status cuCtxPopCurrent_v2(context* c) {
+  if (contexts.empty()) return invalid_context;
+  *c = contexts.back();
+  contexts.pop_back();
+  return success;
+}
+status cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
+  return success;
+}
+status cuStreamIsCapturing(stream_handle s, int* capture_status) {
+  const std::lock_guard lock{the().mutex};
+  *capture_status = the().capturing && the().captured == s ? 1 : capture_none;
+  return success;
+}
+status cuStreamGetCtx(stream_handle s, context* c) {
+  NEEDS_STREAM(s);
+  *c = reinterpret_cast<context>(&the());
   return success;
 }
 
 status cuMemAlloc_v2(address* out, std::size_t size) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   const std::lock_guard lock{the().mutex};
   if (size > total_memory - the().used) return out_of_memory;
   *out = new_memory(size, -1);
@@ -152,17 +267,18 @@ status cuMemAlloc_v2(address* out, std::size_t size) {
   return success;
 }
 status cuMemFree_v2(address a) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   const std::lock_guard lock{the().mutex};
   const auto it = the().blocks.find(a);
   if (it == the().blocks.end() || it->second.host != nullptr) return invalid_value;
+  if (in_use(a, it->second.size)) return mistake(invalid_value, "a block goes while work uses it");
   munmap(pointer(a), it->second.size);
   the().used -= it->second.size;
   the().blocks.erase(it);
   return success;
 }
 status cuMemHostAlloc(void** out, std::size_t size, unsigned flags) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   if ((flags & host_alloc_device_map) == 0) return invalid_value;
   if (size > total_memory) return out_of_memory;
   const int file = memfd_create("pinned", 0);
@@ -178,11 +294,14 @@ status cuMemHostAlloc(void** out, std::size_t size, unsigned flags) {
   return success;
 }
 status cuMemFreeHost(void* p) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   const std::lock_guard lock{the().mutex};
   const auto it = the().device_address.find(p);
   if (it == the().device_address.end()) return invalid_value;
   const std::size_t size = the().blocks[it->second].size;
+  if (in_use(it->second, size) || in_use(reinterpret_cast<address>(p), size)) {
+    return mistake(invalid_value, "pinned memory goes while work uses it");
+  }
   munmap(p, size);
   munmap(pointer(it->second), size);
   the().blocks.erase(it->second);
@@ -190,7 +309,7 @@ status cuMemFreeHost(void* p) {
   return success;
 }
 status cuMemHostGetDevicePointer_v2(address* out, void* p, unsigned) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   const std::lock_guard lock{the().mutex};
   const auto it = the().device_address.find(p);
   if (it == the().device_address.end()) return invalid_value;
@@ -199,48 +318,50 @@ status cuMemHostGetDevicePointer_v2(address* out, void* p, unsigned) {
 }
 
 status cuStreamCreate(stream_handle* out, unsigned flags) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   if (flags != stream_non_blocking) return invalid_value;
-  *out = reinterpret_cast<stream_handle>(new fake_stream);
+  auto made = std::make_shared<fake_stream>();
+  *out = reinterpret_cast<stream_handle>(made.get());
+  const std::lock_guard lock{the().mutex};
+  the().streams[*out] = std::move(made);
   return success;
 }
-static fake_stream& as_stream(stream_handle s) {
-  return *reinterpret_cast<fake_stream*>(s);
-}
-static fake_event& as_event(event_handle e) {
-  return *reinterpret_cast<fake_event*>(e);
-}
 status cuStreamDestroy_v2(stream_handle s) {
-  NEEDS_CONTEXT;
-  static std::mutex mutex;
-  static auto* ended = new std::vector<fake_stream*>;
-  const std::lock_guard lock{mutex};
-  ended->push_back(&as_stream(s));
+  if (s == nullptr) return invalid_handle;
+  NEEDS_STREAM(s);
+  if (breaks_a_capture()) return capture_unsupported;
+  stream_->wait_for(stream_->last());  // the real one lets the work end by itself
+  const std::lock_guard lock{the().mutex};
+  the().streams.erase(s);
   return success;
 }
 status cuStreamSynchronize(stream_handle s) {
-  NEEDS_CONTEXT;
-  as_stream(s).wait_for(as_stream(s).last());
+  NEEDS_STREAM(s);
+  if (asks_the_captured(s) || breaks_a_capture()) return capture_unsupported;
+  stream_->wait_for(stream_->last());
   return success;
 }
 status cuStreamQuery(stream_handle s) {
-  NEEDS_CONTEXT;
-  return as_stream(s).reached(as_stream(s).last()) ? success : not_ready;
+  NEEDS_STREAM(s);
+  if (asks_the_captured(s) || breaks_a_capture()) return capture_unsupported;
+  return stream_->reached(stream_->last()) ? success : not_ready;
 }
 status cuMemcpyAsync(address to, address from, std::size_t size, stream_handle s) {
-  NEEDS_CONTEXT;
-  const std::uint64_t position = as_stream(s).enqueue([=] { std::memcpy(pointer(to), pointer(from), size); });
-  if (!known(to) || !known(from)) as_stream(s).wait_for(position);
+  NEEDS_STREAM(s);
+  const std::uint64_t position =
+      stream_->enqueue([=] { std::memcpy(pointer(to), pointer(from), size); }, {{to, size}, {from, size}});
+  if (!known(to) || !known(from)) stream_->wait_for(position);
   return success;
 }
 status cuMemsetD8Async(address to, unsigned char value, std::size_t size, stream_handle s) {
-  NEEDS_CONTEXT;
-  as_stream(s).enqueue([=] { std::memset(pointer(to), value, size); });
+  NEEDS_STREAM(s);
+  if (!known(to)) return invalid_value;
+  stream_->enqueue([=] { std::memset(pointer(to), value, size); }, {{to, size}});
   return success;
 }
 status cuLaunchHostFunc(stream_handle s, void (*function)(void*), void* argument) {
-  NEEDS_CONTEXT;
-  as_stream(s).enqueue([=] { function(argument); });
+  NEEDS_STREAM(s);
+  stream_->enqueue([=] { function(argument); });
   return success;
 }
 
@@ -248,31 +369,45 @@ status cuEventCreate(event_handle* out, unsigned flags) {
   NEEDS_CONTEXT;
   if (flags != event_disable_timing) return invalid_value;
   *out = reinterpret_cast<event_handle>(new fake_event);
+  const std::lock_guard lock{the().mutex};
+  the().events.insert(*out);
   return success;
 }
 status cuEventDestroy_v2(event_handle e) {
   NEEDS_CONTEXT;
-  delete &as_event(e);
+  NEEDS_EVENT(e);
+  {
+    const std::lock_guard lock{the().mutex};
+    the().events.erase(e);
+  }
+  delete event_;
   return success;
 }
 status cuEventRecord(event_handle e, stream_handle s) {
-  NEEDS_CONTEXT;
-  as_event(e) = {&as_stream(s), as_stream(s).last()};
+  NEEDS_STREAM(s);
+  NEEDS_EVENT(e);
+  if (asks_the_captured(s)) return success;  // becomes a part of the graph: of ours nobody should
+  *event_ = {stream_, stream_->last()};
   return success;
 }
 status cuEventQuery(event_handle e) {
-  NEEDS_CONTEXT;
-  return as_event(e).stream->reached(as_event(e).position) ? success : not_ready;
+  UNSAFE;
+  NEEDS_EVENT(e);
+  return event_->stream == nullptr || event_->stream->reached(event_->position) ? success : not_ready;
 }
 status cuEventSynchronize(event_handle e) {
-  NEEDS_CONTEXT;
-  as_event(e).stream->wait_for(as_event(e).position);
+  UNSAFE;
+  NEEDS_EVENT(e);
+  if (event_->stream != nullptr) event_->stream->wait_for(event_->position);
   return success;
 }
 status cuStreamWaitEvent(stream_handle s, event_handle e, unsigned) {
-  NEEDS_CONTEXT;
-  const fake_event recorded = as_event(e);
-  as_stream(s).enqueue([recorded] { recorded.stream->wait_for(recorded.position); });
+  NEEDS_STREAM(s);
+  NEEDS_EVENT(e);
+  if (asks_the_captured(s)) return capture_unsupported;  // an event from outside of the capture
+  if (event_->stream == nullptr || event_->stream == stream_) return success;
+  const fake_event recorded = *event_;
+  stream_->enqueue([recorded] { recorded.stream->wait_for(recorded.position); });
   return success;
 }
 
@@ -284,67 +419,106 @@ status cuMemGetAllocationGranularity(std::size_t* out, const allocation_properti
   *out = granule;
   return success;
 }
-status cuMemAddressReserve(address* out, std::size_t size, std::size_t, address, unsigned long long) {
-  NEEDS_CONTEXT;
-  if (size % granule != 0) return invalid_value;
+status cuMemAddressReserve(address* out, std::size_t size, std::size_t, address, unsigned long long flags) {
+  UNSAFE;
+  if (size == 0 || size % granule != 0 || flags != 0) return invalid_value;
   void* p = mmap(nullptr, size + granule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return out_of_memory;
   *out = (reinterpret_cast<address>(p) + granule - 1) / granule * granule;
   const std::lock_guard lock{the().mutex};
-  the().reservations[*out] = size;
+  the().reservations[*out] = {.size = size};
   return success;
 }
 status cuMemAddressFree(address a, std::size_t size) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   const std::lock_guard lock{the().mutex};
   const auto it = the().reservations.find(a);
-  if (it == the().reservations.end() || it->second != size) return invalid_value;
+  if (it == the().reservations.end() || it->second.size != size) return invalid_value;
+  const auto mapped = the().mappings.lower_bound(a);
+  if (mapped != the().mappings.end() && mapped->first - a < size) {
+    return mistake(invalid_value, "a range of addresses goes with mappings");
+  }
   munmap(pointer(a), size);
   the().reservations.erase(it);
   return success;
 }
-status cuMemCreate(physical* out, std::size_t size, const allocation_properties*, unsigned long long) {
-  NEEDS_CONTEXT;
-  if (size % granule != 0) return invalid_value;
+status cuMemCreate(physical* out, std::size_t size, const allocation_properties* wanted, unsigned long long flags) {
+  UNSAFE;
+  if (size == 0 || size % granule != 0 || flags != 0) return invalid_value;
+  if (wanted->type != allocation_properties::pinned || wanted->location.type != memory_location::on_device) {
+    return invalid_value;
+  }
   const std::lock_guard lock{the().mutex};
+  if (size > total_memory - the().used) return out_of_memory;
   const int file = memfd_create("physical", 0);
   if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) return out_of_memory;
   *out = ++the().last_handle;
-  the().files[*out] = file;
+  the().pieces[*out] = {.file = file, .size = size};
+  the().used += size;
   return success;
+}
+// The memory lives until it is released and its last mapping is gone. The caller holds the mutex.
+static void end_if_unused(physical handle) {
+  const auto it = the().pieces.find(handle);
+  if (!it->second.released || it->second.mapped != 0) return;
+  close(it->second.file);
+  the().used -= it->second.size;
+  the().pieces.erase(it);
 }
 status cuMemRelease(physical handle) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   const std::lock_guard lock{the().mutex};
-  const auto it = the().files.find(handle);
-  if (it == the().files.end()) return invalid_value;
-  close(it->second);  // the memory lives until its last mapping is gone
-  the().files.erase(it);
+  const auto it = the().pieces.find(handle);
+  if (it == the().pieces.end() || it->second.released) return invalid_value;
+  it->second.released = true;
+  end_if_unused(handle);
   return success;
 }
-status cuMemMap(address a, std::size_t size, std::size_t offset, physical handle, unsigned long long) {
-  NEEDS_CONTEXT;
+status cuMemMap(address a, std::size_t size, std::size_t offset, physical handle, unsigned long long flags) {
+  UNSAFE;
   const std::lock_guard lock{the().mutex};
-  const auto file = the().files.find(handle);
-  const off_t whole = file == the().files.end() ? 0 : lseek(file->second, 0, SEEK_END);
-  if (offset != 0 || static_cast<std::size_t>(whole) != size || the().mappings.count(a) != 0) return invalid_value;
-  if (mmap(pointer(a), size, PROT_NONE, MAP_SHARED | MAP_FIXED, file->second, 0) == MAP_FAILED) return out_of_memory;
-  the().mappings[a] = {.size = size};
+  const auto it = the().pieces.find(handle);
+  if (it == the().pieces.end() || it->second.released || offset != 0 || size != it->second.size || flags != 0) {
+    return invalid_value;
+  }
+  if (a % granule != 0 || rest_from(the().reservations, a) < size) return invalid_value;
+  const auto next = the().mappings.lower_bound(a);
+  if (rest_from(the().mappings, a) != 0 || (next != the().mappings.end() && next->first - a < size)) {
+    return invalid_value;
+  }
+  if (the().refuses_aliases && it->second.mapped != 0) return invalid_value;
+  if (mmap(pointer(a), size, PROT_NONE, MAP_SHARED | MAP_FIXED, it->second.file, 0) == MAP_FAILED) {
+    return out_of_memory;
+  }
+  ++it->second.mapped;
+  the().mappings[a] = {.size = size, .handle = handle};
   return success;
 }
 status cuMemSetAccess(address a, std::size_t size, const access_description* access, std::size_t count) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   if (count != 1 || access->flags != access_description::read_write) return invalid_value;
+  const std::lock_guard lock{the().mutex};
+  for (address at = a; at != a + size;) {
+    const auto it = the().mappings.find(at);
+    if (it == the().mappings.end() || it->second.size > a + size - at) return invalid_value;
+    it->second.accessible = true;
+    at += it->second.size;
+  }
   return mprotect(pointer(a), size, PROT_READ | PROT_WRITE) == 0 ? success : invalid_value;
 }
 status cuMemUnmap(address a, std::size_t size) {
-  NEEDS_CONTEXT;
+  UNSAFE;
   const std::lock_guard lock{the().mutex};
   const auto first = the().mappings.find(a);
   auto it = first;
   address end = a;
   for (; it != the().mappings.end() && it->first == end && end - a < size; ++it) end += it->second.size;
-  if (end - a != size) return invalid_value;
+  if (size == 0 || end - a != size) return invalid_value;
+  if (in_use(a, size)) return mistake(invalid_value, "memory is unmapped while work uses it");
+  for (auto one = first; one != it; ++one) {
+    --the().pieces.find(one->second.handle)->second.mapped;
+    end_if_unused(one->second.handle);
+  }
   the().mappings.erase(first, it);
   mmap(pointer(a), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return success;

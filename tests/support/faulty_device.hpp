@@ -76,7 +76,9 @@ class faulty_backend final : public detail::device_backend {
     return backend().unmap(address, size);
   }
   result<std::unique_ptr<detail::backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override;
+  result<std::unique_ptr<detail::backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock> clock) override;
   result<std::unique_ptr<detail::backend_event>> create_event() override;
+  [[nodiscard]] void* native() const noexcept override { return inner_.native(); }
 
   // The fault, where this call is to fail.
   std::optional<fault> due() {
@@ -146,6 +148,8 @@ class faulty_queue final : public detail::backend_queue {
     return inner_->query();
   }
 
+  [[nodiscard]] void* native() const noexcept override { return inner_->native(); }
+
  private:
   template <class Operation>
   result<void> enqueue(Operation operation) {
@@ -173,6 +177,14 @@ inline result<std::unique_ptr<detail::backend_queue>> faulty_backend::create_que
     std::shared_ptr<stream_clock> clock) {
   if (auto f = due()) return injected(*f);
   auto queue = backend().create_queue(std::move(clock));
+  if (!queue) return queue;
+  return std::unique_ptr<detail::backend_queue>{std::make_unique<faulty_queue>(*this, std::move(*queue))};
+}
+
+inline result<std::unique_ptr<detail::backend_queue>> faulty_backend::wrap_queue(void* native,
+                                                                                 std::shared_ptr<stream_clock> clock) {
+  if (auto f = due()) return injected(*f);
+  auto queue = backend().wrap_queue(native, std::move(clock));
   if (!queue) return queue;
   return std::unique_ptr<detail::backend_queue>{std::make_unique<faulty_queue>(*this, std::move(*queue))};
 }

@@ -120,6 +120,10 @@ class device {
                                  source_location where = source_location::current()) const;
   [[nodiscard]] result<void> unmap(void* address, bytes size, source_location where = source_location::current()) const;
 
+  // The driver's context, which must be current (CUDA, Ascend), or of which a queue must be (OpenCL), where a program
+  // talks to the driver itself: CUcontext, aclrtContext, cl_context. Null elsewhere. It is the device's.
+  [[nodiscard]] void* native() const noexcept;
+
   friend bool operator==(const device&, const device&) = default;
 
   // For streams, events and backends of Berth.

@@ -20,6 +20,12 @@
 // In the child of a fork no work of the parent's streams runs. There they take no more, and each of their calls fails
 // with device_failed; synchronize() and query() still complete their epochs, as nothing will touch memory for them.
 //
+// Foreign streams: wrap() makes a stream of one that somebody else has made, and native() gives the driver's handle of
+// any, so that a program's own kernels run in order with Berth's operations and on its memory. What is enqueued on the
+// native stream counts as enqueued here when that call has returned: every record(), synchronize() and query() asks the
+// driver, never a count of ours, and covers it. A native stream may be wrapped several times; Berth then knows of no
+// order between those streams but what events say.
+//
 // An event is not a stream: nobody else uses one while it is recorded, moved or destroyed.
 #pragma once
 #pragma GCC visibility push(default)
@@ -94,6 +100,15 @@ class stream {
  public:
   // Errors: out_of_memory, device_failed.
   [[nodiscard]] static result<stream> create(device d);
+  // A stream over a native one: CUstream or aclrtStream (null: the default stream, for both), a cl_command_queue in
+  // order and of the device's context, or native() of a stream of the host. Berth never destroys it: it outlives the
+  // stream that wraps it (contract, unchecked), whose destructor waits for what was enqueued so far. A CUDA stream that
+  // is being captured takes copies, fills and calls, which become part of the graph; everything that asks it or orders
+  // it fails with device_failed then, since it would break the capture. Blocks that a graph uses stay allocated for as
+  // long as the graph may run. Errors: invalid_input (a handle that cannot be one; CUDA's per-thread default stream,
+  // which is another one on every thread; a queue of another context or out of order), out_of_memory, unsupported,
+  // device_failed.
+  [[nodiscard]] static result<stream> wrap(device d, void* native);
   explicit stream(device d) : stream{create(std::move(d)).value()} {}
 
   stream(stream&&) noexcept;
@@ -102,6 +117,9 @@ class stream {
   ~stream();
 
   [[nodiscard]] const berth::device& get_device() const noexcept;
+  // The native stream, for the driver's own calls: a thread may use it while this stream lives. Null on devices that
+  // have none, and for the default stream of CUDA and Ascend.
+  [[nodiscard]] void* native() const noexcept;
   // Never 0, never given twice in a process.
   [[nodiscard]] std::uint32_t id() const noexcept { return clock_->id(); }
 
@@ -145,6 +163,8 @@ class stream {
   static result<void> synchronize(const stream_clock& of);
 
  private:
+  template <class Make>
+  static result<stream> make(device d, Make queue);
   static result<void> record(detail::stream_state& on, event& e, source_location where);
   static result<void> synchronize(detail::stream_state& on);
   explicit stream(std::unique_ptr<detail::stream_state> state) noexcept;

@@ -71,7 +71,8 @@ class ascend_device final : public device_backend {
   result<void*> reserve(bytes size) override {
     const current_context current{acl_, context_};
     void* range = nullptr;
-    const status s = acl_.aclrtReserveMemAddress(&range, size, 0, nullptr, 0);
+    // The kind of pages that the physical memory has (physical_properties::hbm_huge).
+    const status s = acl_.aclrtReserveMemAddress(&range, size, 0, nullptr, reserve_huge_pages);
     if (s != success) return failed_allocation(acl_, s, size);
     return range;
   }
@@ -82,8 +83,8 @@ class ascend_device final : public device_backend {
 
   result<std::uint64_t> create_physical(bytes size) override {
     const current_context current{acl_, context_};
-    std::vector<std::uint64_t> granules;
-    granules.reserve(size / properties_.granule);
+    auto entry = granule_table::make(size / properties_.granule);
+    std::vector<std::uint64_t>& granules = entry.mapped();
     const physical_properties wanted = on_this_device();
     while (granules.size() * properties_.granule < size) {
       physical one = nullptr;
@@ -94,7 +95,7 @@ class ascend_device final : public device_backend {
       }
       granules.push_back(reinterpret_cast<std::uintptr_t>(one));
     }
-    return physicals_.add(std::move(granules));
+    return physicals_.add(std::move(entry));
   }
   void destroy_physical(std::uint64_t handle, bytes) noexcept override {
     const current_context current{acl_, context_};
@@ -106,15 +107,16 @@ class ascend_device final : public device_backend {
     // The handle is not destroyed while it is mapped.
     const std::uint64_t* granule = physicals_.find(handle) + offset / properties_.granule;
     auto* start = static_cast<std::byte*>(range);
+    std::map<std::byte*, std::uint64_t> notes;  // made ahead, so that nothing can fail behind the driver's success
+    for (bytes at = 0; at < size; at += properties_.granule) notes.emplace_hint(notes.end(), start + at, *granule++);
     for (bytes done = 0; done < size; done += properties_.granule) {
-      if (auto ok = map_granule(start + done, *granule++); !ok) {
+      if (auto ok = map_granule(start + done, notes.find(start + done)->second); !ok) {
         while (done != 0) acl_.aclrtUnmapMem(start + (done -= properties_.granule));
         return ok;
       }
     }
-    granule -= size / properties_.granule;
     const std::lock_guard lock{mutex_};
-    for (bytes done = 0; done < size; done += properties_.granule) mapped_[start + done] = *granule++;
+    mapped_.merge(notes);
     return {};
   }
   result<void> unmap(void* range, bytes size) override {
@@ -138,7 +140,11 @@ class ascend_device final : public device_backend {
   result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock>) override {
     return queue::create(*shared_);
   }
+  result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock>) override {
+    return queue::wrap(*shared_, static_cast<stream_handle>(native));
+  }
   result<std::unique_ptr<backend_event>> create_event() override { return queue_event::create(*shared_); }
+  [[nodiscard]] void* native() const noexcept override { return context_; }
 
  private:
   static physical as_physical(std::uint64_t number) noexcept {

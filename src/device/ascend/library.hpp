@@ -45,6 +45,7 @@ inline constexpr int run_on_device = 0;                                  // aclr
 inline constexpr int register_mapped = 0;                                // aclrtHostRegisterType
 inline constexpr int callback_blocks = 1;                                // aclrtCallbackBlockType
 inline constexpr int granularity_minimum = 0;
+inline constexpr std::uint64_t reserve_huge_pages = 1;  // of aclrtReserveMemAddress; 0: pages of 4 KB
 
 struct memory_location {  // aclrtMemLocation: the number first, where CUDA has the type first
   enum : int { on_host = 0, on_device = 1 };

@@ -21,7 +21,11 @@ result<void*> host_memory::allocate(bytes size) {
   const bytes room = mode == run_on_device ? start_alignment : 0;
   const auto wanted = checked_add(size, room);
   if (!wanted || !fits_size_t(*wanted)) return error{errc::overflow, "a size beyond the address space", size};
-  block made{.size = size};
+  // Made ahead, so that nothing can fail behind the driver's success.
+  std::map<std::uintptr_t, block> note;
+  std::map<std::uintptr_t, bytes> host_note;
+  block& made = note.emplace(0, block{.size = size}).first->second;
+  host_note.emplace(0, size);
   if (const status s = acl_.aclrtMallocHost(&made.given, *wanted); s != success) {
     return failed_allocation(acl_, s, size);
   }
@@ -33,8 +37,14 @@ result<void*> host_memory::allocate(bytes size) {
     address = on_device;
   }
   const std::lock_guard lock{mutex_};
-  blocks_.emplace(number(address), made);
-  if (address != made.host) registered_hosts_.emplace(number(made.host), size);
+  if (address != made.host) {
+    auto host_node = host_note.extract(host_note.begin());
+    host_node.key() = number(made.host);
+    registered_hosts_.insert(std::move(host_node));
+  }
+  auto node = note.extract(note.begin());
+  node.key() = number(address);
+  blocks_.insert(std::move(node));
   return address;
 }
 

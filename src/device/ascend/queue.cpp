@@ -98,13 +98,24 @@ result<std::unique_ptr<backend_queue>> queue::create(const shared& device) {
     return ok.error();
   }
   made->stream_ = stream;
+  made->state_ = state::ours;
+  return std::unique_ptr<backend_queue>{std::move(made)};
+}
+
+result<std::unique_ptr<backend_queue>> queue::wrap(const shared& device, stream_handle foreign) {
+  std::unique_ptr<queue> made{new queue{device}};
+  made->stream_ = foreign;
+  // A stream of another context is refused here, and not by the first operation.
+  if (const auto asked = made->query(); !asked) return asked.error();
+  made->state_ = state::foreign;
   return std::unique_ptr<backend_queue>{std::move(made)};
 }
 
 queue::~queue() {
-  if (stream_ == nullptr) return;
+  if (state_ == state::unopened) return;
   const current_context current{device_.acl, device_.current};
   if (device_.acl.aclrtSynchronizeStream(stream_) != success) forget_text(device_.acl);
+  if (state_ == state::foreign) return;
   reporter_.unsubscribe();
   device_.acl.aclrtDestroyStream(stream_);
 }
@@ -147,6 +158,9 @@ result<void> queue::call(void (*function)(void*), void* argument) {
 
 result<void> queue::launch(void (*function)(void*), void* argument) noexcept {
   const functions& acl = device_.acl;
+  if (state_ == state::foreign && acl.aclrtLaunchHostFunc == nullptr) {
+    return error{errc::unsupported, "ascend: host functions of a foreign stream need aclrtLaunchHostFunc"};
+  }
   const status s = acl.aclrtLaunchHostFunc != nullptr
                        ? acl.aclrtLaunchHostFunc(stream_, function, argument)
                        : acl.aclrtLaunchCallback(function, argument, callback_blocks, stream_);

@@ -64,6 +64,8 @@ class queue_event final : public backend_event {
 class queue final : public backend_queue {
  public:
   static result<std::unique_ptr<backend_queue>> create(const shared& device);
+  // Host functions need aclrtLaunchHostFunc there: a stream of somebody else's may have a subscriber of its own.
+  static result<std::unique_ptr<backend_queue>> wrap(const shared& device, stream_handle foreign);
   ~queue() override;
 
   // Holds the caller up, as AscendCL of CANN 8.0 takes no such copy behind other work: where one end can be paged
@@ -75,6 +77,7 @@ class queue final : public backend_queue {
   result<void> wait(backend_event& e) override;
   result<void> synchronize() override;
   result<bool> query() override;
+  [[nodiscard]] void* native() const noexcept override { return stream_; }
 
  private:
   // What AscendCL does not do in stream order: copies from host to host, and fills of host memory.
@@ -91,8 +94,10 @@ class queue final : public backend_queue {
   result<void> on_host(const host_work& work);
   static void run(void* work) noexcept;
 
+  enum class state { unopened, ours, foreign };
   const shared& device_;
   stream_handle stream_ = nullptr;
+  state state_ = state::unopened;
   reporter reporter_;
   std::mutex mutex_;            // guards what follows
   std::deque<host_work> made_;  // as many as were ever in flight at once

@@ -3,6 +3,10 @@
 // The primary context of the device is used, so that memory is shared with whatever else in the process uses it
 // (the runtime API, libraries). A thread may have any context current: every call pushes ours and pops it again.
 //
+// Captures: while any stream of the process is captured in the usual (global) mode, calls such as cuMemAlloc or
+// cuEventQuery on any thread break that capture, unless their thread is in the relaxed mode. So each of our calls puts
+// its thread there for its time. A captured stream itself is never asked nor ordered: that breaks its capture always.
+//
 // Virtual memory: cuMemMap takes no offset into physical memory (the parameter must be 0) and unmaps whole mappings
 // only; hence the granule_table.
 #include <map>
@@ -17,20 +21,28 @@ namespace berth::detail {
 namespace cuda {
 namespace {
 
-// Our context, current on this thread for as long as this lives.
+// Our context, current on this thread for as long as this lives, and the thread no danger to captures.
 class current_context {
  public:
-  current_context(const functions& cu, context c) noexcept : cu_{cu}, pushed_{cu.cuCtxPushCurrent_v2(c) == success} {}
+  current_context(const functions& cu, context c) noexcept : cu_{cu}, pushed_{cu.cuCtxPushCurrent_v2(c) == success} {
+    exchange_capture_mode();
+  }
   current_context(const current_context&) = delete;
   current_context& operator=(const current_context&) = delete;
   ~current_context() {
+    exchange_capture_mode();
     context popped = nullptr;
     if (pushed_) cu_.cuCtxPopCurrent_v2(&popped);
   }
 
  private:
+  void exchange_capture_mode() noexcept {
+    if (cu_.cuThreadExchangeStreamCaptureMode != nullptr) cu_.cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+
   const functions& cu_;
   bool pushed_;  // where it is not, the call that follows says why
+  int mode_ = capture_mode_relaxed;
 };
 
 address number(const void* p) noexcept {
@@ -46,10 +58,15 @@ result<void> checked(status s, const char* what) noexcept {
 
 class cuda_event final : public backend_event {
  public:
-  cuda_event(const functions& cu, context c, event_handle e) noexcept : cu_{cu}, context_{c}, event_{e} {}
+  cuda_event(const functions& cu, context c) noexcept : cu_{cu}, context_{c} {}
   ~cuda_event() override {
+    if (event_ == nullptr) return;
     const current_context current{cu_, context_};
     cu_.cuEventDestroy_v2(event_);
+  }
+  result<void> start() {
+    const current_context current{cu_, context_};
+    return checked(cu_.cuEventCreate(&event_, event_disable_timing), "cuda: no event");
   }
   result<bool> query() override {
     const current_context current{cu_, context_};
@@ -66,16 +83,34 @@ class cuda_event final : public backend_event {
  private:
   const functions& cu_;
   context context_;
-  event_handle event_;
+  event_handle event_ = nullptr;
 };
 
 class cuda_queue final : public backend_queue {
  public:
-  cuda_queue(const functions& cu, context c, stream_handle s) noexcept : cu_{cu}, context_{c}, stream_{s} {}
+  cuda_queue(const functions& cu, context c) noexcept : cu_{cu}, context_{c} {}
   ~cuda_queue() override {
     const current_context current{cu_, context_};
-    cu_.cuStreamSynchronize(stream_);
-    cu_.cuStreamDestroy_v2(stream_);
+    if (state_ != state::unopened && not_captured()) cu_.cuStreamSynchronize(stream_);
+    if (state_ == state::ours) cu_.cuStreamDestroy_v2(stream_);
+  }
+  result<void> start() {
+    const current_context current{cu_, context_};
+    // Not ordered with the legacy default stream, which other libraries may use.
+    auto made = checked(cu_.cuStreamCreate(&stream_, stream_non_blocking), "cuda: no stream");
+    if (made) state_ = state::ours;
+    return made;
+  }
+  result<void> wrap(stream_handle foreign) {
+    const current_context current{cu_, context_};
+    context of = context_;
+    if (foreign != nullptr && cu_.cuStreamGetCtx != nullptr) {
+      if (const status s = cu_.cuStreamGetCtx(foreign, &of); s != success) return failure(s, "cuda: no such stream");
+    }
+    if (of != context_) return error{errc::invalid_input, "cuda: a stream of another context than the primary one"};
+    stream_ = foreign;
+    state_ = state::foreign;
+    return {};
   }
 
   result<void> copy(void* to, const void* from, bytes size) override {
@@ -92,27 +127,43 @@ class cuda_queue final : public backend_queue {
   }
   result<void> record(backend_event& e, std::uint64_t) override {
     const current_context current{cu_, context_};
+    if (auto ok = not_captured(); !ok) return ok;
     return checked(cu_.cuEventRecord(static_cast<cuda_event&>(e).handle(), stream_), "cuda: event");
   }
   result<void> wait(backend_event& e) override {
     const current_context current{cu_, context_};
+    if (auto ok = not_captured(); !ok) return ok;
     return checked(cu_.cuStreamWaitEvent(stream_, static_cast<cuda_event&>(e).handle(), 0), "cuda: wait");
   }
   result<void> synchronize() override {
     const current_context current{cu_, context_};
+    if (auto ok = not_captured(); !ok) return ok;
     return checked(cu_.cuStreamSynchronize(stream_), "cuda: queued work failed");
   }
   result<bool> query() override {
     const current_context current{cu_, context_};
+    if (auto ok = not_captured(); !ok) return ok.error();
     const status s = cu_.cuStreamQuery(stream_);
     if (s != success && s != not_ready) return failure(s, "cuda: queued work failed");
     return s == success;
   }
 
+  [[nodiscard]] void* native() const noexcept override { return stream_; }
+
  private:
+  [[nodiscard]] result<void> not_captured() const noexcept {
+    int capture = capture_none;
+    if (cu_.cuStreamIsCapturing == nullptr) return {};
+    if (const status s = cu_.cuStreamIsCapturing(stream_, &capture); s != success) return failure(s, "cuda: a capture");
+    if (capture == capture_none) return {};
+    return error{errc::device_failed, "cuda: the stream is being captured"};
+  }
+
+  enum class state { unopened, ours, foreign };
   const functions& cu_;
   context context_;
-  stream_handle stream_;
+  stream_handle stream_ = nullptr;
+  state state_ = state::unopened;
 };
 
 class cuda_device final : public device_backend {
@@ -183,8 +234,8 @@ class cuda_device final : public device_backend {
 
   result<std::uint64_t> create_physical(bytes size) override {
     const current_context current{cu_, context_};
-    std::vector<std::uint64_t> granules;
-    granules.reserve(size / properties_.granule);
+    auto entry = granule_table::make(size / properties_.granule);
+    std::vector<std::uint64_t>& granules = entry.mapped();
     const allocation_properties wanted = on_this_device();
     while (granules.size() * properties_.granule < size) {
       physical one = 0;
@@ -194,7 +245,7 @@ class cuda_device final : public device_backend {
       }
       granules.push_back(one);
     }
-    return physicals_.add(std::move(granules));
+    return physicals_.add(std::move(entry));
   }
   void destroy_physical(std::uint64_t handle, bytes) noexcept override {
     const current_context current{cu_, context_};
@@ -225,22 +276,24 @@ class cuda_device final : public device_backend {
   }
 
   result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock>) override {
-    const current_context current{cu_, context_};
-    stream_handle made = nullptr;
-    // Not ordered with the legacy default stream, which other libraries may use.
-    if (const status s = cu_.cuStreamCreate(&made, stream_non_blocking); s != success) {
-      return failure(s, "cuda: no stream");
+    auto made = std::make_unique<cuda_queue>(cu_, context_);
+    if (auto ok = made->start(); !ok) return ok.error();
+    return std::unique_ptr<backend_queue>{std::move(made)};
+  }
+  result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock>) override {
+    if (reinterpret_cast<std::uintptr_t>(native) == per_thread_default_stream) {
+      return error{errc::invalid_input, "cuda: the per-thread default stream is another one on every thread"};
     }
-    return std::unique_ptr<backend_queue>{new cuda_queue{cu_, context_, made}};
+    auto made = std::make_unique<cuda_queue>(cu_, context_);
+    if (auto ok = made->wrap(static_cast<stream_handle>(native)); !ok) return ok.error();
+    return std::unique_ptr<backend_queue>{std::move(made)};
   }
   result<std::unique_ptr<backend_event>> create_event() override {
-    const current_context current{cu_, context_};
-    event_handle made = nullptr;
-    if (const status s = cu_.cuEventCreate(&made, event_disable_timing); s != success) {
-      return failure(s, "cuda: no event");
-    }
-    return std::unique_ptr<backend_event>{new cuda_event{cu_, context_, made}};
+    auto made = std::make_unique<cuda_event>(cu_, context_);
+    if (auto ok = made->start(); !ok) return ok.error();
+    return std::unique_ptr<backend_event>{std::move(made)};
   }
+  [[nodiscard]] void* native() const noexcept override { return context_; }
 
  private:
   static error failed_allocation(status s, bytes size) noexcept {
@@ -265,6 +318,8 @@ class cuda_device final : public device_backend {
   }
 
   result<void*> allocate_pinned(bytes size) {
+    std::map<address, void*> note;  // made ahead, so that nothing can fail behind the driver's success
+    note.emplace(0, nullptr);
     void* host = nullptr;
     const status s = cu_.cuMemHostAlloc(&host, size, host_alloc_portable | host_alloc_device_map);
     if (s != success) return failed_allocation(s, size);
@@ -273,8 +328,11 @@ class cuda_device final : public device_backend {
       cu_.cuMemFreeHost(host);
       return failure(mapped, "cuda: pinned memory without a device address");
     }
+    auto node = note.extract(note.begin());
+    node.key() = block;
+    node.mapped() = host;
     const std::lock_guard lock{mutex_};
-    pinned_.emplace(block, host);
+    pinned_.insert(std::move(node));
     return pointer(block);
   }
 

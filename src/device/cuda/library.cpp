@@ -21,6 +21,9 @@ result<const functions*> load_once() {
   if (cu.name == nullptr) return error{errc::no_such_device, "cuda: the driver is too old: it has no " #name};
   BERTH_CUDA_FUNCTIONS(BERTH_CUDA_LOAD)
 #undef BERTH_CUDA_LOAD
+#define BERTH_CUDA_LOAD_OPTIONAL(name, parameters) cu.name = reinterpret_cast<decltype(cu.name)>(dlsym(library, #name));
+  BERTH_CUDA_OPTIONAL(BERTH_CUDA_LOAD_OPTIONAL)
+#undef BERTH_CUDA_LOAD_OPTIONAL
   const auto number = [](status s) { return static_cast<std::uint64_t>(s); };
   switch (const status s = cu.cuInit(0)) {
     case success: break;

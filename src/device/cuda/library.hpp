@@ -33,6 +33,9 @@ inline constexpr unsigned host_alloc_portable = 1;
 inline constexpr unsigned host_alloc_device_map = 2;
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned event_disable_timing = 2;
+inline constexpr int capture_none = 0;          // CUstreamCaptureStatus
+inline constexpr int capture_mode_relaxed = 2;  // CUstreamCaptureMode
+inline constexpr std::uintptr_t per_thread_default_stream = 2;
 
 struct memory_location {  // CUmemLocation
   enum : int { on_device = 1 };
@@ -98,9 +101,16 @@ static_assert(sizeof(void*) != 8 || sizeof(allocation_properties) == 32);
   X(cuMemUnmap, (address, std::size_t))                                                                          \
   X(cuMemSetAccess, (address, std::size_t, const access_description*, std::size_t count))
 
+// What older drivers lack (before 9.2, 10.0 and 10.1): null there.
+#define BERTH_CUDA_OPTIONAL(X)                                 \
+  X(cuStreamGetCtx, (stream_handle, context*))                 \
+  X(cuStreamIsCapturing, (stream_handle, int* capture_status)) \
+  X(cuThreadExchangeStreamCaptureMode, (int* mode))
+
 struct functions {
 #define BERTH_CUDA_MEMBER(name, parameters) status(*name) parameters = nullptr;
   BERTH_CUDA_FUNCTIONS(BERTH_CUDA_MEMBER)
+  BERTH_CUDA_OPTIONAL(BERTH_CUDA_MEMBER)
 #undef BERTH_CUDA_MEMBER
 };
 

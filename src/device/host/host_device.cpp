@@ -231,6 +231,10 @@ class host_device final : public device_backend {
   result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override {
     return host_queue::create(std::move(clock));
   }
+  result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock> clock) override {
+    if (native == nullptr) return error{errc::invalid_input, "host: there is no default stream"};
+    return std::unique_ptr<backend_queue>{new wrapped_host_queue{*static_cast<host_queue*>(native), std::move(clock)}};
+  }
   result<std::unique_ptr<backend_event>> create_event() override {
     return std::unique_ptr<backend_event>{new host_event};
   }

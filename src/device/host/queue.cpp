@@ -68,8 +68,8 @@ result<void> host_queue::call(void (*function)(void*), void* context) {
   return enqueued(enqueue(call_operation{function, context}));
 }
 
-result<void> host_queue::record(backend_event& e, std::uint64_t epoch) {
-  const auto place = enqueue(complete_operation{epoch});
+result<void> host_queue::record(backend_event& e, stream_clock& clock, std::uint64_t epoch) {
+  const auto place = enqueue(complete_operation{&clock, epoch});
   if (!place) return place.error();
   auto& recorded = static_cast<host_event&>(e);
   recorded.done_ = done_;
@@ -148,7 +148,7 @@ bool host_queue::run(operation& op) noexcept {
   } else if (auto* wait = std::get_if<wait_operation>(&op)) {
     wait->done->wait_for(wait->target);
   } else if (const auto* complete = std::get_if<complete_operation>(&op)) {
-    clock_->complete(complete->epoch);
+    complete->clock->complete(complete->epoch);
   } else {
     return false;
   }

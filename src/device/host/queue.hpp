@@ -42,7 +42,8 @@ struct wait_operation {
   std::shared_ptr<awaited_count> done;
   std::uint64_t target;
 };
-struct complete_operation {  // tells the stream's clock
+struct complete_operation {
+  stream_clock* clock;  // lives until the queue has come here
   std::uint64_t epoch;
 };
 struct stop_operation {};
@@ -71,10 +72,12 @@ class host_queue final : public backend_queue {
   result<void> copy(void* to, const void* from, bytes size) override;
   result<void> fill(void* to, std::byte value, bytes size) override;
   result<void> call(void (*function)(void*), void* context) override;
-  result<void> record(backend_event& e, std::uint64_t epoch) override;
+  result<void> record(backend_event& e, std::uint64_t epoch) override { return record(e, *clock_, epoch); }
+  result<void> record(backend_event& e, stream_clock& clock, std::uint64_t epoch);
   result<void> wait(backend_event& e) override;
   result<void> synchronize() override;
   result<bool> query() override;
+  [[nodiscard]] void* native() const noexcept override { return const_cast<host_queue*>(this); }
 
  private:
   struct segment {
@@ -103,6 +106,27 @@ class host_queue final : public backend_queue {
   pthread_t worker_{};
   bool running_ = false;
   alignas(64) awaited_count enqueued_;
+};
+
+// The queue of another stream, for a stream that wraps it.
+class wrapped_host_queue final : public backend_queue {
+ public:
+  wrapped_host_queue(host_queue& of, std::shared_ptr<stream_clock> clock) noexcept
+      : of_{of}, clock_{std::move(clock)} {}
+  ~wrapped_host_queue() override { (void)of_.synchronize(); }
+
+  result<void> copy(void* to, const void* from, bytes size) override { return of_.copy(to, from, size); }
+  result<void> fill(void* to, std::byte value, bytes size) override { return of_.fill(to, value, size); }
+  result<void> call(void (*function)(void*), void* context) override { return of_.call(function, context); }
+  result<void> record(backend_event& e, std::uint64_t epoch) override { return of_.record(e, *clock_, epoch); }
+  result<void> wait(backend_event& e) override { return of_.wait(e); }
+  result<void> synchronize() override { return of_.synchronize(); }
+  result<bool> query() override { return of_.query(); }
+  [[nodiscard]] void* native() const noexcept override { return of_.native(); }
+
+ private:
+  host_queue& of_;
+  std::shared_ptr<stream_clock> clock_;
 };
 
 }  // namespace berth::detail

@@ -83,6 +83,9 @@ class null_device final : public device_backend {
   result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override {
     return std::unique_ptr<backend_queue>{new null_queue{std::move(clock)}};
   }
+  result<std::unique_ptr<backend_queue>> wrap_queue(void*, std::shared_ptr<stream_clock> clock) override {
+    return create_queue(std::move(clock));
+  }
   result<std::unique_ptr<backend_event>> create_event() override {
     return std::unique_ptr<backend_event>{new null_event};
   }

@@ -17,6 +17,8 @@ namespace berth::detail::opencl {
   X(clReleaseContext)                   \
   X(clCreateCommandQueueWithProperties) \
   X(clReleaseCommandQueue)              \
+  X(clRetainCommandQueue)               \
+  X(clGetCommandQueueInfo)              \
   X(clSVMAlloc)                         \
   X(clSVMFree)                          \
   X(clCreateBuffer)                     \

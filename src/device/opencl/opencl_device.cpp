@@ -96,6 +96,8 @@ class opencl_device final : public device_backend {
 
   result<void*> allocate(bytes size, memory_kind kind) override {
     const rules::placement& rules = kind == memory_kind::device ? properties_.rules : properties_.pinned_rules;
+    std::map<void*, memory> note;  // made ahead, so that nothing can fail behind the driver's success
+    note.emplace(nullptr, memory{});
     auto got = take(size, kind);
     if (!got) return got.error();
     if (!is_aligned(reinterpret_cast<std::uintptr_t>(got->start), rules.start_alignment)) {
@@ -105,8 +107,11 @@ class opencl_device final : public device_backend {
     }
     const auto start = align_up(reinterpret_cast<std::uintptr_t>(got->start), rules.start_alignment);
     void* const block = reinterpret_cast<void*>(start);
+    auto node = note.extract(note.begin());
+    node.key() = block;
+    node.mapped() = *got;
     const std::lock_guard lock{mutex_};
-    blocks_.emplace(block, *got);
+    blocks_.insert(std::move(node));
     return block;
   }
 
@@ -122,6 +127,10 @@ class opencl_device final : public device_backend {
   result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override {
     return queue::create(cl_, context_, device_, std::move(clock));
   }
+  result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock> clock) override {
+    return queue::wrap(cl_, context_, static_cast<cl_command_queue>(native), std::move(clock));
+  }
+  [[nodiscard]] void* native() const noexcept override { return context_; }
   result<std::unique_ptr<backend_event>> create_event() override {
     return std::unique_ptr<backend_event>{new queue_event{cl_}};
   }

@@ -1,5 +1,7 @@
 #include "device/opencl/queue.hpp"
 
+#include <chrono>
+
 #include "device/host/queue.hpp"
 
 namespace berth::detail::opencl {
@@ -30,6 +32,30 @@ result<std::unique_ptr<backend_queue>> queue::create(const functions& cl, cl_con
   return std::unique_ptr<backend_queue>{std::move(made)};
 }
 
+result<std::unique_ptr<backend_queue>> queue::wrap(const functions& cl, cl_context context, cl_command_queue commands,
+                                                   std::shared_ptr<stream_clock> clock) {
+  if (commands == nullptr) return error{errc::invalid_input, "opencl: there is no default command queue"};
+  cl_context of = nullptr;
+  cl_command_queue_properties properties = 0;
+  cl_int status = cl.clGetCommandQueueInfo(commands, CL_QUEUE_CONTEXT, sizeof of, &of, nullptr);
+  if (status == CL_SUCCESS) {
+    status = cl.clGetCommandQueueInfo(commands, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr);
+  }
+  if (status != CL_SUCCESS) return failure(status, "opencl: no such command queue");
+  if (of != context) return error{errc::invalid_input, "opencl: a command queue of another context"};
+  if ((properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0) {
+    return error{errc::invalid_input, "opencl: a command queue that runs out of order"};
+  }
+  std::unique_ptr<queue> made{new queue{cl, context}};
+  auto functions_queue = host_queue::create(std::move(clock));
+  if (!functions_queue) return functions_queue.error();
+  made->host_functions_ = std::move(*functions_queue);
+  made->foreign_ = true;
+  cl.clRetainCommandQueue(commands);
+  made->commands_ = commands;
+  return std::unique_ptr<backend_queue>{std::move(made)};
+}
+
 queue::~queue() {
   if (commands_ == nullptr) return;
   cl_.clFinish(commands_);
@@ -39,7 +65,7 @@ queue::~queue() {
 
 result<void> queue::copy(void* to, const void* from, bytes size) {
   const std::lock_guard lock{mutex_};
-  if (auto ok = report(); !ok) return ok;
+  if (auto ok = begin(); !ok) return ok;
   cl_event command = nullptr;
   const cl_int status = cl_.clEnqueueSVMMemcpy(commands_, CL_FALSE, to, from, size, 0, nullptr, &command);
   return enqueued(status, command, "opencl: copy");
@@ -47,7 +73,7 @@ result<void> queue::copy(void* to, const void* from, bytes size) {
 
 result<void> queue::fill(void* to, std::byte value, bytes size) {
   const std::lock_guard lock{mutex_};
-  if (auto ok = report(); !ok) return ok;
+  if (auto ok = begin(); !ok) return ok;
   cl_event command = nullptr;
   const cl_int status = cl_.clEnqueueSVMMemFill(commands_, to, &value, 1, size, 0, nullptr, &command);
   return enqueued(status, command, "opencl: fill");
@@ -79,7 +105,7 @@ struct host_function {
 
 result<void> queue::call(void (*function)(void*), void* context) {
   const std::lock_guard lock{mutex_};
-  if (auto ok = report(); !ok) return ok;
+  if (auto ok = begin(); !ok) return ok;
   cl_int status = CL_SUCCESS;
   event_handle after{cl_, cl_.clCreateUserEvent(context_, &status)};
   if (status != CL_SUCCESS) return failure(status, "opencl: host function");
@@ -104,7 +130,7 @@ result<void> queue::call(void (*function)(void*), void* context) {
 
 result<void> queue::record(backend_event& e, std::uint64_t) {
   const std::lock_guard lock{mutex_};
-  if (auto ok = report(); !ok) return ok;
+  if (auto ok = begin(); !ok) return ok;
   cl_event marker = nullptr;
   const cl_int status = cl_.clEnqueueMarkerWithWaitList(commands_, 0, nullptr, &marker);
   if (auto ok = enqueued(status, marker, "opencl: event"); !ok) return ok;
@@ -114,7 +140,7 @@ result<void> queue::record(backend_event& e, std::uint64_t) {
 
 result<void> queue::wait(backend_event& e) {
   const std::lock_guard lock{mutex_};
-  if (auto ok = report(); !ok) return ok;
+  if (auto ok = begin(); !ok) return ok;
   const cl_event recorded = static_cast<queue_event&>(e).recorded_.get();
   cl_event barrier = nullptr;
   const cl_int status = cl_.clEnqueueBarrierWithWaitList(commands_, 1, &recorded, &barrier);
@@ -131,13 +157,26 @@ result<void> queue::synchronize() {
 result<bool> queue::query() {
   const std::lock_guard lock{mutex_};
   if (auto ok = report(); !ok) return ok.error();
+  if (!foreign_ || !in_flight_.empty()) return in_flight_.empty();
+  if (auto ok = begin(); !ok) return ok.error();
+  // Ours are done. Of the others a marker tells; an idle queue comes to it within microseconds, and nothing in OpenCL
+  // says that a queue is idle, so it gets that time.
+  cl_event marker = nullptr;
+  const cl_int status = cl_.clEnqueueMarkerWithWaitList(commands_, 0, nullptr, &marker);
+  if (auto ok = enqueued(status, marker, "opencl: query"); !ok) return ok.error();
+  constexpr std::chrono::microseconds patience{200};
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    if (auto ok = report(); !ok) return ok.error();
+  } while (!in_flight_.empty() && std::chrono::steady_clock::now() - start < patience);
   return in_flight_.empty();
 }
 
 // Every command is flushed at once: without it, work may wait for the next call, and with it another queue's.
 result<void> queue::enqueued(cl_int status, cl_event command, const char* what) {
   if (status != CL_SUCCESS) return failure(status, what);
-  in_flight_.emplace_back(cl_, command);
+  places_.front() = event_handle{cl_, command};
+  in_flight_.splice(in_flight_.end(), places_, places_.begin());
   status = cl_.clFlush(commands_);
   if (status != CL_SUCCESS) return failure(status, what);
   return {};
@@ -148,7 +187,8 @@ void queue::reap() noexcept {
     const cl_int status = in_flight_.front().status();
     if (status > CL_COMPLETE) return;
     if (status < 0 && !failed_) failed_ = failure(status, "opencl: queued work failed");
-    in_flight_.pop_front();
+    in_flight_.front() = event_handle{};
+    places_.splice(places_.end(), in_flight_, in_flight_.begin());
   }
 }
 
@@ -156,6 +196,11 @@ result<void> queue::report() noexcept {
   reap();
   if (const auto failed = std::exchange(failed_, std::nullopt)) return *failed;
   return {};
+}
+
+result<void> queue::begin() {
+  while (places_.size() < 2) places_.emplace_back();  // a host function takes two
+  return report();
 }
 
 }  // namespace berth::detail::opencl

@@ -1,7 +1,7 @@
 // An OpenCL stream: an in-order command queue, and a worker thread for host functions.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -62,6 +62,9 @@ class queue final : public backend_queue {
   // `context` outlives the queue (the stream's device does).
   static result<std::unique_ptr<backend_queue>> create(const functions& cl, cl_context context, cl_device_id device,
                                                        std::shared_ptr<stream_clock> clock);
+  // Over a command queue of somebody else's: checked to be in order and of that context.
+  static result<std::unique_ptr<backend_queue>> wrap(const functions& cl, cl_context context, cl_command_queue commands,
+                                                     std::shared_ptr<stream_clock> clock);
   ~queue() override;
 
   result<void> copy(void* to, const void* from, bytes size) override;
@@ -71,24 +74,29 @@ class queue final : public backend_queue {
   result<void> wait(backend_event& e) override;
   result<void> synchronize() override;
   result<bool> query() override;
+  [[nodiscard]] void* native() const noexcept override { return commands_; }
 
  private:
   queue(const functions& cl, cl_context context) noexcept : cl_{cl}, context_{context} {}
-  // These three under the lock.
+  // These four under the lock.
   result<void> enqueued(cl_int status, cl_event command, const char* what);
   // Lets go of commands that are done, and remembers the first failure among them.
   void reap() noexcept;
   // The failure of earlier work, once.
   result<void> report() noexcept;
+  // Before a command: the same, and a place for it, so that nothing can fail behind the driver's success.
+  result<void> begin();
 
   const functions& cl_;
   cl_context context_;
   cl_command_queue commands_ = nullptr;
+  bool foreign_ = false;                           // others enqueue on it too
   std::unique_ptr<backend_queue> host_functions_;  // a host queue: its worker runs them
   // Held while commands are enqueued, so that in_flight_ has the queue's order, and so that the parts of a host
   // function stay together: their worker takes them one by one, and must come to none that waits for a later one.
   std::mutex mutex_;
-  std::deque<event_handle> in_flight_;  // in order, so that the first tells of all
+  std::list<event_handle> in_flight_;  // in order, so that the first tells of all
+  std::list<event_handle> places_;     // empty ones
   std::optional<error> failed_;
 };
 

@@ -1,0 +1,18 @@
+// What a test may ask of tests/support/fake_cuda.cpp beside the driver's own functions. Found with dlsym, as those are.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+// Calls that real hardware may have taken for a while and then answered with corrupted memory: memory that goes while
+// work uses it, a range of addresses that goes with mappings in it.
+std::uint64_t fake_cuda_mistakes();
+// Blocks, reservations, physical memory, mappings, streams and events that were not given back.
+std::uint64_t fake_cuda_live();
+// Begins a capture of the stream in the global mode; ends it, and says whether it is whole: no thread has made a call
+// that breaks it.
+void fake_cuda_begin_capture(void* stream);
+bool fake_cuda_end_capture();
+// From now on no physical memory can be mapped a second time.
+void fake_cuda_refuse_aliases(bool refuse);
+}
