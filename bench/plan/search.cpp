@@ -103,6 +103,7 @@ constexpr std::pair<const char*, bool switches::*> rules_by_name[] = {
     {"no twins", &switches::twins},
     {"no multiples", &switches::multiples},
     {"no folding", &switches::folding},
+    {"no skylines", &switches::skylines},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "plan/search/fold.hpp"
 #include "plan/search/recipes.hpp"
+#include "plan/search/skyline.hpp"
 #include "plan/search/turns.hpp"
 
 namespace berth::plan {
@@ -14,6 +15,7 @@ namespace {
 struct rung {
   units capacity;
   std::vector<std::unique_ptr<search>> searches;  // by recipe, made when first run
+  std::vector<std::unique_ptr<seeker>> beams;     // of several seeds, made when first run
 };
 
 constexpr std::uint64_t first_slice = 200;
@@ -23,6 +25,18 @@ constexpr unsigned log2_memory = 20;  // entries of failed states: 16 MiB
 // each told the next, and so many threads are of use. (All twelve: a third more.)
 constexpr std::size_t side_by_side = 4;
 
+// Below so many items a complete search is better than beams; above so many they find nothing.
+constexpr std::size_t fewest_for_beams = 48;
+constexpr std::size_t most_for_beams = 4000;
+// Slices of a beam at the bound, from the second round on: what search does not find at the bound at once they find
+// more often. Above the bound one slice.
+constexpr std::uint64_t beam_slices = 4;
+
+// A state's cost grows with the sections; measured, 0.5 to 2.5 us.
+std::uint64_t states_a_node(const instance& in, const conflict_graph& graph) {
+  return std::max<std::uint64_t>(1, 1'000'000'000 / nodes_per_second(graph) / (200 + 8 * std::uint64_t{in.sections}));
+}
+
 class climber {
  public:
   climber(const instance& in, const conflict_graph& graph, climb& state, const climb_options& how, const patience& wait)
@@ -31,6 +45,8 @@ class climber {
         state_{state},
         how_{how},
         wait_{wait},
+        beams_apply_{how.rules.skylines && in.items.size() >= fewest_for_beams && in.items.size() <= most_for_beams &&
+                     skylines::apply_to(in, state.best.arena)},
         known_{how.nodes < (std::uint64_t{1} << log2_memory) ? log2_memory - 4 : log2_memory} {}
 
   // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
@@ -48,7 +64,8 @@ class climber {
       if (gap() <= 0 || spent()) break;
       const units capacity = above_bound(part);
       if (part != 0 && capacity == state_.bound) continue;
-      (void)run(at(capacity), part == 0 && rounds_ > 3 ? slice / 2 : slice, 0, recipes.size());
+      if (run(at(capacity), part == 0 && rounds_ > 3 ? slice / 2 : slice, 0, recipes.size())) continue;
+      (void)run_beams(capacity, part == 0 ? beam_slices * slice : slice);
     }
   }
 
@@ -88,8 +105,9 @@ class climber {
     static constexpr std::size_t quick = 1;
     static constexpr std::size_t descending = 5;
     static constexpr units step = 10;
-    if (run(at(state_.bound), slice, 0, quick)) return;
-    while (gap() > 1 && above_bound(step) > state_.bound && run(at(above_bound(step)), slice, 0, descending)) {
+    if (run(at(state_.bound), slice, 0, quick) || run_beams(state_.bound, slice)) return;
+    while (gap() > 1 && above_bound(step) > state_.bound &&
+           (run(at(above_bound(step)), slice, 0, descending) || run_beams(above_bound(step), slice))) {
     }
     if (gap() > 0) (void)run(at(state_.bound), slice, quick, recipes.size());
   }
@@ -108,8 +126,9 @@ class climber {
                                      std::max(r.capacity, capacity) - std::min(r.capacity, capacity) <= near))
         return r;
     }
-    rungs_.push_back({capacity, {}});
+    rungs_.push_back({capacity, {}, {}});
     rungs_.back().searches.resize(recipes.size());
+    rungs_.back().beams.resize(side_by_side);
     return rungs_.back();
   }
 
@@ -128,19 +147,40 @@ class climber {
   }
 
   bool run_batch(rung& r, std::uint64_t slice, const std::vector<std::size_t>& batch) {
+    std::vector<seeker*> seekers;
+    for (const std::size_t k : batch) seekers.push_back(&searched_by(k, r));
+    return take(r.capacity, slice, seekers, "search", [&](std::size_t k) { r.searches[batch[k]]->tell(known_); });
+  }
+
+  // A slice for beams of several seeds.
+  bool run_beams(units capacity, std::uint64_t slice) {
+    if (!beams_apply_ || spent()) return false;
+    rung& r = at(capacity);
+    std::vector<seeker*> seekers;
+    for (std::size_t k = 0; k < side_by_side; ++k) {
+      if (!r.beams[k]) r.beams[k] = std::make_unique<skylines>(in_, r.capacity, k, states_a_node(in_, graph_));
+      seekers.push_back(r.beams[k].get());
+    }
+    return take(r.capacity, slice, seekers, "skylines", [](std::size_t) {});
+  }
+
+  // `after(k)` for each seeker that had its turn.
+  template <class F>
+  bool take(units capacity, std::uint64_t slice, const std::vector<seeker*>& seekers, std::string_view name,
+            F&& after) {
     std::vector<turn> turns;
     std::uint64_t left = how_.nodes - state_.nodes;
-    for (const std::size_t k : batch) {
+    for (seeker* const s : seekers) {
       if (left == 0) break;
-      turns.push_back({&searched_by(k, r), std::min(slice, left)});
+      turns.push_back({s, std::min(slice, left)});
       left -= turns.back().nodes;
     }
     const std::size_t settled = take_turns(turns, how_.threads, wait_);
     for (std::size_t k = 0; k < turns.size() && k <= settled; ++k) {
       state_.nodes += turns[k].spent;
-      turns[k].of->tell(known_);
+      after(k);
     }
-    if (settled != turns.size()) settle(r.capacity, turns[settled]);
+    if (settled != turns.size()) settle(capacity, turns[settled], name);
     show();
     return settled != turns.size();
   }
@@ -153,11 +193,11 @@ class climber {
     return *r.searches[k];
   }
 
-  void settle(units capacity, const turn& by) {
+  void settle(units capacity, const turn& by, std::string_view name) {
     if (by.got == outcome::found) {
       state_.best.offsets = by.of->offsets();
       state_.best.arena = arena_of(in_, state_.best.offsets);
-      state_.best.solver = "search";
+      state_.best.solver = name;
     } else {
       state_.bound = capacity + 1;
     }
@@ -169,6 +209,7 @@ class climber {
   climb& state_;
   const climb_options& how_;
   const patience& wait_;
+  const bool beams_apply_;
   failed_states known_;
   std::vector<rung> rungs_;
   std::uint64_t rounds_ = 0;

@@ -32,6 +32,7 @@
 #include "plan/instance.hpp"
 #include "plan/search/conflicts.hpp"
 #include "plan/search/failed_states.hpp"
+#include "plan/search/seeker.hpp"
 
 namespace berth::plan {
 
@@ -42,7 +43,8 @@ struct switches {
   bool memory = true;
   bool twins = true;
   bool multiples = true;
-  bool folding = true;  // of the ladder: full sections fold items into blocks (plan/search/fold.hpp)
+  bool folding = true;   // of the ladder: full sections fold items into blocks (plan/search/fold.hpp),
+  bool skylines = true;  // and beams look for layouts beside the searches (plan/search/skyline.hpp)
 };
 
 // Where the search goes on: at an open item that lies lowest among its neighbours, in ...
@@ -65,21 +67,18 @@ struct strategy {
   std::uint64_t seed = 0;
 };
 
-enum class outcome : std::uint8_t { found, exhausted, paused };
-
-class search {
+class search final : public seeker {
  public:
   // All references outlive the search. `known` failed before; it may change between runs only.
   search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
          const failed_states& known);
 
-  // Spends up to `nodes` more nodes. found: offsets() is a layout within the capacity. exhausted: there is none.
-  [[nodiscard]] outcome run(std::uint64_t nodes);
+  [[nodiscard]] outcome run(std::uint64_t nodes) override;
   // Moves what failed since the last call.
   void tell(failed_states& known) { fresh_.move_to(known, capacity_); }
 
-  [[nodiscard]] const std::vector<units>& offsets() const noexcept { return least_; }
-  [[nodiscard]] std::uint64_t nodes() const noexcept { return nodes_; }
+  [[nodiscard]] const std::vector<units>& offsets() const noexcept override { return least_; }
+  [[nodiscard]] std::uint64_t nodes() const noexcept override { return nodes_; }
   [[nodiscard]] units capacity() const noexcept { return capacity_; }
 
  private:

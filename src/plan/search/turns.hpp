@@ -5,12 +5,12 @@
 #include <span>
 
 #include "plan/patience.hpp"
-#include "plan/search/search.hpp"
+#include "plan/search/seeker.hpp"
 
 namespace berth::plan {
 
 struct turn {
-  search* of;
+  seeker* of;
   std::uint64_t nodes;
   std::uint64_t spent = 0;
   outcome got = outcome::paused;

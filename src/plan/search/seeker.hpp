@@ -1,0 +1,28 @@
+// What looks for a layout within a capacity, a slice of nodes at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/instance.hpp"
+
+namespace berth::plan {
+
+enum class outcome : std::uint8_t { found, exhausted, paused };
+
+class seeker {
+ public:
+  virtual ~seeker() = default;
+
+  // Spends up to `nodes` more nodes. found: offsets() is a layout within the capacity. exhausted: there is none.
+  [[nodiscard]] virtual outcome run(std::uint64_t nodes) = 0;
+  [[nodiscard]] virtual std::uint64_t nodes() const noexcept = 0;
+  [[nodiscard]] virtual const std::vector<units>& offsets() const noexcept = 0;
+
+ protected:
+  seeker() = default;
+  seeker(const seeker&) = default;
+  seeker& operator=(const seeker&) = default;
+};
+
+}  // namespace berth::plan

@@ -1,0 +1,338 @@
+#include "plan/search/skyline.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+#include <tuple>
+
+#include "plan/mix.hpp"
+
+namespace berth::plan {
+namespace {
+
+constexpr units most_units = units{1} << 40;
+constexpr units closed = most_units + 1;             // higher than every floor
+constexpr std::int64_t one = std::int64_t{1} << 40;  // of a score
+constexpr std::int64_t cost_steps = 256;             // of the share of a room that is wasted
+
+std::uint64_t word_of_floor(std::uint32_t section, units floor) {
+  return mix(std::uint64_t{section} << 41 ^ static_cast<std::uint64_t>(floor));
+}
+
+// x^(quarters/4) for 0 <= x <= 1, both in 65536ths; in whole numbers, the same on every machine.
+std::int64_t power(std::int64_t x, unsigned quarters) {
+  const auto root = [](std::int64_t y) {  // of y/65536
+    std::int64_t low = 0;
+    for (std::int64_t bit = 1 << 16; bit != 0; bit >>= 1) {
+      if ((low + bit) * (low + bit) <= y << 16) low += bit;
+    }
+    return low;
+  };
+  std::int64_t out = 1 << 16;
+  for (unsigned k = 0; k < quarters / 4; ++k) out = out * x >> 16;
+  if ((quarters & 2) != 0) out = out * root(x) >> 16;
+  if ((quarters & 1) != 0) out = out * root(root(x)) >> 16;
+  return out;
+}
+
+}  // namespace
+
+bool skylines::apply_to(const instance& in, units capacity) {
+  return capacity <= most_units && in.sections != 0 && is_plain(in);
+}
+
+skylines::view skylines::view_of(const instance& in, bool backwards) {
+  view out;
+  out.load.assign(in.sections, 0);
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    const section_range& r = in.ranges_of(in.items[i]).front();
+    const units size = in.items[i].size;
+    out.pieces.push_back(
+        {backwards ? in.sections - r.last : r.first, backwards ? in.sections - r.first : r.last, size, 0, no_item, i});
+    for (std::uint32_t s = out.pieces.back().first; s < out.pieces.back().last; ++s) out.load[s] += size;
+  }
+  const auto form = [](const piece& p) { return std::tuple{p.first, p.last, p.size}; };
+  std::sort(out.pieces.begin(), out.pieces.end(), [&](const piece& a, const piece& b) {
+    return std::tuple{form(a), a.item} < std::tuple{form(b), b.item};
+  });
+  out.starts_at.assign(in.sections + std::size_t{1}, 0);
+  for (std::uint32_t k = 0; k < out.pieces.size(); ++k) {
+    ++out.starts_at[out.pieces[k].first + std::size_t{1}];
+    if (k != 0 && form(out.pieces[k - 1]) == form(out.pieces[k])) out.pieces[k].twin = k - 1;
+  }
+  std::partial_sum(out.starts_at.begin(), out.starts_at.end(), out.starts_at.begin());
+  const units tallest = *std::max_element(out.load.begin(), out.load.end());
+  for (piece& p : out.pieces) {
+    p.share = (p.size << 20) / tallest;
+    out.area += p.share * (p.last - p.first);
+  }
+  return out;
+}
+
+skylines::skylines(const instance& in, units capacity, std::uint64_t seed, std::uint64_t states_a_node)
+    : sections_{in.sections},
+      capacity_{capacity},
+      views_{view_of(in, false), view_of(in, true)},
+      words_a_state_{static_cast<std::uint32_t>((in.items.size() + 63) / 64)},
+      room_(in.sections),
+      words_{mix(seed + 1)},
+      states_a_node_{states_a_node} {}
+
+std::uint64_t skylines::random() {
+  words_ += 0x9e3779b97f4a7c15U;
+  return mix(words_);
+}
+
+// The first weights are a middle; those of later tries are drawn from what was seen to succeed.
+void skylines::start_try() {
+  now_ = &views_[tries_ % 2];
+  const auto draw = [this](std::int64_t from, std::int64_t to) {  // in hundredths
+    return from + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(to - from + 1));
+  };
+  const auto scaled = [](std::int64_t hundredths, std::int64_t parts) { return one / 100 * hundredths / parts; };
+  by_.waste = scaled(draw(70, 300), sections_) >> 16;
+  by_.rough = scaled(draw(50, 200), sections_);
+  by_.area = scaled(draw(0, 500), std::max<std::int64_t>(1, now_->area));
+  by_.tall = scaled(draw(10, 40), 1 << 20);
+  by_.noise = scaled(draw(2, 6), 1);
+  const auto quarters = static_cast<unsigned>(draw(2, 6));
+  cost_.resize(cost_steps + 1);
+  for (std::int64_t k = 0; k <= cost_steps; ++k)
+    cost_[static_cast<std::size_t>(k)] = power((k << 16) / cost_steps, quarters);
+  for (std::uint32_t s = 0; s < sections_; ++s) {
+    room_[s] = static_cast<std::uint64_t>(one) / (static_cast<std::uint64_t>(capacity_ - now_->load[s]) + 1);
+  }
+  most_gain_ = 0;
+  for (const piece& p : now_->pieces) {
+    most_gain_ = std::max(most_gain_, by_.area * p.share * (p.last - p.first) + by_.tall * p.share);
+  }
+  static constexpr std::array<std::size_t, 8> widths{32, 32, 64, 64, 50, 50, 100, 100};
+  width_ = widths[tries_ < 8 ? tries_ : 4 + tries_ % 4];
+  ++tries_;
+  depth_ = 0;
+  steps_.clear();
+  current_.heads.assign(1, {});
+  current_.heads[0].step = no_item;
+  current_.floors.assign(sections_, 0);
+  current_.left = now_->load;
+  current_.open.assign(words_a_state_, ~std::uint64_t{0});
+  expanded_ = 0;
+  worst_ = std::numeric_limits<std::int64_t>::max() / 2;
+}
+
+std::int64_t skylines::waste_at(std::uint32_t section, units floor, units left) const {
+  const auto wasted = static_cast<std::uint64_t>(floor - (now_->load[section] - left));
+  return cost_[wasted * room_[section] * cost_steps >> 40];
+}
+
+bool skylines::may_come(std::uint32_t state, std::uint32_t p) const {
+  const std::uint64_t* const open = current_.open.data() + std::size_t{state} * words_a_state_;
+  const auto is_open = [open](std::uint32_t k) { return (open[k / 64] >> (k % 64) & 1) != 0; };
+  const std::uint32_t twin = now_->pieces[p].twin;
+  return is_open(p) && (twin == no_item || !is_open(twin));
+}
+
+// Walls around it all, so that every run has neighbours.
+void skylines::read_profile(const units* floors) {
+  profile_.assign(1, {0, closed});
+  for (std::uint32_t s = 0; s < sections_; ++s) {
+    if (floors[s] != profile_.back().floor) profile_.push_back({s, floors[s]});
+  }
+  if (profile_.back().floor != closed) profile_.push_back({sections_, closed});
+}
+
+// The first of the lowest runs.
+std::size_t skylines::lowest() const {
+  return static_cast<std::size_t>(
+      std::min_element(profile_.begin(), profile_.end(), [](auto& a, auto& b) { return a.floor < b.floor; }) -
+      profile_.begin());
+}
+
+// The floor from the left end of the valley to where something may start rises to the lower neighbour. False: no
+// completion.
+bool skylines::raise(std::size_t valley, std::uint32_t state, head& h) {
+  const auto [first, floor] = profile_[valley];
+  if (floor == closed) return false;
+  const std::uint32_t last = profile_[valley + 1].first;
+  const units before = profile_[valley - 1].floor;
+  const units after = profile_[valley + 1].floor;
+  const units to = std::min(before, after);
+  if (to == closed) return false;
+  const auto something_starts = [&](std::uint32_t s) {
+    for (std::uint32_t p = now_->starts_at[s]; p < now_->starts_at[s + std::size_t{1}]; ++p) {
+      if (now_->pieces[p].last > last) return false;  // by rising ends
+      if (may_come(state, p)) return true;
+    }
+    return false;
+  };
+  std::uint32_t end = first + 1;
+  while (end < last && !something_starts(end)) ++end;
+  const units* const left = current_.left.data() + std::size_t{state} * sections_;
+  for (std::uint32_t s = first; s < end; ++s) {
+    if (to + left[s] > capacity_) return false;
+    h.waste += waste_at(s, to, left[s]) - waste_at(s, floor, left[s]);
+  }
+  const auto at = profile_.begin() + static_cast<std::ptrdiff_t>(valley);
+  if (to == before && end == last) {
+    h.rough -= 1 + (to == after);
+    profile_.erase(at, at + 1 + (to == after));
+  } else if (to == before) {
+    at->first = end;
+  } else if (end == last) {
+    h.rough -= to == after;
+    at->floor = to;
+    if (to == after) profile_.erase(at + 1);
+  } else {
+    ++h.rough;
+    at->floor = to;
+    profile_.insert(at + 1, {end, floor});
+  }
+  return true;
+}
+
+// What may be placed at the left end of the valley.
+void skylines::offer(const head& h, std::size_t valley, std::uint32_t state, std::uint32_t raises) {
+  const auto [first, floor] = profile_[valley];
+  const std::uint32_t last = profile_[valley + 1].first;
+  const units* const left = current_.left.data() + std::size_t{state} * sections_;
+  for (std::uint32_t k = now_->starts_at[first]; k < now_->starts_at[first + std::size_t{1}]; ++k) {
+    const piece& p = now_->pieces[k];
+    if (p.last > last) break;  // by rising ends
+    if (!may_come(state, k)) continue;
+    candidate c{0, state, raises, k, h};
+    c.after.area += p.share * (p.last - p.first);
+    for (std::uint32_t s = p.first; s < p.last; ++s) {
+      if (left[s] == p.size) c.after.waste -= waste_at(s, floor, left[s]);  // the section is closed
+    }
+    const units top = floor + p.size;
+    const auto jump = [](units a, units b) { return a != b && a != closed && b != closed; };
+    const units before = profile_[valley - 1].floor;
+    const units after = p.last == last ? profile_[valley + 1].floor : floor;
+    c.after.rough += jump(before, top) - jump(before, floor) + jump(top, after) - jump(floor, after);
+    c.score = by_.waste * c.after.waste + by_.rough * c.after.rough - by_.area * c.after.area - by_.tall * p.share +
+              static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(by_.noise + 1));
+    if (c.score <= worst_) candidates_.push_back(c);
+  }
+  if (candidates_.size() > 8 * width_) keep_best(4 * width_);
+}
+
+void skylines::expand(std::uint32_t state) {
+  read_profile(current_.floors.data() + std::size_t{state} * sections_);
+  head h = current_.heads[state];
+  for (std::uint32_t raises = 0;; ++raises) {
+    const std::size_t valley = lowest();
+    if (profile_[valley].floor == closed) return;
+    offer(h, valley, state, raises);
+    if (!raise(valley, state, h)) return;
+    if (by_.waste * h.waste + by_.rough * h.rough - by_.area * h.area > worst_ + most_gain_) return;
+  }
+}
+
+// The candidate's state after it, at the end of `to`.
+void skylines::place(layer& to, const candidate& c) {
+  const auto copy = [&](auto& all, const auto& from, std::size_t each) {
+    const auto at = from.begin() + static_cast<std::ptrdiff_t>(c.state * each);
+    all.insert(all.end(), at, at + static_cast<std::ptrdiff_t>(each));
+    return all.data() + all.size() - each;
+  };
+  units* const floors = copy(to.floors, current_.floors, sections_);
+  units* const left = copy(to.left, current_.left, sections_);
+  std::uint64_t* const open = copy(to.open, current_.open, words_a_state_);
+  read_profile(floors);
+  head unused;
+  std::size_t valley = lowest();
+  for (std::uint32_t k = 0; k < c.raises; ++k, valley = lowest()) (void)raise(valley, c.state, unused);
+  const units floor = profile_[valley].floor;
+  if (c.raises != 0) {
+    for (std::size_t k = 0; k + 1 < profile_.size(); ++k) {
+      std::fill(floors + profile_[k].first, floors + profile_[k + 1].first, profile_[k].floor);
+    }
+  }
+  const piece& p = now_->pieces[c.piece];
+  for (std::uint32_t s = p.first; s < p.last; ++s) {
+    left[s] -= p.size;
+    floors[s] = left[s] == 0 ? closed : floor + p.size;
+  }
+  open[c.piece / 64] &= ~(std::uint64_t{1} << (c.piece % 64));
+  head h = c.after;
+  h.step = static_cast<std::uint32_t>(steps_.size());
+  steps_.push_back({current_.heads[c.state].step, c.piece, floor});
+  h.rough = 0;
+  h.key = 0;
+  for (std::uint32_t w = 0; w < words_a_state_; ++w) h.key = mix(h.key ^ open[w]);
+  for (std::uint32_t s = 0; s < sections_; ++s) {
+    const bool jump = s != 0 && floors[s - 1] != floors[s];
+    if (s == 0 || jump) h.key += word_of_floor(s, floors[s]);
+    h.rough += jump && floors[s - 1] != closed && floors[s] != closed;
+  }
+  to.heads.push_back(h);
+}
+
+// Of the candidates; where there are fewer, all.
+void skylines::keep_best(std::size_t count) {
+  if (candidates_.size() <= count) return;
+  const auto better = [](const candidate& a, const candidate& b) {
+    return std::tuple{a.score, a.state, a.raises, a.piece} < std::tuple{b.score, b.state, b.raises, b.piece};
+  };
+  const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(count) - 1;
+  std::nth_element(candidates_.begin(), last, candidates_.end(), better);
+  worst_ = last->score;
+  candidates_.resize(count);
+}
+
+// The best of all candidates, in the order of their states. False: there is none.
+bool skylines::next_layer() {
+  keep_best(3 * width_);
+  std::sort(candidates_.begin(), candidates_.end(), [](const candidate& a, const candidate& b) {
+    return std::tuple{a.score, a.state, a.raises, a.piece} < std::tuple{b.score, b.state, b.raises, b.piece};
+  });
+  next_.heads.clear();
+  next_.floors.clear();
+  next_.left.clear();
+  next_.open.clear();
+  seen_.assign(std::bit_ceil(4 * width_), 0);
+  for (const candidate& c : candidates_) {
+    if (next_.heads.size() >= width_) break;
+    place(next_, c);
+    const std::uint64_t key = next_.heads.back().key | 1;
+    std::size_t at = mix(key) & (seen_.size() - 1);
+    while (seen_[at] != 0 && seen_[at] != key) at = (at + 1) & (seen_.size() - 1);
+    if (seen_[at] == key) {
+      next_.heads.pop_back();
+      next_.floors.resize(next_.floors.size() - sections_);
+      next_.left.resize(next_.left.size() - sections_);
+      next_.open.resize(next_.open.size() - words_a_state_);
+      steps_.pop_back();
+    }
+    seen_[at] = key;
+  }
+  candidates_.clear();
+  worst_ = std::numeric_limits<std::int64_t>::max() / 2;
+  std::swap(current_, next_);
+  expanded_ = 0;
+  ++depth_;
+  return !current_.heads.empty();
+}
+
+void skylines::found(const head& h) {
+  offsets_.assign(now_->pieces.size(), 0);
+  for (std::uint32_t k = h.step; k != no_item; k = steps_[k].before) {
+    offsets_[now_->pieces[steps_[k].piece].item] = steps_[k].at;
+  }
+}
+
+outcome skylines::run(std::uint64_t nodes) {
+  if (!offsets_.empty()) return outcome::found;
+  for (const std::uint64_t stop = states_ + nodes * states_a_node_; states_ < stop; ++states_) {
+    if (expanded_ == current_.heads.size() && (current_.heads.empty() || !next_layer())) start_try();
+    if (depth_ == now_->pieces.size()) {
+      found(current_.heads.front());
+      return outcome::found;
+    }
+    expand(expanded_++);
+  }
+  return outcome::paused;
+}
+
+}  // namespace berth::plan

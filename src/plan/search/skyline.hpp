@@ -1,0 +1,131 @@
+// Beam search over skylines: layouts from the bottom up, several hundred at a time, of which the best go on.
+//
+// A state is a set of placed items without holes that could still be filled: of every section the floor, the lowest
+// offset that is free from there on up. It goes on at the lowest floor, at its left end: one of the items that start
+// there and fit between the higher neighbours is placed, or nothing is and the floor rises as far as the lower
+// neighbour, which wastes what lies below. So all that is wasted is known at once, section by section, and a section
+// in which more is wasted than the capacity leaves refutes the state. Of the states with equally many items the best
+// go on: by what they wasted of the room that each section has, by how rough the skyline is, by the area placed, by how
+// tall the last item was, and by chance. The weights of these are drawn again for every try, half of the tries run
+// against time, and where a state comes up twice one of them goes.
+//
+// It proves nothing. It finds tight packings of some hundred items where a complete search is lost in its first
+// choices; of a thousand and more it rarely finds any (docs/decisions/0026-skylines.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "plan/instance.hpp"
+#include "plan/search/seeker.hpp"
+
+namespace berth::plan {
+
+class skylines final : public seeker {
+ public:
+  // Whether it can be used: items of one lifetime that may lie anywhere, and sums that 40 bits count.
+  [[nodiscard]] static bool apply_to(const instance& in, units capacity);
+
+  // Contract: they apply, and the capacity is at least the tallest section. So many states expanded count as a node.
+  // The instance need not outlive this.
+  skylines(const instance& in, units capacity, std::uint64_t seed, std::uint64_t states_a_node = 1);
+
+  // Never exhausted.
+  [[nodiscard]] outcome run(std::uint64_t nodes) override;
+
+  [[nodiscard]] const std::vector<units>& offsets() const noexcept override { return offsets_; }
+  [[nodiscard]] std::uint64_t nodes() const noexcept override {
+    return (states_ + states_a_node_ - 1) / states_a_node_;
+  }
+
+ private:
+  struct piece {
+    std::uint32_t first;  // sections [first, last)
+    std::uint32_t last;
+    units size;
+    std::int64_t share;  // its size, of the tallest section, in 2^20ths
+    std::uint32_t twin;  // the alike item of the index before, or no_item: it comes first
+    std::uint32_t item;
+  };
+  struct view {                            // of the items, along time or against it
+    std::vector<piece> pieces;             // by the section in which they start
+    std::vector<std::uint32_t> starts_at;  // by section: its first piece; one more than sections
+    std::vector<units> load;               // by section: what lives there
+    std::int64_t area = 0;                 // of all, by their shares
+  };
+  struct head {
+    std::int64_t waste = 0;  // over the room of its section, in 65536ths, summed
+    std::int64_t area = 0;   // of what is placed, by its share
+    std::int32_t rough = 0;  // between how many neighbouring sections the floor changes
+    std::uint32_t step = 0;  // into steps_
+    std::uint64_t key = 0;   // of what is open, and of the floors
+  };
+  struct layer {  // the states with equally many items
+    std::vector<head> heads;
+    std::vector<units> floors;        // by state and section; `closed` where all is placed
+    std::vector<units> left;          // by state and section: what is still to be placed there
+    std::vector<std::uint64_t> open;  // by state: a bit a piece
+  };
+  struct candidate {
+    std::int64_t score;
+    std::uint32_t state;
+    std::uint32_t raises;  // how often the state's floor rises before
+    std::uint32_t piece;
+    head after;  // but for the step and the key
+  };
+  struct step {
+    std::uint32_t before;
+    std::uint32_t piece;
+    units at;
+  };
+  struct weights {  // of a score of 2^40
+    std::int64_t waste, rough, area, tall, noise;
+  };
+  struct run_of_floor {  // up to the next one's first section
+    std::uint32_t first;
+    units floor;
+  };
+
+  void start_try();
+  void expand(std::uint32_t state);
+  void offer(const head& h, std::size_t valley, std::uint32_t state, std::uint32_t raises);
+  [[nodiscard]] bool next_layer();
+  void keep_best(std::size_t count);
+  void place(layer& to, const candidate& c);
+  void read_profile(const units* floors);
+  [[nodiscard]] std::size_t lowest() const;
+  [[nodiscard]] bool raise(std::size_t valley, std::uint32_t state, head& h);
+  [[nodiscard]] std::int64_t waste_at(std::uint32_t section, units floor, units left) const;
+  [[nodiscard]] bool may_come(std::uint32_t state, std::uint32_t piece) const;
+  [[nodiscard]] std::uint64_t random();
+  void found(const head& h);
+
+  static view view_of(const instance& in, bool backwards);
+
+  const std::uint32_t sections_;
+  const units capacity_;
+  std::array<view, 2> views_;  // along time, against it
+  const view* now_ = nullptr;
+  std::uint32_t words_a_state_;
+  std::vector<std::uint64_t> room_;  // by section: 2^40 over one more than its room
+  std::vector<std::int64_t> cost_;   // by the share of the room that is wasted
+  std::uint64_t words_;
+  std::uint64_t tries_ = 0;
+  std::size_t width_ = 0;
+  weights by_{};
+  std::int64_t most_gain_ = 0;  // by which placing an item lowers a score
+  layer current_, next_;
+  std::uint32_t expanded_ = 0;  // states of the current layer
+  std::uint32_t depth_ = 0;
+  std::vector<candidate> candidates_;
+  std::vector<step> steps_;
+  std::int64_t worst_ = 0;             // of a candidate that may still be among the best
+  std::vector<run_of_floor> profile_;  // of the state at hand; ends with a wall
+  std::vector<std::uint64_t> seen_;
+  std::vector<units> offsets_;
+  const std::uint64_t states_a_node_;
+  std::uint64_t states_ = 0;  // expanded
+};
+
+}  // namespace berth::plan
