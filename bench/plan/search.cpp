@@ -2,11 +2,11 @@
 // with each rule off in turn. Side by side: how many are proved, the mean gap to the bound (of tilings: to the known
 // optimum), nodes, and user seconds of the family (least, median and greatest of the runs).
 //
-//   search [--seconds S] [--runs N] [--seeds N] [--family WORD] [--each] [--rules] [FILE...]
+//   search [--seconds S] [--runs N] [--seeds N] [--family WORD] [--each] [--rules] [--without RULE] [FILE...]
 //
 // Most problems come from seeds; each FILE is one more, and so are variants of its best layout, whose optimum is known
 // where that layout is optimal. S counts in nodes, by nodes_per_second, as the efforts do. --each: one line a problem;
-// --rules: also with each rule off.
+// --rules: also with each rule off; --without: with those off whose name begins so.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -61,6 +61,7 @@ struct options_of_run {
   unsigned seeds = 6;
   bool each = false;
   bool rules = false;
+  std::string without;
   std::string family;
 };
 
@@ -126,6 +127,10 @@ int main(int argc, char** argv) {
       if (word == "--runs") o.runs = std::max(1, std::atoi(value));
       if (word == "--seeds") o.seeds = static_cast<unsigned>(std::atoi(value));
       if (word == "--family") o.family = value;
+      if (word == "--without") {
+        o.without = std::string("no ") + value;
+        o.rules = true;
+      }
       ++k;
     }
   }
@@ -142,6 +147,7 @@ int main(int argc, char** argv) {
     report(family.c_str(), "all rules", samples, {}, o);
     for (const auto& [name, rule] : rules_by_name) {
       if (!o.rules) break;
+      if (!std::string(name).starts_with(o.without)) continue;
       switches rules;
       rules.*rule = false;
       report(family.c_str(), name, samples, rules, o);

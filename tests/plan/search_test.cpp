@@ -10,6 +10,7 @@
 #include "plan/bounds.hpp"
 #include "plan/search/fold.hpp"
 #include "plan/search/ladder.hpp"
+#include "plan/search/skyline.hpp"
 #include "plan/single.hpp"
 
 namespace berth::plan {
@@ -364,6 +365,119 @@ TEST(folding, solves_large_tilings_within_normal_effort) {
     optimal += got.optimal();
   }
   EXPECT_GE(optimal, 9);
+}
+
+// Tilings whose optimum is known, along time and against it: what is found is a layout within the capacity.
+TEST(skylines, find_layouts_of_tilings_without_room) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 20; ++round) {
+    problem p;
+    guillotine(random, p, 0, 40, 0, round % 2 != 0 ? 200 : 200'000, 6);
+    std::shuffle(p.buffers.begin(), p.buffers.end(), random);
+    const instance in = make_instance(p);
+    const units bound = least_arena(p, in);
+    ASSERT_TRUE(skylines::apply_to(in, bound));
+    skylines beam{in, bound, static_cast<std::uint64_t>(round)};
+    ASSERT_EQ(beam.run(300'000), outcome::found) << round;
+    expect_layout(in, make_conflicts(in), beam.offsets(), bound);
+    EXPECT_EQ(beam.run(1), outcome::found);
+  }
+}
+
+// They never say that there is none; with room to waste all that they find is a layout, too.
+TEST(skylines, find_layouts_with_room_and_prove_nothing) {
+  std::mt19937 random(12);
+  int found = 0;
+  for (int round = 0; round < 300; ++round) {
+    const problem p = random_problem(random, shapes[0]);
+    if (!validate(p)) continue;
+    const instance in = make_instance(p);
+    const conflict_graph g = make_conflicts(in);
+    const units least = least_arena(p, in);
+    if (in.items.empty() || !skylines::apply_to(in, least)) continue;
+    for (units capacity = least; capacity < least + 12; capacity += 4) {
+      skylines beam{in, capacity, 7};
+      const outcome got = beam.run(3000);
+      if (got == outcome::found) {
+        expect_layout(in, g, beam.offsets(), capacity);
+        ++found;
+      } else {
+        EXPECT_EQ(got, outcome::paused);
+        EXPECT_EQ(beam.nodes(), 3000U);
+      }
+    }
+  }
+  EXPECT_GT(found, 400);
+}
+
+TEST(skylines, are_left_out_where_something_else_is_asked) {
+  std::mt19937 random(13);
+  for (int round = 0; round < 300; ++round) {
+    const problem p = random_problem(random, shapes[4]);
+    if (!validate(p)) continue;
+    const instance in = make_instance(p);
+    if (skylines::apply_to(in, 100)) {
+      EXPECT_TRUE(is_plain(in));
+      for (const item& it : in.items) EXPECT_EQ(it.alignment, 1);
+    }
+  }
+  problem p;
+  p.add({.size = (bytes{1} << 41) + 1, .live = {0, 1}});
+  p.add({.size = 2, .live = {0, 1}});
+  p.add({.size = 3, .live = {1, 2}});
+  EXPECT_FALSE(skylines::apply_to(make_instance(p), units{1} << 41));
+}
+
+TEST(skylines, a_pause_changes_nothing) {
+  std::mt19937 random(14);
+  for (int round = 0; round < 6; ++round) {
+    problem p;
+    guillotine(random, p, 0, 40, 0, 300, 7);
+    const instance in = make_instance(p);
+    const units bound = least_arena(p, in);
+    skylines whole{in, bound, 3, 4};
+    skylines parts{in, bound, 3, 4};
+    const outcome expected = whole.run(20'000);
+    outcome got = outcome::paused;
+    while (got == outcome::paused && parts.nodes() < 20'000) got = parts.run(1 + random() % 7);
+    if (got == outcome::paused) continue;
+    EXPECT_EQ(got, expected);
+    EXPECT_EQ(parts.nodes(), whole.nodes());
+    EXPECT_EQ(parts.offsets(), whole.offsets());
+  }
+}
+
+// Beams are only tried from some fifty items on: the ladder reaches the same optimum with them and without, whatever
+// the constraints.
+TEST(ladder, beams_change_no_optimum) {
+  std::mt19937 random(15);
+  int by_beams = 0;
+  for (int round = 0; round < 40; ++round) {
+    problem p;
+    guillotine(random, p, 0, 60, 0, 120, 7);
+    std::shuffle(p.buffers.begin(), p.buffers.end(), random);
+    if (round % 4 == 1) p.buffers[0].alignment = 2;
+    if (round % 4 == 2) p.separations = {{0, 1}};
+    if (round % 4 == 3) p.memories = {{.name = "m", .reserved = {{120, 130}}}};
+    if (!validate(p)) continue;
+    const instance in = make_instance(p);
+    const conflict_graph g = make_conflicts(in);
+    const units bound = least_arena(p, in);
+    for (const bool beams : {true, false}) {
+      layout none;
+      none.arena = bound + 12;
+      climb_options how{.nodes = 6000};
+      how.rules.skylines = beams;
+      how.rules.folding = false;
+      const climb got = find_least_arena(in, g, none, bound, how, {});
+      if (got.best.offsets.empty()) continue;
+      expect_layout(in, g, got.best.offsets, got.best.arena);
+      EXPECT_LE(got.nodes, 6000U);
+      by_beams += got.best.solver == "skylines";
+      EXPECT_TRUE(beams || got.best.solver != "skylines");
+    }
+  }
+  EXPECT_GT(by_beams, 0);
 }
 
 TEST(single, an_empty_buffer_pinned_beyond_the_capacity_is_infeasible) {

@@ -30,7 +30,9 @@ constexpr std::size_t fewest_for_beams = 48;
 constexpr std::size_t most_for_beams = 4000;
 // Slices of a beam at the bound, from the second round on: what search does not find at the bound at once they find
 // more often. Above the bound one slice.
-constexpr std::uint64_t beam_slices = 4;
+constexpr std::uint64_t beam_slices = 8;
+// Of the one beam in the first round: states an item, for four narrow tries.
+constexpr std::uint64_t first_tries = 96;
 
 // A state's cost grows with the sections; measured, 0.5 to 2.5 us.
 std::uint64_t states_a_node(const instance& in, const conflict_graph& graph) {
@@ -65,7 +67,7 @@ class climber {
       const units capacity = above_bound(part);
       if (part != 0 && capacity == state_.bound) continue;
       if (run(at(capacity), part == 0 && rounds_ > 3 ? slice / 2 : slice, 0, recipes.size())) continue;
-      (void)run_beams(capacity, part == 0 ? beam_slices * slice : slice);
+      (void)run_beams(capacity, part == 0 ? beam_slices * slice : slice, side_by_side);
     }
   }
 
@@ -105,10 +107,10 @@ class climber {
     static constexpr std::size_t quick = 1;
     static constexpr std::size_t descending = 5;
     static constexpr units step = 10;
-    if (run(at(state_.bound), slice, 0, quick) || run_beams(state_.bound, slice)) return;
-    while (gap() > 1 && above_bound(step) > state_.bound &&
-           (run(at(above_bound(step)), slice, 0, descending) || run_beams(above_bound(step), slice))) {
+    if (run(at(state_.bound), slice, 0, quick)) return;
+    while (gap() > 1 && above_bound(step) > state_.bound && run(at(above_bound(step)), slice, 0, descending)) {
     }
+    if (gap() <= 0 || run_beams(state_.bound, beam_of(first_tries), 1)) return;
     if (gap() > 0) (void)run(at(state_.bound), slice, quick, recipes.size());
   }
 
@@ -152,12 +154,17 @@ class climber {
     return take(r.capacity, slice, seekers, "search", [&](std::size_t k) { r.searches[batch[k]]->tell(known_); });
   }
 
-  // A slice for beams of several seeds.
-  bool run_beams(units capacity, std::uint64_t slice) {
+  // Nodes for so many states an item; a quarter of all at most.
+  [[nodiscard]] std::uint64_t beam_of(std::uint64_t states) const {
+    return std::min(how_.nodes / 4, in_.items.size() * states / states_a_node(in_, graph_) + 1);
+  }
+
+  // A slice for each of so many beams.
+  bool run_beams(units capacity, std::uint64_t slice, std::size_t beams) {
     if (!beams_apply_ || spent()) return false;
     rung& r = at(capacity);
     std::vector<seeker*> seekers;
-    for (std::size_t k = 0; k < side_by_side; ++k) {
+    for (std::size_t k = 0; k < beams; ++k) {
       if (!r.beams[k]) r.beams[k] = std::make_unique<skylines>(in_, r.capacity, k, states_a_node(in_, graph_));
       seekers.push_back(r.beams[k].get());
     }

@@ -39,7 +39,8 @@ std::int64_t power(std::int64_t x, unsigned quarters) {
 }  // namespace
 
 bool skylines::apply_to(const instance& in, units capacity) {
-  return capacity <= most_units && in.sections != 0 && is_plain(in);
+  return capacity <= most_units && in.sections != 0 && is_plain(in) &&
+         std::all_of(in.items.begin(), in.items.end(), [](const item& it) { return it.alignment == 1; });
 }
 
 skylines::view skylines::view_of(const instance& in, bool backwards) {
@@ -84,7 +85,8 @@ std::uint64_t skylines::random() {
   return mix(words_);
 }
 
-// The first weights are a middle; those of later tries are drawn from what was seen to succeed.
+// Weights from where those lay that succeeded on D and its variants. Narrow tries first: they are cheap, and many of
+// them find more than few wide ones.
 void skylines::start_try() {
   now_ = &views_[tries_ % 2];
   const auto draw = [this](std::int64_t from, std::int64_t to) {  // in hundredths
@@ -107,14 +109,15 @@ void skylines::start_try() {
   for (const piece& p : now_->pieces) {
     most_gain_ = std::max(most_gain_, by_.area * p.share * (p.last - p.first) + by_.tall * p.share);
   }
-  static constexpr std::array<std::size_t, 8> widths{32, 32, 64, 64, 50, 50, 100, 100};
+  static constexpr std::array<std::size_t, 8> widths{16, 16, 32, 32, 50, 50, 100, 100};
   width_ = widths[tries_ < 8 ? tries_ : 4 + tries_ % 4];
   ++tries_;
   depth_ = 0;
   steps_.clear();
   current_.heads.assign(1, {});
   current_.heads[0].step = no_item;
-  current_.floors.assign(sections_, 0);
+  current_.floors.resize(sections_);
+  for (std::uint32_t s = 0; s < sections_; ++s) current_.floors[s] = now_->load[s] == 0 ? closed : 0;
   current_.left = now_->load;
   current_.open.assign(words_a_state_, ~std::uint64_t{0});
   expanded_ = 0;

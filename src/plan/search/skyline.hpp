@@ -24,7 +24,7 @@ namespace berth::plan {
 
 class skylines final : public seeker {
  public:
-  // Whether it can be used: items of one lifetime that may lie anywhere, and sums that 40 bits count.
+  // Whether it can be used: items of one lifetime that may lie at any offset, and sums that 40 bits count.
   [[nodiscard]] static bool apply_to(const instance& in, units capacity);
 
   // Contract: they apply, and the capacity is at least the tallest section. So many states expanded count as a node.
