@@ -50,7 +50,14 @@ void input_file::append_to(std::string& text, std::size_t most) try {
       throw input_error(path_, "cannot read: " + std::string{reason});
     }
     used += static_cast<std::size_t>(got);
+    read_ += static_cast<std::size_t>(got);
     if (got == 0) break;
+    if (read_ > most_unpacked && gzdirect(stream(file_)) == 0) {
+      const auto packed = static_cast<std::size_t>(std::max<z_off_t>(gzoffset(stream(file_)), 0));
+      if (read_ / most_unpacked_ratio > packed) {
+        throw input_error(path_, "unpacks to more than 64 MiB and more than 200 times its own size");
+      }
+    }
   }
   text.resize(used);
 } catch (const std::bad_alloc&) {

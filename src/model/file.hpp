@@ -10,11 +10,15 @@ namespace berth::model {
 // The longest file that is read, gunzipped: what never ends is refused too.
 inline constexpr std::size_t longest_text = std::size_t{1} << 31;
 
+// What is packed may unpack to the first of these at any rate, and beyond it to so many times its own size: text packs
+// ten to a hundred times, what was made to fill memory a thousand.
+inline constexpr std::size_t most_unpacked = std::size_t{1} << 26, most_unpacked_ratio = 200;
+
 // The most buffers that are read from text: some gigabytes.
 inline constexpr std::size_t most_buffers = std::size_t{1} << 24;
 
-// Throws input_error: the file cannot be read, is a truncated or broken gzip stream, is longer than `longest` or does
-// not fit in memory.
+// Throws input_error: the file cannot be read, is a truncated or broken gzip stream, is longer than `longest`, unpacks
+// to more than the bounds above or does not fit in memory.
 [[nodiscard]] std::string read_file(const std::string& path, std::size_t longest = longest_text);
 
 // A file read in parts, so that what it is can be told before it is read whole; it may be a pipe.
@@ -35,6 +39,7 @@ class input_file {
  private:
   std::string path_;
   void* file_ = nullptr;  // zlib's
+  std::size_t read_ = 0;  // of the text, so far
 };
 
 // Without the mark that some editors put before UTF-8.

@@ -1,5 +1,6 @@
 #include "berth/model/ggml_trace.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -92,12 +93,12 @@ struct file_text {
 file_text read_lines(const std::string& path, std::string_view text) {
   file_text file;
   std::string_view rest = text;
+  const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
   std::size_t expected = 0;
   for (std::size_t line = 1; !rest.empty(); ++line) {
     const std::string_view written = trim(cut(rest, '\n'));
     if (written.empty()) continue;
-    const json parsed = json::parse(written, nullptr, false);
-    if (parsed.is_discarded()) throw input_error(path, line, "not a JSON object");
+    const json parsed = parse_json(path, written, line);
     const bool header = expected == 0 && file.tensors.empty();
     const json_value v{parsed, header ? "the header" : "tensor " + std::to_string(file.tensors.size()), path,
                        static_cast<std::uint32_t>(line)};
@@ -107,7 +108,7 @@ file_text read_lines(const std::string& path, std::string_view text) {
       if (const auto align = v.find("align")) file.alignment = align->as_bytes();
       if (!is_power_of_two(file.alignment)) v.fail("align is not a power of two");
       expected = v.at("n_tensors").as_bytes();
-      if (expected == 0 || expected > text.size()) v.fail("n_tensors is not the number of the lines that follow");
+      if (expected == 0 || expected > lines) v.fail("n_tensors is not the number of the lines that follow");
       file.tensors.reserve(expected);
       continue;
     }

@@ -83,7 +83,7 @@ TEST_F(ggml_trace_file, a_truncated_file_is_refused) {
   text_.resize(text_.rfind("{\"id\":8"));
   EXPECT_EQ(refusal(), ": ends after 8 of 9 tensors");
   text_.resize(text_.size() - 20);
-  EXPECT_EQ(refusal(), ":9: not a JSON object");
+  EXPECT_TRUE(refusal().starts_with(":9: not JSON: ")) << refusal();
 }
 
 TEST_F(ggml_trace_file, nodes_out_of_order_are_refused) {

@@ -49,46 +49,56 @@ json_value json_value::at(std::size_t i, std::uint32_t line) const {
   return {(*value_)[i], where_ + "[" + std::to_string(i) + "]", *path_, line};
 }
 
+namespace {
+// What stands there instead, for a message: of a list or an object only that it is one, for they may be of any size.
+std::string shown(const json& v) {
+  if (v.is_array()) return "a list";
+  if (v.is_object()) return "an object";
+  return quote(v.dump());
+}
+}  // namespace
+
 bytes json_value::as_bytes() const {
   if (value_->is_number_unsigned()) return value_->get<bytes>();
   if (value_->is_number() && value_->get<double>() < 0) fail("is negative: " + value_->dump());
-  fail("is not a whole number of 64 bits: " + quote(value_->dump()));
+  fail("is not a whole number of 64 bits: " + shown(*value_));
 }
 
 plan::tick json_value::as_tick() const {
   if (value_->is_number_integer() && (!value_->is_number_unsigned() || value_->get<std::uint64_t>() <= INT64_MAX)) {
     return value_->get<plan::tick>();
   }
-  fail("is not a whole number of 64 bits: " + quote(value_->dump()));
+  fail("is not a whole number of 64 bits: " + shown(*value_));
 }
 
 double json_value::as_number() const {
-  if (!value_->is_number()) fail("is not a number: " + quote(value_->dump()));
+  if (!value_->is_number()) fail("is not a number: " + shown(*value_));
   return value_->get<double>();
 }
 
 bool json_value::as_bool() const {
-  if (!value_->is_boolean()) fail("is neither true nor false: " + quote(value_->dump()));
+  if (!value_->is_boolean()) fail("is neither true nor false: " + shown(*value_));
   return value_->get<bool>();
 }
 
 std::string json_value::as_id() const {
   if (value_->is_string()) return value_->get<std::string>();
   if (value_->is_number_integer()) return value_->dump();
-  fail("is neither a string nor a whole number: " + quote(value_->dump()));
+  fail("is neither a string nor a whole number: " + shown(*value_));
 }
 
 namespace {
 
 // What the parser would take in silently or without bound: a key given twice, of which it keeps one; nesting that no
-// format has; more values than memory holds (each takes some ten times its text). One pass; of strings only where they
-// end is looked at, so that what is no JSON at all is left to the parser.
+// format has; more values than memory holds. One pass; of strings only where they end is looked at, so that what is no
+// JSON at all is left to the parser.
 class shape_check {
  public:
-  shape_check(const std::string& path, std::string_view text) : path_{path}, text_{text} {}
+  shape_check(const std::string& path, std::string_view text, std::size_t first_line)
+      : path_{path}, text_{text}, first_line_{first_line} {}
 
   void run() {
-    std::string_view word;
+    std::string_view word;  // the last string, until a colon has made it a key
     for (std::size_t i = 0; i < text_.size(); ++i) {
       switch (text_[i]) {
         case '"': {
@@ -98,13 +108,16 @@ class shape_check {
           break;
         }
         case ':':
-          if (!open_.empty()) keys_.push_back(word);
+          if (!open_.empty() && word.data() != nullptr) keys_.push_back(word);
+          word = {};
+          spend(i, bytes_of_key);
           break;
         case '[':
         case '{':
           if (open_.size() == most_levels) fail(i, "nested more than 64 deep");
           open_.push_back(keys_.size());
           count(i);
+          spend(i, bytes_of_container);
           break;
         case ',': count(i); break;
         case ']':
@@ -118,16 +131,26 @@ class shape_check {
 
  private:
   static constexpr std::size_t most_levels = 64, most_values = std::size_t{1} << 26;
+  // What the parsed values take, at most: the text of a usual file some eight times, "{}," thirty times.
+  static constexpr std::size_t bytes_of_value = 32, bytes_of_container = 64, bytes_of_key = 112;
+  static constexpr std::size_t most_bytes = std::size_t{1} << 29, most_ratio = 16;
 
   [[noreturn]] void fail(std::size_t at, const std::string& what) const {
-    throw input_error(
-        path_,
-        static_cast<std::size_t>(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n')) + 1,
-        what);
+    const auto before = text_.substr(0, at);
+    throw input_error(path_, static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + first_line_,
+                      what);
   }
 
   void count(std::size_t at) {
     if (++values_ > most_values) fail(at, "more than 2^26 values");
+    spend(at, bytes_of_value);
+  }
+
+  void spend(std::size_t at, std::size_t n) {
+    spent_ += n;
+    if (spent_ > most_bytes && spent_ - most_bytes > most_ratio * text_.size()) {
+      fail(at, "its values take more than 512 MiB and 16 times its text");
+    }
   }
 
   void close() {
@@ -145,22 +168,24 @@ class shape_check {
 
   const std::string& path_;
   std::string_view text_;
+  std::size_t first_line_;
   std::vector<std::string_view> keys_;  // of all objects that are open
   std::vector<std::size_t> open_;       // by level: how many keys there were before it
   std::size_t values_ = 0;
+  std::size_t spent_ = 0;
 };
 
 }  // namespace
 
-json parse_json(const std::string& path, std::string_view text) {
-  shape_check{path, text}.run();
+json parse_json(const std::string& path, std::string_view text, std::size_t first_line) {
+  shape_check{path, text, first_line}.run();
   try {
     return json::parse(text);
   } catch (const json::exception& e) {
     const auto* syntax = dynamic_cast<const json::parse_error*>(&e);
     const auto line_at = [&](std::size_t at) {
       const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(at, text.size()));
-      return static_cast<std::size_t>(std::count(text.begin(), end, '\n')) + 1;
+      return static_cast<std::size_t>(std::count(text.begin(), end, '\n')) + first_line;
     };
     if (syntax == nullptr) {  // the library's text ends with the number in quotes
       std::string_view number = e.what();

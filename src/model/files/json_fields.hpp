@@ -51,8 +51,10 @@ class json_value {
   std::uint32_t line_;
 };
 
-// Parses; a syntax error is an input_error with its line.
-[[nodiscard]] json parse_json(const std::string& path, std::string_view text);
+// Parses; a syntax error is an input_error with its line, the first line of `text` being `first_line`. Throws also
+// where the text would hurt: nested more than 64 deep, a key given twice, more than 2^26 values, or so many small ones
+// that they would take more memory than 512 MiB and 16 times the text.
+[[nodiscard]] json parse_json(const std::string& path, std::string_view text, std::size_t first_line = 1);
 
 // The line of every element of the first array called `key` that lies `depth` objects deep.
 [[nodiscard]] std::vector<std::uint32_t> lines_of_elements(std::string_view text, std::string_view key, int depth);

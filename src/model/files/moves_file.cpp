@@ -1,6 +1,7 @@
 #include "berth/model/moves_file.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "berth/model/plan_file.hpp"
@@ -39,6 +40,7 @@ class moves_reader {
     const auto lines = lines_of_elements(text, "buffers", 1);
     const json_value list = root.at("buffers");
     for (std::size_t k = 0; k < list.size(); ++k) read_stay(list.at(k, lines.size() == list.size() ? lines[k] : 0));
+    sort_stays();
     const json_value moves = root.at("moves");
     for (std::size_t k = 0; k < moves.size(); ++k) read_move(moves.at(k));
     plan::plan& layout = answer_.layout;
@@ -80,13 +82,39 @@ class moves_reader {
     if (slab) answer_.layout.slab_of.back() = static_cast<plan::index>(number);
   }
 
+  // By buffer, pool and first tick; `furthest` is the stay of the same buffer and pool, up to here, that ends last.
+  struct sorted_stay {
+    plan::index buffer, memory;
+    plan::tick lower;
+    plan::index furthest;
+    [[nodiscard]] auto key() const { return std::tuple{buffer, memory, lower}; }
+  };
+
+  void sort_stays() {
+    for (plan::index s = 0; s < answer_.stays.size(); ++s) {
+      const plan::stay& one = answer_.stays[s];
+      sorted_.push_back({one.buffer, one.memory, one.live.lower, s});
+    }
+    std::stable_sort(sorted_.begin(), sorted_.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
+    const auto end_of = [&](const sorted_stay& s) { return answer_.stays[s.furthest].live.upper; };
+    for (std::size_t k = 1; k < sorted_.size(); ++k) {
+      const sorted_stay& before = sorted_[k - 1];
+      sorted_stay& me = sorted_[k];
+      if (before.buffer == me.buffer && before.memory == me.memory && end_of(before) >= end_of(me)) {
+        me.furthest = before.furthest;
+      }
+    }
+  }
+
   // The stay of a buffer in a pool over some ticks; it is there once at a time.
   plan::index stay_at(const json_value& v, plan::index buffer, plan::index pool, plan::tick at) const {
-    const auto it = std::find_if(answer_.stays.begin(), answer_.stays.end(), [&](const plan::stay& s) {
-      return s.buffer == buffer && s.memory == pool && s.live.lower <= at && at < s.live.upper;
-    });
-    if (it == answer_.stays.end()) v.fail("its buffer is not in this pool at " + std::to_string(at));
-    return static_cast<plan::index>(it - answer_.stays.begin());
+    const auto behind = std::upper_bound(sorted_.begin(), sorted_.end(), std::tuple{buffer, pool, at},
+                                         [](const auto& key, const sorted_stay& s) { return key < s.key(); });
+    if (behind != sorted_.begin()) {
+      const sorted_stay& s = *std::prev(behind);
+      if (s.buffer == buffer && s.memory == pool && at < answer_.stays[s.furthest].live.upper) return s.furthest;
+    }
+    v.fail("its buffer is not in this pool at " + std::to_string(at));
   }
 
   void read_move(const json_value& v) {
@@ -105,6 +133,7 @@ class moves_reader {
   const problem_file& file_;
   names buffers_, pools_;
   plan::moves_plan answer_;
+  std::vector<sorted_stay> sorted_;
 };
 
 }  // namespace

@@ -39,6 +39,11 @@ struct checker {
   std::optional<moves_violation> links() const;
   std::optional<moves_violation> times() const;
 
+  // Calls visit(use, stays) for every use of buffer i, with the stays that are there at its tick. After lives(), there
+  // is at most one in a memory, so that all calls together take no longer than to sort.
+  template <class Visit>
+  void for_each_use(index i, Visit visit) const;
+
   moves_violation at_stay(const char* rule, index s) const { return {rule, answer.stays[s].buffer}; }
   moves_violation at_move(const char* rule, index m) const { return {rule, answer.moves[m].buffer}; }
 };
@@ -133,22 +138,41 @@ std::optional<moves_violation> checker::copies() const {
   return {};
 }
 
-std::optional<moves_violation> checker::uses() const {
-  for (index i = 0; i < p.buffers.size(); ++i) {
-    for (const use& u : t.uses[i]) {
-      bool served = false;
-      std::size_t live = 0;
-      for (const index s : stays_of[i]) {
-        const stay& one = answer.stays[s];
-        if (u.at < one.live.lower || u.at >= one.live.upper) continue;
-        ++live;
-        served |= u.at >= one.ready && (!u.memory || *u.memory == one.memory);
-      }
-      if (!served) return moves_violation{"a use does not find its buffer", i};
-      if (u.write && live > 1) return moves_violation{"a write leaves a stale copy in another stay", i};
+template <class Visit>
+void checker::for_each_use(index i, Visit visit) const {
+  std::vector<const use*> uses;
+  for (const use& u : t.uses[i]) uses.push_back(&u);
+  std::stable_sort(uses.begin(), uses.end(), [](const use* a, const use* b) { return a->at < b->at; });
+  std::vector<const stay*> stays;
+  for (const index s : stays_of[i]) stays.push_back(&answer.stays[s]);
+  std::stable_sort(stays.begin(), stays.end(),
+                   [](const stay* a, const stay* b) { return a->live.lower < b->live.lower; });
+  std::vector<const stay*> there;
+  auto next = stays.begin();
+  for (const use* u : uses) {
+    for (; next != stays.end() && (*next)->live.lower <= u->at; ++next) {
+      if ((*next)->live.upper > u->at) there.push_back(*next);
     }
+    std::erase_if(there, [u](const stay* s) { return s->live.upper <= u->at; });
+    visit(*u, there);
   }
-  return {};
+}
+
+std::optional<moves_violation> checker::uses() const {
+  std::optional<moves_violation> wrong;
+  for (index i = 0; i < p.buffers.size() && !wrong; ++i) {
+    for_each_use(i, [&](const use& u, const std::vector<const stay*>& there) {
+      const bool served = std::any_of(there.begin(), there.end(), [&u](const stay* s) {
+        return u.at >= s->ready && (!u.memory || *u.memory == s->memory);
+      });
+      if (wrong) return;
+      if (!served) wrong = moves_violation{"a use does not find its buffer", i};
+      if (served && u.write && there.size() > 1) {
+        wrong = moves_violation{"a write leaves a stale copy in another stay", i};
+      }
+    });
+  }
+  return wrong;
 }
 
 std::optional<moves_violation> checker::places() const {
@@ -195,17 +219,16 @@ std::optional<moves_violation> checker::times() const {
   bytes moved = 0;
   for (const step& s : t.steps) moments[s.at].duration += s.duration;
   for (index i = 0; i < p.buffers.size(); ++i) {
-    for (const use& u : t.uses[i]) {
+    for_each_use(i, [&](const use& u, const std::vector<const stay*>& there) {
       std::optional<double> time;
-      for (const index s : stays_of[i]) {
-        const stay& one = answer.stays[s];
-        if (u.at < one.ready || u.at >= one.live.upper || (u.memory && *u.memory != one.memory)) continue;
-        const double here = u.touched * p.memories[one.memory].cost;
+      for (const stay* s : there) {
+        if (u.at < s->ready || (u.memory && *u.memory != s->memory)) continue;
+        const double here = u.touched * p.memories[s->memory].cost;
         time = std::min(time.value_or(here), here);
       }
       moments[u.at].duration += *time;
       access += *time;
-    }
+    });
   }
   for (index m = 0; m < answer.moves.size(); ++m) {
     moments[answer.moves[m].during.lower].starting.push_back(m);
