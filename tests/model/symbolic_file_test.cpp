@@ -90,7 +90,7 @@ TEST_F(symbolic_files, wrong_ones_name_line_and_reason) {
   EXPECT_EQ(complaint(x("4")), "");
   EXPECT_EQ(complaint(x("\"4*m\"")), "problem:2: buffers[0].size: character 3 of '4*m': no dimension is called 'm'");
   EXPECT_EQ(complaint(x("-4")), "problem:2: buffers[0].size: is negative: -4");
-  EXPECT_EQ(complaint(x("[4]")), "problem:2: buffers[0].size: is neither a string nor a whole number: '[4]'");
+  EXPECT_EQ(complaint(x("[4]")), "problem:2: buffers[0].size: is neither a string nor a whole number: a list");
   EXPECT_EQ(complaint(x("\"9223372036854775807*n\"")), "problem:2: buffer 'x': its largest size exceeds 2^62 bytes");
   EXPECT_EQ(complaint(x("4", R"(,"offset":0)")), "problem:2: buffer 'x': offset is not supported with dimensions");
   EXPECT_EQ(complaint(x("4", R"(,"hint":0)")), "problem:2: buffer 'x': hint is not supported with dimensions");

@@ -302,7 +302,7 @@ class Verbs(unittest.TestCase):
             ('{"format":"berth-problem/1","buffers":[', "not JSON"),
             ('{"format":"berth-problem/1",\n"buffers":[{"id":"x","size":4,\n"lower":0,"upper":1,"size":5}]}', "p:3: a second key 'size'"),
             ('{"format":"berth-problem/1","buffers":' + "[" * 100000, "p:1: nested more than 64 deep"),
-            ('{"format":"berth-problem/1","buffers":[' + "[]," * 2**26, "p:1: more than 2^26 values"),
+            ('{"format":"berth-problem/1","buffers":[' + "0," * 2**26, "p:1: more than 2^26 values"),
             ('{"format":"berth-problem/1","buffers":{}}', "not a list"),
             ("", "p:1: is empty"),
             ("\n\n", "neither"),

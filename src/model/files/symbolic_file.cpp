@@ -81,13 +81,11 @@ plan::symbolic_plan read_symbolic_plan(const std::string& path, const problem_fi
     for (std::size_t b = 0; b < below.size(); ++b) mine.push_back(named(below.at(b)));
   }
   out.first.push_back(0);
-  std::vector<bool> ordered(buffers.size());
+  std::vector<bool> ordered(buffers.size());  // a second time in the order is wrong, and its supports would count again
   for (std::size_t k = 0; k < order->size(); ++k) {
-    out.order.push_back(named(order->at(k)));
-    if (ordered[out.order.back()]) order->at(k).fail("a second time in the order");  // its supports would count again
-    ordered[out.order.back()] = true;
-    const std::vector<plan::index>& mine = supports[out.order.back()];
-    out.supports.insert(out.supports.end(), mine.begin(), mine.end());
+    const plan::index i = out.order.emplace_back(named(order->at(k)));
+    if (!ordered[i]) out.supports.insert(out.supports.end(), supports[i].begin(), supports[i].end());
+    ordered[i] = true;
     out.first.push_back(static_cast<std::uint32_t>(out.supports.size()));
   }
   return out;
