@@ -7,14 +7,16 @@
 namespace berth::model {
 
 std::int64_t element_count(const description& m, const std::string& what, const shape& s) {
+  constexpr bytes most = bytes{1} << 59;  // elements of eight bytes, the widest
+  if (s.size() > most_rank) throw input_error(m.source, what + ": has more than 32 dimensions");
   bytes count = 1;
   for (const std::int64_t d : s) {
     if (d < 0) throw input_error(m.source, what + ": a dimension is negative: " + std::to_string(d));
+    if (d > most_extent) throw input_error(m.source, what + ": a dimension exceeds 2^30: " + std::to_string(d));
     // An empty dimension does not excuse the others.
     const auto next = checked_mul(count, static_cast<bytes>(std::max<std::int64_t>(d, 1)));
-    // Sizes in bytes must fit too, and eight bytes is the widest element.
-    if (!next || !checked_mul(*next, 8) || !fits_size_t(*next * 8)) {
-      throw input_error(m.source, what + ": the product of its dimensions exceeds 64 bits: " + text_of(s));
+    if (!next || *next > most || !fits_size_t(*next * 8)) {
+      throw input_error(m.source, what + ": the product of its dimensions exceeds 2^59: " + text_of(s));
     }
     count = *next;
   }

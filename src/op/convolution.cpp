@@ -6,17 +6,13 @@ namespace berth::op {
 
 namespace {
 
-// Whether some output element's window lies in the padding altogether.
+// Whether some output element's window may lie in the padding altogether: the first one before the input, the last one
+// behind it, or one that steps over an input smaller than its dilation.
 bool reads_only_padding_somewhere(const convolution_description& d) {
   for (std::size_t i = 0; i < d.over.kernel.size(); ++i) {
-    for (std::int64_t o = 0; o < d.output.shape[i + 2]; ++o) {
-      bool inside = false;
-      for (std::int64_t k = 0; k < d.over.kernel[i] && !inside; ++k) {
-        const std::int64_t at = o * d.over.strides[i] - d.over.pads_begin[i] + k * d.over.dilations[i];
-        inside = at >= 0 && at < d.input.shape[i + 2];
-      }
-      if (!inside) return true;
-    }
+    const std::int64_t size = d.input.shape[i + 2], before = d.over.pads_begin[i], step = d.over.dilations[i];
+    const std::int64_t last = (d.output.shape[i + 2] - 1) * d.over.strides[i] - before;
+    if ((d.over.kernel[i] - 1) * step < before || last >= size || (before > 0 && size < step)) return true;
   }
   return false;
 }
@@ -34,6 +30,7 @@ created convolution(const convolution_description& d) {
       weights[0] /= d.groups;
       weights.insert(weights.begin(), d.groups);
     }
+    require_countable(d.input, d.over);
     const memory::desc input = descriptor(d.input);
     const memory::desc output = descriptor(d.output);
     const memory::desc any_weights{weights, memory::data_type::f32, memory::format_tag::any};

@@ -9,6 +9,7 @@ created pooling(pool_kind kind, const tensor_type& input, const tensor_type& out
                                                                    : dnnl::algorithm::pooling_avg_include_padding;
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
+    require_countable(input, over);
     dnnl::memory::dims dilations = over.dilations;
     for (auto& dilation : dilations) --dilation;
     const dnnl::pooling_v2_forward::desc what{dnnl::prop_kind::forward_inference,

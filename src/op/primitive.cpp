@@ -49,7 +49,20 @@ std::vector<std::int64_t> channels_last(std::span<const std::int64_t> shape) {
   return strides;
 }
 
+namespace {
+constexpr std::int64_t most_extent = std::int64_t{1} << 30;
+}  // namespace
+
+void require_countable(const tensor_type& input, const window& over) {
+  for (std::size_t i = 0; i < over.kernel.size(); ++i) {
+    const std::int64_t reach = (over.kernel[i] - 1) * over.dilations[i] + 1;
+    const std::int64_t seen = input.shape[i + 2] + over.pads_begin[i] + over.pads_end[i];
+    if (std::max({reach, seen, over.strides[i]}) > most_extent) throw uncountable{};
+  }
+}
+
 dnnl::memory::desc descriptor(const tensor_type& t, ones as) {
+  if (std::any_of(t.shape.begin(), t.shape.end(), [](std::int64_t d) { return d > most_extent; })) throw uncountable{};
   if (t.type != element::f32) throw dnnl::error{dnnl_unimplemented, "berth: only f32 tensors have kernels"};
   if (t.shape.empty()) return dnnl::memory::desc{{1}, dnnl::memory::data_type::f32, dnnl::memory::dims{1}};
   const std::vector<std::int64_t> rows = row_major(t.shape), last = channels_last(t.shape);

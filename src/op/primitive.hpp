@@ -20,6 +20,11 @@ namespace berth::op {
 // in that layout (else of the other one).
 enum class ones : std::uint8_t { channels_last, row_major };
 [[nodiscard]] dnnl::memory::desc descriptor(const tensor_type& t, ones as = ones::channels_last);
+// Kernels of oneDNN 2.6 count in 32 bits: beyond 2^30 they divide by what has become zero. Thrown by descriptor() and
+// require_countable(), an error of the factory by way of guarded().
+struct uncountable {};
+// Of every spatial dimension what the window sees of it, padding included.
+void require_countable(const tensor_type& input, const window& over);
 // The same seen with another shape of the same dense memory.
 [[nodiscard]] dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& shape);
 
@@ -77,6 +82,8 @@ created guarded(const char* what, Make make) {
     return make();
   } catch (const dnnl::error& e) {
     return error{errc::unsupported, what, static_cast<std::uint64_t>(e.status)};
+  } catch (const uncountable&) {
+    return error{errc::unsupported, "op: a dimension or a window, with its padding, exceeds 2^30", 0};
   }
 }
 

@@ -26,10 +26,25 @@ tensor_type widened(tensor_type t, std::size_t rank) {
   return t;
 }
 
+// What a kernel over this window unrolls, for allowance::unroll(): some sixty instructions an element of its last
+// dimension, against one of a normalized row.
+std::int64_t unrolled(const op::window& w) {
+  return 64 * w.kernel.back();
+}
+
 // y = x * scale + shift, per channel: what a batch normalization is once its statistics are constants.
 struct affine {
   std::vector<float> scale, shift;
 };
+
+// The mean over all spatial dimensions. The pooling kernel is the faster one, but unrolls the last of them.
+op::created spatial_mean(const tensor_type& input, const tensor_type& output) {
+  const shape& s = input.shape;
+  if (s.back() > 1024) return op::mean(input, output);
+  const shape ones(s.size() - 2, 1), zeros(s.size() - 2, 0);
+  const op::window all{{s.begin() + 2, s.end()}, ones, ones, zeros, zeros};
+  return op::pooling(op::pool_kind::average, input, output, all);
+}
 
 affine affine_of(const description& m, const node& n, const std::vector<const tensor*>& constants) {
   const std::string what = called(n);
@@ -53,6 +68,7 @@ void lowering::convolution(const node& n) {
     fail(n, "weights and bias that are not f32 constants are not supported");
   }
   std::string result = n.outputs[0];
+  room_.take(m_, n, weights->data.size());
   tensor w = *weights;
   const auto channels = static_cast<std::size_t>(w.shape[0]);
   std::vector<float> shift = bias != nullptr ? floats(m_, called(n), *bias) : std::vector<float>{};
@@ -90,15 +106,16 @@ void lowering::convolution(const node& n) {
   d.bias = !shift.empty();
   d.output = type;
   d.over = window_of(m_, n, x.type.shape, {w.shape.begin() + 2, w.shape.end()});
+  room_.unroll(m_, n, unrolled(d.over));
   d.groups = attribute_or<std::int64_t>(m_, n, "group", 1);
   d.accumulate = addend.has_value();
   d.then = absorb_activations(result);
   op::created made = op::convolution(d);
   if (!made) fail(n, made.error().what);
 
-  std::vector<value_id> inputs{x.id, keep_packed(n.inputs[1], std::move(w), **made, 1)};
+  std::vector<value_id> inputs{x.id, keep_packed(n, n.inputs[1], std::move(w), **made, 1)};
   if (d.bias) {
-    inputs.push_back(keep_constant(result + ":bias", float_tensor({type.shape[1]}, shift), {4}).id);
+    inputs.push_back(keep_constant(n, result + ":bias", float_tensor({type.shape[1]}, shift), {4}).id);
   }
   std::vector<std::uint32_t> in_place;
   if (addend) {
@@ -111,6 +128,7 @@ void lowering::convolution(const node& n) {
 void lowering::matmul(const node& n) {
   const tensor* b = constant_input(n, 1);
   if (b != nullptr && b->type != element::f32) fail(n, "a constant that is not f32");
+  if (b != nullptr) room_.take(m_, n, b->data.size());
   product(n, get(n, 0), b, b != nullptr ? placed{} : get(n, 1), nullptr, n.outputs[0]);
 }
 
@@ -127,6 +145,7 @@ void lowering::gemm(const node& n) {
   if (attribute_or<std::int64_t>(m_, n, "transA", 0) != 0) a = turned(a);
   const tensor* b = constant_input(n, 1);
   if (b == nullptr || b->type != element::f32) fail(n, "weights that are not an f32 constant are not supported");
+  room_.take(m_, n, b->data.size());
   tensor straight = *b;
   if (attribute_or<std::int64_t>(m_, n, "transB", 0) != 0) {
     // Column-major bytes of the transposed shape are the row-major bytes of the shape given.
@@ -139,7 +158,8 @@ void lowering::gemm(const node& n) {
     straight = float_tensor(s, to);
   }
   const tensor* bias = constant_input(n, 2);
-  if (has_input(n, 2) && (bias == nullptr || bias->data.size() != static_cast<std::size_t>(straight.shape[1]) * 4)) {
+  if (has_input(n, 2) && (bias == nullptr || bias->type != element::f32 ||
+                          bias->data.size() != static_cast<std::size_t>(straight.shape[1]) * 4)) {
     fail(n, "a bias that is not a constant with one value per column is not supported");
   }
   product(n, a, &straight, {}, bias, n.outputs[0]);
@@ -175,7 +195,7 @@ void lowering::product(const node& n, placed a, const tensor* b_constant, placed
     d.c = dense({rows, output.back()}, op::row_major(shape{rows, output.back()}));
     d.b_constant = true;
   } else {
-    if (b_constant != nullptr) b = keep_constant(n.inputs[1], *b_constant, op::row_major(b_constant->shape));
+    if (b_constant != nullptr) b = keep_constant(n, n.inputs[1], *b_constant, op::row_major(b_constant->shape));
     // Either of the two innermost dimensions must be dense.
     const auto readable = [&](placed p) {
       const auto& s = p.type.strides;
@@ -190,10 +210,10 @@ void lowering::product(const node& n, placed a, const tensor* b_constant, placed
   op::created made = op::matmul(d);
   if (!made) fail(n, made.error().what);
   std::vector<value_id> inputs{a.id};
-  inputs.push_back(d.b_constant ? keep_packed(n.inputs[1], *b_constant, **made, 1) : b.id);
+  inputs.push_back(d.b_constant ? keep_packed(n, n.inputs[1], *b_constant, **made, 1) : b.id);
   if (d.bias) {
     const tensor row{element::f32, {output.back()}, bias->data};
-    inputs.push_back(keep_constant(result + ":bias", row, {4}).id);
+    inputs.push_back(keep_constant(n, result + ":bias", row, {4}).id);
   }
   define(result, emit(n, result, std::move(inputs), std::move(c), std::move(made)));
 }
@@ -234,7 +254,7 @@ void lowering::binary(const node& n) {
   const tensor* constant_b = constant_input(n, 1 - left);
   placed b;
   if (constant_b != nullptr && constant_b->shape == output && constant_b->type == element::f32) {
-    b = keep_constant(n.inputs[1 - left] + ":laid_out", *constant_b, a.type.strides);
+    b = keep_constant(n, n.inputs[1 - left] + ":laid_out", *constant_b, a.type.strides);
   } else {
     b = get(n, 1 - left);
     if (b.type.shape == output) b = in_layout(n, b, a.type.strides);
@@ -267,8 +287,10 @@ void lowering::batch_normalization(const node& n) {
   per_channel[1] = x.type.shape[1];
   const tensor_type type = dense(x.type.shape, x.type.strides);
   std::string result = n.outputs[0];
-  const placed scale = keep_constant(result + ":scale", float_tensor(per_channel, a.scale), op::row_major(per_channel));
-  const placed shift = keep_constant(result + ":shift", float_tensor(per_channel, a.shift), op::row_major(per_channel));
+  const placed scale =
+      keep_constant(n, result + ":scale", float_tensor(per_channel, a.scale), op::row_major(per_channel));
+  const placed shift =
+      keep_constant(n, result + ":shift", float_tensor(per_channel, a.shift), op::row_major(per_channel));
   const placed scaled = emit(n, result + ":scaled", {x.id, scale.id}, type,
                              op::binary(op::binary_kind::multiply, x.type, scale.type, type, {}), {0});
   const op::activations then = absorb_activations(result);
@@ -283,10 +305,11 @@ void lowering::layer_normalization(const node& n) {
     fail(n, "only the last axis is supported");
   }
   const std::int64_t width = x.type.shape.back();
+  room_.unroll(m_, n, width);
   const placed scale = get(n, 1);
   const placed shift =
       has_input(n, 2) ? get(n, 2)
-                      : keep_constant(n.outputs[0] + ":shift",
+                      : keep_constant(n, n.outputs[0] + ":shift",
                                       float_tensor({width}, std::vector<float>(static_cast<std::size_t>(width))), {4});
   if (scale.type.shape != shape{width} || shift.type.shape != shape{width}) {
     fail(n, "scale or bias has not one value per element of the last axis");
@@ -313,9 +336,7 @@ void lowering::pooling(const node& n) {
   const std::string& result = n.outputs[0];
   tensor_type type = dense(shape_of(result), op::channels_last(shape_of(result)));
   if (n.op == "GlobalAveragePool") {
-    const shape ones(s.size() - 2, 1), zeros(s.size() - 2, 0);
-    const op::window all{{s.begin() + 2, s.end()}, ones, ones, zeros, zeros};
-    define(result, emit(n, result, {x.id}, type, op::pooling(op::pool_kind::average, x.type, type, all)));
+    define(result, emit(n, result, {x.id}, type, spatial_mean(x.type, type)));
     return;
   }
   if (n.outputs.size() > 1) fail(n, "the indices are not supported");
@@ -329,6 +350,7 @@ void lowering::pooling(const node& n) {
       fail(n, "ceil_mode with count_include_pad is not supported");
     w.pads_end[i] += std::max<std::int64_t>(beyond, 0);
   }
+  room_.unroll(m_, n, unrolled(w));
   const op::pool_kind kind = n.op == "MaxPool" ? op::pool_kind::maximum
                              : counts_padding  ? op::pool_kind::average_with_padding
                                                : op::pool_kind::average;
@@ -345,11 +367,9 @@ void lowering::reduce_mean(const node& n) {
   const bool spatial = kept.size() > 2 && kept[0] == x.type.shape[0] && kept[1] == x.type.shape[1] &&
                        std::all_of(kept.begin() + 2, kept.end(), [](std::int64_t d) { return d == 1; });
   placed made;
-  if (spatial) {  // what global average pooling is; its kernel is the faster one
+  if (spatial) {  // what global average pooling is
     x = as_channels_last(n, x);
-    const shape ones(kept.size() - 2, 1), zeros(kept.size() - 2, 0);
-    const op::window all{{x.type.shape.begin() + 2, x.type.shape.end()}, ones, ones, zeros, zeros};
-    made = emit(n, n.outputs[0], {x.id}, type, op::pooling(op::pool_kind::average, x.type, type, all));
+    made = emit(n, n.outputs[0], {x.id}, type, spatial_mean(x.type, type));
   } else {
     made = emit(n, n.outputs[0], {x.id}, type, op::mean(x.type, type));
   }

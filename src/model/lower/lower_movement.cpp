@@ -80,7 +80,7 @@ void lowering::concatenation(const node& n) {
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     const tensor* t = constant_input(n, i);
     const placed p = t != nullptr && t->type == element::f32
-                         ? keep_constant(n.inputs[i] + ":laid_out", *t, by(t->shape))
+                         ? keep_constant(n, n.inputs[i] + ":laid_out", *t, by(t->shape))
                          : in_layout(n, get(n, i), by(shape_of(n.inputs[i])));
     inputs.push_back(p.id);
     types.push_back(p.type);

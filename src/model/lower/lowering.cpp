@@ -10,10 +10,13 @@
 
 namespace berth::model {
 
-lowering::lowering(description m) : m_{std::move(m)}, types_{infer(m_)} {
+lowering::lowering(description m)
+    : m_{std::move(m)}, room_{m_}, types_{infer(m_, room_)}, outputs_{m_.outputs.begin(), m_.outputs.end()} {
   out_.source = m_.source;
   for (const node& n : m_.nodes) {
-    for (const std::string& name : n.inputs) readers_[name].push_back(&n);
+    for (const std::string& name : n.inputs) {
+      if (!name.empty()) readers_[name].push_back(&n);
+    }
   }
 }
 
@@ -39,7 +42,7 @@ const shape& lowering::shape_of(const std::string& name) const {
 }
 
 const node* lowering::only_reader(const std::string& name) const {
-  if (std::find(m_.outputs.begin(), m_.outputs.end(), name) != m_.outputs.end()) return nullptr;
+  if (outputs_.contains(name)) return nullptr;
   const auto found = readers_.find(name);
   return found != readers_.end() && found->second.size() == 1 ? found->second.front() : nullptr;
 }
@@ -51,19 +54,23 @@ placed lowering::get(const node& n, std::size_t i) {
   const tensor* t = constant(name);
   if (t == nullptr) fail(n, "input '" + name + "' has no memory");
   if (t->type != element::f32) fail(n, "input '" + name + "' is not f32; only f32 data has kernels");
-  const placed p = keep_constant(name, *t, op::row_major(t->shape));
+  const placed p = keep_constant(n, name, *t, op::row_major(t->shape));
   define(name, p);
   return p;
 }
 
-placed lowering::keep_constant(const std::string& name, const tensor& t, const strides& by) {
+placed lowering::keep_constant(const node& n, const std::string& name, const tensor& t, const strides& by) {
+  if (t.data.empty()) fail(n, "the constant '" + name + "' is empty");
+  room_.take(m_, n, t.data.size());
   placed p{{}, dense(t.shape, by)};
   p.id = out_.graph.constant(name, p.type);
   out_.constants.push_back({p.id, laid_out(t, by), nullptr, 0});
   return p;
 }
 
-value_id lowering::keep_packed(const std::string& name, tensor t, const op::operation& by, std::size_t operand) {
+value_id lowering::keep_packed(const node& n, const std::string& name, tensor t, const op::operation& by,
+                               std::size_t operand) {
+  if (t.data.empty()) fail(n, "the constant '" + name + "' is empty");
   tensor_type type = dense(t.shape, op::row_major(t.shape));
   const bytes packed = by.packed_size(operand);
   if (packed != 0) type = {t.shape, element::f32, packed, {}};
@@ -155,7 +162,7 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
   if (n.inputs.size() != 2) return std::nullopt;
   const std::size_t side = constant_input(n, 0) != nullptr ? 0 : 1;
   const auto c = scalar(side);
-  if (!c || shape_of(n.inputs[1 - side]) != shape_of(n.outputs[0])) return std::nullopt;
+  if (!c || !has_input(n, 1 - side) || shape_of(n.inputs[1 - side]) != shape_of(n.outputs[0])) return std::nullopt;
   data = n.inputs[1 - side];
   if (op == "Add") return op::activation{kind::linear, 1, *c};
   if (op == "Mul") return op::activation{kind::linear, *c, 0};
@@ -211,6 +218,7 @@ program lowering::run() {
     out_.graph.output(p.id);
     out_.outputs.push_back({name, p.id, p.type.shape});
   }
+  if (const graph_fault& fault = out_.graph.fault(); !fault.ok()) throw input_error(m_.source, fault.text);
   return std::move(out_);
 }
 

@@ -36,9 +36,9 @@ class lowering {
   [[nodiscard]] const node* only_reader(const std::string& name) const;
   // The value, made a row-major constant of the graph where it is one.
   placed get(const node& n, std::size_t i);
-  placed keep_constant(const std::string& name, const tensor& t, const strides& by);
-  // A constant in the layout that the operation wants operand `operand` in.
-  value_id keep_packed(const std::string& name, tensor t, const op::operation& by, std::size_t operand);
+  placed keep_constant(const node& n, const std::string& name, const tensor& t, const strides& by);
+  // A constant in the layout that the operation wants operand `operand` in; the caller has taken it from room_.
+  value_id keep_packed(const node& n, const std::string& name, tensor t, const op::operation& by, std::size_t operand);
   placed as_row_major(const node& n, placed p);
   placed as_channels_last(const node& n, placed p);
   placed in_layout(const node& n, placed p, const strides& by);
@@ -78,7 +78,9 @@ class lowering {
   void split(const node& n);
 
   description m_;
+  allowance room_;
   value_types types_;
+  std::set<std::string, std::less<>> outputs_;
   program out_;
   std::unordered_map<std::string, placed> values_;
   std::unordered_map<std::string, std::vector<const node*>> readers_;

@@ -1,7 +1,10 @@
 #include "model/onnx/fold.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "berth/model/input_error.hpp"
 #include "model/onnx/infer.hpp"
@@ -24,6 +27,13 @@ tensor tensor_of(element type, shape s, const std::vector<T>& values) {
   return t;
 }
 
+// An empty tensor's data, of which the node may make as much as its shape says.
+std::size_t data_size(const description& m, const node& n, allowance& room, element type, const shape& s) {
+  const bytes size = static_cast<bytes>(element_count(m, called(n), s)) * element_size(type);
+  room.take(m, n, size);
+  return static_cast<std::size_t>(size);
+}
+
 // Element by element in row-major order of `result`: the source index of result index i along each dimension is
 // start + i * step, in units of the source's own (row-major) strides.
 struct axis_map {
@@ -32,22 +42,21 @@ struct axis_map {
   std::int64_t step;   // in elements of the source
 };
 
-tensor picked(const tensor& from, shape result, const std::vector<axis_map>& axes) {
+tensor picked(const tensor& from, shape result, std::size_t bytes_of_result, const std::vector<axis_map>& axes) {
   const std::size_t size = element_size(from.type);
   tensor to{from.type, std::move(result), {}};
-  std::int64_t count = 1;
-  std::int64_t base = 0;
-  for (const axis_map& a : axes) {
-    count *= a.count;
-    base += a.start;
-  }
-  to.data.resize(static_cast<std::size_t>(count) * size);
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t rest = i;
-    std::int64_t source = base;
-    for (std::size_t d = axes.size(); d-- > 0; rest /= axes[d].count) source += rest % axes[d].count * axes[d].step;
-    std::memcpy(to.data.data() + static_cast<std::size_t>(i) * size,
-                from.data.data() + static_cast<std::size_t>(source) * size, size);
+  to.data.resize(bytes_of_result);
+  std::int64_t source = 0;
+  for (const axis_map& a : axes) source += a.start;
+  std::vector<std::int64_t> at(axes.size(), 0);
+  for (std::size_t i = 0; i < to.data.size(); i += size) {
+    std::memcpy(to.data.data() + i, from.data.data() + static_cast<std::size_t>(source) * size, size);
+    for (std::size_t d = at.size(); d-- > 0;) {
+      source += axes[d].step;
+      if (++at[d] != axes[d].count) break;
+      source -= at[d] * axes[d].step;
+      at[d] = 0;
+    }
   }
   return to;
 }
@@ -59,9 +68,26 @@ std::vector<std::int64_t> element_strides(const shape& s) {
   return strides;
 }
 
+// Of integers modulo 2^64, as NumPy has it.
 template <class T>
-std::optional<tensor> arithmetic(const description& m, const node& n, const tensor& a, const tensor& b) {
+T combined(const description& m, const node& n, T x, T y) {
+  if (n.op == "Div" && y == 0) throw input_error(m.source, called(n) + ": division of constants by zero");
+  if constexpr (std::is_integral_v<T>) {
+    using wide = std::make_unsigned_t<T>;
+    const auto a = static_cast<wide>(x), b = static_cast<wide>(y);
+    if (n.op == "Add") return static_cast<T>(a + b);
+    if (n.op == "Sub") return static_cast<T>(a - b);
+    if (n.op == "Mul") return static_cast<T>(a * b);
+    return y == -1 ? static_cast<T>(wide{0} - a) : x / y;
+  } else {
+    return n.op == "Add" ? x + y : n.op == "Sub" ? x - y : n.op == "Mul" ? x * y : x / y;
+  }
+}
+
+template <class T>
+tensor arithmetic(const description& m, const node& n, const tensor& a, const tensor& b, allowance& room) {
   const shape result = broadcast(m, n, a.shape, b.shape);
+  const std::size_t size = data_size(m, n, room, a.type, result);
   const auto stretched = [&](const tensor& t) {
     std::vector<axis_map> axes;
     const auto strides = element_strides(t.shape);
@@ -70,27 +96,24 @@ std::optional<tensor> arithmetic(const description& m, const node& n, const tens
       const bool moves = d >= missing && t.shape[d - missing] != 1;
       axes.push_back({result[d], 0, moves ? strides[d - missing] : 0});
     }
-    return values_of<T>(picked(t, result, axes));
+    return values_of<T>(picked(t, result, size, axes));
   };
   std::vector<T> x = stretched(a);
   const std::vector<T> y = stretched(b);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (n.op == "Add") x[i] = x[i] + y[i];
-    if (n.op == "Sub") x[i] = x[i] - y[i];
-    if (n.op == "Mul") x[i] = x[i] * y[i];
-    if (n.op == "Div") {
-      if (y[i] == 0) throw input_error(m.source, called(n) + ": division of constants by zero");
-      x[i] = x[i] / y[i];
-    }
-  }
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = combined(m, n, x[i], y[i]);
   return tensor_of(a.type, result, x);
 }
 
-tensor gathered(const description& m, const node& n, const tensor& data, const tensor& indices) {
+tensor gathered(const description& m, const node& n, const tensor& data, const tensor& indices, allowance& room) {
   const auto axis = static_cast<std::size_t>(
       axis_of(m, n, attribute_or<std::int64_t>(m, n, "axis", 0), static_cast<std::int64_t>(data.shape.size())));
   const auto strides = element_strides(data.shape);
-  const std::vector<std::int64_t> at = integers(m, called(n) + ", indices", indices);
+  room.take(m, n, indices.data.size());
+  std::vector<std::int64_t> at = integers(m, called(n) + ", indices", indices);
+  for (std::int64_t& index : at) {
+    if (index < 0) index += data.shape[axis];
+    if (index < 0 || index >= data.shape[axis]) throw input_error(m.source, called(n) + ": index out of range");
+  }
   shape result(data.shape.begin(), data.shape.begin() + static_cast<std::ptrdiff_t>(axis));
   result.insert(result.end(), indices.shape.begin(), indices.shape.end());
   result.insert(result.end(), data.shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, data.shape.end());
@@ -100,31 +123,32 @@ tensor gathered(const description& m, const node& n, const tensor& data, const t
   for (std::size_t d = axis + 1; d < data.shape.size(); ++d) after *= data.shape[d];
   const std::size_t row = static_cast<std::size_t>(after) * element_size(data.type);
   tensor to{data.type, result, {}};
-  to.data.resize(static_cast<std::size_t>(before) * at.size() * row);
+  to.data.resize(data_size(m, n, room, data.type, result));
   std::size_t next = 0;
-  for (std::int64_t b = 0; b < before; ++b) {
-    for (std::int64_t index : at) {
-      if (index < 0) index += data.shape[axis];
-      if (index < 0 || index >= data.shape[axis]) throw input_error(m.source, called(n) + ": index out of range");
+  for (std::int64_t b = 0; b < before && next < to.data.size(); ++b) {
+    for (const std::int64_t index : at) {
       const auto from = static_cast<std::size_t>((b * data.shape[axis] + index) * after) * element_size(data.type);
-      if (row != 0) std::memcpy(to.data.data() + next, data.data.data() + from, row);
+      std::memcpy(to.data.data() + next, data.data.data() + from, row);
       next += row;
     }
   }
   return to;
 }
 
-tensor joined(const description& m, const node& n, const std::vector<const tensor*>& inputs) {
+tensor joined(const description& m, const node& n, const std::vector<const tensor*>& inputs, allowance& room) {
   std::vector<shape> shapes;
   for (const tensor* t : inputs) shapes.push_back(t->shape);
   tensor to{inputs.front()->type, concatenated(m, n, shapes), {}};
   const auto axis = static_cast<std::size_t>(
       axis_of(m, n, attribute_or<std::int64_t>(m, n, "axis", 0), static_cast<std::int64_t>(to.shape.size())));
+  for (const tensor* t : inputs) {
+    if (t->type != to.type) throw input_error(m.source, called(n) + ": inputs of different types");
+  }
+  const std::size_t size = data_size(m, n, room, to.type, to.shape);
   std::size_t before = 1;
   for (std::size_t d = 0; d < axis; ++d) before *= static_cast<std::size_t>(to.shape[d]);
-  for (std::size_t b = 0; b < before; ++b) {
+  for (std::size_t b = 0; b < before && size != 0; ++b) {
     for (const tensor* t : inputs) {
-      if (t->type != to.type) throw input_error(m.source, called(n) + ": inputs of different types");
       const std::size_t row = t->data.size() / before;
       const auto first = t->data.begin() + static_cast<std::ptrdiff_t>(b * row);
       to.data.insert(to.data.end(), first, first + static_cast<std::ptrdiff_t>(row));
@@ -133,15 +157,32 @@ tensor joined(const description& m, const node& n, const std::vector<const tenso
   return to;
 }
 
-std::optional<tensor> cast(const description& m, const node& n, const tensor& from) {
+// What a float is as a whole number.
+template <class T>
+T truncated(const description& m, const node& n, float v) {
+  constexpr float end = -static_cast<float>(std::numeric_limits<T>::min());  // 2^31 or 2^63, which no T is
+  if (!(v >= -end && v < end)) {
+    throw input_error(m.source, called(n) + ": " + std::to_string(v) + " is no whole number of its type");
+  }
+  return static_cast<T>(v);
+}
+
+std::optional<tensor> cast(const description& m, const node& n, const tensor& from, allowance& room) {
   constexpr std::int64_t onnx_float = 1, onnx_int32 = 6, onnx_int64 = 7;
   const auto to = attribute_or<std::int64_t>(m, n, "to", 0);
   const auto convert = [&]<class T>(element type, T) -> std::optional<tensor> {
+    if (from.type != element::f32 && from.type != element::i64 && from.type != element::i32) return std::nullopt;
+    (void)data_size(m, n, room, type, from.shape);
     if (from.type == element::f32) {
       const auto values = values_of<float>(from);
-      return tensor_of(type, from.shape, std::vector<T>(values.begin(), values.end()));
+      if constexpr (std::is_same_v<T, float>) {
+        return tensor_of(type, from.shape, values);
+      } else {
+        std::vector<T> whole;
+        for (const float v : values) whole.push_back(truncated<T>(m, n, v));
+        return tensor_of(type, from.shape, whole);
+      }
     }
-    if (from.type != element::i64 && from.type != element::i32) return std::nullopt;
     const auto values = integers(m, called(n), from);
     std::vector<T> converted;
     for (const std::int64_t v : values) converted.push_back(static_cast<T>(v));
@@ -175,7 +216,8 @@ tensor float_tensor(shape s, const std::vector<float>& values) {
   return tensor_of(element::f32, std::move(s), values);
 }
 
-std::optional<tensor> fold(const description& m, const node& n, const std::vector<const tensor*>& inputs) {
+std::optional<tensor> fold(const description& m, const node& n, const std::vector<const tensor*>& inputs,
+                           allowance& room) {
   if (n.op == "Constant") {
     if (n.attributes.contains("value")) return attribute_or(m, n, "value", tensor{});
     if (n.attributes.contains("value_int")) {
@@ -195,20 +237,26 @@ std::optional<tensor> fold(const description& m, const node& n, const std::vecto
   const tensor& first = *inputs.front();
   if (element_size(first.type) == 0) return std::nullopt;
 
-  if (n.op == "Identity" || n.op == "Dropout") return first;
-  if (n.op == "Cast") return cast(m, n, first);
-  if (n.op == "Concat") return joined(m, n, inputs);
-  if (n.op == "Gather" && inputs.size() == 2) return gathered(m, n, first, *inputs[1]);
+  if (n.op == "Identity" || n.op == "Dropout") {
+    room.take(m, n, first.data.size());
+    return first;
+  }
+  if (n.op == "Cast") return cast(m, n, first, room);
+  if (n.op == "Concat") return joined(m, n, inputs, room);
+  if (n.op == "Gather" && inputs.size() == 2) return gathered(m, n, first, *inputs[1], room);
   if (n.op == "ConstantOfShape") {
     const tensor fill = attribute_or(m, n, "value", float_tensor({1}, {0}));
     if (fill.data.size() != element_size(fill.type)) throw input_error(m.source, called(n) + ": value is not a scalar");
+    room.take(m, n, first.data.size());
     tensor made{fill.type, integers(m, called(n), first), {}};
-    const auto count = static_cast<std::size_t>(element_count(m, called(n), made.shape));
-    made.data.resize(count * fill.data.size());
-    for (std::size_t i = 0; i < made.data.size(); ++i) made.data[i] = fill.data[i % fill.data.size()];
+    made.data.resize(data_size(m, n, room, made.type, made.shape));
+    for (std::size_t i = 0; i < made.data.size(); i += fill.data.size()) {
+      std::memcpy(made.data.data() + i, fill.data.data(), fill.data.size());
+    }
     return made;
   }
   if (n.op == "Reshape" || n.op == "Squeeze" || n.op == "Unsqueeze" || n.op == "Flatten") {
+    room.take(m, n, first.data.size());
     tensor same = first;
     same.shape = reshaped(m, n, first.shape, [&](std::size_t i) { return i < inputs.size() ? inputs[i] : nullptr; });
     return same;
@@ -220,12 +268,12 @@ std::optional<tensor> fold(const description& m, const node& n, const std::vecto
     for (std::size_t d = 0; d < strides.size(); ++d) {
       axes.push_back({s.result[d], s.start[d] * strides[d], s.step[d] * strides[d]});
     }
-    return picked(first, s.result, axes);
+    return picked(first, s.result, data_size(m, n, room, first.type, s.result), axes);
   }
   if ((n.op == "Add" || n.op == "Sub" || n.op == "Mul" || n.op == "Div") && inputs.size() == 2 &&
       first.type == inputs[1]->type) {
-    if (first.type == element::i64) return arithmetic<std::int64_t>(m, n, first, *inputs[1]);
-    if (first.type == element::f32) return arithmetic<float>(m, n, first, *inputs[1]);
+    if (first.type == element::i64) return arithmetic<std::int64_t>(m, n, first, *inputs[1], room);
+    if (first.type == element::f32) return arithmetic<float>(m, n, first, *inputs[1], room);
   }
   return std::nullopt;
 }

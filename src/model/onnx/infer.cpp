@@ -14,13 +14,17 @@ namespace {
   throw input_error(m.source, called(n) + ": " + what);
 }
 
-// An integer list that is an attribute in some opsets and an input in others; empty where it is neither.
+// An integer list that is an attribute in some opsets and an input in others; empty where it is neither. `most`: the
+// longest that can be right; each node that names a constant would copy it.
 std::vector<std::int64_t> list(const description& m, const node& n, const char* attribute, const constant_input& input,
-                               std::size_t index) {
+                               std::size_t index, std::size_t most = 2 * most_rank) {
   if (n.attributes.contains(attribute)) return attribute_or(m, n, attribute, std::vector<std::int64_t>{});
   if (index >= n.inputs.size() || n.inputs[index].empty()) return {};
   const tensor* t = input(index);
   if (t == nullptr) fail(m, n, "input '" + n.inputs[index] + "' is computed at run time; only constants are supported");
+  if (t->data.size() / sizeof(std::int64_t) > most) {
+    fail(m, n, "input '" + n.inputs[index] + "' has more than " + std::to_string(most) + " entries");
+  }
   return integers(m, called(n) + ", input '" + n.inputs[index] + "'", *t);
 }
 
@@ -73,6 +77,7 @@ class rule_book {
     static const std::set<std::string, std::less<>> binary{"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"};
     static const std::set<std::string, std::less<>> reshaping{"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
     const std::string& op = n_.op;
+    if (op == "BatchNormalization" && at(0).size() < 2) fail(m_, n_, "needs a dimension of channels");
     if (unary.contains(op)) return {at(0)};
     if (binary.contains(op)) return {broadcast(m_, n_, at(0), at(1))};
     if (reshaping.contains(op)) return {reshaped(m_, n_, at(0), constant_)};
@@ -89,7 +94,10 @@ class rule_book {
     }
     if (op == "MatMul") return {product(m_, n_, at(0), at(1))};
     if (op == "Gemm") return {gemm()};
-    if (op == "Concat") return {concatenated(m_, n_, inputs_)};
+    if (op == "Concat") {
+      for (std::size_t i = 0; i < inputs_.size(); ++i) (void)at(i);
+      return {concatenated(m_, n_, inputs_)};
+    }
     if (op == "Transpose") return {transposed()};
     if (op == "Slice") return {sliced(m_, n_, at(0), constant_).result};
     if (op == "Split") return split();
@@ -109,7 +117,7 @@ class rule_book {
     const shape& w = at(1);
     if (x.size() < 3 || x.size() != w.size()) fail(m_, n_, "input and weights are not of one rank of 3 or more");
     const auto groups = attribute_or<std::int64_t>(m_, n_, "group", 1);
-    if (groups < 1 || w[1] * groups != x[1] || w[0] % groups != 0) {
+    if (groups < 1 || groups > most_extent || w[1] * groups != x[1] || w[0] % groups != 0) {
       fail(m_, n_,
            "weights " + text_of(w) + " do not fit input " + text_of(x) + " in " + std::to_string(groups) + " groups");
     }
@@ -180,6 +188,7 @@ void drop_unused(description& m) {
     node& n = m.nodes[i];
     if (std::none_of(n.outputs.begin(), n.outputs.end(), [&](const auto& o) { return used.contains(o); })) continue;
     used.insert(n.inputs.begin(), n.inputs.end());
+    used.erase("");  // an input left out is no result left out
     kept.push_back(std::move(n));
   }
   std::reverse(kept.begin(), kept.end());
@@ -190,8 +199,8 @@ void drop_unused(description& m) {
 
 std::int64_t axis_of(const description& m, const node& n, std::int64_t axis, std::int64_t rank) {
   const std::int64_t from_front = axis < 0 ? axis + rank : axis;
-  if (from_front < 0 || from_front >= std::max<std::int64_t>(rank, 1)) {
-    fail(m, n, "axis " + std::to_string(axis) + " is out of range");
+  if (from_front < 0 || from_front >= rank) {
+    fail(m, n, "axis " + std::to_string(axis) + " is out of range" + (rank == 0 ? ": a scalar has none" : ""));
   }
   return from_front;
 }
@@ -289,9 +298,9 @@ slicing sliced(const description& m, const node& n, const shape& from, const con
     if (steps[i] <= 0) fail(m, n, "steps below 1 are not supported");
     const auto clamped = [size](std::int64_t v) { return std::clamp<std::int64_t>(v < 0 ? v + size : v, 0, size); };
     s.start[d] = clamped(starts[i]);
-    s.step[d] = steps[i];
+    s.step[d] = std::min(steps[i], std::max<std::int64_t>(size, 1));  // a longer one takes the first element too
     const std::int64_t length = std::max<std::int64_t>(clamped(ends[i]) - s.start[d], 0);
-    s.result[d] = length == 0 ? 0 : (length - 1) / steps[i] + 1;
+    s.result[d] = length == 0 ? 0 : (length - 1) / s.step[d] + 1;
   }
   return s;
 }
@@ -300,7 +309,7 @@ std::vector<std::int64_t> split_sizes(const description& m, const node& n, const
                                       const constant_input& input) {
   const auto axis = static_cast<std::size_t>(
       axis_of(m, n, attribute_or<std::int64_t>(m, n, "axis", 0), static_cast<std::int64_t>(from.size())));
-  auto sizes = list(m, n, "split", input, 1);
+  auto sizes = list(m, n, "split", input, 1, n.outputs.size());
   const auto parts = static_cast<std::int64_t>(n.outputs.size());
   if (sizes.empty()) {
     if (from[axis] % parts != 0) fail(m, n, "the axis does not split evenly");
@@ -375,7 +384,7 @@ op::window window_of(const description& m, const node& n, const shape& from, sha
   return w;
 }
 
-value_types infer(description& m) {
+value_types infer(description& m, allowance& room) {
   value_types types;
   for (const value_info& v : m.inputs) types.emplace(v.name, v);
   for (const auto& [name, t] : m.constants) types.emplace(name, value_info{name, t.type, t.shape});
@@ -399,7 +408,7 @@ value_types infer(description& m) {
     if (n.op == "Shape" && shapes.size() == 1) {
       folded = integer_tensor({static_cast<std::int64_t>(shapes[0].size())}, shapes[0]);
     } else {
-      folded = fold(m, n, constants);
+      folded = fold(m, n, constants, room);
     }
     if (folded) {
       (void)element_count(m, called(n), folded->shape);
@@ -412,6 +421,7 @@ value_types infer(description& m) {
     const element type = types.at(n.inputs.front()).type;
     for (std::size_t i = 0; i < n.outputs.size() && i < results.size(); ++i) {
       (void)element_count(m, called(n), results[i]);
+      if (n.outputs[i].empty()) continue;
       types.insert_or_assign(n.outputs[i], value_info{n.outputs[i], type, results[i]});
     }
     left.push_back(std::move(n));

@@ -8,19 +8,21 @@
 
 #include "berth/model/description.hpp"
 #include "berth/op/kernels.hpp"
+#include "model/allowance.hpp"
 
 namespace berth::model {
 
 using value_types = std::unordered_map<std::string, value_info>;
 
 // Folds what is constant into m.constants, removes those nodes and nodes whose results nobody uses, and returns the
-// type of every value that is left. Throws input_error: an operator without a rule, shapes that do not fit.
-[[nodiscard]] value_types infer(description& m);
+// type of every value that is left. What folding makes is taken from `room`. Throws input_error: an operator without a
+// rule, shapes that do not fit.
+[[nodiscard]] value_types infer(description& m, allowance& room);
 
 // The rules that lowering and folding share. `constant_input(i)` is the constant that input i is, or null.
 using constant_input = std::function<const tensor*(std::size_t)>;
 
-// `axis` counted from the front; throws where it is out of range.
+// `axis` counted from the front; throws where it is out of range, as each is of a scalar.
 [[nodiscard]] std::int64_t axis_of(const description& m, const node& n, std::int64_t axis, std::int64_t rank);
 [[nodiscard]] shape broadcast(const description& m, const node& n, const shape& a, const shape& b);
 [[nodiscard]] shape concatenated(const description& m, const node& n, const std::vector<shape>& inputs);

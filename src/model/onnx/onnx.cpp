@@ -11,6 +11,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
+#include "model/onnx/wire.hpp"
 
 namespace berth::model {
 
@@ -89,6 +90,9 @@ class reader {
     const std::string text = read_file(out_.source);
     if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
       fail("larger than the 2 GiB an ONNX file may have");
+    }
+    if (!fits_when_parsed(text, *onnx::ModelProto::descriptor())) {
+      fail("its parts take more than 512 MiB and 16 times the file, or are in groups");
     }
     if (text.empty() || !proto_.ParseFromString(text)) fail("not an ONNX model, or a truncated one");
     if (!proto_.has_graph() || proto_.graph().node_size() == 0) fail("not an ONNX model: it has no graph");

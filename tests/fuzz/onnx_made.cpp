@@ -1,0 +1,217 @@
+// Models of ONNX made of choices: bytes changed at random hardly ever are one, and what hurts is in the nodes.
+#include <algorithm>
+#include <limits>
+
+#include "berth/graph/graph_plan.hpp"
+#include "berth/model/onnx.hpp"
+#include "berth/model/program.hpp"
+#include "berth/model/runner.hpp"
+#include "fuzz/fuzz.hpp"
+#include "model/onnx_maker.hpp"
+
+using namespace berth;
+using list = std::vector<std::int64_t>;
+
+namespace {
+
+constexpr std::int64_t extents[] = {1,
+                                    2,
+                                    3,
+                                    4,
+                                    5,
+                                    7,
+                                    8,
+                                    1,
+                                    2,
+                                    4,
+                                    16,
+                                    31,
+                                    0,
+                                    -1,
+                                    1 << 10,
+                                    1 << 16,
+                                    1 << 20,
+                                    1 << 30,
+                                    (1 << 30) - 1,
+                                    (1 << 30) + 1,
+                                    std::int64_t{1} << 32,
+                                    INT64_MAX};
+constexpr std::int64_t numbers[] = {0,
+                                    1,
+                                    -1,
+                                    2,
+                                    -2,
+                                    3,
+                                    4,
+                                    5,
+                                    7,
+                                    0,
+                                    1,
+                                    8,
+                                    1 << 20,
+                                    (1 << 30) - 1,
+                                    1 << 30,
+                                    std::int64_t{1} << 31,
+                                    std::int64_t{1} << 40,
+                                    std::int64_t{1} << 62,
+                                    INT64_MAX,
+                                    INT64_MIN};
+constexpr float infinity = std::numeric_limits<float>::infinity(),
+                nan_of_floats = std::numeric_limits<float>::quiet_NaN();
+constexpr float reals[] = {0, 1, -1, 0.5f, 1e30f, -1e30f, infinity, nan_of_floats, 9.3e18f};
+constexpr const char* operators[] = {"Abs",
+                                     "Add",
+                                     "AveragePool",
+                                     "BatchNormalization",
+                                     "Cast",
+                                     "Clip",
+                                     "Concat",
+                                     "Constant",
+                                     "ConstantOfShape",
+                                     "Conv",
+                                     "Div",
+                                     "Dropout",
+                                     "Elu",
+                                     "Exp",
+                                     "Flatten",
+                                     "Gather",
+                                     "Gelu",
+                                     "Gemm",
+                                     "GlobalAveragePool",
+                                     "HardSwish",
+                                     "Identity",
+                                     "LayerNormalization",
+                                     "LeakyRelu",
+                                     "Log",
+                                     "MatMul",
+                                     "Max",
+                                     "MaxPool",
+                                     "Min",
+                                     "Mul",
+                                     "Neg",
+                                     "Pad",
+                                     "Pow",
+                                     "ReduceMean",
+                                     "Relu",
+                                     "Reshape",
+                                     "Shape",
+                                     "Sigmoid",
+                                     "Slice",
+                                     "Softmax",
+                                     "Split",
+                                     "Sqrt",
+                                     "Squeeze",
+                                     "Sub",
+                                     "Tanh",
+                                     "Transpose",
+                                     "Unsqueeze"};
+constexpr const char* attributes[] = {"axis",       "axes",      "perm",  "group",     "kernel_shape",
+                                      "strides",    "dilations", "pads",  "ceil_mode", "count_include_pad",
+                                      "keepdims",   "to",        "split", "transA",    "transB",
+                                      "allowzero",  "starts",    "ends",  "steps",     "value_int",
+                                      "value_ints", "min",       "max"};
+
+// Most choices are small and alike, so that shapes often fit.
+class maker {
+ public:
+  explicit maker(fuzz::choices c) : c_{c}, m_{c_.byte() % 4 == 0 ? 17 : c_.byte() % 2 == 0 ? 13 : 11} {}
+
+  std::string text() {
+    for (std::size_t i = 1 + c_.below(2); i > 0; --i) m_.input(named("x"), dims(extents));
+    for (std::size_t i = c_.below(7); i > 0; --i) constant();
+    for (std::size_t i = 1 + c_.below(6); i > 0; --i) node();
+    const std::string last = names_.back();
+    m_.output(c_.byte() % 4 == 0 ? any() : last);
+    if (c_.byte() % 4 == 0) m_.output(any());
+    return m_.text();
+  }
+
+ private:
+  std::string named(const char* stem) {
+    names_.push_back(stem + std::to_string(names_.size()));
+    return names_.back();
+  }
+  std::string any() { return c_.byte() % 24 == 0 ? "" : names_[c_.below(names_.size())]; }
+  template <std::size_t N>
+  list dims(const std::int64_t (&from)[N], std::size_t most = 5) {
+    list d(c_.byte() % (most + 1));
+    for (auto& each : d) each = c_.byte() % 3 == 0 ? c_.of(from) : from[1 + c_.byte() % 4];
+    return d;
+  }
+
+  void constant() {
+    const list shape = dims(extents, 4);
+    std::int64_t count = 1;
+    for (const std::int64_t d : shape) count = d < 0 || d > 64 ? 1 : count * d;
+    count = std::min<std::int64_t>(count, 512);
+    const std::string name = named("c");
+    if (c_.byte() % 2 == 0) {
+      std::vector<float> values(static_cast<std::size_t>(count), 1.0f);
+      for (std::size_t i = 0; i < values.size() && i < 8; ++i) values[i] = c_.of(reals);
+      m_.floats(name, shape, values);
+    } else if (c_.byte() % 2 == 0) {
+      m_.list(name, dims(numbers, 6));
+    } else {
+      list values(static_cast<std::size_t>(count), 1);
+      for (std::size_t i = 0; i < values.size() && i < 8; ++i) values[i] = c_.of(numbers);
+      m_.integers(name, shape, values);
+    }
+  }
+
+  void node() {
+    const char* op = c_.of(operators);
+    std::vector<std::string> inputs, outputs;
+    inputs.push_back(c_.byte() % 2 == 0 ? any() : names_.back());
+    for (std::size_t i = c_.byte() % 5; i > 0; --i) inputs.push_back(any());
+    if (std::string_view{op} == "Constant") inputs.clear();
+    const std::size_t results = c_.byte() % 4 == 0 ? 1 + c_.below(3) : 1;
+    for (std::size_t i = 0; i < results; ++i) outputs.push_back(named("n"));
+    if (c_.byte() % 32 == 0) outputs.front().clear();
+    m_.node(op, inputs, outputs);
+    for (std::size_t i = c_.byte() % 4; i > 0; --i) {
+      const char* name = c_.of(attributes);
+      const std::string_view of = name;
+      const bool is_list = of == "axes" || of == "perm" || of == "kernel_shape" || of == "strides" ||
+                           of == "dilations" || of == "pads" || of == "split" || of == "starts" || of == "ends" ||
+                           of == "steps" || of == "value_ints";
+      if (is_list) {
+        m_.with(name, dims(numbers, 6));
+      } else {
+        m_.with(name, c_.byte() % 3 == 0 ? c_.of(numbers) : numbers[c_.byte() % 8]);
+      }
+    }
+  }
+
+  fuzz::choices c_;
+  test::onnx_maker m_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text = maker{{data, size}}.text();
+  const std::string& path = fuzz::path_of(text);
+  fuzz::reading(path, [&] {
+    model::program p = model::lower(model::read_onnx(path));
+    fuzz::require(p.graph.fault().ok(), p.graph.fault().text);
+    const auto plan = plan_graph(p.graph, {.search = {.work = plan::effort::fast}, .verify = false});
+    if (!plan || plan->no_reuse_bytes > bytes{1} << 20) return;
+    for (const auto& c : p.constants) {
+      if (c.data.size() > 1 << 16) return;
+    }
+    // What is small runs.
+    device host = device::open("host").value();
+    pool memory{host};
+    stream s{host};
+    auto runs = model::runner::create(std::move(p), memory, s, {.work = plan::effort::fast});
+    if (!runs) return;
+    for (std::size_t i = 0; i < runs->get_program().inputs.size(); ++i) {
+      const auto n = static_cast<std::size_t>(runs->get_program().graph[runs->get_program().inputs[i].value].size / 4);
+      for (std::size_t k = 0; k < n; ++k) runs->input(i)[k] = static_cast<float>(k % 7);
+    }
+    fuzz::require(runs->run().has_value(), "a program that was made runs");
+    (void)s.synchronize();
+  });
+  return 0;
+}
