@@ -31,7 +31,7 @@ class hostile_file : public testing::Test {
     return folder_.path(name);
   }
   std::string packed(const std::string& name, std::string_view text) const {
-    const gzFile f = gzopen(folder_.path(name).c_str(), "wb9");
+    const gzFile f = gzopen(folder_.path(name).c_str(), "wb4");
     EXPECT_EQ(gzwrite(f, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
     gzclose(f);
     return folder_.path(name);

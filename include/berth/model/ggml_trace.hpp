@@ -24,7 +24,8 @@ struct ggml_trace {
   std::vector<std::uint32_t> id_of;  // by value: the tensor's id, or that of the tensor it was made for
 };
 
-// Throws input_error, with the line, the tensor and the reason.
+// Throws input_error, with the line, the tensor and the reason. Time and memory are linear in the file; a line is held
+// to the bounds of JSON (docs/model.md).
 [[nodiscard]] ggml_trace read_ggml_trace(const std::string& path);
 
 }  // namespace berth::model

@@ -133,7 +133,7 @@ class shape_check {
   static constexpr std::size_t most_levels = 64, most_values = std::size_t{1} << 26;
   // What the parsed values take, at most: the text of a usual file some eight times, "{}," thirty times.
   static constexpr std::size_t bytes_of_value = 32, bytes_of_container = 64, bytes_of_key = 112;
-  static constexpr std::size_t most_bytes = std::size_t{1} << 29, most_ratio = 16;
+  static constexpr bytes most_bytes = bytes{1} << 29, most_ratio = 16;
 
   [[noreturn]] void fail(std::size_t at, const std::string& what) const {
     const auto before = text_.substr(0, at);
@@ -146,9 +146,9 @@ class shape_check {
     spend(at, bytes_of_value);
   }
 
-  void spend(std::size_t at, std::size_t n) {
+  void spend(std::size_t at, bytes n) {
     spent_ += n;
-    if (spent_ > most_bytes && spent_ - most_bytes > most_ratio * text_.size()) {
+    if (spent_ > most_bytes && (spent_ - most_bytes) / most_ratio > text_.size()) {
       fail(at, "its values take more than 512 MiB and 16 times its text");
     }
   }
@@ -172,7 +172,7 @@ class shape_check {
   std::vector<std::string_view> keys_;  // of all objects that are open
   std::vector<std::size_t> open_;       // by level: how many keys there were before it
   std::size_t values_ = 0;
-  std::size_t spent_ = 0;
+  bytes spent_ = 0;
 };
 
 }  // namespace

@@ -91,9 +91,7 @@ class reader {
     if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
       fail("larger than the 2 GiB an ONNX file may have");
     }
-    if (!fits_when_parsed(text, *onnx::ModelProto::descriptor())) {
-      fail("its parts take more than 512 MiB and 16 times the file, or are in groups");
-    }
+    if (const char* why = objection_to_parsing(text, *onnx::ModelProto::descriptor())) fail(why);
     if (text.empty() || !proto_.ParseFromString(text)) fail("not an ONNX model, or a truncated one");
     if (!proto_.has_graph() || proto_.graph().node_size() == 0) fail("not an ONNX model: it has no graph");
   }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "berth/core/bytes.hpp"
+
 namespace berth::model {
 namespace {
 
@@ -14,9 +16,9 @@ using google::protobuf::FieldDescriptor;
 
 class wire_walk {
  public:
-  explicit wire_walk(std::size_t most) : most_{most} {}
+  explicit wire_walk(bytes most) : most_{most} {}
 
-  // False: over the limit, or no message; `over()` tells them apart.
+  // False: over the limit, or no message that was looked through to its end.
   bool walk(std::string_view text, const Descriptor& type, int levels) {
     if (levels == 0) return false;  // so does the parser
     if (!spend(size_of(type))) return false;
@@ -41,12 +43,13 @@ class wire_walk {
           text.remove_prefix(static_cast<std::size_t>(*length));
           break;
         }
-        default: over_ = true; return false;
+        default: grouped_ = true; return false;
       }
     }
     return true;
   }
   [[nodiscard]] bool over() const { return over_; }
+  [[nodiscard]] bool grouped() const { return grouped_; }
 
  private:
   static constexpr std::size_t bytes_of_field = 16, bytes_of_string = 48;
@@ -57,11 +60,11 @@ class wire_walk {
     }
     const bool varints = field != nullptr && field->is_packable() && field->type() != FieldDescriptor::TYPE_FLOAT &&
                          field->type() != FieldDescriptor::TYPE_DOUBLE;
-    if (varints) return spend(8 * text.size());  // a byte may stand for a number
+    if (varints) return spend(bytes{8} * text.size());  // a byte may stand for a number
     return spend(bytes_of_string + text.size());
   }
 
-  bool spend(std::size_t n) {
+  bool spend(bytes n) {
     over_ = over_ || n > most_ - spent_;
     if (!over_) spent_ += n;
     return !over_;
@@ -94,19 +97,21 @@ class wire_walk {
     return at->second;
   }
 
-  std::size_t most_;
-  std::size_t spent_ = 0;
+  bytes most_;
+  bytes spent_ = 0;
   bool over_ = false;
+  bool grouped_ = false;
   std::unordered_map<const Descriptor*, std::size_t> sizes_;
 };
 
 }  // namespace
 
-bool fits_when_parsed(std::string_view text, const Descriptor& type) {
-  constexpr std::size_t least = std::size_t{1} << 29, ratio = 16;
+const char* objection_to_parsing(std::string_view text, const Descriptor& type) {
+  constexpr bytes least = bytes{1} << 29, ratio = 16;
   wire_walk walk{(least + ratio * text.size()) / 2};
   (void)walk.walk(text, type, 100);
-  return !walk.over();
+  if (walk.over()) return "its parts take more than 512 MiB and 16 times the file";
+  return walk.grouped() ? "not an ONNX model, or a truncated one" : nullptr;
 }
 
 }  // namespace berth::model

@@ -8,9 +8,9 @@
 
 namespace berth::model {
 
-// Whether the objects that `text` holds as a message of this type take no more than 512 MiB and 16 times the text,
-// twice over (once as they are parsed, once as they are read from there). What is no such message is left to the
-// parser, but for groups, which no ONNX file has.
-[[nodiscard]] bool fits_when_parsed(std::string_view text, const google::protobuf::Descriptor& type);
+// What speaks against parsing `text` as a message of this type; null: nothing. Its objects may take no more than 512
+// MiB and 16 times the text together, as parsed and as read from there. What is no such message is mostly left to the
+// parser, but not groups, which no file of ONNX has.
+[[nodiscard]] const char* objection_to_parsing(std::string_view text, const google::protobuf::Descriptor& type);
 
 }  // namespace berth::model
