@@ -1,8 +1,13 @@
 #include "model/file.hpp"
 
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -19,9 +24,23 @@ gzFile stream(void* file) {
   return static_cast<gzFile>(file);
 }
 
+// What is read once is gone: a second argument "-" would find an empty file.
+int take_standard_input() {
+  static std::atomic<bool> taken = false;
+  if (taken.exchange(true)) throw input_error("-", "is read only once");
+  return ::dup(STDIN_FILENO);
+}
+
 }  // namespace
 
 input_file::input_file(std::string path) : path_{std::move(path)} {
+  if (path_ == "-") {
+    const int in = take_standard_input();
+    file_ = in < 0 ? nullptr : gzdopen(in, "rb");
+    if (file_ == nullptr) throw input_error(path_, std::string{"cannot open: "} + std::strerror(errno));
+    gzbuffer(stream(file_), 1u << 17);
+    return;
+  }
   std::error_code status;
   if (std::filesystem::is_directory(path_, status)) throw input_error(path_, "cannot read: Is a directory");
   // gzread passes a file that is not gzip through unchanged.
@@ -68,7 +87,7 @@ void input_file::append_rest_to(std::string& text, std::size_t longest) try {
   const auto refuse = [&] { throw input_error(path_, "longer than " + std::to_string(longest >> 20) + " MiB"); };
   std::error_code status;
   // Neither for what is packed nor for a pipe is the size known before.
-  if (gzdirect(stream(file_)) != 0 && std::filesystem::is_regular_file(path_, status)) {
+  if (path_ != "-" && gzdirect(stream(file_)) != 0 && std::filesystem::is_regular_file(path_, status)) {
     const std::uintmax_t size = std::filesystem::file_size(path_, status);
     if (!status && size > longest) refuse();
     if (!status) text.reserve(static_cast<std::size_t>(size) + 1);
@@ -85,17 +104,64 @@ std::string read_file(const std::string& path, std::size_t longest) {
   return text;
 }
 
-void write_file(const std::string& path, std::string_view text) {
-  const std::string draft = path + ".part";
-  std::FILE* file = std::fopen(draft.c_str(), "wb");
-  if (file == nullptr) throw input_error(path, std::string{"cannot write: "} + std::strerror(errno));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
-  if (!written || !closed || std::rename(draft.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
-    std::remove(draft.c_str());
-    throw input_error(path, std::string{"cannot write: "} + std::strerror(reason));
+namespace {
+
+[[noreturn]] void cannot_write(const std::string& path, int reason) {
+  throw input_error(path == "-" ? "standard output" : path, std::string{"cannot write: "} + std::strerror(reason));
+}
+
+// What is not written at once is tried again. Returns an errno, 0 where all is written.
+int write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(file, text.data(), text.size());
+    if (wrote < 0 && errno != EINTR) return errno;
+    if (wrote > 0) text.remove_prefix(static_cast<std::size_t>(wrote));
   }
+  return 0;
+}
+
+// Of its own, beside `target`. Nobody can have put a file or a link there: it must not exist, and cannot be guessed.
+std::string draft_beside(const std::filesystem::path& target) {
+  std::uint64_t random = 0;
+  if (getrandom(&random, sizeof random, 0) != sizeof random) throw input_error(target.string(), "no random number");
+  char name[32];
+  std::snprintf(name, sizeof name, ".berth-%016llx", static_cast<unsigned long long>(random));
+  return (target.parent_path() / name).string();
+}
+
+}  // namespace
+
+void write_file(const std::string& path, std::string_view text) {
+  if (path == "-") {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+      cannot_write(path, errno);
+    }
+    return;
+  }
+  struct stat there {};
+  const bool exists = ::stat(path.c_str(), &there) == 0;
+  if (exists && S_ISDIR(there.st_mode)) cannot_write(path, EISDIR);
+  if (exists && !S_ISREG(there.st_mode)) {
+    const int straight = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (straight < 0) cannot_write(path, errno);
+    const int failed = write_all(straight, text);
+    if (::close(straight) != 0 || failed != 0) cannot_write(path, failed != 0 ? failed : errno);
+    return;
+  }
+  std::error_code unresolved;
+  std::filesystem::path target = path;
+  if (exists) target = std::filesystem::canonical(path, unresolved);
+  if (unresolved) target = path;
+  const std::string draft = draft_beside(target);
+  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0) cannot_write(path, errno);
+  int failed = exists && ::fchmod(file, there.st_mode & 0777) != 0 ? errno : 0;  // as the file that it replaces
+  if (failed == 0) failed = write_all(file, text);
+  if (::close(file) != 0 && failed == 0) failed = errno;
+  if (failed == 0 && std::rename(draft.c_str(), target.c_str()) != 0) failed = errno;
+  if (failed == 0) return;
+  ::unlink(draft.c_str());
+  cannot_write(path, failed);
 }
 
 }  // namespace berth::model

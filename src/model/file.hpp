@@ -1,4 +1,5 @@
-// Whole files as text, gunzipped where they are gzip (by their first two bytes, not by their name).
+// Whole files as text, gunzipped where they are gzip (by their first two bytes, not by their name). The path "-" is
+// standard input, which is read once, and standard output; a file of that name is "./-".
 #pragma once
 
 #include <cstddef>
@@ -47,7 +48,9 @@ inline void drop_byte_order_mark(std::string& text) {
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
 }
 
-// Writes beside `path` and renames, so that a failure leaves no partial file. Throws input_error.
+// Writes a file of a random name beside `path`, made for it alone, and renames, so that a failure leaves no partial
+// file and nobody's link is followed; a link at `path` stays, and what it leads to is replaced. A device or a pipe is
+// written straight into, and so is standard output. Throws input_error.
 void write_file(const std::string& path, std::string_view text);
 
 }  // namespace berth::model

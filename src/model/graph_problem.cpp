@@ -1,8 +1,11 @@
 #include "model/graph_problem.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "berth/graph/liveness.hpp"
+#include "model/files/checks.hpp"
 
 namespace berth::model {
 
@@ -20,6 +23,15 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
   for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
     if (live.workspace_of[n] != no_buffer) buffers[live.workspace_of[n]].name = "workspace of " + g.nodes()[n].name;
   }
+  // Of the values in one buffer all but the largest have taken over memory.
+  std::vector<bytes> largest(buffers.size(), 0);
+  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+    const std::uint32_t b = live.buffer_of[v];
+    if (b == no_buffer || g.values()[v].kind == value_kind::view) continue;
+    const bytes size = g.values()[v].size;
+    if (largest[b] != 0 && size != 0) file.taken_over.push_back(std::min(largest[b], size));
+    largest[b] = std::max(largest[b], size);
+  }
   const auto end = static_cast<plan::tick>(g.nodes().size()) + 2;
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
     const value& it = g.values()[v];
@@ -29,6 +41,7 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
       file.problem.conflicts->push_back({other, state});
     }
   }
+  make_good_ids(file);  // two readers of one input may each lay it out anew, under one name
   return file;
 }
 

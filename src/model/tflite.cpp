@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "model/files/checks.hpp"
 #include "model/files/readers.hpp"
 #include "model/files/text.hpp"
 #include "model/flatbuffer.hpp"
@@ -146,8 +147,9 @@ problem_file read_tflite(const std::string& path, std::string_view text) {
     if (it.lower == never || it.constant) continue;
     std::string id = it.name.empty() ? "#" + std::to_string(t) : it.name;
     while (!taken.insert(id).second) id += "#" + std::to_string(t);
-    out.problem.add({.name = id, .size = reader.size_of(t), .live = {it.lower, it.upper}});
+    out.problem.add({.name = std::move(id), .size = reader.size_of(t), .live = {it.lower, it.upper}});
   }
+  make_good_ids(out);
   return out;
 }
 

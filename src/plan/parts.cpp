@@ -67,6 +67,8 @@ problem part_of(const problem& p, index m, std::span<const index> members) {
                 .live = b.live,
                 .lifetimes = b.lifetimes,
                 .alignment = b.alignment,
+                .granularity = b.granularity,
+                .tail_pad = b.tail_pad,
                 .offset = b.offset,
                 .hint = b.hint};
     if (b.alias_group) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 namespace berth::plan {
 namespace {
@@ -103,7 +104,9 @@ result<void> check_buffers(const problem& p) {
     if (!p.conflicts) {
       if (auto ok = check_lifetime(b, i); !ok) return ok;
     }
-    const auto rounded = checked_align_up(b.size, p.granularity);
+    if (b.granularity > max_address) return too_large("buffer: size granularity exceeds 2^62 bytes", i);
+    if (p.tail_pad_of(i) > max_address) return too_large("buffer: tail pad exceeds 2^62 bytes", i);
+    const auto rounded = checked_align_up(b.size, p.granularity_of(i));
     if (!rounded || *rounded > max_address) return too_large("buffer: size exceeds 2^62 bytes", i);
     if (b.alignment > max_address) return too_large("buffer: alignment exceeds 2^62 bytes", i);
     if (auto ok = check_memory_names(p, b, i); !ok) return ok;
@@ -112,7 +115,7 @@ result<void> check_buffers(const problem& p) {
       return too_large("buffer: its alignment and its memory's together exceed 2^62 bytes", i);
     }
     // No sum of three terms below 2^62 overflows, so that one check a buffer is enough.
-    total += *rounded + p.tail_pad;
+    total += *rounded + p.tail_pad_of(i);
     if (total > max_address) return too_large("buffer: the sizes up to this one exceed 2^62 bytes together", i);
     total += *widest - 1;
     if (total > max_address) {
@@ -204,6 +207,31 @@ result<void> validate(const problem& p) {
     if (auto ok = check(p); !ok) return ok;
   }
   return {};
+}
+
+bool make_stricter(problem& p, const rules::placement& rules) {
+  const auto both = rules::strictest(
+      {.start_alignment = p.alignment, .size_granularity = p.granularity, .tail_pad = p.tail_pad}, rules);
+  if (!both) return false;
+  std::vector<std::pair<bytes, bytes>> own;  // by buffer: alignment and granularity, 0 where it names none
+  own.reserve(p.buffers.size());
+  for (const buffer& b : p.buffers) {
+    const auto stricter = rules::strictest(
+        {.start_alignment = std::max<bytes>(b.alignment, 1), .size_granularity = std::max<bytes>(b.granularity, 1)},
+        rules);
+    if (!stricter) return false;
+    own.emplace_back(b.alignment == 0 ? 0 : stricter->start_alignment,
+                     b.granularity == 0 ? 0 : stricter->size_granularity);
+  }
+  p.alignment = both->start_alignment;
+  p.granularity = both->size_granularity;
+  p.tail_pad = both->tail_pad;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    buffer& b = p.buffers[i];
+    std::tie(b.alignment, b.granularity) = own[i];
+    if (b.tail_pad) b.tail_pad = std::max(*b.tail_pad, rules.tail_pad);
+  }
+  return true;
 }
 
 }  // namespace berth::plan

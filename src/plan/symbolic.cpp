@@ -234,7 +234,7 @@ class order_search {
   std::vector<index> highest_chain(const symbolic_plan& plan, const std::vector<bytes>& values) {
     (void)*evaluate(p_, s_, plan, values, offsets_);
     const auto end_of = [&](index i) {
-      return offsets_[i] + align_up(size_at(s_.of[i], values), p_.granularity) + p_.tail_pad;
+      return offsets_[i] + align_up(size_at(s_.of[i], values), p_.granularity_of(i)) + p_.tail_pad_of(i);
     };
     std::vector<index> place(plan.order.size());
     for (index k = 0; k < plan.order.size(); ++k) place[plan.order[k]] = k;
@@ -338,7 +338,7 @@ result<bytes> evaluate(const problem& p, const symbolic_sizes& s, const symbolic
   if (auto ok = check_values(s, values); !ok) return ok.error();
   if (offsets.size() != p.buffers.size()) return error{errc::invalid_input, "problem: not one offset a buffer"};
   const auto end_of = [&](index i) {
-    return offsets[i] + align_up(size_at(s.of[i], values), p.granularity) + p.tail_pad;
+    return offsets[i] + align_up(size_at(s.of[i], values), p.granularity_of(i)) + p.tail_pad_of(i);
   };
   bytes arena = 0;
   for (std::size_t k = 0; k < plan.order.size(); ++k) {

@@ -19,6 +19,8 @@
 
 #include "berth/scratch/scratch.hpp"
 #include "berth/scratch/stack_left.hpp"
+#include "tool/output.hpp"
+#include "tool/progress_line.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
 
@@ -126,15 +128,17 @@ std::vector<candidate> measure_candidates(std::index_sequence<InlineBytes...>) {
   return {candidate{InlineBytes, cost<use_scratch<InlineBytes>>(InlineBytes), nesting<InlineBytes>()}...};
 }
 
-calibration measure() {
+calibration measure(progress_line& line) {
   // glibc leaves its locks out until the process has created a thread; programs that need Berth have created some.
   std::thread{[] {}}.join();
   calibration c;
   for (const std::size_t n : sizes) {
+    line.stage("measuring " + human(n));
     measured_size m{.bytes = n, .arena_ns = cost<use_scratch<0>>(n), .malloc_ns = cost<use_malloc>(n)};
     if (n <= 2048) m.inline_ns = cost<use_scratch<2048>>(n);
     c.by_size.push_back(m);
   }
+  line.stage("measuring inline buffers");
   c.candidates = measure_candidates(inline_candidates);
   c.nests_arena_only = nesting<0>();
 
@@ -197,9 +201,11 @@ std::function<int()> declare_calibrate(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "One JSON object on standard output");
   return [json] {
-    const calibration c = measure();
+    std::optional<progress_line> line{std::in_place, !*json};
+    const calibration c = measure(*line);
+    line.reset();
     if (*json)
-      std::puts(to_json(c).dump().c_str());
+      print_json(to_json(c));
     else
       print(c);
     return static_cast<int>(done);

@@ -8,6 +8,10 @@
 
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
+#include "tool/output.hpp"
+#include "tool/printable.hpp"
+#include "tool/progress_line.hpp"
+#include "tool/units.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -105,20 +109,19 @@ void print_rules(const char* of, const rules::placement& r) {
 
 void print(const device_listing& one) {
   if (!one.available) {
-    std::printf("%-10s not here: %s\n", one.name.c_str(), one.reason.c_str());
+    std::printf("%-10s not here: %s\n", printable(one.name).c_str(), printable(one.reason).c_str());
     return;
   }
   const device_properties& p = one.properties;
-  std::printf("%-10s %s\n", one.name.c_str(), p.description.c_str());
+  std::printf("%-10s %s\n", printable(one.name).c_str(), printable(p.description).c_str());
   if (p.total_memory != 0) {
-    std::printf("  %-10s %.1f GiB%s\n", "memory", static_cast<double>(p.total_memory) / (1 << 30),
+    std::printf("  %-10s %s%s\n", "memory", human(p.total_memory).c_str(),
                 p.host_accessible ? ", the host may read and write it" : "");
   }
   print_rules("device", p.rules);
   print_rules("pinned", p.pinned_rules);
   if (p.virtual_memory) {
-    std::printf("  %-10s granules of %" PRIu64 " KiB, up to %zu mappings\n", "virtual", p.granule >> 10,
-                p.max_mappings);
+    std::printf("  %-10s granules of %s, up to %zu mappings\n", "virtual", human(p.granule).c_str(), p.max_mappings);
   }
 }
 
@@ -136,6 +139,7 @@ int run(bool as_json, bool with_check) {
     if (!as_json) print(one);
     // A simulated device has no bytes to look at.
     if (with_check && one.available && !one.properties.simulated) {
+      const progress_line line{!as_json, "checking " + printable(one.name)};
       const auto opened = device::open(one.name);
       const check_outcome outcome = opened ? check(*opened) : check_outcome{.why = opened.error().what};
       all_ok = all_ok && outcome.ok;
@@ -144,7 +148,7 @@ int run(bool as_json, bool with_check) {
     }
     devices.push_back(std::move(j));
   }
-  if (as_json) std::puts(json{{"devices", std::move(devices)}}.dump().c_str());
+  if (as_json) print_json(json{{"devices", std::move(devices)}});
   return all_ok ? done : answer_is_no;
 }
 

@@ -7,8 +7,11 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "berth/model/input_error.hpp"
+#include "tool/printable.hpp"
 #include "tool/verb.hpp"
 
 namespace {
@@ -32,15 +35,50 @@ constexpr verb verbs[] = {
     {"calibrate", "From which size on scratch, the arena and malloc win, built as this is", declare_calibrate},
     {"replay", "An allocation log through a pool: what it needs, how fast it is", declare_replay},
     {"report", "The health of a plan, a log or a snapshot; who holds the memory at its peak; leaks", declare_report},
-    {"view", "A plan as one self-contained page", declare_view},
+    {"view", "A plan, a log or a snapshot as one self-contained page", declare_view},
+    {"manual", "The manual page, and completions for shells", declare_manual},
 };
 
 // One line, whatever stands in the names of files and in what they say.
-int complain(std::string why) {
-  std::replace_if(
-      why.begin(), why.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
-  std::fprintf(stderr, "berth: %s\n", why.c_str());
+int complain(const std::string& why) {
+  std::fprintf(stderr, "berth: %s\n", printable(why).c_str());
   return wrong_input;
+}
+
+// How many letters have to be changed, left out or put in to make one word of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t k = 0; k < row.size(); ++k) row[k] = k;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t corner = std::exchange(row[0], i + 1);
+    for (std::size_t k = 0; k < b.size(); ++k) {
+      const std::size_t changed = corner + (a[i] == b[k] ? 0 : 1);
+      corner = row[k + 1];
+      row[k + 1] = std::min({changed, corner + 1, row[k] + 1});
+    }
+  }
+  return row.back();
+}
+
+// "; did you mean --effort?", or nothing where no name is near.
+std::string nearest(std::string_view word, const std::vector<std::string>& names) {
+  const auto far = [word](const std::string& name) { return distance(word.substr(0, 64), name); };
+  const auto best = std::ranges::min_element(names, {}, far);
+  return best != names.end() && far(*best) <= 2 ? "; did you mean " + *best + "?" : "";
+}
+
+// Options that nobody declared are named before what is missing: they are mostly why it is.
+std::string what_is_wrong(const CLI::App& verb, const CLI::ParseError& error) {
+  for (const std::string& word : verb.remaining()) {
+    if (word.size() < 2 || word.front() != '-') continue;
+    const std::string option = word.substr(0, word.find('='));
+    std::vector<std::string> names;
+    for (const CLI::Option* o : verb.get_options()) {
+      for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+    }
+    return "no option is called '" + option + "'" + nearest(option, names);
+  }
+  return error.what();
 }
 
 // A disk that is full or a pipe that is closed must not look like an answer.
@@ -61,15 +99,18 @@ int run(int argc, char** argv) {
     return std::ranges::any_of(verbs, [word](const verb& v) { return std::string_view{v.name} == word; });
   };
   if (argc > 1 && argv[1][0] != '-' && !is_a_verb(argv[1])) {
-    throw usage_error(std::string{"no verb is called '"} + argv[1] + "'; see berth --help");
+    std::vector<std::string> names;
+    for (const verb& v : verbs) names.emplace_back(v.name);
+    throw usage_error(std::string{"no verb is called '"} + argv[1] + "'" + nearest(argv[1], names) +
+                      "; see berth --help");
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& wrong) {
-    const std::string verb = argc > 1 && is_a_verb(argv[1]) ? std::string{" "} + argv[1] : "";
-    return complain(wrong.what() + ("; see berth" + verb) + " --help");
+    if (argc < 2 || !is_a_verb(argv[1])) return complain(wrong.what() + std::string{"; see berth --help"});
+    return complain(what_is_wrong(*app.get_subcommand(argv[1]), wrong) + "; see berth " + argv[1] + " --help");
   }
   for (std::size_t i = 0; i < std::size(verbs); ++i) {
     if (app.got_subcommand(verbs[i].name)) return chosen[i]();

@@ -35,7 +35,12 @@ model::description read_model(const std::string& argument, const std::vector<std
     }
     if (!bound.emplace(name, size).second) throw usage_error("--dim " + text + ": '" + name + "' has a size already");
   }
-  if (!argument.starts_with("builtin:")) return model::read_onnx(argument, bound);
+  if (!argument.starts_with("builtin:")) {
+    if (argument.ends_with(".tflite")) {
+      throw usage_error(argument + ": TensorFlow Lite models are planned (berth plan), not run; run takes ONNX");
+    }
+    return model::read_onnx(argument, bound);
+  }
   std::optional<model::description> d = model::builtin(argument);
   if (!d) {
     std::string known;

@@ -23,10 +23,15 @@
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
+#include "model/files/plan_text.hpp"
 #include "tool/dimensions.hpp"
+#include "tool/output.hpp"
+#include "tool/planned.hpp"
+#include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
 #include "tool/progress_line.hpp"
 #include "tool/trace_input.hpp"
+#include "tool/units.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -36,6 +41,7 @@ struct plan_call {
   std::vector<std::string> files;
   std::string file;  // the first
   std::string out;
+  std::string prefix;  // of a C header's names
   std::string rules;
   std::string keep;  // a former plan
   std::string effort = "normal";
@@ -70,96 +76,35 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// The alignments become the least common multiples of the problem's own and the rule's.
-void apply_rules(model::problem_file& file, const std::string& name) {
-  const auto rule = rules::find(name);
-  if (!rule) {
-    std::string known;
-    for (const auto& r : rules::all()) (known += known.empty() ? "" : ", ") += r.name;
-    throw usage_error("--rules: no rules are called '" + name + "'; there are " + known);
-  }
-  plan::problem& p = file.problem;
-  const auto stricter = [&](bytes alignment, bytes granularity) {
-    const auto both = rules::strictest({.start_alignment = alignment, .size_granularity = granularity}, *rule);
-    if (!both) throw usage_error("--rules: an alignment of the problem and the rule's exceed 64 bits together");
-    return *both;
-  };
-  for (plan::buffer& b : p.buffers) {
-    if (b.alignment != 0) b.alignment = stricter(b.alignment, 1).start_alignment;
-  }
-  const auto both = stricter(p.alignment, p.granularity);
-  p.alignment = both.start_alignment;
-  p.granularity = both.size_granularity;
-  p.tail_pad = std::max(p.tail_pad, rule->tail_pad);
-}
-
-// "needs 30 bytes ...; capacity 10".
-std::string reason_of(const model::problem_file& file, const plan::plan& answer) {
-  std::string text{answer.reason};
-  if (text.empty())
-    text = answer.status == plan::status::infeasible ? "no plan fits the capacity" : "no plan was found";
-  if (text.rfind("buffer", 0) == 0 && answer.culprit < file.problem.buffers.size()) {
-    text = "buffer '" + file.problem.buffers[answer.culprit].name + "'" + text.substr(6);
-  }
-  if (answer.number != 0) text += " (" + std::to_string(answer.number) + " bytes)";
-  text += "; every plan needs at least " + std::to_string(answer.lower_bound()) + " bytes";
-  if (file.problem.capacity) text += ", the capacity is " + std::to_string(*file.problem.capacity);
-  return text;
-}
-
 int refuse(const plan_call& call, const model::problem_file& file, const plan::plan& answer, double elapsed_ms) {
   const std::string reason = reason_of(file, answer);
   if (call.json) {
-    std::puts(nlohmann::json{{"feasible", answer.status == plan::status::infeasible ? nlohmann::json(false) : nullptr},
-                             {"status", name(answer.status)},
-                             {"reason", reason},
-                             {"arena_bytes", nullptr},
-                             {"solver", nullptr},
-                             {"lower_bound", answer.lower_bound()},
-                             {"optimal", false},
-                             {"verified", false},
-                             {"work", answer.work},
-                             {"elapsed_ms", elapsed_ms},
-                             {"buffers", nlohmann::json::array()}}
-                  .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
-                  .c_str());
+    print_json(nlohmann::ordered_json{
+        {"format", "berth-plan/1"},
+        {"feasible", answer.status == plan::status::infeasible ? nlohmann::ordered_json(false) : nullptr},
+        {"status", name(answer.status)},
+        {"reason", reason},
+        {"arena_bytes", nullptr},
+        {"solver", nullptr},
+        {"lower_bound", answer.lower_bound()},
+        {"optimal", false},
+        {"verified", false},
+        {"work", answer.work},
+        {"elapsed_ms", elapsed_ms},
+        {"buffers", nlohmann::ordered_json::array()}});
   } else {
-    std::printf("%s: %s: %s\n", call.file.c_str(), name(answer.status), reason.c_str());
+    std::printf("%s: %s: %s\n", printable(call.file).c_str(), name(answer.status), printable(reason).c_str());
   }
   return answer_is_no;
 }
 
-plan_facts facts_of(const model::problem_file& file, const plan::plan& answer) {
-  const plan::problem& p = file.problem;
-  plan_facts facts{.arena = answer.arena(),
-                   .lower_bound = answer.lower_bound(),
-                   .optimal = answer.optimal(),
-                   .solver = std::string{answer.solver},
-                   .buffers = {}};
-  for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    const plan::buffer& b = p.buffers[i];
-    std::string memory = p.memories.empty() ? "" : p.memories[answer.memory_of.empty() ? 0 : answer.memory_of[i]].name;
-    if (!answer.slab_of.empty()) {
-      memory += (memory.empty() ? "slab " : ", slab ") + std::to_string(answer.slab_of[i]);
-    }
-    facts.buffers.push_back({.name = b.name,
-                             .offset = answer.offset(i),
-                             .size = b.size,
-                             .lower = b.lifetimes.empty() ? b.live.lower : b.lifetimes.front().lower,
-                             .upper = b.lifetimes.empty() ? b.live.upper : b.lifetimes.back().upper,
-                             .memory = std::move(memory)});
-  }
-  return facts;
-}
-
-std::string json_of(const plan_call& call, const model::problem_file& file, const outcome& got) {
-  if (got.moves) return model::moves_json(file, *got.moves, got.elapsed_ms);
-  if (got.order) return model::symbolic_plan_json(file, *got.order, got.elapsed_ms);
-  std::string text = model::plan_json(file, got.found.layout, got.elapsed_ms);
+// What the call adds to a plan's JSON.
+std::string more_json(const plan_call& call, const outcome& got) {
+  std::string text;
   if (!call.keep.empty()) {
-    text.insert(1, "\"moved\":" + std::to_string(got.found.moved) +
-                       ",\"moved_bytes\":" + std::to_string(got.found.moved_bytes) +
-                       ",\"moved_fewest\":" + (got.found.fewest ? "true," : "false,"));
+    text += ",\"moved\":" + std::to_string(got.found.moved) +
+            ",\"moved_bytes\":" + std::to_string(got.found.moved_bytes) +
+            ",\"moved_fewest\":" + (got.found.fewest ? "true" : "false");
   }
   if (got.most_bytes) {
     std::string at;
@@ -168,25 +113,31 @@ std::string json_of(const plan_call& call, const model::problem_file& file, cons
       at += (at.empty() ? "\"" : ",\"") + each.substr(0, equals) +
             "\":" + std::to_string(std::stoull(each.substr(equals + 1)));  // 007 is no JSON
     }
-    text.insert(1, "\"at\":{" + at + "},\"most_bytes\":" + std::to_string(*got.most_bytes) + ",");
+    text += ",\"at\":{" + at + "},\"most_bytes\":" + std::to_string(*got.most_bytes);
   }
   return text;
 }
 
+std::string json_of(const plan_call& call, const model::problem_file& file, const outcome& got) {
+  if (got.moves) return model::moves_json(file, *got.moves, got.elapsed_ms);
+  if (got.order) return model::symbolic_plan_json(file, *got.order, got.elapsed_ms);
+  return model::plan_json(file, got.found.layout, got.elapsed_ms, more_json(call, got), {});
+}
+
 void write_out(const plan_call& call, const model::problem_file& file, const outcome& got) {
-  if (call.out.empty()) return;
-  if (ends_with(call.out, ".json")) {
+  if (ends_with(call.out, ".json") || call.out == "-") {
     model::write_file(call.out, json_of(call, file, got));
   } else if (ends_with(call.out, ".csv")) {
     model::write_file(call.out, model::plan_csv(file, got.found.layout));
   } else if (ends_with(call.out, ".html")) {
     trace::picture picture =
         picture_of(facts_of(got.moves ? model::file_of_stays(file, *got.moves) : file, got.found.layout));
-    picture.title = std::filesystem::path{call.file}.filename().string();
+    picture.title = call.file == "-" ? "standard input" : std::filesystem::path{call.file}.filename().string();
     model::write_file(call.out, trace::to_html(picture));
   } else {
-    model::write_file(call.out, got.order ? model::symbolic_plan_header(file, *got.order)
-                                          : model::plan_header(file, got.found.layout));
+    const std::string prefix = call.prefix.empty() ? std::filesystem::path{call.out}.stem().string() : call.prefix;
+    model::write_file(call.out, got.order ? model::symbolic_plan_header(file, *got.order, prefix)
+                                          : model::plan_header(file, got.found.layout, prefix));
   }
 }
 
@@ -204,35 +155,32 @@ void print_moves(const plan::problem& p, const plan::moves_plan& answer) {
               : answer.unmoved     ? (", without moves " + nlohmann::json(*answer.unmoved).dump()).c_str()
                                    : ", without moves there is no plan");
   std::printf("  stall         %.6g; access and stall are at least %.6g\n", answer.stall, answer.bound);
-  std::printf("  copied        %llu bytes\n", static_cast<unsigned long long>(answer.moved));
+  std::printf("  copied        %s\n", human_exactly(answer.moved).c_str());
   for (const plan::move& m : answer.moves) {
-    const auto pool = [&](plan::index stay) { return p.memories[answer.stays[stay].memory].name.c_str(); };
-    std::printf("    %-12s %s -> %s, ticks %lld to %lld, time %.6g to %.6g\n", p.buffers[m.buffer].name.c_str(),
-                pool(m.from), pool(m.to), static_cast<long long>(m.during.lower),
-                static_cast<long long>(m.during.upper), m.begin, m.done);
+    const auto pool = [&](plan::index stay) { return printable(p.memories[answer.stays[stay].memory].name); };
+    std::printf("    %-12s %s -> %s, ticks %lld to %lld, time %.6g to %.6g\n",
+                printable(p.buffers[m.buffer].name).c_str(), pool(m.from).c_str(), pool(m.to).c_str(),
+                static_cast<long long>(m.during.lower), static_cast<long long>(m.during.upper), m.begin, m.done);
   }
 }
 
 void print_table(const plan_call& call, const model::problem_file& file, const outcome& got) {
   const plan::problem& p = file.problem;
   const plan::plan& answer = got.found.layout;
-  bytes total = 0;
-  for (plan::index i = 0; i < p.buffers.size(); ++i) total += p.footprint(i);
   const double over = answer.lower_bound() == 0 ? 0
                                                 : 100.0 * static_cast<double>(answer.arena() - answer.lower_bound()) /
                                                       static_cast<double>(answer.lower_bound());
-  const auto number = [](bytes n) { return static_cast<unsigned long long>(n); };
-  std::printf("%s\n", call.file.c_str());
+  std::printf("%s\n", printable(call.file == "-" ? "standard input" : call.file).c_str());
   std::printf("  buffers       %zu\n", p.buffers.size());
   if (got.order) {
     std::printf("  dimensions    %s; what follows is at the largest values\n",
                 text_of_dimensions(*file.symbolic).c_str());
     std::printf("  supports      %zu\n", got.order->supports.size());
   }
-  std::printf("  without reuse %llu bytes\n", number(total));
-  std::printf("  arena         %llu bytes", number(answer.arena()));
-  std::printf(got.most_bytes ? "; at the largest values %llu\n" : "\n", number(got.most_bytes.value_or(0)));
-  std::printf("  lower bound   %llu bytes\n", number(answer.lower_bound()));
+  std::printf("  without reuse %s\n", human_exactly(model::no_reuse_bytes(file)).c_str());
+  std::printf("  arena         %s", human_exactly(answer.arena()).c_str());
+  if (got.most_bytes) std::printf("; at the largest values %s", human_exactly(*got.most_bytes).c_str());
+  std::printf("\n  lower bound   %s\n", human_exactly(answer.lower_bound()).c_str());
   if (answer.optimal()) {
     std::printf("  optimal       yes, proved\n");
   } else {
@@ -241,15 +189,15 @@ void print_table(const plan_call& call, const model::problem_file& file, const o
   if (!p.reuse_penalties.empty()) std::printf("  reuse penalty %g\n", answer.reuse_penalty);
   if (got.moves) print_moves(p, *got.moves);
   if (!call.keep.empty()) {
-    std::printf("  moved         %zu buffers, %llu bytes%s\n", got.found.moved, number(got.found.moved_bytes),
+    std::printf("  moved         %zu buffers, %s%s\n", got.found.moved, human_exactly(got.found.moved_bytes).c_str(),
                 got.found.fewest ? "; fewer cannot, proved" : "");
   }
   std::printf("  found by      %s, %llu search nodes, %.1f ms%s\n", std::string{answer.solver}.c_str(),
-              number(answer.work), got.elapsed_ms,
+              static_cast<unsigned long long>(answer.work), got.elapsed_ms,
               !answer.deadline_hit ? ""
               : interrupted        ? ", stopped by Ctrl-C"
                                    : ", stopped by the deadline");
-  if (!call.out.empty()) std::printf("  written to    %s\n", call.out.c_str());
+  if (!call.out.empty()) std::printf("  written to    %s\n", printable(call.out).c_str());
 }
 
 plan::replanned answer_for(const plan_call& call, const model::problem_file& file) {
@@ -324,21 +272,31 @@ outcome plan_moves(const plan_call& call, const model::problem_file& file) {
   return got;
 }
 
-int plan_file(plan_call& call) {
-  const auto start = std::chrono::steady_clock::now();
-  if (!call.out.empty() && !ends_with(call.out, ".json") && !ends_with(call.out, ".csv") &&
-      !ends_with(call.out, ".h") && !ends_with(call.out, ".html")) {
+void require_good(const plan_call& call) {
+  const bool header = ends_with(call.out, ".h");
+  if (!call.out.empty() && call.out != "-" && !header && !ends_with(call.out, ".json") &&
+      !ends_with(call.out, ".csv") && !ends_with(call.out, ".html")) {
     throw usage_error("--out: '" + call.out + "' ends neither in .json nor in .csv nor in .h nor in .html");
   }
+  if (!call.prefix.empty() && !header) throw usage_error("--prefix: for --out FILE.h only");
+  // A new plan may take the place of the former one, which --keep names.
+  refuse_input_as_output(call.out, call.files);
   if (call.options.deadline_s && !(*call.options.deadline_s > 0 && std::isfinite(*call.options.deadline_s))) {
     throw usage_error("--deadline: not a number of seconds above zero");
   }
+}
+
+int plan_file(plan_call& call) {
+  const auto start = std::chrono::steady_clock::now();
+  require_good(call);
   call.options.work = call.effort == "fast"   ? plan::effort::fast
                       : call.effort == "best" ? plan::effort::best
                                               : plan::effort::normal;
   call.file = call.files.front();
+  std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
+  line->stage("reading " + file_name(call.file));
   model::problem_file file = read_problem_arguments(call.files, call.pipeline, call.dims);
-  if (!call.rules.empty()) apply_rules(file, call.rules);
+  if (!call.rules.empty()) model::add_rules(file, call.rules);
   if (call.capacity && !file.problem.memories.empty()) {
     throw usage_error("--capacity: the problem has pools with capacities of their own");
   }
@@ -347,24 +305,23 @@ int plan_file(plan_call& call) {
   if (!call.at.empty() && !file.symbolic) throw usage_error("--at: " + call.file + " has no dimensions");
   call.options.stop = &interrupted;
   std::signal(SIGINT, take_the_best);
-  outcome got;
-  {
-    progress_line line{!call.json && !call.quiet};
-    call.options.watch = line.watch();
-    got = file.symbolic  ? plan_symbolic(call, file)
-          : file.traffic ? plan_moves(call, file)
-                         : outcome{.found = answer_for(call, file)};
-  }
+  line->stage("planning");
+  call.options.watch = line->watch();
+  outcome got = file.symbolic  ? plan_symbolic(call, file)
+                : file.traffic ? plan_moves(call, file)
+                               : outcome{.found = answer_for(call, file)};
   std::signal(SIGINT, SIG_DFL);
   got.elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (!got.found.layout.has_offsets()) return refuse(call, file, got.found.layout, got.elapsed_ms);
-  write_out(call, file, got);
-  if (call.json) {
-    const std::string text = json_of(call, file, got);
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  } else if (!call.quiet) {
-    print_table(call, file, got);
+  line->stage("writing");
+  if (!got.found.layout.has_offsets()) {
+    line.reset();
+    return refuse(call, file, got.found.layout, got.elapsed_ms);
   }
+  if (!call.out.empty()) write_out(call, file, got);
+  const std::string text = call.json && call.out != "-" ? json_of(call, file, got) : "";
+  line.reset();
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!call.json && !call.quiet && call.out != "-") print_table(call, file, got);
   return done;
 }
 
@@ -383,7 +340,7 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_option(
          "FILE", call->files,
          "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace, .tflite model (gzipped or\n"
-         "not); or a model that runs here: FILE.onnx, builtin:NAME")
+         "not; - is standard input); or a model that runs here: FILE.onnx, builtin:NAME")
       ->required();
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   app.add_flag("--json", call->json, "One JSON object on standard output");
@@ -391,10 +348,12 @@ std::function<int()> declare_plan(CLI::App& app) {
   add_dim_option(app, call->dims);
   add_at_option(app, call->at,
                 "Of a problem with dimensions: the offsets at these values instead of the order for all");
-  app.add_option("--capacity", call->capacity, "That there are: a plan that needs more is refused")
-      ->check(whole)
-      ->type_name("BYTES");
-  app.add_option("--rules", call->rules, "Placement rules of a chip, by name");
+  add_bytes_option(app, "--capacity", call->capacity,
+                   "That there are, as 1048576 or 1MiB: a plan that needs more is refused");
+  std::vector<std::string> rules;
+  for (const auto& r : rules::all()) rules.emplace_back(r.name);
+  app.add_option("--rules", call->rules, "Placement rules of a chip, besides the problem's own (see berth devices)")
+      ->check(CLI::IsMember(rules));
   app.add_option("--effort", call->effort, "How long to search for a smaller arena")
       ->check(CLI::IsMember({"fast", "normal", "best"}));
   app.add_option("--work", call->options.node_limit, "Search nodes instead of the effort's own number")
@@ -408,8 +367,20 @@ std::function<int()> declare_plan(CLI::App& app) {
       ->type_name("SECONDS");
   app.add_option("--keep", call->keep,
                  "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it");
-  app.add_option("--out", call->out,
-                 "Also write the plan: FILE.json, FILE.csv, FILE.h (C constants) or FILE.html (a page)");
+  add_out_option(app, call->out,
+                 "Also write the plan: FILE.json, FILE.csv, FILE.h (C constants) or FILE.html (a page); - is JSON on\n"
+                 "standard output, in the table's place");
+  app.add_option("--prefix", call->prefix, "What the names in FILE.h begin with, instead of FILE")
+      ->check(CLI::Validator{
+          [](const std::string& text) {
+            const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+            const bool good = !text.empty() && letter(text.front()) && std::ranges::all_of(text, [&](char c) {
+              return letter(c) || (c >= '0' && c <= '9') || c == '_';
+            });
+            return good ? std::string{} : "'" + text + "' is not a letter, then letters, digits and underscores";
+          },
+          ""})
+      ->type_name("NAME");
   return [call] { return plan_file(*call); };
 }
 

@@ -59,10 +59,11 @@ playback make_playback(const trace::log& log, const std::string& path) {
   return p;
 }
 
-playback_outcome play(const playback& p, const std::string& policy_name, bytes capacity) {
+playback_outcome play(const playback& p, const std::string& policy_name, bytes capacity, progress_line& line) {
   playback_outcome out;
   std::vector<double> times;
   for (int i = 0; i < playback_outcome::passes; ++i) {
+    line.stage("replaying, pass " + std::to_string(i + 1) + " of " + std::to_string(playback_outcome::passes));
     const auto through = make_policy(policy_name, capacity, p.streams);
     if (through == nullptr) throw usage_error("--policy: there is none called '" + policy_name + "'");
     std::size_t done = p.steps.size();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "berth/trace/log.hpp"
+#include "tool/progress_line.hpp"
 #include "tool/replay_policies.hpp"
 
 namespace berth::tool {
@@ -30,6 +31,12 @@ struct playback {
 // once than 2^62 bytes.
 [[nodiscard]] playback make_playback(const trace::log& log, const std::string& path);
 
+// A part of some bytes; what exceeds 64 bits becomes max_bytes.
+[[nodiscard]] inline bytes share_of(bytes whole, double share) noexcept {
+  const double part = static_cast<double>(whole) * share;
+  return part < 0x1p64 ? static_cast<bytes>(part) : max_bytes;
+}
+
 // A capacity at which a pool never has to be tight: ten times the log's peak, and enough for its first steps.
 [[nodiscard]] inline bytes ample_room(bytes peak_live) noexcept {
   return peak_live > max_bytes / 10 ? max_bytes : std::max<bytes>(peak_live * 10, bytes{64} << 20);
@@ -44,8 +51,13 @@ struct playback_outcome {
   std::optional<std::uint64_t> failed_at;  // the row for which there was no memory
 };
 
+// The share of what was reserved that was not needed at the peak; never below 0.
+[[nodiscard]] inline double fragmentation_of(bytes needed, bytes reserved) noexcept {
+  return needed >= reserved ? 0 : 1 - static_cast<double>(needed) / static_cast<double>(reserved);
+}
+
 // Throws usage_error: no such policy.
-[[nodiscard]] playback_outcome play(const playback& p, const std::string& policy, bytes capacity);
+[[nodiscard]] playback_outcome play(const playback& p, const std::string& policy, bytes capacity, progress_line& line);
 
 // One pass; calls placed(row, address) for every allocation. Returns the row for which there was no memory.
 template <class Placed>

@@ -1,5 +1,9 @@
 #include "tool/problem_argument.hpp"
 
+#include <filesystem>
+
+#include "tool/printable.hpp"
+
 #ifdef BERTH_TOOL_RUN
 #include "berth/model/program.hpp"
 #include "model/graph_problem.hpp"
@@ -16,6 +20,21 @@ void add_dim_option(CLI::App& app, std::vector<std::string>& dims) {
 #else
   (void)app, (void)dims;
 #endif
+}
+
+bool is_model(const std::string& argument) {
+#ifdef BERTH_TOOL_RUN
+  return names_a_model(argument);
+#else
+  (void)argument;
+  return false;
+#endif
+}
+
+std::string file_name(const std::string& path) {
+  if (path == "-") return "standard input";
+  const std::string name = printable(std::filesystem::path{path}.filename().string());
+  return name.size() <= 40 ? name : name.substr(0, 37) + "...";
 }
 
 model::problem_file read_problem_arguments(const std::vector<std::string>& arguments, bool pipeline,

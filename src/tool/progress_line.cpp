@@ -4,10 +4,13 @@
 
 #include <chrono>
 #include <cstdio>
+#include <utility>
+
+#include "tool/units.hpp"
 
 namespace berth::tool {
 
-progress_line::progress_line(bool wanted) {
+progress_line::progress_line(bool wanted, std::string stage) : stage_{std::move(stage)} {
   if (wanted && isatty(STDERR_FILENO) == 1) writer_ = std::thread{[this] { write(); }};
 }
 
@@ -21,6 +24,12 @@ progress_line::~progress_line() {
   writer_.join();
 }
 
+void progress_line::stage(std::string what) {
+  const std::lock_guard lock{mutex_};
+  stage_ = std::move(what);
+  seen_.arena = 0;
+}
+
 void progress_line::write() {
   using namespace std::chrono_literals;
   constexpr auto erase = "\r\033[K";  // back to the line's start; delete to its end
@@ -29,13 +38,16 @@ void progress_line::write() {
   std::unique_lock lock{mutex_};
   for (auto pause = 250ms; !ended_.wait_for(lock, pause, [this] { return done_; }); pause = 100ms) {
     const bytes arena = seen_.arena, bound = seen_.lower_bound;
-    if (arena == 0) continue;
-    const double over =
-        bound == 0 || arena < bound ? 0 : 100.0 * static_cast<double>(arena - bound) / static_cast<double>(bound);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    std::fprintf(stderr, "%sbest %llu, bound %llu (%.3f %% above), %llu nodes, %.1f s", erase,
-                 static_cast<unsigned long long>(arena), static_cast<unsigned long long>(bound), over,
-                 static_cast<unsigned long long>(seen_.work), spent.count());
+    if (arena == 0 && stage_.empty()) continue;
+    if (arena == 0) {
+      std::fprintf(stderr, "%s%s, %.1f s", erase, stage_.c_str(), spent.count());
+    } else {
+      const double over =
+          bound == 0 || arena < bound ? 0 : 100.0 * static_cast<double>(arena - bound) / static_cast<double>(bound);
+      std::fprintf(stderr, "%sbest %s, bound %s (%.3f %% above), %llu nodes, %.1f s", erase, human(arena).c_str(),
+                   human(bound).c_str(), over, static_cast<unsigned long long>(seen_.work), spent.count());
+    }
     std::fflush(stderr);
     shown = true;
   }

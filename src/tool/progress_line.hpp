@@ -1,8 +1,9 @@
-// One line on the terminal while a plan is searched for.
+// One line on the terminal while something takes long.
 #pragma once
 
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "berth/plan/solve.hpp"
@@ -10,14 +11,17 @@
 namespace berth::tool {
 
 // While it lives, a thread rewrites one line on standard error, ten times a second from the first quarter of a second
-// on: the best arena, the bound, and how far apart they are. Erased at the end. Nothing where standard error is no
-// terminal.
+// on: what is being done and for how long, or, while a plan is searched for, the best arena, the bound and how far
+// apart they are. Erased at the end. Nothing where standard error is no terminal.
 class progress_line {
  public:
-  explicit progress_line(bool wanted);
+  explicit progress_line(bool wanted, std::string stage = "");
   progress_line(const progress_line&) = delete;
   progress_line& operator=(const progress_line&) = delete;
   ~progress_line();
+
+  // What is done from now on: "reading x.csv". Printed as it is: names in it must be printable().
+  void stage(std::string what);
 
   // For options::watch; null where nothing is shown.
   [[nodiscard]] plan::progress* watch() { return writer_.joinable() ? &seen_ : nullptr; }
@@ -28,6 +32,7 @@ class progress_line {
   plan::progress seen_;
   std::mutex mutex_;
   std::condition_variable ended_;
+  std::string stage_;
   bool done_ = false;
   std::thread writer_;  // last: it uses the others
 };

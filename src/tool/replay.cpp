@@ -9,7 +9,10 @@
 
 #include "berth/model/input_error.hpp"
 #include "berth/trace/log.hpp"
+#include "tool/output.hpp"
 #include "tool/playback.hpp"
+#include "tool/printable.hpp"
+#include "tool/problem_argument.hpp"
 #include "tool/trace_input.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
@@ -17,22 +20,18 @@
 namespace berth::tool {
 namespace {
 
-// "1073741824" or "101%" of the log's peak live bytes.
+// "1GiB", "1073741824" or "101%" of the log's peak live bytes.
 bytes read_capacity(const std::string& text, bytes peak) {
-  const bool percent = !text.empty() && text.back() == '%';
-  const char* const end = text.data() + text.size() - (percent ? 1 : 0);
-  if (percent) {
-    double share = 0;
-    const auto [at, failed] = std::from_chars(text.data(), end, share);
-    if (failed == std::errc{} && at == end && share > 0 && share <= 1e6) {
-      return static_cast<bytes>(static_cast<double>(peak) * share / 100);
-    }
-  } else {
-    bytes n = 0;
-    const auto [at, failed] = std::from_chars(text.data(), end, n);
-    if (failed == std::errc{} && at == end && n > 0) return n;
+  if (text.ends_with('%')) {
+    double percent = 0;
+    const char* const end = text.data() + text.size() - 1;
+    const auto [at, failed] = std::from_chars(text.data(), end, percent);
+    if (failed == std::errc{} && at == end && percent > 0 && percent <= 1e6) return share_of(peak, percent / 100);
+  } else if (const auto n = parse_bytes(text); n && *n > 0) {
+    return *n;
   }
-  throw usage_error("--capacity: '" + text + "' is neither a number of bytes nor a percentage of the peak");
+  throw usage_error("--capacity: '" + text +
+                    "' is neither a number of bytes, such as 1GiB, nor a percentage of the peak");
 }
 
 struct call {
@@ -46,24 +45,27 @@ trace::log read_log(const std::string& path) {
   trace_input input = read_trace_input(path);
   if (auto* log = std::get_if<trace::log>(&input)) return std::move(*log);
   if (const auto* snapshot = std::get_if<trace::snapshot>(&input)) return trace::to_log(*snapshot);
-  throw model::input_error(path, "a plan is not replayed: it allocates nothing");
+  throw model::input_error(path, std::string{std::holds_alternative<plan_facts>(input) ? "a plan" : "a problem"} +
+                                     ", not a log: it allocates nothing (berth report, berth view)");
 }
 
 int replay(const call& c) {
+  std::optional<progress_line> line{std::in_place, !c.json};
+  line->stage("reading " + file_name(c.file));
   const trace::log log = read_log(c.file);
   const playback p = make_playback(log, c.file);
   const trace::log_summary summary = trace::summarize(log);
   const bytes capacity = read_capacity(c.capacity, summary.peak_live);
-  const playback_outcome r = play(p, c.policy, capacity);
-  const double fragmentation = r.outcome.peak_reserved == 0 ? 0
-                                                            : 1 - static_cast<double>(summary.peak_live) /
-                                                                      static_cast<double>(r.outcome.peak_reserved);
+  const playback_outcome r = play(p, c.policy, capacity, *line);
+  line.reset();
+  // A part of the log says nothing about the whole.
+  const double fragmentation = fragmentation_of(summary.peak_live, r.outcome.peak_reserved);
   if (c.json) {
     nlohmann::json out{{"policy", c.policy},
                        {"capacity", capacity},
                        {"peak_live_bytes", summary.peak_live},
                        {"peak_reserved_bytes", r.outcome.peak_reserved},
-                       {"fragmentation", fragmentation},
+                       {"fragmentation", nullptr},
                        {"allocs", summary.allocations},
                        {"pool_hit_rate", r.outcome.pool_hit_rate},
                        {"cache_hit_rate", r.outcome.cache_hit_rate},
@@ -74,11 +76,14 @@ int replay(const call& c) {
                        {"unmatched_frees", summary.unmatched_frees},
                        {"failed_at", nullptr}};
     if (r.failed_at) out["failed_at"] = *r.failed_at;
-    std::puts(out.dump().c_str());
+    if (!r.failed_at) out["fragmentation"] = fragmentation;
+    print_json(out);
   } else {
-    std::printf("%s through %s, capacity %s\n", c.file.c_str(), c.policy.c_str(), human(capacity).c_str());
-    std::printf("  peak live      %s\n  peak reserved  %s (fragmentation %.2f %%)\n", human(summary.peak_live).c_str(),
-                human(r.outcome.peak_reserved).c_str(), 100 * fragmentation);
+    std::printf("%s through %s, capacity %s\n", printable(c.file).c_str(), c.policy.c_str(), human(capacity).c_str());
+    std::printf("  peak live      %s\n  peak reserved  %s", human(summary.peak_live).c_str(),
+                human(r.outcome.peak_reserved).c_str());
+    if (!r.failed_at) std::printf(" (fragmentation %.2f %%)", 100 * fragmentation);
+    std::printf(r.failed_at ? " until there was no more\n" : "\n");
     std::printf("  allocations    %llu: %.2f %% without the device, %.2f %% from the thread's cache, %llu stitched\n",
                 static_cast<unsigned long long>(summary.allocations), 100 * r.outcome.pool_hit_rate,
                 100 * r.outcome.cache_hit_rate, static_cast<unsigned long long>(r.outcome.stitched));
@@ -97,11 +102,14 @@ std::function<int()> declare_replay(CLI::App& app) {
   auto c = std::make_shared<call>();
   app.add_option(
          "TRACE", c->file,
-         "An allocation log (ev,id,size,stream,thread,t_us as CSV) or a recorder's snapshot (JSON), plain or gzipped")
+         "An allocation log (ev,id,size,stream,thread,t_us as CSV) or a recorder's snapshot (JSON), plain or gzipped;\n"
+         "- is standard input")
       ->required();
-  app.add_option("--policy", c->policy,
-                 "berth, or one of our re-implementations: first-fit-like, best-fit-like, bfc-like, pytorch-like");
-  app.add_option("--capacity", c->capacity, "BYTES, or PERCENT% of the log's peak live bytes");
+  app.add_option("--policy", c->policy, "Our pool, or one of our re-implementations of other allocators' policies")
+      ->check(CLI::IsMember(policy_names()));
+  app.add_option("--capacity", c->capacity, "What it may take: 1GiB, or 101% of the log's peak live bytes")
+      ->type_name("BYTES or PERCENT%")
+      ->capture_default_str();
   app.add_flag("--json", c->json, "One JSON object on standard output");
   return [c] { return replay(*c); };
 }

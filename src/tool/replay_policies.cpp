@@ -267,6 +267,10 @@ class pytorch_like final : public policy {
 
 }  // namespace
 
+std::vector<std::string> policy_names() {
+  return {"berth", "first-fit-like", "best-fit-like", "bfc-like", "pytorch-like"};
+}
+
 std::unique_ptr<policy> make_policy(std::string_view name, bytes capacity, std::uint32_t streams) {
   if (name == "berth") return std::make_unique<berth_policy>(capacity, streams);
   if (name == "first-fit-like") return std::make_unique<fit_like>(capacity, true);

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "berth/core/bytes.hpp"
 
@@ -30,7 +32,10 @@ class policy {
   [[nodiscard]] virtual outcome result() = 0;
 };
 
-// berth, first-fit-like, best-fit-like, bfc-like or pytorch-like; null for any other name. `capacity` is what the
+// What make_policy() knows, ours first.
+[[nodiscard]] std::vector<std::string> policy_names();
+
+// One of policy_names(); null for any other name. `capacity` is what the
 // policy may reserve, `streams` the number of streams.
 [[nodiscard]] std::unique_ptr<policy> make_policy(std::string_view name, bytes capacity, std::uint32_t streams);
 

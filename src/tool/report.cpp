@@ -1,4 +1,5 @@
-// berth report FILE: the health of a plan, an allocation log or a snapshot, and who holds the memory at the peak.
+// berth report FILE: the health of a plan, an allocation log, a snapshot or a problem's plan, and who holds the memory
+// at the peak.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -6,7 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "berth/trace/health.hpp"
+#include "tool/output.hpp"
+#include "tool/planned.hpp"
 #include "tool/playback.hpp"
+#include "tool/printable.hpp"
+#include "tool/problem_argument.hpp"
 #include "tool/trace_input.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
@@ -69,30 +74,24 @@ void find_peak(const std::vector<life>& all, report& r) {
   r.at_peak = largest_first(holders);
 }
 
-double share_lost(bytes needed, bytes held) {
-  return held == 0 ? 0 : 1 - static_cast<double>(needed) / static_cast<double>(held);
-}
-
-report of(const plan_facts& plan, const std::string&) {
-  bytes sum = 0;
-  for (const trace::rectangle& b : plan.buffers) sum += b.size;
+report of(const plan_facts& plan, const std::string&, progress_line&) {
   report r{.kind = "plan",
            .measured_how = "a plan allocates and copies nothing: fragmentation is 1 - lower bound / arena"};
-  r.health = trace::check({.fragmentation = share_lost(plan.lower_bound, plan.arena)});
-  r.figures = {{"arena_bytes", plan.arena}, {"lower_bound", plan.lower_bound}, {"optimal", plan.optimal},
-               {"no_reuse_bytes", sum},     {"buffers", plan.buffers.size()},  {"solver", plan.solver}};
+  r.health = trace::check({.fragmentation = fragmentation_of(plan.lower_bound, plan.arena)});
+  r.figures = {{"arena_bytes", plan.arena},       {"lower_bound", plan.lower_bound}, {"optimal", plan.optimal},
+               {"no_reuse_bytes", plan.no_reuse}, {"buffers", plan.buffers.size()},  {"solver", plan.solver}};
   return r;
 }
 
-report of(const trace::log& log, const std::string& path) {
+report of(const trace::log& log, const std::string& path, progress_line& line) {
   const playback p = make_playback(log, path);
   const trace::log_summary s = trace::summarize(log);
-  const playback_outcome o = play(p, "berth", ample_room(s.peak_live));
+  const playback_outcome o = play(p, "berth", ample_room(s.peak_live), line);
   report r{.kind = "trace", .measured_how = "replayed through the pool, on a device without memory"};
   trace::measurements m;
   if (s.allocations != 0 && !o.failed_at) {  // a part of the log says nothing about the whole
     m = {.allocation_us = o.ns_per_op * 1e-3,
-         .fragmentation = share_lost(s.peak_live, o.outcome.peak_reserved),
+         .fragmentation = fragmentation_of(s.peak_live, o.outcome.peak_reserved),
          .pool_hits = o.outcome.pool_hit_rate};
   }
   r.health = trace::check(m);
@@ -108,7 +107,7 @@ report of(const trace::log& log, const std::string& path) {
   return r;
 }
 
-report of(const trace::snapshot& s, const std::string&) {
+report of(const trace::snapshot& s, const std::string&, progress_line&) {
   report r{.kind = "snapshot", .measured_how = "by the pool, the device and a stopwatch while it ran"};
   r.health = trace::check(trace::measure(s));
   const auto allocations = std::ranges::count(s.events, true, &trace::event::allocate);
@@ -162,7 +161,7 @@ json to_json(const std::string& file, const report& r, std::size_t most) {
 void print_holdings(const std::vector<holding>& all, std::size_t most) {
   for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
     std::printf("    %12s  %8llu x  %s\n", human(all[i].size).c_str(), static_cast<unsigned long long>(all[i].blocks),
-                all[i].what.c_str());
+                printable(all[i].what).c_str());
   }
   if (all.size() > most) std::printf("    ... and %zu more\n", all.size() - most);
 }
@@ -175,7 +174,7 @@ std::string text_of(const trace::threshold& t, double value) {
 }
 
 void print(const std::string& file, const report& r, std::size_t most) {
-  std::printf("%s: a %s, %s\n", file.c_str(), r.kind, healthy(r) ? "healthy" : "NOT healthy");
+  std::printf("%s: a %s, %s\n", printable(file).c_str(), r.kind, healthy(r) ? "healthy" : "NOT healthy");
   for (const trace::threshold& t : r.health) {
     const char* verdict = !t.measured ? "" : *t.ok() ? "ok" : "MISSED";
     std::printf("  %-22s %14s   %s %-10s %s\n", t.name, t.measured ? text_of(t, *t.measured).c_str() : "not measured",
@@ -189,7 +188,7 @@ void print(const std::string& file, const report& r, std::size_t most) {
     const std::string_view name = key;
     const bool size = name.ends_with("bytes") || name == "lower_bound" || name == "largest_hole";
     const std::string text = size                ? human(value.get<bytes>())
-                             : value.is_string() ? value.get<std::string>()
+                             : value.is_string() ? printable(value.get<std::string>())
                                                  : value.dump();
     std::printf("  %-22s %14s\n", key, text.c_str());
   }
@@ -205,28 +204,38 @@ void print(const std::string& file, const report& r, std::size_t most) {
 std::function<int()> declare_report(CLI::App& app) {
   struct call {
     std::string file;
+    std::vector<std::string> dims;
     bool json = false;
   };
   auto c = std::make_shared<call>();
-  app.add_option("FILE", c->file,
-                 "A plan (JSON of `berth plan`), an allocation log (CSV), or a snapshot of a recorder (JSON)")
+  app.add_option(
+         "FILE", c->file,
+         "A plan of `berth plan` (JSON or CSV), an allocation log (CSV), a snapshot of a recorder (JSON), or a\n"
+         "problem or model, which is planned; - is standard input")
       ->required();
+  add_dim_option(app, c->dims);
   app.add_flag("--json", c->json, "One JSON object on standard output");
   app.footer(
       "Exit status 1: a threshold is missed, a log's replay runs out of memory, or a snapshot taken after the\n"
       "recording was stopped has leaks.\n"
       "Thresholds: allocation below 10 us, fragmentation below 10 %, pool hits above 90 %, zero-copy above 80 %.");
-  return [c] {
-    constexpr std::size_t most = 10;
-    const trace_input input = read_trace_input(c->file);
-    report r = std::visit([&](const auto& one) { return of(one, c->file); }, input);
-    find_peak(lives(input), r);
-    if (c->json) {
-      std::puts(to_json(c->file, r, most).dump(-1, ' ', true, json::error_handler_t::replace).c_str());
-    } else {
-      print(c->file, r, most);
+  return [c]() -> int {
+    try {
+      constexpr std::size_t most = 10;
+      std::optional<progress_line> line{std::in_place, !c->json};
+      const shown_input input = read_shown_input(c->file, c->dims, *line);
+      report r = std::visit([&](const auto& one) { return of(one, c->file, *line); }, input);
+      find_peak(lives(input), r);
+      line.reset();
+      if (c->json) {
+        print_json(to_json(c->file, r, most));
+      } else {
+        print(c->file, r, most);
+      }
+      return static_cast<int>(healthy(r) ? done : answer_is_no);
+    } catch (const no_plan& why) {
+      return say_no(why.what(), c->json);
     }
-    return static_cast<int>(healthy(r) ? done : answer_is_no);
   };
 }
 

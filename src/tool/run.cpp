@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,10 @@
 #include "berth/model/runner.hpp"
 #include "op/heap_meter.hpp"
 #include "tool/model_argument.hpp"
+#include "tool/output.hpp"
+#include "tool/printable.hpp"
+#include "tool/problem_argument.hpp"
+#include "tool/progress_line.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
 
@@ -66,6 +71,7 @@ struct output_report {
   std::string name;
   model::shape shape;
   std::string checksum;
+  std::string file;  // of --out
 };
 
 struct report {
@@ -201,9 +207,27 @@ nlohmann::ordered_json pool_json(const pool& p) {
           {"device_calls", s.device_calls}, {"fragmentation", s.fragmentation()}};
 }
 
-report run_model(const call& c) {
+// One .npy an output, called after it; no two outputs go to one file, and none over an input.
+void write_outputs(const call& c, report& r, const model::runner& planned) {
+  std::error_code failed;
+  std::filesystem::create_directories(c.output, failed);
+  if (failed) throw model::input_error(c.output, "cannot create the folder: " + failed.message());
+  const auto& ports = planned.get_program().outputs;
+  std::vector<std::string> names, inputs;
+  for (const auto& port : ports) names.push_back(port.name);
+  for (const std::string& text : c.inputs) inputs.push_back(split_pair(text, "--input", "FILE.npy").second);
+  names = file_names(names);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    r.outputs[i].file = (std::filesystem::path{c.output} / (names[i] + ".npy")).string();
+    refuse_input_as_output(r.outputs[i].file, inputs);
+    model::write_npy(r.outputs[i].file, ports[i].shape, planned.output(i));
+  }
+}
+
+report run_model(const call& c, progress_line& line) {
   report r;
   r.model = c.model;
+  line.stage("reading " + file_name(c.model));
   model::program p = model::lower(read_model(c.model, c.dims));
   require_room_for_inputs(c, p);
   const auto inputs = read_inputs(c, p);
@@ -218,6 +242,7 @@ report run_model(const call& c) {
       r.no_reuse = model::no_reuse_bytes(p);
       r.workspace = model::largest_workspace(p);
       r.nodes = p.graph.nodes().size();
+      line.stage("planning and packing");
       model::runner planned = value_of(model::runner::create(std::move(p), memory, s));
       const auto& chosen = planned.get_arena().get_plan();
       r.arena = chosen.arena();
@@ -234,19 +259,10 @@ report run_model(const call& c) {
       for (std::size_t i = 0; i < ports.size(); ++i) {
         std::size_t count = 1;
         for (const std::int64_t each : ports[i].shape) count *= static_cast<std::size_t>(each);
-        r.outputs.push_back({ports[i].name, ports[i].shape, checksum(planned.output(i), count)});
+        r.outputs.push_back({ports[i].name, ports[i].shape, checksum(planned.output(i), count), ""});
       }
-      if (!c.output.empty()) {
-        std::error_code failed;
-        std::filesystem::create_directories(c.output, failed);
-        if (failed) throw model::input_error(c.output, "cannot create the folder: " + failed.message());
-        for (std::size_t i = 0; i < ports.size(); ++i) {
-          std::string file = ports[i].name;
-          std::replace_if(
-              file.begin(), file.end(), [](unsigned char ch) { return ch < ' ' || std::strchr("/\\:", ch); }, '_');
-          model::write_npy(c.output + "/" + file + ".npy", ports[i].shape, planned.output(i));
-        }
-      }
+      if (!c.output.empty()) write_outputs(c, r, planned);
+      line.stage("timing");
       time_runs(r, planned, inputs, s);
       r.pool = pool_json(memory);
     }
@@ -258,14 +274,16 @@ report run_model(const call& c) {
   return r;
 }
 
-void print_json(const report& r) {
+nlohmann::ordered_json to_json(const report& r) {
   nlohmann::ordered_json j;
   j["model"] = r.model;
   j["device"] = r.device;
   j["nodes"] = r.nodes;
   j["outputs"] = nlohmann::json::array();
-  for (const auto& o : r.outputs)
+  for (const auto& o : r.outputs) {
     j["outputs"].push_back({{"name", o.name}, {"shape", o.shape}, {"checksum", o.checksum}});
+    if (!o.file.empty()) j["outputs"].back()["file"] = o.file;
+  }
   j["arena_bytes"] = r.arena;
   j["lower_bound"] = r.lower_bound;
   j["optimal"] = r.optimal;
@@ -284,7 +302,7 @@ void print_json(const report& r) {
   }
   j["leaks"] = r.leaks;
   j["pool"] = r.pool;
-  std::puts(j.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).c_str());
+  return j;
 }
 
 // ONNX Runtime's planned block for the same model, from docs/model.md: its measurement and its date stand there.
@@ -312,7 +330,7 @@ void print_table(const report& r) {
     std::snprintf(text, sizeof text, "%.3f ms", v);
     return std::string{text};
   };
-  std::printf("%s on %s\n", r.model.c_str(), r.device.c_str());
+  std::printf("%s on %s\n", printable(r.model).c_str(), printable(r.device).c_str());
   row("arena", human(r.arena), r.arena == r.lower_bound ? "equals the lower bound: no plan is smaller" : "");
   row("lower bound", human(r.lower_bound));
   row("without reuse", human(r.no_reuse), times(r.no_reuse, r.arena));
@@ -333,23 +351,32 @@ void print_table(const report& r) {
         std::to_string(r.steady.kernel_nodes) + " pieces a run of the kernels' own from fixed nodes (docs/op.md)");
   }
   row("leaks", std::to_string(r.leaks));
-  for (const auto& o : r.outputs) row("output", model::text_of(o.shape), o.name + "  " + o.checksum);
+  for (const auto& o : r.outputs) {
+    const std::string to = o.file.empty() ? "" : " -> " + o.file;
+    row("output", model::text_of(o.shape), printable(o.name + "  " + o.checksum + to));
+  }
 }
 
 }  // namespace
 
 std::function<int()> declare_run(CLI::App& app) {
   auto c = std::make_shared<call>();
-  app.add_option("MODEL", c->model, "An .onnx file, or builtin:mobilenet, builtin:resnet50, builtin:transformer")
-      ->required();
-  app.add_option("--device", c->device, "Where the memory is (see berth devices)");
-  app.add_option("--dim", c->dims, "name=N: binds a dimension that the model leaves open")->allow_extra_args(false);
-  app.add_option("--input", c->inputs, "name=FILE.npy (default: fixed pseudo-random values)")->allow_extra_args(false);
-  app.add_option("--output", c->output, "A folder for one .npy per output");
+  std::string builtin;
+  for (const std::string& name : model::builtin_names()) builtin += ", " + name;
+  app.add_option("MODEL", c->model, "An .onnx file (- is standard input)" + builtin)->required();
+  app.add_option("--device", c->device, "Where the memory is (see berth devices)")->capture_default_str();
+  add_dim_option(app, c->dims);
+  app.add_option("--input", c->inputs, "A file for an input of the model (default: fixed pseudo-random values)")
+      ->type_name("NAME=FILE.npy")
+      ->allow_extra_args(false);
+  add_out_option(app, c->output, "A folder for one .npy an output", "--output")->type_name("DIR");
   app.add_flag("--json", c->json, "One JSON object on standard output");
   return [c] {
-    const report r = run_model(*c);
-    c->json ? print_json(r) : print_table(r);
+    if (c->output == "-") throw usage_error("--out: a folder, not standard output");
+    std::optional<progress_line> line{std::in_place, !c->json};
+    const report r = run_model(*c, *line);
+    line.reset();
+    c->json ? print_json(to_json(r)) : print_table(r);
     return static_cast<int>(r.leaks == 0 ? done : answer_is_no);
   };
 }

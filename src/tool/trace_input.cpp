@@ -1,18 +1,26 @@
 #include "tool/trace_input.hpp"
 
 #include <cmath>
+#include <map>
 #include <unordered_map>
 
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
 #include "model/files/json_fields.hpp"
+#include "model/files/readers.hpp"
 #include "model/files/text.hpp"
+#include "tool/planned.hpp"
+#include "tool/printable.hpp"
+#include "tool/problem_argument.hpp"
+#include "tool/verb.hpp"
 #include "trace/fields.hpp"
 
 namespace berth::tool {
 namespace {
 
 using model::json_value;
+
+constexpr bytes most_bytes = bytes{1} << 62;  // that sums of sizes may reach
 
 plan_facts read_plan_facts(const json_value& root) {
   plan_facts plan{.arena = root.at("arena_bytes").as_bytes(),
@@ -23,7 +31,6 @@ plan_facts read_plan_facts(const json_value& root) {
   if (plan.lower_bound > plan.arena) root.fail("lower_bound exceeds arena_bytes");
   const json_value list = root.at("buffers");
   plan.buffers.reserve(list.size());
-  constexpr bytes most = bytes{1} << 62;
   bytes sum = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const json_value b = list.at(i);
@@ -39,10 +46,71 @@ plan_facts read_plan_facts(const json_value& root) {
     if (r.size > plan.arena || r.offset > plan.arena - r.size) {
       b.fail("buffer " + model::quote(r.name) + " does not lie in the arena");
     }
-    if (r.size > most - sum) b.fail("the sizes add up to more than 2^62 bytes");
+    if (r.size > most_bytes - sum) b.fail("the sizes add up to more than 2^62 bytes");
     sum += r.size;
     plan.buffers.push_back(std::move(r));
   }
+  const auto no_reuse = root.find("no_reuse_bytes");
+  plan.no_reuse = no_reuse ? no_reuse->as_bytes() : sum;
+  return plan;
+}
+
+// The bytes alive at once, the most over time; of several memories or slabs each alone, added up.
+bytes peak_of(const std::vector<trace::rectangle>& buffers) {
+  std::map<std::string, std::map<std::int64_t, std::int64_t>> changes;
+  for (const trace::rectangle& r : buffers) {
+    changes[r.memory][r.lower] += static_cast<std::int64_t>(r.size);
+    changes[r.memory][r.upper] -= static_cast<std::int64_t>(r.size);
+  }
+  bytes sum = 0;
+  for (const auto& [memory, change] : changes) {
+    std::int64_t live = 0, most = 0;
+    for (const auto& [time, by] : change) most = std::max(most, live += by);
+    sum += static_cast<bytes>(most);
+  }
+  return sum;
+}
+
+// CSV whose every row has an offset is a plan; it may be a problem of pins too, but its picture is the same. Its lower
+// bound is what is alive at once. Nothing where it is something else, which its own reader then judges.
+std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_view text) {
+  std::unordered_map<std::string_view, std::size_t> columns;
+  std::string_view header = model::cut(text, '\n');
+  for (std::size_t c = 0; !header.empty(); ++c) columns.emplace(model::trim(model::cut(header, ',')), c);
+  for (const char* needed : {"id", "lower", "upper", "size", "offset"}) {
+    if (!columns.contains(needed)) return std::nullopt;
+  }
+  if (columns.contains("gaps")) return std::nullopt;
+  plan_facts plan{.solver = "unknown", .buffers = {}};
+  std::map<std::string, bytes> tops;
+  std::vector<std::string_view> fields;
+  for (std::size_t line = 2; !text.empty(); ++line) {
+    std::string_view rest = model::trim(model::cut(text, '\n'));
+    if (rest.empty()) continue;
+    fields.clear();
+    while (!rest.empty()) fields.push_back(model::trim(model::cut(rest, ',')));
+    fields.resize(std::max(fields.size(), columns.size()));
+    const auto field = [&](const char* name) { return fields[columns.at(name)]; };
+    const auto size = model::parse_number<bytes>(field("size")), offset = model::parse_number<bytes>(field("offset"));
+    const auto lower = model::parse_number<std::int64_t>(field("lower"));
+    const auto upper = model::parse_number<std::int64_t>(field("upper"));
+    if (!size || !offset || !lower || !upper || *lower > *upper) return std::nullopt;
+    if (*offset > most_bytes || *size > most_bytes - plan.no_reuse) {
+      throw model::input_error(path, line, "the sizes or offsets exceed 2^62 bytes");
+    }
+    trace::rectangle r{std::string{model::unguarded(field("id"))}, *offset, *size, *lower, *upper, ""};
+    if (columns.contains("pool")) r.memory = model::unguarded(field("pool"));
+    if (columns.contains("slab")) r.memory += (r.memory.empty() ? "slab " : ", slab ") + std::string{field("slab")};
+    tops[r.memory] = std::max(tops[r.memory], r.offset + r.size);
+    plan.no_reuse += r.size;
+    plan.buffers.push_back(std::move(r));
+  }
+  for (const auto& [memory, top] : tops) {
+    if (top > most_bytes - plan.arena) throw model::input_error(path, "its memories exceed 2^62 bytes together");
+    plan.arena += top;
+  }
+  plan.lower_bound = std::min(peak_of(plan.buffers), plan.arena);
+  plan.optimal = plan.arena == plan.lower_bound;
   return plan;
 }
 
@@ -110,13 +178,13 @@ trace::snapshot read_snapshot(const json_value& root) {
     if (row.size() != 7) row.fail("is not [a or f, address, size, stream, thread, time, site]");
     const std::string kind = row.at(std::size_t{0}).as_id();
     if (kind != "a" && kind != "f") row.fail("is neither a nor f: " + model::quote(kind));
-    const trace::event e{.allocate = kind == "a",
-                         .stream = as_u32(row.at(3)),
-                         .thread = as_u32(row.at(4)),
-                         .site = as_u32(row.at(6)),
-                         .address = row.at(1).as_bytes(),
-                         .size = row.at(2).as_bytes(),
-                         .t_us = as_time(row.at(5))};
+    trace::event e{.allocate = kind == "a",
+                   .stream = as_u32(row.at(3)),
+                   .thread = as_u32(row.at(4)),
+                   .site = as_u32(row.at(6)),
+                   .address = row.at(1).as_bytes(),
+                   .size = row.at(2).as_bytes(),
+                   .t_us = as_time(row.at(5))};
     if (e.site > s.sites.size()) row.fail("names a site that is not there");
     if (e.size > UINT64_MAX - e.address) row.fail("ends beyond the address space");
     if (e.allocate) {
@@ -126,6 +194,11 @@ trace::snapshot read_snapshot(const json_value& root) {
     } else {
       const auto at = alive.find(e.address);
       if (at == alive.end()) row.fail("frees an address that is not alive");
+      // Where events were lost, the free of another block may stand there; it counts for the one that is known.
+      if (e.size != at->second && s.dropped == 0) {
+        row.fail("frees " + std::to_string(e.size) + " bytes of a block of " + std::to_string(at->second));
+      }
+      e.size = at->second;
       live -= at->second;
       alive.erase(at);
     }
@@ -158,24 +231,41 @@ trace_input read_trace_input(const std::string& path) {
   std::string text = model::read_file(path);
   model::drop_byte_order_mark(text);
   const std::size_t start = text.find_first_not_of(" \t\r\n");
-  if (start != std::string::npos && text[start] == '{') {
+  if (start == std::string::npos) throw model::input_error(path, 1, "is empty");
+  const std::string_view first = std::string_view{text}.substr(start, text.find('\n', start) - start);
+  const bool graph = first.find("\"ggml-graph-trace/") != std::string_view::npos;
+  if (text[start] == '{' && !graph) {
     const model::json document = model::parse_json(path, text);
     const json_value root{document, "", path, 0};
     const auto format = root.find("format");
-    if (!format) {
-      if (!root.find("buffers") || !root.find("arena_bytes")) root.fail("neither a plan nor a snapshot");
-      return read_plan_facts(root);
-    }
-    if (format->as_id() != "berth-snapshot/1")
-      format->fail("is not berth-snapshot/1: " + model::quote(format->as_id()));
-    return read_snapshot(root);
+    if (format && format->as_id() == "berth-snapshot/1") return read_snapshot(root);
+    if (format ? format->as_id() == "berth-plan/1" : root.find("arena_bytes").has_value()) return read_plan_facts(root);
   }
-  if (!text.starts_with("ev,")) {
-    throw model::input_error(path, 1, "neither a plan (JSON), nor an allocation log (CSV), nor a snapshot (JSON)");
+  if (first.starts_with("ev,")) {
+    auto log = trace::parse_csv(text);
+    if (!log) throw model::input_error(path, log.error().number, log.error().what);
+    return *std::move(log);
   }
-  auto log = trace::parse_csv(text);
-  if (!log) throw model::input_error(path, log.error().number, log.error().what);
-  return *std::move(log);
+  if (auto plan = read_plan_csv(path, text)) return *std::move(plan);
+  return model::problem_of_text(path, text);
+}
+
+shown_input read_shown_input(const std::string& argument, const std::vector<std::string>& dims, progress_line& line) {
+  line.stage("reading " + file_name(argument));
+  if (is_model(argument)) {
+    const model::problem_file file = read_problem_arguments({argument}, false, dims);
+    line.stage("planning");
+    return facts_planned(file, line);
+  }
+  if (!dims.empty()) throw usage_error("--dim is for models");
+  trace_input input = read_trace_input(argument);
+  if (const auto* file = std::get_if<model::problem_file>(&input)) {
+    line.stage("planning");
+    return facts_planned(*file, line);
+  }
+  if (auto* plan = std::get_if<plan_facts>(&input)) return std::move(*plan);
+  if (auto* log = std::get_if<trace::log>(&input)) return std::move(*log);
+  return std::get<trace::snapshot>(std::move(input));
 }
 
 std::string place_of(const trace::snapshot& s, std::uint32_t site) {
@@ -183,7 +273,7 @@ std::string place_of(const trace::snapshot& s, std::uint32_t site) {
   return s.sites[site - 1].file + ":" + std::to_string(s.sites[site - 1].line);
 }
 
-std::vector<life> lives(const trace_input& input) {
+std::vector<life> lives(const shown_input& input) {
   if (const auto* plan = std::get_if<plan_facts>(&input)) {
     std::vector<life> out;
     for (const trace::rectangle& r : plan->buffers) out.push_back({r.name, r.size, r.lower, r.upper});

@@ -1,4 +1,5 @@
-// What `berth report` and `berth view` read: a plan, an allocation log or a snapshot. The content decides which.
+// What `berth report` and `berth view` read: a plan, an allocation log, a snapshot, or a problem, which they plan. The
+// content decides which.
 #pragma once
 
 #include <string>
@@ -6,16 +7,19 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
+#include "berth/model/problem_file.hpp"
 #include "berth/trace/log.hpp"
 #include "berth/trace/picture.hpp"
 #include "berth/trace/snapshot.hpp"
+#include "tool/progress_line.hpp"
 
 namespace berth::tool {
 
-// A plan as `berth plan --json` and `--out FILE.json` write it.
+// A plan as `berth plan` writes it.
 struct plan_facts {
   bytes arena = 0;
   bytes lower_bound = 0;
+  bytes no_reuse = 0;  // model::no_reuse_bytes()
   bool optimal = false;
   std::string solver;
   std::vector<trace::rectangle> buffers;  // inside the arena
@@ -24,10 +28,17 @@ struct plan_facts {
 // What the picture of a plan shows; the title is left to the caller.
 [[nodiscard]] trace::picture picture_of(const plan_facts& plan);
 
-using trace_input = std::variant<plan_facts, trace::log, trace::snapshot>;
+using trace_input = std::variant<plan_facts, trace::log, trace::snapshot, model::problem_file>;
 
 // Throws model::input_error: none of them, or one that contradicts itself.
 [[nodiscard]] trace_input read_trace_input(const std::string& path);
+
+using shown_input = std::variant<plan_facts, trace::log, trace::snapshot>;
+
+// A file or a model (with `dims` as read_problem_arguments() takes them); a problem is planned. Throws usage_error,
+// input_error, and no_plan (planned.hpp).
+[[nodiscard]] shown_input read_shown_input(const std::string& argument, const std::vector<std::string>& dims,
+                                           progress_line& line);
 
 // A block or buffer of any of them, from `lower` to `upper` (before it): ticks of a plan, numbers of events else.
 struct life {
@@ -36,7 +47,7 @@ struct life {
   std::int64_t lower = 0;
   std::int64_t upper = 0;
 };
-[[nodiscard]] std::vector<life> lives(const trace_input& input);
+[[nodiscard]] std::vector<life> lives(const shown_input& input);
 
 // "FILE:LINE", or "unknown place". `site` as in trace::event.
 [[nodiscard]] std::string place_of(const trace::snapshot& s, std::uint32_t site);

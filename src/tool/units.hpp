@@ -1,7 +1,12 @@
-// Byte counts for people, in every table of the command.
+// Byte counts for people: as every table of the command shows them, and as every option takes them.
 #pragma once
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "berth/core/bytes.hpp"
 
@@ -9,5 +14,16 @@ namespace berth::tool {
 
 // "512 B", "4 KiB", "1.5 MiB": at most three digits behind the point, no trailing zeros.
 [[nodiscard]] std::string human(bytes n);
+
+// The same, and where that may be rounded the number itself: "2.998 MiB (3144000 B)".
+[[nodiscard]] std::string human_exactly(bytes n);
+
+// "16777216", "16MiB", "1.5 GiB", "16MB": a number and a unit, by 1024 (KiB to EiB) or by 1000 (kB to EB), in letters
+// of any size; parts of a byte are dropped. Nothing where it is no such text or above 64 bits.
+[[nodiscard]] std::optional<bytes> parse_bytes(std::string_view text);
+
+// Declares an option that takes such a text.
+CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<bytes>& to,
+                              const std::string& what);
 
 }  // namespace berth::tool

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,10 @@
 #include "berth/model/problem_file.hpp"
 #include "berth/model/symbolic_file.hpp"
 #include "tool/dimensions.hpp"
+#include "tool/output.hpp"
+#include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
+#include "tool/progress_line.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -29,7 +33,12 @@ std::string objection_to_bound(const plan::problem& p, const plan::plan& answer)
          " bytes are proved)";
 }
 
-int verify_moves(const model::problem_file& file, const std::string& plan_path, bool as_json) {
+void print(const nlohmann::json& report, const std::string& text, bool as_json) {
+  if (as_json) print_json(report);
+  if (!as_json) std::puts(printable(text).c_str());
+}
+
+int verify_moves(model::problem_file& file, const std::string& plan_path, bool as_json) {
   const plan::moves_plan answer = model::read_moves_plan(plan_path, file);
   const auto found = plan::verify(file.problem, *file.traffic, answer);
   nlohmann::json report{{"ok", !found},
@@ -45,8 +54,7 @@ int verify_moves(const model::problem_file& file, const std::string& plan_path, 
     }
     report["violation"] = text;
   }
-  if (as_json) text = report.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  std::puts(text.c_str());
+  print(report, text, as_json);
   return found ? answer_is_no : done;
 }
 
@@ -62,11 +70,14 @@ struct verify_call {
 int verify_file(const verify_call& call) {
   if (call.files.size() < 2) throw usage_error("PROBLEM and PLAN are required; see berth verify --help");
   const std::string& plan_path = call.files.back();
+  std::optional<progress_line> line{std::in_place, !call.json};
+  line->stage("reading and checking");
   model::problem_file file =
       read_problem_arguments({call.files.begin(), call.files.end() - 1}, call.pipeline, call.dims);
   model::require_valid(file);
   if (file.traffic) {
     if (call.bound) throw usage_error("--bound: a plan with moves has no certificate");
+    line.reset();
     return verify_moves(file, plan_path, call.json);
   }
   if (!call.at.empty()) file = problem_at(file, values_of(file, call.at));
@@ -103,8 +114,8 @@ int verify_file(const verify_call& call) {
     ok = ok && objection.empty();
     report["ok"] = ok;
   }
-  if (call.json) text = report.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  std::puts(text.c_str());
+  line.reset();
+  print(report, text, call.json);
   return ok ? done : answer_is_no;
 }
 
@@ -112,8 +123,10 @@ int verify_file(const verify_call& call) {
 
 std::function<int()> declare_verify(CLI::App& app) {
   auto call = std::make_shared<verify_call>();
-  app.add_option("PROBLEM", call->files,
-                 "The problem, a file or a model as `berth plan` takes it, and a plan of it: JSON or CSV")
+  app.add_option(
+         "PROBLEM", call->files,
+         "The problem, a file or a model as `berth plan` takes it, and a plan of it: JSON or CSV; either may be -,\n"
+         "standard input")
       ->required()
       ->type_name("and PLAN");
   app.add_flag("--pipeline", call->pipeline,

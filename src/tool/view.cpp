@@ -1,14 +1,20 @@
-// berth view: a plan, an allocation log or a snapshot as one self-contained page, or as a trace for Perfetto.
+// berth view: a plan, an allocation log, a snapshot or a problem's plan as one self-contained page, or as a trace for
+// Perfetto.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_set>
 
 #include "berth/core/hook.hpp"
 #include "model/file.hpp"
+#include "tool/output.hpp"
+#include "tool/planned.hpp"
 #include "tool/playback.hpp"
+#include "tool/printable.hpp"
+#include "tool/problem_argument.hpp"
 #include "tool/trace_input.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
@@ -115,7 +121,7 @@ trace::picture picture_of(const trace::snapshot& s, const std::string&) {
   std::vector<std::uint64_t> at;
   std::vector<double> when;
   bytes live = 0, peak = 0;
-  for (const trace::event& e : s.events) {
+  for (const trace::event& e : s.events) {  // a free has its block's size: read_trace_input()
     when.push_back(e.t_us);
     live = e.allocate ? live + e.size : live - e.size;
     peak = std::max(peak, live);
@@ -150,27 +156,43 @@ std::function<int()> declare_view(CLI::App& app) {
   struct call {
     std::string file;
     std::string out;
+    std::vector<std::string> dims;
     bool json = false;
   };
   auto c = std::make_shared<call>();
   app.add_option(
          "FILE", c->file,
-         "A plan (JSON of `berth plan`), an allocation log (CSV: shown as the pool places it), or a snapshot of a\n"
-         "recorder (JSON)")
+         "A plan of `berth plan` (JSON or CSV), an allocation log (CSV: shown as the pool places it), a snapshot of a\n"
+         "recorder (JSON), or a problem or model, which is planned; - is standard input")
       ->required();
-  app.add_option("-o,--output", c->out,
-                 "What to write: PAGE.html, or TRACE.json for ui.perfetto.dev and chrome://tracing")
+  add_out_option(app, c->out,
+                 "What to write: PAGE.html, or TRACE.json for ui.perfetto.dev and chrome://tracing; - is the page on\n"
+                 "standard output",
+                 "--output")
       ->required();
+  add_dim_option(app, c->dims);
   app.add_flag("--json", c->json, "One JSON object on standard output");
-  return [c] {
-    const trace_input input = read_trace_input(c->file);
-    trace::picture picture = std::visit([&](const auto& one) { return picture_of(one, c->file); }, input);
-    picture.title = std::filesystem::path{c->file}.filename().string();
-    const bool for_perfetto = c->out.ends_with(".json");
-    model::write_file(c->out, for_perfetto ? trace::to_chrome_json(picture) : trace::to_html(picture));
-    const json answer{{for_perfetto ? "trace" : "page", c->out}, {"buffers", picture.rectangles.size()}};
-    std::puts(c->json ? answer.dump(-1, ' ', true, json::error_handler_t::replace).c_str() : c->out.c_str());
-    return static_cast<int>(done);
+  return [c]() -> int {
+    try {
+      const bool to_standard_output = c->out == "-";
+      if (to_standard_output && c->json) throw usage_error("--json and --out -: both to standard output");
+      refuse_input_as_output(c->out, {c->file});
+      std::optional<progress_line> line{std::in_place, !c->json};
+      const shown_input input = read_shown_input(c->file, c->dims, *line);
+      line->stage("drawing");
+      trace::picture picture = std::visit([&](const auto& one) { return picture_of(one, c->file); }, input);
+      picture.title = c->file == "-" ? "standard input" : std::filesystem::path{c->file}.filename().string();
+      const bool for_perfetto = c->out.ends_with(".json");
+      model::write_file(c->out, for_perfetto ? trace::to_chrome_json(picture) : trace::to_html(picture));
+      line.reset();
+      if (to_standard_output) return static_cast<int>(done);
+      const json answer{{for_perfetto ? "trace" : "page", c->out}, {"buffers", picture.rectangles.size()}};
+      if (c->json) print_json(answer);
+      if (!c->json) std::puts(printable(c->out).c_str());
+      return static_cast<int>(done);
+    } catch (const no_plan& why) {
+      return say_no(why.what(), c->json);
+    }
   };
 }
 

@@ -30,8 +30,14 @@ class text_table {
   std::string json_;
 };
 
+// A tick as the page counts it.
+std::string since(std::int64_t base, std::int64_t time) {
+  if (base == 0) return std::to_string(time);
+  return std::to_string(static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(base));
+}
+
 // The bytes that these keep alive, the most in each of some stretches of time: [begin, bytes], ..., and 0 at the end.
-std::string curve_of(const picture& p, const std::vector<std::size_t>& which) {
+std::string curve_of(const picture& p, const std::vector<std::size_t>& which, std::int64_t base) {
   std::map<std::int64_t, std::int64_t> change;
   for (const std::size_t i : which) {
     change[p.rectangles[i].lower] += static_cast<std::int64_t>(p.rectangles[i].size);
@@ -42,8 +48,8 @@ std::string curve_of(const picture& p, const std::vector<std::size_t>& which) {
   std::int64_t live = 0, highest = 0, begin = 0;
   std::size_t steps = 0;
   const std::size_t stretch = change.size() / most_steps + 1;
-  const auto write = [&out](std::int64_t time, std::int64_t bytes_alive) {
-    ((out += out.empty() ? "[" : ",[") += std::to_string(time) + ',') += std::to_string(bytes_alive) + ']';
+  const auto write = [&out, base](std::int64_t time, std::int64_t bytes_alive) {
+    ((out += out.empty() ? "[" : ",[") += since(base, time) + ',') += std::to_string(bytes_alive) + ']';
   };
   for (const auto& [time, by] : change) {
     live += by;
@@ -57,6 +63,18 @@ std::string curve_of(const picture& p, const std::vector<std::size_t>& which) {
   write(begin, highest);
   write(change.rbegin()->first, 0);
   return out;
+}
+
+// The tick from which the page counts, so that what lies far from 0 stays exact in numbers of 53 bits: 0 where all do.
+std::int64_t base_of(const picture& p) {
+  constexpr std::int64_t exact = std::int64_t{1} << 53;
+  std::int64_t least = 0;
+  bool far = false;
+  for (const rectangle& r : p.rectangles) {
+    if (&r == p.rectangles.data() || r.lower < least) least = r.lower;
+    far |= r.lower < -exact || r.upper > exact;
+  }
+  return far ? least : 0;
 }
 
 std::string data_of(const picture& p) {
@@ -84,13 +102,15 @@ std::string data_of(const picture& p) {
   append_number(out += "],\"lower_bound\":", p.lower_bound);
   append_string(out += ",\"lower_bound_name\":", p.lower_bound_name);
   append_string(out += ",\"tick\":", p.tick);
+  const std::int64_t base = base_of(p);
+  append_string(out += ",\"tick_base\":", std::to_string(base));  // as text, since it may exceed a number there
   text_table names, memories;
   out += ",\"buffers\":[";
   for (const std::size_t i : shown) {
     const rectangle& r = p.rectangles[i];
     append_number(out += out.back() == '[' ? "[" : ",[", names.number_of(r.name));
     for (const bytes n : {r.offset, r.size}) append_number(out += ',', n);
-    for (const std::int64_t t : {r.lower, r.upper}) (out += ',') += std::to_string(t);
+    for (const std::int64_t t : {r.lower, r.upper}) (out += ',') += since(base, t);
     append_number(out += ',', memories.number_of(r.memory));
     out += ']';
   }
@@ -104,7 +124,7 @@ std::string data_of(const picture& p) {
     out += ']';
   }
   append_number(out += "],\"left_out\":", rest.size());
-  return out + ",\"left_out_curve\":[" + curve_of(p, rest) + "]}";
+  return out + ",\"left_out_curve\":[" + curve_of(p, rest, base) + "]}";
 }
 
 }  // namespace

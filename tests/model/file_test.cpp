@@ -1,6 +1,9 @@
 #include "model/file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -80,6 +83,36 @@ TEST_F(file, a_failed_write_leaves_nothing) {
   EXPECT_THROW(write_file(path("no/such/folder"), "x"), input_error);
   fs::create_directories(path("taken"));
   EXPECT_THROW(write_file(path("taken"), "x"), input_error);
-  EXPECT_FALSE(fs::exists(path("taken.part")));
+  EXPECT_EQ(std::distance(fs::directory_iterator{folder_.path("")}, {}), 1);
+}
+
+// As root, the name of a device was replaced by a file.
+TEST_F(file, what_is_no_regular_file_is_written_straight_into) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  write_file(path("pipe"), "straight");
+  EXPECT_TRUE(fs::is_fifo(path("pipe")));
+  char got[16] = {};
+  EXPECT_EQ(read(reader, got, sizeof got), 8);
+  EXPECT_STREQ(got, "straight");
+  close(reader);
+  write_file("/dev/null", "x");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_THROW(write_file("/dev/full", "x"), input_error);
+}
+
+TEST_F(file, nobodys_link_is_followed_and_ours_stays) {
+  write_file(path("victim"), "mine");
+  fs::create_symlink(path("victim"), path("out.part"));  // where the draft once was
+  write_file(path("out"), "new");
+  EXPECT_EQ(read_file(path("victim")), "mine");
+  EXPECT_EQ(read_file(path("out")), "new");
+  fs::permissions(path("victim"), fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("victim", path("link"));
+  write_file(path("link"), "through");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("victim")), "through");
+  EXPECT_EQ(fs::status(path("victim")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 }  // namespace

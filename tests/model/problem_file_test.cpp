@@ -54,7 +54,9 @@ TEST_F(problem_files, csv_with_an_end_column_counts_the_last_tick) {
 }
 
 TEST_F(problem_files, wrong_csv_names_line_and_reason) {
-  EXPECT_EQ(complaint(",,,,,,,\n"), "problem:1: header row: no column is called ''");
+  EXPECT_EQ(complaint(",,,,,,,\n"),
+            "problem:1: header row: '' is none of its columns: id, lower, upper, size, and where wanted alignment, "
+            "offset, hint, gaps");
   EXPECT_EQ(complaint("id,lower,upper\n"), "problem:1: header row: no column size");
   EXPECT_EQ(complaint("id,id,upper,size\n"), "problem:1: header row: a second column for 'id'");
   const std::string head = "id,lower,upper,size\n";
@@ -100,6 +102,62 @@ TEST_F(problem_files, json) {
   EXPECT_EQ(p.buffers[1].lifetimes.front(), (plan::interval{0, 2}));
   EXPECT_EQ(p.reuse_penalties[0].weight, 1.5);
   EXPECT_EQ(f.lines, (std::vector<std::uint32_t>{4, 5}));
+}
+
+TEST_F(problem_files, rules_of_the_problem_and_of_buffers) {
+  const auto f = read(R"({"format":"berth-problem/1","alignment":48,"rules":"ascend_310p","buffers":[
+      {"id":"x","size":33,"lower":0,"upper":1},
+      {"id":"y","size":33,"lower":0,"upper":1,"rules":"none","alignment":8},
+      {"id":"z","size":33,"lower":0,"upper":1,"rules":"ascend_950","alignment":96}]})");
+  require_valid(f);
+  const plan::problem& p = f.problem;
+  EXPECT_EQ(p.alignment, 192u);  // of 48 and 64
+  EXPECT_EQ(p.footprint(0), 96u);
+  EXPECT_EQ(p.footprint(1), 33u);
+  EXPECT_EQ(p.alignment_of(1), 8u);
+  EXPECT_EQ(p.footprint(2), 64u);
+  EXPECT_EQ(p.alignment_of(2), 192u);
+  EXPECT_EQ(read(R"({"format":"berth-problem/1","size_granularity":8,"tail_pad":3,
+                     "buffers":[{"id":"x","size":9,"lower":0,"upper":1}]})")
+                .problem.footprint(0),
+            19u);
+  const auto with = [&](const std::string& keys) {
+    return complaint(R"({"format":"berth-problem/1",)" + keys + R"(,"buffers":[]})");
+  };
+  EXPECT_EQ(with(R"("rules":"soft")").substr(0, 48), "problem: rules: no rules are called 'soft'; ther");
+  EXPECT_EQ(with(R"("rules":"host","tail_pad":0)"),
+            "problem: rules: beside size_granularity or tail_pad, which say the same");
+  EXPECT_EQ(with(R"("rules":"host","alignment":9223372036854775809)"),
+            "problem: rules: the alignment and that of the rules exceed 64 bits together");
+}
+
+// What `berth plan --rules` made could not be verified: the plan did not say under which rules it counts.
+TEST_F(problem_files, a_plan_says_under_which_rules_it_was_made) {
+  const std::string text = R"({"format":"berth-problem/1","alignment":8,"size_granularity":4,"buffers":[
+      {"id":"x","size":33,"lower":0,"upper":2},
+      {"id":"y","size":33,"lower":1,"upper":3,"rules":"none","alignment":4},
+      {"id":"z","size":5,"lower":1,"upper":3,"alignment":16}]})";
+  auto planned = read(text);
+  add_rules(planned, "ascend_310p");
+  require_valid(planned);
+  const auto answer = plan::solve(planned.problem);
+  ASSERT_TRUE(answer && answer->optimal());
+  auto f = read(text);
+  const plan::plan back = read_plan(file("plan.json", plan_json(planned, *answer, 1)), f);
+  EXPECT_FALSE(plan::verify(f.problem, back));
+  EXPECT_FALSE(plan::check_bound(f.problem, back.lower_bound(), back.proof));
+  for (plan::index i = 0; i < 3; ++i) {
+    EXPECT_EQ(f.problem.footprint(i), planned.problem.footprint(i)) << i;
+    EXPECT_EQ(f.problem.alignment_of(i), planned.problem.alignment_of(i)) << i;
+  }
+  EXPECT_THROW(add_rules(f, "soft"), input_error);
+  // What a plan says cannot make the problem's own rules looser.
+  auto strict = planned;
+  const plan::plan loose =
+      read_plan(file("loose.json", R"({"arena_bytes":71,"size_granularity":1,"tail_pad":0,"buffers":[
+      {"id":"x","offset":0},{"id":"y","offset":64},{"id":"z","offset":128}]})"),
+                strict);
+  EXPECT_TRUE(plan::verify(strict.problem, loose));
 }
 
 TEST_F(problem_files, conflicts_replace_lifetimes) {
@@ -194,7 +252,7 @@ TEST_F(problem_files, structured_problems_of_dsa_solver) {
 }
 
 TEST_F(problem_files, plans_come_back_as_written) {
-  const auto f = read(R"({"format":"berth-problem/1","max_slab":8,"pools":[{"id":"p\"q","capacity":8},{"id":"s"}],
+  auto f = read(R"({"format":"berth-problem/1","max_slab":8,"pools":[{"id":"p\"q","capacity":8},{"id":"s"}],
     "buffers":[{"id":"x y","size":8,"lower":0,"upper":2},{"id":"z","size":6,"lower":1,"upper":3},
                {"id":"w","size":8,"lower":1,"upper":3}],"reuse_penalties":[["x y","z",2]]})");
   const auto answer = plan::solve(f.problem);
@@ -225,7 +283,7 @@ TEST_F(problem_files, ids_are_written_as_they_were_read) {
 }
 
 TEST_F(problem_files, plans_of_something_else_are_refused) {
-  const auto f = read("id,lower,upper,size\nx,0,1,4\ny,0,1,4\n");
+  auto f = read("id,lower,upper,size\nx,0,1,4\ny,0,1,4\n");
   const auto wrong = [&](std::string_view text) -> std::string {
     try {
       (void)read_plan(file("plan", text), f);
@@ -243,6 +301,10 @@ TEST_F(problem_files, plans_of_something_else_are_refused) {
   EXPECT_EQ(wrong("{\"buffers\":[{\"id\":\"y\",\"offset\":0,\"size\":3}]}"),
             "plan:1: buffers[0]: buffer 'y' has 3 bytes here, in the problem 4");
   EXPECT_EQ(wrong("{\"arena_bytes\":8}"), "plan: no key 'buffers'");
+  EXPECT_EQ(wrong(R"({"format":"berth-problem/1","buffers":[]})"), "plan: format: a problem, not a plan");
+  EXPECT_EQ(wrong(R"({"format":"other","buffers":[]})"), "plan: format: is not 'berth-plan/1'");
+  EXPECT_EQ(wrong(R"({"rules":"soft","buffers":[]})").substr(0, 45), "plan: rules: no rules are called 'soft'; there");
+  EXPECT_EQ(wrong(R"({"size_granularity":0,"buffers":[]})"), "plan: size_granularity: is zero");
   const plan::plan partial = read_plan(file("partial", "id,offset\nx,0\n"), f);
   ASSERT_TRUE(plan::verify(f.problem, partial));
 }

@@ -110,7 +110,7 @@ TEST_F(symbolic_files, wrong_ones_name_line_and_reason) {
 }
 
 TEST_F(symbolic_files, plans_come_back_as_they_were_written) {
-  const problem_file f = read(R"("size_granularity":8,"buffers":[
+  problem_file f = read(R"("size_granularity":8,"buffers":[
 {"id":"x","size":"4*n","lower":0,"upper":2},{"id":"y","size":"n","lower":1,"upper":4,"alignment":64},
 {"id":"z","size":40,"lifetimes":[[0,1],[3,4]]}],"separations":[["x","z"]])");
   const plan::symbolic_plan wrote = *plan::solve_symbolic(f.problem, *f.symbolic);
@@ -126,7 +126,7 @@ TEST_F(symbolic_files, plans_come_back_as_they_were_written) {
     std::string changed = text;
     changed.replace(changed.find(from), from.size(), to);
     try {
-      const auto found = plan::verify(f.problem, *f.symbolic, read_symbolic_plan(file("plan", changed), f));
+      auto found = plan::verify(f.problem, *f.symbolic, read_symbolic_plan(file("plan", changed), f));
       return found ? found->rule : "";
     } catch (const input_error& e) {
       return std::string{e.what()}.substr(folder_.path("").size());

@@ -44,6 +44,8 @@ inline buffer random_buffer(const shape& s) {
     b.lifetimes = {lifetime(0, s.most_ticks / 2), lifetime(s.most_ticks / 2, s.most_ticks)};
   }
   if (one_in(4)) b.alignment = alignment();
+  if (one_in(6)) b.granularity = alignment();
+  if (one_in(6)) b.tail_pad = upto(2) - 1;
   if (one_in(6)) b.hint = *rc::gen::inRange<bytes>(0, 2 * s.most_size);
   return b;
 }

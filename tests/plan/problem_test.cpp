@@ -176,6 +176,30 @@ TEST(problem, footprint_follows_the_rules) {
   p.add({.size = 33, .live = {0, 1}});
   EXPECT_EQ(p.footprint(0), 96u);
   EXPECT_EQ(p.alignment_of(0), 64u);
+  p.add({.size = 33, .live = {0, 1}, .granularity = 8, .tail_pad = 1});
+  p.add({.size = 33, .live = {0, 1}, .tail_pad = 0});
+  EXPECT_EQ(p.footprint(1), 41u);
+  EXPECT_EQ(p.footprint(2), 64u);
+  p.buffers[1].granularity = max_bytes;
+  expect_invalid(p, "buffer: size granularity exceeds 2^62 bytes", 1, errc::overflow);
+  p.buffers[1] = {.size = 1, .live = {0, 1}, .tail_pad = max_bytes};
+  expect_invalid(p, "buffer: tail pad exceeds 2^62 bytes", 1, errc::overflow);
+}
+
+TEST(problem, stricter_rules_come_to_its_own) {
+  const rules::placement rule{.start_alignment = 6, .size_granularity = 4, .tail_pad = 2};
+  problem p{{.start_alignment = 4, .size_granularity = 6, .tail_pad = 1}};
+  p.add({.size = 1, .live = {0, 1}});
+  p.add({.size = 1, .live = {0, 1}, .alignment = 9, .granularity = 1, .tail_pad = 5});
+  ASSERT_TRUE(make_stricter(p, rule));
+  EXPECT_EQ(p.alignment, 12u);
+  EXPECT_EQ(p.footprint(0), 14u);
+  EXPECT_EQ(p.buffers[0].alignment, 0u);
+  EXPECT_EQ(p.alignment_of(1), 18u);
+  EXPECT_EQ(p.footprint(1), 9u);
+  p.buffers[1].alignment = max_bytes;
+  EXPECT_FALSE(make_stricter(p, {.start_alignment = 2}));
+  EXPECT_EQ(p.alignment, 12u);
 }
 }  // namespace
 }  // namespace berth::plan

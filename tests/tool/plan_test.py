@@ -141,10 +141,10 @@ class Verbs(unittest.TestCase):
         answer = json.loads(got.stdout)
         self.assertEqual((answer["status"], answer["buffers"]), ("infeasible", []))
         self.assertEqual((answer["arena_bytes"], answer["solver"], answer["verified"]), (None, None, False))
-        self.assertIn("at least 16 bytes", answer["reason"])
+        self.assertIn("at least 16 B", answer["reason"])
         got = self.run_berth("plan", problem, "--capacity", "4")
         self.assertEqual(got.returncode, 1)
-        self.assertIn("buffer 'x' alone exceeds the capacity (8 bytes)", got.stdout)
+        self.assertIn("buffer 'x' alone exceeds the capacity (8 B)", got.stdout)
 
     def test_pins_that_clash_are_named(self):
         problem = self.file("p.csv", "id,lower,upper,size,offset\nx,0,2,4,0\ny,1,3,4,2\n")
@@ -213,7 +213,8 @@ class Verbs(unittest.TestCase):
         self.assertEqual((lines[0], lines[-1]), ("", ""))  # rewritten, and erased at the end
         self.assertLessEqual(len(lines) - 2, spent * 10 + 1)
         for line in lines[1:-1]:
-            self.assertRegex(line, r"^best \d+, bound \d+ \(\d+\.\d+ % above\), \d+ nodes, \d+\.\d s$")
+            self.assertRegex(line, r"^(best [\d.]+ \w+, bound [\d.]+ \w+ \(\d+\.\d+ % above\), \d+ nodes|"
+                                   r"reading p.json|planning|writing), \d+\.\d s$")
         self.assertGreaterEqual(len(lines), 3)
         for quiet in ("--json", "--quiet"):
             status, out, sent = self.run_on_a_terminal("plan", problem, "--effort", "best", "--deadline", "0.6", quiet)
@@ -259,14 +260,138 @@ class Verbs(unittest.TestCase):
         got = json.loads(self.run_berth("plan", grown, "--keep", saved, "--json").stdout)
         self.assertEqual((got["arena_bytes"], got["moved"], got["moved_bytes"]), (40, 1, 16))
         self.assertEqual([b["offset"] for b in got["buffers"]][:2], [8, 16])
-        self.assertIn("moved         1 buffers, 16 bytes", self.run_berth("plan", grown, "--keep", saved).stdout)
+        self.assertIn("moved         1 buffers, 16 B", self.run_berth("plan", grown, "--keep", saved).stdout)
         self.expect_wrong("plan", first, "--keep", self.file("no.csv", "a\n1\n"), says="no columns id and offset")
+
+    def test_what_rules_made_is_verified(self):
+        text = {"format": "berth-problem/1", "buffers": [
+            {"id": "x", "size": 33, "lower": 0, "upper": 2}, {"id": "y", "size": 50, "lower": 1, "upper": 3, "alignment": 48},
+            {"id": "z", "size": 7, "lower": 1, "upper": 3, "rules": "none"}]}
+        problem, plan = self.file("p.json", json.dumps(text)), os.path.join(self.folder.name, "plan.json")
+        for rules in ("ascend_310p", "ascend_950", "host"):
+            got = json.loads(self.run_berth("plan", problem, "--rules", rules, "--json", "--out", plan).stdout)
+            self.assertEqual((got["format"], got["rules"]), ("berth-plan/1", rules))
+            self.assertEqual(self.run_berth("verify", problem, plan, "--bound").stdout, "ok\n")
+        # In the problem itself the same rules give the same plan.
+        got = json.loads(self.run_berth("plan", problem, "--rules", "ascend_310p", "--json").stdout)
+        named = self.file("named.json", json.dumps({**text, "rules": "ascend_310p"}))
+        self.assertEqual(self.run_berth("verify", named, self.file("g.json", json.dumps(got))).returncode, 1)  # z is padded there
+        del text["buffers"][2]
+        problem = self.file("p.json", json.dumps(text))
+        named = self.file("named.json", json.dumps({**text, "rules": "ascend_310p"}))
+        numbers = self.file("numbers.json", json.dumps({**text, "alignment": 64, "size_granularity": 32, "tail_pad": 32}))
+        arenas = [json.loads(self.run_berth("plan", *args, "--json").stdout)["arena_bytes"]
+                  for args in ((problem, "--rules", "ascend_310p"), (named,))]
+        self.assertEqual(arenas[0], arenas[1])
+        plan = self.file("n.json", self.run_berth("plan", numbers, "--json").stdout)
+        self.assertEqual(self.run_berth("verify", numbers, plan).stdout, "ok\n")
+        # A model's plan too.
+        if "run " in self.run_berth("--help").stdout:
+            out = os.path.join(self.folder.name, "model.json")
+            self.run_berth("plan", "builtin:mobilenet", "--rules", "ascend_310p", "--out", out, "--quiet")
+            self.assertEqual(self.run_berth("verify", "builtin:mobilenet", out).stdout, "ok\n")
+
+    def test_bytes_have_units(self):
+        problem = self.file("p.csv", HEAD + "x,0,2,1536\n")
+        for capacity, fits in (("1536", True), ("1535", False), ("1.5KiB", True), ("1.5 kB", False), ("1.536KB", True), ("1MiB", True)):
+            self.assertEqual(self.run_berth("plan", problem, "--capacity", capacity).returncode, 0 if fits else 1, capacity)
+        self.assertIn("  arena         1.5 KiB (1536 B)\n", self.run_berth("plan", problem).stdout)
+
+    def test_a_dash_is_a_standard_stream(self):
+        text = HEAD + "x,0,2,8\ny,1,3,8\n"
+        problem = self.file("p.csv", text)
+
+        def piped(*args, given=text):
+            return subprocess.run([BERTH, *args], input=given, capture_output=True, text=True, timeout=60)
+
+        plan = piped("plan", "-", "--out", "-")
+        self.assertEqual((plan.returncode, plan.stderr), (0, ""))
+        self.assertEqual(json.loads(plan.stdout)["arena_bytes"], 16)
+        self.assertEqual(piped("verify", problem, "-", given=plan.stdout).stdout, "ok\n")
+        both = piped("plan", "-", "--json", "--out", "-")
+        self.assertEqual(json.loads(both.stdout)["format"], "berth-plan/1")  # once
+        page = piped("view", "-", "-o", "-", given=plan.stdout)
+        self.assertTrue(page.stdout.startswith("<!doctype html>") and page.returncode == 0, page.stderr)
+        for call, says in ((("verify", "-", "-"), "standard input: is read only once"),
+                           (("plan", "-"), "standard input:2: size"), (("view", "-", "-o", "-", "--json"), "--json")):
+            got = piped(*call, given=HEAD + "x,0,2,-8\n" if call[0] == "plan" else text)
+            self.assertEqual((got.returncode, got.stderr.count("\n")), (2, 1), got)
+            self.assertIn(says, got.stderr)
+
+    def test_no_output_takes_an_inputs_place(self):
+        problem = self.file("p.csv", HEAD + "x,0,2,8\n")
+        os.symlink(problem, os.path.join(self.folder.name, "link.csv"))
+        for out in (problem, os.path.join(self.folder.name, "link.csv"), os.path.join(self.folder.name, ".", "p.csv")):
+            self.expect_wrong("plan", problem, "--out", out, says="is what was read")
+            self.expect_wrong("view", problem, "--out", out, says="is what was read")
+        with open(problem) as f:
+            self.assertEqual(f.read(), HEAD + "x,0,2,8\n")
+        old = os.path.join(self.folder.name, "old.json")
+        self.assertEqual(self.run_berth("plan", problem, "--out", old).returncode, 0)
+        self.assertEqual(self.run_berth("plan", problem, "--keep", old, "--out", old).returncode, 0)  # one plan follows the other
+
+    def test_names_cannot_command_a_terminal(self):
+        bad = "\x1b]0;owned\x07\n\x9b31m\u202e"
+        buffers = [{"id": bad, "size": 8, "lower": 0, "upper": 2}, {"id": "y" + bad, "size": 8, "lower": 1, "upper": 3}]
+        problem = self.file("p.json", json.dumps({"format": "berth-problem/1", "capacity": 4, "buffers": buffers}))
+        wide = self.file("q.json", json.dumps({"format": "berth-problem/1", "buffers": buffers}))
+        plan = json.loads(self.run_berth("plan", wide, "--json").stdout)
+        good = self.file("good.json", json.dumps(plan))
+        plan["buffers"][0]["offset"] = plan["buffers"][1]["offset"]
+        overlap = self.file("bad.json", json.dumps(plan))
+        for call in (("plan", problem), ("verify", wide, overlap), ("report", good), ("report", wide), ("view", "no" + bad, "-o", "x.html"),
+                     ("plan", wide, "--out", os.path.join(self.folder.name, bad.replace("/", "") + ".json")), ("report", problem)):
+            got = subprocess.run([BERTH, *call], capture_output=True, timeout=60)
+            shown = (got.stdout + got.stderr).decode()  # UTF-8 throughout
+            for mark in ("\x1b", "\x07", "\x9b", "\u202e"):
+                self.assertNotIn(mark, shown, call)
+            self.assertIn("\\x1b]0;owned\\x07\\x0a\\x9b31m\\u{202e}", shown, call)
+
+    def test_no_id_is_a_formula_of_a_spreadsheet(self):
+        ids = ["=cmd|' /C calc'!A0", "+x", "-x", "@x", "'=x", "-1", "plain"]
+        problem = self.file("p.json", json.dumps({"format": "berth-problem/1", "buffers": [
+            {"id": i, "size": 8, "lower": 0, "upper": 2} for i in ids]}))
+        out = os.path.join(self.folder.name, "plan.csv")
+        self.assertEqual(self.run_berth("plan", problem, "--out", out).returncode, 0)
+        rows = [row.split(",")[0] for row in pathlib.Path(out).read_text().splitlines()[1:]]
+        self.assertEqual(rows, ["'=cmd|' /C calc'!A0", "'+x", "'-x", "'@x", "''=x", "-1", "plain"])
+        self.assertEqual(self.run_berth("verify", problem, out).stdout, "ok\n")
+        again = json.loads(self.run_berth("plan", out, "--json").stdout)  # as a problem of pins
+        self.assertEqual([str(b["id"]) for b in again["buffers"]], ids)
+
+    def test_headers_of_two_plans_go_into_one_program(self):
+        for name, rows in (("first", "x,0,2,8\ny,1,3,8\n"), ("2nd-one", "x,0,2,40\n")):
+            out = os.path.join(self.folder.name, name + ".h")
+            self.assertEqual(self.run_berth("plan", self.file(name + ".csv", HEAD + rows), "--out", out).returncode, 0)
+        symbolic = self.file("s.json", json.dumps({"format": "berth-problem/1", "dimensions": [{"name": "n", "least": 1, "most": 9}],
+            "buffers": [{"id": "x", "size": "8*n", "lower": 0, "upper": 2}, {"id": "y", "size": 3, "lower": 0, "upper": 2, "rules": "ascend_310p"}]}))
+        for prefix in ("One", "two_"):
+            out = os.path.join(self.folder.name, prefix + ".h")
+            self.assertEqual(self.run_berth("plan", symbolic, "--out", out, "--prefix", prefix).returncode, 0)
+        main = self.file("main.c", """#include "first.h"
+#include "2nd-one.h"
+#include "One.h"
+#include "two_.h"
+int main(void) {
+  const uint64_t n = 2;
+  uint64_t offsets[TWO_BUFFER_COUNT], arena;
+  return !(FIRST_ARENA_BYTES == 16 && FIRST_Y_SIZE == 8 && BERTH_2ND_ONE_ARENA_BYTES == 40 && two_evaluate(&n, offsets, &arena) &&
+           one_evaluate(&n, offsets, &arena) && arena == (offsets[TWO_Y_INDEX] == 0 ? 64 + 16 : 64 + 64));
+}
+""")
+        program = os.path.join(self.folder.name, "main")
+        for compiler in (["cc", "-std=c11"], ["c++", "-xc++", "-std=c++11"]):
+            subprocess.run([*compiler, "-Wall", "-Wextra", "-Werror", main, "-o", program], check=True)
+            self.assertEqual(subprocess.run([program]).returncode, 0)
+        self.expect_wrong("plan", symbolic, "--prefix", "x", says="--prefix: for --out FILE.h only")
+        self.expect_wrong("plan", symbolic, "--out", "x.h", "--prefix", "2x", says="'2x' is not a letter, then")
 
     def test_rules_change_what_is_planned(self):
         problem = self.file("p.csv", HEAD + "x,0,2,33\n")
         got = json.loads(self.run_berth("plan", problem, "--rules", "ascend_310p", "--json").stdout)
         self.assertEqual(got["arena_bytes"], 96)
-        self.expect_wrong("plan", problem, "--rules", "nothing", says="ascend_310p")
+        self.expect_wrong("plan", problem, "--rules", "nothing", says="{none,host,ascend_310p,ascend_310p_dvpp,ascend_950}")
+        self.assertIn("{none,host,ascend_310p,ascend_310p_dvpp,ascend_950}", self.run_berth("plan", "--help").stdout)
 
     def test_what_never_ends_is_refused_where_it_is_wrong(self):
         for head, says in (("", "/dev/stdin:1: header row"), (HEAD, "/dev/stdin:2: lower"), (HEAD + "x,0,1,4\n", "/dev/stdin:3:")):
@@ -313,15 +438,23 @@ class Verbs(unittest.TestCase):
         self.expect_wrong("plan", "/no/such/file", says="cannot open")
         self.expect_wrong("plan")
         self.expect_wrong("plan", whole, "--effort", "much")
-        self.expect_wrong("plan", whole, "--efort", "best", says="--efort; see berth plan --help")
-        self.expect_wrong("plan", whole, "--capacity", "16MiB", says="'16MiB' is not a whole number; see berth plan --help")
-        self.expect_wrong("plan", whole, "--capacity", "", says="'' is not a whole number")
+        for call in ((whole, "--efort", "best"), ("--efort", "best"), ("--efort=best",)):  # not: FILE is required
+            self.expect_wrong("plan", *call, says="no option is called '--efort'; did you mean --effort?; see berth plan --help")
+        self.expect_wrong("plna", says="no verb is called 'plna'; did you mean plan?; see berth --help")
+        for capacity in ("", "1M", "16 MiBs", "1.5.2KiB", "20000000TiB", "KiB", "-5"):
+            self.expect_wrong("plan", whole, "--capacity=" + capacity, says=f"'{capacity}' is no number of bytes, such as 1048576 or 1MiB")
         self.expect_wrong("plan", whole, "--work", "-1", says="--work: '-1' is not")
         self.expect_wrong("plan", whole, "--work", "0", says="--work: '0' is not above zero")
         for seconds in ("0", "-1", "nan", "inf"):
             self.expect_wrong("plan", whole, "--deadline", seconds, says="--deadline: not a number of seconds")
-        self.expect_wrong("plan", "no\nsuch\x1b file", says="no?such? file: cannot open")
+        self.expect_wrong("plan", "no\nsuch\x1b file", says="no\\x0asuch\\x1b file: cannot open")
         self.expect_wrong("plan", BERTH, says="neither CSV")
+        self.expect_wrong("plan", self.file("q.csv", "name,lower,upper,size\n"),
+                          says="q.csv:1: header row: 'name' is none of its columns: id, lower, upper, size")
+        self.expect_wrong("plan", self.file("q.csv", "ev,id,size,stream,thread,t_us\n"), says="an allocation log, not a problem")
+        self.expect_wrong("plan", self.file("q.csv", "id,lower,upper,size,offset,pool\n"), says="a plan, not a problem")
+        self.expect_wrong("plan", self.file("q.json", '{"format":"berth-snapshot/1"}'), says="a snapshot, not a problem")
+        self.expect_wrong("verify", whole, whole, says="")
         self.expect_wrong("plan", self.file("plan.json", '{"arena_bytes":8,"buffers":[]}'), says="a plan, not a problem")
         self.expect_wrong("plan", whole, "--capacity", "-1")
         self.expect_wrong("verify", whole, self.file("plan", "[]"))

@@ -102,6 +102,43 @@ class Report(unittest.TestCase):
         plan = self.run_berth("plan", problem, "--json").stdout
         self.assertEqual(self.report(plan, 0)[0]["arena_bytes"], 16)
 
+    def test_what_was_lost_does_not_wrap_the_peak(self):
+        lossy = {**SNAPSHOT, "dropped": 1, "events": [["a", 64, 1, 0, 0, 0, 0], ["f", 64, 6272, 0, 0, 0, 0], ["a", 64, 5, 0, 0, 0, 0]]}
+        self.assertEqual(self.report({**lossy, "ended": False}, 0)[0]["peak"]["bytes"], 5)
+
+    def test_a_problem_is_planned(self):
+        rows = "id,lower,upper,size\nx,0,2,60\ny,1,3,40\n"
+        answer, text = self.report(rows, 0)
+        self.assertEqual((answer["kind"], answer["arena_bytes"], answer["no_reuse_bytes"], answer["peak"]["bytes"]), ("plan", 100, 100, 100))
+        graph = [{"schema": "ggml-graph-trace/1", "graph": "g", "align": 32, "n_tensors": 2}] + [
+            {"id": k, "k": kind, "name": kind, "op": op, "src": [0] * k, "type": "f32", "ne": [8, 1, 1, 1], "nb": [4, 32, 32, 32], "size": 32}
+            for k, (kind, op) in enumerate((("leaf", "NONE"), ("node", "ADD")))]
+        self.assertEqual(self.report("\n".join(map(json.dumps, graph)), 0)[0]["kind"], "plan")
+        impossible = {"format": "berth-problem/1", "capacity": 4, "buffers": [{"id": "x", "size": 8, "lower": 0, "upper": 1}]}
+        for verb in (("report",), ("view", "-o", os.path.join(self.folder.name, "p.html"))):
+            got = self.run_berth(verb[0], self.file(impossible), *verb[1:])
+            self.assertEqual((got.returncode, got.stderr), (1, ""))
+            self.assertIn("infeasible", got.stdout)
+            got = self.run_berth(verb[0], self.file(impossible), *verb[1:], "--json")
+            self.assertEqual((got.returncode, json.loads(got.stdout)["ok"]), (1, False))
+
+    def test_a_plan_in_csv_is_a_plan(self):
+        rows = "id,lower,upper,size,offset,pool\nx,0,2,60,0,p\ny,1,3,40,0,q\nz,5,6,10,60,p\n"
+        answer, _ = self.report(rows, 1)  # fragmentation: p holds 70 for 60
+        self.assertEqual((answer["arena_bytes"], answer["lower_bound"], answer["optimal"]), (110, 100, False))
+
+    def test_without_reuse_means_one_thing(self):
+        problem = self.file({"format": "berth-problem/1", "rules": "ascend_310p", "buffers": [
+            {"id": n, "size": 33, "lower": k, "upper": k + 1} for k, n in enumerate("abc")]}, "p.json")
+        plan = json.loads(self.run_berth("plan", problem, "--json").stdout)
+        self.assertEqual(plan["no_reuse_bytes"], 3 * 96)
+        self.assertIn("without reuse 288 B\n", self.run_berth("plan", problem).stdout)
+        self.assertEqual(self.report(plan, 1)[0]["no_reuse_bytes"], 288)
+        if "run " in self.run_berth("--help").stdout:
+            said = {json.loads(self.run_berth(*call, "builtin:mobilenet", "--json").stdout)["no_reuse_bytes"]
+                    for call in (("plan",), ("run",), ("report",))}
+            self.assertEqual(len(said), 1, said)
+
     def test_snapshot(self):
         answer, _ = self.report(SNAPSHOT, 0)
         self.assertEqual(answer["kind"], "snapshot")
@@ -131,6 +168,25 @@ class Report(unittest.TestCase):
         self.assertEqual((answer["allocs"], answer["peak_live_bytes"], answer["failed_at"]), (3, 150, None))
         self.assertEqual(self.run_berth("replay", self.file(PLAN)).returncode, 2)
 
+    def test_a_replay_that_fails_has_no_fragmentation(self):
+        path = self.file(log(3))
+        got = self.run_berth("replay", path, "--capacity", "1MiB", "--json")
+        answer = json.loads(got.stdout)
+        self.assertEqual((got.returncode, answer["failed_at"], answer["fragmentation"], answer["capacity"]), (1, 1, None, 2**20))
+        self.assertNotIn("fragmentation", self.run_berth("replay", path, "--capacity", "1MiB").stdout)
+
+    def test_a_percentage_of_very_much_is_all_there_is(self):
+        path = self.file(LOG_HEAD + f"a,1,{2**62},0,0,0\n")
+        answer = json.loads(self.run_berth("replay", path, "--capacity", "1000%", "--json").stdout)
+        self.assertEqual(answer["capacity"], 2**64 - 1)
+
+    def test_policies_are_listed(self):
+        listed = "{berth,first-fit-like,best-fit-like,bfc-like,pytorch-like}"
+        self.assertIn(listed, self.run_berth("replay", "--help").stdout)
+        got = self.run_berth("replay", self.file(log(3)), "--policy", "worst-fit")
+        self.assertEqual((got.returncode, got.stdout), (2, ""))
+        self.assertIn(listed, got.stderr)
+
     def expect_wrong(self, content, says):
         path = content if os.path.isabs(str(content)) else self.file(content)
         for verb in (["report"], ["report", "--json"]):
@@ -143,16 +199,17 @@ class Report(unittest.TestCase):
         packed = gzip.compress(log(5000).encode())
         self.expect_wrong("/no/such/file", "cannot open")
         self.expect_wrong(packed[: len(packed) // 2], "cannot read")
-        self.expect_wrong("", "neither")
+        self.expect_wrong("", "is empty")
         self.expect_wrong(os.urandom(3000).replace(b"{", b"[").replace(b"\x1f\x8b", b"xx"), "")
-        self.expect_wrong("id,lower,upper,size\nx,0,1,2\n", "neither")
+        self.expect_wrong("id,lower,upper,size\nx,0,1,-2\n", "f:2: size is negative")
         self.expect_wrong(LOG_HEAD + "q,1,2,0,0,0\n", "f:2: ev")
         self.expect_wrong(LOG_HEAD + "a,1,2,0,0,nan\n", "f:2: t_us")
         self.expect_wrong(LOG_HEAD + "a,1,2,0,0,0\na,1,2,0,0,0\n", "f:3: id 1 is allocated twice")
         self.expect_wrong(LOG_HEAD + "a,1,9223372036854775808,0,0,0\n", "2^62")
-        self.expect_wrong("{}", "neither a plan nor a snapshot")
+        self.expect_wrong("{}", "no key 'format'")
         self.expect_wrong("{", "not JSON")
-        self.expect_wrong({"format": "berth-problem/1"}, "berth-snapshot/1")
+        self.expect_wrong({"format": "berth-problem/1"}, "no key 'buffers'")
+        self.expect_wrong({"format": "berth-plan/2", "arena_bytes": 1}, "format is not 'berth-problem/1'")
 
     def test_a_plan_that_lies(self):
         def buffers(**changes):
@@ -176,6 +233,7 @@ class Report(unittest.TestCase):
         without = copy.deepcopy(SNAPSHOT)
         del without["pool"]["cached"]
         for content, says in (
+            (events(["a", 64, 1, 0, 0, 0, 0], ["f", 64, 6272, 0, 0, 0, 0]), "events[1]: frees 6272 bytes of a block of 1"),
             (events(["f", 64, 1, 0, 0, 0, 0]), "frees an address that is not alive"),
             (events(["a", 64, 1, 0, 0, 0, 0], ["a", 64, 1, 0, 0, 0, 0]), "events[1]: allocates an address that is alive"),
             (events(["a", 64, 1, 0, 0, 0, 3]), "a site that is not there"),

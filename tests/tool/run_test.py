@@ -22,6 +22,27 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
+def floats(*dims):
+    shape = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
+    return field(2, field(1, field(1, 1) + field(2, shape)))
+
+
+def model(nodes, inputs, outputs, rest=b""):
+    """nodes: (operator, inputs, outputs)."""
+    graph = b"".join(field(1, b"".join(field(1, i) for i in ins) + b"".join(field(2, o) for o in outs) + field(3, op + outs[0]) + field(4, op))
+                     for op, ins, outs in nodes)
+    graph += field(2, "g") + rest + b"".join(field(11, field(1, n) + t) for n, t in inputs)
+    graph += b"".join(field(12, field(1, n) + t) for n, t in outputs)
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
+
+
+def weights(name, *dims):
+    count = 1
+    for d in dims:
+        count *= d
+    return field(5, b"".join(field(1, d) for d in dims) + field(2, 1) + field(8, name) + field(9, b"\0\0\x80\x3f" * count))
+
+
 def relu(width=8):
     shape = field(1, field(2, "n")) + field(1, field(1, width))
     floats = field(2, field(1, field(1, 1) + field(2, shape)))
@@ -40,6 +61,61 @@ class Run(unittest.TestCase):
 
     def run_berth(self, *args):
         return subprocess.run([BERTH, "run", self.model, *args], capture_output=True, text=True, timeout=60)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, content):
+        with open(self.model, "wb") as f:
+            f.write(content)
+
+    # Each convolution lays x out anew, under one name: the plan could not be read back.
+    def test_the_plan_of_two_convolutions_of_one_input_is_verified(self):
+        self.write(model([("Conv", ["x", "w1"], ["y"]), ("Conv", ["x", "w2"], ["z"])], [("x", floats(1, 16, 8, 8))],
+                         [("y", floats(1, 4, 8, 8)), ("z", floats(1, 8, 8, 8))], weights("w1", 4, 16, 1, 1) + weights("w2", 8, 16, 1, 1)))
+        for call in (["plan", self.model, "--out", self.path("plan.json")], ["verify", self.model, self.path("plan.json")]):
+            got = subprocess.run([BERTH, *call], capture_output=True, text=True, timeout=60)
+            self.assertEqual((got.returncode, got.stderr), (0, ""), got)
+        with open(self.path("plan.json")) as f:
+            self.assertIn("laid_out", f.read())
+
+    def test_two_outputs_are_two_files(self):
+        self.write(model([("Relu", ["x"], ["a/b"]), ("Relu", ["x"], ["a_b"]), ("Relu", ["x"], ["A:B"])], [("x", floats(2, 3))],
+                         [("a/b", floats(2, 3)), ("a_b", floats(2, 3)), ("A:B", floats(2, 3))]))
+        got = self.run_berth("--out", self.path("out"), "--json")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        files = [o["file"] for o in json.loads(got.stdout)["outputs"]]
+        self.assertEqual(files, [self.path("out/" + n) for n in ("a_b.npy", "a_b_2.npy", "A_B_3.npy")])
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["A_B_3.npy", "a_b.npy", "a_b_2.npy"])
+        over = self.run_berth("--out", self.path("out"), "--input", "x=" + self.path("out/a_b.npy"))
+        self.assertEqual((over.returncode, over.stderr.count("\n")), (2, 1))
+        self.assertIn("is what was read", over.stderr)
+
+    # The checker of libonnx says another thing of a file that is there than of one that is not.
+    def test_external_data_is_refused_unseen(self):
+        said = set()
+        for name in ("there", "absent"):
+            entry = field(13, field(1, "location") + field(2, name))
+            tensor = field(5, field(1, 4) + field(2, 1) + field(8, "w") + entry + field(14, 1))
+            self.write(model([("Add", ["x", "w"], ["y"])], [("x", floats(2, 4))], [("y", floats(2, 4))], tensor))
+            with open(self.path("there"), "wb") as f:
+                f.write(b"\0" * 16)
+            got = self.run_berth()
+            self.assertEqual((got.returncode, got.stderr.count("\n")), (2, 1), got)
+            self.assertIn("tensor 'w': external data is not supported", got.stderr)
+            said.add(got.stderr)
+        self.assertEqual(len(said), 1)
+
+    def test_a_model_comes_through_a_pipe(self):
+        got = subprocess.run([BERTH, "run", "-", "--dim", "n=4", "--json"], input=relu(), capture_output=True, timeout=60)
+        self.assertEqual((got.returncode, got.stderr, json.loads(got.stdout)["arena_bytes"]), (0, b"", 128))
+
+    def test_other_models_are_named(self):
+        os.rename(self.model, self.path("m.tflite"))
+        self.model = self.path("m.tflite")
+        got = self.run_berth()
+        self.assertEqual(got.returncode, 2)
+        self.assertIn("TensorFlow Lite models are planned (berth plan), not run", got.stderr)
 
     def test_a_dimension_is_bound(self):
         got = self.run_berth("--dim", "n=4", "--json")

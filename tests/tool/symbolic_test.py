@@ -17,14 +17,14 @@ BERTH = sys.argv.pop(1)
 MAIN = """#include "plan.h"
 #include <stdio.h>
 int main(void) {
-  static const uint64_t values[][BERTH_DIMENSION_COUNT + 1] = {%s};
-  static uint64_t offsets[BERTH_BUFFER_COUNT + 1];
+  static const uint64_t values[][PLAN_DIMENSION_COUNT + 1] = {%s};
+  static uint64_t offsets[PLAN_BUFFER_COUNT + 1];
   size_t k, i;
   for (k = 0; k < sizeof values / sizeof values[0]; ++k) {
     uint64_t arena = 7;
-    const int ok = berth_evaluate(values[k], offsets, &arena);
+    const int ok = plan_evaluate(values[k], offsets, &arena);
     printf("%%d %%llu", ok, (unsigned long long)arena);
-    for (i = 0; ok && i < BERTH_BUFFER_COUNT; ++i) printf(" %%llu", (unsigned long long)offsets[i]);
+    for (i = 0; ok && i < PLAN_BUFFER_COUNT; ++i) printf(" %%llu", (unsigned long long)offsets[i]);
     printf("\\n");
   }
   return 0;
@@ -45,7 +45,8 @@ def random_problem(rng):
     for k in range(rng.randint(0, 24)):
         lower = rng.randint(-3, 20)
         buffers.append({"id": rng.choice(["x", "x ", "/*\\", '"'])[: 1 + k % 3] + str(k), "size": size(), "lower": lower,
-                        "upper": lower + rng.randint(1, 6), "alignment": rng.choice([None, 48, 256])})
+                        "upper": lower + rng.randint(1, 6), "alignment": rng.choice([None, 48, 256]),
+                        "rules": rng.choice([None, None, None, "ascend_310p"])})
     return {"format": "berth-problem/1", "alignment": rng.choice([1, 64]), "size_granularity": rng.choice([1, 32]),
             "dimensions": dimensions, "buffers": buffers}
 
@@ -58,7 +59,8 @@ def evaluate(plan, values):
     def end(b):
         size = sum(math.prod(int(f) if f.isdigit() else values[f] for f in term.split("*"))
                    for term in b["size_formula"].split(" + "))
-        return offsets[b["id"]] + up(size, plan["size_granularity"]) + plan["tail_pad"]
+        return (offsets[b["id"]] + up(size, b.get("size_granularity", plan["size_granularity"])) +
+                b.get("tail_pad", plan["tail_pad"]))
 
     buffers, offsets = {b["id"]: b for b in plan["buffers"]}, {}
     for name in plan["order"]:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,12 +73,39 @@ class View(unittest.TestCase):
         _, nothing = self.view(LOG_HEAD)
         self.assertEqual(data_of(nothing)["buffers"], [])
 
+    def test_problems_and_plans_in_csv_are_shown(self):
+        _, page = self.view("id,lower,upper,size\nx,0,2,8\ny,1,3,8\n")
+        self.assertEqual(sorted(b[1] for b in data_of(page)["buffers"]), [0, 8])
+        _, page = self.view("id,lower,upper,size,offset,slab\nx,0,2,8,0,0\ny,1,3,8,0,1\n")
+        self.assertEqual((data_of(page)["memories"], data_of(page)["lower_bound"]), (["slab 0", "slab 1"], 16))
+
+    # Beyond 2^53 a number of JavaScript no longer tells ticks apart: the page looped.
+    def test_ticks_far_from_zero_stay_exact(self):
+        for base in (2**53 + 1, 2**62 + 3, -2**62 - 1):
+            far = {**PLAN, "buffers": [{**b, "lower": b["lower"] + base, "upper": b["upper"] + base} for b in PLAN["buffers"]]}
+            _, page = self.view(far)
+            d = data_of(page)
+            self.assertEqual((d["tick_base"], [b[3:5] for b in d["buffers"]]), (str(base), [[0, 4], [2, 6]]))
+        self.assertEqual(data_of(self.view(PLAN)[1])["tick_base"], "0")
+        node = shutil.which("node")
+        if node is None:
+            self.skipTest("no node to run the page's script")
+        for name in ("steps", "byte_steps"):
+            script = re.search(rf"function {name}\(.*?\n}}", page, re.S)[0]
+            calls = "".join(f"{name}({a}, {b}, 10).length;" for a, b in ((2**60, 2**60 + 300), (2**53, 2**53 + 1), (0, 1e300), (5, 5)))
+            subprocess.run([node, "-e", script + calls], check=True, timeout=20)
+
     def test_snapshot_has_places_and_addresses(self):
         _, page = self.view(SNAPSHOT)
         d = data_of(page)
         self.assertEqual([d["names"][b[0]] for b in d["buffers"]], ["a.cpp:7", "b.cpp:9", "b.cpp:9"])
         self.assertEqual([b[1:5] for b in d["buffers"]], [[0, 100, 0, 2], [100, 50, 1, 5], [0, 60, 3, 4]])
         self.assertEqual(d["addresses"], [[0, "4096"], [100, "8192"]])
+
+    # The page said a peak of 2^64 - 6272.
+    def test_what_was_lost_does_not_wrap_the_peak(self):
+        rows = [["a", 64, 1, 0, 0, 0, 0], ["f", 64, 6272, 0, 0, 0, 0], ["a", 64, 5, 0, 0, 0, 0]]
+        self.assertEqual(data_of(self.view({**SNAPSHOT, "dropped": 1, "events": rows})[1])["lower_bound"], 5)
 
     def test_chrome_trace(self):
         answer, text = self.view(SNAPSHOT, "trace.json")
@@ -92,8 +120,8 @@ class View(unittest.TestCase):
         self.assertEqual([e["args"]["bytes"] for e in events if e["ph"] == "C"], [100, 150, 50, 110, 50, 0])
 
     def test_wrong_calls(self):
-        for args, says in ((("view", self.file(PLAN)), "--output"),
-                           (("view", self.file("x", "x"), "-o", self.path("p.html")), "neither a plan"),
+        for args, says in ((("view", self.file(PLAN)), "--out"),
+                           (("view", self.file("x", "x"), "-o", self.path("p.html")), "neither CSV"),
                            (("view", self.file(PLAN, "g"), "-o", "/no/such/p.html"), "cannot write"),
                            (("view", "/no/such", "-o", self.path("p.html")), "cannot open")):
             got = self.run_berth(*args)

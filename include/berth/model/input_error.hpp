@@ -14,12 +14,15 @@ namespace berth::model {
 
 class input_error : public std::runtime_error {
  public:
-  // "FILE: WHAT"; WHAT names the node, operator, buffer or dimension at fault.
+  // "FILE: WHAT"; WHAT names the node, operator, buffer or dimension at fault. "-" is called standard input.
   input_error(std::string_view file, std::string_view what)
-      : std::runtime_error{std::string{file} + ": " + std::string{what}} {}
+      : std::runtime_error{called(file) + ": " + std::string{what}} {}
   // "FILE:LINE: WHAT", with lines counted from 1.
   input_error(std::string_view file, std::size_t line, std::string_view what)
-      : std::runtime_error{std::string{file} + ":" + std::to_string(line) + ": " + std::string{what}} {}
+      : std::runtime_error{called(file) + ":" + std::to_string(line) + ": " + std::string{what}} {}
+
+ private:
+  static std::string called(std::string_view file) { return std::string{file == "-" ? "standard input" : file}; }
 };
 
 }  // namespace berth::model

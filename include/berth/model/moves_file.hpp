@@ -18,9 +18,9 @@ namespace berth::model {
 // done_time}]. Contract: file.traffic, and the plan has offsets and has passed verify().
 [[nodiscard]] std::string moves_json(const problem_file& file, const plan::moves_plan& answer, double elapsed_ms);
 
-// Reads such a plan back. It may break any rule: verify() says which. Throws input_error: not such a plan, or of other
-// buffers or pools. Contract: file.traffic.
-[[nodiscard]] plan::moves_plan read_moves_plan(const std::string& path, const problem_file& file);
+// Reads such a plan back; `file` becomes stricter by its rules as in read_plan(). It may break any rule: verify() says
+// which. Throws input_error: not such a plan, or of other buffers or pools. Contract: file.traffic.
+[[nodiscard]] plan::moves_plan read_moves_plan(const std::string& path, problem_file& file);
 
 }  // namespace berth::model
 #pragma GCC visibility pop

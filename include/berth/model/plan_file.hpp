@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/model/problem_file.hpp"
@@ -11,25 +12,31 @@
 
 namespace berth::model {
 
-// One JSON object: arena_bytes lower_bound optimal status verified solver work elapsed_ms buffers:[{id, offset, size,
-// lower, upper}], certificate:[{argument, bound, ...}] (docs/plan.md), with `pool` and `slab` where there are several,
-// `pools` with each memory's arena, and reuse_penalty where the problem has any. Contract: the plan has offsets and has
-// passed verify().
+// One JSON object: format (berth-plan/1) arena_bytes lower_bound no_reuse_bytes optimal status verified solver work elapsed_ms
+// size_granularity tail_pad buffers:[{id, offset, size, lower, upper}], certificate:[{argument, bound, ...}]
+// (docs/plan.md), with `pool` and `slab` where there are several, `pools` with each memory's arena, `rules` where the
+// problem was made stricter by some, a buffer's own size_granularity and tail_pad, and reuse_penalty where the problem
+// has any. Contract: the plan has offsets and has passed verify().
 [[nodiscard]] std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms);
 
-// The columns id,lower,upper,size,offset, and pool and slab where there are several. Throws input_error: an id has a
-// comma, a line break or blanks around it.
+// The columns id,lower,upper,size,offset, and pool and slab where there are several. An id that a spreadsheet would
+// take for a formula has an apostrophe before it, which readers here take off. Throws input_error: an id has a comma, a
+// line break or blanks around it.
 [[nodiscard]] std::string plan_csv(const problem_file& file, const plan::plan& answer);
 
 // A C (C11, C++11) header: the arena's size and alignment, the offset and size of every buffer as macros, and static
 // assertions that they fit and are aligned. A macro has its id's letters and digits in capitals and one underscore
-// between them for all else; ids that would look the same are numbered: BERTH_A_B_OFFSET, BERTH_A_B_2_OFFSET. Throws
-// input_error: no 64-bit number is a multiple of all alignments.
-[[nodiscard]] std::string plan_header(const problem_file& file, const plan::plan& answer);
+// between them for all else; ids that would look the same are numbered: BERTH_A_B_OFFSET, BERTH_A_B_2_OFFSET. The guard
+// and all names begin with `prefix`, so that several such headers go into one program. Throws input_error: no 64-bit
+// number is a multiple of all alignments.
+[[nodiscard]] std::string plan_header(const problem_file& file, const plan::plan& answer,
+                                      std::string_view prefix = "berth");
 
-// Reads a plan of `file`'s problem, JSON or CSV, as written above. A buffer that the plan does not place makes
-// `offsets` empty, so that verify() rejects it. Throws input_error: not a plan, or of other buffers, sizes or pools.
-[[nodiscard]] plan::plan read_plan(const std::string& path, const problem_file& file);
+// Reads a plan of `file`'s problem, JSON or CSV, as written above. Where it says under which rules it was made, the
+// problem in `file` becomes stricter by them: verify() then judges under both. A buffer that the plan does not place
+// makes `offsets` empty, so that verify() rejects it. Throws input_error, and `file` is then not to be used: not a
+// plan, or of other buffers, sizes or pools, or the problem is not valid under its rules.
+[[nodiscard]] plan::plan read_plan(const std::string& path, problem_file& file);
 
 // Where a former plan has the buffers of a problem; by buffer, as replan() takes it.
 struct former_places {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/plan/moves.hpp"
@@ -32,7 +33,19 @@ struct problem_file {
   bool numeric_ids = false;                      // ids were numbers: they are written as numbers again
   std::optional<plan::symbolic_sizes> symbolic;  // sizes depend on dimensions: `problem` has them at the largest values
   std::optional<plan::traffic> traffic;          // what moves between pools need, where the file speaks of it
+  std::string rules;                             // made stricter by these since: plans name them
+  std::vector<bytes> taken_over;                 // of a graph: sizes of values that lie in other values' buffers
 };
+
+// The problem under the rules of this name besides its own (plan::make_stricter). Throws input_error: no such rules, or
+// an alignment of both exceeds 64 bits.
+void add_rules(problem_file& file, std::string_view name);
+
+// What buffers would take if none shared memory, in place neither: what `without reuse` means everywhere.
+[[nodiscard]] bytes no_reuse_bytes(const problem_file& file) noexcept;
+
+// "none, host, ...": every name of rules.
+[[nodiscard]] std::string known_rules();
 
 // Reads any of the formats. The problem may still not pass plan::validate() (options of the caller may come between):
 // call require_valid. Throws input_error; also for duplicate ids.

@@ -39,6 +39,8 @@ struct buffer {
   interval live{};                     // used where `lifetimes` is empty
   std::vector<interval> lifetimes{};   // sorted, disjoint; replaces `live`
   bytes alignment = 0;                 // 0: the problem's (and its memory's)
+  bytes granularity = 0;               // its size is rounded up to it; 0: the problem's
+  std::optional<bytes> tail_pad{};     // and this is added; none: the problem's
   std::optional<bytes> offset{};       // pinned here
   std::optional<bytes> hint{};         // preferred offset: kept where it costs nothing
   std::optional<index> alias_group{};  // any number below buffers.size(): its members share one base offset; sizes and
@@ -95,9 +97,22 @@ struct problem {
     return buffers[i].alignment != 0 ? buffers[i].alignment : alignment;
   }
 
+  // What buffer i's size is rounded up to, and what is added to that.
+  [[nodiscard]] bytes granularity_of(index i) const noexcept {
+    return buffers[i].granularity != 0 ? buffers[i].granularity : granularity;
+  }
+  [[nodiscard]] bytes tail_pad_of(index i) const noexcept { return buffers[i].tail_pad.value_or(tail_pad); }
+
   // Bytes that buffer i takes: its size rounded and padded. Contract: validate() passed.
-  [[nodiscard]] bytes footprint(index i) const noexcept { return align_up(buffers[i].size, granularity) + tail_pad; }
+  [[nodiscard]] bytes footprint(index i) const noexcept {
+    return align_up(buffers[i].size, granularity_of(i)) + tail_pad_of(i);
+  }
 };
+
+// The problem under these rules besides its own: every alignment and granularity becomes the least common multiple of
+// both, every pad the larger one (rules::strictest). Pins may then no longer be aligned: validate() says so. False,
+// with the problem as it was, where a multiple exceeds 64 bits. O(n).
+[[nodiscard]] bool make_stricter(problem& p, const rules::placement& rules);
 
 // Whether every field means something: alignments >= 1, no empty or reversed lifetime (except where `conflicts`
 // replaces them), sizes, pins and their sum below max_address, indices in range, pins aligned, groups with one pin

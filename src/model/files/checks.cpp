@@ -42,6 +42,17 @@ void require_good_ids(const problem_file& file) {
   }
 }
 
+void make_good_ids(problem_file& file) {
+  std::unordered_set<std::string> taken;
+  taken.reserve(file.problem.buffers.size());
+  for (std::size_t i = 0; i < file.problem.buffers.size(); ++i) {
+    std::string& id = file.problem.buffers[i].name;
+    if (!is_utf8(id)) id = json::parse(json(id).dump(-1, ' ', true, json::error_handler_t::replace)).get<std::string>();
+    if (id.empty()) id = "#" + std::to_string(i);
+    while (!taken.insert(id).second) id += "#" + std::to_string(i);
+  }
+}
+
 std::optional<std::vector<plan::interval>> without_gaps(plan::interval live, std::vector<plan::interval> gaps) {
   std::sort(gaps.begin(), gaps.end(), [](const auto& a, const auto& b) { return a.lower < b.lower; });
   std::vector<plan::interval> left;

@@ -12,6 +12,10 @@ namespace berth::model {
 // has.
 void require_good_ids(const problem_file& file);
 
+// For names that were not made to be ids: what is not UTF-8 becomes U+FFFD, nothing and what another buffer has gets
+// its number, so that require_good_ids() passes.
+void make_good_ids(problem_file& file);
+
 // The gaps cut out of [lower, upper): what remains, in order. Nothing where a gap is empty, reversed or outside, or
 // where nothing remains.
 [[nodiscard]] std::optional<std::vector<plan::interval>> without_gaps(plan::interval live,

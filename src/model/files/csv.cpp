@@ -20,6 +20,17 @@ struct header {
   bool closed = false;  // a column `end`: the last tick itself
 };
 
+[[noreturn]] void refuse_column(const std::string& path, std::string_view name) {
+  if (name == "ev")
+    throw input_error(path, 1, "an allocation log, not a problem: berth replay, report and view take it");
+  if (name == "pool" || name == "slab")
+    throw input_error(path, 1, "a plan, not a problem: berth report and view take it");
+  throw input_error(
+      path, 1,
+      "header row: " + quote(name) +
+          " is none of its columns: id, lower, upper, size, and where wanted alignment, offset, hint, gaps");
+}
+
 header read_header(const std::string& path, std::string_view row) {
   struct entry {
     std::string_view name;
@@ -36,7 +47,7 @@ header read_header(const std::string& path, std::string_view row) {
     const std::string_view name = trim(cut(row, ','));
     const auto* known =
         std::find_if(std::begin(names), std::end(names), [&](const entry& e) { return e.name == name; });
-    if (known == std::end(names)) throw input_error(path, 1, "header row: no column is called " + quote(name));
+    if (known == std::end(names)) refuse_column(path, name);
     if (seen[known->which]) throw input_error(path, 1, "header row: a second column for " + quote(name));
     seen[known->which] = true;
     h.columns.push_back(known->which);
@@ -96,7 +107,7 @@ class row_reader {
 
   void set(plan::buffer& b, column which, std::string_view field) const {
     switch (which) {
-      case id: b.name = field; return;
+      case id: b.name = unguarded(field); return;
       case lower: b.live.lower = number<plan::tick>(field, "lower"); return;
       case upper: b.live.upper = end_tick(field, "upper"); return;
       case size: b.size = number<bytes>(field, "size"); return;

@@ -28,7 +28,7 @@ std::unordered_map<std::string, plan::index> numbers_of(const List& named) {
 
 class moves_reader {
  public:
-  moves_reader(const std::string& path, const problem_file& file)
+  moves_reader(const std::string& path, problem_file& file)
       : path_{path},
         file_{file},
         buffers_{numbers_of(file.problem.buffers)},
@@ -37,6 +37,8 @@ class moves_reader {
   plan::moves_plan read(std::string_view text) {
     const json document = parse_json(path_, text);
     const json_value root{document, "", path_, 0};
+    require_plan(root);
+    add_rules_of_plan(root, file_);
     const auto lines = lines_of_elements(text, "buffers", 1);
     const json_value list = root.at("buffers");
     for (std::size_t k = 0; k < list.size(); ++k) read_stay(list.at(k, lines.size() == list.size() ? lines[k] : 0));
@@ -130,7 +132,7 @@ class moves_reader {
   }
 
   const std::string& path_;
-  const problem_file& file_;
+  problem_file& file_;
   names buffers_, pools_;
   plan::moves_plan answer_;
   std::vector<sorted_stay> sorted_;
@@ -140,6 +142,7 @@ class moves_reader {
 
 problem_file file_of_stays(const problem_file& file, const plan::moves_plan& answer) {
   problem_file made{.path = file.path, .problem = {}, .lines = {}, .numeric_ids = file.numeric_ids};
+  made.rules = file.rules;
   made.problem = plan::problem_of_stays(file.problem, answer.stays);
   return made;
 }
@@ -164,12 +167,11 @@ std::string moves_json(const problem_file& file, const plan::moves_plan& answer,
                   {"moves", std::move(moves)}};
   plan::plan layout = answer.layout;
   layout.proof.clear();  // ids do not tell one stay of a buffer from another
-  const std::string text = plan_json(file_of_stays(file, answer), layout, elapsed_ms);
-  const std::string front = more.dump(-1, ' ', true, json::error_handler_t::replace);
-  return front.substr(0, front.size() - 1) + "," + text.substr(1);
+  const std::string keys = more.dump(-1, ' ', true, json::error_handler_t::replace);
+  return plan_json(file_of_stays(file, answer), layout, elapsed_ms, "," + keys.substr(1, keys.size() - 2), {});
 }
 
-plan::moves_plan read_moves_plan(const std::string& path, const problem_file& file) {
+plan::moves_plan read_moves_plan(const std::string& path, problem_file& file) {
   return moves_reader{path, file}.read(read_file(path));
 }
 

@@ -115,6 +115,24 @@ std::string plain_macro_name(std::string_view id) {
 
 }  // namespace
 
+c_names::c_names(std::string_view prefix) : macro_{plain_macro_name(prefix)} {
+  if (prefix.empty() || macro_ == "UNNAMED") macro_ = "BERTH";
+  if (macro_.front() >= '0' && macro_.front() <= '9') macro_.insert(0, "BERTH_");
+  macro_ += '_';
+  for (const char c : macro_) function_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+std::string c_names::operator()(std::string_view fixed) const {
+  constexpr std::string_view macro = "BERTH_", function = "berth_";
+  std::string out;
+  while (!fixed.empty()) {
+    const bool is_macro = fixed.starts_with(macro), is_function = fixed.starts_with(function);
+    out += is_macro ? macro_ : is_function ? function_ : std::string{fixed.front()};
+    fixed.remove_prefix(is_macro || is_function ? macro.size() : 1);
+  }
+  return out;
+}
+
 std::vector<std::string> macro_names(const std::vector<std::string>& ids) {
   std::unordered_map<std::string, std::size_t> taken;  // how often it was asked for
   taken.reserve(ids.size());
@@ -168,8 +186,9 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
   const plan::problem& p = file.problem;
   std::string out;
   out.reserve(256 + p.buffers.size() * 80);
-  append(out += "{\"arena_bytes\":", answer.arena());
+  append(out += "{\"format\":\"berth-plan/1\",\"arena_bytes\":", answer.arena());
   append(out += ",\"lower_bound\":", answer.lower_bound());
+  append(out += ",\"no_reuse_bytes\":", no_reuse_bytes(file));
   out += answer.optimal() ? ",\"optimal\":true" : ",\"optimal\":false";
   append_string(out += ",\"status\":", name(answer.status));
   out += ",\"verified\":true";
@@ -178,6 +197,9 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
   if (answer.deadline_hit) out += ",\"deadline_hit\":true";
   if (!p.reuse_penalties.empty()) append(out += ",\"reuse_penalty\":", answer.reuse_penalty);
   append(out += ",\"elapsed_ms\":", elapsed_ms);
+  if (!file.rules.empty()) append_string(out += ",\"rules\":", file.rules);
+  append(out += ",\"size_granularity\":", p.granularity);
+  append(out += ",\"tail_pad\":", p.tail_pad);
   if (!answer.proof.empty()) append_certificate(out, file, answer.proof);
   if (!p.memories.empty()) {
     const auto arenas = arena_by_memory(p, answer);
@@ -200,6 +222,8 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
     append(out += ",\"upper\":", live.upper);
     if (!p.memories.empty()) append_string(out += ",\"pool\":", p.memories[memory_of(answer, i)].name);
     if (!answer.slab_of.empty()) append(out += ",\"slab\":", answer.slab_of[i]);
+    if (p.buffers[i].granularity != 0) append(out += ",\"size_granularity\":", p.buffers[i].granularity);
+    if (p.buffers[i].tail_pad) append(out += ",\"tail_pad\":", *p.buffers[i].tail_pad);
     if (more_of) more_of(out, i);
     out += '}';
   }
@@ -221,67 +245,108 @@ std::string plan_csv(const problem_file& file, const plan::plan& answer) {
   out += '\n';
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
     const plan::interval live = whole_life(p.buffers[i]);
-    out += p.buffers[i].name;
+    out += guarded(p.buffers[i].name);
     append(out += ',', live.lower);
     append(out += ',', live.upper);
     append(out += ',', p.buffers[i].size);
     append(out += ',', answer.offset(i));
-    if (!p.memories.empty()) (out += ',') += p.memories[memory_of(answer, i)].name;
+    if (!p.memories.empty()) (out += ',') += guarded(p.memories[memory_of(answer, i)].name);
     if (!answer.slab_of.empty()) append(out += ',', answer.slab_of[i]);
     out += '\n';
   }
   return out;
 }
 
-std::string plan_header(const problem_file& file, const plan::plan& answer) {
+std::string plan_header(const problem_file& file, const plan::plan& answer, std::string_view prefix) {
   const plan::problem& p = file.problem;
-  std::string out =
+  const c_names named{prefix};
+  std::string out = named(
       "/* Written by `berth plan`: the place of every buffer. Do not edit. */\n"
       "#ifndef BERTH_PLAN_H\n#define BERTH_PLAN_H\n\n"
       "#ifdef __cplusplus\n#define BERTH_PLAN_ASSERT(what, text) static_assert(what, text)\n"
-      "#else\n#define BERTH_PLAN_ASSERT(what, text) _Static_assert(what, text)\n#endif\n\n";
+      "#else\n#define BERTH_PLAN_ASSERT(what, text) _Static_assert(what, text)\n#endif\n\n");
   const auto define = [&out](const std::string& macro, bytes n) {
     append(out += "#define " + macro + ' ', n);
     out += "ull\n";
   };
-  define("BERTH_ARENA_BYTES", answer.arena());
-  define("BERTH_ARENA_ALIGNMENT", base_alignment(file));
+  define(named("BERTH_ARENA_BYTES"), answer.arena());
+  define(named("BERTH_ARENA_ALIGNMENT"), base_alignment(file));
   const auto arenas = arena_by_memory(p, answer);
   const std::vector<std::string> pools = macro_names(names_of(p.memories)), buffers = macro_names(names_of(p.buffers));
   for (std::size_t m = 0; m < p.memories.size(); ++m) {
     out += macro_comment(p.memories[m].name, pools[m]);
-    define("BERTH_POOL_" + pools[m] + "_BYTES", arenas[m]);
+    define(named("BERTH_POOL_") + pools[m] + "_BYTES", arenas[m]);
   }
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    const std::string macro = "BERTH_" + buffers[i];
+    const std::string macro = named("BERTH_") + buffers[i];
     (out += '\n') += macro_comment(p.buffers[i].name, buffers[i]);
     define(macro + "_OFFSET", answer.offset(i));
     define(macro + "_SIZE", p.buffers[i].size);
     if (!p.memories.empty()) define(macro + "_POOL", memory_of(answer, i));
     if (!answer.slab_of.empty()) define(macro + "_SLAB", answer.slab_of[i]);
     const std::string arena =
-        p.memories.empty() ? "BERTH_ARENA_BYTES" : "BERTH_POOL_" + pools[memory_of(answer, i)] + "_BYTES";
-    out += "BERTH_PLAN_ASSERT(" + macro + "_OFFSET + " + macro + "_SIZE <= " + arena + ", \"" + macro +
+        p.memories.empty() ? named("BERTH_ARENA_BYTES") : named("BERTH_POOL_") + pools[memory_of(answer, i)] + "_BYTES";
+    out += named("BERTH_PLAN_ASSERT(") + macro + "_OFFSET + " + macro + "_SIZE <= " + arena + ", \"" + macro +
            " ends in the arena\");\n";
-    append(out += "BERTH_PLAN_ASSERT(" + macro + "_OFFSET % ", p.alignment_of(i));
+    append(out += named("BERTH_PLAN_ASSERT(") + macro + "_OFFSET % ", p.alignment_of(i));
     out += "ull == 0, \"" + macro + " is aligned\");\n";
   }
   return out + "\n#endif\n";
+}
+
+void require_plan(const json_value& root) {
+  const auto format = root.is_object() ? root.find("format") : std::nullopt;
+  if (!format || format->as_id() == "berth-plan/1") return;
+  format->fail(format->as_id() == "berth-problem/1" ? "a problem, not a plan" : "is not 'berth-plan/1'");
+}
+
+void add_rules_of_plan(const json_value& root, problem_file& file) {
+  plan::problem& p = file.problem;
+  const auto join = [](const json_value& v, bytes mine) {
+    const bytes said = v.as_bytes();
+    if (said == 0) v.fail("is zero");
+    const auto both = rules::strictest({.size_granularity = mine}, {.size_granularity = said});
+    if (!both) v.fail("is too large together with the problem's");
+    return both->size_granularity;
+  };
+  if (const auto f = root.find("rules")) {
+    const auto rule = rules::find(f->as_id());
+    if (!rule) f->fail("no rules are called " + quote(f->as_id()) + "; there are " + known_rules());
+    if (!plan::make_stricter(p, *rule)) f->fail("its alignment and the problem's exceed 64 bits together");
+  }
+  if (const auto f = root.find("size_granularity")) p.granularity = join(*f, p.granularity);
+  if (const auto f = root.find("tail_pad")) p.tail_pad = std::max(p.tail_pad, f->as_bytes());
+  const json_value list = root.at("buffers");
+  std::unordered_map<std::string_view, plan::index> named;
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    const json_value v = list.at(k);
+    const auto granularity = v.find("size_granularity"), pad = v.find("tail_pad");
+    if (!granularity && !pad) continue;
+    for (plan::index i = 0; named.empty() && i < p.buffers.size(); ++i) named.emplace(p.buffers[i].name, i);
+    const auto it = named.find(v.at("id").as_id());
+    if (it == named.end()) continue;  // the reader says so
+    plan::buffer& b = p.buffers[it->second];
+    if (granularity) b.granularity = join(*granularity, p.granularity_of(it->second));
+    if (pad) b.tail_pad = std::max(p.tail_pad_of(it->second), pad->as_bytes());
+  }
+  require_valid(file);
 }
 
 namespace {
 
 struct placement_reader {
   const problem_file& file;
+  problem_file* stricter;  // the same, where the plan's rules count for it
   const std::string& path;
   plan::plan answer;
   std::vector<bool> placed;
   std::unordered_map<std::string_view, plan::index> buffers;
   std::unordered_map<std::string_view, plan::index> pools;
 
-  bool of_another = false;  // what the problem does not have is passed over
+  const bool of_another;  // what the problem does not have is passed over
 
-  placement_reader(const std::string& plan_path, const problem_file& f) : file{f}, path{plan_path} {
+  placement_reader(const std::string& plan_path, const problem_file& f, problem_file* same)
+      : file{f}, stricter{same}, path{plan_path}, of_another{same == nullptr} {
     const auto& p = f.problem;
     for (plan::index i = 0; i < p.buffers.size(); ++i) buffers.emplace(p.buffers[i].name, i);
     for (plan::index m = 0; m < p.memories.size(); ++m) pools.emplace(p.memories[m].name, m);
@@ -322,6 +387,8 @@ struct placement_reader {
     const json document = parse_json(path, text);
     const auto lines = lines_of_elements(text, "buffers", 1);
     const json_value root{document, "", path, 0};
+    require_plan(root);
+    if (stricter != nullptr) add_rules_of_plan(root, *stricter);
     const json_value list = root.at("buffers");
     for (std::size_t k = 0; k < list.size(); ++k) {
       const json_value v = list.at(k, lines.size() == list.size() ? lines[k] : 0);
@@ -397,9 +464,9 @@ struct placement_reader {
         throw input_error(path, line,
                           std::string{column->first} + " is not a whole number: " + quote(fields[column->second]));
       };
-      row r{.id = fields[id->second], .offset = number(offset)};
+      row r{.id = unguarded(fields[id->second]), .offset = number(offset)};
       if (size != columns.end()) r.size = number(size);
-      if (pool != columns.end()) r.pool = fields[pool->second];
+      if (pool != columns.end()) r.pool = unguarded(fields[pool->second]);
       if (slab != columns.end()) {
         const auto k = parse_number<plan::index>(fields[slab->second]);
         if (!k || (*k >= placed.size() && !of_another)) throw input_error(path, line, "no such slab");
@@ -414,8 +481,7 @@ struct placement_reader {
     answer.reuse_penalty = penalty();
   }
 
-  void read() {
-    const std::string text = read_file(path);
+  void read(std::string_view text) {
     const std::size_t start = text.find_first_not_of("\n\r\t ");
     if (start == std::string::npos) throw input_error(path, 1, "is empty");
     if (text[start] == '{') {
@@ -449,9 +515,13 @@ struct placement_reader {
 
 }  // namespace
 
-plan::plan read_plan(const std::string& path, const problem_file& file) {
-  placement_reader reader{path, file};
-  reader.read();
+plan::plan read_plan(const std::string& path, problem_file& file) {
+  return read_plan_text(path, read_file(path), file);
+}
+
+plan::plan read_plan_text(const std::string& path, std::string_view text, problem_file& file) {
+  placement_reader reader{path, file, &file};
+  reader.read(text);
   if (std::find(reader.placed.begin(), reader.placed.end(), false) != reader.placed.end()) {
     reader.answer.offsets.clear();
   }
@@ -459,9 +529,8 @@ plan::plan read_plan(const std::string& path, const problem_file& file) {
 }
 
 former_places read_former_places(const std::string& path, const problem_file& file) {
-  placement_reader reader{path, file};
-  reader.of_another = true;
-  reader.read();
+  placement_reader reader{path, file, nullptr};
+  reader.read(read_file(path));
   former_places out{.offsets = {}, .memory_of = std::move(reader.answer.memory_of), .slab_of = {}};
   for (plan::index i = 0; i < reader.placed.size(); ++i) {
     out.offsets.push_back(reader.placed[i] ? std::optional<bytes>{reader.answer.offsets[i]} : std::nullopt);

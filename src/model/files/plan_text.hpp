@@ -10,6 +10,7 @@
 
 #include "berth/model/problem_file.hpp"
 #include "berth/plan/plan.hpp"
+#include "model/files/json_fields.hpp"
 
 namespace berth::model {
 
@@ -30,6 +31,16 @@ void append_id(std::string& out, const problem_file& file, std::string_view id);
 // are. Throws input_error where there is no such number.
 [[nodiscard]] bytes base_alignment(const problem_file& file);
 
+// Throws where a document says that it is something else than a plan.
+void require_plan(const json_value& root);
+
+// Makes the problem stricter by the rules under which the plan `root` says it was made, and requires it to be valid
+// then.
+void add_rules_of_plan(const json_value& root, problem_file& file);
+
+// read_plan() of what has been read of the file.
+[[nodiscard]] plan::plan read_plan_text(const std::string& path, std::string_view text, problem_file& file);
+
 // What is wrong with a plan that says this of buffer i's size.
 [[nodiscard]] std::string other_size(const problem_file& file, plan::index i, bytes said);
 
@@ -44,6 +55,17 @@ template <class Named>
 // underscore for every run of anything else in between; UNNAMED where it has none. The first of several ids that look
 // the same keeps that name, the others follow as NAME_2, NAME_3, ... past what belongs to another id.
 [[nodiscard]] std::vector<std::string> macro_names(const std::vector<std::string>& ids);
+
+// The names of a C header: text of ours in which BERTH_ and berth_ stand for the prefix, in capitals and small letters.
+class c_names {
+ public:
+  // `prefix`: its letters and digits as in macro_names(); BERTH_ comes before it where it does not begin with a letter.
+  explicit c_names(std::string_view prefix);
+  [[nodiscard]] std::string operator()(std::string_view fixed) const;
+
+ private:
+  std::string macro_, function_;
+};
 
 // A comment of C that tells the id, on a line of its own; nothing where the id in capitals is the name.
 [[nodiscard]] std::string macro_comment(const std::string& id, std::string_view name);

@@ -49,9 +49,7 @@ problem_file read_problem(const std::string& path) {
   in.append_to(text, 4096);
   drop_byte_order_mark(text);
   const format found = format_of(text);
-  if (text.empty()) throw input_error(path, 1, "is empty");
-  if (found == format::none)
-    throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
+  if (text.empty() || found == format::none) return problem_of_text(path, text);  // which says so
   if (found == format::csv && text.size() >= 4093 && text.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }
@@ -60,13 +58,21 @@ problem_file read_problem(const std::string& path) {
     (void)read_problem_csv(path, std::string_view{text}.substr(0, text.rfind('\n') + 1));
   }
   in.append_rest_to(text, longest_text);
+  return problem_of_text(path, text);
+}
+
+problem_file problem_of_text(const std::string& path, std::string_view text) {
+  const format found = format_of(text.substr(0, 4096));
+  if (text.empty()) throw input_error(path, 1, "is empty");
   switch (found) {
     case format::ggml_trace: return read_ggml_problem(path, text);
     case format::csv: return read_problem_csv(path, text);
     case format::json: return read_problem_json(path, text);
     case format::tflite: return read_tflite(path, text);
-    default: return read_allocation_list(path, text);
+    case format::allocation_list: return read_allocation_list(path, text);
+    case format::none: break;
   }
+  throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
 }
 
 problem_file read_pipeline(const std::vector<std::string>& paths) {
@@ -84,6 +90,29 @@ problem_file read_pipeline(const std::vector<std::string>& paths) {
   return problem_of_graph(paths.front(), joined->whole, rules, [&](value_id v) {
     return joined->whole[v].name + "#" + std::to_string(v.index);  // ggml's names repeat
   });
+}
+
+std::string known_rules() {
+  std::string known;
+  for (const auto& r : rules::all()) (known += known.empty() ? "" : ", ") += r.name;
+  return known;
+}
+
+void add_rules(problem_file& file, std::string_view name) {
+  const auto rule = rules::find(name);
+  if (!rule) throw input_error(file.path, "no rules are called " + quote(name) + "; there are " + known_rules());
+  if (!plan::make_stricter(file.problem, *rule)) {
+    throw input_error(file.path, "an alignment of the problem and that of the rules exceed 64 bits together");
+  }
+  file.rules = name;
+}
+
+bytes no_reuse_bytes(const problem_file& file) noexcept {
+  const plan::problem& p = file.problem;
+  bytes sum = 0;
+  for (plan::index i = 0; i < p.buffers.size(); ++i) sum += p.footprint(i);
+  for (const bytes size : file.taken_over) sum += align_up(size, p.granularity) + p.tail_pad;
+  return sum;
 }
 
 void require_valid(const problem_file& file) {

@@ -31,12 +31,33 @@ bytes read_alignment(const json_value& v) {
   return n;
 }
 
+rules::placement read_rules(const json_value& v) {
+  const auto found = rules::find(v.as_id());
+  if (!found) v.fail("no rules are called " + quote(v.as_id()) + "; there are " + known_rules());
+  return *found;
+}
+
 struct document_reader {
   problem_file file;
   std::unordered_map<std::string, plan::index> buffers;
   std::unordered_map<std::string, plan::index> pools;
   std::unordered_map<std::string, plan::index> groups;
   bool digits_as_text = false;  // an id that is a number is text: then all are written as text
+
+  // Either rules by their name, or a granularity and a pad; an alignment beside either.
+  void read_rounding(const json_value& root) {
+    plan::problem& p = file.problem;
+    if (const auto f = root.find("alignment")) p.alignment = read_alignment(*f);
+    const auto granularity = root.find("size_granularity"), pad = root.find("tail_pad");
+    if (granularity) p.granularity = read_alignment(*granularity);
+    if (pad) p.tail_pad = pad->as_bytes();
+    const auto named = root.find("rules");
+    if (!named) return;
+    if (granularity || pad) named->fail("beside size_granularity or tail_pad, which say the same");
+    if (!plan::make_stricter(p, read_rules(*named))) {
+      named->fail("the alignment and that of the rules exceed 64 bits together");
+    }
+  }
 
   void read_pool(const json_value& v) {
     v.only_keys({"id", "capacity", "alignment", "reserved", "cost"});
@@ -123,13 +144,21 @@ struct document_reader {
 
   void read_buffer(const json_value& v) {
     v.only_keys({"id", "size", "lower", "upper", "gaps", "lifetimes", "alignment", "offset", "hint", "alias_group",
-                 "pools", "uses"});
+                 "pools", "uses", "rules"});
     plan::buffer b;
     b.name = v.at("id").as_id();
     (v.at("id").is_number() ? file.numeric_ids : digits_as_text) |= parse_number<std::int64_t>(b.name).has_value();
     read_size(v.at("size"), b);
     read_lifetime(v, b);
     if (const auto f = v.find("alignment")) b.alignment = read_alignment(*f);
+    if (const auto f = v.find("rules")) {
+      const rules::placement own = read_rules(*f);
+      const auto both = rules::strictest(own, {.start_alignment = std::max<bytes>(b.alignment, 1)});
+      if (!both) f->fail("its alignment and that of the rules exceed 64 bits together");
+      b.alignment = both->start_alignment;
+      b.granularity = own.size_granularity;
+      b.tail_pad = own.tail_pad;
+    }
     if (const auto f = v.find("offset")) b.offset = f->as_bytes();
     if (const auto f = v.find("hint")) b.hint = f->as_bytes();
     if (const auto f = v.find("alias_group")) {
@@ -159,11 +188,11 @@ struct document_reader {
   }
 
   void read(const json_value& root, const std::vector<std::uint32_t>& lines) {
-    root.only_keys({"format", "dimensions", "alignment", "size_granularity", "capacity", "max_slab", "pools", "buffers",
-                    "conflicts", "separations", "reuse_penalties", "transfers", "steps"});
+    root.only_keys({"format", "dimensions", "alignment", "size_granularity", "tail_pad", "rules", "capacity",
+                    "max_slab", "pools", "buffers", "conflicts", "separations", "reuse_penalties", "transfers",
+                    "steps"});
+    read_rounding(root);
     plan::problem& p = file.problem;
-    if (const auto f = root.find("alignment")) p.alignment = read_alignment(*f);
-    if (const auto f = root.find("size_granularity")) p.granularity = read_alignment(*f);
     if (const auto f = root.find("capacity")) p.capacity = f->as_bytes();
     if (const auto f = root.find("max_slab")) p.max_slab = f->as_bytes();
     if (const auto f = root.find("pools")) {
@@ -204,7 +233,10 @@ problem_file read_problem_json(const std::string& path, std::string_view text) {
   if (root.is_object() && !root.find("format") && root.find("problem")) {
     return read_dsa_problem(path, root.at("problem"), lines_of_elements(text, "buffers", 2));
   }
-  if (root.is_object() && !root.find("format") && root.find("arena_bytes")) root.fail("a plan, not a problem");
+  const auto format = root.find("format");
+  const std::string form = format ? format->as_id() : root.find("arena_bytes") ? "berth-plan/1" : "";
+  if (form == "berth-plan/1") root.fail("a plan, not a problem");
+  if (form == "berth-snapshot/1") root.fail("a snapshot, not a problem");
   if (root.at("format").as_id() != "berth-problem/1") root.fail("format is not 'berth-problem/1'");
   document_reader reader;
   reader.file.path = path;

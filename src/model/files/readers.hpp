@@ -10,6 +10,9 @@
 
 namespace berth::model {
 
+// Of any format.
+[[nodiscard]] problem_file problem_of_text(const std::string& path, std::string_view text);
+
 [[nodiscard]] problem_file read_problem_csv(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_problem_json(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_allocation_list(const std::string& path, std::string_view text);

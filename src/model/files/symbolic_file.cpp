@@ -43,9 +43,7 @@ std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_pl
     append(more += ",\"most\":", d.most);
     more += '}';
   }
-  append(more += "],\"size_granularity\":", file.problem.granularity);
-  append(more += ",\"tail_pad\":", file.problem.tail_pad);
-  append_ids(more += ",\"order\":", file, answer.order);
+  append_ids(more += "],\"order\":", file, answer.order);
   const auto supports = supports_by_buffer(answer);
   return plan_json(file, answer.most, elapsed_ms, more, [&](std::string& out, plan::index i) {
     append(out += ",\"alignment\":", file.problem.alignment_of(i));
@@ -54,7 +52,7 @@ std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_pl
   });
 }
 
-plan::symbolic_plan read_symbolic_plan(const std::string& path, const problem_file& file) {
+plan::symbolic_plan read_symbolic_plan(const std::string& path, problem_file& file) {
   const std::string text = read_file(path);
   const json document = parse_json(path, text);
   const json_value root{document, "", path, 0};
@@ -62,7 +60,7 @@ plan::symbolic_plan read_symbolic_plan(const std::string& path, const problem_fi
   if (!order) root.fail("no key 'order': not a plan for all values of the dimensions");
 
   plan::symbolic_plan out;
-  out.most = read_plan(path, file);
+  out.most = read_plan_text(path, text, file);
   std::unordered_map<std::string_view, plan::index> buffers;
   for (plan::index i = 0; i < file.problem.buffers.size(); ++i) buffers.emplace(file.problem.buffers[i].name, i);
   const auto named = [&](const json_value& v) {

@@ -32,16 +32,17 @@ constexpr const char* head =
 
 class header_writer {
  public:
-  header_writer(const problem_file& file, const plan::symbolic_plan& answer)
-      : p_{file.problem}, sizes_{*file.symbolic}, answer_{answer}, alignment_{base_alignment(file)} {
-    for (const std::string& name : macro_names(names_of(sizes_.dimensions))) dimensions_.push_back("BERTH_" + name);
-    for (const std::string& name : macro_names(names_of(p_.buffers))) buffers_.push_back("BERTH_" + name);
+  header_writer(const problem_file& file, const plan::symbolic_plan& answer, std::string_view prefix)
+      : p_{file.problem}, sizes_{*file.symbolic}, answer_{answer}, alignment_{base_alignment(file)}, named_{prefix} {
+    for (const std::string& name : macro_names(names_of(sizes_.dimensions)))
+      dimensions_.push_back(named_("BERTH_") + name);
+    for (const std::string& name : macro_names(names_of(p_.buffers))) buffers_.push_back(named_("BERTH_") + name);
     for (const plan::dimension& d : sizes_.dimensions) parameters_ += (parameters_.empty() ? "" : ", ") + d.name + '_';
     for (const std::string& d : dimensions_) most_ += (most_.empty() ? "" : ", ") + d + "_MOST";
   }
 
   std::string write() {
-    out_ = head;
+    out_ = named_(head);
     constants();
     dimensions();
     const std::vector<bool> fixed = fixed_offsets();
@@ -56,20 +57,20 @@ class header_writer {
     out_ += "ull\n";
   }
   void claim(const std::string& what, const std::string& text) {
-    out_ += "BERTH_PLAN_ASSERT(" + what + ", \"" + text + "\");\n";
+    out_ += named_("BERTH_PLAN_ASSERT(") + what + ", \"" + text + "\");\n";
   }
 
   void constants() {
-    define("BERTH_ARENA_MOST_BYTES", answer_.most.arena());
-    define("BERTH_ARENA_ALIGNMENT", alignment_);
-    append(out_ += "#define BERTH_DIMENSION_COUNT ", sizes_.dimensions.size());
-    append(out_ += "\n#define BERTH_BUFFER_COUNT ", p_.buffers.size());
+    define(named_("BERTH_ARENA_MOST_BYTES"), answer_.most.arena());
+    define(named_("BERTH_ARENA_ALIGNMENT"), alignment_);
+    append(out_ += named_("#define BERTH_DIMENSION_COUNT "), sizes_.dimensions.size());
+    append(out_ += named_("\n#define BERTH_BUFFER_COUNT "), p_.buffers.size());
     const std::string granularity = std::to_string(p_.granularity) + "ull";
     out_ += "\n\n/* What a buffer of a size takes, and the next multiple of a step. */\n";
-    out_ += "#define BERTH_FOOTPRINT(size) (BERTH_ALIGN_UP(size, " + granularity + ") + " +
+    out_ += named_("#define BERTH_FOOTPRINT(size) (BERTH_ALIGN_UP(size, ") + granularity + ") + " +
             std::to_string(p_.tail_pad) + "ull)\n";
-    out_ += "#define BERTH_ALIGN_UP(n, step) (((n) + ((step)-1ull)) / (step) * (step))\n\n";
-    claim("BERTH_ARENA_MOST_BYTES <= SIZE_MAX", "the arena fits the address space");
+    out_ += named_("#define BERTH_ALIGN_UP(n, step) (((n) + ((step)-1ull)) / (step) * (step))\n\n");
+    claim(named_("BERTH_ARENA_MOST_BYTES <= SIZE_MAX"), "the arena fits the address space");
   }
 
   void dimensions() {
@@ -97,7 +98,7 @@ class header_writer {
 
   void buffer(plan::index i, bool fixed) {
     const std::string& name = buffers_[i];
-    out_ += "\n" + macro_comment(p_.buffers[i].name, std::string_view{name}.substr(std::size("BERTH_") - 1));
+    out_ += "\n" + macro_comment(p_.buffers[i].name, std::string_view{name}.substr(named_("BERTH_").size()));
     append(out_ += "#define " + name + "_INDEX ", i);
     out_ += "\n#define " + name + "_SIZE(" + parameters_ + ") (";
     bool first = true;
@@ -110,22 +111,22 @@ class header_writer {
     out_ += ")\n";
     const std::string largest = name + "_SIZE(" + most_ + ")";
     if (!fixed) {
-      claim(largest + " <= BERTH_ARENA_MOST_BYTES", name + " fits the arena");
+      claim(largest + named_(" <= BERTH_ARENA_MOST_BYTES"), name + " fits the arena");
       return;
     }
     define(name + "_OFFSET", answer_.most.offset(i));
-    claim(name + "_OFFSET + " + largest + " <= BERTH_ARENA_MOST_BYTES", name + " ends in the arena");
+    claim(name + "_OFFSET + " + largest + named_(" <= BERTH_ARENA_MOST_BYTES"), name + " ends in the arena");
     claim(name + "_OFFSET % " + std::to_string(p_.alignment_of(i)) + "ull == 0", name + " is aligned");
   }
 
   void evaluate() {
-    out_ +=
+    out_ += named_(
         "\nstatic inline uint64_t berth_plan_higher(uint64_t a, uint64_t b) { return a > b ? a : b; }\n\n"
         "/* Writes every buffer's offset (BERTH_BUFFER_COUNT of them, at its _INDEX) and the arena that these values\n"
         " * need. `dimensions` are BERTH_DIMENSION_COUNT values, each at its _DIMENSION. Returns 1; or 0, with "
         "nothing\n"
         " * written, where a value is outside its bounds. */\n"
-        "static inline int berth_evaluate(const uint64_t *dimensions, uint64_t *offsets, uint64_t *arena_bytes) {\n";
+        "static inline int berth_evaluate(const uint64_t *dimensions, uint64_t *offsets, uint64_t *arena_bytes) {\n");
     for (std::size_t d = 0; d < dimensions_.size(); ++d) {
       out_ += "  const uint64_t " + sizes_.dimensions[d].name + "_ = dimensions[" + dimensions_[d] + "_DIMENSION];\n";
     }
@@ -141,7 +142,13 @@ class header_writer {
       }
     }
     const auto end_of = [&](plan::index i) {
-      return "offsets[" + buffers_[i] + "_INDEX] + BERTH_FOOTPRINT(" + buffers_[i] + "_SIZE(" + parameters_ + "))";
+      const std::string size = buffers_[i] + "_SIZE(" + parameters_ + ")";
+      const plan::buffer& b = p_.buffers[i];
+      const bool own = b.granularity != 0 || b.tail_pad;
+      return "offsets[" + buffers_[i] + "_INDEX] + " +
+             (own ? named_("BERTH_ALIGN_UP(") + size + ", " + std::to_string(p_.granularity_of(i)) + "ull) + " +
+                        std::to_string(p_.tail_pad_of(i)) + "ull"
+                  : named_("BERTH_FOOTPRINT(") + size + ")");
     };
     for (std::size_t k = 0; k < answer_.order.size(); ++k) {
       const plan::index i = answer_.order[k];
@@ -149,11 +156,11 @@ class header_writer {
       out_ += '\n';
       for (std::uint32_t s = lowest; s < end; ++s) {
         const std::string below = end_of(answer_.supports[s]);
-        out_ += "  at = " + (s == lowest ? below : "berth_plan_higher(at, " + below + ")") + ";\n";
+        out_ += "  at = " + (s == lowest ? below : named_("berth_plan_higher(at, ") + below + ")") + ";\n";
       }
-      const std::string at = "BERTH_ALIGN_UP(at, " + std::to_string(p_.alignment_of(i)) + "ull)";
+      const std::string at = named_("BERTH_ALIGN_UP(at, ") + std::to_string(p_.alignment_of(i)) + "ull)";
       out_ += "  offsets[" + buffers_[i] + "_INDEX] = " + (lowest == end ? "0" : at) + ";\n";
-      out_ += "  arena = berth_plan_higher(arena, " + end_of(i) + ");\n";
+      out_ += named_("  arena = berth_plan_higher(arena, ") + end_of(i) + ");\n";
     }
     out_ += "\n  *arena_bytes = arena;\n  return 1;\n}\n";
   }
@@ -162,6 +169,7 @@ class header_writer {
   const plan::symbolic_sizes& sizes_;
   const plan::symbolic_plan& answer_;
   bytes alignment_;
+  c_names named_;
   std::vector<std::string> dimensions_, buffers_;  // the macros' common part
   std::string parameters_, most_;                  // of the sizes' macros
   std::string out_;
@@ -169,8 +177,8 @@ class header_writer {
 
 }  // namespace
 
-std::string symbolic_plan_header(const problem_file& file, const plan::symbolic_plan& answer) {
-  return header_writer{file, answer}.write();
+std::string symbolic_plan_header(const problem_file& file, const plan::symbolic_plan& answer, std::string_view prefix) {
+  return header_writer{file, answer, prefix}.write();
 }
 
 }  // namespace berth::model

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,21 @@ template <class Number>
   const std::size_t first = text.find_first_not_of(blank);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+// An id as it stands in CSV that a spreadsheet may open: before = + - @ an apostrophe, so that it is no formula there;
+// a whole number stays. One that has apostrophes before such a character gets another, so that unguarded() undoes it.
+[[nodiscard]] inline bool needs_guard(std::string_view id) {
+  const std::size_t first = id.find_first_not_of('\'');
+  if (first == std::string_view::npos || std::string_view{"=+-@"}.find(id[first]) == std::string_view::npos)
+    return false;
+  return first != 0 || !parse_number<std::int64_t>(id);
+}
+[[nodiscard]] inline std::string guarded(std::string_view id) {
+  return (needs_guard(id) ? "'" : "") + std::string{id};
+}
+[[nodiscard]] inline std::string_view unguarded(std::string_view field) {
+  return field.starts_with('\'') && needs_guard(field.substr(1)) ? field.substr(1) : field;
 }
 
 // At most 40 characters of what the file says, for a message on one line; what is not printable ASCII becomes '?'.

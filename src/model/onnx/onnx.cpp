@@ -60,6 +60,8 @@ class reader {
   description read() {
     parse();
     bind_dimensions();
+    refuse_external(proto_.graph());
+    for (const auto& f : proto_.functions()) refuse_external(f.node());
     check();
     if (proto_.graph().sparse_initializer_size() != 0) fail("sparse initializers are not supported");
     for (const auto& opset : proto_.opset_import()) {
@@ -122,6 +124,34 @@ class reader {
     }
     if (!unused.empty()) fail("no input has a dimension called '" + *unused.begin() + "'");
     proto_.mutable_graph()->clear_value_info();
+  }
+
+  // Before the checker of libonnx sees them: it looks whether the files are there that they name, wherever those are.
+  void refuse_external(const onnx::TensorProto& t) const {
+    if (t.data_location() == onnx::TensorProto::EXTERNAL || t.external_data_size() != 0) {
+      fail("tensor '" + t.name() + "': external data is not supported");
+    }
+  }
+  void refuse_external(const onnx::SparseTensorProto& t) const {
+    refuse_external(t.values());
+    refuse_external(t.indices());
+  }
+  void refuse_external(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) const {
+    for (const auto& n : nodes) {
+      for (const auto& a : n.attribute()) {
+        refuse_external(a.t());
+        refuse_external(a.sparse_tensor());
+        refuse_external(a.g());
+        for (const auto& t : a.tensors()) refuse_external(t);
+        for (const auto& t : a.sparse_tensors()) refuse_external(t);
+        for (const auto& g : a.graphs()) refuse_external(g);
+      }
+    }
+  }
+  void refuse_external(const onnx::GraphProto& g) const {
+    for (const auto& t : g.initializer()) refuse_external(t);
+    for (const auto& t : g.sparse_initializer()) refuse_external(t);
+    refuse_external(g.node());
   }
 
   void check() const {

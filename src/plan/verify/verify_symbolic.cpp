@@ -58,8 +58,8 @@ class order_check {
       size += std::accumulate(t.dimensions.begin(), t.dimensions.end(), t.factor,
                               [&](bytes product, index d) { return product * s_.dimensions[d].most; });
     }
-    const bytes rest = size % p_.granularity;
-    return size + (rest == 0 ? 0 : p_.granularity - rest) + p_.tail_pad;
+    const bytes rest = size % p_.granularity_of(i);
+    return size + (rest == 0 ? 0 : p_.granularity_of(i) - rest) + p_.tail_pad_of(i);
   }
 
   // Whether a chain of supports leads from one of the two down to the other. Only what lies between them in the order

@@ -1,0 +1,66 @@
+#include "tool/output.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "tool/printable.hpp"
+
+namespace berth::tool {
+
+CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& what, const std::string& also) {
+  return app.add_option("-o,--out" + (also.empty() ? "" : "," + also), out, what)->type_name("FILE");
+}
+
+void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs) {
+  std::error_code absent;
+  if (!std::filesystem::is_regular_file(out, absent)) return;
+  for (const std::string& in : inputs) {
+    if (std::filesystem::equivalent(in, out, absent)) throw usage_error("--out: '" + out + "' is what was read");
+  }
+}
+
+void print_json(const nlohmann::json& answer) {
+  std::puts(answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+void print_json(const nlohmann::ordered_json& answer) {
+  std::puts(answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+int say_no(const std::string& why, bool as_json) {
+  if (as_json) print_json(nlohmann::json{{"ok", false}, {"reason", why}});
+  if (!as_json) std::puts(printable(why).c_str());
+  return answer_is_no;
+}
+
+std::vector<std::string> file_names(const std::vector<std::string>& names) {
+  constexpr std::size_t longest = 200;
+  const auto in_small = [](std::string text) {
+    std::ranges::transform(text, text.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return text;
+  };
+  std::unordered_set<std::string> taken;
+  std::vector<std::string> out;
+  for (std::string name : names) {
+    std::ranges::replace_if(
+        name,
+        [](unsigned char c) {
+          return c < ' ' || c == 0x7f || std::string_view{"/\\:"}.find(static_cast<char>(c)) != std::string_view::npos;
+        },
+        '_');
+    std::size_t end = std::min(name.size(), longest);
+    while (end > 0 && end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
+      --end;  // no half character
+    name.resize(end);
+    std::string made = name;
+    for (int k = 2; !taken.insert(in_small(made)).second; ++k) made = name + "_" + std::to_string(k);
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+}  // namespace berth::tool

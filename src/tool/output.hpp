@@ -1,0 +1,30 @@
+// What the command writes: the answer on standard output, and files.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tool/verb.hpp"
+
+namespace berth::tool {
+
+// Declares -o, --out (and `also`, for a name it once had). "-" is standard output.
+CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& what, const std::string& also = "");
+
+// Throws usage_error where `out` is one of the files that were read, under whatever name.
+void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs);
+
+// One line of JSON on standard output, in ASCII; bytes that are not UTF-8 become U+FFFD.
+void print_json(const nlohmann::json& answer);
+void print_json(const nlohmann::ordered_json& answer);
+
+// Where a problem that was to be shown has no plan.
+int say_no(const std::string& why, bool as_json);
+
+// Different names of files for different names of anything: what has no place in a file's name becomes '_', and one
+// that is then taken, also in other letters' size, gets a number; no longer than 200 bytes.
+[[nodiscard]] std::vector<std::string> file_names(const std::vector<std::string>& names);
+
+}  // namespace berth::tool

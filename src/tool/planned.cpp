@@ -1,0 +1,67 @@
+#include "tool/planned.hpp"
+
+#include "berth/model/input_error.hpp"
+#include "berth/model/moves_file.hpp"
+#include "berth/plan/moves.hpp"
+#include "berth/plan/solve.hpp"
+#include "tool/units.hpp"
+
+namespace berth::tool {
+
+std::string reason_of(const model::problem_file& file, const plan::plan& answer) {
+  std::string text{answer.reason};
+  if (text.empty())
+    text = answer.status == plan::status::infeasible ? "no plan fits the capacity" : "no plan was found";
+  if (text.rfind("buffer", 0) == 0 && answer.culprit < file.problem.buffers.size()) {
+    text = "buffer '" + file.problem.buffers[answer.culprit].name + "'" + text.substr(6);
+  }
+  if (answer.number != 0) text += " (" + human_exactly(answer.number) + ")";
+  text += "; every plan needs at least " + human_exactly(answer.lower_bound());
+  if (file.problem.capacity) text += ", the capacity is " + human_exactly(*file.problem.capacity);
+  return text;
+}
+
+plan_facts facts_of(const model::problem_file& file, const plan::plan& answer) {
+  const plan::problem& p = file.problem;
+  plan_facts facts{.arena = answer.arena(),
+                   .lower_bound = answer.lower_bound(),
+                   .no_reuse = model::no_reuse_bytes(file),
+                   .optimal = answer.optimal(),
+                   .solver = std::string{answer.solver},
+                   .buffers = {}};
+  for (plan::index i = 0; i < p.buffers.size(); ++i) {
+    const plan::buffer& b = p.buffers[i];
+    std::string memory = p.memories.empty() ? "" : p.memories[answer.memory_of.empty() ? 0 : answer.memory_of[i]].name;
+    if (!answer.slab_of.empty()) {
+      memory += (memory.empty() ? "slab " : ", slab ") + std::to_string(answer.slab_of[i]);
+    }
+    facts.buffers.push_back({.name = b.name,
+                             .offset = answer.offset(i),
+                             .size = b.size,
+                             .lower = b.lifetimes.empty() ? b.live.lower : b.lifetimes.front().lower,
+                             .upper = b.lifetimes.empty() ? b.live.upper : b.lifetimes.back().upper,
+                             .memory = std::move(memory)});
+  }
+  return facts;
+}
+
+plan_facts facts_planned(const model::problem_file& file, progress_line& line) {
+  model::require_valid(file);
+  const plan::options options{.watch = line.watch()};
+  const auto planned = [&](const model::problem_file& of, plan::plan answer) {
+    if (!answer.has_offsets()) {
+      throw no_plan(file.path + ": " + name(answer.status) + ": " + reason_of(of, answer));
+    }
+    return facts_of(of, answer);
+  };
+  if (file.traffic) {
+    auto answer = plan::solve_moves(file.problem, *file.traffic, options);
+    if (!answer) throw model::input_error(file.path, answer.error().what);
+    return planned(answer->layout.has_offsets() ? model::file_of_stays(file, *answer) : file, answer->layout);
+  }
+  auto answer = plan::solve(file.problem, options);
+  if (!answer) throw model::input_error(file.path, answer.error().what);
+  return planned(file, std::move(*answer));
+}
+
+}  // namespace berth::tool

@@ -1,0 +1,29 @@
+// A problem planned for whoever wants to look at its plan, and what people are told where there is none.
+#pragma once
+
+#include <string>
+
+#include "berth/model/problem_file.hpp"
+#include "berth/plan/plan.hpp"
+#include "tool/progress_line.hpp"
+#include "tool/trace_input.hpp"
+
+namespace berth::tool {
+
+// What pictures and reports show of a plan. Contract: the plan has offsets.
+[[nodiscard]] plan_facts facts_of(const model::problem_file& file, const plan::plan& answer);
+
+// "buffer 'x' alone exceeds the capacity (8 B); every plan needs at least 16 B, the capacity is 4 B"
+[[nodiscard]] std::string reason_of(const model::problem_file& file, const plan::plan& answer);
+
+// Thrown where a problem that was to be shown has no plan: the answer is no.
+class no_plan : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Planned as `berth plan` does without options, at the largest values of its dimensions; with traffic its stays. Throws
+// input_error and no_plan.
+[[nodiscard]] plan_facts facts_planned(const model::problem_file& file, progress_line& line);
+
+}  // namespace berth::tool
