@@ -44,6 +44,9 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berth.pc DESTINATION ${CMAKE_INSTALL_L
 if(TARGET berth_tool)
   install(TARGETS berth_tool)
   add_dependencies(installed berth_tool)
+  if(TARGET berth_manual)
+    add_dependencies(installed berth_manual)
+  endif()
 endif()
 if(TARGET berth_python)  # its folder says where it goes
   add_dependencies(installed berth_python)

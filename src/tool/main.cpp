@@ -90,6 +90,7 @@ int after_writing(int status) {
 int run(int argc, char** argv) {
   CLI::App app{"Berth: plans where tensors live, gives out device memory, says where every byte went", "berth"};
   app.require_subcommand(1);
+  if (argc < 2) throw usage_error("a verb is required; see berth --help");
   app.set_version_flag("--version", BERTH_VERSION);
   std::function<int()> chosen[std::size(verbs)];
   for (std::size_t i = 0; i < std::size(verbs); ++i) {

@@ -88,7 +88,7 @@ std::string roff(const std::string& text) {
 std::string manual_page(const CLI::App& root, const std::vector<verb_facts>& verbs) {
   std::string out =
       ".TH BERTH 1 \"\" \"berth " BERTH_VERSION "\" \"User Commands\"\n.SH NAME\nberth \\- " +
-      roff(root.get_description()) +
+      roff(root.get_description().substr(root.get_description().find(": ") + 2)) +
       "\n.SH SYNOPSIS\n.B berth\n.I VERB\n[\\fIoptions\\fR] [\\fIarguments\\fR]\n"
       ".SH DESCRIPTION\nEvery verb takes \\fB\\-\\-json\\fR, one JSON object on standard output and nothing "
       "else there. \\- as a file is standard input, as output standard output. Numbers of bytes are taken "

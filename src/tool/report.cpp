@@ -216,8 +216,8 @@ std::function<int()> declare_report(CLI::App& app) {
   add_dim_option(app, c->dims);
   app.add_flag("--json", c->json, "One JSON object on standard output");
   app.footer(
-      "Exit status 1: a threshold is missed, a log's replay runs out of memory, or a snapshot taken after the\n"
-      "recording was stopped has leaks.\n"
+      "Exit status 1: a threshold is missed, a log's replay runs out of memory, a snapshot taken after the\n"
+      "recording was stopped has leaks, or a problem has no plan.\n"
       "Thresholds: allocation below 10 us, fragmentation below 10 %, pool hits above 90 %, zero-copy above 80 %.");
   return [c]() -> int {
     try {

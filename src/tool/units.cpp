@@ -72,9 +72,9 @@ std::optional<bytes> parse_bytes(std::string_view text) {
 
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<bytes>& to,
                               const std::string& what) {
-  const auto read = [&to](const std::string& text) {
+  const auto read = [&to, names](const std::string& text) {
     to = parse_bytes(text);
-    if (!to) throw CLI::ValidationError{"'" + text + "' is no number of bytes, such as 1048576 or 1MiB"};
+    if (!to) throw CLI::ValidationError{names + ": '" + text + "' is no number of bytes, such as 1048576 or 1MiB"};
   };
   return app.add_option_function<std::string>(names, read, what)->type_name("BYTES");
 }

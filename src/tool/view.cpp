@@ -177,6 +177,11 @@ std::function<int()> declare_view(CLI::App& app) {
       const bool to_standard_output = c->out == "-";
       if (to_standard_output && c->json) throw usage_error("--json and --out -: both to standard output");
       refuse_input_as_output(c->out, {c->file});
+      std::error_code absent;
+      const bool device = std::filesystem::exists(c->out, absent) && !std::filesystem::is_regular_file(c->out, absent);
+      if (!to_standard_output && !device && !c->out.ends_with(".html") && !c->out.ends_with(".json")) {
+        throw usage_error("--out: '" + c->out + "' ends neither in .html nor in .json");
+      }
       std::optional<progress_line> line{std::in_place, !c->json};
       const shown_input input = read_shown_input(c->file, c->dims, *line);
       line->stage("drawing");

@@ -6,6 +6,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "berth/plan/solve.hpp"
+#include "model/files/checks.hpp"
 #include "model/files/readers.hpp"
 
 namespace {
@@ -145,6 +146,17 @@ TEST(tflite, small_types_are_packed_and_names_made_unique) {
   EXPECT_EQ(file.problem.buffers[1].name, "x#2");
   EXPECT_EQ(file.problem.buffers[2].size, 2u);  // a scalar
   EXPECT_EQ(file.problem.buffers[2].name, "#3");
+}
+
+// A plan in JSON could not name it, nor tell it from another that is not UTF-8.
+TEST(tflite, names_become_utf8) {
+  model m;
+  m.tensors[0].name = "\xff";
+  m.tensors[2].name = "\xfe";
+  const problem_file file = read_tflite("m.tflite", m.bytes());
+  EXPECT_EQ(file.problem.buffers[0].name, "\xef\xbf\xbd");
+  EXPECT_EQ(file.problem.buffers[1].name, "\xef\xbf\xbd#1");
+  berth::model::require_good_ids(file);
 }
 
 TEST(tflite, says_what_is_unknown_or_wrong) {

@@ -119,8 +119,18 @@ class View(unittest.TestCase):
                 self.assertTrue(a is b or a["tid"] != b["tid"] or a["ts"] + a["dur"] <= b["ts"] or b["ts"] + b["dur"] <= a["ts"])
         self.assertEqual([e["args"]["bytes"] for e in events if e["ph"] == "C"], [100, 150, 50, 110, 50, 0])
 
+    # As root, a page took the place of a device.
+    def test_what_is_no_regular_file_is_written_straight_into(self):
+        os.mkfifo(self.path("pipe"))
+        reader = os.open(self.path("pipe"), os.O_RDWR | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        got = self.run_berth("view", self.file(PLAN), "-o", self.path("pipe"))
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        self.assertTrue(os.read(reader, 100).startswith(b"<!doctype html>"))
+
     def test_wrong_calls(self):
         for args, says in ((("view", self.file(PLAN)), "--out"),
+                           (("view", self.file(PLAN), "-o", self.path("p.txt")), "ends neither in .html nor in .json"),
                            (("view", self.file("x", "x"), "-o", self.path("p.html")), "neither CSV"),
                            (("view", self.file(PLAN, "g"), "-o", "/no/such/p.html"), "cannot write"),
                            (("view", "/no/such", "-o", self.path("p.html")), "cannot open")):

@@ -329,7 +329,8 @@ void add_rules_of_plan(const json_value& root, problem_file& file) {
     if (granularity) b.granularity = join(*granularity, p.granularity_of(it->second));
     if (pad) b.tail_pad = std::max(p.tail_pad_of(it->second), pad->as_bytes());
   }
-  require_valid(file);
+  const auto ok = plan::validate(p);
+  if (!ok) root.fail(std::string{"the problem is not valid under its rules: "} + ok.error().what);
 }
 
 namespace {
@@ -450,7 +451,8 @@ struct placement_reader {
     }
     const auto id = columns.find("id"), offset = columns.find("offset");
     const auto pool = columns.find("pool"), slab = columns.find("slab"), size = columns.find("size");
-    if (id == columns.end() || offset == columns.end()) throw input_error(path, 1, "no columns id and offset");
+    if (id == columns.end() || offset == columns.end())
+      throw input_error(path, 1, "not a plan: no columns id and offset");
     std::vector<std::string_view> fields;
     for (std::size_t line = 2; !text.empty(); ++line) {
       std::string_view rest = trim(cut(text, '\n'));

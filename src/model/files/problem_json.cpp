@@ -42,6 +42,7 @@ struct document_reader {
   std::unordered_map<std::string, plan::index> buffers;
   std::unordered_map<std::string, plan::index> pools;
   std::unordered_map<std::string, plan::index> groups;
+  rules::placement rules;       // that the problem names; nothing stricter than none where it does not
   bool digits_as_text = false;  // an id that is a number is text: then all are written as text
 
   // Either rules by their name, or a granularity and a pad; an alignment beside either.
@@ -54,7 +55,8 @@ struct document_reader {
     const auto named = root.find("rules");
     if (!named) return;
     if (granularity || pad) named->fail("beside size_granularity or tail_pad, which say the same");
-    if (!plan::make_stricter(p, read_rules(*named))) {
+    rules = read_rules(*named);
+    if (!plan::make_stricter(p, rules)) {
       named->fail("the alignment and that of the rules exceed 64 bits together");
     }
   }
@@ -151,13 +153,16 @@ struct document_reader {
     read_size(v.at("size"), b);
     read_lifetime(v, b);
     if (const auto f = v.find("alignment")) b.alignment = read_alignment(*f);
-    if (const auto f = v.find("rules")) {
-      const rules::placement own = read_rules(*f);
-      const auto both = rules::strictest(own, {.start_alignment = std::max<bytes>(b.alignment, 1)});
-      if (!both) f->fail("its alignment and that of the rules exceed 64 bits together");
+    const auto own = v.find("rules");
+    const rules::placement of = own ? read_rules(*own) : rules;
+    if (own || b.alignment != 0) {
+      const auto both = rules::strictest(of, {.start_alignment = std::max<bytes>(b.alignment, 1)});
+      if (!both) v.fail("its alignment and that of its rules exceed 64 bits together");
       b.alignment = both->start_alignment;
-      b.granularity = own.size_granularity;
-      b.tail_pad = own.tail_pad;
+    }
+    if (own) {
+      b.granularity = of.size_granularity;
+      b.tail_pad = of.tail_pad;
     }
     if (const auto f = v.find("offset")) b.offset = f->as_bytes();
     if (const auto f = v.find("hint")) b.hint = f->as_bytes();
