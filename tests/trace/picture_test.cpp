@@ -26,7 +26,7 @@ TEST(picture, holds_every_rectangle_and_fact) {
   EXPECT_THAT(
       html,
       HasSubstr(R"({"title":"two buffers","facts":[["arena","4 KiB"]],"lower_bound":4096,)"
-                R"("lower_bound_name":"lower bound","tick":"tick",)"
+                R"("lower_bound_name":"lower bound","tick":"tick","tick_base":"0",)"
                 R"("buffers":[[0,0,1024,-3,2,0],[1,1024,3072,1,9,1]],"names":["x","y"],)"
                 R"("memories":["","UB"],"when_us":[],"addresses":[],"left_out":0,"left_out_curve":[]}</script>)"));
   EXPECT_THAT(html, testing::StartsWith("<!doctype html>"));
