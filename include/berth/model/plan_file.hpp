@@ -12,8 +12,8 @@
 
 namespace berth::model {
 
-// One JSON object: format (berth-plan/1) arena_bytes lower_bound no_reuse_bytes optimal status verified solver work elapsed_ms
-// size_granularity tail_pad buffers:[{id, offset, size, lower, upper}], certificate:[{argument, bound, ...}]
+// One JSON object: format (berth-plan/1) arena_bytes lower_bound no_reuse_bytes optimal status verified solver work
+// elapsed_ms size_granularity tail_pad buffers:[{id, offset, size, lower, upper}], certificate:[{argument, bound, ...}]
 // (docs/plan.md), with `pool` and `slab` where there are several, `pools` with each memory's arena, `rules` where the
 // problem was made stricter by some, a buffer's own size_granularity and tail_pad, and reuse_penalty where the problem
 // has any. Contract: the plan has offsets and has passed verify().
