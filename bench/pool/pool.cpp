@@ -73,6 +73,64 @@ struct contestant {
   std::function<std::function<void(int)>(bytes size)> make;
 };
 
+// Default options, one block at a time, three sizes in turn.
+std::function<void(int)> three_sizes(berth::pool& p, const berth::device& d) {
+  auto s = std::make_shared<berth::stream>(d);
+  return [&p, s](int n) {
+    const bytes sizes[] = {960_KiB, 1_MiB, 1088_KiB};
+    for (int i = 0; i < n; ++i) {
+      void* const block = *p.allocate_raw(sizes[i % 3], *s);
+      keep(block);
+      p.free(block);
+    }
+  };
+}
+
+// Requests of one stream beside a hundred thousand ranges that another stream's work holds back.
+void print_pending() {
+  const berth::device null = berth::device::open("null:4GiB").value();
+  berth::stream holder{null};
+  berth::stream asks{null};
+  berth::pool p{null, {.cache_bytes = 0, .report_leaks = false}};
+  std::vector<void*> all;
+  for (int i = 0; i < 200'000; ++i) all.push_back(*p.allocate_raw(1_KiB, holder));
+  for (std::size_t i = 0; i < all.size(); i += 2) p.free(all[i]);
+  const figure f = measure([&](int n) {
+    std::vector<void*> mine;
+    for (int i = 0; i < n; ++i) mine.push_back(*p.allocate_raw(1_KiB, asks));
+    for (void* block : mine) p.free(block);
+  });
+  std::printf("1 KiB beside 100,000 pending ranges, allocated and freed, no cache %8.1f (%4.1f)\n", f.least, f.median);
+}
+
+// The time of all threads together, for one pair: what a pair costs when every thread has its own cache.
+void print_many_threads(int threads, const berth::device& host) {
+  berth::pool p{host};
+  berth::stream queue{host};
+  std::barrier all{threads + 1};
+  std::vector<std::jthread> workers;
+  for (int t = 0; t < threads; ++t) {
+    workers.emplace_back([&] {
+      const auto play = [&](int n) {
+        for (int i = 0; i < n; ++i) {
+          void* const block = *p.allocate_raw(1_KiB, queue);
+          keep(block);
+          p.free(block);
+        }
+      };
+      play(100);
+      all.arrive_and_wait();
+      play(100'000);
+      all.arrive_and_wait();
+    });
+  }
+  all.arrive_and_wait();
+  const auto before = std::chrono::steady_clock::now();
+  all.arrive_and_wait();
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - before;
+  std::printf("1 KiB on %d threads, wall time over all pairs %8.1f\n", threads, took.count() / (100'000.0 * threads));
+}
+
 }  // namespace
 
 int main() {
@@ -159,6 +217,15 @@ int main() {
     std::puts("");
   }
   recorder.stop();
+
+  for (const int threads : {1, 2}) {
+    berth::pool fresh{host};
+    const figure f = measure_on(threads, [&] { return three_sizes(fresh, host); });
+    std::printf("three sizes round 1 MiB, %d thread%s %6.1f (%4.1f), flushes %llu\n", threads, threads == 1 ? " " : "s",
+                f.least, f.median, static_cast<unsigned long long>(fresh.statistics().flushes));
+  }
+  print_pending();
+  print_many_threads(300, host);
 
   const berth::pool_statistics s = pool.statistics();
   std::printf("pool hits %.4f %%, cache hits %.4f %%, events recorded %llu in %llu frees\n", 100 * s.pool_hit_rate(),

@@ -243,10 +243,12 @@ void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_l
 
 void pool::state::take_back(detail::extent* e) noexcept {
   const bytes asked = e->asked;
-  const auto was = detail::state_of(
-      e->mark.exchange(detail::make_mark(detail::extent_state::returning, 0, 0), std::memory_order_relaxed));
+  // Checked and set, not exchanged: where two threads do it at once, the block comes twice onto the pending stack or
+  // out of a cache, and is found there.
+  const auto was = detail::state_of(e->marked());
   expects(was == detail::extent_state::live || was == detail::extent_state::shared,
           "pool: double free, by two threads at once");
+  e->set(detail::extent_state::returning);
   detail::thread_cache* const c = cache();
   if (c == nullptr) {
     const std::lock_guard held{lock};

@@ -184,8 +184,9 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
 void pool::state::settle(const request& r, lock_held& held) {
   std::vector<std::shared_ptr<stream_clock>> those;
   for (const auto& k : streams) {
-    const bool may = k.get() == r.by || options.wait_for_streams;
-    if (may && k->clock->completed() < k->awaited()) those.push_back(k->clock);
+    // Of the asking one a host function may yet free blocks; the others are waited for where that gives something.
+    const bool holds_back = options.wait_for_streams && k->clock->completed() < k->awaited();
+    if (k.get() == r.by || holds_back) those.push_back(k->clock);
   }
   {
     const unlocked outside{held};
@@ -210,7 +211,7 @@ void pool::state::wait_for_all(lock_held& held) noexcept {
     // Twice, since a first failure may be that of earlier work.
     if (!stream::synchronize(*clock)) (void)stream::synchronize(*clock);
   }
-  drain();
+  flush();  // what host functions freed
 }
 
 }  // namespace berth

@@ -29,7 +29,7 @@ struct fault {
   bool late = false;
 };
 
-class faulty_backend final : public detail::device_backend {
+class faulty_backend : public detail::device_backend {
  public:
   explicit faulty_backend(device inner) : inner_{std::move(inner)} { properties_ = inner_.properties(); }
 

@@ -1,0 +1,343 @@
+// Memory that streams hold back: who gets it when, who waits for whom, and with which lock.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "berth/pool/pool.hpp"
+#include "pool/quiet_device.hpp"
+
+namespace berth {
+namespace {
+using namespace literals;
+
+// Work of a stream that is late: it waits until it is let go.
+class gate {
+ public:
+  void hold(stream& s) {
+    ASSERT_TRUE(s.call([](void* self) { static_cast<gate*>(self)->wait(); }, this));
+  }
+  void open() {
+    const std::lock_guard held{lock_};
+    open_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock held{lock_};
+    changed_.wait(held, [this] { return open_; });
+  }
+
+ private:
+  std::mutex lock_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+TEST(pool_streams, what_an_idle_stream_freed_comes_back_although_nobody_asks_it) {
+  const auto quiet = support::make_quiet(device::host());
+  stream idle{quiet.device};
+  stream busy{quiet.device};
+  pool p{quiet.device, {.limit = 64_MiB}};
+  {
+    auto most = p.allocate(60_MiB, idle);
+    ASSERT_TRUE(idle.fill(most->data(), std::byte{1}, 1000));
+  }
+  bool served = false;
+  for (int i = 0; i < 100'000 && !served; ++i) {
+    served = p.allocate(60_MiB, busy).has_value();
+    std::this_thread::yield();  // the fill may not have run
+  }
+  EXPECT_TRUE(served);
+  EXPECT_LE(p.statistics().events, 2u);
+}
+
+TEST(pool_streams, no_event_is_recorded_where_streams_have_their_own) {
+  const auto quiet = support::make_quiet(device::host());
+  std::vector<stream> streams;
+  for (int i = 0; i < 4; ++i) streams.emplace_back(quiet.device);
+  pool p{quiet.device, {.limit = 64_MiB}};
+  const auto work = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      for (stream& s : streams) ASSERT_TRUE(p.allocate(static_cast<bytes>(1000 + i % 7 * 5000), s));
+    }
+  };
+  work();
+  const auto before = p.statistics().events;
+  work();
+  EXPECT_EQ(p.statistics().events, before);
+}
+
+// 100 blocks, each with an event of its own between it and the next: those whose events were reached come back, and
+// only those.
+TEST(pool_streams, what_is_held_back_is_not_given_out) {
+  const auto quiet = support::make_quiet(device::host());
+  gate late;
+  stream first{quiet.device};
+  stream second{quiet.device};
+  pool p{quiet.device, {.limit = 64_KiB, .cache_bytes = 0}};
+  void* const block = p.allocate_raw(64_KiB, first).value();
+  late.hold(first);
+  p.free(block);
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(p.allocate(64, second));
+  EXPECT_EQ(p.statistics().events, 1u);  // and twenty looks at it
+  late.open();
+  ASSERT_TRUE(first.synchronize());
+  EXPECT_TRUE(p.allocate(64, second));
+}
+
+TEST(pool_streams, a_host_function_frees_what_a_request_waits_for) {
+  for (const bool quiet : {false, true}) {
+    const device d = quiet ? support::make_quiet(device::host()).device : device::host();
+    struct late_free {
+      pool* p;
+      void* block;
+    } what{};
+    stream queue{d};
+    pool p{d, {.limit = 1_MiB}};
+    what = {&p, p.allocate_raw(1_MiB, queue).value()};
+    ASSERT_TRUE(queue.call(
+        [](void* context) {
+          std::this_thread::sleep_for(std::chrono::milliseconds{20});
+          const auto& w = *static_cast<late_free*>(context);
+          w.p->free(w.block);
+        },
+        &what));
+    EXPECT_TRUE(p.allocate(1_MiB, queue)) << p.out_of_memory_report();
+  }
+}
+
+// One thread waits for a stream that does not move before another thread has been served.
+TEST(pool_streams, nobody_waits_for_a_stream_that_another_thread_waits_for) {
+  gate late;
+  std::atomic<bool> asks{false};
+  stream stuck{device::host()};
+  stream idle{device::host()};
+  pool p{device::host(), {.limit = 1_MiB}};
+  auto half = p.allocate(512_KiB, idle);
+  auto rest = p.allocate(448_KiB, idle);
+  late.hold(stuck);
+  std::jthread other{[&] {
+    asks = true;
+    EXPECT_FALSE(p.allocate(512_KiB, stuck));  // waits for its own stream first
+  }};
+  while (!asks) std::this_thread::yield();
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_TRUE(p.allocate(static_cast<bytes>(1000 + i * 64), idle));
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+  }
+  (void)p.statistics();
+  late.open();
+}
+
+TEST(pool_streams, a_pool_ends_while_a_host_function_frees) {
+  struct late_free {
+    pool* p;
+    void* block;
+  } what{};
+  stream queue{device::host()};
+  testing::internal::CaptureStderr();
+  {
+    pool ends{device::host()};
+    what = {&ends, ends.allocate_raw(1_MiB, queue).value()};
+    ASSERT_TRUE(queue.call(
+        [](void* context) {
+          std::this_thread::sleep_for(std::chrono::milliseconds{20});
+          const auto& w = *static_cast<late_free*>(context);
+          w.p->free(w.block);
+        },
+        &what));
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr().find("leak"), std::string::npos);
+}
+
+TEST(pool_streams, the_threshold_holds_once_the_work_is_done_and_counts_caches) {
+  for (const bool quiet : {false, true}) {
+    const device d = quiet ? support::make_quiet(device::host()).device : device::host();
+    gate late;
+    stream queue{d};
+    pool p{d, {.limit = 64_MiB, .release_threshold = 4_MiB}};
+    std::vector<block> held;
+    for (int i = 0; i < 16; ++i) held.push_back(p.allocate(2_MiB, queue).value());
+    late.hold(queue);
+    held.clear();
+    EXPECT_GE(p.statistics().reserved, 32_MiB);  // in use
+    late.open();
+    ASSERT_TRUE(queue.call([](void*) {}, nullptr));
+    bool gone = false;
+    for (int i = 0; i < 100'000 && !gone; ++i) {
+      const auto s = p.statistics();
+      gone = s.free + s.cached <= 4_MiB + 4_MiB;  // and the rest of a chunk
+      std::this_thread::yield();
+    }
+    EXPECT_TRUE(gone) << p.report();
+  }
+}
+
+TEST(pool_streams, chunks_that_stay_free_go_back) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 64_MiB, .idle_release = std::chrono::milliseconds{4}}};
+  (void)p.allocate(32_MiB, queue);
+  ASSERT_TRUE(queue.synchronize());
+  bytes left = p.statistics().reserved;
+  for (int i = 0; i < 1000 && left != 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    left = p.statistics().reserved;
+  }
+  EXPECT_EQ(left, 0u);
+  EXPECT_TRUE(p.allocate(32_MiB, queue));
+}
+
+// Pinned chunks do not join: without collecting, free ones of the wrong size stay beside the new.
+TEST(pool_streams, free_chunks_go_back_before_a_pool_grows_beyond_its_mark) {
+  stream queue{device::host()};
+  for (const bytes mark : {max_bytes, bytes{16_MiB}}) {
+    pool p{device::host(), {.kind = memory_kind::pinned, .collect_above = mark, .cache_bytes = 0}};
+    for (int i = 1; i <= 8; ++i) {
+      (void)p.allocate(static_cast<bytes>(i) * 3_MiB, queue);
+      ASSERT_TRUE(queue.synchronize());
+    }
+    if (mark == max_bytes) {
+      EXPECT_GT(p.statistics().reserved, 64_MiB);
+    } else {
+      EXPECT_LE(p.statistics().reserved, 40_MiB);
+    }
+  }
+}
+
+TEST(pool_streams, what_is_exported_lies_in_one_piece_of_the_device) {
+  const auto quiet = support::make_quiet(device::host());
+  stream queue{quiet.device};
+  pool p{quiet.device, {.limit = 32_MiB}};
+  std::vector<block> held;
+  for (int i = 0; i < 8; ++i) held.push_back(p.allocate(2_MiB, queue).value());
+  const auto out = p.allocate(3_MiB, queue, {.no_stitch = true});
+  ASSERT_TRUE(out);
+  EXPECT_TRUE(quiet.backend->in_one_piece(out->data(), 3_MiB));
+  for (std::size_t i = 0; i < held.size(); ++i) held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
+  auto wide = p.allocate(7_MiB, queue);  // never of that piece
+  ASSERT_TRUE(wide);
+  EXPECT_FALSE(quiet.backend->in_one_piece(wide->data(), 7_MiB));
+  const auto again = p.allocate(5_MiB, queue, {.alignment = 4096, .no_stitch = true});
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(quiet.backend->in_one_piece(again->data(), 5_MiB));
+}
+
+TEST(pool_streams, pools_share_a_limit) {
+  stream queue{device::host()};
+  const auto both = std::make_shared<shared_limit>(64_MiB);
+  {
+    pool one{device::host(), {.shared = both}};
+    pool two{device::host(), {.shared = both}};
+    auto most = one.allocate(40_MiB, queue);
+    ASSERT_TRUE(most);
+    const auto none = two.allocate(40_MiB, queue);
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().code, errc::limit_exceeded);
+    EXPECT_TRUE(two.allocate(20_MiB, queue));
+    most->reset();
+    ASSERT_TRUE(queue.synchronize());
+    one.trim();
+    EXPECT_TRUE(two.allocate(40_MiB, queue));
+    EXPECT_LE(both->held(), 64_MiB);
+  }
+  EXPECT_EQ(both->held(), 0u);
+}
+
+TEST(pool_streams, a_fraction_of_the_device_is_a_limit) {
+  const device d = device::open("null:1GiB").value();
+  stream queue{d};
+  pool p{d, {.fraction = 0.25}};
+  EXPECT_TRUE(p.allocate(250_MiB, queue));
+  EXPECT_FALSE(p.allocate(260_MiB, queue));
+}
+
+TEST(pool_streams, pressure_is_told_who_asks_and_may_be_told_again) {
+  struct hoard {
+    std::vector<block> blocks;
+    unsigned calls = 0;
+    std::uint32_t stream = 0;
+    bool gives_up = false;
+  } mine;
+  const pool_pressure_callback one_by_one{[](void* context, const pool_pressure& p) {
+                                            auto& h = *static_cast<hoard*>(context);
+                                            EXPECT_EQ(p.attempt, ++h.calls);
+                                            h.stream = p.on.id();
+                                            if (h.blocks.empty() || h.gives_up) return false;
+                                            h.blocks.pop_back();
+                                            return true;
+                                          },
+                                          &mine};
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 1_MiB, .on_pressure = one_by_one}};
+  for (int i = 0; i < 8; ++i) mine.blocks.push_back(p.allocate(128_KiB, queue).value());
+  EXPECT_TRUE(p.allocate(500_KiB, queue));
+  EXPECT_EQ(mine.calls, 4u);
+  EXPECT_EQ(mine.stream, queue.id());
+  mine.gives_up = true;
+  mine.calls = 0;
+  EXPECT_FALSE(p.allocate(1_MiB, queue));
+  EXPECT_EQ(mine.calls, 1u);
+  mine.blocks.clear();
+}
+
+// --- what caches cost
+
+TEST(pool_streams, blocks_of_a_few_sizes_settle_in_the_caches) {
+  for (const int threads : {1, 2}) {
+    pool p{device::host()};
+    std::barrier warm{threads + 1};
+    std::vector<std::jthread> workers;
+    for (int t = 0; t < threads; ++t) {
+      workers.emplace_back([&] {
+        stream mine{device::host()};
+        const auto play = [&](int rounds) {
+          for (int i = 0; i < rounds; ++i) (void)p.allocate(1_MiB - 64_KiB + static_cast<bytes>(i % 3) * 64_KiB, mine);
+        };
+        play(1000);
+        warm.arrive_and_wait();
+        warm.arrive_and_wait();
+        play(1000);
+        warm.arrive_and_wait();
+      });
+    }
+    warm.arrive_and_wait();
+    const auto before = p.statistics();
+    warm.arrive_and_wait();
+    warm.arrive_and_wait();
+    const auto after = p.statistics();
+    EXPECT_EQ(after.flushes, before.flushes);
+    EXPECT_EQ(after.cache_hits - before.cache_hits, static_cast<std::uint64_t>(1000 * threads));
+  }
+}
+
+TEST(pool_streams, every_thread_has_a_cache_and_all_together_a_cap) {
+  constexpr int threads = 300;
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 64_MiB, .all_cache_bytes = 4_MiB}};
+  std::barrier all{threads + 1};
+  std::vector<std::jthread> workers;
+  for (int t = 0; t < threads; ++t) {
+    workers.emplace_back([&] {
+      all.arrive_and_wait();
+      for (int i = 0; i < 10; ++i) (void)p.allocate(1000, queue);
+      for (int i = 0; i < 100; ++i) (void)p.allocate(static_cast<bytes>(1 + i) * 64, queue);
+      all.arrive_and_wait();
+      all.arrive_and_wait();
+    });
+  }
+  all.arrive_and_wait();
+  all.arrive_and_wait();
+  const auto s = p.statistics();
+  EXPECT_GE(s.cache_hits, static_cast<std::uint64_t>(threads * 9));
+  EXPECT_LE(s.cached, 4_MiB);
+  all.arrive_and_wait();
+}
+
+}  // namespace
+}  // namespace berth
