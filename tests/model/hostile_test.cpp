@@ -108,6 +108,29 @@ TEST_F(hostile_file, an_order_with_repetitions) {
   EXPECT_STREQ(plan::verify(f.problem, *f.symbolic, back)->rule, "not every buffer has one place in the order");
 }
 
+// Each exclusive pin is kept apart from every buffer; each pair of colocated buffers joins two groups.
+TEST_F(hostile_file, exclusive_pins_and_colocations) {
+  constexpr int n = 50000;
+  std::string buffers, pins, colocations;
+  for (int i = 0; i < n; ++i) {
+    const std::string id = std::to_string(i), comma = i == 0 ? "" : ",";
+    buffers += comma + R"({"id":)" + id +
+               R"(,"size":16,"alignment":8,"live_intervals":[{"lower":0,"upper":2}],"allowed_pools":[1]})";
+    pins += comma + R"({"buffer":)" + id + R"(,"offset":0,"pool":1,"exclusive_for_all_time":true})";
+    if (i > 0)
+      colocations += (i == 1 ? "" : ",") + (R"({"first":)" + id) + R"(,"second":)" + std::to_string(i - 1) + "}";
+  }
+  const auto problem = [&](const std::string& joined, const std::string& pinned) {
+    return file("x", R"({"problem":{"pools":[{"id":1,"reserved_ranges":[]}],"buffers":[)" + buffers +
+                         R"(],"constraints":{"colocations":[)" + joined + R"(],"pinned_allocations":[)" + pinned +
+                         "]}}}");
+  };
+  EXPECT_TRUE(complaint(problem("", pins)).ends_with("exclusive pins and buffers make more than 2^22 pairs"));
+  const problem_file f = read_problem(problem(colocations, ""));
+  for (const plan::buffer& b : f.problem.buffers) ASSERT_EQ(b.alias_group, f.problem.buffers[0].alias_group);
+  ASSERT_TRUE(f.problem.buffers[0].alias_group);
+}
+
 // As many moves as stays, all of one buffer: each move is to find its two stays.
 TEST_F(hostile_file, a_buffer_that_moves_all_the_time) {
   constexpr int n = 60000;

@@ -1,6 +1,7 @@
 #include "model/files/dsa_json.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "model/files/checks.hpp"
@@ -10,6 +11,8 @@ namespace berth::model {
 namespace {
 
 struct dsa_reader {
+  static constexpr std::size_t most_pairs = std::size_t{1} << 22;  // an exclusive pin makes one with every buffer
+
   problem_file file;
   std::unordered_map<std::string, plan::index> buffers;
   std::unordered_map<std::string, plan::index> pools;
@@ -52,16 +55,22 @@ struct dsa_reader {
     file.problem.add(std::move(b));
   }
 
-  // Colocated buffers share one base: the groups are the connected parts.
+  // Colocated buffers share one base: the groups are the connected parts, called after one of their buffers.
   void read_colocations(const json_value& list) {
     auto& all = file.problem.buffers;
+    std::vector<plan::index> towards(all.size());
+    std::iota(towards.begin(), towards.end(), plan::index{0});
+    const auto group_of = [&towards](plan::index i) {
+      for (; towards[i] != i; i = towards[i]) towards[i] = towards[towards[i]];
+      return i;
+    };
     for (std::size_t k = 0; k < list.size(); ++k) {
       const plan::index a = named(buffers, list.at(k).at("first")), b = named(buffers, list.at(k).at("second"));
-      const plan::index kept = all[a].alias_group.value_or(a), merged = all[b].alias_group.value_or(b);
-      all[a].alias_group = all[b].alias_group = kept;
-      for (plan::buffer& other : all) {
-        if (other.alias_group == merged) other.alias_group = kept;
-      }
+      all[a].alias_group = all[b].alias_group = 0;
+      towards[group_of(b)] = group_of(a);
+    }
+    for (plan::index i = 0; i < all.size(); ++i) {
+      if (all[i].alias_group) all[i].alias_group = group_of(i);
     }
   }
 
@@ -72,6 +81,9 @@ struct dsa_reader {
     b.memories = {named(pools, v.at("pool"))};
     const auto exclusive = v.find("exclusive_for_all_time");
     if (!exclusive || !exclusive->as_bool()) return;
+    if (file.problem.separations.size() + file.problem.buffers.size() > most_pairs) {
+      exclusive->fail("exclusive pins and buffers make more than 2^22 pairs");
+    }
     for (plan::index other = 0; other < file.problem.buffers.size(); ++other) {
       if (other != pinned) file.problem.separations.push_back({pinned, other});
     }
