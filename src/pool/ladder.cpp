@@ -92,7 +92,7 @@ extent* pool::state::fit(const request& r) {
   const auto good = [&](const extent& x) { return serves(x, r); };
   const bytes n = r.size + r.slack;
   extent* e = space.find(r.by->free, n, good);
-  for (std::size_t i = 0; e == nullptr && streams.size() > 1 && i < streams.size(); ++i) {
+  for (std::size_t i = 0; e == nullptr && apart && i < streams.size(); ++i) {
     known_stream& k = *streams[i];
     if (&k == r.by || k.free.count == 0) continue;
     const bool done = k.clock->completed() >= k.free.floor;
@@ -107,7 +107,7 @@ extent* pool::state::fit(const request& r) {
 // makes room. They become its own, which is right (it is ordered behind all of them), if narrower than before.
 extent* pool::state::join_and_fit(request& r) {
   if (extent* e = fit(r)) return e;
-  if (streams.size() <= 1) return nullptr;
+  if (!apart) return nullptr;
   sweep_all(&r.by->free);
   const auto joins = [&](const extent* e) { return e != nullptr && e->is(extent_state::free) && serves(*e, r); };
   const bytes n = r.size + r.slack;

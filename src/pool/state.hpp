@@ -240,6 +240,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   detail::store space;
   detail::backing memory;
   std::vector<std::unique_ptr<detail::known_stream>> streams;  // by id
+  bool apart = false;                                          // there were two at some time: each has its lane
   std::size_t forget_at = 16;                                  // that many make it look who has ended
   bool asking = false;                                         // one thread at a time asks streams, without the lock
   std::condition_variable answered;

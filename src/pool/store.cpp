@@ -166,13 +166,13 @@ extent* store::take(extent* e, bytes offset, bytes n) noexcept {
       link(right, in);
     }
   }
-  changed(e, size, in);
+  resized(e, size);
   return taken;
 }
 
 // Whether the free extent b merges with a, which is free or becomes so in that lane.
-bool store::mergeable(const extent& a, const lane& of, const extent& b) const noexcept {
-  return b.is(extent_state::free) && !a.uses && !b.uses && (b.home == &of || one_stream());
+bool store::mergeable(const extent& a, const lane& of, const extent& b) noexcept {
+  return b.is(extent_state::free) && b.home == &of && !a.uses && !b.uses;
 }
 
 static void join_uses(extent& e, const extent& other) noexcept {
@@ -198,20 +198,14 @@ extent* store::give(extent* e, lane& to) noexcept {
   extent* const left = e->before;
   extent* const right = e->after;
   const bool joins_right = right != nullptr && mergeable(*e, to, *right);
-  // Where there is one stream, its lane has what was joined with nobody's.
-  const auto joined_lane = [&](const extent* with, lane& now) -> lane& {
-    return now.clock != nullptr || with == nullptr ? now : *with->home;
-  };
   if (left != nullptr && mergeable(*e, to, *left)) {
     const bytes size = left->size;
-    lane* in = &joined_lane(left, to);
     absorb_right(left);
     if (joins_right) {
-      in = &joined_lane(right, *in);
       unlink(right);
       absorb_right(left);
     }
-    changed(left, size, *in);
+    resized(left, size);
     return left;
   }
   if (!joins_right) {
@@ -225,8 +219,21 @@ extent* store::give(extent* e, lane& to) noexcept {
   if (left != nullptr) left->after = right;
   join_uses(*right, *e);
   recycle(e);
-  changed(right, size, joined_lane(right, to));
+  resized(right, size);
   return right;
+}
+
+void store::sort_out(lane& l) noexcept {
+  for (unsigned bin = 0; bin < lane::bins; ++bin) {
+    for (extent* e = nobodys_.heads[bin]; e != nullptr;) {
+      extent* const next = e->bin_after;
+      if (e->use.clock == l.clock) {
+        unlink(e);
+        link(e, l);
+      }
+      e = next;
+    }
+  }
 }
 
 extent* store::merge_run(extent* first, extent* last, stream_use use, lane& to) noexcept {
@@ -298,6 +305,10 @@ void store::unhang(extent* e, lane& in, unsigned bin) noexcept {
 void store::link(extent* e, lane& to) noexcept {
   e->home = &to;
   hang(e, to, bin_of(e->size));
+  if (to.count == 0) {
+    to.floor = std::numeric_limits<std::uint64_t>::max();
+    to.ceiling = 0;
+  }
   note_epoch(*e, to);
   to.held += e->size;
   ++to.count;
@@ -315,31 +326,21 @@ void store::unlink(extent* e) noexcept {
 }
 
 void store::note_epoch(const extent& e, lane& in) noexcept {
-  if (in.count == 0) {
-    in.floor = in.ceiling = e.use.epoch;
-    return;
-  }
+  if (in.clock == nullptr) return;
   in.floor = std::min(in.floor, e.use.epoch);
   in.ceiling = std::max(in.ceiling, e.use.epoch);
 }
 
-void store::changed(extent* e, bytes before, lane& to) noexcept {
-  free_bytes_ += e->size - before;
+void store::resized(extent* e, bytes before) noexcept {
   lane& in = *e->home;
+  in.held += e->size - before;
+  free_bytes_ += e->size - before;
+  note_epoch(*e, in);
   const unsigned from = bin_of(before);
-  const unsigned bin = bin_of(e->size);
-  if (from != bin || &in != &to) {
-    unhang(e, in, from);
-    hang(e, to, bin);
-  }
-  in.held -= before;
-  to.held += e->size;
-  if (&in != &to) {
-    e->home = &to;
-    --in.count;
-  }
-  note_epoch(*e, to);
-  if (&in != &to) ++to.count;
+  const unsigned to = bin_of(e->size);
+  if (from == to) return;
+  unhang(e, in, from);
+  hang(e, in, to);
 }
 
 bool store::check() const {
@@ -353,7 +354,9 @@ bool store::check() const {
       if (marked != (l->heads[bin] != nullptr)) return false;
       for (const extent* e = l->heads[bin]; e != nullptr; e = e->bin_after) {
         if (!e->is(extent_state::free) || e->home != l || bin_of(e->size) != bin || e->size == 0) return false;
-        if (e->use.clock != l->clock || e->use.epoch < l->floor || e->use.epoch > l->ceiling) return false;
+        if (l->clock != nullptr && (e->use.clock != l->clock || e->use.epoch < l->floor || e->use.epoch > l->ceiling)) {
+          return false;
+        }
         if (e->after != nullptr && (e->after->offset != e->end() || e->after->before != e)) return false;
         if (e->before != nullptr && (e->before->end() != e->offset || e->before->after != e)) return false;
         if (e->after != nullptr && mergeable(*e, *l, *e->after)) return false;

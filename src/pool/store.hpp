@@ -9,8 +9,8 @@
 //
 // Invariants, checked by check():
 //   I1  neighbours touch: e.after->offset == e.end(), and before / after mirror each other;
-//   I2  a free extent is in exactly one bin, that of its size in the lane of its use, and no other extent is;
-//   I3  two free neighbours never have the same use (they would have been merged);
+//   I2  a free extent is in exactly one bin, that of its size in the lane it was given to, and no other extent is;
+//   I3  two free neighbours never lie in one lane (they would have been merged), but for those of several streams;
 //   I4  a lane's bytes, count and floor are those of its extents, free_bytes() is the sum over the lanes.
 #pragma once
 
@@ -57,13 +57,13 @@ class store {
   store& operator=(const store&) = delete;
   ~store() = default;
 
-  // A lane of the caller's for a stream, from now on; where only one was ever opened, neighbours are merged whatever
-  // their use. close() takes an empty one.
+  // A lane of the caller's for a stream, from now on. close() takes an empty one.
   void open(lane& l) { lanes_.push_back(&l); }
   void close(const lane& l) noexcept { std::erase(lanes_, &l); }
+  // That of memory which nothing touches; as long as the caller gives all memory here, also of the only stream's. Then
+  // sort_out() takes that stream's out into its lane.
   [[nodiscard]] lane& nobodys() noexcept { return nobodys_; }
-  // While there is one stream, its lane and that of nobody are one to merge.
-  [[nodiscard]] bool one_stream() const noexcept { return lanes_.size() <= 2; }
+  void sort_out(lane& l) noexcept;
 
   // Makes sure that the next `n` records cannot fail. False: no host memory.
   [[nodiscard]] bool prepare(std::size_t n) noexcept;
@@ -135,12 +135,12 @@ class store {
   [[nodiscard]] static extent* find_in(const lane& l, bytes n, extent* best, unsigned& most, Usable&& usable) noexcept;
   void link(extent* e, lane& to) noexcept;
   void unlink(extent* e) noexcept;
-  // The two without the sums, and what a free extent whose size or lane has changed needs: most stay where they hang.
+  // The two without the sums, and what a free extent whose size has changed needs: most stay where they hang.
   static void hang(extent* e, lane& in, unsigned bin) noexcept;
   static void unhang(extent* e, lane& in, unsigned bin) noexcept;
-  void changed(extent* e, bytes before, lane& to) noexcept;
+  void resized(extent* e, bytes before) noexcept;
   static void note_epoch(const extent& e, lane& in) noexcept;
-  [[nodiscard]] bool mergeable(const extent& a, const lane& of, const extent& b) const noexcept;
+  [[nodiscard]] static bool mergeable(const extent& a, const lane& of, const extent& b) noexcept;
   [[nodiscard]] extent* part(const extent& of, bytes offset, bytes size) noexcept;
   extent* split(extent* e, bytes at) noexcept;
   void absorb_right(extent* e) noexcept;

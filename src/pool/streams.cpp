@@ -34,13 +34,20 @@ known_stream& pool::state::know(const stream& s, const source_location& site) {
   space.open(fresh->free);
   const auto at = std::ranges::lower_bound(streams, s.id(), {}, [](const auto& k) { return k->clock->id(); });
   last_known = streams.insert(at, std::move(fresh))->get();
+  if (!apart && streams.size() > 1) {
+    apart = true;
+    for (const auto& k : streams) space.sort_out(k->free);
+  }
   return *last_known;
 }
 
 lane& pool::state::lane_of(const detail::stream_use& use) noexcept {
   if (use.clock == nullptr) return space.nobodys();
   if (last_known == nullptr || last_known->clock.get() != use.clock) last_known = find_known(use.clock);
-  return last_known->free;
+  if (apart) [[likely]]
+    return last_known->free;
+  last_known->used = std::max(last_known->used, use.epoch);  // no other stream, no other lane: all is merged
+  return space.nobodys();
 }
 
 // Streams that ended and whom no memory remembers. Looked for when their number has doubled.
