@@ -6,17 +6,51 @@
 namespace berth::plan {
 namespace {
 
-std::vector<index> memories_of(const problem& p, const buffer& b) {
-  if (!b.memories.empty()) return b.memories;
-  std::vector<index> all(std::max<std::size_t>(1, p.memories.size()));
-  std::iota(all.begin(), all.end(), index{0});
-  return all;
-}
+constexpr index none = ~index{0};
+
+// The memories of buffers that name none.
+class any_memory {
+ public:
+  any_memory(const problem& p, bool all) : p_{p}, by_cost_(std::max<std::size_t>(1, p.memories.size())) {
+    std::iota(by_cost_.begin(), by_cost_.end(), index{0});
+    all_ = by_cost_;
+    if (p.memories.size() < 2) return;
+    std::stable_sort(by_cost_.begin(), by_cost_.end(),
+                     [&](index a, index b) { return p.memories[a].cost < p.memories[b].cost; });
+    most_ = all ? all_.size() : std::max(few_, most_choices_ / std::max<std::size_t>(1, p.buffers.size()));
+  }
+
+  [[nodiscard]] std::vector<index> choices(index i, bool& narrowed) const {
+    const buffer& b = p_.buffers[i];
+    // A pin or a group leaves few of them: all are looked at.
+    if (all_.size() <= most_ || b.offset || b.alias_group) return all_;
+    narrowed = true;
+    std::vector<index> some;
+    const auto take = [&](std::size_t k) {
+      const memory& m = p_.memories[by_cost_[k]];
+      if (!m.capacity || p_.footprint(i) <= *m.capacity) some.push_back(by_cost_[k]);
+    };
+    // Half of them from the cheapest on, half somewhere else, for each buffer another place.
+    std::size_t k = 0;
+    for (; k < by_cost_.size() && some.size() < most_ / 2; ++k) take(k);
+    const std::size_t rest = by_cost_.size() - k, start = rest == 0 ? 0 : i * most_ % rest;
+    for (std::size_t j = 0; j < rest && some.size() < most_; ++j) take(k + (start + j) % rest);
+    std::sort(some.begin(), some.end());
+    return some.empty() ? all_ : some;
+  }
+
+ private:
+  static constexpr std::size_t most_choices_ = 500'000, few_ = 16;
+
+  const problem& p_;
+  std::vector<index> all_, by_cost_;
+  std::size_t most_ = few_;  // for one buffer
+};
 
 }  // namespace
 
-std::vector<unit> units_of(const problem& p) {
-  constexpr index none = ~index{0};
+std::vector<unit> units_of(const problem& p, bool all) {
+  const any_memory any{p, all};
   std::vector<unit> units;
   std::vector<index> unit_of_group(p.buffers.size(), none);
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -24,7 +58,8 @@ std::vector<unit> units_of(const problem& p) {
     index u = b.alias_group ? unit_of_group[*b.alias_group] : none;
     if (u == none) {
       u = static_cast<index>(units.size());
-      units.push_back({.memories = memories_of(p, b)});
+      units.emplace_back();
+      units.back().memories = b.memories.empty() ? any.choices(i, units.back().narrowed) : b.memories;
       if (b.alias_group) unit_of_group[*b.alias_group] = u;
     }
     unit& one = units[u];
@@ -46,23 +81,45 @@ std::vector<unit> units_of(const problem& p) {
   return units;
 }
 
-problem part_of(const problem& p, index m, std::span<const index> members) {
-  constexpr index none = ~index{0};
-  problem part;
-  part.alignment = p.alignment;
-  part.granularity = p.granularity;
-  part.tail_pad = p.tail_pad;
-  if (p.memories.empty()) {
-    part.capacity = p.capacity;
-  } else {
-    part.memories.push_back(p.memories[m]);
+part_maker::part_maker(const problem& p)
+    : p_{p}, place_(p.buffers.size(), none), group_(p.buffers.size(), none), separations_{list(p, p.separations)} {
+  if (p.conflicts) conflicts_ = list(p, *p.conflicts);
+}
+
+part_maker::listed part_maker::list(const problem& p, const std::vector<pair>& pairs) {
+  listed out;
+  if (pairs.empty()) return out;
+  out.first.assign(p.buffers.size() + 1, 0);
+  for (const pair& of : pairs) ++out.first[of.a + std::size_t{1}];
+  std::partial_sum(out.first.begin(), out.first.end(), out.first.begin());
+  std::vector<std::uint32_t> at(out.first.begin(), out.first.end() - 1);
+  out.others.resize(pairs.size());
+  for (const pair& of : pairs) out.others[at[of.a]++] = of.b;
+  return out;
+}
+
+void part_maker::add(const listed& all, std::span<const index> members, std::vector<pair>& out) const {
+  if (all.others.empty()) return;
+  for (const index a : members) {
+    for (std::uint32_t k = all.first[a]; k < all.first[a + std::size_t{1}]; ++k) {
+      if (place_[all.others[k]] != none) out.push_back({place_[a], place_[all.others[k]]});
+    }
   }
-  std::vector<index> place(p.buffers.size(), none);
-  std::vector<index> group(p.buffers.size(), none);  // by the group's number in p: its number in the part
-  part.buffers.reserve(members.size());
+}
+
+problem part_maker::part(index m, std::span<const index> members) {
+  problem part;
+  part.alignment = p_.alignment;
+  part.granularity = p_.granularity;
+  part.tail_pad = p_.tail_pad;
+  if (p_.memories.empty()) {
+    part.capacity = p_.capacity;
+  } else {
+    part.memories.push_back(p_.memories[m]);
+  }
   for (const index i : members) {
-    const buffer& b = p.buffers[i];
-    place[i] = static_cast<index>(part.buffers.size());
+    const buffer& b = p_.buffers[i];
+    place_[i] = static_cast<index>(part.buffers.size());
     buffer copy{.size = b.size,
                 .live = b.live,
                 .lifetimes = b.lifetimes,
@@ -72,22 +129,22 @@ problem part_of(const problem& p, index m, std::span<const index> members) {
                 .offset = b.offset,
                 .hint = b.hint};
     if (b.alias_group) {
-      if (group[*b.alias_group] == none) group[*b.alias_group] = place[i];
-      copy.alias_group = group[*b.alias_group];
+      if (group_[*b.alias_group] == none) group_[*b.alias_group] = place_[i];
+      copy.alias_group = group_[*b.alias_group];
     }
     part.buffers.push_back(std::move(copy));
   }
-  const auto inside = [&](const pair& of) { return place[of.a] != none && place[of.b] != none; };
-  if (p.conflicts) {
-    part.conflicts.emplace();
-    for (const pair& c : *p.conflicts) {
-      if (inside(c)) part.conflicts->push_back({place[c.a], place[c.b]});
-    }
-  }
-  for (const pair& s : p.separations) {
-    if (inside(s)) part.separations.push_back({place[s.a], place[s.b]});
+  if (p_.conflicts) add(conflicts_, members, part.conflicts.emplace());
+  add(separations_, members, part.separations);
+  for (const index i : members) {
+    place_[i] = none;
+    if (p_.buffers[i].alias_group) group_[*p_.buffers[i].alias_group] = none;
   }
   return part;
+}
+
+problem part_of(const problem& p, index m, std::span<const index> members) {
+  return part_maker{p}.part(m, members);
 }
 
 }  // namespace berth::plan

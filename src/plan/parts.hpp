@@ -1,6 +1,7 @@
 // Parts of a problem: what is placed together, and the problem of one memory that some buffers make.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -14,13 +15,40 @@ struct unit {
   std::vector<index> memories;  // where all of them may live, in the first member's order of preference
   bytes size = 0;               // the largest footprint
   bytes total = 0;              // the sum of the footprints
+  bool narrowed = false;        // not all of those memories are listed
 };
 
-// In the order of their first members. Contract: validate() passed. O(n * memories).
-[[nodiscard]] std::vector<unit> units_of(const problem& p);
+// In the order of their first members. Where a million choices would have to be listed, buffers that name no memory get
+// the cheapest that take them and a few others. Contract: validate() passed. O(n + memories * log + choices).
+// `all`: every choice is listed.
+[[nodiscard]] std::vector<unit> units_of(const problem& p, bool all = false);
 
-// The problem of the buffers `members` (ascending) in memory m, without what concerns other memories and other
-// buffers: one memory at most, no slabs, no penalties, no names. O(members + pairs of p).
+// Makes parts of one problem, which has to live as long.
+class part_maker {
+ public:
+  // O(n + pairs of p).
+  explicit part_maker(const problem& p);
+
+  // The problem of the buffers `members` (ascending) in memory m, without what concerns other memories and other
+  // buffers: one memory at most, no slabs, no penalties, no names. O(members + their pairs).
+  [[nodiscard]] problem part(index m, std::span<const index> members);
+
+ private:
+  // The pairs that a problem lists, by their first buffer.
+  struct listed {
+    std::vector<std::uint32_t> first;  // into `others`; one more than buffers
+    std::vector<index> others;
+  };
+  static listed list(const problem& p, const std::vector<pair>& pairs);
+  void add(const listed& all, std::span<const index> members, std::vector<pair>& out) const;
+
+  const problem& p_;
+  std::vector<index> place_;  // by buffer: its place in the part being made
+  std::vector<index> group_;  // by the group's number in p: its number in the part
+  listed conflicts_, separations_;
+};
+
+// One part.
 [[nodiscard]] problem part_of(const problem& p, index m, std::span<const index> members);
 
 }  // namespace berth::plan

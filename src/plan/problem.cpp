@@ -65,13 +65,12 @@ result<void> check_lifetime(const buffer& b, index i) {
   return {};
 }
 
-result<void> check_memory_names(const problem& p, const buffer& b, index i) {
-  for (std::size_t k = 0; k < b.memories.size(); ++k) {
-    if (b.memories[k] >= p.memories.size()) return invalid("buffer: names a memory that the problem does not have", i);
-    if (std::find(b.memories.begin(), b.memories.begin() + static_cast<std::ptrdiff_t>(k), b.memories[k]) !=
-        b.memories.begin() + static_cast<std::ptrdiff_t>(k)) {
-      return invalid("buffer: names one memory twice", i);
-    }
+// named_by: by memory, the last buffer that named it, plus one.
+result<void> check_memory_names(const problem& p, const buffer& b, index i, std::vector<index>& named_by) {
+  for (const index m : b.memories) {
+    if (m >= p.memories.size()) return invalid("buffer: names a memory that the problem does not have", i);
+    if (named_by[m] == i + 1) return invalid("buffer: names one memory twice", i);
+    named_by[m] = i + 1;
   }
   return {};
 }
@@ -87,10 +86,10 @@ bool pin_is_aligned(const problem& p, index i, bytes offset) {
 }
 
 // The most that alignment in any of its memories can add in front of buffer i, plus one.
-std::optional<bytes> widest_alignment(const problem& p, index i) {
+std::optional<bytes> widest_alignment(const problem& p, index i, const std::vector<bytes>& of_memories) {
   bytes widest = p.alignment_of(i);
-  for (const memory& m : p.memories) {
-    const auto both = least_common_multiple(p.alignment_of(i), m.alignment);
+  for (const bytes alignment : of_memories) {
+    const auto both = least_common_multiple(p.alignment_of(i), alignment);
     if (!both) return std::nullopt;
     widest = std::max(widest, *both);
   }
@@ -99,6 +98,11 @@ std::optional<bytes> widest_alignment(const problem& p, index i) {
 
 result<void> check_buffers(const problem& p) {
   bytes total = 0;
+  std::vector<index> named_by(p.memories.size(), 0);
+  std::vector<bytes> of_memories;
+  for (const memory& m : p.memories) of_memories.push_back(m.alignment);
+  std::sort(of_memories.begin(), of_memories.end());
+  of_memories.erase(std::unique(of_memories.begin(), of_memories.end()), of_memories.end());
   for (index i = 0; i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
     if (!p.conflicts) {
@@ -109,8 +113,8 @@ result<void> check_buffers(const problem& p) {
     const auto rounded = checked_align_up(b.size, p.granularity_of(i));
     if (!rounded || *rounded > max_address) return too_large("buffer: size exceeds 2^62 bytes", i);
     if (b.alignment > max_address) return too_large("buffer: alignment exceeds 2^62 bytes", i);
-    if (auto ok = check_memory_names(p, b, i); !ok) return ok;
-    const auto widest = widest_alignment(p, i);
+    if (auto ok = check_memory_names(p, b, i, named_by); !ok) return ok;
+    const auto widest = widest_alignment(p, i, of_memories);
     if (!widest || *widest > max_address) {
       return too_large("buffer: its alignment and its memory's together exceed 2^62 bytes", i);
     }

@@ -251,9 +251,10 @@ void pay_least(const problem& p, const options& o, const patience& wait, plan& a
         .push_back(i);
   }
   std::uint64_t spent = 0;
+  part_maker parts{p};
   for (const auto& [where, members] : places) {
     if (members.size() > few_buffers) continue;
-    problem place = part_of(p, where.first, members);
+    problem place = parts.part(where.first, members);
     bytes top = 0;
     std::vector<bytes> offsets;
     for (const index i : members) {

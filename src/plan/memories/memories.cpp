@@ -31,6 +31,11 @@ plan with_offsets(const problem& part, plan refused, const std::vector<index>& m
   return refused;
 }
 
+// What the memories of one assignment may cost together: some seconds, and ten times that.
+std::uint64_t most_looks(effort work) {
+  return work == effort::best ? 5'000'000'000 : 500'000'000;
+}
+
 // Where a memory cannot take what it was assigned, the offsets `known` of this assignment do, if given.
 placement place(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit,
                 const options& o, const patience& wait, const std::vector<bytes>* known = nullptr) {
@@ -45,9 +50,12 @@ placement place(const problem& p, const std::vector<unit>& units, const std::vec
     for (const index i : units[u].members) answer.memory_of[i] = memory_of_unit[u];
   }
   for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
+  part_maker parts{p};
+  const patience together = wait.for_looks(most_looks(o.work));
   for (index m = 0; m < members.size(); ++m) {
-    const problem there = part_of(p, m, members[m]);
-    plan part = solve_one_memory(there, p.max_slab, o, wait);
+    if (members[m].empty()) continue;
+    const problem there = parts.part(m, members[m]);
+    plan part = solve_one_memory(there, p.max_slab, o, together);
     if (!part.has_offsets() && known != nullptr) part = with_offsets(there, std::move(part), members[m], *known);
     answer.work += part.work;
     answer.lower_bound_bytes += part.lower_bound_bytes;
@@ -222,7 +230,8 @@ assigned assign_and_place(const problem& p, const std::vector<unit>& units,
                           const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   std::vector<std::optional<bytes>> limits;
   for (const memory& m : p.memories) limits.push_back(m.capacity);
-  const std::size_t most_states = std::clamp<std::size_t>(1'000'000 / (units.size() + 1), 1, 2048);
+  const std::size_t state_work = o.work == effort::fast ? 50'000 : 1'000'000;
+  const std::size_t most_states = std::clamp<std::size_t>(state_work / (units.size() + 1), 1, 2048);
   std::vector<int> failures(p.memories.size(), 0);
   assigned out;
   // Of many units a few attempts: what fits by address repairs the first one's wish as well (repair.hpp), but for
@@ -265,6 +274,9 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
     return place_as_told(p, units, cost, o, wait);
   }
   assigned by_bytes = assign_and_place(p, units, cost, o, wait);
+  if (std::any_of(units.begin(), units.end(), [](const unit& u) { return u.narrowed; })) {
+    by_bytes.none = by_bytes.by.exact = false;
+  }
   if (by_bytes.none) {
     return {.layout = refused(status::infeasible, "the memories cannot take all that is live at once", 0, live, live)};
   }

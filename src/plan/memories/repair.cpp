@@ -14,10 +14,9 @@ namespace {
 
 // One memory, and all that may live there.
 struct bank {
-  bank(const problem& p, index m, const std::vector<index>& members)
-      : in{make_instance(part_of(p, m, members))}, item_of(p.buffers.size(), no_item) {
+  bank(part_maker& parts, index m, const std::vector<index>& members) : in{make_instance(parts.part(m, members))} {
     if (!in.representable) return;
-    for (std::size_t k = 0; k < members.size(); ++k) item_of[members[k]] = in.item_of[k];
+    for (std::size_t k = 0; k < members.size(); ++k) item_of.emplace_back(members[k], in.item_of[k]);
     taken = std::make_unique<occupancy>(in);
   }
 
@@ -28,7 +27,7 @@ struct bank {
 
   // Places an item, if there is room.
   bool take(std::uint32_t i) {
-    const item& it = in.items[i];
+    const berth::plan::item& it = in.items[i];
     const bool pinned = it.pin != no_offset;
     if (pinned && !taken->is_free(i, it.pin)) return false;
     const units at = pinned ? it.pin : taken->find(i, fit::first);
@@ -39,7 +38,12 @@ struct bank {
 
   instance in;
   std::unique_ptr<occupancy> taken;
-  std::vector<std::uint32_t> item_of;  // by buffer of the whole problem
+  // Of a buffer of the whole problem.
+  [[nodiscard]] std::uint32_t item(index i) const {
+    return std::lower_bound(item_of.begin(), item_of.end(), std::pair{i, std::uint32_t{0}})->second;
+  }
+
+  std::vector<std::pair<index, std::uint32_t>> item_of;  // sorted
 };
 
 std::vector<std::unique_ptr<bank>> banks_of(const problem& p, const std::vector<unit>& all) {
@@ -48,9 +52,10 @@ std::vector<std::unique_ptr<bank>> banks_of(const problem& p, const std::vector<
     for (const index m : u.memories) members[m].insert(members[m].end(), u.members.begin(), u.members.end());
   }
   std::vector<std::unique_ptr<bank>> banks;
+  part_maker parts{p};
   for (index m = 0; m < members.size(); ++m) {
     std::sort(members[m].begin(), members[m].end());
-    banks.push_back(std::make_unique<bank>(p, m, members[m]));
+    banks.push_back(std::make_unique<bank>(parts, m, members[m]));
     if (!banks.back()->in.representable) return {};
   }
   return banks;
@@ -102,7 +107,7 @@ class mender {
     for (std::size_t u = 0; u < units_.size(); ++u) {
       const bank& b = *banks_[out.memory_of[u]];
       for (const index i : units_[u].members) {
-        const std::uint32_t it = b.item_of[i];
+        const std::uint32_t it = b.item(i);
         out.offsets[i] =
             it == no_item ? p_.buffers[i].offset.value_or(0) : static_cast<bytes>(b.taken->offset(it)) * b.in.unit;
       }
@@ -120,10 +125,10 @@ class mender {
     for (const std::size_t k : choices) {
       bank& b = *banks_[one.memories[k]];
       const auto member =
-          std::find_if(one.members.begin(), one.members.end(), [&](index i) { return b.item_of[i] != no_item; });
+          std::find_if(one.members.begin(), one.members.end(), [&](index i) { return b.item(i) != no_item; });
       if (member == one.members.end()) return k;
       const std::uint64_t before = b.taken->looks();
-      const bool taken = b.take(b.item_of[*member]);
+      const bool taken = b.take(b.item(*member));
       looks_ += b.taken->looks() - before;
       if (taken) return k;
     }

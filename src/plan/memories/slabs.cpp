@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "plan/memories/memories.hpp"
 #include "plan/parts.hpp"
@@ -22,38 +23,42 @@ bytes sum_of(const std::vector<slab>& slabs) {
                          [](bytes sum, const slab& s) { return sum + s.layout.arena(); });
 }
 
+// What trying each unit in each slab may cost: about a second.
+constexpr std::uint64_t most_looks = 100'000'000;
+
 class cutter {
  public:
   cutter(const problem& p, bytes max_slab, const options& o, const patience& wait)
-      : p_{p}, limit_{max_slab}, options_{o}, wait_{wait}, units_{units_of(p)} {}
+      : p_{p}, limit_{max_slab}, options_{o}, wait_{wait}, parts_{p}, units_{units_of(p)} {}
 
   // The plan of one slab with these buffers; without offsets where they do not fit it.
-  slab make(std::vector<index> members, effort work) {
+  slab make(std::vector<index> members, effort work, const patience& wait) {
     std::sort(members.begin(), members.end());
-    problem part = part_of(p_, 0, members);
+    problem part = parts_.part(0, members);
     auto& capacity = part.memories.empty() ? part.capacity : part.memories[0].capacity;
     capacity = std::min(capacity.value_or(limit_), limit_);
     options o = options_;
     o.work = work;
-    slab made{std::move(members), solve_single(part, o, wait_)};
+    slab made{std::move(members), solve_single(part, o, wait)};
     nodes_ += made.layout.work;
     return made;
   }
 
-  // Largest first, each unit into the slab that grows least.
+  // Largest first, each unit into the slab that grows least. Nothing where that would take long.
   std::vector<slab> by_size() {
     std::vector<index> order(units_.size());
     std::iota(order.begin(), order.end(), index{0});
     std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return units_[a].size > units_[b].size; });
     std::vector<slab> slabs;
+    const patience wait = wait_.for_looks(most_looks);
     for (const index u : order) {
-      slab best = make(units_[u].members, effort::fast);
+      slab best = make(units_[u].members, effort::fast, wait);
       if (!best.layout.has_offsets()) return {};
       std::size_t where = slabs.size();
       bytes growth = best.layout.arena();
-      if (wait_.over()) return {};
+      if (wait.over()) return {};
       for (std::size_t k = 0; k < slabs.size(); ++k) {
-        slab grown = with(slabs[k], u);
+        slab grown = with(slabs[k], u, wait);
         if (!grown.layout.has_offsets()) continue;
         const bytes more = grown.layout.arena() - std::min(grown.layout.arena(), slabs[k].layout.arena());
         if (more > growth || (more == growth && where != slabs.size())) continue;
@@ -67,13 +72,14 @@ class cutter {
     return slabs;
   }
 
-  // Lays all in one unbounded memory and keeps what ends below the limit; the rest again, into the next slab.
+  // Lays all in one unbounded memory and keeps what ends below the limit; the rest again, into the next slab. When the
+  // wait is over the rest is stacked.
   std::vector<slab> by_height() {
     std::vector<slab> slabs;
     std::vector<index> left(p_.buffers.size());
     std::iota(left.begin(), left.end(), index{0});
-    while (!left.empty()) {
-      problem part = part_of(p_, 0, left);
+    while (!left.empty() && !wait_.over()) {
+      problem part = parts_.part(0, left);
       (part.memories.empty() ? part.capacity : part.memories[0].capacity).reset();
       const plan layout = solve_single(part, {.work = effort::fast}, wait_);
       if (!layout.has_offsets()) return {};
@@ -91,10 +97,30 @@ class cutter {
       for (const index i : kept) stays[i] = true;
       std::copy_if(left.begin(), left.end(), std::back_inserter(rest), [&](index i) { return !stays[i]; });
       if (kept.empty()) return {};
-      slabs.push_back(make(std::move(kept), options_.work));
-      if (!slabs.back().layout.has_offsets()) return {};
+      std::sort(kept.begin(), kept.end());
+      slab made = make(kept, options_.work, wait_);
+      if (!made.layout.has_offsets()) made = as_laid(std::move(kept), left, layout);
+      slabs.push_back(std::move(made));
       left = std::move(rest);
     }
+    std::vector<bool> is_left(p_.buffers.size(), false);
+    for (const index i : left) is_left[i] = true;
+    std::vector<index> stacked;
+    bytes height = 0;
+    const auto close = [&] {
+      if (!stacked.empty()) slabs.push_back(make(std::exchange(stacked, {}), effort::fast, wait_));
+      height = 0;
+      return slabs.empty() || slabs.back().layout.has_offsets();
+    };
+    for (const unit& u : units_) {
+      if (!is_left[u.members.front()]) continue;
+      bytes alignment = 1;
+      for (const index i : u.members) alignment = std::max(alignment, p_.alignment_of(i));
+      if (height + u.size + alignment > limit_ && !close()) return {};
+      height += u.size + alignment;
+      stacked.insert(stacked.end(), u.members.begin(), u.members.end());
+    }
+    if (!close()) return {};
     return slabs;
   }
 
@@ -115,7 +141,7 @@ class cutter {
     for (std::size_t set = 1; set < sets; ++set) {
       if (wait_.over()) proved = false;
       if (parts_fit(of, set)) {
-        of[set] = make(buffers_of(set), options_.work);
+        of[set] = make(buffers_of(set), options_.work, wait_);
         const plan& layout = of[set].layout;
         proved &= layout.status == status::optimal || layout.status == status::infeasible;
       }
@@ -139,10 +165,26 @@ class cutter {
   std::uint64_t nodes() const { return nodes_; }
 
  private:
-  slab with(const slab& s, index u) {
+  slab with(const slab& s, index u, const patience& wait) {
     std::vector<index> members = s.members;
     members.insert(members.end(), units_[u].members.begin(), units_[u].members.end());
-    return make(std::move(members), effort::normal);
+    return make(std::move(members), effort::normal, wait);
+  }
+
+  // A slab of `kept`, which lie below the limit in a layout of `all`.
+  slab as_laid(std::vector<index> kept, const std::vector<index>& all, const plan& layout) const {
+    slab made;
+    made.layout.status = status::feasible;
+    made.layout.solver = layout.solver;
+    for (std::size_t k = 0, next = 0; k < all.size() && next < kept.size(); ++k) {
+      if (all[k] != kept[next]) continue;
+      made.layout.offsets.push_back(layout.offset(static_cast<index>(k)));
+      made.layout.arena_bytes =
+          std::max(made.layout.arena_bytes, made.layout.offsets.back() + p_.footprint(kept[next]));
+      ++next;
+    }
+    made.members = std::move(kept);
+    return made;
   }
 
   static bool parts_fit(const std::vector<slab>& of, std::size_t set) {
@@ -165,6 +207,7 @@ class cutter {
   bytes limit_;
   const options& options_;
   const patience& wait_;
+  part_maker parts_;
   std::vector<unit> units_;
   std::uint64_t nodes_ = 0;
 };
@@ -183,7 +226,7 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
   if (bound <= max_slab) {
     std::vector<index> all(p.buffers.size());
     std::iota(all.begin(), all.end(), index{0});
-    slabs.push_back(cut.make(std::move(all), o.work));
+    slabs.push_back(cut.make(std::move(all), o.work, wait));
     if (!slabs[0].layout.has_offsets()) slabs.clear();
   }
   constexpr std::size_t few_enough_to_try_all = 10, few_enough_to_try_each = 400;
@@ -196,7 +239,8 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
       if (slabs.empty() || (!least.empty() && sum_of(least) < sum_of(slabs))) slabs = std::move(least);
     }
   } else if (slabs.empty()) {
-    slabs = cut.units().size() <= few_enough_to_try_each ? cut.by_size() : cut.by_height();
+    if (cut.units().size() <= few_enough_to_try_each) slabs = cut.by_size();
+    if (slabs.empty()) slabs = cut.by_height();
   }
   if (!fits()) {
     const bool impossible = proved || (capacity && bound > *capacity);

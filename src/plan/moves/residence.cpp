@@ -133,7 +133,7 @@ moving_model model_of(const problem& p, const traffic& t) {
   for (std::size_t l = 0; l < t.links.size(); ++l) {
     m.link_of[t.links[l].from * m.memories() + t.links[l].to] = static_cast<std::int32_t>(l);
   }
-  for (const unit& u : units_of(p)) m.items.push_back(item_of(p, t, m.begins, u));
+  for (const unit& u : units_of(p, true)) m.items.push_back(item_of(p, t, m.begins, u));
   return m;
 }
 

@@ -159,6 +159,7 @@ class checker {
 
   // Whether buffer i can live in no other memory than m.
   bool only_in(index i, index m) const {
+    if (const auto& named = p_.buffers[i].memories; named.size() == 1) return named[0] == m;
     for (index other = 0; other < p_.memories.size(); ++other) {
       if (other == m) continue;
       bool shut_out = false;
