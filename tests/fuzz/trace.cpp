@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string& path = fuzz::path_of({reinterpret_cast<const char*>(data), size});
   fuzz::reading(path, [&] {
     const tool::trace_input input = tool::read_trace_input(path);
-    (void)tool::lives(input);
+    if (const auto* plan = std::get_if<tool::plan_facts>(&input)) (void)tool::lives(*plan);
     const auto* log = std::get_if<trace::log>(&input);
     trace::log made;
     if (const auto* s = std::get_if<trace::snapshot>(&input)) {
@@ -18,6 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       log = &made;
     }
     if (log == nullptr) return;
+    (void)tool::lives(*log);
     const trace::log_summary sum = trace::summarize(*log);
     fuzz::require(sum.frees <= sum.allocations, "no more is freed than was allocated");
     const auto back = trace::parse_csv(trace::to_csv(*log));
