@@ -1,7 +1,6 @@
 #!/bin/sh
 # One of the checks beyond `make test`: builds everything that a preset has, without a warning, and passes its tests.
-# usage: scripts/check.sh asan (by clang, so that its warnings and its code are checked too), tsan, clang; aarch64 and
-# armhf go by way of scripts/cross.sh.
+# usage: scripts/check.sh clang|asan|tsan; aarch64 and armhf go by way of scripts/cross.sh
 set -eu
 cd "$(dirname "$0")/.."
 build=build/$1
