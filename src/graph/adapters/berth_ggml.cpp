@@ -180,10 +180,17 @@ bool provide(store& s, std::span<const bytes> sizes, bool retire = false) {
 
 // ---- plans ----
 
+// Where the scheduler knows no backend for a leaf (no node reads it), it is the last one's, which is the host.
 void set_homes(ggml_gallocr& a, const ggml_cgraph* g, const int* node_ids, const int* leaf_ids) {
   a.homes.clear();
-  for (int i = 0; i < g->n_nodes; ++i) a.homes.push_back(a.store_of[node_ids != nullptr ? node_ids[i] : 0]);
-  for (int i = 0; i < g->n_leafs; ++i) a.homes.push_back(a.store_of[leaf_ids != nullptr ? leaf_ids[i] : 0]);
+  const auto add = [&](const int* ids, int count) {
+    for (int i = 0; i < count; ++i) {
+      const int id = ids != nullptr ? ids[i] : 0;
+      a.homes.push_back(id < 0 ? a.store_of.back() : a.store_of[static_cast<std::size_t>(id)]);
+    }
+  };
+  add(node_ids, g->n_nodes);
+  add(leaf_ids, g->n_leafs);
 }
 
 // Reads and plans g for a.homes; null, with a line in ggml's log, where it has no right place.

@@ -482,6 +482,19 @@ TEST_F(two_types, every_tensor_lies_in_its_own_and_a_new_graph_is_left_to_reserv
   EXPECT_EQ(moved.nodes.back()->buffer->buft, &type[1]);
 }
 
+// The scheduler names no backend for a leaf that no node reads; ggml aborts.
+TEST_F(two_types, a_leaf_of_no_backend_is_the_last_ones) {
+  split_graph g{3, 1, 0};
+  ggml_tensor* unread = g.leaf("unread", 64);
+  g.leaf_ids.push_back(-1);
+  ggml_backend_buffer_type_t two[] = {&type[0], &type[1]};
+  memory.reset(ggml_gallocr_new_n(two, 2));
+  ASSERT_TRUE(reserve(g)) << stand_in_log;
+  ASSERT_TRUE(ggml_gallocr_alloc_graph(memory.get(), g.graph())) << stand_in_log;
+  ASSERT_NE(unread->data, nullptr);
+  EXPECT_EQ(unread->buffer->buft, &type[1]);
+}
+
 // Work under way reads the other copies: whichever has its turn, all lie where they lay.
 TEST_F(two_types, the_turn_of_a_copy_moves_nothing) {
   split_graph first{5, 4, 0};
