@@ -202,10 +202,7 @@ std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, co
   }
   auto made = std::make_unique<known_graph>();
   auto done = a.read.plan_it(quickly, true, *made);
-  if (done && !made->optimal() && !made->fits(a.in)) {
-    auto better = std::make_unique<known_graph>();
-    if (a.read.plan_it(search, true, *better)) made = std::move(better);
-  }
+  if (done && !made->optimal() && !made->fits(a.in)) (void)a.read.plan_it(search, true, *made);
   // Alone in its memory, an allocator owes earlier graphs no more than ggml's does.
   if (!done && a.read.has_pins() && a.stores.front().use_count() == 1) done = a.read.plan_it(quickly, false, *made);
   if (done) return made;
@@ -220,15 +217,17 @@ std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, co
 bool make_room(ggml_gallocr& a, known_graph& made) {
   if (made.fits(a.in)) return true;
   const bool retire = a.read.has_pins();
-  known_graph around;
+  std::vector<std::vector<bytes>> wanted(a.stores.size());
+  const auto want = [&] {
+    for (std::size_t m = 0; m < wanted.size(); ++m) at_least(wanted[m], made.slabs(m));
+  };
+  want();
   if (retire) {
-    std::swap(around, made);
     if (!a.read.plan_it(quickly, false, made)) return false;
+    want();
   }
   for (std::size_t m = 0; m < a.stores.size(); ++m) {
-    std::vector<bytes> sizes{made.slabs(m).begin(), made.slabs(m).end()};
-    if (retire) at_least(sizes, around.slabs(m));
-    if (!provide(*a.stores[m], sizes, retire)) return false;
+    if (!provide(*a.stores[m], wanted[m], retire)) return false;
   }
   return true;
 }

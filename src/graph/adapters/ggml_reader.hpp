@@ -24,7 +24,7 @@ class reader {
   // Homes: by node, then by leaf, an index into `in`. `measuring`: tensors of other graphs may still be without memory.
   [[nodiscard]] complaint read(const ggml_cgraph* g, stores in, std::span<const std::uint32_t> homes, bool measuring);
   // Into `made`, for the graph that was read last. `around`: what lies in the stores' blocks already keeps its bytes
-  // until this graph has read it. An error leaves `made` unusable.
+  // until this graph has read it. Called again with the same `made` it plans again; an error leaves that as it was.
   [[nodiscard]] result<void> plan_it(const plan::options& search, bool around, known_graph& made);
   [[nodiscard]] bool has_pins() const noexcept { return !pins_.empty(); }
 
@@ -39,7 +39,7 @@ class reader {
   std::uint32_t enter(ggml_tensor* t, std::uint32_t home);
   std::uint32_t enter_other(ggml_tensor* t, std::uint32_t home);
   void enter_all(const ggml_cgraph* g, std::span<const std::uint32_t> homes);
-  void grow_table();
+  void grow_table(std::size_t expected);
   [[nodiscard]] complaint classify(bool measuring);
   void find_pins();
   void add_values();
@@ -72,9 +72,9 @@ inline std::uint32_t slot_in(std::size_t mask, const ggml_tensor* t) noexcept {
   return static_cast<std::uint32_t>((at >> 20) & mask);
 }
 
-inline void reader::grow_table() {
-  std::size_t size = std::max<std::size_t>(table_.size() * 2, 256);
-  while (size < notes_.size() * 4) size *= 2;
+inline void reader::grow_table(std::size_t expected) {
+  std::size_t size = 256;
+  while (size < expected * 2) size *= 2;
   table_.assign(size, 0);
   for (std::uint32_t i = 0; i < notes_.size(); ++i) {
     if (records_[i].what == role::again) continue;
@@ -86,7 +86,7 @@ inline void reader::grow_table() {
 
 // The record of t; a new one where t has not been met. Layout and the rest are filled in later.
 inline std::uint32_t reader::enter(ggml_tensor* t, std::uint32_t home) {
-  if (table_.size() < (notes_.size() + 1) * 2) grow_table();
+  if (table_.size() < (notes_.size() + 1) * 2) grow_table((notes_.size() + 1) * 2);
   const std::size_t mask = table_.size() - 1;
   std::uint32_t at = slot_in(mask, t);
   for (; table_[at] != 0; at = (at + 1) & static_cast<std::uint32_t>(mask)) {
@@ -123,7 +123,18 @@ inline void reader::enter_all(const ggml_cgraph* g, std::span<const std::uint32_
   homes_.assign(homes.begin(), homes.end());
   records_.clear();
   notes_.clear();
-  std::fill(table_.begin(), table_.end(), 0);
+  const std::size_t expected = 2 * (std::size_t{leafs_} + nodes_);  // a weight a node
+  records_.reserve(expected);
+  notes_.reserve(expected);
+  structure_.values.reserve(expected / 2);
+  structure_.nodes.reserve(nodes_);
+  structure_.edges.reserve(4 * std::size_t{nodes_});
+  slots_.reserve(4 * std::size_t{nodes_});
+  if (table_.size() < 2 * expected) {
+    grow_table(expected);
+  } else {
+    std::fill(table_.begin(), table_.end(), 0);
+  }
   for (std::uint32_t i = 0; i < leafs_ + nodes_; ++i) {
     ggml_tensor* const t = i < leafs_ ? g->leafs[i] : g->nodes[i - leafs_];
     const std::uint32_t met = enter(t, i < leafs_ ? homes_[nodes_ + i] : homes_[i - leafs_]);
@@ -357,13 +368,13 @@ inline result<void> reader::plan_it(const plan::options& search, bool around, kn
       around ? std::span<const pinned_value>{pins_} : std::span<const pinned_value>{};
   auto planned = plan_in_memories({structure_, home_, rules, pins, joined_}, search);
   if (!planned) return planned.error();
-  made.records_ = records_;
+  if (made.records_.empty()) made.records_.swap(records_);
   made.leafs_ = leafs_;
   made.nodes_ = nodes_;
   made.homes_ = homes_;
   made.slabs_ = std::move(planned->slabs_of);
   made.optimal_ = planned->optimal;
-  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+  for (std::uint32_t i = 0; i < made.records_.size(); ++i) {
     record& r = made.records_[i];
     if (r.what == role::outside && !around) r.room = 0;
     if (r.what != role::ours) continue;
@@ -377,7 +388,7 @@ inline result<void> reader::plan_it(const plan::options& search, bool around, kn
     made.records_[leafs_ + t.node].takes = slots_[structure_.nodes[t.node].first_edge + t.operand];
   }
   made.moves_.clear();
-  made.tensors_.resize(records_.size());
+  made.tensors_.resize(made.records_.size());
   return {};
 }
 
