@@ -1,0 +1,108 @@
+#include "berth/graph/in_memories.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace {
+using namespace berth;
+
+// Values of one line of nodes: value i is made by node i out of value i - 1, which nobody reads later.
+struct chain {
+  graph_structure g;
+  std::vector<std::uint32_t> home;
+
+  explicit chain(std::initializer_list<bytes> sizes, bool in_place = false) {
+    for (const bytes size : sizes) {
+      const auto v = static_cast<std::uint32_t>(g.values.size());
+      g.values.push_back({size, v, v == 0 ? value_kind::input : value_kind::result});
+      home.push_back(0);
+      if (v == 0) continue;
+      node_record n;
+      n.first_edge = static_cast<std::uint32_t>(g.edges.size());
+      n.inputs = n.outputs = 1;
+      n.in_place = in_place ? 1 : 0;
+      g.edges.insert(g.edges.end(), {v - 1, v});
+      if (in_place) g.edges.push_back(0);
+      g.nodes.push_back(n);
+    }
+  }
+  [[nodiscard]] result<memories_plan> plan(std::vector<memory_rule> rules, std::vector<pinned_value> pins = {},
+                                           std::vector<std::uint32_t> joined = {}) const {
+    return plan_in_memories({g, home, rules, pins, joined});
+  }
+};
+
+bool overlap(const memories_plan& p, std::size_t a, std::size_t b) {
+  const place_in_memory& x = p.place_of[a];
+  const place_in_memory& y = p.place_of[b];
+  return x.slab == y.slab && x.offset < y.offset + y.room && y.offset < x.offset + x.room;
+}
+
+TEST(in_memories, each_memory_has_its_own_rule_and_size) {
+  chain c{100, 100, 100, 100};
+  c.home = {0, 1, 0, 1};
+  const auto p = c.plan({{64}, {32}});
+  ASSERT_TRUE(p);
+  EXPECT_EQ(p->slabs_of[0], std::vector<bytes>{128});  // one value at a time: the next lies in the other memory
+  EXPECT_EQ(p->slabs_of[1], std::vector<bytes>{128});
+  EXPECT_TRUE(p->optimal);
+}
+
+TEST(in_memories, a_memory_is_cut_into_slabs_that_are_no_larger_than_it_has) {
+  chain c{100, 100, 100};
+  for (value_record& v : c.g.values) v.output = 1;
+  const auto p = c.plan({{32, 300}});
+  ASSERT_TRUE(p);
+  ASSERT_EQ(p->slabs_of[0].size(), 2u);
+  for (const bytes slab : p->slabs_of[0]) EXPECT_LE(slab, 300u);
+  EXPECT_FALSE(overlap(*p, 0, 1) || overlap(*p, 1, 2) || overlap(*p, 0, 2));
+}
+
+TEST(in_memories, a_value_larger_than_a_slab_has_one_of_its_size) {
+  const auto p = chain{{64, 1000}}.plan({{32, 256}});
+  ASSERT_TRUE(p);
+  EXPECT_EQ(p->place_of[1].room, 1024u);
+  EXPECT_GE(p->slabs_of[0][p->place_of[1].slab], 1024u);
+}
+
+TEST(in_memories, pinned_values_stay_and_keep_their_bytes) {
+  chain c{64, 64, 64};
+  const auto v = static_cast<std::uint32_t>(c.g.values.size());
+  c.g.values.push_back({64, v, value_kind::input});
+  c.home.push_back(0);
+  c.g.edges.push_back(v);  // read by a node of its own, after all others
+  c.g.nodes.push_back({.first_edge = static_cast<std::uint32_t>(c.g.edges.size() - 1), .inputs = 1});
+  const auto p = c.plan({{32}}, {{v, 64}});
+  ASSERT_TRUE(p);
+  EXPECT_EQ(p->place_of[v].offset, 64u);
+  for (std::uint32_t i = 0; i < v; ++i) EXPECT_FALSE(overlap(*p, i, v)) << i;
+}
+
+TEST(in_memories, pins_that_leave_no_plan_are_an_error) {
+  chain c{64, 64};
+  EXPECT_FALSE(c.plan({{32, 100}}, {{0, 0}}));  // a second slab would have to be opened
+  EXPECT_EQ(c.plan({{32, 100}}, {{0, 0}}).error().code, errc::limit_exceeded);
+}
+
+TEST(in_memories, what_two_joined_nodes_read_lives_through_both) {
+  const chain apart{64, 64, 64};
+  const auto without = apart.plan({{32}});
+  ASSERT_TRUE(without);
+  EXPECT_TRUE(overlap(*without, 0, 2));
+  const auto with = apart.plan({{32}}, {}, {0});
+  ASSERT_TRUE(with);
+  EXPECT_FALSE(overlap(*with, 0, 2));
+  const chain merged{{64, 64, 64}, true};
+  const auto in_place = merged.plan({{32}}, {}, {0});
+  ASSERT_TRUE(in_place);
+  EXPECT_EQ(in_place->slabs_of[0], std::vector<bytes>{64});  // over the operand itself, as it should be
+  EXPECT_EQ(in_place->taken_at(1), 0u);
+  EXPECT_EQ(without->taken_at(1), UINT32_MAX);
+}
+
+TEST(in_memories, sizes_beyond_64_bits_are_an_error) {
+  chain c{max_bytes - 7, max_bytes - 7};
+  EXPECT_FALSE(c.plan({{32}}));
+}
+}  // namespace
