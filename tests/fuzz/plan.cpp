@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const model::problem_file problems[] = {
       model::read_problem_json("0", texts[0]), model::read_problem_json("1", texts[1]),
       model::read_problem_json("2", texts[2]), model::read_problem_json("3", texts[3])};
-  const model::problem_file& f = problems[data[0] % 4];
+  model::problem_file f = problems[data[0] % 4];  // which takes the rules that a plan was made under
   const std::string& path = fuzz::path_of({reinterpret_cast<const char*>(data) + 1, size - 1});
   fuzz::reading(path, [&] {
     if (f.traffic) {

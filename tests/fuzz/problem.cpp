@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string path = "input";
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   fuzz::reading(path, [&] {
-    const model::problem_file f = model::FUZZ_READER(path, text);
+    model::problem_file f = model::FUZZ_READER(path, text);
     model::require_valid(f);
     constexpr std::size_t few = 40;  // what large problems cost is the planner's own tests'
     if (f.problem.buffers.size() > few || f.problem.memories.size() > 4 || f.traffic || f.symbolic) return;

@@ -126,7 +126,7 @@ TEST_F(hostile_file, exclusive_pins_and_colocations) {
                          "]}}}");
   };
   EXPECT_TRUE(complaint(problem("", pins)).ends_with("exclusive pins and buffers make more than 2^22 pairs"));
-  const problem_file f = read_problem(problem(colocations, ""));
+  problem_file f = read_problem(problem(colocations, ""));
   for (const plan::buffer& b : f.problem.buffers) ASSERT_EQ(b.alias_group, f.problem.buffers[0].alias_group);
   ASSERT_TRUE(f.problem.buffers[0].alias_group);
 }
@@ -146,10 +146,10 @@ TEST_F(hostile_file, a_buffer_that_moves_all_the_time) {
              ",\"start\":" + number(2 * i + 2) + ",\"end\":" + number(2 * i + 3) + ",\"begin_time\":" + number(i) +
              ",\"done_time\":" + number(i + 1) + "}";
   }
-  const problem_file f = read_problem(file("problem", R"({"format":"berth-problem/1","pools":[{"id":"d"},{"id":"s"}],
+  problem_file f = read_problem(file("problem", R"({"format":"berth-problem/1","pools":[{"id":"d"},{"id":"s"}],
 "transfers":[{"from":"d","to":"s","bandwidth":1},{"from":"s","to":"d","bandwidth":1}],
 "buffers":[{"id":"x","size":1,"lower":0,"upper":)" + std::to_string(2 * n) +
-                                                          ",\"uses\":[" + uses + "]}]}"));
+                                                    ",\"uses\":[" + uses + "]}]}"));
   const std::string plan = R"({"optimal":false,"arena_bytes":2,"lower_bound":1,"access_time":1,"stall_time":1,)"
                            R"("copied_bytes":1,"cost_bound":1,"buffers":[)" +
                            stays + "],\"moves\":[" + moves + "]}";
