@@ -95,7 +95,7 @@ TEST_F(hostile_file, a_plain_file_may_repeat) {
 
 // An order that names a buffer k times would name its m supports k times.
 TEST_F(hostile_file, an_order_with_repetitions) {
-  const problem_file f =
+  problem_file f =
       read_problem(file("problem", R"({"format":"berth-problem/1","dimensions":[{"name":"n","least":1,"most":2}],
 "buffers":[{"id":"a","size":"n","lower":0,"upper":1},{"id":"b","size":"n","lower":0,"upper":1}]})"));
   const std::string plan =
