@@ -1,7 +1,11 @@
 #include "device/driver.hpp"
 
 #include <charconv>
+#include <cstring>
+#include <string>
 #include <utility>
+
+#include "device/backend.hpp"
 
 namespace berth::detail {
 
@@ -11,6 +15,71 @@ result<int> device_number(std::string_view argument, const char* what) noexcept 
   const auto [rest, wrong] = std::from_chars(argument.data(), end, number);
   if (wrong != std::errc{} || rest != end || number < 0) return error{errc::invalid_input, what};
   return number;
+}
+
+result<void> device_backend::try_virtual_memory() {
+  const bytes size = properties_.granule;
+  struct step {  // undoes what was done
+    device_backend& on;
+    void* range = nullptr;
+    std::uint64_t memory = 0;
+    int mapped = 0;
+    ~step() {
+      auto* start = static_cast<std::byte*>(range);
+      while (mapped > 0)
+        (void)on.unmap(start + static_cast<std::size_t>(--mapped) * on.properties_.granule, on.properties_.granule);
+      if (memory != 0) on.destroy_physical(memory, on.properties_.granule);
+      if (range != nullptr) on.release(range, 2 * on.properties_.granule);
+    }
+  } made{*this};
+  auto range = reserve(2 * size);
+  if (!range) return range.error();
+  made.range = *range;
+  auto memory = create_physical(size);
+  if (!memory) return memory.error();
+  made.memory = *memory;
+  auto* first = static_cast<std::byte*>(*range);
+  for (std::byte* at : {first, first + size}) {
+    if (auto ok = map(at, size, *memory, 0); !ok) return ok;
+    ++made.mapped;
+  }
+  auto bytes_out = allocate(sizeof(std::uint64_t), memory_kind::pinned);
+  if (!bytes_out) return bytes_out.error();
+  struct pinned {
+    device_backend& on;
+    void* block;
+    ~pinned() { on.free(block, sizeof(std::uint64_t), memory_kind::pinned); }
+  } out{*this, *bytes_out};
+  auto queue = create_queue(std::make_shared<stream_clock>(0));
+  if (!queue) return queue.error();
+  // The book is told of the addresses, as the queue may look for them there.
+  auto range_entry = address_book::make_range({.size = 2 * size, .reservation = true});
+  auto pinned_entry = address_book::make_range({.size = sizeof(std::uint64_t), .kind = memory_kind::pinned});
+  book.add(std::move(range_entry), first);
+  book.add(std::move(pinned_entry), out.block);
+  auto done = (*queue)->fill(first, std::byte{0x5a}, sizeof(std::uint64_t));
+  if (done) done = (*queue)->copy(out.block, first + size, sizeof(std::uint64_t));
+  const auto ended = (*queue)->synchronize();
+  (void)book.remove(first, {.size = 2 * size, .reservation = true});
+  (void)book.remove(out.block, {.size = sizeof(std::uint64_t), .kind = memory_kind::pinned});
+  if (!done) return done;
+  if (!ended) return ended;
+  std::uint64_t seen = 0;
+  std::memcpy(&seen, host_address(out.block, memory_kind::pinned), sizeof seen);
+  if (seen != 0x5a5a5a5a5a5a5a5aU) return error{errc::device_failed, "memory at two addresses is not the same", seen};
+  return {};
+}
+
+void device_backend::probe_virtual_memory() {
+  if (!properties_.virtual_memory) return;
+  const auto works = try_virtual_memory();
+  if (works) return;
+  properties_.virtual_memory = false;
+  properties_.granule = 0;
+  properties_.max_mappings = 0;
+  std::string note{"virtual memory does not work here and is not used: "};
+  note.append(works.error().what).append(" (").append(std::to_string(works.error().number)).append(")");
+  properties_.notes.push_back(std::move(note));
 }
 
 granule_table::entry granule_table::make(std::size_t n) {

@@ -87,6 +87,7 @@ json device_json(const device_listing& one) {
   j["total_memory_bytes"] = p.total_memory == 0 ? json(nullptr) : json(p.total_memory);
   j["rules"] = rules_json(p.rules);
   j["pinned_rules"] = rules_json(p.pinned_rules);
+  j["notes"] = p.notes;
   j["virtual_memory"] = nullptr;
   if (p.virtual_memory) j["virtual_memory"] = {{"granule_bytes", p.granule}, {"max_mappings", p.max_mappings}};
   return j;
@@ -123,6 +124,7 @@ void print(const device_listing& one) {
   if (p.virtual_memory) {
     std::printf("  %-10s granules of %s, up to %zu mappings\n", "virtual", human(p.granule).c_str(), p.max_mappings);
   }
+  for (const std::string& note : p.notes) std::printf("  %-10s %s\n", "note", note.c_str());
 }
 
 void print(const check_outcome& outcome) {

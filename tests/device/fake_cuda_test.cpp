@@ -84,6 +84,28 @@ TEST(fake_cuda, the_default_stream_of_a_thread_is_refused) {
   EXPECT_NE(d.native(), nullptr);
 }
 
+TEST(fake_cuda, virtual_memory_that_does_not_work_is_not_offered_and_a_note_says_why) {
+  {
+    const device d = device::open("cuda:0").value();
+    EXPECT_TRUE(d.properties().virtual_memory);
+    EXPECT_TRUE(d.properties().notes.empty());
+    EXPECT_EQ(d.statistics().held, 0u);
+    EXPECT_EQ(d.statistics().direct_copies + d.statistics().staged_copies, 0u);
+  }
+  FAKE(fake_cuda_refuse_aliases)(true);
+  {
+    const device d = device::open("cuda:0").value();
+    EXPECT_FALSE(d.properties().virtual_memory);
+    ASSERT_EQ(d.properties().notes.size(), 1u);
+    EXPECT_NE(d.properties().notes[0].find("cuda: map (1)"), std::string::npos) << d.properties().notes[0];
+    EXPECT_EQ(d.reserve(4096).error().code, errc::unsupported);
+    void* block = d.allocate(4096).value();
+    d.free(block, 4096);
+  }
+  FAKE(fake_cuda_refuse_aliases)(false);
+  EXPECT_TRUE(device::open("cuda:0").value().properties().virtual_memory);
+}
+
 TEST(fake_cuda, nothing_was_done_wrong_nor_left) {
   (void)device::open("cuda:0").value();
   EXPECT_EQ(FAKE(fake_cuda_mistakes)(), 0u);

@@ -54,6 +54,10 @@ struct device_properties {
   bool virtual_memory = false;    // reserve / map work
   bytes granule = 0;              // of physical memory, where virtual_memory
   std::size_t max_mappings = 0;   // mappings that may exist at once, where virtual_memory
+  // Whether what one create_physical() gives is one piece of the system's memory, as an export to other processes and
+  // devices wants it. A block of allocate() always is.
+  bool contiguous_physical = false;
+  std::vector<std::string> notes{};  // what was found when it was opened and is not as one would expect
 };
 
 // Counters since the device was opened; each is exact, together they are a snapshot.

@@ -215,6 +215,7 @@ result<std::shared_ptr<device_backend>> open_ascend(std::string_view argument) {
   }
   auto opened = std::make_shared<ascend::ascend_device>(acl);
   if (auto started = opened->start(*number); !started) return started.error();
+  opened->probe_virtual_memory();
   return std::shared_ptr<device_backend>{std::move(opened)};
 }
 

@@ -363,6 +363,7 @@ result<std::shared_ptr<device_backend>> open_cuda(std::string_view argument) {
   }
   auto opened = std::make_shared<cuda::cuda_device>(cu);
   if (auto started = opened->start(ordinal); !started) return started.error();
+  opened->probe_virtual_memory();
   return std::shared_ptr<device_backend>{std::move(opened)};
 }
 

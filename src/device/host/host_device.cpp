@@ -139,6 +139,8 @@ class host_device final : public device_backend {
     properties_.host_accessible = true;
     own_file_ = {.descriptor = memfd_create("berth", MFD_CLOEXEC)};
     properties_.virtual_memory = own_file_.descriptor >= 0;
+    properties_.contiguous_physical = properties_.virtual_memory;
+    if (!properties_.virtual_memory) properties_.notes.push_back("virtual memory is not used: the system has no memfd");
     properties_.granule = properties_.virtual_memory ? page_size() : 0;
     // A mapping in the middle of a reservation splits it: two of the system's mappings each. Some are for others.
     const std::size_t limit = number_in("/proc/sys/vm/max_map_count", 65530);

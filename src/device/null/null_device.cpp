@@ -57,7 +57,7 @@ class null_device final : public device_backend {
     properties_.pinned_rules = properties_.rules;
     properties_.total_memory = total;
     properties_.simulated = true;
-    properties_.virtual_memory = true;
+    properties_.virtual_memory = properties_.contiguous_physical = true;
     properties_.granule = granule;
     properties_.max_mappings = std::size_t{1} << 31;
   }
