@@ -5,6 +5,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
+#include "model/files/text.hpp"
 
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 namespace berth::model {
@@ -36,7 +37,10 @@ npy read_npy(const std::string& path) {
 
   const auto type = field(path, header, "'descr'");
   if (!type.starts_with("'<f4'")) {
-    throw input_error(path, "its element type is " + std::string{type.substr(0, type.find(','))} + ", expected '<f4'");
+    std::string_view said = type.substr(0, type.find(','));
+    said.remove_prefix(said.starts_with('\'') ? 1 : 0);
+    said.remove_suffix(said.ends_with('\'') ? 1 : 0);
+    throw input_error(path, "its element type is " + quote(said) + ", expected '<f4'");
   }
   if (!field(path, header, "'fortran_order'").starts_with("False")) throw input_error(path, "column-major order");
   npy made;
