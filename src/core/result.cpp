@@ -12,6 +12,7 @@ const char* name(errc code) noexcept {
     case errc::unsupported: return "unsupported";
     case errc::device_failed: return "device_failed";
     case errc::io: return "io";
+    case errc::internal: return "internal";
   }
   return "unknown";
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "berth/core/contract.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/single.hpp"
 
@@ -35,8 +34,9 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
     out.layout = solve_single(wished, o, wait, &out.fewest);
     out.layout.deadline_hit = wait.was_over();
     if (out.layout.has_offsets()) {
-      if (const auto broken = verify(p, out.layout)) expects(false, broken->rule);
-      if (const auto wrong = check_bound(p, 0, out.layout.proof)) expects(false, wrong->rule);
+      if (const auto broken = verify(p, out.layout)) return error{errc::internal, broken->rule, broken->a};
+      if (const auto wrong = check_bound(p, 0, out.layout.proof))
+        return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
     }
   } else {
     auto answer = solve(wished, o);

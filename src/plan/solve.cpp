@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "berth/core/contract.hpp"
 #include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/memories/memories.hpp"
@@ -61,8 +60,9 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
   plan& layout = found.layout;
   if (layout.has_offsets()) {
     if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, o, wait, layout);
-    if (const auto broken = verify(p, layout)) expects(false, broken->rule);
-    if (const auto wrong = check_bound(p, 0, layout.proof)) expects(false, wrong->rule);
+    if (const auto broken = verify(p, layout)) return error{errc::internal, broken->rule, broken->a};
+    if (const auto wrong = check_bound(p, 0, layout.proof))
+      return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
   }
   layout.deadline_hit = wait.was_over();
   return tier_plan{.layout = std::move(layout), .cost = found.cost, .least = found.least};

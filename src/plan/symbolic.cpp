@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 
-#include "berth/core/contract.hpp"
 #include "plan/within.hpp"
 
 namespace berth::plan {
@@ -328,8 +327,8 @@ result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, 
   out.most.offsets.resize(p.buffers.size());
   out.most.arena_bytes = *evaluate(p, s, out, points[0], out.most.offsets);
   out.most.status = out.most.arena() == out.most.lower_bound() ? status::optimal : status::feasible;
-  if (const auto broken = verify(p, s, out)) expects(false, broken->rule);
-  if (const auto broken = verify(largest, out.most)) expects(false, broken->rule);
+  if (const auto broken = verify(p, s, out)) return error{errc::internal, broken->rule, broken->a};
+  if (const auto broken = verify(largest, out.most)) return error{errc::internal, broken->rule, broken->a};
   return out;
 }
 

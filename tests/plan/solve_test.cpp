@@ -48,6 +48,17 @@ TEST(solve, infeasible_gives_no_offsets_and_a_reason) {
   EXPECT_EQ(solved(p).number, 4u);
 }
 
+TEST(solve_death, offsets_of_an_infeasible_plan_are_a_broken_contract) {
+  problem p;
+  p.add({.name = "x", .size = 4, .live = {0, 2}});
+  p.capacity = 3;
+  const plan none = solved(p);
+  EXPECT_DEATH((void)none.offset(0), "solve_test.cpp.*contract: plan: it has no offsets");
+  p.capacity = 4;
+  const plan one = solved(p);
+  EXPECT_DEATH((void)one.offset(1), "contract: plan: no such buffer");
+}
+
 TEST(solve, empty_members_of_a_group_share_its_base) {
   problem p;
   p.add({.name = "x", .size = 4, .live = {0, 2}, .offset = 8, .alias_group = 0});

@@ -27,6 +27,7 @@ enum class errc : std::uint8_t {
   unsupported,     // the device cannot do this
   device_failed,   // a call to the device failed; number: the driver's code
   io,              // a file could not be read or written; number: errno
+  internal,        // a check of ours found a mistake of ours: the text and the number are worth a report
 };
 
 // The code's name, as written above.

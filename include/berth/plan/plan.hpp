@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/core/contract.hpp"
 #include "berth/plan/certificate.hpp"
 #include "berth/plan/problem.hpp"
 
@@ -43,7 +44,11 @@ struct plan {
   [[nodiscard]] bytes lower_bound() const noexcept { return lower_bound_bytes; }
   [[nodiscard]] bool optimal() const noexcept { return status == status::optimal; }
   [[nodiscard]] bool has_offsets() const noexcept { return status == status::optimal || status == status::feasible; }
-  [[nodiscard]] bytes offset(index i) const noexcept { return offsets[i]; }
+  // Contract: the plan has offsets, and i is a buffer of its problem.
+  [[nodiscard]] bytes offset(index i, source_location where = source_location::current()) const noexcept {
+    expects(i < offsets.size(), has_offsets() ? "plan: no such buffer" : "plan: it has no offsets", where);
+    return offsets[i];
+  }
 };
 
 }  // namespace berth::plan

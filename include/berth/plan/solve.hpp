@@ -47,7 +47,8 @@ struct options {
   progress* watch = nullptr;                // written while it searches; never changes the answer
 };
 
-// Error: the problem does not pass validate(). Infeasible and unknown are plans with that status.
+// Error: the problem does not pass validate(); or `internal`: a plan of ours did not pass verify(), which its text and
+// the problem are worth a report. Infeasible and unknown are plans with that status.
 [[nodiscard]] result<plan> solve(const problem& p, const options& o = {});
 
 }  // namespace berth::plan

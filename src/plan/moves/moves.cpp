@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "berth/core/contract.hpp"
 #include "berth/plan/bound.hpp"
 #include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
@@ -281,7 +280,9 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
   answer.bound = *bound;
   answer.layout.deadline_hit = wait.was_over();
   if (!answer.layout.has_offsets()) return answer;
-  if (const auto broken = verify(p, t, answer)) expects(false, broken->rule);
+  if (const auto broken = verify(p, t, answer)) {
+    return error{errc::internal, broken->rule, broken->buffer.value_or(0)};
+  }
   return answer;
 }
 
