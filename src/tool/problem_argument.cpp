@@ -34,7 +34,10 @@ bool is_model(const std::string& argument) {
 std::string file_name(const std::string& path) {
   if (path == "-") return "standard input";
   const std::string name = printable(std::filesystem::path{path}.filename().string());
-  return name.size() <= 40 ? name : name.substr(0, 37) + "...";
+  if (name.size() <= 40) return name;
+  std::size_t end = 37;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // no half character
+  return name.substr(0, end) + "...";
 }
 
 model::problem_file read_problem_arguments(const std::vector<std::string>& arguments, bool pipeline,
