@@ -16,7 +16,7 @@ namespace {
 template <class T>
 std::vector<T> values_of(const tensor& t) {
   std::vector<T> values(t.data.size() / sizeof(T));
-  std::memcpy(values.data(), t.data.data(), values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), t.data.data(), values.size() * sizeof(T));
   return values;
 }
 
