@@ -82,8 +82,11 @@ berth_status no_such(const void* handle, const char* kind) noexcept {
 }
 
 berth_status report(const berth::error& why) noexcept {
-  const berth_status status = why.code == berth::errc::out_of_memory ? BERTH_NO_MEMORY : BERTH_INVALID;
-  return fail(status, why.what, static_cast<std::size_t>(why.number));
+  switch (why.code) {
+    case berth::errc::out_of_memory: return fail(BERTH_NO_MEMORY, why.what);
+    case berth::errc::internal: return fail(BERTH_INTERNAL, why.what);
+    default: return fail(BERTH_INVALID, why.what, static_cast<std::size_t>(why.number));
+  }
 }
 
 // --- structs of another version

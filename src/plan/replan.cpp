@@ -9,7 +9,7 @@ namespace berth::plan {
 namespace {
 
 // Where most hints kept means fewest buffers moved: every old offset is tried as it is, one an item.
-bool is_plain(const problem& p) {
+bool hints_are_places(const problem& p) {
   return p.memories.size() <= 1 && !p.max_slab && p.reuse_penalties.empty() &&
          std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.alias_group.has_value(); });
 }
@@ -28,7 +28,7 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
     if (before[i]) wished.buffers[i].hint = *before[i] <= max_address ? before[i] : std::nullopt;
   }
   replanned out;
-  if (is_plain(p)) {
+  if (hints_are_places(p)) {
     if (auto ok = validate(wished); !ok) return ok.error();
     const patience wait{o};
     out.layout = solve_single(wished, o, wait, &out.fewest);

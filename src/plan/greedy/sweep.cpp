@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::uint64_t dense_ticks_per_buffer = 4;
 
-bool is_plain(const problem& p) {
+bool sweeps_serve(const problem& p) {
   return !p.conflicts && !p.max_slab && p.separations.empty() &&
          (p.memories.empty() || (p.memories.size() == 1 && p.memories[0].reserved.empty()));
 }
 
-bool is_plain(const buffer& b) {
+bool sweeps_serve(const buffer& b) {
   return b.lifetimes.empty() && !b.offset && !b.hint && !b.alias_group;
 }
 
@@ -40,14 +40,14 @@ void count_in_steps(const problem& p, timeline& line) {
 }
 
 std::optional<timeline> make_timeline(const problem& p) {
-  if (p.buffers.empty() || !is_plain(p)) return {};
+  if (p.buffers.empty() || !sweeps_serve(p)) return {};
   timeline line;
   line.pieces.reserve(p.buffers.size());
   tick first = p.buffers[0].live.lower, last = p.buffers[0].live.upper;
   bool same = true;
   for (index i = 0; i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
-    if (!is_plain(b)) return {};
+    if (!sweeps_serve(b)) return {};
     first = std::min(first, b.live.lower);
     last = std::max(last, b.live.upper);
     bytes alignment = p.alignment_of(i);

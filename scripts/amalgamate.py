@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Makes the planner a pair of files, berth_plan.h and berth_plan.cpp, for projects that vendor it.
+
+usage: amalgamate.py DIRECTORY
+
+The header is berth/plan.h (C99); the source is floors 0 to 2 behind it, in one translation unit: C++20 and its standard
+library, no other dependency, with or without exceptions and run-time types. Headers are put where they are first included;
+names that several sources keep in their unnamed namespaces get the source's name behind them, since all share one unit here.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCES = ["core", "rules", "plan"]
+INCLUDE = re.compile(r'^#include "([^"]+)"')
+SYSTEM = re.compile(r"^#include (<[^>]+>)")
+PRAGMA = re.compile(r"^#pragma once")
+
+
+def find(name):
+    for base in (ROOT / "include", ROOT / "src"):
+        if (base / name).is_file():
+            return base / name
+    sys.exit(f"amalgamate: {name} is included, and is in no folder")
+
+
+def body_of(path, seen, system):
+    """The file's lines, its own headers in front of it once."""
+    out = []
+    for line in path.read_text().splitlines():
+        if m := INCLUDE.match(line):
+            header = find(m[1])
+            if header == ROOT / "include/berth/plan.h":
+                continue
+            if header not in seen:
+                seen.add(header)
+                out += body_of(header, seen, system)
+        elif m := SYSTEM.match(line):
+            system.add(m[1])
+        elif not PRAGMA.match(line):
+            out.append(line)
+    return out
+
+
+# What a formatted source defines at the left margin of its unnamed namespaces.
+OWN = [re.compile(r"^(?:struct|class|enum class|enum|union) (\w+)"), re.compile(r"^using (\w+) ="),
+       re.compile(r"^(?:static |inline |thread_local )*(?:constexpr|const) [\w:<>,&* ]+?[ &*](\w+)(?:\[\w*\])* *[={;]"),
+       re.compile(r"^\w[\w:<>,&*\[\]() ]*[ *&](\w+)\(")]
+
+
+def own_names(lines):
+    names, depth = set(), 0
+    for line in lines:
+        if re.match(r"^namespace \{$", line):
+            depth = 1
+        elif re.match(r"^\}  // namespace$", line):
+            depth = 0
+        elif depth or line.startswith("static "):
+            names |= {m[1] for rule in OWN if (m := rule.match(line))}
+    return names
+
+
+def renamed(lines, names, suffix):
+    """Each name that stands alone: not a member of something, nor of another namespace, nor in a text or comment."""
+    if not names:
+        return lines
+    word = re.compile(r'("(?:[^"\\]|\\.)*"|//.*)|(?<![\w.:>])(?<!->)(' + "|".join(sorted(names)) + r")\b")
+    return [word.sub(lambda m: m[1] or m[2] + suffix, line) for line in lines]
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    to = pathlib.Path(sys.argv[1])
+    to.mkdir(parents=True, exist_ok=True)
+    seen, system = set(), set()
+    text = []
+    face = ROOT / "src/c/plan.cpp"
+    sources = sorted(p for s in SOURCES for p in (ROOT / "src" / s).rglob("*.cpp")) + [ROOT / "src/c/handles.hpp", face]
+    sections = [(source, body_of(source, seen, system)) for source in sources if source not in seen and not seen.add(source)]
+    own = [own_names(source.read_text().splitlines()) for source in sources]
+    for (source, lines), mine in zip(sections, own):
+        shared = {name for name in mine if sum(name in names for names in own) > 1}
+        # All but the C functions stays inside, so that two projects that vendor it can be linked into one program.
+        if source == face:
+            text.append("}  // namespace")
+        text.append(f"// --- {source.relative_to(ROOT)}")
+        text += renamed(lines, shared, "_in_" + source.stem)
+    version = re.search(r"VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    head = [f"// Berth {version}, the planner in one file: made by scripts/amalgamate.py, not to be edited. Apache-2.0.",
+            '#include "berth_plan.h"', ""] + [f"#include {name}" for name in sorted(system)] + [
+        "", "#if defined(__GNUC__)", '#pragma GCC diagnostic ignored "-Wunused-function"',
+        '#pragma GCC diagnostic ignored "-Wmissing-field-initializers"', "#endif", "", "namespace {"]
+    (to / "berth_plan.cpp").write_text("\n".join(head + text) + "\n")
+    (to / "berth_plan.h").write_text((ROOT / "include/berth/plan.h").read_text())
+
+
+main()
