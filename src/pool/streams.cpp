@@ -1,6 +1,8 @@
 // Whose work may still touch what: the streams that a pool knows, how far they are, and who may use what they freed.
 #include <algorithm>
+#include <chrono>
 #include <new>
+#include <thread>
 
 #include "pool/state.hpp"
 
@@ -15,6 +17,9 @@ namespace {
 
 // Of the extents of a lane, so many are swept for each request that looked there.
 constexpr std::uint64_t sweep_share = 32;
+// Streams that idle answer within microseconds: so long a request waits for their answers before it fails.
+constexpr std::chrono::milliseconds a_moment{1};
+constexpr std::chrono::microseconds between_looks{20};
 
 }  // namespace
 
@@ -187,7 +192,8 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
   answered.notify_all();
 }
 
-// Waits on the host for the asking stream, and for the others where that is permitted, if that gives anything.
+// Waits on the host for the asking stream, and for the others where that is permitted, if that gives anything; else
+// only for what they answer at once.
 void pool::state::settle(const request& r, lock_held& held) {
   std::vector<std::shared_ptr<stream_clock>> those;
   for (const auto& k : streams) {
@@ -198,6 +204,12 @@ void pool::state::settle(const request& r, lock_held& held) {
   {
     const unlocked outside{held};
     for (const auto& clock : those) (void)stream::synchronize(*clock);
+  }
+  const auto end = std::chrono::steady_clock::now() + a_moment;
+  while (somebody_holds_back(r.by) && std::chrono::steady_clock::now() < end) {
+    ask(&r.on, asking_for::look, nullptr, held);
+    const unlocked outside{held};
+    std::this_thread::sleep_for(between_looks);
   }
   make_ready();
   sweep_all(nullptr);

@@ -4,11 +4,11 @@
 //   1. this thread's cache: a block of the same rounded size, freed here on the same stream. No lock.
 //   2. the store, under the pool's lock: best fit over the free memory that the stream may use (see below).
 //   3. the ladder, where nothing fits: neighbours freed on different streams joined; streams whose work holds memory
-//   back
-//      asked how far they are; all threads' caches emptied, unless that was done so often of late that growing is
+//      back asked how far they are; all threads' caches emptied, unless that was done so often of late that growing is
 //      cheaper; waiting for another stream if permitted; more memory of the device (or, where more than a tenth of the
-//      pool is free, 4. first); 4. stitching; waiting on the host for the asking stream's own work; the on_pressure
-//      callback; then an error, and out_of_memory_report() says what was where. What was taken in vain goes back.
+//      pool is free, 4. first); 4. stitching; waiting on the host for the asking stream's own work, and a millisecond
+//      for what idle streams answer; the on_pressure callback; then an error, and out_of_memory_report() says what was
+//      where. What was taken in vain goes back.
 // Stitching builds a block of scattered granules under consecutive addresses (devices with virtual memory), so that
 // free memory is usable memory: no request of a granule or more fails for want of a hole.
 //
