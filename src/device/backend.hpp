@@ -72,7 +72,7 @@ class device_backend {
   virtual void free(void* block, bytes size, memory_kind kind) noexcept = 0;
   // Tries virtual memory once through: two addresses for the same memory, bytes in by one and out by the other. What
   // does not work is not offered, and a note says why. For backends of drivers that may promise more than they do.
-  void probe_virtual_memory();
+  [[gnu::visibility("hidden")]] void probe_virtual_memory();
   // For addresses inside memory of this device.
   virtual void* host_address(void* address, memory_kind kind) noexcept {
     return properties_.host_accessible || kind == memory_kind::pinned ? address : nullptr;
@@ -114,7 +114,7 @@ class device_backend {
   device_properties properties_;
 
  private:
-  [[nodiscard]] result<void> try_virtual_memory();
+  [[nodiscard, gnu::visibility("hidden")]] result<void> try_virtual_memory();
   const std::uint32_t born_ = process_generation();
 };
 
