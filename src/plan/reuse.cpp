@@ -41,6 +41,12 @@ bool live_together(const buffer& a, const buffer& b) {
   return false;
 }
 
+// How far the buffers of memory m may reach where penalties come before the arena; nothing where they do not.
+std::optional<bytes> room_of(const problem& p, const options& o, index m) {
+  if (!o.penalty_first || o.work == effort::fast || p.max_slab) return std::nullopt;
+  return p.memories.empty() ? p.capacity : p.memories[m].capacity;
+}
+
 struct range {
   bytes lo = 0;
   bytes hi = 0;
@@ -48,8 +54,8 @@ struct range {
 
 class mover {
  public:
-  mover(const problem& p, plan& answer)
-      : p_{p}, answer_{answer}, partners_(p.buffers.size()), apart_(p.buffers.size()) {
+  mover(const problem& p, const options& o, plan& answer)
+      : p_{p}, options_{o}, answer_{answer}, partners_(p.buffers.size()), apart_(p.buffers.size()) {
     for (const reuse_penalty& r : p.reuse_penalties) {
       partners_[r.a].push_back({r.b, r.weight});
       partners_[r.b].push_back({r.a, r.weight});
@@ -102,8 +108,8 @@ class mover {
   // Where buffer i may not lie, in order and merged; and how far its slab reaches.
   std::pair<std::vector<range>, bytes> forbidden(index i) const {
     std::vector<range> taken;
-    bytes reach = 0;
     const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
+    bytes reach = room_of(p_, options_, memory).value_or(0);
     if (!p_.memories.empty()) {
       for (const auto& [lo, hi] : p_.memories[memory].reserved) taken.push_back({lo, hi});
     }
@@ -162,6 +168,7 @@ class mover {
   }
 
   const problem& p_;
+  const options& options_;
   plan& answer_;
   std::vector<std::vector<partner>> partners_;
   std::vector<std::vector<index>> apart_;
@@ -261,7 +268,7 @@ void pay_least(const problem& p, const options& o, const patience& wait, plan& a
       offsets.push_back(answer.offset(i));
       top = std::max(top, answer.offset(i) + p.footprint(i));
     }
-    (place.memories.empty() ? place.capacity : place.memories[0].capacity) = top;
+    (place.memories.empty() ? place.capacity : place.memories[0].capacity) = room_of(p, o, where.first).value_or(top);
     pairs_apart search{std::move(place), members, p, o, wait};
     if (search.pairs() == 0) continue;
     offsets = search.least(std::move(offsets), spent);
@@ -290,7 +297,8 @@ void separate_the_dearest(const problem& p, const options& o, const patience& wa
                    [](const reuse_penalty& a, const reuse_penalty& b) { return a.weight > b.weight; });
   problem strict = p;
   strict.reuse_penalties.clear();
-  strict.capacity = answer.arena_bytes;
+  const std::optional<bytes> room = room_of(p, o, 0);
+  strict.capacity = room.value_or(answer.arena_bytes);
   for (std::size_t count = dearest.size(); count > 0 && !wait.over(); count /= 2) {
     strict.separations = p.separations;
     for (std::size_t k = 0; k < count; ++k) strict.separations.push_back({dearest[k].a, dearest[k].b});
@@ -298,7 +306,7 @@ void separate_the_dearest(const problem& p, const options& o, const patience& wa
     plan other = solve_single(strict, o, wait);
     answer.work += other.work;
     if (!other.has_offsets()) continue;
-    if (reuse_penalty_of(p, other) < reuse_penalty_of(p, answer) && other.arena_bytes == answer.arena_bytes) {
+    if (reuse_penalty_of(p, other) < reuse_penalty_of(p, answer) && (room || other.arena_bytes == answer.arena_bytes)) {
       answer.offsets = std::move(other.offsets);
     }
     return;
@@ -315,11 +323,14 @@ double reuse_penalty_of(const problem& p, const plan& answer) {
 
 void lower_reuse_penalty(const problem& p, const options& o, const patience& wait, plan& answer) {
   if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) separate_the_dearest(p, o, wait, answer);
-  mover moves{p, answer};
+  mover moves{p, o, answer};
   int rounds = 16;
   while (rounds-- > 0 && moves.round(wait)) continue;
   if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) pay_least(p, o, wait, answer);
   answer.arena_bytes = arena_of(p, answer);  // a slab may have become shorter
+  if (answer.status == status::optimal && answer.arena_bytes > answer.lower_bound_bytes) {
+    answer.status = status::feasible;  // by the arena, which gave way
+  }
   answer.reuse_penalty = reuse_penalty_of(p, answer);
 }
 

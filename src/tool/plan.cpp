@@ -365,6 +365,8 @@ std::function<int()> declare_plan(CLI::App& app) {
       ->check(CLI::Range(1, 256));
   app.add_option("--deadline", call->options.deadline_s, "Seconds after which the best so far is taken")
       ->type_name("SECONDS");
+  app.add_flag("--penalty-first", call->options.penalty_first,
+               "Reuse penalties come before the arena, which may take all of the capacity");
   app.add_option("--keep", call->keep,
                  "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it");
   add_out_option(app, call->out,

@@ -30,6 +30,14 @@ void* operator new(std::size_t size) {
   }
   return static_cast<char*>(block) + front;
 }
+// The sanitizers' own would not call the one above.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return ::operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* p) noexcept {
   if (p == nullptr) return;
   void* const block = static_cast<char*>(p) - front;

@@ -201,6 +201,45 @@ TEST(solve, pays_the_least_penalty_of_few_buffers_although_several_must_move) {
   EXPECT_EQ(solved(p).reuse_penalty, 0);
 }
 
+TEST(solve, penalties_before_the_arena_take_the_capacity_given) {
+  problem p;
+  const index x = p.add({.name = "x", .size = 4, .live = {0, 1}});
+  const index y = p.add({.name = "y", .size = 4, .live = {1, 2}});
+  p.reuse_penalties = {{x, y, 3}};
+  const options first{.penalty_first = true};
+  EXPECT_EQ(solve(p, first)->reuse_penalty, 3);  // without a capacity there is nothing to take
+  p.capacity = 7;
+  EXPECT_EQ(solve(p, first)->reuse_penalty, 3);
+  p.capacity = 8;
+  EXPECT_EQ(solve(p)->reuse_penalty, 3);
+  const auto apart = solve(p, first);
+  ASSERT_TRUE(apart);
+  EXPECT_EQ(apart->reuse_penalty, 0);
+  EXPECT_EQ(apart->arena(), 8u);
+  EXPECT_EQ(apart->status, status::feasible);  // of the arena: the bound is 4
+}
+
+RC_GTEST_PROP(solve, penalties_before_the_arena_never_pay_more, ()) {
+  problem p;
+  const auto n = *rc::gen::inRange<index>(2, 12);
+  for (index i = 0; i < n; ++i) {
+    const auto lower = *rc::gen::inRange<tick>(0, 8);
+    p.add({.size = *rc::gen::inRange<bytes>(0, 20), .live = {lower, lower + *rc::gen::inRange<tick>(1, 4)}});
+  }
+  for (int k = 0; k < 6; ++k) {
+    const auto a = *rc::gen::inRange<index>(0, n);
+    const auto b = *rc::gen::inRange<index>(0, n);
+    if (a != b) p.reuse_penalties.push_back({a, b, static_cast<double>(*rc::gen::inRange(1, 5))});
+  }
+  p.capacity = solve(p)->arena() + *rc::gen::inRange<bytes>(0, 30);
+  const auto after = solve(p);
+  const auto before = solve(p, {.penalty_first = true});
+  RC_ASSERT(before && before->has_offsets());
+  RC_ASSERT(before->reuse_penalty <= after->reuse_penalty);
+  RC_ASSERT(before->arena() <= *p.capacity);
+  RC_ASSERT(before->arena() >= after->lower_bound());
+}
+
 TEST(solve, pays_fewer_penalties_in_the_same_arena) {
   problem p;
   p.add({.name = "wide", .size = 8, .live = {0, 1}});

@@ -45,6 +45,9 @@ struct options {
   std::optional<double> deadline_s;         // stops early; the plan then says deadline_hit
   const std::atomic<bool>* stop = nullptr;  // once true, the best so far is taken, as at a deadline
   progress* watch = nullptr;                // written while it searches; never changes the answer
+  // The reuse penalties come before the arena, which may then take all of the capacity given (where one is, and no
+  // slabs are asked for): on fixed hardware a smaller arena is worth nothing. With effort fast they come after.
+  bool penalty_first = false;
 };
 
 // Error: the problem does not pass validate(); or `internal`: a plan of ours did not pass verify(), which its text and
