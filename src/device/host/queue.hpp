@@ -100,9 +100,7 @@ class host_queue final : public backend_queue {
   std::shared_ptr<stream_clock> clock_;
   std::shared_ptr<awaited_count> done_;
   alignas(64) segment* head_ = nullptr;  // the worker's
-  alignas(64) std::mutex mutex_;         // guards the producer's
-  segment* tail_ = nullptr;
-  std::uint64_t tail_count_ = 0;  // enqueued_, for the producer
+  alignas(64) segment* tail_ = nullptr;  // the producer's: of who holds enqueued_
   pthread_t worker_{};
   bool running_ = false;
   alignas(64) awaited_count enqueued_;
