@@ -87,6 +87,10 @@ void* pointer(address a) {
   return reinterpret_cast<void*>(a);
 }
 
+berth::support::fake_range range(address a, std::size_t size) {
+  return {static_cast<std::uintptr_t>(a), size};
+}
+
 // Of the range that starts at or before a, the bytes from a to its end.
 template <class Map>
 std::size_t rest_from(const Map& map, address a) {
@@ -349,14 +353,14 @@ status cuStreamQuery(stream_handle s) {
 status cuMemcpyAsync(address to, address from, std::size_t size, stream_handle s) {
   NEEDS_STREAM(s);
   const std::uint64_t position =
-      stream_->enqueue([=] { std::memcpy(pointer(to), pointer(from), size); }, {{to, size}, {from, size}});
+      stream_->enqueue([=] { std::memcpy(pointer(to), pointer(from), size); }, {range(to, size), range(from, size)});
   if (!known(to) || !known(from)) stream_->wait_for(position);
   return success;
 }
 status cuMemsetD8Async(address to, unsigned char value, std::size_t size, stream_handle s) {
   NEEDS_STREAM(s);
   if (!known(to)) return invalid_value;
-  stream_->enqueue([=] { std::memset(pointer(to), value, size); }, {{to, size}});
+  stream_->enqueue([=] { std::memset(pointer(to), value, size); }, {range(to, size)});
   return success;
 }
 status cuLaunchHostFunc(stream_handle s, void (*function)(void*), void* argument) {
