@@ -11,9 +11,9 @@ constexpr bytes unknown_space = bytes{1} << 40;  // address space for a device t
 // Of 32 bits of addresses a pool without a limit takes a sixteenth, and as much again for stitched blocks.
 constexpr bool few_addresses = sizeof(void*) < 8;
 constexpr bytes most_space = few_addresses ? bytes{256} << 20 : max_bytes;
-constexpr bytes window_factor = few_addresses ? 1 : 8;
+constexpr bytes window_factor = few_addresses ? 2 : 8;
 // The space is wider than what may be held at once, so that a chunk finds a hole although others went in between.
-constexpr bytes space_factor = few_addresses ? 1 : 4;
+constexpr bytes space_factor = few_addresses ? 2 : 4;
 
 }  // namespace
 

@@ -115,16 +115,17 @@ TEST(pool_lifetime, a_request_above_the_limit_takes_nothing) {
   pool p{device::host(), {.limit = 1_GiB}};
   const auto one = p.allocate(1_MiB, queue);
   const bytes before = p.statistics().reserved;
-  const auto none = p.allocate(2_GiB, queue);
+  const auto none = p.allocate(1536_MiB, queue);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, errc::limit_exceeded);
-  EXPECT_EQ(none.error().number, 2_GiB);
+  EXPECT_EQ(none.error().number, 1536_MiB);
   EXPECT_EQ(p.statistics().reserved, before);
   EXPECT_EQ(p.statistics().failures, 1u);
-  EXPECT_NE(p.out_of_memory_report().find("2.00 GiB"), std::string::npos);
+  EXPECT_NE(p.out_of_memory_report().find("1.50 GiB"), std::string::npos);
 }
 
 TEST(pool_lifetime, a_block_of_256_gib_is_not_the_next_small_one) {
+  if constexpr (sizeof(void*) < 8) GTEST_SKIP() << "no addresses for it";
   const device d = device::open("null:1TiB").value();
   stream queue{d};
   pool p{d};
