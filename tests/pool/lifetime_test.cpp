@@ -12,33 +12,13 @@
 
 #include "berth/pool/adaptors.hpp"
 #include "berth/pool/pool.hpp"
+#include "pool/gate.hpp"
 #include "pool/thread_cache.hpp"
 
 namespace berth {
 namespace {
 using namespace literals;
-
-// Work of a stream that is late: it waits until it is let go.
-class gate {
- public:
-  void hold(stream& s) {
-    ASSERT_TRUE(s.call([](void* self) { static_cast<gate*>(self)->wait(); }, this));
-  }
-  void open() {
-    const std::lock_guard held{lock_};
-    open_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  void wait() {
-    std::unique_lock held{lock_};
-    changed_.wait(held, [this] { return open_; });
-  }
-  std::mutex lock_;
-  std::condition_variable changed_;
-  bool open_ = false;
-};
+using support::gate;
 
 TEST(pool_lifetime, a_pool_waits_for_every_stream_that_uses_a_leaked_block) {
   const device host = device::host();

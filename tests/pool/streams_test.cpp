@@ -11,33 +11,13 @@
 #include <vector>
 
 #include "berth/pool/pool.hpp"
+#include "pool/gate.hpp"
 #include "pool/quiet_device.hpp"
 
 namespace berth {
 namespace {
 using namespace literals;
-
-// Work of a stream that is late: it waits until it is let go.
-class gate {
- public:
-  void hold(stream& s) {
-    ASSERT_TRUE(s.call([](void* self) { static_cast<gate*>(self)->wait(); }, this));
-  }
-  void open() {
-    const std::lock_guard held{lock_};
-    open_ = true;
-    changed_.notify_all();
-  }
-  void wait() {
-    std::unique_lock held{lock_};
-    changed_.wait(held, [this] { return open_; });
-  }
-
- private:
-  std::mutex lock_;
-  std::condition_variable changed_;
-  bool open_ = false;
-};
+using support::gate;
 
 TEST(pool_streams, what_an_idle_stream_freed_comes_back_although_nobody_asks_it) {
   const auto quiet = support::make_quiet(device::host());
