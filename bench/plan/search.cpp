@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "berth/model/problem_file.hpp"
-#include "plan/bounds.hpp"
+#include "plan/bound/bounds.hpp"
 #include "plan/samples.hpp"
 #include "plan/search/ladder.hpp"
 #include "plan/user_seconds.hpp"

@@ -7,9 +7,9 @@
 
 #include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
-#include "plan/memories/memories.hpp"
-#include "plan/reuse.hpp"
-#include "plan/within.hpp"
+#include "plan/model/within.hpp"
+#include "plan/several/memories.hpp"
+#include "plan/wishes/reuse.hpp"
 
 namespace berth::plan {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "berth/plan/bound.hpp"
 #include "berth/plan/verify.hpp"
-#include "plan/bounds.hpp"
+#include "plan/bound/bounds.hpp"
 #include "plan/greedy/sweep.hpp"
-#include "plan/single.hpp"
+#include "plan/single/single.hpp"
 
 namespace berth::plan {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
-#include "plan/bounds.hpp"
+#include "plan/bound/bounds.hpp"
 #include "plan/greedy/boxes.hpp"
 #include "plan/greedy/ejection.hpp"
 #include "plan/greedy/tall_first.hpp"

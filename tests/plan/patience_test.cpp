@@ -9,7 +9,7 @@
 #include "berth/plan/verify.hpp"
 #include "plan/dense_set.hpp"
 #include "plan/generate.hpp"
-#include "plan/within.hpp"
+#include "plan/model/within.hpp"
 
 namespace berth::plan {
 namespace {

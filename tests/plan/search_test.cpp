@@ -7,11 +7,11 @@
 #include <random>
 
 #include "berth/plan/verify.hpp"
-#include "plan/bounds.hpp"
+#include "plan/bound/bounds.hpp"
 #include "plan/search/fold.hpp"
 #include "plan/search/ladder.hpp"
 #include "plan/search/skyline.hpp"
-#include "plan/single.hpp"
+#include "plan/single/single.hpp"
 
 namespace berth::plan {
 namespace {

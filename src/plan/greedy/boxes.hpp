@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 #include "plan/patience.hpp"
 
 namespace berth::plan {

@@ -6,7 +6,7 @@
 
 #include "berth/plan/solve.hpp"
 #include "plan/greedy/occupancy.hpp"
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 #include "plan/patience.hpp"
 
 namespace berth::plan {

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 
 namespace berth::plan {
 

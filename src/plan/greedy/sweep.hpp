@@ -19,7 +19,7 @@
 
 #include "berth/plan/certificate.hpp"
 #include "berth/plan/problem.hpp"
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 #include "plan/patience.hpp"
 
 namespace berth::plan {

@@ -7,10 +7,10 @@
 #include "berth/plan/bound.hpp"
 #include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
-#include "plan/memories/memories.hpp"
+#include "plan/model/within.hpp"
 #include "plan/moves/mover.hpp"
 #include "plan/moves/residence.hpp"
-#include "plan/within.hpp"
+#include "plan/several/memories.hpp"
 
 namespace berth::plan {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "plan/parts.hpp"
+#include "plan/single/parts.hpp"
 
 namespace berth::plan {
 namespace {

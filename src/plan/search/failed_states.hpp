@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 
 namespace berth::plan {
 

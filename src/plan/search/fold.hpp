@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 
 namespace berth::plan {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "plan/mix.hpp"
-#include "plan/multiples.hpp"
+#include "plan/model/multiples.hpp"
 
 namespace berth::plan {
 

@@ -22,14 +22,14 @@
 //                     failed state has no feasible completion at all, since the completion of least sum would have been
 //                     found, its holes being blocked or refuted (docs/decisions/0020-place-or-postpone.md).
 //   I5 twins          items alike in everything are placed by rising index.
-//   I6 multiples      I1 again, in multiples of frequent alignments (plan/multiples.hpp): it sees what they waste.
+//   I6 multiples      I1 again, in multiples of frequent alignments (model/multiples.hpp): it sees what they waste.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 #include "plan/search/conflicts.hpp"
 #include "plan/search/failed_states.hpp"
 #include "plan/search/seeker.hpp"

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 #include "plan/search/seeker.hpp"
 
 namespace berth::plan {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "plan/greedy/greedy.hpp"
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 
 namespace berth::plan {
 

@@ -1,13 +1,13 @@
-#include "plan/memories/memories.hpp"
+#include "plan/several/memories.hpp"
 
 #include <algorithm>
 
 #include "berth/plan/bound.hpp"
-#include "plan/memories/assign.hpp"
-#include "plan/memories/repair.hpp"
-#include "plan/memories/slabs.hpp"
-#include "plan/single.hpp"
-#include "plan/within.hpp"
+#include "plan/model/within.hpp"
+#include "plan/several/assign.hpp"
+#include "plan/several/repair.hpp"
+#include "plan/several/slabs.hpp"
+#include "plan/single/single.hpp"
 
 namespace berth::plan {
 namespace {

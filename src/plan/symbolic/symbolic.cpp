@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "plan/within.hpp"
+#include "plan/model/within.hpp"
 
 namespace berth::plan {
 namespace {

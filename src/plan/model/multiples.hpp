@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 
 namespace berth::plan {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "berth/plan/verify.hpp"
-#include "plan/single.hpp"
+#include "plan/single/single.hpp"
 
 namespace berth::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "plan/memories/assign.hpp"
+#include "plan/several/assign.hpp"
 
 #include <algorithm>
 #include <map>

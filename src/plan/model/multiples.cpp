@@ -1,4 +1,4 @@
-#include "plan/multiples.hpp"
+#include "plan/model/multiples.hpp"
 
 #include <algorithm>
 #include <map>

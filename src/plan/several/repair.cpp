@@ -1,4 +1,4 @@
-#include "plan/memories/repair.hpp"
+#include "plan/several/repair.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "plan/greedy/occupancy.hpp"
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 
 namespace berth::plan {
 namespace {

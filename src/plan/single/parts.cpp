@@ -1,4 +1,4 @@
-#include "plan/parts.hpp"
+#include "plan/single/parts.hpp"
 
 #include <algorithm>
 #include <numeric>

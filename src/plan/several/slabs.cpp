@@ -1,13 +1,13 @@
-#include "plan/memories/slabs.hpp"
+#include "plan/several/slabs.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "plan/memories/memories.hpp"
-#include "plan/parts.hpp"
-#include "plan/single.hpp"
-#include "plan/within.hpp"
+#include "plan/model/within.hpp"
+#include "plan/several/memories.hpp"
+#include "plan/single/parts.hpp"
+#include "plan/single/single.hpp"
 
 namespace berth::plan {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "berth/plan/certificate.hpp"
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 #include "plan/patience.hpp"
 
 namespace berth::plan {

@@ -1,4 +1,4 @@
-#include "plan/reuse.hpp"
+#include "plan/wishes/reuse.hpp"
 
 #include <algorithm>
 #include <map>
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "plan/parts.hpp"
-#include "plan/single.hpp"
+#include "plan/single/parts.hpp"
+#include "plan/single/single.hpp"
 
 namespace berth::plan {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "plan/parts.hpp"
 #include "plan/patience.hpp"
+#include "plan/single/parts.hpp"
 
 namespace berth::plan {
 

@@ -1,4 +1,4 @@
-#include "plan/hints.hpp"
+#include "plan/wishes/hints.hpp"
 
 #include <algorithm>
 #include <optional>

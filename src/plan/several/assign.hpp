@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "berth/plan/problem.hpp"
-#include "plan/parts.hpp"
 #include "plan/patience.hpp"
+#include "plan/single/parts.hpp"
 
 namespace berth::plan {
 

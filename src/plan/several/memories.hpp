@@ -7,8 +7,8 @@
 #include "berth/plan/plan.hpp"
 #include "berth/plan/problem.hpp"
 #include "berth/plan/solve.hpp"
-#include "plan/parts.hpp"
 #include "plan/patience.hpp"
+#include "plan/single/parts.hpp"
 
 namespace berth::plan {
 

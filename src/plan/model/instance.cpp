@@ -1,4 +1,4 @@
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -5,11 +5,11 @@
 #include <map>
 #include <numeric>
 
-#include "plan/bounds.hpp"
-#include "plan/multiples.hpp"
+#include "plan/bound/bounds.hpp"
+#include "plan/model/multiples.hpp"
+#include "plan/model/within.hpp"
 #include "plan/search/clique.hpp"
 #include "plan/search/conflicts.hpp"
-#include "plan/within.hpp"
 
 namespace berth::plan {
 namespace {

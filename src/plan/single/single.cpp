@@ -1,16 +1,16 @@
-#include "plan/single.hpp"
+#include "plan/single/single.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <set>
 
-#include "plan/bounds.hpp"
+#include "plan/bound/bounds.hpp"
 #include "plan/greedy/greedy.hpp"
 #include "plan/greedy/sweep.hpp"
-#include "plan/hints.hpp"
-#include "plan/instance.hpp"
+#include "plan/model/instance.hpp"
 #include "plan/search/conflicts.hpp"
 #include "plan/search/ladder.hpp"
+#include "plan/wishes/hints.hpp"
 
 namespace berth::plan {
 namespace {
