@@ -387,6 +387,16 @@ std::vector<stream_statistics> pool::statistics_by_stream() const {
   return state_->by_stream();
 }
 
+std::optional<bytes> pool::size_of(const void* data) const noexcept {
+  const detail::extent* e = state_->blocks.find(data);
+  if (e == nullptr) {
+    const std::lock_guard held{state_->lock};
+    e = state_->blocks.find(data);
+  }
+  if (e == nullptr || !e->lives()) return std::nullopt;
+  return e->asked;
+}
+
 std::vector<live_block> pool::live_blocks() const {
   const std::lock_guard held{state_->lock};
   const state::standstill nobody_moves{*state_};

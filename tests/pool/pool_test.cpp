@@ -53,6 +53,20 @@ TEST(pool, size_zero_is_an_empty_block) {
   EXPECT_EQ(p.statistics().reserved, 0u);
 }
 
+TEST(pool, tells_the_size_of_live_blocks_only) {
+  stream queue{device::host()};
+  pool p{device::host()};
+  for (const bytes size : {bytes{1000}, 5_MiB}) {  // one that comes back into a cache, and one that does not
+    void* const data = p.allocate_raw(size, queue).value();
+    EXPECT_EQ(p.size_of(data), size);
+    EXPECT_FALSE(p.size_of(static_cast<char*>(data) + 64));
+    p.free(data, size, queue);
+    EXPECT_FALSE(p.size_of(data));
+  }
+  EXPECT_FALSE(p.size_of(nullptr));
+  EXPECT_FALSE(p.size_of(&p));
+}
+
 TEST(pool, stitches_when_no_hole_fits) {
   const device host = device::host();
   stream queue{host};

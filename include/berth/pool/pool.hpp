@@ -35,6 +35,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -195,6 +196,10 @@ class pool final : public memory_source {
   // Empties the caches, joins what is done, undoes the mappings of dead stitched blocks; nothing is moved, since
   // addresses are in users' hands and a stitched request needs no hole.
   defragmentation defragment();
+
+  // The bytes asked for of a live block; nothing where the address is no block of this pool, or one that was given
+  // back. The answer holds as long as nobody gives the block back meanwhile. O(1); for callers that cannot be trusted.
+  [[nodiscard]] std::optional<bytes> size_of(const void* data) const noexcept;
 
   // O(threads); stops all caches for that long.
   [[nodiscard]] pool_statistics statistics() const;
