@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
 
 using clock = std::chrono::steady_clock;
@@ -31,7 +33,7 @@ bool patience::over(std::uint64_t looks) const {
   if (over_) return true;
   if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return over_ = true;
   if (looks_ < next_reading_) return false;
-  next_reading_ = looks_ + between_readings;
+  next_reading_ = looks_ + policy::looks_between_readings;
   return over_ = looks_ > most_looks_ || (until_ && clock::now() >= *until_);
 }
 

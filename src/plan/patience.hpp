@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "berth/plan/solve.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 
@@ -27,8 +28,8 @@ class patience {
   [[nodiscard]] patience for_looks(std::uint64_t looks) const;
 
   // Whether to end now; once it is over it stays so. `looks`: what was done since it was last asked, in steps of some
-  // ten nanoseconds. Costs a load, and every `between_readings` looks a glance at the clock. Of one thread.
-  [[nodiscard]] bool over(std::uint64_t looks = between_readings) const;
+  // ten nanoseconds. Costs a load, and every `looks_between_readings` a glance at the clock. Of one thread.
+  [[nodiscard]] bool over(std::uint64_t looks = policy::looks_between_readings) const;
 
   // Whether somebody was told that it is over, and so may have ended early.
   [[nodiscard]] bool was_over() const noexcept { return over_; }
@@ -36,8 +37,6 @@ class patience {
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
 
  private:
-  static constexpr std::uint64_t between_readings = 4096;
-
   const patience* outer_ = nullptr;
   const std::atomic<bool>* stop_ = nullptr;
   std::optional<std::chrono::steady_clock::time_point> until_;

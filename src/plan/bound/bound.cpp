@@ -8,6 +8,7 @@
 #include "plan/bound/bounds.hpp"
 #include "plan/model/multiples.hpp"
 #include "plan/model/within.hpp"
+#include "plan/policy.hpp"
 #include "plan/search/clique.hpp"
 #include "plan/search/conflicts.hpp"
 
@@ -49,8 +50,7 @@ units most_that_fits(const std::vector<units>& lengths, units room) {
   }
   if (sum <= room) return sum;
   const units cells = room / unit;
-  constexpr units most_cells = 1 << 12;
-  if (cells > most_cells) return cells * unit;
+  if (cells > policy::most_sum_cells) return cells * unit;
   std::vector<char> reached(static_cast<std::size_t>(cells) + 1, 0);
   reached[0] = 1;
   for (const units l : lengths) {
@@ -113,10 +113,9 @@ class prover {
 
   void thorough() {
     if (!spread_) find_heads();
-    constexpr std::uint64_t most_section_work = 2'000'000;
     const bool plain =
         spread_ || (steps_.size() == 1 && in_.items.size() == in_.own_items && !has_groups() && !has_pins());
-    if (!plain && count_conflicts(in_).members <= most_section_work) {
+    if (!plain && count_conflicts(in_).members <= policy::most_section_work) {
       std::vector<std::vector<stacked>> members(in_.sections);
       for (std::uint32_t i = 0; i < in_.own_items; ++i) {
         for (const section_range& r : in_.ranges_of(in_.items[i])) {
@@ -274,8 +273,7 @@ class prover {
     for (std::uint32_t i = 0; i < in_.items.size(); ++i) {
       if (in_.items[i].pin != no_offset) pinned.push_back(i);
     }
-    constexpr std::size_t most_work = 2'000'000;
-    if (pinned.empty() || pinned.size() * (in_.ranges.size() + in_.links.size()) > most_work) return;
+    if (pinned.empty() || pinned.size() * (in_.ranges.size() + in_.links.size()) > policy::most_head_work) return;
     std::sort(pinned.begin(), pinned.end(),
               [&](std::uint32_t a, std::uint32_t b) { return in_.items[a].pin < in_.items[b].pin; });
     for (std::uint32_t i = 0; i < in_.own_items && !wait_.over(pinned.size()); ++i) {
@@ -320,8 +318,7 @@ class prover {
     const bool sections_show_all =
         !p_.conflicts && p_.separations.empty() &&
         std::none_of(p_.buffers.begin(), p_.buffers.end(), [](const buffer& b) { return b.lifetimes.size() > 1; });
-    constexpr index most_buffers = 2048;
-    if (sections_show_all || n > most_buffers || n == 0) return;
+    if (sections_show_all || n > policy::most_clique_buffers || n == 0) return;
     dense_graph graph{n};
     const auto connect = [&](index a, index b) {
       if (conflict(a, b)) graph.connect(a, b);
@@ -337,7 +334,8 @@ class prover {
       }
     }
     // About ten milliseconds a step.
-    const std::uint64_t nodes = std::clamp<std::uint64_t>(20'000'000 / (n * graph.words()), 50, 20'000);
+    const std::uint64_t nodes = std::clamp<std::uint64_t>(policy::clique_work / (n * graph.words()),
+                                                          policy::fewest_clique_nodes, policy::most_clique_nodes);
     const bool sum_decides = spread_ || (reserved_.empty() && !has_groups() && !has_pins());
     for (const units step : steps_) {
       if (wait_.over()) return;

@@ -5,17 +5,10 @@
 #include <span>
 
 #include "plan/greedy/sweeper.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 namespace {
-
-constexpr std::uint32_t first_page = 64;  // sections
-constexpr std::uint32_t page_growth = 8;
-constexpr std::size_t fewest_members = 8;
-constexpr std::uint64_t looks_a_member = 16;
-// Shares of the target.
-constexpr units tallest_item = 512;
-constexpr units tallest_box = 32;
 
 // An item, or a box.
 struct node {
@@ -40,14 +33,15 @@ class box_maker {
       if (it.ranges_last - it.ranges_first != 1) continue;
       const section_range& r = in.ranges[it.ranges_first];
       nodes_[i] = {.size = it.size, .first = r.first, .last = r.last};
-      fits_[i] = it.alignment == 1 && it.pin == no_offset && it.hint == no_offset && it.size <= target / tallest_item;
+      fits_[i] = it.alignment == 1 && it.pin == no_offset && it.hint == no_offset &&
+                 it.size <= target / policy::tallest_boxed_share;
     }
   }
 
   void run() {
-    for (std::uint32_t page = first_page; page < in_.sections; page *= page_growth) {
+    for (std::uint32_t page = policy::first_page; page < in_.sections; page *= policy::page_growth) {
       make_boxes(page);
-      if (page > in_.sections / page_growth) break;
+      if (page > in_.sections / policy::page_growth) break;
     }
   }
 
@@ -78,8 +72,8 @@ class box_maker {
       if (joins(i)) members[next[page_of(nodes_[i])]++] = i;
     }
     for (std::size_t k = 0; k + 1 < begin.size(); ++k) {
-      if (begin[k + 1] - begin[k] >= fewest_members) {
-        if (wait_.over(looks_a_member * (begin[k + 1] - begin[k]))) return;
+      if (begin[k + 1] - begin[k] >= policy::fewest_in_a_box) {
+        if (wait_.over(policy::looks_a_boxed_item * (begin[k + 1] - begin[k]))) return;
         make_box({members.data() + begin[k], members.data() + begin[k + 1]});
       }
     }
@@ -104,7 +98,7 @@ class box_maker {
     for (std::uint32_t t = 0; t < line_.ticks; ++t) {
       beside = std::max(beside, heights_[box.first + t] - static_cast<units>(inside[t]));
     }
-    const units most = std::min(target_ / tallest_box, target_ / 4 * 3 - beside);
+    const units most = std::min(target_ / policy::tallest_box_share, target_ / 4 * 3 - beside);
     if (static_cast<units>(over.most_live()) > most) return;
     const std::vector<bytes>* offsets = over.by_best_fit();
     if (offsets == nullptr) return;

@@ -5,11 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
 namespace {
-
-// Of the work, for each target that is tried.
-constexpr std::uint64_t share_of_a_try = 6;
 
 // Who lives beside whom: items by the section in which they start, and for some sections those that live across.
 class neighbours {
@@ -201,7 +200,7 @@ bool lower_by_ejection(const instance& in, layout& found, units target, units ne
   for (units low = target;
        found.arena > target + near && found.arena - low > near / 2 && with.looks() < work && !wait.was_over();) {
     const units middle = low + (found.arena - low) / 2;
-    if (with.run(found.offsets, middle, std::min(work / share_of_a_try, work - with.looks()), wait)) {
+    if (with.run(found.offsets, middle, std::min(work / policy::share_of_an_ejection_try, work - with.looks()), wait)) {
       found.arena = arena_of(in, found.offsets);
       lowered = true;
     } else {

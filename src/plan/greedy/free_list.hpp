@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 
@@ -92,7 +93,6 @@ class free_list {
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
-  static constexpr std::size_t most_unsorted = 64;
 
   // Neighbours in address order; together they cover [0, top).
   struct block {
@@ -135,7 +135,7 @@ class free_list {
     holes_.push_back(b);
     if (sorted_) {
       by_size_.insert(sized_of(b));
-    } else if (holes_.size() > most_unsorted) {
+    } else if (holes_.size() > policy::most_unsorted_holes) {
       sorted_ = true;
       for (const std::uint32_t h : holes_) by_size_.insert(sized_of(h));
     }

@@ -10,31 +10,18 @@
 #include "plan/greedy/sweep.hpp"
 #include "plan/greedy/sweeper.hpp"
 #include "plan/greedy/tall_first.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 namespace {
 
-// Above this many items one pass is no longer negligible beside the whole budget.
-constexpr std::size_t few_items = 4000;
-// Above this many, small ones are put in boxes first, and what then ends near the target is taken.
-constexpr std::size_t many_items = 20'000;
-constexpr units near_share = 1024;  // of the target
-// As long as so few are alive at once a pass over 100,000 takes a tenth of a second, and several may follow.
-constexpr std::uint64_t few_alive = 64;
-// Items looked at in all for what does not end near the target: about a second.
-constexpr std::uint64_t ejection_work = 20'000'000;
-// The same at effort fast, for each item: some microseconds, where one pass ends far above the bound.
-constexpr std::uint64_t fast_ejections = 64;
-
-// What all passes may look at together, besides: some microseconds an item at effort fast, a second else, and ten.
+// What all passes may look at together.
 std::uint64_t most_looks(effort work, const instance& in) {
   const std::uint64_t items = in.items.size() + in.links.size() / 16;
-  switch (work) {
-    case effort::fast: return 100'000 + 256 * items;
-    case effort::normal: return 100'000'000 + 1000 * items;
-    case effort::best: return 1'000'000'000 + 10'000 * items;
-  }
-  return 0;
+  const policy::looks_budget of = work == effort::fast     ? policy::fast_passes
+                                  : work == effort::normal ? policy::normal_passes
+                                                           : policy::best_passes;
+  return of.base + of.an_item * items;
 }
 
 struct attempt {
@@ -56,11 +43,6 @@ constexpr std::array<attempt, 10> portfolio{{
     {order::start, fit::best, "best_fit/start"},
     {order::start, fit::first, "first_fit/start"},
 }};
-constexpr std::size_t large_tries = 2;
-
-// Rounds in which the items that ended above the target move to the front of the order ("squeaky wheel"
-// optimisation: Joslin and Clements 1999). Most that can be mended is mended by the first few.
-constexpr int squeaky_rounds = 6;
 
 std::uint64_t lifetime_of(const instance& in, const item& it) {
   std::uint64_t sum = 0;
@@ -154,8 +136,8 @@ layout of_many(const instance& in, units target, effort work, const patience& pa
     if (got && got->arena < best.arena) best = std::move(*got);
   };
   // Where nearly all sections are tall no order of a few items decides.
-  if (mean_alive(in) <= few_alive || mean_height(in) <= target / 2) keep(tall_first(in, target, passes));
-  const units near = target / near_share;
+  if (mean_alive(in) <= policy::few_alive || mean_height(in) <= target / 2) keep(tall_first(in, target, passes));
+  const units near = target / policy::near_share;
   if (best.arena <= target + near) return best;
   if (auto swept = sweep_items(in, wait)) {
     const units arena = arena_of(in, *swept);
@@ -166,7 +148,8 @@ layout of_many(const instance& in, units target, effort work, const patience& pa
     keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first, passes));
     best.solver = "first_fit/size";
   }
-  if (work != effort::fast && lower_by_ejection(in, best, target, near, ejection_work, wait)) best.solver = "ejection";
+  if (work != effort::fast && lower_by_ejection(in, best, target, near, policy::ejection_work, wait))
+    best.solver = "ejection";
   return best;
 }
 
@@ -273,19 +256,23 @@ layout best_greedy(const instance& in, units target, effort work, const patience
   };
   units goal = target;
   const patience passes = wait.for_looks(most_looks(work, in));
-  if (in.items.size() > many_items) {
+  if (in.items.size() > policy::many_items) {
     best = by_boxes(in, target, work, passes, wait);
-    if (work != effort::best) goal = target + target / near_share;
-    if (best.arena <= goal || work == effort::fast || (work != effort::best && mean_alive(in) > few_alive)) return best;
+    if (work != effort::best) goal = target + target / policy::near_share;
+    if (best.arena <= goal || work == effort::fast || (work != effort::best && mean_alive(in) > policy::few_alive))
+      return best;
   }
   occupancy taken{in};
-  const std::size_t tries = work == effort::fast ? 1 : in.items.size() <= few_items ? portfolio.size() : large_tries;
+  const std::size_t tries = work == effort::fast                   ? 1
+                            : in.items.size() <= policy::few_items ? portfolio.size()
+                                                                   : policy::large_tries;
   for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !passes.over()); ++k) {
     const attempt& a = portfolio[k];
     std::vector<std::uint32_t> items = sorted_items(in, a.by);
     layout got = place_in_order(in, taken, items, a.how, passes);
     std::string_view name = a.name;
-    for (int round = 0; k == 0 && work != effort::fast && round < squeaky_rounds && got.arena > goal && !passes.over();
+    for (int round = 0;
+         k == 0 && work != effort::fast && round < policy::squeaky_rounds && got.arena > goal && !passes.over();
          ++round) {
       std::stable_partition(items.begin(), items.end(),
                             [&](std::uint32_t i) { return got.offsets[i] + in.items[i].size > target; });
@@ -295,10 +282,12 @@ layout best_greedy(const instance& in, units target, effort work, const patience
     }
     keep(std::move(got), name);
   }
-  const std::uint64_t ejections = work == effort::fast          ? fast_ejections * in.items.size()
-                                  : in.items.size() > few_items ? ejection_work / 4
-                                                                : 0;
-  if (lower_by_ejection(in, best, target, target / (work == effort::fast ? 16 : near_share), ejections, wait)) {
+  const std::uint64_t ejections = work == effort::fast                  ? policy::fast_ejections * in.items.size()
+                                  : in.items.size() > policy::few_items ? policy::ejection_work / 4
+                                                                        : 0;
+  if (lower_by_ejection(in, best, target,
+                        target / (work == effort::fast ? policy::fast_near_share : policy::near_share), ejections,
+                        wait)) {
     best.solver = "ejection";
   }
   return best;

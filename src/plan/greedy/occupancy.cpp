@@ -3,14 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
-namespace {
-
-// Moving an interval on in its list costs so much less than looking at one.
-constexpr std::uint64_t intervals_moved_a_look = 16;
-
-}  // namespace
-
 occupancy::occupancy(const instance& in)
     : in_{in},
       leaves_{std::bit_ceil(std::max(in.sections, 1U))},
@@ -34,7 +29,7 @@ void occupancy::insert(std::uint32_t i, units offset) {
     auto first = std::lower_bound(list.begin(), list.end(), lo, [](const taken& t, units v) { return t.hi < v; });
     ++looks_;
     if (first != list.end() && first->lo <= lo && hi <= first->hi) return false;
-    looks_ += static_cast<std::uint64_t>(list.end() - first) / intervals_moved_a_look;
+    looks_ += static_cast<std::uint64_t>(list.end() - first) / policy::intervals_moved_a_look;
     auto last = first;
     while (last != list.end() && last->lo <= hi) {
       lo = std::min(lo, last->lo);

@@ -4,11 +4,10 @@
 #include <numeric>
 
 #include "plan/greedy/sweeper.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 namespace {
-
-constexpr std::uint64_t dense_ticks_per_buffer = 4;
 
 bool sweeps_serve(const problem& p) {
   return !p.conflicts && !p.max_slab && p.separations.empty() &&
@@ -59,7 +58,7 @@ std::optional<timeline> make_timeline(const problem& p) {
   }
   line.first = first;
   const std::uint64_t ticks = static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first);
-  if (ticks <= dense_ticks_per_buffer * p.buffers.size()) {
+  if (ticks <= policy::dense_ticks_per_buffer * p.buffers.size()) {
     line.ticks = static_cast<std::uint32_t>(ticks);
     for (piece& q : line.pieces) {
       q.lower -= static_cast<std::uint32_t>(first);

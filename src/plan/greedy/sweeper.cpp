@@ -3,14 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
-namespace {
-
-constexpr std::uint64_t most_holes_per_piece = 64;  // and an eighth of that in advance, and ...
-constexpr std::uint64_t holes_in_advance = 65'536;
-
-}  // namespace
-
 by_tick::by_tick(const timeline& line, std::uint32_t piece::*at)
     : first_(line.ticks + std::size_t{3}, 0), of_(line.pieces.size()) {
   for (const piece& q : line.pieces) ++first_[q.*at + std::size_t{2}];
@@ -88,7 +83,7 @@ bool sweeper::step(std::span<const index> dead, std::span<const index> born, Cho
   placed_ += born.size();
   if (wait_ != nullptr && wait_->over(memory_.looked_at() - std::exchange(told_, memory_.looked_at()))) return false;
   return memory_.looked_at() - looked_before_ <=
-         most_holes_per_piece * (placed_ + line_.pieces.size() / 8) + holes_in_advance;
+         policy::most_holes_per_piece * (placed_ + line_.pieces.size() / 8) + policy::holes_in_advance;
 }
 
 // A high tick is the highest of a run of ticks at which at least three quarters of the peak are live.

@@ -6,29 +6,19 @@
 
 #include "plan/greedy/ejection.hpp"
 #include "plan/greedy/sweep.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 namespace {
 
-// Of the target: what is so near is good enough, and orders are mended a quarter as long.
-constexpr units near_share = 1024;
-// Larger items, where they are so few, count as tall wherever they live: late, they find no room.
-constexpr units large_share = 32;
-constexpr std::size_t most_large_share = 32;
-// Items looked at in a first round of ejections; twice as many in the next, and so on.
-constexpr std::uint64_t first_ejections = 400'000;
-constexpr int ejection_rounds = 3;
-// Above this share nothing is gained on passes over all.
-constexpr std::size_t most_tall_share = 6;
-
-// The items of sections taller than seven tenths of the target; where that is too many, than eight or nine. (Half of
-// it: twice the items, and the same arenas; nine tenths: the rest does not always fit around.) Pinned ones, too.
+// The items of sections taller than seven tenths of the target; where that is too many, than eight or nine (then the
+// rest does not always fit around). Pinned ones, too.
 std::vector<std::uint32_t> tall_items(const instance& in, const std::vector<units>& height, units target) {
-  units large = target / large_share;
+  units large = target / policy::large_share;
   const auto larger = std::count_if(in.items.begin(), in.items.end(), [&](const item& it) { return it.size > large; });
-  if (static_cast<std::size_t>(larger) > in.items.size() / most_large_share) large = unbounded;
+  if (static_cast<std::size_t>(larger) > in.items.size() / policy::most_large_share) large = unbounded;
   std::vector<std::uint32_t> tall;
-  for (units tenths = 7; tenths < 10; ++tenths) {
+  for (units tenths = policy::tall_tenths; tenths < 10; ++tenths) {
     tall.clear();
     std::vector<std::uint32_t> before(in.sections + std::size_t{1}, 0);
     for (std::uint32_t s = 0; s < in.sections; ++s) before[s + 1] = before[s] + (height[s] > target / 10 * tenths);
@@ -40,7 +30,7 @@ std::vector<std::uint32_t> tall_items(const instance& in, const std::vector<unit
         tall.push_back(i);
       }
     }
-    if (tall.size() <= in.items.size() / most_tall_share) break;
+    if (tall.size() <= in.items.size() / policy::most_tall_share) break;
   }
   return tall;
 }
@@ -80,10 +70,10 @@ std::vector<ranked> ranked_items(const instance& in, order by) {
 void eject_from_several(const instance& core, layout& found, units limit, const patience& wait) {
   std::vector<std::vector<units>> starts{found.offsets, std::vector<units>(core.items.size(), limit)};
   if (auto swept = sweep_items(core, wait)) starts.push_back(*std::move(swept));
-  for (int round = 0; round < ejection_rounds && !wait.over(); ++round) {
+  for (int round = 0; round < policy::ejection_rounds && !wait.over(); ++round) {
     for (const std::vector<units>& start : starts) {
       layout trial{.offsets = start};
-      if (!eject_above(core, trial, limit, first_ejections << round, wait)) continue;
+      if (!eject_above(core, trial, limit, policy::first_ejections << round, wait)) continue;
       found = std::move(trial);
       return;
     }
@@ -95,7 +85,8 @@ std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<s
                                          const patience& wait) {
   const instance core = core_of(in, tall);
   layout found = mend_orders(core, target, 2 * in.items.size(), wait);
-  if (found.arena > target + target / near_share) eject_from_several(core, found, target + target / near_share, wait);
+  if (found.arena > target + target / policy::near_share)
+    eject_from_several(core, found, target + target / policy::near_share, wait);
   std::vector<std::uint32_t> order;
   for (std::uint32_t k = 0; k < tall.size(); ++k) {
     if (core.items[k].pin == no_offset) order.push_back(k);
@@ -114,7 +105,7 @@ layout mend_orders(const instance& in, units target, std::size_t placements, con
   layout best;
   const std::size_t each = in.items.size() + 1;
   for (std::size_t k = 0; best.arena > target; ++k) {
-    const bool near = best.arena - target <= target / near_share;
+    const bool near = best.arena - target <= target / policy::near_share;
     if (k >= std::max(orders.size(), (near ? placements / 4 : placements) / each) || (k != 0 && wait.over())) break;
     std::vector<ranked>& turn = orders[k % orders.size()];
     items.clear();
@@ -133,7 +124,7 @@ std::optional<layout> tall_first(const instance& in, units target, const patienc
   const std::vector<units> height = section_heights(in);
   if (in.sections == 0) return {};
   const std::vector<std::uint32_t> tall = tall_items(in, height, target);
-  if (tall.size() > in.items.size() / most_tall_share) return {};
+  if (tall.size() > in.items.size() / policy::most_tall_share) return {};
   std::vector<std::uint32_t> items = order_of_core(in, tall, target, wait);
   for (const std::uint32_t i : sorted_items(in, order::size)) {
     if (!std::binary_search(tall.begin(), tall.end(), i)) items.push_back(i);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
 
 std::vector<units> steps_of(const instance& in) {
@@ -13,7 +15,7 @@ std::vector<units> steps_of(const instance& in) {
   std::vector<units> steps;
   for (const auto& [alignment, many] : count) steps.push_back(alignment);
   std::stable_sort(steps.begin(), steps.end(), [&](units a, units b) { return count[a] > count[b]; });
-  steps.resize(std::min(steps.size(), most_steps));
+  steps.resize(std::min(steps.size(), policy::most_steps));
   return steps;
 }
 

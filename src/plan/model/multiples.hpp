@@ -22,9 +22,8 @@ namespace berth::plan {
   return height == 0 ? 0 : (height + std::gcd(alignment, step) - 1) / step;
 }
 
-inline constexpr std::size_t most_steps = 4;
-
-// The most frequent alignments above one of items that are not pinned, the most frequent first; `most_steps` at most.
+// The most frequent alignments above one of items that are not pinned, the most frequent first; `policy::most_steps` at
+// most.
 [[nodiscard]] std::vector<units> steps_of(const instance& in);
 
 }  // namespace berth::plan

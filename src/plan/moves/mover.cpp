@@ -6,12 +6,12 @@
 
 #include "plan/mix.hpp"
 #include "plan/moves/prices.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr std::uint64_t looks_an_item = 64;  // routing it
 
 class random_numbers {
  public:
@@ -87,7 +87,8 @@ class mover {
       replay();
       auto at = order.begin();
       for (; at != order.end() && insert(*at, 1); ++at) {
-        if (wait_.over(looks_an_item) || (!best_.where.empty() && effort_ != effort::fast && over())) return;
+        if (wait_.over(policy::looks_a_routed_item) || (!best_.where.empty() && effort_ != effort::fast && over()))
+          return;
         if (where_[*at].size() > 1) replay();
       }
       if (at == order.end()) {

@@ -10,6 +10,7 @@
 #include "plan/model/within.hpp"
 #include "plan/moves/mover.hpp"
 #include "plan/moves/residence.hpp"
+#include "plan/policy.hpp"
 #include "plan/several/memories.hpp"
 
 namespace berth::plan {
@@ -179,7 +180,8 @@ bool round_up(const problem& p, moving_model& model) {
 std::uint64_t work_limit(const options& o, std::size_t items) {
   if (o.node_limit != 0) return o.node_limit;
   if (o.work == effort::fast) return 0;
-  return (o.work == effort::best ? 30 : 1) * (4'000'000 + std::uint64_t{50'000} * items);
+  return (o.work == effort::best ? policy::best_move_factor : 1) *
+         (policy::move_work + policy::move_work_an_item * items);
 }
 
 }  // namespace

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
-
-namespace {
-
-constexpr std::uint64_t looks_an_item = 64;  // routing it
-
-}  // namespace
 
 room_prices price_room(const moving_model& model, double upper, std::uint64_t most_work, const patience& wait,
                        std::uint64_t& work) {
@@ -25,7 +21,7 @@ room_prices price_room(const moving_model& model, double upper, std::uint64_t mo
     occupation taken{model};
     double bound = 0;
     for (const moving_item& one : model.items) {
-      if (wait.over(looks_an_item)) return best;
+      if (wait.over(policy::looks_a_routed_item)) return best;
       const residence legs = routes.route(one, nobody, idle, 0, price);
       if (legs.empty()) return best;  // it fits nowhere, whatever the prices
       taken.put(model, one, legs);

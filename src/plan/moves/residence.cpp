@@ -5,13 +5,11 @@
 #include <cmath>
 #include <limits>
 
+#include "plan/policy.hpp"
 #include "plan/single/parts.hpp"
 
 namespace berth::plan {
 namespace {
-
-// A copy takes no more sections: what is not done after so many steps would be waited for as well.
-constexpr std::uint32_t longest_copy = 64;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
@@ -232,7 +230,7 @@ void router::copy_from(const moving_item& one, std::uint32_t section, std::uint3
   const std::uint32_t from = sets_->sets[set];
   const bool any_end =
       one.memories.size() > 2 || all_limited_ || section == first_ || use_of_[section - 1 - first_] >= 0;
-  if (!any_end && next_use_[section + 1 - first_] >= section + longest_copy) return;
+  if (!any_end && next_use_[section + 1 - first_] >= section + policy::longest_copy) return;
   const value start = nodes_[std::size_t{section - first_} * sets_->sets.size() + set].best;
   for (const auto& [to, with] : sets_->with[set]) {
     double least = infinite;
@@ -253,7 +251,7 @@ void router::copy_from(const moving_item& one, std::uint32_t section, std::uint3
     value v = start;
     v.bytes += static_cast<double>(one.size) * static_cast<double>(one.last - one.first + 1);
     double window = 0;
-    const std::uint32_t longest = std::min(one.last, section + longest_copy);
+    const std::uint32_t longest = std::min(one.last, section + policy::longest_copy);
     for (std::uint32_t k = section; k < longest; ++k) {
       const auto used = hold(one, k, from | 1U << to, from, v);
       if (!used) break;

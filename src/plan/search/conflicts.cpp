@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
 namespace {
 
@@ -44,7 +46,6 @@ void add_section_pairs(const std::vector<std::vector<member>>& sections, std::ve
 
 // Cliques of links that sections do not show. Heights are the least over the clique's pairs.
 void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<std::vector<member>>& cliques) {
-  constexpr std::uint64_t most_looks = 30'000'000;  // after that every further link is a clique of two
   const auto find = [&](std::uint32_t i, std::uint32_t j) {
     const auto all = g.of(i);
     return static_cast<std::size_t>(
@@ -66,7 +67,7 @@ void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<s
       add(i);
       add(l.other);
       for (const conflict& c : g.of(i)) {
-        if (looks > most_looks) break;
+        if (looks > policy::most_link_looks) break;
         if (neighbours[c.other] == grown.size()) add(c.other);
       }
       std::vector<member> clique;

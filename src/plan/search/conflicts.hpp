@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/model/instance.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 
@@ -52,10 +53,9 @@ struct conflict_count {
   std::uint64_t members = 0;  // of cliques: live items, summed over sections, and links
   std::uint64_t pairs = 0;    // at most
 
-  // Whether the graph takes no more than 200 MB and 2 KB an item, at some 100 bytes a pair: a file of a megabyte can
-  // ask for billions.
+  // Whether the graph takes no more memory than such an instance may.
   [[nodiscard]] bool fits_memory(const instance& in) const noexcept {
-    return pairs <= 2'000'000 + std::uint64_t{20} * in.items.size();
+    return pairs <= policy::most_graph_pairs + policy::graph_pairs_an_item * in.items.size();
   }
 };
 

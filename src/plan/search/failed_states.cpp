@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "plan/mix.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 
@@ -27,15 +28,8 @@ void failed_states::insert(state_key k, units capacity) noexcept {
   e = {k.check, capacity};
 }
 
-namespace {
-
-constexpr std::size_t fewest_fresh = std::size_t{1} << 8;
-constexpr std::size_t most_fresh = std::size_t{1} << 20;  // 16 MiB
-
-}  // namespace
-
 void fresh_failures::insert(state_key k) {
-  if (2 * count_ >= entries_.size() && entries_.size() < most_fresh) grow();
+  if (2 * count_ >= entries_.size() && entries_.size() < policy::most_fresh_states) grow();
   state_key& at = entries_[k.place & (entries_.size() - 1)];
   count_ += at == nothing_open ? 1 : 0;
   at = k;
@@ -43,7 +37,7 @@ void fresh_failures::insert(state_key k) {
 
 void fresh_failures::grow() {
   const std::vector<state_key> old =
-      std::exchange(entries_, std::vector<state_key>(std::max(fewest_fresh, 2 * entries_.size())));
+      std::exchange(entries_, std::vector<state_key>(std::max(policy::fewest_fresh_states, 2 * entries_.size())));
   count_ = 0;
   for (const state_key& k : old) {
     if (k != nothing_open) insert(k);

@@ -5,11 +5,10 @@
 #include <tuple>
 
 #include "plan/mix.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 namespace {
-
-constexpr std::uint32_t most_alike = 8;  // of one lifetime, whose sets are all looked at
 
 bool is_simple(const instance& in, const item& it) {
   return it.pin == no_offset && it.alignment == 1 && it.links_first == it.links_last &&
@@ -72,7 +71,7 @@ std::vector<folding::set> folding::sets_of(std::vector<std::uint32_t>& sorted) c
   std::vector<set> sets;
   for (std::uint32_t group = 0, next = 0; group < sorted.size(); group = next) {
     while (next < sorted.size() && lifetime(sorted[next]) == lifetime(sorted[group])) ++next;
-    const std::uint32_t alike = std::min(next - group, most_alike);
+    const std::uint32_t alike = std::min(next - group, policy::most_alike);
     for (std::uint32_t mask = 1; mask < 1U << alike; ++mask) {
       units size = 0;
       for (std::uint32_t k = 0; k < alike; ++k) size += (mask >> k & 1) != 0 ? blocks_[sorted[group + k]].size : 0;
@@ -87,7 +86,7 @@ std::vector<folding::set> folding::sets_of(std::vector<std::uint32_t>& sorted) c
 
 std::uint32_t folding::stacked(const std::vector<std::uint32_t>& sorted, const set& s) {
   std::vector<std::uint32_t> parts;
-  for (std::uint32_t k = 0; k < most_alike; ++k) {
+  for (std::uint32_t k = 0; k < policy::most_alike; ++k) {
     if ((s.mask >> k & 1) != 0) parts.push_back(sorted[s.group + k]);
   }
   if (parts.size() == 1) return parts[0];
@@ -117,8 +116,8 @@ bool folding::fold_at(std::uint32_t boundary) {
     while (l < left.size() && left[l].size == size) ++l;
     while (r < right.size() && right[r].size == size) ++r;
     const std::uint64_t word = mix(seed_ * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(size) * 64 + boundary);
-    if (seed_ == 0 ? l - l0 != 1 || r - r0 != 1 : word % 8 == 0) continue;
-    const set& a = left[l0 + word / 8 % (l - l0)];
+    if (seed_ == 0 ? l - l0 != 1 || r - r0 != 1 : word % policy::left_out_share == 0) continue;
+    const set& a = left[l0 + word / policy::left_out_share % (l - l0)];
     const set& b = right[r0 + word / 64 % (r - r0)];
     const auto many = static_cast<std::uint64_t>(std::popcount(a.mask) + std::popcount(b.mask));
     // Where there is a choice, it is the less likely the right one.

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 
+#include "plan/policy.hpp"
 #include "plan/search/fold.hpp"
 #include "plan/search/recipes.hpp"
 #include "plan/search/skyline.hpp"
@@ -18,25 +19,9 @@ struct rung {
   std::vector<std::unique_ptr<seeker>> beams;     // of several seeds, made when first run
 };
 
-constexpr std::uint64_t first_slice = 200;
-constexpr unsigned log2_memory = 20;  // entries of failed states: 16 MiB
-
-// So many recipes have their slice before any learns what the others saw fail: a proof costs a tenth more nodes than if
-// each told the next, and so many threads are of use. (All twelve: a third more.)
-constexpr std::size_t side_by_side = 4;
-
-// Below so many items a complete search is better than beams; above so many they find nothing.
-constexpr std::size_t fewest_for_beams = 48;
-constexpr std::size_t most_for_beams = 4000;
-// Slices of a beam at the bound, from the second round on: what search does not find at the bound at once they find
-// more often. Above the bound one slice.
-constexpr std::uint64_t beam_slices = 8;
-// Of the one beam in the first round: states an item, for four narrow tries.
-constexpr std::uint64_t first_tries = 96;
-
-// A state's cost grows with the sections; measured, 0.5 to 2.5 us.
 std::uint64_t states_a_node(const instance& in, const conflict_graph& graph) {
-  return std::max<std::uint64_t>(1, 1'000'000'000 / nodes_per_second(graph) / (200 + 8 * std::uint64_t{in.sections}));
+  return std::max<std::uint64_t>(
+      1, 1'000'000'000 / nodes_per_second(graph) / (policy::state_ns + policy::state_ns_a_section * in.sections));
 }
 
 class climber {
@@ -47,9 +32,10 @@ class climber {
         state_{state},
         how_{how},
         wait_{wait},
-        beams_apply_{how.rules.skylines && in.items.size() >= fewest_for_beams && in.items.size() <= most_for_beams &&
-                     skylines::apply_to(in, state.best.arena)},
-        known_{how.nodes < (std::uint64_t{1} << log2_memory) ? log2_memory - 4 : log2_memory} {}
+        beams_apply_{how.rules.skylines && in.items.size() >= policy::fewest_for_beams &&
+                     in.items.size() <= policy::most_for_beams && skylines::apply_to(in, state.best.arena)},
+        known_{policy::log2_failed_states -
+               (how.nodes >> policy::log2_failed_states == 0 ? policy::log2_failed_states_less : 0)} {}
 
   // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {
@@ -59,15 +45,15 @@ class climber {
       first_round(slice);
       return;
     }
-    // Sixteenths of the gap. The rungs just below the best layout look like little gain and are what gets down where
-    // the lower ones are out of reach. What the bound has not yielded after some rounds it will not soon.
-    static constexpr std::array<units, 5> parts{0, 10, 12, 14, 15};
-    for (const units part : parts) {
+    // The rungs just below the best layout look like little gain and are what gets down where the lower ones are out of
+    // reach.
+    for (const units part : policy::rungs) {
       if (gap() <= 0 || spent()) break;
       const units capacity = above_bound(part);
       if (part != 0 && capacity == state_.bound) continue;
-      if (run(at(capacity), part == 0 && rounds_ > 3 ? slice / 2 : slice, 0, recipes.size())) continue;
-      (void)run_beams(capacity, part == 0 ? beam_slices * slice : slice, side_by_side);
+      if (run(at(capacity), part == 0 && rounds_ > policy::full_slices_at_bound ? slice / 2 : slice, 0, recipes.size()))
+        continue;
+      (void)run_beams(capacity, part == 0 ? policy::beam_slices * slice : slice, policy::side_by_side);
     }
   }
 
@@ -86,7 +72,7 @@ class climber {
   void try_folded(std::uint64_t slice) {
     if (!how_.rules.folding || rigid_ || gap() <= 0 || spent()) return;
     const folding f{in_, state_.bound, rounds_};
-    rigid_ = rounds_ == 0 && f.blocks_left() * 10 > in_.items.size() * 9;
+    rigid_ = rounds_ == 0 && f.blocks_left() * 10 > in_.items.size() * policy::rigid_tenths;
     if (rigid_) return;
     const instance folded = f.folded();
     const conflict_graph graph = make_conflicts(folded);
@@ -104,13 +90,13 @@ class climber {
   // What yields to the bound mostly does so to the first recipe, or to a later one; in between, a descent in large
   // steps, of which each costs little more than a node an item, is worth more than further tries.
   void first_round(std::uint64_t slice) {
-    static constexpr std::size_t quick = 1;
-    static constexpr std::size_t descending = 5;
-    static constexpr units step = 10;
+    constexpr std::size_t quick = policy::quick_recipes;
+    constexpr units step = policy::descending_sixteenths;
     if (run(at(state_.bound), slice, 0, quick)) return;
-    while (gap() > 1 && above_bound(step) > state_.bound && run(at(above_bound(step)), slice, 0, descending)) {
+    while (gap() > 1 && above_bound(step) > state_.bound &&
+           run(at(above_bound(step)), slice, 0, policy::descending_recipes)) {
     }
-    if (gap() <= 0 || run_beams(state_.bound, beam_of(first_tries), 1)) return;
+    if (gap() <= 0 || run_beams(state_.bound, beam_of(policy::first_tries), 1)) return;
     if (gap() > 0) (void)run(at(state_.bound), slice, quick, recipes.size());
   }
 
@@ -130,7 +116,7 @@ class climber {
     }
     rungs_.push_back({capacity, {}, {}});
     rungs_.back().searches.resize(recipes.size());
-    rungs_.back().beams.resize(side_by_side);
+    rungs_.back().beams.resize(policy::side_by_side);
     return rungs_.back();
   }
 
@@ -140,7 +126,7 @@ class climber {
     for (std::size_t k = first; k < last; ++k) {
       // Where nothing may be wasted, the fewest candidates say most; above the bound they say little.
       if (recipes[k].where != focus::fewest || r.capacity == state_.bound) batch.push_back(k);
-      if (batch.size() < side_by_side && k + 1 < last) continue;
+      if (batch.size() < policy::side_by_side && k + 1 < last) continue;
       if (spent()) return false;
       if (run_batch(r, slice, batch)) return true;
       batch.clear();
@@ -154,9 +140,9 @@ class climber {
     return take(r.capacity, slice, seekers, "search", [&](std::size_t k) { r.searches[batch[k]]->tell(known_); });
   }
 
-  // Nodes for so many states an item; a quarter of all at most.
+  // Nodes for so many states an item, and no more than a share of all.
   [[nodiscard]] std::uint64_t beam_of(std::uint64_t states) const {
-    return std::min(how_.nodes / 4, in_.items.size() * states / states_a_node(in_, graph_) + 1);
+    return std::min(how_.nodes / policy::first_tries_share, in_.items.size() * states / states_a_node(in_, graph_) + 1);
   }
 
   // A slice for each of so many beams.
@@ -226,9 +212,8 @@ class climber {
 }  // namespace
 
 std::uint64_t nodes_per_second(std::uint64_t items, std::uint64_t conflicts, std::uint64_t cliques) {
-  // A node costs about half a microsecond, 75 ns for every conflict of an item, and 2 ns for every clique looked
-  // through.
-  return 1'000'000'000 / (500 + conflicts * 75 / std::max<std::uint64_t>(items, 1) + 2 * cliques);
+  return 1'000'000'000 / (policy::node_ns + conflicts * policy::node_ns_a_conflict / std::max<std::uint64_t>(items, 1) +
+                          policy::node_ns_a_clique * cliques);
 }
 
 std::uint64_t nodes_per_second(const conflict_graph& graph) {
@@ -241,9 +226,8 @@ climb find_least_arena(const instance& in, const conflict_graph& graph, layout s
   if (out.best.arena <= out.bound || how.nodes == 0) return out;
   climber c{in, graph, out, how, wait};
   c.show();
-  // Enough for a descent with few failures.
-  for (std::uint64_t slice = in.items.size() * 3 / 2 + first_slice; out.best.arena > out.bound && !c.spent();
-       slice += slice / 4) {
+  for (std::uint64_t slice = in.items.size() * policy::slice_half_nodes_an_item / 2 + policy::first_slice;
+       out.best.arena > out.bound && !c.spent(); slice += slice / policy::slice_growth_share) {
     c.round(slice);
   }
   return out;

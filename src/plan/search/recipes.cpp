@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
 namespace {
 
@@ -34,8 +36,8 @@ strategy make_strategy(const instance& in, const conflict_graph& graph, const re
   strategy out{std::vector<std::int64_t>(n),
                r.where,
                r.corners,
-               r.restart == 0 ? 0 : std::max<std::uint64_t>(r.restart, 2 * n),
-               3 * one / 4,
+               r.restart == 0 ? 0 : std::max<std::uint64_t>(r.restart, policy::restart_nodes_an_item * n),
+               policy::noise_in_quarters * one / 4,
                seed};
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::uint64_t life = graph.cliques_of(i).size();

@@ -7,14 +7,11 @@
 
 #include "plan/mix.hpp"
 #include "plan/model/multiples.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 
 namespace {
-
-// A clique's weight halves in about seven failures elsewhere.
-constexpr double weight_growth = 1.1;
-constexpr double largest_weight = 1e100;
 
 // 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman 1993), k >= 1.
 std::uint64_t luby(std::uint64_t k) {
@@ -333,7 +330,7 @@ bool search::clique_fits(std::uint32_t c) {
     }
   }
   units end = 0;
-  std::array<units, most_steps> multiples{};
+  std::array<units, policy::most_steps> multiples{};
   for (member* to = last; to != first;) {
     member next;
     units key = 0;
@@ -358,10 +355,10 @@ bool search::clique_fits(std::uint32_t c) {
   set_most_end(c, end);
   if (end <= capacity_) return true;
   weight_[c] += weight_step_;
-  weight_step_ *= weight_growth;
-  if (weight_step_ > largest_weight) {
-    for (double& w : weight_) w /= largest_weight;
-    weight_step_ /= largest_weight;
+  weight_step_ *= policy::weight_growth;
+  if (weight_step_ > policy::largest_weight) {
+    for (double& w : weight_) w /= policy::largest_weight;
+    weight_step_ /= policy::largest_weight;
   }
   return false;
 }

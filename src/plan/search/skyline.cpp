@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "plan/mix.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 constexpr units most_units = units{1} << 40;
 constexpr units closed = most_units + 1;             // higher than every floor
 constexpr std::int64_t one = std::int64_t{1} << 40;  // of a score
-constexpr std::int64_t cost_steps = 256;             // of the share of a room that is wasted
+constexpr std::int64_t cost_steps = policy::beam_cost_steps;
 
 std::uint64_t word_of_floor(std::uint32_t section, units floor) {
   return mix(std::uint64_t{section} << 41 ^ static_cast<std::uint64_t>(floor));
@@ -85,20 +86,18 @@ std::uint64_t skylines::random() {
   return mix(words_);
 }
 
-// Weights from where those lay that succeeded on D and its variants. Narrow tries first: they are cheap, and many of
-// them find more than few wide ones.
 void skylines::start_try() {
   now_ = &views_[tries_ % 2];
-  const auto draw = [this](std::int64_t from, std::int64_t to) {  // in hundredths
-    return from + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(to - from + 1));
+  const auto draw = [this](policy::drawn_from range) {
+    return range.least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(range.most - range.least + 1));
   };
   const auto scaled = [](std::int64_t hundredths, std::int64_t parts) { return one / 100 * hundredths / parts; };
-  by_.waste = scaled(draw(70, 300), sections_) >> 16;
-  by_.rough = scaled(draw(50, 200), sections_);
-  by_.area = scaled(draw(0, 500), std::max<std::int64_t>(1, now_->area));
-  by_.tall = scaled(draw(10, 40), 1 << 20);
-  by_.noise = scaled(draw(2, 6), 1);
-  const auto quarters = static_cast<unsigned>(draw(2, 6));
+  by_.waste = scaled(draw(policy::beam_waste), sections_) >> 16;
+  by_.rough = scaled(draw(policy::beam_rough), sections_);
+  by_.area = scaled(draw(policy::beam_area), std::max<std::int64_t>(1, now_->area));
+  by_.tall = scaled(draw(policy::beam_tall), 1 << 20);
+  by_.noise = scaled(draw(policy::beam_noise), 1);
+  const auto quarters = static_cast<unsigned>(draw(policy::beam_exponent));
   cost_.resize(cost_steps + 1);
   for (std::int64_t k = 0; k <= cost_steps; ++k)
     cost_[static_cast<std::size_t>(k)] = power((k << 16) / cost_steps, quarters);
@@ -109,8 +108,7 @@ void skylines::start_try() {
   for (const piece& p : now_->pieces) {
     most_gain_ = std::max(most_gain_, by_.area * p.share * (p.last - p.first) + by_.tall * p.share);
   }
-  static constexpr std::array<std::size_t, 8> widths{16, 16, 32, 32, 50, 50, 100, 100};
-  width_ = widths[tries_ < 8 ? tries_ : 4 + tries_ % 4];
+  width_ = policy::beam_widths[tries_ < 8 ? tries_ : 4 + tries_ % 4];
   ++tries_;
   depth_ = 0;
   steps_.clear();

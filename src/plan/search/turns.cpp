@@ -5,12 +5,10 @@
 #include <future>
 #include <vector>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
 namespace {
-
-// A node takes from half a microsecond to tenths of a millisecond.
-constexpr std::uint64_t nodes_between_looks = 64;
-constexpr std::uint64_t looks_a_node = 64;
 
 class table {
  public:
@@ -22,9 +20,9 @@ class table {
       turn& t = turns_[k];
       const std::uint64_t before = t.of->nodes();
       while (t.spent < t.nodes && t.got == outcome::paused && k < settled_) {
-        if (wait.over(nodes_between_looks * looks_a_node)) stopped_ = true;
+        if (wait.over(policy::nodes_between_looks * policy::looks_a_node)) stopped_ = true;
         if (stopped_) return;
-        t.got = t.of->run(std::min(t.nodes - t.spent, nodes_between_looks));
+        t.got = t.of->run(std::min(t.nodes - t.spent, policy::nodes_between_looks));
         t.spent = t.of->nodes() - before;
       }
       if (t.got == outcome::paused) continue;

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <string>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
 namespace {
 
@@ -59,9 +61,6 @@ std::vector<height_change> heights_over_time(const problem& p, const std::vector
   return changes;
 }
 
-// Copying, sorting and comparing a state at each change.
-constexpr std::uint64_t looks_a_state = 32;
-
 // Where a unit was put, on the way to a state.
 struct decision {
   std::int64_t before = -1;  // into the list of all decisions
@@ -93,7 +92,7 @@ class planner {
   }
 
   void apply(const height_change& change) {
-    if (most_ > 1 && wait_.over(states_.size() * looks_a_state)) {
+    if (most_ > 1 && wait_.over(states_.size() * policy::looks_an_assigned_state)) {
       most_ = 1;
       trim();
     }
@@ -213,7 +212,7 @@ assignment assign_each_alone(const std::vector<unit>& units, const std::vector<s
 
 assignment assign(const problem& p, const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
                   const std::vector<std::optional<bytes>>& limits, std::size_t most_states, const patience& wait) {
-  if (p.conflicts || limits.size() > 200) return assign_each_alone(units, cost, limits);
+  if (p.conflicts || limits.size() > policy::most_assigned_memories) return assign_each_alone(units, cost, limits);
   planner states{units, cost, limits, most_states, wait};
   for (const height_change& change : heights_over_time(p, units)) states.apply(change);
   return states.finish();

@@ -4,6 +4,7 @@
 
 #include "berth/plan/bound.hpp"
 #include "plan/model/within.hpp"
+#include "plan/policy.hpp"
 #include "plan/several/assign.hpp"
 #include "plan/several/repair.hpp"
 #include "plan/several/slabs.hpp"
@@ -31,11 +32,6 @@ plan with_offsets(const problem& part, plan refused, const std::vector<index>& m
   return refused;
 }
 
-// What the memories of one assignment may cost together: some seconds, and ten times that.
-std::uint64_t most_looks(effort work) {
-  return work == effort::best ? 5'000'000'000 : 500'000'000;
-}
-
 // Where a memory cannot take what it was assigned, the offsets `known` of this assignment do, if given.
 placement place(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit,
                 const options& o, const patience& wait, const std::vector<bytes>* known = nullptr) {
@@ -51,7 +47,8 @@ placement place(const problem& p, const std::vector<unit>& units, const std::vec
   }
   for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
   part_maker parts{p};
-  const patience together = wait.for_looks(most_looks(o.work));
+  const patience together =
+      wait.for_looks(o.work == effort::best ? policy::best_memories_looks : policy::memories_looks);
   for (index m = 0; m < members.size(); ++m) {
     if (members[m].empty()) continue;
     const problem there = parts.part(m, members[m]);
@@ -106,10 +103,9 @@ double cost_of(const std::vector<unit>& units, const std::vector<std::vector<dou
 // All assignments, cheapest first; none where there are too many to try each.
 std::vector<std::vector<index>> all_assignments(const std::vector<unit>& units,
                                                 const std::vector<std::vector<double>>& cost) {
-  constexpr std::size_t most = 512;
   std::vector<std::vector<index>> all{{}};
   for (const unit& u : units) {
-    if (all.size() * u.memories.size() > most) return {};
+    if (all.size() * u.memories.size() > policy::most_listed_assignments) return {};
     std::vector<std::vector<index>> longer;
     for (const std::vector<index>& start : all) {
       for (const index m : u.memories) {
@@ -230,13 +226,15 @@ assigned assign_and_place(const problem& p, const std::vector<unit>& units,
                           const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   std::vector<std::optional<bytes>> limits;
   for (const memory& m : p.memories) limits.push_back(m.capacity);
-  const std::size_t state_work = o.work == effort::fast ? 50'000 : 1'000'000;
-  const std::size_t most_states = std::clamp<std::size_t>(state_work / (units.size() + 1), 1, 2048);
+  const std::size_t work = o.work == effort::fast ? policy::fast_state_work : policy::state_work;
+  const std::size_t most_states = std::clamp<std::size_t>(work / (units.size() + 1), 1, policy::most_states);
   std::vector<int> failures(p.memories.size(), 0);
   assigned out;
   // Of many units a few attempts: what fits by address repairs the first one's wish as well (repair.hpp), but for
   // slabs; there a memory's limit may have to fall to nothing.
-  const std::size_t attempts = p.max_slab ? 32 : std::clamp<std::size_t>(600 / (units.size() + 1), 2, 16);
+  const std::size_t attempts = p.max_slab ? policy::slab_attempts
+                                          : std::clamp<std::size_t>(policy::attempt_work / (units.size() + 1),
+                                                                    policy::fewest_attempts, policy::most_attempts);
   for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
     out.by = assign(p, units, cost, limits, most_states, wait);
     if (attempt != 0) out.by.exact = false;  // by address the cheapest did not fit; what does may be dearer than needed

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plan/model/within.hpp"
+#include "plan/policy.hpp"
 #include "plan/several/memories.hpp"
 #include "plan/single/parts.hpp"
 #include "plan/single/single.hpp"
@@ -22,9 +23,6 @@ bytes sum_of(const std::vector<slab>& slabs) {
   return std::accumulate(slabs.begin(), slabs.end(), bytes{0},
                          [](bytes sum, const slab& s) { return sum + s.layout.arena(); });
 }
-
-// What trying each unit in each slab may cost: about a second.
-constexpr std::uint64_t most_looks = 100'000'000;
 
 class cutter {
  public:
@@ -50,7 +48,7 @@ class cutter {
     std::iota(order.begin(), order.end(), index{0});
     std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return units_[a].size > units_[b].size; });
     std::vector<slab> slabs;
-    const patience wait = wait_.for_looks(most_looks);
+    const patience wait = wait_.for_looks(policy::slab_looks);
     for (const index u : order) {
       slab best = make(units_[u].members, effort::fast, wait);
       if (!best.layout.has_offsets()) return {};
@@ -229,17 +227,16 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
     slabs.push_back(cut.make(std::move(all), o.work, wait));
     if (!slabs[0].layout.has_offsets()) slabs.clear();
   }
-  constexpr std::size_t few_enough_to_try_all = 10, few_enough_to_try_each = 400;
   const auto capacity = p.memories.empty() ? p.capacity : p.memories[0].capacity;
   const auto fits = [&] { return !slabs.empty() && (!capacity || sum_of(slabs) <= *capacity); };
   bool proved = false;
-  if (cut.units().size() <= few_enough_to_try_all && o.work != effort::fast) {
+  if (cut.units().size() <= policy::most_split_units && o.work != effort::fast) {
     if (!fits() || sum_of(slabs) > bound) {
       std::vector<slab> least = cut.least_split(proved);
       if (slabs.empty() || (!least.empty() && sum_of(least) < sum_of(slabs))) slabs = std::move(least);
     }
   } else if (slabs.empty()) {
-    if (cut.units().size() <= few_enough_to_try_each) slabs = cut.by_size();
+    if (cut.units().size() <= policy::most_fitted_units) slabs = cut.by_size();
     if (slabs.empty()) slabs = cut.by_height();
   }
   if (!fits()) {

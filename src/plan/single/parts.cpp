@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
 namespace {
 
@@ -17,7 +19,8 @@ class any_memory {
     if (p.memories.size() < 2) return;
     std::stable_sort(by_cost_.begin(), by_cost_.end(),
                      [&](index a, index b) { return p.memories[a].cost < p.memories[b].cost; });
-    most_ = all ? all_.size() : std::max(few_, most_choices_ / std::max<std::size_t>(1, p.buffers.size()));
+    most_ = all ? all_.size()
+                : std::max(policy::fewest_choices, policy::most_choices / std::max<std::size_t>(1, p.buffers.size()));
   }
 
   [[nodiscard]] std::vector<index> choices(index i, bool& narrowed) const {
@@ -40,11 +43,9 @@ class any_memory {
   }
 
  private:
-  static constexpr std::size_t most_choices_ = 500'000, few_ = 16;
-
   const problem& p_;
   std::vector<index> all_, by_cost_;
-  std::size_t most_ = few_;  // for one buffer
+  std::size_t most_ = policy::fewest_choices;  // for one buffer
 };
 
 }  // namespace

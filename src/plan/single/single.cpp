@@ -8,6 +8,7 @@
 #include "plan/greedy/greedy.hpp"
 #include "plan/greedy/sweep.hpp"
 #include "plan/model/instance.hpp"
+#include "plan/policy.hpp"
 #include "plan/search/conflicts.hpp"
 #include "plan/search/ladder.hpp"
 #include "plan/wishes/hints.hpp"
@@ -77,21 +78,15 @@ void fill(const problem& p, const instance& in, const layout& found, plan& out) 
   }
 }
 
-// Above this many clique members the conflict graph is not built.
-constexpr std::uint64_t most_conflict_work = 2'000'000;
-
 std::uint64_t node_limit(const options& o, std::uint64_t second) {
   if (o.node_limit != 0) return o.node_limit;
   switch (o.work) {
     case effort::fast: return 0;
-    case effort::normal: return second / 10;
-    case effort::best: return 10 * second;
+    case effort::normal: return second / policy::normal_share_of_second;
+    case effort::best: return policy::best_seconds * second;
   }
   return 0;
 }
-
-// Search nodes for keeping hints: some tens of milliseconds.
-constexpr std::uint64_t hint_nodes = 40'000;
 
 // Whether every hint is one that the instance can express.
 bool hints_are_whole(const problem& p, const instance& in) {
@@ -103,7 +98,8 @@ bool hints_are_whole(const problem& p, const instance& in) {
 // networks nearly always do.
 bool is_good_enough(const problem& p, const swept& s, effort work) {
   const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
-  return s.arena - s.why.bound <= (work == effort::fast ? s.why.bound / 4 : 0) && (!limit || s.arena <= *limit);
+  return s.arena - s.why.bound <= (work == effort::fast ? s.why.bound / policy::good_enough_share : 0) &&
+         (!limit || s.arena <= *limit);
 }
 
 plan plan_of(swept s) {
@@ -169,7 +165,7 @@ layout of_items(const problem& p, const instance& in, const swept& s, layout fou
 // made, but for the cliques of links.
 layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
   const conflict_count size = count_conflicts(in);
-  if (size.members > most_conflict_work || !size.fits_memory(in)) return found;
+  if (size.members > policy::most_graph_members || !size.fits_memory(in)) return found;
   const auto too_few = [&](std::uint64_t nodes) {
     return o.node_limit == 0 && nodes < static_cast<std::uint64_t>(std::count_if(
                                             in.items.begin(), in.items.begin() + in.own_items,
@@ -189,8 +185,7 @@ layout search_below(const instance& in, const options& o, layout found, units& b
 }  // namespace
 
 plan solve_single(const problem& p, const options& o, const patience& wait, bool* most_hints) {
-  constexpr double near_enough = 1.0 / 64;  // at effort fast
-  std::optional<swept> quick = sweep(p, o.work == effort::fast ? near_enough : 0);
+  std::optional<swept> quick = sweep(p, o.work == effort::fast ? policy::near_enough_for_one_sweep : 0);
   if (quick && is_good_enough(p, *quick, o.work)) return plan_of(*std::move(quick));
   plan out;
   const instance in = make_instance(p);
@@ -223,7 +218,7 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
   }
   if (std::any_of(in.items.begin(), in.items.end(), [](const item& it) { return it.hint != no_offset; })) {
     // As much work again as the search had, at most.
-    const std::uint64_t nodes = o.work == effort::fast ? 0 : o.node_limit != 0 ? o.node_limit : hint_nodes;
+    const std::uint64_t nodes = o.work == effort::fast ? 0 : o.node_limit != 0 ? o.node_limit : policy::hint_nodes;
     const kept_hints kept = keep_hints(in, found, o.work != effort::fast, nodes, wait);
     out.work += kept.nodes;
     if (most_hints != nullptr) *most_hints = kept.most && hints_are_whole(p, in);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "plan/model/within.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 namespace {
@@ -181,8 +182,8 @@ struct candidate {
 std::size_t tries_of(effort work, std::size_t buffers) {
   switch (work) {
     case effort::fast: return 0;
-    case effort::normal: return 200'000 / (buffers + 100);
-    case effort::best: return 2'000'000 / (buffers + 100);
+    case effort::normal: return policy::normal_chain_work / (buffers + policy::chain_buffers);
+    case effort::best: return policy::best_chain_work / (buffers + policy::chain_buffers);
   }
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "plan/policy.hpp"
 #include "plan/search/conflicts.hpp"
 #include "plan/search/ladder.hpp"
 
@@ -11,13 +12,6 @@ namespace berth::plan {
 namespace {
 
 using item_list = std::vector<std::uint32_t>;
-
-// Above this many clique members no search is tried, and after this many items placed no further set.
-constexpr std::uint64_t most_conflict_work = 200'000;
-constexpr std::uint64_t most_placements = 300'000;
-// Up to this many items every greedy order is tried for a set; one order else.
-constexpr std::size_t few_items = 200;
-constexpr std::uint64_t greedy_passes = 16;  // of best_greedy() on few items, about
 
 enum class verdict : std::uint8_t { fits, never, unknown };
 
@@ -30,11 +24,12 @@ class keeper {
         wait_{wait},
         limit_{found.arena},
         nodes_{nodes},
-        most_nodes_a_try_{nodes / 16} {
-    if (thorough) left_ = most_placements;
-    all_orders_ = thorough && in.items.size() <= few_items;
+        most_nodes_a_try_{nodes / policy::share_of_a_hint_try} {
+    if (thorough) left_ = policy::most_hint_placements;
+    all_orders_ = thorough && in.items.size() <= policy::few_hinted_items;
     const conflict_count conflicts = count_conflicts(in);
-    searches_ = thorough && nodes != 0 && conflicts.members <= most_conflict_work && conflicts.fits_memory(in);
+    searches_ =
+        thorough && nodes != 0 && conflicts.members <= policy::most_hint_graph_members && conflicts.fits_memory(in);
   }
 
   // Whether there is a layout within the arena that keeps `kept` at their hints; if so it becomes the one found.
@@ -42,7 +37,7 @@ class keeper {
     for (std::uint32_t i = 0; i < in_.items.size(); ++i) with_pins_.items[i].pin = in_.items[i].pin;
     for (const std::uint32_t i : kept) with_pins_.items[i].pin = in_.items[i].hint;
     if (pins_clash()) return verdict::never;
-    left_ -= std::min<std::uint64_t>(left_, in_.items.size() * (all_orders_ ? greedy_passes : 1));
+    left_ -= std::min<std::uint64_t>(left_, in_.items.size() * (all_orders_ ? policy::passes_of_all_orders : 1));
     layout got = best_greedy(with_pins_, limit_, all_orders_ ? effort::normal : effort::fast, wait_);
     if (got.arena > limit_ && searches_ && nodes_ != 0 && !wait_.over()) {
       if (!graph_) graph_ = make_conflicts(in_);
@@ -108,7 +103,7 @@ class keeper {
   [[nodiscard]] bool pays_to_combine(std::size_t n, std::size_t less) const {
     double sets = 1;
     for (std::size_t k = 0; k < less; ++k) sets = sets * static_cast<double>(n - k) / static_cast<double>(k + 1);
-    return sets * static_cast<double>(in_.items.size() * (all_orders_ ? greedy_passes : 1)) <=
+    return sets * static_cast<double>(in_.items.size() * (all_orders_ ? policy::passes_of_all_orders : 1)) <=
            static_cast<double>(left_);
   }
 

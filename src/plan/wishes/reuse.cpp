@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/policy.hpp"
 #include "plan/single/parts.hpp"
 #include "plan/single/single.hpp"
 
@@ -206,8 +207,6 @@ class pairs_apart {
 
  private:
   static constexpr index none = ~index{0};
-  static constexpr std::uint64_t most_nodes = 200'000;  // some tenths of a second
-  static constexpr int most_plans = 256;
 
   // The dearest pair that pays in `layout` and that nobody has let be.
   [[nodiscard]] std::optional<std::size_t> dearest(const plan& layout) const {
@@ -224,12 +223,14 @@ class pairs_apart {
       best_.offsets = layout.offsets;
     }
     const auto k = dearest(layout);
-    if (!k || paid >= least_ || plans_++ >= most_plans || spent >= most_nodes || wait_.over()) return;
+    if (!k || paid >= least_ || plans_++ >= policy::most_reuse_plans || spent >= policy::most_reuse_nodes ||
+        wait_.over())
+      return;
     const reuse_penalty& pair = place_.reuse_penalties[*k];
     place_.separations.push_back({pair.a, pair.b});
     if (validate(place_)) {  // members of one group share bytes whatever their base is
       options o = options_;
-      o.node_limit = most_nodes - spent;
+      o.node_limit = policy::most_reuse_nodes - spent;
       plan apart = solve_single(place_, o, wait_);
       spent += apart.work;
       if (apart.has_offsets()) descend(std::move(apart), paid, spent);
@@ -251,7 +252,6 @@ class pairs_apart {
 
 // Place by place, those of not too many buffers.
 void pay_least(const problem& p, const options& o, const patience& wait, plan& answer) {
-  constexpr std::size_t few_buffers = 256;
   std::map<std::pair<index, index>, std::vector<index>> places;
   for (index i = 0; i < p.buffers.size(); ++i) {
     places[{answer.memory_of.empty() ? 0 : answer.memory_of[i], answer.slab_of.empty() ? 0 : answer.slab_of[i]}]
@@ -260,7 +260,7 @@ void pay_least(const problem& p, const options& o, const patience& wait, plan& a
   std::uint64_t spent = 0;
   part_maker parts{p};
   for (const auto& [where, members] : places) {
-    if (members.size() > few_buffers) continue;
+    if (members.size() > policy::most_paired_buffers) continue;
     problem place = parts.part(where.first, members);
     bytes top = 0;
     std::vector<bytes> offsets;
@@ -291,7 +291,7 @@ bytes arena_of(const problem& p, const plan& answer) {
 
 // Asks for a plan in the same arena that pays none of the dearest penalties: as many of them as can be kept apart.
 void separate_the_dearest(const problem& p, const options& o, const patience& wait, plan& answer) {
-  if (!p.memories.empty() || p.max_slab || p.buffers.size() > 2000) return;
+  if (!p.memories.empty() || p.max_slab || p.buffers.size() > policy::most_separated_buffers) return;
   std::vector<reuse_penalty> dearest = p.reuse_penalties;
   std::stable_sort(dearest.begin(), dearest.end(),
                    [](const reuse_penalty& a, const reuse_penalty& b) { return a.weight > b.weight; });
@@ -324,7 +324,7 @@ double reuse_penalty_of(const problem& p, const plan& answer) {
 void lower_reuse_penalty(const problem& p, const options& o, const patience& wait, plan& answer) {
   if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) separate_the_dearest(p, o, wait, answer);
   mover moves{p, o, answer};
-  int rounds = 16;
+  int rounds = policy::reuse_rounds;
   while (rounds-- > 0 && moves.round(wait)) continue;
   if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) pay_least(p, o, wait, answer);
   answer.arena_bytes = arena_of(p, answer);  // a slab may have become shorter

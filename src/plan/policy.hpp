@@ -1,0 +1,244 @@
+// Every number that the planner was given by measurement rather than by proof: budgets, thresholds, shares, rounds.
+// Change one here, run `bench_plan_corpus --baseline FILE`, and write down what it gained (docs/plan-rules.md).
+//
+// Not here: limits of what can be counted (2^61 units), tables of techniques, which stand with what they choose from
+// (`recipes` in search/recipes.hpp, `portfolio` in greedy/greedy.cpp), and the numbers of verify/, which shares nothing
+// with the planner. Where no source is named, the value is the first one tried that kept the stage short, and no other
+// one is known to be better. "Measured" names the page under docs/decisions with the figures.
+//
+// Two units of effort are counted, so that plans are the same on every machine: *nodes*, the decisions of a search,
+// and *looks*, steps of some ten nanoseconds (patience.hpp), in everything else.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace berth::plan::policy {
+
+// ---- What things cost, in looks ----
+
+inline constexpr std::uint64_t looks_between_readings = 4096;  // of the clock: 40 us
+inline constexpr std::uint64_t looks_a_node = 64;              // a node takes 0.5 to 100 us
+inline constexpr std::uint64_t looks_a_boxed_item = 16;        // 160 to 200 ns, measured: 0020
+inline constexpr std::uint64_t looks_an_assigned_state = 32;   // copying, sorting and comparing it at each change
+inline constexpr std::uint64_t looks_a_routed_item = 64;       // of problems with moves
+inline constexpr std::uint64_t intervals_moved_a_look = 16;  // moving one on in its list costs less than looking at it
+
+// ---- The sweep over time (greedy/sweep.hpp) ----
+
+// Up to so many ticks a buffer are counted as they are; sparser ones as steps, which have to be sorted.
+inline constexpr std::uint64_t dense_ticks_per_buffer = 4;
+// Holes are looked through one by one up to here, and sorted from then on.
+inline constexpr std::size_t most_unsorted_holes = 64;
+// A sweep is given up after so many holes a buffer, and so many in advance: best fit seldom needs more.
+inline constexpr std::uint64_t most_holes_per_piece = 64;
+inline constexpr std::uint64_t holes_in_advance = 65'536;
+// Effort fast: a first sweep so near the bound needs no second one; a quarter above it no greedy pass (0020).
+inline constexpr double near_enough_for_one_sweep = 1.0 / 64;
+inline constexpr std::uint64_t good_enough_share = 4;
+
+// ---- Greedy placement (greedy/greedy.hpp) ----
+
+// Above so many items one pass in order is no longer negligible beside a tenth of a second (0020).
+inline constexpr std::size_t few_items = 4000;
+// Above so many, what ends near the target is taken (0020).
+inline constexpr std::size_t many_items = 20'000;
+// Near: within this share of the target.
+inline constexpr std::int64_t near_share = 1024;
+// As long as so few are alive at once a pass over 100,000 takes a tenth of a second, and several may follow.
+inline constexpr std::uint64_t few_alive = 64;
+// What all passes of one problem may look at: so much, and so much an item. Some microseconds an item; about a second;
+// ten.
+struct looks_budget {
+  std::uint64_t base, an_item;
+};
+inline constexpr looks_budget fast_passes{100'000, 256};
+inline constexpr looks_budget normal_passes{100'000'000, 1000};
+inline constexpr looks_budget best_passes{1'000'000'000, 10'000};
+// Orders of the portfolio that large instances try: by breadth is the one that large networks reward (0020).
+inline constexpr std::size_t large_tries = 2;
+// Rounds in which what ended above the target moves to the front. What can be mended is mended by the first few (0020).
+inline constexpr int squeaky_rounds = 6;
+
+// ---- Tall items first (greedy/tall_first.hpp; 0020, 0024) ----
+
+// Sections are tall from so many tenths of the target on; half of it doubles the items and ends at the same arenas.
+inline constexpr std::int64_t tall_tenths = 7;
+// Larger items than this share of the target count as tall wherever they live, where they are no more than this share
+// of all: late, they find no room.
+inline constexpr std::int64_t large_share = 32;
+inline constexpr std::size_t most_large_share = 32;
+// Where more than this share of the items is tall nothing is gained on passes over all.
+inline constexpr std::size_t most_tall_share = 6;
+// Items looked at in a first round of ejections; twice as many in the next.
+inline constexpr std::uint64_t first_ejections = 400'000;
+inline constexpr int ejection_rounds = 3;
+
+// ---- Boxes (greedy/boxes.hpp; 0020) ----
+
+inline constexpr std::uint32_t first_page = 64;  // sections
+inline constexpr std::uint32_t page_growth = 8;
+inline constexpr std::size_t fewest_in_a_box = 8;
+// Shares of the target: what goes into boxes is no taller, and no box is.
+inline constexpr std::int64_t tallest_boxed_share = 512;
+inline constexpr std::int64_t tallest_box_share = 32;
+
+// ---- Ejection chains (greedy/ejection.hpp; 0024) ----
+
+// Items looked at for what does not end near the target: about a second.
+inline constexpr std::uint64_t ejection_work = 20'000'000;
+// At effort fast, for each item: some microseconds, where one pass ends far above the bound ...
+inline constexpr std::uint64_t fast_ejections = 64;
+// ... until within this share of it.
+inline constexpr std::int64_t fast_near_share = 16;
+// Of the work, for each target that is tried.
+inline constexpr std::uint64_t share_of_an_ejection_try = 6;
+
+// ---- Bounds (bound/) ----
+
+// Alignments that are counted in multiples (model/multiples.hpp), the most frequent ones.
+inline constexpr std::size_t most_steps = 4;
+// Cells of the table that counts which sums of lengths there are; above that the sum is rounded up instead.
+inline constexpr std::int64_t most_sum_cells = 1 << 12;
+// Clique members up to which every section is considered, and pinned items times ranges for heads: some milliseconds.
+inline constexpr std::uint64_t most_section_work = 2'000'000;
+inline constexpr std::size_t most_head_work = 2'000'000;
+// Buffers up to which cliques of conflicts are looked for, and the nodes for each: about ten milliseconds.
+inline constexpr std::uint32_t most_clique_buffers = 2048;
+inline constexpr std::uint64_t clique_work = 20'000'000, fewest_clique_nodes = 50, most_clique_nodes = 20'000;
+
+// ---- Whether and how long is searched (single/single.cpp) ----
+
+// Clique members above which no conflict graph is built, and the pairs it may have: 200 MB, and 2 KB an item, at some
+// 100 bytes a pair. A file of a megabyte can ask for billions.
+inline constexpr std::uint64_t most_graph_members = 2'000'000;
+inline constexpr std::uint64_t most_graph_pairs = 2'000'000, graph_pairs_an_item = 20;
+// Links looked at for cliques that no section shows: a second. Then every further link is a clique of two.
+inline constexpr std::uint64_t most_link_looks = 30'000'000;
+// Effort normal: this share of a second's nodes; effort best: so many seconds' worth.
+inline constexpr std::uint64_t normal_share_of_second = 10, best_seconds = 10;
+// A node's cost in nanoseconds, fitted on A-K (0020): so much, for every conflict of an item, for every clique.
+inline constexpr std::uint64_t node_ns = 500, node_ns_a_conflict = 75, node_ns_a_clique = 2;
+
+// ---- The search (search/search.hpp) ----
+
+// A clique's weight halves in about seven failures elsewhere; weights are scaled down when they reach the largest.
+inline constexpr double weight_growth = 1.1;
+inline constexpr double largest_weight = 1e100;
+// Entries of failed states: 16 MiB; a sixteenth of it where fewer nodes than that are to be spent.
+inline constexpr unsigned log2_failed_states = 20;
+inline constexpr unsigned log2_failed_states_less = 4;
+// What one search notes of them before it tells the others: it begins with so many, and ends at 16 MiB.
+inline constexpr std::size_t fewest_fresh_states = std::size_t{1} << 8;
+inline constexpr std::size_t most_fresh_states = std::size_t{1} << 20;
+// A restart blurs priorities by up to so many quarters of an octave either way: a factor of 1.7.
+inline constexpr std::int64_t noise_in_quarters = 3;
+// A first run before a restart has so many nodes an item at least.
+inline constexpr std::uint64_t restart_nodes_an_item = 2;
+// How often a thread looks whether it may go on.
+inline constexpr std::uint64_t nodes_between_looks = 64;
+
+// ---- The ladder (search/ladder.cpp; 0020) ----
+
+// The first slice of each recipe: so many nodes, and so many halves of one an item, enough for a descent with few
+// failures. Each round's is a quarter longer.
+inline constexpr std::uint64_t first_slice = 200, slice_half_nodes_an_item = 3, slice_growth_share = 4;
+// So many recipes have their slice before any learns what the others saw fail: a proof costs a tenth more nodes than if
+// each told the next, and so many threads are of use. (All twelve: a third more.)
+inline constexpr std::size_t side_by_side = 4;
+// At first so many recipes try the bound; then so many go down in steps of so many sixteenths of the gap.
+inline constexpr std::size_t quick_recipes = 1, descending_recipes = 5;
+inline constexpr std::int64_t descending_sixteenths = 10;
+// The rungs of the later rounds, in sixteenths of the gap above the bound.
+inline constexpr std::array<std::int64_t, 5> rungs{0, 10, 12, 14, 15};
+// What the bound has not yielded after so many rounds it will not soon: half slices from then on.
+inline constexpr std::uint64_t full_slices_at_bound = 3;
+
+// ---- Folding (search/fold.cpp; 0020) ----
+
+// Blocks of one lifetime whose sets are all looked at.
+inline constexpr std::uint32_t most_alike = 8;
+// Where folding once leaves more than so many tenths of the items, it is not tried again.
+inline constexpr std::size_t rigid_tenths = 9;
+// The share of possible folds left out where chance chooses.
+inline constexpr std::uint64_t left_out_share = 8;
+
+// ---- Beams over skylines (search/skyline.hpp; 0026) ----
+
+// Below so many items a complete search is better; above so many beams find nothing.
+inline constexpr std::size_t fewest_for_beams = 48, most_for_beams = 4000;
+// Slices of a beam at the bound, from the second round on: what search does not find there at once they find more
+// often. Above the bound one slice.
+inline constexpr std::uint64_t beam_slices = 8;
+// Of the one beam in the first round: states an item, for four narrow tries; and of all nodes a quarter at most.
+inline constexpr std::uint64_t first_tries = 96, first_tries_share = 4;
+// A state's cost in nanoseconds: so much, and for every section. Measured: 0.5 to 2.5 us.
+inline constexpr std::uint64_t state_ns = 200, state_ns_a_section = 8;
+// Steps of the share of a section's room that is wasted, between which its cost is constant.
+inline constexpr std::int64_t beam_cost_steps = 256;
+// What the weights of a score are drawn from, in hundredths, and the exponent of waste in quarters: where those lay
+// that succeeded on D and its variants.
+struct drawn_from {
+  std::int64_t least, most;
+};
+inline constexpr drawn_from beam_waste{70, 300}, beam_rough{50, 200}, beam_area{0, 500}, beam_tall{10, 40},
+    beam_noise{2, 6}, beam_exponent{2, 6};
+// States that go on, by try; then the last four again and again. Narrow tries first: they are cheap, and many of them
+// find more than few wide ones.
+inline constexpr std::array<std::size_t, 8> beam_widths{16, 16, 32, 32, 50, 50, 100, 100};
+
+// ---- Hints (wishes/hints.hpp) ----
+
+// Nodes where the caller gave no limit: some tens of milliseconds; of them this share for one set of hints.
+inline constexpr std::uint64_t hint_nodes = 40'000, share_of_a_hint_try = 16;
+// Clique members above which sets are not searched for, and items placed after which no further set is tried.
+inline constexpr std::uint64_t most_hint_graph_members = 200'000, most_hint_placements = 300'000;
+// Up to so many items every greedy order is tried for a set, which costs about so many passes; one order else.
+inline constexpr std::size_t few_hinted_items = 200;
+inline constexpr std::uint64_t passes_of_all_orders = 16;
+
+// ---- Reuse penalties (wishes/reuse.hpp) ----
+
+inline constexpr int reuse_rounds = 16;  // of moving one buffer at a time
+// Buffers up to which a plan is asked for that pays none of the dearest.
+inline constexpr std::size_t most_separated_buffers = 2000;
+// Branch and bound over pairs kept apart: in places of so many buffers, with so many nodes (some tenths of a second)
+// and plans.
+inline constexpr std::size_t most_paired_buffers = 256;
+inline constexpr std::uint64_t most_reuse_nodes = 200'000;
+inline constexpr int most_reuse_plans = 256;
+
+// ---- Several memories (several/, single/parts.cpp; 0025) ----
+
+// Choices of buffers that name no memory: so many in all, and so many a buffer at least.
+inline constexpr std::size_t most_choices = 500'000, fewest_choices = 16;
+// Assignment by live bytes: states times units, and states. Explicit conflicts and more memories than this are
+// assigned one by one.
+inline constexpr std::size_t fast_state_work = 50'000, state_work = 1'000'000, most_states = 2048;
+inline constexpr std::size_t most_assigned_memories = 200;
+// Attempts at an assignment that also fits by address: so many divided by the units, within these limits; with slabs,
+// where a memory's limit may have to fall to nothing, always as many.
+inline constexpr std::size_t attempt_work = 600, fewest_attempts = 2, most_attempts = 16, slab_attempts = 32;
+// Assignments up to which each is tried.
+inline constexpr std::size_t most_listed_assignments = 512;
+// What the memories of one assignment may look at together: some seconds; and ten times that with effort best.
+inline constexpr std::uint64_t memories_looks = 500'000'000, best_memories_looks = 5'000'000'000;
+
+// ---- Slabs (several/slabs.hpp) ----
+
+// Units up to which every split into slabs is tried (2^10 sets), and up to which each unit is tried in each slab, which
+// may look at so much: about a second.
+inline constexpr std::size_t most_split_units = 10, most_fitted_units = 400;
+inline constexpr std::uint64_t slab_looks = 100'000'000;
+
+// ---- Moves (moves/; 0023) and symbolic sizes (symbolic/) ----
+
+// Sections that one copy takes at most: what is not done by then would be waited for as well.
+inline constexpr std::uint32_t longest_copy = 64;
+// Work, in sections routed or played: so much, and so much an item; so many times that with effort best.
+inline constexpr std::uint64_t move_work = 4'000'000, move_work_an_item = 50'000, best_move_factor = 30;
+// Chains tried: so many, divided by the buffers and so many more.
+inline constexpr std::uint64_t normal_chain_work = 200'000, best_chain_work = 2'000'000, chain_buffers = 100;
+
+}  // namespace berth::plan::policy
