@@ -11,13 +11,13 @@ FLOORS = [
     ["rules", "scratch"],
     ["plan", "device"],
     ["pool"],
-    ["graph", "op"],
+    ["graph", "schedule", "op"],
     ["trace"],
     ["model"],
     ["tool", "python", "c"],
 ]
 # Rooms of one floor may not see each other, except in this direction.
-SAME_FLOOR = {("op", "graph")}
+SAME_FLOOR = {("op", "graph"), ("schedule", "graph")}
 # Rooms that a higher floor may not see although they lie below it: the pool knows no plan.
 HIDDEN = {("pool", "plan"), ("trace", "graph"), ("trace", "op")}
 

@@ -86,8 +86,8 @@ struct placement_of {
   std::function<std::byte*(node_id)> workspace;
 };
 
-// Returns what the node made of the operands that it reads whole.
-inline std::uint32_t run_node(const graph& g, node_id id, const placement_of& where) {
+// Returns what the node made of the operands that it reads whole. `kernel` tells nodes apart, from 1.
+inline std::uint32_t run_node(const graph& g, node_id id, const placement_of& where, std::uint32_t kernel) {
   const node& n = g[id];
   const auto byte_at = [&](value_id v, bytes i) { return std::to_integer<std::uint32_t>(where.value(v)[i]); };
   const auto in_place = [&](std::size_t k) {
@@ -97,7 +97,7 @@ inline std::uint32_t run_node(const graph& g, node_id id, const placement_of& wh
     return false;
   };
   // What is not read element by element is read whole before anything is written.
-  std::uint32_t mixed = id.index + 1;
+  std::uint32_t mixed = kernel;
   for (std::size_t k = 0; k < n.inputs.size(); ++k) {
     if (in_place(k)) continue;
     for (bytes i = 0; i < g[n.inputs[k]].size; ++i) mixed = mixed * 31 + byte_at(n.inputs[k], i);
@@ -115,6 +115,9 @@ inline std::uint32_t run_node(const graph& g, node_id id, const placement_of& wh
   }
   if (n.workspace != 0) std::memset(where.workspace(id), 0xEE, n.workspace);
   return mixed;
+}
+inline std::uint32_t run_node(const graph& g, node_id id, const placement_of& where) {
+  return run_node(g, id, where, id.index + 1);
 }
 
 inline void fill_from_outside(const graph& g, const placement_of& where) {

@@ -1,0 +1,224 @@
+#include "schedule/arrange.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "schedule/greedy.hpp"
+#include "schedule/levels.hpp"
+#include "schedule/valley.hpp"
+#include "schedule/windows.hpp"
+
+namespace berth::schedule {
+namespace {
+
+using order = std::vector<std::uint32_t>;
+
+// A part of the net that is ordered apart from the others.
+struct part {
+  net of;
+  order nodes;  // of the whole net, in the order found so far; node i of `of` is `names[i]`
+  order names;
+  bytes peak = 0;
+  bytes bound = 0;
+};
+
+// Reachability, as sets of words by node: as far as 20,000 nodes (50 MB).
+constexpr std::uint32_t most_for_sets = 20'000;
+
+// Positions in `given` at which the net falls apart: all nodes before are before all nodes behind, but for one between.
+std::vector<std::uint32_t> joints(const net& n, const order& given) {
+  if (n.size() > most_for_sets) return {};
+  const std::size_t words = (n.size() + 63) / 64;
+  const auto count = [&](const rows& next, bool forward) {
+    std::vector<std::uint64_t> reach(words * n.size(), 0);
+    std::vector<std::uint32_t> sum(n.size(), 0);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const std::uint32_t v = forward ? given[i] : given[given.size() - 1 - i];
+      std::uint64_t* own = reach.data() + v * words;
+      for (const std::uint32_t u : next[v]) {
+        const std::uint64_t* other = reach.data() + u * words;
+        for (std::size_t w = 0; w < words; ++w) own[w] |= other[w];
+        own[u / 64] |= std::uint64_t{1} << (u % 64);
+      }
+      for (std::size_t w = 0; w < words; ++w) sum[v] += static_cast<std::uint32_t>(std::popcount(own[w]));
+    }
+    return sum;
+  };
+  const auto ancestors = count(n.before, true);
+  const auto descendants = count(n.after, false);
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < given.size(); ++i) {
+    if (ancestors[given[i]] + descendants[given[i]] + 1 == n.size()) found.push_back(i);
+  }
+  return found;
+}
+
+class arranger {
+ public:
+  arranger(const net& n, allowance& allowed) : net_{n}, allowed_{allowed} {}
+
+  arranged run(const order& given) {
+    split({}, given, true);
+    bytes target = std::max(net_.at_start, peak_at_end());
+    for (part& p : parts_) {
+      bound(p);
+      greedy(p);
+      target = std::max(target, p.bound);
+    }
+    // The highest first: what lies below another part's bound needs no search.
+    std::vector<std::size_t> by_peak(parts_.size());
+    for (std::size_t i = 0; i < by_peak.size(); ++i) by_peak[i] = i;
+    std::ranges::stable_sort(by_peak, [&](std::size_t a, std::size_t b) { return parts_[a].peak > parts_[b].peak; });
+    std::size_t open =
+        static_cast<std::size_t>(std::ranges::count_if(parts_, [&](const part& p) { return p.peak > target; }));
+    for (const std::size_t i : by_peak) {
+      if (parts_[i].peak <= target) continue;
+      search(parts_[i], target, allowed_.states / std::max<std::size_t>(open--, 1));
+      target = std::max(target, parts_[i].bound);
+    }
+    arranged answer;
+    for (const part& p : parts_) answer.order.insert(answer.order.end(), p.nodes.begin(), p.nodes.end());
+    answer.peak = peak_of(net_, answer.order);
+    answer.bound = std::min(target, answer.peak);
+    return answer;
+  }
+
+ private:
+  [[nodiscard]] bytes peak_at_end() const {
+    bytes live = net_.base;
+    for (std::uint32_t r = 0; r < net_.root.size(); ++r) live += net_.stays[r] != 0 ? net_.root[r] : 0;
+    return live;
+  }
+
+  static order named(const order& names, const order& local) {
+    order made;
+    for (const std::uint32_t v : local) made.push_back(names[v]);
+    return made;
+  }
+
+  // Cuts at joints, then at a valley, until neither is found. `nodes` run behind `done`, in this order so far.
+  void split(const order& done, const order& nodes, bool by_joints) {
+    if (nodes.empty()) return;
+    order names = nodes;
+    net of = part_of(net_, done, names);
+    order local(names.size());
+    for (std::uint32_t i = 0; i < local.size(); ++i) local[i] = i;
+    if (by_joints && nodes.size() > 1) {
+      const auto at = joints(of, local);
+      if (!at.empty()) {
+        order before = done;
+        const auto piece = [&](std::size_t from, std::size_t to, bool again) {
+          const order inside(nodes.begin() + static_cast<std::ptrdiff_t>(from),
+                             nodes.begin() + static_cast<std::ptrdiff_t>(to));
+          split(before, inside, again);
+          before.insert(before.end(), inside.begin(), inside.end());
+        };
+        std::size_t from = 0;
+        for (const std::uint32_t i : at) {
+          piece(from, i, false);
+          piece(i, i + 1, false);
+          from = i + 1;
+        }
+        piece(from, nodes.size(), false);
+        return;
+      }
+    }
+    if (nodes.size() > 2 && allowed_.edges != 0) {
+      if (const auto valley = find_valley(of, allowed_.edges)) {
+        order first, second;
+        for (std::uint32_t i = 0; i < local.size(); ++i) ((*valley)[i] != 0 ? first : second).push_back(names[i]);
+        split(done, first, true);
+        order before = done;
+        before.insert(before.end(), first.begin(), first.end());
+        split(before, second, true);
+        return;
+      }
+    }
+    part made{std::move(of), nodes, std::move(names), 0, 0};
+    made.peak = peak_of(made.of, local);
+    parts_.push_back(std::move(made));
+  }
+
+  void bound(part& p) {
+    p.bound = p.of.at_start;
+    std::vector<bytes> steps;
+    order local(p.names.size());
+    for (std::uint32_t i = 0; i < local.size(); ++i) local[i] = i;
+    (void)peak_of(p.of, local, &steps);
+    // Where the step is high now, the least step is most likely to be.
+    std::ranges::stable_sort(local, [&](std::uint32_t a, std::uint32_t b) { return steps[a] > steps[b]; });
+    for (const std::uint32_t v : local) {
+      if (steps[v] <= p.bound || allowed_.edges == 0 || allowed_.stopped()) break;
+      p.bound = std::max(p.bound, least_step(p.of, v, allowed_.edges));
+    }
+  }
+
+  void take(part& p, const order& local) {
+    if (local.empty()) return;
+    const bytes peak = peak_of(p.of, local);
+    if (peak >= p.peak) return;
+    p.peak = peak;
+    p.nodes = named(p.names, local);
+  }
+
+  void greedy(part& p) {
+    order given(p.names.size());
+    for (std::uint32_t i = 0; i < given.size(); ++i) given[i] = i;
+    for (const rule by : {rule::least_left, rule::least_step, rule::deepest}) {
+      if (p.peak <= p.bound || allowed_.stopped()) return;
+      take(p, greedy_order(p.of, given, by, allowed_.nodes));
+    }
+  }
+
+  order local_of(const part& p) const {
+    std::vector<std::uint32_t> place(net_.size());
+    for (std::uint32_t i = 0; i < p.names.size(); ++i) place[p.names[i]] = i;
+    order made;
+    for (const std::uint32_t v : p.nodes) made.push_back(place[v]);
+    return made;
+  }
+
+  void levels(part& p, bytes from, std::uint64_t states) {
+    std::uint64_t work = std::min(states, allowed_.states);
+    const std::uint64_t before = work;
+    const levels_answer found = search_levels(p.of, from, p.peak, work);
+    allowed_.states -= before - work;
+    take(p, found.order);
+    p.bound = std::max(p.bound, std::min(found.bound, p.peak));
+  }
+
+  // Down to `target`, below which this part need not go.
+  void search(part& p, bytes target, std::uint64_t states) {
+    const auto done = [&] { return p.peak <= std::max(p.bound, target) || allowed_.stopped(); };
+    // Large parts are first made lower by windows: their exact search seldom ends.
+    constexpr std::uint32_t small = 256;
+    if (p.of.size() <= small && !done()) levels(p, std::max(p.bound, target), states / 2);
+    if (!done()) {
+      order local = local_of(p);
+      std::uint64_t work = std::min(states / 2, allowed_.states);
+      const std::uint64_t before = work;
+      improve_by_windows(p.of, local, std::max(p.bound, target), work, allowed_.stop);
+      allowed_.states -= before - work;
+      take(p, local);
+    }
+    if (p.of.size() <= 4 * small && !done()) levels(p, std::max(p.bound, target), states / 4);
+  }
+
+  const net& net_;
+  allowance& allowed_;
+  std::vector<part> parts_;
+};
+
+}  // namespace
+
+arranged arrange(const net& n, const std::vector<std::uint32_t>& given, allowance& allowed) {
+  arranged answer = arranger{n, allowed}.run(given);
+  const bytes before = peak_of(n, given);
+  if (answer.peak >= before) {
+    answer.order = given;
+    answer.peak = before;
+  }
+  return answer;
+}
+
+}  // namespace berth::schedule

@@ -1,0 +1,22 @@
+// Orders by a rule, one node at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedule/net.hpp"
+
+namespace berth::schedule {
+
+enum class rule : std::uint8_t {
+  least_left,  // the ready node that leaves least live; of equals the one with the smaller step
+  least_step,  // the one whose step needs least; of equals the one that leaves less
+  deepest,     // what frees memory; else what was made ready last: one branch after the other
+};
+
+// An order by the rule; of nodes that are equal, the one that stands first in `hint`. Empty where `work`, counted in
+// nodes looked at, was used up. O(nodes x ready nodes).
+[[nodiscard]] std::vector<std::uint32_t> greedy_order(const net& n, const std::vector<std::uint32_t>& hint, rule by,
+                                                      std::uint64_t& work);
+
+}  // namespace berth::schedule

@@ -1,0 +1,259 @@
+#include "schedule/net.hpp"
+
+#include <algorithm>
+
+#include "schedule/dependencies.hpp"
+
+namespace berth::schedule {
+namespace {
+
+constexpr bytes most_bytes = bytes{1} << 62;
+
+using lists = std::vector<std::vector<std::uint32_t>>;
+
+rows rows_of(const lists& all) {
+  rows made;
+  for (const auto& row : all) made.add(row);
+  return made;
+}
+
+rows turned(const rows& r, std::size_t columns) {
+  lists made(columns);
+  for (std::uint32_t i = 0; i < r.size(); ++i) {
+    for (const std::uint32_t j : r[i]) made[j].push_back(i);
+  }
+  return rows_of(made);
+}
+
+// Roots of node n's operands that its first result may take over where it is their last use (liveness.hpp).
+void find_takes(const graph_structure& g, const node_record& node, const std::vector<std::uint32_t>& root_of,
+                std::vector<std::uint32_t>& found) {
+  const auto candidates = g.in_place(node);
+  const auto inputs = g.inputs(node);
+  if (candidates.empty() || g.values[g.outputs(node)[0]].size == 0) return;
+  const std::uint32_t result = g.outputs(node)[0];
+  for (const std::uint32_t k : candidates) {
+    const std::uint32_t v = g.values[inputs[k]].root;
+    const value_record& r = g.values[v];
+    if (r.output != 0 || (r.kind != value_kind::input && r.kind != value_kind::result) || r.size == 0) continue;
+    bool refused = false;
+    for (std::uint32_t i = 0; i < inputs.size(); ++i) {
+      if (g.values[inputs[i]].root == v && std::ranges::find(candidates, i) == candidates.end()) refused = true;
+    }
+    for (std::size_t s = 0; s + 1 < g.separations.size(); s += 2) {
+      refused = refused || (g.separations[s] == v && g.separations[s + 1] == result) ||
+                (g.separations[s] == result && g.separations[s + 1] == v);
+    }
+    if (!refused) found.push_back(root_of[v]);
+  }
+  std::ranges::sort(found);
+  found.erase(std::ranges::unique(found).begin(), found.end());
+}
+
+// The roots that take memory, numbered by their values; users as sorted lists of different nodes.
+struct roots {
+  std::vector<std::uint32_t> of_value;
+  std::vector<std::uint32_t> value;
+  lists users;
+};
+
+roots find_roots(const graph_structure& g, const std::vector<std::uint32_t>& producer) {
+  roots made{std::vector<std::uint32_t>(g.values.size(), no_node), {}, {}};
+  lists users(g.values.size());
+  for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {
+    const auto use = [&](std::uint32_t v) {
+      const std::uint32_t r = g.values[v].root;
+      if (producer[r] != n && (users[r].empty() || users[r].back() != n)) users[r].push_back(n);
+    };
+    for (const std::uint32_t v : g.inputs(g.nodes[n])) use(v);
+    for (const std::uint32_t v : g.outputs(g.nodes[n])) use(v);
+  }
+  for (std::uint32_t v = 0; v < g.values.size(); ++v) {
+    const value_record& it = g.values[v];
+    if ((it.kind != value_kind::input && it.kind != value_kind::result) || it.size == 0) continue;
+    if (users[v].empty() && it.output == 0) continue;
+    made.of_value[v] = static_cast<std::uint32_t>(made.value.size());
+    made.value.push_back(v);
+    made.users.push_back(std::move(users[v]));
+  }
+  return made;
+}
+
+// What `size` bytes take up to where the next value may start; 0 for none. Nothing above 2^62.
+std::optional<bytes> room(bytes size, const rules::placement& rules) {
+  const auto taken = rules.footprint(size);
+  const auto next = taken ? checked_align_up(*taken, rules.start_alignment) : std::nullopt;
+  if (!next || *next > most_bytes) return std::nullopt;
+  return size == 0 ? 0 : *next;
+}
+
+// The states, side by side (graph_plan.hpp); nothing where the sizes of all that lies in the arena exceed 2^62.
+std::optional<bytes> state_bytes(const graph_structure& g, const rules::placement& rules) {
+  bytes states = 0;
+  bytes sum = 0;
+  const auto add = [&](bytes size) {
+    const auto taken = room(size, rules);
+    sum += taken.value_or(most_bytes);
+    return sum <= most_bytes;
+  };
+  for (const value_record& v : g.values) {
+    if (!graph_structure::in_arena(v.kind)) continue;
+    if (!add(v.size)) return std::nullopt;
+    if (v.kind == value_kind::state) {
+      states = align_up(states + *rules.footprint(v.size), rules.start_alignment);
+      if (states > most_bytes) return std::nullopt;
+    }
+  }
+  for (const node_record& n : g.nodes) {
+    if (!add(n.workspace)) return std::nullopt;
+  }
+  return states;
+}
+
+}  // namespace
+
+std::optional<net> make_net(const graph_structure& g, const rules::placement& rules,
+                            std::span<const std::uint32_t> keep) {
+  const auto states = state_bytes(g, rules);
+  if (!states) return std::nullopt;
+  net made;
+  const auto footprint = [&](bytes size) {
+    const bytes taken = *room(size, rules);
+    if (size != 0) made.slack = std::max(made.slack, taken - *rules.footprint(size));
+    return taken;
+  };
+  made.base = made.at_start = *states;
+  made.before = rows_of(dependencies(g, keep));
+  made.after = turned(made.before, g.nodes.size());
+  std::vector<std::uint32_t> producer(g.values.size(), no_node);
+  for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {
+    for (const std::uint32_t v : g.outputs(g.nodes[n])) {
+      if (g.values[v].kind == value_kind::result) producer[v] = n;
+    }
+  }
+  const roots found = find_roots(g, producer);
+  for (std::size_t r = 0; r < found.value.size(); ++r) {
+    const value_record& v = g.values[found.value[r]];
+    made.root.push_back(footprint(v.size));
+    made.producer.push_back(producer[found.value[r]]);
+    made.stays.push_back(v.output);
+    made.users.add(found.users[r]);
+  }
+  made.uses = turned(made.users, g.nodes.size());
+  for (std::uint32_t v = 0; v < g.values.size(); ++v) {
+    if (g.values[v].kind == value_kind::input) made.at_start += footprint(g.values[v].size);
+  }
+  for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {
+    made.makes.push_back(0);
+    made.extra.push_back(footprint(g.nodes[n].workspace));
+    for (const std::uint32_t v : g.outputs(g.nodes[n])) {
+      if (g.values[v].kind != value_kind::result) continue;
+      (found.of_value[v] != no_node ? made.makes : made.extra).back() += footprint(g.values[v].size);
+    }
+    std::vector<std::uint32_t> takes;
+    find_takes(g, g.nodes[n], found.of_value, takes);
+    made.takes.add(takes);
+  }
+  return made;
+}
+
+net part_of(const net& n, std::span<const std::uint32_t> done, std::span<const std::uint32_t> inside) {
+  net made;
+  made.base = n.base;
+  std::vector<std::uint32_t> place(n.size(), no_node);  // in `inside`
+  std::vector<std::uint8_t> has_run(n.size(), 0);
+  for (const std::uint32_t v : done) has_run[v] = 1;
+  for (std::uint32_t i = 0; i < inside.size(); ++i) place[inside[i]] = i;
+  std::vector<std::uint32_t> root_of(n.root.size(), no_node);
+  std::vector<std::uint32_t> row;
+  for (std::uint32_t r = 0; r < n.root.size(); ++r) {
+    const std::uint32_t from = n.producer[r];
+    const bool there = from == no_node || has_run[from] != 0;
+    if (!there && place[from] == no_node) continue;  // comes later
+    row.clear();
+    bool stays = n.stays[r] != 0;
+    for (const std::uint32_t u : n.users[r]) {
+      if (place[u] != no_node)
+        row.push_back(place[u]);
+      else
+        stays = stays || has_run[u] == 0;
+    }
+    if (row.empty() && there) {
+      if (stays) made.base += n.root[r];
+      continue;
+    }
+    root_of[r] = static_cast<std::uint32_t>(made.root.size());
+    made.root.push_back(n.root[r]);
+    made.producer.push_back(there ? no_node : place[from]);
+    made.stays.push_back(stays ? 1 : 0);
+    std::ranges::sort(row);
+    made.users.add(row);
+  }
+  made.uses = turned(made.users, inside.size());
+  made.at_start = made.base;
+  for (std::size_t r = 0; r < made.root.size(); ++r) {
+    if (made.producer[r] == no_node) made.at_start += made.root[r];
+  }
+  for (const std::uint32_t v : inside) {
+    row.clear();
+    for (const std::uint32_t u : n.before[v]) {
+      if (place[u] != no_node) row.push_back(place[u]);
+    }
+    made.before.add(row);
+    made.makes.push_back(n.makes[v]);
+    made.extra.push_back(n.extra[v]);
+    row.clear();
+    for (const std::uint32_t r : n.takes[v]) {
+      if (root_of[r] != no_node && made.stays[root_of[r]] == 0) row.push_back(root_of[r]);
+    }
+    made.takes.add(row);
+  }
+  made.after = turned(made.before, inside.size());
+  return made;
+}
+
+bytes peak_of(const net& n, std::span<const std::uint32_t> order, std::vector<bytes>* by_step) {
+  walk w{n};
+  bytes peak = n.at_start;
+  if (by_step != nullptr) by_step->clear();
+  for (const std::uint32_t v : order) {
+    const bytes step = w.step(v);
+    peak = std::max(peak, step);
+    if (by_step != nullptr) by_step->push_back(step);
+    w.run(v);
+  }
+  return std::max(peak, w.live());
+}
+
+walk::walk(const net& n) : net_{n}, waits_(n.size()), left_(n.root.size()), ran_(n.size(), 0), live_{n.base} {
+  for (std::uint32_t v = 0; v < n.size(); ++v) waits_[v] = static_cast<std::uint32_t>(n.before[v].size());
+  for (std::uint32_t r = 0; r < n.root.size(); ++r) {
+    left_[r] = static_cast<std::uint32_t>(n.users[r].size()) + n.stays[r];
+    if (n.producer[r] == no_node) live_ += n.root[r];
+  }
+}
+
+bytes walk::step(std::uint32_t v) const noexcept {
+  const bytes whole = live_ + net_.makes[v] + net_.extra[v];
+  for (const std::uint32_t r : net_.takes[v]) {
+    if (left_[r] == 1) return whole - net_.root[r];
+  }
+  return whole;
+}
+
+bytes walk::live_after(std::uint32_t v) const noexcept {
+  bytes live = live_ + net_.makes[v];
+  for (const std::uint32_t r : net_.uses[v]) {
+    if (left_[r] == 1) live -= net_.root[r];
+  }
+  return live;
+}
+
+void walk::run(std::uint32_t v) noexcept {
+  live_ = live_after(v);
+  ran_[v] = 1;
+  for (const std::uint32_t r : net_.uses[v]) --left_[r];
+  for (const std::uint32_t u : net_.after[v]) --waits_[u];
+}
+
+}  // namespace berth::schedule

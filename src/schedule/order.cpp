@@ -1,0 +1,82 @@
+#include "berth/schedule/order.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "berth/schedule/verify.hpp"
+#include "schedule/arrange.hpp"
+#include "schedule/net.hpp"
+
+namespace berth::schedule {
+namespace {
+
+allowance allowance_of(plan::effort work, const std::atomic<bool>* stop) {
+  switch (work) {
+    case plan::effort::fast: return {20'000, 2'000'000, 10'000'000, stop};
+    case plan::effort::normal: break;
+    case plan::effort::best: return {20'000'000, 2'000'000'000, 1'000'000'000, stop};
+  }
+  return {600'000, 20'000'000, 40'000'000, stop};
+}
+
+// Lanes order what the graph does not say (see the header).
+bool must_stay(const graph_structure& g) {
+  const bool lanes = std::ranges::any_of(g.nodes, [&](const auto& n) { return n.stream != g.nodes.front().stream; });
+  return lanes && std::ranges::any_of(g.views, [](const view_record& v) { return v.writer != 0; });
+}
+
+}  // namespace
+
+result<ordered> find_order(const graph& g, const options& o, graph_fault* why) {
+  if (!g.fault().ok()) {
+    if (why != nullptr) *why = g.fault();
+    return to_error(g.fault());
+  }
+  for (const std::uint32_t n : o.keep) {
+    if (n >= g.nodes().size()) return error{errc::invalid_input, "schedule: a node to be kept is none of the graph", n};
+  }
+  const rules::placement& rules = o.rules ? *o.rules : rules::host();
+  const auto n = make_net(g.structure(), rules, o.keep);
+  if (!n) return error{errc::overflow, "schedule: the sizes of all values exceed 2^62 bytes", 0};
+  const graph_options planning{.search = o.placing, .rules = rules};
+  auto given_plan = plan_graph(g, planning, why);
+  if (!given_plan) return given_plan.error();
+
+  ordered answer;
+  std::vector<std::uint32_t> given(g.nodes().size());
+  std::iota(given.begin(), given.end(), 0u);
+  allowance allowed = allowance_of(o.work, o.stop);
+  const std::uint64_t states = allowed.states;
+  const arranged found = arrange(*n, given, allowed);
+  answer.states = states - allowed.states;
+  answer.given_peak = peak_of(*n, given);
+  answer.lower_bound = found.bound - std::min(found.bound, n->slack);
+  answer.given_plan = *given_plan;
+  if (found.order != given && !must_stay(g.structure()) && found.peak < given_plan->arena() + n->slack) {
+    if (verify_steps(g, found.order, o.keep)) {
+      return error{errc::internal, "schedule: an order of ours did not pass verify_steps()", 0};
+    }
+    auto after = rewrite(g, found.order);
+    if (!after) return after.error();
+    auto plan = plan_graph(after->graph, planning, why);
+    if (plan && plan->arena() < given_plan->arena()) {
+      answer.steps = found.order;
+      answer.after = std::move(*after);
+      answer.plan = std::move(*plan);
+      answer.peak = found.peak;
+      return answer;
+    }
+  }
+  auto same = rewrite(g, given);
+  if (!same) return same.error();
+  auto plan = plan_graph(same->graph, planning, why);
+  if (!plan) return plan.error();
+  answer.steps = std::move(given);
+  answer.after = std::move(*same);
+  answer.plan = std::move(*plan);
+  answer.peak = answer.given_peak;
+  return answer;
+}
+
+}  // namespace berth::schedule

@@ -1,0 +1,82 @@
+#include "berth/schedule/verify.hpp"
+
+#include <gtest/gtest.h>
+
+#include "berth/schedule/rewrite.hpp"
+#include "schedule/schedule_oracle.hpp"
+
+namespace berth {
+namespace {
+
+using schedule::rewrite;
+using schedule::verify_steps;
+
+tensor_type of(bytes size) {
+  return {.shape = {static_cast<std::int64_t>(size)}, .type = element::u8};
+}
+
+graph chain_with_state() {
+  graph g;
+  const auto x = g.input("x", of(8));
+  const auto s = g.state("s", of(8));
+  const auto a = g.node("a", {x, s}, of(8));
+  const auto w = g.node_into("w", {a}, s);
+  const auto b = g.node("b", {a}, of(8));
+  g.output(g.node("c", {b, w}, of(8)));
+  return g;
+}
+
+const char* rule_of(const graph& g, std::vector<std::uint32_t> steps, std::vector<std::uint32_t> keep = {}) {
+  const auto wrong = verify_steps(g, steps, keep);
+  return wrong ? wrong->rule : "";
+}
+
+TEST(VerifySteps, SaysWhatIsWrong) {
+  const graph g = chain_with_state();
+  EXPECT_STREQ(rule_of(g, {0, 1, 2, 3}), "");
+  EXPECT_STREQ(rule_of(g, {0, 2, 1, 3}), "");
+  EXPECT_STREQ(rule_of(g, {0, 1, 2, 2, 3}), "");
+  EXPECT_STREQ(rule_of(g, {0, 1, 2}), "a node does not run");
+  EXPECT_STREQ(rule_of(g, {0, 1, 9, 3}), "a step is no node of the graph");
+  EXPECT_STREQ(rule_of(g, {1, 0, 2, 3}), "a node reads what is not there yet");
+  EXPECT_STREQ(rule_of(g, {0, 1, 0, 2, 3}), "a node reads other contents");
+  EXPECT_STREQ(rule_of(g, {0, 1, 1, 2, 3}), "a node runs again that may run once only");
+  EXPECT_STREQ(rule_of(g, {0, 2, 1, 3}, {1, 2}), "nodes that keep their order run in another one");
+  EXPECT_STREQ(rule_of(g, {0, 1, 2, 2, 3}, {2}), "a node runs again that may run once only");
+}
+
+TEST(Rewrite, RefusesWhatCannotBe) {
+  const graph g = chain_with_state();
+  const std::vector<std::uint32_t> unknown{0, 7}, early{1}, twice{0, 1, 1};
+  EXPECT_EQ(rewrite(g, unknown).error().number, 1u);
+  EXPECT_EQ(rewrite(g, early).error().number, 0u);
+  EXPECT_EQ(rewrite(g, twice).error().number, 2u);
+}
+
+// Nodes that run twice, anywhere the verifier allows, change no byte.
+TEST(Rewrite, RunsAgainWithTheSameResult) {
+  int repeated = 0;
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+    const graph g = test::random_graph(seed, {.nodes = 12});
+    std::mt19937 random{seed};
+    std::vector<std::uint32_t> steps;
+    for (std::uint32_t n = 0; n < g.nodes().size(); ++n) steps.push_back(n);
+    for (int k = 0; k < 6; ++k) {
+      auto more = steps;
+      more.insert(more.begin() + static_cast<std::ptrdiff_t>(random() % (steps.size() + 1)),
+                  static_cast<std::uint32_t>(random() % g.nodes().size()));
+      if (!verify_steps(g, more)) steps = more;
+    }
+    repeated += steps.size() > g.nodes().size() ? 1 : 0;
+    const auto made = rewrite(g, steps);
+    ASSERT_TRUE(made) << seed;
+    const auto plan = plan_graph(made->graph);
+    ASSERT_TRUE(plan) << seed;
+    EXPECT_TRUE(verify_plan(made->graph, *plan, rules::host()).ok()) << seed;
+    EXPECT_EQ(test::run_rewritten(g, *made, *plan, steps), test::run_given(g)) << seed;
+  }
+  EXPECT_GT(repeated, 300);
+}
+
+}  // namespace
+}  // namespace berth
