@@ -28,9 +28,9 @@ address_book::range_entry address_book::make_range(range r) {
   return one.extract(one.begin());
 }
 
-address_book::physical_entry address_book::make_physical(bytes size) {
+address_book::physical_entry address_book::make_physical(bytes size, physical_form form) {
   std::map<std::uint64_t, physical> one;
-  one.emplace(0, physical{.size = size});
+  one.emplace(0, physical{.size = size, .form = form});
   return one.extract(one.begin());
 }
 
@@ -86,6 +86,9 @@ const char* address_book::begin_map(void* address, bytes size, std::uint64_t han
   if (memory == physicals_.end() || memory->second.destroyed) return "map: no such physical memory";
   if (offset > memory->second.size || size > memory->second.size - offset) {
     return "map: offset and size pass the end of the physical memory";
+  }
+  if (memory->second.form == physical_form::whole && size != memory->second.size) {
+    return "map: a part of physical memory that was made to be mapped as a whole";
   }
   const auto next = mappings_.lower_bound(start);
   if (next != mappings_.end() && next->first - start < size) return "map: the range is mapped already";

@@ -28,6 +28,7 @@ class address_book {
   };
   struct physical {
     bytes size = 0;
+    physical_form form = physical_form::granular;
     std::size_t mappings = 0;
     bool destroyed = false;
   };
@@ -41,7 +42,7 @@ class address_book {
 
   // An entry made ahead, so that noting what the device has given cannot fail any more.
   [[nodiscard]] static range_entry make_range(range r);
-  [[nodiscard]] static physical_entry make_physical(bytes size);
+  [[nodiscard]] static physical_entry make_physical(bytes size, physical_form form);
 
   void add(range_entry entry, void* address) noexcept;
   // False where there is no such range.

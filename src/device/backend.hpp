@@ -88,7 +88,7 @@ class device_backend {
 
   virtual result<void*> reserve(bytes) { return no_virtual_memory; }
   virtual void release(void*, bytes) noexcept {}
-  virtual result<std::uint64_t> create_physical(bytes) { return no_virtual_memory; }
+  virtual result<std::uint64_t> create_physical(bytes, physical_form) { return no_virtual_memory; }
   // Only called for handles without mappings.
   virtual void destroy_physical(std::uint64_t, bytes) noexcept {}
   virtual result<void> map(void*, bytes, std::uint64_t, bytes) { return no_virtual_memory; }
@@ -121,7 +121,7 @@ class device_backend {
 // What follows the colon in a device's name: "0" of "cuda:0", "" where there is none.
 using open_function = result<std::shared_ptr<device_backend>>(std::string_view argument);
 
-open_function open_host;  // the one host device; cannot fail where the argument is empty
+open_function open_host;  // cannot fail where the argument is empty: that is the one that device::host() gives
 open_function open_null;
 open_function open_opencl;
 open_function open_cuda;

@@ -18,7 +18,8 @@ using detail::device_backend;
 struct backend_entry {
   std::string_view name;
   detail::open_function* open;
-  bool numbered;  // "name:N", one device each, and one device per name in a process
+  bool numbered;  // "name:N" from 0 up
+  bool by_name;   // one device per name in a process
 };
 
 #ifndef BERTH_WITH_OPENCL
@@ -38,21 +39,21 @@ result<std::shared_ptr<device_backend>> ascend_not_built(std::string_view) {
 #endif
 
 constexpr std::array backends{
-    backend_entry{"host", detail::open_host, false},    backend_entry{"null", detail::open_null, false},
+    backend_entry{"host", detail::open_host, false, true},    backend_entry{"null", detail::open_null, false, false},
 #ifdef BERTH_WITH_OPENCL
-    backend_entry{"opencl", detail::open_opencl, true},
+    backend_entry{"opencl", detail::open_opencl, true, true},
 #else
-    backend_entry{"opencl", opencl_not_built, true},
+    backend_entry{"opencl", opencl_not_built, true, true},
 #endif
 #ifdef BERTH_WITH_CUDA
-    backend_entry{"cuda", detail::open_cuda, true},
+    backend_entry{"cuda", detail::open_cuda, true, true},
 #else
-    backend_entry{"cuda", cuda_not_built, true},
+    backend_entry{"cuda", cuda_not_built, true, true},
 #endif
 #ifdef BERTH_WITH_ASCEND
-    backend_entry{"ascend", detail::open_ascend, true},
+    backend_entry{"ascend", detail::open_ascend, true, true},
 #else
-    backend_entry{"ascend", ascend_not_built, true},
+    backend_entry{"ascend", ascend_not_built, true, true},
 #endif
 };
 
@@ -131,7 +132,7 @@ result<device> device::open(std::string_view name) {
   const std::string_view argument = colon == std::string_view::npos ? "" : name.substr(colon + 1);
   for (const backend_entry& entry : backends) {
     if (entry.name != family) continue;
-    auto backend = entry.numbered ? open_by_name.open(name, entry, argument) : entry.open(argument);
+    auto backend = entry.by_name ? open_by_name.open(name, entry, argument) : entry.open(argument);
     if (!backend) return backend.error();
     return device{std::move(*backend)};
   }
@@ -200,11 +201,11 @@ void device::release(void* address, bytes size, source_location where) const noe
   if (backend_->works_here()) backend_->release(address, size);
 }
 
-result<std::uint64_t> device::create_physical(bytes size) const {
+result<std::uint64_t> device::create_physical(bytes size, physical_form form) const {
   if (auto ok = check_physical(*backend_, size, source_location::current()); !ok) return ok.error();
   if (!backend_->works_here()) return detail::device_before_fork;
-  auto entry = address_book::make_physical(size);
-  auto handle = backend_->create_physical(size);
+  auto entry = address_book::make_physical(size, form);
+  auto handle = backend_->create_physical(size, form);
   if (!handle) return handle;
   backend_->book.add(std::move(entry), *handle);
   note_given(*backend_, physical_name(*handle), size);

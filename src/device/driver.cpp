@@ -35,7 +35,7 @@ result<void> device_backend::try_virtual_memory() {
   auto range = reserve(2 * size);
   if (!range) return range.error();
   made.range = *range;
-  auto memory = create_physical(size);
+  auto memory = create_physical(size, physical_form::granular);
   if (!memory) return memory.error();
   made.memory = *memory;
   auto* first = static_cast<std::byte*>(*range);
@@ -82,27 +82,29 @@ void device_backend::probe_virtual_memory() {
   properties_.notes.push_back(std::move(note));
 }
 
-granule_table::entry granule_table::make(std::size_t n) {
-  std::map<std::uint64_t, std::vector<std::uint64_t>> one;
-  one[0].reserve(n);
+granule_table::entry granule_table::make(bytes size, bytes granule, physical_form form) {
+  const bytes each = form == physical_form::whole ? size : granule;
+  std::map<std::uint64_t, pieces> one;
+  pieces& made = one.emplace(0, pieces{.each = each, .handles = {}}).first->second;
+  made.handles.reserve(static_cast<std::size_t>(size / each));
   return one.extract(one.begin());
 }
 
-std::uint64_t granule_table::add(entry granules) noexcept {
+std::uint64_t granule_table::add(entry made) noexcept {
   const std::lock_guard lock{mutex_};
-  granules.key() = ++last_handle_;
-  granules_.insert(std::move(granules));
+  made.key() = ++last_handle_;
+  all_.insert(std::move(made));
   return last_handle_;
 }
 
-const std::uint64_t* granule_table::find(std::uint64_t handle) const noexcept {
+const granule_table::pieces& granule_table::find(std::uint64_t handle) const noexcept {
   const std::lock_guard lock{mutex_};
-  return granules_.find(handle)->second.data();
+  return all_.find(handle)->second;
 }
 
 std::vector<std::uint64_t> granule_table::take(std::uint64_t handle) noexcept {
   const std::lock_guard lock{mutex_};
-  return std::move(granules_.extract(handle).mapped());
+  return std::move(all_.extract(handle).mapped().handles);
 }
 
 }  // namespace berth::detail

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/core/bytes.hpp"
 #include "berth/core/result.hpp"
+#include "berth/device/device.hpp"
 
 namespace berth::detail {
 
@@ -15,22 +17,26 @@ namespace berth::detail {
 [[nodiscard]] result<int> device_number(std::string_view argument, const char* what) noexcept;
 
 // Physical memory for drivers that map whole handles only, at offset 0: our interface maps any granules of a handle,
-// so a handle of ours is a list of driver handles of one granule each. The driver's handles are kept as numbers.
-// Thread-safe.
+// so a handle of ours is a list of driver handles of one granule each, or a single one where the memory is mapped as a
+// whole. The driver's handles are kept as numbers. Thread-safe.
 class granule_table {
  public:
-  using entry = std::map<std::uint64_t, std::vector<std::uint64_t>>::node_type;
-  // An empty list with room for n granules, made before the driver is asked, so that nothing can fail behind it.
-  [[nodiscard]] static entry make(std::size_t n);
+  struct pieces {
+    bytes each = 0;
+    std::vector<std::uint64_t> handles;
+  };
+  using entry = std::map<std::uint64_t, pieces>::node_type;
+  // An empty list with room for all, made before the driver is asked, so that nothing can fail behind it.
+  [[nodiscard]] static entry make(bytes size, bytes granule, physical_form form);
   // The new handle. Never 0, never given twice.
-  [[nodiscard]] std::uint64_t add(entry granules) noexcept;
-  // The first granule; the list neither moves nor changes until take().
-  [[nodiscard]] const std::uint64_t* find(std::uint64_t handle) const noexcept;
+  [[nodiscard]] std::uint64_t add(entry made) noexcept;
+  // It neither moves nor changes until take().
+  [[nodiscard]] const pieces& find(std::uint64_t handle) const noexcept;
   [[nodiscard]] std::vector<std::uint64_t> take(std::uint64_t handle) noexcept;
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::vector<std::uint64_t>> granules_;
+  std::map<std::uint64_t, pieces> all_;
   std::uint64_t last_handle_ = 0;
 };
 

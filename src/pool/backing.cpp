@@ -18,7 +18,7 @@ constexpr bytes space_factor = few_addresses ? 2 : 4;
 }  // namespace
 
 backing::backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes unit,
-                 std::size_t max_mappings)
+                 std::size_t max_mappings, bool stitching)
     : device_{std::move(d)},
       kind_{kind},
       limit_{limit},
@@ -26,7 +26,8 @@ backing::backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared
       unit_{unit},
       virtual_memory_{kind == memory_kind::device && device_.properties().virtual_memory},
       granule_{virtual_memory_ ? device_.properties().granule : unit},
-      max_mappings_{std::min(max_mappings, device_.properties().max_mappings)} {
+      max_mappings_{std::min(max_mappings, device_.properties().max_mappings)},
+      form_{stitching ? physical_form::granular : physical_form::whole} {
   if (!virtual_memory_) return;
   const bytes total = device_.properties().total_memory;
   const bytes most = limit_ == max_bytes ? most_space : limit_;
@@ -95,7 +96,7 @@ result<void> backing::obtain(chunk& c, bool plain) {
     next_offset_ += c.size + unit_;  // chunks never touch
     return {};
   }
-  const auto handle = device_.create_physical(c.size);
+  const auto handle = device_.create_physical(c.size, form_);
   if (!handle) return handle.error();
   c.handle = *handle;
   c.address = base_ + c.offset;

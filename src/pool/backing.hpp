@@ -36,7 +36,7 @@ struct piece {
 class backing {
  public:
   backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes unit,
-          std::size_t max_mappings);
+          std::size_t max_mappings, bool stitching);
   backing(const backing&) = delete;
   backing& operator=(const backing&) = delete;
   // Contract: no operation in flight uses the memory.
@@ -123,6 +123,7 @@ class backing {
   std::size_t stitched_ = 0;  // live stitched blocks
   std::size_t mappings_ = 0;
   std::size_t max_mappings_;
+  physical_form form_;
   bytes reserved_ = 0;
   bytes next_offset_ = 0;  // where the next plain chunk goes, from space_ on
   std::uint64_t device_calls_ = 0;

@@ -78,10 +78,15 @@ void pool::state::flush() noexcept {
 
 // --- to the device
 
-void pool::state::note_reserved(bytes before) noexcept {
+void pool::state::note_reserved() noexcept {
+  reserved_peak = std::max(reserved_peak, memory.reserved());
+}
+
+void pool::state::tell_watermark(lock_held& held) noexcept {
   const bytes now = memory.reserved();
-  reserved_peak = std::max(reserved_peak, now);
-  const bool crossed = (before < options.watermark) != (now < options.watermark);
+  const bool crossed = told_above != (now >= options.watermark);
+  told_above = now >= options.watermark;
+  held.unlock();
   if (crossed && options.on_watermark.function != nullptr) {
     options.on_watermark.function(options.on_watermark.context, now);
   }
@@ -125,7 +130,7 @@ bytes pool::state::trim(bytes keep) noexcept {
     if (around == nullptr) continue;
     if (!space.prepare(4) || !give_chunk_back(c, around)) break;
   }
-  note_reserved(before);
+  note_reserved();
   const bytes given = before - memory.reserved();
   if (given != 0) emit({.kind = memory_event_kind::pool_trim, .owner = self, .size = given});
   return given;
@@ -133,7 +138,6 @@ bytes pool::state::trim(bytes keep) noexcept {
 
 // Chunks that were free at every look for long enough. No clock is read where nobody asked for this.
 void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noexcept {
-  const bytes before = memory.reserved();
   flush();
   sweep_all(nullptr);
   memory.purge();
@@ -149,7 +153,7 @@ void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noex
       if (!space.prepare(4) || !give_chunk_back(c, around)) break;
     }
   }
-  note_reserved(before);
+  note_reserved();
 }
 
 // Asks all streams how far they are.

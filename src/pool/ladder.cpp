@@ -158,7 +158,6 @@ extent* pool::state::wait_and_fit(request& r, bool for_all, lock_held& held) {
 // --- more memory
 
 bool pool::state::add_chunk(bytes size, error& why, bool plain) {
-  const bytes before = memory.reserved();
   size = align_down(size, memory.granule());
   why = {errc::out_of_memory, "pool: no memory for the pool's own records", size};
   if (size == 0 || !space.prepare(4)) return false;
@@ -185,7 +184,7 @@ bool pool::state::add_chunk(bytes size, error& why, bool plain) {
   } else {
     space.add(c->offset, c->size, nullptr, nullptr);
   }
-  note_reserved(before);
+  note_reserved();
   return true;
 }
 

@@ -40,7 +40,7 @@ pool::state::state(pool* p, device d, const pool_options& o)
       rules{rules_of(dev, o.kind)},
       cache_bytes{o.cache_bytes},
       all_cache_bytes{o.all_cache_bytes},
-      memory{dev, o.kind, limit_of(dev, o), o.shared, unit, o.max_mappings} {
+      memory{dev, o.kind, limit_of(dev, o), o.shared, unit, o.max_mappings, o.stitch} {
   // ALIGN_UP(ALIGN_UP(size, granularity) + pad, unit): the smaller of the two powers divides the larger, so that one
   // rounding is enough.
   const bytes g = rules.size_granularity;
@@ -136,19 +136,28 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
   std::unique_lock held{lock};
   detail::request r{rounded, size, s, o, site, o.alignment > unit ? o.alignment - unit : 0};
   const auto served = serve(r, held);
-  if (!served) return failed(served.error());
+  if (!served) {
+    tell_watermark(held);
+    return failed(served.error());
+  }
   void* const data = (*served)->at();
   const auto counted = static_cast<std::int64_t>(size);
   if (c != nullptr) {
     enter(*c);  // before the lock is let go, so that the block is counted when it can be seen
-    held.unlock();
     ++c->counters.misses;
     c->counters.live += counted;
+    if (told_above == (memory.reserved() >= options.watermark)) [[likely]] {
+      held.unlock();
+      return finish_allocate(*c, data, size, s.id(), site);
+    }
+    c->leave();  // what is told may use the pool
+    tell_watermark(held);
+    enter(*c);
     return finish_allocate(*c, data, size, s.id(), site);
   }
   ++ended.misses;
   raise(live_peak, live.fetch_add(counted, std::memory_order_relaxed) + counted);
-  held.unlock();
+  tell_watermark(held);
   tell(event_record::allocate, data, size, s.id(), site);
   return {data, nullptr};
 }
@@ -333,10 +342,11 @@ void pool::state::close() noexcept {
 
 pool::pool(device d, const pool_options& options) : state_{std::make_shared<state>(this, std::move(d), options)} {
   if (options.initial == 0) return;
-  const std::lock_guard held{state_->lock};
+  std::unique_lock held{state_->lock};
   error why;
   const bytes rounded = align_up(std::min(options.initial, max_bytes / 2), state_->memory.granule());
   state_->add_chunk(std::min(rounded, state_->memory.headroom()), why);
+  state_->tell_watermark(held);
 }
 
 pool::~pool() {
@@ -358,7 +368,9 @@ bytes pool::trim(bytes keep) {
   std::unique_lock held{state_->lock};
   state_->flush();
   state_->look_round(held);
-  return state_->trim(keep);
+  const bytes given = state_->trim(keep);
+  state_->tell_watermark(held);
+  return given;
 }
 
 defragmentation pool::defragment() {
@@ -374,11 +386,15 @@ defragmentation pool::defragment() {
   gain.largest_after = s.space.largest();
   gain.unmapped = mappings - s.memory.mappings();
   gain.released = reserved - s.memory.reserved();
+  s.tell_watermark(held);
   return gain;
 }
 
 pool_statistics pool::statistics() const {
-  return state_->statistics();
+  std::unique_lock held{state_->lock};
+  const pool_statistics s = state_->statistics(held);
+  state_->tell_watermark(held);
+  return s;
 }
 std::vector<stream_statistics> pool::statistics_by_stream() const {
   const std::lock_guard held{state_->lock};

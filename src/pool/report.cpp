@@ -39,8 +39,7 @@ std::string human(bytes n) {
 
 }  // namespace
 
-pool_statistics pool::state::statistics() {
-  std::unique_lock held{lock};
+pool_statistics pool::state::statistics(lock_held& held) {
   drain();
   tidy(true, held);
   pool_statistics s;

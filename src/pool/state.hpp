@@ -203,10 +203,12 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   bytes trim(bytes keep) noexcept;
   bool give_chunk_back(const detail::chunk& c, detail::extent* around) noexcept;
   [[nodiscard]] detail::extent* free_around(const detail::chunk& c) const noexcept;
-  void note_reserved(bytes before) noexcept;
+  void note_reserved() noexcept;
+  // What on_watermark is to hear. Lets the lock go for good.
+  void tell_watermark(lock_held& held) noexcept;
 
   // --- report.cpp
-  [[nodiscard]] pool_statistics statistics();
+  [[nodiscard]] pool_statistics statistics(lock_held& held);
   // With the lock held and every cache seized, these three; explain() with the lock.
   [[nodiscard]] std::vector<stream_statistics> by_stream();
   [[nodiscard]] std::vector<live_block> live_list();
@@ -266,6 +268,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::uint64_t ended_hits = 0;
   std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0;
   bytes reserved_peak = 0;
+  bool told_above = false;  // on_watermark was
 };
 
 }  // namespace berth

@@ -567,6 +567,9 @@ TEST_P(device_suite_death, wrong_mappings_are_found) {
   EXPECT_DEATH((void)device_->map(base, granule, memory, 2 * granule), "pass the end");
   EXPECT_DEATH((void)device_->map(base, granule, memory + 12345, 0), "no such physical memory");
   EXPECT_DEATH((void)device_->map(base, granule - 1, memory, 0), "no multiple of the granule");
+  const std::uint64_t whole = device_->create_physical(2 * granule, physical_form::whole).value();
+  EXPECT_DEATH((void)device_->map(base, granule, whole, 0), "made to be mapped as a whole");
+  device_->destroy_physical(whole, 2 * granule);
   EXPECT_DEATH((void)device_->map(base + 1, granule, memory, 0), "no multiple of the granule");
   EXPECT_DEATH((void)device_->unmap(base + granule, granule), "whole mappings");
   EXPECT_DEATH((void)device_->unmap(base, granule), "whole mappings");

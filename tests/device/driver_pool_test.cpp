@@ -48,6 +48,30 @@ struct held {
   std::byte value;
 };
 
+// Where nothing is stitched a chunk is one piece of the driver's and one mapping; else one of each a granule.
+TEST(driver_pool_chunks, are_one_piece_where_nothing_is_stitched) {
+  const auto opened = device::open(device_name());
+  ASSERT_TRUE(opened) << opened.error().what << ": run this program through ctest, which names the fake driver";
+  if (!opened->properties().virtual_memory) GTEST_SKIP() << "this driver has no virtual memory";
+  stream queue{*opened};
+  const bytes size = 64 * opened->properties().granule;
+  const auto pieces_of = [&](bool stitch) {
+    const std::uint64_t before = counted("live");
+    pool p{*opened, {.initial = size, .stitch = stitch}};
+    auto block = p.allocate(size / 2, queue);  // whatever the rules add to it, the chunk has it
+    EXPECT_TRUE(block && queue.fill(block->data(), std::byte{1}, size / 2));
+    const std::uint64_t pieces = counted("live") - before;
+    block->reset();
+    EXPECT_TRUE(queue.synchronize());
+    EXPECT_EQ(p.trim(), size);
+    return pieces;
+  };
+  const std::uint64_t ranges = 2;  // of addresses, in either pool
+  EXPECT_EQ(pieces_of(true), ranges + 2 * 64);
+  EXPECT_EQ(pieces_of(false), ranges + 2);
+  EXPECT_EQ(counted("mistakes"), 0u);
+}
+
 class driver_pool : public testing::TestWithParam<unsigned> {};
 
 TEST_P(driver_pool, gives_no_block_too_early) {

@@ -158,6 +158,39 @@ TEST(pool, watermark_is_told_in_both_directions) {
   EXPECT_EQ(told[1], 0u);
 }
 
+// Told without a lock: the callback allocates, frees, trims and asks for statistics, from which it is told again.
+TEST(pool, watermark_may_use_the_pool) {
+  struct user {
+    pool* of = nullptr;
+    stream* on = nullptr;
+    std::vector<bytes> told{};
+  } u;
+  const berth::pool_callback tell{[](void* context, bytes reserved) {
+                                    auto& my = *static_cast<user*>(context);
+                                    my.told.push_back(reserved);
+                                    auto block = my.of->allocate(1_MiB, *my.on);
+                                    EXPECT_TRUE(block);
+                                    block->reset();
+                                    EXPECT_GE(my.of->statistics().reserved, 1_MiB);
+                                    EXPECT_FALSE(my.of->report().empty());
+                                    if (reserved >= 8_MiB && my.told.size() == 1) my.of->trim();
+                                  },
+                                  &u};
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 64_MiB, .watermark = 8_MiB, .on_watermark = tell}};
+  u.of = &p;
+  u.on = &queue;
+  auto block = p.allocate(12_MiB, queue);
+  ASSERT_TRUE(block);
+  EXPECT_EQ(u.told.size(), 1u);
+  block->reset();
+  ASSERT_TRUE(queue.synchronize());
+  p.trim();
+  ASSERT_GE(u.told.size(), 2u);
+  EXPECT_LT(u.told[1], 8_MiB);
+  EXPECT_EQ(p.statistics().live, 0u);
+}
+
 TEST(pool, free_memory_above_the_release_threshold_goes_back) {
   stream queue{device::host()};
   pool p{device::host(), {.limit = 64_MiB, .release_threshold = 4_MiB, .cache_bytes = 0}};

@@ -60,9 +60,9 @@ class faulty_backend : public detail::device_backend {
     return backend().reserve(size);
   }
   void release(void* address, bytes size) noexcept override { backend().release(address, size); }
-  result<std::uint64_t> create_physical(bytes size) override {
+  result<std::uint64_t> create_physical(bytes size, physical_form form) override {
     if (auto f = due()) return injected(*f, size);
-    return backend().create_physical(size);
+    return backend().create_physical(size, form);
   }
   void destroy_physical(std::uint64_t handle, bytes size) noexcept override {
     backend().destroy_physical(handle, size);

@@ -5,6 +5,8 @@
 //
 // Backends: "host" (real memory, streams run on worker threads), "null" (addresses without memory: a skeleton to
 // clone, and the device that replays run on; "null:16GiB" sets its size), "opencl:N", "cuda:N", "ascend:N".
+// "host:huge", "host:node=1", "host:huge,node=1": the host's memory in huge pages, or on one NUMA node, or both;
+// no virtual memory. What the system cannot do is an error of open(): unsupported, or no_such_device for a node.
 // Those that need a driver load it at run time, so that one binary serves machines with and without it; opening one
 // that is not there is an error that says why.
 //
@@ -41,6 +43,11 @@ class device_backend;  // src/device/backend.hpp
 enum class memory_kind : std::uint8_t {
   device,  // the device's own memory
   pinned,  // page-locked host memory that the device reads and writes in place (zero-copy)
+};
+
+enum class physical_form : std::uint8_t {
+  granular,  // any granules of it may be mapped
+  whole,     // mapped as a whole only: one piece of the driver's, a few calls whatever its size
 };
 
 struct device_properties {
@@ -104,6 +111,8 @@ class device {
   // of the granule (contract).
   //
   // reserve: an address range without memory. create_physical: memory without an address, named by a handle.
+  // Drivers that map nothing but whole pieces make one of every granule, unless they are told that the memory will be
+  // mapped as a whole.
   // map: gives a part of a reservation, free of mappings (contract), the memory [offset, offset + size) of the handle;
   // one piece of memory may be mapped at several addresses. unmap: the reverse, for one or more whole mappings
   // that fill [address, address + size) (contract); the bytes stay in the physical memory.
@@ -117,7 +126,7 @@ class device {
   // handle with its top bit set.
   [[nodiscard]] result<void*> reserve(bytes size) const;
   void release(void* address, bytes size, source_location where = source_location::current()) const noexcept;
-  [[nodiscard]] result<std::uint64_t> create_physical(bytes size) const;
+  [[nodiscard]] result<std::uint64_t> create_physical(bytes size, physical_form form = physical_form::granular) const;
   void destroy_physical(std::uint64_t handle, bytes size,
                         source_location where = source_location::current()) const noexcept;
   [[nodiscard]] result<void> map(void* address, bytes size, std::uint64_t handle, bytes offset,

@@ -48,7 +48,8 @@
 
 namespace berth {
 
-// Called by the pool, never under a lock of its fast path, but under the pool's own: it must not call the pool.
+// Called without any lock, by the call that changed what is reserved, before it returns: it may use the pool. Where
+// several threads change it at once, their calls may come in either order.
 struct pool_callback {
   void (*function)(void* context, bytes number) = nullptr;
   void* context = nullptr;
@@ -105,13 +106,16 @@ struct pool_options {
   bytes release_threshold = max_bytes;
   // A chunk that was free for so long goes back, at such a call too; looked at four times in that time. 0: never.
   std::chrono::milliseconds idle_release{0};
-  bytes collect_above = max_bytes;       // before the pool grows beyond this, free chunks go back
-  bytes watermark = max_bytes;           // on_watermark is called when reserved memory comes to or leaves this
+  bytes collect_above = max_bytes;  // before the pool grows beyond this, free chunks go back
+  // on_watermark is called when reserved memory came to this, and when it left it again, as it stands behind a call.
+  bytes watermark = max_bytes;
   pool_callback on_watermark{};          // number: reserved bytes
   pool_pressure_callback on_pressure{};  // the last rung before a request fails
   // Permits the pool to make the asking stream wait (on the device) for streams whose work holds memory back, and to
   // wait for those on the host before a request fails. It asks them how far they are, by events, in any case.
   bool wait_for_streams = false;
+  // Without it, devices with virtual memory give each chunk in one piece: fewer calls of the driver, and what free
+  // memory there is must lie together.
   bool stitch = true;
   std::size_t max_mappings = 32768;   // of stitched blocks and chunks; half of Linux's vm.max_map_count
   bytes cache_bytes = max_bytes;      // a thread keeps no more; max_bytes: 1/8 of what the pool may hold

@@ -81,19 +81,19 @@ class ascend_device final : public device_backend {
     acl_.aclrtReleaseMemAddress(range);
   }
 
-  result<std::uint64_t> create_physical(bytes size) override {
+  result<std::uint64_t> create_physical(bytes size, physical_form form) override {
     const current_context current{acl_, context_};
-    auto entry = granule_table::make(size / properties_.granule);
-    std::vector<std::uint64_t>& granules = entry.mapped();
+    auto entry = granule_table::make(size, properties_.granule, form);
+    auto& [each, handles] = entry.mapped();
     const physical_properties wanted = on_this_device();
-    while (granules.size() * properties_.granule < size) {
+    while (handles.size() * each < size) {
       physical one = nullptr;
-      if (const status s = acl_.aclrtMallocPhysical(&one, properties_.granule, &wanted, 0); s != success) {
+      if (const status s = acl_.aclrtMallocPhysical(&one, each, &wanted, 0); s != success) {
         const error e = failed_allocation(acl_, s, size);
-        for (const std::uint64_t made : granules) acl_.aclrtFreePhysical(as_physical(made));
+        for (const std::uint64_t made : handles) acl_.aclrtFreePhysical(as_physical(made));
         return e;
       }
-      granules.push_back(reinterpret_cast<std::uintptr_t>(one));
+      handles.push_back(reinterpret_cast<std::uintptr_t>(one));
     }
     return physicals_.add(std::move(entry));
   }
@@ -105,13 +105,16 @@ class ascend_device final : public device_backend {
   result<void> map(void* range, bytes size, std::uint64_t handle, bytes offset) override {
     const current_context current{acl_, context_};
     // The handle is not destroyed while it is mapped.
-    const std::uint64_t* granule = physicals_.find(handle) + offset / properties_.granule;
+    const auto& [each, handles] = physicals_.find(handle);
+    const std::uint64_t* piece = handles.data() + offset / each;
     auto* start = static_cast<std::byte*>(range);
-    std::map<std::byte*, std::uint64_t> notes;  // made ahead, so that nothing can fail behind the driver's success
-    for (bytes at = 0; at < size; at += properties_.granule) notes.emplace_hint(notes.end(), start + at, *granule++);
-    for (bytes done = 0; done < size; done += properties_.granule) {
-      if (auto ok = map_granule(start + done, notes.find(start + done)->second); !ok) {
-        while (done != 0) acl_.aclrtUnmapMem(start + (done -= properties_.granule));
+    std::map<std::byte*, mapping> notes;  // made ahead, so that nothing can fail behind the driver's success
+    for (bytes at = 0; at < size; at += each) notes.emplace_hint(notes.end(), start + at, mapping{each, *piece++});
+    for (const auto& [at, one] : notes) {
+      if (auto ok = map_one(at, one); !ok) {
+        for (const auto& [done, unused] : notes) {
+          if (done < at) acl_.aclrtUnmapMem(done);
+        }
         return ok;
       }
     }
@@ -123,17 +126,19 @@ class ascend_device final : public device_backend {
     const current_context current{acl_, context_};
     auto* start = static_cast<std::byte*>(range);
     const std::lock_guard lock{mutex_};
-    for (bytes done = 0; done < size; done += properties_.granule) {
-      auto ok = checked(acl_, acl_.aclrtUnmapMem(start + done), "ascend: unmap");
+    const auto first = mapped_.lower_bound(start);
+    const auto last = mapped_.lower_bound(start + size);
+    for (auto one = first; one != last; ++one) {
+      auto ok = checked(acl_, acl_.aclrtUnmapMem(one->first), "ascend: unmap");
       if (ok) continue;
       // A failure leaves everything mapped.
-      while (done != 0) {
-        done -= properties_.granule;
-        (void)map_granule(start + done, mapped_[start + done]);
+      while (one != first) {
+        --one;
+        (void)map_one(one->first, one->second);
       }
       return ok;
     }
-    mapped_.erase(mapped_.lower_bound(start), mapped_.lower_bound(start + size));
+    mapped_.erase(first, last);
     return {};
   }
 
@@ -150,8 +155,12 @@ class ascend_device final : public device_backend {
   static physical as_physical(std::uint64_t number) noexcept {
     return reinterpret_cast<physical>(static_cast<std::uintptr_t>(number));
   }
-  result<void> map_granule(void* address, std::uint64_t granule) noexcept {
-    return checked(acl_, acl_.aclrtMapMem(address, properties_.granule, 0, as_physical(granule), 0), "ascend: map");
+  struct mapping {
+    bytes size;
+    std::uint64_t piece;  // the driver's handle
+  };
+  result<void> map_one(void* address, const mapping& one) noexcept {
+    return checked(acl_, acl_.aclrtMapMem(address, one.size, 0, as_physical(one.piece), 0), "ascend: map");
   }
   [[nodiscard]] physical_properties on_this_device() const noexcept {
     return {.location = {.id = static_cast<std::uint32_t>(device_)}};
@@ -193,8 +202,8 @@ class ascend_device final : public device_backend {
   host_memory pinned_{acl_, book};
   std::optional<shared> shared_;
   granule_table physicals_;
-  std::mutex mutex_;                            // guards what follows
-  std::map<std::byte*, std::uint64_t> mapped_;  // the driver's handle at each mapped granule
+  std::mutex mutex_;  // guards what follows
+  std::map<std::byte*, mapping> mapped_;
 };
 
 }  // namespace

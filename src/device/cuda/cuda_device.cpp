@@ -232,18 +232,18 @@ class cuda_device final : public device_backend {
     cu_.cuMemAddressFree(number(range), size);
   }
 
-  result<std::uint64_t> create_physical(bytes size) override {
+  result<std::uint64_t> create_physical(bytes size, physical_form form) override {
     const current_context current{cu_, context_};
-    auto entry = granule_table::make(size / properties_.granule);
-    std::vector<std::uint64_t>& granules = entry.mapped();
+    auto entry = granule_table::make(size, properties_.granule, form);
+    auto& [each, handles] = entry.mapped();
     const allocation_properties wanted = on_this_device();
-    while (granules.size() * properties_.granule < size) {
+    while (handles.size() * each < size) {
       physical one = 0;
-      if (const status s = cu_.cuMemCreate(&one, properties_.granule, &wanted, 0); s != success) {
-        for (const physical made : granules) cu_.cuMemRelease(made);
+      if (const status s = cu_.cuMemCreate(&one, each, &wanted, 0); s != success) {
+        for (const physical made : handles) cu_.cuMemRelease(made);
         return failed_allocation(s, size);
       }
-      granules.push_back(one);
+      handles.push_back(one);
     }
     return physicals_.add(std::move(entry));
   }
@@ -255,10 +255,11 @@ class cuda_device final : public device_backend {
   result<void> map(void* range, bytes size, std::uint64_t handle, bytes offset) override {
     const current_context current{cu_, context_};
     // The handle is not destroyed while it is mapped.
-    const physical* granule = physicals_.find(handle) + offset / properties_.granule;
+    const auto& [each, handles] = physicals_.find(handle);
+    const physical* piece = handles.data() + offset / each;
     const address start = number(range);
-    for (bytes done = 0; done < size; done += properties_.granule) {
-      if (const status s = cu_.cuMemMap(start + done, properties_.granule, 0, *granule++, 0); s != success) {
+    for (bytes done = 0; done < size; done += each) {
+      if (const status s = cu_.cuMemMap(start + done, each, 0, *piece++, 0); s != success) {
         if (done != 0) cu_.cuMemUnmap(start, done);
         return failure(s, "cuda: map");
       }

@@ -13,8 +13,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -24,51 +22,14 @@
 #include <vector>
 
 #include "device/backend.hpp"
+#include "device/host/placed_device.hpp"
 #include "device/host/queue.hpp"
+#include "device/host/system.hpp"
 
 namespace berth::detail {
 namespace {
 
 constexpr std::align_val_t block_alignment{64};
-
-bytes page_size() noexcept {
-  static const bytes size = static_cast<bytes>(sysconf(_SC_PAGESIZE));
-  return size;
-}
-
-// The first number in a file of /proc, or the fallback.
-std::size_t number_in(const char* path, std::size_t fallback) noexcept {
-  std::FILE* file = std::fopen(path, "re");
-  if (file == nullptr) return fallback;
-  unsigned long long number = 0;
-  const bool read = std::fscanf(file, "%llu", &number) == 1;
-  std::fclose(file);
-  return read ? static_cast<std::size_t>(number) : fallback;
-}
-
-std::string processor_name() {
-  std::string name = "host memory";
-  std::FILE* file = std::fopen("/proc/cpuinfo", "re");
-  if (file == nullptr) return name;
-  char line[256];
-  while (std::fgets(line, sizeof line, file) != nullptr) {
-    const std::string_view text{line};
-    if (!text.starts_with("model name")) continue;
-    const std::size_t colon = text.find(": ");
-    if (colon == std::string_view::npos) break;
-    name = text.substr(colon + 2);
-    if (name.ends_with('\n')) name.pop_back();
-    break;
-  }
-  std::fclose(file);
-  return name;
-}
-
-error system_error(const char* what) noexcept {
-  const int number = errno;
-  const bool memory = number == ENOMEM || number == ENOSPC || number == EAGAIN;
-  return {memory ? errc::out_of_memory : errc::device_failed, what, static_cast<std::uint64_t>(number)};
-}
 
 // Which parts of the file hold physical memory: first fit over the free parts, which are merged on return. A part that
 // comes back needs no new node: the one that it was noted in when it was taken is used again.
@@ -131,12 +92,7 @@ class host_device final : public device_backend {
     static const int around_forks =
         pthread_atfork([] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
     (void)around_forks;
-    properties_.name = "host";
-    properties_.description = processor_name();
-    properties_.rules = rules::host();
-    properties_.pinned_rules = rules::host();
-    properties_.total_memory = static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * page_size();
-    properties_.host_accessible = true;
+    properties_ = host_properties();
     own_file_ = {.descriptor = memfd_create("berth", MFD_CLOEXEC)};
     properties_.virtual_memory = own_file_.descriptor >= 0;
     properties_.contiguous_physical = properties_.virtual_memory;
@@ -187,7 +143,7 @@ class host_device final : public device_backend {
   void release(void* address, bytes size) noexcept override { munmap(address, size); }
 
   // A handle is 1 + a start. Starts are counted on through all files.
-  result<std::uint64_t> create_physical(bytes size) override {
+  result<std::uint64_t> create_physical(bytes size, physical_form) override {
     const std::lock_guard lock{mutex_};
     if (size > properties_.total_memory - physical_) {
       return error{errc::out_of_memory, "host: more physical memory than the machine has", size};
@@ -234,8 +190,7 @@ class host_device final : public device_backend {
     return host_queue::create(std::move(clock));
   }
   result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock> clock) override {
-    if (native == nullptr) return error{errc::invalid_input, "host: there is no default stream"};
-    return std::unique_ptr<backend_queue>{new wrapped_host_queue{*static_cast<host_queue*>(native), std::move(clock)}};
+    return wrap_host_queue(native, std::move(clock));
   }
   result<std::unique_ptr<backend_event>> create_event() override {
     return std::unique_ptr<backend_event>{new host_event};
@@ -330,8 +285,7 @@ class host_device final : public device_backend {
 
 result<std::shared_ptr<device_backend>> open_host(std::string_view argument) {
   static const std::shared_ptr<device_backend> the_host = std::make_shared<host_device>();
-  if (!argument.empty()) return error{errc::no_such_device, "there is one host device: \"host\""};
-  return the_host;
+  return argument.empty() ? the_host : open_placed(argument);
 }
 
 }  // namespace berth::detail

@@ -127,4 +127,9 @@ class wrapped_host_queue final : public backend_queue {
   std::shared_ptr<stream_clock> clock_;
 };
 
+inline result<std::unique_ptr<backend_queue>> wrap_host_queue(void* native, std::shared_ptr<stream_clock> clock) {
+  if (native == nullptr) return error{errc::invalid_input, "host: there is no default stream"};
+  return std::unique_ptr<backend_queue>{new wrapped_host_queue{*static_cast<host_queue*>(native), std::move(clock)}};
+}
+
 }  // namespace berth::detail

@@ -72,7 +72,7 @@ class null_device final : public device_backend {
   bool survives_fork() const noexcept override { return true; }
 
   result<void*> reserve(bytes size) override { return new_address(size); }
-  result<std::uint64_t> create_physical(bytes size) override {
+  result<std::uint64_t> create_physical(bytes size, physical_form) override {
     if (!take(size)) return error{errc::out_of_memory, "null: out of physical memory", size};
     return last_handle_.fetch_add(1, std::memory_order_relaxed) + 1;
   }

@@ -1,0 +1,187 @@
+// Host memory in huge pages, or on one NUMA node: "host:huge", "host:node=1", "host:huge,node=1".
+//
+// Blocks are anonymous mappings of their own, since a system grants huge pages there (transparent_hugepage/enabled is
+// "madvise" or "always" nearly everywhere) and not to the shared file behind the host device's virtual memory
+// (shmem_enabled is "never" nearly everywhere); so there is no virtual memory here, and nothing is stitched. Huge pages
+// are the system's to give: where it has none left the block has small ones. A node is bound by the mbind system call,
+// so that no library is needed; it must have the memory (MPOL_BIND). docs/decisions/0043 has the figures.
+#include "device/host/placed_device.hpp"
+
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "device/backend.hpp"
+#include "device/host/queue.hpp"
+#include "device/host/system.hpp"
+
+namespace berth::detail {
+namespace {
+
+constexpr unsigned most_nodes = 1024;  // as many as the system can be built for
+
+result<void> bind(void* start, bytes size, unsigned node) noexcept {
+#ifdef SYS_mbind
+  constexpr unsigned word = std::numeric_limits<unsigned long>::digits;
+  std::array<unsigned long, most_nodes / word> nodes{};
+  nodes[node / word] = 1UL << (node % word);
+  if (syscall(SYS_mbind, start, size, MPOL_BIND, nodes.data(), most_nodes + 1UL, 0U) == 0) return {};
+  if (errno == EINVAL) return error{errc::no_such_device, "host: no memory on a NUMA node of this number", node};
+  if (errno == ENOSYS) return error{errc::unsupported, "host: the system knows no NUMA nodes"};
+  return system_error("host: binding to a NUMA node");
+#else
+  return error{errc::unsupported, "host: the system knows no NUMA nodes"};
+#endif
+}
+
+bool has_huge_pages() noexcept {
+  std::FILE* file = std::fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+  if (file == nullptr) return false;
+  char line[128] = "";
+  const bool read = std::fgets(line, sizeof line, file) != nullptr;
+  std::fclose(file);
+  return read && std::strstr(line, "[never]") == nullptr;
+}
+
+struct placement {
+  bool huge = false;
+  std::optional<unsigned> node{};
+};
+
+std::optional<placement> read(std::string_view argument) noexcept {
+  placement p;
+  while (!argument.empty()) {
+    const std::size_t comma = argument.find(',');
+    const std::string_view word = argument.substr(0, comma);
+    argument = comma == std::string_view::npos ? std::string_view{} : argument.substr(comma + 1);
+    if (comma != std::string_view::npos && argument.empty()) return std::nullopt;
+    if (word == "huge" && !p.huge) {
+      p.huge = true;
+    } else if (word.starts_with("node=") && !p.node) {
+      unsigned node = 0;
+      const auto [rest, wrong] = std::from_chars(word.data() + 5, word.data() + word.size(), node);
+      if (wrong != std::errc{} || rest != word.data() + word.size()) return std::nullopt;
+      p.node = node;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return p;
+}
+
+class placed_device final : public device_backend {
+ public:
+  placed_device(std::string_view argument, const placement& p)
+      : placement_{p},
+        huge_page_{static_cast<bytes>(number_in("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", 2U << 20))} {
+    properties_ = host_properties();
+    properties_.name.append(":").append(argument);
+    if (p.huge) properties_.description.append(", in huge pages");
+    if (p.node) properties_.description.append(", NUMA node ").append(std::to_string(*p.node));
+  }
+
+  result<void*> allocate(bytes size, memory_kind kind) override {
+    if (size > properties_.total_memory) {
+      return error{errc::out_of_memory, "host: more memory than the machine has", size};
+    }
+    std::map<void*, bytes> note;  // made ahead, so that nothing can fail behind the system's success
+    note.emplace(nullptr, size);
+    const auto block = map_aligned(mapped(size), is_huge(size) ? huge_page_ : page_size());
+    if (!block) return block;
+    if (is_huge(size)) (void)madvise(*block, mapped(size), MADV_HUGEPAGE);
+    if (placement_.node) {
+      if (auto bound = bind(*block, mapped(size), *placement_.node); !bound) {
+        munmap(*block, mapped(size));
+        return bound.error();
+      }
+    }
+    if (kind == memory_kind::pinned && mlock(*block, mapped(size)) != 0) {
+      auto node = note.extract(note.begin());
+      node.key() = *block;
+      const std::lock_guard lock{mutex_};
+      unlocked_blocks_.insert(std::move(node));
+      unlocked_.fetch_add(size, std::memory_order_relaxed);
+    }
+    return block;
+  }
+  void free(void* block, bytes size, memory_kind) noexcept override {
+    {
+      const std::lock_guard lock{mutex_};
+      if (unlocked_blocks_.erase(block) != 0) unlocked_.fetch_sub(size, std::memory_order_relaxed);
+    }
+    munmap(block, mapped(size));  // unlocks too
+  }
+
+  bool reaches_foreign_memory() const noexcept override { return true; }
+  bool survives_fork() const noexcept override { return true; }
+  bytes unlocked() const noexcept override { return unlocked_.load(std::memory_order_relaxed); }
+
+  result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override {
+    return host_queue::create(std::move(clock));
+  }
+  result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock> clock) override {
+    return wrap_host_queue(native, std::move(clock));
+  }
+  result<std::unique_ptr<backend_event>> create_event() override {
+    return std::unique_ptr<backend_event>{new host_event};
+  }
+
+ private:
+  [[nodiscard]] bool is_huge(bytes size) const noexcept { return placement_.huge && size >= huge_page_; }
+  // A huge page is not cut for its last bytes: that costs less memory than it saves time.
+  [[nodiscard]] bytes mapped(bytes size) const noexcept {
+    return align_up(size, is_huge(size) ? huge_page_ : page_size());
+  }
+
+  static result<void*> map_aligned(bytes size, bytes alignment) noexcept {
+    const bytes slack = alignment - page_size();
+    if (!fits_size_t(size + slack)) return error{errc::overflow, "host: more addresses than a process has", size};
+    void* const range = mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (range == MAP_FAILED) return system_error("host: out of memory");
+    const bytes before =
+        align_up(reinterpret_cast<std::uintptr_t>(range), alignment) - reinterpret_cast<std::uintptr_t>(range);
+    std::byte* const start = static_cast<std::byte*>(range) + before;
+    if (before != 0) munmap(range, before);
+    if (before != slack) munmap(start + size, slack - before);
+    return start;
+  }
+
+  const placement placement_;
+  const bytes huge_page_;
+  std::atomic<bytes> unlocked_{0};
+  std::mutex mutex_;  // guards what follows
+  std::map<void*, bytes> unlocked_blocks_;
+};
+
+}  // namespace
+
+result<std::shared_ptr<device_backend>> open_placed(std::string_view argument) {
+  const auto p = read(argument);
+  if (!p) return error{errc::no_such_device, "host: what follows the colon is huge, node=N, or both with a comma"};
+  if (p->huge && !has_huge_pages()) {
+    return error{errc::unsupported, "host: the system gives no huge pages (/sys/kernel/mm/transparent_hugepage)"};
+  }
+  if (p->node && *p->node >= most_nodes) {
+    return error{errc::no_such_device, "host: no memory on a NUMA node of this number", *p->node};
+  }
+  auto opened = std::make_shared<placed_device>(argument, *p);
+  if (p->node) {
+    const auto tried = opened->allocate(page_size(), memory_kind::device);
+    if (!tried) return tried.error();
+    opened->free(*tried, page_size(), memory_kind::device);
+  }
+  return std::shared_ptr<device_backend>{std::move(opened)};
+}
+
+}  // namespace berth::detail
