@@ -3,7 +3,7 @@
 
 usage: amalgamate.py DIRECTORY
 
-The header is berth/plan.h (C99); the source is floors 0 to 2 behind it, in one translation unit: C++20 and its standard
+The header is berth/plan.h with berth/status.h in it (C99); the source is floors 0 to 2 behind it, in one translation unit: C++20 and its standard
 library, no other dependency, with or without exceptions and run-time types. Headers are put where they are first included;
 names that several sources keep in their unnamed namespaces get the source's name behind them, since all share one unit here.
 """
@@ -14,6 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ["core", "rules", "plan"]
+FACES = [ROOT / "include/berth/status.h", ROOT / "include/berth/plan.h"]  # what berth_plan.h is made of
 INCLUDE = re.compile(r'^#include "([^"]+)"')
 SYSTEM = re.compile(r"^#include (<[^>]+>)")
 PRAGMA = re.compile(r"^#pragma once")
@@ -32,7 +33,7 @@ def body_of(path, seen, system):
     for line in path.read_text().splitlines():
         if m := INCLUDE.match(line):
             header = find(m[1])
-            if header == ROOT / "include/berth/plan.h":
+            if header in FACES:
                 continue
             if header not in seen:
                 seen.add(header)
@@ -78,7 +79,8 @@ def main():
     seen, system = set(), set()
     text = []
     face = ROOT / "src/c/plan.cpp"
-    sources = sorted(p for s in SOURCES for p in (ROOT / "src" / s).rglob("*.cpp")) + [ROOT / "src/c/handles.hpp", face]
+    sources = sorted(p for s in SOURCES for p in (ROOT / "src" / s).rglob("*.cpp")) + [
+        ROOT / "src/c/handles.hpp", ROOT / "src/c/status.hpp", ROOT / "src/c/status.cpp", face]
     sections = [(source, body_of(source, seen, system)) for source in sources if source not in seen and not seen.add(source)]
     own = [own_names(source.read_text().splitlines()) for source in sources]
     for (source, lines), mine in zip(sections, own):
@@ -94,7 +96,8 @@ def main():
         "", "#if defined(__GNUC__)", '#pragma GCC diagnostic ignored "-Wunused-function"',
         '#pragma GCC diagnostic ignored "-Wmissing-field-initializers"', "#endif", "", "namespace {"]
     (to / "berth_plan.cpp").write_text("\n".join(head + text) + "\n")
-    (to / "berth_plan.h").write_text((ROOT / "include/berth/plan.h").read_text())
+    status, plan = (header.read_text() for header in FACES)
+    (to / "berth_plan.h").write_text(plan.replace('#include "berth/status.h"\n', status))
 
 
 main()

@@ -10,15 +10,7 @@
  *
  * It is the same planner as berth/plan/solve.hpp, and gives the same offsets.
  *
- * Errors. Each call returns a status; a call that fails leaves its outputs and its problem as they were, and
- * berth_error_text() says what was wrong. "Not feasible" is no error: it is a plan with that outcome. Nothing aborts,
- * and no exception leaves. Handles are checked: one that was destroyed, or is of the other kind, is
- * BERTH_NO_SUCH_HANDLE.
- *
- * Stability. Structs grow at their end only, and their first field is their size as the caller compiled them: set it,
- * best by BERTH_INIT, and every other field to zero where it does not matter. What an older caller's struct lacks
- * counts as zero; what a newer caller's struct has more is BERTH_NEWER_CALLER unless it is zero. Numbers of enumerators
- * stay.
+ * Errors and versions: berth/status.h. "Not feasible" is no error: it is a plan with that outcome.
  *
  * Threads. Any handle may be used by several threads; of one problem one at a time may change it (else the changes are
  * in some order). A handle destroyed during a call stays alive until that call returns.
@@ -31,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "berth/status.h"
+
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
@@ -38,29 +32,8 @@ extern "C" {
 
 #define BERTH_PLAN_VERSION 1
 
-/* A zeroed struct that knows its size: berth_buffer b = BERTH_INIT(berth_buffer); */
-#define BERTH_INIT(type) \
-  { .struct_size = sizeof(type) }
-
 typedef struct berth_problem berth_problem;
 typedef struct berth_plan berth_plan;
-
-typedef enum berth_status {
-  BERTH_OK = 0,
-  BERTH_INVALID = 1,        /* an argument, or a problem, that means nothing */
-  BERTH_NO_MEMORY = 2,      /* of the host */
-  BERTH_NO_SUCH_HANDLE = 3, /* null, destroyed, or of another kind */
-  BERTH_NEWER_CALLER = 4,   /* asks for what this library does not know */
-  BERTH_NO_OFFSETS = 5,     /* the plan is infeasible or unknown */
-  BERTH_REFUSED = 6,        /* a verification or a certificate's check failed */
-  BERTH_INTERNAL = 7        /* a defect of Berth; the text says what to report */
-} berth_status;
-
-/* What the last call of this thread that failed has against its arguments: one line without a newline, valid until the
- * next call of this thread; "" where it succeeded. */
-const char* berth_error_text(void);
-/* The index of the buffer, memory or pair that the text speaks of, or SIZE_MAX. */
-size_t berth_error_index(void);
 
 /* --- problem */
 

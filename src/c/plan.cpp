@@ -3,31 +3,23 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
-#include <cstring>
 #include <limits>
-#include <new>
 #include <thread>
 
 #include "berth/plan/replan.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "c/handles.hpp"
-
-// Floors 0 to 2 are also built without exceptions; where memory runs out, the program then ends in operator new.
-#if defined(__cpp_exceptions)
-#define BERTH_TRY try
-#define BERTH_CATCH_BAD_ALLOC(what) \
-  catch (const std::bad_alloc&) {   \
-    what;                           \
-  }
-#else
-#define BERTH_TRY
-#define BERTH_CATCH_BAD_ALLOC(what)
-#endif
+#include "c/status.hpp"
 
 namespace {
 
+using berth::c::fail;
+using berth::c::no_memory;
+using berth::c::no_such;
+using berth::c::read;
+using berth::c::report;
+using berth::c::succeed;
 using berth::plan::index;
 
 struct held_problem {
@@ -48,63 +40,6 @@ berth::c::handles<held_problem>& problems() {
 berth::c::handles<held_plan>& plans() {
   static auto* const all = new berth::c::handles<held_plan>{2};
   return *all;
-}
-
-// --- what is said of a failure
-
-struct failure {
-  char text[256] = "";
-  std::size_t index = SIZE_MAX;
-};
-thread_local failure last;
-
-berth_status succeed() noexcept {
-  last.text[0] = '\0';
-  last.index = SIZE_MAX;
-  return BERTH_OK;
-}
-
-berth_status fail(berth_status status, const char* text, std::size_t at = SIZE_MAX) noexcept {
-  std::snprintf(last.text, sizeof last.text, "%s", text);
-  last.index = at;
-  return status;
-}
-
-[[maybe_unused]] berth_status no_memory() noexcept {
-  return fail(BERTH_NO_MEMORY, "no host memory");
-}
-
-berth_status no_such(const void* handle, const char* kind) noexcept {
-  std::snprintf(last.text, sizeof last.text, "%s: %s", kind,
-                handle == nullptr ? "null" : "destroyed, or no such handle");
-  last.index = SIZE_MAX;
-  return BERTH_NO_SUCH_HANDLE;
-}
-
-berth_status report(const berth::error& why) noexcept {
-  switch (why.code) {
-    case berth::errc::out_of_memory: return fail(BERTH_NO_MEMORY, why.what);
-    case berth::errc::internal: return fail(BERTH_INTERNAL, why.what);
-    default: return fail(BERTH_INVALID, why.what, static_cast<std::size_t>(why.number));
-  }
-}
-
-// --- structs of another version
-
-// A caller's struct as this library knows it: what an older one lacks is zero. `least`: the size that the first version
-// had. False where it is no struct of this kind, or says what this library does not know.
-template <class T>
-berth_status read(const T* from, std::size_t least, T& into, const char* kind) noexcept {
-  into = {};
-  if (from == nullptr) return fail(BERTH_INVALID, kind);
-  const std::size_t size = from->struct_size;
-  if (size < least || size > 4096) return fail(BERTH_INVALID, kind);
-  std::memcpy(&into, from, size < sizeof(T) ? size : sizeof(T));
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
-  for (std::size_t i = sizeof(T); i < size; ++i) {
-    if (bytes[i] != 0) return fail(BERTH_NEWER_CALLER, kind);
-  }
-  return BERTH_OK;
 }
 
 // --- problems
@@ -284,11 +219,11 @@ berth_status copy_of(const berth_plan* handle, To* to, std::size_t count, From n
 extern "C" {
 
 const char* berth_error_text(void) {
-  return last.text;
+  return berth::c::last_text();
 }
 
 size_t berth_error_index(void) {
-  return last.index;
+  return berth::c::last_index();
 }
 
 berth_status berth_problem_create(const berth_problem_options* options, berth_problem** out) {
@@ -431,13 +366,8 @@ void berth_plan_destroy(berth_plan* plan) {
 berth_status berth_plan_summarize(const berth_plan* plan, berth_plan_summary* summary) {
   const auto held = plans().find(plan);
   if (held == nullptr) return no_such(plan, "plan");
-  constexpr std::size_t least = sizeof(berth_plan_summary);
-  if (summary == nullptr || summary->struct_size < least || summary->struct_size > 4096) {
-    return fail(BERTH_INVALID, "summary: null, or wrong struct_size");
-  }
   const berth::plan::plan& p = held->plan;
   berth_plan_summary s{};
-  s.struct_size = summary->struct_size;
   s.outcome = outcome_of(p);
   s.deadline_hit = p.deadline_hit ? 1 : 0;
   s.arena = p.arena();
@@ -456,9 +386,7 @@ berth_status berth_plan_summarize(const berth_plan* plan, berth_plan_summary* su
   }
   s.culprit = p.culprit;
   s.number = p.number;
-  std::memset(summary, 0, s.struct_size);
-  std::memcpy(summary, &s, sizeof s);
-  return succeed();
+  return berth::c::write(s, sizeof s, summary, "summary: null, or wrong struct_size");
 }
 
 berth_status berth_plan_offsets(const berth_plan* plan, uint64_t* offsets, size_t count) {
@@ -480,9 +408,10 @@ berth_status berth_verify(const berth_problem* problem, const uint64_t* offsets,
     if (count != p.buffers.size() || (offsets == nullptr && count != 0)) {
       return fail(BERTH_INVALID, "offsets: null, or not one a buffer");
     }
-    if (memories == nullptr && p.memories.size() > 1)
+    if (memories == nullptr && count != 0 && p.memories.size() > 1)
       return fail(BERTH_INVALID, "memories: null, and there are several");
-    if (slabs == nullptr && p.max_slab) return fail(BERTH_INVALID, "slabs: null, and the problem has them");
+    if (slabs == nullptr && count != 0 && p.max_slab)
+      return fail(BERTH_INVALID, "slabs: null, and the problem has them");
     berth::plan::plan claimed;
     claimed.status = berth::plan::status::feasible;
     claimed.offsets.assign(offsets, offsets + count);

@@ -1,4 +1,4 @@
-/* A program in C99 that knows the first version of berth/plan.h and nothing else of Berth. */
+/* A program in C99 that knows berth/plan.h as it was in version 1, and nothing else of Berth; it uses every struct. */
 #include "plan_client.h"
 
 #include "berth/plan.h"
@@ -20,13 +20,17 @@ const char* plan_client(void) {
   uint64_t offset[2] = {0, 0};
   berth_buffer buffer = BERTH_INIT(berth_buffer);
   berth_plan_summary summary = BERTH_INIT(berth_plan_summary);
-  if (berth_problem_create(NULL, &problem) != BERTH_OK) return "create";
+  berth_problem_options options = BERTH_INIT(berth_problem_options);
+  berth_memory memory = BERTH_INIT(berth_memory);
+  berth_solve_options search = BERTH_INIT(berth_solve_options);
+  if (berth_problem_create(&options, &problem) != BERTH_OK) return "create";
+  if (berth_problem_add_memory(problem, &memory, NULL) != BERTH_OK) wrong = "memory";
   buffer.size = 64;
   buffer.upper = 2;
   if (berth_problem_add(problem, &buffer, NULL) != BERTH_OK) wrong = "add";
   buffer.lower = 1;
   if (berth_problem_add(problem, &buffer, NULL) != BERTH_OK) wrong = "add again";
-  if (berth_solve(problem, NULL, &plan) != BERTH_OK) wrong = berth_error_text();
+  if (berth_solve(problem, &search, &plan) != BERTH_OK) wrong = berth_error_text();
   if (berth_plan_offsets(plan, offset, 2) != BERTH_OK || offset[0] + offset[1] != 64) wrong = "offsets";
   if (berth_plan_summarize(plan, &summary) != BERTH_OK || summary.arena != 128 || summary.outcome != BERTH_OPTIMAL) {
     wrong = "summary";

@@ -295,6 +295,13 @@ TEST(c_plan, verify_names_the_rule) {
   EXPECT_EQ(berth_verify(p.handle, good, no_such_memory, nullptr, 3), BERTH_REFUSED);
 }
 
+TEST(c_plan, nothing_in_several_slabs_and_memories_is_right) {
+  auto options = sized<berth_problem_options>();
+  options.max_slab = 64;
+  problem_handle p{&options};
+  EXPECT_EQ(berth_verify(p.handle, nullptr, nullptr, nullptr, 0), BERTH_OK) << berth_error_text();
+}
+
 // --- callbacks and threads
 
 TEST(c_plan, progress_is_called_by_the_caller_and_may_stop) {

@@ -1,0 +1,206 @@
+// Pools behind berth/pool.h.
+#include "berth/pool.h"
+
+#include <chrono>
+#include <utility>
+
+#include "c/objects.hpp"
+
+namespace berth::c {
+
+handles<pool>& pools() noexcept {
+  static auto* const all = new handles<pool>{5};
+  return *all;
+}
+
+}  // namespace berth::c
+
+namespace {
+
+using namespace berth::c;
+
+// What the C callback is called by: its options, which live as long as the pool.
+struct owned_pool {
+  berth_pool_options given;
+  std::optional<berth::pool> pool;
+};
+
+berth_status check(const berth_pool_options& o) noexcept {
+  if (o.kind != BERTH_MEMORY_DEVICE && o.kind != BERTH_MEMORY_PINNED) {
+    return fail(BERTH_INVALID, "pool options: no such kind of memory");
+  }
+  if (!(o.fraction >= 0 && o.fraction <= 1)) return fail(BERTH_INVALID, "pool options: the fraction is no share");
+  if (o.idle_release_ms > std::uint64_t{1} << 40) return fail(BERTH_INVALID, "pool options: idle_release_ms");
+  return BERTH_OK;
+}
+
+berth::pool_options options_of(owned_pool& mine) {
+  const berth_pool_options& o = mine.given;
+  berth::pool_options out;
+  if (o.kind == BERTH_MEMORY_PINNED) out.kind = berth::memory_kind::pinned;
+  if (o.limit != 0) out.limit = o.limit;
+  if (o.fraction != 0) out.fraction = o.fraction;
+  out.initial = o.initial;
+  if (o.release_threshold != 0) out.release_threshold = o.release_threshold;
+  out.idle_release = std::chrono::milliseconds{static_cast<std::int64_t>(o.idle_release_ms)};
+  out.wait_for_streams = o.wait_for_streams != 0;
+  out.stitch = o.no_stitch == 0;
+  out.report_leaks = o.quiet == 0;
+  if (o.pressure != nullptr) {
+    out.on_pressure.context = &mine;
+    out.on_pressure.function = [](void* context, const berth::pool_pressure& p) {
+      const berth_pool_options& told = static_cast<owned_pool*>(context)->given;
+      return told.pressure(told.context, p.size, p.attempt) != 0;
+    };
+  }
+  return out;
+}
+
+// A live block of the pool that the handle names, or a status.
+berth_status find_block(const std::shared_ptr<berth::pool>& pool, const void* handle, const void* block) noexcept {
+  if (pool == nullptr) return no_such(handle, "pool");
+  if (!pool->size_of(block)) return fail(BERTH_INVALID, "no live block of this pool (foreign, or freed already)");
+  return BERTH_OK;
+}
+
+template <class Text>
+berth_status text_of(const berth_pool* handle, char* text, size_t room, size_t* length, Text ask) noexcept {
+  const auto held = pools().find(handle);
+  if (held == nullptr) return no_such(handle, "pool");
+  return guarded([&] { return give_text(ask(*held), text, room, length); });
+}
+
+}  // namespace
+
+extern "C" {
+
+berth_status berth_pool_create(const berth_device* device, const berth_pool_options* options, berth_pool** out) {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_pool** out: null");
+  const auto on = devices().find(device);
+  if (on == nullptr) return no_such(device, "device");
+  berth_pool_options o{};
+  if (options != nullptr) {
+    if (const auto no = read(options, sizeof o, o, "pool options: wrong struct_size")) return no;
+  }
+  if (const auto no = check(o)) return no;
+  return guarded([&] {
+    auto made = std::make_shared<owned_pool>();
+    made->given = o;
+    made->pool.emplace(*on, options_of(*made));
+    return give(pools(), std::shared_ptr<berth::pool>{made, &*made->pool}, out, "too many pools are alive");
+  });
+}
+
+void berth_pool_destroy(berth_pool* pool) {
+  if (pool != nullptr && !pools().remove(pool)) {
+    no_such(pool, "pool");
+    return;
+  }
+  succeed();
+}
+
+berth_status berth_pool_allocate_at(berth_pool* pool, uint64_t size, uint64_t alignment, berth_stream* stream,
+                                    void** out, const char* file, unsigned line) {
+  if (out == nullptr) return fail(BERTH_INVALID, "void** out: null");
+  const auto from = pools().find(pool);
+  if (from == nullptr) return no_such(pool, "pool");
+  const auto on = streams().find(stream);
+  if (on == nullptr) return no_such(stream, "stream");
+  if (!(on->queue.get_device() == from->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
+  return guarded([&] {
+    const auto where = berth::source_location::current(file == nullptr ? "" : file, line);
+    auto got = alignment == 0
+                   ? from->allocate_raw(size, on->queue, where)
+                   : from->allocate_raw(size, on->queue, berth::block_options{.alignment = alignment}, where);
+    if (!got) return report(got.error());
+    *out = *got;
+    return succeed();
+  });
+}
+
+berth_status berth_pool_free_at(berth_pool* pool, void* block, const char* file, unsigned line) {
+  const auto held = pools().find(pool);
+  if (held == nullptr) return no_such(pool, "pool");
+  if (block == nullptr) return succeed();
+  if (const auto no = find_block(held, pool, block)) return no;
+  held->free(block, berth::source_location::current(file == nullptr ? "" : file, line));
+  return succeed();
+}
+
+// In brackets, so that the macros of these names stay out of it.
+berth_status(berth_pool_allocate)(berth_pool* pool, uint64_t size, berth_stream* stream, void** out) {
+  return berth_pool_allocate_at(pool, size, 0, stream, out, "berth_pool_allocate", 0);
+}
+
+berth_status(berth_pool_allocate_aligned)(berth_pool* pool, uint64_t size, uint64_t alignment, berth_stream* stream,
+                                          void** out) {
+  return berth_pool_allocate_at(pool, size, alignment, stream, out, "berth_pool_allocate_aligned", 0);
+}
+
+berth_status(berth_pool_free)(berth_pool* pool, void* block) {
+  return berth_pool_free_at(pool, block, "berth_pool_free", 0);
+}
+
+berth_status berth_pool_use_on(berth_pool* pool, void* block, berth_stream* stream) {
+  const auto held = pools().find(pool);
+  if (const auto no = find_block(held, pool, block)) return no;
+  const auto on = streams().find(stream);
+  if (on == nullptr) return no_such(stream, "stream");
+  if (!(on->queue.get_device() == held->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
+  return guarded([&] {
+    held->use_on(block, on->queue);
+    return succeed();
+  });
+}
+
+berth_status berth_pool_size_of(const berth_pool* pool, const void* block, uint64_t* size) {
+  if (size == nullptr) return fail(BERTH_INVALID, "uint64_t* size: null");
+  const auto held = pools().find(pool);
+  if (const auto no = find_block(held, pool, block)) return no;
+  *size = held->size_of(block).value_or(0);
+  return succeed();
+}
+
+berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released) {
+  const auto held = pools().find(pool);
+  if (held == nullptr) return no_such(pool, "pool");
+  return guarded([&] {
+    const berth::bytes n = held->trim(keep);
+    if (released != nullptr) *released = n;
+    return succeed();
+  });
+}
+
+berth_status berth_pool_statistics_of(const berth_pool* pool, berth_pool_statistics* statistics) {
+  const auto held = pools().find(pool);
+  if (held == nullptr) return no_such(pool, "pool");
+  const berth::pool_statistics known = held->statistics();
+  berth_pool_statistics s{};
+  s.live = known.live;
+  s.live_peak = known.live_peak;
+  s.live_rounded = known.live_rounded;
+  s.cached = known.cached;
+  s.free = known.free;
+  s.reserved = known.reserved;
+  s.reserved_peak = known.reserved_peak;
+  s.largest_hole = known.largest_hole;
+  s.live_blocks = known.live_blocks;
+  s.allocations = known.allocations;
+  s.frees = known.frees;
+  s.failures = known.failures;
+  s.cache_hits = known.cache_hits;
+  s.device_hits = known.device_hits;
+  s.stitched = known.stitched;
+  s.fragmentation = known.fragmentation();
+  return write(s, sizeof s, statistics, "pool statistics: null, or wrong struct_size");
+}
+
+berth_status berth_pool_report(const berth_pool* pool, char* text, size_t room, size_t* length) {
+  return text_of(pool, text, room, length, [](const berth::pool& p) { return p.report(); });
+}
+
+berth_status berth_pool_out_of_memory_report(const berth_pool* pool, char* text, size_t room, size_t* length) {
+  return text_of(pool, text, room, length, [](const berth::pool& p) { return p.out_of_memory_report(); });
+}
+
+}  // extern "C"

@@ -1,0 +1,138 @@
+// The recorder behind berth/recorder.h.
+#include "berth/recorder.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "berth/core/hook.hpp"
+#include "berth/trace/recorder.hpp"
+#include "c/objects.hpp"
+
+namespace {
+
+using namespace berth::c;
+using berth::trace::recorder;
+
+struct held_recorder {
+  explicit held_recorder(berth::bytes capacity) : keeps{capacity} {}
+  recorder keeps;
+  bool listens = false;  // under control()
+};
+
+handles<held_recorder>& recorders() noexcept {
+  static auto* const all = new handles<held_recorder>{6};
+  return *all;
+}
+
+// Of start and stop: that another listens is the caller's mistake in C++, and an answer here.
+std::mutex& control() noexcept {
+  static auto* const one = new std::mutex;
+  return *one;
+}
+
+template <class Ask>
+berth_status on_recorder(const berth_recorder* handle, Ask ask) noexcept {
+  const auto held = recorders().find(handle);
+  if (held == nullptr) return no_such(handle, "recorder");
+  return guarded([&] { return ask(*held); });
+}
+
+// Beside the file first, so that nobody ever reads a half of it.
+berth_status write_file(const std::string& path, const std::string& text) {
+  const std::string beside = path + ".part";
+  std::FILE* const to = std::fopen(beside.c_str(), "wb");
+  if (to == nullptr) return report({berth::errc::io, "the file cannot be made", static_cast<std::uint64_t>(errno)});
+  const bool all = std::fwrite(text.data(), 1, text.size(), to) == text.size();
+  if ((std::fclose(to) == 0) && all && std::rename(beside.c_str(), path.c_str()) == 0) return succeed();
+  const int why = errno;
+  std::remove(beside.c_str());
+  return report({berth::errc::io, "the file cannot be written", static_cast<std::uint64_t>(why)});
+}
+
+}  // namespace
+
+extern "C" {
+
+berth_status berth_recorder_create(uint64_t capacity, berth_recorder** out) {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_recorder** out: null");
+  if (!berth::fits_size_t(capacity)) return fail(BERTH_NO_MEMORY, "capacity: beyond this machine");
+  return guarded([&] {
+    auto made = std::make_shared<held_recorder>(capacity == 0 ? berth::bytes{64} << 20 : capacity);
+    return give(recorders(), std::move(made), out, "too many recorders are alive");
+  });
+}
+
+void berth_recorder_destroy(berth_recorder* recorder) {
+  if (recorder != nullptr) {
+    if (berth_recorder_stop(recorder) != BERTH_OK) return;
+    recorders().remove(recorder);
+  }
+  succeed();
+}
+
+berth_status berth_recorder_start(berth_recorder* recorder) {
+  return on_recorder(recorder, [](held_recorder& r) {
+    const std::lock_guard held{control()};
+    if (r.listens) return succeed();
+    if (berth::hook_is_set()) return fail(BERTH_INVALID, "recorder: another listens already");
+    r.keeps.start();
+    r.listens = true;
+    return succeed();
+  });
+}
+
+berth_status berth_recorder_stop(berth_recorder* recorder) {
+  return on_recorder(recorder, [](held_recorder& r) {
+    const std::lock_guard held{control()};
+    r.keeps.stop();
+    r.listens = false;
+    return succeed();
+  });
+}
+
+berth_status berth_recorder_leaks(const berth_recorder* recorder, size_t* blocks, uint64_t* bytes) {
+  return on_recorder(recorder, [&](const held_recorder& r) {
+    const auto all = r.keeps.leaks();
+    if (blocks != nullptr) *blocks = all.size();
+    if (bytes != nullptr) {
+      *bytes = 0;
+      for (const auto& one : all) *bytes += one.size;
+    }
+    return succeed();
+  });
+}
+
+berth_status berth_recorder_leak_report(const berth_recorder* recorder, char* text, size_t room, size_t* length) {
+  return on_recorder(recorder,
+                     [&](const held_recorder& r) { return give_text(r.keeps.leak_report(), text, room, length); });
+}
+
+berth_status berth_recorder_dropped(const berth_recorder* recorder, uint64_t* events) {
+  if (events == nullptr) return fail(BERTH_INVALID, "uint64_t* events: null");
+  return on_recorder(recorder, [&](const held_recorder& r) {
+    *events = r.keeps.dropped();
+    return succeed();
+  });
+}
+
+berth_status berth_recorder_write(const berth_recorder* recorder, const berth_pool* pool, const char* path) {
+  if (path == nullptr) return fail(BERTH_INVALID, "path: null");
+  std::shared_ptr<berth::pool> beside;
+  if (pool != nullptr) {
+    beside = pools().find(pool);
+    if (beside == nullptr) return no_such(pool, "pool");
+  }
+  return on_recorder(recorder, [&](const held_recorder& r) {
+    berth::trace::snapshot s = r.keeps.take();
+    if (beside != nullptr) {
+      s.pool = beside->statistics();
+      s.device = beside->get_device().statistics();
+    }
+    return write_file(path, to_json(s));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,149 @@
+// Devices and streams behind berth/stream.h.
+#include "berth/stream.h"
+
+#include <utility>
+
+#include "c/objects.hpp"
+
+namespace berth::c {
+
+// Never destroyed: a thread or a global object of the caller's may still hold a handle when the program ends.
+handles<device>& devices() noexcept {
+  static auto* const all = new handles<device>{3};
+  return *all;
+}
+handles<held_stream>& streams() noexcept {
+  static auto* const all = new handles<held_stream>{4};
+  return *all;
+}
+
+}  // namespace berth::c
+
+namespace {
+
+using namespace berth::c;
+
+berth_status give_stream(berth::result<berth::stream> made, berth_stream** out) {
+  if (!made) return report(made.error());
+  return give(streams(), std::make_shared<held_stream>(held_stream{std::move(*made)}), out,
+              "too many streams are alive");
+}
+
+// Calls do_it(stream), which gives a result<void>.
+template <class Do>
+berth_status on_stream(const berth_stream* handle, Do do_it) noexcept {
+  const auto held = streams().find(handle);
+  if (held == nullptr) return no_such(handle, "stream");
+  return guarded([&] { return status_of(do_it(held->queue)); });
+}
+
+}  // namespace
+
+extern "C" {
+
+berth_status berth_device_open(const char* name, berth_device** out) {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_device** out: null");
+  return guarded([&] {
+    auto opened = berth::device::open(name == nullptr ? "host" : name);
+    if (!opened) return report(opened.error());
+    return give(devices(), std::make_shared<berth::device>(std::move(*opened)), out, "too many devices are open");
+  });
+}
+
+void berth_device_close(berth_device* device) {
+  if (device != nullptr && !devices().remove(device)) {
+    no_such(device, "device");
+    return;
+  }
+  succeed();
+}
+
+berth_status berth_device_describe(const berth_device* device, berth_device_properties* properties) {
+  const auto held = devices().find(device);
+  if (held == nullptr) return no_such(device, "device");
+  const berth::device_properties& known = held->properties();
+  berth_device_properties p{};
+  p.total_memory = known.total_memory;
+  p.alignment = known.rules.start_alignment;
+  p.granule = known.virtual_memory ? known.granule : 0;
+  p.host_accessible = known.host_accessible ? 1 : 0;
+  p.simulated = known.simulated ? 1 : 0;
+  p.name = known.name.c_str();
+  p.description = known.description.c_str();
+  return write(p, sizeof p, properties, "device properties: null, or wrong struct_size");
+}
+
+berth_status berth_stream_create(const berth_device* device, berth_stream** out) {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_stream** out: null");
+  const auto held = devices().find(device);
+  if (held == nullptr) return no_such(device, "device");
+  return guarded([&] { return give_stream(berth::stream::create(*held), out); });
+}
+
+berth_status berth_stream_wrap(const berth_device* device, void* native, berth_stream** out) {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_stream** out: null");
+  const auto held = devices().find(device);
+  if (held == nullptr) return no_such(device, "device");
+  return guarded([&] { return give_stream(berth::stream::wrap(*held, native), out); });
+}
+
+void berth_stream_destroy(berth_stream* stream) {
+  if (stream != nullptr && !streams().remove(stream)) {
+    no_such(stream, "stream");
+    return;
+  }
+  succeed();
+}
+
+berth_status berth_stream_native(const berth_stream* stream, void** native) {
+  if (native == nullptr) return fail(BERTH_INVALID, "void** native: null");
+  const auto held = streams().find(stream);
+  if (held == nullptr) return no_such(stream, "stream");
+  *native = held->queue.native();
+  return succeed();
+}
+
+berth_status berth_stream_copy(berth_stream* stream, void* to, const void* from, uint64_t size) {
+  if (size != 0 && (to == nullptr || from == nullptr)) return fail(BERTH_INVALID, "copy: null");
+  return on_stream(stream, [&](berth::stream& s) { return s.copy(to, from, size); });
+}
+
+berth_status berth_stream_fill(berth_stream* stream, void* to, unsigned char value, uint64_t size) {
+  if (size != 0 && to == nullptr) return fail(BERTH_INVALID, "fill: null");
+  return on_stream(stream, [&](berth::stream& s) { return s.fill(to, std::byte{value}, size); });
+}
+
+berth_status berth_stream_call(berth_stream* stream, void (*function)(void* context), void* context) {
+  if (function == nullptr) return fail(BERTH_INVALID, "function: null");
+  return on_stream(stream, [&](berth::stream& s) { return s.call(function, context); });
+}
+
+berth_status berth_stream_wait_for(berth_stream* stream, berth_stream* other) {
+  const auto behind = streams().find(other);
+  if (behind == nullptr) return no_such(other, "the other stream");
+  return on_stream(stream, [&](berth::stream& s) -> berth::result<void> {
+    if (!(s.get_device() == behind->queue.get_device())) {
+      return berth::error{berth::errc::invalid_input, "streams: of two devices"};
+    }
+    auto reached = berth::event::create(s.get_device());
+    if (!reached) return reached.error();
+    if (auto done = behind->queue.record(*reached); !done) return done;
+    return s.wait(*reached);
+  });
+}
+
+berth_status berth_stream_synchronize(berth_stream* stream) {
+  return on_stream(stream, [](berth::stream& s) { return s.synchronize(); });
+}
+
+berth_status berth_stream_query(berth_stream* stream, int* done) {
+  if (done == nullptr) return fail(BERTH_INVALID, "int* done: null");
+  return on_stream(stream, [&](berth::stream& s) -> berth::result<void> {
+    const auto answer = s.query();
+    if (!answer) return answer.error();
+    *done = *answer ? 1 : 0;
+    return {};
+  });
+}
+
+}  // extern "C"
