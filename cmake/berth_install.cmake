@@ -48,6 +48,9 @@ if(TARGET berth_tool)
     add_dependencies(installed berth_manual)
   endif()
 endif()
+if(TARGET ascend_simulator)
+  add_dependencies(installed ascend_simulator ascend_simulator_old)  # its folder says where they go
+endif()
 if(TARGET berth_python)  # its folder says where it goes
   add_dependencies(installed berth_python)
 endif()

@@ -36,6 +36,15 @@ flags=$(pkg-config --cflags --static --libs berth)
 $cxx "$here/main.cpp" $flags -o "$place/by_pkg_config"
 "$place/by_pkg_config"
 
+# A program for AscendCL on the simulator, linked and with what it did wrong told by the exit status.
+if pkg-config --exists ascend_simulator; then
+  $cc -std=c99 $warnings "$here/ascend.c" $(pkg-config --cflags --libs ascend_simulator) -o "$place/ascend"
+  "$place/ascend"
+  status=0
+  "$place/ascend" too_early 2>"$place/ascend_said" || status=$?
+  [ "$status" -eq 99 ] && grep -q "early_free: aclrtFree" "$place/ascend_said"
+fi
+
 # C: of the flags for C++ it needs the folder only.
 $cc -std=c99 $warnings "$here/main.c" $(pkg-config --cflags-only-I --static --libs berth) -o "$place/in_c"
 "$place/in_c"

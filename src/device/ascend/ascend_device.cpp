@@ -170,7 +170,8 @@ class ascend_device final : public device_backend {
     const char* chip = acl_.aclrtGetSocName != nullptr ? acl_.aclrtGetSocName() : nullptr;
     properties_.name.append("ascend:").append(std::to_string(device_));
     properties_.description.append(chip != nullptr ? chip : "Ascend")
-        .append(" through AscendCL; never tried on a chip yet");
+        .append(acl_.is_simulated ? " of the simulator (simulator/ascend); no chip"
+                                  : " through AscendCL; never tried on a chip yet");
     const bool is_950 = chip != nullptr && std::string_view{chip}.starts_with("Ascend950");
     properties_.rules = is_950 ? rules::ascend_950_device() : rules::ascend_310p_device();
     properties_.pinned_rules = rules::ascend_310p_device();  // on every chip

@@ -27,6 +27,7 @@ result<const functions*> load_once() {
   BERTH_ASCEND_OPTIONAL(BERTH_ASCEND_LOAD)
   BERTH_ASCEND_REQUIRED(BERTH_ASCEND_LOAD_REQUIRED)
 #undef BERTH_ASCEND_LOAD_REQUIRED
+  acl.is_simulated = dlsym(library, "ascend_simulator_violations") != nullptr;
 #undef BERTH_ASCEND_LOAD
   switch (const status s = acl.aclInit(nullptr)) {
     case success:

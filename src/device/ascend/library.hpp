@@ -122,6 +122,7 @@ struct functions {
   BERTH_ASCEND_REQUIRED(BERTH_ASCEND_MEMBER)
   BERTH_ASCEND_OPTIONAL(BERTH_ASCEND_MEMBER)
 #undef BERTH_ASCEND_MEMBER
+  bool is_simulated = false;  // the library is simulator/ascend
 
   [[nodiscard]] bool has_virtual_memory() const noexcept {
     return aclrtMemGetAllocationGranularity != nullptr && aclrtReserveMemAddress != nullptr &&

@@ -133,7 +133,7 @@ result<void> queue::copy(void* to, const void* from, bytes size) {
   const bool aligned = is_aligned(reinterpret_cast<std::uintptr_t>(target.address), alignment) &&
                        is_aligned(reinterpret_cast<std::uintptr_t>(source.address), alignment);
   const bool pageable = target.where == place::pageable || source.where == place::pageable;
-  if (!pageable && (aligned || kind != device_to_device)) {
+  if (!pageable && aligned) {
     return checked(acl, acl.aclrtMemcpyAsync(target.address, size, source.address, size, kind, stream_),
                    "ascend: copy");
   }

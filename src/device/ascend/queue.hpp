@@ -69,7 +69,7 @@ class queue final : public backend_queue {
   ~queue() override;
 
   // Holds the caller up, as AscendCL of CANN 8.0 takes no such copy behind other work: where one end can be paged
-  // out, and on the device where one end is not aligned as the rules say for copies.
+  // out, and where one is not aligned as the rules say for copies.
   result<void> copy(void* to, const void* from, bytes size) override;
   result<void> fill(void* to, std::byte value, bytes size) override;
   result<void> call(void (*function)(void*), void* context) override;

@@ -1,4 +1,4 @@
-// A libascendcl.so that does not start: ctest lets aclInit fail with the code in FAKE_ASCEND_INIT.
+// A libascendcl.so that does not start: ctest lets aclInit fail with the code in ASCEND_SIMULATOR_INIT.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,7 +9,7 @@ namespace berth {
 namespace {
 
 TEST(ascend_without_runtime, is_not_there_and_says_why) {
-  const char* code = std::getenv("FAKE_ASCEND_INIT");
+  const char* code = std::getenv("ASCEND_SIMULATOR_INIT");
   ASSERT_NE(code, nullptr) << "run this program through ctest";
   const auto opened = device::open("ascend:0");
   ASSERT_FALSE(opened);

@@ -1,0 +1,243 @@
+// Everything the simulator knows, under one mutex. Lock order: world, then a stream's worker. Operations run with
+// neither; those that touch bytes take `bytes_mutex` for as long as they do, so that two operations that race in the
+// program simulated do not race here.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "acl/acl.h"
+#include "history.hpp"
+#include "profile.hpp"
+#include "worker.hpp"
+
+namespace ascend_simulator {
+
+enum class family : std::uint8_t { device, aligned32, cached, media };  // by the function that gave it
+
+struct block {
+  std::size_t size = 0;  // as asked
+  std::size_t room = 0;  // with its rounding
+  int device = 0;
+  family of = family::device;
+  bool huge = false;       // pages of 2 MB, else of 4 KB
+  std::size_t charge = 0;  // whole pages
+};
+struct ghost {  // a block that was given back; nothing is there
+  std::size_t size = 0;
+  const char* call = nullptr;
+  const void* place = nullptr;
+};
+struct host_block {
+  std::size_t size = 0;
+  void* given = nullptr;  // by mmap; null: memory of the program's own, only registered
+  number registered = 0;  // the device's address of it
+};
+struct reservation {
+  std::size_t size = 0;
+  int device = 0;
+};
+struct physical {
+  std::size_t size = 0;
+  int device = 0;
+  int file = -1;
+  number key = 0;      // its place in the history, since several addresses may show it
+  int references = 1;  // the handle's own and those retained
+  int mappings = 0;
+};
+struct mapping {
+  std::size_t size = 0;
+  int device = 0;
+  physical* memory = nullptr;
+  bool accessible = true;
+};
+struct part {  // of a block that the program cuts itself
+  std::size_t size = 0, room = 0;
+};
+
+struct stream_state;
+struct context_state {
+  int device = 0;
+  bool own = false;  // of aclrtCreateContext, else the device's default one
+  int users = 0;     // of the default one: aclrtSetDevice less aclrtResetDevice
+  bool poisoned = false;
+  std::shared_ptr<stream_state> default_stream{};
+};
+
+struct stream_state {
+  context_state* owner = nullptr;
+  std::uint32_t number = 0;
+  std::uint64_t position = 0;  // of the last operation
+  order known;                 // by whatever is enqueued next
+  std::atomic<aclError> failed{ACL_SUCCESS};
+  bool stops_on_failure = false;
+  std::uint64_t subscriber = 0;
+  std::unique_ptr<worker> work;
+};
+
+struct event_state {
+  enum kind : std::uint8_t { plain, with_flag, ex };
+  context_state* owner = nullptr;
+  kind of = plain;
+  std::uint32_t flags = 0;
+  std::shared_ptr<stream_state> stream{};  // of the last record
+  std::uint64_t position = 0;
+  order known{};
+};
+
+struct report_item {  // a host function on its way to the thread that is subscribed
+  aclrtCallback function;
+  void* argument;
+  bool done = false;
+};
+
+struct violation {
+  const char* kind;
+  std::string call, text, place;
+};
+
+inline constexpr int device_count = 2;
+
+struct world {
+  world();
+
+  std::mutex mutex;
+  const settings how;
+  bool initialised = false, finalised = false, quiet_end = false;
+  int run_mode = ACL_HOST;
+  std::size_t window_size = 0;
+  number window = 0, alias = 0, next = 0;
+  number next_key = 1;  // history of physical memory: below all addresses that mmap gives
+  std::size_t normal_bytes[device_count] = {}, huge_bytes[device_count] = {}, media_bytes[device_count] = {};
+  context_state contexts[device_count];
+  std::set<context_state*> own_contexts;
+  std::map<number, block> blocks;
+  std::map<number, ghost> ghosts;
+  std::map<number, host_block> hosts;
+  std::map<number, std::size_t> registrations;  // by the device's address
+  std::map<number, reservation> reservations;
+  std::map<number, mapping> mappings;
+  std::map<number, part> parts;
+  std::map<number, ghost> given_back;  // parts
+  std::map<void*, std::unique_ptr<physical>> physicals;
+  std::map<aclrtStream, std::shared_ptr<stream_state>> streams;
+  std::map<aclrtEvent, std::unique_ptr<event_state>> events;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> idle_numbers;  // of streams that went, and their last position
+  std::uint32_t next_number = 0;
+  order host;       // what the host knows
+  history used;     // by bytes of memory: who conflicts with whom
+  history touched;  // by addresses, of mapped memory: the same bytes may stay in use by others
+
+  std::map<std::string, std::uint64_t> calls;
+  std::map<std::string, std::pair<int, aclError>> faults;
+  std::deque<violation> violations;  // its elements stay where they are
+  std::uint64_t violation_count = 0;
+  std::atomic<aclError> next_work_fails{ACL_SUCCESS};
+
+  std::mutex bytes_mutex;
+  std::mutex report_mutex;
+  std::condition_variable reported;
+  std::map<std::uint64_t, std::deque<std::shared_ptr<report_item>>> reports;  // by subscribed thread
+};
+
+world& the();  // made on the first call, never destroyed: threads may still look at it when the process ends
+
+// This thread's: the function it is in and who called it, and its context.
+struct call_site {
+  const char* function = "";
+  const void* place = nullptr;
+};
+extern thread_local call_site here;
+extern thread_local context_state* current;
+
+// --- report.cpp ---
+// Keeps the text for aclGetRecentErrMsg and returns the code.
+aclError refuse(aclError code, const char* why);
+// Notes a violation of this kind by the call that runs; the caller holds the mutex.
+void violate(const char* kind, const std::string& text);
+// Both: what a chip answers with the code, and nobody may rely on.
+aclError violate(aclError code, const char* kind, const std::string& text);
+[[nodiscard]] std::string place_of(const void* address);  // function+offset (module)
+// Counts the call, fails it where that is wished, and sees that the library is initialised.
+aclError enter(const char* function, const void* place);
+[[nodiscard]] bool has_context();
+void report(int file);
+// What was not given back on this device (negative: on all).
+[[nodiscard]] std::string left_over(int device);
+[[nodiscard]] std::uint64_t live();
+
+// --- memory.cpp; the caller holds the mutex ---
+[[nodiscard]] bool in_window(const void* p);
+// Where the workers find the bytes of an address.
+[[nodiscard]] void* reachable(void* p);
+// Addresses with a free page behind them; 0 where there are none left. Those given back are given again last.
+[[nodiscard]] number carve(std::size_t size, std::size_t alignment);
+[[nodiscard]] bool back(number at, std::size_t size, int file);
+void unback(number at, std::size_t size);
+// Takes whole pages off the device's memory; false where there are not enough.
+bool charge(int device, std::size_t size, bool huge);
+void discharge(int device, std::size_t size, bool huge);
+[[nodiscard]] std::size_t available(int device, bool huge);
+// Whether these bytes are all memory of a device, accessible and within what was asked for. Where not, `why` says
+// which rule is broken and `kind` is the violation's.
+struct finding {
+  const char* kind = nullptr;
+  std::string text{};
+};
+[[nodiscard]] finding find_fault(const void* p, std::size_t size);
+[[nodiscard]] bool is_mapped(number at);
+[[nodiscard]] bool is_pinned(const void* p, std::size_t size);
+// The keys of these bytes in the history.
+struct stretch {
+  number start;
+  std::size_t size;
+};
+[[nodiscard]] std::vector<stretch> stretches(const void* p, std::size_t size);
+// Notes an early free where work that the host does not know to be done uses the range; true then.
+bool still_used(const history& by, number at, std::size_t size, const char* what);
+
+// --- stream.cpp ---
+struct use {
+  const void* start;
+  std::size_t size;
+  bool writes;
+  const char* what;
+};
+// Enqueues; checks the order of what it uses against all that came before, and notes it. Operations that run code of
+// the program itself tell the host what is done: all that its stream is behind. The caller holds the mutex.
+enum class tells : std::uint8_t { nobody, host };
+void enqueue(const std::shared_ptr<stream_state>& on, const std::vector<use>& uses, std::function<aclError()> run,
+             tells whom = tells::nobody);
+// The same check for what the host does at once.
+void host_uses(const std::vector<use>& uses);
+[[nodiscard]] std::shared_ptr<stream_state> find_stream(aclrtStream s);
+[[nodiscard]] std::shared_ptr<stream_state> make_stream(context_state* owner);
+// All of its work is done, and the host knows it. The caller does not hold the mutex.
+aclError wait_for_all(const std::shared_ptr<stream_state>& s, int milliseconds);
+// Its number may be given again. All of its work is done, and the caller holds the mutex.
+void retire(stream_state& s);
+
+}  // namespace ascend_simulator
+
+// How every function of AscendCL begins.
+#define ENTER                                                                               \
+  const aclError entered_ = ascend_simulator::enter(__func__, __builtin_return_address(0)); \
+  if (entered_ != ACL_SUCCESS) return entered_
+#define NEEDS_CONTEXT                   \
+  ENTER;                                \
+  if (!ascend_simulator::has_context()) \
+  return ascend_simulator::refuse(ACL_ERROR_RT_CONTEXT_NULL, "this thread has no context")
+#define NEEDS_STREAM(handle)                                                                             \
+  NEEDS_CONTEXT;                                                                                         \
+  const auto stream_ = ascend_simulator::find_stream(handle);                                            \
+  if (stream_ == nullptr) return ascend_simulator::refuse(ACL_ERROR_RT_PARAM_INVALID, "no such stream"); \
+  if (stream_->owner != ascend_simulator::current)                                                       \
+  return ascend_simulator::refuse(ACL_ERROR_RT_STREAM_CONTEXT, "a stream of another context")
