@@ -31,12 +31,19 @@ function(berth_test_program name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE berth::berth ${arg_LIBS} rapidcheck GTest::gmock GTest::gtest_main)
   berth_warnings(${name})
+  berth_unoptimised(${name})
   if(TARGET berth_test_pch)
     set(in_c ${arg_SOURCES})
     list(FILTER in_c INCLUDE REGEX "[.]c$")
     set_source_files_properties(${in_c} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
     target_precompile_headers(${name} REUSE_FROM berth_test_pch)
   endif()
+endfunction()
+
+# Half of what a whole build took went into optimising the tests' own code, which runs for a small part of their time;
+# what they test is optimised as the preset says.
+function(berth_unoptimised target)
+  target_compile_options(${target} PRIVATE -O0)
 endfunction()
 
 # The same, run by ctest as NAME.
