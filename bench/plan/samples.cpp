@@ -1,9 +1,11 @@
 #include "plan/samples.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
+#include "berth/plan/solve.hpp"
 #include "plan/large_sets.hpp"
 
 namespace berth_bench {
@@ -187,27 +189,84 @@ void add_mixed(families& out, unsigned seeds) {
   }
 }
 
+namespace {
+
+// Buffers alive by chance, and what is live at most.
+problem alive_by_chance(std::mt19937& random, unsigned n, bytes& most_live) {
+  problem p;
+  std::vector<bytes> live(n + 20, 0);
+  for (unsigned i = 0; i < n; ++i) {
+    const auto lower = static_cast<tick>(random() % n);
+    const tick upper = lower + 1 + static_cast<tick>(random() % 20);
+    p.add({.size = 1 + random() % 100, .live = {lower, upper}});
+    for (tick t = lower; t < upper; ++t) live[static_cast<std::size_t>(t)] += p.buffers.back().size;
+  }
+  most_live = *std::max_element(live.begin(), live.end());
+  return p;
+}
+
+}  // namespace
+
+void add_hints(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 2 * seeds; ++seed) {
+    std::mt19937 random(5000 + seed);
+    const unsigned n = 30 * (1 + seed % 4);
+    bytes most_live = 0;
+    problem p = alive_by_chance(random, n, most_live);
+    problem before = p;
+    for (buffer& b : before.buffers) b.size = std::max<bytes>(1, random() % 10 == 0 ? b.size / 2 : b.size);
+    const plan was = *solve(before, {.work = effort::fast});
+    for (index i = 0; i < n; i += 3) p.buffers[i].hint = was.offset(i);
+    out["hints"].push_back({std::to_string(n) + " hinted " + std::to_string(seed), std::move(p)});
+  }
+}
+
+void add_penalties(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 2 * seeds; ++seed) {
+    std::mt19937 random(6000 + seed);
+    const unsigned n = 24 * (1 + seed % 4);
+    bytes most_live = 0;
+    problem p = alive_by_chance(random, n, most_live);
+    for (unsigned k = 0; k < 6 * n; ++k) {
+      const auto a = static_cast<index>(random() % n);
+      const auto b = static_cast<index>(random() % n);
+      if (a != b) p.reuse_penalties.push_back({a, b, static_cast<double>(1 + random() % 9)});
+    }
+    out["penalties"].push_back({std::to_string(n) + " with penalties " + std::to_string(seed), std::move(p)});
+  }
+}
+
+void add_slabs(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 3 * seeds; ++seed) {
+    std::mt19937 random(7000 + seed);
+    constexpr std::array<unsigned, 3> sizes{8, 80, 600};
+    const unsigned n = sizes[seed % 3];
+    bytes most_live = 0;
+    problem p = alive_by_chance(random, n, most_live);
+    p.max_slab = std::max<bytes>(100, most_live / 3);
+    out["slabs"].push_back({std::to_string(n) + " in slabs " + std::to_string(seed), std::move(p)});
+  }
+}
+
 void add_memories(families& out, unsigned seeds) {
   for (unsigned seed = 0; seed < 2 * seeds; ++seed) {
     std::mt19937 random(4000 + seed);
     const unsigned n = 40 + 40 * (seed % 4);
-    problem p;
-    std::vector<bytes> live(n + 20, 0);
-    for (unsigned i = 0; i < n; ++i) {
-      const auto lower = static_cast<tick>(random() % n);
-      const tick upper = lower + 1 + static_cast<tick>(random() % 20);
-      p.add({.size = 1 + random() % 100, .live = {lower, upper}});
-      for (tick t = lower; t < upper; ++t) live[static_cast<std::size_t>(t)] += p.buffers.back().size;
-    }
-    p.memories = {{.name = "fast", .capacity = *std::max_element(live.begin(), live.end()) / 2}, {.name = "slow"}};
+    bytes most_live = 0;
+    problem p = alive_by_chance(random, n, most_live);
+    p.memories = {{.name = "fast", .capacity = most_live / 2}, {.name = "slow"}};
     out["memories"].push_back({std::to_string(n) + " in two " + std::to_string(seed), std::move(p)});
   }
 }
 
-void add_thousands(families& out, unsigned seed) {
-  for (const large_kind& k : large_kinds()) {
-    for (const std::uint32_t n : {2000U, 6000U, 25'000U}) {
-      out["thousands"].push_back({k.name + (" " + std::to_string(n)), k.make(n, seed)});
+void add_thousands(families& out, unsigned seeds) {
+  for (unsigned seed = 1; seed <= seeds; ++seed) {
+    for (const large_kind& k : large_kinds()) {
+      const auto add = [&](const char* family, std::uint32_t n) {
+        out[family].push_back({k.name + (" " + std::to_string(n)) + " " + std::to_string(seed), k.make(n, seed)});
+      };
+      for (const std::uint32_t n : {2000U, 6000U, 25'000U}) add("thousands", n);
+      add("100,000", 100'000);
     }
   }
 }

@@ -40,11 +40,22 @@ void add_loose(families& out, unsigned seeds);
 // Alignments, gaps, groups, pins, separations and reserved ranges together; of 20 to 120 buffers. Four a seed.
 void add_mixed(families& out, unsigned seeds);
 
+// Every third buffer would like to lie where a former plan had it, in which a tenth of the sizes was smaller. Two a
+// seed, of 30 to 120 buffers.
+void add_hints(families& out, unsigned seeds);
+
+// Reuse penalties between six times as many pairs as buffers. Two a seed, of 24 to 96 buffers.
+void add_penalties(families& out, unsigned seeds);
+
+// Slabs of a third of what is live at most: of 8 units, whose splits can all be tried, of 80 and of 600. Three a seed.
+void add_slabs(families& out, unsigned seeds);
+
 // Two memories, the first of half of what is live at most. Two a seed, of 40 to 160 buffers.
 void add_memories(families& out, unsigned seeds);
 
-// Some thousands of buffers: of every kind of large_sets.hpp, 2,000, 6,000 and 25,000. Fifteen in all, of one seed.
-void add_thousands(families& out, unsigned seed);
+// Many buffers: of every kind of large_sets.hpp, 2,000, 6,000 and 25,000; and, a family of their own, 100,000. Twenty a
+// seed.
+void add_thousands(families& out, unsigned seeds);
 
 // Variants of a problem, given a layout: bytes stretched by a random monotone map of the addresses, in every other
 // variant all of the time, else a window of half of it, some backwards. The layout remains one, and where it met

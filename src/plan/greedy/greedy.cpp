@@ -11,6 +11,7 @@
 #include "plan/greedy/sweeper.hpp"
 #include "plan/greedy/tall_first.hpp"
 #include "plan/policy.hpp"
+#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -136,7 +137,8 @@ layout of_many(const instance& in, units target, effort work, const patience& pa
     if (got && got->arena < best.arena) best = std::move(*got);
   };
   // Where nearly all sections are tall no order of a few items decides.
-  if (mean_alive(in) <= policy::few_alive || mean_height(in) <= target / 2) keep(tall_first(in, target, passes));
+  if (uses(technique::tall_first) && (mean_alive(in) <= policy::few_alive || mean_height(in) <= target / 2))
+    keep(tall_first(in, target, passes));
   const units near = target / policy::near_share;
   if (best.arena <= target + near) return best;
   if (auto swept = sweep_items(in, wait)) {
@@ -148,13 +150,14 @@ layout of_many(const instance& in, units target, effort work, const patience& pa
     keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first, passes));
     best.solver = "first_fit/size";
   }
-  if (work != effort::fast && lower_by_ejection(in, best, target, near, policy::ejection_work, wait))
+  if (work != effort::fast && uses(technique::ejections) &&
+      lower_by_ejection(in, best, target, near, policy::ejection_work, wait))
     best.solver = "ejection";
   return best;
 }
 
 layout by_boxes(const instance& in, units target, effort work, const patience& passes, const patience& wait) {
-  const std::optional<boxed> boxes = put_in_boxes(in, target, wait);
+  const std::optional<boxed> boxes = uses(technique::boxes) ? put_in_boxes(in, target, wait) : std::nullopt;
   layout out = of_many(boxes ? boxes->coarse : in, target, work, passes, wait);
   if (boxes) {
     out.offsets = take_out_of_boxes(*boxes, out.offsets);
@@ -267,12 +270,13 @@ layout best_greedy(const instance& in, units target, effort work, const patience
                             : in.items.size() <= policy::few_items ? portfolio.size()
                                                                    : policy::large_tries;
   for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !passes.over()); ++k) {
+    if (!uses(technique::order, k)) continue;
     const attempt& a = portfolio[k];
     std::vector<std::uint32_t> items = sorted_items(in, a.by);
     layout got = place_in_order(in, taken, items, a.how, passes);
     std::string_view name = a.name;
-    for (int round = 0;
-         k == 0 && work != effort::fast && round < policy::squeaky_rounds && got.arena > goal && !passes.over();
+    for (int round = 0; k == 0 && uses(technique::squeaky_wheel) && work != effort::fast &&
+                        round < policy::squeaky_rounds && got.arena > goal && !passes.over();
          ++round) {
       std::stable_partition(items.begin(), items.end(),
                             [&](std::uint32_t i) { return got.offsets[i] + in.items[i].size > target; });
@@ -285,7 +289,8 @@ layout best_greedy(const instance& in, units target, effort work, const patience
   const std::uint64_t ejections = work == effort::fast                  ? policy::fast_ejections * in.items.size()
                                   : in.items.size() > policy::few_items ? policy::ejection_work / 4
                                                                         : 0;
-  if (lower_by_ejection(in, best, target,
+  if (uses(technique::ejections) &&
+      lower_by_ejection(in, best, target,
                         target / (work == effort::fast ? policy::fast_near_share : policy::near_share), ejections,
                         wait)) {
     best.solver = "ejection";

@@ -7,6 +7,7 @@
 #include "plan/greedy/ejection.hpp"
 #include "plan/greedy/sweep.hpp"
 #include "plan/policy.hpp"
+#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -85,7 +86,7 @@ std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<s
                                          const patience& wait) {
   const instance core = core_of(in, tall);
   layout found = mend_orders(core, target, 2 * in.items.size(), wait);
-  if (found.arena > target + target / policy::near_share)
+  if (uses(technique::tall_ejections) && found.arena > target + target / policy::near_share)
     eject_from_several(core, found, target + target / policy::near_share, wait);
   std::vector<std::uint32_t> order;
   for (std::uint32_t k = 0; k < tall.size(); ++k) {
@@ -104,7 +105,7 @@ layout mend_orders(const instance& in, units target, std::size_t placements, con
   std::vector<std::uint32_t> items;
   layout best;
   const std::size_t each = in.items.size() + 1;
-  for (std::size_t k = 0; best.arena > target; ++k) {
+  for (std::size_t k = 0; best.arena > target && (k < orders.size() || uses(technique::mended_orders)); ++k) {
     const bool near = best.arena - target <= target / policy::near_share;
     if (k >= std::max(orders.size(), (near ? placements / 4 : placements) / each) || (k != 0 && wait.over())) break;
     std::vector<ranked>& turn = orders[k % orders.size()];

@@ -6,6 +6,7 @@
 
 #include "plan/mix.hpp"
 #include "plan/policy.hpp"
+#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -40,7 +41,7 @@ folding::folding(const instance& in, units capacity, std::uint64_t seed)
       }
     }
     folds = false;
-    for (std::uint32_t c = 0; c < blocks_.size(); ++c) folds |= fold_wheel(c);
+    for (std::uint32_t c = 0; c < blocks_.size() && uses(technique::wheels); ++c) folds |= fold_wheel(c);
   }
 }
 

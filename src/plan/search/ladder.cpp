@@ -9,6 +9,7 @@
 #include "plan/search/recipes.hpp"
 #include "plan/search/skyline.hpp"
 #include "plan/search/turns.hpp"
+#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -32,7 +33,7 @@ class climber {
         state_{state},
         how_{how},
         wait_{wait},
-        beams_apply_{how.rules.skylines && in.items.size() >= policy::fewest_for_beams &&
+        beams_apply_{uses(technique::skylines) && how.rules.skylines && in.items.size() >= policy::fewest_for_beams &&
                      in.items.size() <= policy::most_for_beams && skylines::apply_to(in, state.best.arena)},
         known_{policy::log2_failed_states -
                (how.nodes >> policy::log2_failed_states == 0 ? policy::log2_failed_states_less : 0)} {}
@@ -50,7 +51,7 @@ class climber {
     for (const units part : policy::rungs) {
       if (gap() <= 0 || spent()) break;
       const units capacity = above_bound(part);
-      if (part != 0 && capacity == state_.bound) continue;
+      if (part != 0 && (capacity == state_.bound || !uses(technique::rungs))) continue;
       if (run(at(capacity), part == 0 && rounds_ > policy::full_slices_at_bound ? slice / 2 : slice, 0, recipes.size()))
         continue;
       (void)run_beams(capacity, part == 0 ? policy::beam_slices * slice : slice, policy::side_by_side);
@@ -70,7 +71,7 @@ class climber {
  private:
   // Two slices for what the items fold to at the bound, in another way each round.
   void try_folded(std::uint64_t slice) {
-    if (!how_.rules.folding || rigid_ || gap() <= 0 || spent()) return;
+    if (!uses(technique::folding) || !how_.rules.folding || rigid_ || gap() <= 0 || spent()) return;
     const folding f{in_, state_.bound, rounds_};
     rigid_ = rounds_ == 0 && f.blocks_left() * 10 > in_.items.size() * policy::rigid_tenths;
     if (rigid_) return;
@@ -93,7 +94,7 @@ class climber {
     constexpr std::size_t quick = policy::quick_recipes;
     constexpr units step = policy::descending_sixteenths;
     if (run(at(state_.bound), slice, 0, quick)) return;
-    while (gap() > 1 && above_bound(step) > state_.bound &&
+    while (uses(technique::descent) && gap() > 1 && above_bound(step) > state_.bound &&
            run(at(above_bound(step)), slice, 0, policy::descending_recipes)) {
     }
     if (gap() <= 0 || run_beams(state_.bound, beam_of(policy::first_tries), 1)) return;
@@ -125,9 +126,10 @@ class climber {
     std::vector<std::size_t> batch;
     for (std::size_t k = first; k < last; ++k) {
       // Where nothing may be wasted, the fewest candidates say most; above the bound they say little.
-      if (recipes[k].where != focus::fewest || r.capacity == state_.bound) batch.push_back(k);
+      if (uses(technique::recipe, k) && (recipes[k].where != focus::fewest || r.capacity == state_.bound))
+        batch.push_back(k);
       if (batch.size() < policy::side_by_side && k + 1 < last) continue;
-      if (spent()) return false;
+      if (spent() || batch.empty()) return false;
       if (run_batch(r, slice, batch)) return true;
       batch.clear();
     }

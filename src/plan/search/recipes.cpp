@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "plan/policy.hpp"
+#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -36,7 +37,9 @@ strategy make_strategy(const instance& in, const conflict_graph& graph, const re
   strategy out{std::vector<std::int64_t>(n),
                r.where,
                r.corners,
-               r.restart == 0 ? 0 : std::max<std::uint64_t>(r.restart, policy::restart_nodes_an_item * n),
+               r.restart == 0 || !uses(technique::restarts)
+                   ? 0
+                   : std::max<std::uint64_t>(r.restart, policy::restart_nodes_an_item * n),
                policy::noise_in_quarters * one / 4,
                seed};
   for (std::uint32_t i = 0; i < n; ++i) {

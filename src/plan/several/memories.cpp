@@ -9,6 +9,7 @@
 #include "plan/several/repair.hpp"
 #include "plan/several/slabs.hpp"
 #include "plan/single/single.hpp"
+#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -288,7 +289,7 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
              each.layout.has_offsets() || each.layout.status == status::infeasible) {
     return each;
   }
-  if (p.max_slab) return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
+  if (p.max_slab || !uses(technique::repair)) return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
   const repaired by_address = repair(p, units, cost, by_bytes.wish, wait);
   if (by_address.memory_of.empty() || (best && best->cost <= by_address.cost)) {
     return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);

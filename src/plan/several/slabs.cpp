@@ -9,6 +9,7 @@
 #include "plan/several/memories.hpp"
 #include "plan/single/parts.hpp"
 #include "plan/single/single.hpp"
+#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -230,14 +231,14 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
   const auto capacity = p.memories.empty() ? p.capacity : p.memories[0].capacity;
   const auto fits = [&] { return !slabs.empty() && (!capacity || sum_of(slabs) <= *capacity); };
   bool proved = false;
-  if (cut.units().size() <= policy::most_split_units && o.work != effort::fast) {
+  if (uses(technique::slab_splits) && cut.units().size() <= policy::most_split_units && o.work != effort::fast) {
     if (!fits() || sum_of(slabs) > bound) {
       std::vector<slab> least = cut.least_split(proved);
       if (slabs.empty() || (!least.empty() && sum_of(least) < sum_of(slabs))) slabs = std::move(least);
     }
   } else if (slabs.empty()) {
-    if (cut.units().size() <= policy::most_fitted_units) slabs = cut.by_size();
-    if (slabs.empty()) slabs = cut.by_height();
+    if (uses(technique::slabs_by_size) && cut.units().size() <= policy::most_fitted_units) slabs = cut.by_size();
+    if (slabs.empty() && uses(technique::slabs_by_height)) slabs = cut.by_height();
   }
   if (!fits()) {
     const bool impossible = proved || (capacity && bound > *capacity);

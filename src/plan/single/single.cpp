@@ -11,6 +11,7 @@
 #include "plan/policy.hpp"
 #include "plan/search/conflicts.hpp"
 #include "plan/search/ladder.hpp"
+#include "plan/trial.hpp"
 #include "plan/wishes/hints.hpp"
 
 namespace berth::plan {
@@ -161,6 +162,16 @@ layout of_items(const problem& p, const instance& in, const swept& s, layout fou
   return found;
 }
 
+switches rules_on_trial() {
+  switches out;
+  out.holes = uses(technique::holes);
+  out.decomposition = uses(technique::decomposition);
+  out.memory = uses(technique::memory);
+  out.twins = uses(technique::twins);
+  out.multiples = uses(technique::multiples);
+  return out;
+}
+
 // Where the nodes are too few to place every item once, nothing can be found: that is known of the graph before it is
 // made, but for the cliques of links.
 layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
@@ -176,7 +187,7 @@ layout search_below(const instance& in, const options& o, layout found, units& b
   const std::uint64_t nodes = node_limit(o, nodes_per_second(graph));
   if (too_few(nodes) || wait.over()) return found;
   climb c = find_least_arena(in, graph, std::move(found), bound,
-                             {.nodes = nodes, .threads = o.threads, .watch = o.watch}, wait);
+                             {.nodes = nodes, .rules = rules_on_trial(), .threads = o.threads, .watch = o.watch}, wait);
   bound = c.bound;
   out.work = c.nodes;
   return std::move(c.best);

@@ -7,6 +7,7 @@
 #include "plan/policy.hpp"
 #include "plan/search/conflicts.hpp"
 #include "plan/search/ladder.hpp"
+#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -28,8 +29,8 @@ class keeper {
     if (thorough) left_ = policy::most_hint_placements;
     all_orders_ = thorough && in.items.size() <= policy::few_hinted_items;
     const conflict_count conflicts = count_conflicts(in);
-    searches_ =
-        thorough && nodes != 0 && conflicts.members <= policy::most_hint_graph_members && conflicts.fits_memory(in);
+    searches_ = uses(technique::hint_searches) && thorough && nodes != 0 &&
+                conflicts.members <= policy::most_hint_graph_members && conflicts.fits_memory(in);
   }
 
   // Whether there is a layout within the arena that keeps `kept` at their hints; if so it becomes the one found.
@@ -194,14 +195,14 @@ kept_hints keep_hints(const instance& in, layout& found, bool thorough, std::uin
   };
   if (k.try_keeping(all.agreeing) == verdict::fits) take();
   if (thorough) {
-    if (kept_by(best) < all.agreeing.size()) {
+    if (uses(technique::hint_halves) && kept_by(best) < all.agreeing.size()) {
       item_list kept;
       k.grow(kept, all.agreeing, 0, all.agreeing.size());
       take();
     }
     // One fewer missing each time, from the side where the sets are few.
     answer.most = false;
-    for (std::size_t less = 0;; ++less) {
+    for (std::size_t less = 0; uses(technique::hint_proof); ++less) {
       if (less + kept_by(best) >= all.possible.size()) {
         answer.most = true;
         break;

@@ -10,6 +10,7 @@
 #include "plan/policy.hpp"
 #include "plan/single/parts.hpp"
 #include "plan/single/single.hpp"
+#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -322,11 +323,13 @@ double reuse_penalty_of(const problem& p, const plan& answer) {
 }
 
 void lower_reuse_penalty(const problem& p, const options& o, const patience& wait, plan& answer) {
-  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) separate_the_dearest(p, o, wait, answer);
+  if (uses(technique::reuse_apart) && reuse_penalty_of(p, answer) > 0 && o.work != effort::fast)
+    separate_the_dearest(p, o, wait, answer);
   mover moves{p, o, answer};
   int rounds = policy::reuse_rounds;
-  while (rounds-- > 0 && moves.round(wait)) continue;
-  if (reuse_penalty_of(p, answer) > 0 && o.work != effort::fast) pay_least(p, o, wait, answer);
+  while (uses(technique::reuse_moves) && rounds-- > 0 && moves.round(wait)) continue;
+  if (uses(technique::reuse_pairs) && reuse_penalty_of(p, answer) > 0 && o.work != effort::fast)
+    pay_least(p, o, wait, answer);
   answer.arena_bytes = arena_of(p, answer);  // a slab may have become shorter
   if (answer.status == status::optimal && answer.arena_bytes > answer.lower_bound_bytes) {
     answer.status = status::feasible;  // by the arena, which gave way

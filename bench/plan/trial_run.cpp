@@ -1,0 +1,103 @@
+#include "plan/trial_run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "plan/trial.hpp"
+
+#ifdef BERTH_PLAN_TRIAL
+
+namespace {
+
+using berth::plan::technique;
+
+struct named {
+  const char* name;
+  technique what;
+  std::size_t kinds = 0;  // 0: it is one
+};
+
+constexpr std::array names{
+    named{"squeaky_wheel", technique::squeaky_wheel},
+    named{"tall_first", technique::tall_first},
+    named{"mended_orders", technique::mended_orders},
+    named{"tall_ejections", technique::tall_ejections},
+    named{"boxes", technique::boxes},
+    named{"ejections", technique::ejections},
+    named{"order", technique::order, 10},
+    named{"holes", technique::holes},
+    named{"decomposition", technique::decomposition},
+    named{"memory", technique::memory},
+    named{"twins", technique::twins},
+    named{"multiples", technique::multiples},
+    named{"recipe", technique::recipe, 12},
+    named{"restarts", technique::restarts},
+    named{"folding", technique::folding},
+    named{"wheels", technique::wheels},
+    named{"skylines", technique::skylines},
+    named{"descent", technique::descent},
+    named{"rungs", technique::rungs},
+    named{"hint_searches", technique::hint_searches},
+    named{"hint_halves", technique::hint_halves},
+    named{"hint_proof", technique::hint_proof},
+    named{"reuse_apart", technique::reuse_apart},
+    named{"reuse_moves", technique::reuse_moves},
+    named{"reuse_pairs", technique::reuse_pairs},
+    named{"repair", technique::repair},
+    named{"slab_splits", technique::slab_splits},
+    named{"slabs_by_size", technique::slabs_by_size},
+    named{"slabs_by_height", technique::slabs_by_height},
+};
+
+std::vector<std::pair<technique, std::size_t>> off;
+
+}  // namespace
+
+bool berth::plan::uses(technique t, std::size_t which) noexcept {
+  return std::find(off.begin(), off.end(), std::pair{t, which}) == off.end();
+}
+
+namespace berth_bench {
+
+std::vector<std::string> technique_names() {
+  std::vector<std::string> out;
+  for (const named& n : names) {
+    if (n.kinds == 0) out.emplace_back(n.name);
+    for (std::size_t k = 0; k < n.kinds; ++k) out.push_back(n.name + (':' + std::to_string(k)));
+  }
+  return out;
+}
+
+bool switch_off(const std::string& name) {
+  const std::string word = name.substr(0, name.find(':'));
+  const auto at = std::find_if(names.begin(), names.end(), [&](const named& n) { return n.name == word; });
+  if (at == names.end()) return false;
+  const std::size_t which = word.size() == name.size() ? 0 : std::stoul(name.substr(word.size() + 1));
+  off.emplace_back(at->what, which);
+  return true;
+}
+
+void switch_all_on() {
+  off.clear();
+}
+
+}  // namespace berth_bench
+
+#else
+
+namespace berth_bench {
+
+std::vector<std::string> technique_names() {
+  return {};
+}
+
+bool switch_off(const std::string&) {
+  return false;
+}
+
+void switch_all_on() {}
+
+}  // namespace berth_bench
+
+#endif

@@ -1,0 +1,55 @@
+// Techniques that the trial switches off one by one, to see what each is worth (bench_plan_trial, docs/plan-rules.md).
+// In the library all are on, and the question costs nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace berth::plan {
+
+enum class technique : std::uint8_t {
+  // greedy placement
+  squeaky_wheel,
+  tall_first,
+  mended_orders,
+  tall_ejections,
+  boxes,
+  ejections,
+  order,  // of the portfolio, by its place there
+  // the search
+  holes,
+  decomposition,
+  memory,
+  twins,
+  multiples,
+  recipe,  // by its place
+  restarts,
+  // the ladder
+  folding,
+  wheels,
+  skylines,
+  descent,
+  rungs,
+  // wishes
+  hint_searches,
+  hint_halves,
+  hint_proof,
+  reuse_apart,
+  reuse_moves,
+  reuse_pairs,
+  // several memories, and slabs
+  repair,
+  slab_splits,
+  slabs_by_size,
+  slabs_by_height,
+};
+
+#ifdef BERTH_PLAN_TRIAL
+[[nodiscard]] bool uses(technique t, std::size_t which = 0) noexcept;
+#else
+[[nodiscard]] constexpr bool uses(technique, std::size_t = 0) noexcept {
+  return true;
+}
+#endif
+
+}  // namespace berth::plan
