@@ -131,6 +131,30 @@ bool pins_clash(const conflict_graph& g, const instance& in) {
 
 }  // namespace
 
+// After every single decision every invariant of search.hpp holds, under every product of the switches.
+TEST(search, keeps_its_invariants) {
+  std::mt19937 random(7);
+  std::uint64_t decisions = 0;
+  for (int round = 0; round < 300; ++round) {
+    const problem p = random_problem(random, shapes[round % std::size(shapes)]);
+    if (!validate(p)) continue;
+    const instance in = make_instance(p);
+    const conflict_graph g = make_conflicts(in);
+    if (pins_clash(g, in)) continue;
+    const units bound = least_arena(p, in);
+    for (unsigned bits = static_cast<unsigned>(round) % 4; bits < 64; bits += 4) {
+      const strategy how{falling(in), static_cast<focus>(bits % 4), bits % 3 == 0, bits % 5 == 0 ? 3U : 0U, 2, bits};
+      failed_states failed{10};
+      search one{in, g, bound, how, switches_of(bits), failed};
+      while (one.run(1) == outcome::paused) {
+        ASSERT_EQ(one.check(), "") << "round " << round << " switches " << bits << " node " << one.nodes();
+      }
+      decisions += one.nodes();
+    }
+  }
+  EXPECT_GT(decisions, 10'000U);
+}
+
 // At the optimum the search finds a layout and one unit below it exhausts, under every product of the switches.
 TEST(search, is_complete_under_every_product_of_switches) {
   std::mt19937 random(1);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "berth/core/contract.hpp"
 #include "plan/mix.hpp"
 #include "plan/model/multiples.hpp"
 #include "plan/policy.hpp"
@@ -513,6 +514,9 @@ outcome search::run(std::uint64_t nodes) {
     frames_.back().child = current_.key;
     fits = fits && !(rules_.memory && has_failed(current_.key)) && split(i);
     if (!fits && !backtrack()) return finish(outcome::exhausted);
+#ifndef NDEBUG
+    if (in_.items.size() <= 64 || nodes_ % 1024 == 0) expects(check().empty(), "search: an invariant is broken");
+#endif
   }
   return outcome::paused;
 }

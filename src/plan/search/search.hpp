@@ -13,20 +13,44 @@
 // neighbours commute and are never tried in both orders. The form is that of Le Pape's schedule-or-postpone search for
 // resource-constrained scheduling, with the hole as the reason to postpone.
 //
-// Node rules, each a switch:
-//   I1 sections       in every clique the open items, taken by rising least offset, must end within the capacity
+// Rules, each a switch. None of them cuts off a layout that is the only one left; what each gains: 0020 and 0027.
+//   R1 sections       in every clique the open items, taken by rising least offset, must end within the capacity
 //                     (Jackson's preemptive bound with heads only).
-//   I2 holes          a postponed item's hole must still be blockable.
-//   I3 decomposition  parts that share no conflict are solved one after the other; one that fails fails them all.
-//   I4 memory         a state (open items, their supported offsets) that failed is not entered again. Sound with I2: a
-//                     failed state has no feasible completion at all, since the completion of least sum would have been
-//                     found, its holes being blocked or refuted (docs/decisions/0020-place-or-postpone.md).
-//   I5 twins          items alike in everything are placed by rising index.
-//   I6 multiples      I1 again, in multiples of frequent alignments (model/multiples.hpp): it sees what they waste.
+//   R2 holes          a postponed item's hole must still be blockable by something that lies low enough.
+//   R3 decomposition  parts that share no conflict are solved one after the other; one that fails fails them all.
+//   R4 memory         a state (open items, their supports) that failed is not entered again.
+//   R5 twins          items alike in everything are placed by rising index: a completion stays one when they change
+//                     places.
+//   R6 multiples      R1 again, in multiples of frequent alignments (model/multiples.hpp): it sees what they waste.
+//
+// Why R4 needs nothing of R2, and its key no holes: a state that failed has *no* completion, also none that breaks a
+// hole. By induction over the order in which states failed. Suppose state S failed and has a completion; of these take
+// one with the least sum of offsets. Some item i was postponed before S or below it, at its support a, in a state T;
+// the state T with i placed at a failed earlier, hence has no completion. If nothing blocks the hole of i in the
+// completion of S, then i lies at a, or can be put there: that is a completion of T with i at a, which there is none
+// of. So every hole is blocked, every item lies where place-or-postpone puts it (none can be moved down alone), and the
+// search below S would have come to this completion but for a state that failed before, which has none either. A new
+// rule keeps this proof if it only refutes states that have no completion at all; one that compares an open item with a
+// placed one (dominance by swapping) does not.
+//
+// Invariants, whenever run() is about to decide (check() tests them; costs in brackets, m = members of cliques):
+//   I1  Placed and pinned items overlap nowhere. [conflicts]
+//   I2  support_[i] of an open item is the lowest offset, aligned and clear of pins, on all its placed neighbours.
+//       [conflicts]
+//   I3  support_[i] <= least_[i]; least_[i] is aligned, clear of pins, and i ends within the capacity there. [n]
+//   I4  An open item with a hole waits for an open neighbour that, at its least offset, ends above the hole (under R2:
+//       and begins below its end), and its own least offset is that end or more. [n]
+//   I5  waiting_[w] is the number of items whose witness is w. [n]
+//   I6  Of each clique's members, those that are not placed come first, and there are counted_ of them; open_members_,
+//       starts_ and ends_ count what their names say. [m]
+//   I7  Under R1 (and R6) no clique ends higher than most_end_ says, and none above the capacity. [m log m]
+//   I8  The list of the current part holds every open item that conflicts with one of its own. [conflicts]
+//   I9  current_.key is the sum of the words of the current part's open items at their supports. [n]
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "plan/model/instance.hpp"
@@ -80,6 +104,10 @@ class search final : public seeker {
   [[nodiscard]] const std::vector<units>& offsets() const noexcept override { return least_; }
   [[nodiscard]] std::uint64_t nodes() const noexcept override { return nodes_; }
   [[nodiscard]] units capacity() const noexcept { return capacity_; }
+
+  // The first invariant that does not hold, as "I4"; empty: all do. Between runs. O(conflicts + m log m). In debug
+  // builds run() asks itself: at every decision of small instances, at every 1,024th of others.
+  [[nodiscard]] std::string_view check() const;
 
  private:
   enum class state : std::uint8_t { open, placed, pinned };
@@ -161,6 +189,15 @@ class search final : public seeker {
   [[nodiscard]] bool next_part();
   void find_twins();
   void restart();
+  [[nodiscard]] bool placed_are_apart() const;
+  [[nodiscard]] bool supports_are_right() const;
+  [[nodiscard]] bool least_offsets_are_possible() const;
+  [[nodiscard]] bool holes_can_be_blocked() const;
+  [[nodiscard]] bool waiting_is_counted() const;
+  [[nodiscard]] bool cliques_are_counted() const;
+  [[nodiscard]] bool sections_are_counted() const;
+  [[nodiscard]] bool cliques_end_below() const;
+  [[nodiscard]] bool part_is_closed() const;
   void find_parts(std::vector<std::vector<std::uint32_t>>& parts) const;
   [[nodiscard]] bool backtrack();
   void save(std::uint32_t i);
@@ -175,7 +212,7 @@ class search final : public seeker {
   const switches rules_;
   std::vector<char> plain_;     // by item: one range and no links
   bool intervals_only_ = true;  // all items are plain: parts are found by a sweep
-  std::vector<units> steps_;    // of I6; where they do not divide each other, a check may be left out
+  std::vector<units> steps_;    // of R6; where they do not divide each other, a check may be left out
   units coarsest_step_ = 1;
   std::vector<units> fewest_multiples_;  // by step, then by item, of its whole size
   const failed_states& known_;
