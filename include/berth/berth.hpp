@@ -33,6 +33,8 @@
 #include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
 #include "berth/pool/adaptors.hpp"
+#include "berth/pool/debug.hpp"
+#include "berth/pool/guard.hpp"
 #include "berth/pool/memory_resource.hpp"
 #include "berth/pool/memory_source.hpp"
 #include "berth/pool/pool.hpp"

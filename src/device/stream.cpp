@@ -333,6 +333,15 @@ result<bool> stream::query() {
   return done;
 }
 
+bool stream::idle(const stream_clock& of) noexcept {
+  if (!of.of_this_process()) return true;  // nothing runs here
+  detail::stream_state* const on = of.enter();
+  if (on == nullptr) return of.completed() == stream_clock::ended;
+  const auto done = on->queue->query();
+  of.leave();
+  return done && *done;
+}
+
 bool stream::ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept {
   if (stream_id == id()) return true;
   const std::lock_guard lock{state_->mutex};

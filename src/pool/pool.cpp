@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "berth/core/hook.hpp"
+#include "pool/debug.hpp"
 #include "pool/state.hpp"
 
 namespace berth {
@@ -90,22 +91,56 @@ bytes pool::state::round_by_division(bytes size) const noexcept {
 
 // --- allocate
 
+// What a guard asks: the pool as it is without one.
+class pool::state::unguarded final : public memory_source {
+ public:
+  explicit unguarded(state& of) noexcept : of_{of} {}
+  [[nodiscard]] const berth::device& get_device() const noexcept override { return of_.dev; }
+
+ private:
+  outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) override {
+    return of_.allocate(size, s, o, site);
+  }
+  void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override {
+    of_.free(data, size, stream_id, site);
+  }
+  void do_use_on(void* data, stream& s, const source_location& where) override { of_.use_on(data, s, where); }
+  state& of_;
+};
+
+void pool::state::watch() {
+  bare = std::make_unique<unguarded>(*this);
+  guard = detail::watch(*bare, options.report_leaks);
+  if (guard == nullptr) return;
+  by_mask = false;
+  before_mask = mask = after_mask = 0;
+}
+
+[[gnu::noinline]] memory_source::outcome pool::allocate_slowly(bytes size, stream& s, const block_options* options,
+                                                               source_location site) {
+  state& my = *state_;
+  if (my.guard == nullptr) [[likely]]
+    return my.allocate(size, s, options, site);
+  expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
+  return allocate_from(*my.guard, size, s, options, site);
+}
+
 memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_options* options, source_location site) {
   state& my = *state_;
   if (options != nullptr) [[unlikely]]
-    return my.allocate(size, s, options, site);
+    return allocate_slowly(size, s, options, site);
   detail::thread_cache& c = my.directory.at_home();
   const stream_clock* const clock = s.clock().get();
   const bytes rounded = my.round_by_mask(size);
   if (!c.mine() || rounded < size) [[unlikely]]
-    return my.allocate(size, s, nullptr, site);
+    return allocate_slowly(size, s, nullptr, site);
   if (clock == nullptr || !c.enter()) [[unlikely]]
-    return my.allocate(size, s, nullptr, site);
+    return allocate_slowly(size, s, nullptr, site);
   detail::thread_cache::bin* const bin = c.find_at_home(rounded, clock->id());
   void* data = nullptr;
   if (bin == nullptr || state::reuse(c, *bin, size, site, data) == nullptr) [[unlikely]] {
     c.leave();
-    return my.allocate(size, s, nullptr, site);
+    return allocate_slowly(size, s, nullptr, site);
   }
   if (c.counters.live >= c.notice_above || hook_is_set()) [[unlikely]]
     return my.finish_allocate(c, data, size, clock->id(), site);
@@ -196,8 +231,9 @@ void pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_locat
   state& my = *state_;
   detail::extent* const e = my.blocks.find_at_home(data);
   if (e == nullptr || !e->is(detail::extent_state::live) || (size != e->asked && size != any_size) ||
-      (stream_id != detail::stream_of(e->key) && stream_id != any_stream)) [[unlikely]]
-    return my.free(data, size, stream_id, site);
+      (stream_id != detail::stream_of(e->key) && stream_id != any_stream)) [[unlikely]] {
+    return my.guard == nullptr ? my.free(data, size, stream_id, site) : free_to(*my.guard, data, size, stream_id, site);
+  }
   if (hook_is_set()) [[unlikely]]
     return my.free_heard(data, e, site);
   state::keep(my, e, data);
@@ -325,10 +361,16 @@ void pool::state::use_on(void* data, stream& s, const source_location& where) {
 }
 
 void pool::state::close() noexcept {
+  {
+    std::unique_lock held{lock};
+    wait_for_all(held);
+  }
+  const bool watched = guard != nullptr;
+  if (watched) detail::unwatch(std::move(guard));
   std::unique_lock held{lock};
-  wait_for_all(held);
+  drain();
   blocks.for_each([&](detail::extent& e) {
-    if (options.report_leaks) {
+    if (options.report_leaks && !watched) {
       std::fprintf(stderr, "berth: leak: %llu bytes at %p, asked for at %s:%u\n",
                    static_cast<unsigned long long>(e.asked), e.at(), e.file, e.line);
     }
@@ -341,6 +383,7 @@ void pool::state::close() noexcept {
 // --- the interface
 
 pool::pool(device d, const pool_options& options) : state_{std::make_shared<state>(this, std::move(d), options)} {
+  state_->watch();
   if (options.initial == 0) return;
   std::unique_lock held{state_->lock};
   error why;
@@ -361,6 +404,7 @@ const pool_options& pool::options() const noexcept {
 }
 
 void pool::do_use_on(void* data, stream& s, const source_location& where) {
+  if (state_->guard != nullptr) return use_on_of(*state_->guard, data, s, where);
   state_->use_on(data, s, where);
 }
 

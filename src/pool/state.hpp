@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "berth/core/hook.hpp"
+#include "berth/pool/guard.hpp"
 #include "berth/pool/pool.hpp"
 #include "pool/backing.hpp"
 #include "pool/block_map.hpp"
@@ -214,6 +215,14 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] std::vector<live_block> live_list();
   [[nodiscard]] std::string report();
   [[nodiscard]] std::string explain(const detail::request& r, const error& why);
+
+  // Of a pool that is watched (berth/pool/debug.hpp): users' blocks go through the guard, which asks this source. The
+  // fast path knows nothing of it: its masks round every size to 0 there, and a guarded address is no block of
+  // `blocks`.
+  class unguarded;
+  std::unique_ptr<memory_source> bare;
+  std::shared_ptr<guard_adaptor> guard;
+  void watch();
 
   // What the fast path reads; written by the constructor.
   const std::uint64_t id;

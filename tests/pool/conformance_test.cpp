@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <memory>
 #include <memory_resource>
 #include <string>
 
 #include "berth/pool/adaptors.hpp"
+#include "berth/pool/debug.hpp"
+#include "berth/pool/guard.hpp"
 #include "berth/pool/memory_resource.hpp"
 #include "berth/pool/pool.hpp"
 #include "conformance/pool_suite.hpp"
@@ -83,7 +86,29 @@ class over_a_resource : public fixture_base {
   resource_source over_{memory_};
 };
 
-using all = testing::Types<plain, cacheless, pinned, stacked, over_a_resource>;
+class guarded : public fixture_base {
+ public:
+  memory_source& source() { return guard_; }
+
+ private:
+  guard_adaptor guard_{pool_, {.quarantine = bytes{1} << 20}};
+};
+// A pool that found BERTH_DEBUG in its environment.
+class watched : public fixture_base {
+ public:
+  memory_source& source() { return *pool_; }
+
+ private:
+  std::unique_ptr<pool> make() {
+    set_debug({.guards = true, .quarantine = bytes{1} << 20});
+    auto made = std::make_unique<pool>(host_, pool_options{.limit = bytes{256} << 20});
+    end_debug();
+    return made;
+  }
+  std::unique_ptr<pool> pool_ = make();
+};
+
+using all = testing::Types<plain, cacheless, pinned, stacked, over_a_resource, guarded, watched>;
 INSTANTIATE_TYPED_TEST_SUITE_P(host, pool_suite, all);
 
 TEST(adaptors, limit_counts_what_is_out) {

@@ -161,6 +161,9 @@ class stream {
   // stream was destroyed, or is being destroyed, record() does nothing, and synchronize() waits until it is gone.
   static result<void> record(const stream_clock& of, event& e);
   static result<void> synchronize(const stream_clock& of);
+  // Whether no work is under way: query() without an epoch, so that the clock learns nothing and it costs little. False
+  // where the device cannot say. From any thread, as those above.
+  [[nodiscard]] static bool idle(const stream_clock& of) noexcept;
 
  private:
   template <class Make>

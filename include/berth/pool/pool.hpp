@@ -220,6 +220,8 @@ class pool final : public memory_source {
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override;
   void do_use_on(void* data, stream& s, const source_location& where) override;
 
+  outcome allocate_slowly(bytes size, stream& s, const block_options* options, source_location site);
+
   struct [[gnu::visibility("hidden")]] state;
   std::shared_ptr<state> state_;
 };

@@ -1,0 +1,61 @@
+// The memory debugger, switched on from outside or by the program: every pool made from then on has a guard around its
+// blocks (guard.hpp) and stands in the report.
+//
+//   BERTH_DEBUG=guards,quarantine=64MiB,report=memory.txt ./program
+//
+// Words, separated by commas:
+//   guards          red zones and the quarantine; without it blocks are only known: foreign, double and wrong frees and
+//                   leaks are found still
+//   quarantine=N    bytes, with KiB, MiB or GiB behind if one likes (64MiB)
+//   every=N         everything is looked at after so many calls of a pool
+//   warn            mistakes are written down and survived; without it the first one stops the program
+//   leaks           a line for each block alive at its pool's end, whatever pool_options::report_leaks says
+//   live=N          says so when a pool has so many live blocks
+//   report=FILE     written when the program ends: text, or JSON where the name ends in .json
+//   signal          and at SIGUSR2, by a thread of its own
+// BERTH_DEBUG is read when the first pool is made. Unknown words are named on standard error, the others hold. A report
+// that cannot be written is said so at once, not at the end. In a program that replaces signal handling, set_debug()
+// without `on_signal` leaves signals alone.
+//
+// The report has, of every pool, what was allocated, what is alive by place (with blocks, bytes, age, stream and
+// thread), and every mistake with its place.
+#pragma once
+#pragma GCC visibility push(default)
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/pool/guard.hpp"
+
+namespace berth {
+
+struct debug_options {
+  bool guards = false;
+  bytes quarantine = bytes{64} << 20;
+  std::uint64_t check_every = 0;
+  bool warn = false;
+  bool leaks = false;
+  std::uint64_t live_alarm = 0;
+  std::string report{};  // a path; empty: none
+  bool on_signal = false;
+};
+
+struct debug_words {
+  debug_options options;
+  std::vector<std::string> unknown;  // words that say nothing, or whose value is none
+};
+[[nodiscard]] debug_words read_debug(std::string_view words);
+
+// For pools made from now on; BERTH_DEBUG is not read any more. Thread-safe.
+void set_debug(const debug_options& o);
+// For pools made from now on: nothing, whatever was set.
+void end_debug();
+
+// The report as it would be written now. O(blocks of all watched pools).
+[[nodiscard]] std::string debug_report(bool as_json = false);
+
+}  // namespace berth
+#pragma GCC visibility pop

@@ -1,0 +1,118 @@
+// Guards: an adaptor over any source of blocks that finds what programs do wrong with them.
+//
+// Every block lies between two red zones of a known pattern. They are looked at when the block is freed, when it leaves
+// the quarantine, by check(), and every `check_every` calls. A freed block is filled with another pattern and waits in
+// the quarantine, where nobody else gets it, until the quarantine holds more than its bytes; what was written there
+// meanwhile was written after the free. Found are
+//   an overrun before or behind the block; a write after the free; a double free; a free or use_on of
+//   what is no block (with the block that it lies in, or that is next); another size, or another stream, than the
+//   block's; blocks that are never freed.
+// A message says what happened where (whoever freed, or the place that asked for the block), the block's address, size,
+// place and age, the first byte that differs, and the neighbours below and above.
+//
+// Streams. Where the block's stream is idle and the host reaches the memory, patterns are written and read at once.
+// Elsewhere the zones are written in stream order (two fills), and a block that was freed while work was queued is
+// looked at and filled when it leaves the quarantine, if its streams are idle then; where they are not, it is counted
+// as unchecked. Memory that the host does not reach is read through a stream of the guard's own. So a correct program
+// is never accused, whatever is queued when.
+//
+// What the device's rules let hardware touch behind a block (tail_pad) is not watched.
+//
+// A request takes two zones more (a wider alignment: that much before the block). A request that fails empties the
+// quarantine, as far as its blocks' streams allow, and is made once more. Does not own what it wraps; both outlive the
+// blocks, and the device's streams the guard's destructor (contract). Thread-safe: one lock.
+//
+// After AddressSanitizer's quarantine and red zones (Serebryany et al., USENIX ATC 2012), on memory of any device.
+#pragma once
+#pragma GCC visibility push(default)
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "berth/pool/memory_source.hpp"
+
+namespace berth {
+
+enum class mistake_kind : std::uint8_t {
+  overrun_before,
+  overrun_behind,
+  write_after_free,
+  double_free,
+  foreign_free,  // free or use_on of what is no block
+  wrong_size,
+  wrong_stream,
+  leak,  // told at the guard's end; never stops the program
+};
+[[nodiscard]] const char* name(mistake_kind k) noexcept;
+
+struct memory_mistake {
+  mistake_kind kind{};
+  const void* address = nullptr;  // the block's, or what was passed
+  bytes size = 0;                 // of the block; of a leak all blocks of the place
+  source_location site;           // where it was found; of a leak who asked
+  const char* text = "";          // one line, without the place; for the time of the call
+};
+// Called with the guard's lock held: it must not use the guard.
+struct mistake_callback {
+  void (*function)(void* context, const memory_mistake&) = nullptr;
+  void* context = nullptr;
+};
+
+struct guard_options {
+  bytes red_zone = 64;                 // before and behind; 0: blocks are only known by name
+  bytes quarantine = bytes{64} << 20;  // 0: none
+  std::uint64_t check_every = 0;       // calls between two checks of everything; 0: never
+  bool go_on = false;                  // a mistake is told and survived, else the program stops with a contract line
+  mistake_callback on_mistake{};       // who is told; where nobody is, a line goes to standard error
+  bool leaks = true;                   // are told of
+  std::uint64_t live_alarm = 0;        // blocks: passing this tells a line, once; 0: never
+};
+
+struct guard_statistics {
+  std::size_t live_blocks = 0;
+  bytes live = 0;  // as asked for
+  bytes live_peak = 0;
+  std::uint64_t allocations = 0;
+  std::uint64_t frees = 0;
+  std::size_t quarantined_blocks = 0;
+  bytes quarantined = 0;
+  std::uint64_t mistakes = 0;   // leaks excepted
+  std::uint64_t unchecked = 0;  // blocks that left the quarantine while work was queued
+};
+
+// Live blocks that one place asked for.
+struct site_holding {
+  source_location site;
+  std::size_t blocks = 0;
+  bytes size = 0;
+  double oldest_s = 0;       // age of the oldest one
+  std::uint32_t stream = 0;  // of the oldest one
+  std::uint32_t thread = 0;  // that asked for it: counted from 1 in the order of first use
+};
+
+class guard_adaptor final : public memory_source {
+ public:
+  explicit guard_adaptor(memory_source& upstream, const guard_options& options = {});
+  guard_adaptor(const guard_adaptor&) = delete;
+  guard_adaptor& operator=(const guard_adaptor&) = delete;
+  ~guard_adaptor() override;  // tells of leaks, looks at the quarantine and gives it back
+
+  [[nodiscard]] const berth::device& get_device() const noexcept override;
+  // Looks at every block now, and returns how many mistakes it told of. O(blocks).
+  std::size_t check(source_location site = source_location::current());
+  [[nodiscard]] guard_statistics statistics() const;
+  // Largest first. O(blocks).
+  [[nodiscard]] std::vector<site_holding> live_by_site() const;
+
+ private:
+  outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) override;
+  void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override;
+  void do_use_on(void* data, stream& s, const source_location& where) override;
+
+  struct [[gnu::visibility("hidden")]] state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace berth
+#pragma GCC visibility pop
