@@ -12,10 +12,11 @@ enum entry : std::size_t {
   host_entry,
   ascend_310p_device_entry,
   ascend_310p_dvpp_entry,
-  ascend_950_device_entry
+  ascend_950_device_entry,
+  ascend_align32_entry
 };
 
-constexpr std::array<placement, 5> entries{{
+constexpr std::array<placement, 6> entries{{
     {.name = "none", .source = "arithmetic only"},
     {.name = "host", .start_alignment = 64, .copy_alignment = 1, .source = "x86-64 and AArch64 cache line; AVX-512"},
     {.name = "ascend_310p",
@@ -35,6 +36,11 @@ constexpr std::array<placement, 5> entries{{
      .size_granularity = 32,
      .copy_alignment = 64,
      .source = "CANN application development guide, memory sub-allocation (aclrtMalloc, Ascend 950 series)"},
+    {.name = "ascend_align32",
+     .start_alignment = 64,
+     .size_granularity = 32,
+     .copy_alignment = 64,
+     .source = "CANN 8.0 application development guide, memory sub-allocation (aclrtMallocAlign32)"},
 }};
 
 std::optional<bytes> least_common_multiple(bytes a, bytes b) noexcept {
@@ -80,6 +86,9 @@ const placement& ascend_310p_dvpp() noexcept {
 }
 const placement& ascend_950_device() noexcept {
   return entries[ascend_950_device_entry];
+}
+const placement& ascend_align32() noexcept {
+  return entries[ascend_align32_entry];
 }
 
 }  // namespace berth::rules

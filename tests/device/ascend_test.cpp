@@ -12,7 +12,8 @@
 #include "device/ascend_library.hpp"
 
 namespace berth::conformance {
-BERTH_DEVICE_SUITE(ascend, "ascend:0", "ascend:1");
+BERTH_DEVICE_SUITE(ascend, "ascend:0", "ascend:1", "ascend:0,media", "ascend:0,align32", "ascend:0,cached",
+                   "ascend:0,huge,p2p");
 }
 
 namespace berth {
@@ -62,6 +63,31 @@ TEST_F(simulated_ascend, names_are_checked) {
   EXPECT_EQ(device::open("ascend:2").error().code, errc::no_such_device);
   EXPECT_EQ(device::open("ascend:").error().code, errc::invalid_input);
   EXPECT_EQ(device::open("ascend:x").error().code, errc::invalid_input);
+}
+
+TEST_F(simulated_ascend, kinds_of_memory_have_their_rules_and_live_beside_each_other) {
+  EXPECT_EQ(device::open("ascend:0,media").value().properties().rules, rules::ascend_310p_dvpp());
+  EXPECT_EQ(device::open("ascend:0,align32").value().properties().rules, rules::ascend_align32());
+  for (const char* wrong :
+       {"ascend:0,", "ascend:0,tall", "ascend:0,media,cached", "ascend:0,media,huge", "ascend:0,huge,small"}) {
+    EXPECT_EQ(device::open(wrong).error().code, errc::invalid_input) << wrong;
+  }
+  const device media = device::open("ascend:0,media").value();
+  void* frame = media.allocate(10'000).value();
+  void* block = device_->allocate(10'000).value();
+  void* pinned = device_->allocate(10'000, memory_kind::pinned).value();
+  {
+    // A stream of one device copies from and to memory of the other kind.
+    stream s{*device_};
+    ASSERT_TRUE(s.fill(frame, std::byte{9}, 10'000));
+    ASSERT_TRUE(s.copy(block, frame, 10'000));
+    ASSERT_TRUE(s.copy(pinned, block, 10'000));
+    ASSERT_TRUE(s.synchronize());
+  }
+  EXPECT_EQ(static_cast<std::byte*>(device_->host_address(pinned))[9'999], std::byte{9});
+  device_->free(pinned, 10'000, memory_kind::pinned);
+  device_->free(block, 10'000);
+  media.free(frame, 10'000);
 }
 
 // The first error of a run through every call of the backend, or none. What was taken is given back either way.

@@ -44,6 +44,7 @@ struct placement {
 [[nodiscard]] const placement& ascend_310p_device() noexcept;  // aclrtMalloc, carved by the caller
 [[nodiscard]] const placement& ascend_310p_dvpp() noexcept;    // media memory; the strictest for mixed use
 [[nodiscard]] const placement& ascend_950_device() noexcept;   // aclrtMalloc there: nothing behind the end
+[[nodiscard]] const placement& ascend_align32() noexcept;      // aclrtMallocAlign32, on every chip
 
 }  // namespace berth::rules
 #pragma GCC visibility pop

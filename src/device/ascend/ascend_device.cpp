@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "device/ascend/kind.hpp"
 #include "device/ascend/library.hpp"
 #include "device/ascend/memory.hpp"
 #include "device/ascend/queue.hpp"
@@ -20,29 +21,31 @@ namespace {
 
 class ascend_device final : public device_backend {
  public:
-  explicit ascend_device(const functions& acl) noexcept : acl_{acl} { add_user(); }
+  ascend_device(const functions& acl, memory_choice choice) noexcept
+      : acl_{acl}, choice_{choice}, device_{choice.ordinal} {
+    add_user();
+  }
   ~ascend_device() override {
     if (!works_here()) return;
     if (context_ != nullptr) acl_.aclrtResetDevice(device_);
     remove_user();
   }
 
-  result<void> start(int ordinal) {
-    device_ = ordinal;
+  result<void> start(std::string_view argument) {
     context before = nullptr;
     if (acl_.aclrtGetCurrentContext(&before) != success) {
       before = nullptr;
       forget_text(acl_);
     }
-    if (auto ok = checked(acl_, acl_.aclrtSetDevice(ordinal), "ascend: device"); !ok) return ok;
+    if (auto ok = checked(acl_, acl_.aclrtSetDevice(device_), "ascend: device"); !ok) return ok;
     context ours = nullptr;
     if (auto ok = checked(acl_, acl_.aclrtGetCurrentContext(&ours), "ascend: no context"); !ok) {
-      acl_.aclrtResetDevice(ordinal);
+      acl_.aclrtResetDevice(device_);
       return ok;
     }
     context_ = ours;
-    describe();
-    start_virtual_memory();
+    describe(argument);
+    if (choice_.plain()) start_virtual_memory();  // its pieces are of that kind
     shared_.emplace(shared{acl_, context_, pinned_});
     if (before != nullptr) acl_.aclrtSetCurrentContext(before);
     return {};
@@ -52,8 +55,16 @@ class ascend_device final : public device_backend {
     const current_context current{acl_, context_};
     if (kind == memory_kind::pinned) return pinned_.allocate(size);
     void* block = nullptr;
-    const status s = acl_.aclrtMalloc(&block, size, huge_pages_first);
-    if (s != success) return failed_allocation(acl_, s, size);
+    if (const status s = ascend::allocate(acl_, choice_, &block, size); s != success) {
+      return failed_allocation(acl_, s, size);
+    }
+    if (choice_.plain()) return block;
+    try {
+      note_block(block, size);
+    } catch (...) {
+      ascend::free(acl_, choice_, block);
+      throw;
+    }
     return block;
   }
   void free(void* block, bytes, memory_kind kind) noexcept override {
@@ -61,7 +72,8 @@ class ascend_device final : public device_backend {
     if (kind == memory_kind::pinned) {
       pinned_.free(block);
     } else {
-      acl_.aclrtFree(block);
+      if (!choice_.plain()) forget_block(block);
+      ascend::free(acl_, choice_, block);
     }
   }
   void* host_address(void* inside, memory_kind kind) noexcept override {
@@ -166,14 +178,15 @@ class ascend_device final : public device_backend {
     return {.location = {.id = static_cast<std::uint32_t>(device_)}};
   }
 
-  void describe() {
+  void describe(std::string_view argument) {
     const char* chip = acl_.aclrtGetSocName != nullptr ? acl_.aclrtGetSocName() : nullptr;
-    properties_.name.append("ascend:").append(std::to_string(device_));
+    properties_.name.append("ascend:").append(argument);
     properties_.description.append(chip != nullptr ? chip : "Ascend")
         .append(acl_.is_simulated ? " of the simulator (simulator/ascend); no chip"
                                   : " through AscendCL; never tried on a chip yet");
     const bool is_950 = chip != nullptr && std::string_view{chip}.starts_with("Ascend950");
-    properties_.rules = is_950 ? rules::ascend_950_device() : rules::ascend_310p_device();
+    properties_.rules = rules_of(choice_.of, is_950);
+    if (choice_.plain()) say_other_kinds(argument);
     properties_.pinned_rules = rules::ascend_310p_device();  // on every chip
     std::size_t available = 0;
     std::size_t total = 0;
@@ -182,6 +195,18 @@ class ascend_device final : public device_backend {
     } else {
       forget_text(acl_);
     }
+  }
+
+  void say_other_kinds(std::string_view argument) {
+    std::string names;
+    for (const auto& [kind, name] :
+         {std::pair{memory_choice::align32, "align32"}, std::pair{memory_choice::cached, "cached"},
+          std::pair{memory_choice::media, "media"}}) {
+      if (missing(acl_, kind) != nullptr) continue;
+      names.append(names.empty() ? "other kinds of memory: " : ", ").append("ascend:").append(argument);
+      names.append(",").append(name);
+    }
+    if (!names.empty()) properties_.notes.push_back(std::move(names));
   }
 
   void start_virtual_memory() noexcept {
@@ -198,7 +223,8 @@ class ascend_device final : public device_backend {
   }
 
   const functions& acl_;
-  std::int32_t device_ = 0;
+  const memory_choice choice_;
+  const std::int32_t device_;
   context context_ = nullptr;
   host_memory pinned_{acl_, book};
   std::optional<shared> shared_;
@@ -211,8 +237,8 @@ class ascend_device final : public device_backend {
 }  // namespace ascend
 
 result<std::shared_ptr<device_backend>> open_ascend(std::string_view argument) {
-  const auto number = device_number(argument, "ascend: the device's number follows the colon");
-  if (!number) return number.error();
+  const auto choice = ascend::parse_choice(argument);
+  if (!choice) return choice.error();
   const auto loaded = ascend::load();
   if (!loaded) return loaded.error();
   const ascend::functions& acl = **loaded;
@@ -220,11 +246,12 @@ result<std::shared_ptr<device_backend>> open_ascend(std::string_view argument) {
   if (const ascend::status s = acl.aclrtGetDeviceCount(&count); s != ascend::success) {
     return ascend::failure(acl, s, "ascend: devices");
   }
-  if (static_cast<std::uint32_t>(*number) >= count) {
-    return error{errc::no_such_device, "ascend: no device of this number", static_cast<std::uint64_t>(*number)};
+  if (static_cast<std::uint32_t>(choice->ordinal) >= count) {
+    return error{errc::no_such_device, "ascend: no device of this number", static_cast<std::uint64_t>(choice->ordinal)};
   }
-  auto opened = std::make_shared<ascend::ascend_device>(acl);
-  if (auto started = opened->start(*number); !started) return started.error();
+  if (const char* why = ascend::missing(acl, choice->of); why != nullptr) return error{errc::unsupported, why};
+  auto opened = std::make_shared<ascend::ascend_device>(acl, *choice);
+  if (auto started = opened->start(argument); !started) return started.error();
   opened->probe_virtual_memory();
   return std::shared_ptr<device_backend>{std::move(opened)};
 }

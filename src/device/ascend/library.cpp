@@ -27,6 +27,16 @@ result<const functions*> load_once() {
   BERTH_ASCEND_OPTIONAL(BERTH_ASCEND_LOAD)
   BERTH_ASCEND_REQUIRED(BERTH_ASCEND_LOAD_REQUIRED)
 #undef BERTH_ASCEND_LOAD_REQUIRED
+  // Media has libraries of its own, which the first may not have loaded.
+  if (void* media = dlopen("libacl_dvpp.so", RTLD_NOW | RTLD_LOCAL); media != nullptr && acl.acldvppMalloc == nullptr) {
+    acl.acldvppMalloc = reinterpret_cast<decltype(acl.acldvppMalloc)>(dlsym(media, "acldvppMalloc"));
+    acl.acldvppFree = reinterpret_cast<decltype(acl.acldvppFree)>(dlsym(media, "acldvppFree"));
+  }
+  if (void* media = dlopen("libacl_dvpp_mpi.so", RTLD_NOW | RTLD_LOCAL);
+      media != nullptr && acl.hi_mpi_dvpp_malloc == nullptr) {
+    acl.hi_mpi_dvpp_malloc = reinterpret_cast<decltype(acl.hi_mpi_dvpp_malloc)>(dlsym(media, "hi_mpi_dvpp_malloc"));
+    acl.hi_mpi_dvpp_free = reinterpret_cast<decltype(acl.hi_mpi_dvpp_free)>(dlsym(media, "hi_mpi_dvpp_free"));
+  }
   acl.is_simulated = dlsym(library, "ascend_simulator_violations") != nullptr;
 #undef BERTH_ASCEND_LOAD
   switch (const status s = acl.aclInit(nullptr)) {

@@ -35,7 +35,7 @@ enum : status {
   device_out_of_memory = 207018,
 };
 
-inline constexpr int huge_pages_first = 0;                                              // aclrtMemMallocPolicy
+enum policy : int { huge_pages_first = 0, huge_pages_only = 1, small_pages_only = 2, for_peers = 3 };  // + the others
 enum copy_kind : int { host_to_device = 1, device_to_host = 2, device_to_device = 3 };  // aclrtMemcpyKind
 enum stream_status : int { stream_complete = 0 };                                       // aclrtStreamStatus
 enum recorded_status : int { event_not_ready = 0, event_complete = 1 };  // the reverse of aclrtStreamStatus
@@ -114,6 +114,12 @@ static_assert(sizeof(physical_properties) == 32 && offsetof(physical_properties,
   X(status, aclrtReleaseMemAddress, (void*))                                                                           \
   X(status, aclrtMallocPhysical, (physical*, std::size_t, const physical_properties*, std::uint64_t flags))            \
   X(status, aclrtFreePhysical, (physical))                                                                             \
+  X(status, aclrtMallocAlign32, (void**, std::size_t, int policy))                                                     \
+  X(status, aclrtMallocCached, (void**, std::size_t, int policy))                                                      \
+  X(status, acldvppMalloc, (void**, std::size_t))                                                                      \
+  X(status, acldvppFree, (void*))                                                                                      \
+  X(std::int32_t, hi_mpi_dvpp_malloc, (std::uint32_t device, void**, std::uint64_t))                                   \
+  X(std::int32_t, hi_mpi_dvpp_free, (void*))                                                                           \
   X(status, aclrtMapMem, (void*, std::size_t, std::size_t offset, physical, std::uint64_t flags))                      \
   X(status, aclrtUnmapMem, (void*))
 

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "device/ascend/kind.hpp"
+
 namespace berth::detail::ascend {
 namespace {
 
@@ -93,6 +95,7 @@ located host_memory::locate(const void* address) const noexcept {
       if (number(address) - start < size) return {place::pinned, same};
     }
   }
+  if (is_noted(address)) return {place::device, same};
   // Memory that somebody else has from AscendCL.
   pointer_attributes found;
   found.location.type = -1;

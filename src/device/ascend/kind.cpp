@@ -1,0 +1,118 @@
+#include "device/ascend/kind.hpp"
+
+#include <iterator>
+#include <map>
+#include <mutex>
+
+#include "device/driver.hpp"
+
+namespace berth::detail::ascend {
+namespace {
+
+constexpr const char* names =
+    "ascend: the device's number follows the colon, then by wish media, or align32 or cached, and huge, small or p2p";
+
+std::mutex mutex;
+std::map<std::uintptr_t, bytes>& noted() {
+  static auto* const blocks = new std::map<std::uintptr_t, bytes>;  // devices may go after statics do
+  return *blocks;
+}
+
+// The second version of media has a library of its own and is the only one on the 950; the first is everywhere else.
+bool uses_second(const functions& acl) noexcept {
+  return acl.hi_mpi_dvpp_malloc != nullptr && acl.hi_mpi_dvpp_free != nullptr;
+}
+
+}  // namespace
+
+result<memory_choice> parse_choice(std::string_view argument) {
+  const auto comma = argument.find(',');
+  const auto number = device_number(argument.substr(0, comma), names);
+  if (!number) return number.error();
+  memory_choice choice{.ordinal = *number};
+  bool pages = false;
+  bool peers = false;
+  std::string_view rest = comma == std::string_view::npos ? std::string_view{} : argument.substr(comma);
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    const std::string_view word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(word.size());
+    const auto kind = word == "media"     ? memory_choice::media
+                      : word == "align32" ? memory_choice::align32
+                      : word == "cached"  ? memory_choice::cached
+                                          : memory_choice::device;
+    if (kind != memory_choice::device && choice.of == memory_choice::device) {
+      choice.of = kind;
+    } else if ((word == "huge" || word == "small") && !pages) {
+      choice.policy += word == "huge" ? huge_pages_only : small_pages_only;
+      pages = true;
+    } else if (word == "p2p" && !peers) {
+      choice.policy += for_peers;
+      peers = true;
+    } else {
+      return error{errc::invalid_input, names};
+    }
+  }
+  if (choice.of == memory_choice::media && (pages || peers)) {
+    return error{errc::invalid_input, "ascend: the driver chooses the pages of media memory"};
+  }
+  return choice;
+}
+
+const char* missing(const functions& acl, memory_choice::kind k) noexcept {
+  switch (k) {
+    case memory_choice::align32:
+      return acl.aclrtMallocAlign32 != nullptr ? nullptr : "ascend: this CANN has no aclrtMallocAlign32";
+    case memory_choice::cached:
+      return acl.aclrtMallocCached != nullptr ? nullptr : "ascend: this CANN has no aclrtMallocCached";
+    case memory_choice::media: {
+      const bool first = acl.acldvppMalloc != nullptr && acl.acldvppFree != nullptr;
+      const bool second = acl.hi_mpi_dvpp_malloc != nullptr && acl.hi_mpi_dvpp_free != nullptr;
+      return first || second ? nullptr : "ascend: this CANN has no library for media (libacl_dvpp.so)";
+    }
+    default: return nullptr;
+  }
+}
+
+const rules::placement& rules_of(memory_choice::kind k, bool is_950) noexcept {
+  if (k == memory_choice::media) return rules::ascend_310p_dvpp();  // on every chip
+  if (k == memory_choice::align32) return rules::ascend_align32();
+  return is_950 ? rules::ascend_950_device() : rules::ascend_310p_device();
+}
+
+status allocate(const functions& acl, const memory_choice& choice, void** block, bytes size) noexcept {
+  switch (choice.of) {
+    case memory_choice::align32: return acl.aclrtMallocAlign32(block, size, choice.policy);
+    case memory_choice::cached: return acl.aclrtMallocCached(block, size, choice.policy);
+    case memory_choice::media:
+      return uses_second(acl) ? acl.hi_mpi_dvpp_malloc(static_cast<std::uint32_t>(choice.ordinal), block, size)
+                              : acl.acldvppMalloc(block, size);
+    default: return acl.aclrtMalloc(block, size, choice.policy);
+  }
+}
+
+status free(const functions& acl, const memory_choice& choice, void* block) noexcept {
+  if (choice.of != memory_choice::media) return acl.aclrtFree(block);
+  return uses_second(acl) ? acl.hi_mpi_dvpp_free(block) : acl.acldvppFree(block);
+}
+
+void note_block(void* block, bytes size) {
+  const std::lock_guard lock{mutex};
+  noted()[reinterpret_cast<std::uintptr_t>(block)] = size;
+}
+
+void forget_block(void* block) noexcept {
+  const std::lock_guard lock{mutex};
+  noted().erase(reinterpret_cast<std::uintptr_t>(block));
+}
+
+bool is_noted(const void* address) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::lock_guard lock{mutex};
+  const auto after = noted().upper_bound(at);
+  if (after == noted().begin()) return false;
+  const auto& [start, size] = *std::prev(after);
+  return at - start < size;
+}
+
+}  // namespace berth::detail::ascend
