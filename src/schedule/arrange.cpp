@@ -187,21 +187,37 @@ class arranger {
     p.bound = std::max(p.bound, std::min(found.bound, p.peak));
   }
 
+  void windows(part& p, bytes floor, std::uint64_t states) {
+    order local = local_of(p);
+    std::uint64_t work = std::min(states, allowed_.states);
+    const std::uint64_t before = work;
+    improve_by_windows(p.of, local, floor, work, allowed_.stop);
+    allowed_.states -= before - work;
+    take(p, local);
+  }
+
+  // Levels between what is proved and what is found: the exact search goes straight down where there is an order.
+  void probe(part& p, bytes floor, std::uint64_t states) {
+    bytes low = floor;
+    for (int tries = 0; tries < 8 && p.peak > low + p.peak / 512 && !allowed_.stopped(); ++tries) {
+      const bytes from = low + (p.peak - low) / 2;
+      const bytes before = p.peak;
+      levels(p, from, states / 8);
+      if (p.peak == before) low = std::max(from, p.bound);
+    }
+  }
+
   // Down to `target`, below which this part need not go.
   void search(part& p, bytes target, std::uint64_t states) {
-    const auto done = [&] { return p.peak <= std::max(p.bound, target) || allowed_.stopped(); };
+    const auto floor = [&] { return std::max(p.bound, target); };
+    const auto done = [&] { return p.peak <= floor() || allowed_.stopped(); };
     // Large parts are first made lower by windows: their exact search seldom ends.
     constexpr std::uint32_t small = 256;
-    if (p.of.size() <= small && !done()) levels(p, std::max(p.bound, target), states / 2);
-    if (!done()) {
-      order local = local_of(p);
-      std::uint64_t work = std::min(states / 2, allowed_.states);
-      const std::uint64_t before = work;
-      improve_by_windows(p.of, local, std::max(p.bound, target), work, allowed_.stop);
-      allowed_.states -= before - work;
-      take(p, local);
-    }
-    if (p.of.size() <= 4 * small && !done()) levels(p, std::max(p.bound, target), states / 4);
+    const bool exact = p.of.size() <= small;
+    if (exact && !done()) levels(p, floor(), states / 8);
+    if (!done()) windows(p, floor(), exact ? states / 8 : states / 2);
+    if (exact && !done()) probe(p, floor(), states / 4);
+    if (p.of.size() <= 4 * small && !done()) levels(p, floor(), states / 2);
   }
 
   const net& net_;

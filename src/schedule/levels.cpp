@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <limits>
 #include <queue>
 #include <tuple>
+
+#include "schedule/valley.hpp"
 
 namespace berth::schedule {
 namespace {
 
 using word = std::uint64_t;
+
+constexpr std::size_t most_suspects = 1;        // nodes asked for what they need, at each state
+constexpr std::uint64_t edges_per_state = 200;  // looked at by cuts in the time of a state
+constexpr std::uint64_t gain_of_answer = 20, most_credit = 2000;
 
 // Sets of nodes, one after the other, each of the same number of words.
 class sets {
@@ -26,6 +33,9 @@ class sets {
   std::vector<word> bits_;
 };
 
+bool has(const word* set, std::uint32_t v) noexcept {
+  return (set[v / 64] >> (v % 64) & 1) != 0;
+}
 void put(word* set, std::uint32_t v) noexcept {
   set[v / 64] |= word{1} << (v % 64);
 }
@@ -33,20 +43,37 @@ void take(word* set, std::uint32_t v) noexcept {
   set[v / 64] &= ~(word{1} << (v % 64));
 }
 
+bytes at_begin(const net& n) {
+  bytes live = n.base;
+  for (std::uint32_t r = 0; r < n.root.size(); ++r) live += n.producer[r] == no_node ? n.root[r] : 0;
+  return live;
+}
+bytes at_end(const net& n) {
+  bytes live = n.base;
+  for (std::uint32_t r = 0; r < n.root.size(); ++r) live += n.stays[r] != 0 ? n.root[r] : 0;
+  return live;
+}
+
 class search {
  public:
   search(const net& n, bytes from, bytes limit)
       : net_{n},
+        backward_{at_end(n) < at_begin(n)},
+        before_of_{backward_ ? n.after : n.before},
+        after_of_{backward_ ? n.before : n.after},
         words_{std::max<std::size_t>((n.size() + 63) / 64, 1)},
         before_{words_, n.size()},
         users_{words_, n.root.size()},
         states_{words_, 0},
         here_(words_),
         table_(1024, none),
+        place_(n.size()),
+        suspects_(n.size()),
         from_{from},
         limit_{limit} {
     for (std::uint32_t v = 0; v < n.size(); ++v) {
-      for (const std::uint32_t p : n.before[v]) put(before_[v], p);
+      suspects_[v] = v;
+      for (const std::uint32_t p : before_of_[v]) put(before_[v], p);
     }
     for (std::uint32_t r = 0; r < n.root.size(); ++r) {
       for (const std::uint32_t u : n.users[r]) put(users_[r], u);
@@ -54,11 +81,8 @@ class search {
   }
 
   levels_answer run(std::uint64_t& work) {
-    bytes live = net_.base;
-    for (std::uint32_t r = 0; r < net_.root.size(); ++r) {
-      if (net_.producer[r] == no_node) live += net_.root[r];
-    }
-    level_ = std::max(live, net_.at_start);
+    const bytes live = backward_ ? at_end(net_) : at_begin(net_);
+    level_ = std::max({at_begin(net_), at_end(net_), net_.at_start});
     if (level_ >= limit_) return {{}, limit_};
     proved_ = level_;
     level_ = std::max(level_, from_);
@@ -70,13 +94,17 @@ class search {
       if (count_[at] == net_.size()) return {order_to(at), proved_};
       if (work == 0) return {{}, proved_};
       --work;
-      expand(at);
+      expand(at, work);
     }
   }
 
  private:
   static constexpr std::uint32_t none = UINT32_MAX;
 
+  struct way {
+    std::uint32_t first = 0;  // in steps_
+    std::uint32_t count = 0;
+  };
   struct child {
     bytes live = 0;
     std::uint32_t node = 0;
@@ -85,6 +113,12 @@ class search {
   bool inside(const word* small, const word* large) const noexcept {
     for (std::size_t w = 0; w < words_; ++w) {
       if ((small[w] & ~large[w]) != 0) return false;
+    }
+    return true;
+  }
+  bool apart(const word* a, const word* b) const noexcept {
+    for (std::size_t w = 0; w < words_; ++w) {
+      if ((a[w] & b[w]) != 0) return false;
     }
     return true;
   }
@@ -97,14 +131,27 @@ class search {
     return true;
   }
 
+  // Whether v, behind `set`, is the last to use root r: backward, the first.
+  [[nodiscard]] bool ends(const word* set, std::uint32_t r, std::uint32_t v) const noexcept {
+    return backward_ ? apart(users_[r], set) : inside_with(users_[r], set, v);
+  }
+  // Backward, what v uses is live once v has run.
+  [[nodiscard]] bytes wakes(const word* set, std::uint32_t v) const noexcept {
+    bytes sum = 0;
+    for (const std::uint32_t r : net_.uses[v]) {
+      if (net_.stays[r] == 0 && apart(users_[r], set)) sum += net_.root[r];
+    }
+    return sum;
+  }
   [[nodiscard]] bytes step(const word* set, bytes live, std::uint32_t v) const noexcept {
-    const bytes whole = live + net_.makes[v] + net_.extra[v];
+    const bytes whole = live + net_.extra[v] + (backward_ ? wakes(set, v) : net_.makes[v]);
     for (const std::uint32_t r : net_.takes[v]) {
-      if (inside_with(users_[r], set, v)) return whole - net_.root[r];
+      if (ends(set, r, v)) return whole - net_.root[r];
     }
     return whole;
   }
   [[nodiscard]] bytes after(const word* set, bytes live, std::uint32_t v) const noexcept {
+    if (backward_) return live + wakes(set, v) - net_.makes[v];
     bytes left = live + net_.makes[v];
     for (const std::uint32_t r : net_.uses[v]) {
       if (net_.stays[r] == 0 && inside_with(users_[r], set, v)) left -= net_.root[r];
@@ -133,10 +180,14 @@ class search {
     states_.append(set);
     live_.push_back(live);
     parent_.push_back(parent);
+    path_.push_back({static_cast<std::uint32_t>(steps_.size()), static_cast<std::uint32_t>(path.size())});
+    steps_.insert(steps_.end(), path.begin(), path.end());
     count_.push_back((parent == none ? 0 : count_[parent]) + static_cast<std::uint32_t>(path.size()));
     taken_.push_back(0);
-    path_.add(path);
     open_.push_back(id);
+  }
+  [[nodiscard]] std::span<const std::uint32_t> path_to(std::uint32_t id) const noexcept {
+    return {steps_.data() + path_[id].first, path_[id].count};
   }
   void grow() {
     std::vector<std::uint32_t> larger(table_.size() * 2, none);
@@ -171,7 +222,7 @@ class search {
       valley_ = next;
       return true;
     }
-    for (const std::uint32_t u : net_.after[v]) {
+    for (const std::uint32_t u : after_of_[v]) {
       if (inside(before_[u], here_.data()) && descend(floor, next, u, tries)) return true;
     }
     take(here_.data(), v);
@@ -179,9 +230,57 @@ class search {
     return false;
   }
 
-  void expand(std::uint32_t at) {
+  // Cuts are dear where they seldom say anything: then only now and then.
+  bool worth_asking() { return credit_ != 0 || ++unasked_ % 128 == 0; }
+
+  // Whether some node that is still to run needs more than the level, whatever runs before it (I2). The state then
+  // waits for what it needs. The nodes that said so last are asked first, and one of the others in turn.
+  bool blocked(std::uint32_t at, std::uint64_t& work) {
+    rest_.clear();
+    done_.clear();
+    for (std::uint32_t v = 0; v < net_.size(); ++v) {
+      if (!has(here_.data(), v)) {
+        place_[v] = static_cast<std::uint32_t>(rest_.size());
+        rest_.push_back(v);
+      } else if (!backward_) {
+        done_.push_back(v);
+      }
+    }
+    const net part = part_of(net_, done_, rest_);
+    std::uint64_t edges = std::numeric_limits<std::uint64_t>::max();
+    std::size_t asked = 0;
+    bytes needed = 0;
+    const auto ask = [&](std::size_t i) {
+      ++asked;
+      needed = least_step(part, place_[suspects_[i]], edges);
+      if (needed <= level_) return false;
+      std::rotate(suspects_.begin(), suspects_.begin() + static_cast<std::ptrdiff_t>(i),
+                  suspects_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      return true;
+    };
+    bool found = false;
+    for (std::size_t i = 0; i < suspects_.size() && asked < most_suspects && !found; ++i) {
+      if (!has(here_.data(), suspects_[i])) found = ask(i);
+    }
+    for (std::size_t tries = 0; tries < suspects_.size() && asked < most_suspects + 1 && !found; ++tries) {
+      turn_ = (turn_ + 1) % suspects_.size();
+      if (!has(here_.data(), suspects_[turn_])) found = ask(turn_);
+    }
+    const std::uint64_t spent =
+        (std::numeric_limits<std::uint64_t>::max() - edges) / edges_per_state + rest_.size() / 8;
+    work -= std::min(work, spent);
+    // What an answer saves is unknown: it is taken for the states below one, which is more where few have run.
+    credit_ += found ? gain_of_answer : 0;
+    credit_ -= std::min(credit_, spent);
+    credit_ = std::min(credit_, most_credit);
+    if (found && needed < limit_) waiting_.push({needed, count_[at], at});
+    return found;
+  }
+
+  void expand(std::uint32_t at, std::uint64_t& work) {
     const bytes live = live_[at];
     std::copy(states_[at], states_[at] + words_, here_.begin());
+    if (worth_asking() && blocked(at, work)) return;
     ready_.clear();
     for (std::size_t w = 0; w < words_; ++w) {
       const word all = w + 1 < words_ || net_.size() % 64 == 0 ? ~word{0} : (word{1} << (net_.size() % 64)) - 1;
@@ -224,28 +323,36 @@ class search {
   [[nodiscard]] std::vector<std::uint32_t> order_to(std::uint32_t at) const {
     std::vector<std::uint32_t> order;
     for (; at != none; at = parent_[at]) {
-      const auto path = path_[at];
+      const auto path = path_to(at);
       order.insert(order.end(), path.rbegin(), path.rend());
     }
-    std::ranges::reverse(order);
+    if (!backward_) std::ranges::reverse(order);
     return order;
   }
 
   using wait = std::tuple<bytes, std::uint32_t, std::uint32_t>;  // level, nodes that have run, state
 
   const net& net_;
+  bool backward_;  // from the end, where less is live there: valleys then lie ahead
+  const rows& before_of_;
+  const rows& after_of_;
   std::size_t words_;
   sets before_, users_;  // by node, by root
   // By state.
   sets states_;
   std::vector<bytes> live_, taken_;  // taken_: steps up to here have been tried
   std::vector<std::uint32_t> parent_, count_;
-  rows path_;  // from its parent
+  std::vector<way> path_;             // from its parent
+  std::vector<std::uint32_t> steps_;  // of all paths
 
   std::vector<word> here_;
-  std::vector<std::uint32_t> table_, open_, ready_, trail_;
+  std::vector<std::uint32_t> table_, open_, ready_, trail_, done_, rest_;
   std::vector<child> children_;
   std::priority_queue<wait, std::vector<wait>, std::greater<>> waiting_;
+  std::vector<std::uint32_t> place_, suspects_;
+  std::size_t turn_ = 0;
+  std::uint64_t credit_ = most_credit;
+  std::uint64_t unasked_ = 0;
   bytes level_ = 0;
   bytes proved_ = 0;  // no order has a lower peak
   bytes from_, limit_;

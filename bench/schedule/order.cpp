@@ -1,0 +1,116 @@
+// What the order of the nodes gains: irregular networks by seeds (tests/schedule/irregular_nets.hpp), and graphs of
+// ggml given as files. By family: the arena in the given order, after the best of three greedy rules (their peak, not
+// placed), in the order found, and the bound over all orders, as means of ratios to the bound; how many are proved;
+// milliseconds of user time (planning both graphs included) and the work spent. usage: bench_schedule_order [--each]
+// [TRACE]...
+#include "berth/schedule/order.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../tests/schedule/irregular_nets.hpp"
+#include "berth/model/ggml_trace.hpp"
+#include "plan/user_seconds.hpp"
+#include "schedule/greedy.hpp"
+#include "schedule/net.hpp"
+
+namespace {
+
+using namespace berth;
+
+struct figures {
+  std::string name;
+  std::size_t nodes = 0;
+  double given = 0, greedy = 0, found = 0;  // over the bound
+  double gain = 0;                          // given over found
+  double ms = 0;
+  std::uint64_t states = 0;
+  bool proved = false;
+};
+
+figures measure(const std::string& name, const graph& g) {
+  const auto net = schedule::make_net(g.structure(), rules::host(), {});
+  std::vector<std::uint32_t> given(g.nodes().size());
+  std::iota(given.begin(), given.end(), 0u);
+  bytes greedy = max_bytes;
+  for (const auto rule : {schedule::rule::least_left, schedule::rule::least_step, schedule::rule::deepest}) {
+    std::uint64_t work = 1'000'000'000;
+    greedy = std::min(greedy, schedule::peak_of(*net, schedule::greedy_order(*net, given, rule, work)));
+  }
+  const double start = berth_bench::user_seconds();
+  const auto found = schedule::find_order(g).value();
+  const double ms = 1e3 * (berth_bench::user_seconds() - start);
+  const auto bound = static_cast<double>(std::max<bytes>(found.lower_bound, 1));
+  const auto before = static_cast<double>(found.given_plan.arena());
+  const auto after = static_cast<double>(found.plan.arena());
+  return {name, g.nodes().size(), before / bound, static_cast<double>(greedy) / bound, after / bound, before / after,
+          ms,   found.states,     found.optimal()};
+}
+
+void print(const figures& f) {
+  std::printf("%-24s %6zu %7.3f %7.3f %7.3f %7.3f  %s %9.1f %9llu\n", f.name.c_str(), f.nodes, f.given, f.greedy,
+              f.found, f.gain, f.proved ? "yes" : " no", f.ms, static_cast<unsigned long long>(f.states));
+}
+
+void family(const char* name, bool each, int count, const std::function<graph(std::uint32_t)>& make) {
+  figures sum;
+  int proved = 0;
+  double slowest = 0;
+  for (int seed = 0; seed < count; ++seed) {
+    const figures f = measure(std::string{name} + " " + std::to_string(seed), make(static_cast<std::uint32_t>(seed)));
+    if (each) print(f);
+    sum.nodes = std::max(sum.nodes, f.nodes);
+    sum.given += f.given / count;
+    sum.greedy += f.greedy / count;
+    sum.found += f.found / count;
+    sum.gain += f.gain / count;
+    sum.ms += f.ms / count;
+    sum.states = std::max(sum.states, f.states);
+    slowest = std::max(slowest, f.ms);
+    proved += f.proved ? 1 : 0;
+  }
+  std::printf("%-24s %6zu %7.3f %7.3f %7.3f %7.3f  %3d of %3d %9.1f %9.1f %9llu\n", name, sum.nodes, sum.given,
+              sum.greedy, sum.found, sum.gain, proved, count, sum.ms, slowest,
+              static_cast<unsigned long long>(sum.states));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool each = argc > 1 && std::string_view{argv[1]} == "--each";
+  std::vector<std::string> files(argv + 1 + (each ? 1 : 0), argv + argc);
+  if (!files.empty()) {
+    std::printf("%-24s %6s %7s %7s %7s %7s\n", "file", "nodes", "given", "greedy", "found", "gain");
+    for (const std::string& file : files) {
+      const auto slash = file.find_last_of('/');
+      print(measure(file.substr(slash == std::string::npos ? 0 : slash + 1).substr(0, 24),
+                    model::read_ggml_trace(file).graph));
+    }
+    return 0;
+  }
+  std::printf("%-24s %6s %7s %7s %7s %7s  %10s %9s %9s %9s\n", "family", "nodes", "given", "greedy", "found", "gain",
+              "proved", "ms", "slowest", "states");
+  using irregular::wiring;
+  family("darts", each, 20, irregular::darts);
+  family("searched 20", each, 20, [](std::uint32_t s) { return irregular::searched(20, s); });
+  family("searched 33", each, 20, [](std::uint32_t s) { return irregular::searched(33, s); });
+  family("searched 60", each, 20, [](std::uint32_t s) { return irregular::searched(60, s); });
+  family("randwire ws 30", each, 20,
+         [](std::uint32_t s) { return irregular::randwire(wiring::watts_strogatz, 30, s); });
+  family("randwire er 30", each, 20, [](std::uint32_t s) { return irregular::randwire(wiring::erdos_renyi, 30, s); });
+  family("randwire ba 30", each, 20,
+         [](std::uint32_t s) { return irregular::randwire(wiring::barabasi_albert, 30, s); });
+  family("randwire ws 64", each, 10,
+         [](std::uint32_t s) { return irregular::randwire(wiring::watts_strogatz, 64, s); });
+  family("searched 300", each, 5, [](std::uint32_t s) { return irregular::searched(300, s); });
+  family("stacked randwire 1000", each, 5, [](std::uint32_t s) { return irregular::stacked(true, 1000, s); });
+  family("stacked searched 10000", each, 3, [](std::uint32_t s) { return irregular::stacked(false, 10000, s); });
+  family("stacked randwire 10000", each, 3, [](std::uint32_t s) { return irregular::stacked(true, 10000, s); });
+  family("searched 10000", each, 2, [](std::uint32_t s) { return irregular::searched(10000, s); });
+}
