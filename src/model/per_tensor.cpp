@@ -67,9 +67,12 @@ struct per_tensor_runner::state {
     } else {
       roots[out.index] = take(g()[out].size);
     }
+    for (std::size_t i = 1; i < n.outputs.size(); ++i) roots[n.outputs[i].index] = take(g()[n.outputs[i]].size);
     void* const workspace = n.workspace == 0 ? nullptr : take(n.workspace);
     for (std::size_t i = 0; i < n.inputs.size(); ++i) s.addresses[i] = address(n.inputs[i]);
-    s.addresses.back() = roots[out.index];
+    for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+      s.addresses[n.inputs.size() + i] = roots[n.outputs[i].index];
+    }
     of.get_program().operations[s.node]->execute(s.addresses, workspace);
     if (workspace != nullptr) {
       live -= n.workspace;
@@ -93,7 +96,7 @@ per_tensor_runner::per_tensor_runner(runner& r, stream& s) : state_{new state{r,
   }
   for (std::size_t i = 0; i < g.nodes().size(); ++i) {
     const berth::node& n = g.nodes()[i];
-    state::step step{state_.get(), i, std::vector<void*>(n.inputs.size() + 1), {}, UINT32_MAX};
+    state::step step{state_.get(), i, std::vector<void*>(n.inputs.size() + n.outputs.size()), {}, UINT32_MAX};
     for (const std::uint32_t k : n.in_place) {
       const value_id root = g[n.inputs[k]].root;
       const bool whole = g[n.inputs[k]].size == g[n.outputs[0]].size && g[root].size == g[n.outputs[0]].size;

@@ -90,12 +90,24 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
 
 float* runner::input(std::size_t i, source_location where) const noexcept {
   expects(i < state_->prog.inputs.size(), "runner: no such input", where);
-  return static_cast<float*>(state_->address(state_->prog.inputs[i].value));
+  expects(state_->prog.inputs[i].type == element::f32, "runner: the input is not f32", where);
+  return static_cast<float*>(input_bytes(i, where));
+}
+
+void* runner::input_bytes(std::size_t i, source_location where) const noexcept {
+  expects(i < state_->prog.inputs.size(), "runner: no such input", where);
+  return state_->address(state_->prog.inputs[i].value);
 }
 
 const float* runner::output(std::size_t i, source_location where) const noexcept {
   expects(i < state_->prog.outputs.size(), "runner: no such output", where);
-  return static_cast<const float*>(state_->address(state_->prog.outputs[i].value));
+  expects(state_->prog.outputs[i].type == element::f32, "runner: the output is not f32", where);
+  return static_cast<const float*>(output_bytes(i, where));
+}
+
+const void* runner::output_bytes(std::size_t i, source_location where) const noexcept {
+  expects(i < state_->prog.outputs.size(), "runner: no such output", where);
+  return state_->address(state_->prog.outputs[i].value);
 }
 
 result<void> runner::run() {

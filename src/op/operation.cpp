@@ -1,10 +1,78 @@
 #include "berth/op/operation.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 
 #include "berth/core/contract.hpp"
+#include "berth/device/device.hpp"
 
 namespace berth::op {
+
+namespace {
+
+struct byte_range {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+};
+
+bool overlap(const byte_range& a, const byte_range& b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+byte_range touched(const memory_range& m, const operand_rule& r) {
+  const auto at = reinterpret_cast<std::uintptr_t>(m.address);
+  return {at - static_cast<std::uintptr_t>(r.before), at + static_cast<std::uintptr_t>(r.size - r.before)};
+}
+
+}  // namespace
+
+operation::operation(std::size_t operands, bytes workspace, const char* what)
+    : addresses_(operands), rules_(operands), workspace_bytes_{workspace} {
+  if (workspace != 0) parts_.push_back({what, workspace});
+}
+
+result<void> operation::run_checked(std::span<const memory_range> operands, memory_range workspace, stream& s,
+                                    source_location where) {
+  const auto refused = [](const char* what, std::size_t i) { return error{errc::invalid_input, what, i}; };
+  const std::size_t count = addresses_.size();
+  if (operands.size() != count) return refused("op: not as many operands as the operator has", operands.size());
+  const device_properties& device = s.get_device().properties();
+  if (!device.host_accessible || device.simulated) {
+    return error{errc::unsupported, "op: the kernel runs on the host, which cannot reach this stream's memory", 0};
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const operand_rule& r = rules_[i];
+    if (operands[i].address == nullptr) return refused("op: an operand is null", i);
+    if (operands[i].size < r.size - r.before) return refused("op: an operand is smaller than its type says", i);
+    if (reinterpret_cast<std::uintptr_t>(operands[i].address) % r.alignment != 0) {
+      return refused("op: an operand is not aligned for its elements", i);
+    }
+  }
+  if (workspace_bytes_ != 0) {
+    const auto at = reinterpret_cast<std::uintptr_t>(workspace.address);
+    if (workspace.address == nullptr) return refused("op: the workspace is null", count);
+    if (workspace.size < workspace_bytes_) return refused("op: the workspace is smaller than workspace()", count);
+    if (at % workspace_alignment != 0) return refused("op: the workspace is not aligned to 64 bytes", count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (overlap({at, at + static_cast<std::uintptr_t>(workspace_bytes_)}, touched(operands[i], rules_[i]))) {
+        return refused("op: the workspace overlaps this operand", i);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t k = 0; k < count; ++k) {
+      if (!rules_[k].written || i == k || (rules_[i].written && i > k)) continue;
+      if (!overlap(touched(operands[i], rules_[i]), touched(operands[k], rules_[k]))) continue;
+      const bool exact = operands[i].address == operands[k].address && !rules_[i].written && rules_[i].may_overwrite;
+      if (!exact) return refused("op: a result overlaps this operand", i);
+    }
+  }
+  std::array<void*, 64> addresses;
+  if (count > addresses.size()) return refused("op: more operands than can be checked", count);
+  for (std::size_t i = 0; i < count; ++i) addresses[i] = operands[i].address;
+  return run(std::span<void* const>{addresses.data(), count}, workspace.address, s, where);
+}
 
 bytes operation::packed_size(std::size_t) const noexcept {
   return 0;

@@ -23,6 +23,7 @@
 #include "berth/model/per_tensor.hpp"
 #include "berth/model/program.hpp"
 #include "berth/model/runner.hpp"
+#include "berth/op/operator.hpp"
 #include "op/heap_meter.hpp"
 #include "tool/model_argument.hpp"
 #include "tool/output.hpp"
@@ -86,6 +87,19 @@ struct report {
   nlohmann::ordered_json pool;
 };
 
+// Files and the default are of f32, and so is what is written.
+void require_f32(const call& c, const model::program& p) {
+  const auto require = [&](const char* what, const model::program::port& port) {
+    if (port.type == element::f32) return;
+    throw model::input_error(c.model, std::string{what} + " '" + port.name + "' is " + op::name(port.type) +
+                                          "; berth run reads and writes f32 only");
+  };
+  for (const auto& port : p.inputs) require("input", port);
+  for (const auto& port : p.outputs) {
+    if (!c.output.empty()) require("output", port);
+  }
+}
+
 // Throws input_error where the inputs alone are more than this machine has: a dimension bound too large, mostly.
 void require_room_for_inputs(const call& c, const model::program& p) {
   const auto room = static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * static_cast<bytes>(sysconf(_SC_PAGESIZE));
@@ -129,10 +143,10 @@ std::vector<std::vector<float>> read_inputs(const call& c, const model::program&
 }
 
 // FNV-1a over the bytes: equal for equal outputs on one kind of machine.
-std::string checksum(const float* data, std::size_t count) {
+std::string checksum(const void* data, std::size_t size) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   const auto* bytes_of = reinterpret_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < count * sizeof(float); ++i) hash = (hash ^ bytes_of[i]) * 0x100000001b3u;
+  for (std::size_t i = 0; i < size; ++i) hash = (hash ^ bytes_of[i]) * 0x100000001b3u;
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
   return text;
@@ -229,6 +243,7 @@ report run_model(const call& c, progress_line& line) {
   r.model = c.model;
   line.stage("reading " + file_name(c.model));
   model::program p = model::lower(read_model(c.model, c.dims));
+  require_f32(c, p);
   require_room_for_inputs(c, p);
   const auto inputs = read_inputs(c, p);
 
@@ -259,7 +274,8 @@ report run_model(const call& c, progress_line& line) {
       for (std::size_t i = 0; i < ports.size(); ++i) {
         std::size_t count = 1;
         for (const std::int64_t each : ports[i].shape) count *= static_cast<std::size_t>(each);
-        r.outputs.push_back({ports[i].name, ports[i].shape, checksum(planned.output(i), count), ""});
+        r.outputs.push_back({ports[i].name, ports[i].shape,
+                             checksum(planned.output_bytes(i), count * element_size(ports[i].type)), ""});
       }
       if (!c.output.empty()) write_outputs(c, r, planned);
       line.stage("timing");

@@ -196,11 +196,10 @@ TEST_F(hostile_onnx, an_empty_constant_has_no_memory) {
   EXPECT_EQ(complaint(onnx_maker{}
                           .input("x", {1, 1})
                           .floats("e", {1, 0}, {})
-                          .node("ReduceMean", {"e"}, {"m"})
-                          .with("axes", std::vector<std::int64_t>{1})
-                          .node("Add", {"x", "m"}, {"z"})
+                          .node("Concat", {"x", "e"}, {"z"})
+                          .with("axis", 1)
                           .output("z")),
-            "node 'm' (ReduceMean): the constant 'e' is empty");
+            "node 'z' (Concat): the constant 'e:laid_out' is empty");
 }
 
 TEST_F(hostile_onnx, constants_made_on_the_way_have_a_bound) {
@@ -211,7 +210,7 @@ TEST_F(hostile_onnx, constants_made_on_the_way_have_a_bound) {
       complaint(filled(1 << 30).node("Add", {"x", "c"}, {"z"})),
       "node 'c' (ConstantOfShape): 4294967296 bytes of constants more: all together exceed 256 MiB and four times "
       "the file's");
-  // Copies of one constant count each time, be they folded or packed.
+  // Copies of one constant count each time, what is read and what is made, be they folded or packed.
   onnx_maker copies = filled(1 << 20);
   onnx_maker packed = filled(1 << 20);
   packed.list("as", {1 << 10, 1 << 10}).node("Reshape", {"c", "as"}, {"w"}).input("y", {1, 1 << 10});
@@ -220,8 +219,8 @@ TEST_F(hostile_onnx, constants_made_on_the_way_have_a_bound) {
     copies.node("Identity", {i == 0 ? "c" : "c" + std::to_string(i - 1)}, {name});
     packed.node("MatMul", {"y", "w"}, {name}).output(name);
   }
-  EXPECT_TRUE(complaint(copies.node("Add", {"x", "c99"}, {"z"})).starts_with("node 'c63' (Identity): 4194304 bytes"));
-  EXPECT_TRUE(complaint(packed.node("Relu", {"x"}, {"z"})).starts_with("node 'c62' (MatMul): 4194304 bytes"));
+  EXPECT_TRUE(complaint(copies.node("Add", {"x", "c99"}, {"z"})).starts_with("node 'c31' (Identity): 4194304 bytes"));
+  EXPECT_TRUE(complaint(packed.node("Relu", {"x"}, {"z"})).starts_with("node 'c61' (MatMul): 4194304 bytes"));
   // The bias that a LayerNormalization goes without.
   EXPECT_EQ(complaint(onnx_maker{17}
                           .input("x", {1, 1 << 28})
@@ -255,7 +254,7 @@ TEST_F(hostile_onnx, kernels_that_unroll_their_window) {
 TEST_F(hostile_onnx, what_a_list_has_that_no_tensor_needs) {
   onnx_maker m;
   m.input("x", {2}).list("s", std::vector<std::int64_t>(1000, 1)).node("Reshape", {"x", "s"}, {"z"}).output("z");
-  EXPECT_EQ(complaint(m), "node 'z' (Reshape): input 's' has more than 64 entries");
+  EXPECT_EQ(complaint(m), "node 'z' (Reshape): input 1 has more than 64 entries");
   onnx_maker deep;
   deep.input("x", std::vector<std::int64_t>(33, 1)).node("Relu", {"x"}, {"z"}).output("z");
   EXPECT_EQ(complaint(deep), "input 'x': has more than 32 dimensions");

@@ -9,22 +9,16 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
 #include "berth/graph/graph.hpp"
+#include "berth/op/operator.hpp"
 
 namespace berth::model {
 
-using shape = std::vector<std::int64_t>;
-
-// A constant: dense, row-major.
-struct tensor {
-  element type = element::f32;
-  model::shape shape;
-  std::vector<std::byte> data;
-};
+using op::shape;
+using op::tensor;  // a constant: dense, row-major
 
 struct value_info {
   std::string name;
@@ -32,14 +26,14 @@ struct value_info {
   model::shape shape;  // every dimension known
 };
 
-using attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, tensor>;
+using op::attribute;
 
 struct node {
   std::string name;  // for people: where the file gives none, the first output's
   std::string op;
   std::vector<std::string> inputs;  // "": an optional input left out
   std::vector<std::string> outputs;
-  std::map<std::string, attribute> attributes;
+  op::attributes attributes;
 };
 
 struct description {

@@ -20,11 +20,12 @@
 namespace berth::model {
 
 struct program {
-  // An input or output of the model: dense, row-major f32.
+  // An input or output of the model: dense, row-major.
   struct port {
     std::string name;
     value_id value;
     model::shape shape;
+    element type = element::f32;
   };
   // What a constant of the graph holds. Where `packs` is set, that operation brings it into its kernel's layout.
   struct constant {

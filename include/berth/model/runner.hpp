@@ -33,10 +33,15 @@ class runner {
   ~runner();
 
   // Where input i is read: written by the caller (or by a copy on the stream) before each run, since its memory is
-  // used for other values once the model has read it.
+  // used for other values once the model has read it. input() and output() are of f32; the program says which type each
+  // has.
   [[nodiscard]] float* input(std::size_t i, source_location where = source_location::current()) const noexcept;
+  [[nodiscard]] void* input_bytes(std::size_t i, source_location where = source_location::current()) const noexcept;
   // Where output i stands after a run, until the next.
   [[nodiscard]] const float* output(std::size_t i, source_location where = source_location::current()) const noexcept;
+
+  [[nodiscard]] const void* output_bytes(std::size_t i,
+                                         source_location where = source_location::current()) const noexcept;
 
   // Enqueues one run and returns. Allocates nothing.
   result<void> run();

@@ -6,6 +6,8 @@
 // of this run and allocates nothing. The same shape as aclnn's GetWorkspaceSize / execute pair and as oneDNN's
 // user-managed scratchpad.
 //
+// run() takes bare addresses and trusts them; run_checked() takes them with their sizes and refuses what does not fit.
+//
 // An operation holds one set of addresses. Runs with the same addresses may be enqueued as often as one likes; a run
 // with other addresses may be enqueued once the runs before it are done (a contract; the check is one atomic load).
 #pragma once
@@ -23,6 +25,26 @@
 
 namespace berth::op {
 
+// What an address of phase two must bear, as phase one found it.
+struct operand_rule {
+  bytes size = 0;       // from the first byte that is touched to behind the last; 0: not known to this kernel
+  bytes before = 0;     // bytes touched below the address (strides below 0)
+  bytes alignment = 1;  // that of its elements
+  bool written = false;
+  bool may_overwrite = true;  // of an input: may lie at the very address of a result
+};
+// A part of the workspace, in its order there. Each begins at a multiple of 64 bytes.
+struct workspace_part {
+  const char* what = "";  // "sorted indices", "kernel's scratchpad"
+  bytes size = 0;
+};
+// Memory as the caller has it.
+struct memory_range {
+  void* address = nullptr;
+  bytes size = 0;
+};
+inline constexpr bytes workspace_alignment = 64;
+
 class operation {
  public:
   virtual ~operation() = default;
@@ -33,6 +55,9 @@ class operation {
   [[nodiscard]] std::size_t operand_count() const noexcept { return addresses_.size(); }
   // Bytes wanted while the operation runs. Depends on this machine and its number of threads. 64-byte aligned.
   [[nodiscard]] bytes workspace() const noexcept { return workspace_bytes_; }
+  // What it is made of; the sizes, each rounded up to workspace_alignment, add up to workspace().
+  [[nodiscard]] std::span<const workspace_part> workspace_parts() const noexcept { return parts_; }
+  [[nodiscard]] const operand_rule& operand(std::size_t i) const noexcept { return rules_[i]; }
   // The name of the kernel chosen, for people.
   [[nodiscard]] virtual const char* kernel() const noexcept = 0;
 
@@ -45,12 +70,19 @@ class operation {
   // Enqueues the kernel. `workspace` may be null where workspace() is 0. Errors: those of stream::call.
   result<void> run(std::span<void* const> addresses, void* workspace, stream& s,
                    source_location where = source_location::current());
+  // The same after a look at what is given. Nothing is enqueued and no byte is written where it is refused.
+  // Errors: invalid_input (number: the operand's index, operand_count() for the workspace): one is null, too small or
+  // misaligned, a result overlaps another operand without lying exactly where it may, the workspace overlaps one;
+  // unsupported: the stream's device is one whose memory this kernel cannot reach.
+  [[nodiscard]] result<void> run_checked(std::span<const memory_range> operands, memory_range workspace, stream& s,
+                                         source_location where = source_location::current());
   // The same on the calling thread, at once, for those who bring their own queue. Not while a run() is in flight.
   void execute(std::span<void* const> addresses, void* workspace,
                source_location where = source_location::current()) noexcept;
 
  protected:
-  operation(std::size_t operands, bytes workspace) : addresses_(operands), workspace_bytes_{workspace} {}
+  operation(std::size_t operands, bytes workspace, const char* what = "kernel's scratchpad");
+  void set_rule(std::size_t operand, const operand_rule& rule) noexcept { rules_[operand] = rule; }
 
  private:
   // Takes over new addresses. Allocates nothing.
@@ -60,6 +92,8 @@ class operation {
   static void run_enqueued(void* self) noexcept;
 
   std::vector<void*> addresses_;
+  std::vector<operand_rule> rules_;
+  std::vector<workspace_part> parts_;
   void* workspace_ = nullptr;
   bytes workspace_bytes_ = 0;
   std::atomic<std::uint32_t> in_flight_{0};

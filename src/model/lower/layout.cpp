@@ -9,7 +9,9 @@
 namespace berth::model {
 
 namespace {
-constexpr std::int64_t element_bytes = 4;
+std::int64_t bytes_of(element type) {
+  return static_cast<std::int64_t>(element_size(type));
+}
 
 std::vector<std::size_t> without_ones(const shape& s) {
   std::vector<std::size_t> kept;
@@ -27,18 +29,31 @@ bool same_layout(const shape& s, const strides& a, const strides& b) {
   return true;
 }
 
+strides row_major(const shape& s, element type) {
+  strides by(s.size());
+  std::int64_t next = bytes_of(type);
+  for (std::size_t d = s.size(); d-- > 0; next *= s[d]) by[d] = next;
+  return by;
+}
+
+strides channels_last(const shape& s, element type) {
+  strides by = op::channels_last(s);  // of f32
+  for (std::int64_t& stride : by) stride = stride / 4 * bytes_of(type);
+  return by;
+}
+
 bool is_row_major(const tensor_type& t) {
-  return same_layout(t.shape, t.strides, op::row_major(t.shape));
+  return same_layout(t.shape, t.strides, row_major(t.shape, t.type));
 }
 
 bool is_channels_last(const tensor_type& t) {
-  return same_layout(t.shape, t.strides, op::channels_last(t.shape));
+  return same_layout(t.shape, t.strides, channels_last(t.shape, t.type));
 }
 
 bool is_dense(const tensor_type& t) {
   std::vector<std::size_t> order = without_ones(t.shape);
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return t.strides[a] < t.strides[b]; });
-  std::int64_t next = element_bytes;
+  std::int64_t next = bytes_of(t.type);
   for (const std::size_t d : order) {
     if (t.strides[d] != next) return false;
     next *= t.shape[d];
@@ -51,7 +66,7 @@ std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to) {
   // must follow one another without a gap.
   const std::vector<std::size_t> from = without_ones(t.shape);
   const std::vector<std::size_t> kept = without_ones(to);
-  strides result = op::row_major(to);
+  strides result = row_major(to, t.type);
   std::size_t i = 0, j = 0;
   while (i < from.size() && j < kept.size()) {
     const std::size_t first_old = i, first_new = j;
@@ -72,15 +87,15 @@ std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to) {
   return result;
 }
 
-bytes extent(const shape& s, const strides& by) {
-  std::int64_t last = element_bytes;
+bytes extent(const shape& s, const strides& by, element type) {
+  std::int64_t last = bytes_of(type);
   for (std::size_t d = 0; d < s.size(); ++d) last += (s[d] - 1) * by[d];
   return static_cast<bytes>(last);
 }
 
-tensor_type dense(shape s, strides by) {
-  tensor_type t{std::move(s), element::f32, 0, std::move(by)};
-  t.size = extent(t.shape, t.strides);
+tensor_type dense(shape s, strides by, element type) {
+  tensor_type t{std::move(s), type, 0, std::move(by)};
+  t.size = extent(t.shape, t.strides, type);
   return t;
 }
 
@@ -88,8 +103,9 @@ std::vector<std::byte> laid_out(const tensor& t, const strides& to) {
   std::vector<std::byte> data(t.data.size());
   std::vector<std::int64_t> at(t.shape.size(), 0);
   std::int64_t offset = 0;
-  for (std::size_t from = 0; from < t.data.size(); from += element_bytes) {
-    std::memcpy(data.data() + offset, t.data.data() + from, element_bytes);
+  const auto each = static_cast<std::size_t>(bytes_of(t.type));
+  for (std::size_t from = 0; from < t.data.size(); from += each) {
+    std::memcpy(data.data() + offset, t.data.data() + from, each);
     for (std::size_t d = at.size(); d-- > 0;) {
       offset += to[d];
       if (++at[d] != t.shape[d]) break;

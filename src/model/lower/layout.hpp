@@ -1,4 +1,4 @@
-// Arithmetic on strides (in bytes, of f32 tensors): which layouts are dense, what a view of one looks like.
+// Arithmetic on strides (in bytes): which layouts are dense, what a view of one looks like.
 #pragma once
 
 #include <optional>
@@ -20,9 +20,11 @@ using strides = std::vector<std::int64_t>;
 // The strides under which t's bytes, unmoved, have the shape `to`; nothing where no strides do.
 [[nodiscard]] std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to);
 // Bytes from the first element to the end of the last.
-[[nodiscard]] bytes extent(const shape& s, const strides& by);
-// A dense f32 tensor with these strides.
-[[nodiscard]] tensor_type dense(shape s, strides by);
+[[nodiscard]] bytes extent(const shape& s, const strides& by, element type = element::f32);
+// A dense tensor with these strides.
+[[nodiscard]] tensor_type dense(shape s, strides by, element type = element::f32);
+[[nodiscard]] strides row_major(const shape& s, element type);
+[[nodiscard]] strides channels_last(const shape& s, element type);
 // A row-major constant's data brought into a dense layout.
 [[nodiscard]] std::vector<std::byte> laid_out(const tensor& t, const strides& to);
 

@@ -60,13 +60,11 @@ affine affine_of(const description& m, const node& n, const std::vector<const te
 }
 }  // namespace
 
-void lowering::convolution(const node& n) {
-  const placed x = as_channels_last(n, get(n, 0));
+bool lowering::convolution(const node& n) {
   const tensor* weights = constant_input(n, 1);
   const tensor* bias = constant_input(n, 2);
-  if (weights == nullptr || weights->type != element::f32 || (has_input(n, 2) && bias == nullptr)) {
-    fail(n, "weights and bias that are not f32 constants are not supported");
-  }
+  if (weights == nullptr || (has_input(n, 2) && bias == nullptr)) return false;
+  const placed x = as_channels_last(n, get(n, 0));
   std::string result = n.outputs[0];
   room_.take(m_, n, weights->data.size());
   tensor w = *weights;
@@ -74,16 +72,17 @@ void lowering::convolution(const node& n) {
   std::vector<float> shift = bias != nullptr ? floats(m_, called(n), *bias) : std::vector<float>{};
   if (bias != nullptr && shift.size() != channels) fail(n, "the bias has not one value per output channel");
 
-  if (const node* next = only_reader(result); next != nullptr && next->op == "BatchNormalization") {
-    const affine a = affine_of(m_, *next, batch_statistics(*next));
+  const node* norm = only_reader(result);
+  if (norm != nullptr && norm->op == "BatchNormalization" && !batch_statistics(*norm).empty()) {
+    const affine a = affine_of(m_, *norm, batch_statistics(*norm));
     std::vector<float> values = floats(m_, called(n), w);
     const std::size_t each = values.size() / channels;
     for (std::size_t i = 0; i < values.size(); ++i) values[i] *= a.scale[i / each];
     w = float_tensor(w.shape, values);
     shift.resize(channels, 0.0f);
     for (std::size_t c = 0; c < channels; ++c) shift[c] = shift[c] * a.scale[c] + a.shift[c];
-    absorbed_.insert(next);
-    result = next->outputs[0];
+    absorbed_.insert(norm);
+    result = norm->outputs[0];
   }
   tensor_type type = dense(shape_of(result), op::channels_last(shape_of(result)));
 
@@ -105,7 +104,7 @@ void lowering::convolution(const node& n) {
   d.weights = dense(w.shape, op::row_major(w.shape));
   d.bias = !shift.empty();
   d.output = type;
-  d.over = window_of(m_, n, x.type.shape, {w.shape.begin() + 2, w.shape.end()});
+  d.over = op::window_of(request(n), x.type.shape, {w.shape.begin() + 2, w.shape.end()});
   room_.unroll(m_, n, unrolled(d.over));
   d.groups = attribute_or<std::int64_t>(m_, n, "group", 1);
   d.accumulate = addend.has_value();
@@ -123,19 +122,23 @@ void lowering::convolution(const node& n) {
     inputs.push_back(addend->id);
   }
   define(result, emit(n, result, std::move(inputs), std::move(type), std::move(made), std::move(in_place)));
+  return true;
 }
 
-void lowering::matmul(const node& n) {
+bool lowering::matmul(const node& n) {
+  if (shape_of(n.inputs[0]).size() < 2 || shape_of(n.inputs[1]).size() < 2) return false;
   const tensor* b = constant_input(n, 1);
-  if (b != nullptr && b->type != element::f32) fail(n, "a constant that is not f32");
   if (b != nullptr) room_.take(m_, n, b->data.size());
   product(n, get(n, 0), b, b != nullptr ? placed{} : get(n, 1), nullptr, n.outputs[0]);
+  return true;
 }
 
-void lowering::gemm(const node& n) {
-  if (attribute_or(m_, n, "alpha", 1.0f) != 1.0f || attribute_or(m_, n, "beta", 1.0f) != 1.0f) {
-    fail(n, "alpha and beta other than 1 are not supported");
-  }
+bool lowering::gemm(const node& n) {
+  const tensor *b = constant_input(n, 1), *bias = constant_input(n, 2);
+  const bool scaled = attribute_or(m_, n, "alpha", 1.0f) != 1.0f || attribute_or(m_, n, "beta", 1.0f) != 1.0f;
+  const auto columns = static_cast<std::size_t>(shape_of(n.outputs[0]).back());
+  if (scaled || b == nullptr || (has_input(n, 2) && (bias == nullptr || bias->data.size() != columns * 4)))
+    return false;
   const auto turned = [&](placed p) {
     std::swap(p.type.shape[0], p.type.shape[1]);
     std::swap(p.type.strides[0], p.type.strides[1]);
@@ -143,26 +146,20 @@ void lowering::gemm(const node& n) {
   };
   placed a = get(n, 0);
   if (attribute_or<std::int64_t>(m_, n, "transA", 0) != 0) a = turned(a);
-  const tensor* b = constant_input(n, 1);
-  if (b == nullptr || b->type != element::f32) fail(n, "weights that are not an f32 constant are not supported");
   room_.take(m_, n, b->data.size());
   tensor straight = *b;
   if (attribute_or<std::int64_t>(m_, n, "transB", 0) != 0) {
     // Column-major bytes of the transposed shape are the row-major bytes of the shape given.
     const shape s{b->shape[1], b->shape[0]};
     std::vector<float> from = floats(m_, called(n), *b), to(from.size());
-    const auto rows = static_cast<std::size_t>(s[0]), columns = static_cast<std::size_t>(s[1]);
+    const auto rows = static_cast<std::size_t>(s[0]);
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t c = 0; c < columns; ++c) to[r * columns + c] = from[c * rows + r];
     }
     straight = float_tensor(s, to);
   }
-  const tensor* bias = constant_input(n, 2);
-  if (has_input(n, 2) && (bias == nullptr || bias->type != element::f32 ||
-                          bias->data.size() != static_cast<std::size_t>(straight.shape[1]) * 4)) {
-    fail(n, "a bias that is not a constant with one value per column is not supported");
-  }
   product(n, a, &straight, {}, bias, n.outputs[0]);
+  return true;
 }
 
 void lowering::product(const node& n, placed a, const tensor* b_constant, placed b, const tensor* bias,
@@ -218,10 +215,10 @@ void lowering::product(const node& n, placed a, const tensor* b_constant, placed
   define(result, emit(n, result, std::move(inputs), std::move(c), std::move(made)));
 }
 
-void lowering::elementwise(const node& n) {
+bool lowering::elementwise(const node& n) {
   std::string data;
   const auto first = as_activation(n, data);
-  if (!first) fail(n, "its bounds or parameters are not constants");
+  if (!first) return false;
   std::size_t side = 0;
   while (n.inputs[side] != data) ++side;
   placed x = get(n, side);
@@ -231,12 +228,13 @@ void lowering::elementwise(const node& n) {
   for (const op::activation& a : absorb_activations(result)) each.push_back(a);
   const tensor_type type = dense(x.type.shape, x.type.strides);
   define(result, emit(n, result, {x.id}, type, op::elementwise(x.type, type, each), {0}));
+  return true;
 }
 
-void lowering::binary(const node& n) {
+bool lowering::binary(const node& n) {
   std::string data;
   if (as_activation(n, data)) return elementwise(n);
-  if (n.inputs.size() != 2 || n.op == "Pow") fail(n, "only two operands, or a constant scalar, are supported");
+  if (n.inputs.size() != 2 || n.op == "Pow" || n.attributes.contains("alpha")) return false;
   std::string result = n.outputs[0];
   const shape output = shape_of(result);
 
@@ -247,7 +245,7 @@ void lowering::binary(const node& n) {
   const auto fits = [&](std::size_t i) { return shape_of(n.inputs[i]) == output; };
   const bool last_use_of_right = only_reader(n.inputs[1]) != nullptr && only_reader(n.inputs[0]) == nullptr;
   if (!fits(0) || (commutes && fits(1) && (constant_input(n, 0) != nullptr || last_use_of_right))) left = 1;
-  if (!fits(left) || (left == 1 && !commutes)) fail(n, "this broadcast is not supported");
+  if (!fits(left) || (left == 1 && !commutes)) return false;
 
   placed a = get(n, left);
   if (!is_dense(a.type)) a = as_row_major(n, a);
@@ -263,6 +261,7 @@ void lowering::binary(const node& n) {
   const tensor_type type = dense(output, a.type.strides);
   op::created made = op::binary(binary_kind_of(n.op), a.type, widened(b.type, output.size()), type, then);
   define(result, emit(n, result, {a.id, b.id}, type, std::move(made), {0}));
+  return true;
 }
 
 std::vector<const tensor*> lowering::batch_statistics(const node& n) const {
@@ -272,15 +271,17 @@ std::vector<const tensor*> lowering::batch_statistics(const node& n) const {
   for (std::size_t i = 1; i <= 4; ++i) {
     const tensor* t = constant_input(n, i);
     if (t == nullptr || t->type != element::f32 || t->data.size() != channels * 4) {
-      fail(n, "scale, bias, mean or variance is not an f32 constant with one value per channel");
+      return {};
     }
     constants.push_back(t);
   }
   return constants;
 }
 
-void lowering::batch_normalization(const node& n) {
-  const affine a = affine_of(m_, n, batch_statistics(n));
+bool lowering::batch_normalization(const node& n) {
+  const auto statistics = batch_statistics(n);
+  if (statistics.empty()) return false;
+  const affine a = affine_of(m_, n, statistics);
   placed x = get(n, 0);
   if (!is_dense(x.type)) x = as_row_major(n, x);
   shape per_channel(x.type.shape.size(), 1);
@@ -296,73 +297,76 @@ void lowering::batch_normalization(const node& n) {
   const op::activations then = absorb_activations(result);
   define(result, emit(n, result, {scaled.id, shift.id}, type,
                       op::binary(op::binary_kind::add, type, shift.type, type, then), {0}));
+  return true;
 }
 
-void lowering::layer_normalization(const node& n) {
+bool lowering::layer_normalization(const node& n) {
+  const shape& wanted = shape_of(n.inputs[0]);
+  const auto rank = static_cast<std::int64_t>(wanted.size());
+  const std::int64_t width = wanted.back();
+  const auto axis = attribute_or<std::int64_t>(m_, n, "axis", -1);
+  const auto fits = [&](std::size_t i) { return shape_of(n.inputs[i]) == shape{width}; };
+  if ((axis != -1 && axis != rank - 1) || n.outputs.size() > 1 || !fits(1) || (has_input(n, 2) && !fits(2)))
+    return false;
   const placed x = as_row_major(n, get(n, 0));
-  const auto rank = static_cast<std::int64_t>(x.type.shape.size());
-  if (axis_of(m_, n, attribute_or<std::int64_t>(m_, n, "axis", -1), rank) != rank - 1) {
-    fail(n, "only the last axis is supported");
-  }
-  const std::int64_t width = x.type.shape.back();
   room_.unroll(m_, n, width);
   const placed scale = get(n, 1);
   const placed shift =
       has_input(n, 2) ? get(n, 2)
                       : keep_constant(n, n.outputs[0] + ":shift",
                                       float_tensor({width}, std::vector<float>(static_cast<std::size_t>(width))), {4});
-  if (scale.type.shape != shape{width} || shift.type.shape != shape{width}) {
-    fail(n, "scale or bias has not one value per element of the last axis");
-  }
   op::created made = op::layer_normalization(x.type, x.type, attribute_or(m_, n, "epsilon", 1e-5f));
   define(n.outputs[0],
          emit(n, n.outputs[0], {x.id, scale.id, shift.id}, dense(x.type.shape, x.type.strides), std::move(made), {0}));
+  return true;
 }
 
-void lowering::softmax(const node& n) {
-  placed x = get(n, 0);
-  const auto rank = static_cast<std::int64_t>(x.type.shape.size());
+bool lowering::softmax(const node& n) {
+  const auto rank = static_cast<std::int64_t>(shape_of(n.inputs[0]).size());
   const bool flattens = m_.opset < 13;  // before opset 13 everything from the axis on was one dimension
-  const auto axis = axis_of(m_, n, attribute_or<std::int64_t>(m_, n, "axis", flattens ? 1 : -1), rank);
-  if (flattens && axis != rank - 1) fail(n, "an axis before the last is not supported before opset 13");
+  const auto axis = static_cast<std::int64_t>(op::axis_of(request(n), flattens ? 1 : -1, rank));
+  if (flattens && axis != rank - 1) return false;
+  placed x = get(n, 0);
   if (!is_dense(x.type)) x = as_row_major(n, x);
   const tensor_type type = dense(x.type.shape, x.type.strides);
   define(n.outputs[0], emit(n, n.outputs[0], {x.id}, type, op::softmax(x.type, type, static_cast<int>(axis)), {0}));
+  return true;
 }
 
-void lowering::pooling(const node& n) {
-  const placed x = as_channels_last(n, get(n, 0));
-  const shape& s = x.type.shape;
+bool lowering::pooling(const node& n) {
   const std::string& result = n.outputs[0];
   tensor_type type = dense(shape_of(result), op::channels_last(shape_of(result)));
   if (n.op == "GlobalAveragePool") {
+    const placed x = as_channels_last(n, get(n, 0));
     define(result, emit(n, result, {x.id}, type, spatial_mean(x.type, type)));
-    return;
+    return true;
   }
-  if (n.outputs.size() > 1) fail(n, "the indices are not supported");
-  op::window w = window_of(m_, n, s, {});
+  if (n.outputs.size() > 1) return false;  // the indices
+  const shape s = shape_of(n.inputs[0]);
+  op::window w = op::window_of(request(n), s, {});
   const bool counts_padding = attribute_or<std::int64_t>(m_, n, "count_include_pad", 0) != 0;
   for (std::size_t i = 0; i < w.kernel.size(); ++i) {
     // Where ceil_mode adds a step, the window reaches past the padding declared.
     const std::int64_t reach = (type.shape[i + 2] - 1) * w.strides[i] + (w.kernel[i] - 1) * w.dilations[i] + 1;
     const std::int64_t beyond = reach - s[i + 2] - w.pads_begin[i] - w.pads_end[i];
-    if (beyond > 0 && n.op == "AveragePool" && counts_padding)
-      fail(n, "ceil_mode with count_include_pad is not supported");
+    if (beyond > 0 && n.op == "AveragePool" && counts_padding) return false;
     w.pads_end[i] += std::max<std::int64_t>(beyond, 0);
   }
+  const placed x = as_channels_last(n, get(n, 0));
   room_.unroll(m_, n, unrolled(w));
   const op::pool_kind kind = n.op == "MaxPool" ? op::pool_kind::maximum
                              : counts_padding  ? op::pool_kind::average_with_padding
                                                : op::pool_kind::average;
   define(result, emit(n, result, {x.id}, type, op::pooling(kind, x.type, type, w)));
+  return true;
 }
 
-void lowering::reduce_mean(const node& n) {
+bool lowering::reduce_mean(const node& n) {
+  const auto axes = op::reduced_axes(request(n));
+  if (axes.empty()) return false;
   placed x = get(n, 0);
   if (!is_dense(x.type)) x = as_row_major(n, x);
-  shape kept = x.type.shape;
-  const auto axes = reduced_axes(m_, n, kept, [&](std::size_t i) { return constant_input(n, i); });
-  for (const std::int64_t a : axes) kept[static_cast<std::size_t>(a)] = 1;
+  const shape kept = op::reduced(x.type.shape, axes, true);
   const tensor_type type = dense(kept, op::row_major(kept));
   const bool spatial = kept.size() > 2 && kept[0] == x.type.shape[0] && kept[1] == x.type.shape[1] &&
                        std::all_of(kept.begin() + 2, kept.end(), [](std::int64_t d) { return d == 1; });
@@ -376,6 +380,7 @@ void lowering::reduce_mean(const node& n) {
   const shape& result = shape_of(n.outputs[0]);
   if (result != kept) made = view(made, dense(result, op::row_major(result)));
   define(n.outputs[0], made);
+  return true;
 }
 
 }  // namespace berth::model

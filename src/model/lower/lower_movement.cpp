@@ -8,32 +8,32 @@
 
 namespace berth::model {
 
-void lowering::transpose(const node& n) {
+bool lowering::transpose(const node& n) {
   const placed x = get(n, 0);
-  shape order;
-  for (std::size_t d = x.type.shape.size(); d-- > 0;) order.push_back(static_cast<std::int64_t>(d));
-  order = attribute_or(m_, n, "perm", order);
-  tensor_type type{{}, element::f32, 0, {}};
-  for (const std::int64_t d : order) {
-    type.shape.push_back(x.type.shape[static_cast<std::size_t>(d)]);
-    type.strides.push_back(x.type.strides[static_cast<std::size_t>(d)]);
+  tensor_type type{{}, x.type.type, 0, {}};
+  for (const std::size_t d : op::permutation(request(n))) {
+    type.shape.push_back(x.type.shape[d]);
+    type.strides.push_back(x.type.strides[d]);
   }
   define(n.outputs[0], view(x, std::move(type)));
+  return true;
 }
 
-void lowering::reshape(const node& n) {
+bool lowering::reshape(const node& n) {
+  if (n.outputs.size() > 1) return false;  // Dropout's mask
   placed x = get(n, 0);
   const shape& to = shape_of(n.outputs[0]);
   auto by = reshaped_strides(x.type, to);
   if (!by) {
     x = as_row_major(n, x);
-    by = op::row_major(to);
+    by = row_major(to, x.type.type);
   }
-  define(n.outputs[0], view(x, {to, element::f32, 0, *std::move(by)}));
+  define(n.outputs[0], view(x, {to, x.type.type, 0, *std::move(by)}));
+  return true;
 }
 
-placed lowering::cut(const node& n, const placed& x, const slicing& s) {
-  tensor_type type{s.result, element::f32, 0, x.type.strides};
+placed lowering::cut(const node& n, const placed& x, const op::slicing& s) {
+  tensor_type type{s.result, x.type.type, 0, x.type.strides};
   bytes offset = 0;
   for (std::size_t d = 0; d < s.result.size(); ++d) {
     offset += static_cast<bytes>(s.start[d] * x.type.strides[d]);
@@ -45,30 +45,32 @@ placed lowering::cut(const node& n, const placed& x, const slicing& s) {
   return is_channels_last(x.type) ? as_channels_last(n, part) : as_row_major(n, part);
 }
 
-void lowering::slice(const node& n) {
-  const placed x = get(n, 0);
-  const slicing s = sliced(m_, n, x.type.shape, [&](std::size_t i) { return constant_input(n, i); });
-  define(n.outputs[0], cut(n, x, s));
+bool lowering::slice(const node& n) {
+  const op::slicing s = op::sliced(request(n));
+  // A view's strides are not below 0.
+  if (std::any_of(s.step.begin(), s.step.end(), [](std::int64_t step) { return step < 0; })) return false;
+  define(n.outputs[0], cut(n, get(n, 0), s));
+  return true;
 }
 
-void lowering::split(const node& n) {
+bool lowering::split(const node& n) {
   const placed x = get(n, 0);
-  const auto axis = static_cast<std::size_t>(
-      axis_of(m_, n, attribute_or<std::int64_t>(m_, n, "axis", 0), static_cast<std::int64_t>(x.type.shape.size())));
-  const auto sizes = split_sizes(m_, n, x.type.shape, [&](std::size_t i) { return constant_input(n, i); });
-  slicing s{x.type.shape, shape(x.type.shape.size(), 0), shape(x.type.shape.size(), 1)};
+  const op::request q = request(n);
+  const std::size_t axis = op::axis_of(q, 0, static_cast<std::int64_t>(x.type.shape.size()));
+  const auto sizes = op::split_sizes(q);
+  op::slicing s{x.type.shape, shape(x.type.shape.size(), 0), shape(x.type.shape.size(), 1)};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     s.result[axis] = sizes[i];
     if (!n.outputs[i].empty()) define(n.outputs[i], cut(n, x, s));
     s.start[axis] += sizes[i];
   }
+  return true;
 }
 
-void lowering::concatenation(const node& n) {
+bool lowering::concatenation(const node& n) {
   const std::string& result = n.outputs[0];
   const shape& output = shape_of(result);
-  const auto axis =
-      axis_of(m_, n, attribute_or<std::int64_t>(m_, n, "axis", 0), static_cast<std::int64_t>(output.size()));
+  const std::size_t axis = op::axis_of(request(n), 0, static_cast<std::int64_t>(output.size()));
   const bool last = std::any_of(n.inputs.begin(), n.inputs.end(), [&](const std::string& name) {
     const auto found = values_.find(name);
     return found != values_.end() && constant(name) == nullptr && is_channels_last(found->second.type) &&
@@ -87,72 +89,144 @@ void lowering::concatenation(const node& n) {
   }
   const tensor_type type = dense(output, by(output));
   define(result, emit(n, result, inputs, type, op::concatenation(types, type, static_cast<int>(axis))));
+  return true;
 }
 
-void lowering::pad(const node& n) {
-  placed x = get(n, 0);
-  if (!is_channels_last(x.type)) x = as_row_major(n, x);
-  const auto pads = paddings(m_, n, x.type.shape, [&](std::size_t i) { return constant_input(n, i); });
+bool lowering::pad(const node& n) {
+  if (attribute_or<std::string>(m_, n, "mode", "constant") != "constant") return false;
   float value = attribute_or(m_, n, "value", 0.0f);
   if (has_input(n, 2)) {
     const tensor* t = constant_input(n, 2);
-    if (t == nullptr || t->data.size() != sizeof(float)) fail(n, "the padding value is not a constant scalar");
+    if (t == nullptr || t->data.size() != sizeof(float)) return false;
     value = floats(m_, called(n), *t).front();
   }
+  const auto pads = op::paddings(request(n));
+  placed x = get(n, 0);
+  if (!is_channels_last(x.type)) x = as_row_major(n, x);
   const shape& output = shape_of(n.outputs[0]);
   const tensor_type type = dense(output, is_channels_last(x.type) ? op::channels_last(output) : op::row_major(output));
   const shape begin(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(output.size()));
   define(n.outputs[0], emit(n, n.outputs[0], {x.id}, type, op::pad(x.type, type, begin, value)));
+  return true;
 }
 
-void lowering::lower(const node& n) {
-  using way = void (lowering::*)(const node&);
-  static const std::map<std::string, way, std::less<>> ways{
-      {"Abs", &lowering::elementwise},
-      {"Add", &lowering::binary},
-      {"AveragePool", &lowering::pooling},
-      {"BatchNormalization", &lowering::batch_normalization},
-      {"Clip", &lowering::elementwise},
-      {"Concat", &lowering::concatenation},
-      {"Conv", &lowering::convolution},
-      {"Div", &lowering::binary},
-      {"Dropout", &lowering::reshape},
-      {"Elu", &lowering::elementwise},
-      {"Exp", &lowering::elementwise},
-      {"Flatten", &lowering::reshape},
-      {"Gelu", &lowering::elementwise},
-      {"Gemm", &lowering::gemm},
-      {"GlobalAveragePool", &lowering::pooling},
-      {"HardSwish", &lowering::elementwise},
-      {"Identity", &lowering::reshape},
-      {"LayerNormalization", &lowering::layer_normalization},
-      {"LeakyRelu", &lowering::elementwise},
-      {"Log", &lowering::elementwise},
-      {"MatMul", &lowering::matmul},
-      {"Max", &lowering::binary},
-      {"MaxPool", &lowering::pooling},
-      {"Min", &lowering::binary},
-      {"Mul", &lowering::binary},
-      {"Neg", &lowering::elementwise},
-      {"Pad", &lowering::pad},
-      {"Pow", &lowering::binary},
-      {"ReduceMean", &lowering::reduce_mean},
-      {"Relu", &lowering::elementwise},
-      {"Reshape", &lowering::reshape},
-      {"Sigmoid", &lowering::elementwise},
-      {"Slice", &lowering::slice},
-      {"Softmax", &lowering::softmax},
-      {"Split", &lowering::split},
-      {"Sqrt", &lowering::elementwise},
-      {"Squeeze", &lowering::reshape},
-      {"Sub", &lowering::binary},
-      {"Tanh", &lowering::elementwise},
-      {"Transpose", &lowering::transpose},
-      {"Unsqueeze", &lowering::reshape},
+// Operands as they lie; where the kernel cannot read them so, row-major. A result of the first operand's shape and
+// element size lies as that does, so that channels-last tensors stay that.
+void lowering::plain(const node& n) {
+  op::request q = request(n);
+  const auto operands = op::operands_of(q);
+  std::vector<placed> placed_at;
+  for (const std::size_t i : operands) {
+    placed_at.push_back(get(n, i));
+    q.inputs[i]->strides = placed_at.back().type.strides;
+  }
+  op::served made;
+  try {
+    std::vector<tensor_type> like;
+    const bool dense_first = !placed_at.empty() && is_channels_last(placed_at[0].type) && n.outputs.size() == 1;
+    const tensor_type inferred = dense_first ? op::infer(q)[0] : tensor_type{};
+    if (dense_first && inferred.shape == placed_at[0].type.shape) {
+      like.push_back(dense(inferred.shape, channels_last(inferred.shape, inferred.type), inferred.type));
+    }
+    made = op::serve(q, like);
+  } catch (const op::refusal&) {
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      placed_at[k] = as_row_major(n, placed_at[k]);
+      q.inputs[operands[k]]->strides = placed_at[k].type.strides;
+    }
+    made = op::serve(q);
+  }
+  std::vector<value_id> inputs;
+  std::vector<std::uint32_t> in_place;
+  for (std::size_t k = 0; k < placed_at.size(); ++k) {
+    inputs.push_back(placed_at[k].id);
+    if (made.run->operand(k).may_overwrite) in_place.push_back(static_cast<std::uint32_t>(k));
+  }
+  if (n.outputs.size() == 1) {
+    tensor_type type = dense(made.outputs[0].shape, made.outputs[0].strides, made.outputs[0].type);
+    define(n.outputs[0],
+           emit(n, n.outputs[0], std::move(inputs), std::move(type), std::move(made.run), std::move(in_place)));
+    return;
+  }
+  std::vector<tensor_type> types;
+  for (const tensor_type& t : made.outputs) types.push_back(dense(t.shape, t.strides, t.type));
+  node_options options;
+  options.op = n.op;
+  options.workspace = made.run->workspace();
+  const auto results = out_.graph.node_n(n.outputs[0], std::move(inputs), types, std::move(options));
+  out_.operations.push_back(std::move(made.run));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!n.outputs[i].empty()) define(n.outputs[i], {results[i], types[i]});
+  }
+}
+
+// The ways to something better than the table's kernel: the library's, which take f32, and views, which take anything.
+// What is not here, or what its way does not know, is computed by the table's kernel.
+struct ways {
+  struct way {
+    bool (lowering::*take)(const node&);
+    bool any_type = false;
   };
-  const auto found = ways.find(n.op);
-  if (found == ways.end()) fail(n, "the operator has no kernel here");
-  (this->*found->second)(n);
+  static const way* find(const std::string& op) {
+    static const std::map<std::string, way, std::less<>> all{
+        {"Abs", {&lowering::elementwise}},
+        {"Add", {&lowering::binary}},
+        {"AveragePool", {&lowering::pooling}},
+        {"BatchNormalization", {&lowering::batch_normalization}},
+        {"Clip", {&lowering::elementwise}},
+        {"Concat", {&lowering::concatenation}},
+        {"Conv", {&lowering::convolution}},
+        {"Div", {&lowering::binary}},
+        {"Dropout", {&lowering::reshape, true}},
+        {"Elu", {&lowering::elementwise}},
+        {"Exp", {&lowering::elementwise}},
+        {"Flatten", {&lowering::reshape, true}},
+        {"Gelu", {&lowering::elementwise}},
+        {"Gemm", {&lowering::gemm}},
+        {"GlobalAveragePool", {&lowering::pooling}},
+        {"HardSwish", {&lowering::elementwise}},
+        {"Identity", {&lowering::reshape, true}},
+        {"LayerNormalization", {&lowering::layer_normalization}},
+        {"LeakyRelu", {&lowering::elementwise}},
+        {"MatMul", {&lowering::matmul}},
+        {"Max", {&lowering::binary}},
+        {"MaxPool", {&lowering::pooling}},
+        {"Min", {&lowering::binary}},
+        {"Mul", {&lowering::binary}},
+        {"Neg", {&lowering::elementwise}},
+        {"Pad", {&lowering::pad}},
+        {"Pow", {&lowering::binary}},
+        {"ReduceMean", {&lowering::reduce_mean}},
+        {"Relu", {&lowering::elementwise}},
+        {"Reshape", {&lowering::reshape, true}},
+        {"Sigmoid", {&lowering::elementwise}},
+        {"Slice", {&lowering::slice, true}},
+        {"Softmax", {&lowering::softmax}},
+        {"Split", {&lowering::split, true}},
+        {"Sqrt", {&lowering::elementwise}},
+        {"Squeeze", {&lowering::reshape, true}},
+        {"Sub", {&lowering::binary}},
+        {"Tanh", {&lowering::elementwise}},
+        {"Transpose", {&lowering::transpose, true}},
+        {"Unsqueeze", {&lowering::reshape, true}},
+    };
+    const auto found = all.find(op);
+    return found == all.end() ? nullptr : &found->second;
+  }
+};
+
+void lowering::lower(const node& n) {
+  try {
+    const ways::way* better = ways::find(n.op);
+    const op::request q = request(n);
+    const auto operands = op::operands_of(q);
+    const bool f32 =
+        std::all_of(operands.begin(), operands.end(), [&](std::size_t i) { return q.inputs[i]->type == element::f32; });
+    if (better != nullptr && (better->any_type || f32) && (this->*better->take)(n)) return;
+    plain(n);
+  } catch (const op::refusal& why) {
+    fail(n, why.what());
+  }
 }
 
 }  // namespace berth::model

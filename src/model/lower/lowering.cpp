@@ -37,6 +37,15 @@ const tensor* lowering::constant_input(const node& n, std::size_t i) const {
   return has_input(n, i) ? constant(n.inputs[i]) : nullptr;
 }
 
+op::request lowering::request(const node& n) const {
+  op::request q = request_of(m_, n, types_);
+  for (std::size_t i = 0; i < q.inputs.size(); ++i) {
+    const auto found = values_.find(n.inputs[i]);
+    if (q.inputs[i] && found != values_.end()) q.inputs[i]->strides = found->second.type.strides;
+  }
+  return q;
+}
+
 const shape& lowering::shape_of(const std::string& name) const {
   return types_.at(name).shape;
 }
@@ -53,8 +62,7 @@ placed lowering::get(const node& n, std::size_t i) {
   if (const auto found = values_.find(name); found != values_.end()) return found->second;
   const tensor* t = constant(name);
   if (t == nullptr) fail(n, "input '" + name + "' has no memory");
-  if (t->type != element::f32) fail(n, "input '" + name + "' is not f32; only f32 data has kernels");
-  const placed p = keep_constant(n, name, *t, op::row_major(t->shape));
+  const placed p = keep_constant(n, name, *t, row_major(t->shape, t->type));
   define(name, p);
   return p;
 }
@@ -62,7 +70,7 @@ placed lowering::get(const node& n, std::size_t i) {
 placed lowering::keep_constant(const node& n, const std::string& name, const tensor& t, const strides& by) {
   if (t.data.empty()) fail(n, "the constant '" + name + "' is empty");
   room_.take(m_, n, t.data.size());
-  placed p{{}, dense(t.shape, by)};
+  placed p{{}, dense(t.shape, by, t.type)};
   p.id = out_.graph.constant(name, p.type);
   out_.constants.push_back({p.id, laid_out(t, by), nullptr, 0});
   return p;
@@ -79,22 +87,32 @@ value_id lowering::keep_packed(const node& n, const std::string& name, tensor t,
   return id;
 }
 
+namespace {
+// From one layout to another: the library's kernel where there is one.
+op::created copied(const tensor_type& from, const tensor_type& to) {
+  if (from.type == element::f32) {
+    if (op::created made = op::reorder(from, to)) return made;
+  }
+  return std::move(op::serve({"Identity", 17, {from}}, {to}).run);
+}
+}  // namespace
+
 placed lowering::in_layout(const node& n, placed p, const strides& by) {
   if (same_layout(p.type.shape, p.type.strides, by)) return p;
-  tensor_type type = dense(p.type.shape, by);
-  return emit(n, out_.graph[p.id].name + ":laid_out", {p.id}, type, op::reorder(p.type, type));
+  tensor_type type = dense(p.type.shape, by, p.type.type);
+  return emit(n, out_.graph[p.id].name + ":laid_out", {p.id}, type, copied(p.type, type));
 }
 
 placed lowering::as_row_major(const node& n, placed p) {
-  return in_layout(n, p, op::row_major(p.type.shape));
+  return in_layout(n, p, row_major(p.type.shape, p.type.type));
 }
 
 placed lowering::as_channels_last(const node& n, placed p) {
-  return in_layout(n, p, op::channels_last(p.type.shape));
+  return in_layout(n, p, channels_last(p.type.shape, p.type.type));
 }
 
 placed lowering::view(const placed& of, tensor_type type, bytes offset) {
-  type.size = extent(type.shape, type.strides);
+  type.size = extent(type.shape, type.strides, type.type);
   const value_id id = out_.graph.view(of.id, type, offset);
   return {id, std::move(type)};
 }
@@ -132,7 +150,6 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
   if (op == "HardSwish") return op::activation{kind::hard_swish, 0, 0};
   if (op == "Elu") return op::activation{kind::elu, number("alpha", 1), 0};
   if (op == "Exp") return op::activation{kind::exp, 0, 0};
-  if (op == "Log") return op::activation{kind::log, 0, 0};
   if (op == "Sqrt") return op::activation{kind::sqrt, 0, 0};
   if (op == "Abs") return op::activation{kind::abs, 0, 0};
   if (op == "Neg") return op::activation{kind::linear, -1, 0};
@@ -191,12 +208,11 @@ op::activations lowering::absorb_activations(std::string& result) {
 
 program lowering::run() {
   for (const value_info& v : m_.inputs) {
-    if (v.type != element::f32)
-      throw input_error(m_.source, "input '" + v.name + "' is not f32; only f32 data has kernels");
-    tensor_type type = dense(v.shape, op::row_major(v.shape));
+    if (v.type == element::other) throw input_error(m_.source, "input '" + v.name + "' is of a type without kernels");
+    tensor_type type = dense(v.shape, row_major(v.shape, v.type), v.type);
     const value_id id = out_.graph.input(v.name, type);
     define(v.name, {id, type});
-    out_.inputs.push_back({v.name, id, v.shape});
+    out_.inputs.push_back({v.name, id, v.shape, v.type});
   }
   for (const auto& [name, info] : types_) {
     if (std::find(info.shape.begin(), info.shape.end(), 0) != info.shape.end() && constant(name) == nullptr) {
@@ -212,11 +228,11 @@ program lowering::run() {
     // An output is the caller's: row-major, and memory of its own where it would be an input or a constant.
     const value_kind kind = out_.graph[out_.graph[p.id].root].kind;
     if (!is_row_major(p.type) || kind != value_kind::result) {
-      tensor_type type = dense(p.type.shape, op::row_major(p.type.shape));
-      p = emit(place, name + ":output", {p.id}, type, op::reorder(p.type, type));
+      tensor_type type = dense(p.type.shape, row_major(p.type.shape, p.type.type), p.type.type);
+      p = emit(place, name + ":output", {p.id}, type, copied(p.type, type));
     }
     out_.graph.output(p.id);
-    out_.outputs.push_back({name, p.id, p.type.shape});
+    out_.outputs.push_back({name, p.id, p.type.shape, p.type.type});
   }
   if (const graph_fault& fault = out_.graph.fault(); !fault.ok()) throw input_error(m_.source, fault.text);
   return std::move(out_);

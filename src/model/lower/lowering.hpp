@@ -10,6 +10,7 @@
 #include "berth/op/kernels.hpp"
 #include "model/lower/layout.hpp"
 #include "model/onnx/infer.hpp"
+#include "op/shapes.hpp"
 
 namespace berth::model {
 
@@ -30,6 +31,8 @@ class lowering {
   [[noreturn]] void fail(const node& n, const std::string& what) const;
   [[nodiscard]] const tensor* constant(const std::string& name) const;
   [[nodiscard]] const tensor* constant_input(const node& n, std::size_t i) const;
+  // The node as the table of operators asks for it, with the layouts that its inputs have got.
+  [[nodiscard]] op::request request(const node& n) const;
   [[nodiscard]] bool has_input(const node& n, std::size_t i) const;
   [[nodiscard]] const shape& shape_of(const std::string& name) const;
   // The only reader of a value that is no output of the model; null where there are several.
@@ -55,27 +58,31 @@ class lowering {
   // Follows the only readers of `result` while they are element-wise functions; `result` becomes the last one's.
   [[nodiscard]] op::activations absorb_activations(std::string& result);
 
-  // lower_*.cpp: one function per group of operators.
+  // lower_*.cpp: ways to the library's kernels and to views, one per group of operators. False, before anything was
+  // added: this node is none that the way knows, and Berth's own kernel computes it.
+  friend struct ways;
   void lower(const node& n);
-  void convolution(const node& n);
-  void matmul(const node& n);
-  void gemm(const node& n);
+  bool convolution(const node& n);
+  bool matmul(const node& n);
+  bool gemm(const node& n);
   void product(const node& n, placed a, const tensor* b_constant, placed b, const tensor* bias, std::string result);
-  void elementwise(const node& n);
-  void binary(const node& n);
-  void batch_normalization(const node& n);
-  [[nodiscard]] std::vector<const tensor*> batch_statistics(const node& n) const;
-  void layer_normalization(const node& n);
-  void softmax(const node& n);
-  void pooling(const node& n);
-  void reduce_mean(const node& n);
-  void concatenation(const node& n);
-  void pad(const node& n);
-  void transpose(const node& n);
-  void reshape(const node& n);
-  placed cut(const node& n, const placed& x, const slicing& s);
-  void slice(const node& n);
-  void split(const node& n);
+  bool elementwise(const node& n);
+  bool binary(const node& n);
+  bool batch_normalization(const node& n);
+  [[nodiscard]] std::vector<const tensor*> batch_statistics(const node& n) const;  // empty: not constants
+  bool layer_normalization(const node& n);
+  bool softmax(const node& n);
+  bool pooling(const node& n);
+  bool reduce_mean(const node& n);
+  bool concatenation(const node& n);
+  bool pad(const node& n);
+  bool transpose(const node& n);
+  bool reshape(const node& n);
+  placed cut(const node& n, const placed& x, const op::slicing& s);
+  bool slice(const node& n);
+  bool split(const node& n);
+  // Berth's own kernel, from the table.
+  void plain(const node& n);
 
   description m_;
   allowance room_;

@@ -1,7 +1,6 @@
-// Constant folding: what a node computes when all its inputs are known, for the operators that shape arithmetic uses.
+// Constant folding: what a node computes when all that it reads is known, by the table's own kernels.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "berth/model/description.hpp"
@@ -9,16 +8,14 @@
 
 namespace berth::model {
 
-// The node's only output, or nothing where this operator (or element type) is not folded. `inputs` has an entry per
-// input of the node, null for those left out; what is made is taken from `room`. Integers wrap around. Throws
-// input_error where the node contradicts itself.
-[[nodiscard]] std::optional<tensor> fold(const description& m, const node& n, const std::vector<const tensor*>& inputs,
-                                         allowance& room);
+// What a Constant node holds. Throws input_error where that is none of the kinds read here.
+[[nodiscard]] tensor constant_of(const description& m, const node& n);
 
-// The constant's values, whatever integer type it has. Throws input_error naming `what` for other types.
-[[nodiscard]] std::vector<std::int64_t> integers(const description& m, const std::string& what, const tensor& t);
-// A constant of int64 values.
-[[nodiscard]] tensor integer_tensor(shape s, const std::vector<std::int64_t>& values);
+// The node's results, or nothing where it waits for values of run time, or takes more than linear time. What it reads
+// and makes is taken from `room`. Throws input_error or op::refusal where the node contradicts itself.
+[[nodiscard]] std::vector<tensor> fold(const description& m, const node& n, const op::request& q,
+                                       const std::vector<tensor_type>& results, allowance& room);
+
 // The f32 values of a constant of type f32.
 [[nodiscard]] std::vector<float> floats(const description& m, const std::string& what, const tensor& t);
 [[nodiscard]] tensor float_tensor(shape s, const std::vector<float>& values);

@@ -1,0 +1,104 @@
+// The operators by name: what each accepts, the types of its results, and an operation that computes it.
+//
+// One table knows all of them (src/op/registry.cpp); an operator is one row of it. Names, attributes and their meaning
+// are ONNX's (https://github.com/onnx/onnx/blob/main/docs/Operators.md) at the opset that the request names. The
+// operations made here are Berth's own kernels: plain loops over any strides (broadcasting, views, reversed
+// dimensions), for every element type that the operator is defined on, that allocate nothing when they run. They are
+// what the library's kernels (berth/op/kernels.hpp) are checked against, and what runs where there is none of those.
+//
+// Half-precision operands are computed in f32, f32 reductions are summed in f64, integers wrap around; an integer
+// divided by zero is 0. Thread-safety: everything here may be called from any thread.
+#pragma once
+#pragma GCC visibility push(default)
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "berth/graph/graph.hpp"
+#include "berth/op/operation.hpp"
+
+namespace berth::op {
+
+using shape = std::vector<std::int64_t>;
+
+// A constant: dense, row-major.
+struct tensor {
+  element type = element::f32;
+  op::shape shape;
+  std::vector<std::byte> data;
+};
+
+using attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, tensor>;
+using attributes = std::map<std::string, attribute>;
+
+// One use of an operator.
+struct request {
+  std::string op;
+  std::int64_t opset = 17;
+  // By input; empty: an optional one left out. Strides in bytes, 0 for an operand that is broadcast there, below 0 for
+  // one that is read backwards (its address is then that of the element with index 0); none: row-major.
+  std::vector<std::optional<tensor_type>> inputs{};
+  // By input: its values where they are known now, else null (or shorter than `inputs`). What the shape of a result
+  // depends on must be; it is read in phase one and is no operand of phase two (definition::parameters).
+  std::vector<const tensor*> constants{};
+  op::attributes attributes{};
+  std::size_t outputs = 1;  // how many results are wanted
+};
+
+struct definition {
+  const char* name;
+  std::uint32_t most_inputs;  // of those ONNX has; any_number where it has no limit
+  std::uint32_t parameters;   // bit i: input i is read in phase one
+  bool linear;                // takes time linear in its operands: what a reader may compute while it reads
+  // The types of the results, row-major. Throws refusal.
+  std::vector<tensor_type> (*infer)(const request&);
+  // The operation, whose results lie as `outputs` says. Throws refusal. Not called where infer() throws.
+  std::unique_ptr<operation> (*make)(const request&, const std::vector<tensor_type>& outputs);
+  // What is tried where nobody says otherwise: shapes of the inputs, "64x32,32".
+  const char* example;
+};
+inline constexpr std::uint32_t any_number = 0xffffffffu;
+
+// Why a request is none that the operator serves, as text that names the operand or attribute: for whoever gave it.
+class refusal : public std::exception {
+ public:
+  explicit refusal(std::string why) : why_{std::move(why)} {}
+  [[nodiscard]] const char* what() const noexcept override { return why_.c_str(); }
+
+ private:
+  std::string why_;
+};
+
+// The row, or null.
+[[nodiscard]] const definition* find(std::string_view name) noexcept;
+// All rows, in the order of their names.
+[[nodiscard]] std::span<const definition* const> all();
+
+// A request served: the results' types, and the operation. Its operands are the inputs that are given and no
+// parameters, in order, then the results. No operation where a result is empty: there is nothing to compute.
+struct served {
+  std::vector<tensor_type> outputs;
+  std::unique_ptr<operation> run;
+};
+// Throws refusal: no such operator, an operand missing or of a type or shape it has not, an attribute out of range, a
+// shape of more than 32 dimensions, a dimension beyond 2^30 or more than 2^59 elements. `outputs`: where the results
+// lie, if not row-major; their shapes and types must be those inferred.
+[[nodiscard]] served serve(const request& q, std::vector<tensor_type> outputs = {});
+// The types of the results alone.
+[[nodiscard]] std::vector<tensor_type> infer(const request& q);
+// The inputs (by their index) that are operands of phase two.
+[[nodiscard]] std::vector<std::size_t> operands_of(const request& q);
+
+// The name as in messages and on the command line ("f16", "bool").
+[[nodiscard]] const char* name(element e) noexcept;
+
+}  // namespace berth::op
+#pragma GCC visibility pop

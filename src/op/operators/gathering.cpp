@@ -1,0 +1,473 @@
+// Operators whose operands say where elements are: by index, by condition, by length. An index out of range, which only
+// phase two can see, reads as the nearest one in range: a kernel has no way to refuse.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "op/operators/rows.hpp"
+
+namespace berth::op {
+
+namespace {
+
+// Elements that phase one looks at to find the shape of a result.
+constexpr std::size_t most_looked_at = std::size_t{1} << 24;
+
+std::int64_t in_range(std::int64_t index, std::int64_t size) noexcept {
+  return std::clamp<std::int64_t>(index < 0 ? index + size : index, 0, std::max<std::int64_t>(size - 1, 0));
+}
+
+element require_indices(const request& q, std::size_t i) {
+  const element e = input(q, i).type;
+  if (e != element::i32 && e != element::i64) refuse("input " + std::to_string(i) + ", the indices, is " + name(e));
+  return e;
+}
+
+// Constants are looked at in phase one.
+void check_known_indices(const request& q, std::size_t i, std::int64_t size) {
+  if (i >= q.constants.size() || q.constants[i] == nullptr) return;
+  const tensor& t = *q.constants[i];
+  const std::size_t each = element_size(t.type);
+  for (std::size_t k = 0; k + each <= t.data.size(); k += each) {
+    const std::int64_t index = read_integer(t.type, t.data.data() + k);
+    if (index < -size || index >= size) refuse("index out of range");
+  }
+}
+
+types gather_type(const request& q) {
+  (void)require_indices(q, 1);
+  const shape& data = shape_of(q, 0);
+  const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
+  if (data[axis] == 0 && count_of(shape_of(q, 1)) != 0) refuse("an index into an empty dimension");
+  check_known_indices(q, 1, data[axis]);
+  shape to(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(axis));
+  to.insert(to.end(), shape_of(q, 1).begin(), shape_of(q, 1).end());
+  to.insert(to.end(), data.begin() + static_cast<std::ptrdiff_t>(axis) + 1, data.end());
+  return {dense(like_first(q)[0].type, to)};
+}
+made gather(const request& q, const types& outputs) {
+  const tensor_type &data = input(q, 0), &indices = input(q, 1);
+  const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
+  const strides data_by = strides_of(data), to_by = strides_of(outputs[0]);
+  const std::size_t rank = indices.shape.size();
+  // Of each index, a slice of all other dimensions.
+  shape slice;
+  strides slice_from, slice_to, index_to;
+  for (std::size_t d = 0; d < data.shape.size(); ++d) {
+    if (d == axis) continue;
+    slice.push_back(data.shape[d]);
+    slice_from.push_back(data_by[d]);
+    slice_to.push_back(to_by[d < axis ? d : d + rank - 1]);
+  }
+  for (std::size_t d = 0; d < rank; ++d) index_to.push_back(to_by[axis + d]);
+  const auto run = [by = data_by[axis], size = data.shape[axis], type = indices.type,
+                    bytes_each = element_size(data.type), over = nest{indices.shape, {strides_of(indices), index_to}},
+                    inner = nest{slice, {slice_from, slice_to}}](std::span<std::byte* const> at, void*) {
+    const std::array<std::byte*, 2> base{at[1], at[2]};
+    over.rows(base, [&](std::byte* const* row) {
+      for (std::int64_t i = 0; i < over.row(); ++i) {
+        const std::int64_t index = in_range(read_integer(type, row[0] + i * over.stride(0)), size);
+        const std::array<std::byte*, 2> part{at[0] + index * by, row[1] + i * over.stride(1)};
+        inner.rows(part, [&](std::byte* const* r) {
+          if (inner.stride(0) == static_cast<std::int64_t>(bytes_each) && inner.stride(1) == inner.stride(0)) {
+            std::memcpy(r[1], r[0], static_cast<std::size_t>(inner.row()) * bytes_each);
+            return;
+          }
+          for (std::int64_t k = 0; k < inner.row(); ++k) {
+            std::memcpy(r[1] + k * inner.stride(1), r[0] + k * inner.stride(0), bytes_each);
+          }
+        });
+      }
+    });
+  };
+  return function(q, outputs, run);
+}
+
+types gather_elements_type(const request& q) {
+  (void)require_indices(q, 1);
+  const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
+  const shape &data = shape_of(q, 0), &indices = shape_of(q, 1);
+  if (indices.size() != data.size()) refuse("indices are not of the data's rank");
+  for (std::size_t d = 0; d < data.size(); ++d) {
+    if (d != axis && indices[d] > data[d]) refuse("indices are larger than the data");
+  }
+  check_known_indices(q, 1, data[axis]);
+  return {dense(like_first(q)[0].type, indices)};
+}
+made gather_elements(const request& q, const types& outputs) {
+  const tensor_type &data = input(q, 0), &indices = input(q, 1);
+  const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
+  strides data_by = strides_of(data);
+  const std::int64_t along = std::exchange(data_by[axis], 0);
+  const auto run = [along, size = data.shape[axis], type = indices.type, bytes_each = element_size(data.type),
+                    over = nest{indices.shape, {data_by, strides_of(indices), strides_of(outputs[0])}}](
+                       std::span<std::byte* const> at, void*) {
+    over.rows(at, [&](std::byte* const* row) {
+      for (std::int64_t i = 0; i < over.row(); ++i) {
+        const std::int64_t index = in_range(read_integer(type, row[1] + i * over.stride(1)), size);
+        std::memcpy(row[2] + i * over.stride(2), row[0] + i * over.stride(0) + index * along, bytes_each);
+      }
+    });
+  };
+  return function(q, outputs, run);
+}
+
+// What a scattered element becomes of what was there.
+template <class C>
+C combined(const std::string& how, C was, C update) {
+  if (how == "add") return sum(was, update);
+  if (how == "mul") return times(was, update);
+  if (how == "max") return std::max(was, update);
+  if (how == "min") return std::min(was, update);
+  return update;
+}
+void scatter_one(const std::string& how, element type, std::byte* to, const std::byte* update) {
+  if (how == "none") {
+    std::memcpy(to, update, element_size(type));
+  } else if (is_real(type)) {
+    write(type, to, combined(how, read(type, to), read(type, update)));
+  } else {
+    const std::int64_t v = combined(how, read_integer(type, to), read_integer(type, update));
+    store_as<std::int64_t>(type)(&v, to, 0, 1);
+  }
+}
+std::string reduction_of(const request& q) {
+  auto how = attribute_or<std::string>(q, "reduction", "none");
+  if (how != "none" && how != "add" && how != "mul" && how != "max" && how != "min")
+    refuse("reduction '" + how + "' is not one");
+  return how;
+}
+
+void copy_first(std::span<std::byte* const> at, const nest& whole, std::size_t bytes_each) {
+  const std::array<std::byte*, 2> both{at[0], at[3]};
+  whole.rows(both, [&](std::byte* const* row) {
+    for (std::int64_t i = 0; i < whole.row(); ++i) {
+      std::memmove(row[1] + i * whole.stride(1), row[0] + i * whole.stride(0), bytes_each);
+    }
+  });
+}
+
+types scatter_elements_type(const request& q) {
+  (void)require_indices(q, 1);
+  (void)reduction_of(q);
+  const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
+  const shape &data = shape_of(q, 0), &indices = shape_of(q, 1);
+  if (input(q, 2).type != input(q, 0).type || shape_of(q, 2) != indices || indices.size() != data.size()) {
+    refuse("data, indices and updates do not fit one another");
+  }
+  for (std::size_t d = 0; d < data.size(); ++d) {
+    if (d != axis && indices[d] > data[d]) refuse("indices are larger than the data");
+  }
+  check_known_indices(q, 1, data[axis]);
+  return like_first(q);
+}
+made scatter_elements(const request& q, const types& outputs) {
+  const tensor_type &data = input(q, 0), &indices = input(q, 1);
+  const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
+  strides to_by = strides_of(outputs[0]);
+  const nest whole{data.shape, {strides_of(data), to_by}};
+  const std::int64_t along = std::exchange(to_by[axis], 0);
+  const auto run = [along, whole, how = reduction_of(q), size = data.shape[axis], index_type = indices.type,
+                    type = data.type,
+                    over = nest{indices.shape, {strides_of(indices), strides_of(input(q, 2)), to_by}}](
+                       std::span<std::byte* const> at, void*) {
+    copy_first(at, whole, element_size(type));
+    const std::array<std::byte*, 3> base{at[1], at[2], at[3]};
+    over.rows(base, [&](std::byte* const* row) {
+      for (std::int64_t i = 0; i < over.row(); ++i) {
+        const std::int64_t index = in_range(read_integer(index_type, row[0] + i * over.stride(0)), size);
+        scatter_one(how, type, row[2] + i * over.stride(2) + index * along, row[1] + i * over.stride(1));
+      }
+    });
+  };
+  return function(q, outputs, run);
+}
+
+// GatherND and ScatterND: the last dimension of the indices names a slice of the data.
+struct pointed {
+  std::size_t batch = 0, depth = 0;
+  shape batches, pointers, slice;
+};
+pointed pointed_of(const request& q) {
+  (void)require_indices(q, 1);
+  const shape &data = shape_of(q, 0), &indices = shape_of(q, 1);
+  pointed p;
+  const auto batch = q.op == "GatherND" ? attribute_or<std::int64_t>(q, "batch_dims", 0) : 0;
+  if (indices.empty() || data.empty() || batch < 0 || batch >= std::min(rank_of(q, 0), rank_of(q, 1))) {
+    refuse("data, indices and batch_dims do not fit one another");
+  }
+  p.batch = static_cast<std::size_t>(batch);
+  p.depth = static_cast<std::size_t>(indices.back());
+  if (p.depth + p.batch > data.size()) refuse("an index is longer than the data's rank");
+  for (std::size_t d = 0; d < p.batch; ++d) {
+    if (data[d] != indices[d]) refuse("batches of data and indices differ");
+  }
+  for (std::size_t d = 0; d < p.depth; ++d) {
+    if (data[p.batch + d] == 0) refuse("an index into an empty dimension");
+  }
+  p.batches = {data.begin(), data.begin() + batch};
+  p.pointers = {indices.begin() + batch, indices.end() - 1};
+  p.slice = {data.begin() + static_cast<std::ptrdiff_t>(p.batch + p.depth), data.end()};
+  return p;
+}
+
+shape joined(std::initializer_list<const shape*> parts) {
+  shape all;
+  for (const shape* p : parts) all.insert(all.end(), p->begin(), p->end());
+  return all;
+}
+
+types gather_nd_type(const request& q) {
+  const pointed p = pointed_of(q);
+  return {dense(like_first(q)[0].type, joined({&p.batches, &p.pointers, &p.slice}))};
+}
+
+// The offset that the index at `from` names.
+struct pointer_reader {
+  element type;
+  std::int64_t step;
+  std::vector<std::int64_t> sizes, by;
+  std::int64_t operator()(const std::byte* from) const {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < by.size(); ++d) {
+      offset += in_range(read_integer(type, from + static_cast<std::int64_t>(d) * step), sizes[d]) * by[d];
+    }
+    return offset;
+  }
+};
+pointer_reader reader_of(const request& q, const pointed& p, const strides& by) {
+  pointer_reader r{input(q, 1).type, strides_of(input(q, 1)).back(), {}, {}};
+  for (std::size_t d = 0; d < p.depth; ++d) {
+    r.sizes.push_back(shape_of(q, 0)[p.batch + d]);
+    r.by.push_back(by[p.batch + d]);
+  }
+  return r;
+}
+
+made gather_nd(const request& q, const types& outputs) {
+  const pointed p = pointed_of(q);
+  const strides data_by = strides_of(input(q, 0)), to_by = strides_of(outputs[0]);
+  strides index_by = strides_of(input(q, 1));
+  index_by.pop_back();
+  const std::size_t outer = p.batch + p.pointers.size();
+  strides from(outer, 0), to(to_by.begin(), to_by.begin() + static_cast<std::ptrdiff_t>(outer));
+  std::copy_n(data_by.begin(), p.batch, from.begin());
+  const strides slice_from(data_by.begin() + static_cast<std::ptrdiff_t>(p.batch + p.depth), data_by.end());
+  const strides slice_to(to_by.begin() + static_cast<std::ptrdiff_t>(outer), to_by.end());
+  const auto run = [pointer = reader_of(q, p, data_by), bytes_each = element_size(outputs[0].type),
+                    over = nest{joined({&p.batches, &p.pointers}), {from, index_by, to}},
+                    inner = nest{p.slice, {slice_from, slice_to}}](std::span<std::byte* const> at, void*) {
+    over.rows(at, [&](std::byte* const* row) {
+      for (std::int64_t i = 0; i < over.row(); ++i) {
+        const std::array<std::byte*, 2> part{row[0] + i * over.stride(0) + pointer(row[1] + i * over.stride(1)),
+                                             row[2] + i * over.stride(2)};
+        inner.rows(part, [&](std::byte* const* r) {
+          for (std::int64_t k = 0; k < inner.row(); ++k) {
+            std::memcpy(r[1] + k * inner.stride(1), r[0] + k * inner.stride(0), bytes_each);
+          }
+        });
+      }
+    });
+  };
+  return function(q, outputs, run);
+}
+
+types scatter_nd_type(const request& q) {
+  const pointed p = pointed_of(q);
+  (void)reduction_of(q);
+  if (input(q, 2).type != input(q, 0).type || shape_of(q, 2) != joined({&p.pointers, &p.slice})) {
+    refuse("data, indices and updates do not fit one another");
+  }
+  return like_first(q);
+}
+made scatter_nd(const request& q, const types& outputs) {
+  const pointed p = pointed_of(q);
+  const strides to_by = strides_of(outputs[0]), update_by = strides_of(input(q, 2));
+  strides index_by = strides_of(input(q, 1));
+  index_by.pop_back();
+  const auto outer = static_cast<std::ptrdiff_t>(p.pointers.size());
+  const strides updates(update_by.begin(), update_by.begin() + outer),
+      slice_from(update_by.begin() + outer, update_by.end());
+  const strides slice_to(to_by.begin() + static_cast<std::ptrdiff_t>(p.depth), to_by.end());
+  const nest whole{shape_of(q, 0), {strides_of(input(q, 0)), to_by}};
+  const auto run = [whole, how = reduction_of(q), type = outputs[0].type, pointer = reader_of(q, p, to_by),
+                    over = nest{p.pointers, {index_by, updates}},
+                    inner = nest{p.slice, {slice_from, slice_to}}](std::span<std::byte* const> at, void*) {
+    copy_first(at, whole, element_size(type));
+    const std::array<std::byte*, 2> base{at[1], at[2]};
+    over.rows(base, [&](std::byte* const* row) {
+      for (std::int64_t i = 0; i < over.row(); ++i) {
+        const std::array<std::byte*, 2> part{row[1] + i * over.stride(1), at[3] + pointer(row[0] + i * over.stride(0))};
+        inner.rows(part, [&](std::byte* const* r) {
+          for (std::int64_t k = 0; k < inner.row(); ++k) {
+            scatter_one(how, type, r[1] + k * inner.stride(1), r[0] + k * inner.stride(0));
+          }
+        });
+      }
+    });
+  };
+  return function(q, outputs, run);
+}
+
+types one_hot_type(const request& q) {
+  const auto depth = numbers(q, 1, 1);
+  if (depth.empty() || !(depth[0] >= 0) || depth[0] > static_cast<double>(most_extent)) refuse("depth is out of range");
+  shape to = shape_of(q, 0);
+  const std::size_t axis = axis_of(q, -1, rank_of(q, 0) + 1);
+  to.insert(to.begin() + static_cast<std::ptrdiff_t>(axis), static_cast<std::int64_t>(depth[0]));
+  if (count_of(shape_of(q, 2)) != 2) refuse("values are not two");
+  return {dense(input(q, 2).type, to)};
+}
+made one_hot(const request& q, const types& outputs) {
+  const std::size_t axis = axis_of(q, -1, rank_of(q, 0) + 1);
+  strides to_by = strides_of(outputs[0]);
+  const std::int64_t along = to_by[axis], depth = outputs[0].shape[axis];
+  to_by.erase(to_by.begin() + static_cast<std::ptrdiff_t>(axis));
+  const auto run =
+      [=, type = input(q, 0).type, values_by = strides_of(input(q, 2))[0], bytes_each = element_size(outputs[0].type),
+       over = nest{shape_of(q, 0), {strides_of(input(q, 0)), to_by}}](std::span<std::byte* const> at, void*) {
+        const std::array<std::byte*, 2> base{at[0], at[2]};
+        over.rows(base, [&](std::byte* const* row) {
+          for (std::int64_t i = 0; i < over.row(); ++i) {
+            std::int64_t index = read_integer(type, row[0] + i * over.stride(0));
+            if (index < 0) index += depth;
+            for (std::int64_t k = 0; k < depth; ++k) {
+              std::memcpy(row[1] + i * over.stride(1) + k * along, at[1] + (k == index ? values_by : 0), bytes_each);
+            }
+          }
+        });
+      };
+  return function(q, outputs, run);
+}
+
+types reverse_type(const request& q) {
+  const auto time = attribute_or<std::int64_t>(q, "time_axis", 0),
+             batch = attribute_or<std::int64_t>(q, "batch_axis", 1);
+  if (shape_of(q, 0).size() < 2 || time + batch != 1 || time < 0 || batch < 0)
+    refuse("time_axis and batch_axis are not 0 and 1");
+  if (shape_of(q, 1) != shape{shape_of(q, 0)[static_cast<std::size_t>(batch)]}) refuse("not one length per batch");
+  (void)require_indices(q, 1);
+  return like_first(q);
+}
+made reverse(const request& q, const types& outputs) {
+  const auto time = static_cast<std::size_t>(attribute_or<std::int64_t>(q, "time_axis", 0));
+  const tensor_type from = input(q, 0);
+  const strides from_by = strides_of(from), to_by = strides_of(outputs[0]);
+  const shape rest(from.shape.begin() + 2, from.shape.end());
+  const nest inner{rest, {{from_by.begin() + 2, from_by.end()}, {to_by.begin() + 2, to_by.end()}}};
+  const auto run = [=, type = input(q, 1).type, by = strides_of(input(q, 1))[0], bytes_each = element_size(from.type)](
+                       std::span<std::byte* const> at, void*) {
+    for (std::int64_t b = 0; b < from.shape[1 - time]; ++b) {
+      const std::int64_t length = std::clamp<std::int64_t>(read_integer(type, at[1] + b * by), 0, from.shape[time]);
+      for (std::int64_t t = 0; t < from.shape[time]; ++t) {
+        const std::int64_t source = t < length ? length - 1 - t : t;
+        const std::array<std::byte*, 2> part{at[0] + b * from_by[1 - time] + source * from_by[time],
+                                             at[2] + b * to_by[1 - time] + t * to_by[time]};
+        inner.rows(part, [&](std::byte* const* r) {
+          for (std::int64_t k = 0; k < inner.row(); ++k) {
+            std::memcpy(r[1] + k * inner.stride(1), r[0] + k * inner.stride(0), bytes_each);
+          }
+        });
+      }
+    }
+  };
+  return function(q, outputs, run);
+}
+
+// Results whose shape depends on values: they are found in phase one, of constants.
+types non_zero_type(const request& q) {
+  std::int64_t count = 0;
+  for (const double v : numbers(q, 0, most_looked_at)) count += v != 0;
+  return {dense(element::i64, {std::max<std::int64_t>(rank_of(q, 0), 1), count})};
+}
+made non_zero(const request& q, const types& outputs) {
+  const auto values = numbers(q, 0, most_looked_at);
+  const shape s = shape_of(q, 0);
+  std::vector<std::vector<std::int64_t>> found(std::max<std::size_t>(s.size(), 1));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == 0) continue;
+    auto rest = static_cast<std::int64_t>(i);
+    if (s.empty()) found[0].push_back(0);
+    for (std::size_t d = s.size(); d-- > 0; rest /= s[d]) found[d].push_back(rest % s[d]);
+  }
+  if (!is_row_major(outputs[0])) refuse("a result that is not row-major");
+  return function(q, outputs, [found](std::span<std::byte* const> at, void*) {
+    std::byte* to = at[0];
+    for (const auto& row : found) {
+      std::memcpy(to, row.data(), row.size() * sizeof(std::int64_t));
+      to += row.size() * sizeof(std::int64_t);
+    }
+  });
+}
+
+std::vector<std::int64_t> chosen(const request& q) {
+  const auto condition = integers(q, 1, most_looked_at);
+  std::vector<std::int64_t> indices;
+  const std::int64_t most =
+      q.attributes.contains("axis") ? shape_of(q, 0)[axis_of(q, 0, rank_of(q, 0))] : count_of(shape_of(q, 0));
+  for (std::size_t i = 0; i < condition.size(); ++i) {
+    if (condition[i] == 0) continue;
+    if (static_cast<std::int64_t>(i) >= most) refuse("the condition is longer than the input");
+    indices.push_back(static_cast<std::int64_t>(i));
+  }
+  return indices;
+}
+types compress_type(const request& q) {
+  const auto count = static_cast<std::int64_t>(chosen(q).size());
+  shape to{count};
+  if (q.attributes.contains("axis")) {
+    to = shape_of(q, 0);
+    to[axis_of(q, 0, rank_of(q, 0))] = count;
+  }
+  return {dense(like_first(q)[0].type, to)};
+}
+made compress(const request& q, const types& outputs) {
+  tensor_type from = input(q, 0);
+  if (!is_row_major(from)) refuse("an input that is not row-major");
+  const bool flat = !q.attributes.contains("axis");
+  if (flat) from = dense(from.type, {count_of(from.shape)});
+  const std::size_t axis = flat ? 0 : axis_of(q, 0, rank_of(q, 0));
+  std::vector<strided_copy> each;
+  std::int64_t at = 0;
+  const auto indices = chosen(q);
+  for (std::size_t i = 0; i < indices.size();) {  // indices that follow one another are one copy
+    const std::int64_t index = indices[i];
+    std::int64_t run = 1;
+    while (i + static_cast<std::size_t>(run) < indices.size() &&
+           indices[i + static_cast<std::size_t>(run)] == index + run)
+      ++run;
+    i += static_cast<std::size_t>(run);
+    if (each.size() == std::size_t{1} << 16) refuse("more than 2^16 pieces");
+    strided_copy c;
+    c.shape = from.shape;
+    c.shape[axis] = run;
+    c.from_by = strides_of(from);
+    c.to_by = strides_of(outputs[0]);
+    c.from_offset = index * c.from_by[axis];
+    c.to_offset = at * c.to_by[axis];
+    at += run;
+    each.push_back(std::move(c));
+  }
+  return copies(q, outputs, std::move(each));
+}
+
+constexpr definition table[] = {
+    {"Compress", 2, 2, true, compress_type, compress, "64x1024"},
+    {"Gather", 2, 0, true, gather_type, gather, "1000x256,64"},
+    {"GatherElements", 2, 0, true, gather_elements_type, gather_elements, "64x1024,64x1024"},
+    {"GatherND", 2, 0, true, gather_nd_type, gather_nd, "64x64,32x2"},
+    {"NonZero", 1, 1, true, non_zero_type, non_zero, "64"},
+    {"OneHot", 3, 2, true, one_hot_type, one_hot, "64"},
+    {"ReverseSequence", 2, 0, true, reverse_type, reverse, "64x16x8,16"},
+    {"Scatter", 3, 0, true, scatter_elements_type, scatter_elements, "64x1024,64x1024,64x1024"},
+    {"ScatterElements", 3, 0, true, scatter_elements_type, scatter_elements, "64x1024,64x1024,64x1024"},
+    {"ScatterND", 3, 0, true, scatter_nd_type, scatter_nd, "64x64,8x1,8x64"},
+};
+
+}  // namespace
+
+extern const rows gathering_rows;
+const rows gathering_rows{table};
+
+}  // namespace berth::op

@@ -1,0 +1,254 @@
+// Normalizations: statistics in f64.
+#include <algorithm>
+#include <array>
+
+#include "op/operators/rows.hpp"
+
+namespace berth::op {
+
+namespace {
+
+types first_real(const request& q) {
+  (void)require_real(q, 0);
+  return like_first(q);
+}
+
+// Per channel, with statistics that are given.
+types batch_type(const request& q) {
+  const shape& x = shape_of(q, 0);
+  if (x.size() < 2) refuse("needs a dimension of channels");
+  for (std::size_t i = 1; i < 5; ++i) {
+    if (shape_of(q, i) != shape{x[1]}) refuse("scale, bias, mean or variance has not one value per channel");
+  }
+  if (attribute_or<std::int64_t>(q, "training_mode", 0) != 0) refuse("training_mode is not supported");
+  return first_real(q);
+}
+made batch(const request& q, const types& outputs) {
+  const shape x = shape_of(q, 0);
+  const double epsilon = attribute_or(q, "epsilon", 1e-5f);
+  shape plane = x;
+  plane[1] = 1;
+  const strides from = strides_of(input(q, 0)), to = strides_of(outputs[0]);
+  std::array<element, 4> types_of{};
+  std::array<std::int64_t, 4> by{};
+  for (std::size_t i = 0; i < 4; ++i) {
+    types_of[i] = input(q, i + 1).type;
+    by[i] = strides_of(input(q, i + 1))[0];
+  }
+  const auto run = [=, type = outputs[0].type, over = nest{plane, {from, to}}](std::span<std::byte* const> at, void*) {
+    for (std::int64_t c = 0; c < x[1]; ++c) {
+      std::array<double, 4> v{};
+      for (std::size_t i = 0; i < 4; ++i) v[i] = read(types_of[i], at[i + 1] + c * by[i]);
+      const double scale = v[0] / std::sqrt(v[3] + epsilon), shift = v[1] - v[2] * scale;
+      const std::array<std::byte*, 2> base{at[0] + c * from[1], at[5] + c * to[1]};
+      over.rows(base, [&](std::byte* const* row) {
+        for (std::int64_t i = 0; i < over.row(); ++i) {
+          write(type, row[1] + i * over.stride(1), read(type, row[0] + i * over.stride(0)) * scale + shift);
+        }
+      });
+    }
+  };
+  return function(q, outputs, run);
+}
+
+// What is normalized together: `outer` runs over the groups, `inner` over a group's elements of input, scale, bias and
+// result; `statistics` over where a group's mean and inverse deviation go.
+struct grouped {
+  nest outer, inner;
+  std::int64_t count = 1;
+  bool centred = true;
+  double epsilon = 0;
+  element type = element::f32, scale_type = element::f32;
+  std::ptrdiff_t scale = -1, shift = -1, mean = -1, deviation = -1;  // operands; -1: there is none
+  std::size_t result = 0;
+};
+
+made normalize(const request& q, const types& outputs, grouped g) {
+  g.type = input(q, 0).type;
+  return function(q, outputs, [g](std::span<std::byte* const> at, void*) {
+    std::byte* const none = at[0];
+    const auto where = [&](std::ptrdiff_t k) { return k < 0 ? none : at[static_cast<std::size_t>(k)]; };
+    // Operands of both nests: input, scale, shift, result; then mean, deviation.
+    const std::array<std::byte*, 6> base{at[0],        where(g.scale), where(g.shift),
+                                         at[g.result], where(g.mean),  where(g.deviation)};
+    g.outer.rows(base, [&](std::byte* const* group) {
+      for (std::int64_t j = 0; j < g.outer.row(); ++j) {
+        std::array<std::byte*, 6> first{};
+        for (std::size_t k = 0; k < 6; ++k) first[k] = group[k] + j * g.outer.stride(k);
+        const std::span<std::byte* const> four{first.data(), 4};
+        double total = 0, squares = 0;
+        if (g.centred) {
+          g.inner.rows(four, [&](std::byte* const* r) {
+            for (std::int64_t i = 0; i < g.inner.row(); ++i) total += read(g.type, r[0] + i * g.inner.stride(0));
+          });
+        }
+        const double mean = total / static_cast<double>(g.count);
+        g.inner.rows(four, [&](std::byte* const* r) {
+          for (std::int64_t i = 0; i < g.inner.row(); ++i) {
+            const double x = read(g.type, r[0] + i * g.inner.stride(0)) - mean;
+            squares += x * x;
+          }
+        });
+        const double inverse = 1 / std::sqrt(squares / static_cast<double>(g.count) + g.epsilon);
+        g.inner.rows(four, [&](std::byte* const* r) {
+          for (std::int64_t i = 0; i < g.inner.row(); ++i) {
+            const double scale = g.scale < 0 ? 1 : read(g.scale_type, r[1] + i * g.inner.stride(1));
+            const double shift = g.shift < 0 ? 0 : read(g.scale_type, r[2] + i * g.inner.stride(2));
+            const double x = read(g.type, r[0] + i * g.inner.stride(0));
+            write(g.type, r[3] + i * g.inner.stride(3), (x - mean) * inverse * scale + shift);
+          }
+        });
+        if (g.mean >= 0) write(element::f32, first[4], mean);
+        if (g.deviation >= 0) write(element::f32, first[5], inverse);
+      }
+    });
+  });
+}
+
+// Over the dimensions from the axis on. LayerNormalization, and RMSNormalization, which does not centre.
+types layer_type(const request& q) {
+  types t = first_real(q);
+  const std::size_t axis = axis_of(q, -1, rank_of(q, 0));
+  for (std::size_t i = 1; i < 3; ++i) {
+    if (!has(q, i)) continue;
+    const shape inner(t[0].shape.begin() + static_cast<std::ptrdiff_t>(axis), t[0].shape.end());
+    if (broadcast(shape_of(q, i), inner) != inner) refuse("scale or bias does not fit what is normalized");
+  }
+  (void)input(q, 1);
+  shape kept = t[0].shape;
+  std::fill(kept.begin() + static_cast<std::ptrdiff_t>(axis), kept.end(), 1);
+  t.push_back(dense(element::f32, kept));
+  t.push_back(dense(element::f32, kept));
+  return t;
+}
+made layer(const request& q, const types& outputs) {
+  const std::size_t axis = axis_of(q, -1, rank_of(q, 0));
+  const shape s = shape_of(q, 0);
+  grouped g;
+  g.centred = q.op == "LayerNormalization";
+  g.epsilon = attribute_or(q, "epsilon", 1e-5f);
+  g.scale = 1;
+  g.scale_type = input(q, 1).type;
+  g.shift = has(q, 2) ? 2 : -1;
+  g.result = has(q, 2) ? 3 : 2;
+  if (outputs.size() > 1) g.mean = static_cast<std::ptrdiff_t>(g.result) + 1;
+  if (outputs.size() > 2) g.deviation = static_cast<std::ptrdiff_t>(g.result) + 2;
+  const auto cut = static_cast<std::ptrdiff_t>(axis);
+  const shape outer(s.begin(), s.begin() + cut), inner(s.begin() + cut, s.end());
+  std::vector<strides> outer_by, inner_by;
+  const auto add = [&](const strides& by) {
+    outer_by.emplace_back(by.begin(), by.begin() + cut);
+    inner_by.emplace_back(by.begin() + cut, by.end());
+  };
+  const strides nothing(s.size(), 0);
+  add(strides_of(input(q, 0)));
+  add(broadcast_strides(input(q, 1), s));
+  add(has(q, 2) ? broadcast_strides(input(q, 2), s) : nothing);
+  add(strides_of(outputs[0]));
+  for (std::size_t i = 1; i < 3; ++i) {
+    const strides by = outputs.size() > i ? strides_of(outputs[i]) : nothing;
+    outer_by.emplace_back(by.begin(), by.begin() + cut);
+  }
+  g.outer = nest{outer, outer_by};
+  g.inner = nest{inner, inner_by};
+  g.count = std::max<std::int64_t>(count_of(inner), 1);
+  return normalize(q, outputs, std::move(g));
+}
+
+// Over the spatial dimensions, per channel.
+types instance_type(const request& q) {
+  const shape& x = shape_of(q, 0);
+  if (x.size() < 3 || shape_of(q, 1) != shape{x[1]} || shape_of(q, 2) != shape{x[1]}) {
+    refuse("needs spatial dimensions, and scale and bias with one value per channel");
+  }
+  return first_real(q);
+}
+made instance(const request& q, const types& outputs) {
+  const shape s = shape_of(q, 0);
+  grouped g;
+  g.epsilon = attribute_or(q, "epsilon", 1e-5f);
+  g.scale = 1;
+  g.shift = 2;
+  g.result = 3;
+  g.scale_type = input(q, 1).type;
+  const shape outer{s[0], s[1]}, inner(s.begin() + 2, s.end());
+  const strides x = strides_of(input(q, 0)), y = strides_of(outputs[0]), zeros(inner.size(), 0);
+  const strides scale{0, strides_of(input(q, 1))[0]}, shift{0, strides_of(input(q, 2))[0]};
+  g.outer = nest{outer, {{x[0], x[1]}, scale, shift, {y[0], y[1]}, {0, 0}, {0, 0}}};
+  g.inner = nest{inner, {{x.begin() + 2, x.end()}, zeros, zeros, {y.begin() + 2, y.end()}}};
+  g.count = count_of(inner);
+  return normalize(q, outputs, std::move(g));
+}
+
+// MeanVarianceNormalization: over the axes named.
+made mean_variance(const request& q, const types& outputs) {
+  const shape s = shape_of(q, 0);
+  std::vector<std::size_t> axes;
+  for (const std::int64_t a : attribute_or(q, "axes", shape{0, 2, 3})) axes.push_back(axis_of(a, rank_of(q, 0)));
+  const strides x = strides_of(input(q, 0)), y = strides_of(outputs[0]);
+  shape outer, inner;
+  std::vector<strides> outer_by(6), inner_by(4);
+  for (std::size_t d = 0; d < s.size(); ++d) {
+    const bool in = std::find(axes.begin(), axes.end(), d) != axes.end();
+    (in ? inner : outer).push_back(s[d]);
+    auto& by = in ? inner_by : outer_by;
+    for (std::size_t k = 0; k < by.size(); ++k) by[k].push_back(k == 0 ? x[d] : k == 3 ? y[d] : 0);
+  }
+  grouped g;
+  g.epsilon = 1e-9;
+  g.result = 1;
+  g.outer = nest{outer, outer_by};
+  g.inner = nest{inner, inner_by};
+  g.count = std::max<std::int64_t>(count_of(inner), 1);
+  return normalize(q, outputs, std::move(g));
+}
+
+types response_type(const request& q) {
+  if (shape_of(q, 0).size() < 2) refuse("needs a dimension of channels");
+  if (attribute_or<std::int64_t>(q, "size", 0) < 1) refuse("size is out of range");
+  return first_real(q);
+}
+made response(const request& q, const types& outputs) {
+  const shape x = shape_of(q, 0);
+  const double alpha = attribute_or(q, "alpha", 1e-4f), beta = attribute_or(q, "beta", 0.75f),
+               bias = attribute_or(q, "bias", 1.0f);
+  const auto size = attribute_or<std::int64_t>(q, "size", 0);
+  shape plane = x;
+  plane[1] = 1;
+  const strides from = strides_of(input(q, 0)), to = strides_of(outputs[0]);
+  const auto run = [=, type = outputs[0].type, over = nest{plane, {from, to}}](std::span<std::byte* const> at, void*) {
+    over.rows(at, [&](std::byte* const* row) {
+      for (std::int64_t i = 0; i < over.row(); ++i) {
+        const std::byte* x0 = row[0] + i * over.stride(0);
+        for (std::int64_t c = 0; c < x[1]; ++c) {
+          double squares = 0;
+          const std::int64_t begin = std::max<std::int64_t>(c - (size - 1) / 2, 0);
+          const std::int64_t end = std::min<std::int64_t>(c + size / 2 + 1, x[1]);
+          for (std::int64_t k = begin; k < end; ++k) {
+            const double v = read(type, x0 + k * from[1]);
+            squares += v * v;
+          }
+          const double divisor = std::pow(bias + alpha / static_cast<double>(size) * squares, beta);
+          write(type, row[1] + i * over.stride(1) + c * to[1], read(type, x0 + c * from[1]) / divisor);
+        }
+      }
+    });
+  };
+  return function(q, outputs, run);
+}
+
+constexpr definition table[] = {
+    {"BatchNormalization", 5, 0, true, batch_type, batch, "2x16x16x16,16,16,16,16"},
+    {"InstanceNormalization", 3, 0, true, instance_type, instance, "2x16x16x16,16,16"},
+    {"LRN", 1, 0, false, response_type, response, "2x16x16x16"},
+    {"LayerNormalization", 3, 0, true, layer_type, layer, "64x1024,1024,1024"},
+    {"MeanVarianceNormalization", 1, 0, true, first_real, mean_variance, "2x16x16x16"},
+    {"RMSNormalization", 2, 0, true, layer_type, layer, "64x1024,1024"},
+};
+
+}  // namespace
+
+extern const rows normalization_rows;
+const rows normalization_rows{table};
+
+}  // namespace berth::op

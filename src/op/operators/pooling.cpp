@@ -1,0 +1,221 @@
+// Pools: a window passes over each channel.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "op/operators/rows.hpp"
+
+namespace berth::op {
+
+namespace {
+
+constexpr std::size_t most_spatial = most_rank - 2;
+using place = std::array<std::int64_t, most_spatial>;
+
+bool advance(place& at, const shape& sizes) noexcept {
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    if (++at[d] < sizes[d]) return true;
+    at[d] = 0;
+  }
+  return false;
+}
+
+struct pooled {
+  window over;
+  shape x, spatial;
+  strides x_by;
+};
+pooled pooled_of(const request& q, const shape& y) {
+  const shape& x = shape_of(q, 0);
+  pooled p{{}, x, {y.begin() + 2, y.end()}, strides_of(input(q, 0))};
+  if (q.op.starts_with("Global")) {
+    const shape ones(x.size() - 2, 1), zeros(x.size() - 2, 0);
+    p.over = {{x.begin() + 2, x.end()}, ones, ones, zeros, zeros};
+  } else {
+    p.over = window_of(q, x, {});
+  }
+  return p;
+}
+
+// f(place in y, n, channel).
+template <class F>
+void each_pool(const pooled& p, F&& f) {
+  for (std::int64_t n = 0; n < p.x[0]; ++n) {
+    for (std::int64_t c = 0; c < p.x[1]; ++c) {
+      place at{};
+      do f(n, c, at);
+      while (advance(at, p.spatial));
+    }
+  }
+}
+// f(offset in x, place in x) for the elements of the window that are there; returns how many the window has inside the
+// declared padding.
+template <class F>
+std::int64_t each_in_window(const pooled& p, std::int64_t n, std::int64_t c, const place& at, F&& f) {
+  std::int64_t padded = 0;
+  place k{}, i{};
+  do {
+    std::int64_t from = n * p.x_by[0] + c * p.x_by[1];
+    bool inside = true, declared = true;
+    for (std::size_t d = 0; d < p.spatial.size(); ++d) {
+      i[d] = at[d] * p.over.strides[d] + k[d] * p.over.dilations[d] - p.over.pads_begin[d];
+      inside = inside && i[d] >= 0 && i[d] < p.x[d + 2];
+      declared = declared && i[d] < p.x[d + 2] + p.over.pads_end[d];
+      from += i[d] * p.x_by[d + 2];
+    }
+    padded += declared;
+    if (inside) f(from, i);
+  } while (advance(k, p.over.kernel));
+  return padded;
+}
+
+std::int64_t offset_of(const strides& by, std::int64_t n, std::int64_t c, const place& at) noexcept {
+  std::int64_t offset = n * by[0] + c * by[1];
+  for (std::size_t d = 2; d < by.size(); ++d) offset += at[d - 2] * by[d];
+  return offset;
+}
+
+types pool_type(const request& q) {
+  (void)require_number(q, 0);
+  const shape& x = shape_of(q, 0);
+  const shape to = windowed(q, x, x.size() < 2 ? 0 : x[1], window_of(q, x, {}));
+  return {dense(input(q, 0).type, to), dense(element::i64, to)};
+}
+types real_pool_type(const request& q) {
+  (void)require_real(q, 0);
+  types t = pool_type(q);
+  t.resize(1);
+  return t;
+}
+types global_pool_type(const request& q) {
+  (void)require_real(q, 0);
+  shape to = shape_of(q, 0);
+  if (to.size() < 3) refuse("needs spatial dimensions");
+  std::fill(to.begin() + 2, to.end(), 1);
+  return {dense(input(q, 0).type, to)};
+}
+
+made max_pool(const request& q, const types& outputs) {
+  const bool column_major = attribute_or<std::int64_t>(q, "storage_order", 0) != 0;
+  const strides index_by = outputs.size() > 1 ? strides_of(outputs[1]) : strides{};
+  const auto run = [=, p = pooled_of(q, outputs[0].shape), type = outputs[0].type, by = strides_of(outputs[0])](
+                       std::span<std::byte* const> at, void*) {
+    each_pool(p, [&](std::int64_t n, std::int64_t c, const place& y) {
+      const std::byte* best = nullptr;
+      double most = 0;
+      std::int64_t where = 0;
+      each_in_window(p, n, c, y, [&](std::int64_t from, const place& i) {
+        const double x = read(type, at[0] + from);
+        if (best != nullptr && !(x > most) && x == x) return;
+        best = at[0] + from;
+        most = x;
+        where = 0;  // as if the input were row-major
+        for (std::size_t d = 0; d < p.spatial.size(); ++d) {
+          const std::size_t each = column_major ? p.spatial.size() - 1 - d : d;
+          where = where * p.x[each + 2] + i[each];
+        }
+        std::int64_t plane = n * p.x[1] + c;
+        for (std::size_t d = 0; d < p.spatial.size(); ++d) plane *= p.x[d + 2];
+        where += plane;
+      });
+      std::byte* to = at[1] + offset_of(by, n, c, y);
+      if (best != nullptr) {
+        std::memmove(to, best, element_size(type));
+      } else {
+        write(type, to, -std::numeric_limits<double>::infinity());
+      }
+      if (!index_by.empty()) std::memcpy(at[2] + offset_of(index_by, n, c, y), &where, sizeof where);
+    });
+  };
+  return function(q, outputs, run);
+}
+
+made average_pool(const request& q, const types& outputs) {
+  const bool padding_counts = attribute_or<std::int64_t>(q, "count_include_pad", 0) != 0;
+  const auto run = [=, p = pooled_of(q, outputs[0].shape), type = outputs[0].type, by = strides_of(outputs[0])](
+                       std::span<std::byte* const> at, void*) {
+    each_pool(p, [&](std::int64_t n, std::int64_t c, const place& y) {
+      double total = 0;
+      std::int64_t inside = 0;
+      const std::int64_t padded = each_in_window(p, n, c, y, [&](std::int64_t from, const place&) {
+        total += read(type, at[0] + from);
+        ++inside;
+      });
+      const std::int64_t count = std::max<std::int64_t>(padding_counts ? padded : inside, 1);
+      write(type, at[1] + offset_of(by, n, c, y), total / static_cast<double>(count));
+    });
+  };
+  return function(q, outputs, run);
+}
+
+made norm_pool(const request& q, const types& outputs) {
+  const auto power = static_cast<double>(attribute_or<std::int64_t>(q, "p", 2));
+  const auto run = [=, p = pooled_of(q, outputs[0].shape), type = outputs[0].type, by = strides_of(outputs[0])](
+                       std::span<std::byte* const> at, void*) {
+    each_pool(p, [&](std::int64_t n, std::int64_t c, const place& y) {
+      double total = 0;
+      (void)each_in_window(p, n, c, y, [&](std::int64_t from, const place&) {
+        total += std::pow(std::abs(read(type, at[0] + from)), power);
+      });
+      write(type, at[1] + offset_of(by, n, c, y), std::pow(total, 1 / power));
+    });
+  };
+  return function(q, outputs, run);
+}
+
+// MaxUnpool: each element goes where its index says, zeros elsewhere.
+types unpool_type(const request& q) {
+  (void)require_real(q, 0);
+  const shape& x = shape_of(q, 0);
+  if (shape_of(q, 1) != x || input(q, 1).type != element::i64) refuse("not one i64 index per element");
+  if (has(q, 2)) return {dense(input(q, 0).type, integers(q, 2, most_rank))};
+  const window w = window_of(q, x, {});
+  shape to{x[0], x[1]};
+  for (std::size_t d = 0; d < w.kernel.size(); ++d) {
+    to.push_back((x[d + 2] - 1) * w.strides[d] - w.pads_begin[d] - w.pads_end[d] + w.kernel[d]);
+  }
+  return {dense(input(q, 0).type, to)};
+}
+made unpool(const request& q, const types& outputs) {
+  request plain = q;
+  if (!is_row_major(outputs[0])) refuse("a result that is not row-major");
+  // The indices count in the tensor that was pooled, whose planes may be smaller than those asked for.
+  plain.inputs.resize(2);
+  const shape inner = unpool_type(plain)[0].shape, outer = outputs[0].shape;
+  const strides outer_by = row_major(outer, outputs[0].type);
+  const auto run = [=, type = outputs[0].type, count = count_of(outer),
+                    over = nest{shape_of(q, 0), {strides_of(input(q, 0)), strides_of(input(q, 1))}}](
+                       std::span<std::byte* const> at, void*) {
+    std::memset(at[2], 0, static_cast<std::size_t>(count) * element_size(type));
+    over.rows(at, [&](std::byte* const* row) {
+      for (std::int64_t i = 0; i < over.row(); ++i) {
+        std::int64_t index = read_integer(element::i64, row[1] + i * over.stride(1)), offset = 0;
+        bool inside = index >= 0;
+        for (std::size_t d = inner.size(); d-- > 0; index /= inner[d]) {
+          inside = inside && index % inner[d] < outer[d];
+          offset += index % inner[d] * outer_by[d];
+        }
+        if (inside && index == 0) std::memcpy(at[2] + offset, row[0] + i * over.stride(0), element_size(type));
+      }
+    });
+  };
+  return function(q, outputs, run);
+}
+
+constexpr definition table[] = {
+    {"AveragePool", 1, 0, false, real_pool_type, average_pool, "1x8x32x32"},
+    {"GlobalAveragePool", 1, 0, false, global_pool_type, average_pool, "1x8x32x32"},
+    {"GlobalLpPool", 1, 0, false, global_pool_type, norm_pool, "1x8x32x32"},
+    {"GlobalMaxPool", 1, 0, false, global_pool_type, max_pool, "1x8x32x32"},
+    {"LpPool", 1, 0, false, real_pool_type, norm_pool, "1x8x32x32"},
+    {"MaxPool", 1, 0, false, pool_type, max_pool, "1x8x32x32"},
+    {"MaxUnpool", 3, 4, false, unpool_type, unpool, "1x8x16x16,1x8x16x16"},
+};
+
+}  // namespace
+
+extern const rows pooling_rows;
+const rows pooling_rows{table};
+
+}  // namespace berth::op

@@ -1,0 +1,88 @@
+// Scales and zero points, which lie in operands of phase two: one for a whole tensor, or one per row or channel.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "op/operators/rows.hpp"
+
+namespace berth::op {
+
+inline void require_bytes(const request& q, std::size_t i) {
+  const element e = input(q, i).type;
+  if (e != element::i8 && e != element::u8) refuse("input " + std::to_string(i) + " is " + name(e) + ", not i8 or u8");
+}
+
+// The lowest and highest number of an integer type of at most 32 bits.
+[[nodiscard]] inline std::pair<double, double> limits_of(element e) {
+  switch (e) {
+    case element::i8: return {-128, 127};
+    case element::u8: return {0, 255};
+    case element::i16: return {-32768, 32767};
+    case element::u16: return {0, 65535};
+    default: return {-2147483648.0, 2147483647.0};
+  }
+}
+
+// Rounded to even and held within the type.
+inline void write_quantized(element e, std::byte* to, double scaled, double zero) noexcept {
+  const auto [low, high] = limits_of(e);
+  write(e, to, std::clamp(std::nearbyint(scaled) + zero, low, high));
+}
+
+// One operand of scales or zero points: where it is, and how far apart its values are (0: there is one).
+struct numbers_operand {
+  bool there = false;
+  std::size_t operand = 0;
+  element type = element::f32;
+  std::int64_t by = 0;
+  [[nodiscard]] double at(std::span<std::byte* const> operands, std::int64_t i, double fallback) const noexcept {
+    return there ? read(type, operands[operand] + i * by) : fallback;
+  }
+};
+[[nodiscard]] inline numbers_operand numbers_of(const request& q, std::size_t i) {
+  if (!has(q, i)) return {};
+  const tensor_type& t = input(q, i);
+  if (t.shape.size() > 1) refuse("input " + std::to_string(i) + " is not one number or one per row or channel");
+  const bool one = t.shape.empty() || t.shape[0] == 1;
+  return {true, operand_of(q, i), t.type, one ? 0 : strides_of(t)[0]};
+}
+
+// What becomes of a sum of products of bytes.
+struct rescaling {
+  numbers_operand a_zero_point, b_zero_point, a_scale, b_scale, y_scale, y_zero_point;
+  element to = element::i32;
+  [[nodiscard]] std::int64_t a_zero(std::span<std::byte* const> at, std::int64_t row) const noexcept {
+    return static_cast<std::int64_t>(a_zero_point.at(at, row, 0));
+  }
+  [[nodiscard]] std::int64_t b_zero(std::span<std::byte* const> at, std::int64_t column) const noexcept {
+    return static_cast<std::int64_t>(b_zero_point.at(at, column, 0));
+  }
+  void write(std::span<std::byte* const> at, std::int64_t total, std::int64_t column,
+             std::byte* result) const noexcept {
+    if (!y_scale.there) {
+      store_as<std::int64_t>(to)(&total, result, 0, 1);
+      return;
+    }
+    const double scale = a_scale.at(at, 0, 1) * b_scale.at(at, column, 1) / y_scale.at(at, 0, 1);
+    write_quantized(to, result, static_cast<double>(total) * scale, y_zero_point.at(at, 0, 0));
+  }
+};
+[[nodiscard]] inline rescaling integer_rescaling(const request& q, std::size_t a_zero, std::size_t b_zero, element to) {
+  rescaling r;
+  r.a_zero_point = numbers_of(q, a_zero);
+  r.b_zero_point = numbers_of(q, b_zero);
+  r.to = to;
+  return r;
+}
+// Of the operators whose inputs are a, its scale, its zero point, b likewise, y's scale, y's zero point.
+[[nodiscard]] inline rescaling linear_rescaling(const request& q) {
+  rescaling r = integer_rescaling(q, 2, 5, input(q, 7).type);
+  r.a_scale = numbers_of(q, 1);
+  r.b_scale = numbers_of(q, 4);
+  r.y_scale = numbers_of(q, 6);
+  r.y_zero_point = numbers_of(q, 7);
+  return r;
+}
+
+}  // namespace berth::op

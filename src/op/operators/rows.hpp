@@ -1,0 +1,62 @@
+// What the files of operators share: rules for the types of results that many have.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "op/plain/plain.hpp"
+#include "op/request.hpp"
+#include "op/shapes.hpp"
+
+namespace berth::op {
+
+using types = std::vector<tensor_type>;
+
+// Each file of operators lists its rows; registry.cpp puts the lists together.
+using rows = std::span<const definition>;
+
+// One result like input 0.
+[[nodiscard]] types like_first(const request& q);
+// One result of input 0's type and all inputs' shape, broadcast; inputs of one type.
+[[nodiscard]] types like_all(const request& q);
+// The same, of booleans.
+[[nodiscard]] types truth_of_all(const request& q);
+
+// Arithmetic that wraps around.
+template <class C>
+[[nodiscard]] constexpr C sum(C a, C b) {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  else
+    return a + b;
+}
+template <class C>
+[[nodiscard]] constexpr C difference(C a, C b) {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+  else
+    return a - b;
+}
+template <class C>
+[[nodiscard]] constexpr C times(C a, C b) {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  else
+    return a * b;
+}
+template <class C>
+[[nodiscard]] constexpr C quotient(C a, C b) {
+  if constexpr (std::is_floating_point_v<C>)
+    return a / b;
+  else if (b == 0)
+    return 0;
+  else if constexpr (std::is_signed_v<C>)
+    return b == -1 ? difference(C{0}, a) : a / b;
+  else
+    return a / b;
+}
+
+}  // namespace berth::op

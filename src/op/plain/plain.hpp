@@ -1,0 +1,94 @@
+// What Berth's own kernels share: an operation over operands whose types and strides are known, and the kernels that
+// many operators are made of.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "op/plain/convert.hpp"
+#include "op/plain/nest.hpp"
+#include "op/request.hpp"
+
+namespace berth::op {
+
+// Elements that are brought into a kernel's type at a time, on its stack.
+inline constexpr std::int64_t chunk = 256;
+
+// Base of the plain kernels: the operands' types, checked sizes, and the addresses of a run.
+class plain_operation : public operation {
+ public:
+  [[nodiscard]] const char* kernel() const noexcept override { return "plain"; }
+
+ protected:
+  // `in_place`: every input is read at the element that is written, before it is.
+  plain_operation(const request& q, const std::vector<tensor_type>& outputs, bool in_place, bytes workspace = 0,
+                  const char* what = "");
+
+  [[nodiscard]] std::byte* at(std::size_t operand) const noexcept {
+    return static_cast<std::byte*>(addresses_[operand]);
+  }
+  [[nodiscard]] void* workspace() const noexcept { return workspace_; }
+  [[nodiscard]] std::span<std::byte* const> all() const noexcept {
+    return {reinterpret_cast<std::byte* const*>(addresses_.data()), addresses_.size()};
+  }
+
+  std::vector<tensor_type> types_;  // by operand, strides set
+  std::size_t inputs_ = 0;
+
+ private:
+  void bind(std::span<void* const> addresses, void* workspace) noexcept override {
+    addresses_ = addresses;
+    workspace_ = workspace;
+  }
+  std::span<void* const> addresses_;
+  void* workspace_ = nullptr;
+};
+
+// Strides of t as seen under the larger shape `s`: 0 where t is broadcast.
+[[nodiscard]] strides broadcast_strides(const tensor_type& t, const shape& s);
+
+using made = std::unique_ptr<operation>;
+
+// Copies of strided elements: from operand and offset to result and offset, of one shape.
+struct strided_copy {
+  std::size_t from = 0, to = 0;  // operands
+  std::int64_t from_offset = 0, to_offset = 0;
+  op::shape shape;
+  strides from_by, to_by;
+};
+// One pass each, in order. `fill`: the result is first filled with the element that this constant holds (or zeros),
+// or with the scalar at operand `fill_operand`.
+struct filling {
+  bool wanted = false;
+  std::vector<std::byte> element;  // empty: zero bytes
+  std::ptrdiff_t operand = -1;
+};
+[[nodiscard]] made copies(const request& q, const std::vector<tensor_type>& outputs, std::vector<strided_copy> each,
+                          filling fill = {});
+
+// One element, read or written through the widest type of its kind. For kernels whose order of elements is their own.
+[[nodiscard]] double read(element e, const std::byte* at) noexcept;
+void write(element e, std::byte* at, double value) noexcept;
+[[nodiscard]] std::int64_t read_integer(element e, const std::byte* at) noexcept;
+
+// A kernel that is a function of its operands. F: void(const call&). `state` is what the function captured in phase
+// one.
+template <class F>
+class function_operation final : public plain_operation {
+ public:
+  function_operation(const request& q, const std::vector<tensor_type>& outputs, F f, bytes workspace, const char* what)
+      : plain_operation{q, outputs, false, workspace, what}, f_{std::move(f)} {}
+
+ private:
+  void compute() noexcept override { f_(all(), plain_operation::workspace()); }
+  F f_;
+};
+// f(std::span<std::byte* const> operands, void* workspace), which allocates nothing and does not throw.
+template <class F>
+[[nodiscard]] made function(const request& q, const std::vector<tensor_type>& outputs, F f, bytes workspace = 0,
+                            const char* what = "") {
+  return std::make_unique<function_operation<F>>(q, outputs, std::move(f), workspace, what);
+}
+
+}  // namespace berth::op

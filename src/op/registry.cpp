@@ -1,0 +1,138 @@
+// The one table of operators. A new operator is a row in a file below operators/, whose list stands here.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "op/operators/rows.hpp"
+
+namespace berth::op {
+
+extern const rows binary_rows, elementwise_rows, gathering_rows, lane_rows, loss_rows, movement_rows,
+    normalization_rows, pooling_rows, product_rows, quantization_rows, reduction_rows, resizing_rows, shaping_rows,
+    window_rows;
+
+namespace {
+
+std::vector<const definition*> sorted() {
+  std::vector<const definition*> table;
+  for (const rows* each : {&binary_rows, &elementwise_rows, &gathering_rows, &lane_rows, &loss_rows, &movement_rows,
+                           &normalization_rows, &pooling_rows, &product_rows, &quantization_rows, &reduction_rows,
+                           &resizing_rows, &shaping_rows, &window_rows}) {
+    for (const definition& d : *each) table.push_back(&d);
+  }
+  std::sort(table.begin(), table.end(),
+            [](const definition* a, const definition* b) { return std::strcmp(a->name, b->name) < 0; });
+  return table;
+}
+
+const std::vector<const definition*>& table() {
+  static const std::vector<const definition*> all = sorted();
+  return all;
+}
+
+const definition& row_of(const request& q) {
+  const definition* d = find(q.op);
+  if (d == nullptr) refuse("the operator has no kernel here");
+  if (d->most_inputs != any_number && q.inputs.size() > d->most_inputs) {
+    refuse("has " + std::to_string(q.inputs.size()) + " inputs, the operator at most " +
+           std::to_string(d->most_inputs));
+  }
+  return *d;
+}
+
+void check_inputs(const request& q) {
+  for (std::size_t i = 0; i < q.inputs.size(); ++i) {
+    if (!has(q, i)) continue;
+    const tensor_type& t = *q.inputs[i];
+    (void)count_of(t.shape);
+    if (!t.strides.empty() && t.strides.size() != t.shape.size()) {
+      refuse("input " + std::to_string(i) + " has not one stride per dimension");
+    }
+  }
+}
+
+}  // namespace
+
+const definition* find(std::string_view name) noexcept {
+  const auto at = std::lower_bound(table().begin(), table().end(), name,
+                                   [](const definition* d, std::string_view n) { return d->name < n; });
+  return at != table().end() && (*at)->name == name ? *at : nullptr;
+}
+
+std::span<const definition* const> all() {
+  return table();
+}
+
+std::vector<std::size_t> operands_of(const request& q) {
+  const definition* d = find(q.op);
+  const std::uint32_t parameters = d == nullptr ? 0 : d->parameters;
+  std::vector<std::size_t> operands;
+  for (std::size_t i = 0; i < q.inputs.size(); ++i) {
+    if (has(q, i) && (i >= 32 || (parameters >> i & 1u) == 0)) operands.push_back(i);
+  }
+  return operands;
+}
+
+std::vector<tensor_type> infer(const request& q) {
+  const definition& d = row_of(q);
+  check_inputs(q);
+  std::vector<tensor_type> outputs = d.infer(q);
+  if (outputs.size() < q.outputs)
+    refuse("has " + std::to_string(q.outputs) + " results, the operator at most " + std::to_string(outputs.size()));
+  outputs.resize(q.outputs);
+  for (const tensor_type& t : outputs) (void)count_of(t.shape);
+  return outputs;
+}
+
+served serve(const request& q, std::vector<tensor_type> outputs) {
+  served s{infer(q), nullptr};
+  for (std::size_t i = 0; i < outputs.size() && i < s.outputs.size(); ++i) {
+    if (outputs[i].shape != s.outputs[i].shape || outputs[i].type != s.outputs[i].type) {
+      refuse("result " + std::to_string(i) + " is " + text_of(s.outputs[i].shape) + " " + name(s.outputs[i].type) +
+             ", not " + text_of(outputs[i].shape) + " " + name(outputs[i].type));
+    }
+    s.outputs[i].strides = strides_of(outputs[i]);
+  }
+  const auto empty = [](const tensor_type& t) { return std::find(t.shape.begin(), t.shape.end(), 0) != t.shape.end(); };
+  if (!std::all_of(s.outputs.begin(), s.outputs.end(), empty)) s.run = find(q.op)->make(q, s.outputs);
+  return s;
+}
+
+const char* name(element e) noexcept {
+  switch (e) {
+    case element::f32: return "f32";
+    case element::f16: return "f16";
+    case element::bf16: return "bf16";
+    case element::f64: return "f64";
+    case element::i8: return "i8";
+    case element::u8: return "u8";
+    case element::i16: return "i16";
+    case element::u16: return "u16";
+    case element::i32: return "i32";
+    case element::u32: return "u32";
+    case element::i64: return "i64";
+    case element::u64: return "u64";
+    case element::boolean: return "bool";
+    case element::other: break;
+  }
+  return "of no type known here";
+}
+
+types like_first(const request& q) {
+  if (input(q, 0).type == element::other) refuse("input 0 is of a type that is not supported");
+  return {dense(input(q, 0).type, shape_of(q, 0))};
+}
+
+types like_all(const request& q) {
+  require_same_types(q);
+  shape s = shape_of(q, 0);
+  for (std::size_t i = 1; i < q.inputs.size(); ++i) s = broadcast(s, shape_of(q, i));
+  return {dense(input(q, 0).type, s)};
+}
+
+types truth_of_all(const request& q) {
+  types t = like_all(q);
+  return {dense(element::boolean, t[0].shape)};
+}
+
+}  // namespace berth::op

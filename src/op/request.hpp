@@ -1,0 +1,65 @@
+// What the rows of the table ask a request for. All of it throws refusal.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "berth/op/operator.hpp"
+
+namespace berth::op {
+
+// Bounds of a shape: kernels count extents, padding included, in 32 bits, and nothing computed of two such overflows.
+inline constexpr std::int64_t most_extent = std::int64_t{1} << 30;
+inline constexpr std::size_t most_rank = 32;
+
+using strides = std::vector<std::int64_t>;
+
+[[noreturn]] void refuse(const std::string& why);
+
+// "1x3x224x224"; "scalar" for no dimensions.
+[[nodiscard]] std::string text_of(const shape& s);
+// What a shape holds; refuses one beyond the bounds.
+[[nodiscard]] std::int64_t count_of(const shape& s);
+// Row-major strides in bytes.
+[[nodiscard]] strides row_major(const shape& s, element type);
+[[nodiscard]] tensor_type dense(element type, shape s);
+// The strides that the type has or means.
+[[nodiscard]] strides strides_of(const tensor_type& t);
+[[nodiscard]] bool is_row_major(const tensor_type& t);
+
+[[nodiscard]] bool has(const request& q, std::size_t i) noexcept;
+[[nodiscard]] const tensor_type& input(const request& q, std::size_t i);
+[[nodiscard]] inline const shape& shape_of(const request& q, std::size_t i) {
+  return input(q, i).shape;
+}
+[[nodiscard]] std::int64_t rank_of(const request& q, std::size_t i);
+// Which operand of phase two input i is.
+[[nodiscard]] std::size_t operand_of(const request& q, std::size_t i);
+
+template <class T>
+[[nodiscard]] T attribute_or(const request& q, const std::string& name, T fallback);
+
+// The values of a parameter that was given; `most`: the longest that can be right, since each node that names a
+// constant would copy it.
+[[nodiscard]] std::vector<std::int64_t> integers(const request& q, std::size_t i,
+                                                 std::size_t most = static_cast<std::size_t>(most_extent));
+[[nodiscard]] std::vector<double> numbers(const request& q, std::size_t i, std::size_t most = 2 * most_rank);
+// The constant that input i is; refuses one that is computed at run time.
+[[nodiscard]] const tensor& parameter(const request& q, std::size_t i);
+// An integer list that is an attribute in some opsets and an input in others; empty where it is neither.
+[[nodiscard]] std::vector<std::int64_t> list(const request& q, const char* name, std::size_t index,
+                                             std::size_t most = 2 * most_rank);
+[[nodiscard]] bool given(const request& q, const char* name, std::size_t index);
+
+// Kinds of elements that operators are defined on.
+[[nodiscard]] bool is_real(element e) noexcept;     // f16, bf16, f32, f64
+[[nodiscard]] bool is_integer(element e) noexcept;  // of whatever width and sign
+[[nodiscard]] element require_real(const request& q, std::size_t i);
+[[nodiscard]] element require_number(const request& q, std::size_t i);
+// All inputs that are given have the first one's type.
+void require_same_types(const request& q);
+// ONNX's number for an element type (TensorProto.DataType).
+[[nodiscard]] element element_of_onnx(std::int64_t type);
+
+}  // namespace berth::op

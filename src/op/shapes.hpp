@@ -1,0 +1,41 @@
+// The rules of shapes that several operators, folding and lowering share. All of them throw refusal.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "berth/op/kernels.hpp"
+#include "op/request.hpp"
+
+namespace berth::op {
+
+// `axis` counted from the front; refuses one out of range, as each is of a scalar.
+[[nodiscard]] std::size_t axis_of(std::int64_t axis, std::int64_t rank);
+// The attribute "axis" of a request.
+[[nodiscard]] std::size_t axis_of(const request& q, std::int64_t fallback, std::int64_t rank);
+[[nodiscard]] shape broadcast(const shape& a, const shape& b);
+[[nodiscard]] shape concatenated(const request& q);
+// Reshape, Flatten, Squeeze, Unsqueeze; Identity and Dropout keep the shape.
+[[nodiscard]] shape reshaped(const request& q);
+// Transpose's order of dimensions.
+[[nodiscard]] std::vector<std::size_t> permutation(const request& q);
+
+struct slicing {
+  shape result;
+  std::vector<std::int64_t> start, step;  // per dimension; steps may be below 0
+};
+[[nodiscard]] slicing sliced(const request& q);
+// The sizes of Split's outputs along its axis.
+[[nodiscard]] std::vector<std::int64_t> split_sizes(const request& q);
+// The dimensions a reduction runs over, ascending. Empty only where the operator does nothing.
+[[nodiscard]] std::vector<std::size_t> reduced_axes(const request& q, std::size_t axes_input = 1);
+[[nodiscard]] shape reduced(const shape& from, const std::vector<std::size_t>& axes, bool keep);
+// Pad's amounts: rank begins, then rank ends.
+[[nodiscard]] std::vector<std::int64_t> paddings(const request& q);
+// The window of Conv or a pool over an input of this shape; `kernel` from the weights (Conv) or empty.
+[[nodiscard]] window window_of(const request& q, const shape& from, shape kernel);
+// The shape of what the window passes over, with `channels` channels.
+[[nodiscard]] shape windowed(const request& q, const shape& from, std::int64_t channels, const window& w);
+[[nodiscard]] shape product(const shape& a, const shape& b);
+
+}  // namespace berth::op
