@@ -58,6 +58,8 @@ enum class role : std::uint8_t {
 };
 
 struct record {
+  record() noexcept {}  // which zeroes no arrays: whoever makes one fills them
+
   std::uint32_t source[GGML_MAX_SRC];
   std::uint32_t root = none;  // of a view, or of the same tensor once more
   role what = role::outside;

@@ -35,15 +35,21 @@ class reader {
     std::uint32_t uses = 0;
     bool shown = false;  // a view of it is read
   };
+  // Of a tensor that can have no right place: the first of each kind that is met.
+  struct faults {
+    std::uint32_t made_elsewhere = none, view_of_view = none, view_of_nothing = none, read_too_early = none;
+  };
 
   std::uint32_t enter(ggml_tensor* t, std::uint32_t home);
   std::uint32_t enter_other(ggml_tensor* t, std::uint32_t home);
   void enter_all(const ggml_cgraph* g, std::span<const std::uint32_t> homes);
+  void enter_root(std::uint32_t i, std::uint32_t home);
   void grow_table(std::size_t expected);
-  [[nodiscard]] complaint classify(bool measuring);
+  void note_kind(std::uint32_t i);
+  [[nodiscard]] complaint complain() const;
   void find_pins();
   void add_values();
-  void keep_outputs();
+  void keep_views();
   void add_nodes();
   void offer(std::uint32_t i);
   [[nodiscard]] std::uint32_t root_of(std::uint32_t i) const noexcept {
@@ -58,6 +64,9 @@ class reader {
   std::vector<std::uint32_t> homes_;
   std::vector<record> records_;
   std::vector<notes> notes_;
+  std::vector<std::uint32_t> views_;  // records
+  faults first_;
+  bool measuring_ = false;
   std::vector<std::uint32_t> table_;  // of tensors, by address: index + 1
   graph_structure structure_;
   std::vector<std::uint32_t> home_;  // by value
@@ -103,17 +112,44 @@ inline std::uint32_t reader::enter(ggml_tensor* t, std::uint32_t home) {
   std::copy(t->ne, t->ne + GGML_MAX_DIMS, r.ne);
   std::copy(t->nb, t->nb + GGML_MAX_DIMS, r.nb);
   std::fill(std::begin(r.source), std::end(r.source), none);
+  note_kind(i);
   return i;
 }
 
-// The same, and behind it the root of a view, in the order of the walk.
+// What the tensor is, and whether it can have a right place.
+inline void reader::note_kind(std::uint32_t i) {
+  record& r = records_[i];
+  const ggml_tensor* const t = notes_[i].tensor;
+  if (t->view_src != nullptr) {
+    r.what = role::view;
+    views_.push_back(i);
+    if (t->view_src->view_src != nullptr) first_.view_of_view = std::min(first_.view_of_view, i);
+    return;
+  }
+  r.what = t->data != nullptr || t->buffer != nullptr ? role::outside : role::ours;
+  r.lasting = r.op == GGML_OP_NONE && r.flags == lasting_flags && (i < leafs_ || r.what == role::outside);
+  if (r.what == role::ours && i >= leafs_ + nodes_ && r.op != GGML_OP_NONE && (r.flags & GGML_TENSOR_FLAG_INPUT) == 0) {
+    first_.made_elsewhere = std::min(first_.made_elsewhere, i);
+  }
+}
+
+// The root of a view, which most often is its first source, or the root of that.
+inline void reader::enter_root(std::uint32_t i, std::uint32_t home) {
+  if (records_[i].what != role::view) return;
+  ggml_tensor* const tensor = notes_[i].tensor->view_src;
+  std::uint32_t root = records_[i].source[0];
+  if (root != none) root = root_of(root);
+  if (root == none || notes_[root].tensor != tensor) root = enter(tensor, home);
+  records_[i].root = root;
+  records_[i].of_ours = records_[root].what == role::ours;
+  if (!records_[i].of_ours && tensor->data == nullptr) first_.view_of_nothing = std::min(first_.view_of_nothing, i);
+}
+
+// A tensor that is a source, and behind it the root of a view, in the order of the walk.
 inline std::uint32_t reader::enter_other(ggml_tensor* t, std::uint32_t home) {
   const std::size_t before = notes_.size();
   const std::uint32_t i = enter(t, home);
-  if (notes_.size() != before && t->view_src != nullptr) {
-    const std::uint32_t root = enter(t->view_src, home);
-    records_[i].root = root;
-  }
+  if (notes_.size() != before) enter_root(i, home);
   return i;
 }
 
@@ -123,10 +159,10 @@ inline void reader::enter_all(const ggml_cgraph* g, std::span<const std::uint32_
   homes_.assign(homes.begin(), homes.end());
   records_.clear();
   notes_.clear();
-  const std::size_t expected = 2 * (std::size_t{leafs_} + nodes_);  // a weight a node
+  const std::size_t expected = (std::size_t{leafs_} + nodes_) * 5 / 4;  // weights are leafs
   records_.reserve(expected);
   notes_.reserve(expected);
-  structure_.values.reserve(expected / 2);
+  structure_.values.reserve(nodes_);
   structure_.nodes.reserve(nodes_);
   structure_.edges.reserve(4 * std::size_t{nodes_});
   slots_.reserve(4 * std::size_t{nodes_});
@@ -145,64 +181,34 @@ inline void reader::enter_all(const ggml_cgraph* g, std::span<const std::uint32_
     copy.root = met;
     records_.push_back(copy);
   }
-  const auto root_of_view = [&](std::uint32_t i, std::uint32_t home) {
-    ggml_tensor* const root = notes_[i].tensor->view_src;
-    if (root == nullptr || records_[i].what == role::again) return;
-    const std::uint32_t at = enter(root, home);
-    records_[i].root = at;
-  };
-  for (std::uint32_t i = 0; i < leafs_; ++i) root_of_view(i, homes_[nodes_ + i]);
+  for (std::uint32_t i = 0; i < leafs_; ++i) enter_root(i, homes_[nodes_ + i]);
   for (std::uint32_t i = leafs_; i < leafs_ + nodes_; ++i) {
     for (int k = 0; k < GGML_MAX_SRC; ++k) {
       ggml_tensor* const s = notes_[i].tensor->src[k];
       if (s == nullptr) continue;
-      const std::uint32_t at = enter_other(s, homes_[i - leafs_]);
+      const bool just_made = i != leafs_ && notes_[i - 1].tensor == s && records_[i - 1].what != role::again;
+      const std::uint32_t at = just_made ? i - 1 : enter_other(s, homes_[i - leafs_]);
       records_[i].source[k] = at;
       if (at != i) ++notes_[at].uses;
     }
-    root_of_view(i, homes_[i - leafs_]);
+    enter_root(i, homes_[i - leafs_]);
   }
 }
 
-// What each tensor is. Complaints name the first tensor that can have no right place.
-inline complaint reader::classify(bool measuring) {
-  const auto named = [](const ggml_tensor* t) {
-    return "tensor '" + std::string{t->name} + "' (" + std::to_string(ggml_nbytes(t)) + " bytes) ";
-  };
-  for (std::uint32_t i = 0; i < records_.size(); ++i) {
-    record& r = records_[i];
+// Names the first tensor that can have no right place.
+inline complaint reader::complain() const {
+  const auto say = [&](std::uint32_t i, const char* what) {
     const ggml_tensor* const t = notes_[i].tensor;
-    if (r.what == role::again) continue;
-    if (t->view_src != nullptr) {
-      r.what = role::view;
-      if (t->view_src->view_src != nullptr) return named(t) + "is a view whose root is a view";
-      continue;
-    }
-    r.what = t->data != nullptr || t->buffer != nullptr ? role::outside : role::ours;
-    r.lasting = r.op == GGML_OP_NONE && r.flags == lasting_flags && (i < leafs_ || r.what == role::outside);
-    if (r.what == role::ours && i >= leafs_ + nodes_ && r.op != GGML_OP_NONE &&
-        (r.flags & GGML_TENSOR_FLAG_INPUT) == 0 && !measuring) {
-      return named(t) + "has no memory and is made by no node of this graph: the graph it belongs to is not allocated";
-    }
+    return "tensor '" + std::string{t->name} + "' (" + std::to_string(ggml_nbytes(t)) + " bytes) " + what;
+  };
+  if (first_.view_of_view != none) return say(first_.view_of_view, "is a view whose root is a view");
+  if (measuring_) return {};
+  if (first_.made_elsewhere != none) {
+    return say(first_.made_elsewhere,
+               "has no memory and is made by no node of this graph: the graph it belongs to is not allocated");
   }
-  for (std::uint32_t i = 0; i < records_.size(); ++i) {
-    record& r = records_[i];
-    if (r.what != role::view) continue;
-    const record& root = records_[r.root];
-    r.of_ours = root.what == role::ours;
-    if (!r.of_ours && notes_[r.root].tensor->data == nullptr && !measuring) {
-      return named(notes_[i].tensor) + "is a view of memory that has no address";
-    }
-  }
-  for (std::uint32_t i = leafs_; i < leafs_ + nodes_; ++i) {
-    for (const std::uint32_t s : records_[i].source) {
-      if (s == none || s == i || !is_node(root_of(s)) || root_of(s) <= i || measuring) continue;
-      const record& root = records_[root_of(s)];
-      if (root.what == role::ours && (root.flags & GGML_TENSOR_FLAG_INPUT) == 0) {
-        return named(notes_[s].tensor) + "is read before the node that makes it";
-      }
-    }
-  }
+  if (first_.view_of_nothing != none) return say(first_.view_of_nothing, "is a view of memory that has no address");
+  if (first_.read_too_early != none) return say(first_.read_too_early, "is read before the node that makes it");
   return {};
 }
 
@@ -215,6 +221,7 @@ inline void reader::find_pins() {
   };
   std::vector<inside> found;
   pins_beyond_ = false;
+  if (std::all_of(in_.begin(), in_.end(), [](const store* m) { return m->blocks.empty(); })) return;
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     const ggml_tensor* const t = notes_[i].tensor;
     if (records_[i].what != role::outside || t->buffer == nullptr || t->data == nullptr) continue;
@@ -242,6 +249,7 @@ inline void reader::find_pins() {
     for (; a < b; ++a) {
       notes_[found[a].record].value = v;
       record& r = records_[found[a].record];
+      if ((r.flags & GGML_TENSOR_FLAG_OUTPUT) != 0) structure_.values[v].output = 1;
       r.home = found[a].home;
       r.offset = found[a].lower;
       r.room = found[a].upper - found[a].lower;
@@ -250,30 +258,33 @@ inline void reader::find_pins() {
 }
 
 inline void reader::add_values() {
+  for (const std::uint32_t i : views_) {
+    if (notes_[i].uses != 0) notes_[records_[i].root].shown = true;
+  }
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     const record& r = records_[i];
     if (r.what != role::ours) continue;
     const auto v = static_cast<std::uint32_t>(structure_.values.size());
     const bool made_here = is_node(i) && (r.flags & GGML_TENSOR_FLAG_INPUT) == 0;
-    structure_.values.push_back(
-        {size_in(*in_[r.home], notes_[i].tensor), v, made_here ? value_kind::result : value_kind::input});
+    value_record& value = structure_.values.emplace_back();
+    value.size = size_in(*in_[r.home], notes_[i].tensor);
+    value.root = v;
+    value.kind = made_here ? value_kind::result : value_kind::input;
+    if ((r.flags & GGML_TENSOR_FLAG_OUTPUT) != 0 || (notes_[i].uses == 0 && !notes_[i].shown)) value.output = 1;
     home_.push_back(r.home);
     notes_[i].value = v;
   }
+  keep_views();
 }
 
-inline void reader::keep_outputs() {
-  for (std::uint32_t i = 0; i < records_.size(); ++i) {
-    if (records_[i].what == role::view && notes_[i].uses != 0) notes_[records_[i].root].shown = true;
-  }
-  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+// What an output shows is one, and what a view shows that nobody reads. A view without an operator only says that its
+// root is read there.
+inline void reader::keep_views() {
+  for (const std::uint32_t i : views_) {
     const record& r = records_[i];
-    if (r.what == role::again || value_of(i) == none) continue;
-    bool kept = (r.flags & GGML_TENSOR_FLAG_OUTPUT) != 0;
-    if (r.what == role::ours) kept = kept || (notes_[i].uses == 0 && !notes_[i].shown);
-    // A view without an operator only says that its root is read there.
-    if (r.what == role::view && notes_[i].uses == 0) kept = kept || !is_node(i) || r.op != GGML_OP_NONE;
-    if (kept) structure_.values[value_of(i)].output = 1;
+    if (value_of(i) == none) continue;
+    const bool unread = notes_[i].uses == 0 && (!is_node(i) || r.op != GGML_OP_NONE);
+    if (unread || (r.flags & GGML_TENSOR_FLAG_OUTPUT) != 0) structure_.values[value_of(i)].output = 1;
   }
 }
 
@@ -319,7 +330,14 @@ inline void reader::add_nodes() {
       ++n.inputs;
     };
     for (int k = 0; k < GGML_MAX_SRC; ++k) {
-      if (r.source[k] != none && r.source[k] != i) add_input(value_of(r.source[k]), k);
+      const std::uint32_t s = r.source[k];
+      if (s == none || s == i) continue;
+      const std::uint32_t root = root_of(s);
+      add_input(notes_[root].value, k);
+      if (root > i && is_node(root) && records_[root].what == role::ours &&
+          (records_[root].flags & GGML_TENSOR_FLAG_INPUT) == 0) {
+        first_.read_too_early = std::min(first_.read_too_early, s);
+      }
     }
     if (r.what == role::ours) {
       structure_.edges.push_back(notes_[i].value);
@@ -340,18 +358,22 @@ inline void reader::add_nodes() {
 
 inline complaint reader::read(const ggml_cgraph* g, stores in, std::span<const std::uint32_t> homes, bool measuring) {
   in_ = in;
-  structure_ = {};
+  measuring_ = measuring;
+  structure_.values.clear();
+  structure_.nodes.clear();
+  structure_.edges.clear();
   home_.clear();
   slots_.clear();
   joined_.clear();
   pins_.clear();
+  views_.clear();
+  first_ = {};
   enter_all(g, homes);
-  if (complaint wrong = classify(measuring); !wrong.empty()) return wrong;
+  if (complaint wrong = complain(); !wrong.empty()) return wrong;
   find_pins();
   add_values();
-  keep_outputs();
   add_nodes();
-  return {};
+  return complain();
 }
 
 inline result<void> reader::plan_it(const plan::options& search, bool around, known_graph& made) {
