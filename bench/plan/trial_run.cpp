@@ -48,6 +48,8 @@ constexpr std::array names{
     named{"slab_splits", technique::slab_splits},
     named{"slabs_by_size", technique::slabs_by_size},
     named{"slabs_by_height", technique::slabs_by_height},
+    named{"slabs_by_birth", technique::slabs_by_birth},
+    named{"slab_moves", technique::slab_moves},
 };
 
 std::vector<std::pair<technique, std::size_t>> off;

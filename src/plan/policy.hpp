@@ -231,6 +231,8 @@ inline constexpr std::uint64_t memories_looks = 500'000'000, best_memories_looks
 // may look at so much: about a second.
 inline constexpr std::size_t most_split_units = 10, most_fitted_units = 400;
 inline constexpr std::uint64_t slab_looks = 100'000'000;
+// Moves of a unit into another slab that are tried: tens of milliseconds.
+inline constexpr std::size_t slab_moves = 1000;
 
 // ---- Moves (moves/; 0023) and symbolic sizes (symbolic/) ----
 

@@ -42,6 +42,8 @@ enum class technique : std::uint8_t {
   slab_splits,
   slabs_by_size,
   slabs_by_height,
+  slabs_by_birth,
+  slab_moves,
 };
 
 #ifdef BERTH_PLAN_TRIAL

@@ -1,8 +1,13 @@
 #include "berth/graph/in_memories.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <initializer_list>
+#include <numeric>
+
+#include "berth/plan/verify.hpp"
 
 namespace {
 using namespace berth;
@@ -105,4 +110,63 @@ TEST(in_memories, sizes_beyond_64_bits_are_an_error) {
   chain c{max_bytes - 7, max_bytes - 7};
   EXPECT_FALSE(c.plan({{32}}));
 }
+// What an allocator at run time takes in blocks of `limit` bytes: each buffer, as it is born, into the smallest hole,
+// else on top of the block that has to grow least, else into a new one.
+bytes taken_at_run_time(const plan::problem& p, bytes limit) {
+  struct lying {
+    std::size_t block;
+    bytes offset, end;
+    plan::tick dies;
+  };
+  std::vector<lying> alive;
+  std::vector<bytes> heights;
+  for (const plan::buffer& b : p.buffers) {  // which come in the order of birth
+    std::erase_if(alive, [&](const lying& l) { return l.dies <= b.live.lower; });
+    std::sort(alive.begin(), alive.end(), [](const lying& x, const lying& y) { return x.offset < y.offset; });
+    bytes least_left = max_bytes, least_growth = max_bytes;
+    lying hole{}, top{};
+    for (std::size_t k = 0; k < heights.size(); ++k) {
+      bytes from = 0;
+      for (const lying& l : alive) {
+        if (l.block != k) continue;
+        if (from + b.size <= l.offset && l.offset - from - b.size < least_left) {
+          least_left = l.offset - from - b.size;
+          hole = {k, from, from + b.size, b.live.upper};
+        }
+        from = std::max(from, l.end);
+      }
+      const bytes growth = std::max(heights[k], from + b.size) - heights[k];
+      if (from + b.size <= limit && growth < least_growth) {
+        least_growth = growth;
+        top = {k, from, from + b.size, b.live.upper};
+      }
+    }
+    if (least_left != max_bytes) {
+      alive.push_back(hole);
+    } else if (least_growth != max_bytes) {
+      alive.push_back(top);
+    } else {
+      heights.push_back(0);
+      alive.push_back({heights.size() - 1, 0, b.size, b.live.upper});
+    }
+    heights[alive.back().block] = std::max(heights[alive.back().block], alive.back().end);
+  }
+  return std::accumulate(heights.begin(), heights.end(), bytes{0});
+}
+
+RC_GTEST_PROP(in_memories, blocks_take_no_more_than_at_run_time, ()) {
+  plan::problem p;
+  const int n = *rc::gen::inRange(11, 60);
+  plan::tick now = 0;
+  for (int i = 0; i < n; ++i) {
+    now += *rc::gen::inRange(0, 2);
+    p.add({.size = *rc::gen::inRange<bytes>(1, 1000), .live = {now, now + *rc::gen::inRange(1, 12)}});
+  }
+  p.max_slab = *rc::gen::inRange<bytes>(1000, 2500);
+  const auto planned = plan::solve(p);
+  RC_ASSERT(planned && planned->has_offsets());
+  RC_ASSERT(!plan::verify(p, *planned));
+  RC_ASSERT(planned->arena() <= taken_at_run_time(p, *p.max_slab));
+}
+
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "plan/model/within.hpp"
@@ -123,6 +124,33 @@ class cutter {
     return slabs;
   }
 
+  // In order of birth, as an allocator at run time places: each into the smallest hole that takes it, else on top of
+  // the slab that has to grow least for it, else into a slab of its own. Then each slab is planned by itself. Nothing
+  // where more than lifetimes counts.
+  std::vector<slab> by_birth() {
+    if (!only_lifetimes()) return {};
+    std::vector<index> order(p_.buffers.size());
+    std::iota(order.begin(), order.end(), index{0});
+    std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return life(a).lower < life(b).lower; });
+    std::vector<growing> open;
+    for (const index i : order) {
+      if (wait_.over()) return {};
+      std::size_t where = open.size();
+      fit best{max_bytes, max_bytes, 0};
+      for (std::size_t k = 0; k < open.size(); ++k) {
+        const auto here = open[k].best_for(p_.footprint(i), p_.alignment_of(i), life(i).lower, limit_);
+        if (!here || std::pair{best.growth, best.left} <= std::pair{here->growth, here->left}) continue;
+        best = *here;
+        where = k;
+      }
+      if (where == open.size()) open.emplace_back(), best = {0, 0, 0};
+      open[where].put({i, best.offset, best.offset + p_.footprint(i), life(i).upper});
+    }
+    std::vector<slab> slabs;
+    for (growing& g : open) slabs.push_back(improved(std::move(g)));
+    return slabs;
+  }
+
   // The split of few units with the least sum, of those the one with the fewest slabs; none where none was found.
   // `proved`: there is no better one. By dynamic programming over sets of units: the slab of the first unit of a set,
   // and the best split of the rest. What a part does not fit no set around it fits.
@@ -160,10 +188,109 @@ class cutter {
     return slabs;
   }
 
+  // Moves single units from slab to slab as long as the sum falls.
+  void settle(std::vector<slab>& slabs) {
+    std::size_t tries = policy::slab_moves;
+    const patience wait = wait_.for_looks(policy::slab_looks);
+    for (bool fell = true; fell && tries != 0;) {
+      fell = false;
+      for (index u = 0; u < units_.size() && tries != 0 && !wait.over(); ++u) {
+        const auto holds = [&](const slab& s) {
+          return std::binary_search(s.members.begin(), s.members.end(), units_[u].members.front());
+        };
+        const auto from = std::find_if(slabs.begin(), slabs.end(), holds);
+        const slab left = without(*from, u, wait);
+        if (left.layout.arena() >= from->layout.arena()) continue;
+        for (auto to = slabs.begin(); to != slabs.end() && tries != 0; ++to) {
+          if (to == from) continue;
+          --tries;
+          slab grown = with(*to, u, wait);
+          if (!grown.layout.has_offsets() ||
+              left.layout.arena() + grown.layout.arena() >= from->layout.arena() + to->layout.arena()) {
+            continue;
+          }
+          *from = left;
+          *to = std::move(grown);
+          fell = true;
+          break;
+        }
+      }
+    }
+    std::erase_if(slabs, [](const slab& s) { return s.members.empty(); });
+  }
+
   const std::vector<unit>& units() const { return units_; }
   std::uint64_t nodes() const { return nodes_; }
 
  private:
+  struct lying {
+    index buffer;
+    bytes offset, end;
+    tick dies;
+  };
+  // A place in a slab: how much that grows for it, and how much of the hole it leaves.
+  struct fit {
+    bytes growth, left, offset;
+  };
+  struct growing {
+    std::vector<lying> all;
+    std::vector<lying> alive;  // by offset
+    bytes height = 0;
+
+    // A hole below what is alive is better than any place above it.
+    std::optional<fit> best_for(bytes size, bytes alignment, tick now, bytes limit) {
+      std::erase_if(alive, [&](const lying& l) { return l.dies <= now; });
+      std::optional<fit> best;
+      bytes from = 0;
+      for (const lying& l : alive) {
+        const bytes at = align_up(from, alignment);
+        if (at + size <= l.offset && (!best || l.offset - at - size < best->left)) best = {0, l.offset - at - size, at};
+        from = std::max(from, l.end);
+      }
+      const bytes at = align_up(from, alignment);
+      if (best || size > limit || at > limit - size) return best;
+      const bytes end = at + size;
+      return end > height ? fit{end - height, 0, at} : fit{0, limit + height - end, at};
+    }
+    void put(const lying& l) {
+      all.push_back(l);
+      alive.insert(std::upper_bound(alive.begin(), alive.end(), l.offset,
+                                    [](bytes offset, const lying& other) { return offset < other.offset; }),
+                   l);
+      height = std::max(height, l.end);
+    }
+  };
+
+  interval life(index i) const {
+    const buffer& b = p_.buffers[i];
+    return b.lifetimes.empty() ? b.live : interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
+  }
+  bool only_lifetimes() const {
+    return !p_.conflicts && p_.separations.empty() && p_.memories.empty() &&
+           std::none_of(p_.buffers.begin(), p_.buffers.end(),
+                        [](const buffer& b) { return b.offset || b.alias_group; });
+  }
+  // As it grew, or as it is planned by itself where that is lower.
+  slab improved(growing g) {
+    std::sort(g.all.begin(), g.all.end(), [](const lying& a, const lying& b) { return a.buffer < b.buffer; });
+    slab made;
+    made.layout.status = status::feasible;
+    made.layout.solver = "slabs";
+    made.layout.arena_bytes = g.height;
+    for (const lying& l : g.all) {
+      made.members.push_back(l.buffer);
+      made.layout.offsets.push_back(l.offset);
+    }
+    slab planned = make(made.members, options_.work, wait_);
+    return planned.layout.has_offsets() && planned.layout.arena() < g.height ? planned : made;
+  }
+
+  slab without(const slab& s, index u, const patience& wait) {
+    std::vector<index> members;
+    std::set_difference(s.members.begin(), s.members.end(), units_[u].members.begin(), units_[u].members.end(),
+                        std::back_inserter(members));
+    return make(std::move(members), effort::normal, wait);
+  }
   slab with(const slab& s, index u, const patience& wait) {
     std::vector<index> members = s.members;
     members.insert(members.end(), units_[u].members.begin(), units_[u].members.end());
@@ -239,6 +366,13 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
   } else if (slabs.empty()) {
     if (uses(technique::slabs_by_size) && cut.units().size() <= policy::most_fitted_units) slabs = cut.by_size();
     if (slabs.empty() && uses(technique::slabs_by_height)) slabs = cut.by_height();
+    if (uses(technique::slabs_by_birth)) {
+      std::vector<slab> born = cut.by_birth();
+      if (slabs.empty() || (!born.empty() && sum_of(born) < sum_of(slabs))) slabs = std::move(born);
+    }
+    if (uses(technique::slab_moves) && o.work != effort::fast && cut.units().size() <= policy::most_fitted_units) {
+      cut.settle(slabs);
+    }
   }
   if (!fits()) {
     const bool impossible = proved || (capacity && bound > *capacity);
