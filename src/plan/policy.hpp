@@ -25,6 +25,11 @@ inline constexpr std::uint64_t looks_an_assigned_state = 32;   // copying, sorti
 inline constexpr std::uint64_t looks_a_routed_item = 64;       // of problems with moves
 inline constexpr std::uint64_t intervals_moved_a_look = 16;  // moving one on in its list costs less than looking at it
 
+// ---- What a stop waits for (single/verified.hpp) ----
+
+// Of so many buffers a first plan is made and verified within a tenth of a second, however soon the wait ends.
+inline constexpr std::size_t most_at_once = std::size_t{1} << 17;
+
 // ---- The sweep over time (greedy/sweep.hpp) ----
 
 // Up to so many ticks a buffer are counted as they are; sparser ones as steps, which have to be sorted.

@@ -43,28 +43,46 @@ prices by_use(const problem& p, const std::vector<unit>& units, std::span<const 
 
 using use_of_buffers = std::optional<std::span<const double>>;  // bytes touched
 
-memories_plan without_penalties(const problem& p, const use_of_buffers& touched, const options& o,
-                                const patience& wait) {
-  if (!touched && p.memories.size() <= 1) return {.layout = solve_one_memory(p, p.max_slab, o, wait)};
+memories_plan without_penalties(const problem& p, const use_of_buffers& touched, const options& o, const patience& wait,
+                                verified& so_far) {
+  if (!touched && p.memories.size() <= 1) return {.layout = solve_one_memory(p, p.max_slab, o, wait, &so_far)};
   const std::vector<unit> units = units_of(p);
   return solve_memories(p, units, touched ? by_use(p, units, *touched) : by_size(p, units), o, wait);
 }
 
 result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const options& o, const patience& wait) {
-  memories_plan found = without_penalties(p, touched, o, wait);
+  verified so_far{p, wait};
+  memories_plan found = without_penalties(p, touched, o, wait, so_far);
   if (found.layout.status == status::unknown && o.work == effort::fast && !wait.over()) {
     options patient = o;
     patient.work = effort::normal;
-    found = without_penalties(p, touched, patient, wait);
+    found = without_penalties(p, touched, patient, wait, so_far);
   }
   plan& layout = found.layout;
+  const bool plain = !touched && p.memories.size() <= 1 && !p.max_slab;
+  if (plain) so_far.consider(layout);
+  bool right = so_far.has(layout);
+  if (plain && !right && so_far.are_many() && wait.was_over() && layout.status != status::infeasible) {
+    if (auto other = so_far.take()) {
+      layout = *std::move(other);
+      right = true;
+    }
+  }
   if (layout.has_offsets()) {
-    if (!p.reuse_penalties.empty()) lower_reuse_penalty(p, o, wait, layout);
-    if (const auto broken = verify(p, layout)) return error{errc::internal, broken->rule, broken->a};
+    if (!p.reuse_penalties.empty()) {
+      lower_reuse_penalty(p, o, wait, layout);
+      right = false;
+    }
+    if (!right) {
+      if (const auto broken = verify(p, layout)) return error{errc::internal, broken->rule, broken->a};
+    }
     if (const auto wrong = check_bound(p, 0, layout.proof))
       return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
   }
   layout.deadline_hit = wait.was_over();
+  if (layout.status == status::unknown && layout.deadline_hit && layout.reason.empty()) {
+    layout.reason = "it was stopped before there was a plan";
+  }
   return tier_plan{.layout = std::move(layout), .cost = found.cost, .least = found.least};
 }
 

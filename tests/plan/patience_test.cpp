@@ -95,6 +95,38 @@ TEST(patience, that_is_over_at_once_still_gives_a_plan_of_one_memory) {
   }
 }
 
+// So many that nobody waits until the last plan is verified: what was verified by then is given, or a stack.
+TEST(patience, of_many_buffers_may_end_at_any_stage) {
+  problem plain = dense_set(140'000, 12), mixed = plain;
+  mixed.buffers[17].offset = 1 << 20;
+  mixed.buffers[40].alias_group = mixed.buffers[41].alias_group = 3;
+  mixed.buffers[50].alignment = 4096;
+  for (const problem& p : {plain, mixed}) {
+    for (const std::uint64_t looks : {0, 1'000'000, 4'000'000, 30'000'000}) {
+      SCOPED_TRACE(looks);
+      const patience wait = patience::of_looks(looks);
+      const auto cut = solve_within(p, {}, wait);
+      ASSERT_TRUE(cut && cut->has_offsets());
+      EXPECT_TRUE(cut->deadline_hit == wait.was_over());
+      EXPECT_LE(wait.looks(), looks + 2'000'000) << "a stage goes on";
+      EXPECT_FALSE(verify(p, *cut));
+      EXPECT_FALSE(check_bound(p, 0, cut->proof));
+      EXPECT_TRUE(looks != 0 || cut->solver == "stacked");
+      EXPECT_TRUE(looks < 30'000'000 || cut->solver != "stacked");
+    }
+  }
+}
+
+TEST(patience, of_many_buffers_that_cannot_be_stacked_gives_no_plan_and_says_why) {
+  problem p = dense_set(140'000, 12);
+  p.capacity = 1 << 20;
+  const auto cut = solve_within(p, {}, patience::of_looks(0));
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->status, status::unknown);
+  EXPECT_TRUE(cut->deadline_hit);
+  EXPECT_EQ(cut->reason, "it was stopped before there was a plan");
+}
+
 TEST(patience, of_a_deadline_that_has_passed_is_over) {
   const patience wait{options{.deadline_s = 0}};
   EXPECT_TRUE(wait.over());

@@ -11,6 +11,7 @@
 #include "plan/greedy/sweeper.hpp"
 #include "plan/greedy/tall_first.hpp"
 #include "plan/policy.hpp"
+#include "plan/sort_within.hpp"
 #include "plan/trial.hpp"
 
 namespace berth::plan {
@@ -100,16 +101,23 @@ std::vector<std::uint32_t> pinned_items(const instance& in) {
   return pinned;
 }
 
+// Whether the caller was told that all is over, and the items are too many to finish what was begun.
+bool nobody_waits(const instance& in, const patience& wait) {
+  return in.items.size() > policy::most_at_once && wait.caller_was_told();
+}
+
 // Sweeps items over time, above `top`: each as if it lived from the first of its lifetimes to the end of its last. What
-// has conflicts besides is stacked.
-void place_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets) {
+// has conflicts besides is stacked, and all where nobody waits for so many.
+void place_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets,
+                 const patience& wait) {
+  const bool too_many = nobody_waits(in, wait);
   timeline line;
   line.ticks = in.sections;
   std::vector<std::uint32_t> swept;
   for (const std::uint32_t i : items) {
     const item& it = in.items[i];
     const auto ranges = in.ranges_of(it);
-    if (ranges.empty() || !in.links_of(it).empty()) {
+    if (too_many || ranges.empty() || !in.links_of(it).empty()) {
       offsets[i] = round_up(top, it.alignment);
       top = offsets[i] + it.size;
       continue;
@@ -133,6 +141,7 @@ void place_above(const instance& in, std::span<const std::uint32_t> items, units
 // For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
 layout of_many(const instance& in, units target, effort work, const patience& passes, const patience& wait) {
   layout best;
+  if (nobody_waits(in, wait)) return best;
   const auto keep = [&](std::optional<layout>&& got) {
     if (got && got->arena < best.arena) best = std::move(*got);
   };
@@ -145,9 +154,10 @@ layout of_many(const instance& in, units target, effort work, const patience& pa
     const units arena = arena_of(in, *swept);
     keep(layout{.offsets = *std::move(swept), .arena = arena, .solver = "sweep"});
   }
+  if (nobody_waits(in, wait)) return best;
   if (best.arena == unbounded) {
     occupancy taken{in};
-    keep(place_in_order(in, taken, sorted_items(in, order::size), fit::first, passes));
+    keep(place_in_order(in, taken, sorted_items(in, order::size, passes), fit::first, passes));
     best.solver = "first_fit/size";
   }
   if (work != effort::fast && uses(technique::ejections) &&
@@ -159,7 +169,7 @@ layout of_many(const instance& in, units target, effort work, const patience& pa
 layout by_boxes(const instance& in, units target, effort work, const patience& passes, const patience& wait) {
   const std::optional<boxed> boxes = uses(technique::boxes) ? put_in_boxes(in, target, wait) : std::nullopt;
   layout out = of_many(boxes ? boxes->coarse : in, target, work, passes, wait);
-  if (boxes) {
+  if (boxes && !out.offsets.empty()) {
     out.offsets = take_out_of_boxes(*boxes, out.offsets);
     out.arena = arena_of(in, out.offsets);
   }
@@ -168,7 +178,7 @@ layout by_boxes(const instance& in, units target, effort work, const patience& p
 
 }  // namespace
 
-std::vector<std::uint32_t> sorted_items(const instance& in, order by) {
+std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait) {
   // Sorted by rising `first`, then rising `second`: what is to come first is counted down from the top.
   struct keyed {
     std::uint64_t first;
@@ -202,10 +212,11 @@ std::vector<std::uint32_t> sorted_items(const instance& in, order by) {
       }
     }
   }
-  std::sort(keys.begin(), keys.end(), [](const keyed& x, const keyed& y) {
+  const auto before = [](const keyed& x, const keyed& y) {
     if (x.first != y.first) return x.first < y.first;
     return x.second != y.second ? x.second < y.second : x.item < y.item;
-  });
+  };
+  (void)sort_within(keys.begin(), keys.end(), before, wait);
   std::vector<std::uint32_t> out;
   out.reserve(keys.size());
   for (const keyed& k : keys) out.push_back(k.item);
@@ -245,12 +256,13 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
   }
   layout out;
   out.offsets = taken.offsets();
-  if (placed < items.size()) place_above(in, std::span{items}.subspan(placed), std::max(top, arena), out.offsets);
+  if (placed < items.size()) place_above(in, std::span{items}.subspan(placed), std::max(top, arena), out.offsets, wait);
   out.arena = arena_of(in, out.offsets);
   return out;
 }
 
-layout best_greedy(const instance& in, units target, effort work, const patience& wait) {
+layout best_greedy(const instance& in, units target, effort work, const patience& wait,
+                   const std::function<void(const layout&)>& show) {
   layout best;
   const auto keep = [&](layout&& got, std::string_view name) {
     if (got.arena >= best.arena) return;
@@ -260,7 +272,10 @@ layout best_greedy(const instance& in, units target, effort work, const patience
   units goal = target;
   const patience passes = wait.for_looks(most_looks(work, in));
   if (in.items.size() > policy::many_items) {
-    best = by_boxes(in, target, work, passes, wait);
+    (void)wait.over();
+    if (!nobody_waits(in, wait)) best = by_boxes(in, target, work, passes, wait);
+    if (nobody_waits(in, wait)) return best;
+    if (show) show(best);
     if (work != effort::best) goal = target + target / policy::near_share;
     if (best.arena <= goal || work == effort::fast || (work != effort::best && mean_alive(in) > policy::few_alive))
       return best;
@@ -272,7 +287,7 @@ layout best_greedy(const instance& in, units target, effort work, const patience
   for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !passes.over()); ++k) {
     if (!uses(technique::order, k)) continue;
     const attempt& a = portfolio[k];
-    std::vector<std::uint32_t> items = sorted_items(in, a.by);
+    std::vector<std::uint32_t> items = sorted_items(in, a.by, passes);
     layout got = place_in_order(in, taken, items, a.how, passes);
     std::string_view name = a.name;
     for (int round = 0; k == 0 && uses(technique::squeaky_wheel) && work != effort::fast &&
@@ -285,6 +300,8 @@ layout best_greedy(const instance& in, units target, effort work, const patience
       got = place_in_order(in, taken, items, a.how, passes);
     }
     keep(std::move(got), name);
+    if (nobody_waits(in, wait)) return best;
+    if (show) show(best);
   }
   const std::uint64_t ejections = work == effort::fast                  ? policy::fast_ejections * in.items.size()
                                   : in.items.size() > policy::few_items ? policy::ejection_work / 4

@@ -1,6 +1,7 @@
 // The greedy portfolio: items in some order, each at its first or best fit. Never fails where there is no capacity.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -21,10 +22,11 @@ struct layout {
 enum class order : std::uint8_t { size, area, lifetime, breadth, start };
 
 // The items without the pinned ones, in the given order; ties by index.
-[[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by);
+// In any order where the wait is over.
+[[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait = {});
 
 // Places pinned items, then `items` in turn; those that are left when the wait is over, above all others, as a sweep
-// over time lays them.
+// over time lays them, or one on the other where there are too many to sweep.
 [[nodiscard]] layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
                                     fit how, const patience& wait = {});
 
@@ -35,7 +37,10 @@ enum class order : std::uint8_t { size, area, lifetime, breadth, start };
 //
 // Above 20,000 items small ones are put in boxes, those of tall sections are placed first, and what then ends more than
 // 1/1024 above the target is mended by ejection chains, a second or so of them. Effort best goes on as below 20,000.
-[[nodiscard]] layout best_greedy(const instance& in, units target, effort work, const patience& wait = {});
+//
+// `show`, if any, is shown what was best on the way.
+[[nodiscard]] layout best_greedy(const instance& in, units target, effort work, const patience& wait = {},
+                                 const std::function<void(const layout&)>& show = {});
 
 [[nodiscard]] units arena_of(const instance& in, const std::vector<units>& offsets);
 

@@ -1,10 +1,12 @@
 #include "plan/greedy/sweep.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "plan/greedy/sweeper.hpp"
 #include "plan/policy.hpp"
+#include "plan/sort_within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -19,26 +21,29 @@ bool sweeps_serve(const buffer& b) {
 }
 
 // Lowers and uppers as steps between the ticks at which something happens.
-void count_in_steps(const problem& p, timeline& line) {
+// False: the wait is over.
+bool count_in_steps(const problem& p, timeline& line, const patience& wait) {
   std::vector<tick>& at = line.sparse;
   at.reserve(2 * p.buffers.size());
   for (const buffer& b : p.buffers) {
     at.push_back(b.live.lower);
     at.push_back(b.live.upper);
   }
-  std::sort(at.begin(), at.end());
+  if (!sort_within(at.begin(), at.end(), std::less<>{}, wait)) return false;
   at.erase(std::unique(at.begin(), at.end()), at.end());
   line.ticks = static_cast<std::uint32_t>(at.size()) - 1;
   const auto step = [&](tick t) {
     return static_cast<std::uint32_t>(std::lower_bound(at.begin(), at.end(), t) - at.begin());
   };
   for (index i = 0; i < p.buffers.size(); ++i) {
+    if (i % 1024 == 0 && wait.over(1024 * 8)) return false;
     line.pieces[i].lower = step(p.buffers[i].live.lower);
     line.pieces[i].upper = step(p.buffers[i].live.upper);
   }
+  return true;
 }
 
-std::optional<timeline> make_timeline(const problem& p) {
+std::optional<timeline> make_timeline(const problem& p, const patience& wait) {
   if (p.buffers.empty() || !sweeps_serve(p)) return {};
   timeline line;
   line.pieces.reserve(p.buffers.size());
@@ -46,7 +51,7 @@ std::optional<timeline> make_timeline(const problem& p) {
   bool same = true;
   for (index i = 0; i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
-    if (!sweeps_serve(b)) return {};
+    if (!sweeps_serve(b) || (i % 1024 == 0 && wait.over(1024))) return {};
     first = std::min(first, b.live.lower);
     last = std::max(last, b.live.upper);
     bytes alignment = p.alignment_of(i);
@@ -65,7 +70,7 @@ std::optional<timeline> make_timeline(const problem& p) {
       q.upper -= static_cast<std::uint32_t>(first);
     }
   } else {
-    count_in_steps(p, line);
+    if (!count_in_steps(p, line, wait)) return {};
   }
   if (same) {
     line.alignment = line.pieces[0].alignment;
@@ -79,10 +84,11 @@ std::optional<timeline> make_timeline(const problem& p) {
 
 }  // namespace
 
-std::optional<swept> sweep(const problem& p, double tolerated) {
-  const std::optional<timeline> line = make_timeline(p);
+std::optional<swept> sweep(const problem& p, double tolerated, const patience& wait) {
+  const std::optional<timeline> line = make_timeline(p, wait);
   if (!line) return {};
-  sweeper over{*line};
+  sweeper over{*line, &wait};
+  if (!over.ready()) return {};
 
   std::optional<swept> best;
   argument why{.at = line->sparse.empty() ? line->first + static_cast<tick>(over.peak()) : line->sparse[over.peak()]};
@@ -115,6 +121,7 @@ std::optional<std::vector<units>> sweep_items(const instance& in, const patience
     line.pieces.push_back({r.first, r.last, static_cast<bytes>(it.size), static_cast<bytes>(it.alignment), 0});
   }
   sweeper over{line, &wait};
+  if (!over.ready()) return {};
   const std::vector<bytes>* offsets = over.by_best_fit();
   if (offsets == nullptr) return {};
   return std::vector<units>{offsets->begin(), offsets->end()};

@@ -6,24 +6,45 @@
 #include "plan/policy.hpp"
 
 namespace berth::plan {
-by_tick::by_tick(const timeline& line, std::uint32_t piece::*at)
+namespace {
+
+constexpr index pieces_at_a_time = 65'536;  // between two looks at the wait: a millisecond or two
+
+bool is_over(const patience* wait) {
+  return wait != nullptr && wait->over();
+}
+
+}  // namespace
+
+by_tick::by_tick(const timeline& line, std::uint32_t piece::*at, const patience* wait)
     : first_(line.ticks + std::size_t{3}, 0), of_(line.pieces.size()) {
+  if (is_over(wait)) return;
   for (const piece& q : line.pieces) ++first_[q.*at + std::size_t{2}];
   for (std::size_t t = 2; t < first_.size(); ++t) first_[t] += first_[t - 1];
-  for (index i = 0; i < of_.size(); ++i) of_[first_[line.pieces[i].*at + std::size_t{1}]++] = i;
+  for (index i = 0; i < of_.size(); ++i) {
+    if (i % pieces_at_a_time == 0 && is_over(wait)) return;
+    of_[first_[line.pieces[i].*at + std::size_t{1}]++] = i;
+  }
 }
 
 sweeper::sweeper(const timeline& line, const patience* wait)
     : line_{line},
       wait_{wait},
-      starts_{line, &piece::lower},
-      ends_{line, &piece::upper},
+      starts_{line, &piece::lower, wait},
+      ends_{line, &piece::upper, wait},
       live_(line.ticks),
       block_of_(line.pieces.size()),
       offsets_(line.pieces.size(), 0),
       memory_{line.pieces.size()} {
+  if (!is_over(wait)) look();
+}
+
+// What is live when, and the stack at the peak.
+void sweeper::look() {
+  const timeline& line = line_;
   bytes live = 0;
   for (std::uint32_t t = 0; t < line.ticks; ++t) {
+    if (t % pieces_at_a_time == 0 && is_over(wait_)) return;
     for (const index i : ends_.at(t)) live -= line.pieces[i].size;
     for (const index i : starts_.at(t)) live += line.pieces[i].size;
     live_[t] = live;
@@ -40,6 +61,7 @@ sweeper::sweeper(const timeline& line, const patience* wait)
   const auto top = std::max_element(stack_.begin(), stack_.end(),
                                     [&](index a, index b) { return line.pieces[a].spare < line.pieces[b].spare; });
   if (top != stack_.end() && line.pieces[*top].spare != 0) std::rotate(top, top + 1, stack_.end());
+  ready_ = true;
 }
 
 template <class After, class Before>

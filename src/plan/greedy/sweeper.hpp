@@ -32,8 +32,8 @@ struct timeline {
 // Pieces by tick, in a row: those of tick t are of[first[t]] to of[first[t + 1]].
 class by_tick {
  public:
-  // At piece.*at.
-  by_tick(const timeline& line, std::uint32_t piece::*at);
+  // At piece.*at; none where the wait, if any, is over.
+  by_tick(const timeline& line, std::uint32_t piece::*at, const patience* wait);
 
   [[nodiscard]] std::span<const index> at(std::size_t t) const {
     return {of_.data() + first_[t], of_.data() + first_[t + 1]};
@@ -50,6 +50,9 @@ class sweeper {
   // seldom needs (free_list.hpp), and where the wait, if any, is over.
   explicit sweeper(const timeline& line, const patience* wait = nullptr);
 
+  // False: the wait was over before all was looked at; nothing else then says anything.
+  [[nodiscard]] bool ready() const { return ready_; }
+
   [[nodiscard]] std::uint32_t peak() const { return peak_; }
   [[nodiscard]] bytes most_live() const { return live_[peak_]; }
   [[nodiscard]] std::span<const bytes> live() const { return live_; }  // by tick
@@ -64,6 +67,7 @@ class sweeper {
   const std::vector<bytes>* run(After after, Before before, bool with_high_ticks);
   template <class Choose>
   bool step(std::span<const index> dead, std::span<const index> born, Choose choose);
+  void look();
   void lay_stack(bytes top);
   [[nodiscard]] bool is_high(std::uint32_t t) const;
   void find_high_after();
@@ -82,6 +86,7 @@ class sweeper {
   std::uint64_t placed_ = 0;         // in this pass
   std::uint64_t looked_before_ = 0;  // holes, before this pass
   std::uint64_t told_ = 0;           // of the holes looked at
+  bool ready_ = false;
 };
 
 }  // namespace berth::plan

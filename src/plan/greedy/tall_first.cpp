@@ -127,9 +127,10 @@ std::optional<layout> tall_first(const instance& in, units target, const patienc
   const std::vector<std::uint32_t> tall = tall_items(in, height, target);
   if (tall.size() > in.items.size() / policy::most_tall_share) return {};
   std::vector<std::uint32_t> items = order_of_core(in, tall, target, wait);
-  for (const std::uint32_t i : sorted_items(in, order::size)) {
+  for (const std::uint32_t i : sorted_items(in, order::size, wait)) {
     if (!std::binary_search(tall.begin(), tall.end(), i)) items.push_back(i);
   }
+  if (in.items.size() > policy::most_at_once && wait.caller_was_told()) return {};
   occupancy taken{in};
   layout out = place_in_order(in, taken, items, fit::first, wait);
   out.solver = "tall_first";

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "plan/sort_within.hpp"
+
 namespace berth::plan {
 namespace {
 
@@ -112,10 +114,12 @@ std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::option
   return merged;
 }
 
-void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, item_link>>& all) {
-  std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) {
+// Those between one pair come together; their greatest heights are taken, in whatever order they come.
+void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, item_link>>& all, const patience& wait) {
+  const auto before = [](const auto& x, const auto& y) {
     return std::tuple{std::get<0>(x), std::get<1>(x).other} < std::tuple{std::get<0>(y), std::get<1>(y).other};
-  });
+  };
+  if (!sort_within(all.begin(), all.end(), before, wait)) return;
   for (std::size_t k = 0; k < all.size();) {
     const std::uint32_t owner = std::get<0>(all[k]);
     in.items[owner].links_first = static_cast<std::uint32_t>(in.links.size());
@@ -132,19 +136,19 @@ void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, item_link>>&
 }
 
 // By time, ends before starts, then by part, as they come; by counting where the ticks are as dense as node indices
-// are.
-void sort_events(std::vector<event>& events) {
-  if (events.empty()) return;
+// are. False: the wait is over.
+bool sort_events(std::vector<event>& events, const patience& wait) {
+  if (events.empty()) return true;
   const auto by_time = [](const event& x, const event& y) { return x.at < y.at; };
   const auto [least, most] = std::minmax_element(events.begin(), events.end(), by_time);
   const auto first = static_cast<std::uint64_t>(least->at);
   // Unsigned: the span of the times may exceed 63 bits.
   const std::uint64_t span = static_cast<std::uint64_t>(most->at) - first;
   if (span >= 2 * events.size()) {
-    std::sort(events.begin(), events.end(), [](const event& x, const event& y) {
+    const auto earlier = [](const event& x, const event& y) {
       return std::tuple{x.at, x.starts, x.part} < std::tuple{y.at, y.starts, y.part};
-    });
-    return;
+    };
+    return sort_within(events.begin(), events.end(), earlier, wait);
   }
   const auto key = [first](const event& e) {
     return static_cast<std::size_t>((static_cast<std::uint64_t>(e.at) - first) * 2 + (e.starts ? 1 : 0));
@@ -153,13 +157,15 @@ void sort_events(std::vector<event>& events) {
   for (const event& e : events) ++begin[key(e) + 1];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<event> sorted(events.size());
+  if (wait.over(events.size())) return false;
   for (const event& e : events) sorted[begin[key(e)]++] = e;
   events = std::move(sorted);
+  return true;
 }
 
 // Gives every part its sections, and in.ticks: the number of a section rises where a lifetime starts after one has
 // ended.
-std::uint32_t find_sections(const problem& p, instance& in, std::vector<live_part>& parts) {
+std::uint32_t find_sections(const problem& p, instance& in, std::vector<live_part>& parts, const patience& wait) {
   std::vector<event> events;
   events.reserve(2 * p.buffers.size());
   const auto add = [&](index i, const interval& t) {
@@ -174,7 +180,7 @@ std::uint32_t find_sections(const problem& p, instance& in, std::vector<live_par
     if (b.lifetimes.empty()) add(i, b.live);
     for (const interval& t : b.lifetimes) add(i, t);
   }
-  sort_events(events);
+  if (wait.over(events.size()) || !sort_events(events, wait) || wait.over(events.size())) return 0;
   std::uint32_t section = 0;
   bool ended = false;
   for (const event& e : events) {
@@ -250,9 +256,10 @@ std::vector<units> section_heights(const instance& in) {
   return height;
 }
 
-instance make_instance(const problem& p) {
+instance make_instance(const problem& p, const patience& wait) {
   instance in;
-  std::vector<raw_item> raw = collect_items(p, in.item_of);
+  const std::vector<raw_item> raw = collect_items(p, in.item_of);
+  if (wait.over(raw.size())) return in;
   std::vector<std::pair<bytes, bytes>> reserved;
   std::optional<bytes> capacity = p.capacity;
   if (!p.memories.empty()) {
@@ -274,6 +281,7 @@ instance make_instance(const problem& p) {
     in.representable = false;
     return in;
   }
+  if (wait.over(raw.size())) return in;
   if (capacity) in.capacity = static_cast<units>(std::min(*capacity / in.unit, static_cast<bytes>(unbounded)));
 
   in.items.reserve(raw.size() + reserved.size());
@@ -304,7 +312,8 @@ instance make_instance(const problem& p) {
   if (p.conflicts) {
     for (const pair& c : *p.conflicts) add_link(c);
   } else {
-    in.sections = find_sections(p, in, parts);
+    in.sections = find_sections(p, in, parts, wait);
+    if (wait.was_over()) return in;
     const auto by_item = [](const live_part& x, const live_part& y) { return x.item < y.item; };
     if (!std::is_sorted(parts.begin(), parts.end(), by_item)) std::stable_sort(parts.begin(), parts.end(), by_item);
     for (std::size_t k = 0; k < parts.size();) {
@@ -339,7 +348,7 @@ instance make_instance(const problem& p) {
     }
     in.items.push_back(it);
   }
-  sort_links(in, links);
+  sort_links(in, links, wait);
   return in;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "berth/plan/problem.hpp"
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -86,6 +87,7 @@ void join_sections(instance& in);
 [[nodiscard]] std::vector<units> section_heights(const instance& in);
 
 // Contract: validate() passed and there is one memory at most. O(n log n + conflicts given explicitly).
-[[nodiscard]] instance make_instance(const problem& p);
+// Where the wait ends before, what is there of it is of no use.
+[[nodiscard]] instance make_instance(const problem& p, const patience& wait = {});
 
 }  // namespace berth::plan

@@ -145,7 +145,8 @@ plan refused(enum status s, std::string_view reason, index culprit, bytes number
 }
 
 // Buffers of no bytes included, which the engine need not place.
-plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o, const patience& wait) {
+plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o, const patience& wait,
+                      verified* so_far) {
   auto limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
   if (max_slab) limit = std::min(limit.value_or(*max_slab), *max_slab);
   for (index i = 0; limit && i < p.buffers.size(); ++i) {
@@ -154,7 +155,7 @@ plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, co
     return refused(status::infeasible, "buffer is pinned beyond the capacity", i, *b.offset, 0);
   }
   if (max_slab) return solve_slabs(p, *max_slab, o, wait);
-  plan answer = solve_single(p, o, wait);
+  plan answer = solve_single(p, o, wait, nullptr, so_far);
   if (answer.status != status::infeasible) return answer;
   for (index i = 0; limit && i < p.buffers.size(); ++i) {
     if (p.footprint(i) <= *limit) continue;

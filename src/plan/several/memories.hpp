@@ -9,6 +9,7 @@
 #include "berth/plan/solve.hpp"
 #include "plan/patience.hpp"
 #include "plan/single/parts.hpp"
+#include "plan/single/verified.hpp"
 
 namespace berth::plan {
 
@@ -17,7 +18,7 @@ namespace berth::plan {
 
 // Plans a problem of one memory at most, cut into slabs where `max_slab` is given.
 [[nodiscard]] plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o,
-                                    const patience& wait);
+                                    const patience& wait, verified* so_far = nullptr);
 
 struct memories_plan {
   plan layout;

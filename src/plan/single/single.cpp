@@ -95,12 +95,15 @@ bool hints_are_whole(const problem& p, const instance& in) {
                      [&](const buffer& b) { return !b.hint || *b.hint % in.unit == 0; });
 }
 
+bool fits(const problem& p, const swept& s) {
+  const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
+  return !limit || s.arena <= *limit;
+}
+
 // At the bound no effort finds better; effort fast takes what fits and ends within a quarter of the bound, as sweeps of
 // networks nearly always do.
 bool is_good_enough(const problem& p, const swept& s, effort work) {
-  const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
-  return s.arena - s.why.bound <= (work == effort::fast ? s.why.bound / policy::good_enough_share : 0) &&
-         (!limit || s.arena <= *limit);
+  return s.arena - s.why.bound <= (work == effort::fast ? s.why.bound / policy::good_enough_share : 0) && fits(p, s);
 }
 
 plan plan_of(swept s) {
@@ -154,6 +157,7 @@ bool is_refuted(const problem& p, const instance& in, const rising_bound& bound,
 }
 
 layout of_items(const problem& p, const instance& in, const swept& s, layout found) {
+  found.offsets.resize(in.items.size());  // there may have been no time for others
   for (index i = 0; i < p.buffers.size(); ++i) {
     if (in.item_of[i] != no_item) found.offsets[in.item_of[i]] = static_cast<units>(s.offsets[i] / in.unit);
   }
@@ -195,11 +199,16 @@ layout search_below(const instance& in, const options& o, layout found, units& b
 
 }  // namespace
 
-plan solve_single(const problem& p, const options& o, const patience& wait, bool* most_hints) {
-  std::optional<swept> quick = sweep(p, o.work == effort::fast ? policy::near_enough_for_one_sweep : 0);
+plan solve_single(const problem& p, const options& o, const patience& wait, bool* most_hints, verified* so_far) {
+  const patience endless;
+  const patience& first = p.buffers.size() <= policy::most_at_once ? endless : wait;
+  std::optional<swept> quick = sweep(p, o.work == effort::fast ? policy::near_enough_for_one_sweep : 0, first);
   if (quick && is_good_enough(p, *quick, o.work)) return plan_of(*std::move(quick));
+  if (quick && so_far != nullptr) so_far->consider(plan_of(*quick));
+  if (quick && wait.over() && fits(p, *quick)) return plan_of(*std::move(quick));
   plan out;
-  const instance in = make_instance(p);
+  const instance in = make_instance(p, first);
+  if (first.was_over()) return out;
   if (!in.representable) {
     out.reason = "the sizes, alignments, pins and reserved ranges together are too large to be counted";
     return out;
@@ -211,7 +220,15 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     out.status = status::infeasible;
     return out;
   }
-  layout found = best_greedy(in, bound.value, o.work, wait);
+  const auto show = [&](const layout& better) {
+    if (so_far == nullptr || !so_far->are_many() || better.offsets.empty() || better.arena > in.capacity) return;
+    plan some = out;
+    fill(p, in, better, some);
+    some.solver = better.solver;
+    some.status = some.arena_bytes == some.lower_bound_bytes ? status::optimal : status::feasible;
+    so_far->consider(some);
+  };
+  layout found = best_greedy(in, bound.value, o.work, wait, show);
   if (quick && static_cast<units>(quick->arena / in.unit) < found.arena) {
     found = of_items(p, in, *quick, std::move(found));
   }
@@ -223,7 +240,7 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     }
     tell(bound, in.unit, out);
   }
-  if (found.arena > in.capacity) {
+  if (found.arena > in.capacity || found.arena == unbounded) {
     if (bound.value > in.capacity) out.status = status::infeasible;
     return out;
   }

@@ -5,14 +5,16 @@
 #include "berth/plan/problem.hpp"
 #include "berth/plan/solve.hpp"
 #include "plan/patience.hpp"
+#include "plan/single/verified.hpp"
 
 namespace berth::plan {
 
 // Plans a problem of one memory (`memories` empty, or one: its capacity, alignment and reserved ranges then count).
 // Ignores max_slab and reuse_penalties, and the deadline and the stop of `o`: `wait` says when to end. Deterministic
 // but for that. Contract: validate() passed. Sets *most_hints where it proved that no plan in this arena keeps more
-// hints.
+// hints. `so_far`, if any, is shown the plans on the way. Where the wait ends before there is one, which it may above
+// most_at_once buffers, the answer is unknown.
 [[nodiscard]] plan solve_single(const problem& p, const options& o, const patience& wait = {},
-                                bool* most_hints = nullptr);
+                                bool* most_hints = nullptr, verified* so_far = nullptr);
 
 }  // namespace berth::plan
