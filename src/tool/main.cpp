@@ -27,6 +27,7 @@ struct verb {
 // In the order `berth --help` shows them. A verb is added here and in verb.hpp.
 constexpr verb verbs[] = {
     {"plan", "Offsets for the buffers of a problem, with a proven bound", declare_plan},
+    {"media", "Decoding, resizing and inference of an NPU in one block; `berth plan media` is the same", declare_media},
     {"verify", "Checks a plan against its problem", declare_verify},
 #ifdef BERTH_TOOL_RUN
     {"run", "A model's memory planned, the model run in it, and what came of it", declare_run},
@@ -90,6 +91,11 @@ int after_writing(int status) {
 int run(int argc, char** argv) {
   CLI::App app{"Berth: plans where tensors live, gives out device memory, says where every byte went", "berth"};
   app.require_subcommand(1);
+  if (argc > 2 && std::string_view{argv[1]} == "plan" && std::string_view{argv[2]} == "media") {  // FILE is ./media
+    argv[1] = argv[0];
+    ++argv;
+    --argc;
+  }
   if (argc < 2) throw usage_error("a verb is required; see berth --help");
   app.set_version_flag("--version", BERTH_VERSION);
   std::function<int()> chosen[std::size(verbs)];

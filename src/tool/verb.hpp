@@ -29,6 +29,7 @@ class usage_error : public std::runtime_error {
 using declare_verb = std::function<int()> (*)(CLI::App& app);
 
 std::function<int()> declare_plan(CLI::App& app);
+std::function<int()> declare_media(CLI::App& app);  // `berth plan media`
 std::function<int()> declare_verify(CLI::App& app);
 std::function<int()> declare_run(CLI::App& app);  // where built with kernels
 std::function<int()> declare_devices(CLI::App& app);

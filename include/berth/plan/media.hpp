@@ -1,0 +1,59 @@
+// Media scenarios as planning problems: decoding, resizing and inference in one block of media memory.
+//
+// Each buffer has the rules of who uses it (its own start, granularity and tail); the block starts at the strictest
+// start of all. Model and operator inputs may live in a media block, media outputs may not live in one of aclrtMalloc,
+// so that the block is media memory. Source: CANN application development guide, memory sub-allocation and DVPP; sizes
+// and strides by rules/media.hpp.
+#pragma once
+#pragma GCC visibility push(default)
+
+#include "berth/plan/problem.hpp"
+#include "berth/rules/media.hpp"
+
+namespace berth::plan {
+
+// What a decoded picture goes to: scaled by VPC to the model's picture, converted to its input, and through the model.
+struct media_model {
+  bytes width = 224, height = 224;
+  bytes element_bytes = 4;     // of the model's input, three planes
+  bytes output_bytes = 4'000;  // 1000 classes
+  bytes workspace_bytes = 0;   // of the model, while it runs
+};
+
+struct jpeg_scenario {
+  rules::media_chip chip{};
+  rules::pixels format = rules::pixels::yuv420sp;
+  bytes width = 0, height = 0;
+  bytes file_bytes = 0;
+  media_model model{};
+};
+// Ticks: 0 decode, 1 resize, 2 convert, 3 infer. Buffers file, decoded, resized, input, output, workspace (where any).
+// Errors: invalid_input (a size that a unit does not take, no bytes in the file), overflow.
+[[nodiscard]] result<problem> jpeg_problem(const jpeg_scenario& s);
+
+struct vdec_scenario {
+  rules::media_chip chip{};
+  bytes width = 0, height = 0;
+  std::uint32_t references = 4;  // frames that later ones refer to
+  std::uint32_t shown = 2;       // frames that wait for their turn to be shown, which is when the model takes them
+  std::uint32_t packets = 2;     // of input in flight
+  std::uint32_t frames = 0;      // as many are planned; 0: three rounds of the ring
+  media_model model{};
+};
+// A stream's frames one after the other. Frame i is decoded at tick i from packet i, and is held until nothing refers
+// to it and it has been shown: references + shown + 1 ticks (frame_buf_cnt). Packet i is held for `packets` ticks, so
+// that the next ones can be filled meanwhile. What the model needs is there for the frame that is shown. So the plan's
+// frames are a ring of frame_buf_cnt places, and the arena is what any longer stream needs as well.
+// Errors: as above; invalid_input where packets is 0, or frames exceeds 10,000.
+[[nodiscard]] result<problem> vdec_problem(const vdec_scenario& s);
+
+// What one allocation for each buffer takes of the device: each rounded as the driver does, and to its pages (4 KiB up
+// to 1 MiB, 2 MiB above). Frames and packets of a stream are allocated once: those alive at a time.
+struct separate_allocations {
+  bytes rounded = 0;
+  bytes in_pages = 0;
+};
+[[nodiscard]] separate_allocations one_allocation_each(const problem& p);
+
+}  // namespace berth::plan
+#pragma GCC visibility pop
