@@ -21,6 +21,7 @@
 #include "berth/scratch/stack_left.hpp"
 #include "tool/output.hpp"
 #include "tool/progress_line.hpp"
+#include "tool/stack_limit.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
 
@@ -195,12 +196,36 @@ void print(const calibration& c) {
     std::printf("malloc is not faster than the arena at any size measured.\n");
 }
 
+void print(const stack_limit& l) {
+  std::printf("On a thread with a stack of %s:\n", human_exactly(l.stack).c_str());
+  std::printf("  %-10s the largest buffer that it bears\n", human_exactly(l.largest).c_str());
+  std::printf("  %-10s the safe limit: %s is left for what is called below it\n", human_exactly(l.safe).c_str(),
+              human(stack_reserve).c_str());
+}
+
+int tell_stack_limit(bytes stack, bool json) {
+  const auto limit = fits_size_t(stack) ? find_stack_limit(static_cast<std::size_t>(stack)) : std::nullopt;
+  if (!limit) throw usage_error("--stack: there is no thread with a stack of " + human(stack));
+  if (json) {
+    print_json(nlohmann::json{{"thread_stack_bytes", limit->stack},
+                              {"largest_bytes", limit->largest},
+                              {"reserve_bytes", stack_reserve},
+                              {"safe_bytes", limit->safe}});
+  } else {
+    print(*limit);
+  }
+  return done;
+}
+
 }  // namespace
 
 std::function<int()> declare_calibrate(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "One JSON object on standard output");
-  return [json] {
+  auto stack = std::make_shared<std::optional<bytes>>();
+  add_bytes_option(app, "--stack", *stack, "Only the largest buffer that a thread with a stack of so much bears");
+  return [json, stack] {
+    if (*stack) return tell_stack_limit(**stack, *json);
     std::optional<progress_line> line{std::in_place, !*json};
     const calibration c = measure(*line);
     line.reset();

@@ -29,6 +29,18 @@ assert all(a > b > 0 for a, b in zip(nests, nests[1:])), nests
 for k in c["inline_buffers"]:
     assert k["nests"] * (k["inline_bytes"] + 64) <= c["thread_stack_bytes"], k
 
+# What a thread's stack bears is less than the stack and most of it, and the frames below have their share.
+for size, parsed in (("256KiB", 256 << 10), ("1MiB", 1 << 20)):
+    found = run("--stack", size, "--json")
+    assert found.returncode == 0 and found.stderr == "", found
+    s = json.loads(found.stdout)
+    assert s["thread_stack_bytes"] == parsed and parsed // 2 < s["largest_bytes"] < parsed, s
+    assert s["safe_bytes"] == s["largest_bytes"] - s["reserve_bytes"], s
+assert "safe limit" in run("--stack", "128KiB").stdout
+for size in ("1", "0", "-5", "x", "20000000TiB"):
+    refused = run("--stack", size)
+    assert refused.returncode == 2 and refused.stdout == "" and refused.stderr.count("\n") == 1, refused
+
 assert "scratch" in run("--help").stdout
 wrong = run("--no-such-option")
 assert wrong.returncode == 2 and wrong.stdout == "" and wrong.stderr.count("\n") == 1, wrong
