@@ -1,0 +1,307 @@
+// Tensors, scalars and executors, and the two phases that every operator has.
+//
+// A first phase checks and plans; a second one enqueues a kernel that first scribbles over the whole workspace that was
+// announced, so that nothing else can live there, and then reads and writes its tensors. An executor is deleted by its
+// second phase, also where that fails, unless it was made repeatable.
+#include "aclnn.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace ascend_simulator {
+namespace {
+
+constexpr std::size_t tensor_alignment = 32;
+constexpr int scribble = 0xA5;
+constexpr std::size_t most_dimensions = 8;
+
+std::set<const aclTensor*>& tensors() {
+  static auto* const all = new std::set<const aclTensor*>;
+  return *all;
+}
+std::set<const aclScalar*>& scalars() {
+  static auto* const all = new std::set<const aclScalar*>;
+  return *all;
+}
+// Executors that may still be used, and those that were.
+std::set<const aclOpExecutor*>& executors() {
+  static auto* const all = new std::set<const aclOpExecutor*>;
+  return *all;
+}
+
+std::int64_t offset_of(const aclTensor& t, std::int64_t which) {
+  std::int64_t at = t.offset;
+  for (std::size_t d = t.shape.size(); d-- > 0;) {
+    at += which % t.shape[d] * t.strides[d];
+    which /= t.shape[d];
+  }
+  return at;
+}
+
+bool overlap(const use& a, const use& b) {
+  const auto x = reinterpret_cast<number>(a.start);
+  const auto y = reinterpret_cast<number>(b.start);
+  return x < y + b.size && y < x + a.size;
+}
+
+// Deletes the executor where it serves once, whatever becomes of the call.
+struct consumed {
+  aclOpExecutor* executor;
+  ~consumed() {
+    if (executor->repeatable) return;
+    executors().erase(executor);
+    delete executor;
+  }
+};
+
+aclnnStatus check_uses(const std::vector<use>& uses) {
+  for (const use& one : uses) {
+    if (!in_window(one.start))
+      return refuse(ACLNN_ERR_PARAM_INVALID, "a tensor or a workspace that is no device memory");
+    if (const finding fault = find_fault(one.start, one.size); fault.kind != nullptr) {
+      return violate(ACLNN_ERR_PARAM_INVALID, fault.kind, std::string{one.what} + ": " + fault.text);
+    }
+  }
+  return ACLNN_SUCCESS;
+}
+
+}  // namespace
+
+std::int64_t elements(const aclTensor& t) {
+  std::int64_t n = 1;
+  for (const std::int64_t d : t.shape) n *= d;
+  return n;
+}
+
+bool is_dense(const aclTensor& t) {
+  std::int64_t expected = 1;
+  for (std::size_t d = t.shape.size(); d-- > 0;) {
+    if (t.shape[d] != 1 && t.strides[d] != expected) return false;
+    expected *= t.shape[d];
+  }
+  return true;
+}
+
+use use_of(const aclTensor& t, bool writes, const char* what) {
+  std::int64_t last = 0;
+  for (std::size_t d = 0; d < t.shape.size(); ++d) last += (t.shape[d] - 1) * t.strides[d];
+  const std::size_t size = elements(t) == 0 ? 0 : static_cast<std::size_t>(last + 1) * sizeof(float);
+  return {static_cast<std::byte*>(t.data) + t.offset * static_cast<std::int64_t>(sizeof(float)), size, writes, what};
+}
+
+float& element(const aclTensor& t, std::int64_t which) {
+  return static_cast<float*>(reachable(t.data))[offset_of(t, which)];
+}
+
+bool is_live(const aclTensor* t) {
+  return tensors().count(t) != 0;
+}
+
+aclnnStatus first_phase(const char* name, std::vector<const aclTensor*> inputs, aclTensor* out, std::uint64_t workspace,
+                        std::uint64_t* size, aclOpExecutor** executor, std::function<void(const aclOpExecutor&)> run) {
+  if (size == nullptr || executor == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
+  auto made = std::make_unique<aclOpExecutor>();
+  made->name = name;
+  made->given = std::move(inputs);
+  made->given.push_back(out);
+  for (const aclTensor* t : made->given) {
+    if (t == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null tensor");
+    if (!is_live(t)) return violate(ACLNN_ERR_PARAM_INVALID, "tensor_destroyed", "a tensor that was destroyed");
+    if (t->type != ACL_FLOAT) return refuse(ACLNN_ERR_PARAM_INVALID, "the simulator computes with float alone");
+    if (reinterpret_cast<number>(t->data) % tensor_alignment != 0) {
+      violate("tensor_alignment", "a tensor's data starts at no multiple of 32");
+    }
+    (t == out ? made->outputs : made->inputs).push_back(*t);
+  }
+  if (std::find(made->given.begin(), std::prev(made->given.end()), out) != std::prev(made->given.end())) {
+    made->inputs.clear();  // in place: it is both
+    for (auto it = made->given.begin(); it != std::prev(made->given.end()); ++it) made->inputs.push_back(**it);
+    made->outputs.resize(1);
+  }
+  made->workspace = workspace;
+  made->run = std::move(run);
+  *size = workspace;
+  executors().insert(made.get());
+  *executor = made.release();
+  return ACLNN_SUCCESS;
+}
+
+aclnnStatus second_phase(const char* name, void* workspace, std::uint64_t size, aclOpExecutor* executor,
+                         const std::shared_ptr<stream_state>& on) {
+  if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
+  if (executors().count(executor) == 0) {
+    return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "an executor that was used up or destroyed");
+  }
+  const consumed end{executor};
+  if (std::strcmp(executor->name, name) != 0) {
+    return violate(ACLNN_ERR_PARAM_INVALID, "executor", std::string{"the executor is one of "} + executor->name);
+  }
+  if (executor->workspace > 0 && workspace == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null workspace");
+  if (size < executor->workspace) {
+    return violate(ACLNN_ERR_PARAM_INVALID, "workspace",
+                   std::to_string(size) + " bytes where " + std::to_string(executor->workspace) + " were asked for");
+  }
+  for (const aclTensor* t : executor->given) {
+    if (!executor->repeatable && !is_live(t)) {
+      return violate(ACLNN_ERR_PARAM_INVALID, "tensor_destroyed", "a tensor was destroyed between the phases");
+    }
+  }
+  std::vector<use> uses;
+  for (const aclTensor& t : executor->inputs) uses.push_back(use_of(t, false, "an input"));
+  for (const aclTensor& t : executor->outputs) uses.push_back(use_of(t, true, "an output"));
+  for (const use& one : uses) {
+    if (one.start == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "a tensor without an address");
+  }
+  if (executor->workspace > 0) {
+    const use room{workspace, executor->workspace, true, "workspace"};
+    for (const use& one : uses) {
+      if (overlap(room, one))
+        return violate(ACLNN_ERR_PARAM_INVALID, "workspace", std::string{"it overlaps "} + one.what);
+    }
+    if (reinterpret_cast<number>(workspace) % tensor_alignment != 0) {
+      violate("workspace", "it starts at no multiple of 32");
+    }
+    uses.push_back(room);
+  }
+  if (const aclnnStatus wrong = check_uses(uses); wrong != ACLNN_SUCCESS) return wrong;
+  enqueue(on, uses, [copy = *executor, workspace] {
+    const std::lock_guard bytes{the().bytes_mutex};
+    if (copy.workspace > 0) std::memset(reachable(workspace), scribble, copy.workspace);
+    copy.run(copy);
+    return ACL_SUCCESS;
+  });
+  return ACLNN_SUCCESS;
+}
+
+}  // namespace ascend_simulator
+
+using namespace ascend_simulator;
+
+namespace {
+
+aclnnStatus set_address(aclOpExecutor* executor, std::vector<aclTensor>* of, std::size_t index, void* address) {
+  if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
+  if (executors().count(executor) == 0)
+    return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
+  if (!executor->repeatable) return refuse(ACLNN_ERR_PARAM_INVALID, "the executor is not repeatable");
+  if (of == nullptr) {  // all tensors, the inputs first
+    of = index < executor->inputs.size() ? &executor->inputs : &executor->outputs;
+    if (of == &executor->outputs) index -= executor->inputs.size();
+  }
+  if (index >= of->size()) return refuse(ACLNN_ERR_PARAM_INVALID, "no such tensor");
+  if (reinterpret_cast<number>(address) % tensor_alignment != 0) {
+    violate("tensor_alignment", "a tensor's data starts at no multiple of 32");
+  }
+  (*of)[index].data = address;
+  return ACLNN_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+aclTensor* aclCreateTensor(const std::int64_t* dims, std::uint64_t count, aclDataType type, const std::int64_t* strides,
+                           std::int64_t offset, aclFormat, const std::int64_t*, std::uint64_t, void* data) {
+  if (enter(__func__, __builtin_return_address(0)) != ACL_SUCCESS) return nullptr;
+  if ((dims == nullptr && count != 0) || count > most_dimensions || offset < 0) return nullptr;
+  auto made = std::make_unique<aclTensor>();
+  made->shape.assign(dims, dims + count);
+  if (std::ranges::any_of(made->shape, [](std::int64_t d) { return d < 0; })) return nullptr;
+  made->strides.resize(count);
+  std::int64_t dense = 1;
+  for (std::size_t d = count; d-- > 0;) {
+    made->strides[d] = strides != nullptr ? strides[d] : dense;
+    dense *= made->shape[d];
+  }
+  made->offset = offset;
+  made->type = type;
+  made->data = data;
+  const std::lock_guard lock{the().mutex};
+  tensors().insert(made.get());
+  return made.release();
+}
+aclnnStatus aclDestroyTensor(const aclTensor* t) {
+  ENTER;
+  if (t == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
+  const std::lock_guard lock{the().mutex};
+  if (tensors().erase(t) == 0) return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no tensor, or none any more");
+  delete t;
+  return ACLNN_SUCCESS;
+}
+aclScalar* aclCreateScalar(void* value, aclDataType type) {
+  if (enter(__func__, __builtin_return_address(0)) != ACL_SUCCESS || value == nullptr) return nullptr;
+  auto made = std::make_unique<aclScalar>();
+  if (type == ACL_FLOAT) {
+    made->value = static_cast<double>(*static_cast<float*>(value));
+  } else if (type == ACL_INT32) {
+    made->value = *static_cast<std::int32_t*>(value);
+  } else {
+    return nullptr;
+  }
+  const std::lock_guard lock{the().mutex};
+  scalars().insert(made.get());
+  return made.release();
+}
+aclnnStatus aclDestroyScalar(const aclScalar* s) {
+  ENTER;
+  if (s == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
+  const std::lock_guard lock{the().mutex};
+  if (scalars().erase(s) == 0) return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no scalar, or none any more");
+  delete s;
+  return ACLNN_SUCCESS;
+}
+aclnnStatus aclGetRawTensorAddr(const aclTensor* t, void** out) {
+  ENTER;
+  if (t == nullptr || out == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
+  *out = t->data;
+  return ACLNN_SUCCESS;
+}
+aclnnStatus aclSetRawTensorAddr(aclTensor* t, void* address) {
+  ENTER;
+  if (t == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
+  const std::lock_guard lock{the().mutex};
+  for (const aclOpExecutor* one : executors()) {
+    if (!one->repeatable && std::ranges::find(one->given, t) != one->given.end()) {
+      violate("executor", "an address is set between the two phases");
+    }
+  }
+  t->data = address;
+  return ACLNN_SUCCESS;
+}
+aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
+  ENTER;
+  const std::lock_guard lock{the().mutex};
+  if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
+  if (executors().count(executor) == 0)
+    return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
+  executor->repeatable = true;
+  return ACLNN_SUCCESS;
+}
+aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+  ENTER;
+  const std::lock_guard lock{the().mutex};
+  if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
+  if (executors().erase(executor) == 0) {
+    return violate(ACLNN_ERR_INNER_NULLPTR, "double_free", "an executor that was used up or destroyed");
+  }
+  delete executor;
+  return ACLNN_SUCCESS;
+}
+aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const std::size_t index, aclTensor*, void* address) {
+  ENTER;
+  const std::lock_guard lock{the().mutex};
+  return set_address(executor, nullptr, index, address);
+}
+aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const std::size_t index, aclTensor*, void* address) {
+  ENTER;
+  const std::lock_guard lock{the().mutex};
+  return set_address(executor, executor != nullptr ? &executor->inputs : nullptr, index, address);
+}
+aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, const std::size_t index, aclTensor*, void* address) {
+  ENTER;
+  const std::lock_guard lock{the().mutex};
+  return set_address(executor, executor != nullptr ? &executor->outputs : nullptr, index, address);
+}
+
+}  // extern "C"
