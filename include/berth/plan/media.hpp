@@ -1,9 +1,9 @@
 // Media scenarios as planning problems: decoding, resizing and inference in one block of media memory.
 //
-// Each buffer has the rules of who uses it (its own start, granularity and tail); the block starts at the strictest
-// start of all. Model and operator inputs may live in a media block, media outputs may not live in one of aclrtMalloc,
-// so that the block is media memory. Source: CANN application development guide, memory sub-allocation and DVPP; sizes
-// and strides by rules/media.hpp.
+// Each buffer has the size's rules of who uses it (granularity and tail); all start at multiples of 128, as the
+// documents ask of whatever lies in a media block. Model and operator inputs may live in a media block, media outputs
+// may not live in one of aclrtMalloc, so that the block is media memory. Source: CANN application development guide,
+// memory sub-allocation and DVPP; sizes and strides by rules/media.hpp.
 #pragma once
 #pragma GCC visibility push(default)
 

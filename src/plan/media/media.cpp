@@ -13,8 +13,11 @@ constexpr bytes most_bytes = bytes{1} << 40;  // of a file, a workspace: far abo
 
 class builder {
  public:
+  // In a media block everything starts as the block's own rule says, whoever uses it.
   explicit builder(const rules::media_chip& chip)
-      : compute_{chip.tail ? rules::ascend_310p_device() : rules::ascend_950_device()} {}
+      : compute_{chip.tail ? rules::ascend_310p_device() : rules::ascend_950_device()} {
+    compute_.start_alignment = rules::ascend_310p_dvpp().start_alignment;
+  }
 
   void media(std::string name, bytes size, interval live) {
     add(std::move(name), size, live, rules::ascend_310p_dvpp());
