@@ -31,7 +31,9 @@ constexpr verb verbs[] = {
     {"verify", "Checks a plan against its problem", declare_verify},
 #ifdef BERTH_TOOL_RUN
     {"run", "A model's memory planned, the model run in it, and what came of it", declare_run},
+    {"op", "An operator on made-up data: right, how fast, what it takes", declare_op},
 #endif
+    {"bench", "The published table: memory taken one by one, pooled, without copies, all together", declare_bench},
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
     {"calibrate", "From which size on scratch, the arena and malloc win, built as this is", declare_calibrate},
     {"replay", "An allocation log through a pool: what it needs, how fast it is", declare_replay},

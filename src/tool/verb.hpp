@@ -32,6 +32,8 @@ std::function<int()> declare_plan(CLI::App& app);
 std::function<int()> declare_media(CLI::App& app);  // `berth plan media`
 std::function<int()> declare_verify(CLI::App& app);
 std::function<int()> declare_run(CLI::App& app);  // where built with kernels
+std::function<int()> declare_op(CLI::App& app);   // where built with kernels
+std::function<int()> declare_bench(CLI::App& app);
 std::function<int()> declare_devices(CLI::App& app);
 std::function<int()> declare_calibrate(CLI::App& app);
 std::function<int()> declare_replay(CLI::App& app);

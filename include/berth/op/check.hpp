@@ -1,0 +1,65 @@
+// The operator test framework: one operator on made-up data, judged against the same computation in f64.
+//
+// What a check does: seeded data of the wanted type, shapes and range in memory that ends where a page begins that
+// nobody may touch, the workspace likewise; a workspace one byte short must be refused; both workspace and results are
+// filled with a pattern before, and what lies before the workspace must be untouched after; the results are compared
+// with those of the reference, which is the table's kernel on the same values in f64 (row-major); then the operator is
+// timed: 3 runs to warm up, 10 that count.
+// Where more than the values given is wanted, `edges` puts NaN, infinities, subnormals and the type's limits among
+// them, and `strided` lays every second operand out with gaps and reversed dimensions.
+//
+// Not thread-safe: heap calls and time are those of the process.
+#pragma once
+#pragma GCC visibility push(default)
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/op/operator.hpp"
+
+namespace berth::op {
+
+struct check_options {
+  std::vector<shape> shapes{};  // of the inputs; empty: the table's example
+  element type = element::f32;  // of the inputs whose type is not fixed by the operator
+  double low = -1, high = 1;    // range of the data
+  std::uint64_t seed = 1;
+  std::int64_t opset = 17;
+  op::attributes attributes{};
+  bool edges = false;
+  bool strided = false;
+  std::uint32_t warm_up = 3, runs = 10;
+  // Counts the calls of the heap so far; null: they are not counted. The tool and tests bring one (src/op/heap_meter).
+  std::uint64_t (*heap_calls)() = nullptr;
+};
+
+struct check_result {
+  bool ok = false;
+  std::string why;  // where not ok: what is wrong, in one line
+  std::string kernel;
+  std::vector<tensor_type> inputs, outputs;
+  bytes workspace = 0;
+  std::vector<workspace_part> parts;
+  bytes memory = 0;                                                   // operands and workspace together
+  double largest_difference = 0, mean_difference = 0, tolerance = 0;  // relative to the larger of 1 and the reference
+  std::uint64_t worst_output = 0, worst_element = 0;
+  double median_us = 0, mean_us = 0, fastest_us = 0, slowest_us = 0;
+  std::int64_t heap_calls_first = -1, heap_calls_second = -1;  // of phase one, and of all timed runs; -1: not counted
+};
+
+// Throws refusal where the operator does not serve such a request.
+[[nodiscard]] check_result check(std::string_view name, const check_options& o = {});
+
+// The difference a type is allowed: 2^-18 for f32 (sums of many are rounded at the end), an ulp of halves, 0 for
+// integers.
+[[nodiscard]] double tolerance_of(element type) noexcept;
+// The type of that name ("f16", "bool"), or other.
+[[nodiscard]] element element_named(std::string_view name) noexcept;
+// "64x32,32" as shapes; "scalar" is one. Throws refusal.
+[[nodiscard]] std::vector<shape> shapes_of(std::string_view text);
+
+}  // namespace berth::op
+#pragma GCC visibility pop

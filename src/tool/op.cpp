@@ -1,0 +1,165 @@
+// berth op: one operator on made-up data, judged and timed.
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "berth/op/check.hpp"
+#include "op/heap_meter.hpp"
+#include "tool/output.hpp"
+#include "tool/units.hpp"
+#include "tool/verb.hpp"
+
+namespace berth::tool {
+
+namespace {
+
+struct call {
+  std::string name, shapes, type = "f32", range;
+  std::uint64_t seed = 1;
+  bool edges = false, strided = false, list = false, json = false;
+};
+
+std::string shapes_text(const std::vector<tensor_type>& types) {
+  std::string text;
+  for (const tensor_type& t : types) {
+    std::string one;
+    for (const std::int64_t d : t.shape) one += (one.empty() ? "" : "x") + std::to_string(d);
+    text += (text.empty() ? "" : ", ") + (one.empty() ? "scalar" : one) + " " + op::name(t.type);
+  }
+  return text;
+}
+
+// "add" finds Add: names are told apart by their letters alone.
+std::string table_name(const std::string& name) {
+  const auto same = [](std::string_view a, std::string_view b) {
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](unsigned char x, unsigned char y) {
+             return std::tolower(x) == std::tolower(y);
+           });
+  };
+  for (const op::definition* d : op::all()) {
+    if (same(d->name, name)) return d->name;
+  }
+  throw usage_error("no operator is called '" + name + "'; berth op --list names them");
+}
+
+op::check_options options_of(const call& c) {
+  op::check_options o;
+  o.type = op::element_named(c.type);
+  if (o.type == element::other) throw usage_error("--dtype: no element type is called '" + c.type + "'");
+  if (!c.shapes.empty()) {
+    o.shapes = op::shapes_of(c.shapes);
+  }
+  if (!c.range.empty()) {
+    char rest = 0;
+    if (std::sscanf(c.range.c_str(), "%lf:%lf%c", &o.low, &o.high, &rest) != 2 || !(o.low <= o.high)) {
+      throw usage_error("--range: '" + c.range + "' is not LOW:HIGH");
+    }
+  }
+  o.seed = c.seed;
+  o.edges = c.edges;
+  o.strided = c.strided;
+  if (op::heap_calls_so_far().counted) o.heap_calls = [] { return op::heap_calls_so_far().heap; };
+  return o;
+}
+
+void print(const std::string& name, const op::check_result& r) {
+  const auto row = [](const char* what, const std::string& value) { std::printf("  %-22s %s\n", what, value.c_str()); };
+  const auto number = [](const char* form, double v) {
+    char text[48];
+    std::snprintf(text, sizeof text, form, v);
+    return std::string{text};
+  };
+  std::printf("%s: %s\n", name.c_str(), r.ok ? "ok" : r.why.c_str());
+  row("inputs", shapes_text(r.inputs));
+  row("results", shapes_text(r.outputs));
+  row("kernel", r.kernel);
+  row("largest difference", number("%.3g", r.largest_difference) + number(" (allowed: %.3g), in result ", r.tolerance) +
+                                std::to_string(r.worst_output) + " at " + std::to_string(r.worst_element));
+  row("mean difference", number("%.3g", r.mean_difference));
+  row("workspace", human(r.workspace) + (r.parts.empty() ? "" : std::string{": "} + r.parts.front().what));
+  row("memory", human(r.memory) + ", operands and workspace");
+  row("time", number("%.1f us median", r.median_us) + number(", %.1f mean", r.mean_us) +
+                  number(" (%.1f", r.fastest_us) + number(" to %.1f)", r.slowest_us));
+  const auto heap = [](std::int64_t n) { return n < 0 ? std::string{"not counted"} : std::to_string(n); };
+  row("heap calls", heap(r.heap_calls_first) + " in phase one, " + heap(r.heap_calls_second) + " in phase two");
+}
+
+nlohmann::ordered_json json_of(const std::string& name, const op::check_result& r) {
+  nlohmann::ordered_json j;
+  const auto types = [](const std::vector<tensor_type>& all) {
+    auto list = nlohmann::ordered_json::array();
+    for (const tensor_type& t : all) list.push_back({{"shape", t.shape}, {"type", op::name(t.type)}});
+    return list;
+  };
+  j["operator"] = name;
+  j["ok"] = r.ok;
+  j["why"] = r.why;
+  j["inputs"] = types(r.inputs);
+  j["outputs"] = types(r.outputs);
+  j["kernel"] = r.kernel;
+  j["largest_difference"] = r.largest_difference;
+  j["mean_difference"] = r.mean_difference;
+  j["tolerance"] = r.tolerance;
+  j["worst"] = {{"output", r.worst_output}, {"element", r.worst_element}};
+  j["workspace_bytes"] = r.workspace;
+  j["workspace_parts"] = nlohmann::json::array();
+  for (const auto& part : r.parts) j["workspace_parts"].push_back({{"what", part.what}, {"bytes", part.size}});
+  j["memory_bytes"] = r.memory;
+  j["us"] = {{"median", r.median_us}, {"mean", r.mean_us}, {"fastest", r.fastest_us}, {"slowest", r.slowest_us}};
+  const auto counted = [](std::int64_t n) { return n < 0 ? nlohmann::ordered_json{} : nlohmann::ordered_json(n); };
+  j["heap_calls"] = {{"first_phase", counted(r.heap_calls_first)}, {"second_phase", counted(r.heap_calls_second)}};
+  return j;
+}
+
+int list(bool json) {
+  auto names = nlohmann::ordered_json::array();
+  for (const op::definition* d : op::all()) {
+    if (!json) std::printf("%-28s %s\n", d->name, d->example);
+    names.push_back({{"operator", d->name}, {"example", d->example}});
+  }
+  if (json) print_json(nlohmann::ordered_json{{"operators", names}});
+  return done;
+}
+
+int run(const call& c) {
+  if (c.list) return list(c.json);
+  if (c.name.empty()) throw usage_error("op: which operator? berth op --list names them");
+  const std::string name = table_name(c.name);
+  try {
+    op::check_options o = options_of(c);
+    // One shape for an operator of several inputs: all of them have it.
+    if (o.shapes.size() == 1) {
+      const auto example = op::shapes_of(op::find(name)->example);
+      const bool alike = std::adjacent_find(example.begin(), example.end(), std::not_equal_to<>{}) == example.end();
+      while (alike && o.shapes.size() < example.size()) o.shapes.push_back(o.shapes.front());
+    }
+    const op::check_result r = op::check(name, o);
+    c.json ? print_json(json_of(name, r)) : print(name, r);
+    return r.ok ? done : answer_is_no;
+  } catch (const op::refusal& why) {
+    throw usage_error(name + ": " + why.what());
+  }
+}
+
+}  // namespace
+
+std::function<int()> declare_op(CLI::App& app) {
+  auto c = std::make_shared<call>();
+  app.add_option("NAME", c->name, "The operator, as ONNX calls it, in letters of any size");
+  app.add_option("--shape", c->shapes, "Of each input: 64x32,32 (default: the table's example)");
+  app.add_option("--dtype", c->type, "Of the inputs: f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, bool")
+      ->capture_default_str();
+  app.add_option("--range", c->range, "Of the data: LOW:HIGH");
+  app.add_option("--seed", c->seed, "Of the data")->capture_default_str();
+  app.add_flag("--edges", c->edges, "NaN, infinities, subnormals and the range's ends among the data");
+  app.add_flag("--strided", c->strided, "Every second input with gaps and reversed dimensions");
+  app.add_flag("--list", c->list, "The operators, with the shapes they are tried on");
+  app.add_flag("--json", c->json, "One JSON object on standard output");
+  return [c] { return run(*c); };
+}
+
+}  // namespace berth::tool

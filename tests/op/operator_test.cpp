@@ -1,0 +1,216 @@
+// Every row of the table, on every type it is defined on, through the test framework; and what phase two refuses.
+#include "berth/op/operator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "berth/device/device.hpp"
+#include "berth/op/check.hpp"
+#include "op/plain/convert.hpp"
+
+namespace {
+
+using namespace berth;
+
+constexpr std::array types{element::f32, element::f16, element::bf16, element::f64, element::i8,     element::u8,
+                           element::i32, element::i64, element::u64,  element::i16, element::boolean};
+
+std::string with(const op::definition& d, element type) {
+  return std::string{d.name} + " on " + op::name(type);
+}
+
+// Shapes of a few elements, so that every row is tried on every type in short time.
+op::check_options small(element type) {
+  op::check_options o;
+  o.type = type;
+  o.runs = 1;
+  o.warm_up = 0;
+  return o;
+}
+
+// The example with smaller dimensions, equal ones staying equal.
+std::vector<op::shape> shrunk(const char* example) {
+  std::vector<op::shape> shapes = op::shapes_of(example);
+  for (op::shape& s : shapes) {
+    for (std::int64_t& d : s) d = d >= 1000 ? 40 : d >= 128 ? d / 8 : d == 64 ? 12 : d;
+  }
+  return shapes;
+}
+
+TEST(operators, every_row_serves_its_example_on_some_type) {
+  for (const op::definition* d : op::all()) {
+    int served = 0;
+    for (const element type : types) {
+      try {
+        op::check_options o = small(type);
+        if (type != element::f32) o.shapes = shrunk(d->example);
+        const op::check_result r = op::check(d->name, o);
+        EXPECT_TRUE(r.ok) << with(*d, type) << ": " << r.why;
+        ++served;
+      } catch (const op::refusal& why) {
+        EXPECT_STRNE(why.what(), "") << with(*d, type);
+      }
+    }
+    // These are read and computed in phase one; tests/model/onnx_node_test has them.
+    const std::set<std::string> known{"Compress", "ConstantOfShape", "EyeLike", "NonZero",
+                                      "OneHot",   "Range",           "Upsample"};
+    EXPECT_TRUE(served > 0 || known.contains(d->name)) << d->name;
+  }
+}
+
+TEST(operators, operands_with_gaps_and_backwards_are_read_as_they_lie) {
+  for (const char* name : {"Add", "Where", "Sigmoid", "ReduceSum", "Softmax", "MatMul", "Concat", "Transpose", "TopK",
+                           "LayerNormalization", "Gather", "Conv", "MaxPool", "CumSum"}) {
+    op::check_options o = small(element::f32);
+    o.strided = true;
+    const op::check_result r = op::check(name, o);
+    EXPECT_TRUE(r.ok) << name << ": " << r.why;
+  }
+}
+
+TEST(operators, odd_values_come_through) {
+  for (const char* name : {"Add", "Mul", "Max", "Relu", "Neg", "Abs", "Identity", "Equal", "IsNaN", "TopK"}) {
+    for (const element type : {element::f32, element::f16, element::bf16, element::f64}) {
+      op::check_options o = small(type);
+      o.edges = true;
+      const op::check_result r = op::check(name, o);
+      EXPECT_TRUE(r.ok) << name << " on " << op::name(type) << ": " << r.why;
+    }
+  }
+}
+
+TEST(operators, empty_and_single_elements) {
+  for (const char* shape : {"0", "1", "scalar", "3x0x2"}) {
+    op::check_options o = small(element::f32);
+    o.shapes = {op::shapes_of(shape)[0], op::shapes_of(shape)[0]};
+    const op::check_result r = op::check("Add", o);
+    EXPECT_TRUE(r.ok) << shape << ": " << r.why;
+  }
+}
+
+// Every half there is, and the halves between which a float lies.
+TEST(operators, halves_are_rounded_to_nearest_even) {
+  for (std::uint32_t h = 0; h < 0x10000; ++h) {
+    const float f = op::from_f16(static_cast<std::uint16_t>(h));
+    if (std::isnan(f)) continue;
+    ASSERT_EQ(op::to_f16(f), h) << f;
+    if ((h & 0x7fffu) >= 0x7bffu) continue;  // the largest: half way to infinity is another rule
+    const float next = op::from_f16(static_cast<std::uint16_t>(h + 1));
+    const float between = f + (next - f) / 2;  // exact: floats have thirteen bits more
+    ASSERT_EQ(op::to_f16(between), h % 2 == 0 ? h : h + 1) << between;
+  }
+  EXPECT_EQ(op::to_f16(65519.0f), 0x7bff);
+  EXPECT_EQ(op::to_f16(65520.0f), 0x7c00);
+  EXPECT_EQ(op::to_bf16(1.00390625f), 0x3f80);  // 1 + 2^-8: half way, to even
+  EXPECT_EQ(op::to_bf16(1.01171875f), 0x3f82);  // 1 + 3 * 2^-8
+}
+
+std::string refused(const op::request& q) {
+  try {
+    (void)op::serve(q);
+  } catch (const op::refusal& why) {
+    return why.what();
+  }
+  return "";
+}
+
+tensor_type of(op::shape s, element type = element::f32) {
+  return {std::move(s), type};
+}
+
+TEST(operators, a_request_that_is_none_is_refused_with_its_reason) {
+  EXPECT_EQ(refused({"Frobnicate", 17, {of({1})}}), "the operator has no kernel here");
+  EXPECT_EQ(refused({"Add", 17, {of({2, 3}), of({2})}}), "shapes 2x3 and 2 do not broadcast");
+  EXPECT_EQ(refused({"Add", 17, {of({2}), of({2}, element::f16)}}), "input 1 is f16, input 0 f32");
+  EXPECT_EQ(refused({"Sin", 17, {of({2}, element::i32)}}), "input 0 is i32; the operator is defined on floats");
+  EXPECT_EQ(refused({"Add", 17, {of({2})}}), "input 1 is missing");
+  EXPECT_EQ(refused({"Relu", 17, {of({std::int64_t{1} << 40})}}), "a dimension exceeds 2^30: 1099511627776");
+  EXPECT_EQ(refused({"Softmax", 17, {of({2})}, {}, {{"axis", std::int64_t{1}}}}), "axis 1 is out of range");
+}
+
+class second_phase : public testing::Test {
+ protected:
+  second_phase() : served_{op::serve({"TopK", 17, {of({4, 8}), of({1}, element::i64)}, {nullptr, &k_}, {}, 2})} {}
+
+  error refused(std::size_t operand, void* address, bytes size) {
+    auto ranges = ranges_;
+    ranges[operand] = {address, size};
+    return served_.run->run_checked(ranges, {work_.data(), work_.size()}, stream_).error();
+  }
+  error workspace_refused(void* address, bytes size) {
+    return served_.run->run_checked(ranges_, {address, size}, stream_).error();
+  }
+
+  op::tensor k_{element::i64, {1}, [] {
+                  std::vector<std::byte> two(8);
+                  two[0] = std::byte{2};
+                  return two;
+                }()};
+  op::served served_;
+  stream stream_{device::host()};
+  alignas(64) std::array<float, 32> x_{};
+  alignas(64) std::array<float, 8> values_{};
+  alignas(64) std::array<std::int64_t, 8> indices_{};
+  alignas(64) std::array<std::byte, 256> work_{};
+  std::vector<op::memory_range> ranges_{
+      {x_.data(), sizeof x_}, {values_.data(), sizeof values_}, {indices_.data(), sizeof indices_}};
+};
+
+TEST_F(second_phase, says_what_its_workspace_is_made_of) {
+  EXPECT_EQ(served_.run->workspace(), 128u);  // eight pairs of f64 and i64
+  ASSERT_EQ(served_.run->workspace_parts().size(), 1u);
+  EXPECT_STREQ(served_.run->workspace_parts()[0].what, "values with their indices");
+}
+
+TEST_F(second_phase, refuses_what_does_not_fit_and_writes_nothing) {
+  using std::string_view;
+  x_.fill(1);
+  EXPECT_EQ(refused(0, nullptr, sizeof x_), (error{errc::invalid_input, "op: an operand is null", 0}));
+  EXPECT_EQ(refused(1, values_.data(), sizeof values_ - 1),
+            (error{errc::invalid_input, "op: an operand is smaller than its type says", 1}));
+  EXPECT_EQ(refused(2, reinterpret_cast<std::byte*>(indices_.data()) + 4, sizeof indices_),
+            (error{errc::invalid_input, "op: an operand is not aligned for its elements", 2}));
+  EXPECT_EQ(refused(1, x_.data() + 8, 32), (error{errc::invalid_input, "op: a result overlaps this operand", 0}));
+  EXPECT_EQ(refused(1, x_.data(), 32), (error{errc::invalid_input, "op: a result overlaps this operand", 0}));
+  EXPECT_EQ(workspace_refused(work_.data(), 127),
+            (error{errc::invalid_input, "op: the workspace is smaller than workspace()", 3}));
+  EXPECT_EQ(workspace_refused(nullptr, 256), (error{errc::invalid_input, "op: the workspace is null", 3}));
+  EXPECT_EQ(workspace_refused(work_.data() + 8, 248),
+            (error{errc::invalid_input, "op: the workspace is not aligned to 64 bytes", 3}));
+  EXPECT_EQ(workspace_refused(x_.data(), sizeof x_),
+            (error{errc::invalid_input, "op: the workspace overlaps this operand", 0}));
+  ASSERT_TRUE(stream_.synchronize());
+  EXPECT_EQ(values_, (std::array<float, 8>{}));
+  EXPECT_TRUE(served_.run->run_checked(ranges_, {work_.data(), work_.size()}, stream_));
+  ASSERT_TRUE(stream_.synchronize());
+  EXPECT_EQ(values_[7], 1);
+}
+
+TEST_F(second_phase, other_addresses_need_no_new_description) {
+  std::array<float, 32> other{};
+  other[3] = 5;
+  auto ranges = ranges_;
+  ranges[0] = {other.data(), sizeof other};
+  ASSERT_TRUE(served_.run->run_checked(ranges_, {work_.data(), work_.size()}, stream_));
+  ASSERT_TRUE(stream_.synchronize());
+  ASSERT_TRUE(served_.run->run_checked(ranges, {work_.data(), work_.size()}, stream_));
+  ASSERT_TRUE(stream_.synchronize());
+  EXPECT_EQ(values_[0], 5);
+  EXPECT_EQ(indices_[0], 3);
+}
+
+TEST_F(second_phase, an_element_wise_result_may_lie_at_its_operand) {
+  auto add = op::serve({"Add", 17, {of({32}), of({32})}});
+  x_.fill(2);
+  std::vector<op::memory_range> ranges{{x_.data(), sizeof x_}, {x_.data(), sizeof x_}, {x_.data(), sizeof x_}};
+  ASSERT_TRUE(add.run->run_checked(ranges, {}, stream_));
+  ASSERT_TRUE(stream_.synchronize());
+  EXPECT_EQ(x_[31], 4);
+}
+
+}  // namespace
