@@ -4,17 +4,12 @@
 #include <utility>
 
 #include "berth/core/hook.hpp"
+#include "graph/fail.hpp"
 
 namespace berth {
 namespace {
 
 constexpr std::uint64_t gone = 0;  // the generation of an arena that is no more
-
-error fail(graph_fault fault, graph_fault* why) {
-  const error e = to_error(fault);
-  if (why != nullptr) *why = std::move(fault);
-  return e;
-}
 
 graph_fault no_memory(const error& from, bytes size) {
   return {from.code == errc::limit_exceeded ? fault_kind::over_budget : fault_kind::out_of_memory,

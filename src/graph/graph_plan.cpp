@@ -5,15 +5,10 @@
 
 #include "berth/graph/fingerprint.hpp"
 #include "berth/graph/shadow.hpp"
+#include "graph/fail.hpp"
 
 namespace berth {
 namespace {
-
-error fail(graph_fault fault, graph_fault* why) {
-  const error e = to_error(fault);
-  if (why != nullptr) *why = std::move(fault);
-  return e;
-}
 
 struct packing {
   liveness live;

@@ -4,16 +4,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "graph/fail.hpp"
 #include "graph/order.hpp"
 
 namespace berth {
 namespace {
-
-error fail(graph_fault fault, graph_fault* why) {
-  const error e = to_error(fault);
-  if (why != nullptr) *why = std::move(fault);
-  return e;
-}
 
 graph_fault bad_link(const graph& reader, value_id v, bytes number, std::string text) {
   const std::string name = v.index < reader.values().size() ? reader[v].name : "#" + std::to_string(v.index);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "berth/graph/fingerprint.hpp"
+#include "graph/fail.hpp"
 
 namespace berth {
 namespace {
@@ -262,11 +263,7 @@ std::vector<std::byte> save_plan(const graph_plan& p) {
 
 result<graph_plan> load_plan(std::span<const std::byte> saved, const graph& g, const rules::placement& rules,
                              graph_fault* why) {
-  const auto refuse = [why](graph_fault fault) {
-    const error e = to_error(fault);
-    if (why != nullptr) *why = std::move(fault);
-    return e;
-  };
+  const auto refuse = [why](graph_fault fault) { return fail(std::move(fault), why); };
   if (!g.fault().ok()) return refuse(g.fault());
   if (saved.size() < magic.size() || std::memcmp(saved.data(), magic.data(), magic.size()) != 0) {
     return refuse(bad(0, "is none: it does not begin as one"));
