@@ -112,6 +112,28 @@ TEST(fake_cuda, nothing_was_done_wrong_nor_left) {
   EXPECT_EQ(FAKE(fake_cuda_live)(), 0u);
 }
 
+// Behind the test above. Each use is told by itself; what is ordered is none.
+TEST(fake_cuda, two_streams_on_the_same_bytes_are_a_mistake) {
+  const device d = device::open("cuda:0").value();
+  const auto mistakes = [] { return FAKE(fake_cuda_mistakes)(); };
+  stream first{d};
+  stream second{d};
+  event between{d};
+  void* block = d.allocate(4096).value();
+  const std::uint64_t before = mistakes();
+  ASSERT_TRUE(first.fill(block, std::byte{1}, 4096));
+  ASSERT_TRUE(first.record(between) && second.wait(between));
+  ASSERT_TRUE(second.fill(block, std::byte{2}, 4096));
+  EXPECT_EQ(mistakes(), before);
+  ASSERT_TRUE(first.fill(static_cast<std::byte*>(block) + 4095, std::byte{3}, 1));
+  EXPECT_EQ(mistakes(), before + 1);
+  ASSERT_TRUE(second.synchronize() && first.synchronize());
+  ASSERT_TRUE(second.fill(block, std::byte{4}, 4096));
+  EXPECT_EQ(mistakes(), before + 1);
+  ASSERT_TRUE(second.synchronize());
+  d.free(block, 4096);
+}
+
 TEST(fake_cuda, is_what_is_tested_here) {
   const auto opened = device::open("cuda:0");
   ASSERT_TRUE(opened) << opened.error().what << ": run this program through ctest, which names the fake driver";

@@ -4,9 +4,10 @@
 // live, cuMemMap takes whole handles at offset 0 into a free part of one reservation, mapped memory is inaccessible
 // until cuMemSetAccess, unmapping takes whole mappings, addresses go without mappings, sizes are multiples of the
 // granule, a pinned block's device address is not its host address, and a copy to or from memory that it does not know
-// holds the caller up. Memory that goes while work may use it is a mistake that is counted. A capture is broken by
-// calls that the driver's documents name unsafe. It says nothing about hardware: what was run on a real device is
-// written in src/device/cuda/README.md.
+// holds the caller up. Memory that goes while work may use it is a mistake that is counted, and so is a use of bytes
+// that another stream uses with no event and no wait between them (the simulator's history of Ascend, which knows no
+// driver). A capture is broken by calls that the driver's documents name unsafe. It says nothing about hardware: what
+// was run on a real device is written in src/device/cuda/README.md.
 #include "support/fake_cuda.hpp"
 
 #include <sys/mman.h>
@@ -22,12 +23,22 @@
 #include <vector>
 
 #include "device/cuda/library.hpp"
+#include "history.hpp"
 #include "support/fake_stream.hpp"
 
 namespace {
 
 using namespace berth::detail::cuda;
-using berth::support::fake_stream;
+using ascend_simulator::history;
+using ascend_simulator::join;
+using ascend_simulator::order;
+
+// A stream and what it is known to be behind.
+struct fake_stream : berth::support::fake_stream {
+  std::uint32_t number = 0;
+  std::uint64_t position = 0;
+  order behind;
+};
 
 constexpr status invalid_value = 1;
 constexpr status invalid_context = 201;
@@ -40,6 +51,7 @@ constexpr std::size_t total_memory = std::size_t{1} << 30;
 struct fake_event {
   std::shared_ptr<fake_stream> stream;
   std::uint64_t position = 0;
+  order behind{};
 };
 
 struct block {
@@ -68,6 +80,9 @@ struct world {
   std::map<address, mapping> mappings;
   std::map<stream_handle, std::shared_ptr<fake_stream>> streams;
   std::set<event_handle> events;
+  std::uint32_t next_number = 0;
+  order host;
+  history history_of_bytes;
   std::uint64_t mistakes = 0;
   bool refuses_aliases = false, capturing = false, captured_whole = true;
   stream_handle captured = nullptr;
@@ -117,12 +132,62 @@ bool in_use(address a, std::size_t size) {
                      [&](const auto& one) { return one.second->uses(a, size); });
 }
 
+std::shared_ptr<fake_stream> new_stream() {
+  auto made = std::make_shared<fake_stream>();
+  made->number = the().next_number++;
+  return made;
+}
+
+struct use {
+  address start;
+  std::size_t size;
+  bool writes;
+};
+// Notes what the stream does next. The caller does not hold the mutex. Returns what the operation is behind.
+order note(fake_stream& s, const std::vector<use>& uses) {
+  const std::lock_guard lock{the().mutex};
+  join(s.behind, the().host);
+  order before = s.behind;
+  ++s.position;
+  if (s.behind.size() <= s.number) s.behind.resize(s.number + 1);
+  s.behind[s.number] = s.position;
+  const ascend_simulator::access by{{s.number, s.position}, "", nullptr};
+  for (use one : uses) {
+    while (one.size != 0) {
+      std::size_t piece = one.size;
+      ascend_simulator::number key = one.start;
+      const auto after = the().mappings.upper_bound(one.start);
+      if (after != the().mappings.begin() && one.start - std::prev(after)->first < std::prev(after)->second.size) {
+        const auto& [start, mapped] = *std::prev(after);
+        piece = std::min<std::size_t>(piece, start + mapped.size - one.start);
+        key = (std::uint64_t{1} << 63 | mapped.handle << 40) + (one.start - start);  // by memory, not by address
+      } else if (rest_from(the().blocks, one.start) == 0) {
+        break;  // of the program's own memory nobody knows when it is used anew
+      }
+      const auto found = one.writes ? the().history_of_bytes.write(key, piece, s.behind, by)
+                                    : the().history_of_bytes.read(key, piece, s.behind, by);
+      if (found) mistake(invalid_value, "bytes are used on two streams with nothing between them");
+      one.start += piece;
+      one.size -= piece;
+    }
+  }
+  return before;
+}
+void learn(const order& what) {
+  const std::lock_guard lock{the().mutex};
+  join(the().host, what);
+}
+order knowledge_of(const fake_stream& s) {
+  const std::lock_guard lock{the().mutex};
+  return s.behind;
+}
+
 std::shared_ptr<fake_stream> find_stream(stream_handle s) {
   const std::lock_guard lock{the().mutex};
   const auto found = the().streams.find(s);
   if (found != the().streams.end()) return found->second;
   if (s != nullptr) return nullptr;
-  return the().streams[nullptr] = std::make_shared<fake_stream>();  // the default stream
+  return the().streams[nullptr] = new_stream();  // the default stream
 }
 
 fake_event* find_event(event_handle e) {
@@ -277,6 +342,7 @@ status cuMemFree_v2(address a) {
   if (it == the().blocks.end() || it->second.host != nullptr) return invalid_value;
   if (in_use(a, it->second.size)) return mistake(invalid_value, "a block goes while work uses it");
   munmap(pointer(a), it->second.size);
+  the().history_of_bytes.forget(a, it->second.size);
   the().used -= it->second.size;
   the().blocks.erase(it);
   return success;
@@ -308,6 +374,7 @@ status cuMemFreeHost(void* p) {
   }
   munmap(p, size);
   munmap(pointer(it->second), size);
+  the().history_of_bytes.forget(it->second, size);
   the().blocks.erase(it->second);
   the().device_address.erase(it);
   return success;
@@ -324,9 +391,9 @@ status cuMemHostGetDevicePointer_v2(address* out, void* p, unsigned) {
 status cuStreamCreate(stream_handle* out, unsigned flags) {
   UNSAFE;
   if (flags != stream_non_blocking) return invalid_value;
-  auto made = std::make_shared<fake_stream>();
-  *out = reinterpret_cast<stream_handle>(made.get());
   const std::lock_guard lock{the().mutex};
+  auto made = new_stream();
+  *out = reinterpret_cast<stream_handle>(made.get());
   the().streams[*out] = std::move(made);
   return success;
 }
@@ -334,7 +401,9 @@ status cuStreamDestroy_v2(stream_handle s) {
   if (s == nullptr) return invalid_handle;
   NEEDS_STREAM(s);
   if (breaks_a_capture()) return capture_unsupported;
+  const order behind = knowledge_of(*stream_);
   stream_->wait_for(stream_->last());  // the real one lets the work end by itself
+  learn(behind);
   const std::lock_guard lock{the().mutex};
   the().streams.erase(s);
   return success;
@@ -342,16 +411,22 @@ status cuStreamDestroy_v2(stream_handle s) {
 status cuStreamSynchronize(stream_handle s) {
   NEEDS_STREAM(s);
   if (asks_the_captured(s) || breaks_a_capture()) return capture_unsupported;
+  const order behind = knowledge_of(*stream_);
   stream_->wait_for(stream_->last());
+  learn(behind);
   return success;
 }
 status cuStreamQuery(stream_handle s) {
   NEEDS_STREAM(s);
   if (asks_the_captured(s) || breaks_a_capture()) return capture_unsupported;
-  return stream_->reached(stream_->last()) ? success : not_ready;
+  const order behind = knowledge_of(*stream_);
+  if (!stream_->reached(stream_->last())) return not_ready;
+  learn(behind);
+  return success;
 }
 status cuMemcpyAsync(address to, address from, std::size_t size, stream_handle s) {
   NEEDS_STREAM(s);
+  note(*stream_, {{from, size, false}, {to, size, true}});
   const std::uint64_t position =
       stream_->enqueue([=] { std::memcpy(pointer(to), pointer(from), size); }, {range(to, size), range(from, size)});
   if (!known(to) || !known(from)) stream_->wait_for(position);
@@ -360,12 +435,17 @@ status cuMemcpyAsync(address to, address from, std::size_t size, stream_handle s
 status cuMemsetD8Async(address to, unsigned char value, std::size_t size, stream_handle s) {
   NEEDS_STREAM(s);
   if (!known(to)) return invalid_value;
+  note(*stream_, {{to, size, true}});
   stream_->enqueue([=] { std::memset(pointer(to), value, size); }, {range(to, size)});
   return success;
 }
 status cuLaunchHostFunc(stream_handle s, void (*function)(void*), void* argument) {
   NEEDS_STREAM(s);
-  stream_->enqueue([=] { function(argument); });
+  // What the program does in it may be what its host waits for: from there on the host knows what was before.
+  stream_->enqueue([=, before = note(*stream_, {})] {
+    learn(before);
+    function(argument);
+  });
   return success;
 }
 
@@ -391,18 +471,23 @@ status cuEventRecord(event_handle e, stream_handle s) {
   NEEDS_STREAM(s);
   NEEDS_EVENT(e);
   if (asks_the_captured(s)) return success;  // becomes a part of the graph: of ours nobody should
-  *event_ = {stream_, stream_->last()};
+  *event_ = {stream_, stream_->last(), knowledge_of(*stream_)};
   return success;
 }
 status cuEventQuery(event_handle e) {
   UNSAFE;
   NEEDS_EVENT(e);
-  return event_->stream == nullptr || event_->stream->reached(event_->position) ? success : not_ready;
+  if (event_->stream == nullptr) return success;
+  if (!event_->stream->reached(event_->position)) return not_ready;
+  learn(event_->behind);
+  return success;
 }
 status cuEventSynchronize(event_handle e) {
   UNSAFE;
   NEEDS_EVENT(e);
-  if (event_->stream != nullptr) event_->stream->wait_for(event_->position);
+  if (event_->stream == nullptr) return success;
+  event_->stream->wait_for(event_->position);
+  learn(event_->behind);
   return success;
 }
 status cuStreamWaitEvent(stream_handle s, event_handle e, unsigned) {
@@ -411,6 +496,10 @@ status cuStreamWaitEvent(stream_handle s, event_handle e, unsigned) {
   if (asks_the_captured(s)) return capture_unsupported;  // an event from outside of the capture
   if (event_->stream == nullptr || event_->stream == stream_) return success;
   const fake_event recorded = *event_;
+  {
+    const std::lock_guard lock{the().mutex};
+    join(stream_->behind, recorded.behind);
+  }
   stream_->enqueue([recorded] { recorded.stream->wait_for(recorded.position); });
   return success;
 }
