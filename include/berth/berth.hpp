@@ -50,5 +50,6 @@
 #include "berth/trace/health.hpp"
 #include "berth/trace/log.hpp"
 #include "berth/trace/picture.hpp"
+#include "berth/trace/profile.hpp"
 #include "berth/trace/recorder.hpp"
 #include "berth/trace/snapshot.hpp"

@@ -15,9 +15,9 @@ namespace {
 
 class berth_policy final : public policy {
  public:
-  berth_policy(bytes capacity, std::uint32_t streams)
-      : device_{device::open("null:" + std::to_string(std::clamp<bytes>(capacity, 1, most_addresses))).value()},
-        pool_{device_, {.limit = std::min(capacity, most_addresses), .wait_for_streams = true, .report_leaks = false}} {
+  berth_policy(pool_options options, std::uint32_t streams)
+      : device_{device::open("null:" + std::to_string(std::clamp<bytes>(options.limit, 1, most_addresses))).value()},
+        pool_{device_, cut(options)} {
     streams_.reserve(streams);
     for (std::uint32_t i = 0; i < streams; ++i) streams_.emplace_back(device_);
   }
@@ -37,6 +37,10 @@ class berth_policy final : public policy {
 
  private:
   static constexpr bytes most_addresses = bytes{1} << 62;  // more the pool cannot reserve, nor a log be alive
+  static pool_options cut(pool_options o) {
+    o.limit = std::min(o.limit, most_addresses);
+    return o;
+  }
 
   device device_;
   std::vector<stream> streams_;
@@ -271,8 +275,14 @@ std::vector<std::string> policy_names() {
   return {"berth", "first-fit-like", "best-fit-like", "bfc-like", "pytorch-like"};
 }
 
+std::unique_ptr<policy> make_pool_policy(const pool_options& options, std::uint32_t streams) {
+  return std::make_unique<berth_policy>(options, streams);
+}
+
 std::unique_ptr<policy> make_policy(std::string_view name, bytes capacity, std::uint32_t streams) {
-  if (name == "berth") return std::make_unique<berth_policy>(capacity, streams);
+  if (name == "berth") {
+    return make_pool_policy({.limit = capacity, .wait_for_streams = true, .report_leaks = false}, streams);
+  }
   if (name == "first-fit-like") return std::make_unique<fit_like>(capacity, true);
   if (name == "best-fit-like") return std::make_unique<fit_like>(capacity, false);
   if (name == "bfc-like") return std::make_unique<bfc_like>(capacity);

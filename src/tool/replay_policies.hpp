@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
+#include "berth/pool/pool.hpp"
 
 namespace berth::tool {
 
@@ -38,5 +39,9 @@ class policy {
 // One of policy_names(); null for any other name. `capacity` is what the
 // policy may reserve, `streams` the number of streams.
 [[nodiscard]] std::unique_ptr<policy> make_policy(std::string_view name, bytes capacity, std::uint32_t streams);
+
+// Our pool under these options, on a device without memory that has `limit` bytes; each limit is cut to what there can
+// be.
+[[nodiscard]] std::unique_ptr<policy> make_pool_policy(const pool_options& options, std::uint32_t streams);
 
 }  // namespace berth::tool

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "berth/trace/health.hpp"
+#include "berth/trace/profile.hpp"
+#include "tool/advice.hpp"
 #include "tool/output.hpp"
 #include "tool/planned.hpp"
 #include "tool/playback.hpp"
@@ -38,6 +40,7 @@ struct report {
   std::vector<holding> at_peak;               // largest first
   std::optional<std::vector<holding>> leaks;  // by place; nothing where the run has not ended
   std::optional<std::uint64_t> failed_at;     // of a log: the event for which its replay had no memory
+  std::vector<tool::advice> advice;
 };
 
 std::vector<holding> largest_first(const std::map<std::string, holding>& by_what) {
@@ -96,6 +99,7 @@ report of(const trace::log& log, const std::string& path, progress_line& line) {
   }
   r.health = trace::check(m);
   r.failed_at = o.failed_at;
+  r.advice = advise(r.health, log, path, line);
   r.figures = {{"allocations", s.allocations},
                {"frees", s.frees},
                {"unmatched_frees", s.unmatched_frees},
@@ -107,9 +111,17 @@ report of(const trace::log& log, const std::string& path, progress_line& line) {
   return r;
 }
 
-report of(const trace::snapshot& s, const std::string&, progress_line&) {
+report of(const trace::snapshot& s, const std::string& path, progress_line& line) {
   report r{.kind = "snapshot", .measured_how = "by the pool, the device and a stopwatch while it ran"};
   r.health = trace::check(trace::measure(s));
+  r.advice = advise(r.health, trace::to_log(s), path, line);
+  if (s.device && !r.health[3].ok().value_or(true)) {
+    r.advice.push_back(
+        {.threshold = "zero_copy",
+         .cause = human(s.device->staged_bytes) + " in " + std::to_string(s.device->staged_copies) +
+                  " copies went through a buffer of the driver's: take host memory of memory_kind::pinned, "
+                  "at multiples of the device's copy_alignment"});
+  }
   const auto allocations = std::ranges::count(s.events, true, &trace::event::allocate);
   std::map<std::string, holding> by_place;
   bytes sum = 0;
@@ -130,8 +142,9 @@ report of(const trace::snapshot& s, const std::string&, progress_line&) {
   return r;
 }
 
-bool healthy(const report& r) {
-  return trace::ok(r.health) && (!r.leaks || r.leaks->empty()) && !r.failed_at;
+// With a band of --fail-on: nothing is in that one or a worse one.
+bool healthy(const report& r, trace::band fail_on = trace::band::warning) {
+  return trace::worst(r.health) < fail_on && (!r.leaks || r.leaks->empty()) && !r.failed_at;
 }
 
 json holdings_json(const std::vector<holding>& all, const char* key) {
@@ -140,13 +153,25 @@ json holdings_json(const std::vector<holding>& all, const char* key) {
   return out;
 }
 
-json to_json(const std::string& file, const report& r, std::size_t most) {
-  json out{{"file", file}, {"kind", r.kind}, {"ok", healthy(r)}, {"thresholds", json::array()}};
+json to_json(const tool::advice& a) {
+  json out{{"threshold", a.threshold}, {"cause", a.cause}, {"option", nullptr}};
+  if (!a.option.empty())
+    out.update({{"option", a.option}, {"value", a.value}, {"before", a.before}, {"after", a.after}});
+  return out;
+}
+
+json to_json(const std::string& file, const report& r, std::size_t most, trace::band fail_on) {
+  json out{{"file", file}, {"kind", r.kind}, {"ok", healthy(r, fail_on)}, {"thresholds", json::array()}};
+  out["band"] = trace::name(trace::worst(r.health));
+  out["advice"] = json::array();
+  for (const tool::advice& a : r.advice) out["advice"].push_back(to_json(a));
   for (const trace::threshold& t : r.health) {
-    json one{{"name", t.name}, {"measured", nullptr}, {"limit", t.limit}, {"ok", nullptr}};
+    json one{{"name", t.name},     {"measured", nullptr}, {"limit", t.limit},
+             {"danger", t.danger}, {"ok", nullptr},       {"band", nullptr}};
     one["must_be"] = t.at_least ? "above" : "below";
     if (t.measured) one["measured"] = *t.measured;
     if (t.measured) one["ok"] = *t.ok();
+    if (t.measured) one["band"] = trace::name(*t.in());
     out["thresholds"].push_back(std::move(one));
   }
   for (const auto& [key, value] : r.figures) out[key] = value;
@@ -173,14 +198,25 @@ std::string text_of(const trace::threshold& t, double value) {
   return text;
 }
 
-void print(const std::string& file, const report& r, std::size_t most) {
-  std::printf("%s: a %s, %s\n", printable(file).c_str(), r.kind, healthy(r) ? "healthy" : "NOT healthy");
+void print(const tool::advice& a) {
+  std::printf("  %s: %s", a.threshold, a.cause.c_str());
+  if (a.option.empty()) {
+    std::puts("");
+    return;
+  }
+  std::printf(";\n    %s of %s makes it %.2f %% instead of %.2f %% (the log replayed under both)\n", a.option.c_str(),
+              human_exactly(a.value).c_str(), 100 * a.after, 100 * a.before);
+}
+
+void print(const std::string& file, const report& r, std::size_t most, trace::band fail_on) {
+  std::printf("%s: a %s, %s\n", printable(file).c_str(), r.kind, healthy(r, fail_on) ? "healthy" : "NOT healthy");
   for (const trace::threshold& t : r.health) {
-    const char* verdict = !t.measured ? "" : *t.ok() ? "ok" : "MISSED";
+    const char* verdict = t.measured ? trace::name(*t.in()) : "";
     std::printf("  %-22s %14s   %s %-10s %s\n", t.name, t.measured ? text_of(t, *t.measured).c_str() : "not measured",
                 t.at_least ? "above" : "below", text_of(t, t.limit).c_str(), verdict);
   }
   std::printf("  (%s)\n", r.measured_how.c_str());
+  for (const tool::advice& a : r.advice) print(a);
   if (r.failed_at) {
     std::printf("  out of memory at event %llu\n", static_cast<unsigned long long>(*r.failed_at));
   }
@@ -201,11 +237,26 @@ void print(const std::string& file, const report& r, std::size_t most) {
 
 }  // namespace
 
+static int print_metrics(const shown_input& input) {
+  std::string text;
+  if (const auto* log = std::get_if<trace::log>(&input)) {
+    text = trace::to_open_metrics(trace::profile_of(*log));
+  } else if (const auto* s = std::get_if<trace::snapshot>(&input)) {
+    text = trace::to_open_metrics(trace::profile_of(trace::to_log(*s)), s->pool);
+  } else {
+    throw usage_error("--metrics: of logs and snapshots, and this is a plan");
+  }
+  std::fputs(text.c_str(), stdout);
+  return static_cast<int>(done);
+}
+
 std::function<int()> declare_report(CLI::App& app) {
   struct call {
     std::string file;
     std::vector<std::string> dims;
+    std::string fail_on = "warning";
     bool json = false;
+    bool metrics = false;
   };
   auto c = std::make_shared<call>();
   app.add_option(
@@ -214,25 +265,38 @@ std::function<int()> declare_report(CLI::App& app) {
          "problem or model, which is planned; - is standard input")
       ->required();
   add_dim_option(app, c->dims);
-  app.add_flag("--json", c->json, "One JSON object on standard output");
+  app.add_option("--fail-on", c->fail_on, "The band from which on the exit status is 1: warning or danger")
+      ->check(CLI::IsMember({"warning", "danger"}))
+      ->capture_default_str();
+  CLI::Option* const as_json = app.add_flag("--json", c->json, "One JSON object on standard output");
+  app.add_flag("--metrics", c->metrics,
+               "Sizes, lifetimes and peaks by size class and stream, and the pool's figures, as OpenMetrics text")
+      ->excludes(as_json);
   app.footer(
-      "Exit status 1: a threshold is missed, a log's replay runs out of memory, a snapshot taken after the\n"
+      "Exit status 1: a figure is in the band of --fail-on or a worse one, a log's replay runs out of memory, a "
+      "snapshot taken after the\n"
       "recording was stopped has leaks, or a problem has no plan.\n"
-      "Thresholds: allocation below 10 us, fragmentation below 10 %, pool hits above 90 %, zero-copy above 80 %.");
+      "Excellent: allocation below 10 us, fragmentation below 10 %, pool hits above 90 %, zero-copy above 80 %.\n"
+      "Danger: from 50 us, 30 %, 70 %, 50 % on. Between them: warning.");
   return [c]() -> int {
     try {
       constexpr std::size_t most = 10;
+      const trace::band fail_on = c->fail_on == "danger" ? trace::band::danger : trace::band::warning;
       std::optional<progress_line> line{std::in_place, !c->json};
       const shown_input input = read_shown_input(c->file, c->dims, *line);
+      if (c->metrics) {
+        line.reset();
+        return print_metrics(input);
+      }
       report r = std::visit([&](const auto& one) { return of(one, c->file, *line); }, input);
       find_peak(lives(input), r);
       line.reset();
       if (c->json) {
-        print_json(to_json(c->file, r, most));
+        print_json(to_json(c->file, r, most, fail_on));
       } else {
-        print(c->file, r, most);
+        print(c->file, r, most, fail_on);
       }
-      return static_cast<int>(healthy(r) ? done : answer_is_no);
+      return static_cast<int>(healthy(r, fail_on) ? done : answer_is_no);
     } catch (const no_plan& why) {
       return say_no(why.what(), c->json);
     }

@@ -6,10 +6,25 @@
 namespace berth::trace {
 
 health check(const measurements& m) noexcept {
-  return {{{"allocation_us", 10, false, m.allocation_us},
-           {"fragmentation", 0.10, false, m.fragmentation},
-           {"pool_hits", 0.90, true, m.pool_hits},
-           {"zero_copy", 0.80, true, m.zero_copy}}};
+  return {{{"allocation_us", 10, 50, false, m.allocation_us},
+           {"fragmentation", 0.10, 0.30, false, m.fragmentation},
+           {"pool_hits", 0.90, 0.70, true, m.pool_hits},
+           {"zero_copy", 0.80, 0.50, true, m.zero_copy}}};
+}
+
+const char* name(band b) noexcept {
+  switch (b) {
+    case band::excellent: return "excellent";
+    case band::warning: return "warning";
+    case band::danger: return "danger";
+  }
+  return "unknown";
+}
+
+band worst(const health& h) noexcept {
+  band all = band::excellent;
+  for (const threshold& t : h) all = std::max(all, t.in().value_or(band::excellent));
+  return all;
 }
 
 bool ok(const health& h) noexcept {

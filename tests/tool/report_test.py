@@ -168,6 +168,53 @@ class Report(unittest.TestCase):
         self.assertEqual((answer["allocs"], answer["peak_live_bytes"], answer["failed_at"]), (3, 150, None))
         self.assertEqual(self.run_berth("replay", self.file(PLAN)).returncode, 2)
 
+    def test_advice_improves_what_it_is_about(self):
+        rows = []
+        for i in range(200):  # no two of a size: all of it stays in the cache
+            size = 10_000_000 + 70_000 * i
+            rows += [f"a,{i},{size},0,0,{i}", f"f,{i},,0,0,{i}.5"]
+        answer, text = self.report(LOG_HEAD + "\n".join(rows) + "\n", 1)
+        by = {a["threshold"]: a for a in answer["advice"]}
+        self.assertEqual(answer["by_name"]["fragmentation"]["band"], answer["band"])
+        advice = by["fragmentation"]
+        self.assertEqual(advice["option"], "pool_options::limit")
+        self.assertIn("200 sizes", advice["cause"])
+        self.assertAlmostEqual(advice["before"], answer["by_name"]["fragmentation"]["measured"], places=6)
+        followed = self.run_berth("replay", self.file(LOG_HEAD + "\n".join(rows) + "\n"), "--json", "--capacity",
+                                  str(advice["value"]))
+        self.assertEqual(followed.returncode, 0, followed.stderr)
+        self.assertAlmostEqual(json.loads(followed.stdout)["fragmentation"], advice["after"], places=6)
+        self.assertLess(advice["after"], advice["before"])
+        self.assertIn("pool_options::limit of", text)
+
+    def test_advice_on_hits_takes_all_at_once(self):
+        answer, _ = self.report(LOG_HEAD + "a,0,1000,0,0,0\na,1,90000000,0,0,1\n", 1)
+        advice = {a["threshold"]: a for a in answer["advice"]}["pool_hits"]
+        self.assertEqual(advice["option"], "pool_options::initial")
+        self.assertEqual((advice["before"], advice["after"]), (0, 1))
+        self.assertEqual(answer["by_name"]["pool_hits"]["band"], "danger")
+
+    def test_metrics(self):
+        text = self.run_berth("report", self.file(SNAPSHOT), "--metrics").stdout
+        for line in ["berth_allocation_size_bytes_bucket{le=\"64\"} 2", "berth_pool_cache_hits_total 90",
+                     "berth_class_live_peak_bytes{up_to=\"128\"} 100", "# EOF"]:
+            self.assertIn(line + "\n", text)
+        self.assertNotIn("berth_pool", self.run_berth("report", self.file(log(3)), "--metrics").stdout)
+        refused = self.run_berth("report", self.file(PLAN), "--metrics")
+        self.assertEqual((refused.returncode, len(refused.stderr.splitlines())), (2, 1))
+
+    def test_fail_on(self):
+        warning = copy.deepcopy(SNAPSHOT)
+        warning["pool"]["live_peak"] = 80  # fragmentation 20 %
+        path = self.file(warning)
+        self.assertEqual(self.run_berth("report", path).returncode, 1)
+        self.assertEqual(self.run_berth("report", path, "--fail-on", "warning").returncode, 1)
+        self.assertEqual(self.run_berth("report", path, "--fail-on", "danger").returncode, 0)
+        warning["pool"]["live_peak"] = 70
+        path = self.file(warning)
+        self.assertEqual(self.run_berth("report", path, "--fail-on", "danger").returncode, 1)
+        self.assertEqual(self.run_berth("report", path, "--fail-on", "doom").returncode, 2)
+
     def test_a_replay_that_fails_has_no_fragmentation(self):
         path = self.file(log(3))
         got = self.run_berth("replay", path, "--capacity", "1MiB", "--json")

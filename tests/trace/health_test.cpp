@@ -42,6 +42,22 @@ TEST(health, each_threshold_can_be_missed_alone) {
   EXPECT_FALSE(ok(check(m)));
 }
 
+TEST(health, bands_lie_between_the_limits_and_danger) {
+  using berth::trace::band;
+  const auto bands = [](const measurements& m) {
+    std::vector<band> out;
+    for (const auto& t : check(m)) out.push_back(t.in().value());
+    return out;
+  };
+  EXPECT_EQ(bands(good()), std::vector(4, band::excellent));
+  EXPECT_EQ(bands({10, 0.10, 0.90, 0.80}), std::vector(4, band::warning));
+  EXPECT_EQ(bands({49.9, 0.29, 0.71, 0.51}), std::vector(4, band::warning));
+  EXPECT_EQ(bands({50, 0.30, 0.70, 0.50}), std::vector(4, band::danger));
+  EXPECT_EQ(worst(check({})), band::excellent);
+  EXPECT_EQ(worst(check({.fragmentation = 0.2})), band::warning);
+  EXPECT_EQ(worst(check({.allocation_us = 60, .fragmentation = 0.2})), band::danger);
+}
+
 TEST(health, what_was_not_measured_is_neither_met_nor_missed) {
   EXPECT_TRUE(ok(check({})));
   for (const auto& t : check({})) EXPECT_FALSE(t.ok().has_value());

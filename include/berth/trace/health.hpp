@@ -1,6 +1,9 @@
-// Health: what a pool did, held against four limits, the published ones of an Ascend device pool: an allocation takes
-// less than 10 us, less than 10 % is lost to fragmentation, more than 90 % of the allocations are served without the
-// device, more than 80 % of the bytes are copied without a bounce.
+// Health: what a pool did, held against the published limits of an Ascend device pool, in three bands:
+//                                                      excellent     warning         danger
+//   allocation_us  mean time of an allocation          below 10 us   10 to 50 us     50 us and more
+//   fragmentation  1 - live / reserved, at the peaks   below 10 %    10 to 30 %      30 % and more
+//   pool_hits      allocations without the device      above 90 %    90 to 70 %      70 % and less
+//   zero_copy      bytes copied without a bounce       above 80 %    80 to 50 %      50 % and less
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -22,9 +25,13 @@ struct measurements {
   std::optional<double> zero_copy;      // device_statistics::zero_copy_rate()
 };
 
+enum class band : std::uint8_t { excellent, warning, danger };
+[[nodiscard]] const char* name(band b) noexcept;
+
 struct threshold {
   const char* name = "";  // as the member of `measurements`
-  double limit = 0;
+  double limit = 0;       // of what is excellent
+  double danger = 0;      // here danger begins
   bool at_least = false;  // the measured value must lie above the limit, else below it
   std::optional<double> measured;
 
@@ -33,6 +40,12 @@ struct threshold {
     if (!measured) return std::nullopt;
     return at_least ? *measured > limit : *measured < limit;
   }
+  // Empty where nothing was measured. The worse one at a border, and danger where the value is not a number.
+  [[nodiscard]] std::optional<band> in() const noexcept {
+    if (!measured) return std::nullopt;
+    if (*ok()) return band::excellent;
+    return (at_least ? *measured > danger : *measured < danger) ? band::warning : band::danger;
+  }
 };
 
 using health = std::array<threshold, 4>;
@@ -40,6 +53,8 @@ using health = std::array<threshold, 4>;
 [[nodiscard]] health check(const measurements& m) noexcept;
 // No threshold is missed. What was not measured misses none.
 [[nodiscard]] bool ok(const health& h) noexcept;
+// The worst band of what was measured; excellent where nothing was.
+[[nodiscard]] band worst(const health& h) noexcept;
 
 struct allocation_times {
   std::uint64_t count = 0;
