@@ -82,6 +82,7 @@ class line_of_text {
     const int n = std::snprintf(text_.data() + length_, text_.size() - length_, format, values...);
     if (n > 0) length_ = std::min(length_ + static_cast<std::size_t>(n), text_.size() - 1);
   }
+  void add(const char* text) noexcept { add("%s", text); }
   void add_block(const guarded& b) noexcept {
     add("block of %" PRIu64 " bytes at %p, asked for at %s:%u", b.size, static_cast<void*>(b.data), b.site.file_name(),
         b.site.line());
