@@ -51,7 +51,10 @@ OWN = [re.compile(r"^(?:struct|class|enum class|enum|union) (\w+)"), re.compile(
        re.compile(r"^\w[\w:<>,&*\[\]() ]*[ *&](\w+)\(")]
 
 
-def own_names(lines):
+USING = re.compile(r"^using [\w:]*::(\w+);")  # a name from elsewhere, which nobody else may define then
+
+
+def own_names(lines, rules=OWN):
     names, depth = set(), 0
     for line in lines:
         if re.match(r"^namespace \{$", line):
@@ -59,7 +62,7 @@ def own_names(lines):
         elif re.match(r"^\}  // namespace$", line):
             depth = 0
         elif depth or line.startswith("static "):
-            names |= {m[1] for rule in OWN if (m := rule.match(line))}
+            names |= {m[1] for rule in rules if (m := rule.match(line))}
     return names
 
 
@@ -82,9 +85,11 @@ def main():
     sources = sorted(p for s in SOURCES for p in (ROOT / "src" / s).rglob("*.cpp")) + [
         ROOT / "src/c/handles.hpp", ROOT / "src/c/status.hpp", ROOT / "src/c/status.cpp", face]
     sections = [(source, body_of(source, seen, system)) for source in sources if source not in seen and not seen.add(source)]
-    own = [own_names(source.read_text().splitlines()) for source in sources]
+    texts = [source.read_text().splitlines() for source in sources]
+    own = [own_names(lines) for lines in texts]
+    taken = [names | own_names(lines, [USING]) for names, lines in zip(own, texts)]
     for (source, lines), mine in zip(sections, own):
-        shared = {name for name in mine if sum(name in names for names in own) > 1}
+        shared = {name for name in mine if sum(name in names for names in taken) > 1}
         # All but the C functions stays inside, so that two projects that vendor it can be linked into one program.
         if source == face:
             text.append("}  // namespace")
