@@ -153,6 +153,34 @@ symbolic_problem random_problem() {
   return p;
 }
 
+// Millions of pairs, each at the ends of a long chain: one search each would take a minute.
+TEST(symbolic, a_proof_of_many_pairs_on_one_chain) {
+  constexpr index n = 3000;
+  symbolic_problem p;
+  p.sizes.dimensions = {{"rows", 1, 8}};
+  for (index i = 0; i < n; ++i) p.add({{64, {0}}}, {0, 1});
+  p.rest.conflicts.emplace();
+  for (index a = 0; a < n; ++a) {
+    for (index b = 0; b < a; ++b) p.rest.conflicts->push_back({a, b});
+  }
+  symbolic_plan chain;
+  for (index i = 0; i < n; ++i) {
+    chain.order.push_back(i);
+    chain.first.push_back(i == 0 ? 0 : i - 1);
+    if (i != 0) chain.supports.push_back(i - 1);
+  }
+  chain.first.push_back(n - 1);
+  chain.most.arena_bytes = bytes{n} * 64 * 8;
+  EXPECT_FALSE(verify(p.rest, p.sizes, chain));
+  // Without the link from 1500 to 1499 the first pair that is asked for across the gap is (1500, 0).
+  chain.supports.erase(chain.supports.begin() + 1499);
+  for (index k = 1501; k <= n; ++k) --chain.first[k];
+  const auto broken = verify(p.rest, p.sizes, chain);
+  ASSERT_TRUE(broken);
+  EXPECT_EQ(broken->a, 1500u);
+  EXPECT_EQ(broken->b, 0u);
+}
+
 RC_GTEST_PROP(symbolic, no_value_makes_buffers_overlap, ()) {
   const symbolic_problem random = random_problem();
   const problem& p = random.rest;

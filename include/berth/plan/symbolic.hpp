@@ -70,7 +70,8 @@ struct symbolic_plan {
 // puts one above the other, so that evaluate() cannot let them overlap. The first violation, or nothing: shape (an
 // order of the buffers, supports from below), a pair that no chain orders, the arena or an offset in plan.most
 // (`number`: what the order gives; offsets may be absent). Contract: solve_symbolic() would accept the problem. O(n log
-// n) where neighbours rest on each other at once, as in solve_symbolic()'s plans; at worst O(n * supports).
+// n) where neighbours rest on each other at once, as in solve_symbolic()'s plans; at worst O(n / 64 * supports),
+// whatever the problem lists.
 [[nodiscard]] std::optional<violation> verify(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan);
 
 }  // namespace berth::plan

@@ -21,13 +21,21 @@ class order_check {
   std::optional<violation> run() {
     if (auto wrong = shape()) return wrong;
     for (index i = 0; i < n_; ++i) footprints_.push_back(largest_footprint(i));
-    if (auto wrong = lifetimes()) return wrong;
-    if (auto wrong = named(p_.separations)) return wrong;
-    if (auto wrong = p_.conflicts ? named(*p_.conflicts) : std::nullopt) return wrong;
+    lifetimes();
+    named(p_.separations);
+    if (p_.conflicts) named(*p_.conflicts);
+    if (auto wrong = answer()) return wrong;
     return arena();
   }
 
  private:
+  struct question {
+    index low;  // places
+    index high;
+    index a;  // buffers
+    index b;
+  };
+
   std::optional<violation> shape() {
     if (plan_.order.size() != n_) return violation{"not every buffer has one place in the order"};
     place_.assign(n_, n_);
@@ -48,7 +56,8 @@ class order_check {
         if (place_[below] >= k) return violation{"a buffer rests on one that is not before it", me, below};
       }
     }
-    visited_.assign(n_, 0);
+    for (const index i : plan_.supports) below_.push_back(place_[i]);
+    for (index k = 0; k < n_; ++k) std::sort(below_.begin() + first[k], below_.begin() + first[k + 1]);
     return {};
   }
 
@@ -62,44 +71,60 @@ class order_check {
     return size + (rest == 0 ? 0 : p_.granularity_of(i) - rest) + p_.tail_pad_of(i);
   }
 
-  // Whether a chain of supports leads from one of the two down to the other. Only what lies between them in the order
-  // can be part of it.
-  bool chained(index a, index b) {
+  // Two buffers that a chain of supports has to order; most rest on each other at once.
+  void join(index a, index b) {
+    if (footprints_[a] == 0 || footprints_[b] == 0 || a == b) return;
     const index low = std::min(place_[a], place_[b]), high = std::max(place_[a], place_[b]);
-    const auto rests_at_once = [&](index k) {
-      const auto from = plan_.supports.begin() + plan_.first[k], to = plan_.supports.begin() + plan_.first[k + 1];
-      return std::find(from, to, plan_.order[low]) != to;
-    };
-    ++visit_;
-    stack_.assign(1, high);
-    while (!stack_.empty()) {
-      const index k = stack_.back();
-      stack_.pop_back();
-      if (rests_at_once(k)) return true;
-      for (std::uint32_t at = plan_.first[k]; at < plan_.first[k + 1]; ++at) {
-        const index below = place_[plan_.supports[at]];
-        if (below <= low || visited_[below] == visit_) continue;
-        visited_[below] = visit_;
-        stack_.push_back(below);
+    const auto from = below_.begin() + plan_.first[high], to = below_.begin() + plan_.first[high + 1];
+    if (!std::binary_search(from, to, low)) asked_.push_back({low, high, a, b});
+  }
+
+  void named(const std::vector<pair>& pairs) {
+    for (const pair& q : pairs) join(q.a, q.b);
+  }
+
+  // The first that was asked of two that no chain orders. 64 lower ends at a time, with a bit of each for all that
+  // reaches down to it: whatever is asked, no more than n / 64 passes over the supports.
+  std::optional<violation> answer() {
+    std::vector<std::size_t> by_low(asked_.size());
+    std::iota(by_low.begin(), by_low.end(), std::size_t{0});
+    std::sort(by_low.begin(), by_low.end(),
+              [&](std::size_t x, std::size_t y) { return asked_[x].low < asked_[y].low; });
+    std::size_t first_wrong = asked_.size();
+    std::vector<std::uint64_t> reaches(n_);  // by place
+    for (std::size_t begin = 0, end = 0; begin < by_low.size(); begin = end) {
+      std::vector<index> lows;
+      index highest = 0;
+      for (end = begin; end < by_low.size(); ++end) {
+        const question& q = asked_[by_low[end]];
+        if (lows.empty() || lows.back() != q.low) {
+          if (lows.size() == 64) break;
+          lows.push_back(q.low);
+        }
+        highest = std::max(highest, q.high);
+      }
+      std::size_t next = 0;
+      for (index k = lows.front(); k <= highest; ++k) {
+        reaches[k] = 0;
+        for (std::uint32_t at = plan_.first[k]; at < plan_.first[k + 1]; ++at) {
+          if (below_[at] >= lows.front()) reaches[k] |= reaches[below_[at]];
+        }
+        if (next < lows.size() && lows[next] == k) reaches[k] |= std::uint64_t{1} << next++;
+      }
+      std::size_t bit = 0;
+      for (std::size_t at = begin; at < end; ++at) {
+        const question& q = asked_[by_low[at]];
+        if (lows[bit] != q.low) ++bit;
+        if ((reaches[q.high] >> bit & 1) == 0) first_wrong = std::min(first_wrong, by_low[at]);
       }
     }
-    return false;
+    if (first_wrong == asked_.size()) return {};
+    const question& wrong = asked_[first_wrong];
+    return violation{"no chain of supports orders two buffers that conflict", wrong.a, wrong.b};
   }
 
-  std::optional<violation> join(index a, index b) {
-    if (footprints_[a] == 0 || footprints_[b] == 0 || chained(a, b)) return {};
-    return violation{"no chain of supports orders two buffers that conflict", a, b};
-  }
-
-  std::optional<violation> named(const std::vector<pair>& pairs) {
-    for (const pair& q : pairs) {
-      if (auto wrong = join(q.a, q.b)) return wrong;
-    }
-    return {};
-  }
-
-  std::optional<violation> lifetimes() {
-    if (p_.conflicts) return {};
+  void lifetimes() {
+    if (p_.conflicts) return;
     std::vector<std::tuple<tick, bool, index>> events;  // deaths before births
     const auto add = [&](const interval& live, index i) {
       events.emplace_back(live.lower, true, i);
@@ -119,14 +144,9 @@ class order_check {
         continue;
       }
       const auto me = live.insert(place_[i]).first, above = std::next(me);
-      if (me != live.begin()) {
-        if (auto wrong = join(i, plan_.order[*std::prev(me)])) return wrong;
-      }
-      if (above != live.end()) {
-        if (auto wrong = join(i, plan_.order[*above])) return wrong;
-      }
+      if (me != live.begin()) join(i, plan_.order[*std::prev(me)]);
+      if (above != live.end()) join(i, plan_.order[*above]);
     }
-    return {};
   }
 
   // Sizes are sums of products of numbers that are not negative: no value gives a higher arena than the largest.
@@ -158,9 +178,8 @@ class order_check {
   index n_;
   std::vector<index> place_;  // by buffer: its place in the order
   std::vector<bytes> footprints_;
-  std::vector<std::uint64_t> visited_;  // by place: the last search that came by
-  std::uint64_t visit_ = 0;
-  std::vector<index> stack_;
+  std::vector<index> below_;  // the supports as places, each buffer's in order
+  std::vector<question> asked_;
 };
 
 }  // namespace
