@@ -11,6 +11,7 @@
 #include "plan/policy.hpp"
 #include "plan/search/conflicts.hpp"
 #include "plan/search/ladder.hpp"
+#include "plan/single/components.hpp"
 #include "plan/trial.hpp"
 #include "plan/wishes/hints.hpp"
 
@@ -178,7 +179,9 @@ switches rules_on_trial() {
 
 // Where the nodes are too few to place every item once, nothing can be found: that is known of the graph before it is
 // made, but for the cliques of links.
-layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
+// In so much of the time that there is for all; `spent` of that.
+layout search_one(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out,
+                  double share, double& spent) {
   const conflict_count size = count_conflicts(in);
   if (size.members > policy::most_graph_members || !size.fits_memory(in)) return found;
   const auto too_few = [&](std::uint64_t nodes) {
@@ -188,13 +191,56 @@ layout search_below(const instance& in, const options& o, layout found, units& b
   };
   if (too_few(node_limit(o, nodes_per_second(in.items.size(), 2 * size.pairs, in.sections)))) return found;
   const conflict_graph graph = make_conflicts(in);
-  const std::uint64_t nodes = node_limit(o, nodes_per_second(graph));
+  const std::uint64_t all = node_limit(o, nodes_per_second(graph));
+  const auto nodes = static_cast<std::uint64_t>(static_cast<double>(all) * share);
   if (too_few(nodes) || wait.over()) return found;
   climb c = find_least_arena(in, graph, std::move(found), bound,
                              {.nodes = nodes, .rules = rules_on_trial(), .threads = o.threads, .watch = o.watch}, wait);
   bound = c.bound;
-  out.work = c.nodes;
+  out.work += c.nodes;
+  spent += static_cast<double>(c.nodes) / static_cast<double>(all);
   return std::move(c.best);
+}
+
+// Part by part where no item lives across a moment, the highest part first: of the others each needs to go no lower
+// than those before it.
+layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
+  double spent = 0;
+  const std::vector<component> all = components_of(in);
+  if (all.empty()) return search_one(in, o, std::move(found), bound, wait, out, 1, spent);
+  std::vector<std::pair<const component*, units>> parts;  // and where they end
+  for (const component& c : all) {
+    units top = 0;
+    for (const std::uint32_t i : c.items) top = std::max(top, found.offsets[i] + in.items[i].size);
+    parts.emplace_back(&c, top);
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  units goal = bound;
+  const auto items_above = [&](std::size_t from) {
+    std::size_t items = 0;
+    for (; from < parts.size() && parts[from].second > goal; ++from) items += parts[from].first->items.size();
+    return static_cast<double>(items);
+  };
+  for (std::size_t at = 0; at < parts.size(); ++at) {
+    const auto& [c, top] = parts[at];
+    if (top <= goal || wait.over()) break;
+    // By the items of those that may need it.
+    const double share = (1 - spent) * static_cast<double>(c->items.size()) / items_above(at);
+    // As if it were alone: what is good for all is not the best start for one.
+    const units own_goal = goal / c->scale;
+    units proved = own_goal;
+    layout own = best_greedy(c->in, own_goal, o.work, wait);
+    if (c->scale == 1 && top < own.arena) own = part_of(*c, found);
+    if (own.arena > own_goal) own = search_one(c->in, o, std::move(own), proved, wait, out, share, spent);
+    if (proved > own_goal) bound = std::max(bound, proved * c->scale);
+    const units end = own.arena * c->scale;
+    goal = std::max(goal, std::min(top, end));
+    if (end >= top) continue;
+    for (std::size_t k = 0; k < c->items.size(); ++k) found.offsets[c->items[k]] = own.offsets[k] * c->scale;
+    found.solver = own.solver;
+  }
+  found.arena = arena_of(in, found.offsets);
+  return found;
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+// An instance as the parts of its time that no item lives across: each can be laid out as if it were alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/greedy/greedy.hpp"
+#include "plan/model/instance.hpp"
+
+namespace berth::plan {
+
+struct component {
+  instance in;                       // items, ranges and sections only, in units of its own: what is large is then few
+  units scale = 1;                   // of those of the whole
+  std::vector<std::uint32_t> items;  // of the whole, by item of `in`
+};
+
+// In order of time; none where there are fewer than two, or conflicts that lifetimes do not show, or reserved ranges.
+// O(ranges + sections).
+[[nodiscard]] std::vector<component> components_of(const instance& in);
+
+// A layout's part. Contract: c.scale is 1.
+[[nodiscard]] layout part_of(const component& c, const layout& whole);
+
+}  // namespace berth::plan
