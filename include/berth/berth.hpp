@@ -42,6 +42,7 @@
 #include "berth/rules/media.hpp"
 #include "berth/rules/placement.hpp"
 #include "berth/schedule/order.hpp"
+#include "berth/schedule/recompute.hpp"
 #include "berth/schedule/rewrite.hpp"
 #include "berth/schedule/verify.hpp"
 #include "berth/scratch/scratch.hpp"

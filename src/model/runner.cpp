@@ -133,6 +133,22 @@ bytes runner::weights_bytes() const noexcept {
   return state_->weights.size();
 }
 
+program in_order(program p, schedule::rewritten made, std::span<const std::uint32_t> steps, source_location where) {
+  std::vector<std::unique_ptr<op::operation>> operations;
+  for (const std::uint32_t n : steps) {
+    expects(n < p.operations.size() && p.operations[n] != nullptr, "program: each node runs once", where);
+    operations.push_back(std::move(p.operations[n]));
+  }
+  expects(operations.size() == p.operations.size(), "program: each node runs once", where);
+  p.operations = std::move(operations);
+  for (program::constant& c : p.constants) c.value = made.value_of[c.value.index];
+  for (auto* ports : {&p.inputs, &p.outputs}) {
+    for (program::port& port : *ports) port.value = made.value_of[port.value.index];
+  }
+  p.graph = std::move(made.graph);
+  return p;
+}
+
 bytes no_reuse_bytes(const program& p) {
   bytes sum = 0;
   for (const value& v : p.graph.values()) {

@@ -117,10 +117,11 @@ std::optional<net> make_net(const graph_structure& g, const rules::placement& ru
   const auto states = state_bytes(g, rules);
   if (!states) return std::nullopt;
   net made;
-  const auto footprint = [&](bytes size) {
-    const bytes taken = *room(size, rules);
-    if (size != 0) made.slack = std::max(made.slack, taken - *rules.footprint(size));
-    return taken;
+  const auto footprint = [&](bytes size) { return *room(size, rules); };
+  const auto loose = [&](bytes size) {
+    const bytes more = size == 0 ? 0 : *room(size, rules) - *rules.footprint(size);
+    made.slack = std::max(made.slack, more);
+    return more;
   };
   made.base = made.at_start = *states;
   made.before = rows_of(dependencies(g, keep));
@@ -135,20 +136,26 @@ std::optional<net> make_net(const graph_structure& g, const rules::placement& ru
   for (std::size_t r = 0; r < found.value.size(); ++r) {
     const value_record& v = g.values[found.value[r]];
     made.root.push_back(footprint(v.size));
+    made.loose.push_back(loose(v.size));
     made.producer.push_back(producer[found.value[r]]);
     made.stays.push_back(v.output);
     made.users.add(found.users[r]);
   }
   made.uses = turned(made.users, g.nodes.size());
   for (std::uint32_t v = 0; v < g.values.size(); ++v) {
-    if (g.values[v].kind == value_kind::input) made.at_start += footprint(g.values[v].size);
+    if (g.values[v].kind != value_kind::input) continue;
+    made.at_start += footprint(g.values[v].size);
+    (void)loose(g.values[v].size);  // of one that nobody reads too
   }
   for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {
     made.makes.push_back(0);
     made.extra.push_back(footprint(g.nodes[n].workspace));
+    made.loose_extra.push_back(loose(g.nodes[n].workspace));
     for (const std::uint32_t v : g.outputs(g.nodes[n])) {
       if (g.values[v].kind != value_kind::result) continue;
-      (found.of_value[v] != no_node ? made.makes : made.extra).back() += footprint(g.values[v].size);
+      const bool read = found.of_value[v] != no_node;
+      (read ? made.makes : made.extra).back() += footprint(g.values[v].size);
+      if (!read) made.loose_extra.back() = std::max(made.loose_extra.back(), loose(g.values[v].size));
     }
     std::vector<std::uint32_t> takes;
     find_takes(g, g.nodes[n], found.of_value, takes);

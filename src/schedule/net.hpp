@@ -54,6 +54,8 @@ struct net {
   rows users;                           // by root
   bytes base = 0;                       // there throughout
   bytes at_start = 0;                   // live before the first node: with what nobody reads
+  std::vector<bytes> loose;             // by root: what its size is rounded up by (make_net() only)
+  std::vector<bytes> loose_extra;       // by node: the same of its workspace and unread results, the most (the same)
   bytes slack = 0;                      // of one value at most: what its size is rounded up by for the next to start
 
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(makes.size()); }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "berth/schedule/verify.hpp"
 #include "schedule/arrange.hpp"
 #include "schedule/net.hpp"
+#include "schedule/valley.hpp"
 
 namespace berth::schedule {
 namespace {
@@ -24,6 +26,32 @@ allowance allowance_of(plan::effort work, const std::atomic<bool>* stop) {
 bool must_stay(const graph_structure& g) {
   const bool lanes = std::ranges::any_of(g.nodes, [&](const auto& n) { return n.stream != g.nodes.front().stream; });
   return lanes && std::ranges::any_of(g.views, [](const view_record& v) { return v.writer != 0; });
+}
+
+// What no arena is smaller than. Of what is live together the highest needs no rounding: which that is is not known,
+// but when one node runs only what it cannot reach, and what it has not outlived, can be live beside it.
+bytes bound_of_arena(const net& n, const arranged& found, allowance& allowed) {
+  bytes bound = found.bound - std::min(found.bound, n.slack);
+  if (n.slack == 0) return bound;
+  std::vector<bytes> steps;
+  (void)peak_of(n, found.order, &steps);
+  allowed.edges += 2'000'000;
+  for (std::size_t i = 0, asked = 0; i < steps.size() && asked < 8; ++i) {
+    if (steps[i] < found.bound || bound >= found.bound) continue;
+    ++asked;
+    const std::uint32_t v = found.order[i];
+    std::vector<std::uint8_t> behind(n.size(), 0);
+    for (const std::uint32_t u : std::span{found.order}.subspan(i)) {
+      for (const std::uint32_t p : n.before[u]) behind[u] = behind[u] | behind[p] | (p == v ? 1 : 0);
+    }
+    bytes loose = n.loose_extra[v];
+    for (std::uint32_t r = 0; r < n.root.size(); ++r) {
+      if (n.producer[r] == no_node || behind[n.producer[r]] == 0) loose = std::max(loose, n.loose[r]);
+    }
+    const bytes least = least_step(n, v, allowed.edges);
+    bound = std::max(bound, least - std::min(least, loose));
+  }
+  return bound;
 }
 
 }  // namespace
@@ -51,7 +79,7 @@ result<ordered> find_order(const graph& g, const options& o, graph_fault* why) {
   const arranged found = arrange(*n, given, allowed);
   answer.states = states - allowed.states;
   answer.given_peak = peak_of(*n, given);
-  answer.lower_bound = found.bound - std::min(found.bound, n->slack);
+  answer.lower_bound = bound_of_arena(*n, found, allowed);
   answer.given_plan = *given_plan;
   if (found.order != given && !must_stay(g.structure()) && found.peak < given_plan->arena() + n->slack) {
     if (verify_steps(g, found.order, o.keep)) {

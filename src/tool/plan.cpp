@@ -30,6 +30,7 @@
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
 #include "tool/progress_line.hpp"
+#include "tool/reorder.hpp"
 #include "tool/trace_input.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
@@ -50,6 +51,9 @@ struct plan_call {
   std::optional<bytes> capacity;
   plan::options options;
   bool pipeline = false;
+  bool reorder = false;
+  bool recompute = false;       // with --reorder
+  std::optional<bytes> budget;  // the same
   bool json = false;
   bool quiet = false;
 };
@@ -286,12 +290,36 @@ void require_good(const plan_call& call) {
   }
 }
 
+int reorder(const plan_call& call) {
+  const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.at.empty() ||
+                     !call.prefix.empty() || call.capacity || call.options.penalty_first || call.options.deadline_s ||
+                     call.options.node_limit != 0;
+  if (other)
+    throw usage_error("--reorder: with one FILE, --dim, --rules, --effort, --budget, --recompute and --out only");
+  refuse_input_as_output(call.out, call.files);
+  std::signal(SIGINT, take_the_best);
+  const int status = plan_reordered({.file = call.files.front(),
+                                     .out = call.out,
+                                     .rules = call.rules,
+                                     .dims = call.dims,
+                                     .work = call.options.work,
+                                     .stop = &interrupted,
+                                     .budget = call.budget,
+                                     .recompute = call.recompute,
+                                     .json = call.json,
+                                     .quiet = call.quiet});
+  std::signal(SIGINT, SIG_DFL);
+  return status;
+}
+
 int plan_file(plan_call& call) {
   const auto start = std::chrono::steady_clock::now();
-  require_good(call);
   call.options.work = call.effort == "fast"   ? plan::effort::fast
                       : call.effort == "best" ? plan::effort::best
                                               : plan::effort::normal;
+  if (call.reorder) return reorder(call);
+  if (call.budget || call.recompute) throw usage_error("--budget, --recompute: with --reorder only");
+  require_good(call);
   call.file = call.files.front();
   std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
   line->stage("reading " + file_name(call.file));
@@ -343,6 +371,11 @@ std::function<int()> declare_plan(CLI::App& app) {
          "not; - is standard input); or a model that runs here: FILE.onnx, builtin:NAME")
       ->required();
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
+  app.add_flag("--reorder", call->reorder,
+               "Of a model or a ggml graph trace: an order of the nodes with a smaller arena, and the bound over all");
+  add_bytes_option(app, "--budget", call->budget, "With --reorder: what the arena may take, as 524288 or 512KiB");
+  app.add_flag("--recompute", call->recompute,
+               "With --reorder: nodes may run again to keep the budget; without one, for the smallest arena found");
   app.add_flag("--json", call->json, "One JSON object on standard output");
   app.add_flag("--quiet", call->quiet, "Nothing on standard output, and no progress on a terminal");
   add_dim_option(app, call->dims);

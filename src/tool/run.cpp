@@ -24,6 +24,7 @@
 #include "berth/model/program.hpp"
 #include "berth/model/runner.hpp"
 #include "berth/op/operator.hpp"
+#include "berth/schedule/order.hpp"
 #include "op/heap_meter.hpp"
 #include "tool/model_argument.hpp"
 #include "tool/output.hpp"
@@ -45,6 +46,7 @@ struct call {
   std::vector<std::string> dims;    // name=N
   std::vector<std::string> inputs;  // name=FILE.npy
   std::string output;
+  bool reorder = false;
   bool json = false;
 };
 
@@ -245,6 +247,11 @@ report run_model(const call& c, progress_line& line) {
   model::program p = model::lower(read_model(c.model, c.dims));
   require_f32(c, p);
   require_room_for_inputs(c, p);
+  if (c.reorder) {
+    line.stage("ordering");
+    schedule::ordered found = value_of(schedule::find_order(p.graph));
+    p = model::in_order(std::move(p), std::move(found.after), found.steps);
+  }
   const auto inputs = read_inputs(c, p);
 
   const leak_count leaks;
@@ -386,6 +393,7 @@ std::function<int()> declare_run(CLI::App& app) {
       ->type_name("NAME=FILE.npy")
       ->allow_extra_args(false);
   add_out_option(app, c->output, "A folder for one .npy an output", "--output")->type_name("DIR");
+  app.add_flag("--reorder", c->reorder, "Run the nodes in the order of `berth plan --reorder`");
   app.add_flag("--json", c->json, "One JSON object on standard output");
   return [c] {
     if (c->output == "-") throw usage_error("--out: a folder, not standard output");

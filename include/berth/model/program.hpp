@@ -10,12 +10,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "berth/graph/graph.hpp"
 #include "berth/model/description.hpp"
 #include "berth/op/operation.hpp"
+#include "berth/schedule/rewrite.hpp"
 
 namespace berth::model {
 
@@ -47,6 +49,11 @@ struct program {
 // windows or rows too wide to be generated. Time: about a millisecond a node. Consumes the description: its constants
 // move into the program.
 [[nodiscard]] program lower(description m);
+
+// The program with its nodes in another order: `made` is schedule::rewrite() of p.graph by `steps`. Contract: every
+// node stands in `steps` once (an operation holds one set of addresses, so that none may run twice).
+[[nodiscard]] program in_order(program p, schedule::rewritten made, std::span<const std::uint32_t> steps,
+                               source_location where = source_location::current());
 
 }  // namespace berth::model
 #pragma GCC visibility pop

@@ -31,11 +31,11 @@ namespace berth::schedule {
 
 struct options {
   plan::effort work = plan::effort::normal;  // of the order's search: some hundredths, tenths of a second, ten seconds
-  plan::options placing;                     // of the planner, for each arena
-  std::optional<rules::placement> rules;     // of every value; none: rules::host()
+  plan::options placing{};                   // of the planner, for each arena
+  std::optional<rules::placement> rules{};   // of every value; none: rules::host()
   // Nodes with effects that the graph does not show (a random state, a log, memory that two externals share): they keep
   // the given order among themselves and run once. Nodes without results do so anyway.
-  std::vector<std::uint32_t> keep;
+  std::vector<std::uint32_t> keep{};
   const std::atomic<bool>* stop = nullptr;  // once true, the best so far is taken
 };
 

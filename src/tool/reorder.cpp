@@ -1,0 +1,256 @@
+#include "tool/reorder.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "berth/model/ggml_trace.hpp"
+#include "berth/model/input_error.hpp"
+#include "berth/schedule/order.hpp"
+#include "berth/schedule/recompute.hpp"
+#include "berth/trace/picture.hpp"
+#include "model/file.hpp"
+#include "tool/output.hpp"
+#include "tool/printable.hpp"
+#include "tool/problem_argument.hpp"
+#include "tool/progress_line.hpp"
+#include "tool/units.hpp"
+#include "tool/verb.hpp"
+
+#ifdef BERTH_TOOL_RUN
+#include "berth/model/program.hpp"
+#include "tool/model_argument.hpp"
+#endif
+
+namespace berth::tool {
+namespace {
+
+struct read_graph {
+  graph g;
+  rules::placement rules = rules::host();
+};
+
+read_graph read(const reorder_call& call) {
+#ifdef BERTH_TOOL_RUN
+  if (names_a_model(call.file)) return {model::lower(read_model(call.file, call.dims)).graph, rules::host()};
+#endif
+  if (!call.dims.empty()) throw usage_error("--dim is for models");
+  if (!call.file.ends_with(".jsonl") && !call.file.ends_with(".jsonl.gz")) {
+    throw usage_error("--reorder: " + call.file + " is neither a model that runs here nor a ggml graph trace (.jsonl)");
+  }
+  model::ggml_trace trace = model::read_ggml_trace(call.file);
+  return {std::move(trace.graph), trace.rules};
+}
+
+// What lies in the arena, from the first node that touches it to the last one.
+std::vector<trace::rectangle> rectangles(const graph& g, const graph_plan& p, const char* memory) {
+  const auto end = static_cast<std::int64_t>(g.nodes().size()) + 2;
+  std::vector<trace::rectangle> of(g.values().size());
+  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+    const value& it = g.values()[v];
+    of[v] = {it.name, p.offset_of[v], it.size, 0, 1, memory};
+    if (it.kind == value_kind::result) of[v].lower = it.producer.index + 1;
+    if (it.output || it.kind == value_kind::state) of[v].upper = end;
+  }
+  std::vector<trace::rectangle> all;
+  for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
+    const node& it = g.nodes()[n];
+    for (const auto* values : {&it.inputs, &it.outputs}) {
+      for (const value_id v : *values) {
+        std::int64_t& upper = of[g[v].root.index].upper;
+        upper = std::max<std::int64_t>(upper, std::int64_t{n} + 2);
+      }
+    }
+    // What was taken over is the result's from here on.
+    for (const take_over& t : p.in_place) {
+      if (t.node == n) of[g[it.inputs[t.operand]].root.index].upper = std::int64_t{n} + 1;
+    }
+    if (it.workspace != 0) {
+      all.push_back({"workspace of " + it.name, p.workspace_of[n], it.workspace, std::int64_t{n} + 1,
+                     std::int64_t{n} + 2, memory});
+    }
+  }
+  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+    if (graph_structure::in_arena(g.values()[v].kind) && of[v].size != 0 && of[v].upper > of[v].lower) {
+      all.push_back(std::move(of[v]));
+    }
+  }
+  return all;
+}
+
+// What is shown, whether nodes run again or not.
+struct answer {
+  graph_plan given_plan;
+  graph_plan plan;
+  schedule::rewritten after;
+  std::vector<std::uint32_t> steps;
+  bytes bound = 0;
+  std::string bound_name;
+  std::string holder;        // with --recompute: what needs as much as the bound
+  double extra_percent = 0;  // of the cost of one run of each node
+  std::uint64_t states = 0;
+  bytes given_peak = 0, peak = 0;
+  bool within = true;
+
+  [[nodiscard]] bool optimal() const { return plan.arena() == bound; }
+};
+
+answer in_order(const graph& g, const reorder_call& call, const schedule::options& o) {
+  graph_fault why;
+  auto found = schedule::find_order(g, o, &why);
+  if (!found) throw model::input_error(call.file, why.text.empty() ? found.error().what : why.text);
+  return {.given_plan = std::move(found->given_plan),
+          .plan = std::move(found->plan),
+          .after = std::move(found->after),
+          .steps = std::move(found->steps),
+          .bound = found->lower_bound,
+          .bound_name = "over all orders",
+          .holder = "",
+          .states = found->states,
+          .given_peak = found->given_peak,
+          .peak = found->peak,
+          .within = true};
+}
+
+answer run_again(const graph& g, const reorder_call& call, const schedule::options& o) {
+  answer made = in_order(g, call, o);
+  const bool enough = call.budget && made.plan.arena() <= *call.budget;
+  graph_fault why;
+  std::optional<schedule::recomputed> found;
+  if (call.budget) {
+    auto one = schedule::recompute_within(g, *call.budget, {.order = o}, &why);
+    if (!one) throw model::input_error(call.file, why.text.empty() ? one.error().what : why.text);
+    found = std::move(*one);
+  } else {
+    auto front = schedule::recompute_front(g, 8, {.order = o}, &why);
+    if (!front) throw model::input_error(call.file, why.text.empty() ? front.error().what : why.text);
+    found = std::move(front->back());
+  }
+  made.bound = found->bound;
+  made.bound_name = "whatever runs again";
+  made.holder = found->holder < g.nodes().size() ? "node '" + g.nodes()[found->holder].name + "'"
+                                                 : "what is there at the start or in the end";
+  if (enough) return made;
+  made.plan = std::move(found->plan);
+  made.after = std::move(found->after);
+  made.steps = std::move(found->steps);
+  made.extra_percent = found->given_cost > 0 ? 100 * found->extra_cost / found->given_cost : 0;
+  made.peak = made.plan.lower_bound();
+  return made;
+}
+
+std::string page(const reorder_call& call, const graph& given, const answer& found) {
+  trace::picture picture;
+  picture.title = file_name(call.file) + ", before and after";
+  picture.facts = {{"arena before", human_exactly(found.given_plan.arena())},
+                   {"arena", human_exactly(found.plan.arena())},
+                   {"needed at least, " + found.bound_name, human_exactly(found.bound)},
+                   {"optimal", found.optimal() ? "yes, proved" : "not proved"}};
+  picture.lower_bound = found.bound;
+  picture.lower_bound_name = "bound " + found.bound_name;
+  picture.tick = "step";
+  picture.rectangles = rectangles(given, found.given_plan, "given order");
+  for (auto& r : rectangles(found.after.graph, found.plan, "found order")) picture.rectangles.push_back(std::move(r));
+  return trace::to_html(picture);
+}
+
+nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, const answer& found, double elapsed_ms) {
+  nlohmann::ordered_json order = nlohmann::ordered_json::array();
+  for (const node& n : found.after.graph.nodes()) order.push_back(n.name);
+  nlohmann::ordered_json buffers = nlohmann::ordered_json::array();
+  for (const trace::rectangle& r : rectangles(found.after.graph, found.plan, "")) {
+    buffers.push_back({{"id", r.name}, {"offset", r.offset}, {"size", r.size}, {"lower", r.lower}, {"upper", r.upper}});
+  }
+  nlohmann::ordered_json made{{"format", "berth-order/1"},
+                              {"model", call.file},
+                              {"nodes", given.nodes().size()},
+                              {"changed", found.plan.arena() < found.given_plan.arena()},
+                              {"arena_before", found.given_plan.arena()},
+                              {"arena_bytes", found.plan.arena()},
+                              {"peak_before", found.given_peak},
+                              {"peak_bytes", found.peak},
+                              {"lower_bound", found.bound},
+                              {"optimal", found.optimal()},
+                              {"verified", true},
+                              {"states", found.states},
+                              {"elapsed_ms", elapsed_ms}};
+  if (call.budget) {
+    made["budget"] = *call.budget;
+    made["within_budget"] = found.within;
+  }
+  if (call.recompute) {
+    made["runs_again"] = found.steps.size() - given.nodes().size();
+    made["extra_percent"] = found.extra_percent;
+    made["bound_held_by"] = found.holder;
+  }
+  made["steps"] = found.steps;
+  made["order"] = std::move(order);
+  made["buffers"] = std::move(buffers);
+  return made;
+}
+
+void print_table(const reorder_call& call, const graph& given, const answer& found, double elapsed_ms) {
+  std::printf("%s\n", printable(call.file).c_str());
+  std::printf("  nodes         %zu\n", given.nodes().size());
+  std::printf("  arena before  %s\n", human_exactly(found.given_plan.arena()).c_str());
+  std::printf("  arena         %s%s\n", human_exactly(found.plan.arena()).c_str(),
+              found.plan.arena() < found.given_plan.arena() ? "" : "; the given order stays");
+  std::printf("  lower bound   %s, %s\n", human_exactly(found.bound).c_str(), found.bound_name.c_str());
+  if (found.optimal()) {
+    std::printf("  optimal       yes, proved\n");
+  } else {
+    const auto bound = static_cast<double>(std::max<bytes>(found.bound, 1));
+    std::printf("  optimal       not proved: at most %.3f %% above\n",
+                100 * (static_cast<double>(found.plan.arena()) / bound - 1));
+  }
+  if (call.recompute) {
+    std::printf("  run again     %zu nodes, %.2f %% more bytes read and written\n",
+                found.steps.size() - given.nodes().size(), found.extra_percent);
+  }
+  if (!found.within) {
+    std::printf("  budget        %s, not kept; %s, held by %s\n", human_exactly(*call.budget).c_str(),
+                *call.budget < found.bound ? "no steps keep it" : "none were found that keep it",
+                found.holder.empty() ? "some node in every order" : printable(found.holder).c_str());
+  }
+  std::printf("  found in      %.1f ms, %llu states\n", elapsed_ms, static_cast<unsigned long long>(found.states));
+  if (!call.out.empty()) std::printf("  written to    %s\n", printable(call.out).c_str());
+}
+
+}  // namespace
+
+int plan_reordered(const reorder_call& call) {
+  const bool html = call.out.ends_with(".html");
+  if (!call.out.empty() && call.out != "-" && !html && !call.out.ends_with(".json")) {
+    throw usage_error("--out: with --reorder '" + call.out + "' must end in .json or .html");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
+  line->stage("reading " + file_name(call.file));
+  const read_graph input = read(call);
+  schedule::options options{.work = call.work, .placing = {.stop = call.stop}, .rules = input.rules, .stop = call.stop};
+  if (!call.rules.empty()) {
+    const auto both = rules::strictest(input.rules, *rules::find(call.rules));
+    if (!both) throw usage_error("--rules: the alignments of both exceed 64 bits");
+    options.rules = both;
+  }
+  line->stage("ordering");
+  answer found = call.recompute ? run_again(input.g, call, options) : in_order(input.g, call, options);
+  found.within = !call.budget || found.plan.arena() <= *call.budget;
+  const double elapsed = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  line->stage("writing");
+  const bool to_output = call.out == "-";
+  if (html) model::write_file(call.out, page(call, input.g, found));
+  if (!call.out.empty() && !html && !to_output) {
+    model::write_file(call.out, to_json(call, input.g, found, elapsed).dump() + "\n");
+  }
+  line.reset();
+  if (call.json || to_output)
+    print_json(to_json(call, input.g, found, elapsed));
+  else if (!call.quiet)
+    print_table(call, input.g, found, elapsed);
+  return found.within ? done : answer_is_no;
+}
+
+}  // namespace berth::tool

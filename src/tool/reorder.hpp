@@ -1,0 +1,31 @@
+// berth plan MODEL --reorder: the order of a graph's nodes, searched for the smallest arena; with --recompute, nodes
+// may run again for it.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/plan/solve.hpp"
+
+namespace berth::tool {
+
+struct reorder_call {
+  std::string file;  // a model that runs here, or a ggml graph trace
+  std::string out;   // empty, "-", .json or .html
+  std::string rules;
+  std::vector<std::string> dims;
+  plan::effort work = plan::effort::normal;
+  const std::atomic<bool>* stop = nullptr;
+  std::optional<bytes> budget;  // of the arena: exit 1 where it is not kept
+  bool recompute = false;       // to keep it; without a budget as small as the search gets
+  bool json = false;
+  bool quiet = false;
+};
+
+// Prints the answer and returns the exit status. Throws usage_error and input_error.
+[[nodiscard]] int plan_reordered(const reorder_call& call);
+
+}  // namespace berth::tool

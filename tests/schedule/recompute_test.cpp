@@ -1,0 +1,151 @@
+#include "berth/schedule/recompute.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "schedule/schedule_oracle.hpp"
+
+namespace berth {
+namespace {
+
+using schedule::recompute_within;
+
+tensor_type of(bytes size) {
+  return {.shape = {static_cast<std::int64_t>(size)}, .type = element::u8};
+}
+
+// `skip` is wanted at the end, over a peak.
+graph long_skip() {
+  graph g;
+  const auto x = g.input("x", of(64));
+  const auto skip = g.node("skip", {x}, of(1024));
+  const auto small = g.node("small", {skip}, of(64));
+  const auto wide = g.node("wide", {small}, of(2048));
+  const auto narrow = g.node("narrow", {wide}, of(64));
+  g.output(g.node("sum", {narrow, skip, x}, of(64)));
+  return g;
+}
+
+TEST(Recompute, RunsAgainWhatWouldBeKept) {
+  const graph g = long_skip();
+  const auto kept = recompute_within(g, 64 + 1024 + 64 + 2048);
+  ASSERT_TRUE(kept);
+  EXPECT_TRUE(kept->within);
+  EXPECT_EQ(kept->extra_cost, 0);
+  EXPECT_EQ(kept->steps.size(), 5u);
+  const auto again = recompute_within(g, 64 + 64 + 2048, {.cost = {7, 1, 1, 1, 1}});
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->within);
+  EXPECT_EQ(again->extra_cost, 7);
+  EXPECT_EQ(again->steps, (std::vector<std::uint32_t>{0, 1, 2, 3, 0, 4}));
+  EXPECT_EQ(again->after.graph[node_id{4}].name, "skip#2");
+  EXPECT_EQ(test::run_rewritten(g, again->after, again->plan, again->steps), test::run_given(g));
+  // The start and `wide` cannot be had for less.
+  const auto never = recompute_within(g, 1000);
+  ASSERT_TRUE(never);
+  EXPECT_FALSE(never->within);
+  EXPECT_EQ(never->bound, 2048u + 64);
+  EXPECT_EQ(never->holder, 2u);
+  // What has effects runs once.
+  const auto once = recompute_within(g, 64 + 64 + 2048, {.order = {.keep = {0}}});
+  ASSERT_TRUE(once);
+  EXPECT_FALSE(once->within);
+}
+
+TEST(Recompute, BadCostsAreErrors) {
+  const graph g = long_skip();
+  EXPECT_EQ(recompute_within(g, 0, {.cost = {1}}).error().code, errc::invalid_input);
+  EXPECT_EQ(recompute_within(g, 0, {.cost = {1, 1, -1, 1, 1}}).error().number, 2u);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(recompute_within(g, 0, {.cost = {1, 1, 1, nan, 1}}).error().number, 3u);
+  EXPECT_EQ(schedule::recompute_for(g, nan).error().code, errc::invalid_input);
+}
+
+// The least extra cost of all lists of steps with up to `more` runs besides, for what is live to stay within the
+// budget.
+double least_cost(const graph& g, bytes budget, std::size_t more) {
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<std::uint32_t> steps;
+  const auto count = static_cast<std::uint32_t>(g.nodes().size());
+  const std::function<void()> extend = [&] {
+    const auto wrong = schedule::verify_steps(g, steps);
+    const bool complete = !wrong;
+    if (wrong && std::string_view{wrong->rule} != "a node does not run") return;
+    const auto extra = static_cast<double>(steps.size()) - count;
+    if (complete && extra < least) {
+      const auto made = schedule::rewrite(g, steps);
+      if (made && test::most_live(made->graph, rules::unconstrained()) <= budget) least = extra;
+    }
+    if (steps.size() == count + more || extra + 1 >= least) return;
+    for (std::uint32_t n = 0; n < count; ++n) {
+      steps.push_back(n);
+      extend();
+      steps.pop_back();
+    }
+  };
+  extend();
+  return least;
+}
+
+TEST(Recompute, BesideAllSteps) {
+  int compared = 0, equal = 0, missed = 0;
+  for (std::uint32_t seed = 0; seed < 150; ++seed) {
+    const graph g = test::random_graph(seed, {.nodes = 5});
+    const schedule::recompute_options o{.order = {.rules = rules::unconstrained()}, .cost = std::vector<double>(5, 1)};
+    const auto free = schedule::recompute_within(g, max_bytes, o);
+    ASSERT_TRUE(free) << seed;
+    if (free->plan.arena() == free->bound) continue;
+    const bytes budget = free->plan.arena() - 1;
+    const auto found = schedule::recompute_within(g, budget, o);
+    ASSERT_TRUE(found) << seed;
+    const double least = least_cost(g, budget, 2);
+    if (found->within) {
+      ++compared;
+      EXPECT_GE(found->extra_cost, 1) << seed;
+      if (found->extra_cost <= 2) {
+        EXPECT_LE(least, found->extra_cost) << seed;
+      }
+      equal += found->extra_cost == least ? 1 : 0;
+    } else {
+      missed += std::isinf(least) ? 0 : 1;
+    }
+  }
+  std::printf("within the budget: %d, of which at the least cost %d; missed %d\n", compared, equal, missed);
+  EXPECT_GT(equal, 0);
+  EXPECT_GE(equal * 4, compared * 3);
+}
+
+// Budgets kept, costs counted, the same bytes computed; more memory never costs more along the front.
+TEST(Recompute, ComputesTheSameWithinBudgets) {
+  int repeated = 0;
+  const schedule::recompute_options fast{
+      .order = {.work = plan::effort::fast, .placing = {.work = plan::effort::fast}}};
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    const graph g = test::random_graph(seed, {.nodes = 20});
+    const auto front = schedule::recompute_front(g, 4, fast);
+    ASSERT_TRUE(front) << seed;
+    const std::vector<double> cost = schedule::default_costs(g);
+    for (std::size_t i = 0; i < front->size(); ++i) {
+      const schedule::recomputed& r = (*front)[i];
+      std::vector<int> ran(g.nodes().size(), 0);
+      double extra = 0;
+      for (const std::uint32_t n : r.steps) extra += ran[n]++ == 0 ? 0 : cost[n];
+      EXPECT_DOUBLE_EQ(extra, r.extra_cost) << seed;
+      EXPECT_GE(r.plan.arena(), r.bound) << seed;
+      EXPECT_TRUE(verify_plan(r.after.graph, r.plan, rules::host()).ok()) << seed;
+      EXPECT_EQ(test::run_rewritten(g, r.after, r.plan, r.steps), test::run_given(g)) << seed;
+      repeated += extra > 0 ? 1 : 0;
+      if (i == 0) continue;
+      EXPECT_LT(r.plan.arena(), (*front)[i - 1].plan.arena()) << seed;
+      EXPECT_GT(r.extra_cost, (*front)[i - 1].extra_cost) << seed;
+    }
+    const auto afforded = schedule::recompute_for(g, front->back().extra_cost / 2, fast);
+    ASSERT_TRUE(afforded) << seed;
+    EXPECT_LE(afforded->extra_cost, front->back().extra_cost / 2) << seed;
+  }
+  EXPECT_GT(repeated, 10);
+}
+
+}  // namespace
+}  // namespace berth
