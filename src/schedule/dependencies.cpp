@@ -111,7 +111,7 @@ lists dependencies(const graph_structure& g, std::span<const std::uint32_t> keep
   }
   for (auto& row : before) {
     std::ranges::sort(row);
-    row.erase(std::ranges::unique(row).begin(), row.end());
+    row.erase(std::unique(row.begin(), row.end()), row.end());
   }
   return before;
 }

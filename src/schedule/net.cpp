@@ -47,7 +47,7 @@ void find_takes(const graph_structure& g, const node_record& node, const std::ve
     if (!refused) found.push_back(root_of[v]);
   }
   std::ranges::sort(found);
-  found.erase(std::ranges::unique(found).begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
 }
 
 // The roots that take memory, numbered by their values; users as sorted lists of different nodes.

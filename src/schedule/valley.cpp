@@ -136,7 +136,7 @@ std::optional<std::vector<std::uint8_t>> find_valley(const net& n, std::uint64_t
   const auto source = static_cast<std::uint32_t>(n.size() + n.root.size());
   if (!f.run(source, source + 1, work)) return std::nullopt;
   const auto proper = [&](const std::vector<std::uint8_t>& set) {
-    const auto in = std::count(set.begin(), set.begin() + n.size(), 1);
+    const auto in = static_cast<std::size_t>(std::count(set.begin(), set.begin() + n.size(), 1));
     return in != 0 && in != n.size();
   };
   // The smallest of all minimum cuts, and the largest.
