@@ -39,6 +39,7 @@ result<void> bind(void* start, bytes size, unsigned node) noexcept {
   if (syscall(SYS_mbind, start, size, MPOL_BIND, nodes.data(), most_nodes + 1UL, 0U) == 0) return {};
   if (errno == EINVAL) return error{errc::no_such_device, "host: no memory on a NUMA node of this number", node};
   if (errno == ENOSYS) return error{errc::unsupported, "host: the system knows no NUMA nodes"};
+  if (errno == EPERM) return error{errc::unsupported, "host: binding to a NUMA node is forbidden here"};
   return system_error("host: binding to a NUMA node");
 #else
   return error{errc::unsupported, "host: the system knows no NUMA nodes"};
