@@ -148,6 +148,24 @@ TEST(lower, an_output_that_is_an_input_or_a_constant_gets_memory_of_its_own) {
   m.check();
 }
 
+// A scale and a shift of one number each behind a convolution, as PP-OCR's layers have them.
+TEST(lower, several_linear_functions_behind_one_kernel) {
+  for (const char* between : {"", "Relu", "Sigmoid"}) {
+    small_model m;
+    std::string y = m.conv(m.input({1, 16, 8, 8}), 16, 16, 3);
+    y = m.add("Add", {m.add("Mul", {y, m.weights({1})}), m.weights({1})});
+    if (*between != 0) y = m.add(between, {y});
+    y = m.add("Add", {m.add("Mul", {y, m.weights({1})}), m.weights({1})});
+    m.d.outputs = {y};
+    m.check();
+  }
+  small_model alone;
+  std::string y = alone.add("Mul", {alone.input({1, 16, 8, 8}), alone.weights({1})});
+  y = alone.add("Relu", {alone.add("Add", {y, alone.weights({1})})});
+  alone.d.outputs = {alone.add("Add", {alone.add("Mul", {y, alone.weights({1})}), alone.weights({1})})};
+  alone.check();
+}
+
 // Random chains of operators over a pool of values, so that residuals, broadcasts and views meet in every order.
 RC_GTEST_PROP(lower, random_models_equal_the_reference, ()) {
   small_model m;

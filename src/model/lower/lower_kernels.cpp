@@ -224,8 +224,7 @@ bool lowering::elementwise(const node& n) {
   placed x = get(n, side);
   if (!is_dense(x.type)) x = as_row_major(n, x);
   std::string result = n.outputs[0];
-  op::activations each{*first};
-  for (const op::activation& a : absorb_activations(result)) each.push_back(a);
+  const op::activations each = absorb_activations(result, {*first});
   const tensor_type type = dense(x.type.shape, x.type.strides);
   define(result, emit(n, result, {x.id}, type, op::elementwise(x.type, type, each), {0}));
   return true;

@@ -192,14 +192,25 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
   return std::nullopt;
 }
 
-op::activations lowering::absorb_activations(std::string& result) {
+bool joined(op::activations& each, const op::activation& next) {
+  using kind = op::activation_kind;
+  const auto is_linear = [](const op::activation& a) { return a.kind == kind::linear; };
+  if (is_linear(next) && !each.empty() && is_linear(each.back())) {
+    op::activation& last = each.back();
+    last = {kind::linear, last.alpha * next.alpha, last.beta * next.alpha + next.beta};
+    return true;
+  }
+  if (is_linear(next) && std::any_of(each.begin(), each.end(), is_linear)) return false;
+  each.push_back(next);
+  return true;
+}
+
+op::activations lowering::absorb_activations(std::string& result, op::activations found) {
   constexpr std::size_t most = 8;  // well below oneDNN's 32 post-ops
-  op::activations found;
   for (const node* next = only_reader(result); next != nullptr && found.size() < most; next = only_reader(result)) {
     std::string data;
     const auto a = as_activation(*next, data);
-    if (!a || data != result) break;
-    found.push_back(*a);
+    if (!a || data != result || !joined(found, *a)) break;
     absorbed_.insert(next);
     result = next->outputs[0];
   }

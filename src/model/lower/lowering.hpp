@@ -20,6 +20,10 @@ struct placed {
   tensor_type type;
 };
 
+// Appends a function to a kernel's. Linear ones side by side become one; false where a second one stays: kernels of
+// oneDNN 2.6 mix up the numbers of two (tests/model/lower_test.cpp).
+[[nodiscard]] bool joined(op::activations& each, const op::activation& next);
+
 class lowering {
  public:
   explicit lowering(description m);
@@ -55,8 +59,9 @@ class lowering {
               op::created made, std::vector<std::uint32_t> in_place = {});
   // The element-wise function that n computes of one run-time input, if it is one; `data` is that input's name.
   [[nodiscard]] std::optional<op::activation> as_activation(const node& n, std::string& data) const;
-  // Follows the only readers of `result` while they are element-wise functions; `result` becomes the last one's.
-  [[nodiscard]] op::activations absorb_activations(std::string& result);
+  // Follows the only readers of `result` while they are element-wise functions, behind those `found` already; `result`
+  // becomes the last one's.
+  [[nodiscard]] op::activations absorb_activations(std::string& result, op::activations found = {});
 
   // lower_*.cpp: ways to the library's kernels and to views, one per group of operators. False, before anything was
   // added: this node is none that the way knows, and Berth's own kernel computes it.
