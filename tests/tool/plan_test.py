@@ -387,8 +387,8 @@ int main(void) {
         problem = self.file("p.csv", HEAD + "x,0,2,33\n")
         got = json.loads(self.run_berth("plan", problem, "--rules", "ascend_310p", "--json").stdout)
         self.assertEqual(got["arena_bytes"], 96)
-        self.expect_wrong("plan", problem, "--rules", "nothing", says="{none,host,ascend_310p,ascend_310p_dvpp,ascend_950}")
-        self.assertIn("{none,host,ascend_310p,ascend_310p_dvpp,ascend_950}", self.run_berth("plan", "--help").stdout)
+        self.expect_wrong("plan", problem, "--rules", "nothing", says="{none,host,ascend_310p,ascend_310p_dvpp,ascend_950,ascend_align32}")
+        self.assertIn("{none,host,ascend_310p,ascend_310p_dvpp,ascend_950,ascend_align32}", self.run_berth("plan", "--help").stdout)
 
     def test_what_never_ends_is_refused_where_it_is_wrong(self):
         for head, says in (("", "/dev/stdin:1: header row"), (HEAD, "/dev/stdin:2: lower"), (HEAD + "x,0,1,4\n", "/dev/stdin:3:")):

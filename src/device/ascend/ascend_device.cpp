@@ -7,6 +7,7 @@
 // the granule_table, and one call per granule in both directions.
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "device/ascend/kind.hpp"
 #include "device/ascend/library.hpp"
@@ -59,13 +60,9 @@ class ascend_device final : public device_backend {
       return failed_allocation(acl_, s, size);
     }
     if (choice_.plain()) return block;
-    try {
-      note_block(block, size);
-    } catch (...) {
-      ascend::free(acl_, choice_, block);
-      throw;
-    }
-    return block;
+    unnoted ours{acl_, choice_, block};
+    note_block(block, size);
+    return std::exchange(ours.block, nullptr);
   }
   void free(void* block, bytes, memory_kind kind) noexcept override {
     const current_context current{acl_, context_};
@@ -221,6 +218,16 @@ class ascend_device final : public device_backend {
     properties_.granule = granule;
     properties_.max_mappings = std::numeric_limits<std::size_t>::max();  // no limit is documented
   }
+
+  // Goes back to the driver unless it is taken out: there may be no host memory to note it in.
+  struct unnoted {
+    const functions& acl;
+    const memory_choice& choice;
+    void* block;
+    ~unnoted() {
+      if (block != nullptr) ascend::free(acl, choice, block);
+    }
+  };
 
   const functions& acl_;
   const memory_choice choice_;
