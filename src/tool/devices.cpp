@@ -2,8 +2,10 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "berth/device/device.hpp"
@@ -122,7 +124,10 @@ void print(const device_listing& one) {
   print_rules("device", p.rules);
   print_rules("pinned", p.pinned_rules);
   if (p.virtual_memory) {
-    std::printf("  %-10s granules of %s, up to %zu mappings\n", "virtual", human(p.granule).c_str(), p.max_mappings);
+    const bool limited = p.max_mappings != std::numeric_limits<std::size_t>::max();
+    const std::string mappings =
+        limited ? "up to " + std::to_string(p.max_mappings) + " mappings" : "any number of mappings";
+    std::printf("  %-10s granules of %s, %s\n", "virtual", human(p.granule).c_str(), mappings.c_str());
   }
   for (const std::string& note : p.notes) std::printf("  %-10s %s\n", "note", note.c_str());
 }

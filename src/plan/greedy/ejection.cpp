@@ -72,8 +72,7 @@ class ejector {
     units largest = 1;
     for (const item& it : in.items) largest = std::max(largest, it.size);
     for (std::uint32_t i = 0; i < in.items.size(); ++i) {
-      // What is large or lives long is hard to place. Of the exponents 0 and 1/2 of the life and 1 and 3/2 of the size
-      // these needed the fewest steps.
+      // What is large or lives long is hard to place: the life, times the share of the largest size to the power 3/4.
       const double share = static_cast<double>(in.items[i].size) / static_cast<double>(largest);
       hardness_[i] =
           1 + static_cast<std::int64_t>(std::sqrt(share) * std::sqrt(std::sqrt(share)) * beside_.life(i) * 0x1p12);
