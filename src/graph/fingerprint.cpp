@@ -41,8 +41,8 @@ const char* role(value_kind k) noexcept {
   }
 }
 
-// A word is xored in and the sum multiplied by an odd number (2^64 over the golden ratio), as FNV-1a does with bytes;
-// its high bits are added again, since a product moves nothing downwards. No adversary chooses the structure.
+// Each word is xored into the state, which is multiplied by an odd number (2^64 over the golden ratio); then the high
+// bits of the state before are added, since a product carries nothing downwards. No adversary chooses the structure.
 class digester {
  public:
   void add(std::uint64_t word) noexcept { state_ = (state_ ^ word) * 0x9E3779B97F4A7C15u + (state_ >> 29); }

@@ -31,7 +31,7 @@ class patience {
   // ten nanoseconds. Costs a load, and every `looks_between_readings` a glance at the clock. Of one thread.
   [[nodiscard]] bool over(std::uint64_t looks = policy::looks_between_readings) const;
 
-  // Whether it can.
+  // Whether it can ever end: there is a stop, a deadline or a limit of looks.
   [[nodiscard]] bool may_end() const noexcept {
     return stop_ != nullptr || until_ || most_looks_ != ~std::uint64_t{0} || (outer_ != nullptr && outer_->may_end());
   }
@@ -39,7 +39,7 @@ class patience {
   // Whether somebody was told that it is over, and so may have ended early.
   [[nodiscard]] bool was_over() const noexcept { return over_; }
 
-  // The same of the wait that all others are parts of: the caller's.
+  // was_over() of the outermost wait, the caller's, of which this one may be a part.
   [[nodiscard]] bool caller_was_told() const noexcept { return outer_ != nullptr ? outer_->caller_was_told() : over_; }
 
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }

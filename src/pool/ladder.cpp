@@ -24,7 +24,8 @@ constexpr bytes chunk_share = 8;
 // With more than 1/10 of the pool free, a request that fits nowhere is stitched before the pool grows; below it,
 // growing is cheaper. 10 % is the article's threshold for fragmentation.
 constexpr bytes free_share = 10;
-// Of another stream's lane, of which only some may be usable, no more extents are looked at but on the ladder.
+// fit() looks at no more extents of another stream's lane than this, since none of them may be usable yet. On the
+// ladder join_and_fit() looks at all.
 constexpr unsigned elsewhere = 64;
 constexpr unsigned no_end = std::numeric_limits<unsigned>::max();
 
@@ -103,8 +104,10 @@ extent* pool::state::fit(const request& r) {
   return e == nullptr ? nullptr : cut(e, r);
 }
 
-// Neighbours freed on different streams are apart; here those that the asking stream may use are joined, where that
-// makes room. They become its own, which is right (it is ordered behind all of them), if narrower than before.
+// The store keeps free neighbours apart that were freed on different streams. Here those that the asking stream may use
+// are joined, where a run of them is long enough (the shortest such run). The joined extent then belongs to the asking
+// stream's lane. That is safe, since the stream is ordered behind all earlier uses; but other streams, which could have
+// used a part of it at once, now have to be ordered behind this one.
 extent* pool::state::join_and_fit(request& r) {
   if (extent* e = fit(r)) return e;
   if (!apart) return nullptr;
@@ -188,8 +191,9 @@ bool pool::state::add_chunk(bytes size, error& why, bool plain) {
   return true;
 }
 
-// A chunk for the request: what it lacks where the free memory below the new chunk helps, and more where the device
-// and the limit allow.
+// Adds a chunk for the request: a larger one than it needs, where the device and the limit allow that; else one of just
+// its size; else one of what it lacks besides the free memory right below the new chunk. A request that must not be
+// stitched gets a plain chunk of just its size.
 bool pool::state::grow(request& r) {
   bytes need = r.size + (r.options.alignment > unit ? r.options.alignment : 0);
   if (need < r.size) return false;
@@ -219,8 +223,9 @@ bool pool::state::grow(request& r) {
   return lack <= room && add(lack);
 }
 
-// What is left below the limit is too little alone, or no hole of the addresses is wide enough for it, but it may do
-// together with what is free: what is missing then, in as many chunks as there must be.
+// For a request that no single chunk can serve, because too little is left below the limit or no range of unused
+// addresses is wide enough. Adds what it lacks besides the free memory that can be stitched, in as many chunks as the
+// addresses make necessary.
 bool pool::state::grow_by_holes(request& r) {
   const bytes room = align_down(memory.headroom(), memory.granule());
   const bytes have = stitchable(r);
@@ -276,8 +281,8 @@ extent* pool::state::rungs(request& r, lock_held& held) {
   settle(r, held);
   if (extent* e = join_and_fit(r)) return e;
   if (extent* e = stitch(r, held)) return e;
-  // Where chunks cannot be joined, free ones that are too small stand in the way of one that is large enough; and what
-  // may not be stitched may have its place.
+  // Free chunks that cannot be joined, each too small, may use up the limit. They go back to make room for one that is
+  // large enough; also for a request that must not be stitched.
   if ((r.options.no_stitch || memory.has_plain() || !options.stitch) && trim(0) != 0) {
     make_ready();
     if (grow(r)) return join_and_fit(r);

@@ -41,7 +41,7 @@ struct known_stream {
   lane free;                 // what its work may still touch
   std::uint64_t credit = 0;  // see sweep_where_it_pays
   std::uint64_t used = 0;    // the newest epoch of it that other streams' memory, or dead mappings, wait for
-  // Of whoever is asking (state::asking), lock or not:
+  // While a thread asks streams (state::asking) these belong to that thread, which does not hold the lock:
   std::optional<event> last;   // recorded for other streams' sake
   std::uint64_t recorded = 0;  // the epochs up to this were closed by it
   bool outstanding = false;    // it was not yet reached when it was last asked
@@ -74,8 +74,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // Where the rules have to do with powers of two alone; else less than `size`. See the constructor.
   [[nodiscard]] bytes round_by_mask(bytes size) const noexcept { return ((size + before_mask) & mask) + after_mask; }
   [[nodiscard]] bytes round_by_division(bytes size) const noexcept;
-  // What the fast path has no time for: every check and every way out. Those called finish_ finish what was begun, and
-  // leave the cache.
+  // allocate() and free() are the slow forms of do_allocate() and do_free(): they make every check and handle every
+  // failure. Functions called finish_ are called inside a cache: they complete what was begun there, and leave it.
   [[nodiscard]] outcome allocate(bytes size, stream& s, const block_options* given, source_location site);
   void free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
   // The cache's part of it, inside the cache. Null where the bin is empty.
@@ -266,7 +266,9 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   bytes release_mark = 0;                                           // ... once there is more than this
   std::uint64_t next_release = 0;
   std::chrono::steady_clock::time_point next_idle_look{};
-  // Flushing all caches again and again costs what growing costs once: see flush_pays.
+  // The ladder flushes all caches before it grows the pool, but not where it did so again and again: a flush adds
+  // flush_cost to the debt, a request that fits without the ladder takes 1 off, and flush_pays() counts each 1 as
+  // flush_worth bytes of growth.
   static constexpr bytes flush_worth = 1 << 10;
   static constexpr std::uint64_t flush_cost = 64;
   std::uint64_t flush_debt = 0;

@@ -15,9 +15,10 @@ using detail::request;
 
 namespace {
 
-// Of the extents of a lane, so many are swept for each request that looked there.
+// A sweep looks at every extent of a lane. So many of them are paid for by each request that looked into the lane.
 constexpr std::uint64_t sweep_share = 32;
-// Streams that idle answer within microseconds: so long a request waits for their answers before it fails.
+// How long a request waits for streams' answers before it fails, and how often it asks meanwhile: a stream that has
+// nothing left to do answers within microseconds.
 constexpr std::chrono::milliseconds a_moment{1};
 constexpr std::chrono::microseconds between_looks{20};
 
@@ -55,7 +56,8 @@ lane& pool::state::lane_of(const detail::stream_use& use) noexcept {
   return space.nobodys();
 }
 
-// Streams that ended and whom no memory remembers. Looked for when their number has doubled.
+// Forgets streams that have ended and that no block, free extent or retired mapping names any more. Done whenever the
+// number of known streams reaches forget_at, which then becomes twice what is left, 16 at least.
 void pool::state::forget_streams() {
   if (asking) return;
   flush();
@@ -135,8 +137,8 @@ bool pool::state::somebody_holds_back(const known_stream* but) const noexcept {
 
 namespace {
 
-// Returns how many events that took. One at most is under way for each stream: where it was not reached yet, looking
-// again costs a query.
+// Finds out how far the stream is, and makes `waits`, if any, wait for it. Returns how many events were recorded: while
+// the last one of this stream is not reached, asking again only queries that one.
 std::uint64_t ask_one(known_stream& k, std::uint64_t until, stream* waits, const device& d) noexcept {
   std::uint64_t events = 0;
   if (k.outstanding) {
@@ -192,12 +194,12 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
   answered.notify_all();
 }
 
-// Waits on the host for the asking stream, and for the others where that is permitted, if that gives anything; else
-// only for what they answer at once.
+// The last resort before a request fails: the host waits for the asking stream and, where wait_for_streams permits it,
+// for every other stream whose work holds memory back. Then it asks those still behind for a moment more.
 void pool::state::settle(const request& r, lock_held& held) {
   std::vector<std::shared_ptr<stream_clock>> those;
   for (const auto& k : streams) {
-    // Of the asking one a host function may yet free blocks; the others are waited for where that gives something.
+    // The asking stream is waited for in any case, since a host function on it may free blocks.
     const bool holds_back = options.wait_for_streams && k->clock->completed() < k->awaited();
     if (k.get() == r.by || holds_back) those.push_back(k->clock);
   }

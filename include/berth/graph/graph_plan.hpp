@@ -41,7 +41,7 @@ struct graph_options {
   bool verify = verify_by_default;        // replay every plan in shadow memory (shadow.hpp) before it is used
 };
 
-// Where a plan comes from. What it says can be checked of nobody's word: see verify_plan().
+// Where a plan says that it comes from. It proves nothing, and verify_plan() does not rely on it.
 struct plan_provenance {
   std::string solver;   // the method that found it
   std::string rules;    // the name of the placement rules

@@ -1,10 +1,11 @@
 // Lowering a layout by ejection chains (Glover, "Ejection chains, reference structures and alternating path methods",
 // Discrete Applied Mathematics 1996).
 //
-// What ends above a target is taken out. Each that is out, the largest first, goes to where what it lands on is easiest
-// to place elsewhere, and that is out in turn: a chain goes from large and long-lived items to small and short-lived
-// ones, until a hole takes its last one. What has been thrown out becomes dearer, so that chains do not run in circles.
-// A chain touches only what lives beside it, so that mending the few of 100,000 items that end too high costs a
+// Every item that ends above a target is taken out. Then, as long as items are out, the largest of them is placed where
+// the items that it overlaps are the cheapest to throw out, and those are out in turn. An item's price grows with its
+// size and life, so a chain leads from large and long-lived items to small and short-lived ones, until the last fits
+// into a hole. The price rises each time the item is thrown out, which keeps chains from running in circles. A chain
+// touches only what lives beside it, so that mending the few of 100,000 items that end too high costs a
 // fraction of placing all anew. It needs room: where the target leaves none, whole orders do better (tall_first.hpp).
 #pragma once
 

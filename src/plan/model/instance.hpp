@@ -77,7 +77,7 @@ struct instance {
   return alignment == 1 ? n : (n + alignment - 1) / alignment * alignment;
 }
 
-// Whether items conflict where their one unbroken lifetime says so, and nowhere else, and may lie anywhere. O(items).
+// Whether there are sections and one lifetime an item says all: no links, pins or reserved ranges. O(items).
 [[nodiscard]] bool is_plain(const instance& in);
 
 // Sections that nothing starts or ends between become one. The ticks are forgotten. O(sections + ranges).

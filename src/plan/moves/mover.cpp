@@ -167,8 +167,9 @@ class mover {
     played_ += model_.sections();
   }
 
-  // Those that are inserted first would take what suits them best, however little they gain by it: for a while near the
-  // place where it is tight they have to pay.
+  // The items that are inserted first would take the room they like best, however little they gain by it. So improve()
+  // makes them pay for bytes of a memory with a limit, in the sections around tight_, and lifts the prices for the
+  // rest.
   void raise_prices() {
     const index m = limited_[random_.below(limited_.size())];
     const auto sections = static_cast<std::size_t>(model_.sections());

@@ -24,8 +24,8 @@ inline constexpr state_key nothing_open{};
 // The random word of item i at an offset.
 [[nodiscard]] state_key word_of(std::uint32_t i, units offset) noexcept;
 
-// States that failed, with the largest capacity at which they did. Of equal places the latest is kept. Keys are
-// compared by `check` and the place in the table.
+// A hash table of states that failed, each with the largest capacity at which it did. Where two states fall on one
+// place of the table the later one is kept; they are told apart by `check`.
 class failed_states {
  public:
   explicit failed_states(unsigned log2_entries);
@@ -41,8 +41,8 @@ class failed_states {
   std::uint64_t mask_;
 };
 
-// What one search found since it last told: small, and its own, so that searches can run side by side and yet find the
-// same as one after the other.
+// The states that one search has seen fail since it last handed them to the common table (move_to()). Each search keeps
+// them to itself until then, so that searches that run side by side find the same as one after the other.
 class fresh_failures {
  public:
   [[nodiscard]] bool contains(state_key k) const noexcept {

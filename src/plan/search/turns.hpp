@@ -16,8 +16,9 @@ struct turn {
   outcome got = outcome::paused;
 };
 
-// The first turn that does not pause, or turns.size(). It counts as the last one taken: those behind it may have been
-// begun, which nobody may see. `wait` is asked on the calling thread only, every few nodes.
+// The index of the first turn that ends (found or exhausted), or turns.size() where none does. The caller goes by the
+// turns up to that index alone: those behind it may have been begun by other threads, which must not change the answer.
+// `wait` is asked on the calling thread only, every few nodes.
 [[nodiscard]] std::size_t take_turns(std::span<turn> turns, unsigned threads, const patience& wait);
 
 }  // namespace berth::plan

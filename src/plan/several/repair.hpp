@@ -1,4 +1,4 @@
-// An assignment to memories that fits by address: what lies where it was wished to fits there, the rest elsewhere.
+// Memories and offsets chosen together, for problems whose assignment fits in sums of bytes but not by address.
 #pragma once
 
 #include <vector>
@@ -14,9 +14,10 @@ struct repaired {
   double cost = 0;
 };
 
-// First fit by address in the cheapest memory that has room. First come the units whose wish is their cheapest memory
-// (`wished`, by unit; may be empty), the others by what the cheapest memory saves a byte and tick. Of several orders
-// the cheapest result; nothing is said of those that the wait was too short for. Knows every constraint but slabs.
+// One unit after the other goes, by first fit, into the cheapest memory that has room for it. Several orders are tried,
+// pinned units first in each, and the cheapest result counts: by what the cheapest memory saves for each byte and tick;
+// by birth; and, where `wished` (a memory by unit, the assignment's) is not empty, with those units first whose wish is
+// their cheapest memory. An order that the wait cuts short gives no result. Knows every constraint but slabs.
 // O(orders * memories * n log n).
 [[nodiscard]] repaired repair(const problem& p, const std::vector<unit>& units,
                               const std::vector<std::vector<double>>& cost, const std::vector<index>& wished,

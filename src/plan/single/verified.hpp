@@ -1,4 +1,5 @@
-// The best plan so far that has passed verify(): of so many buffers that a stop cannot wait until one has.
+// The best plan so far that has passed verify(). Kept where there are so many buffers that verifying one only after a
+// stop would keep the caller waiting.
 #pragma once
 
 #include <optional>
