@@ -34,9 +34,8 @@ constexpr const char* definitions[] = {
     "zero-copy: each is a block of pinned memory, which host and device use in place: nothing is copied.",
     "all: pinned memory from a pool.",
     "allocation: time in the eight calls that take and give back, a round. copy: time of the copies between host and",
-    "device, waited for. total: the whole round. fragmentation: 1 - bytes asked for / bytes of the device held for "
-    "them,",
-    "at their peaks (basic and zero-copy: each block rounded as the device's rules say).",
+    "device, waited for. total: the whole round. fragmentation: 1 - bytes asked for / bytes of the",
+    "device held for them, at their peaks (basic and zero-copy: each block rounded as the device's rules say).",
 };
 
 struct way {
