@@ -23,16 +23,19 @@ function(berth_for_c)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY berth PROPERTIES COMPILE_OPTIONS -fno-exceptions)
 endfunction()
 
-# berth_test_program(NAME SOURCES a.cpp ... [LIBS lib ...]): one GoogleTest program.
-# Tests may include private headers of src/ by their path below it.
+# berth_test_program(NAME [OPTIMISED] SOURCES a.cpp ... [LIBS lib ...]): one GoogleTest program.
+# Tests may include private headers of src/ by their path below it. OPTIMISED: what is tested is inline, and its need of
+# the stack is part of the test; others are not.
 function(berth_test_program name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMISED" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE berth::berth ${arg_LIBS} rapidcheck GTest::gmock GTest::gtest_main)
   berth_warnings(${name})
-  berth_unoptimised(${name})
-  if(TARGET berth_test_pch)
+  if(NOT arg_OPTIMISED)
+    berth_unoptimised(${name})
+  endif()
+  if(TARGET berth_test_pch AND NOT arg_OPTIMISED)  # it takes the same flags
     set(in_c ${arg_SOURCES})
     list(FILTER in_c INCLUDE REGEX "[.]c$")
     set_source_files_properties(${in_c} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
