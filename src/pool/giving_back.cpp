@@ -31,7 +31,8 @@ void pool::state::drain() noexcept {
   }
 }
 
-// Further streams' uses, and the mappings of a stitched block, are waited for beside the lane that has the memory.
+// Notes epochs that a lane's own epochs do not show, so that the streams are asked about them as well: those of further
+// streams that use a block, and those that the mappings of a dead stitched block wait for.
 void pool::state::note_awaited(const extent& e) noexcept {
   const auto raise = [this](const detail::stream_use& use) {
     if (known_stream* const k = find_known(use.clock)) k->used = std::max(k->used, use.epoch);
@@ -136,7 +137,7 @@ bytes pool::state::trim(bytes keep) noexcept {
   return given;
 }
 
-// Chunks that were free at every look for long enough. No clock is read where nobody asked for this.
+// Gives back the chunks that were free at every look for idle_release, and notes since when others are free.
 void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noexcept {
   flush();
   sweep_all(nullptr);
@@ -161,11 +162,12 @@ void pool::state::look_round(lock_held& held) noexcept {
   try {
     ask(nullptr, asking_for::look, nullptr, held);
   } catch (const std::bad_alloc&) {
-    // Then what is known will do.
+    // No host memory for the list of questions: the pool goes on with what it knows of the streams.
   }
 }
 
-// What release_threshold and idle_release promise. `now`: whoever calls wants to see it.
+// Does what release_threshold and idle_release promise, where it is due. With `at_once` free memory above the threshold
+// is tried at this call, not only when more has come or some requests have passed.
 void pool::state::tidy(bool at_once, lock_held& held) noexcept {
   const bool ages = options.idle_release.count() > 0;
   const bool much = space.free_bytes() > keep_free;

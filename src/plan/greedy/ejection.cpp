@@ -195,7 +195,7 @@ bool lower_by_ejection(const instance& in, layout& found, units target, units ne
   if (in.items.empty() || !is_plain(in) || wait.over()) return false;
   ejector with{in};
   bool lowered = false;
-  // Between a target that was not met and the best layout.
+  // Halves the distance between the best layout and the highest target that was not met, `target` at first.
   for (units low = target;
        found.arena > target + near && found.arena - low > near / 2 && with.looks() < work && !wait.was_over();) {
     const units middle = low + (found.arena - low) / 2;

@@ -91,7 +91,7 @@ units mean_height(const instance& in) {
   return sum;
 }
 
-// From the lowest up: each then goes to the end of the occupancy's lists.
+// By rising offset, so that each goes to the end of the occupancy's sorted lists when it is inserted.
 std::vector<std::uint32_t> pinned_items(const instance& in) {
   std::vector<std::uint32_t> pinned;
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
@@ -101,13 +101,13 @@ std::vector<std::uint32_t> pinned_items(const instance& in) {
   return pinned;
 }
 
-// Whether the caller was told that all is over, and the items are too many to finish what was begun.
+// Whether the caller's wait is over and the items are too many to finish what was begun.
 bool nobody_waits(const instance& in, const patience& wait) {
   return in.items.size() > policy::most_at_once && wait.caller_was_told();
 }
 
-// Sweeps items over time, above `top`: each as if it lived from the first of its lifetimes to the end of its last. What
-// has conflicts besides is stacked, and all where nobody waits for so many.
+// Places items above `top` by a sweep over time, each as if it lived from the beginning of its first lifetime to the
+// end of its last. Items with links are stacked instead, one on the other, and so are all where nobody waits.
 void place_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets,
                  const patience& wait) {
   const bool too_many = nobody_waits(in, wait);

@@ -56,7 +56,8 @@ std::optional<timeline> make_timeline(const problem& p, const patience& wait) {
     last = std::max(last, b.live.upper);
     bytes alignment = p.alignment_of(i);
     if (!p.memories.empty()) alignment = std::lcm(alignment, p.memories[0].alignment);
-    // What the clock counts from is known in the end; the difference comes out right whatever wraps.
+    // Only the low 32 bits for now: the first tick, known after the loop, is taken off where ticks are dense, and the
+    // difference comes out right although this wraps.
     line.pieces.push_back({static_cast<std::uint32_t>(b.live.lower), static_cast<std::uint32_t>(b.live.upper),
                            p.footprint(i), alignment, 0});
     same = same && alignment == line.pieces[0].alignment;

@@ -114,7 +114,7 @@ std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::option
   return merged;
 }
 
-// Those between one pair come together; their greatest heights are taken, in whatever order they come.
+// Several links between one pair of items become one, with the greatest heights of them.
 void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, item_link>>& all, const patience& wait) {
   const auto before = [](const auto& x, const auto& y) {
     return std::tuple{std::get<0>(x), std::get<1>(x).other} < std::tuple{std::get<0>(y), std::get<1>(y).other};

@@ -223,8 +223,9 @@ std::optional<double> router::hold(const moving_item& one, std::uint32_t section
   return used;
 }
 
-// All copies that begin at a section, out of a set of memories. Between two memories one of which has no limit, a copy
-// frees the other and begins when a use is over, or it is for a use and ends there: others would hold more for longer.
+// All copies that begin at a section, out of a set of memories. Of an item of two memories one of which has no limit,
+// only copies that begin at birth or right after a use (they free a memory) or end right before one (they serve it) are
+// looked at: any other would only hold bytes in both memories for longer.
 void router::copy_from(const moving_item& one, std::uint32_t section, std::uint32_t set, const playout& now,
                        double stall_weight) {
   const std::uint32_t from = sets_->sets[set];

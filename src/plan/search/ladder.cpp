@@ -46,8 +46,8 @@ class climber {
       first_round(slice);
       return;
     }
-    // The rungs just below the best layout look like little gain and are what gets down where the lower ones are out of
-    // reach.
+    // A rung just below the best layout would gain little, but where the lower ones are out of reach only these lower
+    // the layout at all.
     for (const units part : policy::rungs) {
       if (gap() <= 0 || spent()) break;
       const units capacity = above_bound(part);
@@ -60,7 +60,7 @@ class climber {
 
   [[nodiscard]] bool spent() const { return wait_.was_over() || state_.nodes >= how_.nodes; }
 
-  // To whoever watches.
+  // Tells how_.watch, if any, what there is by now.
   void show() const {
     if (how_.watch == nullptr) return;
     how_.watch->arena.store(static_cast<bytes>(state_.best.arena) * in_.unit, std::memory_order_relaxed);
@@ -69,7 +69,7 @@ class climber {
   }
 
  private:
-  // Two slices for what the items fold to at the bound, in another way each round.
+  // Folds the items at the bound, in another way each round, and searches the folded instance for two slices.
   void try_folded(std::uint64_t slice) {
     if (!uses(technique::folding) || !how_.rules.folding || rigid_ || gap() <= 0 || spent()) return;
     const folding f{in_, state_.bound, rounds_};
@@ -88,8 +88,9 @@ class climber {
     rungs_.clear();
   }
 
-  // What yields to the bound mostly does so to the first recipe, or to a later one; in between, a descent in large
-  // steps, of which each costs little more than a node an item, is worth more than further tries.
+  // A problem that can be solved at the bound mostly is by the first recipes, or else by one of the last. So those come
+  // first and last; between them the layout is lowered in large steps, each of which costs little more than one node an
+  // item, and one beam is tried.
   void first_round(std::uint64_t slice) {
     constexpr std::size_t quick = policy::quick_recipes;
     constexpr units step = policy::descending_sixteenths;
@@ -106,7 +107,8 @@ class climber {
     return state_.bound + gap() / 16 * sixteenths + gap() % 16 * sixteenths / 16;
   }
 
-  // The rung at a capacity; near one that is already being searched, that one, so that its work is not lost.
+  // The rung at a capacity. Where one close to it is already being searched it is that one, so that no work is lost;
+  // the bound has a rung of its own.
   rung& at(units capacity) {
     const units near = (state_.best.arena - state_.bound) / 16;
     for (rung& r : rungs_) {
@@ -125,7 +127,7 @@ class climber {
   bool run(rung& r, std::uint64_t slice, std::size_t first, std::size_t last) {
     std::vector<std::size_t> batch;
     for (std::size_t k = first; k < last; ++k) {
-      // Where nothing may be wasted, the fewest candidates say most; above the bound they say little.
+      // focus::fewest guides well at the bound, where nothing may be wasted; above it the recipe is left out.
       if (uses(technique::recipe, k) && (recipes[k].where != focus::fewest || r.capacity == state_.bound))
         batch.push_back(k);
       if (batch.size() < policy::side_by_side && k + 1 < last) continue;

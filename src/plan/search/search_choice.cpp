@@ -97,7 +97,7 @@ std::uint32_t search::lowest_around(std::uint32_t i) const {
   }
 }
 
-// On how many sides of its lifetime nothing open reaches as low as item i.
+// On how many of the two sides of item i's lifetime no open item reaches as low as item i.
 int search::closed_sides(std::uint32_t i) const {
   const auto ranges = in_.ranges_of(in_.items[i]);
   if (ranges.empty()) return 0;
@@ -110,7 +110,8 @@ int search::closed_sides(std::uint32_t i) const {
          (ranges.back().last == in_.sections || closed(ranges.back().last));
 }
 
-// Of item i, which may be decided next, and those in focus with it that lie as low and may be, too.
+// Chooses among item i and the items in focus that lie as low and may be decided next as well: the one with the most
+// closed sides.
 std::uint32_t search::corner_near(std::uint32_t i) const {
   std::uint32_t best = i;
   int most = closed_sides(i);

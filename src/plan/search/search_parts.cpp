@@ -60,8 +60,8 @@ bool search::lifetimes_touch() const {
   return true;
 }
 
-// Whether the open neighbours of item i, just placed, are joined by open items, so that the part is still one. Mostly
-// they are so by few.
+// Whether open items still join the open neighbours of item i, which was just placed: then the part is still one.
+// Mostly few items are looked at until that is seen.
 bool search::neighbours_are_joined(std::uint32_t i) {
   reached_.resize(in_.items.size(), 0);
   const std::uint32_t wanted = ++wave_;

@@ -121,8 +121,8 @@ std::vector<std::vector<index>> all_assignments(const std::vector<unit>& units,
   return all;
 }
 
-// Of a plan that assigns what could have been assigned otherwise. Another assignment could need less: only what is live
-// in all memories together bounds them all.
+// What is proved of a plan whose units could have been assigned to other memories. The bounds of its own memories do
+// not count, since another assignment could need less; only what all memories together must hold does (`in_all`).
 memories_plan chosen_plan(plan layout, double cost, bool least, const argument& in_all) {
   memories_plan found{.layout = std::move(layout), .cost = cost, .least = least};
   found.layout.lower_bound_bytes = in_all.bound;
@@ -197,7 +197,7 @@ memories_plan try_each(const problem& p, const std::vector<unit>& units, const s
   return {.layout = std::move(answer)};
 }
 
-// Nobody has a choice.
+// For problems in which every unit has one memory only.
 memories_plan place_as_told(const problem& p, const std::vector<unit>& units,
                             const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   std::vector<index> memory_of;
@@ -232,8 +232,8 @@ assigned assign_and_place(const problem& p, const std::vector<unit>& units,
   const std::size_t most_states = std::clamp<std::size_t>(work / (units.size() + 1), 1, policy::most_states);
   std::vector<int> failures(p.memories.size(), 0);
   assigned out;
-  // Of many units a few attempts: what fits by address repairs the first one's wish as well (repair.hpp), but for
-  // slabs; there a memory's limit may have to fall to nothing.
+  // The more units, the fewer attempts: repair() then makes an assignment fit by address. It knows no slabs; with these
+  // a memory's limit may have to fall to nothing, which takes more attempts.
   const std::size_t attempts = p.max_slab ? policy::slab_attempts
                                           : std::clamp<std::size_t>(policy::attempt_work / (units.size() + 1),
                                                                     policy::fewest_attempts, policy::most_attempts);

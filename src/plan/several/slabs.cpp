@@ -153,7 +153,7 @@ class cutter {
 
   // The split of few units with the least sum, of those the one with the fewest slabs; none where none was found.
   // `proved`: there is no better one. By dynamic programming over sets of units: the slab of the first unit of a set,
-  // and the best split of the rest. What a part does not fit no set around it fits.
+  // and the best split of the rest. A set of which a part does not fit one slab does not fit one either.
   std::vector<slab> least_split(bool& proved) {
     const std::size_t sets = std::size_t{1} << units_.size();
     struct best_of_set {

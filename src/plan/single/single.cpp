@@ -177,9 +177,9 @@ switches rules_on_trial() {
   return out;
 }
 
-// Where the nodes are too few to place every item once, nothing can be found: that is known of the graph before it is
-// made, but for the cliques of links.
-// In so much of the time that there is for all; `spent` of that.
+// Searches one instance with `share` of all the nodes that there are, and adds to `spent` what share it took. Nothing
+// is tried where the nodes would not do to place every item once; that is asked before the graph is made, too, from the
+// number of its conflicts (without the cliques of links).
 layout search_one(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out,
                   double share, double& spent) {
   const conflict_count size = count_conflicts(in);
@@ -202,8 +202,8 @@ layout search_one(const instance& in, const options& o, layout found, units& bou
   return std::move(c.best);
 }
 
-// Part by part where no item lives across a moment, the highest part first: of the others each needs to go no lower
-// than those before it.
+// Searches below `found`. Where no item lives across some moments, these cut the instance into parts that are searched
+// one by one, the highest first: a part need not end lower than those before it, which already decide the arena.
 layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
   double spent = 0;
   const std::vector<component> all = components_of(in);
@@ -224,9 +224,9 @@ layout search_below(const instance& in, const options& o, layout found, units& b
   for (std::size_t at = 0; at < parts.size(); ++at) {
     const auto& [c, top] = parts[at];
     if (top <= goal || wait.over()) break;
-    // By the items of those that may need it.
+    // Its share of the nodes left, by its number of items among all parts that may still need a search.
     const double share = (1 - spent) * static_cast<double>(c->items.size()) / items_above(at);
-    // As if it were alone: what is good for all is not the best start for one.
+    // A greedy layout of its own to start from: the one found for the whole need not be good for this part.
     const units own_goal = goal / c->scale;
     units proved = own_goal;
     layout own = best_greedy(c->in, own_goal, o.work, wait);

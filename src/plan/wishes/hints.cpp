@@ -159,7 +159,8 @@ wishes wishes_of(const instance& in, units limit) {
     taken.insert(i, in.items[i].hint);
     out.agreeing.push_back(i);
   }
-  // Halves of them are then windows of time, of which those away from where the arena is tight fit.
+  // In the order of birth, a half of them is a stretch of time; such a stretch may be kept where the arena is not
+  // tight.
   const auto birth = [&](std::uint32_t i) {
     const auto ranges = in.ranges_of(in.items[i]);
     return ranges.empty() ? 0 : ranges.front().first;

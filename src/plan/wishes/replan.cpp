@@ -8,7 +8,8 @@
 namespace berth::plan {
 namespace {
 
-// Where most hints kept means fewest buffers moved: every old offset is tried as it is, one an item.
+// Whether keeping the most hints is the same as moving the fewest buffers: every buffer is an item of its own, and its
+// offset alone says where it is.
 bool hints_are_places(const problem& p) {
   return p.memories.size() <= 1 && !p.max_slab && p.reuse_penalties.empty() &&
          std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.alias_group.has_value(); });
@@ -53,7 +54,7 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
     ++out.moved;
     out.moved_bytes += p.buffers[i].size;
   }
-  // A hint that is no old offset was counted with them.
+  // Where a new buffer has a hint of its own, the most hints kept need not be the fewest buffers moved.
   for (index i = 0; i < n; ++i) out.fewest = out.fewest && (before[i] || !p.buffers[i].hint);
   if (out.moved == 0) out.fewest = true;
   return out;
