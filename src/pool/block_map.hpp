@@ -21,7 +21,7 @@ namespace berth::detail {
 
 class block_map {
  public:
-  // The extent that starts at the address, or null. Lock-free. The first looks only where it is most of the time.
+  // The extent that starts at the address, or null. Lock-free. find_at_home() looks at one place only.
   [[nodiscard]] extent* find_at_home(const void* address) const noexcept {
     const table* t = table_.load(std::memory_order_acquire);
     extent* e = t->slots[t->home(address)].load(std::memory_order_acquire);

@@ -21,8 +21,8 @@
 
 namespace berth::detail {
 
-// Counted without shared writes; summed by pool::statistics(). Allocations that the cache served are not counted: they
-// are what came into it and neither left it otherwise nor is still there.
+// Counted without shared writes; summed by pool::statistics(). Allocations that the cache served are not counted but
+// calculated: the blocks that came into it, less those that left it in another way and those that are still in it.
 struct cache_counters {
   std::uint64_t misses = 0;  // allocations that the store served
   std::uint64_t frees = 0;
@@ -77,7 +77,7 @@ class thread_cache {
     std::uint32_t stream = 0;
     std::uint32_t mark = 0;  // of a block that lies here
   };
-  // Null where such blocks are not kept. The first looks where they are kept most of the time.
+  // Null where no such bin is found. find_at_home() looks at one place only, where the bin is most of the time.
   [[nodiscard]] bin* find_at_home(bytes size, std::uint32_t stream) noexcept {
     bin& b = bins_[home(size, stream)];
     return b.size == size && b.stream == stream ? &b : nullptr;

@@ -107,7 +107,7 @@ struct pool_options {
   // A chunk that was free for so long goes back, at such a call too; looked at four times in that time. 0: never.
   std::chrono::milliseconds idle_release{0};
   bytes collect_above = max_bytes;  // before the pool grows beyond this, free chunks go back
-  // on_watermark is called when reserved memory came to this, and when it left it again, as it stands behind a call.
+  // on_watermark is called after a call in which reserved memory has reached this, or has fallen below it again.
   bytes watermark = max_bytes;
   pool_callback on_watermark{};          // number: reserved bytes
   pool_pressure_callback on_pressure{};  // the last rung before a request fails

@@ -206,7 +206,8 @@ bool search::block_hole(std::uint32_t i) {
 }
 
 // Carries raised offsets on to twins and to the holes that waited for them, then checks the cliques that changed.
-// `beside`: so far nothing was raised but neighbours of this item, just placed, and those to its end exactly.
+// `beside`: the item that was just placed, if any. What was raised so far are then neighbours of it, each to just its
+// end.
 bool search::settle(std::uint32_t beside) {
   const std::size_t neighbours = beside == no_item ? 0 : raised_.size();
   for (std::size_t k = 0; k < raised_.size(); ++k) {
@@ -230,7 +231,8 @@ bool search::settle(std::uint32_t beside) {
   return std::all_of(changed_.begin(), changed_.end(), [this](std::uint32_t c) { return still_fits(c); });
 }
 
-// Every clique of an item ends higher by what the item rose, at most; by the largest rise, if several rose.
+// A clique ends higher by no more than what one of its items rose; where several rose, by no more than the largest
+// rise.
 void search::note_rise(const rise& r, bool neighbour) {
   const units by = least_[r.item] - r.from;
   for (const std::uint32_t c : graph_.cliques_of(r.item)) {
@@ -257,8 +259,8 @@ void search::set_most_end(std::uint32_t c, units end) {
   most_end_[c] = end;
 }
 
-// Whether all that counts in section c counts in a neighbouring one: to the right, or else, and more of it, to the
-// left.
+// Whether all that counts in section c also counts in the section to the right; or else in the one to the left, which
+// then has more.
 bool search::is_covered(std::uint32_t c) const {
   if (c >= in_.sections) return false;
   if (ends_[c] == 0) return c + 1 != in_.sections;

@@ -52,8 +52,8 @@ std::vector<height_change> heights_over_time(const problem& p, const std::vector
     changes[begin].first = true;
     changes.back().last = true;
   }
-  // Within a tick what goes comes before what arrives, and units that live on before those that are born: the load is
-  // then known when a new unit has its choice.
+  // Within a tick: first what shrinks or dies, then units that live on and grow, then those that are born. So the load
+  // is known when a memory is chosen for a new unit.
   std::stable_sort(changes.begin(), changes.end(), [](const height_change& x, const height_change& y) {
     const auto rank = [](const height_change& c) { return c.first ? 2 : c.growing ? 1 : 0; };
     return x.at != y.at ? x.at < y.at : rank(x) < rank(y);
@@ -159,7 +159,8 @@ class planner {
     free_slots_.push_back(slot_of_[u]);
   }
 
-  // Of states that say the same, the cheapest is kept; of too many, the cheapest are.
+  // Of states in which all live units lie in the same memories, only the cheapest is kept; and of all only the most_
+  // cheapest.
   void trim() {
     if (states_.size() < 2) return;
     std::sort(states_.begin(), states_.end(), [](const state& a, const state& b) {
