@@ -24,8 +24,8 @@ function(berth_for_c)
 endfunction()
 
 # berth_test_program(NAME [OPTIMISED] SOURCES a.cpp ... [LIBS lib ...]): one GoogleTest program.
-# Tests may include private headers of src/ by their path below it. OPTIMISED: what is tested is inline, and its need of
-# the stack is part of the test; others are not.
+# Tests may include private headers of src/ by their path below it. OPTIMISED: what is tested is inline, or the test's
+# own oracle does most of the work; others are not.
 function(berth_test_program name)
   cmake_parse_arguments(arg "OPTIMISED" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})

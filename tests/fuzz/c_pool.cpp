@@ -69,7 +69,12 @@ class game {
 
   void make_pool() {
     if (pools_.size() == 3) return;
-    berth_pool_options o{};
+    // A size that a byte tells may be more than this struct has: what the caller says is there has to be there.
+    union {
+      unsigned char room[256];
+      berth_pool_options o;
+    };
+    std::memset(room, 0, sizeof room);
     o.struct_size = c_.byte() % 8 == 0 ? c_.byte() : sizeof o;
     o.limit = std::uint64_t{16} << 20;
     o.quiet = 1;

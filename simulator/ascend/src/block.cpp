@@ -128,6 +128,17 @@ void synchronize_all() {
   }
 }
 
+void retire(world& w, const gone_range& gone) {
+  constexpr std::size_t most = 4096;  // ranges: addresses only, no memory
+  mmap(gone.given, gone.room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  w.gone_hosts.push_back(gone);
+  if (w.gone_hosts.size() <= most) return;
+  const gone_range oldest = w.gone_hosts.front();
+  w.gone_hosts.pop_front();
+  munmap(oldest.given, oldest.room);
+  w.ghosts.erase(oldest.ghost);
+}
+
 }  // namespace
 
 extern "C" {
@@ -224,8 +235,8 @@ aclError aclrtFreeHost(void* p) {
   const host_block gone = it->second;
   const bool used = still_used(w.used, at, gone.size, "a host block goes");
   w.used.forget(at, gone.size);
-  if (!used) munmap(gone.given, round_up(gone.size + at % page, page) + page);
   w.ghosts[at] = {gone.size, here.function, here.place};
+  if (!used) retire(w, {gone.given, round_up(gone.size + at % page, page) + page, at});
   w.hosts.erase(it);
   return ACL_SUCCESS;
 }

@@ -41,6 +41,13 @@ struct host_block {
   void* given = nullptr;  // by mmap; null: memory of the program's own, only registered
   number registered = 0;  // the device's address of it
 };
+// The addresses of a host block that was given back. They stay taken for a while, with nothing there: were they free,
+// the program's own memory would soon lie where a ghost is.
+struct gone_range {
+  void* given = nullptr;
+  std::size_t room = 0;
+  number ghost = 0;
+};
 struct reservation {
   std::size_t size = 0;
   int device = 0;
@@ -122,6 +129,7 @@ struct world {
   std::map<number, block> blocks;
   std::map<number, ghost> ghosts;
   std::map<number, host_block> hosts;
+  std::deque<gone_range> gone_hosts;            // the oldest first
   std::map<number, std::size_t> registrations;  // by the device's address
   std::map<number, reservation> reservations;
   std::map<number, mapping> mappings;

@@ -38,16 +38,24 @@ A over_count(const partial<A>& all, std::int64_t count) {
   return quotient(all.first, static_cast<A>(count));
 }
 template <class A>
+A from_real(double x) {
+  if constexpr (std::is_integral_v<A>) {
+    return truncated<A>(x);
+  } else {
+    return x;
+  }
+}
+template <class A>
 A root(const partial<A>& all, std::int64_t) {
-  return static_cast<A>(std::sqrt(static_cast<double>(all.first)));
+  return from_real<A>(std::sqrt(static_cast<double>(all.first)));
 }
 template <class A>
 A logarithm(const partial<A>& all, std::int64_t) {
-  return static_cast<A>(std::log(static_cast<double>(all.first)));
+  return from_real<A>(std::log(static_cast<double>(all.first)));
 }
 template <class A>
 A shifted_logarithm(const partial<A>& all, std::int64_t) {
-  return static_cast<A>(static_cast<double>(all.first) + std::log(static_cast<double>(all.second)));
+  return from_real<A>(static_cast<double>(all.first) + std::log(static_cast<double>(all.second)));
 }
 
 template <class C, auto Term>

@@ -74,11 +74,7 @@ C widened(M m) noexcept {
   } else if constexpr (std::is_same_v<M, truth>) {
     return static_cast<C>(m.byte != 0);
   } else if constexpr (std::is_floating_point_v<M> && std::is_integral_v<C>) {
-    constexpr M end = static_cast<M>(std::numeric_limits<C>::max());  // rounded up: a power of two
-    if (!(m == m)) return 0;
-    if (m >= end) return std::numeric_limits<C>::max();
-    if (m < static_cast<M>(std::numeric_limits<C>::min())) return std::numeric_limits<C>::min();
-    return static_cast<C>(m);
+    return truncated<C>(m);
   } else {
     return static_cast<C>(m);
   }

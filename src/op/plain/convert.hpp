@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include "berth/graph/graph.hpp"
 
@@ -26,6 +28,16 @@ template <class C>
 [[nodiscard]] load_function<C> load_as(element e) noexcept;
 template <class C>
 [[nodiscard]] store_function<C> store_as(element e) noexcept;
+
+// A float as an integer, by the same rule: towards zero, beyond the range the nearest, NaN 0.
+template <class C, class M>
+[[nodiscard]] constexpr C truncated(M m) noexcept {
+  constexpr M end = static_cast<M>(std::numeric_limits<C>::max());  // rounded up: a power of two
+  if (!(m == m)) return 0;
+  if (m >= end) return std::numeric_limits<C>::max();
+  if (m < static_cast<M>(std::numeric_limits<C>::min())) return std::numeric_limits<C>::min();
+  return static_cast<C>(m);
+}
 
 // Whether elements of type e lie in memory as C does.
 template <class C>
