@@ -230,8 +230,9 @@ void pool::state::publish(detail::thread_cache& c) noexcept {
 void pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   state& my = *state_;
   detail::extent* const e = my.blocks.find_at_home(data);
+  // A guard without red zones gives out the pool's own addresses, and wants to hear of every free.
   if (e == nullptr || !e->is(detail::extent_state::live) || (size != e->asked && size != any_size) ||
-      (stream_id != detail::stream_of(e->key) && stream_id != any_stream)) [[unlikely]] {
+      (stream_id != detail::stream_of(e->key) && stream_id != any_stream) || my.guard != nullptr) [[unlikely]] {
     return my.guard == nullptr ? my.free(data, size, stream_id, site) : free_to(*my.guard, data, size, stream_id, site);
   }
   if (hook_is_set()) [[unlikely]]
