@@ -1,4 +1,7 @@
 // The `berth` command: one file per verb.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -84,6 +87,14 @@ std::string what_is_wrong(const CLI::App& verb, const CLI::ParseError& error) {
   return error.what();
 }
 
+// A standard stream that the caller closed is held, so that the next thing opened, a device's memory as well as a file,
+// does not take its number and what is printed. Only for reading: what is written is an error still.
+void hold_standard_streams() {
+  int held = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  while (held >= 0 && held <= STDERR_FILENO) held = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (held >= 0) close(held);
+}
+
 // A disk that is full or a pipe that is closed must not look like an answer.
 int after_writing(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
@@ -130,6 +141,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_streams();
   try {
     return after_writing(run(argc, argv));
   } catch (const berth::model::input_error& e) {

@@ -1,10 +1,12 @@
 // berth op: one operator on made-up data, judged and timed.
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "berth/op/check.hpp"
@@ -18,8 +20,9 @@ namespace berth::tool {
 namespace {
 
 struct call {
-  std::string name, shapes, type = "f32", range;
-  std::uint64_t seed = 1;
+  std::string name, type = "f32";
+  std::optional<std::string> shapes, range;  // given empty, they are wrong
+  std::uint32_t seed = 1;
   bool edges = false, strided = false, list = false, json = false;
 };
 
@@ -50,13 +53,12 @@ op::check_options options_of(const call& c) {
   op::check_options o;
   o.type = op::element_named(c.type);
   if (o.type == element::other) throw usage_error("--dtype: no element type is called '" + c.type + "'");
-  if (!c.shapes.empty()) {
-    o.shapes = op::shapes_of(c.shapes);
-  }
-  if (!c.range.empty()) {
+  if (c.shapes) o.shapes = op::shapes_of(*c.shapes);
+  if (c.range) {
     char rest = 0;
-    if (std::sscanf(c.range.c_str(), "%lf:%lf%c", &o.low, &o.high, &rest) != 2 || !(o.low <= o.high)) {
-      throw usage_error("--range: '" + c.range + "' is not LOW:HIGH");
+    if (std::sscanf(c.range->c_str(), "%lf:%lf%c", &o.low, &o.high, &rest) != 2 || !(o.low <= o.high) ||
+        !std::isfinite(o.low) || !std::isfinite(o.high)) {
+      throw usage_error("--range: '" + *c.range + "' is not LOW:HIGH, two finite numbers in order");
     }
   }
   o.seed = c.seed;

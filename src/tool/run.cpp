@@ -256,7 +256,9 @@ report run_model(const call& c, progress_line& line) {
 
   const leak_count leaks;
   {
-    device where = value_of(device::open(c.device));
+    const auto opened = device::open(c.device);
+    if (!opened) throw usage_error("--device " + c.device + ": " + opened.error().what);
+    device where = *opened;
     r.device = where.properties().name + " (" + where.properties().description + ")";
     pool memory{where};
     stream s{where};
