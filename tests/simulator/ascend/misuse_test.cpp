@@ -1,6 +1,7 @@
 // Small programs, each with one mistake: the simulator says it with the code that AscendCL has for it, or with a
 // violation that names the call. And small programs with none, which it takes without a word.
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cstdlib>
@@ -644,6 +645,20 @@ TEST(misuse, there_are_at_least_sixty) {
   EXPECT_GE(std::size(races) + std::size(early_frees) + std::size(uses) + std::size(frees) + std::size(rules) +
                 std::size(machinery),
             60u);
+}
+
+TEST(misuse, the_programs_own_memory_is_not_taken_for_a_host_block_that_went) {
+  bench t;
+  void* gone = nullptr;
+  ASSERT_EQ(aclrtMallocHost(&gone, size), ok);
+  ASSERT_EQ(aclrtFreeHost(gone), ok);
+  const std::size_t room = (size + 4095) / 4096 * 4096 + 4096;  // what the block had, with its guard
+  void* const own = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(own, MAP_FAILED);
+  taken_violations();
+  EXPECT_EQ(aclrtMemcpy(t.a, size, own, size, h2d), ok);
+  EXPECT_EQ(taken_violations(), "");
+  munmap(own, room);
 }
 
 TEST(misuse_death, a_host_thread_that_touches_device_memory_dies_of_it) {

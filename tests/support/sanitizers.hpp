@@ -1,0 +1,24 @@
+// Which sanitizer a test is built with, g++'s or clang's.
+#pragma once
+
+namespace berth::support {
+
+#ifdef __has_feature
+#define BERTH_HAS_FEATURE(x) __has_feature(x)
+#else
+#define BERTH_HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || BERTH_HAS_FEATURE(address_sanitizer)
+inline constexpr bool address_sanitized = true;
+#else
+inline constexpr bool address_sanitized = false;
+#endif
+#if defined(__SANITIZE_THREAD__) || BERTH_HAS_FEATURE(thread_sanitizer)
+inline constexpr bool thread_sanitized = true;
+#else
+inline constexpr bool thread_sanitized = false;
+#endif
+#undef BERTH_HAS_FEATURE
+inline constexpr bool sanitized = address_sanitized || thread_sanitized;
+
+}  // namespace berth::support
