@@ -217,8 +217,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] std::string explain(const detail::request& r, const error& why);
 
   // Of a pool that is watched (berth/pool/debug.hpp): users' blocks go through the guard, which asks this source. The
-  // fast path knows nothing of it: its masks round every size to 0 there, and a guarded address is no block of
-  // `blocks`.
+  // fast path of allocate() knows nothing of it: its masks round every size to 0 there. That of free() asks.
   class unguarded;
   std::unique_ptr<memory_source> bare;
   std::shared_ptr<guard_adaptor> guard;
