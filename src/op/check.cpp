@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <type_traits>
 
 #include "berth/device/device.hpp"
 #include "op/plain/plain.hpp"
@@ -71,23 +74,61 @@ std::uint64_t next(std::uint64_t& state) noexcept {
   return z ^ (z >> 31);
 }
 
-double made_up(std::uint64_t& state, element type, const check_options& o, std::int64_t limit) {
+// The numbers that an operand's elements are drawn from.
+struct interval {
+  double low = 0, high = 0;
+};
+
+// What a type holds, as far as f64 says it; both ends are exact.
+interval limits_of(element type) {
+  const auto of = []<class T>(T) -> interval {
+    const double high = static_cast<double>(std::numeric_limits<T>::max());
+    const bool beyond = std::is_integral_v<T> && sizeof(T) == 8;  // 2^64 - 1 is none of f64
+    return {static_cast<double>(std::numeric_limits<T>::lowest()), beyond ? std::nextafter(high, 0.0) : high};
+  };
+  switch (type) {
+    case element::f16: return {-65504, 65504};
+    case element::bf16: return {-0x1.fep127, 0x1.fep127};
+    case element::f32: return of(float{});
+    case element::i8: return of(std::int8_t{});
+    case element::u8: return of(std::uint8_t{});
+    case element::i16: return of(std::int16_t{});
+    case element::u16: return of(std::uint16_t{});
+    case element::i32: return of(std::int32_t{});
+    case element::u32: return of(std::uint32_t{});
+    case element::i64: return of(std::int64_t{});
+    case element::u64: return of(std::uint64_t{});
+    default: return of(double{});
+  }
+}
+
+interval range_of(element type, const check_options& o) {
+  if (type == element::boolean) return {0, 1};
+  const bool whole = !is_real(type);
+  const interval limits = limits_of(type);
+  if (whole && o.low == -1 && o.high == 1) return {limits.low == 0 ? 0.0 : -8.0, 8};  // nobody said otherwise
+  if (!(o.low >= limits.low) || !(o.high <= limits.high) || !(o.low <= o.high)) {
+    std::array<char, 160> text;
+    std::snprintf(text.data(), text.size(), "the range %g to %g is not one of %s, which holds %g to %g", o.low, o.high,
+                  name(type), limits.low, limits.high);
+    refuse(text.data());
+  }
+  if (whole && std::ceil(o.low) > std::floor(o.high)) refuse("no whole number lies in the range");
+  return whole ? interval{std::ceil(o.low), std::floor(o.high)} : interval{o.low, o.high};
+}
+
+double made_up(std::uint64_t& state, element type, const interval& range, bool edges, std::int64_t limit) {
   const double unit = static_cast<double>(next(state) >> 11) * 0x1p-53;
   if (limit > 0) return std::floor(unit * static_cast<double>(limit));
-  if (type == element::boolean) return unit < 0.5 ? 0 : 1;
   const bool whole = !is_real(type);
-  double low = o.low, high = o.high;
-  if (whole && low == -1 && high == 1) {  // nobody said otherwise
-    low = type == element::u8 || type == element::u16 || type == element::u32 || type == element::u64 ? 0 : -8;
-    high = 8;
-  }
-  if (o.edges && next(state) % 16 == 0) {
+  const auto [low, high] = range;
+  if (type != element::boolean && edges && next(state) % 16 == 0) {
     constexpr double inf = std::numeric_limits<double>::infinity();
     const double odd[] = {std::nan(""), inf, -inf, 0x1p-140, -0.0, low, high};
     return whole ? (next(state) % 2 == 0 ? low : high) : odd[next(state) % std::size(odd)];
   }
-  const double v = low + unit * (high - low);
-  return whole ? std::floor(v) : v;
+  // Whole numbers: each of the range as often as the others.
+  return whole ? std::min(std::floor(std::lerp(low, high + 1, unit)), high) : std::lerp(low, high, unit);
 }
 
 // How the operators that are not defined on numbers of any kind want their inputs, of those in the table.
@@ -105,13 +146,16 @@ wish wish_of(const request& q, std::size_t i) {
   if (is({"Log", "Sqrt", "Reciprocal", "Acosh", "Div", "Mod", "Pow"}) || (op == "BatchNormalization" && i == 4)) {
     return {element::other, 0, true};
   }
-  if (op == "Gather" && i == 1) return {element::i64, q.inputs[0]->shape.at(0)};
-  if (is({"GatherElements", "Scatter", "ScatterElements"}) && i == 1) return {element::i64, q.inputs[0]->shape.at(0)};
+  // Of the dimension of input 0 that input 1 counts in.
+  const auto dimension = [&](std::size_t d) {
+    if (rank_of(q, 0) <= static_cast<std::int64_t>(d)) refuse("input 0 has no dimension to count in");
+    return q.inputs[0]->shape[d];
+  };
+  if (is({"Gather", "GatherElements", "Scatter", "ScatterElements"}) && i == 1) return {element::i64, dimension(0)};
   if (is({"GatherND", "ScatterND"}) && i == 1) return {element::i64, 8};
-  if (op == "ReverseSequence" && i == 1) return {element::i64, q.inputs[0]->shape.at(0)};
+  if (op == "ReverseSequence" && i == 1) return {element::i64, dimension(0)};
   if (op == "MaxUnpool" && i == 1) return {element::i64, 16};
-  if (is({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}) && i == 1)
-    return {element::i64, q.inputs[0]->shape.at(1)};
+  if (is({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}) && i == 1) return {element::i64, dimension(1)};
   if (is({"MatMulInteger", "ConvInteger"})) return {element::u8};
   if (op == "DequantizeLinear" && i == 0) return {element::u8};
   if (is({"QLinearMatMul", "QLinearConv"})) {
@@ -151,7 +195,7 @@ void add_defaults(request& q, std::vector<tensor>& parameters) {
   if (op == "LRN") attribute("size", std::int64_t{5});
   if (op == "Reshape") parameter(1, integers_of({-1}));
   if (op == "Unsqueeze") parameter(1, integers_of({0}));
-  if (op == "Expand") parameter(1, integers_of(std::vector<std::int64_t>{x.at(0), 16}));
+  if (op == "Expand") parameter(1, integers_of({x.empty() ? 1 : x.front(), 16}));
   if (op == "Tile") parameter(1, integers_of(std::vector<std::int64_t>(x.size(), 2)));
   if (op == "CumSum") parameter(1, integers_of({-1}, true));
   if (op == "TopK") parameter(1, integers_of({std::min<std::int64_t>(8, x.empty() ? 1 : x.back())}));
@@ -179,6 +223,7 @@ void add_defaults(request& q, std::vector<tensor>& parameters) {
 tensor_type spread_out(tensor_type t, std::int64_t& first) {
   t.strides = row_major(t.shape, t.type);
   first = 0;
+  if (count_of(t.shape) == 0) return t;
   for (std::size_t d = 0; d < t.strides.size(); ++d) {
     t.strides[d] *= 2;
     if (d % 2 == 0) {
@@ -204,7 +249,7 @@ prepared prepare(std::string_view name, const check_options& o) {
   p.q.opset = o.opset;
   p.q.attributes = o.attributes;
   const auto shapes = o.shapes.empty() ? shapes_of(d->example) : o.shapes;
-  p.parameters.resize(32);
+  p.parameters.resize(std::max<std::size_t>(shapes.size(), 32));
   for (const shape& s : shapes) {
     (void)count_of(s);
     p.q.inputs.emplace_back(tensor_type{s, o.type});
@@ -224,9 +269,10 @@ prepared prepare(std::string_view name, const check_options& o) {
     if (std::find(p.operands.begin(), p.operands.end(), i) == p.operands.end()) continue;
     const element type = p.q.inputs[i]->type;
     if (element_size(type) == 0) refuse("no such element type");
+    const interval range = w.below > 0 ? interval{} : range_of(type, o);
     std::vector<double> values(static_cast<std::size_t>(count_of(p.q.inputs[i]->shape)));
     for (double& v : values) {
-      v = made_up(state, type, o, w.below);
+      v = made_up(state, type, range, o.edges, w.below);
       if (w.positive && !o.edges) v = is_real(type) ? 1 + std::abs(v) : std::max(1.0, std::abs(v));
       std::byte rounded[8] = {};
       write(type, rounded, v);  // the reference sees what the operand can hold
@@ -302,6 +348,11 @@ request in_f64(request q) {
   return q;
 }
 
+// What was found wrong first stays.
+void blame(check_result& r, std::string why) {
+  if (r.why.empty()) r.why = std::move(why);
+}
+
 void compare(check_result& r, const judged& got, const judged& want, std::size_t inputs) {
   double total = 0;
   std::uint64_t count = 0;
@@ -327,8 +378,9 @@ void compare(check_result& r, const judged& got, const judged& want, std::size_t
   }
   r.mean_difference = count == 0 ? 0 : total / static_cast<double>(count);
   if (!(r.largest_difference <= r.tolerance)) {
-    r.why = "result " + std::to_string(r.worst_output) + ", element " + std::to_string(r.worst_element) +
-            " differs by " + std::to_string(r.largest_difference) + " (allowed: " + std::to_string(r.tolerance) + ")";
+    blame(r, "result " + std::to_string(r.worst_output) + ", element " + std::to_string(r.worst_element) +
+                 " differs by " + std::to_string(r.largest_difference) + " (allowed: " + std::to_string(r.tolerance) +
+                 ")");
   }
 }
 
@@ -420,7 +472,8 @@ check_result check(std::string_view name, const check_options& o) {
   stream s{device::host()};
   if (r.workspace != 0) {
     const auto short_one = run.run_checked(got.ranges, {got.workspace.data(), r.workspace - 1}, s);
-    if (short_one) r.why = "a workspace one byte short is taken";
+    s.synchronize().value();
+    if (short_one) blame(r, "a workspace one byte short is taken");
   }
   const auto ran = run.run_checked(got.ranges, {got.workspace.data(), r.workspace}, s);
   if (!ran) {
@@ -432,11 +485,11 @@ check_result check(std::string_view name, const check_options& o) {
   s.synchronize().value();
   compare(r, got, want, p.operands.size());
   for (const guarded_memory& m : got.memory) {
-    if (!m.untouched_before()) r.why = "bytes before an operand were written";
+    if (!m.untouched_before()) blame(r, "bytes before an operand were written");
   }
-  if (r.workspace != 0 && !got.workspace.untouched_before()) r.why = "bytes before the workspace were written";
+  if (r.workspace != 0 && !got.workspace.untouched_before()) blame(r, "bytes before the workspace were written");
   time_it(r, o, got, s);
-  if (r.heap_calls_second > 0) r.why = std::to_string(r.heap_calls_second) + " calls of the heap in phase two";
+  if (r.heap_calls_second > 0) blame(r, std::to_string(r.heap_calls_second) + " calls of the heap in phase two");
   r.ok = r.why.empty();
   return r;
 }

@@ -37,10 +37,15 @@ const definition& row_of(const request& q) {
     refuse("has " + std::to_string(q.inputs.size()) + " inputs, the operator at most " +
            std::to_string(d->most_inputs));
   }
+  if (q.outputs == 0) refuse("no results are wanted");
   return *d;
 }
 
 void check_inputs(const request& q) {
+  for (const std::size_t i : operands_of(q)) {
+    if (q.inputs[i]->type == element::other)
+      refuse("input " + std::to_string(i) + " is of a type that is not supported");
+  }
   for (std::size_t i = 0; i < q.inputs.size(); ++i) {
     if (!has(q, i)) continue;
     const tensor_type& t = *q.inputs[i];

@@ -83,21 +83,6 @@ std::size_t operand_of(const request& q, std::size_t i) {
   return static_cast<std::size_t>(std::find(operands.begin(), operands.end(), i) - operands.begin());
 }
 
-template <class T>
-T attribute_or(const request& q, const std::string& name, T fallback) {
-  const auto found = q.attributes.find(name);
-  if (found == q.attributes.end()) return fallback;
-  if (const T* value = std::get_if<T>(&found->second)) return *value;
-  refuse("attribute '" + name + "' has the wrong type");
-}
-
-template std::int64_t attribute_or(const request&, const std::string&, std::int64_t);
-template float attribute_or(const request&, const std::string&, float);
-template std::string attribute_or(const request&, const std::string&, std::string);
-template std::vector<std::int64_t> attribute_or(const request&, const std::string&, std::vector<std::int64_t>);
-template std::vector<float> attribute_or(const request&, const std::string&, std::vector<float>);
-template tensor attribute_or(const request&, const std::string&, tensor);
-
 const tensor& parameter(const request& q, std::size_t i) {
   (void)input(q, i);
   if (i >= q.constants.size() || q.constants[i] == nullptr) {
@@ -162,6 +147,12 @@ element require_number(const request& q, std::size_t i) {
   return e;
 }
 
+element asked_type(const request& q, const std::string& which) {
+  const auto type = attribute_or<std::int64_t>(q, which, 0);
+  if (element_of_onnx(type) == element::other) refuse("element type " + std::to_string(type) + " is not supported");
+  return element_of_onnx(type);
+}
+
 void require_same_types(const request& q) {
   for (std::size_t i = 1; i < q.inputs.size(); ++i) {
     if (has(q, i) && input(q, i).type != input(q, 0).type) {
@@ -170,16 +161,12 @@ void require_same_types(const request& q) {
   }
 }
 
-element element_of_onnx(std::int64_t type) {
+element element_of_onnx(std::int64_t type) noexcept {
   constexpr std::array<element, 17> types{element::other, element::f32, element::u8,  element::i8,    element::u16,
                                           element::i16,   element::i32, element::i64, element::other, element::boolean,
                                           element::f16,   element::f64, element::u32, element::u64,   element::other,
                                           element::other, element::bf16};
-  if (type < 0 || type >= static_cast<std::int64_t>(types.size()) ||
-      types[static_cast<std::size_t>(type)] == element::other) {
-    refuse("element type " + std::to_string(type) + " is not supported");
-  }
-  return types[static_cast<std::size_t>(type)];
+  return type < 0 || type >= std::ssize(types) ? element::other : types[static_cast<std::size_t>(type)];
 }
 
 }  // namespace berth::op

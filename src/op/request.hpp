@@ -3,15 +3,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/op/operator.hpp"
 
 namespace berth::op {
-
-// Bounds of a shape: kernels count extents, padding included, in 32 bits, and nothing computed of two such overflows.
-inline constexpr std::int64_t most_extent = std::int64_t{1} << 30;
-inline constexpr std::size_t most_rank = 32;
 
 using strides = std::vector<std::int64_t>;
 
@@ -38,7 +35,16 @@ using strides = std::vector<std::int64_t>;
 [[nodiscard]] std::size_t operand_of(const request& q, std::size_t i);
 
 template <class T>
-[[nodiscard]] T attribute_or(const request& q, const std::string& name, T fallback);
+[[nodiscard]] T attribute_or(const attributes& from, const std::string& name, T fallback) {
+  const auto found = from.find(name);
+  if (found == from.end()) return fallback;
+  if (const T* value = std::get_if<T>(&found->second)) return *value;
+  refuse("attribute '" + name + "' has the wrong type");
+}
+template <class T>
+[[nodiscard]] T attribute_or(const request& q, const std::string& name, T fallback) {
+  return attribute_or(q.attributes, name, std::move(fallback));
+}
 
 // The values of a parameter that was given; `most`: the longest that can be right, since each node that names a
 // constant would copy it.
@@ -57,9 +63,11 @@ template <class T>
 [[nodiscard]] bool is_integer(element e) noexcept;  // of whatever width and sign
 [[nodiscard]] element require_real(const request& q, std::size_t i);
 [[nodiscard]] element require_number(const request& q, std::size_t i);
+// The type that an attribute names by ONNX's number.
+[[nodiscard]] element asked_type(const request& q, const std::string& which);
 // All inputs that are given have the first one's type.
 void require_same_types(const request& q);
-// ONNX's number for an element type (TensorProto.DataType).
-[[nodiscard]] element element_of_onnx(std::int64_t type);
+// Of ONNX's number for an element type (TensorProto.DataType); `other` where there is none here.
+[[nodiscard]] element element_of_onnx(std::int64_t type) noexcept;
 
 }  // namespace berth::op

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -131,6 +132,105 @@ TEST(operators, a_request_that_is_none_is_refused_with_its_reason) {
   EXPECT_EQ(refused({"Add", 17, {of({2})}}), "input 1 is missing");
   EXPECT_EQ(refused({"Relu", 17, {of({std::int64_t{1} << 40})}}), "a dimension exceeds 2^30: 1099511627776");
   EXPECT_EQ(refused({"Softmax", 17, {of({2})}, {}, {{"axis", std::int64_t{1}}}}), "axis 1 is out of range");
+}
+
+// Each of these was once read beyond its end, divided by zero or overflowed.
+TEST(operators, operands_that_do_not_fit_one_another_are_refused) {
+  using element::f32, element::f64, element::i32, element::i64, element::i8, element::u8;
+  EXPECT_EQ(refused({"GatherElements", 17, {of({0}), of({3}, i64)}}), "an index into an empty dimension");
+  const op::tensor depth{i64, {}, std::vector<std::byte>(8)};
+  EXPECT_EQ(refused({"OneHot", 17, {of({3}, i64), of({}, i64), of({1, 2})}, {nullptr, &depth}}), "values are not two");
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(
+      refused({"ReverseSequence", 17, {of({2, 2}), of({2}, i64)}, {}, {{"time_axis", most}, {"batch_axis", most}}}),
+      "time_axis and batch_axis are not 0 and 1");
+  EXPECT_EQ(refused({"MatMulInteger", 17, {of({2, 3}, u8), of({3, 4}, u8), of({}, u8), of({3}, u8)}}),
+            "input 3 is not one number or one per row or channel");
+  EXPECT_EQ(refused({"MatMulInteger", 17, {of({2, 3}, u8), of({3, 4}, u8), of({}, f32)}}),
+            "input 2 is f32, not i8 or u8");
+  EXPECT_EQ(refused({"QuantizeLinear", 17, {of({2}), of({}), of({}, i64)}}),
+            "the zero point is i64, not an integer of at most 32 bits");
+  EXPECT_EQ(refused({"LayerNormalization", 17, {of({2, 4}), of({4}), of({4}, f64)}}),
+            "scale and bias are of different types");
+  const op::attributes out{{"output_shape", op::shape{std::numeric_limits<std::int64_t>::min()}}};
+  EXPECT_EQ(refused({"ConvTranspose", 17, {of({1, 1, 4}), of({1, 1, 2})}, {}, out}), "output_shape is out of range");
+  op::tensor whole{i64, {2}, std::vector<std::byte>(16)};
+  EXPECT_EQ(refused({"MaxUnpool",
+                     17,
+                     {of({1, 1, 2}), of({1, 1, 2}, i64), of({2}, i64)},
+                     {nullptr, nullptr, &whole},
+                     {{"kernel_shape", op::shape{2}}}}),
+            "output_shape has not one entry per dimension");
+  EXPECT_EQ(refused({"BatchNormalization", 17, {of({1, 2}), of({2}, element::other), of({2}), of({2}), of({2})}}),
+            "input 1 is of a type that is not supported");
+  op::request nothing{"Relu", 17, {of({2})}};
+  nothing.outputs = 0;
+  EXPECT_EQ(refused(nothing), "no results are wanted");
+}
+
+template <class T>
+std::vector<T> computed(const op::request& q, std::vector<T> x) {
+  op::served s = op::serve(q);
+  std::vector<T> y(x.size());
+  const std::array<void*, 2> at{x.data(), y.data()};
+  s.run->execute(at, nullptr);
+  y.resize(static_cast<std::size_t>(s.outputs[0].shape.empty() ? 1 : s.outputs[0].shape[0]));
+  return y;
+}
+
+// Attributes are floats, which 64-bit integers need not hold.
+TEST(operators, integers_at_the_ends_of_their_range) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  using words = std::vector<std::int64_t>;
+  const op::request shrink{"Shrink", 17, {of({3}, element::i64)}, {}, {{"bias", 1.0f}, {"lambd", 0.5f}}};
+  EXPECT_EQ(computed<std::int64_t>(shrink, {most, -most, 0}), (words{most - 1, -most + 1, 0}));
+  const op::request odd{"Shrink", 17, {of({1}, element::i64)}, {}, {{"bias", NAN}, {"lambd", 1e30f}}};
+  EXPECT_EQ(computed<std::int64_t>(odd, {most}), words{0});
+  const op::request unsigned_one{"Shrink", 17, {of({2}, element::u64)}, {}, {{"bias", 1.0f}, {"lambd", 2.0f}}};
+  EXPECT_EQ((computed<std::uint64_t>(unsigned_one, {1, 5})), (std::vector<std::uint64_t>{0, 4}));
+  const op::request sum{"ReduceLogSumExp", 17, {of({1}, element::i64)}, {}, {{"keepdims", std::int64_t{0}}}};
+  EXPECT_EQ(computed<std::int64_t>(sum, {most}), words{most});
+  // log(e^0 + e^0 + e^0) is 1.1: its three terms are no whole numbers on the way.
+  const op::request three{"ReduceLogSumExp", 17, {of({3}, element::i64)}, {}, {{"keepdims", std::int64_t{0}}}};
+  EXPECT_EQ(computed<std::int64_t>(three, {0, 0, -1})[0], 0);  // log 2.37
+  EXPECT_EQ(computed<std::int64_t>(three, {0, 0, 0})[0], 1);
+  EXPECT_EQ(
+      computed<std::int64_t>({"ReduceLogSumExp", 17, {of({6}, element::i64)}, {}, {{"keepdims", std::int64_t{0}}}},
+                             {0, 0, -1, -1, -1, -1})[0],
+      1);  // log 3.47; of terms cut off, log 2
+}
+
+TEST(operators, a_range_is_one_of_the_type) {
+  const auto why = [](element type, double low, double high) -> std::string {
+    op::check_options o = small(type);
+    o.low = low;
+    o.high = high;
+    try {
+      const op::check_result r = op::check("Add", o);
+      return r.why;
+    } catch (const op::refusal& refused) {
+      return refused.what();
+    }
+  };
+  EXPECT_EQ(why(element::f32, 1e300, 1e301),
+            "the range 1e+300 to 1e+301 is not one of f32, which holds -3.40282e+38 to 3.40282e+38");
+  EXPECT_EQ(why(element::f16, -65504, 65505),
+            "the range -65504 to 65505 is not one of f16, which holds -65504 to 65504");
+  EXPECT_EQ(why(element::u8, -5, 5), "the range -5 to 5 is not one of u8, which holds 0 to 255");
+  EXPECT_EQ(why(element::i32, 0.2, 0.8), "no whole number lies in the range");
+  EXPECT_EQ(why(element::i64, -1e30, 0),
+            "the range -1e+30 to 0 is not one of i64, which holds -9.22337e+18 to 9.22337e+18");
+  EXPECT_EQ(why(element::f64, -1e308, 1e308), "");
+  EXPECT_EQ(why(element::i64, -0x1p63, 0x1p62), "");
+  EXPECT_EQ(why(element::f16, -65504, 65504), "");
+  op::check_options many = small(element::f32);
+  many.shapes.assign(40, op::shape{2});  // more than there are parameters
+  EXPECT_TRUE(op::check("Concat", many).ok);
+  many.shapes = {{}, {3}};
+  EXPECT_THROW((void)op::check("Gather", many), op::refusal);
+  many.shapes = {{0, 3}};
+  many.strided = true;
+  EXPECT_TRUE(op::check("ReduceSum", many).ok);
 }
 
 class second_phase : public testing::Test {

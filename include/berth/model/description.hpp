@@ -45,13 +45,8 @@ struct description {
   std::vector<node> nodes;
 };
 
-// Bounds of a shape, which every one in a model is held to. Kernels count extents, padding included, in 32 bits; and
-// nothing that is computed of two such shapes overflows.
-inline constexpr std::int64_t most_extent = std::int64_t{1} << 30;
-inline constexpr std::size_t most_rank = 32;
-
-// What a shape holds. Throws input_error naming `what` where a dimension is negative or beyond most_extent, there are
-// more than most_rank of them, or that many elements of eight bytes exceed 2^62 bytes.
+// What a shape holds. Throws input_error naming `what` where a dimension is negative or beyond op::most_extent, there
+// are more than op::most_rank of them, or that many elements of eight bytes exceed 2^62 bytes.
 [[nodiscard]] std::int64_t element_count(const description& m, const std::string& what, const shape& s);
 
 // The attribute, or the fallback where the node does not have it. Throws input_error where it has another type.

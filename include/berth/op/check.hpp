@@ -5,6 +5,8 @@
 // filled with a pattern before, and what lies before the workspace must be untouched after; the results are compared
 // with those of the reference, which is the table's kernel on the same values in f64 (row-major); then the operator is
 // timed: 3 runs to warm up, 10 that count.
+// Integers and f64 have that very kernel as their reference, so that of them a check sees layouts, memory and the heap;
+// their arithmetic is what the tests hold against ONNX's own cases (tests/model/onnx_node_test.cpp).
 // Where more than the values given is wanted, `edges` puts NaN, infinities, subnormals and the type's limits among
 // them, and `strided` lays every second operand out with gaps and reversed dimensions.
 //
@@ -25,7 +27,7 @@ namespace berth::op {
 struct check_options {
   std::vector<shape> shapes{};  // of the inputs; empty: the table's example
   element type = element::f32;  // of the inputs whose type is not fixed by the operator
-  double low = -1, high = 1;    // range of the data
+  double low = -1, high = 1;    // range of the data; what the type cannot hold is refused. -1 to 1: of integers -8 to 8
   std::uint64_t seed = 1;
   std::int64_t opset = 17;
   op::attributes attributes{};

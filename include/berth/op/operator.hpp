@@ -28,6 +28,9 @@
 namespace berth::op {
 
 using shape = std::vector<std::int64_t>;
+// Bounds of a shape: kernels count extents, padding included, in 32 bits, and nothing computed of two such overflows.
+inline constexpr std::int64_t most_extent = std::int64_t{1} << 30;
+inline constexpr std::size_t most_rank = 32;
 
 // A constant: dense, row-major.
 struct tensor {

@@ -12,6 +12,7 @@
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
 #include "model/onnx/wire.hpp"
+#include "op/request.hpp"
 
 namespace berth::model {
 
@@ -22,26 +23,6 @@ std::string one_line(std::string text) {
       text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
   while (!text.empty() && text.back() == ' ') text.pop_back();
   return text;
-}
-
-element element_of(int type) {
-  using T = onnx::TensorProto;
-  switch (type) {
-    case T::FLOAT: return element::f32;
-    case T::FLOAT16: return element::f16;
-    case T::BFLOAT16: return element::bf16;
-    case T::DOUBLE: return element::f64;
-    case T::INT8: return element::i8;
-    case T::UINT8: return element::u8;
-    case T::INT16: return element::i16;
-    case T::UINT16: return element::u16;
-    case T::INT32: return element::i32;
-    case T::UINT32: return element::u32;
-    case T::INT64: return element::i64;
-    case T::UINT64: return element::u64;
-    case T::BOOL: return element::boolean;
-    default: return element::other;
-  }
 }
 
 template <class To, class Field>
@@ -164,7 +145,7 @@ class reader {
 
   tensor constant(const onnx::TensorProto& t, const std::string& what) const {
     if (t.data_location() == onnx::TensorProto::EXTERNAL) fail(what + ": external data is not supported");
-    tensor made{element_of(t.data_type()), {t.dims().begin(), t.dims().end()}, {}};
+    tensor made{op::element_of_onnx(t.data_type()), {t.dims().begin(), t.dims().end()}, {}};
     const bytes size = static_cast<bytes>(element_count(out_, what, made.shape)) * element_size(made.type);
     if (t.has_raw_data()) {
       const auto* first = reinterpret_cast<const std::byte*>(t.raw_data().data());
@@ -196,7 +177,7 @@ class reader {
 
   value_info input_of(const onnx::ValueInfoProto& v) const {
     const auto& type = v.type().tensor_type();
-    value_info made{name_of(v.name()), element_of(type.elem_type()), {}};
+    value_info made{name_of(v.name()), op::element_of_onnx(type.elem_type()), {}};
     for (const auto& d : type.shape().dim()) made.shape.push_back(d.dim_value());
     (void)element_count(out_, "input '" + v.name() + "'", made.shape);
     return made;

@@ -59,7 +59,7 @@ C remainder_of(const double* p, C a, C b) {
 }
 
 BERTH_FUNCTION(add, sum(a, b));
-BERTH_FUNCTION(add_scaled, sum(a, times(static_cast<C>(p[0]), b)));
+BERTH_FUNCTION(add_scaled, sum(a, times(from_real<C>(p[0]), b)));
 BERTH_FUNCTION(subtract, difference(a, b));
 BERTH_FUNCTION(multiply, times(a, b));
 BERTH_FUNCTION(divide, quotient(a, b));

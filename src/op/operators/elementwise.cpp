@@ -31,15 +31,15 @@ struct named {
       return static_cast<C>(EXPRESSION);                        \
     }                                                           \
   }
-#define BERTH_FUNCTION_WITH(NAME, EXPRESSION, ...)                                         \
-  struct NAME##_of : attribute_numbers<NAME##_of> {                                        \
-    static constexpr named names[] = {__VA_ARGS__};                                        \
-    template <class C>                                                                     \
-    C operator()(const double* p, C x) const {                                             \
-      [[maybe_unused]] const auto a = static_cast<C>(p[0]);                                \
-      [[maybe_unused]] const auto b = static_cast<C>(p[sizeof names / sizeof(named) - 1]); \
-      return static_cast<C>(EXPRESSION);                                                   \
-    }                                                                                      \
+#define BERTH_FUNCTION_WITH(NAME, EXPRESSION, ...)                                       \
+  struct NAME##_of : attribute_numbers<NAME##_of> {                                      \
+    static constexpr named names[] = {__VA_ARGS__};                                      \
+    template <class C>                                                                   \
+    C operator()(const double* p, C x) const {                                           \
+      [[maybe_unused]] const auto a = from_real<C>(p[0]);                                \
+      [[maybe_unused]] const auto b = from_real<C>(p[sizeof names / sizeof(named) - 1]); \
+      return static_cast<C>(EXPRESSION);                                                 \
+    }                                                                                    \
   }
 
 template <class C>
@@ -95,7 +95,11 @@ BERTH_FUNCTION_WITH(selu, b*(x > 0 ? x : a * std::expm1(x)), {"alpha", 1.6732631
                     {"gamma", 1.05070102214813232421875f});
 BERTH_FUNCTION_WITH(swish, x / (1 + std::exp(-a * x)), {"alpha", 1});
 BERTH_FUNCTION_WITH(thresholded_relu, x > a ? x : 0, {"alpha", 1});
-BERTH_FUNCTION_WITH(shrink, x<-b ? x + a : x> b ? x - a : 0, {"bias", 0.0f}, {"lambd", 0.5f});
+BERTH_FUNCTION_WITH(shrink,
+                    static_cast<double>(x) < -p[1]  ? sum(x, a)
+                    : static_cast<double>(x) > p[1] ? difference(x, a)
+                                                    : C{0},
+                    {"bias", 0.0f}, {"lambd", 0.5f});
 
 struct infinite_of {
   static std::vector<double> numbers(const request& q) {
@@ -139,7 +143,7 @@ made gelu(const request& q, const types& outputs) {
 
 types cast_type(const request& q) {
   if (input(q, 0).type == element::other) refuse("input 0 is of a type that is not supported");
-  return {dense(element_of_onnx(attribute_or<std::int64_t>(q, "to", 0)), shape_of(q, 0))};
+  return {dense(asked_type(q, "to"), shape_of(q, 0))};
 }
 types cast_like_type(const request& q) {
   if (input(q, 1).type == element::other) refuse("input 1 is of a type that is not supported");

@@ -92,6 +92,7 @@ types gather_elements_type(const request& q) {
   for (std::size_t d = 0; d < data.size(); ++d) {
     if (d != axis && indices[d] > data[d]) refuse("indices are larger than the data");
   }
+  if (data[axis] == 0 && count_of(indices) != 0) refuse("an index into an empty dimension");
   check_known_indices(q, 1, data[axis]);
   return {dense(like_first(q)[0].type, indices)};
 }
@@ -316,7 +317,7 @@ types one_hot_type(const request& q) {
   shape to = shape_of(q, 0);
   const std::size_t axis = axis_of(q, -1, rank_of(q, 0) + 1);
   to.insert(to.begin() + static_cast<std::ptrdiff_t>(axis), static_cast<std::int64_t>(depth[0]));
-  if (count_of(shape_of(q, 2)) != 2) refuse("values are not two");
+  if (shape_of(q, 2) != shape{2}) refuse("values are not two");
   return {dense(input(q, 2).type, to)};
 }
 made one_hot(const request& q, const types& outputs) {
@@ -344,7 +345,7 @@ made one_hot(const request& q, const types& outputs) {
 types reverse_type(const request& q) {
   const auto time = attribute_or<std::int64_t>(q, "time_axis", 0),
              batch = attribute_or<std::int64_t>(q, "batch_axis", 1);
-  if (shape_of(q, 0).size() < 2 || time + batch != 1 || time < 0 || batch < 0)
+  if (shape_of(q, 0).size() < 2 || !((time == 0 && batch == 1) || (time == 1 && batch == 0)))
     refuse("time_axis and batch_axis are not 0 and 1");
   if (shape_of(q, 1) != shape{shape_of(q, 0)[static_cast<std::size_t>(batch)]}) refuse("not one length per batch");
   (void)require_indices(q, 1);

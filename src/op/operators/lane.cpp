@@ -237,8 +237,6 @@ made top_as(const request& q, const types& outputs) {
   const std::size_t axis = axis_of(q, -1, rank_of(q, 0));
   const std::int64_t k = most_wanted(q);
   const bool largest = attribute_or<std::int64_t>(q, "largest", 1) != 0;
-  types both = outputs;
-  both.resize(1);
   std::vector<strides> by{strides_of(from), strides_of(outputs[0])};
   if (outputs.size() > 1) by.push_back(strides_of(outputs[1]));
   const auto run = [=, l = lanes_of(from.shape, axis, by), load = load_as<C>(from.type), indices = outputs.size() > 1,

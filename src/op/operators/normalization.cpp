@@ -115,6 +115,7 @@ types layer_type(const request& q) {
     if (broadcast(shape_of(q, i), inner) != inner) refuse("scale or bias does not fit what is normalized");
   }
   (void)input(q, 1);
+  if (has(q, 2) && input(q, 2).type != input(q, 1).type) refuse("scale and bias are of different types");
   shape kept = t[0].shape;
   std::fill(kept.begin() + static_cast<std::ptrdiff_t>(axis), kept.end(), 1);
   t.push_back(dense(element::f32, kept));
@@ -161,6 +162,7 @@ types instance_type(const request& q) {
   if (x.size() < 3 || shape_of(q, 1) != shape{x[1]} || shape_of(q, 2) != shape{x[1]}) {
     refuse("needs spatial dimensions, and scale and bias with one value per channel");
   }
+  if (input(q, 2).type != input(q, 1).type) refuse("scale and bias are of different types");
   return first_real(q);
 }
 made instance(const request& q, const types& outputs) {

@@ -1,25 +1,14 @@
 // Pools: a window passes over each channel.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 
+#include "op/operators/place.hpp"
 #include "op/operators/rows.hpp"
 
 namespace berth::op {
 
 namespace {
-
-constexpr std::size_t most_spatial = most_rank - 2;
-using place = std::array<std::int64_t, most_spatial>;
-
-bool advance(place& at, const shape& sizes) noexcept {
-  for (std::size_t d = sizes.size(); d-- > 0;) {
-    if (++at[d] < sizes[d]) return true;
-    at[d] = 0;
-  }
-  return false;
-}
 
 struct pooled {
   window over;
@@ -169,7 +158,11 @@ types unpool_type(const request& q) {
   (void)require_real(q, 0);
   const shape& x = shape_of(q, 0);
   if (shape_of(q, 1) != x || input(q, 1).type != element::i64) refuse("not one i64 index per element");
-  if (has(q, 2)) return {dense(input(q, 0).type, integers(q, 2, most_rank))};
+  if (has(q, 2)) {
+    const shape to = integers(q, 2, most_rank);
+    if (to.size() != x.size()) refuse("output_shape has not one entry per dimension");
+    return {dense(input(q, 0).type, to)};
+  }
   const window w = window_of(q, x, {});
   shape to{x[0], x[1]};
   for (std::size_t d = 0; d < w.kernel.size(); ++d) {
@@ -183,6 +176,7 @@ made unpool(const request& q, const types& outputs) {
   // The indices count in the tensor that was pooled, whose planes may be smaller than those asked for.
   plain.inputs.resize(2);
   const shape inner = unpool_type(plain)[0].shape, outer = outputs[0].shape;
+  if (count_of(inner) == 0) refuse("the tensor that was pooled is empty");
   const strides outer_by = row_major(outer, outputs[0].type);
   const auto run = [=, type = outputs[0].type, count = count_of(outer),
                     over = nest{shape_of(q, 0), {strides_of(input(q, 0)), strides_of(input(q, 1))}}](

@@ -146,8 +146,7 @@ made gemm_as(const request& q, const types& outputs) {
   using A = std::conditional_t<std::is_floating_point_v<C>, double, C>;
   const gemm_operands g = gemm_of(q);
   const batched p = batched_of(g.a, g.b, outputs[0]);
-  const auto alpha = static_cast<A>(attribute_or(q, "alpha", 1.0f)),
-             beta = static_cast<A>(attribute_or(q, "beta", 1.0f));
+  const auto alpha = from_real<A>(attribute_or(q, "alpha", 1.0f)), beta = from_real<A>(attribute_or(q, "beta", 1.0f));
   const bool added = has(q, 2);
   const strides c_by = added ? broadcast_strides(input(q, 2), outputs[0].shape) : strides(2, 0);
   const auto run = [=, load = load_as<C>(input(q, 0).type), load_c = load_as<A>(input(q, 0).type),
@@ -215,11 +214,15 @@ made quantized_product(const request& q, const types& outputs, std::size_t a, st
   };
   return function(q, outputs, run);
 }
+several rows_and_columns(const request& q, std::size_t a, std::size_t b) {
+  const shape &left = shape_of(q, a), &right = shape_of(q, b);
+  return {left.size() < 2 ? 1 : left[left.size() - 2], right.size() < 2 ? 1 : right.back()};
+}
 made integer_product(const request& q, const types& outputs) {
-  return quantized_product(q, outputs, 0, 1, integer_rescaling(q, 2, 3, element::i32));
+  return quantized_product(q, outputs, 0, 1, integer_rescaling(q, 2, 3, element::i32, rows_and_columns(q, 0, 1)));
 }
 made linear_product(const request& q, const types& outputs) {
-  return quantized_product(q, outputs, 0, 3, linear_rescaling(q));
+  return quantized_product(q, outputs, 0, 3, linear_rescaling(q, rows_and_columns(q, 0, 3)));
 }
 
 constexpr definition table[] = {

@@ -21,7 +21,10 @@ types quantized_type(const request& q) {
   (void)scale_axis(q);
   if (has(q, 2) && shape_of(q, 2) != shape_of(q, 1)) refuse("scales and zero points are not alike");
   const element to = has(q, 2) ? input(q, 2).type : element::u8;
-  if (!is_integer(to)) refuse("the zero point is not of an integer type");
+  if (!is_integer(to) || to == element::u32 || element_size(to) > 4) {
+    refuse(std::string{"the zero point is "} + name(to) + ", not an integer of at most 32 bits");
+  }
+  (void)require_real(q, 1);
   return {dense(to, shape_of(q, 0))};
 }
 types dequantized_type(const request& q) {
@@ -37,7 +40,8 @@ template <class Each>
 made per_axis(const request& q, const types& outputs, Each each) {
   const shape s = shape_of(q, 0);
   const std::size_t axis = scale_axis(q);
-  const numbers_operand scale = numbers_of(q, 1), zero = numbers_of(q, 2);
+  const numbers_operand scale = numbers_of(q, 1, s.empty() ? 1 : s[axis]),
+                        zero = numbers_of(q, 2, s.empty() ? 1 : s[axis]);
   const strides from = strides_of(input(q, 0)), to = strides_of(outputs[0]);
   shape rest = s;
   const bool several = scale.by != 0;

@@ -30,7 +30,8 @@ inline void write_quantized(element e, std::byte* to, double scaled, double zero
   write(e, to, std::clamp(std::nearbyint(scaled) + zero, low, high));
 }
 
-// One operand of scales or zero points: where it is, and how far apart its values are (0: there is one).
+// One operand of scales or zero points: where it is, and how far apart its values are (0: there is one). `count`: how
+// many there are where it is not one.
 struct numbers_operand {
   bool there = false;
   std::size_t operand = 0;
@@ -40,11 +41,13 @@ struct numbers_operand {
     return there ? read(type, operands[operand] + i * by) : fallback;
   }
 };
-[[nodiscard]] inline numbers_operand numbers_of(const request& q, std::size_t i) {
+[[nodiscard]] inline numbers_operand numbers_of(const request& q, std::size_t i, std::int64_t count) {
   if (!has(q, i)) return {};
   const tensor_type& t = input(q, i);
-  if (t.shape.size() > 1) refuse("input " + std::to_string(i) + " is not one number or one per row or channel");
-  const bool one = t.shape.empty() || t.shape[0] == 1;
+  const bool one = t.shape.empty() || t.shape == shape{1};
+  if (!one && t.shape != shape{count}) {
+    refuse("input " + std::to_string(i) + " is not one number or one per row or channel");
+  }
   return {true, operand_of(q, i), t.type, one ? 0 : strides_of(t)[0]};
 }
 
@@ -68,20 +71,29 @@ struct rescaling {
     write_quantized(to, result, static_cast<double>(total) * scale, y_zero_point.at(at, 0, 0));
   }
 };
-[[nodiscard]] inline rescaling integer_rescaling(const request& q, std::size_t a_zero, std::size_t b_zero, element to) {
+// Rows of a and columns of b (channels of a convolution's result) that have scales and zero points of their own.
+struct several {
+  std::int64_t rows = 1, columns = 1;
+};
+[[nodiscard]] inline rescaling integer_rescaling(const request& q, std::size_t a_zero, std::size_t b_zero, element to,
+                                                 const several& n) {
+  for (const std::size_t zero : {a_zero, b_zero}) {
+    if (has(q, zero)) require_bytes(q, zero);
+  }
   rescaling r;
-  r.a_zero_point = numbers_of(q, a_zero);
-  r.b_zero_point = numbers_of(q, b_zero);
+  r.a_zero_point = numbers_of(q, a_zero, n.rows);
+  r.b_zero_point = numbers_of(q, b_zero, n.columns);
   r.to = to;
   return r;
 }
 // Of the operators whose inputs are a, its scale, its zero point, b likewise, y's scale, y's zero point.
-[[nodiscard]] inline rescaling linear_rescaling(const request& q) {
-  rescaling r = integer_rescaling(q, 2, 5, input(q, 7).type);
-  r.a_scale = numbers_of(q, 1);
-  r.b_scale = numbers_of(q, 4);
-  r.y_scale = numbers_of(q, 6);
-  r.y_zero_point = numbers_of(q, 7);
+[[nodiscard]] inline rescaling linear_rescaling(const request& q, const several& n) {
+  for (const std::size_t scale : {1, 4, 6}) (void)require_real(q, scale);
+  rescaling r = integer_rescaling(q, 2, 5, input(q, 7).type, n);
+  r.a_scale = numbers_of(q, 1, 1);
+  r.b_scale = numbers_of(q, 4, n.columns);
+  r.y_scale = numbers_of(q, 6, 1);
+  r.y_zero_point = numbers_of(q, 7, 1);
   return r;
 }
 

@@ -17,7 +17,7 @@ using sum_of = std::conditional_t<std::is_floating_point_v<C>, double, C>;
 template <class A>
 struct partial {
   A first;
-  A second = 0;
+  double second = 0;
 };
 
 // One kind of reduction: where it begins, what a row adds, what is made of it at the end.
@@ -38,14 +38,6 @@ A over_count(const partial<A>& all, std::int64_t count) {
   return quotient(all.first, static_cast<A>(count));
 }
 template <class A>
-A from_real(double x) {
-  if constexpr (std::is_integral_v<A>) {
-    return truncated<A>(x);
-  } else {
-    return x;
-  }
-}
-template <class A>
 A root(const partial<A>& all, std::int64_t) {
   return from_real<A>(std::sqrt(static_cast<double>(all.first)));
 }
@@ -55,7 +47,7 @@ A logarithm(const partial<A>& all, std::int64_t) {
 }
 template <class A>
 A shifted_logarithm(const partial<A>& all, std::int64_t) {
-  return from_real<A>(static_cast<double>(all.first) + std::log(static_cast<double>(all.second)));
+  return from_real<A>(static_cast<double>(all.first) + std::log(all.second));
 }
 
 template <class C, auto Term>
@@ -85,7 +77,7 @@ void lower(partial<sum_of<C>>& so_far, const C* row, std::int64_t count) {
 // Online: the sum is rescaled where a larger element comes (Milakov and Gimelshein 2018, arXiv:1805.02867).
 template <class C>
 void add_exponentials(partial<sum_of<C>>& so_far, const C* row, std::int64_t count) {
-  auto most = static_cast<double>(so_far.first), total = static_cast<double>(so_far.second);
+  auto most = static_cast<double>(so_far.first), total = so_far.second;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto x = static_cast<double>(row[i]);
     if (x > most) {
@@ -95,7 +87,7 @@ void add_exponentials(partial<sum_of<C>>& so_far, const C* row, std::int64_t cou
       total += most == x ? 1 : std::exp(x - most);
     }
   }
-  so_far = {static_cast<sum_of<C>>(most), static_cast<sum_of<C>>(total)};
+  so_far = {from_real<sum_of<C>>(most), total};
 }
 
 template <class A>

@@ -30,6 +30,9 @@ resizing resizing_of(const request& q) {
   resizing r{from, scales_of(q), {}};
   if (attribute_or<std::int64_t>(q, "antialias", 0) != 0) refuse("antialias is not supported");
   if (q.attributes.contains("axes")) refuse("axes is not supported");
+  if (attribute_or<std::string>(q, "keep_aspect_ratio_policy", "stretch") != "stretch") {
+    refuse("keep_aspect_ratio_policy is not supported");
+  }
   if (r.scales.empty()) {
     const auto sizes = integers(q, 3, most_rank);
     if (sizes.size() != from.size()) refuse("sizes has not one entry per dimension");
@@ -47,6 +50,8 @@ resizing resizing_of(const request& q) {
   if (attribute_or<std::string>(q, "coordinate_transformation_mode", "") == "tf_crop_and_resize") {
     r.roi = numbers(q, 1);
     if (r.roi.size() != 2 * from.size()) refuse("roi has not two entries per dimension");
+    if (!std::all_of(r.roi.begin(), r.roi.end(), [](double x) { return std::isfinite(x); }))
+      refuse("roi is not finite");
   }
   return r;
 }
@@ -117,8 +122,9 @@ taps taps_of(const request& q, const resizing& r, std::size_t d, std::int64_t in
     t.weight[0] = 1;
     return t;
   }
-  const double x = source_of(q, r, d, static_cast<double>(index), static_cast<double>(size));
-  t.outside = !r.roi.empty() && (x < 0 || x > static_cast<double>(size - 1));
+  const double there = source_of(q, r, d, static_cast<double>(index), static_cast<double>(size));
+  t.outside = !r.roi.empty() && (there < 0 || there > static_cast<double>(size - 1));
+  const double x = std::clamp(there, -4.0, static_cast<double>(size) + 4);  // beyond, all neighbours are the edge
   std::int64_t first = 0;
   if (mode == "nearest") {
     first = nearest(q, x);

@@ -59,4 +59,13 @@ template <class C>
     return a / b;
 }
 
+// A number of the operator in a kernel's type: an integer by the rule of conversion, without overflow.
+template <class C>
+[[nodiscard]] constexpr C from_real(double x) {
+  if constexpr (std::is_integral_v<C>)
+    return truncated<C>(x);
+  else
+    return static_cast<C>(x);
+}
+
 }  // namespace berth::op

@@ -144,8 +144,7 @@ made range(const request& q, const types& outputs) {
 types eye_type(const request& q) {
   const shape& s = shape_of(q, 0);
   if (s.size() != 2) refuse("needs two dimensions");
-  const element type = q.attributes.contains("dtype") ? element_of_onnx(attribute_or<std::int64_t>(q, "dtype", 1))
-                                                      : like_first(q)[0].type;
+  const element type = q.attributes.contains("dtype") ? asked_type(q, "dtype") : like_first(q)[0].type;
   return {dense(type, s)};
 }
 made eye(const request& q, const types& outputs) {

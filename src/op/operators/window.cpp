@@ -1,25 +1,13 @@
 // Convolutions, of floats and of bytes, and the transposed one.
 #include <algorithm>
-#include <array>
 
+#include "op/operators/place.hpp"
 #include "op/operators/quantized.hpp"
 #include "op/operators/rows.hpp"
 
 namespace berth::op {
 
 namespace {
-
-constexpr std::size_t most_spatial = most_rank - 2;
-using place = std::array<std::int64_t, most_spatial>;
-
-// The next place in a box of these sizes; false behind the last.
-bool advance(place& at, const shape& sizes) noexcept {
-  for (std::size_t d = sizes.size(); d-- > 0;) {
-    if (++at[d] < sizes[d]) return true;
-    at[d] = 0;
-  }
-  return false;
-}
 
 struct convolved {
   window over;
@@ -117,7 +105,7 @@ made convolution(const request& q, const types& outputs) {
 
 made bytes_convolution(const request& q, const types& outputs, std::size_t w_at, const rescaling& scale,
                        std::size_t bias) {
-  const numbers_operand shift = bias == 0 ? numbers_operand{} : numbers_of(q, bias);
+  const numbers_operand shift = bias == 0 ? numbers_operand{} : numbers_of(q, bias, outputs[0].shape[1]);
   const std::size_t w_operand = operand_of(q, w_at), y = operands_of(q).size();
   const auto run = [=, c = convolved_of(q, 0, w_at, outputs[0]), x_type = input(q, 0).type,
                     w_type = input(q, w_at).type](std::span<std::byte* const> at, void*) {
@@ -138,16 +126,17 @@ types integer_convolution_type(const request& q) {
   return {dense(element::i32, convolved_shape(q, 0, 1))};
 }
 made integer_convolution(const request& q, const types& outputs) {
-  return bytes_convolution(q, outputs, 1, integer_rescaling(q, 2, 3, element::i32), 0);
+  return bytes_convolution(q, outputs, 1, integer_rescaling(q, 2, 3, element::i32, {1, outputs[0].shape[1]}), 0);
 }
 types linear_convolution_type(const request& q) {
   require_bytes(q, 0);
   require_bytes(q, 3);
   require_bytes(q, 7);
+  if (has(q, 8) && input(q, 8).type != element::i32) refuse("the bias is not i32");
   return {dense(input(q, 7).type, convolved_shape(q, 0, 3))};
 }
 made linear_convolution(const request& q, const types& outputs) {
-  return bytes_convolution(q, outputs, 3, linear_rescaling(q), has(q, 8) ? 8 : 0);
+  return bytes_convolution(q, outputs, 3, linear_rescaling(q, {1, outputs[0].shape[1]}), has(q, 8) ? 8 : 0);
 }
 
 // The transposed convolution: every input element adds a window to the result.
@@ -171,6 +160,7 @@ spreading spreading_of(const request& q) {
     refuse("output_shape or output_padding does not fit");
   for (std::size_t d = 0; d < spatial; ++d) {
     if (more[d] < 0 || more[d] > most_extent) refuse("output_padding is out of range");
+    if (!wanted.empty() && (wanted[d] < 1 || wanted[d] > most_extent)) refuse("output_shape is out of range");
     const std::int64_t reach = (w[d + 2] - 1) * s.over.dilations[d] + 1;
     const std::int64_t whole = (x[d + 2] - 1) * s.over.strides[d] + reach + more[d];
     const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
