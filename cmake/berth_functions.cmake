@@ -49,9 +49,14 @@ function(berth_unoptimised target)
   target_compile_options(${target} PRIVATE -O0)
 endfunction()
 
-# The same, run by ctest as NAME.
+# The same, run by ctest as NAME. SEES threads: the test or what it tests runs several threads. SEES machine: it may end
+# otherwise on another processor or C library. SEES comes last. A preset whose BERTH_TESTS_THAT_SEE is one of these has no other tests.
 function(berth_test name)
-  berth_test_program(${name} ${ARGN})
+  cmake_parse_arguments(arg "" "" "SEES" ${ARGN})
+  if(BERTH_TESTS_THAT_SEE AND NOT BERTH_TESTS_THAT_SEE IN_LIST arg_SEES)
+    return()
+  endif()
+  berth_test_program(${name} ${arg_UNPARSED_ARGUMENTS})
   add_test(NAME ${name} COMMAND ${name})
   # One seed for the properties, so that a red run can be had again; run a program by itself for fresh ones.
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "RC_PARAMS=seed=20261121")

@@ -11,6 +11,7 @@
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
 #include "berth/pool/pool.hpp"
+#include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"
 #include "tool/verb.hpp"

@@ -10,6 +10,7 @@
 
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
+#include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"
 #include "tool/progress_line.hpp"

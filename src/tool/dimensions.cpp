@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "berth/model/input_error.hpp"
+#include "tool/command_line.hpp"
 
 namespace berth::tool {
 

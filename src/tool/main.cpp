@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "berth/model/input_error.hpp"
+#include "tool/command_line.hpp"
 #include "tool/printable.hpp"
 #include "tool/verb.hpp"
 

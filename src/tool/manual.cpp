@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/file.hpp"
+#include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/verb.hpp"
 

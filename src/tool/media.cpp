@@ -10,6 +10,7 @@
 
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
+#include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"

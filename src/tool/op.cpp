@@ -11,6 +11,7 @@
 
 #include "berth/op/check.hpp"
 #include "op/heap_meter.hpp"
+#include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "tool/command_line.hpp"
 #include "tool/printable.hpp"
 
 namespace berth::tool {

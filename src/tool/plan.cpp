@@ -24,6 +24,7 @@
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
 #include "model/files/plan_text.hpp"
+#include "tool/command_line.hpp"
 #include "tool/dimensions.hpp"
 #include "tool/output.hpp"
 #include "tool/planned.hpp"

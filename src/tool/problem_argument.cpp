@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "tool/command_line.hpp"
 #include "tool/printable.hpp"
 
 #ifdef BERTH_TOOL_RUN

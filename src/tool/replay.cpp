@@ -9,6 +9,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "berth/trace/log.hpp"
+#include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/playback.hpp"
 #include "tool/printable.hpp"

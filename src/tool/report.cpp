@@ -9,6 +9,7 @@
 #include "berth/trace/health.hpp"
 #include "berth/trace/profile.hpp"
 #include "tool/advice.hpp"
+#include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/planned.hpp"
 #include "tool/playback.hpp"

@@ -26,6 +26,7 @@
 #include "berth/op/operator.hpp"
 #include "berth/schedule/order.hpp"
 #include "op/heap_meter.hpp"
+#include "tool/command_line.hpp"
 #include "tool/model_argument.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "tool/command_line.hpp"
+
 namespace berth::tool {
 namespace {
 

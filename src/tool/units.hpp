@@ -1,14 +1,16 @@
 // Byte counts for people: as every table of the command shows them, and as every option takes them.
 #pragma once
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "berth/core/bytes.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace berth::tool {
 

@@ -4,12 +4,14 @@
 // standard output (with --json: one JSON object and nothing else) and returns the exit status.
 #pragma once
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <functional>
 #include <stdexcept>
 #include <string>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace berth::tool {
 

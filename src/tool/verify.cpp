@@ -12,6 +12,7 @@
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
 #include "berth/model/symbolic_file.hpp"
+#include "tool/command_line.hpp"
 #include "tool/dimensions.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"

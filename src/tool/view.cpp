@@ -10,6 +10,7 @@
 
 #include "berth/core/hook.hpp"
 #include "model/file.hpp"
+#include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/planned.hpp"
 #include "tool/playback.hpp"
