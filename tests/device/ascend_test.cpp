@@ -2,7 +2,6 @@
 // what old ones lack.
 #include <gmock/gmock.h>
 
-#include <array>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -10,6 +9,7 @@
 
 #include "conformance/device_suite.hpp"
 #include "device/ascend_library.hpp"
+#include "support/device_work.hpp"
 
 namespace berth::conformance {
 BERTH_DEVICE_SUITE(ascend, "ascend:0", "ascend:1", "ascend:0,media", "ascend:0,align32", "ascend:0,cached",
@@ -90,58 +90,9 @@ TEST_F(simulated_ascend, kinds_of_memory_have_their_rules_and_live_beside_each_o
   media.free(frame, 10'000);
 }
 
-// The first error of a run through every call of the backend, or none. What was taken is given back either way.
 result<void> everything(const device& d) {
-  constexpr bytes size = 4096;
-  auto first = stream::create(d);
-  if (!first) return first.error();
-  auto second = stream::create(d);
-  if (!second) return second.error();
-  auto e = event::create(d);
-  if (!e) return e.error();
-  auto block = d.allocate(size);
-  if (!block) return block.error();
-  auto pinned = d.allocate(size, memory_kind::pinned);
-  if (!pinned) {
-    d.free(*block, size);
-    return pinned.error();
-  }
-  std::array<std::byte, size> pageable{};
-  const auto work = [&]() -> result<void> {
-    if (auto ok = first->fill(*block, std::byte{1}, size); !ok) return ok;
-    if (auto ok = first->record(*e); !ok) return ok;
-    if (auto ok = first->record(*e); !ok) return ok;
-    if (auto ok = second->wait(*e); !ok) return ok;
-    if (auto ok = second->copy(*pinned, *block, size); !ok) return ok;
-    if (auto ok = second->call([](void*) {}, nullptr); !ok) return ok;
-    if (auto ok = second->copy(pageable.data(), *block, size); !ok) return ok;
-    if (auto ok = e->query(); !ok) return ok.error();
-    if (auto ok = e->synchronize(); !ok) return ok;
-    if (auto ok = second->query(); !ok) return ok.error();
-    return second->synchronize();
-  };
-  const auto done = work();
-  { const stream waits_for_its_work{std::move(*second)}; }
-  { const stream waits_for_its_work{std::move(*first)}; }
-  d.free(*block, size);
-  d.free(*pinned, size, memory_kind::pinned);
-  if (!done || !d.properties().virtual_memory) return done;
-
-  const bytes granule = d.properties().granule;
-  auto range = d.reserve(4 * granule);
-  if (!range) return range.error();
-  auto memory = d.create_physical(2 * granule);
-  result<void> mapped = memory ? d.map(*range, 2 * granule, *memory, 0) : memory.error();
-  if (mapped) {
-    mapped = d.unmap(*range, 2 * granule);
-    // What could not be unmapped is mapped as before.
-    if (!mapped) {
-      EXPECT_TRUE(d.unmap(*range, 2 * granule));
-    }
-  }
-  if (memory) d.destroy_physical(*memory, 2 * granule);
-  d.release(*range, 4 * granule);
-  return mapped;
+  if (auto done = support::a_bit_of_everything(d); !done || !d.properties().virtual_memory) return done;
+  return support::a_bit_of_virtual_memory(d);
 }
 
 // Before the tests that use up the texts which can be kept.

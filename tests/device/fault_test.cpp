@@ -2,69 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "berth/device/stream.hpp"
+#include "support/device_work.hpp"
 #include "support/faulty_device.hpp"
 
 namespace berth {
 namespace {
 
-constexpr bytes granule = bytes{64} << 10;
-
-// One of everything. Stops at the first error and gives back what it has.
-result<void> a_bit_of_everything(const device& d) {
-  auto first = stream::create(d);
-  if (!first) return first.error();
-  auto second = stream::create(d);
-  if (!second) return second.error();
-  auto e = event::create(d);
-  if (!e) return e.error();
-  auto block = d.allocate(4096);
-  if (!block) return block.error();
-  auto pinned = d.allocate(4096, memory_kind::pinned);
-  if (!pinned) {
-    d.free(*block, 4096);
-    return pinned.error();
-  }
-  const auto work = [&]() -> result<void> {
-    if (auto done = first->fill(*block, std::byte{1}, 4096); !done) return done;
-    if (auto done = first->record(*e); !done) return done;
-    if (auto done = second->wait(*e); !done) return done;
-    if (auto done = second->copy(*pinned, *block, 4096); !done) return done;
-    if (auto done = second->call([](void*) {}, nullptr); !done) return done;
-    if (auto done = e->synchronize(); !done) return done;
-    if (auto done = second->query(); !done) return done.error();
-    return second->synchronize();
-  };
-  const auto done = work();
-  { const stream waits_for_its_work{std::move(*second)}; }
-  { const stream waits_for_its_work{std::move(*first)}; }
-  d.free(*block, 4096);
-  d.free(*pinned, 4096, memory_kind::pinned);
-  return done;
-}
-
-result<void> a_bit_of_virtual_memory(const device& d) {
-  auto range = d.reserve(4 * granule);
-  if (!range) return range.error();
-  auto memory = d.create_physical(2 * granule);
-  if (!memory) {
-    d.release(*range, 4 * granule);
-    return memory.error();
-  }
-  result<void> done = d.map(*range, 2 * granule, *memory, 0);
-  if (done) {
-    done = d.unmap(*range, 2 * granule);
-    if (!done) {
-      // What could not be unmapped is still mapped: it can be unmapped now.
-      EXPECT_TRUE(d.unmap(*range, 2 * granule));
-    }
-  }
-  d.destroy_physical(*memory, 2 * granule);
-  d.release(*range, 4 * granule);
-  return done;
-}
-
 TEST(fault, every_call_reports_its_failure_and_nothing_is_lost) {
-  for (auto* scenario : {a_bit_of_everything, a_bit_of_virtual_memory}) {
+  for (auto* scenario : {support::a_bit_of_everything, support::a_bit_of_virtual_memory}) {
     for (const bool on_host : {true, false}) {
       const auto faulty = support::make_faulty(on_host ? device::host() : device::open("null").value());
       faulty->heal();

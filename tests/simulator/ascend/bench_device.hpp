@@ -2,6 +2,7 @@
 // with: everything is given back, however the program went.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -96,6 +97,25 @@ inline std::string taken_violations() {
   }
   ascend_simulator_clear();
   return all;
+}
+
+// A small program with one mistake in it: its wrong call ends with m.code and, where m.violation names one, there is a
+// violation of that kind and call; else there is none.
+template <class Bench, class Misuse>
+void expect_caught(const Misuse& m) {
+  std::string said;
+  {
+    Bench t;
+    taken_violations();
+    EXPECT_EQ(m.program(t), m.code);
+    said = taken_violations();
+  }
+  if (m.violation == nullptr) {
+    EXPECT_EQ(said, "");
+  } else {
+    EXPECT_THAT(said, testing::HasSubstr(std::string{m.violation} + ": "));
+  }
+  taken_violations();  // what the mistake led to
 }
 
 }  // namespace ascend_simulator_test

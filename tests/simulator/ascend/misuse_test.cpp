@@ -618,20 +618,7 @@ class misuses : public testing::TestWithParam<misuse> {};
 
 TEST_P(misuses, is_caught) {
   const misuse& m = GetParam();
-  if (!m.applies()) return;  // another profile's rule
-  std::string said;
-  {
-    bench t;
-    taken_violations();
-    EXPECT_EQ(m.program(t), m.code);
-    said = taken_violations();
-  }
-  if (m.violation == nullptr) {
-    EXPECT_EQ(said, "");
-  } else {
-    EXPECT_THAT(said, testing::HasSubstr(std::string{m.violation} + ": "));
-  }
-  taken_violations();  // what the mistake led to
+  if (m.applies()) expect_caught<bench>(m);  // or it is another profile's rule
 }
 const auto name_of = [](const auto& one) { return std::string{one.param.name}; };
 INSTANTIATE_TEST_SUITE_P(race, misuses, testing::ValuesIn(races), name_of);
