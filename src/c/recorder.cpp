@@ -1,15 +1,13 @@
 // The recorder behind berth/recorder.h.
 #include "berth/recorder.h"
 
-#include <cerrno>
-#include <cstdio>
 #include <mutex>
-#include <string>
 #include <utility>
 
 #include "berth/core/hook.hpp"
 #include "berth/trace/recorder.hpp"
 #include "c/objects.hpp"
+#include "core/whole_file.hpp"
 
 namespace {
 
@@ -38,18 +36,6 @@ berth_status on_recorder(const berth_recorder* handle, Ask ask) noexcept {
   const auto held = recorders().find(handle);
   if (held == nullptr) return no_such(handle, "recorder");
   return guarded([&] { return ask(*held); });
-}
-
-// Beside the file first, so that nobody ever reads a half of it.
-berth_status write_file(const std::string& path, const std::string& text) {
-  const std::string beside = path + ".part";
-  std::FILE* const to = std::fopen(beside.c_str(), "wb");
-  if (to == nullptr) return report({berth::errc::io, "the file cannot be made", static_cast<std::uint64_t>(errno)});
-  const bool all = std::fwrite(text.data(), 1, text.size(), to) == text.size();
-  if ((std::fclose(to) == 0) && all && std::rename(beside.c_str(), path.c_str()) == 0) return succeed();
-  const int why = errno;
-  std::remove(beside.c_str());
-  return report({berth::errc::io, "the file cannot be written", static_cast<std::uint64_t>(why)});
 }
 
 }  // namespace
@@ -131,7 +117,9 @@ berth_status berth_recorder_write(const berth_recorder* recorder, const berth_po
       s.pool = beside->statistics();
       s.device = beside->get_device().statistics();
     }
-    return write_file(path, to_json(s));
+    const int failed = berth::write_whole_file(path, to_json(s));
+    if (failed == 0) return succeed();
+    return report({berth::errc::io, "the file cannot be written", static_cast<std::uint64_t>(failed)});
   });
 }
 

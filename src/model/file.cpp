@@ -1,8 +1,5 @@
 #include "model/file.hpp"
 
-#include <fcntl.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -15,6 +12,7 @@
 #include <new>
 
 #include "berth/model/input_error.hpp"
+#include "core/whole_file.hpp"
 
 namespace berth::model {
 
@@ -110,25 +108,6 @@ namespace {
   throw input_error(path == "-" ? "standard output" : path, std::string{"cannot write: "} + std::strerror(reason));
 }
 
-// What is not written at once is tried again. Returns an errno, 0 where all is written.
-int write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(file, text.data(), text.size());
-    if (wrote < 0 && errno != EINTR) return errno;
-    if (wrote > 0) text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return 0;
-}
-
-// Of its own, beside `target`. Nobody can have put a file or a link there: it must not exist, and cannot be guessed.
-std::string draft_beside(const std::filesystem::path& target) {
-  std::uint64_t random = 0;
-  if (getrandom(&random, sizeof random, 0) != sizeof random) throw input_error(target.string(), "no random number");
-  char name[32];
-  std::snprintf(name, sizeof name, ".berth-%016llx", static_cast<unsigned long long>(random));
-  return (target.parent_path() / name).string();
-}
-
 }  // namespace
 
 void write_file(const std::string& path, std::string_view text) {
@@ -138,30 +117,7 @@ void write_file(const std::string& path, std::string_view text) {
     }
     return;
   }
-  struct stat there {};
-  const bool exists = ::stat(path.c_str(), &there) == 0;
-  if (exists && S_ISDIR(there.st_mode)) cannot_write(path, EISDIR);
-  if (exists && !S_ISREG(there.st_mode)) {
-    const int straight = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (straight < 0) cannot_write(path, errno);
-    const int failed = write_all(straight, text);
-    if (::close(straight) != 0 || failed != 0) cannot_write(path, failed != 0 ? failed : errno);
-    return;
-  }
-  std::error_code unresolved;
-  std::filesystem::path target = path;
-  if (exists) target = std::filesystem::canonical(path, unresolved);
-  if (unresolved) target = path;
-  const std::string draft = draft_beside(target);
-  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (file < 0) cannot_write(path, errno);
-  int failed = exists && ::fchmod(file, there.st_mode & 0777) != 0 ? errno : 0;  // as the file that it replaces
-  if (failed == 0) failed = write_all(file, text);
-  if (::close(file) != 0 && failed == 0) failed = errno;
-  if (failed == 0 && std::rename(draft.c_str(), target.c_str()) != 0) failed = errno;
-  if (failed == 0) return;
-  ::unlink(draft.c_str());
-  cannot_write(path, failed);
+  if (const int failed = write_whole_file(path, text); failed != 0) cannot_write(path, failed);
 }
 
 }  // namespace berth::model
