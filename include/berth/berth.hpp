@@ -48,6 +48,7 @@
 #include "berth/scratch/scratch.hpp"
 #include "berth/scratch/scratch_arena.hpp"
 #include "berth/scratch/stack_left.hpp"
+#include "berth/trace/engine_log.hpp"
 #include "berth/trace/health.hpp"
 #include "berth/trace/log.hpp"
 #include "berth/trace/picture.hpp"

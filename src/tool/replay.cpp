@@ -46,6 +46,7 @@ trace::log read_log(const std::string& path) {
   trace_input input = read_trace_input(path);
   if (auto* log = std::get_if<trace::log>(&input)) return std::move(*log);
   if (const auto* snapshot = std::get_if<trace::snapshot>(&input)) return trace::to_log(*snapshot);
+  if (const auto* engine = std::get_if<trace::engine_log>(&input)) return trace::to_log(engine->history);
   throw model::input_error(path, std::string{std::holds_alternative<plan_facts>(input) ? "a plan" : "a problem"} +
                                      ", not a log: it allocates nothing (berth report, berth view)");
 }
@@ -101,10 +102,10 @@ int replay(const call& c) {
 
 std::function<int()> declare_replay(CLI::App& app) {
   auto c = std::make_shared<call>();
-  app.add_option(
-         "TRACE", c->file,
-         "An allocation log (ev,id,size,stream,thread,t_us as CSV) or a recorder's snapshot (JSON), plain or gzipped;\n"
-         "- is standard input")
+  app.add_option("TRACE", c->file,
+                 "An allocation log (ev,id,size,stream,thread,t_us as CSV), a recorder's snapshot (JSON), a memory "
+                 "snapshot of\n"
+                 "PyTorch (pickle) or a log of RMM (CSV), plain or gzipped; - is standard input")
       ->required();
   app.add_option("--policy", c->policy, "Our pool, or one of our re-implementations of other allocators' policies")
       ->check(CLI::IsMember(policy_names()));

@@ -1,5 +1,5 @@
-// berth report FILE: the health of a plan, an allocation log, a snapshot or a problem's plan, and who holds the memory
-// at the peak.
+// berth report FILE: the health of a plan, an allocation log, a snapshot, another engine's log or a problem's plan, and
+// who holds the memory at the peak.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -15,6 +15,7 @@
 #include "tool/playback.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
+#include "tool/survival.hpp"
 #include "tool/trace_input.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
@@ -42,6 +43,9 @@ struct report {
   std::optional<std::vector<holding>> leaks;  // by place; nothing where the run has not ended
   std::optional<std::uint64_t> failed_at;     // of a log: the event for which its replay had no memory
   std::vector<tool::advice> advice;
+  std::optional<tool::failure> failed;  // of an engine's log
+  std::string failed_place;
+  std::string engine;
 };
 
 std::vector<holding> largest_first(const std::map<std::string, holding>& by_what) {
@@ -143,9 +147,39 @@ report of(const trace::snapshot& s, const std::string& path, progress_line& line
   return r;
 }
 
+report of(const trace::engine_log& log, const std::string& path, progress_line& line) {
+  report r{
+      .kind = "engine", .measured_how = "fragmentation is that of the engine's own allocator", .engine = log.engine};
+  const trace::log events = trace::to_log(log.history);
+  const trace::log_summary s = trace::summarize(events);
+  const playback p = make_playback(events, path);
+  line.stage("replaying under tighter limits");
+  const auto needs = smallest_limit(p, s.peak_live);
+  if (log.reserved_peak && s.peak_live != 0) {
+    r.health = trace::check({.fragmentation = fragmentation_of(s.peak_live, *log.reserved_peak)});
+  } else {
+    r.health = trace::check({});
+    r.measured_how = "the log does not say what the engine's own allocator held";
+  }
+  r.failed = last_failure(log, path, line);
+  if (r.failed) r.failed_place = place_of(log.history, r.failed->request.site);
+  const auto or_null = [](const std::optional<bytes>& n) { return n ? json(*n) : json(nullptr); };
+  r.figures = {{"engine", log.engine},
+               {"device", log.device},
+               {"devices", log.devices},
+               {"allocations", s.allocations - log.alive_before},
+               {"alive_before", log.alive_before},
+               {"unmatched", log.unmatched},
+               {"failed_requests", log.failed.size()},
+               {"peak_live_bytes", s.peak_live},
+               {"engine_reserved_bytes", or_null(log.reserved_peak)},
+               {"pool_needs_bytes", or_null(needs)}};
+  return r;
+}
+
 // With a band of --fail-on: nothing is in that one or a worse one.
 bool healthy(const report& r, trace::band fail_on = trace::band::warning) {
-  return trace::worst(r.health) < fail_on && (!r.leaks || r.leaks->empty()) && !r.failed_at;
+  return trace::worst(r.health) < fail_on && (!r.leaks || r.leaks->empty()) && !r.failed_at && !r.failed;
 }
 
 json holdings_json(const std::vector<holding>& all, const char* key) {
@@ -158,6 +192,18 @@ json to_json(const tool::advice& a) {
   json out{{"threshold", a.threshold}, {"cause", a.cause}, {"option", nullptr}};
   if (!a.option.empty())
     out.update({{"option", a.option}, {"value", a.value}, {"before", a.before}, {"after", a.after}});
+  return out;
+}
+
+json to_json(const tool::failure& f, const std::string& place) {
+  json out{{"size", f.request.size}, {"at", f.request.before}, {"place", place}, {"live_bytes", f.live}};
+  for (const auto& [key, value] : {std::pair{"reserved_bytes", f.request.reserved},
+                                   {"device_free_bytes", f.request.device_free},
+                                   {"available_bytes", f.available},
+                                   {"pool_needs_bytes", f.needs}}) {
+    out[key] = value ? json(*value) : json(nullptr);
+  }
+  out["pool_survives"] = f.survived() ? json(*f.survived()) : json(nullptr);
   return out;
 }
 
@@ -177,6 +223,7 @@ json to_json(const std::string& file, const report& r, std::size_t most, trace::
   }
   for (const auto& [key, value] : r.figures) out[key] = value;
   if (std::string_view{r.kind} == "trace") out["failed_at"] = r.failed_at ? json(*r.failed_at) : json(nullptr);
+  if (!r.engine.empty()) out["failed"] = r.failed ? to_json(*r.failed, r.failed_place) : json(nullptr);
   out["peak"] = {{"bytes", r.peak}, {"at", r.peak_at}};
   out["at_peak"] = holdings_json(
       {r.at_peak.begin(), r.at_peak.begin() + static_cast<std::ptrdiff_t>(std::min(most, r.at_peak.size()))}, "what");
@@ -209,8 +256,23 @@ void print(const tool::advice& a) {
               human_exactly(a.value).c_str(), 100 * a.after, 100 * a.before);
 }
 
+void print(const tool::failure& f, const report& r) {
+  std::printf("  %s failed a request of %s at event %llu (%s)\n", r.engine.c_str(), human(f.request.size).c_str(),
+              static_cast<unsigned long long>(f.request.before), printable(r.failed_place).c_str());
+  std::printf("    %s were alive", human(f.live).c_str());
+  if (f.request.reserved) std::printf(", %s held by its allocator", human(*f.request.reserved).c_str());
+  if (f.request.device_free) std::printf(", %s free on the device", human(*f.request.device_free).c_str());
+  const std::string needed = f.needs ? human(*f.needs) : "more than there can be";
+  const auto survived = f.survived();
+  std::printf("\n    Berth's pool needs %s to serve all that and the request%s\n", needed.c_str(),
+              !survived   ? ""
+              : *survived ? ": it would have survived"
+                          : ": it would have failed too");
+}
+
 void print(const std::string& file, const report& r, std::size_t most, trace::band fail_on) {
-  std::printf("%s: a %s, %s\n", printable(file).c_str(), r.kind, healthy(r, fail_on) ? "healthy" : "NOT healthy");
+  const std::string kind = r.engine.empty() ? r.kind : "log of " + r.engine;
+  std::printf("%s: a %s, %s\n", printable(file).c_str(), kind.c_str(), healthy(r, fail_on) ? "healthy" : "NOT healthy");
   for (const trace::threshold& t : r.health) {
     const char* verdict = t.measured ? trace::name(*t.in()) : "";
     std::printf("  %-22s %14s   %s %-10s %s\n", t.name, t.measured ? text_of(t, *t.measured).c_str() : "not measured",
@@ -224,11 +286,13 @@ void print(const std::string& file, const report& r, std::size_t most, trace::ba
   for (const auto& [key, value] : r.figures) {
     const std::string_view name = key;
     const bool size = name.ends_with("bytes") || name == "lower_bound" || name == "largest_hole";
-    const std::string text = size                ? human(value.get<bytes>())
+    const std::string text = value.is_null()     ? "not known"
+                             : size              ? human(value.get<bytes>())
                              : value.is_string() ? printable(value.get<std::string>())
                                                  : value.dump();
     std::printf("  %-22s %14s\n", key, text.c_str());
   }
+  if (r.failed) print(*r.failed, r);
   std::printf("  peak: %s alive at %lld, of which\n", human(r.peak).c_str(), static_cast<long long>(r.peak_at));
   print_holdings(r.at_peak, most);
   if (!r.leaks) return;
@@ -244,6 +308,8 @@ static int print_metrics(const shown_input& input) {
     text = trace::to_open_metrics(trace::profile_of(*log));
   } else if (const auto* s = std::get_if<trace::snapshot>(&input)) {
     text = trace::to_open_metrics(trace::profile_of(trace::to_log(*s)), s->pool);
+  } else if (const auto* engine = std::get_if<trace::engine_log>(&input)) {
+    text = trace::to_open_metrics(trace::profile_of(trace::to_log(engine->history)));
   } else {
     throw usage_error("--metrics: of logs and snapshots, and this is a plan");
   }
@@ -262,8 +328,9 @@ std::function<int()> declare_report(CLI::App& app) {
   auto c = std::make_shared<call>();
   app.add_option(
          "FILE", c->file,
-         "A plan of `berth plan` (JSON or CSV), an allocation log (CSV), a snapshot of a recorder (JSON), or a\n"
-         "problem or model, which is planned; - is standard input")
+         "A plan of `berth plan` (JSON or CSV), an allocation log (CSV), a snapshot of a recorder (JSON), a memory\n"
+         "snapshot of PyTorch (pickle) or a log of RMM (CSV), or a problem or model, which is planned; - is standard\n"
+         "input")
       ->required();
   add_dim_option(app, c->dims);
   app.add_option("--fail-on", c->fail_on, "The band from which on the exit status is 1: warning or danger")
@@ -276,7 +343,7 @@ std::function<int()> declare_report(CLI::App& app) {
   app.footer(
       "Exit status 1: a figure is in the band of --fail-on or a worse one, a log's replay runs out of memory, a "
       "snapshot taken after the\n"
-      "recording was stopped has leaks, or a problem has no plan.\n"
+      "recording was stopped has leaks, another engine's allocator failed a request, or a problem has no plan.\n"
       "Excellent: allocation below 10 us, fragmentation below 10 %, pool hits above 90 %, zero-copy above 80 %.\n"
       "Danger: from 50 us, 30 %, 70 %, 50 % on. Between them: warning.");
   return [c]() -> int {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <new>
 #include <unordered_map>
 
 #include "berth/model/input_error.hpp"
@@ -207,6 +208,14 @@ trace::snapshot read_snapshot(const json_value& root) {
   return s;
 }
 
+// Throws input_error where the engine's log is not one.
+trace::engine_log checked(const std::string& path, result<trace::engine_log> log, const char* unit) {
+  if (log) return *std::move(log);
+  if (log.error().number == 0) throw model::input_error(path, log.error().what);
+  if (*unit == '\0') throw model::input_error(path, log.error().number, log.error().what);
+  throw model::input_error(path, unit + std::to_string(log.error().number) + ": " + log.error().what);
+}
+
 // Of allocations and frees in order: key_of says which block, what_of what it is called.
 template <class Events, class KeyOf, class WhatOf>
 std::vector<life> lives_of(const Events& events, KeyOf key_of, WhatOf what_of) {
@@ -227,8 +236,9 @@ std::vector<life> lives_of(const Events& events, KeyOf key_of, WhatOf what_of) {
 
 }  // namespace
 
-trace_input read_trace_input(const std::string& path) {
+trace_input read_trace_input(const std::string& path) try {
   std::string text = model::read_file(path);
+  if (text.starts_with('\x80')) return checked(path, trace::parse_pytorch_snapshot(text), "byte ");
   model::drop_byte_order_mark(text);
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   if (start == std::string::npos) throw model::input_error(path, 1, "is empty");
@@ -246,8 +256,11 @@ trace_input read_trace_input(const std::string& path) {
     if (!log) throw model::input_error(path, log.error().number, log.error().what);
     return *std::move(log);
   }
+  if (first.starts_with("Thread,Time,Action")) return checked(path, trace::parse_rmm_csv(text), "");
   if (auto plan = read_plan_csv(path, text)) return *std::move(plan);
   return model::problem_of_text(path, text);
+} catch (const std::bad_alloc&) {
+  throw model::input_error(path, "does not fit in memory");
 }
 
 shown_input read_shown_input(const std::string& argument, const std::vector<std::string>& dims, progress_line& line) {
@@ -265,6 +278,7 @@ shown_input read_shown_input(const std::string& argument, const std::vector<std:
   }
   if (auto* plan = std::get_if<plan_facts>(&input)) return std::move(*plan);
   if (auto* log = std::get_if<trace::log>(&input)) return std::move(*log);
+  if (auto* log = std::get_if<trace::engine_log>(&input)) return std::move(*log);
   return std::get<trace::snapshot>(std::move(input));
 }
 
@@ -284,7 +298,8 @@ std::vector<life> lives(const shown_input& input) {
         *log, [](const trace::log_entry& e) { return e.id; },
         [](const trace::log_entry& e) { return std::to_string(e.size) + " bytes each"; });
   }
-  const auto& snapshot = std::get<trace::snapshot>(input);
+  const auto* engine = std::get_if<trace::engine_log>(&input);
+  const trace::snapshot& snapshot = engine != nullptr ? engine->history : std::get<trace::snapshot>(input);
   return lives_of(
       snapshot.events, [](const trace::event& e) { return e.address; },
       [&snapshot](const trace::event& e) { return place_of(snapshot, e.site); });

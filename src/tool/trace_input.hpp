@@ -1,5 +1,5 @@
-// What `berth report` and `berth view` read: a plan, an allocation log, a snapshot, or a problem, which they plan. The
-// content decides which.
+// What `berth report` and `berth view` read: a plan, an allocation log, a snapshot, another engine's log of its own
+// allocator, or a problem, which they plan. The content decides which.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 #include "berth/core/bytes.hpp"
 #include "berth/model/problem_file.hpp"
+#include "berth/trace/engine_log.hpp"
 #include "berth/trace/log.hpp"
 #include "berth/trace/picture.hpp"
 #include "berth/trace/snapshot.hpp"
@@ -28,12 +29,12 @@ struct plan_facts {
 // What the picture of a plan shows; the title is left to the caller.
 [[nodiscard]] trace::picture picture_of(const plan_facts& plan);
 
-using trace_input = std::variant<plan_facts, trace::log, trace::snapshot, model::problem_file>;
+using trace_input = std::variant<plan_facts, trace::log, trace::snapshot, trace::engine_log, model::problem_file>;
 
 // Throws model::input_error: none of them, or one that contradicts itself.
 [[nodiscard]] trace_input read_trace_input(const std::string& path);
 
-using shown_input = std::variant<plan_facts, trace::log, trace::snapshot>;
+using shown_input = std::variant<plan_facts, trace::log, trace::snapshot, trace::engine_log>;
 
 // A file or a model (with `dims` as read_problem_arguments() takes them); a problem is planned. Throws usage_error,
 // input_error, and no_plan (planned.hpp).
@@ -42,7 +43,7 @@ using shown_input = std::variant<plan_facts, trace::log, trace::snapshot>;
 
 // A block or buffer of any of them, from `lower` to `upper` (before it): ticks of a plan, numbers of events else.
 struct life {
-  std::string what;  // a plan's buffer; "FILE:LINE" of a snapshot; "N bytes each" of a log
+  std::string what;  // a plan's buffer; "FILE:LINE" of a snapshot or an engine's log; "N bytes each" of a log
   bytes size = 0;
   std::int64_t lower = 0;
   std::int64_t upper = 0;

@@ -139,6 +139,15 @@ trace::picture picture_of(const trace::snapshot& s, const std::string&) {
   return p;
 }
 
+// As the engine's own allocator placed them.
+trace::picture picture_of(const trace::engine_log& log, const std::string& path) {
+  trace::picture p = picture_of(log.history, path);
+  p.facts.emplace_back("by", std::string{log.engine} + ", device " + std::to_string(log.device));
+  if (log.reserved_peak) p.facts.emplace_back("reserved by it", human(*log.reserved_peak));
+  if (!log.failed.empty()) p.facts.emplace_back("requests it failed", std::to_string(log.failed.size()));
+  return p;
+}
+
 }  // namespace
 
 trace::picture picture_of(const plan_facts& plan) {
@@ -164,7 +173,8 @@ std::function<int()> declare_view(CLI::App& app) {
   app.add_option(
          "FILE", c->file,
          "A plan of `berth plan` (JSON or CSV), an allocation log (CSV: shown as the pool places it), a snapshot of a\n"
-         "recorder (JSON), or a problem or model, which is planned; - is standard input")
+         "recorder (JSON), a memory snapshot of PyTorch (pickle) or a log of RMM (CSV), or a problem or model, which\n"
+         "is planned; - is standard input")
       ->required();
   add_out_option(app, c->out,
                  "What to write: PAGE.html, or TRACE.json for ui.perfetto.dev and chrome://tracing; - is the page on\n"

@@ -1,0 +1,56 @@
+// What other engines' allocators have written about themselves, as our own events: so that it can be replayed through
+// the pool (`berth replay`), looked at (`berth view`), and answer whether another allocator would have survived
+// (`berth report`).
+//
+//   PyTorch  torch.cuda.memory._dump_snapshot("run.pickle") after torch.cuda.memory._record_memory_history(): a pickle
+//            of plain data, {"segments": [...], "device_traces": [[{"action": "alloc", "addr": ...}]]}, as
+//            torch/csrc/cuda/memory_snapshot.cpp builds it and torch.cuda._memory_viz reads it; torch_npu and XPU write
+//            the same. Nothing in it is executed. Memory counts as given back at "free_completed", when PyTorch itself
+//            could use it again. Blocks that were alive before the history begins come first.
+//   RMM      rmm::mr::logging_resource_adaptor: CSV with the header Thread,Time,Action,Pointer,Size,Stream; actions
+//            are allocate, free (deallocate) and allocate failure.
+#pragma once
+#pragma GCC visibility push(default)
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/core/result.hpp"
+#include "berth/trace/snapshot.hpp"
+
+namespace berth::trace {
+
+// A request that the engine's allocator did not serve.
+struct failed_request {
+  std::uint64_t before = 0;  // the event of engine_log::history that comes next; its size where none does
+  bytes size = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t site = 0;  // in snapshot::sites, from 1; 0: unknown
+  // What the allocator held then and what the device still had: a pool could have had both together.
+  std::optional<bytes> reserved;
+  std::optional<bytes> device_free;
+};
+
+struct engine_log {
+  const char* engine = "";             // "PyTorch" or "RMM"
+  snapshot history;                    // never ended: what is alive at its end is no leak. Streams count from 0
+  std::uint32_t device = 0;            // whose history it is: where several have one, the one with the most events
+  std::uint32_t devices = 1;           // that have a history
+  std::uint64_t alive_before = 0;      // so many events at its begin are of blocks that were alive before
+  std::uint64_t unmatched = 0;         // events that fit no other, such as a second free; they were passed over
+  std::optional<bytes> reserved_peak;  // by the engine's allocator, while the history lasts
+  std::vector<failed_request> failed;
+};
+
+// Errors: invalid_input; the number is the offset of the pickle's opcode that is wrong, or 0 where it is what the data
+// says. Throws bad_alloc. Time and memory in proportion to the file, whatever it holds.
+[[nodiscard]] result<engine_log> parse_pytorch_snapshot(std::string_view pickle);
+
+// Errors: invalid_input; the number is the line, counted from 1. Throws bad_alloc.
+[[nodiscard]] result<engine_log> parse_rmm_csv(std::string_view text);
+
+}  // namespace berth::trace
+#pragma GCC visibility pop

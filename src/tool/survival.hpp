@@ -1,0 +1,35 @@
+// Would Berth's pool have served what another engine's allocator did, and with how much less? Found by replaying its
+// log through the pool under ever tighter limits, on a device without memory.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "berth/trace/engine_log.hpp"
+#include "tool/playback.hpp"
+#include "tool/progress_line.hpp"
+
+namespace berth::tool {
+
+// The smallest limit found under which the pool serves all of it, to a thousandth of `peak_live`; what it reserves is
+// no more. Empty where it fails with ample room too.
+[[nodiscard]] std::optional<bytes> smallest_limit(const playback& p, bytes peak_live);
+
+// The last request that the engine's allocator failed: the one that ended the run, where one did.
+struct failure {
+  trace::failed_request request;
+  bytes live = 0;                  // when it was made
+  std::optional<bytes> available;  // what the allocator held and what the device still had; where the log says both
+  std::optional<bytes> needs;      // smallest_limit() of all up to it, and it
+  // Empty where the log does not say what there was.
+  [[nodiscard]] std::optional<bool> survived() const {
+    if (!available) return std::nullopt;
+    return needs && *needs <= *available;
+  }
+};
+
+// Empty where none failed. Throws input_error.
+[[nodiscard]] std::optional<failure> last_failure(const trace::engine_log& log, const std::string& path,
+                                                  progress_line& line);
+
+}  // namespace berth::tool

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "trace/history_builder.hpp"
+#include "trace/pickle.hpp"
+
+namespace berth::trace {
+namespace {
+
+using value = pickle::value;
+
+constexpr bytes most_bytes = bytes{1} << 62;
+
+class snapshot_reader {
+ public:
+  explicit snapshot_reader(const pickle& p) : p_{p}, seen_(p.containers.size()) {}
+
+  result<engine_log> read() {
+    if (!find_parts() || !choose_device() || !read_segments() || !read_trace()) {
+      return error{errc::invalid_input, wrong_, 0};
+    }
+    for (const event& e : still_alive_) {
+      if (!builder_.was_alive(e)) return error{errc::invalid_input, too_much, 0};
+    }
+    find_reserved();
+    out_.engine = "PyTorch";
+    builder_.finish(out_);
+    out_.history.sites.resize(sites_.size());
+    for (const auto& [place, index] : sites_) out_.history.sites[index - 1] = {place.first, place.second};
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr const char* too_much = "more than 2^62 bytes are alive, or a block ends beyond the address space";
+  bool fail(const char* why) {
+    wrong_ = why;
+    return false;
+  }
+
+  // A snapshot is a dictionary; torch.cuda.memory_snapshot() is the list of segments alone.
+  bool find_parts() {
+    const value* segments = p_.root.is == pickle::kind::list ? &p_.root : p_.find(p_.root, "segments");
+    if (segments == nullptr || segments->is != pickle::kind::list) {
+      return fail("a pickle, but no snapshot of PyTorch's memory: it has no list of segments");
+    }
+    segments_ = p_.list(*segments);
+    if (const value* traces = p_.find(p_.root, "device_traces")) traces_ = p_.list(*traces);
+    return true;
+  }
+
+  // The device with the most events; without any, the first segment's.
+  bool choose_device() {
+    std::size_t most = 0;
+    std::uint32_t with_history = 0;
+    for (std::size_t i = 0; traces_ != nullptr && i < traces_->size() && i < UINT32_MAX; ++i) {
+      const std::vector<value>* trace = p_.list((*traces_)[i]);
+      if (trace == nullptr || trace->empty()) continue;
+      ++with_history;
+      if (trace->size() <= most) continue;
+      most = trace->size();
+      trace_ = trace;
+      out_.device = static_cast<std::uint32_t>(i);
+    }
+    if (most == 0 && !segments_->empty()) {
+      out_.device = static_cast<std::uint32_t>(number(segments_->front(), "device").value_or(0));
+    }
+    out_.devices = std::max(with_history, 1u);
+    return true;
+  }
+
+  // Each dictionary is looked at once, so that few bytes cannot stand for many events.
+  bool enter(const value& v) {
+    if (v.is != pickle::kind::dict) return fail("an event, segment or block is no dictionary");
+    if (seen_[static_cast<std::size_t>(v.n)]) return fail("an event, segment or block is there twice");
+    seen_[static_cast<std::size_t>(v.n)] = true;
+    if (p_.list(v)->size() > 128) return fail("an event, segment or block with more than 64 keys");
+    return true;
+  }
+  std::optional<std::uint64_t> number(const value& dict, std::string_view key) const {
+    const value* v = p_.find(dict, key);
+    return v == nullptr ? std::nullopt : pickle::number(*v);
+  }
+  std::uint32_t stream_of(const value& dict) {
+    return streams_.try_emplace(number(dict, "stream").value_or(0), static_cast<std::uint32_t>(streams_.size()))
+        .first->second;
+  }
+
+  bool read_segments() {
+    for (const value& s : *segments_) {
+      if (!enter(s)) return false;
+      if (number(s, "device").value_or(0) != out_.device) continue;
+      const auto total = number(s, "total_size"), address = number(s, "address");
+      if (!total || *total > most_bytes - held_at_end_) return fail("a segment has no size, or one beyond 2^62");
+      held_at_end_ += *total;
+      const value* blocks = p_.find(s, "blocks");
+      if (!address || blocks == nullptr || blocks->is != pickle::kind::list) continue;
+      std::uint64_t next = *address;
+      for (const value& b : *p_.list(*blocks)) {
+        if (!enter(b)) return false;
+        const value* state = p_.find(b, "state");
+        const auto size = number(b, "size"), own = number(b, "address");
+        if (!size || state == nullptr) return fail("a block has no size or no state");
+        if (p_.text(*state).value_or("inactive").starts_with("active")) {
+          still_alive_.push_back({.stream = stream_of(s),
+                                  .site = site_of(b),
+                                  .address = own.value_or(next),
+                                  .size = std::min(number(b, "requested_size").value_or(*size), *size)});
+        }
+        next += *size;
+      }
+    }
+    return true;
+  }
+
+  bool read_trace() {
+    if (trace_ == nullptr) return true;
+    for (const value& v : *trace_) {
+      if (!enter(v)) return false;
+      const value* action = p_.find(v, "action");
+      const std::string_view what = action == nullptr ? "" : p_.text(*action).value_or("");
+      const double time = static_cast<double>(number(v, "time_us").value_or(0));
+      if (start_ < 0) start_ = time;
+      event e{.address = number(v, "addr").value_or(0),
+              .size = number(v, "size").value_or(0),
+              .t_us = std::clamp(time - start_, 0.0, 0x1p53)};
+      const bool of_segment = what.starts_with("segment_");
+      if (of_segment) {
+        if (e.size > most_bytes) return fail("a segment beyond 2^62 bytes");
+        const bool more = what == "segment_alloc" || what == "segment_map";
+        held_.push_back({static_cast<std::int64_t>(more ? e.size : 0) - static_cast<std::int64_t>(more ? 0 : e.size),
+                         out_.failed.size()});
+      }
+      if (what != "alloc" && what != "free_completed" && what != "oom") continue;
+      e.stream = stream_of(v);
+      e.site = site_of(v);
+      if (what == "oom") {
+        out_.failed.push_back({.before = builder_.events(),
+                               .size = e.size,
+                               .stream = e.stream,
+                               .site = e.site,
+                               .device_free = number(v, "device_free")});
+        continue;
+      }
+      if (!number(v, "addr") || !number(v, "size")) return fail("an event has no address or no size");
+      if (!(what == "alloc" ? builder_.allocate(e) : builder_.free(e))) return fail(too_much);
+    }
+    return true;
+  }
+
+  // What was held is known at the end, so the events are undone from there; never below nothing.
+  void find_reserved() {
+    if (segments_->empty() && held_.empty()) return;
+    bytes now = held_at_end_, most = now;
+    std::size_t failures = out_.failed.size();
+    const auto reach = [&](std::size_t failed_before) {
+      while (failures > failed_before) out_.failed[--failures].reserved = now;
+    };
+    for (auto h = held_.rbegin(); h != held_.rend(); ++h) {
+      reach(h->failed_before);
+      const bytes by = static_cast<bytes>(h->change < 0 ? -h->change : h->change);
+      now = h->change < 0 ? std::min(now + by, most_bytes) : now - std::min(now, by);
+      most = std::max(most, now);
+    }
+    reach(0);
+    out_.reserved_peak = most;
+  }
+
+  // The innermost frame outside of PyTorch itself, which says where the user's program asked; else the innermost one.
+  std::uint32_t site_of(const value& dict) {
+    const value* frames = p_.find(dict, "frames");
+    if (frames == nullptr || frames->is != pickle::kind::list) return 0;
+    const auto [at, first] = site_of_frames_.try_emplace(frames->n, 0);
+    if (!first) return at->second;
+    std::string_view chosen;
+    std::uint64_t line = 0;
+    for (const value& f : *p_.list(*frames)) {
+      if (f.is != pickle::kind::dict || p_.list(f)->size() > 128) continue;
+      const value* name = p_.find(f, "filename");
+      const std::string_view file = name == nullptr ? "" : p_.text(*name).value_or("").substr(0, longest_path);
+      if (file.empty() || file == "??") continue;
+      const bool inner = file.find("/torch/") != std::string_view::npos || file.starts_with('<');
+      if (inner && !chosen.empty()) continue;
+      chosen = file;
+      line = number(f, "line").value_or(0);
+      if (!inner) break;
+    }
+    if (chosen.empty()) return 0;
+    const auto next = static_cast<std::uint32_t>(sites_.size() + 1);
+    const auto in_32_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(line, UINT32_MAX));
+    return at->second = sites_.try_emplace({std::string{chosen}, in_32_bits}, next).first->second;
+  }
+
+  static constexpr std::size_t longest_path = 1024;
+  struct held {
+    std::int64_t change;
+    std::size_t failed_before;
+  };
+
+  const pickle& p_;
+  const char* wrong_ = "";
+  const std::vector<value>* segments_ = nullptr;
+  const std::vector<value>* traces_ = nullptr;
+  const std::vector<value>* trace_ = nullptr;
+  std::vector<bool> seen_;  // by container
+  std::vector<event> still_alive_;
+  std::vector<held> held_;
+  bytes held_at_end_ = 0;
+  double start_ = -1;
+  history_builder builder_;
+  std::unordered_map<std::uint64_t, std::uint32_t> streams_;
+  std::unordered_map<std::uint64_t, std::uint32_t> site_of_frames_;  // by container
+  std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> sites_;
+  engine_log out_;
+};
+
+}  // namespace
+
+result<engine_log> parse_pytorch_snapshot(std::string_view text) {
+  const result<pickle> p = read_pickle(text);
+  if (!p) return p.error();
+  return snapshot_reader{*p}.read();
+}
+
+}  // namespace berth::trace

@@ -1,0 +1,100 @@
+#include <charconv>
+#include <map>
+#include <string>
+
+#include "trace/history_builder.hpp"
+
+namespace berth::trace {
+namespace {
+
+std::string_view cut(std::string_view& text, char end) {
+  const std::size_t at = text.find(end);
+  const std::string_view front = text.substr(0, at);
+  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
+  return front;
+}
+
+template <class Number>
+bool read(std::string_view text, Number& out, int base = 10) {
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out, base);
+  return !text.empty() && failed == std::errc{} && end == text.data() + text.size();
+}
+
+// 13:24:56.123456 or, of older versions, 13:24:56:123456; or seconds. In microseconds.
+bool read_time(std::string_view text, double& us) {
+  std::uint64_t seconds = 0, part = 0;
+  for (int i = 0; i < 2 && text.find(':') != std::string_view::npos; ++i) {
+    if (!read(cut(text, ':'), part) || part > 59) return false;
+    seconds = (seconds + part) * 60;
+  }
+  if (!read(text.substr(0, text.find_first_of(".:")), part) || part > (std::uint64_t{1} << 33)) return false;
+  seconds += part;
+  cut(text, text.find('.') != std::string_view::npos ? '.' : ':');
+  double fraction = 0, unit = 1;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return false;
+    fraction += (c - '0') * (unit /= 10);
+  }
+  us = 1e6 * (static_cast<double>(seconds) + fraction);
+  return true;
+}
+
+// Threads and streams are written as numbers, as addresses or as names: counted in the order they are met.
+std::uint32_t number_of(std::string_view name, std::map<std::string, std::uint32_t, std::less<>>& names) {
+  const auto known = names.find(name);
+  if (known != names.end()) return known->second;
+  return names.emplace(name, static_cast<std::uint32_t>(names.size())).first->second;
+}
+
+}  // namespace
+
+result<engine_log> parse_rmm_csv(std::string_view text) {
+  constexpr double day = 86400e6;
+  engine_log out;
+  out.engine = "RMM";
+  history_builder builder;
+  std::map<std::string, std::uint32_t, std::less<>> threads, streams;
+  std::uint64_t line = 0;
+  double start = -1, before = 0, days = 0;
+  const auto wrong = [&line](const char* what) { return error{errc::invalid_input, what, line}; };
+  while (!text.empty()) {
+    ++line;
+    std::string_view row = cut(text, '\n');
+    if (!row.empty() && row.back() == '\r') row.remove_suffix(1);
+    if (line == 1 && !row.starts_with("Thread,Time,Action,Pointer,Size,Stream")) {
+      return wrong("a log of RMM begins with Thread,Time,Action,Pointer,Size,Stream");
+    }
+    if (line == 1 || row.empty()) continue;
+    event e;
+    e.thread = number_of(cut(row, ','), threads);
+    double time = 0;
+    if (!read_time(cut(row, ','), time)) return wrong("Time is no time");
+    const std::string_view action = cut(row, ',');
+    std::string_view pointer = cut(row, ',');
+    if (!read(cut(row, ','), e.size)) return wrong("Size is not a number of bytes");
+    e.stream = number_of(cut(row, ','), streams);
+    if (start < 0) start = before = time;
+    if (time + day / 2 < before) days += day;  // the clock knows no date, and midnight was passed
+    before = time;
+    e.t_us = time + days - start;
+    if (action == "allocate failure") {
+      out.failed.push_back({.before = builder.events(), .size = e.size, .stream = e.stream});
+      continue;
+    }
+    if (action != "allocate" && action != "free" && action != "deallocate") {
+      return wrong("Action is none of allocate, free and allocate failure");
+    }
+    if (pointer == "(nil)") continue;  // of no bytes
+    if (pointer.starts_with("0x")) pointer.remove_prefix(2);
+    if (!read(pointer, e.address, 16)) return wrong("Pointer is no address");
+    if (e.address == 0) continue;
+    if (!(action == "allocate" ? builder.allocate(e) : builder.free(e))) {
+      return wrong("more than 2^62 bytes are alive, or a block ends beyond the address space");
+    }
+  }
+  if (line == 0) return wrong("the file is empty");
+  builder.finish(out);
+  return out;
+}
+
+}  // namespace berth::trace

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Logs of other engines' allocators through report, replay and view. usage: engine_log_test.py BERTH"""
+import gzip
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BERTH = sys.argv.pop(1)
+MIB = 1 << 20
+USER = {"filename": "/home/me/train.py", "line": 42, "name": "step"}
+INNER = {"filename": "/usr/lib/python3/dist-packages/torch/nn/functional.py", "line": 7, "name": "linear"}
+
+
+def event(action, addr, size, t, **more):
+    return {"action": action, "addr": addr, "size": size, "stream": 0, "time_us": 1700000000000000 + t,
+            "frames": [INNER, USER], **more}
+
+
+def fragmented(device_free=0):
+    """Sixteen blocks of 20 MiB in segments of their own; every other one is freed; then 40 MiB are asked for, and none of
+    the holes is large enough: what users report as out of memory at half use."""
+    base, trace = 0x7F0000000000, []
+    for i in range(16):
+        at = base + i * 64 * MIB
+        trace += [event("segment_alloc", at, 20 * MIB, 2 * i), event("alloc", at, 20 * MIB, 2 * i + 1)]
+    for i in range(0, 16, 2):
+        at = base + i * 64 * MIB
+        trace += [event("free_requested", at, 20 * MIB, 100 + i), event("free_completed", at, 20 * MIB, 100 + i)]
+    oom = event("oom", 0, 40 * MIB, 200)
+    del oom["addr"]
+    trace.append({**oom, "device_free": device_free})
+    segments = [{"device": 0, "address": base + i * 64 * MIB, "total_size": 20 * MIB, "stream": 0, "segment_type": "large",
+                 "segment_pool_id": (0, 0), "is_expandable": False, "frames": [],
+                 "blocks": [{"address": base + i * 64 * MIB, "size": 20 * MIB, "requested_size": 20 * MIB,
+                             "state": "active_allocated" if i % 2 else "inactive", "frames": [INNER, USER]}]}
+                for i in range(16)]
+    return {"segments": segments, "device_traces": [trace, []], "allocator_settings": {"expandable_segments": False},
+            "external_annotations": []}
+
+
+class EngineLogs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, content, name="f"):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "wb") as f:
+            f.write(content)
+        return path
+
+    def run_berth(self, *args):
+        return subprocess.run([BERTH, *args], capture_output=True, text=True, timeout=60)
+
+    def answer(self, verb, content, status, *more):
+        got = self.run_berth(verb, self.file(content), "--json", *more)
+        self.assertEqual((got.returncode, got.stderr), (status, ""), got.stdout)
+        return json.loads(got.stdout)
+
+    def refused(self, content):
+        for verb, *more in (("report",), ("replay",), ("view", "-o", os.path.join(self.folder.name, "p.html"))):
+            got = self.run_berth(verb, self.file(content), *more)
+            self.assertEqual((got.returncode, got.stdout), (2, ""), got.stderr)
+            self.assertEqual(got.stderr.count("\n"), 1)
+        return got.stderr
+
+    def test_would_another_allocator_have_survived(self):
+        for protocol in (2, 3, 4, 5):
+            got = self.answer("report", pickle.dumps(fragmented(), protocol), 1)
+            self.assertEqual((got["kind"], got["engine"], got["ok"]), ("engine", "PyTorch", False))
+            self.assertEqual((got["peak_live_bytes"], got["engine_reserved_bytes"]), (320 * MIB, 320 * MIB))
+            self.assertEqual(got["failed"]["size"], 40 * MIB)
+            self.assertEqual(got["failed"]["at"], 24)
+            self.assertEqual(got["failed"]["live_bytes"], 160 * MIB)
+            self.assertEqual(got["failed"]["available_bytes"], 320 * MIB)
+            self.assertEqual(got["failed"]["place"], "/home/me/train.py:42")
+            self.assertTrue(got["failed"]["pool_survives"])
+            self.assertLessEqual(got["failed"]["pool_needs_bytes"], 320 * MIB)
+            self.assertEqual(got["at_peak"][0]["what"], "/home/me/train.py:42")
+        text = self.run_berth("report", self.file(gzip.compress(pickle.dumps(fragmented())))).stdout
+        self.assertIn("it would have survived", text)
+        self.assertIn("PyTorch failed a request of 40 MiB", text)
+
+    def test_what_no_allocator_survives(self):
+        full = fragmented()
+        full["device_traces"][0][-1]["size"] = 161 * MIB
+        got = self.answer("report", pickle.dumps(full), 1)
+        self.assertFalse(got["failed"]["pool_survives"])
+        self.assertGreaterEqual(got["failed"]["pool_needs_bytes"], 321 * MIB)
+        full["device_traces"][0][-1]["device_free"] = 16 * MIB
+        self.assertTrue(self.answer("report", pickle.dumps(full), 1)["failed"]["pool_survives"])
+        full["device_traces"][0][-1]["size"] = 2**63
+        got = self.answer("report", pickle.dumps(full), 1)["failed"]
+        self.assertEqual((got["pool_needs_bytes"], got["pool_survives"]), (None, False))
+        fine = fragmented()
+        del fine["device_traces"][0][-1]
+        got = self.answer("report", pickle.dumps(fine), 0)
+        self.assertIsNone(got["failed"])
+
+    def test_replay_and_view(self):
+        content = pickle.dumps(fragmented())
+        got = self.answer("replay", content, 0)
+        self.assertEqual((got["allocs"], got["peak_live_bytes"]), (16, 320 * MIB))
+        self.assertGreater(self.answer("replay", content, 0, "--policy", "pytorch-like")["peak_reserved_bytes"], 0)
+        page = os.path.join(self.folder.name, "p.html")
+        self.assertEqual(self.answer("view", content, 0, "-o", page)["buffers"], 16)
+        with open(page) as f:
+            text = f.read()
+        self.assertIn("PyTorch, device 0", text)
+        self.assertIn("/home/me/train.py:42", text)
+        self.assertIn("berth_allocation_size_bytes_count 16", self.run_berth("report", self.file(content), "--metrics").stdout)
+
+    def test_rmm(self):
+        rows = ["Thread,Time,Action,Pointer,Size,Stream"]
+        rows += [f"9,10:00:00.{i:06},allocate,0x{0x30a000000 + i * MIB:x},{MIB},0x2" for i in range(4)]
+        rows += [f"9,10:00:01.{i:06},free,0x{0x30a000000 + i * MIB:x},{MIB},0x2" for i in range(4)]
+        content = ("\n".join(rows) + "\n").encode()
+        got = self.answer("report", content, 0)
+        self.assertEqual((got["engine"], got["peak_live_bytes"], got["failed"]), ("RMM", 4 * MIB, None))
+        self.assertIsNone(got["engine_reserved_bytes"])
+        self.assertEqual(self.answer("replay", content, 0)["allocs"], 4)
+        failed = self.answer("report", content + b"9,10:00:02.0,allocate failure,(nil),8388608,0x2\n", 1)["failed"]
+        self.assertEqual((failed["size"], failed["live_bytes"], failed["available_bytes"]), (8 * MIB, 0, None))
+        self.assertIsNone(failed["pool_survives"])
+        self.assertIn(":2: Time is no time", self.refused(rows[0].encode() + b"\n1,2,3\n1,x,free,0x1,1,0\n".replace(b"1,2,3\n", b"")))
+
+    def test_nothing_is_executed(self):
+        marker = os.path.join(self.folder.name, "executed")
+
+        class Hostile:
+            def __reduce__(self):
+                return (open, (marker, "w"))
+
+        for protocol in (2, 3, 4, 5):
+            self.assertIn("would run code", self.refused(pickle.dumps({"segments": [Hostile()]}, protocol)))
+        self.assertFalse(os.path.exists(marker))
+        self.refused(pickle.dumps(fragmented())[:-100])
+        self.refused(b"\x80")
+        self.assertIn("no snapshot", self.refused(pickle.dumps({"a": 1})))
+        loop = []
+        loop.append(loop)
+        self.refused(pickle.dumps({"segments": loop, "device_traces": loop}))
+
+
+if __name__ == "__main__":
+    unittest.main()
