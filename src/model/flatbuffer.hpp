@@ -57,6 +57,21 @@ class flatbuffer {
     if (n > (bytes_.size() - vector - 4) / size) broken();
     return n;
   }
+  // Where the field itself stands; 0 where the table leaves it out.
+  [[nodiscard]] place find(place table, unsigned field) const {
+    const auto back = read<std::int32_t>(table);
+    const std::int64_t vtable = static_cast<std::int64_t>(table) - back;
+    if (vtable < 0 || static_cast<std::size_t>(vtable) > bytes_.size()) broken();
+    const auto at = static_cast<place>(vtable);
+    if (4 + 2 * field + 2 > read<std::uint16_t>(at)) return 0;
+    const auto offset = read<std::uint16_t>(at + 4 + 2 * field);
+    return offset == 0 ? 0 : table + offset;
+  }
+  // How many fields the table's kind had when it was written.
+  [[nodiscard]] unsigned fields(place table) const {
+    const auto vtable = static_cast<place>(static_cast<std::int64_t>(table) - read<std::int32_t>(table));
+    return (read<std::uint16_t>(vtable) - 4u) / 2;
+  }
 
  private:
   [[noreturn]] void broken() const { fail("a broken or truncated TFLite model"); }
@@ -74,15 +89,6 @@ class flatbuffer {
     const std::size_t distance = read<std::uint32_t>(at);
     if (distance == 0 || distance > bytes_.size() - at) broken();
     return at + distance;
-  }
-  [[nodiscard]] place find(place table, unsigned field) const {
-    const auto back = read<std::int32_t>(table);
-    const std::int64_t vtable = static_cast<std::int64_t>(table) - back;
-    if (vtable < 0 || static_cast<std::size_t>(vtable) > bytes_.size()) broken();
-    const auto at = static_cast<place>(vtable);
-    if (4 + 2 * field + 2 > read<std::uint16_t>(at)) return 0;
-    const auto offset = read<std::uint16_t>(at + 4 + 2 * field);
-    return offset == 0 ? 0 : table + offset;
   }
   // Parts may share bytes, so that a small file could stand for a large one: what is read of it has a limit.
   std::size_t spend(std::size_t n) {

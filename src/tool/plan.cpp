@@ -27,6 +27,7 @@
 #include "tool/command_line.hpp"
 #include "tool/dimensions.hpp"
 #include "tool/output.hpp"
+#include "tool/plan_micro.hpp"
 #include "tool/planned.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
@@ -47,8 +48,9 @@ struct plan_call {
   std::string rules;
   std::string keep;  // a former plan
   std::string effort = "normal";
-  std::vector<std::string> dims;  // name=N, of a model
-  std::vector<std::string> at;    // name=N, of a problem with dimensions
+  std::vector<std::string> dims;     // name=N, of a model
+  std::vector<std::string> at;       // name=N, of a problem with dimensions
+  std::vector<std::string> scratch;  // operator=bytes, with --out FILE.tflite
   std::optional<bytes> capacity;
   plan::options options;
   bool pipeline = false;
@@ -313,6 +315,20 @@ int reorder(const plan_call& call) {
   return status;
 }
 
+int plan_into_model(const plan_call& call) {
+  if (call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.at.empty() || !call.dims.empty() ||
+      !call.rules.empty() || !call.prefix.empty() || call.capacity || call.options.penalty_first) {
+    throw usage_error("--out FILE.tflite: with one FILE, --scratch, --effort, --work, --threads and --deadline only");
+  }
+  refuse_input_as_output(call.out, call.files);
+  return plan_micro({.file = call.files.front(),
+                     .out = call.out,
+                     .scratch = call.scratch,
+                     .options = call.options,
+                     .json = call.json,
+                     .quiet = call.quiet});
+}
+
 int plan_file(plan_call& call) {
   const auto start = std::chrono::steady_clock::now();
   call.options.work = call.effort == "fast"   ? plan::effort::fast
@@ -320,6 +336,8 @@ int plan_file(plan_call& call) {
                                               : plan::effort::normal;
   if (call.reorder) return reorder(call);
   if (call.budget || call.recompute) throw usage_error("--budget, --recompute: with --reorder only");
+  if (ends_with(call.out, ".tflite")) return plan_into_model(call);
+  if (!call.scratch.empty()) throw usage_error("--scratch: with --out FILE.tflite only");
   require_good(call);
   call.file = call.files.front();
   std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
@@ -403,9 +421,17 @@ std::function<int()> declare_plan(CLI::App& app) {
                "Reuse penalties come before the arena, which may take all of the capacity");
   app.add_option("--keep", call->keep,
                  "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it");
-  add_out_option(app, call->out,
-                 "Also write the plan: FILE.json, FILE.csv, FILE.h (C constants) or FILE.html (a page); - is JSON on\n"
-                 "standard output, in the table's place");
+  add_out_option(
+      app, call->out,
+      "Also write the plan: FILE.json, FILE.csv, FILE.h (C constants) or FILE.html (a page); - is JSON on\n"
+      "standard output, in the table's place. Of a .tflite model also FILE.tflite: the model with the plan in\n"
+      "it, for TensorFlow Lite for Microcontrollers");
+  app.add_option(
+         "--scratch", call->scratch,
+         "With --out FILE.tflite: bytes that this operator's kernel takes while it runs, 0 for none, instead of\n"
+         "what the reference kernel does; once for each buffer")
+      ->type_name("OPERATOR=BYTES")
+      ->allow_extra_args(false);
   app.add_option("--prefix", call->prefix, "What the names in FILE.h begin with, instead of FILE")
       ->check(CLI::Validator{
           [](const std::string& text) {

@@ -1,0 +1,45 @@
+// A plan written into a TensorFlow Lite model, for TensorFlow Lite for Microcontrollers: the metadata entry
+// OfflineMemoryAllocation, as tensorflow/lite/micro/docs/memory_management.md describes it. Nothing else of the model
+// changes.
+//
+// TFLM takes the offsets as they are, and lays out what is left (scratch of kernels, above all) around them with its
+// greedy planner. A plan that knows nothing of scratch can therefore make the arena larger. So scratch is planned too:
+// what the reference kernels ask for is known (their Prepare functions in tensorflow/lite/micro/kernels, with pointers
+// of 4 bytes); where a target's kernels ask for other sizes, or the operator is a custom one, the caller says so. What
+// comes out is laid out as TFLM would, and written only where that is no larger than what TFLM makes by itself.
+#pragma once
+#pragma GCC visibility push(default)
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/plan/solve.hpp"
+
+namespace berth::model {
+
+// One buffer that an operator's kernel asks for while it runs. An operator of size 0 asks for none.
+struct micro_scratch {
+  std::size_t operation = 0;  // in the order of execution, from 0
+  bytes size = 0;
+};
+
+struct micro_plan {
+  std::string model;                   // the file with the plan; empty where the plan would make the arena larger
+  std::vector<std::int32_t> offsets;   // by tensor, in the head of the arena; -1: placed by TFLM, or not in the arena
+  std::vector<micro_scratch> scratch;  // that was reckoned with
+  bytes head = 0;                      // of the arena, as TFLM lays it out around the plan
+  bytes own_head = 0;                  // as TFLM lays it out by itself
+  bytes lower_bound = 0;               // what no plan can go below
+};
+
+// `scratch` takes the place of what the reference kernels ask for, for the operators it names. Throws input_error: the
+// file is no model, has several subgraphs, or has an operator whose scratch is not known.
+[[nodiscard]] micro_plan plan_for_micro(const std::string& path, std::string_view text,
+                                        const std::vector<micro_scratch>& scratch, const plan::options& options);
+
+}  // namespace berth::model
+#pragma GCC visibility pop

@@ -1,0 +1,66 @@
+// What is read of a TensorFlow Lite model's first subgraph. The fields are those of the published schema,
+// https://github.com/tensorflow/tensorflow/blob/master/tensorflow/compiler/mlir/lite/schema/schema.fbs
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/core/bytes.hpp"
+#include "berth/plan/problem.hpp"
+#include "model/flatbuffer.hpp"
+
+namespace berth::model {
+
+// Numbers of the fields in their tables.
+struct tflite_field {
+  struct model {
+    static constexpr unsigned version = 0, operator_codes = 1, subgraphs = 2, buffers = 4, metadata = 6, count = 10;
+  };
+  struct operator_code {
+    static constexpr unsigned deprecated_builtin = 0, custom = 1, builtin = 3;
+  };
+  struct subgraph {
+    static constexpr unsigned tensors = 0, inputs = 1, outputs = 2, operators = 3;
+  };
+  struct tensor {
+    static constexpr unsigned shape = 0, type = 1, buffer = 2, name = 3, is_variable = 5, has_rank = 8;
+  };
+  struct operation {
+    static constexpr unsigned code = 0, inputs = 1, outputs = 2, large_custom_options = 9;
+  };
+  struct buffer {
+    static constexpr unsigned data = 0, offset = 1;  // offset: the data lies behind the FlatBuffer
+  };
+  struct metadata {
+    static constexpr unsigned name = 0, buffer = 1;
+  };
+};
+
+struct tflite_tensor {
+  static constexpr plan::tick never = -1;
+  flatbuffer::place at = 0;
+  std::string name;
+  bool constant = false;
+  bool variable = false;
+  plan::tick lower = never;  // when it is written; never: nobody does
+  plan::tick upper = never;
+};
+
+struct tflite_graph {
+  flatbuffer file;
+  flatbuffer::place model = 0;
+  std::size_t subgraphs = 0;
+  std::vector<flatbuffer::place> operators;  // in the order of execution
+  std::vector<tflite_tensor> tensors;
+
+  // "tensor 3 'name'".
+  [[nodiscard]] std::string called(std::size_t tensor) const;
+  // Throws input_error: its shape or its type's size is unknown.
+  [[nodiscard]] bytes size_of(std::size_t tensor);
+};
+
+// Throws input_error. `path` and `text` must outlive what is returned.
+[[nodiscard]] tflite_graph read_tflite_graph(const std::string& path, std::string_view text);
+
+}  // namespace berth::model
