@@ -181,7 +181,7 @@ class arranger {
   void levels(part& p, bytes from, std::uint64_t states) {
     std::uint64_t work = std::min(states, allowed_.states);
     const std::uint64_t before = work;
-    const levels_answer found = search_levels(p.of, from, p.peak, work);
+    const levels_answer found = search_levels(p.of, from, p.peak, work, allowed_.stop);
     allowed_.states -= before - work;
     take(p, found.order);
     p.bound = std::max(p.bound, std::min(found.bound, p.peak));

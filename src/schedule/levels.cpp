@@ -17,6 +17,7 @@ using word = std::uint64_t;
 constexpr std::size_t most_suspects = 1;        // nodes asked for what they need, at each state
 constexpr std::uint64_t edges_per_state = 200;  // looked at by cuts in the time of a state
 constexpr std::uint64_t gain_of_answer = 20, most_credit = 2000;
+constexpr std::size_t most_memory = std::size_t{512} << 20;
 
 // Sets of nodes, one after the other, each of the same number of words.
 class sets {
@@ -80,7 +81,8 @@ class search {
     }
   }
 
-  levels_answer run(std::uint64_t& work) {
+  levels_answer run(std::uint64_t& work, const std::atomic<bool>* stop) {
+    const std::size_t most_states = most_memory / (words_ * sizeof(word) + 56);
     const bytes live = backward_ ? at_end(net_) : at_begin(net_);
     level_ = std::max({at_begin(net_), at_end(net_), net_.at_start});
     if (level_ >= limit_) return {{}, limit_};
@@ -92,7 +94,8 @@ class search {
       const std::uint32_t at = open_.back();
       open_.pop_back();
       if (count_[at] == net_.size()) return {order_to(at), proved_};
-      if (work == 0) return {{}, proved_};
+      if (work == 0 || live_.size() >= most_states) return {{}, proved_};
+      if (stop != nullptr && stop->load(std::memory_order_relaxed)) return {{}, proved_};
       --work;
       expand(at, work);
     }
@@ -361,8 +364,8 @@ class search {
 
 }  // namespace
 
-levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& work) {
-  return search{n, from, limit}.run(work);
+levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& work, const std::atomic<bool>* stop) {
+  return search{n, from, limit}.run(work, stop);
 }
 
 }  // namespace berth::schedule

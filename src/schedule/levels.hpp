@@ -14,6 +14,7 @@
 // budgets, and hills and valleys of single paths are Liu's (1987), for graphs in place of trees.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -29,7 +30,9 @@ struct levels_answer {
 
 // Looks for an order below `limit`, the least there is; or, from a level `from` above what is proved, for any that is
 // no higher than it, and for the least above it. bound == limit proves that there is none below the limit. `work`:
-// states to expand; what is left of it comes back. Deterministic. Memory: about (nodes / 8 + 40) bytes a state.
-[[nodiscard]] levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& work);
+// states to expand; what is left of it comes back. Ends as it stands once `stop` is true, or where the states that it
+// has seen, of about nodes / 8 + 56 bytes each, take 512 MiB. Deterministic but for `stop`.
+[[nodiscard]] levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& work,
+                                          const std::atomic<bool>* stop = nullptr);
 
 }  // namespace berth::schedule

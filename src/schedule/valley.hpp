@@ -4,14 +4,13 @@
 // finds the downset with the least live bytes between any two (Dinic's algorithm; the reduction is that of maximum
 // closure, Picard 1976). Two things follow.
 //
-// I1. Of any order, let it first run what lies in a valley V (a downset with the least live bytes of all), then the
-// rest,
-//     both in its own order. No step then needs more: live(X n V) <= live(X) + live(V) - live(X u V) <= live(X), and
-//     the same with the union. What takes over memory keeps doing so. So the parts before and behind V may be ordered
-//     apart from each other, and the larger of the two least peaks is the least peak of the whole.
+// I1. Let any order run first what lies in a valley V (a downset with the least live bytes of all), then the rest, both
+// in its own order. No step then needs more: live(X n V) <= live(X) + live(V) - live(X u V) <= live(X), and the same
+// with the union. What takes over memory keeps doing so. So the parts before and behind V may be ordered apart from
+// each other, and the larger of the two least peaks is the least peak of the whole.
+//
 // I2. When v runs, what must come before it has run, and what must come behind has not. The least step(v, X) over such
-// X
-//     is a cut too, and the largest of these over all v is below every order's peak.
+// downsets X is a cut too, and the largest of these over all v is below every order's peak.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 
 #include "schedule/arrange.hpp"
+#include "schedule/levels.hpp"
 #include "schedule/net.hpp"
 #include "schedule/schedule_oracle.hpp"
 
@@ -135,6 +137,17 @@ TEST(Order, BoundsAndPeaksOfLittleAndMuchWorkAgree) {
       EXPECT_EQ(found.peak, schedule::peak_of(*n, found.order)) << seed;
     }
   }
+}
+
+TEST(Order, AStopEndsTheExactSearchWhereItStands) {
+  const graph g = test::random_graph(3, {.nodes = 24});
+  const auto n = schedule::make_net(g.structure(), rules::host(), {});
+  const std::atomic<bool> stop = true;
+  std::uint64_t work = 1000;
+  const auto none = schedule::search_levels(*n, 0, max_bytes, work, &stop);
+  EXPECT_TRUE(none.order.empty());
+  EXPECT_EQ(work, 1000u);
+  EXPECT_FALSE(schedule::search_levels(*n, 0, max_bytes, work).order.empty());
 }
 
 TEST(Order, LanesAreKept) {
