@@ -18,7 +18,9 @@ struct held_stream {
 };
 
 handles<device>& devices() noexcept;
+#pragma GCC visibility push(default)  // for the library of operators, as in status.hpp
 handles<held_stream>& streams() noexcept;
+#pragma GCC visibility pop
 handles<pool>& pools() noexcept;
 
 // A new handle of `object`.

@@ -22,12 +22,15 @@
 
 namespace berth::c {
 
+// Visible outside a shared library, since the library of operators, which is one of its own, answers C callers too.
+#pragma GCC visibility push(default)
 // Each sets what berth_error_text() and berth_error_index() tell this thread, and gives the status back.
 berth_status succeed() noexcept;
 berth_status fail(berth_status status, const char* text, std::size_t at = SIZE_MAX) noexcept;
 berth_status no_memory() noexcept;
 berth_status no_such(const void* handle, const char* kind) noexcept;
 berth_status report(const error& why) noexcept;
+#pragma GCC visibility pop
 const char* last_text() noexcept;
 std::size_t last_index() noexcept;
 

@@ -41,6 +41,23 @@ const definition& row_of(const request& q) {
   return *d;
 }
 
+// Kernels step through memory by these: whole elements, and nowhere beyond what 64 bits count.
+void check_strides(const tensor_type& t, const std::string& what) {
+  if (t.strides.empty()) return;
+  if (t.strides.size() != t.shape.size()) refuse(what + " has not one stride per dimension");
+  const auto size = static_cast<std::int64_t>(std::max<bytes>(element_size(t.type), 1));
+  std::int64_t reach = 0;
+  for (std::size_t d = 0; d < t.shape.size(); ++d) {
+    if (t.shape[d] < 2) continue;
+    if (t.strides[d] % size != 0) refuse(what + " has strides that are no multiples of its element's size");
+    std::int64_t far = 0;
+    if (__builtin_mul_overflow(t.strides[d], t.shape[d] - 1, &far) || far < -(std::int64_t{1} << 60) ||
+        far > std::int64_t{1} << 60 || (reach += far < 0 ? -far : far) > std::int64_t{1} << 61) {
+      refuse(what + " reaches beyond 2^61 bytes");
+    }
+  }
+}
+
 void check_inputs(const request& q) {
   for (const std::size_t i : operands_of(q)) {
     if (q.inputs[i]->type == element::other)
@@ -50,9 +67,7 @@ void check_inputs(const request& q) {
     if (!has(q, i)) continue;
     const tensor_type& t = *q.inputs[i];
     (void)count_of(t.shape);
-    if (!t.strides.empty() && t.strides.size() != t.shape.size()) {
-      refuse("input " + std::to_string(i) + " has not one stride per dimension");
-    }
+    check_strides(t, "input " + std::to_string(i));
   }
 }
 
@@ -96,7 +111,13 @@ served serve(const request& q, std::vector<tensor_type> outputs) {
       refuse("result " + std::to_string(i) + " is " + text_of(s.outputs[i].shape) + " " + name(s.outputs[i].type) +
              ", not " + text_of(outputs[i].shape) + " " + name(outputs[i].type));
     }
+    check_strides(outputs[i], "result " + std::to_string(i));
     s.outputs[i].strides = strides_of(outputs[i]);
+    for (std::size_t d = 0; d < outputs[i].shape.size(); ++d) {
+      if (outputs[i].shape[d] > 1 && s.outputs[i].strides[d] == 0) {
+        refuse("result " + std::to_string(i) + " has a stride of 0: its elements would lie on one another");
+      }
+    }
   }
   const auto empty = [](const tensor_type& t) { return std::find(t.shape.begin(), t.shape.end(), 0) != t.shape.end(); };
   if (!std::all_of(s.outputs.begin(), s.outputs.end(), empty)) s.run = find(q.op)->make(q, s.outputs);

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "berth/model/builtin.hpp"
-#include "berth/model/onnx.hpp"
+#include "berth/model/input_error.hpp"
+#include "berth/model/program.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -23,7 +24,9 @@ std::pair<std::string, std::string> split_pair(const std::string& text, const ch
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-model::description read_model(const std::string& argument, const std::vector<std::string>& dims) {
+namespace {
+
+model::dimensions bound_by(const std::vector<std::string>& dims) {
   model::dimensions bound;
   for (const std::string& text : dims) {
     const auto [name, number] = split_pair(text, "--dim", "N");
@@ -35,6 +38,13 @@ model::description read_model(const std::string& argument, const std::vector<std
     }
     if (!bound.emplace(name, size).second) throw usage_error("--dim " + text + ": '" + name + "' has a size already");
   }
+  return bound;
+}
+
+}  // namespace
+
+model::description read_model(const std::string& argument, const std::vector<std::string>& dims) {
+  const model::dimensions bound = bound_by(dims);
   if (!argument.starts_with("builtin:")) {
     if (argument.ends_with(".tflite")) {
       throw usage_error(argument + ": TensorFlow Lite models are planned (berth plan), not run; run takes ONNX");
@@ -49,6 +59,23 @@ model::description read_model(const std::string& argument, const std::vector<std
   }
   if (!bound.empty()) throw usage_error(argument + " has no dimension called '" + bound.begin()->first + "'");
   return *std::move(d);
+}
+
+model::shapes_graph read_model_graph(const std::string& argument, const std::vector<std::string>& dims) {
+  std::string why;
+  try {
+    model::program p = model::lower(read_model(argument, dims));
+    model::shapes_graph whole{std::move(p.graph), {}, {}};
+    for (const value& v : whole.graph.values()) whole.names.push_back(v.name);
+    return whole;
+  } catch (const model::input_error& e) {
+    if (argument.starts_with("builtin:")) throw;
+    why = e.what();
+  }
+  model::shapes_graph whole = model::read_onnx_shapes(argument, bound_by(dims));
+  if (why.starts_with(argument + ": ")) why.erase(0, argument.size() + 2);
+  whole.notes.insert(whole.notes.begin(), "planned by its shapes alone, since it does not run here: " + why);
+  return whole;
 }
 
 }  // namespace berth::tool

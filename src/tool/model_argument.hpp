@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "berth/model/description.hpp"
+#include "berth/model/onnx.hpp"
 
 namespace berth::tool {
 
@@ -16,5 +17,9 @@ namespace berth::tool {
 
 // `dims`: "name=N" each. Throws usage_error or input_error.
 [[nodiscard]] model::description read_model(const std::string& argument, const std::vector<std::string>& dims);
+
+// What there is to plan of a model: one that runs here as it would run, with its kernels' layouts and workspaces; any
+// other file by its shapes alone (model::read_onnx_shapes), which the first note says. Throws as read_model() does.
+[[nodiscard]] model::shapes_graph read_model_graph(const std::string& argument, const std::vector<std::string>& dims);
 
 }  // namespace berth::tool

@@ -106,7 +106,7 @@ int refuse(const plan_call& call, const model::problem_file& file, const plan::p
 }
 
 // What the call adds to a plan's JSON.
-std::string more_json(const plan_call& call, const outcome& got) {
+std::string more_json(const plan_call& call, const model::problem_file& file, const outcome& got) {
   std::string text;
   if (!call.keep.empty()) {
     text += ",\"moved\":" + std::to_string(got.found.moved) +
@@ -122,13 +122,15 @@ std::string more_json(const plan_call& call, const outcome& got) {
     }
     text += ",\"at\":{" + at + "},\"most_bytes\":" + std::to_string(*got.most_bytes);
   }
+  if (!file.notes.empty())
+    text += ",\"notes\":" + nlohmann::json(file.notes).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   return text;
 }
 
 std::string json_of(const plan_call& call, const model::problem_file& file, const outcome& got) {
   if (got.moves) return model::moves_json(file, *got.moves, got.elapsed_ms);
   if (got.order) return model::symbolic_plan_json(file, *got.order, got.elapsed_ms);
-  return model::plan_json(file, got.found.layout, got.elapsed_ms, more_json(call, got), {});
+  return model::plan_json(file, got.found.layout, got.elapsed_ms, more_json(call, file, got), {});
 }
 
 void write_out(const plan_call& call, const model::problem_file& file, const outcome& got) {
@@ -205,6 +207,7 @@ void print_table(const plan_call& call, const model::problem_file& file, const o
               : interrupted        ? ", stopped by Ctrl-C"
                                    : ", stopped by the deadline");
   if (!call.out.empty()) std::printf("  written to    %s\n", printable(call.out).c_str());
+  for (const std::string& note : file.notes) std::printf("  note          %s\n", printable(note).c_str());
 }
 
 plan::replanned answer_for(const plan_call& call, const model::problem_file& file) {

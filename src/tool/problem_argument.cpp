@@ -6,7 +6,6 @@
 #include "tool/printable.hpp"
 
 #ifdef BERTH_TOOL_RUN
-#include "berth/model/program.hpp"
 #include "model/graph_problem.hpp"
 #include "tool/model_argument.hpp"
 #endif
@@ -51,8 +50,11 @@ model::problem_file read_problem_arguments(const std::vector<std::string>& argum
   const std::string& argument = arguments.front();
 #ifdef BERTH_TOOL_RUN
   if (names_a_model(argument)) {
-    const model::program p = model::lower(read_model(argument, dims));
-    return model::problem_of_graph(argument, p.graph, rules::host(), [&p](value_id v) { return p.graph[v].name; });
+    model::shapes_graph m = read_model_graph(argument, dims);
+    auto file =
+        model::problem_of_graph(argument, m.graph, rules::host(), [&m](value_id v) { return m.names[v.index]; });
+    file.notes = std::move(m.notes);
+    return file;
   }
 #endif
   if (!dims.empty()) throw usage_error("--dim is for models");

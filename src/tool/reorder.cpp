@@ -20,7 +20,6 @@
 #include "tool/verb.hpp"
 
 #ifdef BERTH_TOOL_RUN
-#include "berth/model/program.hpp"
 #include "tool/model_argument.hpp"
 #endif
 
@@ -34,7 +33,7 @@ struct read_graph {
 
 read_graph read(const reorder_call& call) {
 #ifdef BERTH_TOOL_RUN
-  if (names_a_model(call.file)) return {model::lower(read_model(call.file, call.dims)).graph, rules::host()};
+  if (names_a_model(call.file)) return {read_model_graph(call.file, call.dims).graph, rules::host()};
 #endif
   if (!call.dims.empty()) throw usage_error("--dim is for models");
   if (!call.file.ends_with(".jsonl") && !call.file.ends_with(".jsonl.gz")) {

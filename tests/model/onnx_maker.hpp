@@ -77,6 +77,20 @@ class onnx_maker {
     (void)type->mutable_shape();
     return *this;
   }
+  // For what the lines above do not say.
+  [[nodiscard]] onnx::ModelProto& model() { return model_; }
+  // What the file says of an inner value; dimensions by number, or by name where they are open.
+  onnx_maker& declared(const std::string& name, int type, const std::vector<std::string>& shape) {
+    auto* v = model_.mutable_graph()->add_value_info();
+    v->set_name(name);
+    v->mutable_type()->mutable_tensor_type()->set_elem_type(type);
+    auto* dims = v->mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (const std::string& d : shape) {
+      const bool number = !d.empty() && d.find_first_not_of("0123456789") == std::string::npos;
+      number ? dims->add_dim()->set_dim_value(std::stoll(d)) : dims->add_dim()->set_dim_param(d);
+    }
+    return *this;
+  }
   [[nodiscard]] std::string text() const { return model_.SerializeAsString(); }
 
  private:

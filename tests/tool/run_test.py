@@ -91,6 +91,33 @@ class Run(unittest.TestCase):
         self.assertEqual((over.returncode, over.stderr.count("\n")), (2, 1))
         self.assertIn("is what was read", over.stderr)
 
+    # Planned, verified and put in order by its shapes, with the reason; not run.
+    def test_a_model_that_does_not_run_here_is_planned_by_its_shapes(self):
+        self.write(model([("Frob", ["x"], ["y"]), ("Relu", ["y"], ["z"])], [("x", floats("n", 64))], [("z", floats("n", 4))],
+                         field(13, field(1, "y") + floats("n", "k"))))
+
+        def call(*args):
+            return subprocess.run([BERTH, *args], capture_output=True, text=True, timeout=60)
+
+        got = call("plan", self.model, "--dim", "n=2")
+        self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1))
+        self.assertIn("dimension 1 of its result 'y' is not known (the operator is not known here); say it with --dim k=N", got.stderr)
+        sizes = ("--dim", "n=2", "--dim", "k=4")
+        got = call("plan", self.model, *sizes, "--json")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        plan = json.loads(got.stdout)
+        self.assertEqual({b["id"]: b["size"] for b in plan["buffers"]}, {"x": 512, "y": 32})
+        self.assertEqual(len(plan["notes"]), 1)
+        self.assertIn("planned by its shapes alone, since it does not run here", plan["notes"][0])
+        with open(self.path("plan.json"), "w") as f:
+            f.write(got.stdout)
+        self.assertEqual(call("verify", self.model, self.path("plan.json"), *sizes).returncode, 0)
+        self.assertEqual(call("plan", "--reorder", self.model, *sizes, "--json").returncode, 0)
+        self.assertIn("note          planned by its shapes alone", call("plan", self.model, *sizes).stdout)
+        self.assertEqual(self.run_berth(*sizes).returncode, 2)
+        self.write(relu())
+        self.assertNotIn("notes", json.loads(call("plan", self.model, "--dim", "n=2", "--json").stdout))
+
     # The checker of libonnx says another thing of a file that is there than of one that is not.
     def test_external_data_is_refused_unseen(self):
         said = set()

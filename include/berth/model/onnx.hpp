@@ -1,16 +1,18 @@
-// The ONNX reader: a file (opset <= 17, IR <= 8) to a model description.
+// The ONNX readers: a file to a model that runs (opset <= 17, IR <= 8), or to a graph that can be planned.
 //
-// The file is parsed, its free dimensions are bound, and it is checked by ONNX's own checker (which also finds an
-// unsorted graph) before anything is built from it. Sub-graphs (If, Loop), external data and sparse tensors are not
-// read. Memory: some three times the file, and at most 512 MiB and 16 times the file beside its bytes; told before it
-// is parsed (docs/model.md has all bounds). Needs libonnx; protobuf's own messages are silenced.
+// read_onnx(): the file is parsed, its free dimensions are bound, and it is checked by ONNX's own checker (which also
+// finds an unsorted graph) before anything is built from it. Sub-graphs (If, Loop), external data and sparse tensors
+// are not read. Memory: some three times the file, and at most 512 MiB and 16 times the file beside its bytes; told
+// before it is parsed (docs/model.md has all bounds). Needs libonnx; protobuf's own messages are silenced.
 #pragma once
 #pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "berth/graph/graph.hpp"
 #include "berth/model/description.hpp"
 
 namespace berth::model {
@@ -21,6 +23,20 @@ using dimensions = std::map<std::string, std::int64_t>;
 // Throws input_error: not ONNX, truncated, an operator ONNX does not know, an unsorted graph, a dimension left unbound,
 // a name in `bound` that no input has, a shape beyond the bounds of description.hpp.
 [[nodiscard]] description read_onnx(const std::string& path, const dimensions& bound = {});
+
+// A graph by shapes alone, for planning. No weights are needed and files of external data are never opened; any element
+// type but strings, whatever operators, opset and IR version. What Berth's table of operators (and rules for recurrent
+// ones) does not infer is taken from the file (value_info, types of outputs) and from what the caller binds.
+struct shapes_graph {
+  berth::graph graph;
+  std::vector<std::string> names;  // by value of the graph, as the file calls it
+  std::vector<std::string> notes;  // what was passed over, or assumed: one line each
+};
+// `bound` also binds the dimensions of inner values that the file leaves open, by their name or as "VALUE.0" for the
+// first of VALUE. Reshape, Flatten, Squeeze, Unsqueeze, Identity and Dropout are views; an element-wise operator may
+// write over an operand; what kernels need besides is not counted. Throws input_error where read_onnx() does but for
+// the operators and versions, and where a shape is not known: it names the node, and what to say.
+[[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, const dimensions& bound = {});
 
 }  // namespace berth::model
 #pragma GCC visibility pop

@@ -35,6 +35,7 @@ struct problem_file {
   std::optional<plan::traffic> traffic;          // what moves between pools need, where the file speaks of it
   std::string rules;                             // made stricter by these since: plans name them
   std::vector<bytes> taken_over;                 // of a graph: sizes of values that lie in other values' buffers
+  std::vector<std::string> notes;                // what whoever reads the plan should know of how it was read
 };
 
 // The problem under the rules of this name besides its own (plan::make_stricter). Throws input_error: no such rules, or

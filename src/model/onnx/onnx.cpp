@@ -1,45 +1,24 @@
 #include "berth/model/onnx.hpp"
 
-#include <google/protobuf/stubs/logging.h>
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
 
-#include <algorithm>
-#include <cstring>
-#include <limits>
 #include <set>
 
 #include "berth/model/input_error.hpp"
-#include "model/file.hpp"
-#include "model/onnx/wire.hpp"
+#include "model/onnx/proto.hpp"
 #include "op/request.hpp"
 
 namespace berth::model {
 
 namespace {
 
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
-
-template <class To, class Field>
-void append_as(std::vector<std::byte>& data, const Field& field) {
-  for (const auto each : field) {
-    const To value = static_cast<To>(each);
-    const auto* first = reinterpret_cast<const std::byte*>(&value);
-    data.insert(data.end(), first, first + sizeof value);
-  }
-}
-
 class reader {
  public:
   reader(const std::string& path, const dimensions& bound) : bound_{bound} { out_.source = path; }
 
   description read() {
-    parse();
+    proto_ = parse_onnx(out_.source);
     bind_dimensions();
     refuse_external(proto_.graph());
     for (const auto& f : proto_.functions()) refuse_external(f.node());
@@ -49,35 +28,18 @@ class reader {
       if (opset.domain().empty() || opset.domain() == "ai.onnx") out_.opset = opset.version();
     }
     for (const auto& t : proto_.graph().initializer()) {
-      out_.constants.emplace(name_of(t.name()), constant(t, "initializer '" + t.name() + "'"));
+      out_.constants.emplace(name_of(out_.source, t.name()), constant(t, "initializer '" + t.name() + "'"));
     }
     for (const auto& input : proto_.graph().input()) {
       if (!out_.constants.contains(input.name())) out_.inputs.push_back(input_of(input));
     }
-    for (const auto& output : proto_.graph().output()) out_.outputs.push_back(name_of(output.name()));
+    for (const auto& output : proto_.graph().output()) out_.outputs.push_back(name_of(out_.source, output.name()));
     for (const auto& n : proto_.graph().node()) out_.nodes.push_back(node_of(n));
     return std::move(out_);
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const { throw input_error(out_.source, one_line(what)); }
-
-  // Names stand in every message and report: one with control characters is no name.
-  const std::string& name_of(const std::string& name) const {
-    if (one_line(name) != name) fail("the name '" + name + "' has control characters");
-    return name;
-  }
-
-  void parse() {
-    google::protobuf::SetLogHandler(nullptr);
-    const std::string text = read_file(out_.source);
-    if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-      fail("larger than the 2 GiB an ONNX file may have");
-    }
-    if (const char* why = objection_to_parsing(text, *onnx::ModelProto::descriptor())) fail(why);
-    if (text.empty() || !proto_.ParseFromString(text)) fail("not an ONNX model, or a truncated one");
-    if (!proto_.has_graph() || proto_.graph().node_size() == 0) fail("not an ONNX model: it has no graph");
-  }
 
   // Writes the bound dimensions into the inputs. What the file says about shapes further on is dropped, since it may
   // contradict them.
@@ -144,30 +106,11 @@ class reader {
   }
 
   tensor constant(const onnx::TensorProto& t, const std::string& what) const {
-    if (t.data_location() == onnx::TensorProto::EXTERNAL) fail(what + ": external data is not supported");
     tensor made{op::element_of_onnx(t.data_type()), {t.dims().begin(), t.dims().end()}, {}};
     const bytes size = static_cast<bytes>(element_count(out_, what, made.shape)) * element_size(made.type);
-    if (t.has_raw_data()) {
-      const auto* first = reinterpret_cast<const std::byte*>(t.raw_data().data());
-      made.data.assign(first, first + t.raw_data().size());
-    } else {
-      switch (made.type) {
-        case element::f32: append_as<float>(made.data, t.float_data()); break;
-        case element::f64: append_as<double>(made.data, t.double_data()); break;
-        case element::i64: append_as<std::int64_t>(made.data, t.int64_data()); break;
-        case element::u64: append_as<std::uint64_t>(made.data, t.uint64_data()); break;
-        case element::u32: append_as<std::uint32_t>(made.data, t.uint64_data()); break;
-        case element::i32: append_as<std::int32_t>(made.data, t.int32_data()); break;
-        case element::i16: append_as<std::int16_t>(made.data, t.int32_data()); break;
-        case element::u16:
-        case element::f16:
-        case element::bf16: append_as<std::uint16_t>(made.data, t.int32_data()); break;
-        case element::i8: append_as<std::int8_t>(made.data, t.int32_data()); break;
-        case element::u8:
-        case element::boolean: append_as<std::uint8_t>(made.data, t.int32_data()); break;
-        case element::other: fail(what + ": its element type is not supported");
-      }
-    }
+    auto data = data_of(t);
+    if (!data) fail(what + ": its element type is not supported");
+    made.data = *std::move(data);
     if (made.data.size() != size) {
       fail(what + ": has " + std::to_string(made.data.size()) + " bytes of data where its shape takes " +
            std::to_string(size));
@@ -177,7 +120,7 @@ class reader {
 
   value_info input_of(const onnx::ValueInfoProto& v) const {
     const auto& type = v.type().tensor_type();
-    value_info made{name_of(v.name()), op::element_of_onnx(type.elem_type()), {}};
+    value_info made{name_of(out_.source, v.name()), op::element_of_onnx(type.elem_type()), {}};
     for (const auto& d : type.shape().dim()) made.shape.push_back(d.dim_value());
     (void)element_count(out_, "input '" + v.name() + "'", made.shape);
     return made;
@@ -186,29 +129,18 @@ class reader {
   node node_of(const onnx::NodeProto& n) const {
     node made{n.name(), n.op_type(), {n.input().begin(), n.input().end()}, {n.output().begin(), n.output().end()}, {}};
     if (made.name.empty() && !made.outputs.empty()) made.name = made.outputs.front();
-    (void)name_of(made.name);
-    for (const std::string& each : made.inputs) (void)name_of(each);
-    for (const std::string& each : made.outputs) (void)name_of(each);
+    (void)name_of(out_.source, made.name);
+    for (const std::string& each : made.inputs) (void)name_of(out_.source, each);
+    for (const std::string& each : made.outputs) (void)name_of(out_.source, each);
     if (!n.domain().empty() && n.domain() != "ai.onnx") {
       fail(called(made) + ": operators of domain '" + n.domain() + "' are not supported");
     }
     for (const auto& a : n.attribute()) {
-      using A = onnx::AttributeProto;
-      switch (a.type()) {
-        case A::INT: made.attributes.emplace(a.name(), a.i()); break;
-        case A::FLOAT: made.attributes.emplace(a.name(), a.f()); break;
-        case A::STRING: made.attributes.emplace(a.name(), a.s()); break;
-        case A::INTS:
-          made.attributes.emplace(a.name(), std::vector<std::int64_t>{a.ints().begin(), a.ints().end()});
-          break;
-        case A::FLOATS:
-          made.attributes.emplace(a.name(), std::vector<float>{a.floats().begin(), a.floats().end()});
-          break;
-        case A::TENSOR:
-          made.attributes.emplace(a.name(), constant(a.t(), called(made) + ", attribute '" + a.name() + "'"));
-          break;
-        default: fail(called(made) + ": attribute '" + a.name() + "' is of a kind that is not supported");
+      if (add_plain(made.attributes, a)) continue;
+      if (a.type() != onnx::AttributeProto::TENSOR) {
+        fail(called(made) + ": attribute '" + a.name() + "' is of a kind that is not supported");
       }
+      made.attributes.emplace(a.name(), constant(a.t(), called(made) + ", attribute '" + a.name() + "'"));
     }
     return made;
   }

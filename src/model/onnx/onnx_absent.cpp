@@ -8,4 +8,8 @@ description read_onnx(const std::string& path, const dimensions&) {
   throw input_error(path, "this build has no ONNX reader (BERTH_ONNX is off)");
 }
 
+shapes_graph read_onnx_shapes(const std::string& path, const dimensions&) {
+  throw input_error(path, "this build has no ONNX reader (BERTH_ONNX is off)");
+}
+
 }  // namespace berth::model

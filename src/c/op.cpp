@@ -1,0 +1,325 @@
+// Operators behind berth/op.h. Part of the library of operators, which the core library knows nothing of.
+#include "berth/op.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "berth/op/operator.hpp"
+#include "c/objects.hpp"
+
+namespace berth::c {
+namespace {
+
+static_assert(static_cast<int>(element::f32) == BERTH_F32 && static_cast<int>(element::boolean) == BERTH_BOOL &&
+              static_cast<int>(element::i64) == BERTH_I64 && static_cast<int>(element::other) == BERTH_BOOL + 1);
+
+// A lock of its own: tensors are told of addresses while executors read them.
+struct held_tensor {
+  tensor_type type;
+  mutable std::mutex lock;
+  op::memory_range memory;
+
+  [[nodiscard]] op::memory_range where() const {
+    const std::lock_guard held{lock};
+    return memory;
+  }
+};
+
+struct held_executor {
+  std::mutex lock;
+  op::served served;
+  std::vector<std::shared_ptr<held_tensor>> operands;  // of phase two, in order
+  std::vector<op::memory_range> ranges;                // of the last run
+  op::memory_range workspace;
+  std::vector<std::shared_ptr<held_stream>> streams;  // that it has run on
+
+  held_executor() = default;
+  held_executor(const held_executor&) = delete;
+  held_executor& operator=(const held_executor&) = delete;
+  ~held_executor() {
+    for (const auto& s : streams) (void)s->queue.synchronize();
+  }
+
+  [[nodiscard]] bool idle() {
+    return std::all_of(streams.begin(), streams.end(), [](const auto& s) { return s->queue.query().value_or(true); });
+  }
+};
+
+// Never destroyed, as the other tables (stream.cpp).
+handles<held_tensor>& tensors() noexcept {
+  static auto* const all = new handles<held_tensor>{7};
+  return *all;
+}
+handles<held_executor>& executors() noexcept {
+  static auto* const all = new handles<held_executor>{8};
+  return *all;
+}
+
+template <class Do>
+berth_status refusable(const char* name, Do do_it) noexcept {
+  return guarded([&]() -> berth_status {
+    try {
+      return do_it();
+    } catch (const op::refusal& why) {
+      return fail(BERTH_INVALID,
+                  ((name == nullptr ? std::string{"op"} : std::string{name}) + ": " + why.what()).c_str());
+    }
+  });
+}
+
+op::attribute value_of(const berth_attribute& a) {
+  const bool list = a.kind == BERTH_ATTRIBUTE_INTEGERS || a.kind == BERTH_ATTRIBUTE_FLOATS;
+  if (list && a.count > op::most_extent) throw op::refusal{"attribute '" + std::string{a.name} + "' is too long"};
+  const auto there = [&](const void* p) {
+    if (p == nullptr && (!list || a.count != 0)) {
+      throw op::refusal{"attribute '" + std::string{a.name} + "' is null"};
+    }
+  };
+  switch (a.kind) {
+    case BERTH_ATTRIBUTE_INTEGER: return a.integer;
+    case BERTH_ATTRIBUTE_FLOAT: return static_cast<float>(a.number);
+    case BERTH_ATTRIBUTE_TEXT: there(a.text); return std::string{a.text};
+    case BERTH_ATTRIBUTE_INTEGERS:
+      there(a.integers);
+      return std::vector<std::int64_t>(a.integers, a.integers + a.count);
+    case BERTH_ATTRIBUTE_FLOATS: there(a.numbers); return std::vector<float>(a.numbers, a.numbers + a.count);
+  }
+  throw op::refusal{"attribute '" + std::string{a.name} + "' is of no kind"};
+}
+
+// A request as the caller describes it. The parameters' values are held here, since phase one reads them.
+struct described {
+  op::request q;
+  std::vector<std::shared_ptr<held_tensor>> inputs;
+  std::vector<op::tensor> parameters;
+};
+
+berth_status describe(const char* name, const berth_tensor* const* inputs, std::size_t input_count,
+                      const berth_attribute* attributes, std::size_t attribute_count, std::size_t results,
+                      described& d) {
+  if (name == nullptr) return fail(BERTH_INVALID, "the operator's name: null");
+  if (inputs == nullptr && input_count != 0) return fail(BERTH_INVALID, "inputs: null");
+  if (attributes == nullptr && attribute_count != 0) return fail(BERTH_INVALID, "attributes: null");
+  constexpr std::size_t most = 64;  // that a run can check
+  if (input_count > most || results > most || attribute_count > most) {
+    return fail(BERTH_INVALID, "more than 64 inputs, results or attributes");
+  }
+  d.q.op = name;
+  d.q.opset = 17;
+  d.q.outputs = results;
+  d.inputs.resize(input_count);
+  d.parameters.resize(input_count);
+  for (std::size_t i = 0; i < input_count; ++i) {
+    d.q.inputs.emplace_back();
+    d.q.constants.push_back(nullptr);
+    if (inputs[i] == nullptr) continue;
+    d.inputs[i] = tensors().find(inputs[i]);
+    if (d.inputs[i] == nullptr) return no_such(inputs[i], "input tensor");
+    d.q.inputs[i] = d.inputs[i]->type;
+  }
+  // Structs of another version lie as far apart as they are long.
+  const auto* at = reinterpret_cast<const unsigned char*>(attributes);
+  for (std::size_t i = 0; i < attribute_count; ++i) {
+    berth_attribute a;
+    const auto* each = reinterpret_cast<const berth_attribute*>(at);
+    constexpr auto wrong = "attribute: null, or wrong struct_size";
+    if (const auto status = read(each, sizeof(berth_attribute), a, wrong); status != BERTH_OK) return status;
+    if (a.name == nullptr) return fail(BERTH_INVALID, "an attribute's name: null", i);
+    d.q.attributes.insert_or_assign(a.name, value_of(a));
+    at += each->struct_size;
+  }
+  const op::definition* row = op::find(d.q.op);
+  for (std::size_t i = 0; row != nullptr && i < std::min<std::size_t>(input_count, 32); ++i) {
+    if ((row->parameters >> i & 1u) == 0 || d.inputs[i] == nullptr) continue;
+    const tensor_type& t = d.inputs[i]->type;
+    const op::memory_range memory = d.inputs[i]->where();
+    bytes size = element_size(t.type);
+    for (const std::int64_t n : t.shape) size *= static_cast<bytes>(n);
+    if (!t.strides.empty() || memory.size < size || (memory.address == nullptr && size != 0)) {
+      return fail(BERTH_INVALID, "a parameter, which is read in phase one, has no data or is not row-major", i);
+    }
+    const auto* first = static_cast<const std::byte*>(memory.address);
+    d.parameters[i] = {t.type, t.shape, {first, first + size}};
+    d.q.constants[i] = &d.parameters[i];
+  }
+  return BERTH_OK;
+}
+
+bool same(const op::memory_range& a, const op::memory_range& b) {
+  return a.address == b.address && a.size == b.size;
+}
+
+}  // namespace
+}  // namespace berth::c
+
+using namespace berth::c;
+
+extern "C" {
+
+berth_status berth_tensor_create(int32_t type, const int64_t* shape, size_t rank, const int64_t* strides, void* data,
+                                 uint64_t data_size, berth_tensor** out) {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_tensor** out: null");
+  if (type < 0 || type > BERTH_BOOL) return fail(BERTH_INVALID, "tensor: no such element type");
+  if (rank > berth::op::most_rank) return fail(BERTH_INVALID, "tensor: more than 32 dimensions", rank);
+  if (shape == nullptr && rank != 0) return fail(BERTH_INVALID, "tensor: its shape is null");
+  return refusable("tensor", [&] {
+    auto made = std::make_shared<held_tensor>();
+    made->type.type = static_cast<berth::element>(type);
+    made->type.shape.assign(shape, shape + rank);
+    if (strides != nullptr) made->type.strides.assign(strides, strides + rank);
+    made->memory = {data, data_size};
+    // Held to the bounds of every tensor now, so that its bytes can be counted from here on.
+    (void)berth::op::infer({"Shape", 17, {made->type}});
+    return give(tensors(), std::move(made), out, "too many tensors are alive");
+  });
+}
+
+berth_status berth_tensor_set_data(berth_tensor* tensor, void* data, uint64_t data_size) {
+  const auto held = tensors().find(tensor);
+  if (held == nullptr) return no_such(tensor, "tensor");
+  const std::lock_guard locked{held->lock};
+  held->memory = {data, data_size};
+  return succeed();
+}
+
+void berth_tensor_destroy(berth_tensor* tensor) {
+  if (tensor != nullptr && !tensors().remove(tensor)) {
+    no_such(tensor, "tensor");
+    return;
+  }
+  succeed();
+}
+
+berth_status berth_op_infer(const char* name, const berth_tensor* const* inputs, size_t input_count,
+                            const berth_attribute* attributes, size_t attribute_count, size_t results, size_t index,
+                            int32_t* type, int64_t* shape, size_t room, size_t* rank) {
+  if (type == nullptr || rank == nullptr || (shape == nullptr && room != 0)) {
+    return fail(BERTH_INVALID, "type, shape or rank: null");
+  }
+  if (index >= results) return fail(BERTH_INVALID, "there is no such result", index);
+  return refusable(name, [&]() -> berth_status {
+    described d;
+    const auto status = describe(name, inputs, input_count, attributes, attribute_count, results, d);
+    if (status != BERTH_OK) return status;
+    const auto types = berth::op::infer(d.q);
+    *type = static_cast<int32_t>(types[index].type);
+    *rank = types[index].shape.size();
+    std::copy_n(types[index].shape.begin(), std::min(room, *rank), shape);
+    return succeed();
+  });
+}
+
+berth_status berth_op_workspace_size(const char* name, const berth_tensor* const* inputs, size_t input_count,
+                                     const berth_attribute* attributes, size_t attribute_count,
+                                     berth_tensor* const* results, size_t result_count, uint64_t* workspace_size,
+                                     berth_executor** executor) {
+  if (workspace_size == nullptr || executor == nullptr) return fail(BERTH_INVALID, "workspace_size or executor: null");
+  if (results == nullptr) return fail(BERTH_INVALID, "results: null");
+  return refusable(name, [&]() -> berth_status {
+    described d;
+    const auto status = describe(name, inputs, input_count, attributes, attribute_count, result_count, d);
+    if (status != BERTH_OK) return status;
+    auto made = std::make_shared<held_executor>();
+    for (const std::size_t i : berth::op::operands_of(d.q)) made->operands.push_back(d.inputs[i]);
+    std::vector<berth::tensor_type> types;
+    for (std::size_t i = 0; i < result_count; ++i) {
+      auto held = tensors().find(results[i]);
+      if (held == nullptr) return no_such(results[i], "result tensor");
+      types.push_back(held->type);
+      made->operands.push_back(std::move(held));
+    }
+    made->served = berth::op::serve(d.q, std::move(types));
+    if (made->operands.size() > 64) return fail(BERTH_INVALID, "more than 64 operands");
+    made->ranges.resize(made->operands.size());
+    const std::uint64_t size = made->served.run == nullptr ? 0 : made->served.run->workspace();
+    const berth_status given = give(executors(), std::move(made), executor, "too many executors are alive");
+    if (given == BERTH_OK) *workspace_size = size;
+    return given;
+  });
+}
+
+berth_status berth_executor_workspace_part(const berth_executor* executor, size_t index, const char** what,
+                                           uint64_t* size) {
+  if (what == nullptr || size == nullptr) return fail(BERTH_INVALID, "what or size: null");
+  const auto held = executors().find(executor);
+  if (held == nullptr) return no_such(executor, "executor");
+  const auto* run = held->served.run.get();
+  if (run == nullptr || index >= run->workspace_parts().size()) {
+    return fail(BERTH_INVALID, "the workspace has no such part", index);
+  }
+  *what = run->workspace_parts()[index].what;
+  *size = run->workspace_parts()[index].size;
+  return succeed();
+}
+
+void berth_executor_destroy(berth_executor* executor) {
+  if (executor != nullptr && !executors().remove(executor)) {
+    no_such(executor, "executor");
+    return;
+  }
+  succeed();
+}
+
+berth_status berth_op_run(void* workspace, uint64_t workspace_size, berth_executor* executor, berth_stream* stream) {
+  const auto held = executors().find(executor);
+  if (held == nullptr) return no_such(executor, "executor");
+  const auto on = streams().find(stream);
+  if (on == nullptr) return no_such(stream, "stream");
+  return guarded([&]() -> berth_status {
+    const std::lock_guard locked{held->lock};
+    if (held->served.run == nullptr) return succeed();  // all results are empty
+    std::array<berth::op::memory_range, 64> ranges;
+    const std::size_t count = held->operands.size();
+    for (std::size_t i = 0; i < count; ++i) ranges[i] = held->operands[i]->where();
+    const berth::op::memory_range work{workspace, workspace_size};
+    const bool as_before = !held->streams.empty() && work.address == held->workspace.address &&
+                           std::equal(held->ranges.begin(), held->ranges.end(), ranges.begin(), same);
+    if (!as_before && !held->idle()) {
+      return fail(BERTH_INVALID, "op: a run with other addresses has not been waited for");
+    }
+    if (std::find(held->streams.begin(), held->streams.end(), on) == held->streams.end()) held->streams.push_back(on);
+    auto done = held->served.run->run_checked({ranges.data(), count}, work, on->queue);
+    if (!done) return report(done.error());
+    std::copy_n(ranges.begin(), count, held->ranges.begin());
+    held->workspace = work;
+    return succeed();
+  });
+}
+
+#define BERTH_RUN(function)                                                                         \
+  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor, \
+                                berth_stream* stream) {                                             \
+    return berth_op_run(workspace, workspace_size, executor, stream);                               \
+  }
+#define BERTH_PAIR_OF_1(function, name)                                                                               \
+  berth_status berth_##function##_workspace_size(const berth_tensor* x, const berth_attribute* attributes,            \
+                                                 size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, \
+                                                 berth_executor** executor) {                                         \
+    return berth_op_workspace_size(name, &x, 1, attributes, attribute_count, &out, 1, workspace_size, executor);      \
+  }                                                                                                                   \
+  BERTH_RUN(function)
+#define BERTH_PAIR_OF_2(function, name)                                                                          \
+  berth_status berth_##function##_workspace_size(                                                                \
+      const berth_tensor* a, const berth_tensor* b, const berth_attribute* attributes, size_t attribute_count,   \
+      berth_tensor* out, uint64_t* workspace_size, berth_executor** executor) {                                  \
+    const berth_tensor* const in[] = {a, b};                                                                     \
+    return berth_op_workspace_size(name, in, 2, attributes, attribute_count, &out, 1, workspace_size, executor); \
+  }                                                                                                              \
+  BERTH_RUN(function)
+#define BERTH_PAIR_OF_3(function, name)                                                                          \
+  berth_status berth_##function##_workspace_size(                                                                \
+      const berth_tensor* a, const berth_tensor* b, const berth_tensor* c, const berth_attribute* attributes,    \
+      size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, berth_executor** executor) {          \
+    const berth_tensor* const in[] = {a, b, c};                                                                  \
+    return berth_op_workspace_size(name, in, 3, attributes, attribute_count, &out, 1, workspace_size, executor); \
+  }                                                                                                              \
+  BERTH_RUN(function)
+
+BERTH_OPERATORS_OF_1(BERTH_PAIR_OF_1)
+BERTH_OPERATORS_OF_2(BERTH_PAIR_OF_2)
+BERTH_OPERATORS_OF_3(BERTH_PAIR_OF_3)
+
+}  // extern "C"

@@ -1,0 +1,246 @@
+// Graphs of ONNX files by shapes alone: what runs nowhere here can still be planned.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "berth/graph/graph_plan.hpp"
+#include "berth/model/input_error.hpp"
+#include "berth/model/onnx.hpp"
+#include "model/file.hpp"
+#include "model/onnx_maker.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace berth::model {
+namespace {
+
+using test::onnx_maker;
+using T = onnx::TensorProto;
+
+class onnx_shapes : public testing::Test {
+ protected:
+  shapes_graph read(const std::string& text, const dimensions& bound = {}) const {
+    write_file(path_, text);
+    return read_onnx_shapes(path_, bound);
+  }
+  // What reading throws, behind the path; "" where nothing is thrown.
+  std::string complaint(const std::string& text, const dimensions& bound = {}) const {
+    try {
+      (void)read(text, bound);
+      return "";
+    } catch (const input_error& e) {
+      const std::string what = e.what();
+      EXPECT_TRUE(what.starts_with(path_ + ": ")) << what;
+      EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+      return what.substr(path_.size() + 2);
+    }
+  }
+  static std::map<std::string, bytes> sizes(const shapes_graph& m) {
+    std::map<std::string, bytes> by_name;
+    for (std::uint32_t v = 0; v < m.names.size(); ++v) by_name[m.names[v]] = m.graph.values()[v].size;
+    return by_name;
+  }
+  static const value& named(const shapes_graph& m, const std::string& name) {
+    const auto at = std::find(m.names.begin(), m.names.end(), name) - m.names.begin();
+    return m.graph.values()[static_cast<std::size_t>(at)];
+  }
+  static bytes arena_of(const shapes_graph& m) { return plan_graph(m.graph).value().arena(); }
+
+  support::temporary_folder folder_;
+  const std::string path_ = folder_.path("model.onnx");
+};
+
+onnx_maker& domain(onnx_maker& m, const std::string& name) {
+  auto* nodes = m.model().mutable_graph()->mutable_node();
+  nodes->Mutable(nodes->size() - 1)->set_domain(name);
+  return m;
+}
+
+TEST_F(onnx_shapes, a_model_without_weights) {
+  onnx_maker m;
+  m.input("x", {1, 3, 32, 32}).node("Conv", {"x", "w"}, {"c"}).node("Relu", {"c"}, {"r"});
+  m.node("Flatten", {"r"}, {"f"}).node("Identity", {"f"}, {"y"}).output("y");
+  auto* w = m.model().mutable_graph()->add_initializer();
+  w->set_name("w");
+  w->set_data_type(T::FLOAT);
+  for (const std::int64_t d : {8, 3, 3, 3}) w->add_dims(d);
+  const auto is_planned = [&] {
+    const shapes_graph g = read(m.text());
+    EXPECT_EQ(sizes(g),
+              (std::map<std::string, bytes>{{"x", 12288}, {"c", 28800}, {"r", 28800}, {"f", 28800}, {"y", 28800}}));
+    EXPECT_EQ(named(g, "y").root, named(g, "r").root);  // views share storage
+    EXPECT_EQ(named(g, "y").kind, value_kind::view);
+    // Relu writes over the convolution's result.
+    EXPECT_EQ(arena_of(g), 12288u + 28800u);
+    EXPECT_TRUE(g.notes.empty());
+  };
+  is_planned();  // an initializer with no data at all
+  w->set_data_location(T::EXTERNAL);
+  auto* where = w->add_external_data();
+  where->set_key("location");
+  where->set_value("../../nowhere.bin");
+  is_planned();
+  where->set_value(folder_.path("a_folder_is_no_file"));
+  is_planned();
+}
+
+TEST_F(onnx_shapes, any_element_type_but_strings) {
+  const std::map<int, bytes> of_eleven{
+      {T::FLOAT16, 22}, {T::DOUBLE, 88}, {T::COMPLEX128, 176}, {T::BOOL, 11}, {17, 11}, {21, 6}, {22, 6}, {23, 6}};
+  for (const auto& [type, size] : of_eleven) {
+    onnx_maker m;
+    m.input("x", {11}).node("Frobnicate", {"x"}, {"y"}).output("y").declared("y", type, {"11"});
+    m.model().mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(type);
+    m.model().mutable_graph()->mutable_output(0)->clear_type();
+    EXPECT_EQ(sizes(read(m.text()))["y"], size) << type;
+  }
+  onnx_maker m;
+  m.input("x", {11}).node("Frobnicate", {"x"}, {"y"}).declared("y", T::STRING, {"11"});
+  m.node("Frobnicate", {"y"}, {"z"}).declared("z", T::FLOAT, {"2"});
+  m.model().mutable_graph()->add_output()->set_name("z");
+  const shapes_graph g = read(m.text());
+  EXPECT_EQ(sizes(g), (std::map<std::string, bytes>{{"x", 44}, {"z", 8}}));
+  ASSERT_EQ(g.notes.size(), 1u);
+  EXPECT_NE(g.notes[0].find("'y' is of strings"), std::string::npos) << g.notes[0];
+  m.declared("q", 99, {"2"}).node("Frobnicate", {"z"}, {"q"});
+  m.model().mutable_graph()->add_output()->set_name("q");
+  EXPECT_EQ(complaint(m.text()),
+            "node 'q' (Frobnicate), result 'q': its element type (99) has no size that is known here");
+}
+
+TEST_F(onnx_shapes, unknown_operators_have_the_shapes_that_the_file_gives) {
+  onnx_maker m{21};
+  m.model().set_ir_version(10);
+  m.input("x", {-1, 4}).node("Frobnicate", {"x"}, {"y"}).declared("y", T::INT8, {"n", "k"});
+  domain(m, "com.example").node("Relu", {"y"}, {"z"});
+  m.model().mutable_graph()->add_output()->set_name("z");
+  EXPECT_EQ(complaint(m.text()), "input 'x': dimension 0 ('n') is unknown; say it with --dim n=N");
+  EXPECT_EQ(
+      complaint(m.text(), {{"n", 3}}),
+      "node 'y' (Frobnicate): dimension 1 of its result 'y' is not known (operators of domain 'com.example' are not "
+      "known here); say it with --dim k=N");
+  const shapes_graph g = read(m.text(), {{"n", 3}, {"k", 5}});
+  EXPECT_EQ(sizes(g), (std::map<std::string, bytes>{{"x", 48}, {"y", 15}, {"z", 15}}));
+  ASSERT_EQ(g.notes.size(), 2u);
+  EXPECT_NE(g.notes[0].find("opset 21"), std::string::npos);
+  EXPECT_NE(g.notes[1].find("IR version 10"), std::string::npos);
+  EXPECT_EQ(complaint(m.text(), {{"n", 3}, {"k", 5}, {"q", 1}}), "nothing has a dimension called 'q'");
+}
+
+TEST_F(onnx_shapes, a_shape_that_nobody_gives_can_be_said) {
+  onnx_maker m;
+  m.input("x", {6}).node("Frobnicate", {"x"}, {"y"}).node("Neg", {"y"}, {"z"});
+  m.model().mutable_graph()->add_output()->set_name("z");
+  EXPECT_EQ(
+      complaint(m.text()),
+      "node 'y' (Frobnicate): the shape of its result 'y' is not known (the operator is not known here); give it in "
+      "the file (value_info) or say it with --dim y.0=N, y.1=N, ...");
+  const shapes_graph g = read(m.text(), {{"y.0", 2}, {"y.1", 5}});
+  EXPECT_EQ(sizes(g)["z"], 40u);
+  ASSERT_EQ(g.notes.size(), 1u);
+  EXPECT_EQ(g.notes[0], "node 'y' (Frobnicate): its result 'y' is taken to be of its first input's element type");
+}
+
+TEST_F(onnx_shapes, recurrent_operators) {
+  onnx_maker m;
+  m.input("x", {5, 2, 3})
+      .floats("w", {1, 16, 3}, std::vector<float>(48))
+      .floats("r", {1, 16, 4}, std::vector<float>(64));
+  m.node("LSTM", {"x", "w", "r"}, {"all", "", "last"}).with("hidden_size", 4);
+  m.model().mutable_graph()->add_output()->set_name("all");
+  m.model().mutable_graph()->add_output()->set_name("last");
+  const shapes_graph g = read(m.text());
+  EXPECT_EQ(sizes(g), (std::map<std::string, bytes>{{"x", 120}, {"all", 160}, {"last", 32}}));
+  EXPECT_EQ(named(g, "all").type.shape, (shape{5, 1, 2, 4}));
+  EXPECT_EQ(named(g, "last").type.shape, (shape{1, 2, 4}));
+}
+
+// As exporters write a reshape to the batch at hand: shapes are computed from shapes.
+TEST_F(onnx_shapes, shapes_that_are_computed_in_the_graph) {
+  onnx_maker m;
+  m.input("x", {-1, 8}).list("zero", {0}).list("rest", {2, -1});
+  m.node("Shape", {"x"}, {"s"}).node("Gather", {"s", "zero"}, {"batch"}).with("axis", 0);
+  m.node("Concat", {"batch", "rest"}, {"to"}).with("axis", 0).node("Reshape", {"x", "to"}, {"y"}).output("y");
+  const shapes_graph g = read(m.text(), {{"n", 3}});
+  EXPECT_EQ(named(g, "y").type.shape, (shape{3, 2, 4}));
+  EXPECT_EQ(named(g, "y").kind, value_kind::view);
+  EXPECT_EQ(g.names.size(), 2u);  // what is computed of shapes takes no memory
+}
+
+TEST_F(onnx_shapes, what_sub_graphs_read_is_alive_until_then) {
+  onnx_maker m;
+  m.input("x", {64}).node("Neg", {"x"}, {"outer"}).node("Neg", {"x"}, {"other"}).node("Neg", {"other"}, {"c"});
+  m.node("If", {"c"}, {"y"}).declared("y", T::FLOAT, {"64"});
+  auto* nodes = m.model().mutable_graph()->mutable_node();
+  auto* branch = nodes->Mutable(nodes->size() - 1)->add_attribute();
+  branch->set_name("then_branch");
+  branch->set_type(onnx::AttributeProto::GRAPH);
+  auto* inner = branch->mutable_g()->add_node();
+  inner->set_op_type("Neg");
+  inner->add_input("outer");
+  inner->add_output("inner");
+  m.model().mutable_graph()->add_output()->set_name("y");
+  const shapes_graph g = read(m.text());
+  const berth::node& last = g.graph.nodes().back();
+  EXPECT_EQ(last.inputs.size(), 2u);  // the condition and what the branch reads
+  ASSERT_EQ(g.notes.size(), 1u);
+  EXPECT_EQ(g.notes[0], "node 'y' (If): what its sub-graphs need while they run is not counted");
+}
+
+TEST_F(onnx_shapes, graphs_that_are_none) {
+  const auto made = [](auto&& change) {
+    onnx_maker m;
+    m.input("x", {4}).node("Neg", {"x"}, {"y"});
+    change(m);
+    m.model().mutable_graph()->add_output()->set_name("y");
+    return m.text();
+  };
+  EXPECT_EQ(complaint("this is no model"), "not an ONNX model, or a truncated one");
+  EXPECT_EQ(complaint(made([](onnx_maker& m) { m.model().mutable_graph()->mutable_node(0)->set_input(0, "q"); })),
+            "node 'y' (Neg): input 'q' comes from no earlier node");
+  EXPECT_EQ(complaint(made([](onnx_maker& m) { m.node("Neg", {"x"}, {"y"}); })),
+            "node 'y' (Neg): its result 'y' is there already");
+  EXPECT_EQ(complaint(made([](onnx_maker& m) { m.model().mutable_graph()->mutable_node(0)->set_output(0, "z"); })),
+            "output 'y' is computed by no node");
+  EXPECT_EQ(
+      complaint(made([](onnx_maker& m) { m.node("Frob", {"y"}, {"q"}).declared("q", T::FLOAT, {"-4"}).output("q"); })),
+      "node 'q' (Frob): dimension 0 of its result 'q' is not known (the operator is not known here); say it with "
+      "--dim -4=N");
+  const auto sized = [&](const std::vector<std::string>& s) {
+    return complaint(made([&](onnx_maker& m) { m.node("Frob", {"y"}, {"q"}).declared("q", T::FLOAT, s).output("q"); }));
+  };
+  EXPECT_NE(sized({"1073741825"}).find("exceeds 2^30"), std::string::npos);
+  EXPECT_NE(sized({"1073741824", "1073741824"}).find("exceeds 2^59"), std::string::npos);
+  EXPECT_NE(sized(std::vector<std::string>(40, "1")).find("more than 32 dimensions"), std::string::npos);
+  EXPECT_EQ(sized({"0"}), "");
+  onnx_maker reshape;
+  reshape.input("x", {4})
+      .input("to", {1})
+      .node("Reshape", {"x", "to"}, {"y"})
+      .output("y")
+      .declared("y", T::FLOAT, {"5"});
+  reshape.model().mutable_graph()->mutable_output(0)->clear_type();
+  EXPECT_EQ(complaint(reshape.text()), "node 'y' (Reshape): its result is not of its input's size");
+}
+
+TEST_F(onnx_shapes, every_truncation_is_an_error_or_a_graph) {
+  onnx_maker m;
+  m.input("x", {1, 3, 8, 8}).floats("w", {2, 3, 3, 3}, std::vector<float>(54)).node("Conv", {"x", "w"}, {"c"});
+  m.node("Frob", {"c"}, {"y"}).declared("y", T::FLOAT, {"2"});
+  m.model().mutable_graph()->add_output()->set_name("y");
+  const std::string whole = m.text();
+  EXPECT_EQ(complaint(whole), "");
+  for (std::size_t size = 0; size < whole.size(); ++size) (void)complaint(whole.substr(0, size));
+  std::uint32_t state = 1;
+  for (int round = 0; round < 2000; ++round) {
+    std::string changed = whole;
+    for (int k = 0; k < 3; ++k) {
+      state = state * 1664525u + 1013904223u;
+      changed[(state >> 8) % changed.size()] = static_cast<char>(state >> 24);
+    }
+    (void)complaint(changed);
+  }
+}
+
+}  // namespace
+}  // namespace berth::model
