@@ -103,18 +103,20 @@ void berth_executor_destroy(berth_executor* executor);
 berth_status berth_op_run(void* workspace, uint64_t workspace_size, berth_executor* executor, berth_stream* stream);
 
 /* The named pairs, by the number of inputs: X(function, "Operator"). */
-#define BERTH_OPERATORS_OF_1(X)                                                                                   \
-  X(abs, "Abs")                                                                                                   \
-  X(neg, "Neg") X(exp, "Exp") X(log, "Log") X(sqrt, "Sqrt") X(relu, "Relu") X(sigmoid, "Sigmoid") X(tanh, "Tanh") \
-      X(gelu, "Gelu") X(softmax, "Softmax") X(transpose, "Transpose") X(cast, "Cast") X(reduce_sum, "ReduceSum")  \
-          X(reduce_mean, "ReduceMean") X(reduce_max, "ReduceMax") X(max_pool, "MaxPool")                          \
-              X(average_pool, "AveragePool")
-#define BERTH_OPERATORS_OF_2(X)                                                                                       \
-  X(add, "Add")                                                                                                       \
-  X(sub, "Sub") X(mul, "Mul") X(div, "Div") X(pow, "Pow") X(matmul, "MatMul") X(cumsum, "CumSum") X(gather, "Gather") \
-      X(equal, "Equal") X(less, "Less") X(greater, "Greater") X(rms_norm, "RMSNormalization")
-#define BERTH_OPERATORS_OF_3(X) \
-  X(where, "Where") X(layer_norm, "LayerNormalization") X(scatter_elements, "ScatterElements") X(conv, "Conv")
+/* clang-format off */
+#define BERTH_OPERATORS_OF_1(X)                                                                     \
+  X(abs, "Abs") X(neg, "Neg") X(exp, "Exp") X(log, "Log") X(sqrt, "Sqrt") X(relu, "Relu")           \
+  X(sigmoid, "Sigmoid") X(tanh, "Tanh") X(gelu, "Gelu") X(softmax, "Softmax")                       \
+  X(transpose, "Transpose") X(cast, "Cast") X(reduce_sum, "ReduceSum") X(reduce_mean, "ReduceMean") \
+  X(reduce_max, "ReduceMax") X(max_pool, "MaxPool") X(average_pool, "AveragePool")
+#define BERTH_OPERATORS_OF_2(X)                                                                     \
+  X(add, "Add") X(sub, "Sub") X(mul, "Mul") X(div, "Div") X(pow, "Pow") X(matmul, "MatMul")         \
+  X(cumsum, "CumSum") X(gather, "Gather") X(equal, "Equal") X(less, "Less") X(greater, "Greater")   \
+  X(rms_norm, "RMSNormalization")
+#define BERTH_OPERATORS_OF_3(X)                                                                     \
+  X(where, "Where") X(layer_norm, "LayerNormalization") X(scatter_elements, "ScatterElements")      \
+  X(conv, "Conv")
+/* clang-format on */
 
 #define BERTH_PAIR_OF_1(function, name)                                                                               \
   berth_status berth_##function##_workspace_size(const berth_tensor* x, const berth_attribute* attributes,            \
