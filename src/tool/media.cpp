@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
@@ -127,6 +129,20 @@ int plan_media(const media_call& call) {
   return verified ? done : answer_is_no;
 }
 
+// Options of the other scenario would be read and do nothing.
+void refuse_options_of_others(const CLI::App& app, const media_call& call) {
+  const auto refuse = [&](std::initializer_list<const char*> options, const char* scenario) {
+    for (const char* option : options) {
+      if (app.count(option) != 0) throw usage_error(std::string{option} + ": of --scenario " + scenario + " only");
+    }
+  };
+  if (call.scenario == "vdec") refuse({"--format", "--file"}, "jpeg");
+  if (call.scenario == "jpeg") refuse({"--references", "--shown", "--packets"}, "vdec");
+  for (const auto& [option, pixels] : {std::pair{"--width", call.width}, std::pair{"--height", call.height}}) {
+    if (pixels == 0) throw usage_error(std::string{option} + ": at least 1");
+  }
+}
+
 }  // namespace
 
 std::function<int()> declare_media(CLI::App& app) {
@@ -151,7 +167,10 @@ std::function<int()> declare_media(CLI::App& app) {
   add_bytes_option(app, "--output", call->output, "The model's output; 4000 bytes where it is not given");
   add_bytes_option(app, "--workspace", call->workspace, "What the model needs while it runs");
   app.add_flag("--json", call->json, "One JSON object on standard output");
-  return [call] { return plan_media(*call); };
+  return [call, &app] {
+    refuse_options_of_others(app, *call);
+    return plan_media(*call);
+  };
 }
 
 }  // namespace berth::tool

@@ -300,8 +300,10 @@ int reorder(const plan_call& call) {
   const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.at.empty() ||
                      !call.prefix.empty() || call.capacity || call.options.penalty_first || call.options.deadline_s ||
                      call.options.node_limit != 0;
-  if (other)
-    throw usage_error("--reorder: with one FILE, --dim, --rules, --effort, --budget, --recompute and --out only");
+  if (other) {
+    throw usage_error(
+        "--reorder: with one FILE, --dim, --rules, --effort, --threads, --budget, --recompute and --out only");
+  }
   refuse_input_as_output(call.out, call.files);
   std::signal(SIGINT, take_the_best);
   const int status = plan_reordered({.file = call.files.front(),
@@ -309,6 +311,7 @@ int reorder(const plan_call& call) {
                                      .rules = call.rules,
                                      .dims = call.dims,
                                      .work = call.options.work,
+                                     .threads = call.options.threads,
                                      .stop = &interrupted,
                                      .budget = call.budget,
                                      .recompute = call.recompute,

@@ -10,6 +10,7 @@
 #include "berth/model/input_error.hpp"
 #include "berth/schedule/order.hpp"
 #include "berth/schedule/recompute.hpp"
+#include "berth/schedule/verify.hpp"
 #include "berth/trace/picture.hpp"
 #include "model/file.hpp"
 #include "tool/output.hpp"
@@ -92,6 +93,7 @@ struct answer {
   std::uint64_t states = 0;
   bytes given_peak = 0, peak = 0;
   bool within = true;
+  bool verified = false;
 
   [[nodiscard]] bool optimal() const { return plan.arena() == bound; }
 };
@@ -172,7 +174,7 @@ nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, con
                               {"peak_bytes", found.peak},
                               {"lower_bound", found.bound},
                               {"optimal", found.optimal()},
-                              {"verified", true},
+                              {"verified", found.verified},
                               {"states", found.states},
                               {"elapsed_ms", elapsed_ms}};
   if (call.budget) {
@@ -213,6 +215,7 @@ void print_table(const reorder_call& call, const graph& given, const answer& fou
                 *call.budget < found.bound ? "no steps keep it" : "none were found that keep it",
                 found.holder.empty() ? "some node in every order" : printable(found.holder).c_str());
   }
+  std::printf("  verified      %s\n", found.verified ? "yes" : "NO: please report this");
   std::printf("  found in      %.1f ms, %llu states\n", elapsed_ms, static_cast<unsigned long long>(found.states));
   if (!call.out.empty()) std::printf("  written to    %s\n", printable(call.out).c_str());
 }
@@ -228,7 +231,10 @@ int plan_reordered(const reorder_call& call) {
   std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
   line->stage("reading " + file_name(call.file));
   const read_graph input = read(call);
-  schedule::options options{.work = call.work, .placing = {.stop = call.stop}, .rules = input.rules, .stop = call.stop};
+  schedule::options options{.work = call.work,
+                            .placing = {.threads = call.threads, .stop = call.stop},
+                            .rules = input.rules,
+                            .stop = call.stop};
   if (!call.rules.empty()) {
     const auto both = rules::strictest(input.rules, *rules::find(call.rules));
     if (!both) throw usage_error("--rules: the alignments of both exceed 64 bits");
@@ -237,6 +243,8 @@ int plan_reordered(const reorder_call& call) {
   line->stage("ordering");
   answer found = call.recompute ? run_again(input.g, call, options) : in_order(input.g, call, options);
   found.within = !call.budget || found.plan.arena() <= *call.budget;
+  found.verified =
+      !schedule::verify_steps(input.g, found.steps) && verify_plan(found.after.graph, found.plan, *options.rules).ok();
   const double elapsed = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   line->stage("writing");
   const bool to_output = call.out == "-";
@@ -249,7 +257,7 @@ int plan_reordered(const reorder_call& call) {
     print_json(to_json(call, input.g, found, elapsed));
   else if (!call.quiet)
     print_table(call, input.g, found, elapsed);
-  return found.within ? done : answer_is_no;
+  return found.within && found.verified ? done : answer_is_no;
 }
 
 }  // namespace berth::tool

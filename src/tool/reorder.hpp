@@ -18,6 +18,7 @@ struct reorder_call {
   std::string rules;
   std::vector<std::string> dims;
   plan::effort work = plan::effort::normal;
+  unsigned threads = 1;  // that place an arena
   const std::atomic<bool>* stop = nullptr;
   std::optional<bytes> budget;  // of the arena: exit 1 where it is not kept
   bool recompute = false;       // to keep it; without a budget as small as the search gets

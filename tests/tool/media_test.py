@@ -36,7 +36,10 @@ class Media(unittest.TestCase):
         for args in (("--scenario", "jpeg"), ("--scenario", "png", "--width", "9", "--height", "9"),
                      ("--scenario", "jpeg", "--width", "20", "--height", "1080"),
                      ("--scenario", "vdec", "--width", "99999", "--height", "1080"),
-                     ("--scenario", "jpeg", "--width", "-1", "--height", "1080")):
+                     ("--scenario", "jpeg", "--width", "-1", "--height", "1080"),
+                     ("--scenario", "jpeg", "--width", "0", "--height", "1080"),
+                     ("--scenario", "jpeg", "--width", "640", "--height", "480", "--references", "2"),
+                     ("--scenario", "vdec", "--width", "640", "--height", "480", "--file", "1KiB")):
             done = self.run_berth(*args)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), args)
 

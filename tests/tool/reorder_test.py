@@ -23,6 +23,7 @@ class Reorder(unittest.TestCase):
         done = self.run_tool("plan", "builtin:resnet50", "--reorder", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         answer = json.loads(done.stdout)
+        self.assertTrue(answer["verified"])
         self.assertEqual(answer["arena_before"], before["arena_bytes"])
         self.assertLessEqual(answer["arena_bytes"], answer["arena_before"])
         self.assertLessEqual(answer["lower_bound"], answer["arena_bytes"])
