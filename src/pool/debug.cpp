@@ -1,21 +1,23 @@
 #include "berth/pool/debug.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "pool/debug.hpp"
 
@@ -23,10 +25,12 @@ namespace berth {
 namespace {
 
 constexpr std::size_t most_mistakes = 1000;  // kept in full; the rest are counted
+constexpr std::size_t most_ended = 100;      // pools that ended with nothing alive: the same
 
+// Of numbers and short names: what may be of any length is appended.
 template <class... Values>
 void print(std::string& out, const char* format, Values... values) {
-  char line[1600];
+  char line[600];
   const int n = std::snprintf(line, sizeof line, format, values...);
   if (n > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof line - 1));
 }
@@ -60,31 +64,76 @@ struct watched_pool {
   std::weak_ptr<guard_adaptor> guard;  // gone: what follows is its last word
   guard_statistics sums{};
   std::vector<site_holding> alive{};
+  bool ended = false;
 };
 
 struct debugger {
-  std::mutex lock;  // guards what follows; taken inside a guard's
+  std::mutex lock;  // guards what follows; taken outside of guards' locks
+  std::vector<watched_pool> pools;
+  std::uint64_t last_number = 0;
+  std::uint64_t more_pools = 0;  // that ended with nothing alive
+  std::mutex telling;            // guards what follows; taken last, as guards tell with their locks held
   std::optional<debug_options> options;
   bool environment_read = false;
-  std::vector<watched_pool> pools;
-  std::mutex telling;  // guards what follows: guards tell with their locks held
+  bool of_a_child = false;
   std::vector<mistake> mistakes;
   std::uint64_t more_mistakes = 0;
 };
 
-int report_wanted = -1;  // the pipe that the signal's handler writes to
-std::atomic<bool> warns{false};
+// The pipe that the signal's handler writes to, and whose it is.
+int report_wanted = -1;
+pid_t signalled = 0;
+
+std::atomic<debugger*> current{nullptr};
+
+// report.json: report.1234.json
+std::string path_of_child(const std::string& path) {
+  const std::size_t name = path.rfind('/') + 1;
+  const std::size_t dot = path.rfind('.');
+  const std::size_t at = dot == std::string::npos || dot <= name ? path.size() : dot;
+  return path.substr(0, at) + '.' + std::to_string(getpid()) + path.substr(at);
+}
+
+// Locks may be in the hands of threads that a child of fork does not have: it begins anew, with the same options and a
+// report of its own. Only `telling`, inside which no other lock is taken, is held across the fork.
+void begin_anew() noexcept {
+  debugger* const before = current.load(std::memory_order_relaxed);
+  try {
+    auto one = std::make_unique<debugger>();
+    one->options = before->options;
+    one->environment_read = before->environment_read;
+    one->of_a_child = true;
+    if (one->options && !one->options->report.empty()) one->options->report = path_of_child(one->options->report);
+    current.store(one.release(), std::memory_order_release);
+  } catch (const std::bad_alloc&) {
+  }
+  before->telling.unlock();
+}
+
+debugger* first_one() {
+  current.store(new debugger, std::memory_order_release);
+  (void)pthread_atfork([] { current.load(std::memory_order_relaxed)->telling.lock(); },
+                       [] { current.load(std::memory_order_relaxed)->telling.unlock(); }, begin_anew);
+  return current.load(std::memory_order_relaxed);
+}
 
 // Never destroyed: pools may end after every static object.
 debugger& the() {
-  static debugger* const one = new debugger;
-  return *one;
+  static debugger* const first = first_one();
+  (void)first;
+  return *current.load(std::memory_order_acquire);
 }
 
 void write_last_report() noexcept;
 
+// What a guard gives back with each mistake: its pool's number, and whether it goes on.
+void* make_context(std::uint64_t number, bool goes_on) noexcept {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number << 1 | (goes_on ? 1 : 0)));
+}
+
 void hear(void* context, const memory_mistake& m) noexcept try {
-  const bool stops = m.kind != mistake_kind::leak && !warns.load(std::memory_order_relaxed);
+  const auto said = reinterpret_cast<std::uintptr_t>(context);
+  const bool stops = m.kind != mistake_kind::leak && (said & 1) == 0;
   if (!stops) {
     std::fprintf(stderr, "berth: %s:%u: guard: %s\n", m.site.file_name(), m.site.line(), m.text);
   }
@@ -92,8 +141,7 @@ void hear(void* context, const memory_mistake& m) noexcept try {
   {
     const std::lock_guard held{d.telling};
     if (d.mistakes.size() < most_mistakes) {
-      d.mistakes.push_back(
-          {m.kind, reinterpret_cast<std::uintptr_t>(context), m.site.file_name(), m.site.line(), m.text});
+      d.mistakes.push_back({m.kind, said >> 1, m.site.file_name(), m.site.line(), m.text});
     } else {
       ++d.more_mistakes;
     }
@@ -102,69 +150,88 @@ void hear(void* context, const memory_mistake& m) noexcept try {
 } catch (const std::bad_alloc&) {
 }
 
-void look_again(watched_pool& p) {
-  if (const auto g = p.guard.lock()) {
-    p.sums = g->statistics();
-    p.alive = g->live_by_site();
-  }
+void look_at(watched_pool& p, const guard_adaptor& g) {
+  p.sums = g.statistics();
+  p.alive = g.live_by_site();
+}
+
+std::string place_of(const source_location& site) {
+  return std::string{site.file_name()} + ':' + std::to_string(site.line());
 }
 
 void add_json(std::string& out, const watched_pool& p) {
   const guard_statistics& s = p.sums;
+  print(out, "{\"pool\":%" PRIu64 ",\"device\":", p.number);
+  out += quoted(p.device);
   print(out,
-        "{\"pool\":%" PRIu64 ",\"device\":%s,\"ended\":%s,\"allocations\":%" PRIu64 ",\"frees\":%" PRIu64
-        ",\"live_blocks\":%zu,\"live_bytes\":%" PRIu64 ",\"live_peak_bytes\":%" PRIu64 ",\"quarantined_bytes\":%" PRIu64
-        ",\"unchecked\":%" PRIu64 ",\"alive\":[",
-        p.number, quoted(p.device).c_str(), p.guard.expired() ? "true" : "false", s.allocations, s.frees, s.live_blocks,
-        s.live, s.live_peak, s.quarantined, s.unchecked);
+        ",\"ended\":%s,\"allocations\":%" PRIu64 ",\"frees\":%" PRIu64 ",\"live_blocks\":%zu,\"live_bytes\":%" PRIu64
+        ",\"live_peak_bytes\":%" PRIu64 ",\"quarantined_bytes\":%" PRIu64 ",\"unchecked\":%" PRIu64 ",\"alive\":[",
+        p.ended ? "true" : "false", s.allocations, s.frees, s.live_blocks, s.live, s.live_peak, s.quarantined,
+        s.unchecked);
   for (std::size_t i = 0; i < p.alive.size(); ++i) {
     const site_holding& h = p.alive[i];
-    print(out, "%s{\"place\":%s,\"blocks\":%zu,\"bytes\":%" PRIu64 ",\"oldest_s\":%.3f,\"stream\":%u,\"thread\":%u}",
-          i == 0 ? "" : ",", quoted(std::string{h.site.file_name()} + ":" + std::to_string(h.site.line())).c_str(),
-          h.blocks, h.size, h.oldest_s, h.stream, h.thread);
+    (out += i == 0 ? "" : ",") += "{\"place\":" + quoted(place_of(h.site));
+    print(out, ",\"blocks\":%zu,\"bytes\":%" PRIu64 ",\"oldest_s\":%.3f,\"stream\":%u,\"thread\":%u", h.blocks, h.size,
+          h.oldest_s, h.stream, h.thread);
+    if (!h.stack.empty()) out += ",\"stack\":" + quoted(h.stack);
+    out += '}';
   }
   out += "]}";
 }
 
 void add_text(std::string& out, const watched_pool& p) {
   const guard_statistics& s = p.sums;
+  print(out, "pool %" PRIu64 " on ", p.number);
+  out += p.device;
   print(out,
-        "pool %" PRIu64 " on %s%s: %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64
-        " bytes alive in %zu blocks"
-        " (peak %" PRIu64 "), %" PRIu64 " bytes in quarantine, %" PRIu64 " blocks unchecked\n",
-        p.number, p.device.c_str(), p.guard.expired() ? " (ended)" : "", s.allocations, s.frees, s.live, s.live_blocks,
-        s.live_peak, s.quarantined, s.unchecked);
+        "%s: %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64 " bytes alive in %zu blocks (peak %" PRIu64
+        "), %" PRIu64 " bytes in quarantine, %" PRIu64 " blocks unchecked\n",
+        p.ended ? " (ended)" : "", s.allocations, s.frees, s.live, s.live_blocks, s.live_peak, s.quarantined,
+        s.unchecked);
   for (const site_holding& h : p.alive) {
-    print(out, "  %12" PRIu64 " bytes in %6zu blocks  %s:%u  oldest %.1f s, stream %u, thread %u\n", h.size, h.blocks,
-          h.site.file_name(), h.site.line(), h.oldest_s, h.stream, h.thread);
+    print(out, "  %12" PRIu64 " bytes in %6zu blocks  ", h.size, h.blocks);
+    out += place_of(h.site);
+    print(out, "  oldest %.1f s, stream %u, thread %u\n", h.oldest_s, h.stream, h.thread);
+    if (!h.stack.empty()) out += "      by " + h.stack + '\n';
   }
 }
 
-// Contract: the lock is held.
-std::string compose(bool as_json) {
-  debugger& d = the();
-  const std::lock_guard held{d.telling};
-  std::string out = as_json ? "{\"format\":\"berth-debug/1\",\"pools\":[" : "berth: memory report\n";
+void add_pools(std::string& out, const debugger& d, bool as_json) {
   for (std::size_t i = 0; i < d.pools.size(); ++i) {
     if (as_json && i != 0) out += ',';
     as_json ? add_json(out, d.pools[i]) : add_text(out, d.pools[i]);
   }
-  if (as_json) {
-    out += "],\"mistakes\":[";
-  } else {
-    print(out, "mistakes: %zu\n", d.mistakes.size() + static_cast<std::size_t>(d.more_mistakes));
-  }
+}
+
+void add_mistakes(std::string& out, const debugger& d, bool as_json) {
+  if (!as_json) print(out, "mistakes: %" PRIu64 "\n", static_cast<std::uint64_t>(d.mistakes.size()) + d.more_mistakes);
   for (std::size_t i = 0; i < d.mistakes.size(); ++i) {
     const mistake& m = d.mistakes[i];
     if (as_json) {
-      print(out, "%s{\"kind\":\"%s\",\"pool\":%" PRIu64 ",\"file\":%s,\"line\":%u,\"text\":", i == 0 ? "" : ",",
-            name(m.kind), m.pool, quoted(m.file).c_str(), m.line);
+      print(out, "%s{\"kind\":\"%s\",\"pool\":%" PRIu64 ",\"file\":", i == 0 ? "" : ",", name(m.kind), m.pool);
+      out += quoted(m.file);
+      print(out, ",\"line\":%u,\"text\":", m.line);
       (out += quoted(m.text)) += '}';
     } else {
-      print(out, "  %s:%u: ", m.file.c_str(), m.line);
-      (out += m.text) += '\n';
+      out += "  " + m.file + ':' + std::to_string(m.line) + ": " + m.text + '\n';
     }
   }
+  if (!as_json && d.more_mistakes != 0) print(out, "  and %" PRIu64 " more\n", d.more_mistakes);
+}
+
+// Contract: with pools the lock is held.
+std::string compose(bool as_json, bool with_pools) {
+  debugger& d = the();
+  const std::lock_guard held{d.telling};
+  std::string out = as_json ? "{\"format\":\"berth-debug/1\",\"pools\":[" : "berth: memory report\n";
+  if (with_pools) add_pools(out, d, as_json);
+  const std::uint64_t more = with_pools ? d.more_pools : 0;
+  if (as_json) {
+    print(out, "],\"more_pools\":%" PRIu64 ",\"mistakes\":[", more);
+  } else if (more != 0) {
+    print(out, "and %" PRIu64 " pools that ended with nothing alive\n", more);
+  }
+  add_mistakes(out, d, as_json);
   if (as_json) print(out, "],\"more_mistakes\":%" PRIu64 "}\n", d.more_mistakes);
   return out;
 }
@@ -177,23 +244,30 @@ void write_out(const std::string& path, const std::string& text) {
   std::fprintf(stderr, "berth: BERTH_DEBUG: the report could not be written to %s\n", path.c_str());
 }
 
-std::string report_path() {
-  const std::lock_guard held{the().lock};
-  return the().options ? the().options->report : std::string{};
+// Where none is wanted, or a child of fork has nothing to say, empty.
+std::string report_path(bool anything = true) {
+  debugger& d = the();
+  const std::lock_guard held{d.telling};
+  if (!d.options || (d.of_a_child && !anything && d.mistakes.empty())) return {};
+  return d.options->report;
 }
 
 void write_report() {
-  const std::string path = report_path();
+  debugger& d = the();
+  const bool pools = [&d] {
+    const std::lock_guard held{d.lock};
+    return !d.pools.empty();
+  }();
+  const std::string path = report_path(pools);
   if (!path.empty()) write_out(path, debug_report(path.ends_with(".json")));
 }
 
-// A guard stops the program, and holds its lock: its own blocks are as they were when last looked at.
+// A guard stops the program, and holds its lock: its own blocks are as they were when last looked at. Where somebody
+// makes a report just now, and perhaps waits for that guard, the mistakes alone are written.
 void write_last_report() noexcept try {
-  debugger& d = the();
-  const std::unique_lock held{d.lock, std::try_to_lock};
-  if (held && d.options && !d.options->report.empty()) {
-    write_out(d.options->report, compose(d.options->report.ends_with(".json")));
-  }
+  const std::unique_lock held{the().lock, std::try_to_lock};
+  const std::string path = report_path();
+  if (!path.empty()) write_out(path, compose(path.ends_with(".json"), held.owns_lock()));
 } catch (const std::bad_alloc&) {
 }
 
@@ -209,17 +283,20 @@ void listen_to_signal() {
     std::fprintf(stderr, "berth: BERTH_DEBUG: no thread for the signal\n");
     return;
   }
+  (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);  // a flood of signals asks for one report
   report_wanted = ends[1];
+  signalled = getpid();
   std::signal(SIGUSR2, [](int) {
+    if (getpid() != signalled) return;  // a child has no thread that listens
     const int kept = errno;
     [[maybe_unused]] const auto n = write(report_wanted, "r", 1);
     errno = kept;
   });
 }
 
-void begin(const debug_options& o) {
-  debugger& d = the();
-  warns.store(o.warn, std::memory_order_relaxed);
+// Contract: `telling` is held.
+void begin(debugger& d, const debug_options& o) {
+  d.environment_read = true;
   d.options = o;
   if (!o.report.empty()) {
     if (std::FILE* const to = std::fopen(o.report.c_str(), "ae")) {
@@ -233,125 +310,88 @@ void begin(const debug_options& o) {
   if (o.on_signal) listen_to_signal();
 }
 
-// Contract: the lock is held.
-void read_environment() {
+std::optional<debug_options> options_now() {
   debugger& d = the();
-  if (d.environment_read) return;
-  d.environment_read = true;
+  const std::lock_guard held{d.telling};
+  if (std::exchange(d.environment_read, true)) return d.options;
   const char* const words = std::getenv("BERTH_DEBUG");
-  if (words == nullptr || *words == '\0') return;
+  if (words == nullptr || *words == '\0') return std::nullopt;
   const debug_words read = read_debug(words);
   for (const std::string& word : read.unknown) {
     std::fprintf(stderr,
-                 "berth: BERTH_DEBUG: '%s' says nothing; there are guards, quarantine=N, every=N, warn, leaks, live=N, "
-                 "report=FILE, signal\n",
+                 "berth: BERTH_DEBUG: '%s' says nothing; there are guards, quarantine=N, every=N, warn, leaks, stack, "
+                 "stack=N, live=N, bytes=N, age=SECONDS, sample=1/N, report=FILE, signal\n",
                  word.c_str());
   }
-  begin(read.options);
+  begin(d, read.options);
+  return d.options;
 }
 
-// 64, 64KiB, 64MiB, 64GiB.
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t n = 0;
-  const auto [rest, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (wrong != std::errc{}) return std::nullopt;
-  const std::string_view unit{rest, static_cast<std::size_t>(text.data() + text.size() - rest)};
-  const unsigned shift = unit.empty() ? 0 : unit == "KiB" ? 10 : unit == "MiB" ? 20 : unit == "GiB" ? 30 : 64;
-  if (shift == 64 || n > (~std::uint64_t{0} >> shift)) return std::nullopt;
-  return n << shift;
-}
-
-// False where the word says nothing.
-bool read_word(std::string_view word, debug_options& o) {
-  const std::size_t equals = word.find('=');
-  const std::string_view name = word.substr(0, equals);
-  const std::string_view value = equals == std::string_view::npos ? std::string_view{} : word.substr(equals + 1);
-  if (name == "report") {
-    o.report = value;
-    return !value.empty();
-  }
-  if (equals == std::string_view::npos) {
-    bool* const flag = name == "guards"   ? &o.guards
-                       : name == "warn"   ? &o.warn
-                       : name == "leaks"  ? &o.leaks
-                       : name == "signal" ? &o.on_signal
-                                          : nullptr;
-    if (flag != nullptr) *flag = true;
-    return flag != nullptr;
-  }
-  std::uint64_t* const to = name == "quarantine" ? &o.quarantine
-                            : name == "every"    ? &o.check_every
-                            : name == "live"     ? &o.live_alarm
-                                                 : nullptr;
-  const auto n = number_of(value);
-  if (to == nullptr || !n) return false;
-  *to = *n;
-  return true;
+// Of the pools that ended with nothing alive the oldest are only counted.
+void forget_some(debugger& d) {
+  const auto is_over = [](const watched_pool& p) { return p.ended && p.alive.empty(); };
+  if (std::ranges::count_if(d.pools, is_over) <= static_cast<std::ptrdiff_t>(most_ended)) return;
+  d.pools.erase(std::ranges::find_if(d.pools, is_over));
+  ++d.more_pools;
 }
 
 }  // namespace
 
-debug_words read_debug(std::string_view words) {
-  debug_words out;
-  while (!words.empty()) {
-    const std::size_t comma = words.find(',');
-    const std::string_view word = words.substr(0, comma);
-    words = comma == std::string_view::npos ? std::string_view{} : words.substr(comma + 1);
-    if (!word.empty() && !read_word(word, out.options)) out.unknown.emplace_back(word);
-  }
-  return out;
-}
-
 void set_debug(const debug_options& o) {
-  const std::lock_guard held{the().lock};
-  the().environment_read = true;
-  begin(o);
+  debugger& d = the();
+  const std::lock_guard held{d.telling};
+  begin(d, o);
 }
 
 void end_debug() {
-  const std::lock_guard held{the().lock};
-  the().environment_read = true;
-  the().options.reset();
+  debugger& d = the();
+  const std::lock_guard held{d.telling};
+  d.environment_read = true;
+  d.options.reset();
 }
 
 std::string debug_report(bool as_json) {
   debugger& d = the();
   const std::lock_guard held{d.lock};
-  for (watched_pool& p : d.pools) look_again(p);
-  return compose(as_json);
+  for (watched_pool& p : d.pools) {
+    if (const auto g = p.guard.lock()) look_at(p, *g);
+  }
+  return compose(as_json, true);
 }
 
 namespace detail {
 
 std::shared_ptr<guard_adaptor> watch(memory_source& m, bool report_leaks) {
+  const std::optional<debug_options> o = options_now();
+  if (!o) return nullptr;
   debugger& d = the();
   const std::lock_guard held{d.lock};
-  read_environment();
-  if (!d.options) return nullptr;
-  const debug_options& o = *d.options;
-  const std::uint64_t number = d.pools.size() + 1;
-  auto g = std::make_shared<guard_adaptor>(
-      m, guard_options{.red_zone = o.guards ? bytes{64} : 0,
-                       .quarantine = o.guards ? o.quarantine : 0,
-                       .check_every = o.check_every,
-                       .go_on = o.warn,
-                       .on_mistake = {[](void* context, const memory_mistake& what) { hear(context, what); },
-                                      reinterpret_cast<void*>(static_cast<std::uintptr_t>(number))},
-                       .leaks = o.leaks || report_leaks,
-                       .live_alarm = o.live_alarm});
+  const std::uint64_t number = ++d.last_number;
+  auto g = std::make_shared<guard_adaptor>(m, guard_options{.red_zone = o->guards ? bytes{64} : 0,
+                                                            .quarantine = o->guards ? o->quarantine : 0,
+                                                            .check_every = o->check_every,
+                                                            .go_on = o->warn,
+                                                            .on_mistake = {hear, make_context(number, o->warn)},
+                                                            .leaks = o->leaks || report_leaks,
+                                                            .live_alarm = o->live_alarm,
+                                                            .bytes_alarm = o->bytes_alarm,
+                                                            .age_alarm = o->age_alarm,
+                                                            .stack_depth = o->stack_depth,
+                                                            .sample = o->sample});
   d.pools.push_back({.number = number, .device = m.get_device().properties().name, .guard = g});
   return g;
 }
 
 void unwatch(std::shared_ptr<guard_adaptor> g) noexcept try {
   debugger& d = the();
-  {
-    const std::lock_guard held{d.lock};
-    for (watched_pool& p : d.pools) {
-      if (p.guard.lock() == g) look_again(p);
-    }
-  }
-  g.reset();
+  const std::lock_guard held{d.lock};
+  const auto p = std::ranges::find_if(d.pools, [&g](const watched_pool& w) { return w.guard.lock() == g; });
+  if (p == d.pools.end()) return;
+  // From here on nobody else can have the guard, which ends with this call and not later than the pool.
+  p->guard.reset();
+  p->ended = true;
+  look_at(*p, *g);
+  forget_some(d);
 } catch (const std::bad_alloc&) {
 }
 

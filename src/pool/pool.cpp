@@ -99,9 +99,15 @@ class pool::state::unguarded final : public memory_source {
 
  private:
   outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) override {
-    return of_.allocate(size, s, o, site);
+    const outcome made = of_.allocate(size, s, o, site);
+    if (made.data != nullptr && of_.guard_knows_addresses) of_.extent_at(made.data)->set(detail::extent_state::shared);
+    return made;
   }
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override {
+    if (of_.guard_knows_addresses) {
+      detail::extent* const e = of_.extent_at(data);
+      if (e != nullptr && e->is(detail::extent_state::shared) && !e->uses) e->set(detail::extent_state::live);
+    }
     of_.free(data, size, stream_id, site);
   }
   void do_use_on(void* data, stream& s, const source_location& where) override { of_.use_on(data, s, where); }
@@ -112,6 +118,7 @@ void pool::state::watch() {
   bare = std::make_unique<unguarded>(*this);
   guard = detail::watch(*bare, options.report_leaks);
   if (guard == nullptr) return;
+  guard_knows_addresses = guard->options().red_zone == 0;
   by_mask = false;
   before_mask = mask = after_mask = 0;
 }
@@ -230,9 +237,8 @@ void pool::state::publish(detail::thread_cache& c) noexcept {
 void pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   state& my = *state_;
   detail::extent* const e = my.blocks.find_at_home(data);
-  // A guard without red zones gives out the pool's own addresses, and wants to hear of every free.
   if (e == nullptr || !e->is(detail::extent_state::live) || (size != e->asked && size != any_size) ||
-      (stream_id != detail::stream_of(e->key) && stream_id != any_stream) || my.guard != nullptr) [[unlikely]] {
+      (stream_id != detail::stream_of(e->key) && stream_id != any_stream)) [[unlikely]] {
     return my.guard == nullptr ? my.free(data, size, stream_id, site) : free_to(*my.guard, data, size, stream_id, site);
   }
   if (hook_is_set()) [[unlikely]]
@@ -272,12 +278,15 @@ void pool::state::finish_free(detail::thread_cache& c, bytes size) noexcept {
   c.leave();
 }
 
+// Without the lock an entry may be missed that moves just then.
+detail::extent* pool::state::extent_at(const void* data) noexcept {
+  if (detail::extent* const e = blocks.find(data); e != nullptr) return e;
+  const std::lock_guard held{lock};
+  return blocks.find(data);
+}
+
 void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
-  detail::extent* e = blocks.find(data);
-  if (e == nullptr) {
-    const std::lock_guard held{lock};
-    e = blocks.find(data);
-  }
+  detail::extent* const e = extent_at(data);
   expects(e != nullptr, "pool: free of a pointer that is no block of this pool (foreign, or freed twice)", site);
   expects(e->lives(), "pool: double free", site);
   expects(size == any_size || size == e->asked, "pool: free with another size than was allocated", site);
@@ -449,16 +458,16 @@ std::vector<stream_statistics> pool::statistics_by_stream() const {
 }
 
 std::optional<bytes> pool::size_of(const void* data) const noexcept {
-  const detail::extent* e = state_->blocks.find(data);
-  if (e == nullptr) {
-    const std::lock_guard held{state_->lock};
-    e = state_->blocks.find(data);
+  if (state_->guard != nullptr) {
+    if (const auto size = state_->guard->size_of(data); size || state_->guard->options().sample == 1) return size;
   }
+  const detail::extent* const e = state_->extent_at(data);
   if (e == nullptr || !e->lives()) return std::nullopt;
   return e->asked;
 }
 
 std::vector<live_block> pool::live_blocks() const {
+  if (state_->guard != nullptr && state_->guard->options().sample == 1) return state_->guard->live_blocks();
   const std::lock_guard held{state_->lock};
   const state::standstill nobody_moves{*state_};
   return state_->live_list();

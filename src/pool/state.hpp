@@ -77,6 +77,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // allocate() and free() are the slow forms of do_allocate() and do_free(): they make every check and handle every
   // failure. Functions called finish_ are called inside a cache: they complete what was begun there, and leave it.
   [[nodiscard]] outcome allocate(bytes size, stream& s, const block_options* given, source_location site);
+  [[nodiscard]] detail::extent* extent_at(const void* data) noexcept;  // takes the lock where it must
   void free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
   // The cache's part of it, inside the cache. Null where the bin is empty.
   [[nodiscard]] static detail::extent* reuse(detail::thread_cache& c, detail::thread_cache::bin& from, bytes size,
@@ -217,10 +218,13 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] std::string explain(const detail::request& r, const error& why);
 
   // Of a pool that is watched (berth/pool/debug.hpp): users' blocks go through the guard, which asks this source. The
-  // fast path of allocate() knows nothing of it: its masks round every size to 0 there. That of free() asks.
+  // fast path knows nothing of it. That of allocate() has masks there that round every size to 0. That of free() finds
+  // no block at a guarded address, or, where a guard without red zones gives out the pool's own, one that says it is
+  // shared, which is not freed that fast.
   class unguarded;
   std::unique_ptr<memory_source> bare;
   std::shared_ptr<guard_adaptor> guard;
+  bool guard_knows_addresses = false;
   void watch();
 
   // What the fast path reads; written by the constructor.

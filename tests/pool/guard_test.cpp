@@ -2,12 +2,16 @@
 #include "berth/pool/guard.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -455,8 +459,8 @@ TEST(debug, names_without_guards_are_let_go_with_their_blocks) {
 // With every blocks' place, while the program runs and when a mistake stops it.
 TEST(debug, reports_are_written_at_the_signal_and_before_a_stop) {
   const std::string path = testing::TempDir() + "berth_debug_" + std::to_string(getpid()) + ".json";
-  const auto read = [&path] {
-    std::ifstream in{path};
+  const auto read = [](const std::string& from) {
+    std::ifstream in{from};
     return std::string{std::istreambuf_iterator<char>{in}, {}};
   };
   set_debug({.guards = true, .report = path, .on_signal = true});
@@ -466,10 +470,19 @@ TEST(debug, reports_are_written_at_the_signal_and_before_a_stop) {
     unsigned char* const b = bytes_of(p.allocate_raw(100, queue).value());
     const std::string place = at_line(__LINE__ - 1);
     raise(SIGUSR2);
-    while (read().find(place) == std::string::npos) std::this_thread::yield();
+    while (read(path).find(place) == std::string::npos) std::this_thread::yield();
     b[100] = 1;
     EXPECT_DEATH(p.free(b), "overrun behind");
-    EXPECT_NE(read().find(R"({"kind":"overrun behind")"), std::string::npos);
+    // The program that stopped is a child, and has a report of its own.
+    const std::string stem = path.substr(0, path.size() - 4);
+    bool found = false;
+    for (const auto& one : std::filesystem::directory_iterator{testing::TempDir()}) {
+      const std::string name = one.path().string();
+      if (name == path || name.find(stem.substr(stem.rfind('/') + 1)) == std::string::npos) continue;
+      found = read(name).find(R"({"kind":"overrun behind")") != std::string::npos;
+      std::filesystem::remove(one);
+    }
+    EXPECT_TRUE(found);
     b[100] = 0xfd;
     p.free(b);
   }
@@ -477,18 +490,211 @@ TEST(debug, reports_are_written_at_the_signal_and_before_a_stop) {
   std::remove(path.c_str());
 }
 
+// Through the C interface nothing could be freed: a guarded block was no block to size_of().
+TEST_F(debug_death, a_watched_pool_knows_its_blocks_as_their_owners_do) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 4_MiB}};
+  void* const b = p.allocate_raw(100, queue).value();
+  EXPECT_EQ(p.size_of(b), 100u);
+  const auto live = p.live_blocks();
+  ASSERT_EQ(live.size(), 1u);
+  EXPECT_EQ(live[0].data, b);
+  EXPECT_EQ(live[0].size, 100u);
+  EXPECT_EQ(live[0].stream, queue.id());
+  p.free(b);
+  EXPECT_EQ(p.size_of(b), std::nullopt);
+  EXPECT_TRUE(p.live_blocks().empty());
+}
+
+// --- the report, whoever asks for it when
+
+std::size_t times(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+TEST(guard, an_alarm_is_told_once) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 4_MiB}};
+  guard_adaptor guard{p, {.live_alarm = 2}};
+  testing::internal::CaptureStderr();
+  const auto kept = guard.allocate(100, queue).value();
+  for (int i = 0; i < 3; ++i) guard.free(guard.allocate_raw(100, queue).value());
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(times(said, "2 blocks are alive, 200 bytes"), 1u) << said;
+}
+TEST(guard, bytes_and_ages_have_alarms_too) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 4_MiB}};
+  guard_adaptor guard{p, {.bytes_alarm = 250, .age_alarm = std::chrono::milliseconds{1}}};
+  testing::internal::CaptureStderr();
+  const auto kept = guard.allocate(100, queue).value();
+  const std::string place = at_line(__LINE__ - 1);
+  for (int i = 0; i < 3; ++i) guard.free(guard.allocate_raw(151, queue).value());
+  // The clock goes on by itself.
+  std::string said;
+  for (int i = 0; i < 100'000'000 && said.find("the oldest") == std::string::npos; ++i) {
+    guard.free(guard.allocate_raw(1, queue).value());
+    if (i % 1000 != 0) continue;
+    said += testing::internal::GetCapturedStderr();
+    testing::internal::CaptureStderr();
+  }
+  for (int i = 0; i < 1000; ++i) guard.free(guard.allocate_raw(1, queue).value());
+  said += testing::internal::GetCapturedStderr();
+  EXPECT_EQ(times(said, "2 blocks are alive, 251 bytes"), 1u) << said;
+  EXPECT_EQ(times(said, "of 2 live blocks the oldest is the block of 100 bytes"), 1u) << said;
+  EXPECT_NE(said.find(place), std::string::npos);
+}
+// Of 100,000 blocks some and not all, each with its zones, and the others are the source's own.
+TEST(guard, of_many_blocks_a_share_is_guarded) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 64_MiB}};
+  told t;
+  guard_adaptor guard{p, {.quarantine = 0, .go_on = true, .on_mistake = t.callback(), .sample = 64}};
+  std::size_t written = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    unsigned char* const b = bytes_of(guard.allocate_raw(100, queue).value());
+    const bool mine = guard.size_of(b).has_value();
+    if (mine) b[100] ^= 1;
+    written += mine ? 1 : 0;
+    if (i % 3 == 0) guard.use_on(b, queue);
+    i % 2 == 0 ? guard.free(b) : guard.free(b, 100, queue);
+  }
+  EXPECT_EQ(t.kinds, std::vector(written, mistake_kind::overrun_behind));
+  EXPECT_GT(written, 100'000u / 64 / 2);
+  EXPECT_LT(written, 100'000u / 64 * 2);
+  EXPECT_EQ(guard.statistics().allocations, written);
+  EXPECT_EQ(p.statistics().live, 0u);
+}
+TEST(debug, a_share_of_a_pools_blocks_is_watched) {
+  for (const bool guards : {false, true}) {
+    set_debug({.guards = guards, .quarantine = 0, .warn = true, .leaks = true, .sample = 16});
+    stream queue{device::host()};
+    pool p{device::host(), {.limit = 4_MiB}};
+    std::vector<void*> live;
+    for (int i = 0; i < 1000; ++i) {
+      live.push_back(p.allocate_raw(100, queue).value());
+      EXPECT_EQ(p.size_of(live.back()), 100u);
+    }
+    for (void* const b : live) p.free(b);
+    EXPECT_EQ(p.statistics().live, 0u);
+    end_debug();
+  }
+}
+[[gnu::noinline]] void* ask_for_one(memory_source& m, stream& queue) {
+  void* const b = m.allocate_raw(100, queue, source_location::current("same.cpp", 1)).value();
+  asm volatile("" : : "r"(b) : "memory");
+  return b;
+}
+// One place that two callers reach: two leaks, each with its stack.
+TEST(guard, leaks_are_told_by_place_and_stack) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 4_MiB}};
+  told t;
+  {
+    guard_adaptor guard{p, {.on_mistake = t.callback(), .stack_depth = 4}};
+    const volatile int three = 3;  // else the loop may become three calls
+    for (int i = 0; i < three; ++i) (void)ask_for_one(guard, queue);
+    (void)ask_for_one(guard, queue);
+    ASSERT_EQ(guard.live_by_site().size(), 2u);
+  }
+  ASSERT_EQ(t.kinds.size(), 2u);
+  EXPECT_NE(t.texts[0].find("leak: 3 blocks, 300 bytes, asked for at same.cpp:1"), std::string::npos) << t.texts[0];
+  EXPECT_NE(t.texts[1].find("leak: 1 block, 100 bytes, asked for at same.cpp:1"), std::string::npos) << t.texts[1];
+  for (const std::string& text : t.texts) EXPECT_NE(text.find(", by "), std::string::npos) << text;
+  EXPECT_GE(times(t.texts[0], " < "), 1u) << t.texts[0];
+  EXPECT_LE(times(t.texts[0], " < "), 3u) << t.texts[0];
+}
+// A path longer than any line that was foreseen, with what JSON escapes.
+TEST_F(debug_death, a_report_has_places_of_any_length) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 4_MiB}};
+  static const std::string path = "a\"b/" + std::string(5000, 'x') + ".cpp";
+  void* const b = p.allocate_raw(100, queue, source_location::current(path.c_str(), 77)).value();
+  EXPECT_NE(debug_report(true).find("\"place\":\"a\\\"b/" + path.substr(4) + ":77\",\"blocks\":1,\"bytes\":100,"),
+            std::string::npos);
+  EXPECT_NE(debug_report().find(path + ":77  oldest"), std::string::npos);
+  p.free(b);
+}
+// What a pool does at a mistake is what was said when it was made.
+TEST(debug, a_pool_that_warns_tells_its_mistakes_whatever_is_set_later) {
+  set_debug({.guards = true, .warn = true});
+  {
+    stream queue{device::host()};
+    pool p{device::host(), {.limit = 4_MiB}};
+    set_debug({.guards = true});
+    testing::internal::CaptureStderr();
+    int on_the_stack = 0;
+    p.free(&on_the_stack);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("which is no block"), std::string::npos);
+  }
+  end_debug();
+}
+TEST(debug, a_child_of_fork_leaves_the_report_to_its_parent) {
+  const std::string path = testing::TempDir() + "berth_debug_fork_" + std::to_string(getpid()) + ".txt";
+  set_debug({.guards = true, .report = path});
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) std::exit(0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(std::ifstream{path}.peek(), std::ifstream::traits_type::eof());
+  EXPECT_FALSE(std::ifstream{path.substr(0, path.size() - 3) + std::to_string(child) + ".txt"}.is_open());
+  end_debug();
+  std::remove(path.c_str());
+}
+// The guard of a pool that ends was ended by whoever made a report just then, after the pool.
+TEST(debug, pools_end_while_reports_are_made) {
+  set_debug({.guards = true});
+  std::atomic<bool> enough{false};
+  std::thread reporter{[&] {
+    while (!enough.load()) (void)debug_report();
+  }};
+  stream queue{device::host()};
+  for (int i = 0; i < 300; ++i) {
+    pool p{device::host(), {.limit = 4_MiB}};
+    for (int k = 0; k < 20; ++k) p.free(p.allocate_raw(100, queue).value());
+  }
+  enough = true;
+  reporter.join();
+  end_debug();
+}
+TEST(debug, pools_that_ended_with_nothing_alive_are_counted_not_kept) {
+  set_debug({.guards = true});
+  std::size_t before = 0;
+  stream queue{device::host()};
+  for (int i = 0; i < 600; ++i) {
+    pool p{device::host(), {.limit = 1_MiB}};
+    p.free(p.allocate_raw(100, queue).value());
+    if (i == 300) before = debug_report().size();
+  }
+  EXPECT_LT(debug_report().size(), before + 200);
+  EXPECT_NE(debug_report().find("pools that ended with nothing alive"), std::string::npos);
+  end_debug();
+}
+
 TEST(debug, words) {
-  const debug_words all = read_debug("guards,quarantine=3KiB,every=7,warn,leaks,live=1000,report=a b.json,signal");
+  const debug_words all = read_debug(
+      "guards,quarantine=3KiB,every=7,warn,leaks,live=1000,bytes=2GiB,age=60,stack=5,sample=1/64,report=a "
+      "b.json,signal");
   EXPECT_TRUE(all.unknown.empty());
   EXPECT_TRUE(all.options.guards && all.options.warn && all.options.leaks && all.options.on_signal);
   EXPECT_EQ(all.options.quarantine, 3072u);
   EXPECT_EQ(all.options.check_every, 7u);
   EXPECT_EQ(all.options.live_alarm, 1000u);
+  EXPECT_EQ(all.options.bytes_alarm, 2_GiB);
+  EXPECT_EQ(all.options.age_alarm, std::chrono::seconds{60});
+  EXPECT_EQ(all.options.stack_depth, 5u);
+  EXPECT_EQ(all.options.sample, 64u);
   EXPECT_EQ(all.options.report, "a b.json");
+  EXPECT_EQ(read_debug("stack,sample=8").options.stack_depth, 12u);
+  EXPECT_EQ(read_debug("stack,sample=8").options.sample, 8u);
   const debug_words some = read_debug(
       "guard,,guards=1,quarantine,quarantine=x,quarantine=1TiB,quarantine=99999999999999999999,live=-1,report=,warn,"
-      "quarantine=18446744073709551615GiB,every=0x5");
-  EXPECT_EQ(some.unknown.size(), 10u);
+      "quarantine=18446744073709551615GiB,every=0x5,sample=0,sample=2/3,sample=1/,stack=33,stack=0,age=1MB,age=-1,age");
+  EXPECT_EQ(some.unknown.size(), 18u);
   EXPECT_TRUE(some.options.warn);
   EXPECT_FALSE(some.options.guards);
   EXPECT_EQ(some.options.quarantine, debug_options{}.quarantine);

@@ -9,19 +9,26 @@
 //   quarantine=N    bytes, with KiB, MiB or GiB behind if one likes (64MiB)
 //   every=N         everything is looked at after so many calls of a pool
 //   warn            mistakes are written down and survived; without it the first one stops the program
-//   leaks           a line for each block alive at its pool's end, whatever pool_options::report_leaks says
-//   live=N          says so when a pool has so many live blocks
+//   leaks           a line for each place (and stack) that left blocks alive at its pool's end, whatever
+//                   pool_options::report_leaks says
+//   stack, stack=N  who asked for a block: 12, or N return addresses, in reports and mistakes; microseconds a block
+//   live=N, bytes=N, age=SECONDS
+//                   an alarm, once a pool, when so many blocks or bytes are alive, or a block for so long
+//   sample=1/N      one block in N is guarded, by chance: for programs that run for long
 //   report=FILE     written when the program ends: text, or JSON where the name ends in .json
 //   signal          and at SIGUSR2, by a thread of its own
 // BERTH_DEBUG is read when the first pool is made. Unknown words are named on standard error, the others hold. A report
 // that cannot be written is said so at once, not at the end. In a program that replaces signal handling, set_debug()
 // without `on_signal` leaves signals alone.
 //
+// A child of fork has the same options, and a report of its own, report.PID.json, if it makes pools or mistakes.
+//
 // The report has, of every pool, what was allocated, what is alive by place (with blocks, bytes, age, stream and
 // thread), and every mistake with its place.
 #pragma once
 #pragma GCC visibility push(default)
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -39,6 +46,10 @@ struct debug_options {
   bool warn = false;
   bool leaks = false;
   std::uint64_t live_alarm = 0;
+  bytes bytes_alarm = 0;
+  std::chrono::seconds age_alarm{0};
+  unsigned stack_depth = 0;
+  std::uint32_t sample = 1;
   std::string report{};  // a path; empty: none
   bool on_signal = false;
 };

@@ -26,13 +26,18 @@
 #pragma once
 #pragma GCC visibility push(default)
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "berth/pool/memory_source.hpp"
 
 namespace berth {
+
+struct live_block;  // pool.hpp
 
 enum class mistake_kind : std::uint8_t {
   overrun_before,
@@ -66,7 +71,17 @@ struct guard_options {
   bool go_on = false;                  // a mistake is told and survived, else the program stops with a contract line
   mistake_callback on_mistake{};       // who is told; where nobody is, a line goes to standard error
   bool leaks = true;                   // are told of
-  std::uint64_t live_alarm = 0;        // blocks: passing this tells a line, once; 0: never
+  // Alarms: a line on standard error, once each, when so much is alive; 0: never. Ages are looked at by calls that
+  // allocate, at most as often as the age says.
+  std::uint64_t live_alarm = 0;  // blocks
+  bytes bytes_alarm = 0;
+  std::chrono::milliseconds age_alarm{0};  // of the oldest block
+  // Return addresses kept of whoever asks, at most 32; leaks and live blocks are then told by place and stack. Costs
+  // microseconds a block.
+  unsigned stack_depth = 0;
+  // One block in so many is guarded, by chance, the rest are the source's own; 1: all. What is no block, and frees of
+  // what was not guarded, are the source's business then.
+  std::uint32_t sample = 1;
 };
 
 struct guard_statistics {
@@ -81,7 +96,7 @@ struct guard_statistics {
   std::uint64_t unchecked = 0;  // blocks that left the quarantine while work was queued
 };
 
-// Live blocks that one place asked for.
+// Live blocks that one place asked for, by one stack where stacks are kept.
 struct site_holding {
   source_location site;
   std::size_t blocks = 0;
@@ -89,6 +104,8 @@ struct site_holding {
   double oldest_s = 0;       // age of the oldest one
   std::uint32_t stream = 0;  // of the oldest one
   std::uint32_t thread = 0;  // that asked for it: counted from 1 in the order of first use
+  const void* oldest = nullptr;
+  std::string stack{};  // innermost first, "f+0x12 < g+0x34"; empty where none is kept
 };
 
 class guard_adaptor final : public memory_source {
@@ -104,6 +121,11 @@ class guard_adaptor final : public memory_source {
   [[nodiscard]] guard_statistics statistics() const;
   // Largest first. O(blocks).
   [[nodiscard]] std::vector<site_holding> live_by_site() const;
+  // As the caller knows them. O(blocks).
+  [[nodiscard]] std::vector<live_block> live_blocks() const;
+  // Nothing where the address is no live block. O(1).
+  [[nodiscard]] std::optional<bytes> size_of(const void* data) const noexcept;
+  [[nodiscard]] const guard_options& options() const noexcept;
 
  private:
   outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) override;

@@ -1,0 +1,86 @@
+// What stands in BERTH_DEBUG.
+#include <array>
+#include <charconv>
+#include <optional>
+#include <system_error>
+
+#include "berth/pool/debug.hpp"
+
+namespace berth {
+namespace {
+
+// 64, 64KiB, 64MiB, 64GiB.
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t n = 0;
+  const auto [rest, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (wrong != std::errc{}) return std::nullopt;
+  const std::string_view unit{rest, static_cast<std::size_t>(text.data() + text.size() - rest)};
+  const unsigned shift = unit.empty() ? 0 : unit == "KiB" ? 10 : unit == "MiB" ? 20 : unit == "GiB" ? 30 : 64;
+  if (shift == 64 || n > (~std::uint64_t{0} >> shift)) return std::nullopt;
+  return n << shift;
+}
+
+struct flag {
+  const char* name;
+  bool debug_options::*is;
+};
+struct amount {
+  const char* name;
+  std::uint64_t least, most;
+  void (*set)(debug_options& o, std::uint64_t n);
+};
+
+constexpr std::array flags{flag{"guards", &debug_options::guards}, flag{"warn", &debug_options::warn},
+                           flag{"leaks", &debug_options::leaks}, flag{"signal", &debug_options::on_signal}};
+constexpr std::uint64_t any = ~std::uint64_t{0};
+constexpr std::array amounts{
+    amount{"quarantine", 0, any, [](debug_options& o, std::uint64_t n) { o.quarantine = n; }},
+    amount{"every", 0, any, [](debug_options& o, std::uint64_t n) { o.check_every = n; }},
+    amount{"live", 0, any, [](debug_options& o, std::uint64_t n) { o.live_alarm = n; }},
+    amount{"bytes", 0, any, [](debug_options& o, std::uint64_t n) { o.bytes_alarm = n; }},
+    amount{"age", 0, 1'000'000'000, [](debug_options& o, std::uint64_t n) { o.age_alarm = std::chrono::seconds{n}; }},
+    amount{"stack", 1, 32, [](debug_options& o, std::uint64_t n) { o.stack_depth = static_cast<unsigned>(n); }},
+    amount{"sample", 1, 1'000'000'000,
+           [](debug_options& o, std::uint64_t n) { o.sample = static_cast<std::uint32_t>(n); }},
+};
+
+// False where the word says nothing.
+bool read_word(std::string_view word, debug_options& o) {
+  const std::size_t equals = word.find('=');
+  const std::string_view name = word.substr(0, equals);
+  if (equals == std::string_view::npos) {
+    for (const flag& f : flags) {
+      if (name == f.name) return o.*f.is = true;
+    }
+    if (name == "stack") o.stack_depth = 12;
+    return name == "stack";
+  }
+  std::string_view value = word.substr(equals + 1);
+  if (name == "report") {
+    o.report = value;
+    return !value.empty();
+  }
+  if (name == "sample" && value.starts_with("1/")) value.remove_prefix(2);
+  const auto n = number_of(value);
+  for (const amount& a : amounts) {
+    if (name != a.name || !n || *n < a.least || *n > a.most) continue;
+    a.set(o, *n);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+debug_words read_debug(std::string_view words) {
+  debug_words out;
+  while (!words.empty()) {
+    const std::size_t comma = words.find(',');
+    const std::string_view word = words.substr(0, comma);
+    words = comma == std::string_view::npos ? std::string_view{} : words.substr(comma + 1);
+    if (!word.empty() && !read_word(word, out.options)) out.unknown.emplace_back(word);
+  }
+  return out;
+}
+
+}  // namespace berth

@@ -1,0 +1,86 @@
+#include "pool/pattern.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace berth::detail {
+namespace {
+
+constexpr bytes staging_size = bytes{64} << 10;
+constexpr bytes piece = 64;  // compared as words of a number known to the compiler: a red zone's length, mostly
+
+constexpr std::uint64_t word_of(std::byte value) noexcept {
+  return std::to_integer<std::uint64_t>(value) * 0x0101010101010101U;
+}
+
+}  // namespace
+
+void write_pattern(std::byte* data, bytes n, std::byte value) noexcept {
+  if (n != piece) {
+    std::memset(data, std::to_integer<int>(value), n);
+  } else {
+    std::memset(data, std::to_integer<int>(value), piece);
+  }
+}
+
+std::optional<difference> first_difference(const std::byte* data, bytes n, std::byte want) noexcept {
+  const std::uint64_t wanted = word_of(want);
+  for (bytes at = 0; at < n; at += piece) {
+    bytes i = at;
+    if (n - at >= piece) {
+      std::uint64_t wrong = 0;
+      for (bytes k = 0; k < piece; k += sizeof wrong) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, data + at + k, sizeof word);
+        wrong |= word ^ wanted;
+      }
+      if (wrong == 0) continue;
+    }
+    for (const bytes end = std::min(n, at + piece); i < end; ++i) {
+      if (data[i] != want) return difference{i, data[i]};
+    }
+  }
+  return std::nullopt;
+}
+
+pattern_memory::pattern_memory(const device& d) noexcept : dev_{d}, on_host_{d.properties().host_accessible} {}
+
+pattern_memory::~pattern_memory() {
+  reader_.reset();
+  if (staging_ != nullptr) dev_.free(staging_, staging_size, memory_kind::pinned);
+}
+
+void pattern_memory::write(std::byte* data, bytes n, std::byte value) noexcept {
+  if (on_host_) {
+    write_pattern(data, n, value);
+  } else if (open_reader() && reader_->fill(data, value, n)) {
+    (void)reader_->synchronize();
+  }
+}
+
+std::optional<difference> pattern_memory::differs(const std::byte* data, bytes n, std::byte want) noexcept {
+  if (on_host_) return first_difference(data, n, want);
+  if (!open_reader()) return std::nullopt;
+  const auto* seen = static_cast<const std::byte*>(dev_.host_address(staging_));
+  for (bytes at = 0; at < n; at += staging_size) {
+    const bytes here = std::min(staging_size, n - at);
+    if (!reader_->copy(staging_, data + at, here) || !reader_->synchronize()) return std::nullopt;
+    if (const auto d = first_difference(seen, here, want)) return difference{at + d->at, d->found};
+  }
+  return std::nullopt;
+}
+
+bool pattern_memory::open_reader() noexcept {
+  if (staging_ != nullptr) return true;
+  auto made = stream::create(dev_);
+  if (!made) return false;
+  const auto block = dev_.allocate(staging_size, memory_kind::pinned);
+  if (!block) return false;
+  reader_.emplace(std::move(*made));
+  staging_ = *block;
+  return true;
+}
+
+}  // namespace berth::detail

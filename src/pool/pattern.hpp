@@ -1,0 +1,44 @@
+// Bytes of one value, written into and looked for in memory of any device: at once where the host reaches it, else
+// through a stream and a staging block of its own. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "berth/device/device.hpp"
+#include "berth/device/stream.hpp"
+
+namespace berth::detail {
+
+struct difference {
+  bytes at = 0;  // from the first byte looked at
+  std::byte found{};
+};
+
+// In memory of the host.
+void write_pattern(std::byte* data, bytes n, std::byte value) noexcept;
+[[nodiscard]] std::optional<difference> first_difference(const std::byte* data, bytes n, std::byte want) noexcept;
+
+class pattern_memory {
+ public:
+  explicit pattern_memory(const device& d) noexcept;
+  pattern_memory(const pattern_memory&) = delete;
+  pattern_memory& operator=(const pattern_memory&) = delete;
+  ~pattern_memory();
+
+  [[nodiscard]] bool on_host() const noexcept { return on_host_; }
+  // Contract of both: nothing that was enqueued touches the bytes.
+  void write(std::byte* data, bytes n, std::byte value) noexcept;
+  // Nothing too where the device cannot be read.
+  [[nodiscard]] std::optional<difference> differs(const std::byte* data, bytes n, std::byte want) noexcept;
+
+ private:
+  [[nodiscard]] bool open_reader() noexcept;
+
+  const device& dev_;
+  const bool on_host_;
+  std::optional<stream> reader_;
+  void* staging_ = nullptr;
+};
+
+}  // namespace berth::detail
