@@ -21,6 +21,9 @@
 // that cannot be written is said so at once, not at the end. In a program that replaces signal handling, set_debug()
 // without `on_signal` leaves signals alone.
 //
+// The statistics of a watched pool and what a recorder hears of it are of the pool's own blocks: with their red zones,
+// and alive until they leave the quarantine.
+//
 // A child of fork has the same options, and a report of its own, report.PID.json, if it makes pools or mistakes.
 //
 // The report has, of every pool, what was allocated, what is alive by place (with blocks, bytes, age, stream and
