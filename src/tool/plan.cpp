@@ -27,6 +27,7 @@
 #include "tool/command_line.hpp"
 #include "tool/dimensions.hpp"
 #include "tool/output.hpp"
+#include "tool/plan_diff.hpp"
 #include "tool/plan_micro.hpp"
 #include "tool/planned.hpp"
 #include "tool/printable.hpp"
@@ -46,7 +47,9 @@ struct plan_call {
   std::string out;
   std::string prefix;  // of a C header's names
   std::string rules;
-  std::string keep;  // a former plan
+  std::string keep;          // a former plan
+  std::string diff;          // the same, to compare with
+  std::string growth = "0";  // of the arena that --diff allows
   std::string effort = "normal";
   std::vector<std::string> dims;     // name=N, of a model
   std::vector<std::string> at;       // name=N, of a problem with dimensions
@@ -67,6 +70,7 @@ struct outcome {
   std::optional<plan::symbolic_plan> order;  // for all values of the dimensions; `found` is then at the largest
   std::optional<bytes> most_bytes;           // --at: the arena at the largest values
   std::optional<plan::moves_plan> moves;     // with traffic; `found` is then of its stays
+  std::optional<plan_diff> diff;
   double elapsed_ms = 0;
 };
 
@@ -113,6 +117,7 @@ std::string more_json(const plan_call& call, const model::problem_file& file, co
             ",\"moved_bytes\":" + std::to_string(got.found.moved_bytes) +
             ",\"moved_fewest\":" + (got.found.fewest ? "true" : "false");
   }
+  if (got.diff) text += ',' + diff_json(*got.diff);
   if (got.most_bytes) {
     std::string at;
     for (const std::string& each : call.at) {
@@ -201,6 +206,7 @@ void print_table(const plan_call& call, const model::problem_file& file, const o
     std::printf("  moved         %zu buffers, %s%s\n", got.found.moved, human_exactly(got.found.moved_bytes).c_str(),
                 got.found.fewest ? "; fewer cannot, proved" : "");
   }
+  if (got.diff) print(*got.diff, call.diff);
   std::printf("  found by      %s, %llu search nodes, %.1f ms%s\n", std::string{answer.solver}.c_str(),
               static_cast<unsigned long long>(answer.work), got.elapsed_ms,
               !answer.deadline_hit ? ""
@@ -297,9 +303,9 @@ void require_good(const plan_call& call) {
 }
 
 int reorder(const plan_call& call) {
-  const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.at.empty() ||
-                     !call.prefix.empty() || call.capacity || call.options.penalty_first || call.options.deadline_s ||
-                     call.options.node_limit != 0;
+  const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.diff.empty() ||
+                     !call.at.empty() || !call.prefix.empty() || call.capacity || call.options.penalty_first ||
+                     call.options.deadline_s || call.options.node_limit != 0;
   if (other) {
     throw usage_error(
         "--reorder: with one FILE, --dim, --rules, --effort, --threads, --budget, --recompute and --out only");
@@ -355,6 +361,9 @@ int plan_file(plan_call& call) {
   }
   if (call.capacity) file.problem.capacity = call.capacity;
   model::require_valid(file);
+  if (!call.diff.empty() && (file.traffic || (file.symbolic && call.at.empty()))) {
+    throw usage_error("--diff: not for a problem with transfers, or with dimensions and no --at");
+  }
   if (!call.at.empty() && !file.symbolic) throw usage_error("--at: " + call.file + " has no dimensions");
   call.options.stop = &interrupted;
   std::signal(SIGINT, take_the_best);
@@ -370,12 +379,13 @@ int plan_file(plan_call& call) {
     line.reset();
     return refuse(call, file, got.found.layout, got.elapsed_ms);
   }
+  if (!call.diff.empty()) got.diff = diff_to(call.diff, facts_of(file, got.found.layout), call.growth);
   if (!call.out.empty()) write_out(call, file, got);
   const std::string text = call.json && call.out != "-" ? json_of(call, file, got) : "";
   line.reset();
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!call.json && !call.quiet && call.out != "-") print_table(call, file, got);
-  return done;
+  return got.diff && !got.diff->ok() ? answer_is_no : done;
 }
 
 }  // namespace
@@ -427,6 +437,16 @@ std::function<int()> declare_plan(CLI::App& app) {
                "Reuse penalties come before the arena, which may take all of the capacity");
   app.add_option("--keep", call->keep,
                  "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it");
+  CLI::Option* const diff =
+      app.add_option(
+             "--diff", call->diff,
+             "A former plan, JSON or CSV: exit status 1 where the arena grew beyond --growth, and which buffers\n"
+             "did it")
+          ->type_name("OLD");
+  app.add_option("--growth", call->growth, "With --diff: what the arena may grow by, as 64KiB or 5%")
+      ->needs(diff)
+      ->capture_default_str()
+      ->type_name("BYTES|PERCENT%");
   add_out_option(
       app, call->out,
       "Also write the plan: FILE.json, FILE.csv, FILE.h (C constants) or FILE.html (a page); - is JSON on\n"

@@ -10,6 +10,7 @@
 #include "berth/trace/log.hpp"
 #include "tool/progress_line.hpp"
 #include "tool/replay_policies.hpp"
+#include "tool/units.hpp"
 
 namespace berth::tool {
 
@@ -30,12 +31,6 @@ struct playback {
 // Frees of ids that are not alive are passed over. Throws input_error: an id is allocated twice, or more is alive at
 // once than 2^62 bytes.
 [[nodiscard]] playback make_playback(const trace::log& log, const std::string& path);
-
-// A part of some bytes; what exceeds 64 bits becomes max_bytes.
-[[nodiscard]] inline bytes share_of(bytes whole, double share) noexcept {
-  const double part = static_cast<double>(whole) * share;
-  return part < 0x1p64 ? static_cast<bytes>(part) : max_bytes;
-}
 
 // A capacity at which a pool never has to be tight: ten times the log's peak, and enough for its first steps.
 [[nodiscard]] inline bytes ample_room(bytes peak_live) noexcept {

@@ -1,6 +1,5 @@
 // berth replay: an allocation log through a policy, on a device without memory.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,14 +22,8 @@ namespace {
 
 // "1GiB", "1073741824" or "101%" of the log's peak live bytes.
 bytes read_capacity(const std::string& text, bytes peak) {
-  if (text.ends_with('%')) {
-    double percent = 0;
-    const char* const end = text.data() + text.size() - 1;
-    const auto [at, failed] = std::from_chars(text.data(), end, percent);
-    if (failed == std::errc{} && at == end && percent > 0 && percent <= 1e6) return share_of(peak, percent / 100);
-  } else if (const auto n = parse_bytes(text); n && *n > 0) {
-    return *n;
-  }
+  const auto n = parse_bytes_or_share(text, peak);
+  if (n && (*n > 0 || (text.ends_with('%') && peak == 0))) return *n;
   throw usage_error("--capacity: '" + text +
                     "' is neither a number of bytes, such as 1GiB, nor a percentage of the peak");
 }

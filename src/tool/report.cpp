@@ -2,14 +2,15 @@
 // who holds the memory at the peak.
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "berth/model/input_error.hpp"
 #include "berth/trace/health.hpp"
 #include "berth/trace/profile.hpp"
 #include "tool/advice.hpp"
 #include "tool/command_line.hpp"
+#include "tool/holdings.hpp"
 #include "tool/output.hpp"
 #include "tool/planned.hpp"
 #include "tool/playback.hpp"
@@ -25,62 +26,21 @@ namespace {
 
 using nlohmann::json;
 
-// Blocks that are called the same.
-struct holding {
-  std::string what;
-  std::uint64_t blocks = 0;
-  bytes size = 0;
-};
-
 struct report {
   const char* kind = "";
   std::string measured_how;
   trace::health health;
   std::vector<std::pair<const char*, json>> figures;  // keys of --json, in the table's order
-  bytes peak = 0;
-  std::int64_t peak_at = 0;
-  std::vector<holding> at_peak;               // largest first
-  std::optional<std::vector<holding>> leaks;  // by place; nothing where the run has not ended
-  std::optional<std::uint64_t> failed_at;     // of a log: the event for which its replay had no memory
+  tool::peak peak;
+  std::vector<named_holding> at_peak;               // largest first
+  std::optional<std::vector<named_holding>> leaks;  // by place; nothing where the run has not ended
+  std::optional<std::vector<change>> grown;         // since another snapshot: what is alive, by place
+  std::optional<std::uint64_t> failed_at;           // of a log: the event for which its replay had no memory
   std::vector<tool::advice> advice;
   std::optional<tool::failure> failed;  // of an engine's log
   std::string failed_place;
   std::string engine;
 };
-
-std::vector<holding> largest_first(const std::map<std::string, holding>& by_what) {
-  std::vector<holding> out;
-  for (const auto& [what, h] : by_what) out.push_back(h);
-  std::ranges::stable_sort(out, std::ranges::greater{}, &holding::size);
-  return out;
-}
-
-void add(std::map<std::string, holding>& to, const std::string& what, bytes size) {
-  holding& h = to[what];
-  h.what = what;
-  ++h.blocks;
-  h.size += size;
-}
-
-void find_peak(const std::vector<life>& all, report& r) {
-  std::map<std::int64_t, std::int64_t> change;  // frees and allocations at one time together: [lower, upper)
-  for (const life& l : all) {
-    change[l.lower] += static_cast<std::int64_t>(l.size);
-    change[l.upper] -= static_cast<std::int64_t>(l.size);
-  }
-  std::int64_t live = 0;
-  for (const auto& [time, by] : change) {
-    live += by;
-    if (static_cast<bytes>(live) <= r.peak) continue;
-    r.peak = static_cast<bytes>(live);
-    r.peak_at = time;
-  }
-  std::map<std::string, holding> holders;
-  for (const life& l : all) {
-    if (l.lower <= r.peak_at && r.peak_at < l.upper) add(holders, l.what, l.size);
-  }
-  r.at_peak = largest_first(holders);
-}
 
 report of(const plan_facts& plan, const std::string&, progress_line&) {
   report r{.kind = "plan",
@@ -128,15 +88,14 @@ report of(const trace::snapshot& s, const std::string& path, progress_line& line
                   "at multiples of the device's copy_alignment"});
   }
   const auto allocations = std::ranges::count(s.events, true, &trace::event::allocate);
-  std::map<std::string, holding> by_place;
-  bytes sum = 0;
-  const std::vector<trace::event> alive = trace::alive(s);
-  for (const trace::event& e : alive) {
-    add(by_place, place_of(s, e.site), e.size);
-    sum += e.size;
+  const holdings by_place = alive_in(s);
+  holding all;
+  for (const auto& [place, h] : by_place) {
+    all.blocks += h.blocks;
+    all.size += h.size;
   }
-  r.figures = {{"ended", s.ended},     {"allocations", allocations},   {"forgotten", s.forgotten},
-               {"dropped", s.dropped}, {"alive_blocks", alive.size()}, {"alive_bytes", sum}};
+  r.figures = {{"ended", s.ended},     {"allocations", allocations}, {"forgotten", s.forgotten},
+               {"dropped", s.dropped}, {"alive_blocks", all.blocks}, {"alive_bytes", all.size}};
   if (s.pool) {
     r.figures.insert(r.figures.end(), {{"peak_live_bytes", s.pool->live_peak},
                                        {"peak_reserved_bytes", s.pool->reserved_peak},
@@ -182,9 +141,9 @@ bool healthy(const report& r, trace::band fail_on = trace::band::warning) {
   return trace::worst(r.health) < fail_on && (!r.leaks || r.leaks->empty()) && !r.failed_at && !r.failed;
 }
 
-json holdings_json(const std::vector<holding>& all, const char* key) {
+json holdings_json(const std::vector<named_holding>& all, const char* key) {
   json out = json::array();
-  for (const holding& h : all) out.push_back({{key, h.what}, {"blocks", h.blocks}, {"bytes", h.size}});
+  for (const auto& [what, h] : all) out.push_back({{key, what}, {"blocks", h.blocks}, {"bytes", h.size}});
   return out;
 }
 
@@ -224,17 +183,26 @@ json to_json(const std::string& file, const report& r, std::size_t most, trace::
   for (const auto& [key, value] : r.figures) out[key] = value;
   if (std::string_view{r.kind} == "trace") out["failed_at"] = r.failed_at ? json(*r.failed_at) : json(nullptr);
   if (!r.engine.empty()) out["failed"] = r.failed ? to_json(*r.failed, r.failed_place) : json(nullptr);
-  out["peak"] = {{"bytes", r.peak}, {"at", r.peak_at}};
+  out["peak"] = {{"bytes", r.peak.size}, {"at", r.peak.at}};
   out["at_peak"] = holdings_json(
       {r.at_peak.begin(), r.at_peak.begin() + static_cast<std::ptrdiff_t>(std::min(most, r.at_peak.size()))}, "what");
   out["leaks"] = r.leaks ? holdings_json(*r.leaks, "place") : json(nullptr);
+  if (r.grown) {
+    json& since = out["since"] = json::array();
+    for (const change& c : *r.grown) {
+      since.push_back({{"place", c.what},
+                       {"before", {{"blocks", c.before.blocks}, {"bytes", c.before.size}}},
+                       {"after", {{"blocks", c.after.blocks}, {"bytes", c.after.size}}}});
+    }
+  }
   return out;
 }
 
-void print_holdings(const std::vector<holding>& all, std::size_t most) {
+void print_holdings(const std::vector<named_holding>& all, std::size_t most) {
   for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
-    std::printf("    %12s  %8llu x  %s\n", human(all[i].size).c_str(), static_cast<unsigned long long>(all[i].blocks),
-                printable(all[i].what).c_str());
+    const auto& [what, h] = all[i];
+    std::printf("    %12s  %8llu x  %s\n", human(h.size).c_str(), static_cast<unsigned long long>(h.blocks),
+                printable(what).c_str());
   }
   if (all.size() > most) std::printf("    ... and %zu more\n", all.size() - most);
 }
@@ -293,14 +261,27 @@ void print(const std::string& file, const report& r, std::size_t most, trace::ba
     std::printf("  %-22s %14s\n", key, text.c_str());
   }
   if (r.failed) print(*r.failed, r);
-  std::printf("  peak: %s alive at %lld, of which\n", human(r.peak).c_str(), static_cast<long long>(r.peak_at));
+  std::printf("  peak: %s alive at %lld, of which\n", human(r.peak.size).c_str(), static_cast<long long>(r.peak.at));
   print_holdings(r.at_peak, most);
+  if (r.grown) {
+    std::printf("  alive by place, against the earlier snapshot: %s\n", r.grown->empty() ? "the same" : "what changed");
+    print(*r.grown, most);
+  }
   if (!r.leaks) return;
   std::printf("  leaks: %s\n", r.leaks->empty() ? "none" : "never freed");
   print_holdings(*r.leaks, r.leaks->size());
 }
 
 }  // namespace
+
+static std::vector<change> grown_since(const std::string& earlier, const shown_input& input) {
+  const auto* const now = std::get_if<trace::snapshot>(&input);
+  if (now == nullptr) throw usage_error("--since: FILE is no snapshot");
+  const trace_input before = read_trace_input(earlier);
+  const auto* const then = std::get_if<trace::snapshot>(&before);
+  if (then == nullptr) throw model::input_error(earlier, "is no snapshot (--since)");
+  return compare(alive_in(*then), alive_in(*now));
+}
 
 static int print_metrics(const shown_input& input) {
   std::string text;
@@ -322,6 +303,7 @@ std::function<int()> declare_report(CLI::App& app) {
     std::string file;
     std::vector<std::string> dims;
     std::string fail_on = "warning";
+    std::string since;
     bool json = false;
     bool metrics = false;
   };
@@ -336,6 +318,8 @@ std::function<int()> declare_report(CLI::App& app) {
   app.add_option("--fail-on", c->fail_on, "The band from which on the exit status is 1: warning or danger")
       ->check(CLI::IsMember({"warning", "danger"}))
       ->capture_default_str();
+  app.add_option("--since", c->since, "An earlier snapshot: which places hold more, or less, than they did there")
+      ->type_name("SNAPSHOT");
   CLI::Option* const as_json = app.add_flag("--json", c->json, "One JSON object on standard output");
   app.add_flag("--metrics", c->metrics,
                "Sizes, lifetimes and peaks by size class and stream, and the pool's figures, as OpenMetrics text")
@@ -357,7 +341,10 @@ std::function<int()> declare_report(CLI::App& app) {
         return print_metrics(input);
       }
       report r = std::visit([&](const auto& one) { return of(one, c->file, *line); }, input);
-      find_peak(lives(input), r);
+      const std::vector<life> all = lives(input);
+      r.peak = peak_of(all);
+      r.at_peak = largest_first(alive_at(all, r.peak.at));
+      if (!c->since.empty()) r.grown = grown_since(c->since, input);
       line.reset();
       if (c->json) {
         print_json(to_json(c->file, r, most, fail_on));

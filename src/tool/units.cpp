@@ -72,6 +72,15 @@ std::optional<bytes> parse_bytes(std::string_view text) {
   return sum ? checked_add(*sum, *unit / scale * part + *unit % scale * part / scale) : std::nullopt;
 }
 
+std::optional<bytes> parse_bytes_or_share(std::string_view text, bytes whole) {
+  if (!text.ends_with('%')) return parse_bytes(text);
+  double percent = 0;
+  const char* const end = text.data() + text.size() - 1;
+  const auto [at, failed] = std::from_chars(text.data(), end, percent);
+  if (failed != std::errc{} || at != end || !(percent >= 0 && percent <= 1e6)) return std::nullopt;
+  return share_of(whole, percent / 100);
+}
+
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<bytes>& to,
                               const std::string& what) {
   const auto read = [&to, names](const std::string& text) {

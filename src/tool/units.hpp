@@ -24,6 +24,15 @@ namespace berth::tool {
 // of any size; parts of a byte are dropped. Nothing where it is no such text or above 64 bits.
 [[nodiscard]] std::optional<bytes> parse_bytes(std::string_view text);
 
+// A part of some bytes; what exceeds 64 bits becomes max_bytes.
+[[nodiscard]] inline bytes share_of(bytes whole, double share) noexcept {
+  const double part = static_cast<double>(whole) * share;
+  return part < 0x1p64 ? static_cast<bytes>(part) : max_bytes;
+}
+
+// Such a text, or "101%" of `whole`, up to 1,000,000 %.
+[[nodiscard]] std::optional<bytes> parse_bytes_or_share(std::string_view text, bytes whole);
+
 // Declares an option that takes such a text.
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<bytes>& to,
                               const std::string& what);

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""`berth plan --diff` as a gate, and `berth report --since` of two snapshots. usage: diff_test.py BERTH"""
+import json
+import os
+import random
+import subprocess
+import tempfile
+import unittest
+
+from report_test import SNAPSHOT, BERTH
+
+
+HEAD = "id,lower,upper,size\n"
+
+
+class Diff(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, name, content):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w") as f:
+            f.write(json.dumps(content) if isinstance(content, dict) else content)
+        return path
+
+    def run_berth(self, *args):
+        return subprocess.run([BERTH, *args], capture_output=True, text=True, timeout=60)
+
+    def plan(self, name, rows):
+        problem = self.file(name + ".csv", HEAD + "".join(f"{i},{lo},{up},{size}\n" for i, lo, up, size in rows))
+        out = os.path.join(self.folder.name, name + ".json")
+        self.assertEqual(self.run_berth("plan", problem, "--out", out).returncode, 0)
+        return problem, out
+
+    def diff(self, problem, old, status, *more):
+        got = self.run_berth("plan", problem, "--diff", old, "--json", *more)
+        self.assertEqual((got.returncode, got.stderr), (status, ""), got.stdout)
+        text = self.run_berth("plan", problem, "--diff", old, *more)
+        self.assertEqual((text.returncode, text.stderr), (status, ""))
+        return json.loads(got.stdout)["diff"], text.stdout
+
+    def test_growth_is_a_no_and_names_the_buffers(self):
+        _, old = self.plan("old", [("x", 0, 4, 1024), ("y", 2, 6, 1024), ("gone", 2, 3, 256)])
+        new, _ = self.plan("new", [("x", 0, 4, 1024), ("y", 2, 6, 4096), ("z", 3, 5, 512)])
+        d, text = self.diff(new, old, 1)
+        self.assertEqual((d["ok"], d["arena_before"], d["peak_before"], d["peak"]), (False, 2304, 2304, 5632))
+        self.assertEqual(d["at_peaks"], [{"id": "y", "before": 1024, "after": 4096}, {"id": "z", "before": 0, "after": 512},
+                                         {"id": "gone", "before": 256, "after": 0}])
+        self.assertIn("+3.25 KiB, more than the 0 B allowed", text)
+        self.assertIn("+3 KiB  y: 4 KiB in 1, before 1 KiB in 1", text)
+        self.diff(new, old, 1, "--growth", "3327")
+        for enough in ("3328", "3.25KiB", "145%"):
+            self.assertIn("as allowed", self.diff(new, old, 0, "--growth", enough)[1])
+        self.assertTrue(self.diff(self.plan("less", [("x", 0, 4, 100)])[0], old, 0)[0]["ok"])
+        same, text = self.diff(self.plan("same", [("x", 0, 4, 1024), ("y", 2, 6, 1024), ("gone", 2, 3, 256)])[0], old, 0)
+        self.assertEqual(same["at_peaks"], [])
+        self.assertIn("the same buffers", text)
+
+    # Whatever changed: the buffers' growths add up to that of the peak.
+    def test_the_growths_add_up(self):
+        random.seed(5)
+        for _ in range(20):
+            def rows():
+                out = []
+                for i in random.sample(range(30), random.randrange(1, 25)):
+                    lower = random.randrange(20)
+                    out.append((f"b{i}", lower, lower + random.randrange(1, 9), random.randrange(1, 5000)))
+                return out
+            before, after = rows(), rows()
+            peak = lambda all: max(sum(s for _, lo, up, s in all if lo <= t < up) for t in range(30))
+            d, _ = self.diff(self.plan("b", after)[0], self.plan("a", before)[1], 0, "--growth", "1GiB")
+            self.assertEqual((d["peak_before"], d["peak"]), (peak(before), peak(after)))
+            self.assertEqual(sum(c["after"] - c["before"] for c in d["at_peaks"]), d["peak"] - d["peak_before"])
+
+    def test_wrong_calls(self):
+        problem, old = self.plan("p", [("x", 0, 4, 1024)])
+        for args, says in (((problem, "--growth", "5%"), "--diff"), ((problem, "--diff", problem), "is no plan"),
+                           ((problem, "--diff", old, "--growth", "5 %"), "neither a number of bytes"),
+                           ((problem, "--diff", old, "--growth", "-1"), "neither a number of bytes"),
+                           ((problem, "--diff", "/no/such"), "cannot open"),
+                           ((problem, "--diff", self.file("cut.json", '{"arena_bytes": 5,'),), "cut.json")):
+            got = self.run_berth("plan", *args)
+            self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
+            self.assertIn(says, got.stderr)
+
+    def test_snapshots_say_which_places_hold_more(self):
+        events = SNAPSHOT["events"]
+        then = self.file("then.json", {**SNAPSHOT, "ended": False, "events": events[:2]})
+        more = events[:4] + [["a", 65536, 1000, 1, 0, 5, 2]]
+        now = self.file("now.json", {**SNAPSHOT, "ended": False, "events": more})
+        got = self.run_berth("report", now, "--since", then, "--json")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        self.assertEqual(json.loads(got.stdout)["since"],
+                         [{"place": "b.cpp:9", "before": {"blocks": 1, "bytes": 50}, "after": {"blocks": 3, "bytes": 1110}},
+                          {"place": "a.cpp:7", "before": {"blocks": 1, "bytes": 100}, "after": {"blocks": 0, "bytes": 0}}])
+        text = self.run_berth("report", now, "--since", then).stdout
+        self.assertIn("+1.035 KiB  b.cpp:9: 1.084 KiB in 3, before 50 B in 1", text)
+        self.assertIn("-100 B  a.cpp:7", text)
+        self.assertIn("snapshot: the same", self.run_berth("report", now, "--since", now).stdout)
+        self.assertNotIn("since", json.loads(self.run_berth("report", now, "--json").stdout))
+        log = self.file("log.csv", "ev,id,size,stream,thread,t_us\n")
+        for args, says in (((log, "--since", now), "FILE is no snapshot"), ((now, "--since", log), "is no snapshot (--since)")):
+            got = self.run_berth("report", *args)
+            self.assertEqual((got.returncode, got.stdout), (2, ""))
+            self.assertIn(says, got.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
