@@ -21,8 +21,6 @@ struct named {
 constexpr std::array names{
     named{"squeaky_wheel", technique::squeaky_wheel},
     named{"tall_first", technique::tall_first},
-    named{"mended_orders", technique::mended_orders},
-    named{"tall_ejections", technique::tall_ejections},
     named{"boxes", technique::boxes},
     named{"ejections", technique::ejections},
     named{"order", technique::order, 10},

@@ -76,9 +76,8 @@ inline constexpr std::int64_t large_share = 32;
 inline constexpr std::size_t most_large_share = 32;
 // Where more than this share of the items is tall nothing is gained on passes over all.
 inline constexpr std::size_t most_tall_share = 6;
-// Items looked at in a first round of ejections; twice as many in the next.
-inline constexpr std::uint64_t first_ejections = 400'000;
-inline constexpr int ejection_rounds = 3;
+// Tall items looked at in ejections down to the target; several times as many for what lies between (0027).
+inline constexpr std::uint64_t tall_ejections = 400'000;
 
 // ---- Boxes (greedy/boxes.hpp; 0020) ----
 

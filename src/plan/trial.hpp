@@ -11,8 +11,6 @@ enum class technique : std::uint8_t {
   // greedy placement
   squeaky_wheel,
   tall_first,
-  mended_orders,
-  tall_ejections,
   boxes,
   ejections,
   order,  // of the portfolio, by its place there

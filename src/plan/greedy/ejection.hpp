@@ -5,8 +5,8 @@
 // the items that it overlaps are the cheapest to throw out, and those are out in turn. An item's price grows with its
 // size and life, so a chain leads from large and long-lived items to small and short-lived ones, until the last fits
 // into a hole. The price rises each time the item is thrown out, which keeps chains from running in circles. A chain
-// touches only what lives beside it, so that mending the few of 100,000 items that end too high costs a
-// fraction of placing all anew. It needs room: where the target leaves none, whole orders do better (tall_first.hpp).
+// touches only what lives beside it, so that mending the few of 100,000 items that end too high costs a fraction of
+// placing all anew.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,10 @@
 #include "plan/greedy/tall_first.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "plan/greedy/ejection.hpp"
-#include "plan/greedy/sweep.hpp"
 #include "plan/policy.hpp"
-#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -56,38 +53,16 @@ instance core_of(const instance& in, const std::vector<std::uint32_t>& items) {
   return core;
 }
 
-struct ranked {
-  double rank;
-  std::uint32_t item;
-};
-
-std::vector<ranked> ranked_items(const instance& in, order by) {
-  std::vector<ranked> items;
-  for (const std::uint32_t i : sorted_items(in, by)) items.push_back({static_cast<double>(items.size()), i});
-  return items;
-}
-
-// From the best order, from a sweep and from nothing: each is quick where another one goes on for long.
-void eject_from_several(const instance& core, layout& found, units limit, const patience& wait) {
-  std::vector<std::vector<units>> starts{found.offsets, std::vector<units>(core.items.size(), limit)};
-  if (auto swept = sweep_items(core, wait)) starts.push_back(*std::move(swept));
-  for (int round = 0; round < policy::ejection_rounds && !wait.over(); ++round) {
-    for (const std::vector<units>& start : starts) {
-      layout trial{.offsets = start};
-      if (!eject_above(core, trial, limit, policy::first_ejections << round, wait)) continue;
-      found = std::move(trial);
-      return;
-    }
-  }
-}
-
 // The tall items from the lowest offset up: in this order first fit puts none higher than it was found to fit.
 std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<std::uint32_t>& tall, units target,
                                          const patience& wait) {
   const instance core = core_of(in, tall);
-  layout found = mend_orders(core, target, 2 * in.items.size(), wait);
-  if (uses(technique::tall_ejections) && found.arena > target + target / policy::near_share)
-    eject_from_several(core, found, target + target / policy::near_share, wait);
+  occupancy taken{core};
+  layout found = place_in_order(core, taken, sorted_items(core, order::breadth), fit::first, wait);
+  if (found.arena > target && !eject_above(core, found, target, policy::tall_ejections, wait)) {
+    (void)lower_by_ejection(core, found, target, target / policy::near_share,
+                            policy::tall_ejections * policy::share_of_an_ejection_try, wait);
+  }
   std::vector<std::uint32_t> order;
   for (std::uint32_t k = 0; k < tall.size(); ++k) {
     if (core.items[k].pin == no_offset) order.push_back(k);
@@ -98,28 +73,6 @@ std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<s
 }
 
 }  // namespace
-
-layout mend_orders(const instance& in, units target, std::size_t placements, const patience& wait) {
-  std::array orders{ranked_items(in, order::breadth), ranked_items(in, order::size), ranked_items(in, order::lifetime)};
-  occupancy taken{in};
-  std::vector<std::uint32_t> items;
-  layout best;
-  const std::size_t each = in.items.size() + 1;
-  for (std::size_t k = 0; best.arena > target && (k < orders.size() || uses(technique::mended_orders)); ++k) {
-    const bool near = best.arena - target <= target / policy::near_share;
-    if (k >= std::max(orders.size(), (near ? placements / 4 : placements) / each) || (k != 0 && wait.over())) break;
-    std::vector<ranked>& turn = orders[k % orders.size()];
-    items.clear();
-    for (const ranked& r : turn) items.push_back(r.item);
-    layout got = place_in_order(in, taken, items, fit::first, wait);
-    for (ranked& r : turn) {
-      if (got.offsets[r.item] + in.items[r.item].size > target) r.rank = r.rank / 2 - 1;
-    }
-    std::stable_sort(turn.begin(), turn.end(), [](const ranked& a, const ranked& b) { return a.rank < b.rank; });
-    if (got.arena < best.arena) best = std::move(got);
-  }
-  return best;
-}
 
 std::optional<layout> tall_first(const instance& in, units target, const patience& wait) {
   const std::vector<units> height = section_heights(in);
