@@ -23,7 +23,7 @@ constexpr std::array names{
     named{"tall_first", technique::tall_first},
     named{"boxes", technique::boxes},
     named{"ejections", technique::ejections},
-    named{"order", technique::order, 10},
+    named{"order", technique::order, 2},
     named{"holes", technique::holes},
     named{"decomposition", technique::decomposition},
     named{"memory", technique::memory},

@@ -45,7 +45,7 @@ inline constexpr std::uint64_t good_enough_share = 4;
 
 // ---- Greedy placement (greedy/greedy.hpp) ----
 
-// Above so many items one pass in order is no longer negligible beside a tenth of a second (0020).
+// Above so many items no search is likely, and ejections take its place (0024).
 inline constexpr std::size_t few_items = 4000;
 // Above so many, what ends near the target is taken (0020).
 inline constexpr std::size_t many_items = 20'000;
@@ -61,8 +61,6 @@ struct looks_budget {
 inline constexpr looks_budget fast_passes{100'000, 256};
 inline constexpr looks_budget normal_passes{100'000'000, 1000};
 inline constexpr looks_budget best_passes{1'000'000'000, 10'000};
-// Orders of the portfolio that large instances try: by breadth is the one that large networks reward (0020).
-inline constexpr std::size_t large_tries = 2;
 // Rounds in which what ended above the target moves to the front. What can be mended is mended by the first few (0020).
 inline constexpr int squeaky_rounds = 6;
 
@@ -200,7 +198,7 @@ inline constexpr std::uint64_t hint_nodes = 40'000, share_of_a_hint_try = 16;
 inline constexpr std::uint64_t most_hint_graph_members = 200'000, most_hint_placements = 300'000;
 // Up to so many items every greedy order is tried for a set, which costs about so many passes; one order else.
 inline constexpr std::size_t few_hinted_items = 200;
-inline constexpr std::uint64_t passes_of_all_orders = 16;
+inline constexpr std::uint64_t passes_of_all_orders = 8;
 
 // ---- Reuse penalties (wishes/reuse.hpp) ----
 

@@ -28,23 +28,11 @@ std::uint64_t most_looks(effort work, const instance& in) {
 
 struct attempt {
   order by;
-  fit how;
   std::string_view name;
 };
 
-// Small instances try all, large ones the first two: by breadth is the one that large networks reward.
-constexpr std::array<attempt, 10> portfolio{{
-    {order::breadth, fit::first, "first_fit/breadth"},
-    {order::size, fit::first, "first_fit/size"},
-    {order::size, fit::best, "best_fit/size"},
-    {order::area, fit::first, "first_fit/area"},
-    {order::lifetime, fit::first, "first_fit/lifetime"},
-    {order::area, fit::best, "best_fit/area"},
-    {order::lifetime, fit::best, "best_fit/lifetime"},
-    {order::breadth, fit::best, "best_fit/breadth"},
-    {order::start, fit::best, "best_fit/start"},
-    {order::start, fit::first, "first_fit/start"},
-}};
+// By breadth is the one that large networks reward.
+constexpr std::array<attempt, 2> portfolio{{{order::breadth, "first_fit/breadth"}, {order::size, "first_fit/size"}}};
 
 std::uint64_t lifetime_of(const instance& in, const item& it) {
   std::uint64_t sum = 0;
@@ -157,7 +145,7 @@ layout of_many(const instance& in, units target, effort work, const patience& pa
   if (nobody_waits(in, wait)) return best;
   if (best.arena == unbounded) {
     occupancy taken{in};
-    keep(place_in_order(in, taken, sorted_items(in, order::size, passes), fit::first, passes));
+    keep(place_in_order(in, taken, sorted_items(in, order::size, passes), passes));
     best.solver = "first_fit/size";
   }
   if (work != effort::fast && uses(technique::ejections) &&
@@ -197,19 +185,7 @@ std::vector<std::uint32_t> sorted_items(const instance& in, order by, const pati
     const std::uint64_t life = lifetime_of(in, it);
     switch (by) {
       case order::size: keys.push_back({top - size, top - life, i}); break;
-      case order::area: {
-        // Saturating: an order needs no exact product.
-        const bool large = life != 0 && size > top / life;
-        keys.push_back({large ? 0 : top - size * life, top - size, i});
-        break;
-      }
-      case order::lifetime: keys.push_back({top - life, top - size, i}); break;
       case order::breadth: keys.push_back({rank[i], top - size, i}); break;
-      case order::start: {
-        const auto ranges = in.ranges_of(it);
-        keys.push_back({ranges.empty() ? 0 : ranges.front().first, top - size, i});
-        break;
-      }
     }
   }
   const auto before = [](const keyed& x, const keyed& y) {
@@ -229,7 +205,7 @@ units arena_of(const instance& in, const std::vector<units>& offsets) {
   return arena;
 }
 
-layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items, fit how,
+layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
                       const patience& wait) {
   taken.clear();
   units top = 0;  // above all that is placed
@@ -249,7 +225,7 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
         taken.is_free(i, it.hint)) {
       at = it.hint;
     } else {
-      at = taken.find(i, how);
+      at = taken.find(i);
     }
     taken.insert(i, at);
     arena = std::max(arena, at + it.size);
@@ -281,14 +257,12 @@ layout best_greedy(const instance& in, units target, effort work, const patience
       return best;
   }
   occupancy taken{in};
-  const std::size_t tries = work == effort::fast                   ? 1
-                            : in.items.size() <= policy::few_items ? portfolio.size()
-                                                                   : policy::large_tries;
+  const std::size_t tries = work == effort::fast ? 1 : portfolio.size();
   for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !passes.over()); ++k) {
     if (!uses(technique::order, k)) continue;
     const attempt& a = portfolio[k];
     std::vector<std::uint32_t> items = sorted_items(in, a.by, passes);
-    layout got = place_in_order(in, taken, items, a.how, passes);
+    layout got = place_in_order(in, taken, items, passes);
     std::string_view name = a.name;
     for (int round = 0; k == 0 && uses(technique::squeaky_wheel) && work != effort::fast &&
                         round < policy::squeaky_rounds && got.arena > goal && !passes.over();
@@ -297,7 +271,7 @@ layout best_greedy(const instance& in, units target, effort work, const patience
                             [&](std::uint32_t i) { return got.offsets[i] + in.items[i].size > target; });
       keep(std::move(got), name);
       name = "first_fit/squeaky";
-      got = place_in_order(in, taken, items, a.how, passes);
+      got = place_in_order(in, taken, items, passes);
     }
     keep(std::move(got), name);
     if (nobody_waits(in, wait)) return best;

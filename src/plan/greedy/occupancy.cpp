@@ -148,29 +148,9 @@ units occupancy::lift(units x, units alignment) {
   return x;
 }
 
-units occupancy::find(std::uint32_t i, fit how, units from) {
+units occupancy::find(std::uint32_t i) {
   collect(i);
-  const units alignment = in_.items[i].alignment;
-  units x = lift(from, alignment);
-  if (how == fit::first) return x;
-  units best = no_offset;
-  units best_slack = unbounded;
-  for (;;) {
-    looks_ += cursors_.size();
-    units slack = unbounded;
-    units next = unbounded;
-    for (const cursor& c : cursors_) {
-      if (c.at == c.end) continue;
-      slack = std::min(slack, c.at->lo - (x + c.height));
-      next = std::min(next, c.at->lo);
-    }
-    if (slack < best_slack) {
-      best = x;
-      best_slack = slack;
-    }
-    if (next == unbounded) return best == no_offset ? x : best;
-    x = lift(next, alignment);
-  }
+  return lift(0, in_.items[i].alignment);
 }
 
 bool occupancy::is_free(std::uint32_t i, units offset) {

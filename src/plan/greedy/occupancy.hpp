@@ -12,8 +12,6 @@
 
 namespace berth::plan {
 
-enum class fit : std::uint8_t { first, best };
-
 class occupancy {
  public:
   explicit occupancy(const instance& in);
@@ -24,9 +22,8 @@ class occupancy {
   // Item i lies at `offset` from now on.
   void insert(std::uint32_t i, units offset);
 
-  // The lowest free aligned offset for item i (best: the one in the tightest gap; the lowest of equals), given the
-  // items inserted. Looks no lower than `from`.
-  [[nodiscard]] units find(std::uint32_t i, fit how, units from = 0);
+  // The lowest free aligned offset for item i, given the items inserted.
+  [[nodiscard]] units find(std::uint32_t i);
 
   // Whether item i may lie at `offset`.
   [[nodiscard]] bool is_free(std::uint32_t i, units offset);

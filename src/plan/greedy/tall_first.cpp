@@ -58,7 +58,7 @@ std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<s
                                          const patience& wait) {
   const instance core = core_of(in, tall);
   occupancy taken{core};
-  layout found = place_in_order(core, taken, sorted_items(core, order::breadth), fit::first, wait);
+  layout found = place_in_order(core, taken, sorted_items(core, order::breadth), wait);
   if (found.arena > target && !eject_above(core, found, target, policy::tall_ejections, wait)) {
     (void)lower_by_ejection(core, found, target, target / policy::near_share,
                             policy::tall_ejections * policy::share_of_an_ejection_try, wait);
@@ -85,7 +85,7 @@ std::optional<layout> tall_first(const instance& in, units target, const patienc
   }
   if (in.items.size() > policy::most_at_once && wait.caller_was_told()) return {};
   occupancy taken{in};
-  layout out = place_in_order(in, taken, items, fit::first, wait);
+  layout out = place_in_order(in, taken, items, wait);
   out.solver = "tall_first";
   return out;
 }

@@ -11,8 +11,8 @@
 
 namespace berth::plan {
 
-// Nothing where more than a sixth of the items live in sections taller than nine tenths of the target. Work: a pass over
-// the items, and ejections where the tall ones do not end at the target.
+// Nothing where more than a sixth of the items live in sections taller than nine tenths of the target. Work: a pass
+// over the items, and ejections where the tall ones do not end at the target.
 [[nodiscard]] std::optional<layout> tall_first(const instance& in, units target, const patience& wait = {});
 
 }  // namespace berth::plan

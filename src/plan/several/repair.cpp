@@ -30,7 +30,7 @@ struct bank {
     const berth::plan::item& it = in.items[i];
     const bool pinned = it.pin != no_offset;
     if (pinned && !taken->is_free(i, it.pin)) return false;
-    const units at = pinned ? it.pin : taken->find(i, fit::first);
+    const units at = pinned ? it.pin : taken->find(i);
     if (at + it.size > in.capacity) return false;
     taken->insert(i, at);
     return true;
