@@ -29,7 +29,7 @@ constexpr std::array names{
     named{"memory", technique::memory},
     named{"twins", technique::twins},
     named{"multiples", technique::multiples},
-    named{"recipe", technique::recipe, 12},
+    named{"recipe", technique::recipe, 10},
     named{"restarts", technique::restarts},
     named{"folding", technique::folding},
     named{"wheels", technique::wheels},

@@ -125,9 +125,6 @@ inline constexpr std::uint64_t node_ns = 500, node_ns_a_conflict = 75, node_ns_a
 
 // ---- The search (search/search.hpp) ----
 
-// A clique's weight halves in about seven failures elsewhere; weights are scaled down when they reach the largest.
-inline constexpr double weight_growth = 1.1;
-inline constexpr double largest_weight = 1e100;
 // Entries of failed states: 16 MiB; a sixteenth of it where fewer nodes than that are to be spent.
 inline constexpr unsigned log2_failed_states = 20;
 inline constexpr unsigned log2_failed_states_less = 4;
@@ -147,7 +144,7 @@ inline constexpr std::uint64_t nodes_between_looks = 64;
 // failures. Each round's is a quarter longer.
 inline constexpr std::uint64_t first_slice = 200, slice_half_nodes_an_item = 3, slice_growth_share = 4;
 // So many recipes have their slice before any learns what the others saw fail: a proof costs a tenth more nodes than if
-// each told the next, and so many threads are of use. (All twelve: a third more.)
+// each told the next, and so many threads are of use. (All of them: a third more.)
 inline constexpr std::size_t side_by_side = 4;
 // At first so many recipes try the bound; then so many go down in steps of so many sixteenths of the gap.
 inline constexpr std::size_t quick_recipes = 1, descending_recipes = 5;

@@ -20,7 +20,7 @@ struct recipe {
 inline constexpr std::int64_t lifetime_first = 200;
 
 // The first ones solve most of what can be solved, and complement each other (docs/decisions/0020).
-inline constexpr std::array<recipe, 12> recipes{{
+inline constexpr std::array<recipe, 10> recipes{{
     {focus::slack, false, true, lifetime_first, 1000},
     {focus::fewest, true, true, lifetime_first, 1000},
     {focus::slack, true, false, 4, 1000},
@@ -30,8 +30,6 @@ inline constexpr std::array<recipe, 12> recipes{{
     {focus::lowest, true, true, 4, 1000},
     {focus::slack, true, false, 2, 1000},
     {focus::lowest, false, true, lifetime_first, 1000},
-    {focus::conflicts, true, false, 4, 1000},
-    {focus::conflicts, false, false, 4, 1000},
     {focus::lowest, false, false, lifetime_first, 0},
 }};
 

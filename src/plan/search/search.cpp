@@ -35,7 +35,6 @@ search::search(const instance& in, const conflict_graph& graph, units capacity, 
       strategy_{std::move(how)},
       rules_{rules},
       known_{known},
-      weight_(graph.cliques(), 0.0),
       slack_(graph.cliques(), capacity) {
   for (const item& it : in_.items) {
     plain_.push_back(it.ranges_last - it.ranges_first == 1 && it.links_first == it.links_last);
@@ -356,14 +355,7 @@ bool search::clique_fits(std::uint32_t c) {
   }
   slack_[c] = capacity_ - end;
   set_most_end(c, end);
-  if (end <= capacity_) return true;
-  weight_[c] += weight_step_;
-  weight_step_ *= policy::weight_growth;
-  if (weight_step_ > policy::largest_weight) {
-    for (double& w : weight_) w /= policy::largest_weight;
-    weight_step_ /= policy::largest_weight;
-  }
-  return false;
+  return end <= capacity_;
 }
 
 // ---- decisions ----
@@ -478,7 +470,7 @@ void search::rank_items() {
   for (std::uint32_t k = 0; k < n; ++k) rank_[order[k]] = k;
 }
 
-// Back to the root. What failed stays known, and so do the cliques' weights.
+// Back to the root. What failed stays known.
 void search::restart() {
   frames_.clear();
   undo_.clear();

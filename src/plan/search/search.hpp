@@ -73,10 +73,9 @@ struct switches {
 
 // Where the search goes on: at an open item that lies lowest among its neighbours, in ...
 enum class focus : std::uint8_t {
-  lowest,     // the lowest place of all
-  slack,      // the clique whose open items leave the least room, as last checked: also where one just failed
-  fewest,     // the clique on whose floor the fewest open items can lie
-  conflicts,  // the clique that failed most and last (weighted degrees: Boussemart et al. 2004)
+  lowest,  // the lowest place of all
+  slack,   // the clique whose open items leave the least room, as last checked: also where one just failed
+  fewest,  // the clique on whose floor the fewest open items can lie
 };
 
 // Which item is decided next. Every choice is complete.
@@ -233,8 +232,6 @@ class search final : public seeker {
   std::vector<std::pair<units, member>> out_of_order_;  // clique_fits() only
   std::vector<std::uint32_t> starts_;                   // by section: how many ranges that count begin there,
   std::vector<std::uint32_t> ends_;                     // and for how many it is the last
-  std::vector<double> weight_;                          // by clique: how often and how lately it failed
-  double weight_step_ = 1;
   std::vector<units> slack_;                     // by clique: what its open items left when last checked
   std::vector<units> most_end_;                  // by clique: its open items end no higher
   std::vector<std::uint32_t> open_members_;      // by clique

@@ -30,14 +30,11 @@ std::uint32_t search::start_of_choice() const {
     }
     return best;
   }
-  const auto more_urgent = [this](std::uint32_t c, std::uint32_t d) {
-    return strategy_.where == focus::slack ? slack_[c] < slack_[d] : weight_[c] > weight_[d];
-  };
   std::uint32_t in_focus = 0;
   for (std::uint32_t k = current_.cliques_begin; k < current_.cliques_end; ++k) {
     const std::uint32_t c = part_cliques_[k];
-    if (open_members_[c] == 0 || is_covered(c) || (best != no_item && more_urgent(in_focus, c))) continue;
-    const bool replaces = best == no_item || more_urgent(c, in_focus);
+    if (open_members_[c] == 0 || is_covered(c) || (best != no_item && slack_[in_focus] < slack_[c])) continue;
+    const bool replaces = best == no_item || slack_[c] < slack_[in_focus];
     for (const member& m : counted(c)) {
       if (state_[m.item] == state::open && (best == no_item || lower(m.item, best) || (replaces && in_focus != c))) {
         best = m.item;
