@@ -97,13 +97,9 @@ void report(const char* family, const char* what, const std::vector<sample>& sam
 }
 
 constexpr std::pair<const char*, bool switches::*> rules_by_name[] = {
-    {"no sections", &switches::sections},
-    {"no holes", &switches::holes},
-    {"no decomposition", &switches::decomposition},
-    {"no memory", &switches::memory},
-    {"no twins", &switches::twins},
-    {"no multiples", &switches::multiples},
-    {"no folding", &switches::folding},
+    {"no sections", &switches::sections},           {"no holes", &switches::holes},
+    {"no decomposition", &switches::decomposition}, {"no memory", &switches::memory},
+    {"no multiples", &switches::multiples},         {"no folding", &switches::folding},
     {"no skylines", &switches::skylines},
 };
 

@@ -27,7 +27,6 @@ constexpr std::array names{
     named{"holes", technique::holes},
     named{"decomposition", technique::decomposition},
     named{"memory", technique::memory},
-    named{"twins", technique::twins},
     named{"multiples", technique::multiples},
     named{"recipe", technique::recipe, 10},
     named{"restarts", technique::restarts},

@@ -18,7 +18,6 @@ enum class technique : std::uint8_t {
   holes,
   decomposition,
   memory,
-  twins,
   multiples,
   recipe,  // by its place
   restarts,

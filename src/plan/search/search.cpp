@@ -40,33 +40,10 @@ search::search(const instance& in, const conflict_graph& graph, units capacity, 
     plain_.push_back(it.ranges_last - it.ranges_first == 1 && it.links_first == it.links_last);
     intervals_only_ &= plain_.back() != 0;
   }
-  find_twins();
   find_steps();
 }
 
 // ---- the root ----
-
-void search::find_twins() {
-  next_twin_.assign(in_.items.size(), no_item);
-  if (!rules_.twins) return;
-  std::vector<std::uint32_t> candidates;
-  for (std::uint32_t i = 0; i < in_.own_items; ++i) {
-    const item& it = in_.items[i];
-    if (it.pin == no_offset && it.links_first == it.links_last && it.ranges_last - it.ranges_first == 1) {
-      candidates.push_back(i);
-    }
-  }
-  const auto form = [&](std::uint32_t i) {
-    const section_range& r = in_.ranges[in_.items[i].ranges_first];
-    return std::tuple{r.first, r.last, r.height, in_.items[i].size, in_.items[i].alignment};
-  };
-  std::sort(candidates.begin(), candidates.end(), [&](auto a, auto b) {
-    return std::tuple{form(a), a} < std::tuple{form(b), b};
-  });
-  for (std::size_t k = 0; k + 1 < candidates.size(); ++k) {
-    if (form(candidates[k]) == form(candidates[k + 1])) next_twin_[candidates[k]] = candidates[k + 1];
-  }
-}
 
 void search::find_steps() {
   if (!rules_.multiples) return;
@@ -204,15 +181,13 @@ bool search::block_hole(std::uint32_t i) {
   return raise(i, best, true);
 }
 
-// Carries raised offsets on to twins and to the holes that waited for them, then checks the cliques that changed.
+// Carries raised offsets on to the holes that waited for them, then checks the cliques that changed.
 // `beside`: the item that was just placed, if any. What was raised so far are then neighbours of it, each to just its
 // end.
 bool search::settle(std::uint32_t beside) {
   const std::size_t neighbours = beside == no_item ? 0 : raised_.size();
   for (std::size_t k = 0; k < raised_.size(); ++k) {
     const std::uint32_t i = raised_[k].item;
-    const std::uint32_t twin = next_twin_[i];
-    if (twin != no_item && state_[twin] == state::open && !raise(twin, least_[i] + in_.items[i].size)) return false;
     if (waiting_[i] == 0) continue;
     for (const std::uint32_t h : holes_) {
       if (hole_[h] != no_offset && state_[h] == state::open && witness_[h] == i && !block_hole(h)) return false;

@@ -19,9 +19,7 @@
 //   R2 holes          a postponed item's hole must still be blockable by something that lies low enough.
 //   R3 decomposition  parts that share no conflict are solved one after the other; one that fails fails them all.
 //   R4 memory         a state (open items, their supports) that failed is not entered again.
-//   R5 twins          items alike in everything are placed by rising index: a completion stays one when they change
-//                     places.
-//   R6 multiples      R1 again, in multiples of frequent alignments (model/multiples.hpp): it sees what they waste.
+//   R5 multiples      R1 again, in multiples of frequent alignments (model/multiples.hpp): it sees what they waste.
 //
 // Why R4 needs nothing of R2, and its key no holes: a state that failed has *no* completion, also none that breaks a
 // hole. By induction over the order in which states failed. Suppose state S failed and has a completion; of these take
@@ -43,7 +41,7 @@
 //   I5  waiting_[w] is the number of items whose witness is w. [n]
 //   I6  Of each clique's members, those that are not placed come first, and there are counted_ of them; open_members_,
 //       starts_ and ends_ count what their names say. [m]
-//   I7  Under R1 (and R6) no clique ends higher than most_end_ says, and none above the capacity. [m log m]
+//   I7  Under R1 (and R5) no clique ends higher than most_end_ says, and none above the capacity. [m log m]
 //   I8  The list of the current part holds every open item that conflicts with one of its own. [conflicts]
 //   I9  current_.key is the sum of the words of the current part's open items at their supports. [n]
 #pragma once
@@ -65,7 +63,6 @@ struct switches {
   bool holes = true;
   bool decomposition = true;
   bool memory = true;
-  bool twins = true;
   bool multiples = true;
   bool folding = true;   // of the ladder: full sections fold items into blocks (plan/search/fold.hpp),
   bool skylines = true;  // and beams look for layouts beside the searches (plan/search/skyline.hpp)
@@ -186,7 +183,6 @@ class search final : public seeker {
   [[nodiscard]] bool neighbours_are_joined(std::uint32_t i);
   [[nodiscard]] bool split(std::uint32_t placed = no_item);
   [[nodiscard]] bool next_part();
-  void find_twins();
   void restart();
   [[nodiscard]] bool placed_are_apart() const;
   [[nodiscard]] bool supports_are_right() const;
@@ -211,7 +207,7 @@ class search final : public seeker {
   const switches rules_;
   std::vector<char> plain_;     // by item: one range and no links
   bool intervals_only_ = true;  // all items are plain: parts are found by a sweep
-  std::vector<units> steps_;    // of R6; where they do not divide each other, a check may be left out
+  std::vector<units> steps_;    // of R5; where they do not divide each other, a check may be left out
   units coarsest_step_ = 1;
   std::vector<units> fewest_multiples_;  // by step, then by item, of its whole size
   const failed_states& known_;
@@ -223,7 +219,6 @@ class search final : public seeker {
   std::vector<units> hole_;                  // refused offset that has to be blocked, or no_offset
   std::vector<std::uint32_t> witness_;       // the open item that can block the hole with the least lift
   std::vector<std::uint32_t> waiting_;       // by item: how many have it as their witness
-  std::vector<std::uint32_t> next_twin_;     // the alike item of the next index, or no_item
   std::vector<std::vector<conflict>> pins_;  // by item: pinned neighbours by rising offset
   // The cliques' members: of each first those that count, open or pinned, nearly sorted by falling least offset; then
   // the placed ones, the last placed first.
@@ -232,11 +227,11 @@ class search final : public seeker {
   std::vector<std::pair<units, member>> out_of_order_;  // clique_fits() only
   std::vector<std::uint32_t> starts_;                   // by section: how many ranges that count begin there,
   std::vector<std::uint32_t> ends_;                     // and for how many it is the last
-  std::vector<units> slack_;                     // by clique: what its open items left when last checked
-  std::vector<units> most_end_;                  // by clique: its open items end no higher
-  std::vector<std::uint32_t> open_members_;      // by clique
-  mutable std::vector<units> floor_;             // count_on_floors(): by clique
-  mutable std::vector<std::uint32_t> on_floor_;  // by clique
+  std::vector<units> slack_;                            // by clique: what its open items left when last checked
+  std::vector<units> most_end_;                         // by clique: its open items end no higher
+  std::vector<std::uint32_t> open_members_;             // by clique
+  mutable std::vector<units> floor_;                    // count_on_floors(): by clique
+  mutable std::vector<std::uint32_t> on_floor_;         // by clique
   std::vector<std::uint32_t> clique_stamp_;
   std::uint32_t stamp_ = 0;
   std::vector<std::uint32_t> reached_;  // neighbours_are_joined(): by item, the wave it was in

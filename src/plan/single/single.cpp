@@ -172,7 +172,6 @@ switches rules_on_trial() {
   out.holes = uses(technique::holes);
   out.decomposition = uses(technique::decomposition);
   out.memory = uses(technique::memory);
-  out.twins = uses(technique::twins);
   out.multiples = uses(technique::multiples);
   return out;
 }
