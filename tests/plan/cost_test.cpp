@@ -8,8 +8,8 @@
 
 #include "berth/plan/verify.hpp"
 #include "plan/dense_set.hpp"
+#include "plan/model/conflicts.hpp"
 #include "plan/model/within.hpp"
-#include "plan/search/conflicts.hpp"
 
 namespace {
 

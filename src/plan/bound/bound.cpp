@@ -6,11 +6,12 @@
 #include <numeric>
 
 #include "plan/bound/bounds.hpp"
+#include "plan/bound/clique.hpp"
+#include "plan/bound/heads.hpp"
+#include "plan/model/conflicts.hpp"
 #include "plan/model/multiples.hpp"
 #include "plan/model/within.hpp"
 #include "plan/policy.hpp"
-#include "plan/search/clique.hpp"
-#include "plan/search/conflicts.hpp"
 
 namespace berth::plan {
 namespace {
@@ -112,7 +113,7 @@ class prover {
   }
 
   void thorough() {
-    if (!spread_) find_heads();
+    if (!spread_) heads_ = heads_of(in_, wait_);
     const bool plain =
         spread_ || (steps_.size() == 1 && in_.items.size() == in_.own_items && !has_groups() && !has_pins());
     if (!plain && count_conflicts(in_).members <= policy::most_section_work) {
@@ -265,51 +266,6 @@ class prover {
       start = std::max(start, round_up(b.hi, step));
     }
     return std::max(bound, start + left + at_top);
-  }
-
-  // By item that is not pinned: the first offset that is clear of all that is.
-  void find_heads() {
-    std::vector<std::uint32_t> pinned;
-    for (std::uint32_t i = 0; i < in_.items.size(); ++i) {
-      if (in_.items[i].pin != no_offset) pinned.push_back(i);
-    }
-    if (pinned.empty() || pinned.size() * (in_.ranges.size() + in_.links.size()) > policy::most_head_work) return;
-    std::sort(pinned.begin(), pinned.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return in_.items[a].pin < in_.items[b].pin; });
-    for (std::uint32_t i = 0; i < in_.own_items && !wait_.over(pinned.size()); ++i) {
-      if (in_.items[i].pin != no_offset) continue;
-      for (bool moved = true; moved;) {
-        moved = false;
-        for (const std::uint32_t q : pinned) {
-          const auto [height, height_of_pinned] = heights(in_.items[i], in_.items[q], q);
-          if (height == 0) continue;
-          const units pin = in_.items[q].pin;
-          if (heads_[i] < pin + height_of_pinned && pin < heads_[i] + height) {
-            heads_[i] = pin + height_of_pinned;
-            moved = true;
-          }
-        }
-      }
-    }
-  }
-
-  // Of two items under each other; 0 and 0 where they do not conflict.
-  std::pair<units, units> heights(const item& a, const item& b, std::uint32_t b_number) const {
-    std::pair<units, units> tallest{0, 0};
-    const auto add = [&](units x, units y) { tallest = {std::max(tallest.first, x), std::max(tallest.second, y)}; };
-    const auto x = in_.ranges_of(a), y = in_.ranges_of(b);
-    for (std::size_t i = 0, j = 0; i < x.size() && j < y.size();) {
-      if (x[i].first < y[j].last && y[j].first < x[i].last) add(x[i].height, y[j].height);
-      if (x[i].last <= y[j].last) {
-        ++i;
-      } else {
-        ++j;
-      }
-    }
-    for (const item_link& l : in_.links_of(a)) {
-      if (l.other == b_number) add(l.height, l.other_height);
-    }
-    return tallest;
   }
 
   // Conflicts that no section shows can make cliques that none does.

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "plan/greedy/greedy.hpp"
+#include "plan/model/conflicts.hpp"
 #include "plan/patience.hpp"
-#include "plan/search/conflicts.hpp"
 #include "plan/search/search.hpp"
 
 namespace berth::plan {

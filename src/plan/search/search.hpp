@@ -51,8 +51,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/model/conflicts.hpp"
 #include "plan/model/instance.hpp"
-#include "plan/search/conflicts.hpp"
 #include "plan/search/failed_states.hpp"
 #include "plan/search/seeker.hpp"
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "plan/model/conflicts.hpp"
 #include "plan/policy.hpp"
-#include "plan/search/conflicts.hpp"
 #include "plan/search/ladder.hpp"
 #include "plan/trial.hpp"
 

@@ -1,4 +1,4 @@
-#include "plan/search/conflicts.hpp"
+#include "plan/model/conflicts.hpp"
 
 #include <algorithm>
 #include <numeric>

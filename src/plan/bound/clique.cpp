@@ -1,4 +1,4 @@
-#include "plan/search/clique.hpp"
+#include "plan/bound/clique.hpp"
 
 #include <algorithm>
 #include <bit>
