@@ -25,6 +25,9 @@ HIDDEN = {("pool", "plan"), ("trace", "graph"), ("trace", "op")}
 CHECKER = pathlib.PurePath("plan/verify")
 FOR_CHECKER = ("berth/", "plan/verify/", "plan/patience.hpp", "plan/sort_within.hpp")
 
+# Within the planner: a folder includes from those before it only. The checker is read by all and reads nothing.
+PLAN_FOLDERS = ["verify", "model", "bound", "greedy", "search", "single", "several", "wishes", "media", "moves", "symbolic"]
+
 LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 NAMESPACE = re.compile(r"^namespace ?([\w:]*) \{")
 TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: :[^;]*)? \{")
@@ -41,6 +44,12 @@ def allowed(room: str, other: str) -> bool:
     if room == other or (room, other) in SAME_FLOOR:
         return True
     return LEVEL[other] < LEVEL[room] and (room, other) not in HIDDEN
+
+
+def above(file: pathlib.PurePath, header: pathlib.PurePath) -> bool:
+    """Whether both are of folders of the planner, and the header's comes after the file's."""
+    folders = [p.parts[1] for p in (file, header) if p.parts[0] == "plan" and len(p.parts) == 3]
+    return len(folders) == 2 and PLAN_FOLDERS.index(folders[0]) < PLAN_FOLDERS.index(folders[1])
 
 
 def main(root: pathlib.Path) -> int:
@@ -61,7 +70,7 @@ def main(root: pathlib.Path) -> int:
                 found = INCLUDE.match(line)
                 other = room_of(pathlib.PurePath(found[1])) if found else None
                 shared = other == "plan" and CHECKER in file.relative_to(base).parents and not found[1].startswith(FOR_CHECKER)
-                if other and (shared or not allowed(room, other)):
+                if other and (shared or not allowed(room, other) or above(file.relative_to(base), pathlib.PurePath(found[1]))):
                     print(f"{file.relative_to(root)}:{number}: {room} may not include {found[1]}")
                     wrong += 1
     public = root / "include" / "berth"

@@ -187,7 +187,7 @@ inline constexpr drawn_from beam_waste{70, 300}, beam_rough{50, 200}, beam_area{
 // find more than few wide ones.
 inline constexpr std::array<std::size_t, 8> beam_widths{16, 16, 32, 32, 50, 50, 100, 100};
 
-// ---- Hints (wishes/hints.hpp) ----
+// ---- Hints (single/hints.hpp) ----
 
 // Nodes where the caller gave no limit: some tens of milliseconds; of them this share for one set of hints.
 inline constexpr std::uint64_t hint_nodes = 40'000, share_of_a_hint_try = 16;

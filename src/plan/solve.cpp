@@ -9,6 +9,7 @@
 #include "berth/plan/verify.hpp"
 #include "plan/model/within.hpp"
 #include "plan/several/memories.hpp"
+#include "plan/several/one_memory.hpp"
 #include "plan/wishes/reuse.hpp"
 
 namespace berth::plan {

@@ -11,7 +11,9 @@
 #include "plan/moves/mover.hpp"
 #include "plan/moves/residence.hpp"
 #include "plan/policy.hpp"
-#include "plan/several/memories.hpp"
+#include "plan/several/one_memory.hpp"
+#include "plan/single/parts.hpp"
+#include "plan/single/single.hpp"
 
 namespace berth::plan {
 namespace {

@@ -6,8 +6,8 @@
 #include "plan/model/within.hpp"
 #include "plan/policy.hpp"
 #include "plan/several/assign.hpp"
+#include "plan/several/one_memory.hpp"
 #include "plan/several/repair.hpp"
-#include "plan/several/slabs.hpp"
 #include "plan/single/single.hpp"
 #include "plan/trial.hpp"
 
@@ -131,43 +131,6 @@ memories_plan chosen_plan(plan layout, double cost, bool least, const argument& 
   found.layout.status = least && found.layout.arena_bytes == in_all.bound ? status::optimal : status::feasible;
   return found;
 }
-
-}  // namespace
-
-plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
-  plan answer;
-  answer.status = s;
-  answer.reason = reason;
-  answer.culprit = culprit;
-  answer.number = number;
-  answer.lower_bound_bytes = bound;
-  return answer;
-}
-
-// Buffers of no bytes included, which the engine need not place.
-plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o, const patience& wait,
-                      verified* so_far) {
-  auto limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
-  if (max_slab) limit = std::min(limit.value_or(*max_slab), *max_slab);
-  for (index i = 0; limit && i < p.buffers.size(); ++i) {
-    const buffer& b = p.buffers[i];
-    if (!b.offset || *b.offset + p.footprint(i) <= *limit) continue;
-    return refused(status::infeasible, "buffer is pinned beyond the capacity", i, *b.offset, 0);
-  }
-  if (max_slab) return solve_slabs(p, *max_slab, o, wait);
-  plan answer = solve_single(p, o, wait, nullptr, so_far);
-  if (answer.status != status::infeasible) return answer;
-  for (index i = 0; limit && i < p.buffers.size(); ++i) {
-    if (p.footprint(i) <= *limit) continue;
-    answer.reason = "buffer alone exceeds the capacity";
-    answer.culprit = i;
-    answer.number = p.footprint(i);
-    break;
-  }
-  return answer;
-}
-
-namespace {
 
 memories_plan unknown_assignment(std::uint64_t work, const argument& in_all) {
   plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, in_all.bound);

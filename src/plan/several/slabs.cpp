@@ -7,7 +7,6 @@
 
 #include "plan/model/within.hpp"
 #include "plan/policy.hpp"
-#include "plan/several/memories.hpp"
 #include "plan/single/parts.hpp"
 #include "plan/single/single.hpp"
 #include "plan/trial.hpp"

@@ -12,8 +12,8 @@
 #include "plan/policy.hpp"
 #include "plan/search/ladder.hpp"
 #include "plan/single/components.hpp"
+#include "plan/single/hints.hpp"
 #include "plan/trial.hpp"
-#include "plan/wishes/hints.hpp"
 
 namespace berth::plan {
 namespace {
@@ -243,6 +243,16 @@ layout search_below(const instance& in, const options& o, layout found, units& b
 }
 
 }  // namespace
+
+plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
+  plan answer;
+  answer.status = s;
+  answer.reason = reason;
+  answer.culprit = culprit;
+  answer.number = number;
+  answer.lower_bound_bytes = bound;
+  return answer;
+}
 
 plan solve_single(const problem& p, const options& o, const patience& wait, bool* most_hints, verified* so_far) {
   const patience endless;

@@ -1,6 +1,8 @@
 // One memory: the planner's engine below solve().
 #pragma once
 
+#include <string_view>
+
 #include "berth/plan/plan.hpp"
 #include "berth/plan/problem.hpp"
 #include "berth/plan/solve.hpp"
@@ -16,5 +18,8 @@ namespace berth::plan {
 // most_at_once buffers, the answer is unknown.
 [[nodiscard]] plan solve_single(const problem& p, const options& o, const patience& wait = {},
                                 bool* most_hints = nullptr, verified* so_far = nullptr);
+
+// A plan without offsets.
+[[nodiscard]] plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound);
 
 }  // namespace berth::plan

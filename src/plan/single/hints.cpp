@@ -1,4 +1,4 @@
-#include "plan/wishes/hints.hpp"
+#include "plan/single/hints.hpp"
 
 #include <algorithm>
 #include <optional>
