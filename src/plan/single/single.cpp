@@ -293,6 +293,11 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     if (found.arena > bound.value && !wait.over()) {
       found = search_below(in, o, std::move(found), bound.value, wait, out);
     }
+    // No effort ends above a lower one. Looked at last, since a lower start leads the search astray (0027).
+    if (found.arena > bound.value && in.items.size() <= policy::few_items && !wait.over()) {
+      layout fast = best_greedy(in, bound.value, effort::fast, wait);
+      if (fast.arena < found.arena) found = std::move(fast);
+    }
     tell(bound, in.unit, out);
   }
   if (found.arena > in.capacity || found.arena == unbounded) {
