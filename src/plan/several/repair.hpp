@@ -18,7 +18,7 @@ struct repaired {
 // pinned units first in each, and the cheapest result counts: by what the cheapest memory saves for each byte and tick;
 // by birth; and, where `wished` (a memory by unit, the assignment's) is not empty, with those units first whose wish is
 // their cheapest memory. An order that the wait cuts short gives no result. Knows every constraint but slabs.
-// O(orders * memories * n log n).
+// Contract: every unit has a memory that it may live in. O(orders * memories * n log n).
 [[nodiscard]] repaired repair(const problem& p, const std::vector<unit>& units,
                               const std::vector<std::vector<double>>& cost, const std::vector<index>& wished,
                               const patience& wait);

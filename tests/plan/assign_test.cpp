@@ -1,0 +1,125 @@
+#include "plan/several/assign.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "plan/generate.hpp"
+
+namespace berth::plan {
+namespace {
+
+struct case_of_assignment {
+  problem p;
+  std::vector<unit> units;
+  std::vector<std::vector<double>> cost;
+  std::vector<std::optional<bytes>> limits;
+};
+
+// Buffers of one lifetime each, in memories of any capacity.
+case_of_assignment random_case(int most_buffers) {
+  case_of_assignment c;
+  const int memories = 2 + generate::upto(1);
+  for (int m = 0; m < memories; ++m) {
+    c.p.memories.push_back({.name = std::string(1, static_cast<char>('a' + m))});
+    c.limits.push_back(generate::one_in(4) ? std::nullopt : std::optional<bytes>{generate::upto(14)});
+  }
+  for (int i = 0, n = 1 + generate::upto(most_buffers - 1); i < n; ++i) {
+    c.p.add({.size = 1 + static_cast<bytes>(generate::upto(6)), .live = generate::lifetime(0, 6)});
+  }
+  c.units = units_of(c.p, true);
+  for (const unit& u : c.units) {
+    c.cost.emplace_back();
+    for (std::size_t k = 0; k < u.memories.size(); ++k) c.cost.back().push_back(generate::upto(9));
+  }
+  return c;
+}
+
+// Whether at no tick more is live in a memory than its limit.
+bool within_limits(const case_of_assignment& c, const std::vector<index>& memory_of) {
+  for (tick t = 0; t < 6; ++t) {
+    std::vector<bytes> live(c.limits.size(), 0);
+    for (std::size_t u = 0; u < c.units.size(); ++u) {
+      const buffer& b = c.p.buffers[c.units[u].members.front()];
+      if (b.live.lower <= t && t < b.live.upper) live[memory_of[u]] += b.size;
+    }
+    for (std::size_t m = 0; m < live.size(); ++m) {
+      if (c.limits[m] && live[m] > *c.limits[m]) return false;
+    }
+  }
+  return true;
+}
+
+double cost_of(const case_of_assignment& c, const std::vector<index>& memory_of) {
+  double sum = 0;
+  for (std::size_t u = 0; u < c.units.size(); ++u) {
+    const auto& choices = c.units[u].memories;
+    sum +=
+        c.cost[u][static_cast<std::size_t>(std::find(choices.begin(), choices.end(), memory_of[u]) - choices.begin())];
+  }
+  return sum;
+}
+
+// Every assignment, one by one.
+std::optional<double> least_cost(const case_of_assignment& c) {
+  std::optional<double> least;
+  std::vector<index> memory_of(c.units.size(), 0);
+  const auto memories = static_cast<index>(c.limits.size());
+  for (bool more = true; more;) {
+    if (within_limits(c, memory_of) && (!least || cost_of(c, memory_of) < *least)) least = cost_of(c, memory_of);
+    more = false;
+    for (index& m : memory_of) {
+      if (++m < memories) {
+        more = true;
+        break;
+      }
+      m = 0;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+RC_GTEST_PROP(assign, costs_no_more_than_any_assignment_that_fits, ()) {
+  const case_of_assignment c = random_case(6);
+  const auto least = least_cost(c);
+  const assignment got = assign(c.p, c.units, c.cost, c.limits, 4096);
+  RC_ASSERT(got.exact);
+  RC_ASSERT(got.memory_of.empty() == !least.has_value());
+  if (!least) return;
+  RC_ASSERT(within_limits(c, got.memory_of));
+  RC_ASSERT(got.cost == *least);
+  RC_ASSERT(got.cost == cost_of(c, got.memory_of));
+}
+
+// With few states the answer may be dearer, or none: then it does not say that it is exact.
+RC_GTEST_PROP(assign, claims_nothing_where_states_were_dropped, ()) {
+  const case_of_assignment c = random_case(6);
+  const auto least = least_cost(c);
+  const assignment got = assign(c.p, c.units, c.cost, c.limits, 1 + static_cast<std::size_t>(generate::upto(2)));
+  if (got.memory_of.empty()) {
+    RC_ASSERT(!got.exact || !least);
+    return;
+  }
+  RC_ASSERT(within_limits(c, got.memory_of));
+  RC_ASSERT(got.cost == cost_of(c, got.memory_of));
+  RC_ASSERT(got.cost >= *least);
+  if (got.exact) RC_ASSERT(got.cost == *least);
+}
+
+TEST(assign, explicit_conflicts_tell_of_sizes_only) {
+  problem p;
+  p.memories = {{.name = "fast"}, {.name = "slow"}};
+  p.add({.size = 6, .live = {0, 1}});
+  p.add({.size = 3, .live = {0, 1}});
+  p.conflicts.emplace();
+  const auto units = units_of(p, true);
+  const assignment got = assign(p, units, {{0, 5}, {0, 5}}, {bytes{5}, std::nullopt}, 64);
+  EXPECT_FALSE(got.exact);
+  EXPECT_EQ(got.memory_of, (std::vector<index>{1, 0}));
+}
+
+}  // namespace berth::plan

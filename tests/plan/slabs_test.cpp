@@ -1,0 +1,92 @@
+#include "plan/several/slabs.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "plan/brute_force.hpp"
+#include "plan/generate.hpp"
+
+namespace berth::plan {
+namespace {
+
+// Buffers with lifetimes alone, or, where `more`, a group, pins and separations besides.
+problem random_set(int buffers, bool more) {
+  problem p;
+  for (int i = 0; i < buffers; ++i) {
+    buffer b{.size = 1 + static_cast<bytes>(generate::upto(9)), .live = generate::lifetime(0, 12)};
+    if (more && generate::one_in(8)) b.alias_group = 0;
+    if (more && generate::one_in(8)) b.alignment = 4;
+    p.add(b);
+  }
+  if (more && !(p.buffers[0].alias_group && p.buffers[1].alias_group)) p.separations.push_back({0, 1});
+  return p;
+}
+
+// The plan as one of a problem that is cut into slabs, by rules of its own.
+bool keeps_the_rules(problem p, bytes max_slab, const plan& answer) {
+  p.max_slab = max_slab;
+  return brute_force::accepts(p, answer);
+}
+
+}  // namespace
+
+// Few units: every split is tried. Against every layout that there is.
+RC_GTEST_PROP(slabs, of_few_buffers_need_the_least_sum, ()) {
+  problem p;
+  for (int i = 0, n = 1 + generate::upto(2); i < n; ++i) {
+    p.add({.size = 1 + static_cast<bytes>(generate::upto(3)), .live = generate::lifetime(0, 4)});
+  }
+  const bytes max_slab = 4 + static_cast<bytes>(generate::upto(3));
+  const plan answer = solve_slabs(p, max_slab, {}, {});
+  RC_ASSERT(answer.status == status::optimal);
+  RC_ASSERT(keeps_the_rules(p, max_slab, answer));
+  problem cut = p;
+  cut.max_slab = max_slab;
+  RC_ASSERT(answer.arena() == *brute_force::smallest_arena(cut));
+}
+
+// Many: by size, by height or by birth, and then moved. Never more than every buffer in a slab of its own.
+RC_GTEST_PROP(slabs, of_many_buffers_keep_the_rules, ()) {
+  const problem p = random_set(11 + generate::upto(40), generate::one_in(2));
+  RC_PRE(validate(p));
+  const bytes max_slab = 13 + static_cast<bytes>(generate::upto(30));
+  const plan answer = solve_slabs(p, max_slab, {.work = *rc::gen::element(effort::fast, effort::normal)}, {});
+  RC_ASSERT(answer.has_offsets());
+  RC_ASSERT(keeps_the_rules(p, max_slab, answer));
+  bytes sum = 0;
+  for (index i = 0; i < p.buffers.size(); ++i) sum += p.footprint(i);
+  RC_ASSERT(answer.arena() <= sum);
+  RC_ASSERT(answer.lower_bound() <= answer.arena());
+}
+
+TEST(slabs, one_is_enough_where_all_fit_it) {
+  problem p;
+  for (tick t = 0; t < 20; ++t) p.add({.size = 5, .live = {t, t + 2}});
+  const plan answer = solve_slabs(p, 10, {}, {});
+  EXPECT_EQ(answer.status, status::optimal);
+  EXPECT_EQ(answer.arena(), 10U);
+  EXPECT_EQ(std::count(answer.slab_of.begin(), answer.slab_of.end(), 0U), 20);
+}
+
+TEST(slabs, the_capacity_is_for_all_of_them) {
+  problem p;
+  p.capacity = 19;
+  for (int i = 0; i < 4; ++i) p.add({.size = 5, .live = {0, 1}});
+  EXPECT_EQ(solve_slabs(p, 10, {}, {}).status, status::infeasible);
+  p.capacity = 20;
+  EXPECT_EQ(solve_slabs(p, 10, {}, {}).arena(), 20U);
+}
+
+TEST(slabs, none_takes_a_buffer_that_is_larger) {
+  problem p;
+  p.add({.size = 4, .live = {0, 1}});
+  const index large = p.add({.size = 11, .live = {0, 1}});
+  const plan answer = solve_slabs(p, 10, {}, {});
+  EXPECT_EQ(answer.status, status::infeasible);
+  EXPECT_EQ(answer.culprit, large);
+}
+
+}  // namespace berth::plan
