@@ -7,6 +7,7 @@
 
 #include "plan/model/within.hpp"
 #include "plan/policy.hpp"
+#include "plan/several/grown_slabs.hpp"
 #include "plan/single/parts.hpp"
 #include "plan/single/single.hpp"
 #include "plan/trial.hpp"
@@ -123,30 +124,19 @@ class cutter {
     return slabs;
   }
 
-  // In order of birth, as an allocator at run time places: each into the smallest hole that takes it, else on top of
-  // the slab that has to grow least for it, else into a slab of its own. Then each slab is planned by itself. Nothing
-  // where more than lifetimes counts.
+  // As they grow in order of birth, each planned again by itself. Nothing where more than lifetimes counts.
   std::vector<slab> by_birth() {
-    if (!only_lifetimes()) return {};
-    std::vector<index> order(p_.buffers.size());
-    std::iota(order.begin(), order.end(), index{0});
-    std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return life(a).lower < life(b).lower; });
-    std::vector<growing> open;
-    for (const index i : order) {
-      if (wait_.over()) return {};
-      std::size_t where = open.size();
-      fit best{max_bytes, max_bytes, 0};
-      for (std::size_t k = 0; k < open.size(); ++k) {
-        const auto here = open[k].best_for(p_.footprint(i), p_.alignment_of(i), life(i).lower, limit_);
-        if (!here || std::pair{best.growth, best.left} <= std::pair{here->growth, here->left}) continue;
-        best = *here;
-        where = k;
-      }
-      if (where == open.size()) open.emplace_back(), best = {0, 0, 0};
-      open[where].put({i, best.offset, best.offset + p_.footprint(i), life(i).upper});
-    }
     std::vector<slab> slabs;
-    for (growing& g : open) slabs.push_back(improved(std::move(g)));
+    for (grown_slab& g : grow_slabs(p_, limit_, wait_)) {
+      slab made{std::move(g.members), {}};
+      made.layout.status = status::feasible;
+      made.layout.solver = "slabs";
+      made.layout.arena_bytes = g.height;
+      made.layout.offsets = std::move(g.offsets);
+      slab planned = make(made.members, options_.work, wait_);
+      const bool lower = planned.layout.has_offsets() && planned.layout.arena() < g.height;
+      slabs.push_back(lower ? std::move(planned) : std::move(made));
+    }
     return slabs;
   }
 
@@ -222,68 +212,6 @@ class cutter {
   std::uint64_t nodes() const { return nodes_; }
 
  private:
-  struct lying {
-    index buffer;
-    bytes offset, end;
-    tick dies;
-  };
-  // A place in a slab: how much that grows for it, and how much of the hole it leaves.
-  struct fit {
-    bytes growth, left, offset;
-  };
-  struct growing {
-    std::vector<lying> all;
-    std::vector<lying> alive;  // by offset
-    bytes height = 0;
-
-    // A hole below what is alive is better than any place above it.
-    std::optional<fit> best_for(bytes size, bytes alignment, tick now, bytes limit) {
-      std::erase_if(alive, [&](const lying& l) { return l.dies <= now; });
-      std::optional<fit> best;
-      bytes from = 0;
-      for (const lying& l : alive) {
-        const bytes at = align_up(from, alignment);
-        if (at + size <= l.offset && (!best || l.offset - at - size < best->left)) best = {0, l.offset - at - size, at};
-        from = std::max(from, l.end);
-      }
-      const bytes at = align_up(from, alignment);
-      if (best || size > limit || at > limit - size) return best;
-      const bytes end = at + size;
-      return end > height ? fit{end - height, 0, at} : fit{0, limit + height - end, at};
-    }
-    void put(const lying& l) {
-      all.push_back(l);
-      alive.insert(std::upper_bound(alive.begin(), alive.end(), l.offset,
-                                    [](bytes offset, const lying& other) { return offset < other.offset; }),
-                   l);
-      height = std::max(height, l.end);
-    }
-  };
-
-  interval life(index i) const {
-    const buffer& b = p_.buffers[i];
-    return b.lifetimes.empty() ? b.live : interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
-  }
-  bool only_lifetimes() const {
-    return !p_.conflicts && p_.separations.empty() && p_.memories.empty() &&
-           std::none_of(p_.buffers.begin(), p_.buffers.end(),
-                        [](const buffer& b) { return b.offset || b.alias_group; });
-  }
-  // As it grew, or as it is planned by itself where that is lower.
-  slab improved(growing g) {
-    std::sort(g.all.begin(), g.all.end(), [](const lying& a, const lying& b) { return a.buffer < b.buffer; });
-    slab made;
-    made.layout.status = status::feasible;
-    made.layout.solver = "slabs";
-    made.layout.arena_bytes = g.height;
-    for (const lying& l : g.all) {
-      made.members.push_back(l.buffer);
-      made.layout.offsets.push_back(l.offset);
-    }
-    slab planned = make(made.members, options_.work, wait_);
-    return planned.layout.has_offsets() && planned.layout.arena() < g.height ? planned : made;
-  }
-
   slab without(const slab& s, index u, const patience& wait) {
     std::vector<index> members;
     std::set_difference(s.members.begin(), s.members.end(), units_[u].members.begin(), units_[u].members.end(),
@@ -337,6 +265,29 @@ class cutter {
   std::uint64_t nodes_ = 0;
 };
 
+// `proved`: no split needs less.
+plan plan_of(const problem& p, const std::vector<slab>& slabs, bool proved, const argument& why, std::uint64_t nodes) {
+  plan answer;
+  answer.offsets.resize(p.buffers.size());
+  answer.slab_of.resize(p.buffers.size());
+  for (index k = 0; k < slabs.size(); ++k) {
+    for (std::size_t j = 0; j < slabs[k].members.size(); ++j) {
+      answer.offsets[slabs[k].members[j]] = slabs[k].layout.offsets[j];
+      answer.slab_of[slabs[k].members[j]] = k;
+    }
+  }
+  answer.arena_bytes = sum_of(slabs);
+  answer.lower_bound_bytes = proved ? answer.arena_bytes : why.bound;
+  if (why.bound != 0) answer.proof.push_back(why);
+  if (answer.lower_bound_bytes > why.bound) {
+    answer.proof.push_back({.kind = argument::kind::search, .bound = answer.lower_bound_bytes});
+  }
+  answer.status = answer.arena_bytes == answer.lower_bound_bytes ? status::optimal : status::feasible;
+  answer.solver = slabs.size() == 1 ? slabs[0].layout.solver : "slabs";
+  answer.work = nodes;
+  return answer;
+}
+
 }  // namespace
 
 plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patience& wait) {
@@ -379,25 +330,7 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
                    proved ? "no split into slabs fits: every one was tried" : "no split into slabs was found that fits",
                    0, slabs.empty() ? 0 : sum_of(slabs), proved && !slabs.empty() ? sum_of(slabs) : bound);
   }
-  plan answer;
-  answer.offsets.resize(p.buffers.size());
-  answer.slab_of.resize(p.buffers.size());
-  for (index k = 0; k < slabs.size(); ++k) {
-    for (std::size_t j = 0; j < slabs[k].members.size(); ++j) {
-      answer.offsets[slabs[k].members[j]] = slabs[k].layout.offsets[j];
-      answer.slab_of[slabs[k].members[j]] = k;
-    }
-  }
-  answer.arena_bytes = sum_of(slabs);
-  answer.lower_bound_bytes = proved ? answer.arena_bytes : bound;
-  if (bound != 0) answer.proof.push_back(why);
-  if (answer.lower_bound_bytes > bound) {
-    answer.proof.push_back({.kind = argument::kind::search, .bound = answer.lower_bound_bytes});
-  }
-  answer.status = answer.arena_bytes == answer.lower_bound_bytes ? status::optimal : status::feasible;
-  answer.solver = slabs.size() == 1 ? slabs[0].layout.solver : "slabs";
-  answer.work = cut.nodes();
-  return answer;
+  return plan_of(p, slabs, proved, why, cut.nodes());
 }
 
 }  // namespace berth::plan

@@ -1,0 +1,101 @@
+#include "plan/several/grown_slabs.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace berth::plan {
+namespace {
+
+struct lying {
+  index buffer;
+  bytes offset, end;
+  tick dies;
+};
+
+// A place in a slab: how much that grows for it, and how much of the hole it leaves.
+struct place {
+  bytes growth, left, offset;
+};
+
+struct growing {
+  std::vector<lying> all;
+  std::vector<lying> alive;  // by offset
+  bytes height = 0;
+
+  // A hole below what is alive is better than any place above it.
+  std::optional<place> best_for(bytes size, bytes alignment, tick now, bytes limit) {
+    std::erase_if(alive, [&](const lying& l) { return l.dies <= now; });
+    std::optional<place> best;
+    bytes from = 0;
+    for (const lying& l : alive) {
+      const bytes at = align_up(from, alignment);
+      if (at + size <= l.offset && (!best || l.offset - at - size < best->left)) best = {0, l.offset - at - size, at};
+      from = std::max(from, l.end);
+    }
+    const bytes at = align_up(from, alignment);
+    if (best || size > limit || at > limit - size) return best;
+    const bytes end = at + size;
+    return end > height ? place{end - height, 0, at} : place{0, limit + height - end, at};
+  }
+  void put(const lying& l) {
+    all.push_back(l);
+    alive.insert(std::upper_bound(alive.begin(), alive.end(), l.offset,
+                                  [](bytes offset, const lying& other) { return offset < other.offset; }),
+                 l);
+    height = std::max(height, l.end);
+  }
+};
+
+interval life_of(const buffer& b) {
+  return b.lifetimes.empty() ? b.live : interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
+}
+
+bool only_lifetimes(const problem& p) {
+  return !p.conflicts && p.separations.empty() && p.memories.empty() &&
+         std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.offset || b.alias_group; });
+}
+
+grown_slab finished(growing g) {
+  std::sort(g.all.begin(), g.all.end(), [](const lying& a, const lying& b) { return a.buffer < b.buffer; });
+  grown_slab out;
+  out.height = g.height;
+  for (const lying& l : g.all) {
+    out.members.push_back(l.buffer);
+    out.offsets.push_back(l.offset);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<grown_slab> grow_slabs(const problem& p, bytes max_slab, const patience& wait) {
+  if (!only_lifetimes(p)) return {};
+  std::vector<index> order(p.buffers.size());
+  std::iota(order.begin(), order.end(), index{0});
+  const auto born = [&](index i) { return life_of(p.buffers[i]).lower; };
+  std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return born(a) < born(b); });
+  std::vector<growing> open;
+  for (const index i : order) {
+    if (wait.over()) return {};
+    std::size_t where = open.size();
+    place best{max_bytes, max_bytes, 0};
+    for (std::size_t k = 0; k < open.size(); ++k) {
+      const auto here = open[k].best_for(p.footprint(i), p.alignment_of(i), born(i), max_slab);
+      if (!here || std::pair{best.growth, best.left} <= std::pair{here->growth, here->left}) continue;
+      best = *here;
+      where = k;
+    }
+    if (where == open.size()) {
+      open.emplace_back();
+      best = {0, 0, 0};
+    }
+    open[where].put({i, best.offset, best.offset + p.footprint(i), life_of(p.buffers[i]).upper});
+  }
+  std::vector<grown_slab> slabs;
+  for (growing& g : open) slabs.push_back(finished(std::move(g)));
+  return slabs;
+}
+
+}  // namespace berth::plan
