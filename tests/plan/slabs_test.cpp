@@ -89,4 +89,12 @@ TEST(slabs, none_takes_a_buffer_that_is_larger) {
   EXPECT_EQ(answer.culprit, large);
 }
 
+// No way to fill slabs finds a place for any buffer.
+TEST(slabs, none_where_every_place_is_reserved) {
+  problem p;
+  p.memories = {{.name = "m", .reserved = {{0, 10}}}};
+  for (tick t = 0; t < 20; ++t) p.add({.size = 5, .live = {t, t + 2}});
+  EXPECT_FALSE(solve_slabs(p, 10, {}, {}).has_offsets());
+}
+
 }  // namespace berth::plan

@@ -320,7 +320,8 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
       std::vector<slab> born = cut.by_birth();
       if (slabs.empty() || (!born.empty() && sum_of(born) < sum_of(slabs))) slabs = std::move(born);
     }
-    if (uses(technique::slab_moves) && o.work != effort::fast && cut.units().size() <= policy::most_fitted_units) {
+    if (uses(technique::slab_moves) && !slabs.empty() && o.work != effort::fast &&
+        cut.units().size() <= policy::most_fitted_units) {
       cut.settle(slabs);
     }
   }
