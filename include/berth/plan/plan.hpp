@@ -32,7 +32,7 @@ struct plan {
   bytes lower_bound_bytes = 0;  // proved: every plan needs at least this
   certificate proof;            // why: check_bound() accepts it, but for what a search has proved
   enum status status = status::unknown;
-  std::string_view solver;    // the method that found it: "best_fit/size", "search", ... (static text)
+  std::string_view solver;    // the method that found it: "first_fit/size", "search", ... (static text)
   std::uint64_t work = 0;     // search nodes spent
   bool deadline_hit = false;  // or stopped by the caller: then the answer may differ from run to run
   double reuse_penalty = 0;   // the sum of the weights of the problem's reuse_penalties that are paid
