@@ -7,7 +7,8 @@ packages="g++ cmake ninja-build make python3 pkg-config \
   libdnnl-dev ocl-icd-opencl-dev libonnx-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libcli11-dev zlib1g-dev \
   libgtest-dev libgmock-dev librapidcheck-dev python3-dev pybind11-dev"
 case "${1:-}" in
-  tests) packages="$packages pocl-opencl-icd dpkg-dev file libonnx-testdata" ;;
+  tests) packages="$packages pocl-opencl-icd dpkg-dev file libonnx-testdata \
+    python3-numpy python3-pytest python3-setuptools python3-wheel python3-venv" ;;
   checks) packages="$packages clang clang-format libclang-rt-14-dev git" ;;
   cross) packages="$packages g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;
   models) packages="$packages npm" ;;

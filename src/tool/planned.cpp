@@ -4,6 +4,7 @@
 #include "berth/model/moves_file.hpp"
 #include "berth/plan/moves.hpp"
 #include "berth/plan/solve.hpp"
+#include "model/plan_picture.hpp"
 #include "tool/units.hpp"
 
 namespace berth::tool {
@@ -22,27 +23,12 @@ std::string reason_of(const model::problem_file& file, const plan::plan& answer)
 }
 
 plan_facts facts_of(const model::problem_file& file, const plan::plan& answer) {
-  const plan::problem& p = file.problem;
-  plan_facts facts{.arena = answer.arena(),
-                   .lower_bound = answer.lower_bound(),
-                   .no_reuse = model::no_reuse_bytes(file),
-                   .optimal = answer.optimal(),
-                   .solver = std::string{answer.solver},
-                   .buffers = {}};
-  for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    const plan::buffer& b = p.buffers[i];
-    std::string memory = p.memories.empty() ? "" : p.memories[answer.memory_of.empty() ? 0 : answer.memory_of[i]].name;
-    if (!answer.slab_of.empty()) {
-      memory += (memory.empty() ? "slab " : ", slab ") + std::to_string(answer.slab_of[i]);
-    }
-    facts.buffers.push_back({.name = b.name,
-                             .offset = answer.offset(i),
-                             .size = b.size,
-                             .lower = b.lifetimes.empty() ? b.live.lower : b.lifetimes.front().lower,
-                             .upper = b.lifetimes.empty() ? b.live.upper : b.lifetimes.back().upper,
-                             .memory = std::move(memory)});
-  }
-  return facts;
+  return {.arena = answer.arena(),
+          .lower_bound = answer.lower_bound(),
+          .no_reuse = model::no_reuse_bytes(file),
+          .optimal = answer.optimal(),
+          .solver = std::string{answer.solver},
+          .buffers = model::rectangles_of(file, answer)};
 }
 
 plan_facts facts_planned(const model::problem_file& file, progress_line& line) {

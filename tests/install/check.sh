@@ -25,8 +25,8 @@ outside() { # name, components
 test -f "$place/prefix/share/doc/berth/LICENSE"
 outside core ""
 if [ -d "$place/prefix/include/berth/model" ]; then outside files model; fi
-module=$(find "$place/prefix" -name 'berth*.so' -path '*python*')
-if [ -n "$module" ]; then PYTHONPATH=$(dirname "$module") "$python" -c 'import berth; print(berth.__version__)'; fi
+package=$(find "$place/prefix" -name '__init__.py' -path '*python*/berth/*')
+if [ -n "$package" ]; then PYTHONPATH=$(dirname "$(dirname "$package")") PYTHONDONTWRITEBYTECODE=1 "$python" -c 'import berth; print(berth.__version__)'; fi
 
 # The package has moved by then: nothing in it may name where it was installed.
 mv "$place/prefix" "$place/moved"

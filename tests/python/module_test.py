@@ -73,7 +73,7 @@ class Planning(unittest.TestCase):
         p.add(10, (0, 2))
         p.add(10, (1, 3))
         plan = p.solve(effort="best")
-        self.assertEqual((plan.status, plan.offsets), ("infeasible", []))
+        self.assertEqual((plan.status, len(plan.offsets)), ("infeasible", 0))
         self.assertTrue(plan.reason)
         self.assertEqual(plan.lower_bound, 20)
 
@@ -145,8 +145,7 @@ class Refusing(unittest.TestCase):
                 file.write("id,lower,upper,size\nx,0,2,10\ny,1,3,20\n")
             self.assertEqual(berth.read(path).solve().arena, 30)
             start = '{"format":"berth-problem/1","buffers":[{"id":"x","size":4,"lower":0,"upper":2'
-            for more, what in ((',"uses":[]}],"pools":[{"id":"p"}]}', "uses"), ('}],"steps":[[0,1]],"pools":[{"id":"p"}]}', "steps"),
-                               ('}],"dimensions":[{"name":"n","least":1,"most":2}]}', "dimensions")):
+            for more, what in ((',"uses":[]}],"pools":[{"id":"p"}]}', "uses"), ('}],"steps":[[0,1]],"pools":[{"id":"p"}]}', "steps")):
                 with open(path, "w") as file:
                     file.write(start + more)
                 self.refuses(what, berth.read, path)
@@ -158,7 +157,7 @@ class Threads(unittest.TestCase):
         for i in range(200):
             p.add(1 + i * 7 % 31, (i, i + 1 + i * 5 % 17))
         answers = []
-        threads = [threading.Thread(target=lambda: answers.append(p.solve().offsets)) for _ in range(4)]
+        threads = [threading.Thread(target=lambda: answers.append(list(p.solve().offsets))) for _ in range(4)]
         for t in threads:
             t.start()
         for t in threads:

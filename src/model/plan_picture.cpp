@@ -1,0 +1,37 @@
+#include "model/plan_picture.hpp"
+
+namespace berth::model {
+
+std::vector<trace::rectangle> rectangles_of(const problem_file& file, const plan::plan& answer) {
+  const plan::problem& p = file.problem;
+  std::vector<trace::rectangle> all;
+  all.reserve(p.buffers.size());
+  for (plan::index i = 0; i < p.buffers.size(); ++i) {
+    const plan::buffer& b = p.buffers[i];
+    std::string memory = p.memories.empty() ? "" : p.memories[answer.memory_of.empty() ? 0 : answer.memory_of[i]].name;
+    if (!answer.slab_of.empty()) {
+      memory += (memory.empty() ? "slab " : ", slab ") + std::to_string(answer.slab_of[i]);
+    }
+    all.push_back({.name = b.name,
+                   .offset = answer.offset(i),
+                   .size = b.size,
+                   .lower = b.lifetimes.empty() ? b.live.lower : b.lifetimes.front().lower,
+                   .upper = b.lifetimes.empty() ? b.live.upper : b.lifetimes.back().upper,
+                   .memory = std::move(memory)});
+  }
+  return all;
+}
+
+trace::picture picture_of(const problem_file& file, const plan::plan& answer) {
+  trace::picture p;
+  p.lower_bound = answer.lower_bound();
+  p.rectangles = rectangles_of(file, answer);
+  p.facts = {{"arena", std::to_string(answer.arena()) + " B"},
+             {"lower bound", std::to_string(answer.lower_bound()) + " B"},
+             {"optimal", answer.optimal() ? "proved" : "not proved"},
+             {"buffers", std::to_string(p.rectangles.size())},
+             {"solver", std::string{answer.solver}}};
+  return p;
+}
+
+}  // namespace berth::model

@@ -1,0 +1,373 @@
+#include "python/packed.hpp"
+
+#include <bit>
+#include <type_traits>
+
+namespace berth::python {
+
+namespace {
+
+constexpr char problem_mark = 'P', plan_mark = 'A';
+constexpr std::uint64_t version = 1;
+
+class writer {
+ public:
+  explicit writer(char mark, bool names = true) : names_{names} {
+    out += mark;
+    number(version);
+  }
+  void number(std::uint64_t n) {
+    for (; n >= 0x80; n >>= 7) out += static_cast<char>(n | 0x80);
+    out += static_cast<char>(n);
+  }
+  void time(plan::tick t) { number((static_cast<std::uint64_t>(t) << 1) ^ static_cast<std::uint64_t>(t >> 63)); }
+  void real(double d) { number(std::bit_cast<std::uint64_t>(d)); }
+  void text(std::string_view s) {
+    number(s.size());
+    out += s;
+  }
+  void name(std::string_view s) { text(names_ ? s : std::string_view{}); }
+  void flag(bool f) { number(f ? 1 : 0); }
+  template <class T>
+  void maybe(const std::optional<T>& n) {
+    flag(n.has_value());
+    if (n) number(*n);
+  }
+  template <class List, class Each>
+  void list(const List& items, Each each) {
+    number(items.size());
+    for (const auto& item : items) each(item);
+  }
+  void pairs(const std::vector<plan::pair>& all) {
+    list(all, [this](const plan::pair& p) { number(p.a), number(p.b); });
+  }
+
+  std::string out;
+
+ private:
+  bool names_;
+};
+
+class reader {
+ public:
+  reader(std::string_view from, char mark, const char* what) : left_{from}, what_{what} {
+    if (left_.empty() || left_.front() != mark) fail("not one");
+    left_.remove_prefix(1);
+    if (number() != version) fail("of another version of berth");
+  }
+  [[nodiscard]] std::uint64_t number() {
+    std::uint64_t n = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      if (left_.empty()) fail("cut off");
+      const auto byte = static_cast<unsigned char>(left_.front());
+      left_.remove_prefix(1);
+      if (shift == 63 && byte > 1) fail("a number above 64 bits");
+      n |= std::uint64_t{byte & 0x7Fu} << shift;
+      if (byte < 0x80) return n;
+    }
+    fail("a number above 64 bits");
+  }
+  [[nodiscard]] index place() {
+    const std::uint64_t n = number();
+    if (n > ~index{0}) fail("an index above 32 bits");
+    return static_cast<index>(n);
+  }
+  [[nodiscard]] plan::tick time() {
+    const std::uint64_t n = number();
+    return static_cast<plan::tick>((n >> 1) ^ (~(n & 1) + 1));
+  }
+  [[nodiscard]] double real() { return std::bit_cast<double>(number()); }
+  [[nodiscard]] std::string text() {
+    const std::size_t length = count();
+    std::string s{left_.substr(0, length)};
+    left_.remove_prefix(length);
+    return s;
+  }
+  [[nodiscard]] bool flag() {
+    const std::uint64_t n = number();
+    if (n > 1) fail("neither yes nor no");
+    return n == 1;
+  }
+  [[nodiscard]] std::optional<bytes> maybe() { return flag() ? std::optional{number()} : std::nullopt; }
+  // Items are a byte long at least: no length makes more memory than so many times what was sent.
+  [[nodiscard]] std::size_t count() {
+    const std::uint64_t n = number();
+    if (n > left_.size()) fail("cut off");
+    return static_cast<std::size_t>(n);
+  }
+  template <class Each>
+  [[nodiscard]] auto list(Each each) {
+    std::vector<std::invoke_result_t<Each>> items;
+    const std::size_t n = count();
+    items.reserve(n);
+    for (std::size_t i = 0; i < n; ++i) items.push_back(each());
+    return items;
+  }
+  [[nodiscard]] std::vector<plan::pair> pairs() {
+    return list([this] {
+      const index a = place();
+      return plan::pair{a, place()};
+    });
+  }
+  [[nodiscard]] std::vector<index> places() {
+    return list([this] { return place(); });
+  }
+  void end() {
+    if (!left_.empty()) fail("longer than it says");
+  }
+  [[noreturn]] void fail(const char* why) const { refuse(std::string{"packed "} + what_ + ": " + why); }
+
+ private:
+  std::string_view left_;
+  const char* what_;
+};
+
+// Which of a buffer's rarer fields follow.
+constexpr std::uint64_t has_lifetimes = 1, has_alignment = 2, has_granularity = 4, has_tail_pad = 8, has_offset = 16,
+                        has_hint = 32, has_group = 64, has_memories = 128;
+
+void write(writer& w, const plan::buffer& b) {
+  w.name(b.name);
+  w.number(b.size);
+  w.number((b.lifetimes.empty() ? 0 : has_lifetimes) | (b.alignment != 0 ? has_alignment : 0) |
+           (b.granularity != 0 ? has_granularity : 0) | (b.tail_pad ? has_tail_pad : 0) | (b.offset ? has_offset : 0) |
+           (b.hint ? has_hint : 0) | (b.alias_group ? has_group : 0) | (b.memories.empty() ? 0 : has_memories));
+  w.time(b.live.lower);
+  w.time(b.live.upper);
+  if (!b.lifetimes.empty()) {
+    w.list(b.lifetimes, [&w](const plan::interval& i) { w.time(i.lower), w.time(i.upper); });
+  }
+  if (b.alignment != 0) w.number(b.alignment);
+  if (b.granularity != 0) w.number(b.granularity);
+  if (b.tail_pad) w.number(*b.tail_pad);
+  if (b.offset) w.number(*b.offset);
+  if (b.hint) w.number(*b.hint);
+  if (b.alias_group) w.number(*b.alias_group);
+  if (!b.memories.empty()) w.list(b.memories, [&w](index m) { w.number(m); });
+}
+
+plan::interval read_interval(reader& r) {
+  const plan::tick lower = r.time();
+  return {lower, r.time()};
+}
+
+plan::buffer read_buffer(reader& r) {
+  plan::buffer b;
+  b.name = r.text();
+  b.size = r.number();
+  const std::uint64_t has = r.number();
+  b.live = read_interval(r);
+  if (has & has_lifetimes) b.lifetimes = r.list([&r] { return read_interval(r); });
+  if (has & has_alignment) b.alignment = r.number();
+  if (has & has_granularity) b.granularity = r.number();
+  if (has & has_tail_pad) b.tail_pad = r.number();
+  if (has & has_offset) b.offset = r.number();
+  if (has & has_hint) b.hint = r.number();
+  if (has & has_group) b.alias_group = r.place();
+  if (has & has_memories) b.memories = r.places();
+  return b;
+}
+
+void write(writer& w, const plan::memory& m) {
+  w.name(m.name);
+  w.maybe(m.capacity);
+  w.number(m.alignment);
+  w.list(m.reserved, [&w](const auto& range) { w.number(range.first), w.number(range.second); });
+  w.real(m.cost);
+}
+
+plan::memory read_memory(reader& r) {
+  plan::memory m;
+  m.name = r.text();
+  m.capacity = r.maybe();
+  m.alignment = r.number();
+  m.reserved = r.list([&r] {
+    const bytes low = r.number();
+    return std::pair{low, r.number()};
+  });
+  m.cost = r.real();
+  return m;
+}
+
+void write(writer& w, const plan::symbolic_sizes& s) {
+  w.list(s.dimensions, [&w](const plan::dimension& d) { w.name(d.name), w.number(d.least), w.number(d.most); });
+  w.list(s.of, [&w](const std::vector<plan::size_term>& sum) {
+    w.list(sum, [&w](const plan::size_term& t) {
+      w.number(t.factor);
+      w.list(t.dimensions, [&w](index d) { w.number(d); });
+    });
+  });
+}
+
+plan::symbolic_sizes read_symbolic(reader& r) {
+  plan::symbolic_sizes s;
+  s.dimensions = r.list([&r] {
+    plan::dimension d;
+    d.name = r.text();
+    d.least = r.number();
+    d.most = r.number();
+    return d;
+  });
+  s.of = r.list([&r] {
+    return r.list([&r] {
+      plan::size_term t;
+      t.factor = r.number();
+      t.dimensions = r.places();
+      return t;
+    });
+  });
+  return s;
+}
+
+// What readers of files see to: names stand behind every index, also in what is said of an invalid problem.
+void require_indices(const reader& r, const model::problem_file& file) {
+  const plan::problem& p = file.problem;
+  const auto there = [&r](index i, std::size_t count) {
+    if (i >= count) r.fail("an index of nothing");
+  };
+  const auto pair = [&](const auto& each) {
+    there(each.a, p.buffers.size());
+    there(each.b, p.buffers.size());
+  };
+  for (const plan::pair& each : p.conflicts.value_or(std::vector<plan::pair>{})) pair(each);
+  for (const plan::pair& each : p.separations) pair(each);
+  for (const plan::reuse_penalty& each : p.reuse_penalties) pair(each);
+  for (const plan::buffer& b : p.buffers) {
+    for (const index m : b.memories) there(m, p.memories.size());
+  }
+  if (!file.lines.empty() && file.lines.size() != p.buffers.size()) r.fail("not a line for each buffer");
+  if (file.symbolic && file.symbolic->of.size() != p.buffers.size()) r.fail("not a size for each buffer");
+}
+
+}  // namespace
+
+std::string pack(const model::problem_file& file, bool names) {
+  const plan::problem& p = file.problem;
+  writer w{problem_mark, names};
+  w.name(file.path);
+  w.name(file.rules);
+  w.flag(names && file.numeric_ids);
+  w.number(p.alignment);
+  w.number(p.granularity);
+  w.number(p.tail_pad);
+  w.maybe(p.capacity);
+  w.maybe(p.max_slab);
+  w.list(p.buffers, [&w](const plan::buffer& b) { write(w, b); });
+  w.list(p.memories, [&w](const plan::memory& m) { write(w, m); });
+  w.flag(p.conflicts.has_value());
+  if (p.conflicts) w.pairs(*p.conflicts);
+  w.pairs(p.separations);
+  w.list(p.reuse_penalties, [&w](const plan::reuse_penalty& e) { w.number(e.a), w.number(e.b), w.real(e.weight); });
+  w.flag(file.symbolic.has_value());
+  if (file.symbolic) write(w, *file.symbolic);
+  w.list(names ? file.lines : std::vector<std::uint32_t>{}, [&w](std::uint32_t line) { w.number(line); });
+  w.list(names ? file.taken_over : std::vector<bytes>{}, [&w](bytes size) { w.number(size); });
+  return std::move(w.out);
+}
+
+model::problem_file unpack_problem(std::string_view packed) {
+  reader r{packed, problem_mark, "problem"};
+  model::problem_file file;
+  plan::problem& p = file.problem;
+  file.path = r.text();
+  file.rules = r.text();
+  file.numeric_ids = r.flag();
+  p.alignment = r.number();
+  p.granularity = r.number();
+  p.tail_pad = r.number();
+  p.capacity = r.maybe();
+  p.max_slab = r.maybe();
+  p.buffers = r.list([&r] { return read_buffer(r); });
+  p.memories = r.list([&r] { return read_memory(r); });
+  if (r.flag()) p.conflicts = r.pairs();
+  p.separations = r.pairs();
+  p.reuse_penalties = r.list([&r] {
+    plan::reuse_penalty e;
+    e.a = r.place();
+    e.b = r.place();
+    e.weight = r.real();
+    return e;
+  });
+  if (r.flag()) file.symbolic = read_symbolic(r);
+  file.lines = r.places();
+  file.taken_over = r.list([&r] { return r.number(); });
+  r.end();
+  require_indices(r, file);
+  return file;
+}
+
+std::string pack(const plan::plan& a) {
+  writer w{plan_mark};
+  w.number(static_cast<std::uint64_t>(a.status));
+  w.number(a.arena_bytes);
+  w.number(a.lower_bound_bytes);
+  w.number(a.work);
+  w.flag(a.deadline_hit);
+  w.real(a.reuse_penalty);
+  w.text(a.solver);
+  w.text(a.reason);
+  w.number(a.culprit);
+  w.number(a.number);
+  w.list(a.offsets, [&w](bytes o) { w.number(o); });
+  w.list(a.memory_of, [&w](index m) { w.number(m); });
+  w.list(a.slab_of, [&w](index s) { w.number(s); });
+  w.list(a.proof, [&w](const plan::argument& g) {
+    w.number(static_cast<std::uint64_t>(g.kind));
+    w.number(g.bound);
+    w.maybe(g.memory);
+    w.flag(g.at.has_value());
+    if (g.at) w.time(*g.at);
+    w.list(g.buffers, [&w](index b) { w.number(b); });
+    w.number(g.step);
+  });
+  return std::move(w.out);
+}
+
+solved_pointer unpack_plan(file_pointer file, std::string_view packed) {
+  reader r{packed, plan_mark, "plan"};
+  auto made = std::make_shared<solved>();
+  made->file = std::move(file);
+  plan::plan& a = made->answer;
+  const std::uint64_t status = r.number();
+  if (status > static_cast<std::uint64_t>(plan::status::unknown)) r.fail("there is no such status");
+  a.status = static_cast<enum plan::status>(status);
+  a.arena_bytes = r.number();
+  a.lower_bound_bytes = r.number();
+  a.work = r.number();
+  a.deadline_hit = r.flag();
+  a.reuse_penalty = r.real();
+  a.solver = made->solver = r.text();
+  a.reason = made->reason = r.text();
+  a.culprit = r.place();
+  a.number = r.number();
+  a.offsets = r.list([&r] { return r.number(); });
+  a.memory_of = r.places();
+  a.slab_of = r.places();
+  a.proof = r.list([&r] {
+    plan::argument g;
+    const std::uint64_t kind = r.number();
+    if (kind > static_cast<std::uint64_t>(plan::argument::kind::search)) r.fail("there is no such argument");
+    g.kind = static_cast<enum plan::argument::kind>(kind);
+    g.bound = r.number();
+    if (r.flag()) g.memory = r.place();
+    if (r.flag()) g.at = r.time();
+    g.buffers = r.places();
+    g.step = r.number();
+    return g;
+  });
+  r.end();
+  const std::size_t buffers = made->file->problem.buffers.size();
+  const auto fits = [&](const auto& list) { return list.empty() || list.size() == buffers; };
+  if (!fits(a.offsets) || !fits(a.memory_of) || !fits(a.slab_of) || (a.has_offsets() && a.offsets.size() != buffers)) {
+    r.fail("of another problem");
+  }
+  for (const bytes at : a.offsets) {
+    if (at > plan::max_address) r.fail("an offset above 2^62");
+  }
+  for (const index m : a.memory_of) {
+    if (m >= made->file->problem.memories.size()) r.fail("in a pool that is not there");
+  }
+  return made;
+}
+
+}  // namespace berth::python

@@ -1,0 +1,110 @@
+// berth.Plan, as Python sees it.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "berth/trace/picture.hpp"
+#include "model/plan_picture.hpp"
+#include "python/packed.hpp"
+#include "python/solved.hpp"
+
+namespace berth::python {
+
+namespace {
+
+// Offsets are below max_address, so that they are signed numbers as well: differences of them do not wrap.
+const std::int64_t* offsets_of(const solved& s) {
+  return reinterpret_cast<const std::int64_t*>(s.answer.offsets.data());
+}
+
+py::ssize_t count_of(const solved& s) {
+  return static_cast<py::ssize_t>(s.answer.offsets.size());
+}
+
+py::buffer_info buffer_of(const solved& s) {
+  return {const_cast<std::int64_t*>(offsets_of(s)), count_of(s), /*readonly=*/true};
+}
+
+// Where the offsets lie already: the array holds the plan.
+py::array array_of(const py::object& self) {
+  const auto& s = self.cast<const solved&>();
+  const py::array_t<std::int64_t> view{count_of(s), offsets_of(s), self};
+  view.attr("flags").attr("writeable") = false;
+  return view;
+}
+
+bytes offset_at(const solved& s, py::ssize_t i) {
+  const auto& offsets = s.answer.offsets;
+  const py::ssize_t count = count_of(s);
+  if (i < -count || i >= count) throw py::index_error(s.answer.has_offsets() ? "no such buffer" : "it has no offsets");
+  return offsets[static_cast<std::size_t>(i < 0 ? i + count : i)];
+}
+
+// Rows of name, lower, upper, offset and size: what pictures are drawn from.
+py::list boxes_of(const solved& s) {
+  py::list rows;
+  if (!s.answer.has_offsets()) return rows;
+  for (const trace::rectangle& r : model::rectangles_of(*s.file, s.answer)) {
+    rows.append(py::make_tuple(r.name, r.lower, r.upper, r.offset, r.size));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string reason_of(const solved& s) {
+  if (s.answer.has_offsets()) return "";
+  return s.answer.reason.empty() ? "no plan fits the capacity" : std::string{s.answer.reason};
+}
+
+std::string to_html(const solved& s, const std::string& title) {
+  if (!s.answer.has_offsets()) refuse("there is no plan to show: " + reason_of(s));
+  trace::picture picture = model::picture_of(*s.file, s.answer);
+  picture.title = title.empty() ? s.file->path : title;
+  return trace::to_html(picture);
+}
+
+void declare_plan(py::module_& m) {
+  using py::arg;
+  const auto value = [](auto field) { return [field](const solved& s) { return s.answer.*field; }; };
+  py::class_<solved, solved_pointer>(m, "Plan", py::buffer_protocol(),
+                                     "Offsets for every buffer of a problem, and what is proved about them.")
+      .def_buffer(&buffer_of)
+      .def("__len__", [](const solved& s) { return s.answer.offsets.size(); })
+      .def("__getitem__", &offset_at, arg("buffer"))
+      .def_property_readonly("offsets", &array_of,
+                             "By buffer, from the base of its pool, as a numpy array that is not written to; empty "
+                             "without a plan. memoryview(plan) is the same without numpy")
+      .def_property_readonly("arena", value(&plan::plan::arena_bytes), "Bytes")
+      .def_property_readonly("lower_bound", value(&plan::plan::lower_bound_bytes),
+                             "Bytes that every plan needs: proved")
+      .def_property_readonly("slabs", value(&plan::plan::slab_of))
+      .def_property_readonly("work", value(&plan::plan::work), "Search nodes spent")
+      .def_property_readonly("deadline_hit", value(&plan::plan::deadline_hit), "Or stopped: there may be better ones")
+      .def_property_readonly("reuse_penalty", value(&plan::plan::reuse_penalty))
+      .def_property_readonly(
+          "status", [](const solved& s) { return plan::name(s.answer.status); },
+          "optimal, feasible, infeasible or unknown")
+      .def_property_readonly("optimal", [](const solved& s) { return s.answer.optimal(); })
+      .def_property_readonly("solver", [](const solved& s) { return std::string{s.answer.solver}; })
+      .def_property_readonly("reason", &reason_of, "Why there are no offsets; empty where there are")
+      .def("to_html", &to_html, arg("title") = "",
+           "One self-contained page with the picture, as `berth view` makes it.")
+      .def("_boxes", &boxes_of)
+      .def("__copy__", [](const solved_pointer& s) { return s; })
+      .def("__deepcopy__", [](const solved_pointer& s, const py::dict&) { return s; })
+      .def(py::pickle(
+          [](const solved& s) { return py::make_tuple(py::bytes(pack(*s.file)), py::bytes(pack(s.answer))); },
+          [](const py::tuple& state) {
+            if (state.size() != 2) refuse("packed plan: not a problem and a plan");
+            return unpack_plan(std::make_shared<model::problem_file>(unpack_problem(state[0].cast<std::string>())),
+                               state[1].cast<std::string>());
+          }))
+      .def("__repr__", [](const solved& s) {
+        return "<berth.Plan " + std::string{plan::name(s.answer.status)} + ", arena " +
+               std::to_string(s.answer.arena_bytes) + ", lower bound " + std::to_string(s.answer.lower_bound_bytes) +
+               ">";
+      });
+}
+
+}  // namespace berth::python

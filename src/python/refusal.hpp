@@ -1,0 +1,44 @@
+// What the module says of a wrong argument: berth.InputError, a ValueError of one line, as the readers say it of a
+// file.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "berth/core/bytes.hpp"
+#include "berth/plan/problem.hpp"
+
+namespace berth::python {
+
+namespace py = pybind11;
+using plan::index;
+
+class refusal : public std::invalid_argument {
+ public:
+  explicit refusal(const std::string& what, std::optional<std::size_t> item = std::nullopt)
+      : std::invalid_argument{what}, item_{item} {}
+  // The place of what is wrong, where the argument is a list or an array.
+  [[nodiscard]] std::optional<std::size_t> item() const noexcept { return item_; }
+
+ private:
+  std::optional<std::size_t> item_;
+};
+
+[[noreturn]] inline void refuse(const std::string& what) {
+  throw refusal{what};
+}
+
+// Python's and numpy's integers (all that has __index__), of which one outside 64 bits is refused by name and not by a
+// signature that did not match. A float is a TypeError, as everywhere in Python.
+[[nodiscard]] bytes to_bytes(py::handle number, const char* field);
+[[nodiscard]] std::optional<bytes> to_bytes_or_none(py::handle number, const char* field);
+[[nodiscard]] plan::tick to_tick(py::handle number, const char* field);
+
+// Declares InputError and has refusals and the readers' input_error become it.
+void declare_errors(py::module_& m);
+
+}  // namespace berth::python
