@@ -19,6 +19,12 @@ solved_pointer solve_problem(const problem& p, const std::string& effort, std::u
   return solve(p.file(), options_of(effort, work, deadline, threads, penalty_first), progress, best_on_interrupt);
 }
 
+std::pair<solved_pointer, bool> unpacked(const problem& p, const std::string& packed) {
+  solved_pointer made = unpack_plan(p.file(), packed);
+  const bool proved = judge(*made);
+  return {std::move(made), proved};
+}
+
 void declare_problem(py::module_& m) {
   py::class_<problem>(m, "Problem", "Buffers with lifetimes and sizes, and the rules under which they share memory.")
       .def(py::init(&problem::create), py::kw_only(), arg("alignment") = 1, arg("granularity") = 1,
@@ -49,6 +55,12 @@ void declare_problem(py::module_& m) {
       .def_property_readonly("ids", &problem::ids)
       .def_property_readonly("max_live", &problem::max_live, "The most bytes alive at once.")
       .def("__len__", &problem::size)
+      .def(
+          "_packed", [](const problem& p, bool names) { return py::bytes(pack(*p.file(), names)); },
+          arg("names") = true)
+      .def_static("_of_packed", [](const std::string& packed) { return problem{unpack_problem(packed)}; })
+      .def("_unpacked", &unpacked, arg("plan"), "A plan, verified, and whether it proves that none is better.")
+      .def("_require_valid", [](const problem& p) { model::require_valid(*p.file()); })
       .def("__copy__", [](const problem& p) { return p; })
       .def("__deepcopy__", [](const problem& p, const py::dict&) { return p; })
       .def("__repr__", [](const problem& p) { return "<berth.Problem of " + std::to_string(p.size()) + " buffers>"; })

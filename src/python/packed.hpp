@@ -22,4 +22,10 @@ namespace berth::python {
 [[nodiscard]] model::problem_file unpack_problem(std::string_view packed);
 [[nodiscard]] solved_pointer unpack_plan(file_pointer file, std::string_view packed);
 
+// Of a plan from anywhere: throws refusal where its offsets do not pass verify(), or the problem is not valid. True
+// where what it says of itself is proved besides: it fills its bound, or the bound exceeds the capacity, and its
+// certificate proves the bound, so that solve() would have nothing better. What a plan says of several memories' costs
+// and of reuse penalties is proved by none.
+[[nodiscard]] bool judge(const solved& plan);
+
 }  // namespace berth::python

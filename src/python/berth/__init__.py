@@ -1,10 +1,37 @@
 """Plans where tensors live in memory."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._core import InputError, Plan, Problem, __version__, read, rules
 
-__all__ = ["InputError", "Plan", "Problem", "__version__", "read", "rules", "solve_async"]
+if TYPE_CHECKING:
+    from .cache import PlanCache as PlanCache
+    from .many import ManyError as ManyError
+    from .many import plan_many as plan_many
+
+__all__ = [
+    "InputError",
+    "ManyError",
+    "Plan",
+    "PlanCache",
+    "Problem",
+    "__version__",
+    "plan_many",
+    "read",
+    "rules",
+    "solve_async",
+]
+
+# Imported when they are asked for: what they stand on takes longer to import than the rest.
+_later = {"ManyError": "many", "PlanCache": "cache", "plan_many": "many"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _later:
+        raise AttributeError(f"module 'berth' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module("." + _later[name], __name__), name)
 
 
 def _plot(plan: Plan, axes: Any = None) -> Any:

@@ -1,5 +1,5 @@
 """Builds the wheel and the source distribution without a network, installs the wheel into an empty virtual environment
-and uses it there. usage: wheel_test.py SOURCE MODULE FOLDER"""
+and uses it there. usage: wheel.py SOURCE MODULE FOLDER"""
 
 import os
 import pathlib

@@ -1,0 +1,309 @@
+"""Many problems through any executor, and the entries in which plans are kept.
+
+Plans are pure functions of a problem and an effort, so that whoever runs tasks may make them: processes, MPI, Dask.
+Tasks carry packed problems without names, answers come back packed, and every one is verified before it is used.
+"""
+
+from __future__ import annotations
+
+import base64
+import concurrent.futures
+import hashlib
+import json
+import os
+import warnings
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ._core import InputError, Plan, Problem, __version__
+
+# A task holds this much at most: small problems share what a task costs, large ones go alone. The last tasks are the
+# shortest, so that no worker is waited for long.
+_TASK_PROBLEMS = 16
+_TASK_BUFFERS = 4000
+# So many executors in a row may die without one answer before the problems that are left are given up.
+_DEATHS = 3
+
+Executor = concurrent.futures.Executor
+Answer = Tuple[bool, Any]  # (True, packed plan) or (False, the exception)
+
+
+class ManyError(InputError):
+    """Some problems have no answer. `plans` has those that are there and None for the others, `failures` what became of
+    each by its index, `index` the first of them."""
+
+    plans: List[Optional[Plan]]
+    failures: Dict[int, BaseException]
+
+    def __init__(self, text: str, plans: Sequence[Optional[Plan]] = (), failures: Optional[Dict[int, Any]] = None):
+        super().__init__(text)
+        self.plans = list(plans)
+        self.failures = failures or {}
+        self.index = min(self.failures, default=None)
+
+
+def key_of(problem: Problem, options: Dict[str, Any]) -> str:
+    """What decides a plan, hashed: the problem without its names, the options and the version of the solver."""
+    what = hashlib.sha256(f"berth {__version__} {sorted(options.items())}\n".encode())
+    what.update(problem._packed(False))
+    return what.hexdigest()
+
+
+def entry_of(plan: Plan) -> bytes:
+    """A plan as it is kept, with a checksum: a file that was cut off or overwritten is not taken for one."""
+    packed = plan._packed()
+    return hashlib.sha256(packed).digest() + packed
+
+
+def plan_from(problem: Problem, entry: bytes, trusted: bool) -> Optional[Plan]:
+    """The plan of the problem that an entry holds, or None where it holds none. Whoever wrote it: its offsets are
+    verified, and unless `trusted`, its certificate has to prove that no plan is better."""
+    if not isinstance(entry, (bytes, bytearray, memoryview)):
+        return None
+    entry = bytes(entry)
+    if hashlib.sha256(entry[32:]).digest() != entry[:32]:
+        return None
+    try:
+        plan, proved = problem._unpacked(entry[32:])
+    except InputError:
+        return None
+    return plan if trusted or proved else None
+
+
+def solve_packed(packed: Sequence[bytes], options: Dict[str, Any]) -> List[Answer]:
+    """A task."""
+    answers: List[Answer] = []
+    for each in packed:
+        try:
+            answers.append((True, Problem._of_packed(each).solve(**options)._packed()))
+        except (InputError, MemoryError) as error:
+            answers.append((False, error))
+    return answers
+
+
+class _Job(NamedTuple):
+    """One problem to be solved, for all items that ask for it."""
+
+    key: str
+    packed: bytes
+    buffers: int
+
+
+class Journal:
+    """Plans as they come, one JSON line each: {"key", "entry"}. What a run that was killed has written, the next one
+    reads; a last line that was cut off is passed over."""
+
+    def __init__(self, path: Union[str, "os.PathLike[str]"]):
+        self.path = os.fspath(path)
+        self._kept: Dict[str, bytes] = {}
+        try:
+            with open(self.path, "rb") as file:
+                for line in file:
+                    self._read(line)
+        except FileNotFoundError:
+            pass
+        self._file = open(self.path, "ab")
+        if self._file.tell() > 0:
+            self._file.write(b"\n")  # behind what was cut off; an empty line is passed over as well
+
+    def _read(self, line: bytes) -> None:
+        try:
+            record = json.loads(line)
+            self._kept[record["key"]] = base64.b64decode(record["entry"], validate=True)
+        except (ValueError, TypeError, KeyError):
+            return
+
+    def get(self, key: str, problem: Problem) -> Optional[Plan]:
+        entry = self._kept.get(key)
+        return None if entry is None else plan_from(problem, entry, trusted=True)
+
+    def add(self, key: str, plan: Plan) -> None:
+        record = {"key": key, "entry": base64.b64encode(entry_of(plan)).decode()}
+        try:
+            self._file.write(json.dumps(record).encode() + b"\n")
+            self._file.flush()
+        except OSError as error:
+            warnings.warn(f"{self.path}: {error}; this plan is not in the journal", RuntimeWarning, stacklevel=2)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _tasks(jobs: Iterable[_Job], one_each: bool) -> Iterator[List[_Job]]:
+    task: List[_Job] = []
+    buffers = 0
+    for job in sorted(jobs, key=lambda j: j.buffers, reverse=True):
+        if task and (one_each or len(task) == _TASK_PROBLEMS or buffers + job.buffers > _TASK_BUFFERS):
+            yield task
+            task, buffers = [], 0
+        task.append(job)
+        buffers += job.buffers
+    if task:
+        yield task
+
+
+def _run(executor: Executor, tasks: Iterable[List[_Job]], options: Dict[str, Any]) -> Iterator[Tuple[_Job, Answer]]:
+    """What the executor answers, as it comes. Ends early where it dies: what it then owes is not answered."""
+    waiting: Dict["concurrent.futures.Future[List[Answer]]", List[_Job]] = {}
+    try:
+        try:
+            for task in tasks:
+                waiting[executor.submit(solve_packed, [job.packed for job in task], options)] = task
+        except (concurrent.futures.BrokenExecutor, RuntimeError):  # died, or was shut down
+            pass
+        for future in concurrent.futures.as_completed(list(waiting)):
+            task = waiting.pop(future)
+            try:
+                answers = future.result()
+            except (concurrent.futures.BrokenExecutor, concurrent.futures.CancelledError):
+                continue
+            except Exception as error:  # the executor's own: a lost worker of Dask, what cannot be pickled
+                answers = [(False, error)] * len(task)
+            yield from zip(task, answers)
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _by_executors(
+    jobs: Dict[str, _Job], executor: Union[Executor, Callable[[], Executor]], options: Dict[str, Any]
+) -> Iterator[Tuple[_Job, Answer]]:
+    left = dict(jobs)
+    given = isinstance(executor, Executor) or not callable(executor)
+    deaths = 0
+    while left and deaths < (1 if given else _DEATHS):
+        before = len(left)
+        # Behind a death each problem goes alone, so that one which kills its worker takes no others along.
+        tasks = list(_tasks(left.values(), one_each=deaths > 0))
+        running = executor if given else executor()  # type: ignore[operator]
+        try:
+            for job, answer in _run(running, tasks, options):  # type: ignore[arg-type]
+                del left[job.key]
+                yield job, answer
+        finally:
+            if not given:
+                running.shutdown(wait=True, cancel_futures=True)  # type: ignore[union-attr]
+        deaths = deaths + 1 if len(left) == before else min(deaths + 1, 1)
+    for job in left.values():
+        yield job, (False, concurrent.futures.BrokenExecutor("the executor died before it answered"))
+
+
+def _here(jobs: Dict[str, _Job], options: Dict[str, Any]) -> Iterator[Tuple[_Job, Answer]]:
+    for job in jobs.values():
+        yield job, solve_packed([job.packed], options)[0]
+
+
+class _Progress:
+    def __init__(self, asked: Any, total: int):
+        self._tell: Optional[Callable[[int, int], Any]] = asked if callable(asked) else None
+        self._done, self._total, self._bar = 0, total, None
+        if asked is True:
+            try:
+                from tqdm import tqdm  # type: ignore[import]
+            except ImportError:
+                return
+            self._bar = tqdm(total=total, unit="problem")
+
+    def step(self, count: int = 1) -> None:
+        self._done += count
+        if self._bar is not None:
+            self._bar.update(count)
+        if self._tell is not None:
+            self._tell(self._done, self._total)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+class _Many:
+    """What a call has so far."""
+
+    def __init__(self, problems: List[Any], options: Dict[str, Any], cache: Any, journal: Optional[Journal]):
+        self.problems, self.options, self.cache, self.journal = problems, options, cache, journal
+        self.plans: List[Optional[Plan]] = [None] * len(problems)
+        self.failures: Dict[int, BaseException] = {}
+        self.items: Dict[str, List[int]] = {}  # by key
+        self.jobs: Dict[str, _Job] = {}
+
+    def look_up(self) -> None:
+        for index, problem in enumerate(self.problems):
+            if not isinstance(problem, Problem):
+                self.failures[index] = TypeError(f"{type(problem).__name__} is no berth.Problem")
+                continue
+            key = key_of(problem, self.options)
+            plan = self.journal.get(key, problem) if self.journal else None
+            if plan is None and self.cache is not None:
+                plan = self.cache.get(problem, **self.options)
+                if plan is not None and self.journal:
+                    self.journal.add(key, plan)
+            self.plans[index] = plan
+            if plan is None:
+                self.items.setdefault(key, []).append(index)
+                if key not in self.jobs:
+                    self.jobs[key] = _Job(key, problem._packed(False), len(problem))
+
+    def take(self, job: _Job, answer: Answer) -> int:
+        """Returns how many items it answers."""
+        good, what = answer
+        items = self.items[job.key]
+        for index in items:
+            problem = self.problems[index]
+            try:
+                if not good:
+                    problem._require_valid()  # the same in the problem's own names
+                    raise what
+                self.plans[index] = problem._unpacked(what)[0]
+            except Exception as error:
+                self.failures[index] = error
+        first = self.plans[items[0]]
+        if first is not None:
+            if self.journal:
+                self.journal.add(job.key, first)
+            if self.cache is not None:
+                self.cache.put(self.problems[items[0]], first, **self.options)
+        return len(items)
+
+
+def plan_many(
+    problems: Iterable[Problem],
+    *,
+    executor: Union[Executor, Callable[[], Executor], None] = None,
+    effort: str = "normal",
+    work: int = 0,
+    deadline: Optional[float] = None,
+    penalty_first: bool = False,
+    cache: Any = None,
+    journal: Union[str, "os.PathLike[str]", None] = None,
+    progress: Any = None,
+) -> List[Plan]:
+    """Plans of all problems, in their order.
+
+    executor: any concurrent.futures.Executor (process pools, mpi4py's MPIPoolExecutor, Dask's client.get_executor()), or
+    a function that makes one: it is called again where one dies. None: here, one after the other.
+    cache: a PlanCache. journal: a file that keeps plans as they come, and from which the next call goes on.
+    progress: True for tqdm's bar where tqdm is, or a function of (done, total).
+
+    Raises ManyError, behind the last answer, where some problems have none.
+    """
+    options = {"effort": effort, "work": work, "deadline": deadline, "penalty_first": penalty_first}
+    Problem().solve(effort=effort, work=work, deadline=deadline, penalty_first=penalty_first)  # options are good, or raise
+    book = Journal(journal) if journal is not None else None
+    try:
+        many = _Many(list(problems), options, cache, book)
+        many.look_up()
+        bar = _Progress(progress, len(many.problems))
+        try:
+            bar.step(len(many.problems) - sum(len(items) for items in many.items.values()))
+            answers = _here(many.jobs, options) if executor is None else _by_executors(many.jobs, executor, options)
+            for job, answer in answers:
+                bar.step(many.take(job, answer))
+        finally:
+            bar.close()
+    finally:
+        if book is not None:
+            book.close()
+    if many.failures:
+        first = min(many.failures)
+        text = f"{len(many.failures)} of {len(many.plans)} problems have no answer; the first, {first}: {many.failures[first]}"
+        raise ManyError(text, many.plans, many.failures)
+    return [plan for plan in many.plans if plan is not None]

@@ -1,0 +1,22 @@
+#include "berth/plan/certificate.hpp"
+#include "berth/plan/verify.hpp"
+#include "python/packed.hpp"
+
+namespace berth::python {
+
+bool judge(const solved& plan) {
+  const plan::problem& p = plan.file->problem;
+  const plan::plan& answer = plan.answer;
+  model::require_valid(*plan.file);
+  if (answer.has_offsets()) {
+    if (const auto broken = plan::verify(p, answer)) refuse(std::string{"packed plan: "} + broken->rule);
+    if (answer.optimal() != (answer.arena() == answer.lower_bound())) return false;
+  }
+  const bool best = answer.has_offsets() ? answer.optimal()
+                                         : answer.status == plan::status::infeasible && p.memories.empty() &&
+                                               p.capacity && answer.lower_bound() > *p.capacity;
+  if (!best || answer.deadline_hit || p.memories.size() > 1 || !p.reuse_penalties.empty()) return false;
+  return !plan::check_bound(p, answer.lower_bound(), answer.proof);
+}
+
+}  // namespace berth::python

@@ -1,0 +1,305 @@
+"""Many problems, however many workers die, and plans that are kept, whatever became of them. The oracle is solve()."""
+
+import base64
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import pickle
+import random
+import signal
+import tempfile
+import unittest
+import warnings
+
+import berth
+from berth import many
+
+
+def problem(seed, buffers=30, **rules):
+    make = random.Random(seed)
+    p = berth.Problem(**rules)
+    for _ in range(buffers):
+        start = make.randrange(20)
+        p.add(make.randrange(1, 1000), (start, start + make.randrange(1, 9)), id=f"{seed}-{len(p)}")
+    return p
+
+
+def facts(plan):
+    return plan.offsets.tolist(), plan.arena, plan.lower_bound, plan.status
+
+
+PROBLEMS = [problem(seed) for seed in range(60)]
+RIGHT = [facts(p.solve()) for p in PROBLEMS]
+
+
+class Here(concurrent.futures.Executor):
+    """Runs tasks at once, and dies behind so many."""
+
+    def __init__(self, dies_after=10**9, silently=False):
+        self.left, self.silently, self.tasks = dies_after, silently, []
+
+    def submit(self, function, *arguments):
+        # What crosses to another process would be pickled.
+        function, arguments = pickle.loads(pickle.dumps((function, arguments)))
+        self.tasks.append(len(arguments[0]))
+        future = concurrent.futures.Future()
+        if self.left == 0:
+            if not self.silently:
+                raise concurrent.futures.BrokenExecutor("dead")
+            future.set_exception(concurrent.futures.BrokenExecutor("dead"))
+        else:
+            self.left -= 1
+            future.set_result(function(*arguments))
+        return future
+
+
+class Solving(unittest.TestCase):
+    def test_whoever_runs_them_the_plans_are_the_same(self):
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            for executor in (None, Here(), threads, lambda: concurrent.futures.ProcessPoolExecutor(2)):
+                plans = berth.plan_many(PROBLEMS, executor=executor)
+                self.assertEqual([facts(plan) for plan in plans], RIGHT)
+                self.assertEqual(PROBLEMS[3].verify(plans[3]), None)
+                self.assertIn('"3-7"', PROBLEMS[3].format(plans[3]))
+        self.assertEqual(berth.plan_many([]), [])
+
+    def test_a_problem_that_comes_again_is_solved_once(self):
+        executor = Here()
+        named = berth.Problem()
+        for each in ("a", "b"):
+            named.add(5, (0, 1), id=each)
+        other = berth.Problem.from_arrays([5, 5], [0, 0], [1, 1])
+        plans = berth.plan_many([named, other, named], executor=executor)
+        self.assertEqual(executor.tasks, [1])
+        self.assertIn('"a"', named.format(plans[0]))
+        self.assertIn('"1"', other.format(plans[1]))
+
+    def test_options_and_progress_arrive(self):
+        told = []
+        plans = berth.plan_many(PROBLEMS[:5], effort="fast", progress=lambda done, all_: told.append((done, all_)))
+        self.assertEqual([facts(p) for p in plans], [facts(p.solve(effort="fast")) for p in PROBLEMS[:5]])
+        self.assertEqual((told[0], told[-1]), ((0, 5), (5, 5)))
+        with self.assertRaisesRegex(berth.InputError, "effort: 'most'"):
+            berth.plan_many(PROBLEMS, effort="most")
+
+    def test_no_is_an_answer(self):
+        tight = problem(1, capacity=10)
+        self.assertEqual(berth.plan_many([tight], executor=Here())[0].status, "infeasible")
+
+
+class Failing(unittest.TestCase):
+    def test_a_bad_problem_is_told_by_its_index_and_costs_no_other(self):
+        backwards = problem(1)
+        backwards.add(1, (5, 2), id="backwards")
+        for executor in (None, Here()):
+            with self.assertRaisesRegex(berth.ManyError, "2 of 62 problems.*the first, 30: .*'backwards'") as caught:
+                berth.plan_many(PROBLEMS[:30] + [backwards, "no problem"] + PROBLEMS[30:], executor=executor)
+            self.assertEqual(caught.exception.index, 30)
+            self.assertEqual(sorted(caught.exception.failures), [30, 31])
+            self.assertIsInstance(caught.exception.failures[31], TypeError)
+            plans = caught.exception.plans
+            self.assertEqual([facts(p) for p in plans[:30] + plans[32:]], RIGHT)
+            self.assertEqual(plans[30:32], [None, None])
+
+    def test_an_executor_that_dies_for_good(self):
+        for silently in (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                journal = os.path.join(folder, "journal")
+                with self.assertRaisesRegex(berth.ManyError, "died") as caught:
+                    berth.plan_many(PROBLEMS, executor=Here(2, silently), journal=journal)
+                self.assertEqual(len(caught.exception.failures), 60 - 32)
+                self.assertEqual(sum(plan is not None for plan in caught.exception.plans), 32)
+                # The next call has the others only to do.
+                rest = Here()
+                plans = berth.plan_many(PROBLEMS, executor=rest, journal=journal)
+                self.assertEqual(sum(rest.tasks), 60 - 32)
+                self.assertEqual([facts(plan) for plan in plans], RIGHT)
+
+    def test_one_that_can_be_made_again_loses_nothing(self):
+        lives = iter((Here(1), Here(0, True), Here(7), Here(0), Here()))
+        made = []
+
+        def again():
+            made.append(next(lives))
+            return made[-1]
+
+        self.assertEqual([facts(plan) for plan in berth.plan_many(PROBLEMS, executor=again)], RIGHT)
+        self.assertEqual(len(made), 5)
+        with self.assertRaisesRegex(berth.ManyError, "60 of 60 .*died"):
+            berth.plan_many(PROBLEMS, executor=lambda: Here(0))
+
+    def test_a_worker_that_is_killed(self):
+        pools, killed = [], []
+
+        def pool():
+            pools.append(concurrent.futures.ProcessPoolExecutor(2))
+            return pools[-1]
+
+        def kill(done, _):
+            if done and not killed and pools[-1]._processes:
+                killed.append(next(iter(pools[-1]._processes)))
+                os.kill(killed[0], signal.SIGKILL)
+
+        self.assertEqual([facts(p) for p in berth.plan_many(PROBLEMS, executor=pool, progress=kill)], RIGHT)
+        self.assertTrue(killed)
+
+
+class Journals(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "journal"
+
+    def test_a_journal_is_read_whatever_was_cut_off(self):
+        berth.plan_many(PROBLEMS, journal=self.path)
+        whole = self.path.read_bytes()
+        lines = whole.splitlines(keepends=True)
+        garbage = b'\xff\x00{"key":3}\n[]\n7\n{"key":"x","entry":"?"}\n'
+        for kept, text in ((60, whole), (59, whole[:-30]), (0, b""), (0, garbage), (2, garbage + b"".join(lines[:2]))):
+            self.path.write_bytes(text)
+            executor = Here()
+            plans = berth.plan_many(PROBLEMS, executor=executor, journal=self.path)
+            self.assertEqual(sum(executor.tasks), 60 - kept)
+            self.assertEqual([facts(plan) for plan in plans], RIGHT)
+            again = Here()
+            berth.plan_many(PROBLEMS, executor=again, journal=self.path)
+            self.assertEqual(again.tasks, [])
+
+    def test_other_options_are_other_answers(self):
+        berth.plan_many(PROBLEMS[:3], journal=self.path)
+        executor = Here()
+        berth.plan_many(PROBLEMS[:3], executor=executor, journal=self.path, effort="fast")
+        self.assertEqual(sum(executor.tasks), 3)
+
+    def test_a_plan_that_was_written_over_is_not_believed(self):
+        berth.plan_many(PROBLEMS[:1], journal=self.path)
+        record = json.loads(self.path.read_text())
+        packed = bytearray(base64.b64decode(record["entry"]))[32:]
+        wrong = bytes(packed[:-1]) + b"\x7f"
+        record["entry"] = base64.b64encode(hashlib.sha256(wrong).digest() + wrong).decode()
+        self.path.write_text(json.dumps(record) + "\n")
+        self.assertEqual(facts(berth.plan_many(PROBLEMS[:1], journal=self.path)[0]), RIGHT[0])
+
+    def test_nowhere_to_write(self):
+        with self.assertRaises(OSError):
+            berth.plan_many(PROBLEMS, journal=self.path.parent / "no" / "folder")
+
+
+class Caches(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "cache"
+
+    def test_plans_come_back(self):
+        for store in ({}, self.path):
+            cache = berth.PlanCache(store)
+            berth.plan_many(PROBLEMS, cache=cache)
+            again = berth.PlanCache(store)
+            executor = Here()
+            plans = berth.plan_many(PROBLEMS, executor=executor, cache=again)
+            self.assertEqual([facts(plan) for plan in plans], RIGHT)
+            self.assertEqual(again.hits + again.refused, 60)
+            self.assertGreater(again.hits, 50)  # those that only a search has proved are refused
+            self.assertEqual(sum(executor.tasks), again.refused)
+            friend = berth.PlanCache(store, trusted=True)
+            self.assertEqual([facts(friend.solve(p)) for p in PROBLEMS], RIGHT)
+            self.assertEqual(friend.hits, 60)
+
+    def test_only_what_decides_the_plan_is_the_key(self):
+        cache = berth.PlanCache({})
+        p = berth.Problem.from_arrays([1, 2], [0, 0], [1, 1])
+        cache.solve(p)
+        cache.solve(berth.Problem.from_arrays([1, 2], [0, 0], [1, 1], ids=["x", "y"]))
+        cache.solve(p, effort="normal", threads=2)
+        self.assertEqual((cache.hits, cache.misses), (2, 1))
+        for other in (
+            berth.Problem.from_arrays([1, 3], [0, 0], [1, 1]),
+            berth.Problem.from_arrays([1, 2], [0, 0], [1, 1], alignment=2),
+            berth.Problem.from_arrays([1, 2], [0, 0], [1, 1], capacity=8),
+        ):
+            cache.solve(other)
+        cache.solve(p, effort="fast")
+        self.assertEqual((cache.hits, cache.misses), (2, 5))
+
+    def test_what_cannot_prove_itself_is_solved_again(self):
+        p = problem(3)
+        best = p.solve()
+        offsets = best.offsets.tolist()
+        worse = p.plan([o + 7 for o in offsets])  # verified, and not the best
+        liar = pickle.loads(pickle.dumps(best))
+        for entry in (
+            many.entry_of(worse),
+            many.entry_of(p.plan([0] * len(p))),  # overlaps
+            many.entry_of(problem(4).solve()),  # of another problem
+            many.entry_of(problem(3, capacity=10).solve()),  # infeasible: under a capacity that is not there
+            many.entry_of(liar)[:-1],
+            b"",
+            "text",
+            7,
+        ):
+            cache = berth.PlanCache({many.key_of(p, dict(effort="normal", work=0, deadline=None, penalty_first=False)): entry})
+            self.assertEqual(facts(cache.solve(p)), facts(best))
+            self.assertEqual((cache.hits, cache.refused), (0, 1))
+            self.assertEqual(facts(cache.solve(p)), facts(best))  # what was wrong has been put right
+            self.assertEqual(cache.hits, 1)
+
+    def test_entries_with_bent_bytes(self):
+        p = problem(3, capacity=10**6)
+        right = facts(p.solve())
+        store = {}
+        berth.PlanCache(store).solve(p)
+        (key,) = store
+        packed = store[key][32:]
+        make = random.Random(5)
+        for _ in range(3000):
+            bent = bytearray(packed)
+            for _ in range(make.randrange(1, 4)):
+                bent[make.randrange(len(bent))] = make.randrange(256)
+            plan = many.plan_from(p, hashlib.sha256(bent).digest() + bytes(bent), trusted=False)
+            if plan is not None:  # another plan may be as good: none may be worse, or say so
+                self.assertIsNone(p.verify(plan))
+                self.assertEqual((plan.arena, plan.lower_bound, plan.status), right[1:])
+
+    def test_a_folder_full_of_garbage_or_none(self):
+        cache = berth.PlanCache(self.path)
+        berth.plan_many(PROBLEMS[:5], cache=cache)
+        for file in self.path.glob("??/*"):
+            file.write_bytes(b"garbage")
+        spoilt = berth.PlanCache(self.path)
+        self.assertEqual([facts(spoilt.solve(p)) for p in PROBLEMS[:5]], RIGHT[:5])
+        self.assertEqual((spoilt.hits, spoilt.refused), (0, 5))
+        for file in list(self.path.glob("??/*")):
+            file.unlink()
+            file.mkdir()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            spoilt = berth.PlanCache(self.path)
+            self.assertEqual([facts(spoilt.solve(p)) for p in PROBLEMS[:5]], RIGHT[:5])
+        self.assertEqual(len([w for w in said if "keeps nothing" in str(w.message)]), 1)
+        (self.path.parent / "file").write_text("")
+        with self.assertRaisesRegex(berth.InputError, "cannot be a cache's folder"):
+            berth.PlanCache(self.path.parent / "file")
+
+    def test_a_store_that_may_not_be_written(self):
+        class ReadOnly(dict):
+            def __setitem__(self, key, value):
+                raise PermissionError(13, "read-only")
+
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            plans = berth.plan_many(PROBLEMS[:5], cache=berth.PlanCache(ReadOnly()))
+        self.assertEqual([facts(plan) for plan in plans], RIGHT[:5])
+        self.assertEqual(len(said), 1)
+
+    def test_what_a_deadline_cut_short_is_not_kept(self):
+        store = {}
+        p = problem(9, 300, alignment=7)
+        plan = berth.PlanCache(store).solve(p, effort="best", deadline=0.0)
+        self.assertEqual(len(store), 0 if plan.deadline_hit else 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
