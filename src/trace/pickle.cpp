@@ -12,6 +12,9 @@ using value = pickle::value;
 // answers false where it cannot go on, and `wrong` says why.
 class reader {
  public:
+  // Writers put 1,000 items at a time into a list. Without an end a byte of the file costs a hundred of memory.
+  static constexpr std::size_t most_waiting = std::size_t{1} << 20;
+
   explicit reader(std::string_view bytes) : in_{bytes} {}
 
   result<pickle> read() {
@@ -80,6 +83,7 @@ class reader {
     return true;
   }
   bool push(const value& v) {
+    if (stack_.size() == most_waiting) return fail("too many values wait for the list that holds them");
     stack_.push_back(v);
     return true;
   }

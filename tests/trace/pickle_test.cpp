@@ -116,6 +116,7 @@ TEST(pickle, the_memo_is_bounded_and_may_hold_itself) {
   std::string deep(100000, ']');
   for (int i = 0; i < 99999; ++i) deep += 'a';
   EXPECT_EQ(why(pickled(deep)), "");
+  EXPECT_THAT(why(pickled(std::string((1 << 20) + 1, ']'))), HasSubstr("too many values wait"));
 }
 
 TEST(pickle, cut_off_or_damaged_anywhere) {
