@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/whole_file.hpp"
 #include "pool/debug.hpp"
 
 namespace berth {
@@ -237,10 +238,7 @@ std::string compose(bool as_json, bool with_pools) {
 }
 
 void write_out(const std::string& path, const std::string& text) {
-  std::FILE* const to = std::fopen(path.c_str(), "we");
-  const bool written = to != nullptr && std::fwrite(text.data(), 1, text.size(), to) == text.size();
-  const bool closed = to != nullptr && std::fclose(to) == 0;
-  if (written && closed) return;
+  if (write_whole_file(path, text) == 0) return;
   std::fprintf(stderr, "berth: BERTH_DEBUG: the report could not be written to %s\n", path.c_str());
 }
 
