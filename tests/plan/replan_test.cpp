@@ -101,6 +101,17 @@ std::size_t fewest_moves(const problem& p, const old_offsets& before, bytes aren
   return fewest;
 }
 
+// The arena ends at its pin, so that the other one need not move.
+TEST(replan, an_empty_buffer_pinned_above_all_leaves_room_below) {
+  problem p;
+  p.add({.size = 1, .live = {0, 1}});
+  p.add({.size = 0, .live = {0, 1}, .offset = 3});
+  const replanned answer = *replan(p, old_offsets{1, std::nullopt});
+  EXPECT_EQ(answer.moved, 0U);
+  EXPECT_TRUE(answer.fewest);
+  EXPECT_EQ(answer.layout.arena(), 3U);
+}
+
 RC_GTEST_PROP(replan, agrees_with_the_exhaustive_oracle, ()) {
   for (int round = 0; round < 5; ++round) {
     const auto p = generate::random_problem({.most_buffers = 4, .most_size = 4, .most_ticks = 5});

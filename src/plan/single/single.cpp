@@ -305,6 +305,8 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     return out;
   }
   if (std::any_of(in.items.begin(), in.items.end(), [](const item& it) { return it.hint != no_offset; })) {
+    // An empty buffer that is pinned above all others leaves the hints room up to its pin.
+    found.arena = std::max(found.arena, static_cast<units>(bound.empty_pin.bound / in.unit));
     // As much work again as the search had, at most.
     const std::uint64_t nodes = o.work == effort::fast ? 0 : o.node_limit != 0 ? o.node_limit : policy::hint_nodes;
     const kept_hints kept = keep_hints(in, found, o.work != effort::fast, nodes, wait);
