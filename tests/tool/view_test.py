@@ -102,6 +102,17 @@ class View(unittest.TestCase):
         self.assertEqual([b[1:5] for b in d["buffers"]], [[0, 100, 0, 2], [100, 50, 1, 5], [0, 60, 3, 4]])
         self.assertEqual(d["addresses"], [[0, "4096"], [100, "8192"]])
 
+    # Pointers, touch and keys, search, the list of who is alive, exports, an empty log: on stand-ins for a browser.
+    def test_the_page_answers(self):
+        if shutil.which("node") is None:
+            self.skipTest("no node to run the page's script")
+        harness = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_test.js")
+        odd = {**PLAN, "buffers": [{**PLAN["buffers"][0], "id": "<script>\x01"}, PLAN["buffers"][1]]}
+        for content, case in ((PLAN, "plan"), (LOG_HEAD, "empty"), (odd, "names")):
+            self.view(content)
+            got = subprocess.run(["node", harness, self.path("page.html"), case], capture_output=True, text=True, timeout=60)
+            self.assertEqual(got.returncode, 0, case + got.stderr)
+
     # The page said a peak of 2^64 - 6272.
     def test_what_was_lost_does_not_wrap_the_peak(self):
         rows = [["a", 64, 1, 0, 0, 0, 0], ["f", 64, 6272, 0, 0, 0, 0], ["a", 64, 5, 0, 0, 0, 0]]
