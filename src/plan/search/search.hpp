@@ -146,6 +146,7 @@ class search final : public seeker {
     state_key child;            // place: the state entered
   };
 
+  void reset();
   [[nodiscard]] bool root();
   [[nodiscard]] bool place(std::uint32_t i);
   [[nodiscard]] bool postpone(std::uint32_t i);
