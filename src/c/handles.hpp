@@ -3,78 +3,157 @@
 // 32-bit machines and 2^32 elsewhere before an old handle would mean something again.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace berth::c {
 
-// Of objects of one type; `kind`, below 16, tells its handles from those of another table. Thread-safe.
+// Of objects of one type; `kind`, below 16, tells its handles from those of another table. Thread-safe. Looking up is
+// two atomic additions and takes no lock: slots stay where they are, and one word of each counts who uses it.
 template <class T>
 class handles {
+  struct slot {
+    std::atomic<std::uint64_t> state{first_generation};
+    std::shared_ptr<T> object;
+  };
+
  public:
   explicit handles(unsigned kind) noexcept : kind_{kind} {}
+  handles(const handles&) = delete;
+  handles& operator=(const handles&) = delete;
+  ~handles() {
+    for (const auto& chunk : chunks_) delete[] chunk.load();
+  }
+
+  // The object of a handle, which does not go before this does; or nothing.
+  class use {
+   public:
+    use() = default;
+    use(use&& other) noexcept : of_{other.of_}, slot_{std::exchange(other.slot_, nullptr)}, at_{other.at_} {}
+    use& operator=(use&&) = delete;
+    ~use() {
+      if (slot_ != nullptr) of_->leave(*slot_, at_);
+    }
+    [[nodiscard]] bool operator==(std::nullptr_t) const noexcept { return slot_ == nullptr; }
+    [[nodiscard]] T& operator*() const noexcept { return *slot_->object; }
+    [[nodiscard]] T* operator->() const noexcept { return slot_->object.get(); }
+
+   private:
+    friend class handles;
+    use(handles* of, slot* s, std::size_t at) noexcept : of_{of}, slot_{s}, at_{at} {}
+    handles* of_ = nullptr;
+    slot* slot_ = nullptr;
+    std::size_t at_ = 0;
+  };
 
   // Null where there are no more numbers. May throw std::bad_alloc.
   [[nodiscard]] void* add(std::shared_ptr<T> object) {
     const std::lock_guard held{lock_};
     if (free_.empty()) {
-      if (slots_.size() == most) return nullptr;
-      free_.reserve(slots_.size() + 1);  // so that remove() allocates nothing
-      slots_.push_back({});
-      free_.push_back(slots_.size() - 1);
+      if (count_ == most) return nullptr;
+      free_.reserve(count_ + 1);  // so that finish() allocates nothing
+      const unsigned c = chunk_of(count_);
+      if (chunks_[c].load(std::memory_order_relaxed) == nullptr) {
+        chunks_[c].store(new slot[least_chunk << c], std::memory_order_release);
+      }
+      free_.push_back(count_++);
     }
     const std::size_t at = free_.back();
     free_.pop_back();
-    slots_[at].object = std::move(object);
-    return reinterpret_cast<void*>(handle_of(at));
+    slot& s = *slot_at(at);
+    s.object = std::move(object);
+    const std::uint64_t before = s.state.fetch_or(live, std::memory_order_release);
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(before >> 32) << (slot_bits + 4) | (at + 1) << 4 |
+                                   kind_);
   }
 
-  // Null where the handle names nothing. The object stays alive as long as the caller holds it.
-  [[nodiscard]] std::shared_ptr<T> find(const void* handle) const noexcept {
-    const std::lock_guard held{lock_};
-    const std::size_t at = slot_of(handle);
-    return at < slots_.size() ? slots_[at].object : nullptr;
+  [[nodiscard]] use look_up(const void* handle) noexcept {
+    const std::size_t at = number_of(handle);
+    slot* const s = slot_at(at);
+    if (s == nullptr) return {};
+    const std::uint64_t before = s->state.fetch_add(1, std::memory_order_acquire);
+    use found{this, s, at};
+    return names(handle, before) ? std::move(found) : use{};
   }
 
-  // False where the handle names nothing. The object goes outside the lock, with its last user.
+  // The same for whoever keeps it beyond the call: null where the handle names nothing.
+  [[nodiscard]] std::shared_ptr<T> find(const void* handle) noexcept {
+    const use found = look_up(handle);
+    return found == nullptr ? nullptr : found.slot_->object;
+  }
+
+  // False where the handle names nothing. The object goes with its last user.
   bool remove(const void* handle) noexcept {
-    std::shared_ptr<T> gone;
-    const std::lock_guard held{lock_};
-    const std::size_t at = slot_of(handle);
-    if (at >= slots_.size()) return false;
-    gone.swap(slots_[at].object);
-    slots_[at].generation = (slots_[at].generation + 1) & generations;
-    free_.push_back(at);
+    const std::size_t at = number_of(handle);
+    slot* const s = slot_at(at);
+    if (s == nullptr) return false;
+    std::uint64_t now = s->state.load(std::memory_order_acquire);
+    for (;;) {
+      if (!names(handle, now)) return false;
+      const std::uint64_t next = ((now >> 32) + 1) & generations;
+      if (s->state.compare_exchange_weak(now, next << 32 | leaving | ((now & users) + 1), std::memory_order_acq_rel)) {
+        break;
+      }
+    }
+    leave(*s, at);
     return true;
   }
 
  private:
-  struct slot {
-    std::shared_ptr<T> object;
-    std::uintptr_t generation = 1;
-  };
-  // From the top: generation, slot + 1, kind.
+  // From the top of a handle: generation, slot + 1, kind.
   static constexpr unsigned slot_bits = sizeof(std::uintptr_t) == 4 ? 16 : 28;
   static constexpr unsigned generation_bits = sizeof(std::uintptr_t) * 8 - slot_bits - 4;
-  static constexpr std::uintptr_t generations = (std::uintptr_t{1} << generation_bits) - 1;
+  static constexpr std::uint64_t generations = (std::uint64_t{1} << generation_bits) - 1;
   static constexpr std::size_t most = (std::size_t{1} << slot_bits) - 2;
-
-  [[nodiscard]] std::uintptr_t handle_of(std::size_t at) const noexcept {
-    return slots_[at].generation << (slot_bits + 4) | (at + 1) << 4 | kind_;
+  // From the top of a state: generation; whether the handle is valid; whether it no longer is and the object is still
+  // there; who looks at the slot, through a valid handle or an old one.
+  static constexpr std::uint64_t first_generation = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t live = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t leaving = std::uint64_t{1} << 30;
+  static constexpr std::uint64_t users = leaving - 1;
+  // Chunk c holds the 64 * 2^c slots from 64 * (2^c - 1) on.
+  static constexpr std::size_t least_chunk = 64;
+  static constexpr unsigned chunk_of(std::size_t at) noexcept {
+    return static_cast<unsigned>(std::bit_width(at / least_chunk + 1)) - 1;
   }
-  // Past the end where there is none.
-  [[nodiscard]] std::size_t slot_of(const void* handle) const noexcept {
+
+  // Past the end where the kind is another.
+  [[nodiscard]] std::size_t number_of(const void* handle) const noexcept {
     const auto number = reinterpret_cast<std::uintptr_t>(handle);
-    const std::size_t at = (number >> 4 & ((std::uintptr_t{1} << slot_bits) - 1)) - 1;
-    if (at >= slots_.size() || !slots_[at].object || handle_of(at) != number) return slots_.size();
-    return at;
+    if ((number & 15) != kind_) return most;
+    return (number >> 4 & ((std::uintptr_t{1} << slot_bits) - 1)) - 1;
+  }
+  [[nodiscard]] slot* slot_at(std::size_t at) const noexcept {
+    if (at >= most) return nullptr;
+    const unsigned c = chunk_of(at);
+    slot* const chunk = chunks_[c].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : chunk + (at - least_chunk * ((std::size_t{1} << c) - 1));
+  }
+  static bool names(const void* handle, std::uint64_t state) noexcept {
+    return (state & live) != 0 && state >> 32 == reinterpret_cast<std::uintptr_t>(handle) >> (slot_bits + 4);
+  }
+
+  void leave(slot& s, std::size_t at) noexcept {
+    const std::uint64_t now = s.state.fetch_sub(1, std::memory_order_acq_rel) - 1;
+    if ((now & users) != 0 || (now & leaving) == 0) return;
+    // Whoever takes `leaving` away has the object to himself; others who look at the slot meanwhile do so in vain.
+    std::uint64_t expected = now;
+    if (!s.state.compare_exchange_strong(expected, now & ~leaving, std::memory_order_acq_rel)) return;
+    const std::shared_ptr<T> gone = std::move(s.object);
+    const std::lock_guard held{lock_};
+    free_.push_back(at);
   }
 
   const std::uintptr_t kind_;
-  mutable std::mutex lock_;
-  std::vector<slot> slots_;
+  std::array<std::atomic<slot*>, slot_bits> chunks_{};  // stay: an old handle may be looked up at any time
+  std::mutex lock_;                                     // guards what follows
+  std::size_t count_ = 0;
   std::vector<std::size_t> free_;
 };
 

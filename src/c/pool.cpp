@@ -57,7 +57,7 @@ berth::pool_options options_of(owned_pool& mine) {
 }
 
 // A live block of the pool that the handle names, or a status.
-berth_status find_block(const std::shared_ptr<berth::pool>& pool, const void* handle, const void* block) noexcept {
+berth_status find_block(const handles<berth::pool>::use& pool, const void* handle, const void* block) noexcept {
   if (pool == nullptr) return no_such(handle, "pool");
   if (!pool->size_of(block)) return fail(BERTH_INVALID, "no live block of this pool (foreign, or freed already)");
   return BERTH_OK;
@@ -65,7 +65,7 @@ berth_status find_block(const std::shared_ptr<berth::pool>& pool, const void* ha
 
 template <class Text>
 berth_status text_of(const berth_pool* handle, char* text, size_t room, size_t* length, Text ask) noexcept {
-  const auto held = pools().find(handle);
+  const auto held = pools().look_up(handle);
   if (held == nullptr) return no_such(handle, "pool");
   return guarded([&] { return give_text(ask(*held), text, room, length); });
 }
@@ -76,7 +76,7 @@ extern "C" {
 
 berth_status berth_pool_create(const berth_device* device, const berth_pool_options* options, berth_pool** out) {
   if (out == nullptr) return fail(BERTH_INVALID, "berth_pool** out: null");
-  const auto on = devices().find(device);
+  const auto on = devices().look_up(device);
   if (on == nullptr) return no_such(device, "device");
   berth_pool_options o{};
   if (options != nullptr) {
@@ -102,9 +102,9 @@ void berth_pool_destroy(berth_pool* pool) {
 berth_status berth_pool_allocate_at(berth_pool* pool, uint64_t size, uint64_t alignment, berth_stream* stream,
                                     void** out, const char* file, unsigned line) {
   if (out == nullptr) return fail(BERTH_INVALID, "void** out: null");
-  const auto from = pools().find(pool);
+  const auto from = pools().look_up(pool);
   if (from == nullptr) return no_such(pool, "pool");
-  const auto on = streams().find(stream);
+  const auto on = streams().look_up(stream);
   if (on == nullptr) return no_such(stream, "stream");
   if (!(on->queue.get_device() == from->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
   return guarded([&] {
@@ -119,7 +119,7 @@ berth_status berth_pool_allocate_at(berth_pool* pool, uint64_t size, uint64_t al
 }
 
 berth_status berth_pool_free_at(berth_pool* pool, void* block, const char* file, unsigned line) {
-  const auto held = pools().find(pool);
+  const auto held = pools().look_up(pool);
   if (held == nullptr) return no_such(pool, "pool");
   if (block == nullptr) return succeed();
   if (const auto no = find_block(held, pool, block)) return no;
@@ -142,9 +142,9 @@ berth_status(berth_pool_free)(berth_pool* pool, void* block) {
 }
 
 berth_status berth_pool_use_on(berth_pool* pool, void* block, berth_stream* stream) {
-  const auto held = pools().find(pool);
+  const auto held = pools().look_up(pool);
   if (const auto no = find_block(held, pool, block)) return no;
-  const auto on = streams().find(stream);
+  const auto on = streams().look_up(stream);
   if (on == nullptr) return no_such(stream, "stream");
   if (!(on->queue.get_device() == held->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
   return guarded([&] {
@@ -155,14 +155,14 @@ berth_status berth_pool_use_on(berth_pool* pool, void* block, berth_stream* stre
 
 berth_status berth_pool_size_of(const berth_pool* pool, const void* block, uint64_t* size) {
   if (size == nullptr) return fail(BERTH_INVALID, "uint64_t* size: null");
-  const auto held = pools().find(pool);
+  const auto held = pools().look_up(pool);
   if (const auto no = find_block(held, pool, block)) return no;
   *size = held->size_of(block).value_or(0);
   return succeed();
 }
 
 berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released) {
-  const auto held = pools().find(pool);
+  const auto held = pools().look_up(pool);
   if (held == nullptr) return no_such(pool, "pool");
   return guarded([&] {
     const berth::bytes n = held->trim(keep);
@@ -172,7 +172,7 @@ berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released
 }
 
 berth_status berth_pool_statistics_of(const berth_pool* pool, berth_pool_statistics* statistics) {
-  const auto held = pools().find(pool);
+  const auto held = pools().look_up(pool);
   if (held == nullptr) return no_such(pool, "pool");
   const berth::pool_statistics known = held->statistics();
   berth_pool_statistics s{};

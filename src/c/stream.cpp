@@ -32,7 +32,7 @@ berth_status give_stream(berth::result<berth::stream> made, berth_stream** out) 
 // Calls do_it(stream), which gives a result<void>.
 template <class Do>
 berth_status on_stream(const berth_stream* handle, Do do_it) noexcept {
-  const auto held = streams().find(handle);
+  const auto held = streams().look_up(handle);
   if (held == nullptr) return no_such(handle, "stream");
   return guarded([&] { return status_of(do_it(held->queue)); });
 }
@@ -59,7 +59,7 @@ void berth_device_close(berth_device* device) {
 }
 
 berth_status berth_device_describe(const berth_device* device, berth_device_properties* properties) {
-  const auto held = devices().find(device);
+  const auto held = devices().look_up(device);
   if (held == nullptr) return no_such(device, "device");
   const berth::device_properties& known = held->properties();
   berth_device_properties p{};
@@ -75,14 +75,14 @@ berth_status berth_device_describe(const berth_device* device, berth_device_prop
 
 berth_status berth_stream_create(const berth_device* device, berth_stream** out) {
   if (out == nullptr) return fail(BERTH_INVALID, "berth_stream** out: null");
-  const auto held = devices().find(device);
+  const auto held = devices().look_up(device);
   if (held == nullptr) return no_such(device, "device");
   return guarded([&] { return give_stream(berth::stream::create(*held), out); });
 }
 
 berth_status berth_stream_wrap(const berth_device* device, void* native, berth_stream** out) {
   if (out == nullptr) return fail(BERTH_INVALID, "berth_stream** out: null");
-  const auto held = devices().find(device);
+  const auto held = devices().look_up(device);
   if (held == nullptr) return no_such(device, "device");
   return guarded([&] { return give_stream(berth::stream::wrap(*held, native), out); });
 }
@@ -97,7 +97,7 @@ void berth_stream_destroy(berth_stream* stream) {
 
 berth_status berth_stream_native(const berth_stream* stream, void** native) {
   if (native == nullptr) return fail(BERTH_INVALID, "void** native: null");
-  const auto held = streams().find(stream);
+  const auto held = streams().look_up(stream);
   if (held == nullptr) return no_such(stream, "stream");
   *native = held->queue.native();
   return succeed();
@@ -119,7 +119,7 @@ berth_status berth_stream_call(berth_stream* stream, void (*function)(void* cont
 }
 
 berth_status berth_stream_wait_for(berth_stream* stream, berth_stream* other) {
-  const auto behind = streams().find(other);
+  const auto behind = streams().look_up(other);
   if (behind == nullptr) return no_such(other, "the other stream");
   return on_stream(stream, [&](berth::stream& s) -> berth::result<void> {
     if (!(s.get_device() == behind->queue.get_device())) {
