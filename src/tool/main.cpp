@@ -43,6 +43,7 @@ constexpr verb verbs[] = {
     {"replay", "An allocation log through a pool: what it needs, how fast it is", declare_replay},
     {"report", "The health of a plan, a log or a snapshot; who holds the memory at its peak; leaks", declare_report},
     {"view", "A plan, a log or a snapshot as one self-contained page", declare_view},
+    {"who", "Whose memory an address is, or was, in a snapshot", declare_who},
     {"manual", "The manual page, and completions for shells", declare_manual},
 };
 

@@ -41,6 +41,7 @@ std::function<int()> declare_calibrate(CLI::App& app);
 std::function<int()> declare_replay(CLI::App& app);
 std::function<int()> declare_report(CLI::App& app);
 std::function<int()> declare_view(CLI::App& app);
+std::function<int()> declare_who(CLI::App& app);
 std::function<int()> declare_manual(CLI::App& app);
 
 }  // namespace berth::tool

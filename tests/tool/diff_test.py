@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`berth plan --diff` as a gate, and `berth report --since` of two snapshots. usage: diff_test.py BERTH"""
+"""`berth plan --diff` as a gate, `berth report --since` of two snapshots, `berth who` in one. usage: diff_test.py BERTH"""
 import json
 import os
 import random
@@ -103,6 +103,40 @@ class Diff(unittest.TestCase):
         for args, says in (((log, "--since", now), "FILE is no snapshot"), ((now, "--since", log), "is no snapshot (--since)")):
             got = self.run_berth("report", *args)
             self.assertEqual((got.returncode, got.stdout), (2, ""))
+            self.assertIn(says, got.stderr)
+
+    def test_who_has_an_address(self):
+        events = SNAPSHOT["events"][:4] + [["f", 4096, 60, 1, 1, 3, 1], ["a", 4100, 8, 2, 3, 4, 2]]
+        path = self.file("s.json", {**SNAPSHOT, "ended": False, "events": events})
+
+        def who(address, status):
+            got = self.run_berth("who", path, address, "--json")
+            self.assertEqual((got.returncode, got.stderr), (status, ""))
+            text = self.run_berth("who", path, address)
+            self.assertEqual((text.returncode, text.stderr), (status, ""))
+            return json.loads(got.stdout), text.stdout
+
+        # Two blocks held 4104 and one does: the live one is told.
+        d, text = who("4104", 0)
+        self.assertEqual((d["state"], d["block"]["address"], d["block"]["place"], d["block"]["thread"]), ("alive", 4100, "b.cpp:9", 3))
+        self.assertEqual((d["below"], d["above"]["address"]), (None, 8192))
+        self.assertIn("0x1008: byte 4 of the block of 8 B at 0x1004, asked for at b.cpp:9", text)
+        # Of those that are gone the last one, which was smaller than the one before.
+        d, text = who("0x1010", 1)
+        self.assertEqual((d["state"], d["block"]["size"], d["block"]["freed_us"], d["block"]["freed_place"]), ("freed", 60, 3, "a.cpp:7"))
+        self.assertIn("freed  at a.cpp:7 by thread 1, 3.000 us", text)
+        self.assertIn("below  4 bytes behind the end of the block of 8 B", text)
+        d, text = who("8242", 1)  # one behind the last byte
+        self.assertEqual((d["state"], d["block"], d["below"]["address"], d["above"]), ("unknown", None, 8192, None))
+        self.assertIn("in no block", text)
+        self.assertEqual(who("8241", 0)[0]["block"]["size"], 50)
+        self.assertEqual(who("0xffffffffffffffff", 1)[0]["state"], "unknown")
+        self.assertEqual(who("0", 1)[0]["above"]["address"], 4100)
+        cut = json.dumps({**SNAPSHOT, "events": events})[:-40]
+        for args, says in (((path, "12q"), "no address"), ((path, "0x"), "no address"), ((path, "0x10000000000000000"), "no address"),
+                           ((self.file("cut.json", cut), "1"), "cut.json"), ((self.file("p.csv", HEAD + "x,0,1,2\n"), "1"), "is no snapshot")):
+            got = self.run_berth("who", *args)
+            self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
             self.assertIn(says, got.stderr)
 
 
