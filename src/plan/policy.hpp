@@ -212,11 +212,11 @@ inline constexpr int most_reuse_plans = 256;
 
 // Choices of buffers that name no memory: so many in all, and so many a buffer at least.
 inline constexpr std::size_t most_choices = 500'000, fewest_choices = 16;
-// Assignment by live bytes: states times units, and states. Explicit conflicts and more memories than this are
+// Assignment by live bytes: states times bundles, and states. Explicit conflicts and more memories than this are
 // assigned one by one.
 inline constexpr std::size_t fast_state_work = 50'000, state_work = 1'000'000, most_states = 2048;
 inline constexpr std::size_t most_assigned_memories = 200;
-// Attempts at an assignment that also fits by address: so many divided by the units, within these limits; with slabs,
+// Attempts at an assignment that also fits by address: so many divided by the bundles, within these limits; with slabs,
 // where a memory's limit may have to fall to nothing, always as many.
 inline constexpr std::size_t attempt_work = 600, fewest_attempts = 2, most_attempts = 16, slab_attempts = 32;
 // Assignments up to which each is tried.
@@ -226,11 +226,11 @@ inline constexpr std::uint64_t memories_looks = 500'000'000, best_memories_looks
 
 // ---- Slabs (several/slabs.hpp) ----
 
-// Units up to which every split into slabs is tried (2^10 sets), and up to which each unit is tried in each slab, which
-// may look at so much: about a second.
-inline constexpr std::size_t most_split_units = 10, most_fitted_units = 400;
+// Bundles up to which every split into slabs is tried (2^10 sets), and up to which each bundle is tried in each slab,
+// which may look at so much: about a second.
+inline constexpr std::size_t most_split_bundles = 10, most_fitted_bundles = 400;
 inline constexpr std::uint64_t slab_looks = 100'000'000;
-// Moves of a unit into another slab that are tried: tens of milliseconds.
+// Moves of a bundle into another slab that are tried: tens of milliseconds.
 inline constexpr std::size_t slab_moves = 1000;
 
 // ---- Moves (moves/; 0023) and symbolic sizes (symbolic/) ----

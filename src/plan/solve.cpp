@@ -1,4 +1,4 @@
-// The order of the work: validate; choose each unit's memory; place each memory (cut into slabs where asked) with the
+// The order of the work: validate; choose each bundle's memory; place each memory (cut into slabs where asked) with the
 // engine of one memory; spend what freedom is left on the reuse penalties; verify.
 #include "berth/plan/solve.hpp"
 
@@ -15,29 +15,29 @@
 namespace berth::plan {
 namespace {
 
-using prices = std::vector<std::vector<double>>;  // of a unit, in each of its memories
+using prices = std::vector<std::vector<double>>;  // of a bundle, in each of its memories
 
-// A unit's bytes times the memory's cost; where no memory has a cost, its bytes times the memory's place in the order
+// A bundle's bytes times the memory's cost; where no memory has a cost, its bytes times the memory's place in the order
 // of preference.
-prices by_size(const problem& p, const std::vector<unit>& units) {
+prices by_size(const problem& p, const std::vector<bundle>& bundles) {
   const bool priced = std::any_of(p.memories.begin(), p.memories.end(), [](const memory& m) { return m.cost > 0; });
-  prices cost(units.size());
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    for (std::size_t k = 0; k < units[u].memories.size(); ++k) {
-      const double each = priced ? p.memories[units[u].memories[k]].cost : static_cast<double>(k);
-      cost[u].push_back(each * static_cast<double>(units[u].total));
+  prices cost(bundles.size());
+  for (std::size_t u = 0; u < bundles.size(); ++u) {
+    for (std::size_t k = 0; k < bundles[u].memories.size(); ++k) {
+      const double each = priced ? p.memories[bundles[u].memories[k]].cost : static_cast<double>(k);
+      cost[u].push_back(each * static_cast<double>(bundles[u].total));
     }
   }
   return cost;
 }
 
 // The bytes that its use touches times the memory's cost.
-prices by_use(const problem& p, const std::vector<unit>& units, std::span<const double> touched) {
-  prices cost(units.size());
-  for (std::size_t u = 0; u < units.size(); ++u) {
+prices by_use(const problem& p, const std::vector<bundle>& bundles, std::span<const double> touched) {
+  prices cost(bundles.size());
+  for (std::size_t u = 0; u < bundles.size(); ++u) {
     double bytes_touched = 0;
-    for (const index i : units[u].members) bytes_touched += touched[i];
-    for (const index m : units[u].memories) cost[u].push_back(bytes_touched * p.memories[m].cost);
+    for (const index i : bundles[u].members) bytes_touched += touched[i];
+    for (const index m : bundles[u].memories) cost[u].push_back(bytes_touched * p.memories[m].cost);
   }
   return cost;
 }
@@ -47,8 +47,8 @@ using use_of_buffers = std::optional<std::span<const double>>;  // bytes touched
 memories_plan without_penalties(const problem& p, const use_of_buffers& touched, const options& o, const patience& wait,
                                 verified& so_far) {
   if (!touched && p.memories.size() <= 1) return {.layout = solve_one_memory(p, p.max_slab, o, wait, &so_far)};
-  const std::vector<unit> units = units_of(p);
-  return solve_memories(p, units, touched ? by_use(p, units, *touched) : by_size(p, units), o, wait);
+  const std::vector<bundle> bundles = bundles_of(p);
+  return solve_memories(p, bundles, touched ? by_use(p, bundles, *touched) : by_size(p, bundles), o, wait);
 }
 
 result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const options& o, const patience& wait) {

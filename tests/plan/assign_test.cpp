@@ -13,7 +13,7 @@ namespace {
 
 struct case_of_assignment {
   problem p;
-  std::vector<unit> units;
+  std::vector<bundle> bundles;
   std::vector<std::vector<double>> cost;
   std::vector<std::optional<bytes>> limits;
 };
@@ -29,8 +29,8 @@ case_of_assignment random_case(int most_buffers) {
   for (int i = 0, n = 1 + generate::upto(most_buffers - 1); i < n; ++i) {
     c.p.add({.size = 1 + static_cast<bytes>(generate::upto(6)), .live = generate::lifetime(0, 6)});
   }
-  c.units = units_of(c.p, true);
-  for (const unit& u : c.units) {
+  c.bundles = bundles_of(c.p, true);
+  for (const bundle& u : c.bundles) {
     c.cost.emplace_back();
     for (std::size_t k = 0; k < u.memories.size(); ++k) c.cost.back().push_back(generate::upto(9));
   }
@@ -41,8 +41,8 @@ case_of_assignment random_case(int most_buffers) {
 bool within_limits(const case_of_assignment& c, const std::vector<index>& memory_of) {
   for (tick t = 0; t < 6; ++t) {
     std::vector<bytes> live(c.limits.size(), 0);
-    for (std::size_t u = 0; u < c.units.size(); ++u) {
-      const buffer& b = c.p.buffers[c.units[u].members.front()];
+    for (std::size_t u = 0; u < c.bundles.size(); ++u) {
+      const buffer& b = c.p.buffers[c.bundles[u].members.front()];
       if (b.live.lower <= t && t < b.live.upper) live[memory_of[u]] += b.size;
     }
     for (std::size_t m = 0; m < live.size(); ++m) {
@@ -54,8 +54,8 @@ bool within_limits(const case_of_assignment& c, const std::vector<index>& memory
 
 double cost_of(const case_of_assignment& c, const std::vector<index>& memory_of) {
   double sum = 0;
-  for (std::size_t u = 0; u < c.units.size(); ++u) {
-    const auto& choices = c.units[u].memories;
+  for (std::size_t u = 0; u < c.bundles.size(); ++u) {
+    const auto& choices = c.bundles[u].memories;
     sum +=
         c.cost[u][static_cast<std::size_t>(std::find(choices.begin(), choices.end(), memory_of[u]) - choices.begin())];
   }
@@ -65,7 +65,7 @@ double cost_of(const case_of_assignment& c, const std::vector<index>& memory_of)
 // Every assignment, one by one.
 std::optional<double> least_cost(const case_of_assignment& c) {
   std::optional<double> least;
-  std::vector<index> memory_of(c.units.size(), 0);
+  std::vector<index> memory_of(c.bundles.size(), 0);
   const auto memories = static_cast<index>(c.limits.size());
   for (bool more = true; more;) {
     if (within_limits(c, memory_of) && (!least || cost_of(c, memory_of) < *least)) least = cost_of(c, memory_of);
@@ -86,7 +86,7 @@ std::optional<double> least_cost(const case_of_assignment& c) {
 RC_GTEST_PROP(assign, costs_no_more_than_any_assignment_that_fits, ()) {
   const case_of_assignment c = random_case(6);
   const auto least = least_cost(c);
-  const assignment got = assign(c.p, c.units, c.cost, c.limits, 4096);
+  const assignment got = assign(c.p, c.bundles, c.cost, c.limits, 4096);
   RC_ASSERT(got.exact);
   RC_ASSERT(got.memory_of.empty() == !least.has_value());
   if (!least) return;
@@ -99,7 +99,7 @@ RC_GTEST_PROP(assign, costs_no_more_than_any_assignment_that_fits, ()) {
 RC_GTEST_PROP(assign, claims_nothing_where_states_were_dropped, ()) {
   const case_of_assignment c = random_case(6);
   const auto least = least_cost(c);
-  const assignment got = assign(c.p, c.units, c.cost, c.limits, 1 + static_cast<std::size_t>(generate::upto(2)));
+  const assignment got = assign(c.p, c.bundles, c.cost, c.limits, 1 + static_cast<std::size_t>(generate::upto(2)));
   if (got.memory_of.empty()) {
     RC_ASSERT(!got.exact || !least);
     return;
@@ -116,8 +116,8 @@ TEST(assign, explicit_conflicts_tell_of_sizes_only) {
   p.add({.size = 6, .live = {0, 1}});
   p.add({.size = 3, .live = {0, 1}});
   p.conflicts.emplace();
-  const auto units = units_of(p, true);
-  const assignment got = assign(p, units, {{0, 5}, {0, 5}}, {bytes{5}, std::nullopt}, 64);
+  const auto bundles = bundles_of(p, true);
+  const assignment got = assign(p, bundles, {{0, 5}, {0, 5}}, {bytes{5}, std::nullopt}, 64);
   EXPECT_FALSE(got.exact);
   EXPECT_EQ(got.memory_of, (std::vector<index>{1, 0}));
 }

@@ -11,9 +11,9 @@
 namespace berth::plan {
 namespace {
 
-std::vector<std::vector<double>> random_costs(const std::vector<unit>& units) {
+std::vector<std::vector<double>> random_costs(const std::vector<bundle>& bundles) {
   std::vector<std::vector<double>> cost;
-  for (const unit& u : units) {
+  for (const bundle& u : bundles) {
     cost.emplace_back();
     for (std::size_t k = 0; k < u.memories.size(); ++k) cost.back().push_back(generate::upto(9));
   }
@@ -28,23 +28,23 @@ RC_GTEST_PROP(repair, gives_memories_and_offsets_that_are_allowed, ()) {
     const auto made =
         generate::random_problem({.most_buffers = 12, .most_memories = 3, .most_size = 10, .most_ticks = 12});
     if (!made || made->memories.empty()) continue;
-    const std::vector<unit> units = units_of(*made, true);
-    if (std::any_of(units.begin(), units.end(), [](const unit& u) { return u.memories.empty(); })) continue;
-    const auto cost = random_costs(units);
+    const std::vector<bundle> bundles = bundles_of(*made, true);
+    if (std::any_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.memories.empty(); })) continue;
+    const auto cost = random_costs(bundles);
     std::vector<index> wished;
     if (generate::one_in(2)) {
-      for (const unit& u : units) wished.push_back(u.memories.back());
+      for (const bundle& u : bundles) wished.push_back(u.memories.back());
     }
-    const repaired got = repair(*made, units, cost, wished, {});
+    const repaired got = repair(*made, bundles, cost, wished, {});
     if (got.memory_of.empty()) continue;
     std::vector<brute_force::spot> spots(made->buffers.size());
     double sum = 0;
-    for (std::size_t u = 0; u < units.size(); ++u) {
-      const auto& choices = units[u].memories;
+    for (std::size_t u = 0; u < bundles.size(); ++u) {
+      const auto& choices = bundles[u].memories;
       const auto chosen = std::find(choices.begin(), choices.end(), got.memory_of[u]);
       RC_ASSERT(chosen != choices.end());
       sum += cost[u][static_cast<std::size_t>(chosen - choices.begin())];
-      for (const index i : units[u].members) spots[i] = {got.memory_of[u], 0, got.offsets[i]};
+      for (const index i : bundles[u].members) spots[i] = {got.memory_of[u], 0, got.offsets[i]};
     }
     RC_ASSERT(brute_force::allowed(*made, spots));
     RC_ASSERT(got.cost == sum);
@@ -58,8 +58,8 @@ TEST(repair, puts_elsewhere_what_finds_no_room_by_address) {
   p.memories = {{.name = "fast", .capacity = bytes{10}}, {.name = "slow"}};
   p.add({.size = 4, .live = {0, 4}, .offset = 3});
   p.add({.size = 6, .live = {0, 4}});
-  const std::vector<unit> units = units_of(p, true);
-  const repaired got = repair(p, units, {{0, 1}, {0, 1}}, {}, {});
+  const std::vector<bundle> bundles = bundles_of(p, true);
+  const repaired got = repair(p, bundles, {{0, 1}, {0, 1}}, {}, {});
   EXPECT_EQ(got.memory_of, (std::vector<index>{0, 1}));
   EXPECT_EQ(got.cost, 1);
   EXPECT_EQ(got.offsets, (std::vector<bytes>{3, 0}));
@@ -69,7 +69,7 @@ TEST(repair, nothing_where_a_unit_fits_nowhere) {
   problem p;
   p.memories = {{.name = "fast", .capacity = bytes{5}}, {.name = "slow", .capacity = bytes{5}}};
   for (int i = 0; i < 3; ++i) p.add({.size = 3, .live = {0, 1}});
-  EXPECT_TRUE(repair(p, units_of(p, true), {{0, 1}, {0, 1}, {0, 1}}, {}, {}).memory_of.empty());
+  EXPECT_TRUE(repair(p, bundles_of(p, true), {{0, 1}, {0, 1}, {0, 1}}, {}, {}).memory_of.empty());
 }
 
 }  // namespace berth::plan

@@ -33,7 +33,7 @@ bool keeps_the_rules(problem p, bytes max_slab, const plan& answer) {
 
 }  // namespace
 
-// Few units: every split is tried. Against every layout that there is.
+// Few bundles: every split is tried. Against every layout that there is.
 RC_GTEST_PROP(slabs, of_few_buffers_need_the_least_sum, ()) {
   problem p;
   for (int i = 0, n = 1 + generate::upto(2); i < n; ++i) {

@@ -53,7 +53,7 @@ std::uint32_t section_of(const std::vector<tick>& begins, tick at) {
   return static_cast<std::uint32_t>(std::lower_bound(begins.begin(), begins.end(), at) - begins.begin());
 }
 
-moving_item item_of(const problem& p, const traffic& t, const std::vector<tick>& begins, const unit& u) {
+moving_item item_of(const problem& p, const traffic& t, const std::vector<tick>& begins, const bundle& u) {
   moving_item one{.members = u.members, .memories = u.memories};
   const buffer& b = p.buffers[u.members.front()];
   one.movable = u.members.size() == 1 && b.lifetimes.empty() && !b.offset && !b.alias_group && u.memories.size() <= 32;
@@ -131,7 +131,7 @@ moving_model model_of(const problem& p, const traffic& t) {
   for (std::size_t l = 0; l < t.links.size(); ++l) {
     m.link_of[t.links[l].from * m.memories() + t.links[l].to] = static_cast<std::int32_t>(l);
   }
-  for (const unit& u : units_of(p, true)) m.items.push_back(item_of(p, t, m.begins, u));
+  for (const bundle& u : bundles_of(p, true)) m.items.push_back(item_of(p, t, m.begins, u));
   return m;
 }
 

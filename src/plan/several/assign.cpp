@@ -10,21 +10,21 @@
 namespace berth::plan {
 namespace {
 
-// A unit's height over time: the largest of its members that are live.
+// A bundle's height over time: the largest of its members that are live.
 struct height_change {
   tick at = 0;
-  index unit = 0;
+  index bundle = 0;
   bytes height = 0;  // from `at` on
   bool growing = false;
   bool first = false;
   bool last = false;
 };
 
-std::vector<height_change> heights_over_time(const problem& p, const std::vector<unit>& units) {
+std::vector<height_change> heights_over_time(const problem& p, const std::vector<bundle>& bundles) {
   std::vector<height_change> changes;
-  for (index u = 0; u < units.size(); ++u) {
+  for (index u = 0; u < bundles.size(); ++u) {
     std::vector<std::pair<tick, std::pair<bool, bytes>>> events;  // ends (false) sort before starts
-    for (const index i : units[u].members) {
+    for (const index i : bundles[u].members) {
       const buffer& b = p.buffers[i];
       const auto add = [&](const interval& live) {
         events.push_back({live.lower, {true, p.footprint(i)}});
@@ -46,14 +46,14 @@ std::vector<height_change> heights_over_time(const problem& p, const std::vector
       }
       if (k + 1 < events.size() && events[k + 1].first == at) continue;
       const bytes height = live.empty() ? 0 : live.rbegin()->first;
-      changes.push_back({.at = at, .unit = u, .height = height, .growing = height > before});
+      changes.push_back({.at = at, .bundle = u, .height = height, .growing = height > before});
       before = height;
     }
     changes[begin].first = true;
     changes.back().last = true;
   }
-  // Within a tick: first what shrinks or dies, then units that live on and grow, then those that are born. So the load
-  // is known when a memory is chosen for a new unit.
+  // Within a tick: first what shrinks or dies, then bundles that live on and grow, then those that are born. So the
+  // load is known when a memory is chosen for a new bundle.
   std::stable_sort(changes.begin(), changes.end(), [](const height_change& x, const height_change& y) {
     const auto rank = [](const height_change& c) { return c.first ? 2 : c.growing ? 1 : 0; };
     return x.at != y.at ? x.at < y.at : rank(x) < rank(y);
@@ -61,15 +61,15 @@ std::vector<height_change> heights_over_time(const problem& p, const std::vector
   return changes;
 }
 
-// Where a unit was put, on the way to a state.
+// Where a bundle was put, on the way to a state.
 struct decision {
   std::int64_t before = -1;  // into the list of all decisions
-  index unit = 0;
+  index bundle = 0;
   index memory = 0;
 };
 
 struct state {
-  std::string where;  // by slot of a live unit: its memory + 1; 0 where the slot is free
+  std::string where;  // by slot of a live bundle: its memory + 1; 0 where the slot is free
   std::vector<bytes> load;
   double cost = 0;
   std::int64_t last = -1;
@@ -77,15 +77,15 @@ struct state {
 
 class planner {
  public:
-  planner(const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
+  planner(const std::vector<bundle>& bundles, const std::vector<std::vector<double>>& cost,
           const std::vector<std::optional<bytes>>& limits, std::size_t most_states, const patience& wait)
-      : units_{units},
+      : bundles_{bundles},
         cost_{cost},
         limits_{limits},
         wait_{wait},
         most_{most_states},
-        slot_of_(units.size()),
-        height_(units.size()) {
+        slot_of_(bundles.size()),
+        height_(bundles.size()) {
     state start;
     start.load.assign(limits.size(), 0);
     states_.push_back(std::move(start));
@@ -96,9 +96,9 @@ class planner {
       most_ = 1;
       trim();
     }
-    if (change.first) birth(change.unit);
+    if (change.first) birth(change.bundle);
     grow(change);
-    if (change.last) death(change.unit);
+    if (change.last) death(change.bundle);
     if (change.first || change.last) trim();
   }
 
@@ -109,10 +109,10 @@ class planner {
     const auto best = std::min_element(states_.begin(), states_.end(),
                                        [](const state& a, const state& b) { return a.cost < b.cost; });
     found.cost = best->cost;
-    found.memory_of.resize(units_.size());
+    found.memory_of.resize(bundles_.size());
     for (std::int64_t k = best->last; k >= 0; k = decisions_[static_cast<std::size_t>(k)].before) {
       const decision& d = decisions_[static_cast<std::size_t>(k)];
-      found.memory_of[d.unit] = d.memory;
+      found.memory_of[d.bundle] = d.memory;
     }
     return found;
   }
@@ -131,12 +131,12 @@ class planner {
     slot_of_[u] = slot;
     std::vector<state> next;
     for (const state& s : states_) {
-      for (std::size_t k = 0; k < units_[u].memories.size(); ++k) {
+      for (std::size_t k = 0; k < bundles_[u].memories.size(); ++k) {
         state t = s;
         t.where.resize(std::max(t.where.size(), slot + 1), '\0');
-        t.where[slot] = static_cast<char>(units_[u].memories[k] + 1);
+        t.where[slot] = static_cast<char>(bundles_[u].memories[k] + 1);
         t.cost += cost_[u][k];
-        decisions_.push_back({s.last, u, units_[u].memories[k]});
+        decisions_.push_back({s.last, u, bundles_[u].memories[k]});
         t.last = static_cast<std::int64_t>(decisions_.size()) - 1;
         next.push_back(std::move(t));
       }
@@ -145,10 +145,10 @@ class planner {
   }
 
   void grow(const height_change& change) {
-    const bytes before = height_[change.unit];
-    height_[change.unit] = change.height;
+    const bytes before = height_[change.bundle];
+    height_[change.bundle] = change.height;
     std::erase_if(states_, [&](state& s) {
-      const auto m = static_cast<index>(s.where[slot_of_[change.unit]] - 1);
+      const auto m = static_cast<index>(s.where[slot_of_[change.bundle]] - 1);
       s.load[m] = s.load[m] - before + change.height;
       return change.height > before && !fits(s, m);
     });
@@ -159,7 +159,7 @@ class planner {
     free_slots_.push_back(slot_of_[u]);
   }
 
-  // Of states in which all live units lie in the same memories, only the cheapest is kept; and of all only the most_
+  // Of states in which all live bundles lie in the same memories, only the cheapest is kept; and of all only the most_
   // cheapest.
   void trim() {
     if (states_.size() < 2) return;
@@ -176,7 +176,7 @@ class planner {
     states_.resize(most_);
   }
 
-  const std::vector<unit>& units_;
+  const std::vector<bundle>& bundles_;
   const std::vector<std::vector<double>>& cost_;
   const std::vector<std::optional<bytes>>& limits_;
   const patience& wait_;
@@ -190,20 +190,20 @@ class planner {
   bool exact_ = true;
 };
 
-assignment assign_each_alone(const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
+assignment assign_each_alone(const std::vector<bundle>& bundles, const std::vector<std::vector<double>>& cost,
                              const std::vector<std::optional<bytes>>& limits) {
   assignment found;
   found.exact = false;
-  found.memory_of.resize(units.size());
-  for (std::size_t u = 0; u < units.size(); ++u) {
+  found.memory_of.resize(bundles.size());
+  for (std::size_t u = 0; u < bundles.size(); ++u) {
     std::optional<std::size_t> best;
-    for (std::size_t k = 0; k < units[u].memories.size(); ++k) {
-      const auto limit = limits[units[u].memories[k]];
-      if (limit && units[u].size > *limit) continue;
+    for (std::size_t k = 0; k < bundles[u].memories.size(); ++k) {
+      const auto limit = limits[bundles[u].memories[k]];
+      if (limit && bundles[u].size > *limit) continue;
       if (!best || cost[u][k] < cost[u][*best]) best = k;
     }
-    if (!best) return {.memory_of = {}, .cost = 0, .exact = true};  // this unit fits nowhere
-    found.memory_of[u] = units[u].memories[*best];
+    if (!best) return {.memory_of = {}, .cost = 0, .exact = true};  // this bundle fits nowhere
+    found.memory_of[u] = bundles[u].memories[*best];
     found.cost += cost[u][*best];
   }
   return found;
@@ -211,11 +211,11 @@ assignment assign_each_alone(const std::vector<unit>& units, const std::vector<s
 
 }  // namespace
 
-assignment assign(const problem& p, const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
+assignment assign(const problem& p, const std::vector<bundle>& bundles, const std::vector<std::vector<double>>& cost,
                   const std::vector<std::optional<bytes>>& limits, std::size_t most_states, const patience& wait) {
-  if (p.conflicts || limits.size() > policy::most_assigned_memories) return assign_each_alone(units, cost, limits);
-  planner states{units, cost, limits, most_states, wait};
-  for (const height_change& change : heights_over_time(p, units)) states.apply(change);
+  if (p.conflicts || limits.size() > policy::most_assigned_memories) return assign_each_alone(bundles, cost, limits);
+  planner states{bundles, cost, limits, most_states, wait};
+  for (const height_change& change : heights_over_time(p, bundles)) states.apply(change);
   return states.finish();
 }
 

@@ -1,9 +1,9 @@
-// Which memory each unit lives in: the cheapest choice under which the live bytes of no memory exceed its capacity.
+// Which memory each bundle lives in: the cheapest choice under which the live bytes of no memory exceed its capacity.
 //
-// Dynamic programming over time. A state says where each unit that is live now lives; its value is the least cost of
+// Dynamic programming over time. A state says where each bundle that is live now lives; its value is the least cost of
 // reaching it. Chains and graphs of a few live tensors, as compilers make them, keep a handful of states and are solved
 // exactly; where there are more states than `most_states`, the dearest are dropped and the answer says that it is not
-// proved. Capacities are taken as sums of bytes: whether the units also fit by address is for the caller to find out.
+// proved. Capacities are taken as sums of bytes: whether the bundles also fit by address is for the caller to find out.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@
 namespace berth::plan {
 
 struct assignment {
-  std::vector<index> memory_of;  // by unit; empty: no assignment was found
+  std::vector<index> memory_of;  // by bundle; empty: no assignment was found
   double cost = 0;
   bool exact = true;  // nothing was dropped: no cheaper assignment exists, and none at all where memory_of is empty
 };
 
-// cost[u][k]: of unit u in units[u].memories[k]. limits[m]: the most live bytes that memory m may hold (nothing:
-// unbounded). Where the problem has explicit conflicts instead of lifetimes, only each unit's own size counts and the
+// cost[u][k]: of bundle u in bundles[u].memories[k]. limits[m]: the most live bytes that memory m may hold (nothing:
+// unbounded). Where the problem has explicit conflicts instead of lifetimes, only each bundle's own size counts and the
 // answer is not exact; nor is it where the wait is over: one state then goes on. Deterministic but for that.
-// O(sections * most_states * live units).
-[[nodiscard]] assignment assign(const problem& p, const std::vector<unit>& units,
+// O(sections * most_states * live bundles).
+[[nodiscard]] assignment assign(const problem& p, const std::vector<bundle>& bundles,
                                 const std::vector<std::vector<double>>& cost,
                                 const std::vector<std::optional<bytes>>& limits, std::size_t most_states,
                                 const patience& wait = {});

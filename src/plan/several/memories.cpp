@@ -14,7 +14,7 @@
 namespace berth::plan {
 namespace {
 
-struct placement {
+struct laid_out {
   plan answer;
   std::optional<index> full;  // the memory that could not take what it was assigned
   bool proved = false;        // ... and never could; answer.reason, culprit and number may say why
@@ -34,17 +34,17 @@ plan with_offsets(const problem& part, plan refused, const std::vector<index>& m
 }
 
 // Where a memory cannot take what it was assigned, the offsets `known` of this assignment do, if given.
-placement place(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit,
-                const options& o, const patience& wait, const std::vector<bytes>* known = nullptr) {
-  placement placed;
+laid_out place(const problem& p, const std::vector<bundle>& bundles, const std::vector<index>& memory_of_bundle,
+               const options& o, const patience& wait, const std::vector<bytes>* known = nullptr) {
+  laid_out placed;
   plan& answer = placed.answer;
   answer.status = status::optimal;
   answer.offsets.resize(p.buffers.size());
   answer.memory_of.resize(p.buffers.size());
   if (p.max_slab) answer.slab_of.resize(p.buffers.size());
   std::vector<std::vector<index>> members(p.memories.size());
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    for (const index i : units[u].members) answer.memory_of[i] = memory_of_unit[u];
+  for (std::size_t u = 0; u < bundles.size(); ++u) {
+    for (const index i : bundles[u].members) answer.memory_of[i] = memory_of_bundle[u];
   }
   for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
   part_maker parts{p};
@@ -82,30 +82,31 @@ placement place(const problem& p, const std::vector<unit>& units, const std::vec
 }
 
 // Live bytes of memory m under an assignment: what its limit must fall below to force another one.
-bytes live_in(const problem& p, const std::vector<unit>& units, const std::vector<index>& memory_of_unit, index m) {
+bytes live_in(const problem& p, const std::vector<bundle>& bundles, const std::vector<index>& memory_of_bundle,
+              index m) {
   std::vector<index> members;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    if (memory_of_unit[u] == m) members.insert(members.end(), units[u].members.begin(), units[u].members.end());
+  for (std::size_t u = 0; u < bundles.size(); ++u) {
+    if (memory_of_bundle[u] == m) members.insert(members.end(), bundles[u].members.begin(), bundles[u].members.end());
   }
   std::sort(members.begin(), members.end());
   return max_live(part_of(p, m, members));
 }
 
-double cost_of(const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
-               const std::vector<index>& memory_of_unit) {
+double cost_of(const std::vector<bundle>& bundles, const std::vector<std::vector<double>>& cost,
+               const std::vector<index>& memory_of_bundle) {
   double sum = 0;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    const auto chosen = std::find(units[u].memories.begin(), units[u].memories.end(), memory_of_unit[u]);
-    sum += cost[u][static_cast<std::size_t>(chosen - units[u].memories.begin())];
+  for (std::size_t u = 0; u < bundles.size(); ++u) {
+    const auto chosen = std::find(bundles[u].memories.begin(), bundles[u].memories.end(), memory_of_bundle[u]);
+    sum += cost[u][static_cast<std::size_t>(chosen - bundles[u].memories.begin())];
   }
   return sum;
 }
 
 // All assignments, cheapest first; none where there are too many to try each.
-std::vector<std::vector<index>> all_assignments(const std::vector<unit>& units,
+std::vector<std::vector<index>> all_assignments(const std::vector<bundle>& bundles,
                                                 const std::vector<std::vector<double>>& cost) {
   std::vector<std::vector<index>> all{{}};
-  for (const unit& u : units) {
+  for (const bundle& u : bundles) {
     if (all.size() * u.memories.size() > policy::most_listed_assignments) return {};
     std::vector<std::vector<index>> longer;
     for (const std::vector<index>& start : all) {
@@ -117,11 +118,11 @@ std::vector<std::vector<index>> all_assignments(const std::vector<unit>& units,
     all = std::move(longer);
   }
   std::stable_sort(all.begin(), all.end(),
-                   [&](const auto& a, const auto& b) { return cost_of(units, cost, a) < cost_of(units, cost, b); });
+                   [&](const auto& a, const auto& b) { return cost_of(bundles, cost, a) < cost_of(bundles, cost, b); });
   return all;
 }
 
-// What is proved of a plan whose units could have been assigned to other memories. The bounds of its own memories do
+// What is proved of a plan whose bundles could have been assigned to other memories. The bounds of its own memories do
 // not count, since another assignment could need less; only what all memories together must hold does (`in_all`).
 memories_plan chosen_plan(plan layout, double cost, bool least, const argument& in_all) {
   memories_plan found{.layout = std::move(layout), .cost = cost, .least = least};
@@ -138,17 +139,18 @@ memories_plan unknown_assignment(std::uint64_t work, const argument& in_all) {
   return {.layout = std::move(answer)};
 }
 
-// The cheapest assignment of few units that fits by address, which sums of live bytes do not tell.
-memories_plan try_each(const problem& p, const std::vector<unit>& units, const std::vector<std::vector<double>>& cost,
-                       const options& o, const patience& wait, std::uint64_t work, const argument& in_all) {
+// The cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
+memories_plan try_each(const problem& p, const std::vector<bundle>& bundles,
+                       const std::vector<std::vector<double>>& cost, const options& o, const patience& wait,
+                       std::uint64_t work, const argument& in_all) {
   bool refuted = o.work != effort::fast;
-  const auto each = refuted ? all_assignments(units, cost) : std::vector<std::vector<index>>{};
-  for (const std::vector<index>& memory_of_unit : each) {
-    placement placed = place(p, units, memory_of_unit, o, wait);
+  const auto each = refuted ? all_assignments(bundles, cost) : std::vector<std::vector<index>>{};
+  for (const std::vector<index>& memory_of_bundle : each) {
+    laid_out placed = place(p, bundles, memory_of_bundle, o, wait);
     work += placed.answer.work;
     placed.answer.work = work;
     if (!placed.full) {
-      return chosen_plan(std::move(placed.answer), cost_of(units, cost, memory_of_unit), refuted, in_all);
+      return chosen_plan(std::move(placed.answer), cost_of(bundles, cost, memory_of_bundle), refuted, in_all);
     }
     refuted &= placed.proved && !wait.over();
     if (wait.was_over()) break;
@@ -160,14 +162,14 @@ memories_plan try_each(const problem& p, const std::vector<unit>& units, const s
   return {.layout = std::move(answer)};
 }
 
-// For problems in which every unit has one memory only.
-memories_plan place_as_told(const problem& p, const std::vector<unit>& units,
+// For problems in which every bundle has one memory only.
+memories_plan place_as_told(const problem& p, const std::vector<bundle>& bundles,
                             const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   std::vector<index> memory_of;
-  for (const unit& u : units) memory_of.push_back(u.memories[0]);
-  placement placed = place(p, units, memory_of, o, wait);
+  for (const bundle& u : bundles) memory_of.push_back(u.memories[0]);
+  laid_out placed = place(p, bundles, memory_of, o, wait);
   if (!placed.full) {
-    return {.layout = std::move(placed.answer), .cost = cost_of(units, cost, memory_of), .least = true};
+    return {.layout = std::move(placed.answer), .cost = cost_of(bundles, cost, memory_of), .least = true};
   }
   const auto why = placed.proved ? status::infeasible : status::unknown;
   plan& part = placed.answer;
@@ -180,41 +182,41 @@ memories_plan place_as_told(const problem& p, const std::vector<unit>& units,
 
 // Assigns by live bytes; where a memory does not take that by address, by ever less of it.
 struct assigned {
-  std::optional<placement> placed;
+  std::optional<laid_out> placed;
   assignment by;            // of what was placed
   std::vector<index> wish;  // what would have been cheapest
   bool none = false;        // proved: no assignment fits
   std::uint64_t work = 0;
 };
 
-assigned assign_and_place(const problem& p, const std::vector<unit>& units,
+assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
                           const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   std::vector<std::optional<bytes>> limits;
   for (const memory& m : p.memories) limits.push_back(m.capacity);
   const std::size_t work = o.work == effort::fast ? policy::fast_state_work : policy::state_work;
-  const std::size_t most_states = std::clamp<std::size_t>(work / (units.size() + 1), 1, policy::most_states);
+  const std::size_t most_states = std::clamp<std::size_t>(work / (bundles.size() + 1), 1, policy::most_states);
   std::vector<int> failures(p.memories.size(), 0);
   assigned out;
-  // The more units, the fewer attempts: repair() then makes an assignment fit by address. It knows no slabs; with these
-  // a memory's limit may have to fall to nothing, which takes more attempts.
+  // The more bundles, the fewer attempts: repair() then makes an assignment fit by address. It knows no slabs; with
+  // these a memory's limit may have to fall to nothing, which takes more attempts.
   const std::size_t attempts = p.max_slab ? policy::slab_attempts
-                                          : std::clamp<std::size_t>(policy::attempt_work / (units.size() + 1),
+                                          : std::clamp<std::size_t>(policy::attempt_work / (bundles.size() + 1),
                                                                     policy::fewest_attempts, policy::most_attempts);
   for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
-    out.by = assign(p, units, cost, limits, most_states, wait);
+    out.by = assign(p, bundles, cost, limits, most_states, wait);
     if (attempt != 0) out.by.exact = false;  // by address the cheapest did not fit; what does may be dearer than needed
-    if (out.by.memory_of.empty() && !units.empty()) {
+    if (out.by.memory_of.empty() && !bundles.empty()) {
       out.none = out.by.exact;
       return out;
     }
     if (attempt == 0) out.wish = out.by.memory_of;
-    placement placed = place(p, units, out.by.memory_of, o, wait);
+    laid_out placed = place(p, bundles, out.by.memory_of, o, wait);
     out.work += placed.answer.work;
     if (!placed.full) {
       out.placed = std::move(placed);
       return out;
     }
-    const bytes used = live_in(p, units, out.by.memory_of, *placed.full);
+    const bytes used = live_in(p, bundles, out.by.memory_of, *placed.full);
     if (used == 0 || wait.over()) return out;
     const bytes less = std::max<bytes>(1, used >> 10) << failures[*placed.full]++;
     limits[*placed.full] = used - std::min(used, less);
@@ -224,20 +226,20 @@ assigned assign_and_place(const problem& p, const std::vector<unit>& units,
 
 }  // namespace
 
-memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
+memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundles,
                              const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   const argument all = spread_bound_within(p, o.work != effort::fast, wait);  // in all memories together
   const bytes live = all.bound;
-  for (const unit& u : units) {
+  for (const bundle& u : bundles) {
     const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
     if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
     return {.layout = refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, live)};
   }
-  if (std::all_of(units.begin(), units.end(), [](const unit& u) { return u.memories.size() == 1; })) {
-    return place_as_told(p, units, cost, o, wait);
+  if (std::all_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.memories.size() == 1; })) {
+    return place_as_told(p, bundles, cost, o, wait);
   }
-  assigned by_bytes = assign_and_place(p, units, cost, o, wait);
-  if (std::any_of(units.begin(), units.end(), [](const unit& u) { return u.narrowed; })) {
+  assigned by_bytes = assign_and_place(p, bundles, cost, o, wait);
+  if (std::any_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.narrowed; })) {
     by_bytes.none = by_bytes.by.exact = false;
   }
   if (by_bytes.none) {
@@ -249,16 +251,16 @@ memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
     answer.work = by_bytes.work;
     best = chosen_plan(std::move(answer), by_bytes.by.cost, by_bytes.by.exact, all);
     if (by_bytes.by.exact) return *std::move(best);
-  } else if (memories_plan each = try_each(p, units, cost, o, wait, by_bytes.work, all);
+  } else if (memories_plan each = try_each(p, bundles, cost, o, wait, by_bytes.work, all);
              each.layout.has_offsets() || each.layout.status == status::infeasible) {
     return each;
   }
   if (p.max_slab || !uses(technique::repair)) return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
-  const repaired by_address = repair(p, units, cost, by_bytes.wish, wait);
+  const repaired by_address = repair(p, bundles, cost, by_bytes.wish, wait);
   if (by_address.memory_of.empty() || (best && best->cost <= by_address.cost)) {
     return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
   }
-  placement placed = place(p, units, by_address.memory_of, o, wait, &by_address.offsets);
+  laid_out placed = place(p, bundles, by_address.memory_of, o, wait, &by_address.offsets);
   placed.answer.work += by_bytes.work;
   return chosen_plan(std::move(placed.answer), by_address.cost, false, all);
 }

@@ -1,4 +1,4 @@
-// Problems of several memories: an assignment of units to memories, then each memory alone.
+// Problems of several memories: an assignment of bundles to memories, then each memory alone.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ struct memories_plan {
   bool least = false;  // proved: no assignment costs less
 };
 
-// cost[u][k]: of units[u] in units[u].memories[k]. Contract: validate() passed and there are memories.
-[[nodiscard]] memories_plan solve_memories(const problem& p, const std::vector<unit>& units,
+// cost[u][k]: of bundles[u] in bundles[u].memories[k]. Contract: validate() passed and there are memories.
+[[nodiscard]] memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundles,
                                            const std::vector<std::vector<double>>& cost, const options& o,
                                            const patience& wait);
 

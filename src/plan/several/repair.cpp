@@ -46,9 +46,9 @@ struct bank {
   std::vector<std::pair<index, std::uint32_t>> item_of;  // sorted
 };
 
-std::vector<std::unique_ptr<bank>> banks_of(const problem& p, const std::vector<unit>& all) {
+std::vector<std::unique_ptr<bank>> banks_of(const problem& p, const std::vector<bundle>& all) {
   std::vector<std::vector<index>> members(p.memories.size());
-  for (const unit& u : all) {
+  for (const bundle& u : all) {
     for (const index m : u.memories) members[m].insert(members[m].end(), u.members.begin(), u.members.end());
   }
   std::vector<std::unique_ptr<bank>> banks;
@@ -61,7 +61,7 @@ std::vector<std::unique_ptr<bank>> banks_of(const problem& p, const std::vector<
   return banks;
 }
 
-double ticks_of(const problem& p, const unit& u) {
+double ticks_of(const problem& p, const bundle& u) {
   double sum = 1;
   for (const index i : u.members) {
     const buffer& b = p.buffers[i];
@@ -71,7 +71,7 @@ double ticks_of(const problem& p, const unit& u) {
   return sum;
 }
 
-tick birth_of(const problem& p, const unit& u) {
+tick birth_of(const problem& p, const bundle& u) {
   tick first = std::numeric_limits<tick>::max();
   for (const index i : u.members) {
     const buffer& b = p.buffers[i];
@@ -80,7 +80,7 @@ tick birth_of(const problem& p, const unit& u) {
   return first;
 }
 
-// What a unit saves in its cheapest memory against its dearest.
+// What a bundle saves in its cheapest memory against its dearest.
 double saved(const std::vector<double>& cost) {
   const auto [least, most] = std::minmax_element(cost.begin(), cost.end());
   return *most - *least;
@@ -88,25 +88,25 @@ double saved(const std::vector<double>& cost) {
 
 class mender {
  public:
-  mender(const problem& p, const std::vector<unit>& all, const std::vector<std::vector<double>>& cost)
-      : p_{p}, units_{all}, cost_{cost}, banks_{banks_of(p, all)} {}
+  mender(const problem& p, const std::vector<bundle>& all, const std::vector<std::vector<double>>& cost)
+      : p_{p}, bundles_{all}, cost_{cost}, banks_{banks_of(p, all)} {}
 
   [[nodiscard]] bool can_count() const { return !banks_.empty(); }
 
   [[nodiscard]] repaired place(const std::vector<std::uint32_t>& order, const patience& wait) {
     repaired out;
-    out.memory_of.resize(units_.size());
+    out.memory_of.resize(bundles_.size());
     for (const auto& b : banks_) b->clear();
     for (const std::uint32_t u : order) {
       const std::size_t k = cheapest_that_takes(u);
       if (k == cost_[u].size() || wait.over(std::exchange(looks_, 0))) return {};
-      out.memory_of[u] = units_[u].memories[k];
+      out.memory_of[u] = bundles_[u].memories[k];
       out.cost += cost_[u][k];
     }
     out.offsets.resize(p_.buffers.size());
-    for (std::size_t u = 0; u < units_.size(); ++u) {
+    for (std::size_t u = 0; u < bundles_.size(); ++u) {
       const bank& b = *banks_[out.memory_of[u]];
-      for (const index i : units_[u].members) {
+      for (const index i : bundles_[u].members) {
         const std::uint32_t it = b.item(i);
         out.offsets[i] =
             it == no_item ? p_.buffers[i].offset.value_or(0) : static_cast<bytes>(b.taken->offset(it)) * b.in.unit;
@@ -117,7 +117,7 @@ class mender {
 
  private:
   std::size_t cheapest_that_takes(std::uint32_t u) {
-    const unit& one = units_[u];
+    const bundle& one = bundles_[u];
     std::vector<std::size_t> choices(one.memories.size());
     std::iota(choices.begin(), choices.end(), std::size_t{0});
     std::stable_sort(choices.begin(), choices.end(),
@@ -136,7 +136,7 @@ class mender {
   }
 
   const problem& p_;
-  const std::vector<unit>& units_;
+  const std::vector<bundle>& bundles_;
   const std::vector<std::vector<double>>& cost_;
   std::vector<std::unique_ptr<bank>> banks_;
   std::uint64_t looks_ = 0;  // since the wait was told
@@ -144,7 +144,7 @@ class mender {
 
 }  // namespace
 
-repaired repair(const problem& p, const std::vector<unit>& all, const std::vector<std::vector<double>>& cost,
+repaired repair(const problem& p, const std::vector<bundle>& all, const std::vector<std::vector<double>>& cost,
                 const std::vector<index>& wished, const patience& wait) {
   if (wait.over()) return {};
   mender with{p, all, cost};

@@ -9,17 +9,17 @@
 namespace berth::plan {
 
 struct repaired {
-  std::vector<index> memory_of;  // by unit; empty: a unit fits nowhere
+  std::vector<index> memory_of;  // by bundle; empty: a bundle fits nowhere
   std::vector<bytes> offsets;    // by buffer
   double cost = 0;
 };
 
-// One unit after the other goes, by first fit, into the cheapest memory that has room for it. Several orders are tried,
-// pinned units first in each, and the cheapest result counts: by what the cheapest memory saves for each byte and tick;
-// by birth; and, where `wished` (a memory by unit, the assignment's) is not empty, with those units first whose wish is
-// their cheapest memory. An order that the wait cuts short gives no result. Knows every constraint but slabs.
-// Contract: every unit has a memory that it may live in. O(orders * memories * n log n).
-[[nodiscard]] repaired repair(const problem& p, const std::vector<unit>& units,
+// One bundle after the other goes, by first fit, into the cheapest memory that has room for it. Several orders are
+// tried, pinned bundles first in each, and the cheapest result counts: by what the cheapest memory saves for each byte
+// and tick; by birth; and, where `wished` (a memory by bundle, the assignment's) is not empty, with those bundles first
+// whose wish is their cheapest memory. An order that the wait cuts short gives no result. Knows every constraint but
+// slabs. Contract: every bundle has a memory that it may live in. O(orders * memories * n log n).
+[[nodiscard]] repaired repair(const problem& p, const std::vector<bundle>& bundles,
                               const std::vector<std::vector<double>>& cost, const std::vector<index>& wished,
                               const patience& wait);
 

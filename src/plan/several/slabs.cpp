@@ -15,7 +15,7 @@
 namespace berth::plan {
 namespace {
 
-// A slab's units, as indices into the list of all, and the plan of their buffers.
+// A slab's bundles, as indices into the list of all, and the plan of their buffers.
 struct slab {
   std::vector<index> members;  // buffers, ascending
   plan layout;
@@ -29,7 +29,7 @@ bytes sum_of(const std::vector<slab>& slabs) {
 class cutter {
  public:
   cutter(const problem& p, bytes max_slab, const options& o, const patience& wait)
-      : p_{p}, limit_{max_slab}, options_{o}, wait_{wait}, parts_{p}, units_{units_of(p)} {}
+      : p_{p}, limit_{max_slab}, options_{o}, wait_{wait}, parts_{p}, bundles_{bundles_of(p)} {}
 
   // The plan of one slab with these buffers; without offsets where they do not fit it.
   slab make(std::vector<index> members, effort work, const patience& wait) {
@@ -44,15 +44,15 @@ class cutter {
     return made;
   }
 
-  // Largest first, each unit into the slab that grows least. Nothing where that would take long.
+  // Largest first, each bundle into the slab that grows least. Nothing where that would take long.
   std::vector<slab> by_size() {
-    std::vector<index> order(units_.size());
+    std::vector<index> order(bundles_.size());
     std::iota(order.begin(), order.end(), index{0});
-    std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return units_[a].size > units_[b].size; });
+    std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return bundles_[a].size > bundles_[b].size; });
     std::vector<slab> slabs;
     const patience wait = wait_.for_looks(policy::slab_looks);
     for (const index u : order) {
-      slab best = make(units_[u].members, effort::fast, wait);
+      slab best = make(bundles_[u].members, effort::fast, wait);
       if (!best.layout.has_offsets()) return {};
       std::size_t where = slabs.size();
       bytes growth = best.layout.arena();
@@ -89,7 +89,7 @@ class cutter {
         lies[left[k]] = layout.offset(static_cast<index>(k)) + p_.footprint(left[k]) <= limit_;
       }
       std::vector<index> kept, rest;
-      for (const unit& u : units_) {
+      for (const bundle& u : bundles_) {
         if (std::all_of(u.members.begin(), u.members.end(), [&](index i) { return lies[i]; })) {
           kept.insert(kept.end(), u.members.begin(), u.members.end());
         }
@@ -112,7 +112,7 @@ class cutter {
       height = 0;
       return slabs.empty() || slabs.back().layout.has_offsets();
     };
-    for (const unit& u : units_) {
+    for (const bundle& u : bundles_) {
       if (!is_left[u.members.front()]) continue;
       bytes alignment = 1;
       for (const index i : u.members) alignment = std::max(alignment, p_.alignment_of(i));
@@ -140,15 +140,15 @@ class cutter {
     return slabs;
   }
 
-  // The split of few units with the least sum, of those the one with the fewest slabs; none where none was found.
-  // `proved`: there is no better one. By dynamic programming over sets of units: the slab of the first unit of a set,
-  // and the best split of the rest. A set of which a part does not fit one slab does not fit one either.
+  // The split of few bundles with the least sum, of those the one with the fewest slabs; none where none was found.
+  // `proved`: there is no better one. By dynamic programming over sets of bundles: the slab of the first bundle of a
+  // set, and the best split of the rest. A set of which a part does not fit one slab does not fit one either.
   std::vector<slab> least_split(bool& proved) {
-    const std::size_t sets = std::size_t{1} << units_.size();
+    const std::size_t sets = std::size_t{1} << bundles_.size();
     struct best_of_set {
       bytes sum = max_bytes;  // none
       std::size_t slabs = 0;
-      std::size_t first = 0;  // the slab of its first unit
+      std::size_t first = 0;  // the slab of its first bundle
     };
     std::vector<slab> of(sets);
     std::vector<best_of_set> best(sets);
@@ -177,15 +177,15 @@ class cutter {
     return slabs;
   }
 
-  // Moves single units from slab to slab as long as the sum falls.
+  // Moves single bundles from slab to slab as long as the sum falls.
   void settle(std::vector<slab>& slabs) {
     std::size_t tries = policy::slab_moves;
     const patience wait = wait_.for_looks(policy::slab_looks);
     for (bool fell = true; fell && tries != 0;) {
       fell = false;
-      for (index u = 0; u < units_.size() && tries != 0 && !wait.over(); ++u) {
+      for (index u = 0; u < bundles_.size() && tries != 0 && !wait.over(); ++u) {
         const auto holds = [&](const slab& s) {
-          return std::binary_search(s.members.begin(), s.members.end(), units_[u].members.front());
+          return std::binary_search(s.members.begin(), s.members.end(), bundles_[u].members.front());
         };
         const auto from = std::find_if(slabs.begin(), slabs.end(), holds);
         const slab left = without(*from, u, wait);
@@ -208,19 +208,19 @@ class cutter {
     std::erase_if(slabs, [](const slab& s) { return s.members.empty(); });
   }
 
-  const std::vector<unit>& units() const { return units_; }
+  const std::vector<bundle>& bundles() const { return bundles_; }
   std::uint64_t nodes() const { return nodes_; }
 
  private:
   slab without(const slab& s, index u, const patience& wait) {
     std::vector<index> members;
-    std::set_difference(s.members.begin(), s.members.end(), units_[u].members.begin(), units_[u].members.end(),
+    std::set_difference(s.members.begin(), s.members.end(), bundles_[u].members.begin(), bundles_[u].members.end(),
                         std::back_inserter(members));
     return make(std::move(members), effort::normal, wait);
   }
   slab with(const slab& s, index u, const patience& wait) {
     std::vector<index> members = s.members;
-    members.insert(members.end(), units_[u].members.begin(), units_[u].members.end());
+    members.insert(members.end(), bundles_[u].members.begin(), bundles_[u].members.end());
     return make(std::move(members), effort::normal, wait);
   }
 
@@ -250,8 +250,8 @@ class cutter {
 
   std::vector<index> buffers_of(std::size_t set) const {
     std::vector<index> members;
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      if ((set >> u & 1) != 0) members.insert(members.end(), units_[u].members.begin(), units_[u].members.end());
+    for (std::size_t u = 0; u < bundles_.size(); ++u) {
+      if ((set >> u & 1) != 0) members.insert(members.end(), bundles_[u].members.begin(), bundles_[u].members.end());
     }
     return members;
   }
@@ -261,7 +261,7 @@ class cutter {
   const options& options_;
   const patience& wait_;
   part_maker parts_;
-  std::vector<unit> units_;
+  std::vector<bundle> bundles_;
   std::uint64_t nodes_ = 0;
 };
 
@@ -308,20 +308,20 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
   const auto capacity = p.memories.empty() ? p.capacity : p.memories[0].capacity;
   const auto fits = [&] { return !slabs.empty() && (!capacity || sum_of(slabs) <= *capacity); };
   bool proved = false;
-  if (uses(technique::slab_splits) && cut.units().size() <= policy::most_split_units && o.work != effort::fast) {
+  if (uses(technique::slab_splits) && cut.bundles().size() <= policy::most_split_bundles && o.work != effort::fast) {
     if (!fits() || sum_of(slabs) > bound) {
       std::vector<slab> least = cut.least_split(proved);
       if (slabs.empty() || (!least.empty() && sum_of(least) < sum_of(slabs))) slabs = std::move(least);
     }
   } else if (slabs.empty()) {
-    if (uses(technique::slabs_by_size) && cut.units().size() <= policy::most_fitted_units) slabs = cut.by_size();
+    if (uses(technique::slabs_by_size) && cut.bundles().size() <= policy::most_fitted_bundles) slabs = cut.by_size();
     if (slabs.empty() && uses(technique::slabs_by_height)) slabs = cut.by_height();
     if (uses(technique::slabs_by_birth)) {
       std::vector<slab> born = cut.by_birth();
       if (slabs.empty() || (!born.empty() && sum_of(born) < sum_of(slabs))) slabs = std::move(born);
     }
     if (uses(technique::slab_moves) && !slabs.empty() && o.work != effort::fast &&
-        cut.units().size() <= policy::most_fitted_units) {
+        cut.bundles().size() <= policy::most_fitted_bundles) {
       cut.settle(slabs);
     }
   }

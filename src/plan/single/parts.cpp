@@ -50,20 +50,20 @@ class any_memory {
 
 }  // namespace
 
-std::vector<unit> units_of(const problem& p, bool all) {
+std::vector<bundle> bundles_of(const problem& p, bool all) {
   const any_memory any{p, all};
-  std::vector<unit> units;
+  std::vector<bundle> bundles;
   std::vector<index> unit_of_group(p.buffers.size(), none);
   for (index i = 0; i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
     index u = b.alias_group ? unit_of_group[*b.alias_group] : none;
     if (u == none) {
-      u = static_cast<index>(units.size());
-      units.emplace_back();
-      units.back().memories = b.memories.empty() ? any.choices(i, units.back().narrowed) : b.memories;
+      u = static_cast<index>(bundles.size());
+      bundles.emplace_back();
+      bundles.back().memories = b.memories.empty() ? any.choices(i, bundles.back().narrowed) : b.memories;
       if (b.alias_group) unit_of_group[*b.alias_group] = u;
     }
-    unit& one = units[u];
+    bundle& one = bundles[u];
     one.members.push_back(i);
     one.size = std::max(one.size, p.footprint(i));
     one.total += p.footprint(i);
@@ -71,7 +71,7 @@ std::vector<unit> units_of(const problem& p, bool all) {
       std::erase_if(one.memories,
                     [&](index m) { return std::find(b.memories.begin(), b.memories.end(), m) == b.memories.end(); });
     }
-    // A pin that is not aligned in a memory, or beyond its end, keeps the whole unit out of it.
+    // A pin that is not aligned in a memory, or beyond its end, keeps the whole bundle out of it.
     if (b.offset && !p.memories.empty()) {
       std::erase_if(one.memories, [&](index m) {
         const memory& at = p.memories[m];
@@ -79,7 +79,7 @@ std::vector<unit> units_of(const problem& p, bool all) {
       });
     }
   }
-  return units;
+  return bundles;
 }
 
 part_maker::part_maker(const problem& p)

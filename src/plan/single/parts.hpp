@@ -10,7 +10,7 @@
 namespace berth::plan {
 
 // Buffers that share one base: an alias group, or a buffer alone.
-struct unit {
+struct bundle {
   std::vector<index> members;
   std::vector<index> memories;  // where all of them may live, in the first member's order of preference
   bytes size = 0;               // the largest footprint
@@ -21,7 +21,7 @@ struct unit {
 // In the order of their first members. Where a million choices would have to be listed, buffers that name no memory get
 // the cheapest that take them and a few others. Contract: validate() passed. O(n + memories * log + choices).
 // `all`: every choice is listed.
-[[nodiscard]] std::vector<unit> units_of(const problem& p, bool all = false);
+[[nodiscard]] std::vector<bundle> bundles_of(const problem& p, bool all = false);
 
 // Makes parts of one problem, which has to live as long.
 class part_maker {
