@@ -148,6 +148,13 @@ trace::picture picture_of(const trace::engine_log& log, const std::string& path)
   return p;
 }
 
+void write_pickle(const shown_input& input, const std::string& out) {
+  const auto* s = std::get_if<trace::snapshot>(&input);
+  if (const auto* engine = std::get_if<trace::engine_log>(&input)) s = &engine->history;
+  if (s == nullptr) throw usage_error("--out: a pickle is made of a snapshot or of another engine's log");
+  model::write_file(out, trace::to_pytorch_pickle(*s));
+}
+
 }  // namespace
 
 trace::picture picture_of(const plan_facts& plan) {
@@ -176,10 +183,11 @@ std::function<int()> declare_view(CLI::App& app) {
          "recorder (JSON), a memory snapshot of PyTorch (pickle) or a log of RMM (CSV), or a problem or model, which\n"
          "is planned; - is standard input")
       ->required();
-  add_out_option(app, c->out,
-                 "What to write: PAGE.html, or TRACE.json for ui.perfetto.dev and chrome://tracing; - is the page on\n"
-                 "standard output",
-                 "--output")
+  add_out_option(
+      app, c->out,
+      "What to write: PAGE.html, or TRACE.json for ui.perfetto.dev and chrome://tracing, or (of a snapshot or\n"
+      "another engine's log) FILE.pickle for PyTorch's memory_viz; - is the page on standard output",
+      "--output")
       ->required();
   add_dim_option(app, c->dims);
   app.add_flag("--json", c->json, "One JSON object on standard output");
@@ -190,11 +198,19 @@ std::function<int()> declare_view(CLI::App& app) {
       refuse_input_as_output(c->out, {c->file});
       std::error_code absent;
       const bool device = std::filesystem::exists(c->out, absent) && !std::filesystem::is_regular_file(c->out, absent);
-      if (!to_standard_output && !device && !c->out.ends_with(".html") && !c->out.ends_with(".json")) {
-        throw usage_error("--out: '" + c->out + "' ends neither in .html nor in .json");
+      if (!to_standard_output && !device && !c->out.ends_with(".html") && !c->out.ends_with(".json") &&
+          !c->out.ends_with(".pickle")) {
+        throw usage_error("--out: '" + c->out + "' ends neither in .html nor in .json nor in .pickle");
       }
       std::optional<progress_line> line{std::in_place, !c->json};
       const shown_input input = read_shown_input(c->file, c->dims, *line);
+      if (c->out.ends_with(".pickle")) {
+        write_pickle(input, c->out);
+        line.reset();
+        if (c->json) print_json(json{{"pickle", c->out}});
+        if (!c->json) std::puts(printable(c->out).c_str());
+        return static_cast<int>(done);
+      }
       line->stage("drawing");
       trace::picture picture = std::visit([&](const auto& one) { return picture_of(one, c->file); }, input);
       picture.title = c->file == "-" ? "standard input" : std::filesystem::path{c->file}.filename().string();

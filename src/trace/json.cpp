@@ -49,6 +49,16 @@ void append_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_length(text, i);
+    out += length == 0 ? "\xef\xbf\xbd" : text.substr(i, length);
+    i += length == 0 ? 1 : length;
+  }
+  return out;
+}
+
 void append_number(std::string& out, double n) {
   char digits[64];
   const int length = std::snprintf(digits, sizeof digits, "%.3f", std::isfinite(n) && std::abs(n) < 1e30 ? n : 0);

@@ -114,6 +114,21 @@ class EngineLogs(unittest.TestCase):
         self.assertIn("/home/me/train.py:42", text)
         self.assertIn("berth_allocation_size_bytes_count 16", self.run_berth("report", self.file(content), "--metrics").stdout)
 
+    def test_written_for_memory_viz(self):
+        out = os.path.join(self.folder.name, "out.pickle")
+        self.assertEqual(self.answer("view", pickle.dumps(fragmented()), 0, "-o", out), {"pickle": out})
+        with open(out, "rb") as f:
+            data = pickle.load(f)  # which would run what a pickle says: ours says nothing
+        self.assertEqual([e["action"] for e in data["device_traces"][0]].count("alloc"), 16)
+        self.assertEqual(sum(b["size"] for s in data["segments"] for b in s["blocks"]),
+                         sum(s["total_size"] for s in data["segments"]))
+        self.assertEqual(sum(b["size"] for s in data["segments"] for b in s["blocks"] if b["state"] == "active_allocated"),
+                         160 * MIB)
+        self.assertEqual(data["device_traces"][0][0]["frames"][0]["filename"], "/home/me/train.py")
+        got = self.run_berth("view", self.file(b"ev,id,size,stream,thread,t_us\n"), "-o", out)
+        self.assertEqual(got.returncode, 2)
+        self.assertIn("a pickle is made of", got.stderr)
+
     def test_rmm(self):
         rows = ["Thread,Time,Action,Pointer,Size,Stream"]
         rows += [f"9,10:00:00.{i:06},allocate,0x{0x30a000000 + i * MIB:x},{MIB},0x2" for i in range(4)]

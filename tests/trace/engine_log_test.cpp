@@ -154,6 +154,39 @@ TEST(engine_log, of_pytorch_made_to_hurt) {
   EXPECT_THAT(why(snapshot_of({}, {list({dict(keys)})})), HasSubstr("64 keys"));
 }
 
+TEST(engine_log, a_snapshot_becomes_one_of_pytorch) {
+  snapshot s{.sites = {{"a.cpp", 7}, {"\xff", 70000}}};
+  const auto add = [&s](bool allocate, std::uint64_t address, berth::bytes size, std::uint32_t site) {
+    s.events.push_back({.allocate = allocate,
+                        .site = site,
+                        .address = address,
+                        .size = size,
+                        .t_us = static_cast<double>(s.events.size())});
+  };
+  add(true, 4096, 100, 1);
+  add(true, 0x7fff12345678, 3000000000, 2);
+  add(true, 8192, 50, 0);
+  add(false, 4096, 100, 0);
+  add(true, std::uint64_t{1} << 63, 10, 1);
+  const auto back = parse_pytorch_snapshot(to_pytorch_pickle(s));
+  ASSERT_TRUE(back) << back.error().what;
+  ASSERT_EQ(back->history.events.size(), s.events.size());
+  for (std::size_t i = 0; i < s.events.size(); ++i) {
+    EXPECT_EQ(back->history.events[i].allocate, s.events[i].allocate);
+    EXPECT_EQ(back->history.events[i].address, s.events[i].address);
+    EXPECT_EQ(back->history.events[i].size, s.events[i].size);
+    EXPECT_DOUBLE_EQ(back->history.events[i].t_us, s.events[i].t_us);
+  }
+  EXPECT_EQ(alive(back->history).size(), 3u);
+  EXPECT_EQ(back->alive_before, 0u);
+  const auto& far = back->history.events[1];
+  EXPECT_EQ(back->history.sites[far.site - 1].file, "\xef\xbf\xbd");
+  EXPECT_EQ(back->history.sites[far.site - 1].line, 70000u);
+  // Three stretches: two blocks near one another, one far away, one at the top.
+  EXPECT_EQ(back->reserved_peak, 8192u + 50 - 4096 + 3000000000u + 10);
+  EXPECT_TRUE(parse_pytorch_snapshot(to_pytorch_pickle({})));
+}
+
 TEST(engine_log, of_rmm) {
   const auto log = parse_rmm_csv(
       "Thread,Time,Action,Pointer,Size,Stream\n"

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +49,10 @@ struct engine_log {
 // Errors: invalid_input; the number is the offset of the pickle's opcode that is wrong, or 0 where it is what the data
 // says. Throws bad_alloc. Time and memory in proportion to the file, whatever it holds.
 [[nodiscard]] result<engine_log> parse_pytorch_snapshot(std::string_view pickle);
+
+// The other way: a snapshot as a pickle that PyTorch's memory_viz opens (docs.pytorch.org/memory_viz). Segments are the
+// stretches of addresses that blocks lay in; all on device 0. Contract: it is as the recorder makes it, or a reader.
+[[nodiscard]] std::string to_pytorch_pickle(const snapshot& s);
 
 // Errors: invalid_input; the number is the line, counted from 1. Throws bad_alloc.
 [[nodiscard]] result<engine_log> parse_rmm_csv(std::string_view text);
