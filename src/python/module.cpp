@@ -83,6 +83,9 @@ PYBIND11_MODULE(_core, m) {
   m.def("read", &own::read, own::arg("path"), own::arg("dims") = std::map<std::string, std::int64_t>{},
         "Reads a planning problem in any format that `berth plan` takes, or the problem of a model: FILE.onnx with the "
         "dimensions that it leaves open, builtin:NAME.");
+  m.def("fit", &own::fit, own::arg("path"), own::py::kw_only(), own::arg("memory"), own::arg("dims"),
+        own::arg("effort") = "normal",
+        "The largest value of a dimension with which a model, or a problem with dimensions, fits the memory.");
   m.def("rules", [] {
     std::vector<std::string> names;
     for (const berth::rules::placement& r : berth::rules::all()) names.emplace_back(r.name);

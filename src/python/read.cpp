@@ -6,6 +6,7 @@
 #include "berth/model/builtin.hpp"
 #include "berth/model/onnx.hpp"
 #include "berth/model/program.hpp"
+#include "model/fit.hpp"
 #include "model/graph_problem.hpp"
 #endif
 
@@ -43,6 +44,44 @@ problem read(const py::object& path, const std::map<std::string, std::int64_t>& 
   model::problem_file file = model::read_problem(name);
   if (file.traffic) refuse(name + ": transfers, steps and uses are not for Python: berth plan plans the moves");
   return problem{std::move(file)};
+}
+
+py::dict fit(const py::object& path, const py::object& memory, const py::dict& dims, const std::string& effort) {
+#ifdef BERTH_PYTHON_MODELS
+  model::fit_question q{.path = path_of(path), .memory = to_bytes(memory, "memory")};
+  q.options = options_of(effort, 0, std::nullopt, 1, false);
+  for (const auto& [key, value] : dims) {
+    const auto name = key.cast<std::string>();
+    if (!py::isinstance<py::sequence>(value)) {
+      q.dimensions[name] = to_tick(value, name.c_str());
+      continue;
+    }
+    if (py::len(value) != 2 || !q.dimension.empty()) refuse("dims: one pair of bounds, and a number for each other");
+    const auto bounds = py::reinterpret_borrow<py::sequence>(value);
+    q.dimension = name;
+    q.least = to_tick(bounds[0], name.c_str());
+    q.most = to_tick(bounds[1], name.c_str());
+  }
+  if (q.dimension.empty()) refuse("dims: which is to be as large as fits? {name: (lowest, highest)}");
+  model::fit_answer answer;
+  {
+    const py::gil_scoped_release others_run;
+    answer = model::fit(q);
+  }
+  using namespace py::literals;
+  py::list tried;
+  for (const model::fit_point& p : answer.tried) {
+    tried.append(py::dict("value"_a = p.value, "fits"_a = p.fits, "total_bytes"_a = p.total,
+                          "weights_bytes"_a = p.weights, "states_bytes"_a = p.states, "workspace_bytes"_a = p.workspace,
+                          "activations_bytes"_a = p.activations, "rounding_bytes"_a = p.rounding,
+                          "least_total_bytes"_a = p.least_total));
+  }
+  return py::dict("model"_a = q.path, "memory_bytes"_a = q.memory, "dimension"_a = q.dimension,
+                  "value"_a = answer.value, "proved"_a = answer.proved, "tried"_a = tried);
+#else
+  (void)path, (void)memory, (void)dims, (void)effort;
+  refuse("berth was built without models (BERTH_ONEDNN)");
+#endif
 }
 
 }  // namespace berth::python

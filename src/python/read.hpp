@@ -13,4 +13,9 @@ namespace berth::python {
 // dimensions are those at the largest values.
 [[nodiscard]] problem read(const py::object& path, const std::map<std::string, std::int64_t>& dims);
 
+// berth.fit, where the module has models: the dict that `berth fit --json` prints. `dims` has one pair (lowest,
+// highest) and numbers for the other dimensions.
+[[nodiscard]] py::dict fit(const py::object& path, const py::object& memory, const py::dict& dims,
+                           const std::string& effort);
+
 }  // namespace berth::python

@@ -28,6 +28,7 @@
 #include "tool/dimensions.hpp"
 #include "tool/output.hpp"
 #include "tool/plan_diff.hpp"
+#include "tool/plan_folder.hpp"
 #include "tool/plan_micro.hpp"
 #include "tool/planned.hpp"
 #include "tool/printable.hpp"
@@ -51,6 +52,7 @@ struct plan_call {
   std::string diff;          // the same, to compare with
   std::string growth = "0";  // of the arena that --diff allows
   std::string effort = "normal";
+  std::string shard;                 // i/n, of a folder
   std::vector<std::string> dims;     // name=N, of a model
   std::vector<std::string> at;       // name=N, of a problem with dimensions
   std::vector<std::string> scratch;  // operator=bytes, with --out FILE.tflite
@@ -341,6 +343,25 @@ int plan_into_model(const plan_call& call) {
                      .quiet = call.quiet});
 }
 
+int plan_all(const plan_call& call) {
+  if (call.files.size() > 1 || call.pipeline || !call.keep.empty() || !call.diff.empty() || !call.at.empty() ||
+      !call.dims.empty() || !call.prefix.empty() || !call.scratch.empty()) {
+    throw usage_error(
+        "a folder: with one DIR, --shard, --out, --capacity, --rules, --effort, --work, --threads, --deadline and "
+        "--penalty-first only");
+  }
+  folder_call all{.folder = call.files.front(),
+                  .out = call.out,
+                  .rules = call.rules,
+                  .capacity = call.capacity,
+                  .effort = call.effort,
+                  .options = call.options,
+                  .json = call.json,
+                  .quiet = call.quiet};
+  if (!call.shard.empty()) parse_shard(call.shard, all);
+  return plan_folder(all);
+}
+
 int plan_file(plan_call& call) {
   const auto start = std::chrono::steady_clock::now();
   call.options.work = call.effort == "fast"   ? plan::effort::fast
@@ -348,6 +369,9 @@ int plan_file(plan_call& call) {
                                               : plan::effort::normal;
   if (call.reorder) return reorder(call);
   if (call.budget || call.recompute) throw usage_error("--budget, --recompute: with --reorder only");
+  std::error_code absent;
+  if (std::filesystem::is_directory(call.files.front(), absent)) return plan_all(call);
+  if (!call.shard.empty()) throw usage_error("--shard: of a folder of problems only");
   if (ends_with(call.out, ".tflite")) return plan_into_model(call);
   if (!call.scratch.empty()) throw usage_error("--scratch: with --out FILE.tflite only");
   require_good(call);
@@ -405,6 +429,10 @@ std::function<int()> declare_plan(CLI::App& app) {
          "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace, .tflite model (gzipped or\n"
          "not; - is standard input); or a model that runs here: FILE.onnx, builtin:NAME")
       ->required();
+  app.add_option("--shard", call->shard,
+                 "FILE is a folder: of the problems below it, this call plans each Nth from the Ith on, into\n"
+                 "OUT/shard-I-of-N.jsonl, a line a problem; called again, only what is not there yet")
+      ->type_name("I/N");
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   app.add_flag("--reorder", call->reorder,
                "Of a model or a ggml graph trace: an order of the nodes with a smaller arena, and the bound over all");

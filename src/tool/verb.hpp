@@ -33,6 +33,7 @@ using declare_verb = std::function<int()> (*)(CLI::App& app);
 std::function<int()> declare_plan(CLI::App& app);
 std::function<int()> declare_media(CLI::App& app);  // `berth plan media`
 std::function<int()> declare_verify(CLI::App& app);
+std::function<int()> declare_fit(CLI::App& app);  // where built with kernels
 std::function<int()> declare_run(CLI::App& app);  // where built with kernels
 std::function<int()> declare_op(CLI::App& app);   // where built with kernels
 std::function<int()> declare_bench(CLI::App& app);

@@ -218,6 +218,25 @@ class Files(unittest.TestCase):
             berth.read("builtin:nothing")
 
 
+    def test_the_largest_value_that_fits(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "p.json"
+            path.write_text(
+                '{"format":"berth-problem/1","dimensions":[{"name":"n","least":1,"most":1000}],'
+                '"buffers":[{"id":"x","size":"100*n","lower":0,"upper":2}]}'
+            )
+            self.assertEqual(berth.read(path).solve().arena, 100000)  # at the largest
+            try:
+                answer = berth.fit(path, memory=4096, dims={"n": (1, 1000)})
+            except berth.InputError as absent:
+                self.assertIn("without models", str(absent))
+                return
+            self.assertEqual((answer["value"], answer["proved"]), (40, True))
+            for wrong in ({"n": 3}, {"n": (1, 2, 3)}, {"n": (1, 2), "m": 1}, {"k": (1, 2)}, {"n": (2, 1)}):
+                with self.assertRaises(berth.InputError):
+                    berth.fit(path, memory=4096, dims=wrong)
+
+
 class Stopping(unittest.TestCase):
     def test_progress_is_told_and_may_end_the_search(self):
         told = []

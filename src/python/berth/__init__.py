@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ._core import InputError, Plan, Problem, __version__, read, rules
+from ._core import InputError, Plan, Problem, __version__, fit, read, rules
 
 if TYPE_CHECKING:
     from .cache import PlanCache as PlanCache
@@ -16,6 +16,7 @@ __all__ = [
     "PlanCache",
     "Problem",
     "__version__",
+    "fit",
     "plan_many",
     "read",
     "rules",

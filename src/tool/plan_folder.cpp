@@ -1,0 +1,225 @@
+#include "tool/plan_folder.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "berth/model/input_error.hpp"
+#include "berth/model/moves_file.hpp"
+#include "berth/model/plan_file.hpp"
+#include "berth/model/problem_file.hpp"
+#include "berth/model/symbolic_file.hpp"
+#include "model/file.hpp"
+#include "tool/output.hpp"
+#include "tool/planned.hpp"
+#include "tool/printable.hpp"
+#include "tool/problem_argument.hpp"
+#include "tool/verb.hpp"
+
+namespace berth::tool {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+std::string text_of(const ordered_json& j) {
+  return j.dump(-1, ' ', true, ordered_json::error_handler_t::replace);
+}
+
+// Every file below the folder but hidden ones, as paths within it, in an order that is the same everywhere.
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
+    const bool hidden = at->path().filename().string().starts_with(".");
+    std::error_code gone;
+    if (at->is_directory(gone)) {
+      if (hidden) at.disable_recursion_pending();
+    } else if (!hidden) {
+      names.push_back(at->path().lexically_relative(folder).generic_string());
+    }
+  }
+  if (failed) throw model::input_error(folder, "cannot be listed: " + failed.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// FNV-1a: not against an adversary, who could write the lines themselves.
+std::string key_of(const std::string& path, const folder_call& call) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  };
+  add(BERTH_VERSION "\n" + call.effort + ' ' + std::to_string(call.options.node_limit) + ' ' + call.rules + ' ' +
+      (call.capacity ? std::to_string(*call.capacity) : "") + ' ' +
+      (call.options.deadline_s ? std::to_string(*call.options.deadline_s) : "") +
+      (call.options.penalty_first ? " penalty first\n" : "\n"));
+  if (!is_model(path) || fs::exists(path)) add(model::read_file(path));
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+std::string without_line_breaks(std::string json) {
+  std::erase(json, '\n');  // those in texts are written as \n
+  return json;
+}
+
+std::string refused_json(const model::problem_file& file, const plan::plan& answer) {
+  return text_of({{"format", "berth-plan/1"},
+                  {"status", name(answer.status)},
+                  {"reason", reason_of(file, answer)},
+                  {"arena_bytes", nullptr},
+                  {"lower_bound", answer.lower_bound()},
+                  {"optimal", false},
+                  {"verified", false}});
+}
+
+struct planned_file {
+  std::string json;
+  bool has_plan = false;
+};
+
+planned_file plan_one(const std::string& path, const folder_call& call) {
+  const auto start = std::chrono::steady_clock::now();
+  model::problem_file file = read_problem_arguments({path}, false, {});
+  if (!call.rules.empty()) model::add_rules(file, call.rules);
+  if (call.capacity && !file.problem.memories.empty()) {
+    throw model::input_error(path, "--capacity: the problem has pools with capacities of their own");
+  }
+  if (call.capacity) file.problem.capacity = call.capacity;
+  model::require_valid(file);
+  const auto elapsed_ms = [start] {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  };
+  const auto good = [&path](auto answer) {
+    if (!answer) throw model::input_error(path, answer.error().what);
+    return std::move(*answer);
+  };
+  if (file.traffic) {
+    const plan::moves_plan moves = good(plan::solve_moves(file.problem, *file.traffic, call.options));
+    if (!moves.layout.has_offsets()) return {refused_json(file, moves.layout)};
+    return {without_line_breaks(model::moves_json(file, moves, elapsed_ms())), true};
+  }
+  if (file.symbolic) {
+    const plan::symbolic_plan order = good(plan::solve_symbolic(file.problem, *file.symbolic, call.options));
+    if (file.problem.capacity && order.most.arena() > *file.problem.capacity) {
+      throw model::input_error(path, "the order found needs more than the capacity");
+    }
+    return {without_line_breaks(model::symbolic_plan_json(file, order, elapsed_ms())), true};
+  }
+  const plan::plan answer = good(plan::solve(file.problem, call.options));
+  if (!answer.has_offsets()) return {refused_json(file, answer)};
+  return {without_line_breaks(model::plan_json(file, answer, elapsed_ms())), true};
+}
+
+// What former calls have written and is still right, by file.
+std::map<std::string, std::string> lines_of(const std::string& path) {
+  std::map<std::string, std::string> lines;
+  std::ifstream in{path, std::ios::binary};
+  for (std::string line; std::getline(in, line);) {
+    const ordered_json j = ordered_json::parse(line, nullptr, false);
+    if (!j.is_object() || !j.contains("file") || !j["file"].is_string() || !j.contains("key") ||
+        !j["key"].is_string() || !j.contains("plan") || !j["plan"].is_object()) {
+      continue;
+    }
+    lines[j["file"].get<std::string>() + '\n' + j["key"].get<std::string>()] = line;
+  }
+  return lines;
+}
+
+struct tally {
+  std::size_t files = 0, kept = 0, planned = 0, without_plan = 0, failed = 0;
+  std::string first_failure;
+};
+
+}  // namespace
+
+void parse_shard(const std::string& text, folder_call& call) {
+  const char* const end = text.data() + text.size();
+  const auto [slash, first] = std::from_chars(text.data(), end, call.shard);
+  const bool split = first == std::errc{} && slash != end && *slash == '/';
+  const auto [stop, second] = split ? std::from_chars(slash + 1, end, call.shards) : std::from_chars_result{end, first};
+  if (!split || second != std::errc{} || stop != end || call.shard < 1 || call.shard > call.shards) {
+    throw usage_error("--shard " + text + ": expected I/N, with I from 1 to N");
+  }
+}
+
+int plan_folder(const folder_call& call) {
+  if (call.out.empty()) throw usage_error("a folder is planned into a folder: --out DIR");
+  std::error_code failed;
+  fs::create_directories(call.out, failed);
+  if (!fs::is_directory(call.out, failed)) throw usage_error("--out: '" + call.out + "' cannot be a folder");
+  if (fs::equivalent(call.folder, call.out, failed)) throw usage_error("--out: the folder of the problems itself");
+  const std::string path =
+      (fs::path{call.out} / ("shard-" + std::to_string(call.shard) + "-of-" + std::to_string(call.shards) + ".jsonl"))
+          .string();
+  const std::vector<std::string> names = files_below(call.folder);
+  const auto former = lines_of(path);
+  struct task {
+    std::string name, key;
+  };
+  std::vector<task> left;
+  std::string kept;
+  tally t;
+  for (std::size_t i = call.shard - 1; i < names.size(); i += call.shards) {
+    ++t.files;
+    std::string key;
+    try {
+      key = key_of((fs::path{call.folder} / names[i]).string(), call);
+    } catch (const model::input_error&) {  // said when it is planned
+    }
+    const std::string as_written = ordered_json::parse(text_of(names[i])).get<std::string>();
+    const auto found = former.find(as_written + '\n' + key);
+    if (found == former.end()) {
+      left.push_back({names[i], key});
+      continue;
+    }
+    ++t.kept;
+    if (ordered_json::parse(found->second)["plan"].value("verified", false) == false) ++t.without_plan;
+    kept += found->second + '\n';
+  }
+  model::write_file(path, kept);  // whole lines only, each of them right
+  std::ofstream out{path, std::ios::binary | std::ios::app};
+  for (const task& each : left) {
+    std::string line = "{\"file\":" + text_of(each.name) + ",\"key\":" + text_of(each.key);
+    try {
+      const planned_file one = plan_one((fs::path{call.folder} / each.name).string(), call);
+      line += ",\"plan\":" + one.json + "}\n";
+      ++t.planned;
+      if (!one.has_plan) ++t.without_plan;
+    } catch (const std::exception& why) {
+      line += ",\"error\":" + text_of(why.what()) + "}\n";
+      if (t.failed++ == 0) t.first_failure = why.what();
+    }
+    if (!(out << line << std::flush)) throw model::input_error(path, "cannot be written");
+  }
+  if (call.json) {
+    print_json(ordered_json{{"shard", call.shard},
+                            {"shards", call.shards},
+                            {"files", t.files},
+                            {"kept", t.kept},
+                            {"planned", t.planned},
+                            {"without_plan", t.without_plan},
+                            {"failed", t.failed},
+                            {"out", path}});
+  } else if (!call.quiet) {
+    std::printf("%s: %zu of %zu files: %zu planned, %zu kept, %zu of these without a plan, %zu not read\n",
+                printable(path).c_str(), t.files, names.size(), t.planned, t.kept, t.without_plan, t.failed);
+  }
+  if (t.failed != 0) {
+    throw usage_error(std::to_string(t.failed) + " of " + std::to_string(t.files) +
+                      " files could not be planned; the first: " + t.first_failure);
+  }
+  return t.without_plan != 0 ? answer_is_no : done;
+}
+
+}  // namespace berth::tool

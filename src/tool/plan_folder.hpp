@@ -1,0 +1,37 @@
+// berth plan DIR --shard i/n --out DIR: many problems, by as many calls as one likes (Slurm arrays, GNU parallel).
+//
+// The files of DIR, by the order of their paths, are dealt out in turns, so that calls need not know of each other.
+// Each call writes one file, OUT/shard-i-of-n.jsonl, a JSON line a problem as it is planned: {"file", "key", "plan"} or
+// {"file", "key", "error"}. A call that was killed is called again: lines whose key, a hash of the file and the
+// options, is still right are kept, all else is done. A line that was cut off is done again too.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "berth/core/bytes.hpp"
+#include "berth/plan/solve.hpp"
+
+namespace berth::tool {
+
+struct folder_call {
+  std::string folder;
+  std::string out;
+  std::size_t shard = 1;  // of ...
+  std::size_t shards = 1;
+  std::string rules;
+  std::optional<bytes> capacity;
+  std::string effort;
+  plan::options options;  // without a stop: a plan that was cut short is not worth keeping
+  bool json = false;
+  bool quiet = false;
+};
+
+// "2/8" in two, from 1/1 on. Throws usage_error.
+void parse_shard(const std::string& text, folder_call& call);
+
+// The exit status; throws usage_error, and input_error behind the last problem where some could not be planned.
+int plan_folder(const folder_call& call);
+
+}  // namespace berth::tool

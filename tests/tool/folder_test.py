@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Runs `berth plan DIR --shard`. usage: folder_test.py BERTH"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BERTH = sys.argv.pop(1)
+HEAD = "id,lower,upper,size\n"
+
+
+class Folders(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = pathlib.Path(place.name)
+        self.problems, self.out = self.place / "problems", self.place / "out"
+        (self.problems / "deeper").mkdir(parents=True)
+        for i in range(10):
+            folder = self.problems / "deeper" if i % 3 == 0 else self.problems
+            (folder / f"p{i}.csv").write_text(HEAD + f"x,0,2,{10 + i}\ny,1,3,20\n")
+        (self.problems / ".hidden").write_text("no problem")
+
+    def plan(self, *args, status=0):
+        done = subprocess.run(
+            [BERTH, "plan", str(self.problems), "--out", str(self.out), *args], capture_output=True, text=True, timeout=60
+        )
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def lines(self):
+        return [json.loads(line) for file in self.out.iterdir() for line in file.read_text().splitlines()]
+
+    def test_shards_have_every_problem_once(self):
+        for i in (1, 2, 3):
+            self.plan("--shard", f"{i}/3")
+        found = self.lines()
+        names = sorted(p.relative_to(self.problems).as_posix() for p in self.problems.rglob("*.csv"))
+        self.assertEqual(sorted(line["file"] for line in found), names)
+        for line in found:
+            number = int(line["file"][-5])
+            self.assertEqual((line["plan"]["arena_bytes"], line["plan"]["verified"]), (30 + number, True))
+            self.assertEqual([b["id"] for b in line["plan"]["buffers"]], ["x", "y"])
+        self.assertEqual(sorted(len(file.read_text().splitlines()) for file in self.out.iterdir()), [3, 3, 4])
+
+    def test_what_is_there_is_kept_and_what_changed_is_done_again(self):
+        self.plan()
+        (file,) = self.out.iterdir()
+        whole = file.read_bytes()
+        self.assertEqual(json.loads(self.plan("--json").stdout)["kept"], 10)
+        self.assertEqual(file.read_bytes(), whole)
+        for text, kept in ((whole[:-20], 9), (b"", 0), (b"garbage\n{}\n[1]\n" + whole, 10), (whole + whole, 10)):
+            file.write_bytes(text)
+            answer = json.loads(self.plan("--json").stdout)
+            self.assertEqual((answer["files"], answer["kept"], answer["planned"]), (10, kept, 10 - kept))
+            self.assertEqual(len({line["file"] for line in self.lines()}), len(self.lines()))
+        (self.problems / "p1.csv").write_text(HEAD + "x,0,2,100\n")
+        (self.problems / "p2.csv").unlink()
+        answer = json.loads(self.plan("--json").stdout)
+        self.assertEqual((answer["files"], answer["kept"], answer["planned"]), (9, 8, 1))
+        self.assertEqual([line["plan"]["arena_bytes"] for line in self.lines() if line["file"] == "p1.csv"], [100])
+        self.assertEqual(json.loads(self.plan("--json", "--effort", "fast").stdout)["planned"], 9)
+
+    def test_one_bad_file_costs_no_other(self):
+        (self.problems / "bad.csv").write_text(HEAD + "x,0,2,minus\n")
+        for _ in range(2):
+            done = self.plan("--json", status=2)
+            self.assertIn("bad.csv:2: ", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertEqual(json.loads(done.stdout)["failed"], 1)
+            self.assertEqual(len(self.lines()), 11)
+            self.assertIn("bad.csv:2: ", [line["error"] for line in self.lines() if "error" in line][0])
+
+    def test_no_is_an_answer(self):
+        for _ in range(2):
+            answer = json.loads(self.plan("--json", "--capacity", "35", status=1).stdout)
+            self.assertEqual(answer["without_plan"], 4)
+        self.assertEqual(sum(line["plan"]["status"] == "infeasible" for line in self.lines()), 4)
+
+    def test_wrong_calls(self):
+        for wrong in ("0/3", "4/3", "1", "1/0", "1/2x", "-1/3", "/", "1/99999999999999999999"):
+            self.assertIn("--shard", self.plan("--shard=" + wrong, status=2).stderr)
+        self.assertIn("a folder: with", self.plan("--keep", "x", status=2).stderr)
+        for arguments in (["plan", str(self.problems)], ["plan", str(self.problems), "--out", str(self.problems)]):
+            done = subprocess.run([BERTH, *arguments], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+        one = subprocess.run([BERTH, "plan", str(self.problems / "p1.csv"), "--shard", "1/2"], capture_output=True, text=True)
+        self.assertIn("--shard: of a folder", one.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
