@@ -48,8 +48,8 @@ def _repr_html(plan: Plan) -> str:
     return _show.repr_html(plan)
 
 
-Plan.plot = _plot  # type: ignore[method-assign]
-Plan._repr_html_ = _repr_html  # type: ignore[method-assign]
+setattr(Plan, "plot", _plot)
+setattr(Plan, "_repr_html_", _repr_html)
 
 
 async def solve_async(problem: Problem, **options: Any) -> Plan:

@@ -198,7 +198,7 @@ class _Progress:
         self._done, self._total, self._bar = 0, total, None
         if asked is True:
             try:
-                from tqdm import tqdm  # type: ignore[import]
+                from tqdm import tqdm
             except ImportError:
                 return
             self._bar = tqdm(total=total, unit="problem")
