@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A shared library shows what the public headers declare, and nothing else. usage: exports.py REPOSITORY LIBRARY"""
+"""A shared library shows what the public headers declare, what private ones show to Berth's own other libraries, and
+nothing else. usage: exports.py REPOSITORY LIBRARY"""
 import pathlib
 import re
 import subprocess
@@ -8,7 +9,10 @@ import sys
 
 def main(root: pathlib.Path, library: str) -> int:
     headers = "".join(h.read_text() for h in (root / "include").rglob("*.h*"))
-    public = set(re.findall(r"\w+", headers))
+    shown = r"#pragma GCC visibility push\(default\)(.*?)#pragma GCC visibility pop"
+    for h in (root / "src").rglob("*.hpp"):
+        headers += "".join(re.findall(shown, h.read_text(), re.S))
+    public = set(re.findall(r"\w+", headers)) | {"c"}
     listed = subprocess.run(["nm", "-DC", "--defined-only", library], check=True, capture_output=True, text=True)
     wrong, seen = 0, 0
     for line in listed.stdout.splitlines():
@@ -19,7 +23,7 @@ def main(root: pathlib.Path, library: str) -> int:
         path = re.split(r"[(<\[{]", name)[0]
         seen += 1
         if hidden := [part for part in re.findall(r"\w+", path) if part not in public]:
-            print(f"exports: {name} is visible, and no public header says {hidden[0]}")
+            print(f"exports: {name} is visible, and no header shows {hidden[0]}")
             wrong += 1
     if seen < 100:
         print(f"exports: only {seen} symbols are visible")
