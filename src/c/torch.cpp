@@ -16,6 +16,7 @@
 #include "berth/pool/pool.hpp"
 #include "berth/trace/recorder.hpp"
 #include "berth/trace/snapshot.hpp"
+#include "core/whole_file.hpp"
 
 namespace {
 
@@ -83,11 +84,8 @@ void write_log() {
   all_devices& a = all();
   a.recorder->stop();
   const std::string text = berth::trace::to_json(a.recorder->take());
-  std::FILE* const file = std::fopen(a.log.c_str(), "w");
-  const bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if ((file != nullptr && std::fclose(file) != 0) || !good) {
-    std::fprintf(stderr, "berth: BERTH_TORCH_LOG cannot be written\n");
-  }
+  const int failed = berth::write_whole_file(a.log, text);
+  if (failed != 0) std::fprintf(stderr, "berth: BERTH_TORCH_LOG cannot be written: %s\n", std::strerror(failed));
 }
 
 one_device& device_of(int number) {
