@@ -60,10 +60,13 @@ def main(root: pathlib.Path) -> int:
             room = file.relative_to(base).parts[0]
             if room not in LEVEL:
                 continue  # berth.hpp, the umbrella
-            space = ""
+            spaces = []
             for number, line in enumerate(file.read_text().splitlines(), 1):
-                if opened := NAMESPACE.match(line):
-                    space = opened[1] or f"unnamed, in {file}"
+                if (opened := NAMESPACE.match(line)) and line.endswith("{"):
+                    spaces.append(opened[1] or f"unnamed, in {file}")
+                elif line.startswith("}  // namespace"):
+                    spaces.pop()
+                space = "::".join(spaces)
                 if (named := TYPE.match(line)) and defined.setdefault((space, named[1]), file) != file:
                     print(f"{file.relative_to(root)}:{number}: {space}::{named[1]} stands in {defined[space, named[1]]}")
                     wrong += 1

@@ -11,7 +11,7 @@
 
 namespace berth::detail {
 
-struct known_stream {
+struct used_stream {
   std::shared_ptr<stream_clock> clock;
   std::size_t blocks = 0;  // that name it
   // Recorded for blocks that were freed while it had work, one at a time.
@@ -21,7 +21,7 @@ struct known_stream {
 
 // The work of a stream up to an epoch, which is known once the block is freed.
 struct block_use {
-  known_stream* on = nullptr;
+  used_stream* on = nullptr;
   std::uint64_t until = stream_clock::ended;
 
   [[nodiscard]] bool done() const noexcept {
@@ -31,7 +31,7 @@ struct block_use {
   }
   // The block is freed while the stream has work: an event says when that is done, unless one is on its way.
   void close(const device& d) noexcept {
-    known_stream& k = *on;
+    used_stream& k = *on;
     until = k.clock->epoch();
     if (k.recorded > k.clock->completed() && k.last && !k.last->query().value_or(false)) return;
     if (!k.last) {
@@ -45,10 +45,10 @@ struct block_use {
 };
 
 // Those that blocks name, and some that no block names any more. Not thread-safe.
-class known_streams {
+class used_streams {
  public:
   // May throw bad_alloc.
-  [[nodiscard]] known_stream* of(const std::shared_ptr<stream_clock>& clock) {
+  [[nodiscard]] used_stream* of(const std::shared_ptr<stream_clock>& clock) {
     if (last_ != nullptr && last_->clock == clock) return last_;
     for (const auto& k : all_) {
       if (k->clock == clock) return last_ = k.get();
@@ -57,15 +57,15 @@ class known_streams {
       std::erase_if(all_, [](const auto& k) { return k->blocks == 0; });
       last_ = nullptr;
     }
-    all_.push_back(std::make_unique<known_stream>());
+    all_.push_back(std::make_unique<used_stream>());
     all_.back()->clock = clock;
     return last_ = all_.back().get();
   }
 
  private:
   static constexpr std::size_t many = 64;  // before those without blocks are forgotten
-  std::vector<std::unique_ptr<known_stream>> all_;
-  known_stream* last_ = nullptr;
+  std::vector<std::unique_ptr<used_stream>> all_;
+  used_stream* last_ = nullptr;
 };
 
 }  // namespace berth::detail

@@ -87,7 +87,7 @@ bool guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
                                                                   const stream& s, source_location site,
                                                                   const detail::call_stack* called_by) noexcept try {
   blocks.make_room();
-  detail::known_stream* const on = streams.of(s.clock());
+  detail::used_stream* const on = streams.of(s.clock());
   if (spare == nullptr) {
     records.push_back(std::make_unique<guarded>());
     spare = records.back().get();
@@ -318,7 +318,7 @@ void guard_adaptor::do_use_on(void* data, stream& s, const source_location& wher
     if (b == nullptr ? my.options.sample <= 1 : b->freed) return my.tell_of_strange(data, "use_on", where);
     if (b != nullptr) {
       raw = b->raw;
-      detail::known_stream* const k = my.streams.of(s.clock());
+      detail::used_stream* const k = my.streams.of(s.clock());
       if (k != b->mine.on && std::ranges::find(b->others, k, &detail::block_use::on) == b->others.end()) {
         b->others.push_back({k});
         ++k->blocks;

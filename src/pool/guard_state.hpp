@@ -81,7 +81,7 @@ struct guard_adaptor::state {
   detail::guarded* spare = nullptr;
   detail::guarded* oldest = nullptr;  // of the quarantine
   detail::guarded* newest = nullptr;
-  detail::known_streams streams;
+  detail::used_streams streams;
   std::unordered_set<detail::call_stack, detail::hash_of_stack> stacks;
   guard_statistics sums;
   std::uint64_t calls = 0;
