@@ -1,30 +1,14 @@
 #include "berth/trace/log.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <unordered_map>
 
+#include "trace/text.hpp"
+
 namespace berth::trace {
-namespace {
-
-// Cuts the text up to the next `end` off the front.
-std::string_view cut(std::string_view& text, char end) {
-  const std::size_t at = text.find(end);
-  const std::string_view front = text.substr(0, at);
-  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
-  return front;
-}
-
-template <class Number>
-bool read(std::string_view text, Number& out) {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return failed == std::errc{} && end == text.data() + text.size();
-}
-
-}  // namespace
 
 result<log> parse_csv(std::string_view text) {
   log out;

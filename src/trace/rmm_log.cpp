@@ -1,24 +1,11 @@
-#include <charconv>
 #include <map>
 #include <string>
 
 #include "trace/history_builder.hpp"
+#include "trace/text.hpp"
 
 namespace berth::trace {
 namespace {
-
-std::string_view cut(std::string_view& text, char end) {
-  const std::size_t at = text.find(end);
-  const std::string_view front = text.substr(0, at);
-  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
-  return front;
-}
-
-template <class Number>
-bool read(std::string_view text, Number& out, int base = 10) {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out, base);
-  return !text.empty() && failed == std::errc{} && end == text.data() + text.size();
-}
 
 // 13:24:56.123456 or, of older versions, 13:24:56:123456; or seconds. In microseconds.
 bool read_time(std::string_view text, double& us) {

@@ -9,6 +9,7 @@
 #include "berth/model/input_error.hpp"
 #include "berth/model/onnx.hpp"
 #include "berth/model/program.hpp"
+#include "model/complaint.hpp"
 #include "model/file.hpp"
 #include "model/onnx_maker.hpp"
 #include "support/memory_limit.hpp"
@@ -31,17 +32,8 @@ class hostile_onnx : public testing::Test {
     write_file(path_, text);
     return lower(read_onnx(path_, bound));
   }
-  // What reading and lowering throws, behind the path; "" where nothing is thrown.
   std::string complaint(const std::string& text, const dimensions& bound = {}) const {
-    try {
-      (void)lowered(text, bound);
-      return "";
-    } catch (const input_error& e) {
-      const std::string what = e.what();
-      EXPECT_TRUE(what.starts_with(path_ + ": ")) << what;
-      EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-      return what.substr(path_.size() + 2);
-    }
+    return test::complaint_of(path_, [&] { (void)lowered(text, bound); });
   }
   std::string complaint(const onnx_maker& m, const dimensions& bound = {}) const { return complaint(m.text(), bound); }
   // The shape of z = Reshape(x, shape), x of `count` elements, where `shape` is folded.

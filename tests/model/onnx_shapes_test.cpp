@@ -7,6 +7,7 @@
 #include "berth/graph/graph_plan.hpp"
 #include "berth/model/input_error.hpp"
 #include "berth/model/onnx.hpp"
+#include "model/complaint.hpp"
 #include "model/file.hpp"
 #include "model/onnx_maker.hpp"
 #include "support/temporary_folder.hpp"
@@ -23,17 +24,8 @@ class onnx_shapes : public testing::Test {
     write_file(path_, text);
     return read_onnx_shapes(path_, bound);
   }
-  // What reading throws, behind the path; "" where nothing is thrown.
   std::string complaint(const std::string& text, const dimensions& bound = {}) const {
-    try {
-      (void)read(text, bound);
-      return "";
-    } catch (const input_error& e) {
-      const std::string what = e.what();
-      EXPECT_TRUE(what.starts_with(path_ + ": ")) << what;
-      EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-      return what.substr(path_.size() + 2);
-    }
+    return test::complaint_of(path_, [&] { (void)read(text, bound); });
   }
   static std::map<std::string, bytes> sizes(const shapes_graph& m) {
     std::map<std::string, bytes> by_name;
