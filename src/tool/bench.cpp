@@ -10,6 +10,7 @@
 
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
+#include "berth/plan/solve.hpp"
 #include "berth/pool/pool.hpp"
 #include "tool/command_line.hpp"
 #include "tool/output.hpp"
@@ -33,7 +34,7 @@ constexpr const char* definitions[] = {
     "basic: each is a block of the device, the host's data lie in pageable memory and are copied.",
     "pooled: the same from a pool of device memory.",
     "zero-copy: each is a block of pinned memory, which host and device use in place: nothing is copied.",
-    "all: pinned memory from a pool.",
+    "all: pinned memory from a pool that takes at its start what the plan of a round says that a round needs.",
     "allocation: time in the eight calls that take and give back, a round. copy: time of the copies between host and",
     "device, waited for. total: the whole round. fragmentation: 1 - bytes asked for / bytes of the",
     "device held for them, at their peaks (basic and zero-copy: each block rounded as the device's rules say).",
@@ -41,14 +42,14 @@ constexpr const char* definitions[] = {
 
 struct way {
   const char* name;
-  bool pooled, zero_copy;
+  bool pooled, zero_copy, planned;
   // What AscendCL's guide prints for it: allocation and copy in us, total in ms, fragmentation in percent.
   double source[4];
 };
-constexpr way ways[] = {{"basic", false, false, {45.2, 120.3, 2.45, 35}},
-                        {"pooled", true, false, {8.7, 118.9, 1.98, 12}},
-                        {"zero-copy", false, true, {32.1, 0, 1.52, 5}},
-                        {"all", true, true, {6.3, 0, 1.23, 3}}};
+constexpr way ways[] = {{"basic", false, false, false, {45.2, 120.3, 2.45, 35}},
+                        {"pooled", true, false, false, {8.7, 118.9, 1.98, 12}},
+                        {"zero-copy", false, true, false, {32.1, 0, 1.52, 5}},
+                        {"all", true, true, true, {6.3, 0, 1.23, 3}}};
 
 struct figures {
   double allocation_us = 0, copy_us = 0, total_us = 0, fragmentation = 0;
@@ -73,12 +74,22 @@ class stopwatch {
   }
 };
 
+constexpr bytes sizes[] = {tensor_bytes, tensor_bytes, tensor_bytes, workspace_bytes};
+
+// What a round needs at once, by a plan: both inputs are read into the result, and all four are given back together.
+bytes planned_need(const rules::placement& rules) {
+  plan::problem round{rules};
+  for (const bytes size : sizes) round.add({.size = size, .live = {0, 1}});
+  return value_of(plan::solve(round)).arena();
+}
+
 figures measure(const device& where, const way& w, int rounds) {
-  constexpr bytes sizes[] = {tensor_bytes, tensor_bytes, tensor_bytes, workspace_bytes};
   const memory_kind kind = w.zero_copy ? memory_kind::pinned : memory_kind::device;
+  const rules::placement& rules = w.zero_copy ? where.properties().pinned_rules : where.properties().rules;
   stream s{where};
   pool_options options;
   options.kind = kind;
+  if (w.planned) options.initial = planned_need(rules);
   pool memory{where, options};
   std::vector<std::byte> host(3 * tensor_bytes, std::byte{1});
   figures f;
@@ -140,7 +151,6 @@ figures measure(const device& where, const way& w, int rounds) {
   if (w.pooled) {
     f.fragmentation = memory.statistics().fragmentation();
   } else {
-    const rules::placement& rules = w.zero_copy ? where.properties().pinned_rules : where.properties().rules;
     double asked = 0, held = 0;
     for (const bytes size : sizes) {
       asked += static_cast<double>(size);
