@@ -195,6 +195,41 @@ TEST(operators, integers_at_the_ends_of_their_range) {
   EXPECT_EQ(computed<std::int64_t>(four, {0, 0, -1, -1})[0], 1);
 }
 
+// Neighbours that f64 does not tell apart, and the upper half of the unsigned ones.
+TEST(operators, large_integers_are_compared_as_they_are) {
+  using words = std::vector<std::int64_t>;
+  using unsigned_words = std::vector<std::uint64_t>;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const auto best = [](element type, auto x) {
+    op::request q{"MaxPool", 17, {of({1, 1, 3}, type)}, {}, {{"kernel_shape", op::shape{3}}}, 2};
+    op::served s = op::serve(q);
+    decltype(x) y(1);
+    words where(1);
+    const std::array<void*, 3> at{x.data(), y.data(), where.data()};
+    s.run->execute(at, nullptr);
+    return std::pair{y[0], where[0]};
+  };
+  EXPECT_EQ(best(element::i64, words{most - 2, most, most - 1}), (std::pair{most, std::int64_t{1}}));
+  EXPECT_EQ(best(element::u64, unsigned_words{1, ~0ull - 1, ~0ull}),
+            (std::pair{std::uint64_t{~0ull}, std::int64_t{2}}));
+
+  const auto scattered = [](const char* how, unsigned_words data, unsigned_words update) {
+    op::served s = op::serve({"ScatterElements",
+                              18,
+                              {of({1}, element::u64), of({1}, element::i64), of({1}, element::u64)},
+                              {},
+                              {{"reduction", std::string{how}}}});
+    words index{0};
+    unsigned_words y(1);
+    const std::array<void*, 4> at{data.data(), index.data(), update.data(), y.data()};
+    s.run->execute(at, nullptr);
+    return y[0];
+  };
+  EXPECT_EQ(scattered("max", {1}, {~0ull}), ~0ull);
+  EXPECT_EQ(scattered("min", {1}, {~0ull}), 1u);
+  EXPECT_EQ(scattered("add", {~0ull}, {2}), 1u);
+}
+
 TEST(operators, a_range_is_one_of_the_type) {
   const auto why = [](element type, double low, double high) -> std::string {
     op::check_options o = small(type);

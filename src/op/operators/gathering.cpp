@@ -128,6 +128,9 @@ void scatter_one(const std::string& how, element type, std::byte* to, const std:
     std::memcpy(to, update, element_size(type));
   } else if (is_real(type)) {
     write(type, to, combined(how, read(type, to), read(type, update)));
+  } else if (domain_of(type) == domain::u64) {
+    const std::uint64_t v = combined(how, read_as<std::uint64_t>(type, to), read_as<std::uint64_t>(type, update));
+    std::memcpy(to, &v, sizeof v);
   } else {
     const std::int64_t v = combined(how, read_integer(type, to), read_integer(type, update));
     store_as<std::int64_t>(type)(&v, to, 0, 1);

@@ -85,39 +85,49 @@ types global_pool_type(const request& q) {
   return {dense(input(q, 0).type, to)};
 }
 
-made max_pool(const request& q, const types& outputs) {
+template <class C>
+made max_pool_in(const request& q, const types& outputs) {
   const bool column_major = attribute_or<std::int64_t>(q, "storage_order", 0) != 0;
   const strides index_by = outputs.size() > 1 ? strides_of(outputs[1]) : strides{};
   const auto run = [=, p = pooled_of(q, outputs[0].shape), type = outputs[0].type, by = strides_of(outputs[0])](
                        std::span<std::byte* const> at, void*) {
     each_pool(p, [&](std::int64_t n, std::int64_t c, const place& y) {
       const std::byte* best = nullptr;
-      double most = 0;
-      std::int64_t where = 0;
+      C most{};
+      place there{};
       each_in_window(p, n, c, y, [&](std::int64_t from, const place& i) {
-        const double x = read(type, at[0] + from);
+        const C x = read_as<C>(type, at[0] + from);
         if (best != nullptr && !(x > most) && x == x) return;
         best = at[0] + from;
         most = x;
-        where = 0;  // as if the input were row-major
-        for (std::size_t d = 0; d < p.spatial.size(); ++d) {
-          const std::size_t each = column_major ? p.spatial.size() - 1 - d : d;
-          where = where * p.x[each + 2] + i[each];
-        }
-        std::int64_t plane = n * p.x[1] + c;
-        for (std::size_t d = 0; d < p.spatial.size(); ++d) plane *= p.x[d + 2];
-        where += plane;
+        there = i;
       });
-      std::byte* to = at[1] + offset_of(by, n, c, y);
+      std::byte* const to = at[1] + offset_of(by, n, c, y);
       if (best != nullptr) {
         std::memmove(to, best, element_size(type));
       } else {
         write(type, to, -std::numeric_limits<double>::infinity());
       }
-      if (!index_by.empty()) std::memcpy(at[2] + offset_of(index_by, n, c, y), &where, sizeof where);
+      if (index_by.empty()) return;
+      std::int64_t plane = n * p.x[1] + c, where = 0;  // as if the input were row-major
+      for (std::size_t d = 0; d < p.spatial.size(); ++d) {
+        const std::size_t each = column_major ? p.spatial.size() - 1 - d : d;
+        where = where * p.x[each + 2] + there[each];
+        plane *= p.x[d + 2];
+      }
+      where = best == nullptr ? 0 : where + plane;
+      std::memcpy(at[2] + offset_of(index_by, n, c, y), &where, sizeof where);
     });
   };
   return function(q, outputs, run);
+}
+// Not all in f64: it does not tell large neighbouring integers apart.
+made max_pool(const request& q, const types& outputs) {
+  switch (domain_of(outputs[0].type)) {
+    case domain::i64: return max_pool_in<std::int64_t>(q, outputs);
+    case domain::u64: return max_pool_in<std::uint64_t>(q, outputs);
+    default: return max_pool_in<double>(q, outputs);
+  }
 }
 
 made average_pool(const request& q, const types& outputs) {

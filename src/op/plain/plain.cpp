@@ -51,20 +51,8 @@ strides broadcast_strides(const tensor_type& t, const shape& s) {
   return by;
 }
 
-double read(element e, const std::byte* at) noexcept {
-  double v = 0;
-  load_as<double>(e)(at, 0, 1, &v);
-  return v;
-}
-
 void write(element e, std::byte* at, double value) noexcept {
   store_as<double>(e)(&value, at, 0, 1);
-}
-
-std::int64_t read_integer(element e, const std::byte* at) noexcept {
-  std::int64_t v = 0;
-  load_as<std::int64_t>(e)(at, 0, 1, &v);
-  return v;
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // many operators are made of.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -68,9 +69,26 @@ struct filling {
                           filling fill = {});
 
 // One element, read or written through the widest type of its kind. For kernels whose order of elements is their own.
-[[nodiscard]] double read(element e, const std::byte* at) noexcept;
+template <class C>
+[[nodiscard]] C read_as(element e, const std::byte* at) noexcept {
+  C v{};
+  if (is_native<C>(e)) {
+    std::memcpy(&v, at, sizeof v);
+  } else {
+    load_as<C>(e)(at, 0, 1, &v);
+  }
+  return v;
+}
+[[nodiscard]] inline double read(element e, const std::byte* at) noexcept {
+  if (e != element::f32) return read_as<double>(e, at);
+  float f = 0;  // what most elements are: a call for each would take most of a window's time
+  std::memcpy(&f, at, sizeof f);
+  return f;
+}
 void write(element e, std::byte* at, double value) noexcept;
-[[nodiscard]] std::int64_t read_integer(element e, const std::byte* at) noexcept;
+[[nodiscard]] inline std::int64_t read_integer(element e, const std::byte* at) noexcept {
+  return read_as<std::int64_t>(e, at);
+}
 
 // A kernel that is a function of its operands. F: void(const call&). `state` is what the function captured in phase
 // one.
