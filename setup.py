@@ -19,7 +19,7 @@ version = re.search(r"^project\(berth VERSION ([0-9.]+)", (here / "CMakeLists.tx
 if version is None:
     raise SystemExit("setup.py: CMakeLists.txt does not say the version")
 
-NOT_NEEDED = ("TOOL", "TESTS", "BENCH", "EXAMPLES", "OPENCL", "CUDA", "ASCEND")
+NOT_NEEDED = ("TOOL", "TESTS", "BENCH", "EXAMPLES", "OPENCL", "ASCEND")
 
 
 class build_by_cmake(build_ext):

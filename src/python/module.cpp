@@ -7,6 +7,7 @@
 #include "python/packed.hpp"
 #include "python/problem.hpp"
 #include "python/read.hpp"
+#include "python/tensor.hpp"
 
 namespace berth::python {
 namespace {
@@ -80,6 +81,9 @@ PYBIND11_MODULE(_core, m) {
   own::declare_errors(m);
   own::declare_plan(m);
   own::declare_problem(m);
+  own::declare_tensor(m);
+  own::declare_numpy_memory(m);
+  own::declare_pool(m);
   m.def("read", &own::read, own::arg("path"), own::arg("dims") = std::map<std::string, std::int64_t>{},
         "Reads a planning problem in any format that `berth plan` takes, or the problem of a model: FILE.onnx with the "
         "dimensions that it leaves open, builtin:NAME.");

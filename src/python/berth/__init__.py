@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ._core import InputError, Plan, Problem, __version__, fit, read, rules
+from ._core import Arena, InputError, Plan, Pool, Problem, Stream, Tensor, __version__, fit, from_dlpack, read, rules
 
 if TYPE_CHECKING:
     from .cache import PlanCache as PlanCache
@@ -10,13 +10,18 @@ if TYPE_CHECKING:
     from .many import plan_many as plan_many
 
 __all__ = [
+    "Arena",
     "InputError",
     "ManyError",
     "Plan",
     "PlanCache",
+    "Pool",
     "Problem",
+    "Stream",
+    "Tensor",
     "__version__",
     "fit",
+    "from_dlpack",
     "plan_many",
     "read",
     "rules",
