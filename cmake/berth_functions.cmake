@@ -62,6 +62,13 @@ function(berth_test name)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "RC_PARAMS=seed=20261121")
 endfunction()
 
+# Under a sanitizer, programs whose own speed nobody looks at: optimising their code there takes longer than it saves.
+function(berth_unoptimised_where_sanitized target)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    berth_unoptimised(${target})
+  endif()
+endfunction()
+
 # berth_bench(NAME SOURCES a.cpp ... [LIBS lib ...]): one program that prints its figures; never a test.
 function(berth_bench name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
@@ -69,4 +76,5 @@ function(berth_bench name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/bench)
   target_link_libraries(${name} PRIVATE berth::berth ${arg_LIBS})
   berth_warnings(${name})
+  berth_unoptimised_where_sanitized(${name})
 endfunction()
