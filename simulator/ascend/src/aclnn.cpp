@@ -24,19 +24,18 @@ std::set<const aclScalar*>& scalars() {
   static auto* const all = new std::set<const aclScalar*>;
   return *all;
 }
+std::set<const aclIntArray*>& arrays() {
+  static auto* const all = new std::set<const aclIntArray*>;
+  return *all;
+}
+std::set<const aclTensorList*>& lists() {
+  static auto* const all = new std::set<const aclTensorList*>;
+  return *all;
+}
 // Executors that may still be used, and those that were.
 std::set<const aclOpExecutor*>& executors() {
   static auto* const all = new std::set<const aclOpExecutor*>;
   return *all;
-}
-
-std::int64_t offset_of(const aclTensor& t, std::int64_t which) {
-  std::int64_t at = t.offset;
-  for (std::size_t d = t.shape.size(); d-- > 0;) {
-    at += which % t.shape[d] * t.strides[d];
-    which /= t.shape[d];
-  }
-  return at;
 }
 
 bool overlap(const use& a, const use& b) {
@@ -54,6 +53,45 @@ struct consumed {
     delete executor;
   }
 };
+
+// Whether an input lies under an output, where it is not exactly there and the operator goes over both alike.
+bool is_overwritten(const aclOpExecutor& e, const std::vector<use>& uses) {
+  for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+    for (std::size_t o = 0; o < e.outputs.size(); ++o) {
+      const use& in = uses[i];
+      const use& out = uses[e.inputs.size() + o];
+      const bool exact = in.start == out.start && e.may_lie_under[i] && e.inputs[i].strides == e.outputs[o].strides &&
+                         e.inputs[i].shape == e.outputs[o].shape;
+      if (in.size != 0 && overlap(in, out) && !exact) return true;
+    }
+  }
+  return false;
+}
+
+// For workers, under the bytes' mutex. Whatever the program has in the workspace is gone.
+void run(const aclOpExecutor& e, std::byte* workspace) {
+  if (e.workspace > 0) std::memset(workspace, scribble, e.workspace);
+  const auto bytes_of = [](const aclTensor& t) { return reachable(const_cast<void*>(use_of(t, false, "").start)); };
+  std::vector<void*> addresses;
+  for (const step& s : e.steps) {
+    addresses.clear();
+    for (const place& p : s.operands) {
+      switch (p.of) {
+        case place::input: addresses.push_back(bytes_of(e.inputs[p.at])); break;
+        case place::output: addresses.push_back(bytes_of(e.outputs[p.at])); break;
+        case place::constant: addresses.push_back(const_cast<std::byte*>(e.constants[p.at].data())); break;
+        case place::room: addresses.push_back(workspace + p.at); break;
+      }
+    }
+    void* scratch = nullptr;
+    if (s.run->workspace() != 0) {
+      constexpr number alignment = berth::op::workspace_alignment;
+      const auto at = reinterpret_cast<number>(workspace + s.scratch);
+      scratch = workspace + s.scratch + (alignment - at % alignment) % alignment;
+    }
+    s.run->execute(addresses, scratch);
+  }
+}
 
 aclnnStatus check_uses(const std::vector<use>& uses) {
   for (const use& one : uses) {
@@ -86,45 +124,28 @@ bool is_dense(const aclTensor& t) {
 use use_of(const aclTensor& t, bool writes, const char* what) {
   std::int64_t last = 0;
   for (std::size_t d = 0; d < t.shape.size(); ++d) last += (t.shape[d] - 1) * t.strides[d];
-  const std::size_t size = elements(t) == 0 ? 0 : static_cast<std::size_t>(last + 1) * sizeof(float);
-  return {static_cast<std::byte*>(t.data) + t.offset * static_cast<std::int64_t>(sizeof(float)), size, writes, what};
-}
-
-float& element(const aclTensor& t, std::int64_t which) {
-  return static_cast<float*>(reachable(t.data))[offset_of(t, which)];
+  const std::size_t each = size_of(t.type);
+  const std::size_t size = elements(t) == 0 ? 0 : static_cast<std::size_t>(last + 1) * each;
+  return {static_cast<std::byte*>(t.data) + t.offset * static_cast<std::int64_t>(each), size, writes, what};
 }
 
 bool is_live(const aclTensor* t) {
   return tensors().count(t) != 0;
 }
 
-aclnnStatus first_phase(const char* name, std::vector<const aclTensor*> inputs, aclTensor* out, std::uint64_t workspace,
-                        std::uint64_t* size, aclOpExecutor** executor, std::function<void(const aclOpExecutor&)> run) {
-  if (size == nullptr || executor == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
-  auto made = std::make_unique<aclOpExecutor>();
-  made->name = name;
-  made->given = std::move(inputs);
-  made->given.push_back(out);
-  for (const aclTensor* t : made->given) {
-    if (t == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null tensor");
-    if (!is_live(t)) return violate(ACLNN_ERR_PARAM_INVALID, "tensor_destroyed", "a tensor that was destroyed");
-    if (t->type != ACL_FLOAT) return refuse(ACLNN_ERR_PARAM_INVALID, "the simulator computes with float alone");
-    if (reinterpret_cast<number>(t->data) % tensor_alignment != 0) {
-      violate("tensor_alignment", "a tensor's data starts at no multiple of 32");
-    }
-    (t == out ? made->outputs : made->inputs).push_back(*t);
+aclnnStatus check_given(const aclTensor* t) {
+  if (t == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null tensor");
+  if (!is_live(t)) return violate(ACLNN_ERR_PARAM_INVALID, "tensor_destroyed", "a tensor that was destroyed");
+  if (size_of(t->type) == 0) return refuse(ACLNN_ERR_PARAM_INVALID, "a type that the simulator does not know");
+  if (reinterpret_cast<number>(t->data) % tensor_alignment != 0) {
+    violate("tensor_alignment", "a tensor's data starts at no multiple of 32");
   }
-  if (std::find(made->given.begin(), std::prev(made->given.end()), out) != std::prev(made->given.end())) {
-    made->inputs.clear();  // in place: it is both
-    for (auto it = made->given.begin(); it != std::prev(made->given.end()); ++it) made->inputs.push_back(**it);
-    made->outputs.resize(1);
-  }
-  made->workspace = workspace;
-  made->run = std::move(run);
-  *size = workspace;
-  executors().insert(made.get());
-  *executor = made.release();
   return ACLNN_SUCCESS;
+}
+
+aclOpExecutor* keep(std::unique_ptr<aclOpExecutor> made) {
+  executors().insert(made.get());
+  return made.release();
 }
 
 aclnnStatus second_phase(const char* name, void* workspace, std::uint64_t size, aclOpExecutor* executor,
@@ -150,6 +171,7 @@ aclnnStatus second_phase(const char* name, void* workspace, std::uint64_t size, 
   std::vector<use> uses;
   for (const aclTensor& t : executor->inputs) uses.push_back(use_of(t, false, "an input"));
   for (const aclTensor& t : executor->outputs) uses.push_back(use_of(t, true, "an output"));
+  if (is_overwritten(*executor, uses)) violate("overlap", "an output lies over what the operator still reads");
   for (const use& one : uses) {
     if (one.start == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "a tensor without an address");
   }
@@ -167,8 +189,7 @@ aclnnStatus second_phase(const char* name, void* workspace, std::uint64_t size, 
   if (const aclnnStatus wrong = check_uses(uses); wrong != ACLNN_SUCCESS) return wrong;
   enqueue(on, uses, [copy = *executor, workspace] {
     const std::lock_guard bytes{the().bytes_mutex};
-    if (copy.workspace > 0) std::memset(reachable(workspace), scribble, copy.workspace);
-    copy.run(copy);
+    run(copy, static_cast<std::byte*>(copy.workspace > 0 ? reachable(workspace) : nullptr));
     return ACL_SUCCESS;
   });
   return ACLNN_SUCCESS;
@@ -231,14 +252,11 @@ aclnnStatus aclDestroyTensor(const aclTensor* t) {
 }
 aclScalar* aclCreateScalar(void* value, aclDataType type) {
   if (enter(__func__, __builtin_return_address(0)) != ACL_SUCCESS || value == nullptr) return nullptr;
+  if (size_of(type) == 0) return nullptr;
   auto made = std::make_unique<aclScalar>();
-  if (type == ACL_FLOAT) {
-    made->value = static_cast<double>(*static_cast<float*>(value));
-  } else if (type == ACL_INT32) {
-    made->value = *static_cast<std::int32_t*>(value);
-  } else {
-    return nullptr;
-  }
+  made->value.resize(size_of(type));
+  std::memcpy(made->value.data(), value, made->value.size());
+  made->type = type;
   const std::lock_guard lock{the().mutex};
   scalars().insert(made.get());
   return made.release();
@@ -249,6 +267,46 @@ aclnnStatus aclDestroyScalar(const aclScalar* s) {
   const std::lock_guard lock{the().mutex};
   if (scalars().erase(s) == 0) return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no scalar, or none any more");
   delete s;
+  return ACLNN_SUCCESS;
+}
+aclIntArray* aclCreateIntArray(const std::int64_t* value, std::uint64_t size) {
+  if (enter(__func__, __builtin_return_address(0)) != ACL_SUCCESS || (value == nullptr && size != 0)) return nullptr;
+  auto made = std::make_unique<aclIntArray>();
+  made->values.assign(value, value + size);
+  const std::lock_guard lock{the().mutex};
+  arrays().insert(made.get());
+  return made.release();
+}
+aclnnStatus aclDestroyIntArray(const aclIntArray* a) {
+  ENTER;
+  if (a == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
+  const std::lock_guard lock{the().mutex};
+  if (arrays().erase(a) == 0) return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no array, or none any more");
+  delete a;
+  return ACLNN_SUCCESS;
+}
+aclTensorList* aclCreateTensorList(const aclTensor* const* value, std::uint64_t size) {
+  if (enter(__func__, __builtin_return_address(0)) != ACL_SUCCESS || (value == nullptr && size != 0)) return nullptr;
+  auto made = std::make_unique<aclTensorList>();
+  made->tensors.assign(value, value + size);
+  const std::lock_guard lock{the().mutex};
+  lists().insert(made.get());
+  return made.release();
+}
+aclnnStatus aclDestroyTensorList(const aclTensorList* l) {
+  ENTER;
+  if (l == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
+  const std::lock_guard lock{the().mutex};
+  if (lists().erase(l) == 0) return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no list, or none any more");
+  for (const aclTensor* t : l->tensors) {
+    if (t == nullptr) continue;
+    if (tensors().erase(t) == 0) {
+      violate("double_free", "the list's tensor was destroyed before it");
+    } else {
+      delete t;
+    }
+  }
+  delete l;
   return ACLNN_SUCCESS;
 }
 aclnnStatus aclGetRawTensorAddr(const aclTensor* t, void** out) {

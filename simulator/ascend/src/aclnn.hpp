@@ -1,10 +1,11 @@
 // Tensors and executors of aclnn. The caller of what is here holds the world's mutex.
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <vector>
 
 #include "aclnn/acl_meta.h"
+#include "berth/op/operation.hpp"
 #include "world.hpp"
 
 struct aclTensor {
@@ -14,31 +15,58 @@ struct aclTensor {
   void* data = nullptr;
 };
 struct aclScalar {
-  double value = 0;
+  std::vector<std::byte> value;
+  aclDataType type = ACL_FLOAT;
 };
-struct aclOpExecutor {
-  const char* name = "";  // of the operator, as its second function is called
-  std::vector<aclTensor> inputs, outputs;
-  std::vector<const aclTensor*> given;  // they live until the second phase
-  std::uint64_t workspace = 0;
-  bool repeatable = false;
-  // Reads and writes elements by their number, in the order of the shape.
-  std::function<void(const aclOpExecutor&)> run;
+struct aclIntArray {
+  std::vector<std::int64_t> values;
+};
+struct aclTensorList {
+  std::vector<const aclTensor*> tensors;
 };
 
 namespace ascend_simulator {
 
+// Where an operand of a step is found when it runs.
+struct place {
+  enum kind : std::uint8_t { input, output, constant, room };
+  kind of = input;
+  std::size_t at = 0;  // index; of room: byte of the workspace
+};
+// A kernel of Berth's table and its operands.
+struct step {
+  std::shared_ptr<berth::op::operation> run;
+  std::vector<place> operands;
+  std::size_t scratch = 0;  // byte of the workspace where the kernel's own begins
+};
+
+}  // namespace ascend_simulator
+
+struct aclOpExecutor {
+  const char* name = "";  // of the operator, as its second function is called
+  std::vector<aclTensor> inputs, outputs;
+  std::vector<bool> may_lie_under;        // by input: an output may begin where it begins
+  std::vector<const aclTensor*> given{};  // they live until the second phase
+  std::uint64_t workspace = 0;
+  bool repeatable = false;
+  std::vector<ascend_simulator::step> steps{};
+  std::vector<std::vector<std::byte>> constants{};
+};
+
+namespace ascend_simulator {
+
+// 0 for a type that the simulator does not know.
+[[nodiscard]] std::size_t size_of(aclDataType t) noexcept;
 [[nodiscard]] std::int64_t elements(const aclTensor& t);
 [[nodiscard]] bool is_dense(const aclTensor& t);
 // From the lowest to behind the highest byte that it may touch.
 [[nodiscard]] use use_of(const aclTensor& t, bool writes, const char* what);
-// The float at the element of this number; for workers, under the bytes' mutex.
-[[nodiscard]] float& element(const aclTensor& t, std::int64_t number);
 
 [[nodiscard]] bool is_live(const aclTensor* t);
-// Checks what every first phase checks and makes the executor.
-aclnnStatus first_phase(const char* name, std::vector<const aclTensor*> inputs, aclTensor* out, std::uint64_t workspace,
-                        std::uint64_t* size, aclOpExecutor** executor, std::function<void(const aclOpExecutor&)> run);
+// What every first phase checks of a tensor that it is given.
+aclnnStatus check_given(const aclTensor* t);
+// Notes it among those that may be used; the caller of aclnn has it from now on.
+aclOpExecutor* keep(std::unique_ptr<aclOpExecutor> made);
 aclnnStatus second_phase(const char* name, void* workspace, std::uint64_t size, aclOpExecutor* executor,
                          const std::shared_ptr<stream_state>& on);
 

@@ -3,6 +3,8 @@
  * documents. C and C++. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "acl/acl.h"
 
 #pragma GCC visibility push(default)
@@ -14,6 +16,7 @@ typedef int32_t aclnnStatus;
 typedef struct aclTensor aclTensor;
 typedef struct aclScalar aclScalar;
 typedef struct aclIntArray aclIntArray;
+typedef struct aclTensorList aclTensorList;
 typedef struct aclOpExecutor aclOpExecutor;
 
 enum {
@@ -24,7 +27,22 @@ enum {
   ACLNN_ERR_INNER_NULLPTR = 561103
 };
 
-typedef enum aclDataType { ACL_DT_UNDEFINED = -1, ACL_FLOAT = 0, ACL_FLOAT16 = 1, ACL_INT32 = 3 } aclDataType;
+typedef enum aclDataType {
+  ACL_DT_UNDEFINED = -1,
+  ACL_FLOAT = 0,
+  ACL_FLOAT16 = 1,
+  ACL_INT8 = 2,
+  ACL_INT32 = 3,
+  ACL_UINT8 = 4,
+  ACL_INT16 = 6,
+  ACL_UINT16 = 7,
+  ACL_UINT32 = 8,
+  ACL_INT64 = 9,
+  ACL_UINT64 = 10,
+  ACL_DOUBLE = 11,
+  ACL_BOOL = 12,
+  ACL_BF16 = 27
+} aclDataType;
 typedef enum aclFormat { ACL_FORMAT_UNDEFINED = -1, ACL_FORMAT_NCHW = 0, ACL_FORMAT_ND = 2 } aclFormat;
 
 aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDataType dataType, const int64_t* stride,
@@ -33,6 +51,11 @@ aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDat
 aclnnStatus aclDestroyTensor(const aclTensor* tensor);
 aclScalar* aclCreateScalar(void* value, aclDataType dataType);
 aclnnStatus aclDestroyScalar(const aclScalar* scalar);
+aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size);
+aclnnStatus aclDestroyIntArray(const aclIntArray* array);
+/* The list owns its tensors from now on: destroying it destroys them. */
+aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size);
+aclnnStatus aclDestroyTensorList(const aclTensorList* array);
 aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr);
 aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr);
 
