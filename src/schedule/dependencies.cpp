@@ -53,8 +53,9 @@ void order_overlapping(const std::vector<access>& all, lists& before) {
 
 }  // namespace
 
-lists dependencies(const graph_structure& g, std::span<const std::uint32_t> keep) {
+lists dependencies(const graph_structure& g, std::span<const std::uint32_t> keep, std::span<const node_pair> pairs) {
   lists before(g.nodes.size());
+  for (const auto& [first, second] : pairs) before[second].push_back(first);
   std::vector<std::uint32_t> producer(g.values.size(), none);
   std::vector<std::uint8_t> written(g.values.size(), 0);  // by root
   for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {

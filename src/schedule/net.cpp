@@ -113,7 +113,7 @@ std::optional<bytes> state_bytes(const graph_structure& g, const rules::placemen
 }  // namespace
 
 std::optional<net> make_net(const graph_structure& g, const rules::placement& rules,
-                            std::span<const std::uint32_t> keep) {
+                            std::span<const std::uint32_t> keep, std::span<const node_pair> pairs) {
   const auto states = state_bytes(g, rules);
   if (!states) return std::nullopt;
   net made;
@@ -124,7 +124,7 @@ std::optional<net> make_net(const graph_structure& g, const rules::placement& ru
     return more;
   };
   made.base = made.at_start = *states;
-  made.before = rows_of(dependencies(g, keep));
+  made.before = rows_of(dependencies(g, keep, pairs));
   made.after = turned(made.before, g.nodes.size());
   std::vector<std::uint32_t> producer(g.values.size(), no_node);
   for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {

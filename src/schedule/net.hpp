@@ -22,6 +22,7 @@
 #include "berth/core/bytes.hpp"
 #include "berth/graph/structure.hpp"
 #include "berth/rules/placement.hpp"
+#include "berth/schedule/verify.hpp"
 
 namespace berth::schedule {
 
@@ -61,10 +62,11 @@ struct net {
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(makes.size()); }
 };
 
-// `keep`: nodes that run in the given order among themselves; so do nodes without results. Nothing where sizes exceed
-// 2^62. States count in `base`. O(nodes + edges), and for each root the square of the accesses beside writings.
+// `keep`: nodes that run in the given order among themselves; so do nodes without results; `pairs` are kept. Nothing
+// where sizes exceed 2^62. States count in `base`. O(nodes + edges), and for each root the square of the accesses
+// beside writings.
 [[nodiscard]] std::optional<net> make_net(const graph_structure& g, const rules::placement& rules,
-                                          std::span<const std::uint32_t> keep);
+                                          std::span<const std::uint32_t> keep, std::span<const node_pair> pairs = {});
 
 // The net of `inside`, a part of n that runs when all of `done` has, before the rest. Node i of it is inside[i].
 [[nodiscard]] net part_of(const net& n, std::span<const std::uint32_t> done, std::span<const std::uint32_t> inside);

@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "berth/schedule/verify.hpp"
 #include "schedule/arrange.hpp"
 #include "schedule/net.hpp"
 #include "schedule/valley.hpp"
@@ -64,8 +63,13 @@ result<ordered> find_order(const graph& g, const options& o, graph_fault* why) {
   for (const std::uint32_t n : o.keep) {
     if (n >= g.nodes().size()) return error{errc::invalid_input, "schedule: a node to be kept is none of the graph", n};
   }
+  for (const auto& [first, second] : o.before) {
+    if (first >= second || second >= g.nodes().size()) {
+      return error{errc::invalid_input, "schedule: a pair of nodes that the given order does not keep", second};
+    }
+  }
   const rules::placement& rules = o.rules ? *o.rules : rules::host();
-  const auto n = make_net(g.structure(), rules, o.keep);
+  const auto n = make_net(g.structure(), rules, o.keep, o.before);
   if (!n) return error{errc::overflow, "schedule: the sizes of all values exceed 2^62 bytes", 0};
   const graph_options planning{.search = o.placing, .rules = rules};
   auto given_plan = plan_graph(g, planning, why);
@@ -82,7 +86,7 @@ result<ordered> find_order(const graph& g, const options& o, graph_fault* why) {
   answer.lower_bound = bound_of_arena(*n, found, allowed);
   answer.given_plan = *given_plan;
   if (found.order != given && !must_stay(g.structure()) && found.peak < given_plan->arena() + n->slack) {
-    if (verify_steps(g, found.order, o.keep)) {
+    if (verify_steps(g, found.order, o.keep, o.before)) {
       return error{errc::internal, "schedule: an order of ours did not pass verify_steps()", 0};
     }
     auto after = rewrite(g, found.order);

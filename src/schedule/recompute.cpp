@@ -73,14 +73,14 @@ result<question> ask(const graph& g, const recompute_options& o, graph_fault* wh
       return error{errc::invalid_input, "schedule: a cost is negative or not a number", n};
     }
   }
-  net n = *make_net(g.structure(), rules_of(o), o.order.keep);
+  net n = *make_net(g.structure(), rules_of(o), o.order.keep, o.order.before);
   const auto bound = bound_of(n);
   return question{g,    o, std::move(n), std::move(*start), std::move(cost), repeatable(g.structure(), o.order.keep),
                   bound};
 }
 
 result<recomputed> answer_of(const question& q, std::vector<std::uint32_t> steps, graph_fault* why) {
-  if (verify_steps(q.g, steps, q.o.order.keep)) {
+  if (verify_steps(q.g, steps, q.o.order.keep, q.o.order.before)) {
     return error{errc::internal, "schedule: steps of ours did not pass verify_steps()", 0};
   }
   auto after = rewrite(q.g, steps);

@@ -93,7 +93,7 @@ bool exists(const contents& found) {
 }  // namespace
 
 std::optional<step_violation> verify_steps(const graph& g, std::span<const std::uint32_t> steps,
-                                           std::span<const std::uint32_t> keep) {
+                                           std::span<const std::uint32_t> keep, std::span<const node_pair> before) {
   const auto count = static_cast<std::uint32_t>(g.nodes().size());
   const auto at_end = static_cast<std::uint32_t>(steps.size());
   std::vector<std::uint8_t> kept(count, 0);
@@ -101,6 +101,11 @@ std::optional<step_violation> verify_steps(const graph& g, std::span<const std::
   for (const std::uint32_t n : keep) {
     if (n >= count) return step_violation{"a node to be kept in order is none of the graph", at_end, n};
     kept[n] = once[n] = 1;
+  }
+  std::vector<std::vector<std::uint32_t>> waits_for(count);
+  for (const auto& [first, second] : before) {
+    if (std::max(first, second) >= count) return step_violation{"a node of a pair is none of the graph", at_end, first};
+    waits_for[second].push_back(first);
   }
   std::vector<std::vector<contents>> saw(count);
   replay given{g};
@@ -121,6 +126,9 @@ std::optional<step_violation> verify_steps(const graph& g, std::span<const std::
     if (kept[n] != 0) {
       if (n < last_kept) return step_violation{"nodes that keep their order run in another one", i, n};
       last_kept = n;
+    }
+    for (const std::uint32_t first : waits_for[n]) {
+      if (ran[first] == 0) return step_violation{"a node runs before one that comes first", i, n};
     }
     const std::vector<value_id> reads = read_by(g, n);
     for (std::size_t k = 0; k < reads.size(); ++k) {

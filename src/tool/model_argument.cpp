@@ -8,6 +8,7 @@
 #include "berth/model/builtin.hpp"
 #include "berth/model/input_error.hpp"
 #include "berth/model/program.hpp"
+#include "model/file.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -61,19 +62,35 @@ model::description read_model(const std::string& argument, const std::vector<std
   return *std::move(d);
 }
 
+namespace {
+
+model::shapes_graph as_it_runs(model::description d) {
+  model::program p = model::lower(std::move(d));
+  model::shapes_graph whole{std::move(p.graph), {}, {}, {}, {}};
+  for (const value& v : whole.graph.values()) whole.names.push_back(v.name);
+  return whole;
+}
+
+}  // namespace
+
 model::shapes_graph read_model_graph(const std::string& argument, const std::vector<std::string>& dims) {
+  if (argument.starts_with("builtin:")) return as_it_runs(read_model(argument, dims));
+  return read_onnx_graph(argument, model::read_file(argument), true, dims);
+}
+
+model::shapes_graph read_onnx_graph(const std::string& path, std::string_view file, bool runs,
+                                    const std::vector<std::string>& dims) {
+  const model::dimensions bound = bound_by(dims);
+  if (!runs) return model::read_onnx_shapes(path, file, bound);
   std::string why;
   try {
-    model::program p = model::lower(read_model(argument, dims));
-    model::shapes_graph whole{std::move(p.graph), {}, {}};
-    for (const value& v : whole.graph.values()) whole.names.push_back(v.name);
-    return whole;
+    return as_it_runs(model::read_onnx(path, file, bound));
   } catch (const model::input_error& e) {
-    if (argument.starts_with("builtin:")) throw;
     why = e.what();
   }
-  model::shapes_graph whole = model::read_onnx_shapes(argument, bound_by(dims));
-  if (why.starts_with(argument + ": ")) why.erase(0, argument.size() + 2);
+  model::shapes_graph whole = model::read_onnx_shapes(path, file, bound);
+  const std::string name = path == "-" ? "standard input" : path;
+  if (why.starts_with(name + ": ")) why.erase(0, name.size() + 2);
   whole.notes.insert(whole.notes.begin(), "planned by its shapes alone, since it does not run here: " + why);
   return whole;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/model/description.hpp"
@@ -21,5 +22,8 @@ namespace berth::tool {
 // What there is to plan of a model: one that runs here as it would run, with its kernels' layouts and workspaces; any
 // other file by its shapes alone (model::read_onnx_shapes), which the first note says. Throws as read_model() does.
 [[nodiscard]] model::shapes_graph read_model_graph(const std::string& argument, const std::vector<std::string>& dims);
+// The same of an .onnx file's bytes. `runs` false: by its shapes alone, with no note about that.
+[[nodiscard]] model::shapes_graph read_onnx_graph(const std::string& path, std::string_view file, bool runs,
+                                                  const std::vector<std::string>& dims);
 
 }  // namespace berth::tool

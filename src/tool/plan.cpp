@@ -434,8 +434,10 @@ std::function<int()> declare_plan(CLI::App& app) {
                  "OUT/shard-I-of-N.jsonl, a line a problem; called again, only what is not there yet")
       ->type_name("I/N");
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
-  app.add_flag("--reorder", call->reorder,
-               "Of a model or a ggml graph trace: an order of the nodes with a smaller arena, and the bound over all");
+  app.add_flag(
+      "--reorder", call->reorder,
+      "Of a model or a ggml graph trace (- is standard input): an order of the nodes with a smaller arena, and\n"
+      "the bound over all; --out FILE.onnx writes an .onnx FILE in that order");
   add_bytes_option(app, "--budget", call->budget, "With --reorder: what the arena may take, as 524288 or 512KiB");
   app.add_flag("--recompute", call->recompute,
                "With --reorder: nodes may run again to keep the budget; without one, for the smallest arena found");

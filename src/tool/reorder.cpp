@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "berth/model/ggml_trace.hpp"
 #include "berth/model/input_error.hpp"
 #include "berth/schedule/order.hpp"
 #include "berth/schedule/recompute.hpp"
 #include "berth/schedule/verify.hpp"
 #include "berth/trace/picture.hpp"
 #include "model/file.hpp"
+#include "model/files/readers.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
@@ -21,6 +21,7 @@
 #include "tool/verb.hpp"
 
 #ifdef BERTH_TOOL_RUN
+#include "berth/model/onnx.hpp"
 #include "tool/model_argument.hpp"
 #endif
 
@@ -30,18 +31,54 @@ namespace {
 struct read_graph {
   graph g;
   rules::placement rules = rules::host();
+  std::vector<std::string> notes{};
+  std::vector<schedule::node_pair> before{};
+#ifdef BERTH_TOOL_RUN
+  std::string file{};            // with --out FILE.onnx, its bytes
+  model::shapes_graph shapes{};  // and what was read of them; its graph is `g`
+#endif
 };
 
-read_graph read(const reorder_call& call) {
+bool writes_a_model(const reorder_call& call) {
+  return call.out.ends_with(".onnx");
+}
+
 #ifdef BERTH_TOOL_RUN
-  if (names_a_model(call.file)) return {read_model_graph(call.file, call.dims).graph, rules::host()};
+read_graph read_model(const reorder_call& call, std::string file) {
+  model::shapes_graph m = read_onnx_graph(call.file, file, !writes_a_model(call), call.dims);
+  read_graph made{.g = m.graph, .notes = m.notes, .before = m.before};
+  if (!writes_a_model(call)) return made;
+  made.notes.insert(made.notes.begin(), "ordered by its shapes, operator by operator, as the file has them");
+  made.file = std::move(file);
+  made.shapes = std::move(m);
+  return made;
+}
+#endif
+
+read_graph read(const reorder_call& call) {
+  const bool input = call.file == "-";
+  std::string text;
+#ifdef BERTH_TOOL_RUN
+  if (call.file.starts_with("builtin:")) {
+    if (writes_a_model(call)) throw usage_error("--out: '" + call.out + "' is for an .onnx FILE in another order");
+    return {.g = read_model_graph(call.file, call.dims).graph};
+  }
+  if (input) text = model::read_file(call.file);
+  // The first line of a trace is an object of JSON; no ONNX file begins so, whose first field is a number.
+  const bool trace = text.find_first_not_of(" \t\r\n") == text.find('{') && text.find('{') != std::string::npos;
+  if (input ? !trace : names_a_model(call.file)) {
+    return read_model(call, input ? std::move(text) : model::read_file(call.file));
+  }
+#else
+  if (input) text = model::read_file(call.file);
 #endif
   if (!call.dims.empty()) throw usage_error("--dim is for models");
-  if (!call.file.ends_with(".jsonl") && !call.file.ends_with(".jsonl.gz")) {
-    throw usage_error("--reorder: " + call.file + " is neither a model that runs here nor a ggml graph trace (.jsonl)");
+  if (writes_a_model(call)) throw usage_error("--out: '" + call.out + "' is for an .onnx FILE in another order");
+  if (!input && !call.file.ends_with(".jsonl") && !call.file.ends_with(".jsonl.gz")) {
+    throw usage_error("--reorder: " + call.file + " is neither an .onnx model nor a ggml graph trace (.jsonl)");
   }
-  model::ggml_trace trace = model::read_ggml_trace(call.file);
-  return {std::move(trace.graph), trace.rules};
+  model::ggml_trace trace_read = model::parse_ggml_trace(call.file, input ? text : model::read_file(call.file));
+  return {.g = std::move(trace_read.graph), .rules = trace_read.rules};
 }
 
 // What lies in the arena, from the first node that touches it to the last one.
@@ -94,6 +131,7 @@ struct answer {
   bytes given_peak = 0, peak = 0;
   bool within = true;
   bool verified = false;
+  std::vector<std::string> notes{};
 
   [[nodiscard]] bool optimal() const { return plan.arena() == bound; }
 };
@@ -142,6 +180,21 @@ answer run_again(const graph& g, const reorder_call& call, const schedule::optio
   return made;
 }
 
+#ifdef BERTH_TOOL_RUN
+// Writes the file in the order found. False, and nothing is written: what would be read of it is not what was planned.
+bool write_model(const reorder_call& call, const read_graph& input, const answer& found,
+                 const rules::placement& rules) {
+  const std::string file = model::onnx_in_order(call.file, input.file, input.shapes, found.steps);
+  const model::shapes_graph again = read_onnx_graph(call.out, file, false, call.dims);
+  const auto same_name = [](const node& a, const node& b) { return a.name == b.name; };
+  if (!std::ranges::equal(again.graph.nodes(), found.after.graph.nodes(), same_name)) return false;
+  const auto plan = plan_graph(again.graph, {.search = {.threads = call.threads, .stop = call.stop}, .rules = rules});
+  if (!plan || plan->arena() > found.given_plan.arena()) return false;
+  model::write_file(call.out, file);
+  return true;
+}
+#endif
+
 std::string page(const reorder_call& call, const graph& given, const answer& found) {
   trace::picture picture;
   picture.title = file_name(call.file) + ", before and after";
@@ -186,6 +239,7 @@ nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, con
     made["extra_percent"] = found.extra_percent;
     made["bound_held_by"] = found.holder;
   }
+  if (!found.notes.empty()) made["notes"] = found.notes;
   made["steps"] = found.steps;
   made["order"] = std::move(order);
   made["buffers"] = std::move(buffers);
@@ -217,16 +271,22 @@ void print_table(const reorder_call& call, const graph& given, const answer& fou
   }
   std::printf("  verified      %s\n", found.verified ? "yes" : "NO: please report this");
   std::printf("  found in      %.1f ms, %llu states\n", elapsed_ms, static_cast<unsigned long long>(found.states));
-  if (!call.out.empty()) std::printf("  written to    %s\n", printable(call.out).c_str());
+  if (!call.out.empty()) {
+    std::printf("  written to    %s%s\n", printable(call.out).c_str(),
+                writes_a_model(call) ? ": the main graph's nodes in this order, all else as it was" : "");
+  }
+  for (const std::string& note : found.notes) std::printf("  note          %s\n", printable(note).c_str());
 }
 
 }  // namespace
 
 int plan_reordered(const reorder_call& call) {
   const bool html = call.out.ends_with(".html");
-  if (!call.out.empty() && call.out != "-" && !html && !call.out.ends_with(".json")) {
-    throw usage_error("--out: with --reorder '" + call.out + "' must end in .json or .html");
+  const bool model_out = writes_a_model(call);
+  if (!call.out.empty() && call.out != "-" && !html && !model_out && !call.out.ends_with(".json")) {
+    throw usage_error("--out: with --reorder '" + call.out + "' must end in .json, .html or .onnx");
   }
+  if (model_out && call.recompute) throw usage_error("--out: no .onnx file is written with nodes that run again");
   const auto start = std::chrono::steady_clock::now();
   std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
   line->stage("reading " + file_name(call.file));
@@ -234,6 +294,7 @@ int plan_reordered(const reorder_call& call) {
   schedule::options options{.work = call.work,
                             .placing = {.threads = call.threads, .stop = call.stop},
                             .rules = input.rules,
+                            .before = input.before,
                             .stop = call.stop};
   if (!call.rules.empty()) {
     const auto both = rules::strictest(input.rules, *rules::find(call.rules));
@@ -242,14 +303,18 @@ int plan_reordered(const reorder_call& call) {
   }
   line->stage("ordering");
   answer found = call.recompute ? run_again(input.g, call, options) : in_order(input.g, call, options);
+  found.notes = input.notes;
   found.within = !call.budget || found.plan.arena() <= *call.budget;
-  found.verified =
-      !schedule::verify_steps(input.g, found.steps) && verify_plan(found.after.graph, found.plan, *options.rules).ok();
+  found.verified = !schedule::verify_steps(input.g, found.steps, {}, input.before) &&
+                   verify_plan(found.after.graph, found.plan, *options.rules).ok();
   const double elapsed = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   line->stage("writing");
   const bool to_output = call.out == "-";
   if (html) model::write_file(call.out, page(call, input.g, found));
-  if (!call.out.empty() && !html && !to_output) {
+#ifdef BERTH_TOOL_RUN
+  if (model_out) found.verified = found.verified && write_model(call, input, found, *options.rules);
+#endif
+  if (!call.out.empty() && !html && !model_out && !to_output) {
     model::write_file(call.out, to_json(call, input.g, found, elapsed).dump() + "\n");
   }
   line.reset();

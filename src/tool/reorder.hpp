@@ -13,8 +13,8 @@
 namespace berth::tool {
 
 struct reorder_call {
-  std::string file;  // a model that runs here, or a ggml graph trace
-  std::string out;   // empty, "-", .json or .html
+  std::string file;  // a model, or a ggml graph trace; "-": one of them on standard input
+  std::string out;   // empty, "-", .json, .html or, of an .onnx file, .onnx
   std::string rules;
   std::vector<std::string> dims;
   plan::effort work = plan::effort::normal;

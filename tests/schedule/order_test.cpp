@@ -49,6 +49,16 @@ TEST(Order, KeepsWhatHasEffects) {
   EXPECT_EQ(find_order(two_branches(), {.keep = {7}}).error().code, errc::invalid_input);
 }
 
+TEST(Order, KeepsPairs) {
+  // Both branches widen before either narrows.
+  const auto found = find_order(two_branches(), {.before = {{1, 2}, {0, 3}}});
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->changed());
+  EXPECT_TRUE(found->optimal());
+  EXPECT_EQ(find_order(two_branches(), {.before = {{2, 1}}}).error().code, errc::invalid_input);
+  EXPECT_EQ(find_order(two_branches(), {.before = {{1, 9}}}).error().number, 9u);
+}
+
 TEST(Order, ReadsBetweenWritings) {
   graph g;
   const auto x = g.input("x", of(64));

@@ -43,6 +43,11 @@ TEST(VerifySteps, SaysWhatIsWrong) {
   EXPECT_STREQ(rule_of(g, {0, 1, 1, 2, 3}), "a node runs again that may run once only");
   EXPECT_STREQ(rule_of(g, {0, 2, 1, 3}, {1, 2}), "nodes that keep their order run in another one");
   EXPECT_STREQ(rule_of(g, {0, 1, 2, 2, 3}, {2}), "a node runs again that may run once only");
+  const std::vector<schedule::node_pair> pair{{1, 2}}, none{{1, 9}};
+  const std::vector<std::uint32_t> good{0, 1, 2, 3}, turned{0, 2, 1, 3};
+  EXPECT_FALSE(verify_steps(g, good, {}, pair));
+  EXPECT_STREQ(verify_steps(g, turned, {}, pair)->rule, "a node runs before one that comes first");
+  EXPECT_STREQ(verify_steps(g, good, {}, none)->rule, "a node of a pair is none of the graph");
 }
 
 TEST(Rewrite, RefusesWhatCannotBe) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Runs `berth plan --reorder` as a script would. usage: reorder_test.py BERTH"""
+import gzip
 import json
 import os
 import subprocess
@@ -8,6 +9,64 @@ import tempfile
 import unittest
 
 BERTH = sys.argv.pop(1)
+
+
+def varint(n):
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+
+
+def field(number, value):
+    """One field of a protocol buffer."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def fields(text):
+    """The other way: (number, value) of each; text without fields of other kinds."""
+    at, found = 0, []
+
+    def number():
+        nonlocal at
+        n = shift = 0
+        while True:
+            n |= (text[at] & 127) << shift
+            shift += 7
+            at += 1
+            if text[at - 1] < 128:
+                return n
+
+    while at < len(text):
+        tag = number()
+        value = number()
+        if tag & 7 == 2:
+            value, at = text[at:at + value], at + value
+        found.append((tag >> 3, value))
+    return found
+
+
+def two_branches():
+    """Widening, widening, narrowing, narrowing: one branch after the other needs less. Relu and Concat by shapes; what
+    an exporter leaves stands between: a view, a node that nobody reads, an If that reads a branch."""
+    def floats(*dims):
+        return field(2, field(1, field(1, 1) + field(2, b"".join(field(1, field(1, d)) for d in dims))))
+
+    def node(op, ins, outs, more=b""):
+        return field(1, b"".join(field(1, i) for i in ins) + b"".join(field(2, o) for o in outs) + field(4, op) + more)
+
+    inner = b"".join(field(1, field(1, "b2") + field(2, "inner") + field(4, "Neg")) for _ in range(1))
+    branch = field(5, field(1, "then_branch") + field(20, 5) + field(6, inner + field(2, "sub")))
+    graph = b"".join([node("Concat", ["x"] * 8, ["a"], field(5, field(1, "axis") + field(20, 2) + field(3, 0))),
+                      node("Concat", ["x"] * 8, ["b"], field(5, field(1, "axis") + field(20, 2) + field(3, 0))),
+                      field(2, "g"), node("Identity", ["a"], ["av"]), node("Neg", ["x"], ["unread"]),
+                      node("Frob", ["av"], ["a2"]), node("Frob", ["b"], ["b2"]),
+                      node("If", ["a2"], ["y"], branch)])
+    graph += field(11, field(1, "x") + floats(64))
+    graph += b"".join(field(13, field(1, n) + floats(64)) for n in ("a2", "b2", "y"))
+    graph += field(12, field(1, "y") + floats(64))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13)) + field(2, "a tool") + field(99, "unknown")
+
 
 
 class Reorder(unittest.TestCase):
@@ -62,6 +121,77 @@ class Reorder(unittest.TestCase):
         self.assertGreater(answer["lower_bound"], 1024)
         self.assertTrue(answer["bound_held_by"])
         self.assertEqual(self.run_tool("plan", "builtin:resnet50", "--reorder", "--budget", "1KiB").returncode, 1)
+
+    def write(self, name, data):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "wb") as f:
+            f.write(data)
+        return path
+
+    def test_an_onnx_file_in_the_order_found(self):
+        given = two_branches()
+        path, out = self.write("m.onnx", given), os.path.join(self.folder.name, "o.onnx")
+        done = self.run_tool("plan", path, "--reorder", "--out", out, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = json.loads(done.stdout)
+        self.assertTrue(answer["changed"] and answer["verified"] and answer["optimal"])
+        with open(out, "rb") as f:
+            made = f.read()
+        # All fields but the graph, and all of the graph but the places of the nodes, are what they were.
+        self.assertEqual([f for f in fields(given) if f[0] != 7], [f for f in fields(made) if f[0] != 7])
+        graphs = [fields(dict(fields(m))[7]) for m in (given, made)]
+        self.assertEqual(*[[n if n == 1 else (n, v) for n, v in g] for g in graphs])
+        nodes = [[v for n, v in g if n == 1] for g in graphs]
+        self.assertEqual(sorted(nodes[0]), sorted(nodes[1]))
+        self.assertNotEqual(nodes[0], nodes[1])
+        ready, order = {b"x"}, []
+        for text in nodes[1]:
+            reads, makes = ([v for n, v in fields(text) if n == k] for k in (1, 2))
+            self.assertLessEqual(set(reads) | ({b"b2"} if makes == [b"y"] else set()), ready)
+            ready.update(makes)
+            order += makes
+        self.assertEqual([n.encode() for n in answer["order"]], [n for n in order if n not in (b"av", b"unread")])
+        # Read as any file is: the smaller arena is the file's own now, and nothing is left to gain.
+        again = json.loads(self.run_tool("plan", out, "--json").stdout)
+        self.assertEqual(again["arena_bytes"], answer["arena_bytes"])
+        twice = os.path.join(self.folder.name, "t.onnx")
+        self.assertEqual(self.run_tool("plan", out, "--reorder", "--out", twice, "--quiet").returncode, 0)
+        with open(twice, "rb") as f:
+            self.assertEqual(f.read(), made)
+        for words in (["plan", path, "--reorder", "--out", path],
+                      ["plan", path, "--reorder", "--recompute", "--out", out],
+                      ["plan", "builtin:mobilenet", "--reorder", "--out", out]):
+            done = self.run_tool(*words)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), given)
+
+    def test_standard_input(self):
+        given = two_branches()
+        path, out = self.write("m.onnx", given), os.path.join(self.folder.name, "o.onnx")
+
+        def of(data, *words):
+            return subprocess.run([BERTH, "plan", "-", "--reorder", *words], input=data, capture_output=True)
+
+        kept = json.loads(self.run_tool("plan", path, "--reorder", "--json").stdout)
+        piped = json.loads(of(given, "--json").stdout)
+        for answer in (kept, piped):
+            for key in ("elapsed_ms", "model"):
+                del answer[key]
+        self.assertEqual(json.dumps(kept), json.dumps(piped))
+        self.assertEqual(of(given, "--out", out, "--quiet").returncode, 0)
+        shape = {"type": "f32", "ne": [8, 2, 1, 1], "nb": [4, 32, 64, 64], "size": 64}
+        rows = [{"schema": "ggml-graph-trace/1", "graph": "g", "align": 32, "n_tensors": 2},
+                {"id": 0, "k": "leaf", "name": "in", "op": "NONE", "fl": "I", **shape},
+                {"id": 1, "k": "node", "name": "a", "op": "ADD", "src": [0, 0], **shape}]
+        trace = "\n".join(map(json.dumps, rows)).encode()
+        self.assertEqual(json.loads(of(trace, "--json").stdout)["order"], ["a"])
+        self.assertEqual(json.loads(of(gzip.compress(trace), "--json").stdout)["order"], ["a"])
+        self.assertEqual(of(trace, "--dim", "n=1").returncode, 2)
+        self.assertEqual(of(trace, "--out", out).returncode, 2)
+        for data in (b"", b"{", b"nonsense", given[:100]):
+            done = of(data)
+            self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, b"", 1), done.stderr)
 
     def test_wrong_calls(self):
         problem = os.path.join(self.folder.name, "p.csv")

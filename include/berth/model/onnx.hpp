@@ -9,9 +9,13 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "berth/core/source_location.hpp"
 #include "berth/graph/graph.hpp"
 #include "berth/model/description.hpp"
 
@@ -23,6 +27,8 @@ using dimensions = std::map<std::string, std::int64_t>;
 // Throws input_error: not ONNX, truncated, an operator ONNX does not know, an unsorted graph, a dimension left unbound,
 // a name in `bound` that no input has, a shape beyond the bounds of description.hpp.
 [[nodiscard]] description read_onnx(const std::string& path, const dimensions& bound = {});
+// The same of a file's bytes; messages call it `path`.
+[[nodiscard]] description read_onnx(const std::string& path, std::string_view file, const dimensions& bound);
 
 // A graph by shapes alone, for planning. No weights are needed and files of external data are never opened; any element
 // type but strings, whatever operators, opset and IR version. What Berth's table of operators (and rules for recurrent
@@ -31,12 +37,27 @@ struct shapes_graph {
   berth::graph graph;
   std::vector<std::string> names;  // by value of the graph, as the file calls it
   std::vector<std::string> notes;  // what was passed over, or assumed: one line each
+  // By node of the graph: which node of the file it is. The file has more: views, what is computed of shapes alone,
+  // what nobody reads.
+  std::vector<std::uint32_t> node_of = {};
+  // Nodes of the graph of which the first comes before the second by values that take no memory: shapes, strings.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> before = {};
 };
 // `bound` also binds the dimensions of inner values that the file leaves open, by their name or as "VALUE.0" for the
 // first of VALUE. Reshape, Flatten, Squeeze, Unsqueeze, Identity and Dropout are views; an element-wise operator may
 // write over an operand; what kernels need besides is not counted. Throws input_error where read_onnx() does but for
 // the operators and versions, and where a shape is not known: it names the node, and what to say.
 [[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, const dimensions& bound = {});
+[[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, std::string_view file, const dimensions& bound);
+
+// The file with the nodes of its main graph in the order of `steps`, nodes of read.graph, where `read` is that file;
+// all other bytes are as they were, and with the given order all bytes are. Nodes of the file that are none of the
+// graph stand before the first node that stood behind them, or that needs them. Throws input_error: the graph is
+// written in pieces, a step runs before what it needs by a value that takes no memory (read.before). Contract:
+// every node of read.graph stands in `steps` once. O(file + edges).
+[[nodiscard]] std::string onnx_in_order(const std::string& path, std::string_view file, const shapes_graph& read,
+                                        std::span<const std::uint32_t> steps,
+                                        source_location where = source_location::current());
 
 }  // namespace berth::model
 #pragma GCC visibility pop

@@ -26,6 +26,7 @@
 #include "berth/plan/solve.hpp"
 #include "berth/rules/placement.hpp"
 #include "berth/schedule/rewrite.hpp"
+#include "berth/schedule/verify.hpp"
 
 namespace berth::schedule {
 
@@ -36,6 +37,9 @@ struct options {
   // Nodes with effects that the graph does not show (a random state, a log, memory that two externals share): they keep
   // the given order among themselves and run once. Nodes without results do so anyway.
   std::vector<std::uint32_t> keep{};
+  // Pairs of which the first node runs before the second, although the graph does not say so (by values that take no
+  // memory, by effects); the given order does.
+  std::vector<node_pair> before{};
   const std::atomic<bool>* stop = nullptr;  // once true, the best so far is taken
 };
 
@@ -55,7 +59,8 @@ struct ordered {
 
 // Never worse than the given order, which is the answer where nothing better is found. The steps have passed
 // verify_steps(). Deterministic but for `stop` and a deadline in `placing`. Errors: the graph's fault, a node in `keep`
-// that is not there (invalid_input), sizes above 2^62 together (overflow), and what plan_graph() says.
+// or `before` that is not there, a pair that the given order turns round (invalid_input), sizes above 2^62 together
+// (overflow), and what plan_graph() says.
 [[nodiscard]] result<ordered> find_order(const graph& g, const options& o = {}, graph_fault* why = nullptr);
 
 }  // namespace berth::schedule

@@ -9,10 +9,13 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "berth/graph/graph.hpp"
 
 namespace berth::schedule {
+
+using node_pair = std::pair<std::uint32_t, std::uint32_t>;
 
 struct step_violation {
   const char* rule = "";   // static text: what is wrong
@@ -23,10 +26,12 @@ struct step_violation {
 
 // The first violation, or nothing: a step that is no node; a node that does not run, or runs again although it is in
 // `keep`, writes through a view or has no results; an operand or output of other contents; nodes of `keep`, or without
-// results, in another order among themselves. Memory is not looked at: that is verify_plan()'s question, asked of
-// rewrite()'s graph. Contract: g.fault().ok(). O((nodes + steps + edges) log fragments).
+// results, in another order among themselves; the second node of a pair in `before` where the first has not run. Memory
+// is not looked at: that is verify_plan()'s question, asked of rewrite()'s graph. Contract: g.fault().ok(). O((nodes +
+// steps + edges) log fragments).
 [[nodiscard]] std::optional<step_violation> verify_steps(const graph& g, std::span<const std::uint32_t> steps,
-                                                         std::span<const std::uint32_t> keep = {});
+                                                         std::span<const std::uint32_t> keep = {},
+                                                         std::span<const node_pair> before = {});
 
 }  // namespace berth::schedule
 #pragma GCC visibility pop

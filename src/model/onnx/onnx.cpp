@@ -6,6 +6,7 @@
 #include <set>
 
 #include "berth/model/input_error.hpp"
+#include "model/file.hpp"
 #include "model/onnx/proto.hpp"
 #include "op/request.hpp"
 
@@ -17,8 +18,8 @@ class reader {
  public:
   reader(const std::string& path, const dimensions& bound) : bound_{bound} { out_.source = path; }
 
-  description read() {
-    proto_ = parse_onnx(out_.source);
+  description read(std::string_view file) {
+    proto_ = parse_onnx(out_.source, file);
     bind_dimensions();
     refuse_external(proto_.graph());
     for (const auto& f : proto_.functions()) refuse_external(f.node());
@@ -153,7 +154,11 @@ class reader {
 }  // namespace
 
 description read_onnx(const std::string& path, const dimensions& bound) {
-  return reader{path, bound}.read();
+  return read_onnx(path, read_file(path), bound);
+}
+
+description read_onnx(const std::string& path, std::string_view file, const dimensions& bound) {
+  return reader{path, bound}.read(file);
 }
 
 }  // namespace berth::model

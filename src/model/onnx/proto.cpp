@@ -4,27 +4,57 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "berth/model/input_error.hpp"
-#include "model/file.hpp"
 #include "model/onnx/wire.hpp"
 #include "op/request.hpp"
 
 namespace berth::model {
 
-onnx::ModelProto parse_onnx(const std::string& path) {
+onnx::ModelProto parse_onnx(const std::string& path, std::string_view file) {
   google::protobuf::SetLogHandler(nullptr);
-  const std::string text = read_file(path);
-  if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+  if (file.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     throw input_error(path, "larger than the 2 GiB an ONNX file may have");
   }
-  if (const char* why = objection_to_parsing(text, *onnx::ModelProto::descriptor())) throw input_error(path, why);
+  if (const char* why = objection_to_parsing(file, *onnx::ModelProto::descriptor())) throw input_error(path, why);
   onnx::ModelProto proto;
-  if (text.empty() || !proto.ParseFromString(text)) throw input_error(path, "not an ONNX model, or a truncated one");
+  if (file.empty() || !proto.ParseFromArray(file.data(), static_cast<int>(file.size())))
+    throw input_error(path, "not an ONNX model, or a truncated one");
   if (!proto.has_graph() || proto.graph().node_size() == 0) {
     throw input_error(path, "not an ONNX model: it has no graph");
   }
   return proto;
+}
+
+void add_captured(const onnx::NodeProto& n, std::set<std::string>& names) {
+  for (const auto& a : n.attribute()) {
+    const auto inside = [&](const onnx::GraphProto& g) {
+      for (const auto& each : g.node()) {
+        for (const std::string& name : each.input()) names.insert(name);
+        add_captured(each, names);
+      }
+      for (const auto& v : g.output()) names.insert(v.name());
+    };
+    if (a.has_g()) inside(a.g());
+    for (const auto& g : a.graphs()) inside(g);
+  }
+}
+
+std::vector<std::vector<std::uint32_t>> makers_of(const onnx::GraphProto& g) {
+  std::vector<std::vector<std::uint32_t>> before(static_cast<std::size_t>(g.node_size()));
+  std::map<std::string_view, std::uint32_t> maker;
+  for (std::uint32_t i = 0; i < before.size(); ++i) {
+    const auto& n = g.node(static_cast<int>(i));
+    std::set<std::string> names{n.input().begin(), n.input().end()};
+    add_captured(n, names);
+    for (const std::string& name : names) {
+      const auto found = name.empty() ? maker.end() : maker.find(name);
+      if (found != maker.end()) before[i].push_back(found->second);
+    }
+    for (const std::string& name : n.output()) maker.emplace(name, i);
+  }
+  return before;
 }
 
 std::string one_line(std::string text) {

@@ -3,16 +3,25 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/op/operator.hpp"
 
 namespace berth::model {
 
-// The file, parsed within bounds. Throws input_error: not ONNX, truncated, too large, without a graph.
-[[nodiscard]] onnx::ModelProto parse_onnx(const std::string& path);
+// The file's bytes, parsed within bounds. Throws input_error: not ONNX, truncated, too large, without a graph.
+[[nodiscard]] onnx::ModelProto parse_onnx(const std::string& path, std::string_view file);
+
+// Adds the names that the node's sub-graphs read of the graph around them, and so the node itself.
+void add_captured(const onnx::NodeProto& n, std::set<std::string>& names);
+
+// By node of the file, which nodes before it make what it reads.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> makers_of(const onnx::GraphProto& g);
 
 // Without control characters, which stand in texts of libonnx and in names made to hurt.
 [[nodiscard]] std::string one_line(std::string text);

@@ -8,6 +8,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "berth/model/onnx.hpp"
+#include "model/file.hpp"
 #include "model/onnx/fold.hpp"
 #include "model/onnx/infer.hpp"
 #include "model/onnx/proto.hpp"
@@ -38,8 +39,8 @@ class shapes_reader {
     for (const auto& [name, size] : bound) unused_.insert(name);
   }
 
-  shapes_graph read() {
-    proto_ = parse_onnx(m_.source);
+  shapes_graph read(std::string_view file) {
+    proto_ = parse_onnx(m_.source, file);
     read_versions();
     const auto& g = proto_.graph();
     for (const auto* list : {&g.value_info(), &g.output()}) {
@@ -51,6 +52,7 @@ class shapes_reader {
     find_used();
     for (int i = 0; i < g.node_size(); ++i) {
       if (used_[static_cast<std::size_t>(i)]) add_node(*proto_.mutable_graph()->mutable_node(i), i);
+      out_.node_of.resize(out_.graph.nodes().size(), static_cast<std::uint32_t>(i));
     }
     for (const auto& v : g.output()) {
       const auto found = values_.find(v.name());
@@ -59,6 +61,7 @@ class shapes_reader {
         fail("output '" + name_of(m_.source, v.name()) + "' is computed by no node");
       }
     }
+    find_before();
     if (!unused_.empty()) fail("nothing has a dimension called '" + *unused_.begin() + "'");
     if (const graph_fault& fault = out_.graph.fault(); !fault.ok()) fail(fault.text);
     return std::move(out_);
@@ -162,20 +165,6 @@ class shapes_reader {
     return *all / 8 + (*all % 8 != 0 ? 1 : 0);
   }
 
-  // Names that the node's sub-graphs read of the graph around them, and so the node itself.
-  void add_captured(const onnx::NodeProto& n, std::set<std::string>& names) const {
-    for (const auto& a : n.attribute()) {
-      const auto inside = [&](const onnx::GraphProto& g) {
-        for (const auto& each : g.node()) {
-          for (const std::string& name : each.input()) names.insert(name);
-          add_captured(each, names);
-        }
-        for (const auto& v : g.output()) names.insert(v.name());
-      };
-      if (a.has_g()) inside(a.g());
-      for (const auto& g : a.graphs()) inside(g);
-    }
-  }
   static bool has_sub_graphs(const onnx::NodeProto& n) {
     return std::any_of(n.attribute().begin(), n.attribute().end(),
                        [](const auto& a) { return a.has_g() || a.graphs_size() != 0; });
@@ -198,6 +187,35 @@ class shapes_reader {
       read.insert(captured_[at].begin(), captured_[at].end());
       read.erase("");
     }
+  }
+
+  // Nodes of the file that are none of the graph pass on what they wait for.
+  void find_before() {
+    std::vector<std::uint32_t> place(used_.size(), UINT32_MAX);
+    for (std::uint32_t n = 0; n < out_.node_of.size(); ++n) place[out_.node_of[n]] = n;
+    const auto makers = makers_of(proto_.graph());
+    std::vector<std::vector<std::uint32_t>> passed(used_.size());  // nodes of the graph
+    for (std::uint32_t i = 0; i < used_.size(); ++i) {
+      auto& all = passed[i];
+      for (const std::uint32_t m : makers[i]) {
+        if (place[m] == UINT32_MAX)
+          all.insert(all.end(), passed[m].begin(), passed[m].end());
+        else if (place[i] == UINT32_MAX || !reads(place[i], place[m]))
+          all.push_back(place[m]);
+      }
+      std::sort(all.begin(), all.end());
+      all.erase(std::unique(all.begin(), all.end()), all.end());
+      if (place[i] == UINT32_MAX) continue;
+      for (const std::uint32_t m : all) out_.before.emplace_back(m, place[i]);
+      all.clear();
+    }
+  }
+  [[nodiscard]] bool reads(std::uint32_t n, std::uint32_t maker) const {
+    const auto& inputs = out_.graph.nodes()[n].inputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](value_id v) {
+      const value& root = out_.graph[out_.graph[v].root];
+      return root.kind == value_kind::result && root.producer.index == maker;
+    });
   }
 
   static bool standard(const onnx::NodeProto& n) { return n.domain().empty() || n.domain() == "ai.onnx"; }
@@ -476,7 +494,11 @@ class shapes_reader {
 }  // namespace
 
 shapes_graph read_onnx_shapes(const std::string& path, const dimensions& bound) {
-  return shapes_reader{path, bound}.read();
+  return read_onnx_shapes(path, read_file(path), bound);
+}
+
+shapes_graph read_onnx_shapes(const std::string& path, std::string_view file, const dimensions& bound) {
+  return shapes_reader{path, bound}.read(file);
 }
 
 }  // namespace berth::model
