@@ -21,8 +21,6 @@ template <>
 constexpr aclDataType type_of<std::int64_t> = ACL_INT64;
 template <>
 constexpr aclDataType type_of<std::uint8_t> = ACL_BOOL;
-template <>
-constexpr aclDataType type_of<double> = ACL_DOUBLE;
 
 template <class T = float>
 struct array {
