@@ -1,9 +1,11 @@
 #include "schedule/levels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <queue>
 #include <tuple>
 
@@ -14,6 +16,7 @@ namespace {
 
 using word = std::uint64_t;
 
+constexpr std::uint64_t states_a_turn = 1024;   // of one direction
 constexpr std::size_t most_suspects = 1;        // nodes asked for what they need, at each state
 constexpr std::uint64_t edges_per_state = 200;  // looked at by cuts in the time of a state
 constexpr std::uint64_t gain_of_answer = 20, most_credit = 2000;
@@ -25,9 +28,7 @@ class sets {
   sets(std::size_t words, std::size_t count) : words_{words}, bits_(words * count, 0) {}
   [[nodiscard]] word* operator[](std::size_t i) noexcept { return bits_.data() + i * words_; }
   [[nodiscard]] const word* operator[](std::size_t i) const noexcept { return bits_.data() + i * words_; }
-  [[nodiscard]] std::size_t words() const noexcept { return words_; }
   void append(const word* set) { bits_.insert(bits_.end(), set, set + words_); }
-  void drop_last() { bits_.resize(bits_.size() - words_); }
 
  private:
   std::size_t words_;
@@ -55,11 +56,14 @@ bytes at_end(const net& n) {
   return live;
 }
 
+enum class outcome : std::uint8_t { found, none, open };
+
+// The states of one direction.
 class search {
  public:
-  search(const net& n, bytes from, bytes limit)
+  search(const net& n, bool backward, bytes from, bytes limit)
       : net_{n},
-        backward_{at_end(n) < at_begin(n)},
+        backward_{backward},
         before_of_{backward_ ? n.after : n.before},
         after_of_{backward_ ? n.before : n.after},
         words_{std::max<std::size_t>((n.size() + 63) / 64, 1)},
@@ -70,7 +74,6 @@ class search {
         table_(1024, none),
         place_(n.size()),
         suspects_(n.size()),
-        from_{from},
         limit_{limit} {
     for (std::uint32_t v = 0; v < n.size(); ++v) {
       suspects_[v] = v;
@@ -79,27 +82,35 @@ class search {
     for (std::uint32_t r = 0; r < n.root.size(); ++r) {
       for (const std::uint32_t u : n.users[r]) put(users_[r], u);
     }
+    proved_ = std::max({at_begin(n), at_end(n), n.at_start});
+    level_ = std::max(proved_, from);
+    add(here_.data(), backward_ ? at_end(n) : at_begin(n), none, {});
   }
 
-  levels_answer run(std::uint64_t& work, const std::atomic<bool>* stop) {
-    const std::size_t most_states = most_memory / (words_ * sizeof(word) + 56);
-    const bytes live = backward_ ? at_end(net_) : at_begin(net_);
-    level_ = std::max({at_begin(net_), at_end(net_), net_.at_start});
-    if (level_ >= limit_) return {{}, limit_};
-    proved_ = level_;
-    level_ = std::max(level_, from_);
-    add(here_.data(), live, none, {});
+  // Spends up to `share` of the work. Open: that is spent, or stopped, or memory is at its end.
+  outcome advance(std::uint64_t share, std::uint64_t& work, const std::atomic<bool>* stop) {
+    const std::uint64_t least = work - std::min(work, share);
     for (;;) {
-      if (open_.empty() && !raise()) return {{}, limit_};
+      if (proved_ >= limit_ || (open_.empty() && !raise())) return outcome::none;
       const std::uint32_t at = open_.back();
+      if (count_[at] == net_.size()) return outcome::found;
+      if (work <= least || full() || (stop != nullptr && stop->load(std::memory_order_relaxed))) return outcome::open;
       open_.pop_back();
-      if (count_[at] == net_.size()) return {order_to(at), proved_};
-      if (work == 0 || live_.size() >= most_states) return {{}, proved_};
-      if (stop != nullptr && stop->load(std::memory_order_relaxed)) return {{}, proved_};
       --work;
       expand(at, work);
     }
   }
+
+  // The other direction has proved that no order has a lower peak.
+  void learn(bytes proved) {
+    proved_ = std::max(proved_, proved);
+    level_ = std::max(level_, proved_);
+    reopen();
+  }
+  [[nodiscard]] bytes proved() const noexcept { return proved_; }
+  [[nodiscard]] bool full() const noexcept { return live_.size() >= most_memory / 2 / (words_ * sizeof(word) + 56); }
+  // What was found.
+  [[nodiscard]] std::vector<std::uint32_t> order() const { return order_to(open_.back()); }
 
  private:
   static constexpr std::uint32_t none = UINT32_MAX;
@@ -207,11 +218,14 @@ class search {
     if (waiting_.empty() || std::get<0>(waiting_.top()) >= limit_) return false;
     level_ = std::get<0>(waiting_.top());
     proved_ = level_;
-    while (!waiting_.empty() && std::get<0>(waiting_.top()) == level_) {
+    reopen();
+    return true;
+  }
+  void reopen() {
+    while (!waiting_.empty() && std::get<0>(waiting_.top()) <= level_) {
       open_.push_back(std::get<2>(waiting_.top()));
       waiting_.pop();
     }
-    return true;
   }
 
   // A path from `here_` along which nothing is lost (see the header), of at most `longest` nodes; false: none found.
@@ -336,7 +350,7 @@ class search {
   using wait = std::tuple<bytes, std::uint32_t, std::uint32_t>;  // level, nodes that have run, state
 
   const net& net_;
-  bool backward_;  // from the end, where less is live there: valleys then lie ahead
+  bool backward_;  // from the end
   const rows& before_of_;
   const rows& after_of_;
   std::size_t words_;
@@ -358,14 +372,29 @@ class search {
   std::uint64_t unasked_ = 0;
   bytes level_ = 0;
   bytes proved_ = 0;  // no order has a lower peak
-  bytes from_, limit_;
-  bytes valley_ = 0;
+  bytes limit_, valley_ = 0;
 };
 
 }  // namespace
 
 levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& work, const std::atomic<bool>* stop) {
-  return search{n, from, limit}.run(work, stop);
+  // Where less is live in the end than at the begin, valleys lie ahead of one who starts there.
+  const bool first = at_end(n) < at_begin(n);
+  std::array<std::optional<search>, 2> both;
+  bytes proved = 0;
+  for (std::size_t turn = 0;; ++turn) {
+    auto& side = both[turn % 2];
+    if (!side) side.emplace(n, first == (turn == 0), from, limit);
+    side->learn(proved);
+    switch (side->advance(states_a_turn, work, stop)) {
+      case outcome::found: return {side->order(), side->proved()};
+      case outcome::none: return {{}, limit};
+      case outcome::open: break;
+    }
+    proved = side->proved();
+    const bool full = both[0]->full() && both[1] && both[1]->full();
+    if (work == 0 || full || (stop != nullptr && stop->load(std::memory_order_relaxed))) return {{}, proved};
+  }
 }
 
 }  // namespace berth::schedule

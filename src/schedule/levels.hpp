@@ -5,6 +5,10 @@
 // expanded, and what the search has reached when its work ends is a proved bound. A state waits with the cheapest step
 // it has not taken yet.
 //
+// From both ends, by turns: to prove that no order keeps a level it is enough that one of them does not get through
+// within it, and often one reaches a thousandth of the states that the other one does. What is proved from one end
+// raises the level of the other.
+//
 // Dominance. Let a path of ready nodes, each made ready by the one before it, lead from X to Y within the level, with
 // live(Y) <= live(X) and more than that between. Then some least order from X goes along it at once: the downsets
 // between X and Y are the path's own, all no less live than Y, and I1 of valley.hpp holds above X (its second half:

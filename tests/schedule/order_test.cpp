@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "schedule/arrange.hpp"
+#include "schedule/irregular_nets.hpp"
 #include "schedule/levels.hpp"
 #include "schedule/net.hpp"
 #include "schedule/schedule_oracle.hpp"
@@ -146,6 +147,20 @@ TEST(Order, BoundsAndPeaksOfLittleAndMuchWorkAgree) {
       EXPECT_GE(found.peak, exact.peak) << seed;
       EXPECT_EQ(found.peak, schedule::peak_of(*n, found.order)) << seed;
     }
+  }
+}
+
+// From one end alone two of the first and nine of the second are not proved within this work.
+TEST(Order, ProvesIrregularCells) {
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    const auto found = find_order(irregular::searched(60, seed));
+    ASSERT_TRUE(found) << seed;
+    EXPECT_TRUE(found->optimal()) << seed;
+  }
+  for (std::uint32_t seed = 0; seed < 10; ++seed) {
+    const auto found = find_order(irregular::randwire(irregular::wiring::watts_strogatz, 64, seed));
+    ASSERT_TRUE(found) << seed;
+    EXPECT_TRUE(found->optimal()) << seed;
   }
 }
 
