@@ -108,7 +108,7 @@ class Failing(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 journal = os.path.join(folder, "journal")
                 with self.assertRaisesRegex(berth.ManyError, "died") as caught:
-                    berth.plan_many(PROBLEMS, executor=Here(2, silently), journal=journal)
+                    berth.plan_many(PROBLEMS, executor=Here(4, silently), journal=journal)
                 self.assertEqual(len(caught.exception.failures), 60 - 32)
                 self.assertEqual(sum(plan is not None for plan in caught.exception.plans), 32)
                 # The next call has the others only to do.

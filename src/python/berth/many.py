@@ -12,14 +12,15 @@ import hashlib
 import json
 import os
 import warnings
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._core import InputError, Plan, Problem, __version__
 
-# A task holds this much at most: small problems share what a task costs, large ones go alone. The last tasks are the
-# shortest, so that no worker is waited for long.
-_TASK_PROBLEMS = 16
+# What a task holds at most: small problems share what it costs, large ones go alone. There are some 64 tasks or more
+# where there are many problems, and the last ones are the shortest, so that no worker is waited for long.
+_TASK_PROBLEMS = range(8, 64)
 _TASK_BUFFERS = 4000
+_TASKS = 64
 # So many executors in a row may die without one answer before the problems that are left are given up.
 _DEATHS = 3
 
@@ -43,8 +44,16 @@ class ManyError(InputError):
 
 def key_of(problem: Problem, options: Dict[str, Any]) -> str:
     """What decides a plan, hashed: the problem without its names, the options and the version of the solver."""
-    what = hashlib.sha256(f"berth {__version__} {sorted(options.items())}\n".encode())
-    what.update(problem._packed(False))
+    return _key(_of_options(options), problem._packed(False))
+
+
+def _of_options(options: Dict[str, Any]) -> "hashlib._Hash":
+    return hashlib.sha256(f"berth {__version__} {sorted(options.items())}\n".encode())
+
+
+def _key(of_options: "hashlib._Hash", packed: bytes) -> str:
+    what = of_options.copy()
+    what.update(packed)
     return what.hexdigest()
 
 
@@ -63,7 +72,7 @@ def plan_from(problem: Problem, entry: bytes, trusted: bool) -> Optional[Plan]:
     if hashlib.sha256(entry[32:]).digest() != entry[:32]:
         return None
     try:
-        plan, proved = problem._unpacked(entry[32:])
+        plan, proved = problem._unpacked(entry[32:], prove=not trusted)
     except InputError:
         return None
     return plan if trusted or proved else None
@@ -128,11 +137,12 @@ class Journal:
         self._file.close()
 
 
-def _tasks(jobs: Iterable[_Job], one_each: bool) -> Iterator[List[_Job]]:
+def _tasks(jobs: Collection[_Job], one_each: bool) -> Iterator[List[_Job]]:
+    most = 1 if one_each else min(max(len(jobs) // _TASKS, _TASK_PROBLEMS.start), _TASK_PROBLEMS.stop)
     task: List[_Job] = []
     buffers = 0
     for job in sorted(jobs, key=lambda j: j.buffers, reverse=True):
-        if task and (one_each or len(task) == _TASK_PROBLEMS or buffers + job.buffers > _TASK_BUFFERS):
+        if task and (len(task) == most or buffers + job.buffers > _TASK_BUFFERS):
             yield task
             task, buffers = [], 0
         task.append(job)
@@ -226,11 +236,13 @@ class _Many:
         self.jobs: Dict[str, _Job] = {}
 
     def look_up(self) -> None:
+        of_options = _of_options(self.options)
         for index, problem in enumerate(self.problems):
             if not isinstance(problem, Problem):
                 self.failures[index] = TypeError(f"{type(problem).__name__} is no berth.Problem")
                 continue
-            key = key_of(problem, self.options)
+            packed = problem._packed(False)
+            key = _key(of_options, packed)
             plan = self.journal.get(key, problem) if self.journal else None
             if plan is None and self.cache is not None:
                 plan = self.cache.get(problem, **self.options)
@@ -240,7 +252,7 @@ class _Many:
             if plan is None:
                 self.items.setdefault(key, []).append(index)
                 if key not in self.jobs:
-                    self.jobs[key] = _Job(key, problem._packed(False), len(problem))
+                    self.jobs[key] = _Job(key, packed, len(problem))
 
     def take(self, job: _Job, answer: Answer) -> int:
         """Returns how many items it answers."""
@@ -252,7 +264,7 @@ class _Many:
                 if not good:
                     problem._require_valid()  # the same in the problem's own names
                     raise what
-                self.plans[index] = problem._unpacked(what)[0]
+                self.plans[index] = problem._unpacked(what, prove=False)[0]
             except Exception as error:
                 self.failures[index] = error
         first = self.plans[items[0]]
