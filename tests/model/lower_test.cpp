@@ -102,6 +102,25 @@ TEST(lower, a_convolution_of_its_own_addend) {
   m.check();
 }
 
+// A padded image is nobody's: zeros beside it are the convolution's own padding, other values and other readers' are
+// not.
+TEST(lower, zeros_around_an_image_need_no_memory) {
+  const auto nodes = [](float value, bool read_twice) {
+    small_model m;
+    const std::string x = m.add("Relu", {m.input({1, 3, 8, 9})});
+    model::tensor fill{element::f32, {}, std::vector<std::byte>(sizeof value)};
+    std::memcpy(fill.data.data(), &value, sizeof value);
+    const std::string p = m.add("Pad", {x, m.integers({0, 0, 0, 1, 0, 0, 2, 3}), m.keep(fill)});
+    m.d.outputs = {m.conv(p, 3, 4, 3)};
+    if (read_twice) m.d.outputs.push_back(m.add("Sigmoid", {p}));
+    m.check();
+    return run(m.d, inputs_of(m.d)).nodes;
+  };
+  const std::size_t alone = nodes(0, false);
+  EXPECT_EQ(nodes(1, false), alone + 1);
+  EXPECT_EQ(nodes(0, true), alone + 2);
+}
+
 TEST(lower, transposed_images_are_views) {
   small_model m;
   const std::string x = m.add("Transpose", {m.input({1, 9, 7, 3})}, {{"perm", shape{0, 3, 1, 2}}});
@@ -149,6 +168,20 @@ TEST(lower, an_output_that_is_an_input_or_a_constant_gets_memory_of_its_own) {
 }
 
 // A scale and a shift of one number each behind a convolution, as PP-OCR's layers have them.
+// The higher of two limits counts, and a lower limit above an upper one is where everything ends.
+TEST(lower, several_limits_behind_one_kernel) {
+  for (const bool apart : {false, true}) {
+    small_model m;
+    std::string y = m.add("Mul", {m.input({1, 4, 6, 6}), m.weights({1, 4, 1, 1})});
+    y = m.add("Max", {y, m.weights({1}, -0.2f)});
+    if (apart) y = m.add("Sigmoid", {y});
+    y = m.add("Max", {y, m.weights({1}, apart ? 0.5f : 0.0f)});
+    y = m.add("Clip", {y}, {{"min", -0.1f}, {"max", apart ? 0.55f : 0.05f}});
+    m.d.outputs = {y};
+    m.check();
+  }
+}
+
 TEST(lower, several_linear_functions_behind_one_kernel) {
   for (const char* between : {"", "Relu", "Sigmoid"}) {
     small_model m;

@@ -14,14 +14,38 @@
 
 namespace berth::test {
 
+// A tensor's elements as f32: those of halves and of integers up to 32 bits.
+inline dense decoded(const model::tensor& t) {
+  dense d = zeros(t.shape);
+  const auto each = static_cast<std::size_t>(element_size(t.type));
+  for (std::size_t i = 0; i < d.values.size(); ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, t.data.data() + i * each, each);
+    float& v = d.values[i];
+    switch (t.type) {
+      case element::f32: std::memcpy(&v, &bits, sizeof v); break;
+      case element::f16: {
+        const auto exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 1023);
+        v = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                          : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+        v = bits >> 15 != 0 ? -v : v;
+        break;
+      }
+      case element::i8: v = static_cast<float>(static_cast<std::int8_t>(bits)); break;
+      case element::u8: v = static_cast<float>(bits); break;
+      case element::i32: v = static_cast<float>(static_cast<std::int32_t>(bits)); break;
+      default: throw std::runtime_error("reference: elements of a type it does not decode");
+    }
+  }
+  return d;
+}
+
 class reference {
  public:
   explicit reference(const model::description& m) : m_{m} {
     for (const auto& [name, t] : m.constants) {
-      if (t.type != element::f32) continue;
-      dense d = zeros(t.shape);
-      if (!t.data.empty()) std::memcpy(d.values.data(), t.data.data(), t.data.size());
-      values_[name] = d;
+      if (element_size(t.type) > 4) continue;
+      values_[name] = decoded(t);
     }
   }
 
@@ -187,6 +211,22 @@ class reference {
     return y;
   }
 
+  // Both ways; the scale is one number, or one for each index of the axis.
+  dense quantized(const model::node& n) const {
+    dense y = in(n, 0);
+    const bool back = n.op == "DequantizeLinear";
+    const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(n, "axis", 1));
+    const bool is_signed = m_.constants.at(n.inputs[2]).type == element::i8;
+    each_index(y.shape, [&](const shape& i) {
+      const std::size_t k = in(n, 1).values.size() == 1 ? 0 : static_cast<std::size_t>(i[axis]);
+      const float scale = in(n, 1).values[k], zero = in(n, 2).values[k];
+      const float v = y.at(i);
+      const float low = is_signed ? -128.0f : 0.0f;
+      y.at(i) = back ? (v - zero) * scale : std::clamp(std::nearbyint(v / scale) + zero, low, low + 255);
+    });
+    return y;
+  }
+
   void compute(const model::node& n) {
     const std::string& op = n.op;
     dense y;
@@ -200,6 +240,20 @@ class reference {
       y = rows(n);
     } else if (op == "Transpose") {
       y = transpose(n);
+    } else if (op == "QuantizeLinear" || op == "DequantizeLinear") {
+      y = quantized(n);
+    } else if (op == "Pad") {
+      const dense& x = in(n, 0);
+      const std::vector<std::int64_t> pads = integers(n, 1);
+      shape s = x.shape;
+      for (std::size_t d = 0; d < s.size(); ++d) s[d] += pads[d] + pads[s.size() + d];
+      y = zeros(s);
+      for (float& v : y.values) v = n.inputs.size() > 2 ? in(n, 2).values[0] : 0;
+      each_index(x.shape, [&](shape at) {
+        const float v = x.at(at);
+        for (std::size_t d = 0; d < at.size(); ++d) at[d] += pads[d];
+        y.at(at) = v;
+      });
     } else if (op == "Concat") {
       y = concat(n);
     } else if (op == "Reshape" || op == "Flatten") {

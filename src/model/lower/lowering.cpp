@@ -13,11 +13,12 @@ namespace berth::model {
 lowering::lowering(description m)
     : m_{std::move(m)}, room_{m_}, types_{infer(m_, room_)}, outputs_{m_.outputs.begin(), m_.outputs.end()} {
   out_.source = m_.source;
-  for (const node& n : m_.nodes) {
+  for (node& n : m_.nodes) {
     for (const std::string& name : n.inputs) {
       if (!name.empty()) readers_[name].push_back(&n);
     }
   }
+  absorb_pads();
 }
 
 void lowering::fail(const node& n, const std::string& what) const {
@@ -54,6 +55,48 @@ const node* lowering::only_reader(const std::string& name) const {
   if (outputs_.contains(name)) return nullptr;
   const auto found = readers_.find(name);
   return found != readers_.end() && found->second.size() == 1 ? found->second.front() : nullptr;
+}
+
+std::optional<shape> lowering::zero_padding(const node& n) const {
+  if (n.op != "Pad" || attribute_or<std::string>(m_, n, "mode", "constant") != "constant") return std::nullopt;
+  if (attribute_or(m_, n, "value", 0.0f) != 0) return std::nullopt;
+  if (has_input(n, 2)) {
+    const tensor* t = constant_input(n, 2);
+    const auto is_zero = [](std::byte b) { return b == std::byte{0}; };
+    if (t == nullptr || !std::all_of(t->data.begin(), t->data.end(), is_zero)) return std::nullopt;
+  }
+  const auto pads = op::paddings(request(n));
+  const std::size_t rank = pads.size() / 2;
+  shape spatial;
+  for (std::size_t i = 0; i < pads.size(); ++i) {
+    if (pads[i] < 0 || (i % rank < 2 && pads[i] != 0)) return std::nullopt;
+    if (i % rank >= 2) spatial.push_back(pads[i]);
+  }
+  if (spatial.empty()) return std::nullopt;
+  return spatial;
+}
+
+void lowering::absorb_pads() {
+  for (node& n : m_.nodes) {
+    if (n.op != "Pad" || only_reader(n.outputs[0]) == nullptr) continue;
+    node& reader = *readers_[n.outputs[0]].front();
+    if (reader.op != "Conv" || reader.inputs[0] != n.outputs[0]) continue;
+    const auto automatic = attribute_or<std::string>(m_, reader, "auto_pad", "NOTSET");
+    if (automatic != "NOTSET" && automatic != "VALID") continue;
+    auto more = zero_padding(n);
+    if (!more) continue;
+    shape pads = attribute_or(m_, reader, "pads", shape(more->size(), 0));
+    if (automatic == "VALID") pads.assign(more->size(), 0);
+    if (pads.size() != more->size()) continue;
+    for (std::size_t i = 0; i < pads.size(); ++i) pads[i] += (*more)[i];
+    if (std::any_of(pads.begin(), pads.end(), [](std::int64_t p) { return p > op::most_extent; })) continue;
+    reader.attributes.insert_or_assign("pads", std::move(pads));
+    reader.attributes.erase("auto_pad");
+    reader.inputs[0] = n.inputs[0];
+    auto& of_input = readers_[n.inputs[0]];
+    std::replace(of_input.begin(), of_input.end(), &n, &reader);
+    absorbed_.insert(&n);
+  }
 }
 
 placed lowering::get(const node& n, std::size_t i) {
@@ -194,13 +237,22 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
 
 bool joined(op::activations& each, const op::activation& next) {
   using kind = op::activation_kind;
-  const auto is_linear = [](const op::activation& a) { return a.kind == kind::linear; };
-  if (is_linear(next) && !each.empty() && is_linear(each.back())) {
+  if (!each.empty() && each.back().kind == next.kind) {
     op::activation& last = each.back();
-    last = {kind::linear, last.alpha * next.alpha, last.beta * next.alpha + next.beta};
-    return true;
+    if (next.kind == kind::linear) {
+      last = {kind::linear, last.alpha * next.alpha, last.beta * next.alpha + next.beta};
+      return true;
+    }
+    if (next.kind == kind::clip) {  // the limits are limited: alpha is the lower one
+      const auto limited = [&](float v) { return std::min(std::max(v, next.alpha), next.beta); };
+      last = {kind::clip, limited(last.alpha), limited(last.beta)};
+      return true;
+    }
   }
-  if (is_linear(next) && std::any_of(each.begin(), each.end(), is_linear)) return false;
+  const auto mixed_up = [&](const op::activation& a) {
+    return a.kind == next.kind && (a.alpha != next.alpha || a.beta != next.beta);
+  };
+  if (std::any_of(each.begin(), each.end(), mixed_up)) return false;
   each.push_back(next);
   return true;
 }

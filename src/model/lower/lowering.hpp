@@ -20,8 +20,8 @@ struct placed {
   tensor_type type;
 };
 
-// Appends a function to a kernel's. Linear ones side by side become one; false where a second one stays: kernels of
-// oneDNN 2.6 mix up the numbers of two (tests/model/lower_test.cpp).
+// Appends a function to a kernel's. Linear ones side by side become one, and so do limits; false where a second one of
+// a kind stays, with other numbers: kernels of oneDNN 2.6 mix up the numbers of two (tests/model/lower_test.cpp).
 [[nodiscard]] bool joined(op::activations& each, const op::activation& next);
 
 class lowering {
@@ -41,6 +41,11 @@ class lowering {
   [[nodiscard]] const shape& shape_of(const std::string& name) const;
   // The only reader of a value that is no output of the model; null where there are several.
   [[nodiscard]] const node* only_reader(const std::string& name) const;
+  // By how much a Pad widens the spatial dimensions with zeros, if that is all it does: at their begins, then at their
+  // ends.
+  [[nodiscard]] std::optional<shape> zero_padding(const node& n) const;
+  // Such a Pad that only a convolution reads becomes that convolution's own padding: nobody needs the padded image.
+  void absorb_pads();
   // The value, made a row-major constant of the graph where it is one.
   placed get(const node& n, std::size_t i);
   placed keep_constant(const node& n, const std::string& name, const tensor& t, const strides& by);
@@ -95,7 +100,7 @@ class lowering {
   std::set<std::string, std::less<>> outputs_;
   program out_;
   std::unordered_map<std::string, placed> values_;
-  std::unordered_map<std::string, std::vector<const node*>> readers_;
+  std::unordered_map<std::string, std::vector<node*>> readers_;
   std::set<const node*> absorbed_;  // their work is done by a node before them
 };
 
