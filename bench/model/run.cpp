@@ -31,7 +31,7 @@ void measure(const std::string& name, model::description d) {
   pool memory{device::host()};
   stream s{device::host()};
   std::vector<std::vector<float>> inputs;
-  std::vector<const float*> addresses;
+  std::vector<const void*> addresses;
   for (const auto& v : d.inputs) {
     std::size_t count = 1;
     for (const auto each : v.shape) count *= static_cast<std::size_t>(each);

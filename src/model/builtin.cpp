@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "op/plain/plain.hpp"
+
 namespace berth::model {
 
 namespace {
@@ -189,6 +191,26 @@ std::vector<float> pseudo_random(std::size_t count, std::uint64_t seed, float sc
     v = scale * (static_cast<float>(z >> 40) * 0x1p-23f - 1.0f);
   }
   return values;
+}
+
+std::vector<std::byte> pseudo_random(element type, std::size_t count, std::uint64_t seed) {
+  const std::vector<float> values = pseudo_random(count, seed);
+  const auto as_element = [type](float v) -> double {
+    switch (type) {
+      case element::f32:
+      case element::f16:
+      case element::bf16:
+      case element::f64: return v;
+      case element::i8: return std::floor(128 * double{v});
+      case element::u8: return std::floor(128 * double{v}) + 128;
+      case element::boolean: return v < 0 ? 0 : 1;
+      default: return std::floor(5 * double{v}) + 5;
+    }
+  };
+  const auto each = static_cast<std::size_t>(element_size(type));
+  std::vector<std::byte> elements(count * each);
+  for (std::size_t i = 0; i < count; ++i) op::write(type, elements.data() + i * each, as_element(values[i]));
+  return elements;
 }
 
 }  // namespace berth::model

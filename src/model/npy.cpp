@@ -1,7 +1,7 @@
 #include "berth/model/npy.hpp"
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
@@ -15,6 +15,11 @@ constexpr std::string_view magic = "\x93NUMPY";
 
 static_assert(std::endian::native == std::endian::little, "npy: '<f4' is this machine's float");
 
+// By element.
+constexpr std::string_view descriptions[] = {"<f4", "<f2", "<V2", "<f8", "|i1", "|u1", "<i2",
+                                             "<u2", "<i4", "<u4", "<i8", "<u8", "|b1"};
+static_assert(std::size(descriptions) == static_cast<std::size_t>(element::other));
+
 // What stands behind 'key': in the header, which is a Python dictionary in a fixed style.
 std::string_view field(const std::string& path, std::string_view header, std::string_view key) {
   const auto at = header.find(key);
@@ -25,7 +30,7 @@ std::string_view field(const std::string& path, std::string_view header, std::st
 }
 }  // namespace
 
-npy read_npy(const std::string& path) {
+tensor read_npy(const std::string& path) {
   const std::string text = read_file(path);
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(text[i])); };
   if (text.size() < 12 || !text.starts_with(magic)) throw input_error(path, "not a .npy file");
@@ -35,15 +40,15 @@ npy read_npy(const std::string& path) {
   if (text.size() < begin + length) throw input_error(path, "truncated in its header");
   const std::string_view header{text.data() + begin, length};
 
-  const auto type = field(path, header, "'descr'");
-  if (!type.starts_with("'<f4'")) {
-    std::string_view said = type.substr(0, type.find(','));
-    said.remove_prefix(said.starts_with('\'') ? 1 : 0);
-    said.remove_suffix(said.ends_with('\'') ? 1 : 0);
-    throw input_error(path, "its element type is " + quote(said) + ", expected '<f4'");
-  }
+  tensor made{element::other, {}, {}};
+  std::string_view said = field(path, header, "'descr'");
+  said = said.substr(0, said.find(','));
+  said.remove_prefix(said.starts_with('\'') ? 1 : 0);
+  said.remove_suffix(said.ends_with('\'') ? 1 : 0);
+  const auto* const found = std::find(std::begin(descriptions), std::end(descriptions), said);
+  if (found == std::end(descriptions)) throw input_error(path, "elements of type " + quote(said) + " are not read");
+  made.type = static_cast<element>(found - std::begin(descriptions));
   if (!field(path, header, "'fortran_order'").starts_with("False")) throw input_error(path, "column-major order");
-  npy made;
   auto dims = field(path, header, "'shape'");
   const auto close = dims.find(')');
   if (!dims.starts_with('(') || close == std::string_view::npos) throw input_error(path, "its shape is not a tuple");
@@ -67,17 +72,17 @@ npy read_npy(const std::string& path) {
     if (!next) throw input_error(path, "the product of its dimensions exceeds 64 bits");
     count = *next;
   }
-  const std::size_t data = text.size() - begin - length;
-  if (data % sizeof(float) != 0 || data / sizeof(float) != count) {
+  const std::size_t data = text.size() - begin - length, each = element_size(made.type);
+  if (data % each != 0 || data / each != count) {
     throw input_error(path, "has " + std::to_string(data) + " bytes of data where its shape takes " +
-                                std::to_string(count) + " elements");
+                                std::to_string(count) + " elements of " + std::to_string(each));
   }
-  made.data.resize(static_cast<std::size_t>(count));
-  if (data != 0) std::memcpy(made.data.data(), text.data() + begin + length, data);
+  const auto* first = reinterpret_cast<const std::byte*>(text.data() + begin + length);
+  made.data.assign(first, first + data);
   return made;
 }
 
-void write_npy(const std::string& path, const shape& s, const float* data) {
+void write_npy(const std::string& path, element type, const shape& s, const void* data) {
   std::string dims;
   std::size_t count = 1;
   for (const std::int64_t d : s) {
@@ -86,14 +91,15 @@ void write_npy(const std::string& path, const shape& s, const float* data) {
   }
   if (s.size() > 1) dims.resize(dims.size() - 2);
   if (s.size() == 1) dims.resize(dims.size() - 1);
-  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + dims + "), }";
+  std::string header = "{'descr': '" + std::string{descriptions[static_cast<std::size_t>(type)]};
+  header += "', 'fortran_order': False, 'shape': (" + dims + "), }";
   // The data starts at a multiple of 64 bytes; the header ends in a newline.
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10, ' ');
   header.back() = '\n';
   std::string text{magic};
   text += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   text += header;
-  text.append(reinterpret_cast<const char*>(data), count * sizeof(float));
+  text.append(static_cast<const char*>(data), count * element_size(type));
   write_file(path, text);
 }
 

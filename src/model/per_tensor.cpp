@@ -21,7 +21,7 @@ struct per_tensor_runner::state {
   stream& queue;
   std::vector<void*> roots;  // by value: its malloc; null while it is not alive
   std::vector<step> steps;
-  std::vector<const float*> inputs;
+  std::vector<const void*> inputs;
   bytes live = 0;
   bytes most = 0;
 
@@ -120,7 +120,7 @@ per_tensor_runner::~per_tensor_runner() {
   for (void* root : state_->roots) std::free(root);
 }
 
-result<void> per_tensor_runner::run(std::span<const float* const> inputs) {
+result<void> per_tensor_runner::run(std::span<const void* const> inputs) {
   state_->inputs.assign(inputs.begin(), inputs.end());
   auto begun = state_->queue.call([](void* self) { static_cast<state*>(self)->begin(); }, state_.get());
   if (!begun) return begun;
@@ -134,8 +134,8 @@ result<void> per_tensor_runner::run(std::span<const float* const> inputs) {
   return {};
 }
 
-const float* per_tensor_runner::output(std::size_t i) const noexcept {
-  return static_cast<const float*>(state_->address(state_->of.get_program().outputs[i].value));
+const void* per_tensor_runner::output(std::size_t i) const noexcept {
+  return state_->address(state_->of.get_program().outputs[i].value);
 }
 
 bytes per_tensor_runner::peak() const noexcept {

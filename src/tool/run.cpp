@@ -74,6 +74,7 @@ class leak_count {
 struct output_report {
   std::string name;
   model::shape shape;
+  element type = element::f32;
   std::string checksum;
   std::string file;  // of --out
 };
@@ -90,19 +91,6 @@ struct report {
   nlohmann::ordered_json pool;
 };
 
-// Files and the default are of f32, and so is what is written.
-void require_f32(const call& c, const model::program& p) {
-  const auto require = [&](const char* what, const model::program::port& port) {
-    if (port.type == element::f32) return;
-    throw model::input_error(c.model, std::string{what} + " '" + port.name + "' is " + op::name(port.type) +
-                                          "; berth run reads and writes f32 only");
-  };
-  for (const auto& port : p.inputs) require("input", port);
-  for (const auto& port : p.outputs) {
-    if (!c.output.empty()) require("output", port);
-  }
-}
-
 // Throws input_error where the inputs alone are more than this machine has: a dimension bound too large, mostly.
 void require_room_for_inputs(const call& c, const model::program& p) {
   const auto room = static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * static_cast<bytes>(sysconf(_SC_PAGESIZE));
@@ -116,24 +104,30 @@ void require_room_for_inputs(const call& c, const model::program& p) {
   }
 }
 
-std::vector<std::vector<float>> read_inputs(const call& c, const model::program& p) {
+using contents = std::vector<std::vector<std::byte>>;  // by input
+
+contents read_inputs(const call& c, const model::program& p) {
   std::map<std::string, std::string> files;
   for (const std::string& text : c.inputs) {
     if (!files.insert(split_pair(text, "--input", "FILE.npy")).second) {
       throw usage_error("--input " + text + ": this input has a file already");
     }
   }
-  std::vector<std::vector<float>> inputs;
+  contents inputs;
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const auto& port = p.inputs[i];
     std::size_t count = 1;
     for (const std::int64_t d : port.shape) count *= static_cast<std::size_t>(d);
     const auto file = files.find(port.name);
     if (file == files.end()) {
-      inputs.push_back(model::pseudo_random(count, i + 1));
+      inputs.push_back(model::pseudo_random(port.type, count, i + 1));
       continue;
     }
-    model::npy read = model::read_npy(file->second);
+    model::tensor read = model::read_npy(file->second);
+    if (read.type != port.type) {
+      throw model::input_error(file->second, std::string{"its elements are "} + op::name(read.type) + ", input '" +
+                                                 port.name + "' takes " + op::name(port.type));
+    }
     if (read.shape != port.shape) {
       throw model::input_error(file->second, "its shape is " + model::text_of(read.shape) + ", input '" + port.name +
                                                  "' takes " + model::text_of(port.shape));
@@ -173,13 +167,13 @@ void value_of(result<void> r) {
 }
 
 // Planned runs and runs with one malloc per tensor by turns, so that both see the same machine.
-void time_runs(report& r, model::runner& planned, const std::vector<std::vector<float>>& inputs, stream& s) {
+void time_runs(report& r, model::runner& planned, const contents& inputs, stream& s) {
   model::per_tensor_runner naive{planned, s};
-  std::vector<const float*> addresses;
+  std::vector<const void*> addresses;
   for (const auto& input : inputs) addresses.push_back(input.data());
   const auto run_planned = [&] {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      value_of(s.copy(planned.input(i), inputs[i].data(), inputs[i].size() * sizeof(float)));
+      value_of(s.copy(planned.input_bytes(i), inputs[i].data(), inputs[i].size()));
     }
     value_of(planned.run());
     value_of(s.synchronize());
@@ -237,7 +231,7 @@ void write_outputs(const call& c, report& r, const model::runner& planned) {
   for (std::size_t i = 0; i < ports.size(); ++i) {
     r.outputs[i].file = (std::filesystem::path{c.output} / (names[i] + ".npy")).string();
     refuse_input_as_output(r.outputs[i].file, inputs);
-    model::write_npy(r.outputs[i].file, ports[i].shape, planned.output(i));
+    model::write_npy(r.outputs[i].file, ports[i].type, ports[i].shape, planned.output_bytes(i));
   }
 }
 
@@ -246,7 +240,6 @@ report run_model(const call& c, progress_line& line) {
   r.model = c.model;
   line.stage("reading " + file_name(c.model));
   model::program p = model::lower(read_model(c.model, c.dims));
-  require_f32(c, p);
   require_room_for_inputs(c, p);
   if (c.reorder) {
     line.stage("ordering");
@@ -276,7 +269,7 @@ report run_model(const call& c, progress_line& line) {
       r.weights = planned.weights_bytes();
 
       for (std::size_t i = 0; i < inputs.size(); ++i) {
-        value_of(s.copy(planned.input(i), inputs[i].data(), inputs[i].size() * sizeof(float)));
+        value_of(s.copy(planned.input_bytes(i), inputs[i].data(), inputs[i].size()));
       }
       value_of(planned.run());
       value_of(s.synchronize());
@@ -284,7 +277,7 @@ report run_model(const call& c, progress_line& line) {
       for (std::size_t i = 0; i < ports.size(); ++i) {
         std::size_t count = 1;
         for (const std::int64_t each : ports[i].shape) count *= static_cast<std::size_t>(each);
-        r.outputs.push_back({ports[i].name, ports[i].shape,
+        r.outputs.push_back({ports[i].name, ports[i].shape, ports[i].type,
                              checksum(planned.output_bytes(i), count * element_size(ports[i].type)), ""});
       }
       if (!c.output.empty()) write_outputs(c, r, planned);
@@ -307,7 +300,8 @@ nlohmann::ordered_json to_json(const report& r) {
   j["nodes"] = r.nodes;
   j["outputs"] = nlohmann::json::array();
   for (const auto& o : r.outputs) {
-    j["outputs"].push_back({{"name", o.name}, {"shape", o.shape}, {"checksum", o.checksum}});
+    j["outputs"].push_back(
+        {{"name", o.name}, {"shape", o.shape}, {"dtype", op::name(o.type)}, {"checksum", o.checksum}});
     if (!o.file.empty()) j["outputs"].back()["file"] = o.file;
   }
   j["arena_bytes"] = r.arena;
@@ -379,7 +373,8 @@ void print_table(const report& r) {
   row("leaks", std::to_string(r.leaks));
   for (const auto& o : r.outputs) {
     const std::string to = o.file.empty() ? "" : " -> " + o.file;
-    row("output", model::text_of(o.shape), printable(o.name + "  " + o.checksum + to));
+    const std::string type = o.type == element::f32 ? "" : std::string{" "} + op::name(o.type);
+    row("output", model::text_of(o.shape) + type, printable(o.name + "  " + o.checksum + to));
   }
 }
 

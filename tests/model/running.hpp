@@ -43,7 +43,7 @@ inline ran run(model::description d, const std::vector<dense>& inputs) {
     std::vector<dense> outputs;
     for (std::size_t i = 0; i < p.outputs.size(); ++i) {
       dense o = zeros(p.outputs[i].shape);
-      std::copy_n(from.output(i), o.values.size(), o.values.begin());
+      std::copy_n(static_cast<const float*>(from.output(i)), o.values.size(), o.values.begin());
       outputs.push_back(o);
     }
     return outputs;
@@ -56,7 +56,7 @@ inline ran run(model::description d, const std::vector<dense>& inputs) {
     s.synchronize().value();
     *to = read(made);
   }
-  std::vector<const float*> addresses;
+  std::vector<const void*> addresses;
   for (const dense& i : inputs) addresses.push_back(i.values.data());
   model::per_tensor_runner naive{made, s};
   naive.run(addresses).value();

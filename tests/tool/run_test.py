@@ -2,6 +2,7 @@
 """`berth run` on a model written here: one Relu over [n, 8]. usage: run_test.py BERTH"""
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,9 +23,19 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def floats(*dims):
+def tensor(element, *dims):
+    """The type of a value: ONNX's number of its elements, 1 for floats."""
     shape = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
-    return field(2, field(1, field(1, 1) + field(2, shape)))
+    return field(2, field(1, field(1, element) + field(2, shape)))
+
+
+def floats(*dims):
+    return tensor(1, *dims)
+
+
+def npy(descr, shape, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + data
 
 
 def model(nodes, inputs, outputs, rest=b""):
@@ -90,6 +101,30 @@ class Run(unittest.TestCase):
         over = self.run_berth("--out", self.path("out"), "--input", "x=" + self.path("out/a_b.npy"))
         self.assertEqual((over.returncode, over.stderr.count("\n")), (2, 1))
         self.assertIn("is what was read", over.stderr)
+
+    def test_other_elements_than_f32_are_read_run_and_written(self):
+        half, double, words, bits = 10, 11, 7, 9
+        self.write(model([("Relu", ["h"], ["rh"]), ("Less", ["d", "d2"], ["lt"]), ("Gather", ["h", "i"], ["g"])],
+                         [("h", tensor(half, 4)), ("d", tensor(double, 2)), ("d2", tensor(double, 2)), ("i", tensor(words, 3))],
+                         [("rh", tensor(half, 4)), ("lt", tensor(bits, 2)), ("g", tensor(half, 3))]))
+        for name, content in (("h", npy("<f2", (4,), struct.pack("<4e", -1, 2, 0.5, -3))), ("d", npy("<f8", (2,), struct.pack("<2d", 1, 2))),
+                              ("d2", npy("<f8", (2,), struct.pack("<2d", 1 + 2**-52, 2))), ("i", npy("<i8", (3,), struct.pack("<3q", 3, 0, -3)))):
+            with open(self.path(name + ".npy"), "wb") as f:
+                f.write(content)
+        inputs = [a for name in ("h", "d", "d2", "i") for a in ("--input", f"{name}={self.path(name)}.npy")]
+        got = self.run_berth(*inputs, "--out", self.path("out"), "--json")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        self.assertEqual([o["dtype"] for o in json.loads(got.stdout)["outputs"]], ["f16", "bool", "f16"])
+        for name, descr, want in (("rh", b"'<f2'", struct.pack("<4e", 0, 2, 0.5, 0)), ("lt", b"'|b1'", b"\1\0"),
+                                  ("g", b"'<f2'", struct.pack("<3e", -3, -1, 2))):
+            with open(self.path(f"out/{name}.npy"), "rb") as f:
+                written = f.read()
+            self.assertIn(descr, written)
+            self.assertEqual(written[-len(want):], want, name)
+        self.assertEqual(self.run_berth().returncode, 0)  # every type has a default
+        wrong = self.run_berth("--input", f"h={self.path('d.npy')}")
+        self.assertEqual((wrong.returncode, wrong.stderr.count("\n")), (2, 1))
+        self.assertIn("its elements are f64, input 'h' takes f16", wrong.stderr)
 
     # Planned, verified and put in order by its shapes, with the reason; not run.
     def test_a_model_that_does_not_run_here_is_planned_by_its_shapes(self):

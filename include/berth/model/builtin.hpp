@@ -8,6 +8,8 @@
 #pragma once
 #pragma GCC visibility push(default)
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,8 +23,11 @@ namespace berth::model {
 // By its full name; nothing where there is none.
 [[nodiscard]] std::optional<description> builtin(std::string_view name);
 
-// Pseudo-random values in [-scale, scale): the same for the same seed everywhere. Also the default input of runs.
+// Pseudo-random values in [-scale, scale): the same for the same seed everywhere. Runs take them as input by default.
 [[nodiscard]] std::vector<float> pseudo_random(std::size_t count, std::uint64_t seed, float scale = 1);
+// The same as elements of any type: floats rounded from those above; integers of eight bits spread over all that the
+// type holds, wider ones over 0 to 9, which most indices may be; booleans by sign. The type is not other.
+[[nodiscard]] std::vector<std::byte> pseudo_random(element type, std::size_t count, std::uint64_t seed);
 
 }  // namespace berth::model
 #pragma GCC visibility pop

@@ -1,23 +1,18 @@
-// .npy files (NumPy's format, versions 1 to 3) of f32 tensors in row-major order.
+// .npy files (NumPy's format, versions 1 to 3) of tensors in row-major order, little-endian. bf16, which NumPy does not
+// know, is '<V2', as ml_dtypes writes it.
 #pragma once
 #pragma GCC visibility push(default)
 
 #include <string>
-#include <vector>
 
 #include "berth/model/description.hpp"
 
 namespace berth::model {
 
-struct npy {
-  model::shape shape;
-  std::vector<float> data;
-};
-
-// Throws input_error: not a .npy file, truncated, another element type, column-major order.
-[[nodiscard]] npy read_npy(const std::string& path);
+// Throws input_error: not a .npy file, truncated, an element type that is none of `element`, column-major order.
+[[nodiscard]] tensor read_npy(const std::string& path);
 // Leaves no partial file. Throws input_error.
-void write_npy(const std::string& path, const shape& s, const float* data);
+void write_npy(const std::string& path, element type, const shape& s, const void* data);
 
 }  // namespace berth::model
 #pragma GCC visibility pop

@@ -24,9 +24,9 @@ class per_tensor_runner {
   ~per_tensor_runner();
 
   // Enqueues one run that reads its inputs from these addresses. The inputs stay alive until it is done.
-  result<void> run(std::span<const float* const> inputs);
+  result<void> run(std::span<const void* const> inputs);
   // After a run is done, until the next.
-  [[nodiscard]] const float* output(std::size_t i) const noexcept;
+  [[nodiscard]] const void* output(std::size_t i) const noexcept;
   // The most bytes that were allocated at once in any run.
   [[nodiscard]] bytes peak() const noexcept;
 
