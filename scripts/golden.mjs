@@ -2,6 +2,7 @@
 // scripts/fetch_models.sh fetches, on the fixed pseudo-random input that `berth run` uses by default.
 //
 //   npm install --no-save --ignore-scripts onnxruntime-node@1.30.0      (about 290 MB)
+//   scripts/fetch_models.sh --all
 //   node scripts/golden.mjs [build/models] [tests/model/golden]
 import {createRequire} from 'node:module';
 import {mkdirSync, writeFileSync} from 'node:fs';
@@ -10,10 +11,19 @@ import {resolve} from 'node:path';
 const require = createRequire(resolve('package.json'));
 const ort = require('onnxruntime-node');
 
+const ocr = (height, width) => ({
+  'p2o.DynamicDimension.0': 1, 'p2o.DynamicDimension.1': height, 'p2o.DynamicDimension.2': width});
+// every: of large outputs each so manieth element is kept, as one dimension.
 const models = [
   {file: 'blazeface_back.onnx', dims: {}},
   {file: 'blazeface_front.onnx', dims: {}},
   {file: 'speech_embedding.onnx', dims: {unk__314: 1}},
+  {file: 'melspectrogram.onnx', dims: {batch_size: 1, samples: 17280}},
+  {file: 'ppocr_cls.onnx', dims: ocr(48, 192)},
+  {file: 'ppocr_det.onnx', dims: ocr(192, 192), every: 7},
+  {file: 'ppocr_rec.onnx', dims: {'p2o.DynamicDimension.0': 1, 'p2o.DynamicDimension.1': 64}, every: 7},
+  {file: 'mlsd_tiny.onnx', dims: {}, every: 7},
+  {file: 'mlsd_large.onnx', dims: {}, every: 31},
 ];
 
 // berth::model::pseudo_random: splitmix64, the top 24 bits as a float in [-1, 1).
@@ -40,7 +50,7 @@ function npy(dims, data) {
 }
 
 const [source = 'build/models', target = 'tests/model/golden'] = process.argv.slice(2);
-for (const {file, dims} of models) {
+for (const {file, dims, every = 1} of models) {
   const session = await ort.InferenceSession.create(`${source}/${file}`, {executionProviders: ['cpu']});
   const feeds = {};
   session.inputMetadata.forEach((input, i) => {
@@ -52,7 +62,8 @@ for (const {file, dims} of models) {
   mkdirSync(folder, {recursive: true});
   for (const name of session.outputNames) {
     const {dims: shape, data} = outputs[name];
-    writeFileSync(`${folder}/${name.replace(/[\/\\:]/g, '_')}.npy`, npy(shape, data));
+    const kept = every === 1 ? data : data.filter((_, i) => i % every === 0);
+    writeFileSync(`${folder}/${name.replace(/[\/\\:]/g, '_')}.npy`, npy(every === 1 ? shape : [kept.length], kept));
     console.log(`${file}: ${name} ${shape.join('x')}`);
   }
 }
