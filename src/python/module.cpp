@@ -39,6 +39,8 @@ void declare_problem(py::module_& m) {
            arg("id") = py::none(), arg("alignment") = py::none(), arg("offset") = py::none(), arg("hint") = py::none(),
            arg("alias_group") = py::none(), arg("pools") = std::vector<std::string>{},
            "Adds a buffer, alive in [live[0], live[1]), and returns its index.")
+      .def("add_dimension", &problem::add_dimension, arg("name"), arg("least"), arg("most"),
+           "A number that is known at run time only; sizes may then be texts such as '4*batch*seq + 256'.")
       .def("add_pool", &problem::add_pool, arg("id"), py::kw_only(), arg("capacity") = py::none(), arg("alignment") = 1,
            arg("reserved") = py::tuple{}, arg("cost") = 0.0, "Adds one of several memories and returns its index.")
       .def("set_conflicts", &problem::set_conflicts, arg("pairs"), "Pairs of buffers, in place of their lifetimes.")
@@ -82,6 +84,8 @@ PYBIND11_MODULE(_core, m) {
   own::declare_errors(m);
   own::declare_plan(m);
   own::declare_problem(m);
+  own::declare_graph(m);
+  own::declare_symbolic(m);
   own::declare_tensor(m);
   own::declare_numpy_memory(m);
   own::declare_pool(m);

@@ -8,6 +8,7 @@
 #include "berth/plan/bound.hpp"
 #include "berth/plan/verify.hpp"
 #include "berth/rules/placement.hpp"
+#include "model/files/size_expression.hpp"
 
 namespace berth::python {
 
@@ -51,10 +52,10 @@ model::problem_file& problem::to_change() {
 index problem::add(const py::object& size, const py::object& live, const py::object& lifetimes,
                    std::optional<std::string> id, const py::object& alignment, const py::object& offset,
                    const py::object& hint, std::optional<index> alias_group, const std::vector<std::string>& pools) {
-  if (file_->symbolic) refuse("a problem with dimensions takes no further buffers here");
   plan::buffer b;
   b.name = id ? *std::move(id) : std::to_string(this->size());
-  b.size = to_bytes(size, "size");
+  auto [most, terms] = size_of(size);
+  b.size = most;
   if (!live.is_none() && !lifetimes.is_none()) refuse("buffer '" + b.name + "': live or lifetimes, not both");
   if (!live.is_none()) b.live = to_interval(live, "live");
   if (!lifetimes.is_none()) {
@@ -68,7 +69,43 @@ index problem::add(const py::object& size, const py::object& live, const py::obj
   for (; ids_of_ < this->size(); ++ids_of_) ids_.insert(file_->problem.buffers[ids_of_].name);
   if (!ids_.insert(b.name).second) refuse("buffer '" + b.name + "' is there already");
   ++ids_of_;
-  return to_change().problem.add(std::move(b));
+  model::problem_file& file = to_change();
+  if (file.symbolic) file.symbolic->of.push_back(std::move(terms));
+  return file.problem.add(std::move(b));
+}
+
+std::pair<bytes, std::vector<plan::size_term>> problem::size_of(const py::object& size) const {
+  if (!py::isinstance<py::str>(size)) {
+    const bytes n = to_bytes(size, "size");
+    return {n, {{n, {}}}};
+  }
+  if (!file_->symbolic) refuse("size: a text, and there are no dimensions: add_dimension() first");
+  auto parsed = model::parse_size(size.cast<std::string>(), file_->symbolic->dimensions);
+  if (const auto* wrong = std::get_if<std::string>(&parsed)) refuse("size: " + *wrong);
+  auto& terms = std::get<0>(parsed);
+  plan::problem alone;
+  alone.buffers.emplace_back();
+  const auto one = plan::at_most(alone, {.dimensions = file_->symbolic->dimensions, .of = {terms}});
+  if (!one) refuse("size: at the largest values it exceeds 2^62 bytes");
+  return {one->buffers[0].size, std::move(terms)};
+}
+
+void problem::add_dimension(std::string name, const py::object& least, const py::object& most) {
+  plan::dimension d{.name = std::move(name), .least = to_bytes(least, "least"), .most = to_bytes(most, "most")};
+  if (!model::is_dimension_name(d.name)) {
+    refuse("dimension '" + d.name + "': not a letter, then letters, digits and underscores");
+  }
+  if (d.least > d.most) refuse("dimension '" + d.name + "': its bounds are reversed");
+  model::problem_file& file = to_change();
+  if (!file.symbolic) {
+    file.symbolic.emplace();
+    for (const plan::buffer& b : file.problem.buffers) file.symbolic->of.push_back({{b.size, {}}});
+  }
+  auto& all = file.symbolic->dimensions;
+  if (std::any_of(all.begin(), all.end(), [&d](const plan::dimension& other) { return other.name == d.name; })) {
+    refuse("dimension '" + d.name + "' is there already");
+  }
+  all.push_back(std::move(d));
 }
 
 index problem::add_pool(std::string name, const py::object& capacity, const py::object& alignment,

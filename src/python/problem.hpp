@@ -20,13 +20,15 @@ class problem {
  public:
   explicit problem(model::problem_file file);
 
-  // `live` is a pair of ticks or None, `lifetimes` a list of such pairs or None; numbers are all that has __index__.
+  // `size` may be a text of dimensions. `live` is a pair of ticks or None, `lifetimes` a list of such pairs or None;
+  // numbers are all that has __index__.
   static problem create(const py::object& alignment, const py::object& granularity, const py::object& capacity,
                         const py::object& max_slab, const std::optional<std::string>& rules);
 
   index add(const py::object& size, const py::object& live, const py::object& lifetimes, std::optional<std::string> id,
             const py::object& alignment, const py::object& offset, const py::object& hint,
             std::optional<index> alias_group, const std::vector<std::string>& pools);
+  void add_dimension(std::string name, const py::object& least, const py::object& most);
   index add_pool(std::string name, const py::object& capacity, const py::object& alignment, const py::object& reserved,
                  double cost);
   void set_conflicts(const std::optional<std::vector<std::pair<index, index>>>& pairs);
@@ -47,6 +49,8 @@ class problem {
   [[nodiscard]] file_pointer file() const { return file_; }
 
  private:
+  // The size at the largest values, and its terms where there are dimensions.
+  [[nodiscard]] std::pair<bytes, std::vector<plan::size_term>> size_of(const py::object& size) const;
   // What is about to be changed: a copy, where a plan or a solver under way holds it too.
   model::problem_file& to_change();
   [[nodiscard]] plan::pair checked(index a, index b) const;

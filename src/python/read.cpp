@@ -14,11 +14,6 @@ namespace berth::python {
 
 namespace {
 
-std::string path_of(const py::object& path) {
-  const auto coded = py::module_::import("os").attr("fsencode")(path);
-  return coded.cast<std::string>();
-}
-
 #ifdef BERTH_PYTHON_MODELS
 model::description read_model(const std::string& path, const std::map<std::string, std::int64_t>& dims) {
   if (!path.starts_with("builtin:")) return model::read_onnx(path, dims);
@@ -31,6 +26,11 @@ model::description read_model(const std::string& path, const std::map<std::strin
 
 }  // namespace
 
+std::string path_of(const py::object& path) {
+  const auto coded = py::module_::import("os").attr("fsencode")(path);
+  return coded.cast<std::string>();
+}
+
 problem read(const py::object& path, const std::map<std::string, std::int64_t>& dims) {
   const std::string name = path_of(path);
   const py::gil_scoped_release others_run;
@@ -42,7 +42,7 @@ problem read(const py::object& path, const std::map<std::string, std::int64_t>& 
 #endif
   if (!dims.empty()) refuse("dims: they are for models");
   model::problem_file file = model::read_problem(name);
-  if (file.traffic) refuse(name + ": transfers, steps and uses are not for Python: berth plan plans the moves");
+  if (file.traffic) refuse(name + ": it has transfers, steps or uses: berth.plan_moves plans it");
   return problem{std::move(file)};
 }
 

@@ -9,6 +9,9 @@
 
 namespace berth::python {
 
+// What os.fsencode() makes of a str, bytes or os.PathLike.
+[[nodiscard]] std::string path_of(const py::object& path);
+
 // `path` is a str, bytes or os.PathLike; `dims` bind what an ONNX model leaves open. The sizes of a problem with
 // dimensions are those at the largest values.
 [[nodiscard]] problem read(const py::object& path, const std::map<std::string, std::int64_t>& dims);
@@ -17,5 +20,8 @@ namespace berth::python {
 // highest) and numbers for the other dimensions.
 [[nodiscard]] py::dict fit(const py::object& path, const py::object& memory, const py::dict& dims,
                            const std::string& effort);
+
+void declare_graph(py::module_& m);
+void declare_symbolic(py::module_& m);
 
 }  // namespace berth::python

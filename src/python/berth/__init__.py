@@ -2,7 +2,24 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ._core import Arena, InputError, Plan, Pool, Problem, Stream, Tensor, __version__, fit, from_dlpack, read, rules
+from ._core import (
+    Arena,
+    Graph,
+    InputError,
+    Plan,
+    Pool,
+    Problem,
+    Stream,
+    SymbolicPlan,
+    Tensor,
+    __version__,
+    fit,
+    from_dlpack,
+    plan_moves,
+    read,
+    rules,
+    solve_symbolic,
+)
 
 if TYPE_CHECKING:
     from .cache import PlanCache as PlanCache
@@ -11,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arena",
+    "Graph",
     "InputError",
     "ManyError",
     "Plan",
@@ -18,14 +36,17 @@ __all__ = [
     "Pool",
     "Problem",
     "Stream",
+    "SymbolicPlan",
     "Tensor",
     "__version__",
     "fit",
     "from_dlpack",
     "plan_many",
+    "plan_moves",
     "read",
     "rules",
     "solve_async",
+    "solve_symbolic",
 ]
 
 # Imported when they are asked for: what they stand on takes longer to import than the rest.
