@@ -75,11 +75,10 @@ index problem::add(const py::object& size, const py::object& live, const py::obj
 }
 
 std::pair<bytes, std::vector<plan::size_term>> problem::size_of(const py::object& size) const {
-  if (!py::isinstance<py::str>(size)) {
+  if (!file_->symbolic || !py::isinstance<py::str>(size)) {
     const bytes n = to_bytes(size, "size");
     return {n, {{n, {}}}};
   }
-  if (!file_->symbolic) refuse("size: a text, and there are no dimensions: add_dimension() first");
   auto parsed = model::parse_size(size.cast<std::string>(), file_->symbolic->dimensions);
   if (const auto* wrong = std::get_if<std::string>(&parsed)) refuse("size: " + *wrong);
   auto& terms = std::get<0>(parsed);

@@ -127,7 +127,6 @@ class Dimensions(unittest.TestCase):
             lambda: p.add("4*width", (0, 1)),
             lambda: p.add("batch - 1", (0, 1)),
             lambda: p.add(f"{1 << 62}*batch", (0, 1)),
-            lambda: berth.Problem().add("batch", (0, 1)),
             lambda: p.add_dimension("batch", 1, 2),
             lambda: p.add_dimension("2x", 1, 2),
             lambda: p.add_dimension("width", 2, 1),
@@ -139,6 +138,8 @@ class Dimensions(unittest.TestCase):
         ):
             with self.assertRaises(berth.InputError):
                 wrong()
+        with self.assertRaises(TypeError):
+            berth.Problem().add("batch", (0, 1))  # which has no dimensions
         self.assertEqual(len(p), 4)
         p.add(8, (0, 1), offset=0)
         with self.assertRaises(berth.InputError):
