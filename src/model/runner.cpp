@@ -43,15 +43,18 @@ runner::~runner() {
 }
 
 result<runner> runner::create(program p, pool& memory, stream& s, const plan::options& o) {
-  const device_properties& properties = s.get_device().properties();
-  if (!properties.host_accessible || properties.simulated) {
+  const device& where = s.get_device();
+  for (const auto& each : p.operations) {
+    if (each->runs_on(where)) continue;
     return error{errc::unsupported, "run: the kernels run on the host, which cannot reach this device's memory", 0};
   }
+  const bool reached = where.properties().host_accessible && !where.properties().simulated;
   bytes weights_size = 0;
   std::vector<bytes> offsets;
   for (const program::constant& c : p.constants) {
     offsets.push_back(weights_size);
-    const auto end = checked_add(weights_size, p.graph[c.value].size);
+    const auto taken = where.properties().rules.footprint(p.graph[c.value].size);
+    const auto end = taken ? checked_add(weights_size, *taken) : std::nullopt;
     if (!end) return error{errc::overflow, "run: the weights exceed 64 bits", weights_size};
     weights_size = align_up(*end, weight_alignment);
   }
@@ -72,10 +75,16 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
     made->constants[c.value.index] = to;
     if (c.packs != nullptr) {
       if (auto packed = c.packs->pack(c.operand, c.data.data(), to); !packed) return packed.error();
-    } else if (!c.data.empty()) {
+    } else if (reached && !c.data.empty()) {
       std::memcpy(to, c.data.data(), c.data.size());
+    } else if (auto copied = s.copy(to, c.data.data(), c.data.size()); !copied) {
+      return copied.error();
     }
-    std::vector<std::byte>{}.swap(c.data);  // held once
+    if (reached) std::vector<std::byte>{}.swap(c.data);  // held once
+  }
+  if (!reached) {
+    if (auto copied = s.synchronize(); !copied) return copied.error();
+    for (program::constant& c : made->prog.constants) std::vector<std::byte>{}.swap(c.data);
   }
   for (std::size_t i = 0; i < made->prog.operations.size(); ++i) {
     const node_id id{static_cast<std::uint32_t>(i)};

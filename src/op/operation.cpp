@@ -37,8 +37,7 @@ result<void> operation::run_checked(std::span<const memory_range> operands, memo
   const auto refused = [](const char* what, std::size_t i) { return error{errc::invalid_input, what, i}; };
   const std::size_t count = addresses_.size();
   if (operands.size() != count) return refused("op: not as many operands as the operator has", operands.size());
-  const device_properties& device = s.get_device().properties();
-  if (!device.host_accessible || device.simulated) {
+  if (!runs_on(s.get_device())) {
     return error{errc::unsupported, "op: the kernel runs on the host, which cannot reach this stream's memory", 0};
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -74,6 +73,10 @@ result<void> operation::run_checked(std::span<const memory_range> operands, memo
   return run(std::span<void* const>{addresses.data(), count}, workspace.address, s, where);
 }
 
+bool operation::runs_on(const device& d) const noexcept {
+  return d.properties().host_accessible && !d.properties().simulated;
+}
+
 bytes operation::packed_size(std::size_t) const noexcept {
   return 0;
 }
@@ -103,6 +106,10 @@ void operation::run_enqueued(void* self) noexcept {
 
 result<void> operation::run(std::span<void* const> addresses, void* workspace, stream& s, source_location where) {
   take(addresses, workspace, where);
+  return enqueue(s);
+}
+
+result<void> operation::enqueue(stream& s) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   result<void> enqueued = s.call([](void* self) { run_enqueued(self); }, this);
   if (!enqueued) in_flight_.fetch_sub(1, std::memory_order_relaxed);

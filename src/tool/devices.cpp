@@ -10,6 +10,7 @@
 
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
+#include "berth/op/device_operators.hpp"
 #include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"
@@ -72,6 +73,15 @@ check_outcome check(const device& d) {
   return outcome;
 }
 
+// Whose operators compute there for `berth run`; null: nobody's.
+const char* operators(const std::string& name) {
+  const auto d = device::open(name);
+  if (!d) return nullptr;
+  const auto by = op::device_server(*d);
+  if (!by) return nullptr;
+  return *by ? "the driver's" : "the host's";
+}
+
 json rules_json(const rules::placement& r) {
   return {{"name", r.name},         {"start_alignment", r.start_alignment}, {"size_granularity", r.size_granularity},
           {"tail_pad", r.tail_pad}, {"copy_alignment", r.copy_alignment},   {"source", r.source}};
@@ -91,6 +101,8 @@ json device_json(const device_listing& one) {
   j["rules"] = rules_json(p.rules);
   j["pinned_rules"] = rules_json(p.pinned_rules);
   j["notes"] = p.notes;
+  const char* whose = operators(one.name);
+  j["operators"] = whose != nullptr ? json(whose) : json(nullptr);
   j["virtual_memory"] = nullptr;
   if (p.virtual_memory) j["virtual_memory"] = {{"granule_bytes", p.granule}, {"max_mappings", p.max_mappings}};
   return j;
@@ -130,6 +142,8 @@ void print(const device_listing& one) {
         limited ? "up to " + std::to_string(p.max_mappings) + " mappings" : "any number of mappings";
     std::printf("  %-10s granules of %s, %s\n", "virtual", human(p.granule).c_str(), mappings.c_str());
   }
+  const char* whose = operators(one.name);
+  std::printf("  %-10s %s\n", "operators", whose != nullptr ? whose : "none: `berth run` computes elsewhere");
   for (const std::string& note : p.notes) std::printf("  %-10s %s\n", "note", note.c_str());
 }
 

@@ -23,6 +23,7 @@
 #include "berth/model/per_tensor.hpp"
 #include "berth/model/program.hpp"
 #include "berth/model/runner.hpp"
+#include "berth/op/device_operators.hpp"
 #include "berth/op/operator.hpp"
 #include "berth/schedule/order.hpp"
 #include "op/heap_meter.hpp"
@@ -59,14 +60,19 @@ class leak_count {
   leak_count(const leak_count&) = delete;
   leak_count& operator=(const leak_count&) = delete;
   [[nodiscard]] std::int64_t open_blocks() const noexcept { return open_.load(); }
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_.load(); }
 
  private:
   static void hear(void* self, const memory_event& e) noexcept {
-    auto& open = static_cast<leak_count*>(self)->open_;
-    if (e.kind == memory_event_kind::device_allocate || e.kind == memory_event_kind::pool_allocate) ++open;
-    if (e.kind == memory_event_kind::device_free || e.kind == memory_event_kind::pool_free) --open;
+    auto& count = *static_cast<leak_count*>(self);
+    if (e.kind == memory_event_kind::device_allocate || e.kind == memory_event_kind::pool_allocate) {
+      ++count.open_;
+      ++count.taken_;
+    }
+    if (e.kind == memory_event_kind::device_free || e.kind == memory_event_kind::pool_free) --count.open_;
   }
   std::atomic<std::int64_t> open_{0};
+  std::atomic<std::uint64_t> taken_{0};
   hook hook_{hear, this};
   const hook* before_;
 };
@@ -86,6 +92,7 @@ struct report {
   bytes arena = 0, lower_bound = 0, no_reuse = 0, weights = 0, workspace = 0, per_tensor_peak = 0, peak_rss = 0;
   bool optimal = false;
   double run_ms = 0, per_tensor_ms = 0;
+  bool on_host = true;    // else nothing is known of a malloc per tensor, and `steady` counts blocks of the device
   op::heap_calls steady;  // of one run
   std::int64_t leaks = 0;
   nlohmann::ordered_json pool;
@@ -166,26 +173,32 @@ void value_of(result<void> r) {
   if (!r) throw std::runtime_error(r.error().what);
 }
 
-// Planned runs and runs with one malloc per tensor by turns, so that both see the same machine.
-void time_runs(report& r, model::runner& planned, const contents& inputs, stream& s) {
-  model::per_tensor_runner naive{planned, s};
+template <class F>
+double ms(F&& f) {
+  const auto begin = clock::now();
+  f();
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
+
+void run_once(model::runner& planned, const contents& inputs, stream& s) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    value_of(s.copy(planned.input_bytes(i), inputs[i].data(), inputs[i].size()));
+  }
+  value_of(planned.run());
+  value_of(s.synchronize());
+}
+
+// Planned runs and, on the host, runs with one malloc per tensor by turns, so that both see the same machine.
+void time_runs(report& r, model::runner& planned, const contents& inputs, stream& s, const leak_count& blocks) {
+  std::optional<model::per_tensor_runner> naive;
+  if (r.on_host) naive.emplace(planned, s);
   std::vector<const void*> addresses;
   for (const auto& input : inputs) addresses.push_back(input.data());
-  const auto run_planned = [&] {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      value_of(s.copy(planned.input_bytes(i), inputs[i].data(), inputs[i].size()));
-    }
-    value_of(planned.run());
-    value_of(s.synchronize());
-  };
+  const auto run_planned = [&] { run_once(planned, inputs, s); };
   const auto run_naive = [&] {
-    value_of(naive.run(addresses));
+    if (!naive) return;
+    value_of(naive->run(addresses));
     value_of(s.synchronize());
-  };
-  const auto ms = [](auto&& f) {
-    const auto begin = clock::now();
-    f();
-    return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
   };
   constexpr int least = 5, most = 200;
   constexpr double budget_ms = 1500;
@@ -200,14 +213,30 @@ void time_runs(report& r, model::runner& planned, const contents& inputs, stream
   }
   r.run_ms = median(a);
   r.per_tensor_ms = median(b);
-  r.per_tensor_peak = naive.peak();
+  if (naive) r.per_tensor_peak = naive->peak();
 
   constexpr std::uint64_t counted_runs = 4;
   run_planned();
+  const std::uint64_t taken = blocks.taken();
   const op::heap_calls before = op::heap_calls_so_far();
   for (std::uint64_t i = 0; i < counted_runs; ++i) run_planned();
   const op::heap_calls after = op::heap_calls_so_far();
-  r.steady = {after.heap - before.heap, (after.kernel_nodes - before.kernel_nodes) / counted_runs, after.counted};
+  if (r.on_host) {
+    r.steady = {after.heap - before.heap, (after.kernel_nodes - before.kernel_nodes) / counted_runs, after.counted};
+  } else {
+    r.steady = {blocks.taken() - taken, 0, true};
+  }
+}
+
+// An output's bytes, wherever they are.
+std::vector<std::byte> read_output(const model::runner& planned, std::size_t i, stream& s) {
+  const auto& port = planned.get_program().outputs[i];
+  std::size_t size = element_size(port.type);
+  for (const std::int64_t each : port.shape) size *= static_cast<std::size_t>(each);
+  std::vector<std::byte> read(size);
+  value_of(s.copy(read.data(), planned.output_bytes(i), size));
+  value_of(s.synchronize());
+  return read;
 }
 
 nlohmann::ordered_json pool_json(const pool& p) {
@@ -219,7 +248,7 @@ nlohmann::ordered_json pool_json(const pool& p) {
 }
 
 // One .npy an output, called after it; no two outputs go to one file, and none over an input.
-void write_outputs(const call& c, report& r, const model::runner& planned) {
+void write_outputs(const call& c, report& r, const model::runner& planned, stream& s) {
   std::error_code failed;
   std::filesystem::create_directories(c.output, failed);
   if (failed) throw model::input_error(c.output, "cannot create the folder: " + failed.message());
@@ -231,60 +260,55 @@ void write_outputs(const call& c, report& r, const model::runner& planned) {
   for (std::size_t i = 0; i < ports.size(); ++i) {
     r.outputs[i].file = (std::filesystem::path{c.output} / (names[i] + ".npy")).string();
     refuse_input_as_output(r.outputs[i].file, inputs);
-    model::write_npy(r.outputs[i].file, ports[i].type, ports[i].shape, planned.output_bytes(i));
+    model::write_npy(r.outputs[i].file, ports[i].type, ports[i].shape, read_output(planned, i, s).data());
   }
 }
 
 report run_model(const call& c, progress_line& line) {
   report r;
   r.model = c.model;
-  line.stage("reading " + file_name(c.model));
-  model::program p = model::lower(read_model(c.model, c.dims));
-  require_room_for_inputs(c, p);
-  if (c.reorder) {
-    line.stage("ordering");
-    schedule::ordered found = value_of(schedule::find_order(p.graph));
-    p = model::in_order(std::move(p), std::move(found.after), found.steps);
-  }
-  const auto inputs = read_inputs(c, p);
-
   const leak_count leaks;
   {
     const auto opened = device::open(c.device);
     if (!opened) throw usage_error("--device " + c.device + ": " + opened.error().what);
-    device where = *opened;
+    const device where = *opened;
     r.device = where.properties().name + " (" + where.properties().description + ")";
+    auto by = op::device_server(where);
+    if (!by) throw usage_error("--device " + c.device + ": " + by.error().what);
+    r.on_host = !*by;
+    line.stage("reading " + file_name(c.model));
+    model::program p = model::lower(read_model(c.model, c.dims), *std::move(by));
+    require_room_for_inputs(c, p);
+    if (c.reorder) {
+      line.stage("ordering");
+      schedule::ordered found = value_of(schedule::find_order(p.graph));
+      p = model::in_order(std::move(p), std::move(found.after), found.steps);
+    }
+    const auto inputs = read_inputs(c, p);
+
     pool memory{where};
     stream s{where};
-    {
-      r.no_reuse = model::no_reuse_bytes(p);
-      r.workspace = model::largest_workspace(p);
-      r.nodes = p.graph.nodes().size();
-      line.stage("planning and packing");
-      model::runner planned = value_of(model::runner::create(std::move(p), memory, s));
-      const auto& chosen = planned.get_arena().get_plan();
-      r.arena = chosen.arena();
-      r.lower_bound = chosen.lower_bound();
-      r.optimal = chosen.optimal();
-      r.weights = planned.weights_bytes();
+    r.no_reuse = model::no_reuse_bytes(p);
+    r.workspace = model::largest_workspace(p);
+    r.nodes = p.graph.nodes().size();
+    line.stage("planning and packing");
+    model::runner planned = value_of(model::runner::create(std::move(p), memory, s));
+    const auto& chosen = planned.get_arena().get_plan();
+    r.arena = chosen.arena();
+    r.lower_bound = chosen.lower_bound();
+    r.optimal = chosen.optimal();
+    r.weights = planned.weights_bytes();
 
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        value_of(s.copy(planned.input_bytes(i), inputs[i].data(), inputs[i].size()));
-      }
-      value_of(planned.run());
-      value_of(s.synchronize());
-      const auto& ports = planned.get_program().outputs;
-      for (std::size_t i = 0; i < ports.size(); ++i) {
-        std::size_t count = 1;
-        for (const std::int64_t each : ports[i].shape) count *= static_cast<std::size_t>(each);
-        r.outputs.push_back({ports[i].name, ports[i].shape, ports[i].type,
-                             checksum(planned.output_bytes(i), count * element_size(ports[i].type)), ""});
-      }
-      if (!c.output.empty()) write_outputs(c, r, planned);
-      line.stage("timing");
-      time_runs(r, planned, inputs, s);
-      r.pool = pool_json(memory);
+    run_once(planned, inputs, s);
+    const auto& ports = planned.get_program().outputs;
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      const std::vector<std::byte> read = read_output(planned, i, s);
+      r.outputs.push_back({ports[i].name, ports[i].shape, ports[i].type, checksum(read.data(), read.size()), ""});
     }
+    if (!c.output.empty()) write_outputs(c, r, planned, s);
+    line.stage("timing");
+    time_runs(r, planned, inputs, s, leaks);
+    r.pool = pool_json(memory);
   }
   r.leaks = leaks.open_blocks();
   rusage usage{};
@@ -312,11 +336,13 @@ nlohmann::ordered_json to_json(const report& r) {
   j["workspace_bytes"] = r.workspace;
   j["peak_rss_bytes"] = r.peak_rss;
   j["run_ms"] = r.run_ms;
-  j["malloc_per_tensor_ms"] = r.per_tensor_ms;
-  j["malloc_per_tensor_peak_bytes"] = r.per_tensor_peak;
+  if (r.on_host) {
+    j["malloc_per_tensor_ms"] = r.per_tensor_ms;
+    j["malloc_per_tensor_peak_bytes"] = r.per_tensor_peak;
+  }
   if (r.steady.counted) {
     j["allocations_in_steady_state"] = r.steady.heap;
-    j["kernel_nodes_per_run"] = r.steady.kernel_nodes;
+    if (r.on_host) j["kernel_nodes_per_run"] = r.steady.kernel_nodes;
   } else {
     j["allocations_in_steady_state"] = nullptr;
   }
@@ -345,7 +371,7 @@ void print_table(const report& r) {
                   static_cast<double>(a) / static_cast<double>(std::max<bytes>(b, 1)));
     return std::string{text};
   };
-  const auto ms = [](double v) {
+  const auto in_ms = [](double v) {
     char text[32];
     std::snprintf(text, sizeof text, "%.3f ms", v);
     return std::string{text};
@@ -354,7 +380,7 @@ void print_table(const report& r) {
   row("arena", human(r.arena), r.arena == r.lower_bound ? "equals the lower bound: no plan is smaller" : "");
   row("lower bound", human(r.lower_bound));
   row("without reuse", human(r.no_reuse), times(r.no_reuse, r.arena));
-  row("malloc per tensor", human(r.per_tensor_peak), "at its peak, what malloc itself adds not counted");
+  if (r.on_host) row("malloc per tensor", human(r.per_tensor_peak), "at its peak, what malloc itself adds not counted");
   const std::string file = std::filesystem::path{r.model}.filename().string();
   for (const peer_figure& peer : peer_figures) {
     if (file != peer.file) continue;
@@ -364,9 +390,11 @@ void print_table(const report& r) {
   row("weights", human(r.weights), "outside the arena, packed once");
   row("workspace", human(r.workspace), "the largest operator's, inside the arena");
   row("peak resident", human(r.peak_rss), "the whole process");
-  row("time per run", ms(r.run_ms), "median, " + std::to_string(r.nodes) + " operations");
-  row("  malloc per tensor", ms(r.per_tensor_ms), "the same kernels, by turns");
-  if (r.steady.counted) {
+  row("time per run", in_ms(r.run_ms), "median, " + std::to_string(r.nodes) + " operations");
+  if (r.on_host) row("  malloc per tensor", in_ms(r.per_tensor_ms), "the same kernels, by turns");
+  if (!r.on_host) {
+    row("blocks taken, steady", std::to_string(r.steady.heap), "of the device or the pool, in four runs");
+  } else if (r.steady.counted) {
     row("heap calls, steady", std::to_string(r.steady.heap),
         std::to_string(r.steady.kernel_nodes) + " pieces a run of the kernels' own from fixed nodes (docs/op.md)");
   }

@@ -16,6 +16,7 @@
 
 #include "berth/graph/graph.hpp"
 #include "berth/model/description.hpp"
+#include "berth/op/device_operators.hpp"
 #include "berth/op/operation.hpp"
 #include "berth/schedule/rewrite.hpp"
 
@@ -48,7 +49,9 @@ struct program {
 // where a constant is needed, more constants made on the way than 256 MiB and four times the model's own, kernels of
 // windows or rows too wide to be generated. Time: about a millisecond a node. Consumes the description: its constants
 // move into the program.
-[[nodiscard]] program lower(description m);
+// `by`: a device's own operators (op::device_server) compute every node, those apart that become views; none is merged
+// with another, and a node that the device lacks is refused by its name. Empty: the host's kernels.
+[[nodiscard]] program lower(description m, op::server by = {});
 
 // The program with its nodes in another order: `made` is schedule::rewrite() of p.graph by `steps`. Contract: every
 // node stands in `steps` once (an operation holds one set of addresses, so that none may run twice).

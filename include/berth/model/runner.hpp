@@ -24,8 +24,8 @@ namespace berth::model {
 class runner {
  public:
   // Plans, and takes two blocks of the pool: the arena and the weights. Pool and stream outlive the runner.
-  // Errors: out_of_memory, limit_exceeded, unsupported (the kernels run on the host: its device must be
-  // host-accessible), device_failed.
+  // Errors: out_of_memory, limit_exceeded, unsupported (an operation does not run on the stream's device),
+  // device_failed.
   [[nodiscard]] static result<runner> create(program p, pool& memory, stream& s, const plan::options& o = {});
   runner(runner&&) noexcept;
   runner& operator=(runner&&) noexcept;
@@ -33,8 +33,8 @@ class runner {
   ~runner();
 
   // Where input i is read: written by the caller (or by a copy on the stream) before each run, since its memory is
-  // used for other values once the model has read it. input() and output() are of f32; the program says which type each
-  // has.
+  // used for other values once the model has read it. The device's address, as the outputs' are: the host's too where
+  // it reaches the device's memory. input() and output() are of f32; the program says which type each has.
   [[nodiscard]] float* input(std::size_t i, source_location where = source_location::current()) const noexcept;
   [[nodiscard]] void* input_bytes(std::size_t i, source_location where = source_location::current()) const noexcept;
   // Where output i stands after a run, until the next.

@@ -63,11 +63,15 @@ class operation {
 
   // Bytes of a constant operand in the kernel's own layout; 0: it is read as its type says.
   [[nodiscard]] virtual bytes packed_size(std::size_t operand) const noexcept;
+  // Whether streams of this device may run it: the kernels of the host do where the host reaches the device's memory.
+  [[nodiscard]] virtual bool runs_on(const device& d) const noexcept;
+
   // Brings such an operand from its type's layout into the kernel's, once, at load. Runs on the calling thread.
   // Error: device_failed.
   virtual result<void> pack(std::size_t operand, const void* plain, void* packed) const;
 
-  // Enqueues the kernel. `workspace` may be null where workspace() is 0. Errors: those of stream::call.
+  // Enqueues the kernel on a stream that it runs_on(). `workspace` may be null where workspace() is 0. Errors: those of
+  // stream::call, or of the driver whose operator it is.
   result<void> run(std::span<void* const> addresses, void* workspace, stream& s,
                    source_location where = source_location::current());
   // The same after a look at what is given. Nothing is enqueued and no byte is written where it is refused.
@@ -77,6 +81,7 @@ class operation {
   [[nodiscard]] result<void> run_checked(std::span<const memory_range> operands, memory_range workspace, stream& s,
                                          source_location where = source_location::current());
   // The same on the calling thread, at once, for those who bring their own queue. Not while a run() is in flight.
+  // Contract: it runs on the host's memory.
   void execute(std::span<void* const> addresses, void* workspace,
                source_location where = source_location::current()) noexcept;
 
@@ -88,6 +93,8 @@ class operation {
   // Takes over new addresses. Allocates nothing.
   virtual void bind(std::span<void* const> addresses, void* workspace) noexcept = 0;
   virtual void compute() noexcept = 0;
+  // One run at the addresses bound last.
+  virtual result<void> enqueue(stream& s);
   void take(std::span<void* const> addresses, void* workspace, source_location where) noexcept;
   static void run_enqueued(void* self) noexcept;
 

@@ -285,6 +285,10 @@ OPERATOR(Gemm,
                 {{"alpha", alpha}, {"beta", beta}, {"transA", turn_a}, {"transB", turn_b}})),
          in a, in b, in c, float alpha, float beta, std::int64_t turn_a, std::int64_t turn_b, out y, std::int8_t)
 
+OPERATOR(Addmm,
+         (r.row("Gemm", {r.in(a), r.in(b), r.in(c)}, {r.out(y)},
+                {{"alpha", number_of(alpha)}, {"beta", number_of(beta)}})),
+         in c, in a, in b, scalar beta, scalar alpha, out y, std::int8_t)
 OPERATOR(Softmax, (r.by_copy(), r.row("Softmax", {r.in(x)}, {r.out(y)}, {{"axis", dim}})), in x, std::int64_t dim,
          out y)
 OPERATOR(LogSoftmax, (r.by_copy(), r.row("LogSoftmax", {r.in(x)}, {r.out(y)}, {{"axis", dim}})), in x, std::int64_t dim,

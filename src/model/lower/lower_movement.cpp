@@ -128,13 +128,13 @@ void lowering::plain(const node& n) {
     if (dense_first && inferred.shape == placed_at[0].type.shape) {
       like.push_back(dense(inferred.shape, channels_last(inferred.shape, inferred.type), inferred.type));
     }
-    made = op::serve(q, like);
+    made = serve(q, like);
   } catch (const op::refusal&) {
     for (std::size_t k = 0; k < operands.size(); ++k) {
       placed_at[k] = as_row_major(n, placed_at[k]);
       q.inputs[operands[k]]->strides = placed_at[k].type.strides;
     }
-    made = op::serve(q);
+    made = serve(q);
   }
   std::vector<value_id> inputs;
   std::vector<std::uint32_t> in_place;
@@ -222,7 +222,8 @@ void lowering::lower(const node& n) {
     const auto operands = op::operands_of(q);
     const bool f32 =
         std::all_of(operands.begin(), operands.end(), [&](std::size_t i) { return q.inputs[i]->type == element::f32; });
-    if (better != nullptr && (better->any_type || f32) && (this->*better->take)(n)) return;
+    const bool known = better != nullptr && (better->any_type || (f32 && !by_));
+    if (known && (this->*better->take)(n)) return;
     plain(n);
   } catch (const op::refusal& why) {
     fail(n, why.what());

@@ -10,8 +10,12 @@
 
 namespace berth::model {
 
-lowering::lowering(description m)
-    : m_{std::move(m)}, room_{m_}, types_{infer(m_, room_)}, outputs_{m_.outputs.begin(), m_.outputs.end()} {
+lowering::lowering(description m, op::server by)
+    : m_{std::move(m)},
+      by_{std::move(by)},
+      room_{m_},
+      types_{infer(m_, room_)},
+      outputs_{m_.outputs.begin(), m_.outputs.end()} {
   out_.source = m_.source;
   for (node& n : m_.nodes) {
     for (const std::string& name : n.inputs) {
@@ -130,15 +134,16 @@ value_id lowering::keep_packed(const node& n, const std::string& name, tensor t,
   return id;
 }
 
-namespace {
-// From one layout to another: the library's kernel where there is one.
-op::created copied(const tensor_type& from, const tensor_type& to) {
-  if (from.type == element::f32) {
+op::served lowering::serve(const op::request& q, std::vector<tensor_type> outputs) const {
+  return by_ ? by_(q, std::move(outputs)) : op::serve(q, std::move(outputs));
+}
+
+op::created lowering::copied(const tensor_type& from, const tensor_type& to) const {
+  if (from.type == element::f32 && !by_) {
     if (op::created made = op::reorder(from, to)) return made;
   }
-  return std::move(op::serve({"Identity", 17, {from}}, {to}).run);
+  return std::move(serve({"Identity", 17, {from}}, {to}).run);
 }
-}  // namespace
 
 placed lowering::in_layout(const node& n, placed p, const strides& by) {
   if (same_layout(p.type.shape, p.type.strides, by)) return p;
@@ -301,8 +306,8 @@ program lowering::run() {
   return std::move(out_);
 }
 
-program lower(description m) {
-  return lowering{std::move(m)}.run();
+program lower(description m, op::server by) {
+  return lowering{std::move(m), std::move(by)}.run();
 }
 
 }  // namespace berth::model

@@ -26,7 +26,7 @@ struct placed {
 
 class lowering {
  public:
-  explicit lowering(description m);
+  lowering(description m, op::server by);
 
   program run();
 
@@ -94,7 +94,13 @@ class lowering {
   // Berth's own kernel, from the table.
   void plain(const node& n);
 
+  // Berth's own kernel, or the device's.
+  [[nodiscard]] op::served serve(const op::request& q, std::vector<tensor_type> outputs = {}) const;
+  // From one layout to another: the library's kernel where there is one.
+  [[nodiscard]] op::created copied(const tensor_type& from, const tensor_type& to) const;
+
   description m_;
+  op::server by_;  // empty: the host's kernels
   allowance room_;
   value_types types_;
   std::set<std::string, std::less<>> outputs_;

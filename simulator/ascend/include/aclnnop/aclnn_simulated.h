@@ -75,6 +75,8 @@ extern "C" {
   X(Mm, const aclTensor* self, const aclTensor* mat2, aclTensor* out, int8_t cubeMathType)                              \
   X(Gemm, const aclTensor* A, const aclTensor* B, const aclTensor* C, float alpha, float beta, int64_t transA,          \
     int64_t transB, aclTensor* out, int8_t cubeMathType)                                                                \
+  X(Addmm, const aclTensor* self, const aclTensor* mat1, const aclTensor* mat2, const aclScalar* beta,                   \
+    const aclScalar* alpha, aclTensor* out, int8_t cubeMathType)                                                         \
   /* along dimensions */                                                                                                \
   X(Softmax, const aclTensor* self, int64_t dim, aclTensor* out)                                                        \
   X(LogSoftmax, const aclTensor* self, int64_t dim, aclTensor* out)                                                     \

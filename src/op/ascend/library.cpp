@@ -1,0 +1,78 @@
+#include "op/ascend/library.hpp"
+
+#include <dlfcn.h>
+
+#include <array>
+
+namespace berth::op::ascend {
+namespace {
+
+// In the order in which they are asked: the umbrella comes last, as a simulator or an old CANN has all in one.
+constexpr std::array names{"libopapi.so",    "libopapi_math.so",        "libopapi_nn.so",
+                           "libopapi_cv.so", "libopapi_transformer.so", "libnnopbase.so",
+                           "libascendcl.so"};
+std::array<void*, names.size()> libraries{};
+
+functions opened() {
+  for (std::size_t i = 0; i < names.size(); ++i) libraries[i] = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+  functions acl;
+#define BERTH_ACLNN_LOAD(type, name, parameters) acl.name = reinterpret_cast<decltype(acl.name)>(acl.find(#name));
+  BERTH_ACLNN_FUNCTIONS(BERTH_ACLNN_LOAD)
+#undef BERTH_ACLNN_LOAD
+  acl.aclGetRecentErrMsg = reinterpret_cast<const char* (*)()>(acl.find("aclGetRecentErrMsg"));
+  return acl;
+}
+
+bool is_whole(const functions& acl) {
+#define BERTH_ACLNN_PRESENT(type, name, parameters) &&acl.name != nullptr
+  return acl.find("aclnnAddGetWorkspaceSize") != nullptr BERTH_ACLNN_FUNCTIONS(BERTH_ACLNN_PRESENT);
+#undef BERTH_ACLNN_PRESENT
+}
+
+}  // namespace
+
+void* functions::find(const char* name) const noexcept {
+  for (void* library : libraries) {
+    if (library == nullptr) continue;
+    if (void* found = dlsym(library, name); found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+const functions* load() {
+  static const functions acl = opened();
+  return is_whole(acl) ? &acl : nullptr;
+}
+
+int data_type(element e) noexcept {
+  switch (e) {
+    case element::f32: return 0;
+    case element::f16: return 1;
+    case element::i8: return 2;
+    case element::i32: return 3;
+    case element::u8: return 4;
+    case element::i16: return 6;
+    case element::u16: return 7;
+    case element::u32: return 8;
+    case element::i64: return 9;
+    case element::u64: return 10;
+    case element::f64: return 11;
+    case element::boolean: return 12;
+    case element::bf16: return 27;
+    case element::other: break;
+  }
+  return -1;
+}
+
+in_context::in_context(const functions& acl, context c) noexcept : acl_{acl} {
+  context before = nullptr;
+  const bool has = acl_.aclrtGetCurrentContext(&before) == success;
+  if (!has && acl_.aclGetRecentErrMsg != nullptr) acl_.aclGetRecentErrMsg();  // not to be taken for a later failure's
+  if (has && before == c) return;
+  if (acl_.aclrtSetCurrentContext(c) == success && has) before_ = before;
+}
+in_context::~in_context() {
+  if (before_ != nullptr) acl_.aclrtSetCurrentContext(before_);
+}
+
+}  // namespace berth::op::ascend

@@ -1,0 +1,165 @@
+// The first phase is called once for the size of the workspace, with tensors that lie nowhere, and once for each set of
+// addresses. Its executor is kept where aclnn lets it run again (operators that copy on their way may not); where not,
+// the first phase comes before every run, as it does in every program that uses aclnn.
+#include "op/ascend/operation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "berth/core/contract.hpp"
+
+namespace berth::op::ascend {
+namespace {
+
+// Tensors, list and executor of one first phase.
+class asked {
+ public:
+  asked(const functions& acl, const call& how, std::span<void* const> addresses) : acl_{acl}, how_{how} {
+    for (std::size_t k = 0; k < how_.types.size(); ++k) {
+      tensors_.push_back(create(how_.types[k], addresses.empty() ? nullptr : addresses[k]));
+    }
+    if (how_.listed != 0) list_ = acl_.aclCreateTensorList(tensors_.data(), how_.listed);
+  }
+  asked(const asked&) = delete;
+  asked& operator=(const asked&) = delete;
+  ~asked() {
+    forget_executor();
+    // The list takes its tensors with it.
+    if (list_ != nullptr) acl_.aclDestroyTensorList(list_);
+    for (std::size_t k = list_ != nullptr ? how_.listed : 0; k < tensors_.size(); ++k) {
+      if (tensors_[k] != nullptr) acl_.aclDestroyTensor(tensors_[k]);
+    }
+  }
+
+  [[nodiscard]] status ask() {
+    const status s = how_.ask(tensors_.data(), list_, &workspace_, &executor_);
+    if (s != success) executor_ = nullptr;
+    return s;
+  }
+  // Whether it may run more than once.
+  [[nodiscard]] bool repeat() {
+    repeatable_ = acl_.aclSetAclOpExecutorRepeatable(executor_) == success;
+    return repeatable_;
+  }
+  [[nodiscard]] status run(void* workspace, void* stream) {
+    executor_handle* const executor = repeatable_ ? executor_ : std::exchange(executor_, nullptr);
+    return how_.run(workspace, workspace_, executor, stream);
+  }
+  void forget_executor() noexcept {
+    if (executor_ != nullptr) acl_.aclDestroyAclOpExecutor(std::exchange(executor_, nullptr));
+  }
+  [[nodiscard]] std::uint64_t workspace() const noexcept { return workspace_; }
+
+ private:
+  // Data starts at a multiple of 32; what a view begins behind it is the tensor's offset.
+  [[nodiscard]] tensor_handle* create(const tensor_type& t, void* address) const {
+    const auto size = static_cast<std::int64_t>(element_size(t.type));
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t beyond = at % data_alignment;
+    std::vector<std::int64_t> strides = t.strides;
+    std::int64_t storage = static_cast<std::int64_t>(beyond) / size + 1;
+    for (std::size_t d = 0; d < strides.size(); ++d) {
+      strides[d] /= size;
+      storage += (t.shape[d] - 1) * strides[d];
+    }
+    return acl_.aclCreateTensor(t.shape.data(), t.shape.size(), data_type(t.type), strides.data(),
+                                static_cast<std::int64_t>(beyond) / size, format_nd, &storage, 1,
+                                static_cast<std::byte*>(address) - beyond);
+  }
+
+  const functions& acl_;
+  const call& how_;
+  std::vector<tensor_handle*> tensors_;
+  list_handle* list_ = nullptr;
+  std::uint64_t workspace_ = 0;
+  executor_handle* executor_ = nullptr;
+  bool repeatable_ = false;
+};
+
+class ascend_operation final : public operation {
+ public:
+  ascend_operation(const functions& acl, const device& on, call how, const std::vector<operand_rule>& rules,
+                   bytes workspace)
+      : operation{rules.size(), align_up(workspace, workspace_alignment), "aclnn's workspace"},
+        acl_{acl},
+        device_{on},
+        how_{std::move(how)} {
+    for (std::size_t k = 0; k < rules.size(); ++k) set_rule(k, rules[k]);
+  }
+  ~ascend_operation() override {
+    const in_context current{acl_, device_.native()};
+    now_.reset();
+  }
+
+  [[nodiscard]] const char* kernel() const noexcept override { return how_.name; }
+  [[nodiscard]] bool runs_on(const device& d) const noexcept override { return d == device_; }
+
+ private:
+  void bind(std::span<void* const> addresses, void* workspace) noexcept override {
+    addresses_ = addresses;
+    workspace_ = workspace;
+    stale_ = true;
+  }
+  void compute() noexcept override { expects(false, "op: an operator of the device runs on its streams only"); }
+
+  result<void> enqueue(stream& s) override {
+    const in_context current{acl_, device_.native()};
+    if (stale_) {
+      now_.reset();
+      now_ = std::make_unique<asked>(acl_, how_, addresses_);
+      if (auto ok = ask(); !ok) return ok;
+      repeats_ = now_->repeat();
+      stale_ = false;
+    } else if (!repeats_) {
+      if (auto ok = ask(); !ok) return ok;
+    }
+    if (const status done = now_->run(workspace_, s.native()); done != success) {
+      stale_ = true;
+      return error{errc::device_failed, "op: an operator of aclnn failed in its second phase",
+                   static_cast<std::uint64_t>(done)};
+    }
+    return {};
+  }
+
+  result<void> ask() {
+    if (const status refused = now_->ask(); refused != success) {
+      return error{errc::device_failed, "op: an operator of aclnn failed in its first phase",
+                   static_cast<std::uint64_t>(refused)};
+    }
+    if (now_->workspace() <= workspace()) return {};
+    now_->forget_executor();
+    return error{errc::device_failed, "op: an operator of aclnn wants more workspace at these addresses than before",
+                 now_->workspace()};
+  }
+
+  const functions& acl_;
+  const device device_;
+  const call how_;
+  std::span<void* const> addresses_;  // the base's
+  void* workspace_ = nullptr;
+  std::unique_ptr<asked> now_;
+  bool stale_ = true;
+  bool repeats_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<operation> make_operation(const functions& acl, const device& on, call how,
+                                          const std::vector<operand_rule>& rules) {
+  bytes workspace = 0;
+  {
+    const in_context current{acl, on.native()};
+    asked first{acl, how, {}};
+    if (const status refused = first.ask(); refused != success) {
+      const char* said = acl.aclGetRecentErrMsg != nullptr ? acl.aclGetRecentErrMsg() : nullptr;
+      std::string why = std::string{how.name} + " of aclnn refuses it (" + std::to_string(refused) + ")";
+      if (said != nullptr) why.append(": ").append(said);
+      while (!why.empty() && why.back() == '\n') why.pop_back();
+      throw refusal(std::move(why));
+    }
+    workspace = first.workspace();
+  }
+  return std::make_unique<ascend_operation>(acl, on, std::move(how), rules, workspace);
+}
+
+}  // namespace berth::op::ascend
