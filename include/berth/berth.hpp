@@ -15,6 +15,7 @@
 #include "berth/graph/fingerprint.hpp"
 #include "berth/graph/graph.hpp"
 #include "berth/graph/graph_plan.hpp"
+#include "berth/graph/guided_pool.hpp"
 #include "berth/graph/in_memories.hpp"
 #include "berth/graph/liveness.hpp"
 #include "berth/graph/pipeline.hpp"

@@ -8,48 +8,17 @@
 #include <thread>
 #include <vector>
 
+#include "core/asymmetric_fence.hpp"
 #include "pool/state.hpp"
-
-#if defined(__linux__)
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define BERTH_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define BERTH_THREAD_SANITIZER 1
-#endif
-#endif
 
 namespace berth {
 namespace detail {
-namespace {
-
-bool have_membarrier() noexcept {
-#if defined(__linux__) && !defined(BERTH_THREAD_SANITIZER)  // which does not know the call
-  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-#else
-  return false;
-#endif
-}
-
-}  // namespace
-
-// Known by the first cache, not by the program's start: global objects may have pools too.
 thread_cache::gate thread_cache::idle_gate() noexcept {
-  static const gate g = have_membarrier() ? gate::open : gate::dear;
-  return g;
+  return has_asymmetric_fence() ? gate::open : gate::dear;
 }
 
 void thread_cache::fence() noexcept {
-#if defined(__linux__) && !defined(BERTH_THREAD_SANITIZER)
-  if (idle_gate() == gate::open) {
-    const bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-    expects(done, "pool: membarrier failed after it was registered");
-  }
-#endif
+  asymmetric_fence();
 }
 
 void thread_cache::wait_until_left() const noexcept {

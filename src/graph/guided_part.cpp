@@ -1,0 +1,303 @@
+#include "graph/guided_part.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+
+namespace berth::detail {
+namespace {
+
+constexpr std::uint32_t none = step_plan::none;
+constexpr std::uint32_t window = 64;    // how far from the one expected a request is looked for
+constexpr std::size_t most_idle = 128;  // places remembered of those passed
+
+constexpr std::uint64_t golden = 0x9E3779B97F4A7C15u;
+
+}  // namespace
+
+guided_part::guided_part(step_plan plan, const rules::placement& rules, device d)
+    : plan_{std::move(plan)},
+      rules_{rules},
+      device_{std::move(d)},
+      places_{plan_.places.data()},
+      slots_(plan_.slots.size()) {
+  const std::size_t count = std::bit_ceil(std::max<std::size_t>(2 * slots_.size(), 2));
+  by_offset_.assign(count, none);
+  idle_.reserve(most_idle);
+  hash_shift_ = 64 - static_cast<unsigned>(std::countr_zero(count));
+  for (std::uint32_t i = 0; i < plan_.slots.size(); ++i) {
+    std::size_t at = static_cast<std::size_t>(plan_.slots[i] * golden >> hash_shift_);
+    while (by_offset_[at] != none) at = (at + 1) % count;
+    by_offset_[at] = i;
+  }
+}
+
+std::uint32_t guided_part::slot_at(bytes offset) const noexcept {
+  for (std::size_t at = static_cast<std::size_t>(offset * golden >> hash_shift_);; at = (at + 1) % by_offset_.size()) {
+    const std::uint32_t slot = by_offset_[at];
+    if (slot == none || plan_.slots[slot] == offset) return slot;
+  }
+}
+
+// --- strangers
+
+guided_part::strangers::iterator guided_part::find_stranger(bytes offset) noexcept {
+  const auto at = std::ranges::lower_bound(strangers_, offset, {}, &stranger::offset);
+  return at != strangers_.end() && at->offset == offset ? at : strangers_.end();
+}
+
+bool guided_part::add_stranger(stranger fresh) noexcept {
+  try {
+    const auto at = std::ranges::lower_bound(strangers_, fresh.offset, {}, &stranger::offset);
+    strangers_.insert(at, std::move(fresh));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  notice();
+  return true;
+}
+
+guided_part::strangers::iterator guided_part::remove_stranger(strangers::iterator at) noexcept {
+  for (const block_use& use : at->uses) --use.on->blocks;
+  const auto next = strangers_.erase(at);
+  notice();
+  return next;
+}
+
+// Forgets those that other streams are known to have done with, and asks how far the others are: here and not when a
+// block is freed, since host functions may do that, which must not call the device.
+void guided_part::sweep() noexcept {
+  for (auto at = strangers_.begin(); at != strangers_.end();) {
+    const bool over = at->back && std::ranges::all_of(at->uses, [this](block_use& use) {
+                        if (!use.done() && use.on->recorded < use.until) use.close(device_);
+                        return use.done();
+                      });
+    at = over ? remove_stranger(at) : at + 1;
+  }
+}
+
+// Where there is no memory to write a stranger down, nothing is served any more.
+bool guided_part::make_stranger(std::uint32_t place) noexcept {
+  const bytes offset = places_[place].offset;
+  if (find_stranger(offset) != strangers_.end()) return true;
+  const std::uint32_t slot = places_[place].slot;
+  const bytes end = offset + plan_.more[place].footprint;
+  if (add_stranger({.offset = offset, .end = end, .asked = slots_[slot].asked, .slot = slot})) return true;
+  halted_ = true;
+  notice();
+  return false;
+}
+
+// Goes on in the plan to where so many blocks should be back. Those that are not are strangers from now on.
+bool guided_part::pass_returns(std::uint32_t until) noexcept {
+  for (; returned_ < until; ++returned_) {
+    const step_plan::giving& g = plan_.returns[returned_];
+    if (is_out(g) && !make_stranger(g.place)) return false;
+  }
+  return true;
+}
+
+// --- requests
+
+// Whether no stranger is there. One that waits for other streams is none for a stream that is ordered behind them.
+bool guided_part::is_free(bytes from, bytes to, const stream& s) noexcept {
+  auto at = std::ranges::upper_bound(strangers_, from, {}, &stranger::end);
+  while (at != strangers_.end() && at->offset < to) {
+    const auto over = [&s](const block_use& use) {
+      return use.done() || s.ordered_behind(use.on->clock->id(), use.until);
+    };
+    if (!at->back || !std::ranges::all_of(at->uses, over)) return false;
+    at = remove_stranger(at);
+  }
+  return true;
+}
+
+void* guided_part::take(std::uint32_t place, bytes size, const stream& s) noexcept {
+  const step_plan::place& p = places_[place];
+  live_slot& slot = slots_[p.slot];
+  if (slot.place != none || !is_free(p.offset, p.offset + plan_.more[place].footprint, s)) return nullptr;
+  slot = {size, place};
+  return base_ + p.offset;
+}
+
+// The smallest hole that is large enough now, whatever the plan will want there later.
+void* guided_part::take_hole(bytes size) noexcept {
+  sweep();
+  const bytes footprint = footprint_under(rules_, size);
+  if (halted_ || footprint == 0 || footprint > plan_.size) return nullptr;
+  bytes best = max_bytes, best_at = 0, at = 0;
+  const auto next_block = [&](bytes from, bytes to) {
+    if (from > at && from - at >= footprint && from - at < best) {
+      best = from - at;
+      best_at = at;
+    }
+    at = std::max(at, to);
+  };
+  auto other = strangers_.begin();
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].place == none) continue;
+    const bytes from = plan_.slots[i];
+    for (; other != strangers_.end() && other->offset <= from; ++other) next_block(other->offset, other->end);
+    next_block(from, from + plan_.more[slots_[i].place].footprint);
+  }
+  for (; other != strangers_.end(); ++other) next_block(other->offset, other->end);
+  next_block(plan_.size, plan_.size);
+  if (best == max_bytes || !add_stranger({.offset = best_at, .end = best_at + footprint, .asked = size}))
+    return nullptr;
+  ++counts_.elsewhere;
+  return base_ + best_at;
+}
+
+// Which request of the plan this is, that is not the next one; none: it is not known.
+//
+// As in a comparison of two texts. What came without a place was additional where the next one expected comes after
+// all, and was there instead of others where the one behind those comes: near(). That more than one stays away, or that
+// the step has been taken to be further than it is, shows when two requests in a row do as two of the plan do: far().
+// One alone proves nothing, since steps ask for few sizes again and again.
+std::uint32_t guided_part::near(bytes size) const noexcept {
+  const auto end = static_cast<std::uint32_t>(plan_.places.size() - 1);
+  for (std::uint32_t d = std::min(std::max(unmatched(), 1u), window); d > 0; --d) {
+    if (next_ + d < end && places_[next_ + d].size == size) return next_ + d;
+  }
+  return none;
+}
+
+std::uint32_t guided_part::far(bytes size) noexcept {
+  const auto end = static_cast<std::uint32_t>(plan_.places.size() - 1);
+  const std::uint32_t before = unmatched();
+  for (std::uint32_t d = 1; d <= window && before != 0; ++d) {
+    for (const std::uint32_t k : {next_ + d, next_ - d}) {  // the latter is far beyond the end where there is none
+      if (k != 0 && k < end && places_[k - 1].size == last_unmatched_ && places_[k].size == size) return k;
+    }
+  }
+  unmatched_ = before + 1;
+  unmatched_at_ = next_;
+  last_unmatched_ = size;
+  return none;
+}
+
+void guided_part::note_idle(std::uint32_t place) noexcept {
+  if (places_[place].slot == none || std::ranges::find(idle_, place) != idle_.end()) return;
+  if (idle_.size() == most_idle) idle_.erase(idle_.begin());
+  idle_.push_back(place);
+}
+
+// Goes on to behind request k. Those between stay away, or come later: until the plan says that they are back nobody
+// else is to have their places. Or goes back to it: who has had its place since is a stranger.
+bool guided_part::go_to(std::uint32_t k) noexcept {
+  for (; next_ < k; ++next_) note_idle(next_);
+  if (k < next_) {
+    for (std::uint32_t i = k; i < next_; ++i) {
+      const std::uint32_t slot = places_[i].slot;
+      if (slot != none && slots_[slot].place == i && !make_stranger(i)) return false;
+    }
+    returned_ = std::min(returned_, places_[k].returns_before);
+  }
+  next_ = k + 1;
+  return pass_returns(places_[k].returns_before);
+}
+
+// In an idle place: of a request of the same size, or (`or_larger`) the smallest that is enough.
+void* guided_part::take_idle(bytes size, bool or_larger, const stream& s) noexcept {
+  std::erase_if(idle_, [this](std::uint32_t k) { return k >= next_ || plan_.more[k].returned_by < returned_; });
+  const bytes footprint = or_larger ? footprint_under(rules_, size) : 0;
+  bytes above = 0;
+  for (;;) {
+    std::uint32_t best = none;
+    for (const std::uint32_t k : idle_) {
+      const bytes room = plan_.more[k].footprint;
+      const bool fits = or_larger ? footprint != 0 && room >= footprint && room > above : places_[k].size == size;
+      if (!fits || slots_[places_[k].slot].place != none) continue;
+      if (best == none || room < plan_.more[best].footprint) best = k;
+    }
+    if (best == none) return nullptr;
+    if (void* const data = take(best, size, s)) return data;
+    if (!or_larger) return nullptr;
+    above = plan_.more[best].footprint;
+  }
+}
+
+void* guided_part::serve(bytes size, const stream& s) noexcept {
+  if (halted_) return nullptr;
+  std::uint32_t k = next_;
+  if (places_[k].size != size && (k = near(size)) == none) {
+    if (void* const data = take_idle(size, false, s)) return counted(counts_.planned, data);
+    k = far(size);
+  }
+  if (k != none) {
+    if (!go_to(k) || places_[k].slot == none) return nullptr;
+    if (void* const data = take(k, size, s)) return counted(counts_.planned, data);
+  }
+  return counted(counts_.elsewhere, take_idle(size, true, s));
+}
+
+// --- blocks
+
+bytes guided_part::size_at(const void* data) const noexcept {
+  const bytes offset = offset_of(data);
+  const auto at = std::ranges::lower_bound(strangers_, offset, {}, &stranger::offset);
+  if (at != strangers_.end() && at->offset == offset) return at->back ? 0 : at->asked;
+  const std::uint32_t slot = slot_at(offset);
+  return slot == none || slots_[slot].place == none ? 0 : slots_[slot].asked;
+}
+
+void guided_part::give_back(const void* data) noexcept {
+  const bytes offset = offset_of(data);
+  const auto at = find_stranger(offset);
+  if (at == strangers_.end()) {
+    const std::uint32_t place = std::exchange(slots_[slot_at(offset)].place, none);
+    if (plan_.more[place].returned_by >= returned_) note_idle(place);  // sooner than planned
+    return;
+  }
+  if (at->slot != none) slots_[at->slot].place = none;
+  at->slot = none;
+  at->back = true;
+  for (block_use& use : at->uses) use.until = use.on->clock->epoch();
+  if (std::ranges::all_of(at->uses, [](const block_use& use) { return use.done(); })) (void)remove_stranger(at);
+}
+
+void guided_part::use_on(const void* data, const std::shared_ptr<stream_clock>& clock) {
+  const bytes offset = offset_of(data);
+  used_stream* const user = users_.of(clock);
+  auto at = find_stranger(offset);
+  if (at == strangers_.end()) {
+    const std::uint32_t slot = slot_at(offset);
+    const bytes end = offset + plan_.more[slots_[slot].place].footprint;
+    stranger fresh{.offset = offset, .end = end, .asked = slots_[slot].asked, .slot = slot};
+    fresh.uses.reserve(1);
+    if (!add_stranger(std::move(fresh))) throw std::bad_alloc{};
+    at = find_stranger(offset);
+  }
+  if (std::ranges::any_of(at->uses, [user](const block_use& use) { return use.on == user; })) return;
+  at->uses.push_back({user});
+  ++user->blocks;
+}
+
+// --- steps
+
+void guided_part::next_step() noexcept {
+  sweep();
+  if (!halted_) (void)pass_returns(static_cast<std::uint32_t>(plan_.returns.size()));
+  idle_.clear();
+  unmatched_ = 0;
+  next_ = 0;
+  returned_ = 0;
+  if (halted_ && is_empty()) halted_ = false;
+  notice();
+}
+
+bool guided_part::is_empty() noexcept {
+  sweep();
+  return strangers_.empty() && std::ranges::all_of(slots_, [](const live_slot& s) { return s.place == none; });
+}
+
+void guided_part::wait_for_others() const noexcept {
+  for (const stranger& s : strangers_) {
+    for (const block_use& use : s.uses) {
+      if (s.back && !stream::synchronize(*use.on->clock)) (void)stream::synchronize(*use.on->clock);
+    }
+  }
+}
+
+}  // namespace berth::detail

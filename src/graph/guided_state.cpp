@@ -1,0 +1,219 @@
+#include "graph/guided_state.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace berth {
+
+using detail::biased_lock;
+using detail::guided_part;
+using detail::step_log;
+
+guided_pool::state::state(pool& p, const plan::options& o)
+    : upstream{p},
+      search{o},
+      rules{p.options().kind == memory_kind::pinned ? p.get_device().properties().pinned_rules
+                                                    : p.get_device().properties().rules} {}
+
+// --- whose lane, whose part
+
+guided_pool::state::lane* guided_pool::state::find_lane(std::uint32_t id) noexcept {
+  for (std::size_t i = 0; i < most_lanes; ++i) {
+    const std::size_t at = (id + i) % most_lanes;
+    if (ids[at].load(std::memory_order_acquire) == id) return &lanes[at];
+  }
+  return nullptr;
+}
+
+// The stream's; null where there are too many.
+guided_pool::state::lane* guided_pool::state::lane_of(const stream& s) noexcept {
+  if (lane* const known = find_lane(s.id())) return known;
+  const std::lock_guard one_at_a_time{lane_giving};
+  if (lane* const known = find_lane(s.id())) return known;
+  for (std::size_t i = 0; i < most_lanes; ++i) {
+    const std::size_t at = (s.id() + i) % most_lanes;
+    if (ids[at].load(std::memory_order_relaxed) != 0) continue;
+    lane& l = lanes[at];
+    const biased_lock::holder held{l.lock};
+    l.clock = s.clock();
+    listen(l);
+    ids[at].store(s.id(), std::memory_order_release);
+    return &l;
+  }
+  return nullptr;
+}
+
+guided_part* guided_pool::state::part_with(lane& l, const void* data) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  for (const auto* part : {&l.now, &l.old}) {
+    if (*part == nullptr || (*part)->base() == nullptr) continue;
+    if (address - reinterpret_cast<std::uintptr_t>((*part)->base()) < (*part)->size()) return part->get();
+  }
+  return nullptr;
+}
+
+void guided_pool::state::listen(lane& l) noexcept {
+  stop_listening(l);
+  l.log.reset(new (std::nothrow) step_log);
+  if (l.log != nullptr) listening.fetch_add(1, std::memory_order_relaxed);
+}
+
+void guided_pool::state::stop_listening(lane& l) noexcept {
+  if (l.log != nullptr) listening.fetch_sub(1, std::memory_order_relaxed);
+  l.log.reset();
+}
+
+// A block of a listened-to step comes back through the pool.
+void guided_pool::state::forget(const void* data, std::uint32_t stream_id) noexcept {
+  for (std::size_t i = 0; i < most_lanes; ++i) {
+    if (stream_id != any_stream && ids[i].load(std::memory_order_relaxed) != stream_id) continue;
+    lane& l = lanes[i];
+    const biased_lock::holder held{l.lock};
+    if (l.log != nullptr && l.log->gave_back(data)) return;
+  }
+}
+
+// --- memory
+
+void* guided_pool::state::serve(lane& l, bytes size, stream& s, source_location site) noexcept {
+  for (bool again = true;; again = false) {
+    {
+      const biased_lock::holder held{l.lock};
+      if (l.now == nullptr) return nullptr;
+      if (l.serving != nullptr) {
+        if (void* const data = l.serving->hit(size)) return data;
+        return l.serving->serve(size, s);
+      }
+      if (l.taking || !again) return nullptr;
+      l.taking = true;
+    }
+    provide(l, s, site);
+  }
+}
+
+// Takes the memory for a plan: by the stream's first request, since the step's begin knows no stream that it could ask
+// on. The pool is asked without a lock, for it may call back.
+void guided_pool::state::provide(lane& l, stream& s, source_location site) noexcept {
+  bytes size = 0;
+  {
+    const biased_lock::holder held{l.lock};
+    size = l.now->size();
+  }
+  upstream.trim();  // else what the first step left over would be held beside the part
+  const auto made = upstream.allocate_raw(size, s, site);
+  const biased_lock::holder held{l.lock};
+  l.taking = false;
+  if (!made) {
+    refusal.store(made.error().what, std::memory_order_relaxed);
+    l.now.reset();
+    return;
+  }
+  l.now->begin_at(*made);
+  l.serving = l.now.get();
+  const std::size_t at = 2 * number(l) + (ranges[2 * number(l)].size.load(std::memory_order_relaxed) != 0 ? 1 : 0);
+  ranges[at].base.store(reinterpret_cast<std::uintptr_t>(*made), std::memory_order_relaxed);
+  ranges[at].size.store(static_cast<std::uintptr_t>(size), std::memory_order_release);
+}
+
+// A part with nobody in it leaves its lane, with the lane's lock held.
+guided_pool::state::gone guided_pool::state::take_out(lane& l, gone& part) noexcept {
+  l.before.planned += part->counts().planned;
+  l.before.elsewhere += part->counts().elsewhere;
+  if (l.serving == part.get()) l.serving = nullptr;
+  for (std::size_t i = 2 * number(l); i < 2 * number(l) + 2; ++i) {
+    if (part->base() != nullptr && ranges[i].holds(part->base())) ranges[i].size.store(0, std::memory_order_relaxed);
+  }
+  return std::move(part);
+}
+
+void guided_pool::state::give_to_pool(gone part) noexcept {
+  if (part != nullptr && part->base() != nullptr) upstream.free(part->base());
+}
+
+// Gives back the parts that nobody is in. Whether there were any.
+bool guided_pool::state::shed() noexcept {
+  bool any = false;
+  for (lane& l : lanes) {
+    gone part;
+    {
+      const biased_lock::holder held{l.lock};
+      if (l.serving == nullptr || !l.serving->is_empty()) continue;
+      part = take_out(l, l.now);
+      refusal.store("guided_pool: the pool needed the memory of the plan", std::memory_order_relaxed);
+    }
+    give_to_pool(std::move(part));
+    any = true;
+  }
+  return any;
+}
+
+// --- steps
+
+void guided_pool::state::step(lane& l) noexcept {
+  gone old, now;
+  std::unique_ptr<step_log> learnt;
+  {
+    const biased_lock::holder held{l.lock};
+    l.lock.renew();
+    if (l.clock == nullptr || l.taking) return;
+    if (l.old != nullptr && l.old->is_empty()) old = take_out(l, l.old);
+    if (l.now != nullptr) l.now->next_step();
+    const bool ended = l.clock->completed() == stream_clock::ended;
+    if (l.relearn || ended) now = retire(l);
+    if (ended && l.now == nullptr && l.old == nullptr) {
+      stop_listening(l);
+      l.clock.reset();
+      l.relearn = false;
+      ids[number(l)].store(0, std::memory_order_relaxed);
+    } else if (l.relearn && l.now == nullptr) {
+      l.relearn = false;
+      listen(l);
+    } else if (l.log != nullptr && !l.log->requests().empty()) {
+      learnt = heard(l);
+    }
+  }
+  give_to_pool(std::move(old));
+  give_to_pool(std::move(now));
+  if (learnt != nullptr) plan(l, *learnt);
+}
+
+// Ends the plan, if there is one: back to the pool where nobody is in the part, else it waits for them, where none of
+// the plan before does.
+guided_pool::state::gone guided_pool::state::retire(lane& l) noexcept {
+  if (l.now == nullptr) return nullptr;
+  if (l.now->base() == nullptr || l.now->is_empty()) return take_out(l, l.now);
+  if (l.old == nullptr) {
+    l.serving = nullptr;
+    l.old = std::move(l.now);
+  }
+  return nullptr;
+}
+
+// The lane's log, once there is nothing more to hear.
+std::unique_ptr<step_log> guided_pool::state::heard(lane& l) noexcept {
+  if (!l.log->all_back() && !l.log->in_next()) {
+    l.log->next();
+    return nullptr;
+  }
+  listening.fetch_sub(1, std::memory_order_relaxed);
+  return std::move(l.log);
+}
+
+void guided_pool::state::plan(lane& l, const step_log& log) noexcept {
+  const char* why = "guided_pool: nothing that the step asks for can be planned";
+  try {
+    auto made = detail::plan_step(log.requests(), rules, search);
+    if (made && made->planned != 0) {
+      auto part = std::make_unique<guided_part>(std::move(*made), rules, upstream.get_device());
+      const biased_lock::holder held{l.lock};
+      if (l.now == nullptr && l.log == nullptr) l.now = std::move(part);
+      return;
+    }
+    if (!made) why = made.error().what;
+  } catch (const std::bad_alloc&) {
+    why = "guided_pool: no host memory for a plan";
+  }
+  refusal.store(why, std::memory_order_relaxed);
+}
+
+}  // namespace berth

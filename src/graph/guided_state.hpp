@@ -1,0 +1,90 @@
+// What a guided pool consists of: a lane for each stream, and where its parts are.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "berth/graph/guided_pool.hpp"
+#include "graph/guided_part.hpp"
+#include "graph/step_log.hpp"
+#include "pool/biased_lock.hpp"
+
+namespace berth {
+
+struct guided_pool::state {
+  static constexpr std::size_t most_lanes = 16;
+
+  // One stream's. Everything but the lock is read and written with it held.
+  struct lane {
+    detail::biased_lock lock;
+    std::shared_ptr<stream_clock> clock;
+    detail::guided_part* serving = nullptr;    // `now`, once it has memory
+    std::unique_ptr<detail::guided_part> now;  // null: no plan
+    std::unique_ptr<detail::guided_part> old;  // of the plan before: there are blocks in it
+    std::unique_ptr<detail::step_log> log;     // null: not listened to
+    bool taking = false;                       // a thread is at the pool for `now`'s memory
+    bool relearn = false;                      // at the next step
+    std::uint64_t passed = 0;
+    detail::guided_counts before{};  // of parts that are gone
+  };
+  // Addresses of a part. Read without a lock, as a hint: only the lane knows.
+  struct range {
+    std::atomic<std::uintptr_t> base{0};
+    std::atomic<std::uintptr_t> size{0};
+    [[nodiscard]] bool holds(const void* data) const noexcept {
+      return reinterpret_cast<std::uintptr_t>(data) - base.load(std::memory_order_relaxed) <
+             size.load(std::memory_order_relaxed);
+    }
+  };
+  // A part on its way back to the pool.
+  using gone = std::unique_ptr<detail::guided_part>;
+
+  state(pool& p, const plan::options& o);
+
+  pool& upstream;
+  const plan::options search;
+  const rules::placement rules;
+  std::array<std::atomic<std::uint32_t>, most_lanes> ids{};  // of the lanes' streams; 0: a lane is nobody's
+  std::array<lane, most_lanes> lanes;
+  std::array<range, 2 * most_lanes> ranges;  // two a lane: `now`'s and `old`'s, either way round
+  std::atomic<std::uint32_t> listening{0};   // lanes with a log
+  std::atomic<bool> opened{false};           // a step has begun
+  mutable std::mutex stepping;               // held by begin_step()
+  std::mutex lane_giving;                    // who gets which lane
+  std::uint64_t steps = 0;
+  std::atomic<const char*> refusal{""};
+
+  [[nodiscard]] lane* find_lane(std::uint32_t id) noexcept;
+  [[nodiscard]] lane* lane_of(const stream& s) noexcept;
+  [[nodiscard]] std::size_t number(const lane& l) const noexcept { return static_cast<std::size_t>(&l - lanes.data()); }
+  // Of the lane's parts, with its lock held: null where none has it.
+  [[nodiscard]] static detail::guided_part* part_with(lane& l, const void* data) noexcept;
+  // The lane in one of whose parts the address lies; null: it is the pool's.
+  [[nodiscard]] lane* lane_with(const void* data) noexcept {
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (ranges[i].holds(data)) return &lanes[i / 2];
+    }
+    return nullptr;
+  }
+
+  void free(lane& l, void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
+  // Null where the lane has no place for it.
+  void* serve(lane& l, bytes size, stream& s, source_location site) noexcept;
+  void provide(lane& l, stream& s, source_location site) noexcept;
+  void listen(lane& l) noexcept;
+  void stop_listening(lane& l) noexcept;
+  void show(const detail::guided_part& part, const lane& l) noexcept;
+  [[nodiscard]] gone take_out(lane& l, std::unique_ptr<detail::guided_part>& part) noexcept;
+  void give_to_pool(gone part) noexcept;
+  [[nodiscard]] bool shed() noexcept;
+  void step(lane& l) noexcept;
+  [[nodiscard]] gone retire(lane& l) noexcept;
+  [[nodiscard]] std::unique_ptr<detail::step_log> heard(lane& l) noexcept;
+  void plan(lane& l, const detail::step_log& log) noexcept;
+  void forget(const void* data, std::uint32_t stream_id) noexcept;
+};
+
+}  // namespace berth
