@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "berth/pool/pool.hpp"
 #include "conformance/device_suite.hpp"
 #include "device/ascend_library.hpp"
 #include "support/device_work.hpp"
@@ -290,6 +291,38 @@ TEST_F(simulated_ascend_death, the_library_is_finalised_once_no_device_is_open) 
         std::exit(0);
       },
       testing::ExitedWithCode(0), "violations: 0\n.*aclFinalize 1");
+}
+
+// A pool over a device that somebody resets: errors that say so, and an end without a crash or a wrong call.
+bool survives_a_reset() {
+  const device d = device::open("ascend:0").value();
+  bool told = false;
+  {
+    pool memory{d};
+    stream s{d};
+    block kept = memory.allocate(4096, s).value();
+    s.synchronize().value();
+    (*support::ascend_function<int(int)>("aclrtResetDevice"))(0);
+    const auto refused = memory.allocate(bytes{64} << 20, s);
+    told = !refused &&
+           refused.error() == error{errc::device_failed, "ascend: the device was reset by somebody while it was in use",
+                                    std::uint64_t{context_null}};
+    told = told && !s.fill(kept.data(), std::byte{1}, 64) && !s.synchronize();
+  }
+  return told;
+}
+
+TEST_F(simulated_ascend_death, a_pool_over_a_device_that_was_reset_says_so) {
+  device_.reset();
+  EXPECT_EXIT(
+      {
+        const bool told = survives_a_reset();
+        // The reset itself leaked what the pool has; nothing of ours was wrong behind it.
+        const bool only_that = BERTH_ASCEND_SIMULATOR(violations)() == 1;
+        BERTH_ASCEND_SIMULATOR(clear)();
+        std::quick_exit(told && only_that ? 0 : told ? 2 : 1);
+      },
+      testing::ExitedWithCode(0), "leak: aclrtResetDevice");
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ void ascend_simulator_report(int file);
 
 /* Calls of this function so far; of all functions where null. */
 uint64_t ascend_simulator_calls(const char* function);
-/* Blocks, registrations, streams, events, reservations, physical memory and mappings that were not given back. */
+/* Blocks, registrations, streams, events, reservations, physical memory, mappings, and aclnn's tensors, scalars,
+ * arrays, lists and executors that were not given back. */
 uint64_t ascend_simulator_live(void);
 
 /* The nth call of this function from now (1: the next one) does nothing but fail with this code. */

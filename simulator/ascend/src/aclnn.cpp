@@ -16,25 +16,47 @@ constexpr std::size_t tensor_alignment = 32;
 constexpr int scribble = 0xA5;
 constexpr std::size_t most_dimensions = 8;
 
-std::set<const aclTensor*>& tensors() {
-  static auto* const all = new std::set<const aclTensor*>;
+// Those of one kind that may be used; the world counts them.
+template <class T>
+class living {
+ public:
+  explicit living(const char* what) : what_{what} {}
+  void insert(const T* one) {
+    all_.insert(one);
+    ++the().objects[what_];
+  }
+  std::size_t erase(const T* one) {
+    const std::size_t known = all_.erase(one);
+    the().objects[what_] -= known;
+    return known;
+  }
+  [[nodiscard]] bool has(const T* one) const { return all_.count(one) != 0; }
+  [[nodiscard]] const std::set<const T*>& all() const { return all_; }
+
+ private:
+  const char* what_;
+  std::set<const T*> all_;
+};
+
+living<aclTensor>& tensors() {
+  static auto* const all = new living<aclTensor>{" tensors"};
   return *all;
 }
-std::set<const aclScalar*>& scalars() {
-  static auto* const all = new std::set<const aclScalar*>;
+living<aclScalar>& scalars() {
+  static auto* const all = new living<aclScalar>{" scalars"};
   return *all;
 }
-std::set<const aclIntArray*>& arrays() {
-  static auto* const all = new std::set<const aclIntArray*>;
+living<aclIntArray>& arrays() {
+  static auto* const all = new living<aclIntArray>{" arrays of integers"};
   return *all;
 }
-std::set<const aclTensorList*>& lists() {
-  static auto* const all = new std::set<const aclTensorList*>;
+living<aclTensorList>& lists() {
+  static auto* const all = new living<aclTensorList>{" lists of tensors"};
   return *all;
 }
-// Executors that may still be used, and those that were.
-std::set<const aclOpExecutor*>& executors() {
-  static auto* const all = new std::set<const aclOpExecutor*>;
+// Those that may still run.
+living<aclOpExecutor>& executors() {
+  static auto* const all = new living<aclOpExecutor>{" executors"};
   return *all;
 }
 
@@ -130,7 +152,7 @@ use use_of(const aclTensor& t, bool writes, const char* what) {
 }
 
 bool is_live(const aclTensor* t) {
-  return tensors().count(t) != 0;
+  return tensors().has(t);
 }
 
 aclnnStatus check_given(const aclTensor* t) {
@@ -151,7 +173,7 @@ aclOpExecutor* keep(std::unique_ptr<aclOpExecutor> made) {
 aclnnStatus second_phase(const char* name, void* workspace, std::uint64_t size, aclOpExecutor* executor,
                          const std::shared_ptr<stream_state>& on) {
   if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
-  if (executors().count(executor) == 0) {
+  if (!executors().has(executor)) {
     return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "an executor that was used up or destroyed");
   }
   const consumed end{executor};
@@ -203,8 +225,7 @@ namespace {
 
 aclnnStatus set_address(aclOpExecutor* executor, std::vector<aclTensor>* of, std::size_t index, void* address) {
   if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
-  if (executors().count(executor) == 0)
-    return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
+  if (!executors().has(executor)) return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
   if (!executor->repeatable) return refuse(ACLNN_ERR_PARAM_INVALID, "the executor is not repeatable");
   if (of == nullptr) {  // all tensors, the inputs first
     of = index < executor->inputs.size() ? &executor->inputs : &executor->outputs;
@@ -319,7 +340,7 @@ aclnnStatus aclSetRawTensorAddr(aclTensor* t, void* address) {
   ENTER;
   if (t == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
   const std::lock_guard lock{the().mutex};
-  for (const aclOpExecutor* one : executors()) {
+  for (const aclOpExecutor* one : executors().all()) {
     if (!one->repeatable && std::ranges::find(one->given, t) != one->given.end()) {
       violate("executor", "an address is set between the two phases");
     }
@@ -331,8 +352,7 @@ aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
   ENTER;
   const std::lock_guard lock{the().mutex};
   if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
-  if (executors().count(executor) == 0)
-    return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
+  if (!executors().has(executor)) return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
   executor->repeatable = true;
   return ACLNN_SUCCESS;
 }

@@ -257,7 +257,9 @@ aclError aclrtMallocWithCfg(void** out, std::size_t size, aclrtMemMallocPolicy p
   if (with != nullptr && with->numAttrs != 0 && with->attrs == nullptr) {
     return refuse(ACL_ERROR_INVALID_PARAM, "null attributes");
   }
-  return allocate(out, size, policy, family::device);
+  // Only here may the kind of memory stand beside the pages.
+  constexpr int kinds = 0x100 | 0x1000 | 0x100000;  // low and high bandwidth, read-only for the program
+  return allocate(out, size, static_cast<int>(policy) & ~kinds, family::device);
 }
 aclError aclrtPointerGetAttributes(const void* p, aclrtPtrAttributes* out) {
   NEEDS_CONTEXT;

@@ -116,7 +116,9 @@ std::uint64_t live() {
   for (const auto& [start, one] : w.hosts) registered += one.registered != 0 ? 1 : 0;
   std::uint64_t hosts = 0;
   for (const auto& [start, one] : w.hosts) hosts += one.given != nullptr ? 1 : 0;
-  return w.blocks.size() + hosts + registered + w.streams.size() + w.events.size() + w.reservations.size() +
+  std::uint64_t objects = 0;
+  for (const auto& [what, count] : w.objects) objects += count;
+  return objects + w.blocks.size() + hosts + registered + w.streams.size() + w.events.size() + w.reservations.size() +
          w.physicals.size() + w.mappings.size();
 }
 
@@ -147,6 +149,9 @@ std::string left_over(int device) {
   add(streams, " streams");
   add(events, " events");
   add(hosts, " host blocks or registrations");
+  for (const auto& [what, count] : w.objects) {
+    if (device < 0) add(count, what.data());
+  }
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -144,6 +145,7 @@ struct world {
   history used;     // by bytes of memory: who conflicts with whom
   history touched;  // by addresses, of mapped memory: the same bytes may stay in use by others
 
+  std::map<std::string_view, std::size_t> objects;  // of aclnn: "tensors", "executors", ...; those that live
   std::map<std::string, std::uint64_t> calls;
   std::map<std::string, std::pair<int, aclError>> faults;
   std::deque<violation> violations;  // its elements stay where they are

@@ -28,7 +28,7 @@ class ascend_device final : public device_backend {
   }
   ~ascend_device() override {
     if (!works_here()) return;
-    if (context_ != nullptr) acl_.aclrtResetDevice(device_);
+    if (context_ != nullptr && !was_reset()) acl_.aclrtResetDevice(device_);
     remove_user();
   }
 
@@ -161,6 +161,14 @@ class ascend_device final : public device_backend {
   [[nodiscard]] void* native() const noexcept override { return context_; }
 
  private:
+  // By somebody else: then nothing of ours is left to reset.
+  [[nodiscard]] bool was_reset() const noexcept {
+    const current_context current{acl_, context_};
+    context now = nullptr;
+    const bool gone = acl_.aclrtGetCurrentContext(&now) != success;
+    if (gone) forget_text(acl_);
+    return gone;
+  }
   static physical as_physical(std::uint64_t number) noexcept {
     return reinterpret_cast<physical>(static_cast<std::uintptr_t>(number));
   }

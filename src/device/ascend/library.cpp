@@ -108,6 +108,11 @@ void remove_user() noexcept {
 error failure(const functions& of, status s, const char* what) noexcept {
   // Asked for in any case: the text stays until it is asked for, and would be taken for that of a later failure.
   const char* said = of.aclGetRecentErrMsg != nullptr ? of.aclGetRecentErrMsg() : nullptr;
+  // Every call makes the device's context current: this is not ours to have forgotten.
+  if (s == context_null) {
+    return {errc::device_failed, "ascend: the device was reset by somebody while it was in use",
+            static_cast<std::uint64_t>(s)};
+  }
   const errc code = code_of(s);
   // Running out of memory explains itself and may happen often: it uses up no texts.
   const bool explained = said != nullptr && *said != 0 && code != errc::out_of_memory;

@@ -25,6 +25,7 @@ enum : status {
   stub_library = 100039,
   parameter_invalid = 107000,
   invalid_device = 107001,
+  context_null = 107002,
   wait_timeout = 107019,
   host_out_of_memory = 200000,
   api_unsupported = 200001,

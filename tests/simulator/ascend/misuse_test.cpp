@@ -481,6 +481,32 @@ const misuse rules[] = {
 };
 
 const misuse machinery[] = {
+    {"flush_beyond_the_block", ACL_ERROR_RT_PARAM_INVALID, nullptr,
+     [](bench& t) { return aclrtMemFlush(t.a, size + 1); }},
+    {"invalidate_behind_free", ACL_ERROR_RT_PARAM_INVALID, nullptr,
+     [](bench& t) {
+       void* const gone = std::exchange(t.a, nullptr);
+       aclrtFree(gone);
+       return aclrtMemInvalidate(gone, size);
+     }},
+    {"flush_of_the_hosts_memory", ACL_ERROR_RT_PARAM_INVALID, nullptr,
+     [](bench& t) { return aclrtMemFlush(t.host, size); }},
+    {"cached_memory_in_pages_of_1g", ACL_ERROR_INVALID_PARAM, nullptr,
+     [](bench&) {
+       void* p = nullptr;
+       return aclrtMallocCached(&p, size, ACL_MEM_MALLOC_HUGE1G_ONLY);
+     }},
+    {"a_kind_of_memory_without_a_configuration", ACL_ERROR_INVALID_PARAM, nullptr,
+     [](bench&) {
+       void* p = nullptr;
+       return aclrtMalloc(&p, size, static_cast<aclrtMemMallocPolicy>(0x1000));
+     }},
+    {"a_configuration_without_its_attributes", ACL_ERROR_INVALID_PARAM, nullptr,
+     [](bench&) {
+       void* p = nullptr;
+       aclrtMallocConfig with{nullptr, 1};
+       return aclrtMallocWithCfg(&p, size, ACL_MEM_MALLOC_HUGE_FIRST, &with);
+     }},
     {"thread_without_a_context", ACL_ERROR_RT_CONTEXT_NULL, nullptr,
      [](bench&) {
        aclError code = ok;
@@ -627,6 +653,44 @@ INSTANTIATE_TEST_SUITE_P(use, misuses, testing::ValuesIn(uses), name_of);
 INSTANTIATE_TEST_SUITE_P(free, misuses, testing::ValuesIn(frees), name_of);
 INSTANTIATE_TEST_SUITE_P(rule, misuses, testing::ValuesIn(rules), name_of);
 INSTANTIATE_TEST_SUITE_P(machinery, misuses, testing::ValuesIn(machinery), name_of);
+
+TEST(fine, cached_and_configured_blocks_live_beside_the_others) {
+  taken_violations();
+  {
+    bench t;
+    void *cached = nullptr, *configured = nullptr;
+    EXPECT_EQ(aclrtMallocCached(&cached, size, ACL_MEM_MALLOC_HUGE_FIRST), ok);
+    EXPECT_EQ(t.fill(cached, t.one), ok);
+    EXPECT_EQ(aclrtSynchronizeStream(t.one), ok);
+    EXPECT_EQ(aclrtMemFlush(cached, size), ok);
+    EXPECT_EQ(aclrtMemInvalidate(cached, size), ok);
+    aclrtMallocAttribute module{};
+    aclrtMallocConfig with{&module, 1};
+    EXPECT_EQ(aclrtMallocWithCfg(&configured, size, static_cast<aclrtMemMallocPolicy>(0x1000), &with), ok);
+    EXPECT_EQ(t.copy(configured, cached, d2d, t.one), ok);
+    EXPECT_EQ(aclrtSynchronizeStream(t.one), ok);
+    EXPECT_EQ(aclrtFree(configured), ok);
+    EXPECT_EQ(aclrtFree(cached), ok);
+  }
+  EXPECT_EQ(taken_violations(), "");
+}
+
+TEST(fine, an_aborted_stream_drops_what_it_has_not_begun_and_goes_on) {
+  taken_violations();
+  {
+    bench t;
+    EXPECT_EQ(t.fill(t.a, t.one), ok);
+    EXPECT_EQ(t.from_host(t.a, t.one), ok);
+    EXPECT_EQ(aclrtStreamAbort(t.one), ok);
+    EXPECT_EQ(aclrtSynchronizeStream(t.one), ok);
+    EXPECT_EQ(t.fill(t.a, t.two), ok);
+    EXPECT_EQ(aclrtSynchronizeStream(t.two), ok);
+    EXPECT_EQ(t.fill(t.a, t.one), ok);
+    EXPECT_EQ(aclrtSynchronizeStream(t.one), ok);
+    EXPECT_EQ(aclrtStreamAbort(t.a), ACL_ERROR_RT_PARAM_INVALID);  // no stream
+  }
+  EXPECT_EQ(taken_violations(), "");
+}
 
 TEST(misuse, there_are_at_least_sixty) {
   EXPECT_GE(std::size(races) + std::size(early_frees) + std::size(uses) + std::size(frees) + std::size(rules) +
