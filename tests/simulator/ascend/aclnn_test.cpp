@@ -5,7 +5,11 @@
 #include <cmath>
 #include <utility>
 
-#include "aclnnop/aclnn_simulated.h"
+#include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_add.h"
+#include "aclnnop/aclnn_matmul.h"
+#include "aclnnop/aclnn_mul.h"
+#include "aclnnop/aclnn_softmax.h"
 #include "simulator/ascend/bench_device.hpp"
 
 namespace ascend_simulator_test {
