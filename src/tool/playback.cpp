@@ -1,24 +1,13 @@
 #include "tool/playback.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <unordered_map>
 
 #include "berth/model/input_error.hpp"
+#include "tool/processor_time.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
-namespace {
-
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-}  // namespace
-
 playback make_playback(const trace::log& log, const std::string& path) {
   constexpr bytes most = bytes{1} << 62;
   playback p;

@@ -9,6 +9,7 @@
 #include "berth/model/input_error.hpp"
 #include "berth/trace/log.hpp"
 #include "tool/command_line.hpp"
+#include "tool/guided_playback.hpp"
 #include "tool/output.hpp"
 #include "tool/playback.hpp"
 #include "tool/printable.hpp"
@@ -32,6 +33,7 @@ struct call {
   std::string file;
   std::string policy = "berth";
   std::string capacity = "1000%";
+  bool guided = false;
   bool json = false;
 };
 
@@ -44,6 +46,49 @@ trace::log read_log(const std::string& path) {
                                      ", not a log: it allocates nothing (berth report, berth view)");
 }
 
+int print_guided(const call& c, const trace::log_summary& log, bytes capacity, const guided_outcome& r) {
+  const double over = log.peak_live == 0 ? 0 : static_cast<double>(r.held) / static_cast<double>(log.peak_live);
+  if (c.json) {
+    nlohmann::json out{{"policy", "guided"},
+                       {"capacity", capacity},
+                       {"peak_live_bytes", log.peak_live},
+                       {"peak_reserved_bytes", r.held},
+                       {"plan_bytes", r.counts.parts},
+                       {"lower_bound", r.counts.lower_bound},
+                       {"allocs", log.allocations},
+                       {"steps", r.counts.steps},
+                       {"planned", r.counts.planned},
+                       {"elsewhere", r.counts.elsewhere},
+                       {"passed", r.counts.passed},
+                       {"device_calls", r.device_calls},
+                       {"ns_per_op", r.ns_per_op},
+                       {"ns_per_op_min", r.ns_per_op_min},
+                       {"ns_per_op_max", r.ns_per_op_max},
+                       {"refusal", r.counts.refusal},
+                       {"unmatched_frees", log.unmatched_frees},
+                       {"failed_at", nullptr}};
+    if (r.failed_at) out["failed_at"] = *r.failed_at;
+    print_json(out);
+  } else {
+    const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+    std::printf("%s as a step, %llu times through a guided pool, capacity %s\n", printable(c.file).c_str(),
+                number(r.counts.steps), human(capacity).c_str());
+    std::printf("  peak live      %s\n  the plan       %s, no plan needs less than %s\n", human(log.peak_live).c_str(),
+                human(r.counts.parts).c_str(), human(r.counts.lower_bound).c_str());
+    std::printf(
+        "  reserved       %s after the first step (%.2f %% of the peak), %llu calls of the device after the "
+        "second\n",
+        human(r.held).c_str(), 100 * over, number(r.device_calls));
+    std::printf("  allocations    %llu as planned, %llu elsewhere in the plan's memory, %llu by the pool\n",
+                number(r.counts.planned), number(r.counts.elsewhere), number(r.counts.passed));
+    std::printf("  time           %.1f ns an operation as planned (%.1f to %.1f in %d steps)\n", r.ns_per_op,
+                r.ns_per_op_min, r.ns_per_op_max, playback_outcome::passes);
+    if (*r.counts.refusal != 0) std::printf("  no plan for a stream: %s\n", r.counts.refusal);
+    if (r.failed_at) std::printf("  out of memory at event %llu\n", number(*r.failed_at));
+  }
+  return r.failed_at ? answer_is_no : done;
+}
+
 int replay(const call& c) {
   std::optional<progress_line> line{std::in_place, !c.json};
   line->stage("reading " + file_name(c.file));
@@ -51,6 +96,12 @@ int replay(const call& c) {
   const playback p = make_playback(log, c.file);
   const trace::log_summary summary = trace::summarize(log);
   const bytes capacity = read_capacity(c.capacity, summary.peak_live);
+  if (c.guided) {
+    if (c.policy != "berth") throw usage_error("--guided: our pool is guided, not another policy");
+    const guided_outcome r = play_guided(p, capacity, *line);
+    line.reset();
+    return print_guided(c, summary, capacity, r);
+  }
   const playback_outcome r = play(p, c.policy, capacity, *line);
   line.reset();
   // A part of the log says nothing about the whole.
@@ -105,6 +156,8 @@ std::function<int()> declare_replay(CLI::App& app) {
   app.add_option("--capacity", c->capacity, "What it may take: 1GiB, or 101% of the log's peak live bytes")
       ->type_name("BYTES or PERCENT%")
       ->capture_default_str();
+  app.add_flag("--guided", c->guided,
+               "The log is one step that repeats: planned after the first time, then served by the plan");
   app.add_flag("--json", c->json, "One JSON object on standard output");
   return [c] { return replay(*c); };
 }

@@ -215,6 +215,20 @@ class Report(unittest.TestCase):
         self.assertEqual(self.run_berth("report", path, "--fail-on", "danger").returncode, 1)
         self.assertEqual(self.run_berth("report", path, "--fail-on", "doom").returncode, 2)
 
+    def test_a_log_as_a_step_that_repeats(self):
+        rows = [f"a,{i},{1000000 * (i + 1)},0,0,{i}" for i in range(20)] + [f"f,{i},{1000000 * (i + 1)},0,0,{20 + i}" for i in range(19)]
+        path = self.file(LOG_HEAD + "\n".join(rows) + "\n")  # the last one is alive at the end
+        got = json.loads(self.run_berth("replay", path, "--guided", "--json").stdout)
+        self.assertEqual([got[k] for k in ("steps", "planned", "elsewhere", "passed", "device_calls", "failed_at")],
+                         [7, 120, 0, 20, 0, None])
+        self.assertEqual(got["plan_bytes"], got["lower_bound"])
+        self.assertLess(got["peak_reserved_bytes"], 1.05 * got["peak_live_bytes"])
+        self.assertIn("120 as planned", self.run_berth("replay", path, "--guided").stdout)
+        small = self.run_berth("replay", path, "--guided", "--capacity", "64KiB", "--json")
+        self.assertEqual((small.returncode, json.loads(small.stdout)["planned"]), (1, 0))
+        wrong = self.run_berth("replay", path, "--guided", "--policy", "bfc-like")
+        self.assertEqual((wrong.returncode, len(wrong.stderr.splitlines())), (2, 1))
+
     def test_a_replay_that_fails_has_no_fragmentation(self):
         path = self.file(log(3))
         got = self.run_berth("replay", path, "--capacity", "1MiB", "--json")

@@ -1,0 +1,26 @@
+// An allocation log taken as one step, repeated through a guided pool (berth/graph/guided_pool.hpp) on a device without
+// memory: the first time to learn, then to be served by the plan. What is alive at the log's end is given back there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "berth/graph/guided_pool.hpp"
+#include "tool/playback.hpp"
+#include "tool/progress_line.hpp"
+
+namespace berth::tool {
+
+struct guided_outcome {
+  guided_statistics counts;
+  bytes held = 0;                  // reserved at the end of a step, at most, the first one left out
+  std::uint64_t device_calls = 0;  // after the second step, in which the plan takes its memory
+  double ns_per_op = 0;            // of repeated steps: the median, the least and the greatest
+  double ns_per_op_min = 0;
+  double ns_per_op_max = 0;
+  std::optional<std::uint64_t> failed_at;  // the row for which there was no memory
+};
+
+[[nodiscard]] guided_outcome play_guided(const playback& p, bytes capacity, progress_line& line);
+
+}  // namespace berth::tool
