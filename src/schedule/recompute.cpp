@@ -100,6 +100,16 @@ result<recomputed> answer_of(const question& q, std::vector<std::uint32_t> steps
   return made;
 }
 
+// Steps traced to make an answer cheaper: nothing, some tenths of a second, some seconds.
+std::uint64_t work_of(plan::effort work) {
+  switch (work) {
+    case plan::effort::fast: return 0;
+    case plan::effort::normal: break;
+    case plan::effort::best: return 400'000'000;
+  }
+  return 5'000'000;
+}
+
 result<recomputed> within(const question& q, bytes budget, graph_fault* why) {
   auto best = answer_of(q, q.start.steps, why);
   if (!best) return best;
@@ -107,8 +117,9 @@ result<recomputed> within(const question& q, bytes budget, graph_fault* why) {
   if (best->within || q.bound.first > budget) return best;
   // Places may need more than what is live: then less may be live.
   bytes aim = budget;
+  std::uint64_t work = work_of(q.o.order.work);
   for (int tries = 0; tries < 5 && !best->within; ++tries) {
-    const auto steps = drop_until(q.n, q.start.steps, aim, q.cost, q.may, q.o.order.stop);
+    const auto steps = drop_until(q.n, q.start.steps, aim, q.cost, q.may, work, q.o.order.stop);
     auto next = answer_of(q, steps, why);
     if (!next) return next;
     next->within = next->plan.arena() <= budget;

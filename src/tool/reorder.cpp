@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "berth/model/input_error.hpp"
 #include "berth/schedule/order.hpp"
@@ -132,6 +133,7 @@ struct answer {
   bool within = true;
   bool verified = false;
   std::vector<std::string> notes{};
+  std::vector<std::pair<bytes, double>> front{};  // with --recompute alone: arenas, and what they cost in percent
 
   [[nodiscard]] bool optimal() const { return plan.arena() == bound; }
 };
@@ -165,6 +167,9 @@ answer run_again(const graph& g, const reorder_call& call, const schedule::optio
   } else {
     auto front = schedule::recompute_front(g, 8, {.order = o}, &why);
     if (!front) throw model::input_error(call.file, why.text.empty() ? front.error().what : why.text);
+    for (const schedule::recomputed& r : *front) {
+      made.front.emplace_back(r.plan.arena(), r.given_cost > 0 ? 100 * r.extra_cost / r.given_cost : 0);
+    }
     found = std::move(front->back());
   }
   made.bound = found->bound;
@@ -238,6 +243,9 @@ nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, con
     made["runs_again"] = found.steps.size() - given.nodes().size();
     made["extra_percent"] = found.extra_percent;
     made["bound_held_by"] = found.holder;
+    for (const auto& [arena, percent] : found.front) {
+      made["front"].push_back({{"arena_bytes", arena}, {"extra_percent", percent}});
+    }
   }
   if (!found.notes.empty()) made["notes"] = found.notes;
   made["steps"] = found.steps;
@@ -263,6 +271,9 @@ void print_table(const reorder_call& call, const graph& given, const answer& fou
   if (call.recompute) {
     std::printf("  run again     %zu nodes, %.2f %% more bytes read and written\n",
                 found.steps.size() - given.nodes().size(), found.extra_percent);
+  }
+  for (const auto& [arena, percent] : found.front) {
+    std::printf("  or            %s for %.2f %%\n", human_exactly(arena).c_str(), percent);
   }
   if (!found.within) {
     std::printf("  budget        %s, not kept; %s, held by %s\n", human_exactly(*call.budget).c_str(),
