@@ -113,6 +113,7 @@ std::vector<trial> trials() {
   add("MatMul", {of({2, 3}), of({7, 3, 2})});
   add("Gemm", {of({4, 3}), of({5, 4}), of({5})},
       {{"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}, {"alpha", 2.0F}, {"beta", 0.5F}});
+  add("Gemm", {of({3, 4}), of({5, 4})}, {{"transB", std::int64_t{1}}});
   add("Concat", {of({2, 3}), of({2, 1}), of({2, 2})}, {{"axis", std::int64_t{1}}});
   add("Slice", {x, of({2}, element::i64), of({2}, element::i64), of({2}, element::i64), of({2}, element::i64)}, {},
       {{}, integers({1, 0}), integers({3, 4}), integers({1, 2}), integers({1, 2})});
@@ -254,6 +255,8 @@ TEST_F(device_operators, say_what_the_device_lacks) {
   EXPECT_THAT(refused({.op = "Relu", .inputs = {backwards}}), testing::HasSubstr("forwards"));
   // What the table refuses on the host, it refuses here, in the same words.
   EXPECT_THAT(refused({.op = "Add", .inputs = {of({2}), of({3})}}), testing::Not(testing::IsEmpty()));
+  EXPECT_THAT(refused({.op = "Gemm", .inputs = {of({2, 3}), of({3, 2})}, .attributes = {{"alpha", 2.0F}}}),
+              testing::HasSubstr("something is added"));
   // What aclnn refuses, in its words.
   BERTH_ASCEND_SIMULATOR(fail)("aclnnReluGetWorkspaceSize", 1, 161002);
   EXPECT_THAT(refused({.op = "Relu", .inputs = {of({3})}}),

@@ -62,6 +62,14 @@ void require(bool holds, const char* why) {
   if (!holds) refuse(why);
 }
 
+// Both functions of the operator of that name.
+void take_functions(setting& s, const char* name) {
+  s.how.name = name;
+  s.first = s.acl.find((std::string{name} + "GetWorkspaceSize").c_str());
+  s.how.run = reinterpret_cast<second_phase*>(s.acl.find(name));
+  if (s.first == nullptr || s.how.run == nullptr) refuse(std::string{"this CANN lacks "} + name);
+}
+
 // --- how an operator is asked, by the form of its parameters ---
 
 asking one(setting& s) {
@@ -118,14 +126,8 @@ asking gelu(setting& s) {
 }
 
 asking triangle(setting& s) {
-  const std::int64_t diagonal = has(s.q, 1) ? integers(s.q, 1).at(0) : 0;
-  if (attribute_or<std::int64_t>(s.q, "upper", 1) == 0) {
-    s.how.name = "aclnnTril";
-    s.first = s.acl.find("aclnnTrilGetWorkspaceSize");
-    s.how.run = reinterpret_cast<second_phase*>(s.acl.find("aclnnTril"));
-    require(s.first != nullptr && s.how.run != nullptr, "this CANN has no aclnnTril");
-  }
-  return numbered(s, diagonal);
+  if (attribute_or<std::int64_t>(s.q, "upper", 1) == 0) take_functions(s, "aclnnTril");
+  return numbered(s, has(s.q, 1) ? integers(s.q, 1).at(0) : 0);
 }
 
 asking with_alpha(setting& s, float fallback) {
@@ -199,7 +201,7 @@ asking matmul(setting& s) {
   };
 }
 
-// beta c + alpha a b, with a or b read by columns.
+// beta c + alpha a b, or a b alone, with a or b read by columns.
 asking gemm(setting& s) {
   const auto turned = [&](const char* attribute, std::size_t k) {
     if (attribute_or<std::int64_t>(s.q, attribute, 0) == 0) return;
@@ -208,7 +210,11 @@ asking gemm(setting& s) {
   };
   turned("transA", 0);
   turned("transB", 1);
-  require(s.given == 3, "the device's operator wants the matrix that is added");
+  if (s.given == 2) {
+    require(attribute_or<float>(s.q, "alpha", 1) == 1, "the device scales a product only where something is added");
+    take_functions(s, "aclnnMatmul");
+    return matmul(s);
+  }
   const auto number = [&](const char* name) {
     return scalar_of(s, static_cast<double>(attribute_or<float>(s.q, name, 1)), element::f32);
   };
@@ -426,12 +432,7 @@ served serve_on(const device& on, const functions& acl, const request& q, std::v
   const row* r = find_row(q.op);
   if (r == nullptr) refuse("the device " + on.properties().name + " has no operator for it");
   setting how{acl, q, s.outputs, {}, nullptr, 0};
-  how.how.name = r->name;
-  how.first = acl.find((std::string{r->name} + "GetWorkspaceSize").c_str());
-  how.how.run = reinterpret_cast<second_phase*>(acl.find(r->name));
-  if (how.first == nullptr || how.how.run == nullptr) {
-    refuse("the device " + on.properties().name + " has no operator for it: this CANN lacks " + r->name);
-  }
+  take_functions(how, r->name);
   std::vector<operand_rule> rules;
   for (const std::size_t i : operands_of(q)) how.how.types.push_back(*q.inputs[i]);
   how.given = how.how.types.size();
