@@ -1,5 +1,5 @@
-// What guards cost: nanoseconds for allocate + free of one block at a time on one thread, whose stream is idle. Least
-// and median of many batches, the contestants by turns.
+// What guards and timing cost: nanoseconds for allocate + free of one block at a time on one thread, whose stream is
+// idle. Least and median of many batches, the contestants by turns.
 #include "berth/pool/guard.hpp"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "berth/pool/latency.hpp"
 #include "berth/pool/pool.hpp"
 
 namespace {
@@ -38,12 +39,14 @@ int main() {
   const berth::device host = berth::device::host();
   berth::stream queue{host};
   berth::pool pool{host};
+  berth::timing_adaptor timed{pool};
   struct contestant {
     const char* name;
     berth::guard_options options;
   };
   const std::array contestants{
       contestant{"bare pool", {}},
+      contestant{"timed (latency.hpp)", {}},
       contestant{"names only", {.red_zone = 0, .quarantine = 0}},
       contestant{"zones", {.quarantine = 0}},
       contestant{"zones, quarantine of 256 KiB", {.quarantine = 256_KiB}},
@@ -57,7 +60,9 @@ int main() {
   for (int batch = 0; batch < batches; ++batch) {
     for (std::size_t s = 0; s < sizes.size(); ++s) {
       for (std::size_t c = 0; c < contestants.size(); ++c) {
-        berth::memory_source& m = c == 0 ? static_cast<berth::memory_source&>(pool) : *guards[c];
+        berth::memory_source& m = c == 0   ? static_cast<berth::memory_source&>(pool)
+                                  : c == 1 ? static_cast<berth::memory_source&>(timed)
+                                           : *guards[c];
         all[c][s].push_back(ns_a_pair(m, queue, sizes[s]));
       }
     }

@@ -38,6 +38,15 @@ void add_summary(std::string& out, const char* name, const char* unit, const cha
   print(out, "berth_%s_count %" PRIu64 "\n", name, s.count);
 }
 
+void add_latency(std::string& out, const char* name, const char* help, const latency_histogram& h) {
+  add_summary(out, name, "seconds", help,
+              {.count = h.count(),
+               .p50 = static_cast<double>(h.quantile(0.5)),
+               .p99 = static_cast<double>(h.quantile(0.99)),
+               .max = static_cast<double>(h.max())},
+              1e-9);
+}
+
 template <class Value>
 void add_gauge(std::string& out, const char* name, const char* unit, const char* help, Value value) {
   family(out, name, "gauge", unit, help);
@@ -131,7 +140,8 @@ profile profile_of(const log& l) {
   return p;
 }
 
-std::string to_open_metrics(const profile& p, const std::optional<pool_statistics>& pool) {
+std::string to_open_metrics(const profile& p, const std::optional<pool_statistics>& pool,
+                            const latency_histogram* allocations, const latency_histogram* frees) {
   std::string out;
   family(out, "allocation_size_bytes", "histogram", "bytes", "Sizes as asked for, by power of two.");
   std::uint64_t sum = 0;
@@ -158,6 +168,8 @@ std::string to_open_metrics(const profile& p, const std::optional<pool_statistic
     print(out, "berth_stream_live_peak_bytes{stream=\"%u\"} %" PRIu64 "\n", s.stream, s.live_peak);
   }
   if (pool) add_pool(out, *pool);
+  if (allocations != nullptr) add_latency(out, "allocate_seconds", "How long requests took.", *allocations);
+  if (frees != nullptr) add_latency(out, "free_seconds", "How long giving back took.", *frees);
   return out += "# EOF\n";
 }
 

@@ -89,6 +89,16 @@ TEST(profile, open_metrics) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   }
   EXPECT_TRUE(text.ends_with("# EOF\n"));
+  EXPECT_EQ(text.find("berth_allocate_seconds"), std::string::npos);
+  latency_histogram took;
+  for (int i = 0; i < 200; ++i) took.add(i < 199 ? 7 : 4000);
+  const std::string timed = to_open_metrics({}, std::nullopt, &took, &took);
+  for (const char* line :
+       {"# TYPE berth_allocate_seconds summary\n", "# UNIT berth_allocate_seconds seconds\n",
+        "berth_allocate_seconds{quantile=\"0.5\"} 7e-09\n", "berth_allocate_seconds{quantile=\"0.99\"} 7e-09\n",
+        "berth_allocate_seconds{quantile=\"1\"} 4e-06\n", "berth_free_seconds_count 200\n"}) {
+    EXPECT_NE(timed.find(line), std::string::npos) << line << timed;
+  }
   EXPECT_EQ(to_open_metrics(profile_of({})).find("nan"), std::string::npos);
 }
 

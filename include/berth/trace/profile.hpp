@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
+#include "berth/pool/latency.hpp"
 #include "berth/pool/pool.hpp"
 #include "berth/trace/log.hpp"
 
@@ -50,8 +51,11 @@ struct profile {
 // O(n log n). Frees of ids that are not alive are passed over; an id that is alive and allocated again counts anew.
 [[nodiscard]] profile profile_of(const log& l);
 
-// OpenMetrics 1.0 text, up to and with "# EOF". Every name begins with berth_.
-[[nodiscard]] std::string to_open_metrics(const profile& p, const std::optional<pool_statistics>& pool = std::nullopt);
+// OpenMetrics 1.0 text, up to and with "# EOF". Every name begins with berth_. `allocations` and `frees` are those of a
+// timing_adaptor; null: nothing of them.
+[[nodiscard]] std::string to_open_metrics(const profile& p, const std::optional<pool_statistics>& pool = std::nullopt,
+                                          const latency_histogram* allocations = nullptr,
+                                          const latency_histogram* frees = nullptr);
 
 }  // namespace berth::trace
 #pragma GCC visibility pop
