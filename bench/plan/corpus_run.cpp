@@ -89,7 +89,9 @@ verdict compare(const scores& now, const scores& before) {
   for (const score& s : now) {
     const auto was = by_place.find(place_of(s));
     if (was == by_place.end()) continue;
-    const double change = s.gap - was->second->gap;
+    constexpr double written = 1e-9;  // what a baseline's file distinguishes
+    const double by = s.gap - was->second->gap;
+    const double change = std::abs(by) < written ? 0 : by;
     out.change += change;
     squares += change * change;
     out.proofs += s.proved - was->second->proved;

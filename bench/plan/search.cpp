@@ -34,7 +34,7 @@ measured measure(const problem& p, const switches& rules, double limit) {
   const double start = user_seconds();
   const instance in = make_instance(p);
   const units bound = thorough_bound(p, in, quick_bound(p, in)).value;
-  measured out{{best_greedy(in, bound, effort::normal), bound, 0}, 0};
+  measured out{{try_orders(in, bound, bound, effort::normal, {}, {}), bound, 0}, 0};
   if (out.found.best.arena > bound) {
     const conflict_graph graph = make_conflicts(in);
     const auto nodes = static_cast<std::uint64_t>(limit * static_cast<double>(nodes_per_second(graph)));

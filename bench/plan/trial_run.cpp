@@ -23,6 +23,7 @@ constexpr std::array names{
     named{"tall_first", technique::tall_first},
     named{"boxes", technique::boxes},
     named{"ejections", technique::ejections},
+    named{"peaks", technique::peaks},
     named{"order", technique::order, 2},
     named{"holes", technique::holes},
     named{"decomposition", technique::decomposition},

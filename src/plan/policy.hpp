@@ -97,6 +97,25 @@ inline constexpr std::int64_t fast_near_share = 16;
 // Of the work, for each target that is tried.
 inline constexpr std::uint64_t share_of_an_ejection_try = 6;
 
+// ---- Peaks (single/peaks.hpp; 0034) ----
+
+// Of so many items on. Fewer are searched as a whole.
+inline constexpr std::size_t fewest_for_peaks = 1000;
+// Sections are peaks that lack no more than such a share of the target. Groups of more items are taken as the higher
+// peaks in them, and so are those that are not solved.
+inline constexpr std::array<std::int64_t, 4> peak_shares{7, 14, 28, 56};
+inline constexpr std::size_t most_peak_items = 800;
+// What the search of a group may take (most take one node an item), and that of all groups.
+inline constexpr std::uint64_t peak_nodes_an_item = 40;
+inline constexpr double peak_seconds = 1;
+// The rest is fitted in around the peaks, of which an item costs so many times its price, at so many eighths of the way
+// from the goal to the layout before; and items looked at in each attempt: a seventh of a second.
+struct peak_attempt {
+  std::int64_t price, eighths;
+};
+inline constexpr std::array<peak_attempt, 5> peak_attempts{{{16, 0}, {4, 0}, {16, 1}, {16, 2}, {16, 4}}};
+inline constexpr std::uint64_t peak_ejections = 3'000'000;
+
 // ---- Bounds (bound/) ----
 
 // Alignments that are counted in multiples (model/multiples.hpp), the most frequent ones.

@@ -13,6 +13,7 @@ enum class technique : std::uint8_t {
   tall_first,
   boxes,
   ejections,
+  peaks,
   order,  // of the portfolio, by its place there
   // the search
   holes,

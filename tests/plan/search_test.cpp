@@ -352,7 +352,7 @@ TEST(folding, unfolds_to_a_layout) {
     const instance blocks = f.folded();
     ASSERT_EQ(blocks.items.size(), f.blocks_left());
     folded_away += in.items.size() - blocks.items.size();
-    const layout found = best_greedy(blocks, 0, effort::normal);
+    const layout found = try_orders(blocks, 0, 0, effort::normal, {}, {});
     expect_layout(in, g, f.unfold(found.offsets), found.arena);
   }
   EXPECT_GT(folded_away, 400U * 8);

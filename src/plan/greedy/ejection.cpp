@@ -79,8 +79,9 @@ class ejector {
     }
   }
 
-  // Whether all ends at or below `target`; if so, in `offsets`.
-  bool run(std::vector<units>& offsets, units target, std::uint64_t work, const patience& wait) {
+  // Whether all ends at or below `target`; if so, in `offsets`. What overlaps those kept is thrown out first.
+  bool run(std::vector<units>& offsets, units target, std::uint64_t work, const patience& wait,
+           const kept_items& kept = {}) {
     out_.clear();
     for (std::uint32_t i = 0; i < offsets.size(); ++i) {
       const units size = in_.items[i].size;
@@ -88,6 +89,7 @@ class ejector {
       places_[i] = {offsets[i], offsets[i] + size, hardness_[i]};
       if (places_[i].end > target) throw_out(i);
     }
+    if (!clear_around(kept, wait)) return false;
     std::uint64_t told = looks_;
     for (const std::uint64_t until = looks_ + work; !out_.empty();) {
       if (looks_ >= until || wait.over(looks_ - told)) return false;
@@ -123,6 +125,24 @@ class ejector {
     std::int64_t change;
   };
 
+  // False: the wait is over.
+  bool clear_around(const kept_items& kept, const patience& wait) {
+    for (const std::uint32_t i : kept.items) {
+      const place& own = places_[i];
+      const std::uint64_t told = looks_;
+      beside_.each(i, [&](std::uint32_t j) {
+        ++looks_;
+        const place& other = places_[j];
+        if (other.end <= own.lo || own.end <= other.lo) return;
+        if (!std::binary_search(kept.items.begin(), kept.items.end(), j)) throw_out(j);
+      });
+      if (wait.over(looks_ - told)) return false;
+    }
+    for (const std::uint32_t i : kept.items) {
+      places_[i].price = hardness_[i] = std::min(hardness_[i] * kept.times, most_price);
+    }
+    return true;
+  }
   void throw_out(std::uint32_t i) {
     places_[i].end = 0;
     out_.push_back({in_.items[i].size, i});
@@ -184,10 +204,15 @@ class ejector {
 
 }  // namespace
 
-bool eject_above(const instance& in, layout& found, units target, std::uint64_t work, const patience& wait) {
-  if (in.items.empty() || !is_plain(in) || !ejector{in}.run(found.offsets, target, work, wait)) return false;
+bool eject_around(const instance& in, const kept_items& kept, layout& found, units target, std::uint64_t work,
+                  const patience& wait) {
+  if (in.items.empty() || !is_plain(in) || !ejector{in}.run(found.offsets, target, work, wait, kept)) return false;
   found.arena = arena_of(in, found.offsets);
   return true;
+}
+
+bool eject_above(const instance& in, layout& found, units target, std::uint64_t work, const patience& wait) {
+  return eject_around(in, {}, found, target, work, wait);
 }
 
 bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t work,

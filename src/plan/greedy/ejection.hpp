@@ -10,16 +10,27 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "plan/greedy/greedy.hpp"
 
 namespace berth::plan {
 
-// Both leave `found` as it is where nothing is gained, and where an item is pinned or has conflicts besides one
+// All leave `found` as it is where nothing is gained, and where an item is pinned or has conflicts besides one
 // unbroken lifetime. One unit of work is one item looked at, 25 to 50 ns. They return whether the arena was lowered.
 
 // To `target` or below.
 bool eject_above(const instance& in, layout& found, units target, std::uint64_t work, const patience& wait = {});
+
+// Items that shall keep their places: each costs so many times its price.
+struct kept_items {
+  std::span<const std::uint32_t> items;  // ascending
+  std::int64_t times = 1;
+};
+
+// As eject_above(), where `kept` have new offsets in `found` that go together: what overlaps them is thrown out first.
+bool eject_around(const instance& in, const kept_items& kept, layout& found, units target, std::uint64_t work,
+                  const patience& wait = {});
 
 // Halves the distance to `target` again and again, until it is within `near` or the work is spent.
 bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t work,

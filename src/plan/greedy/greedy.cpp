@@ -5,26 +5,13 @@
 #include <numeric>
 #include <span>
 
-#include "plan/greedy/boxes.hpp"
-#include "plan/greedy/ejection.hpp"
-#include "plan/greedy/sweep.hpp"
 #include "plan/greedy/sweeper.hpp"
-#include "plan/greedy/tall_first.hpp"
 #include "plan/policy.hpp"
 #include "plan/sort_within.hpp"
 #include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
-
-// What all passes may look at together.
-std::uint64_t most_looks(effort work, const instance& in) {
-  const std::uint64_t items = in.items.size() + in.links.size() / 16;
-  const policy::looks_budget of = work == effort::fast     ? policy::fast_passes
-                                  : work == effort::normal ? policy::normal_passes
-                                                           : policy::best_passes;
-  return of.base + of.an_item * items;
-}
 
 struct attempt {
   order by;
@@ -67,18 +54,6 @@ std::vector<std::uint64_t> breadth_rank(const instance& in) {
   return key;
 }
 
-std::uint64_t mean_alive(const instance& in) {
-  std::uint64_t sum = 0;
-  for (const item& it : in.items) sum += lifetime_of(in, it);
-  return sum / std::max(in.sections, 1U);
-}
-
-units mean_height(const instance& in) {
-  units sum = 0;
-  for (const units h : section_heights(in)) sum += h / static_cast<units>(in.sections);
-  return sum;
-}
-
 // By rising offset, so that each goes to the end of the occupancy's sorted lists when it is inserted.
 std::vector<std::uint32_t> pinned_items(const instance& in) {
   std::vector<std::uint32_t> pinned;
@@ -87,11 +62,6 @@ std::vector<std::uint32_t> pinned_items(const instance& in) {
   }
   std::stable_sort(pinned.begin(), pinned.end(), [&](auto a, auto b) { return in.items[a].pin < in.items[b].pin; });
   return pinned;
-}
-
-// Whether the caller's wait is over and the items are too many to finish what was begun.
-bool nobody_waits(const instance& in, const patience& wait) {
-  return in.items.size() > policy::most_at_once && wait.caller_was_told();
 }
 
 // Places items above `top` by a sweep over time, each as if it lived from the beginning of its first lifetime to the
@@ -124,44 +94,6 @@ void place_above(const instance& in, std::span<const std::uint32_t> items, units
     offsets[swept[k]] = round_up(at, it.alignment);
     if (above == nullptr) top = offsets[swept[k]] + it.size;
   }
-}
-
-// For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
-layout of_many(const instance& in, units target, effort work, const patience& passes, const patience& wait) {
-  layout best;
-  if (nobody_waits(in, wait)) return best;
-  const auto keep = [&](std::optional<layout>&& got) {
-    if (got && got->arena < best.arena) best = std::move(*got);
-  };
-  // Where nearly all sections are tall no order of a few items decides.
-  if (uses(technique::tall_first) && (mean_alive(in) <= policy::few_alive || mean_height(in) <= target / 2))
-    keep(tall_first(in, target, passes));
-  const units near = target / policy::near_share;
-  if (best.arena <= target + near) return best;
-  if (auto swept = sweep_items(in, wait)) {
-    const units arena = arena_of(in, *swept);
-    keep(layout{.offsets = *std::move(swept), .arena = arena, .solver = "sweep"});
-  }
-  if (nobody_waits(in, wait)) return best;
-  if (best.arena == unbounded) {
-    occupancy taken{in};
-    keep(place_in_order(in, taken, sorted_items(in, order::size, passes), passes));
-    best.solver = "first_fit/size";
-  }
-  if (work != effort::fast && uses(technique::ejections) &&
-      lower_by_ejection(in, best, target, near, policy::ejection_work, wait))
-    best.solver = "ejection";
-  return best;
-}
-
-layout by_boxes(const instance& in, units target, effort work, const patience& passes, const patience& wait) {
-  const std::optional<boxed> boxes = uses(technique::boxes) ? put_in_boxes(in, target, wait) : std::nullopt;
-  layout out = of_many(boxes ? boxes->coarse : in, target, work, passes, wait);
-  if (boxes && !out.offsets.empty()) {
-    out.offsets = take_out_of_boxes(*boxes, out.offsets);
-    out.arena = arena_of(in, out.offsets);
-  }
-  return out;
 }
 
 }  // namespace
@@ -237,25 +169,13 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
   return out;
 }
 
-layout best_greedy(const instance& in, units target, effort work, const patience& wait,
-                   const std::function<void(const layout&)>& show) {
-  layout best;
+layout try_orders(const instance& in, units target, units goal, effort work, layout best, const patience& passes,
+                  const std::function<void(const layout&)>& show) {
   const auto keep = [&](layout&& got, std::string_view name) {
     if (got.arena >= best.arena) return;
     best = std::move(got);
     best.solver = name;
   };
-  units goal = target;
-  const patience passes = wait.for_looks(most_looks(work, in));
-  if (in.items.size() > policy::many_items) {
-    (void)wait.over();
-    if (!nobody_waits(in, wait)) best = by_boxes(in, target, work, passes, wait);
-    if (nobody_waits(in, wait)) return best;
-    if (show) show(best);
-    if (work != effort::best) goal = target + target / policy::near_share;
-    if (best.arena <= goal || work == effort::fast || (work != effort::best && mean_alive(in) > policy::few_alive))
-      return best;
-  }
   occupancy taken{in};
   const std::size_t tries = work == effort::fast ? 1 : portfolio.size();
   for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !passes.over()); ++k) {
@@ -274,19 +194,14 @@ layout best_greedy(const instance& in, units target, effort work, const patience
       got = place_in_order(in, taken, items, passes);
     }
     keep(std::move(got), name);
-    if (nobody_waits(in, wait)) return best;
+    if (nobody_waits(in, passes)) return best;
     if (show) show(best);
   }
-  const std::uint64_t ejections = work == effort::fast                  ? policy::fast_ejections * in.items.size()
-                                  : in.items.size() > policy::few_items ? policy::ejection_work / 4
-                                                                        : 0;
-  if (uses(technique::ejections) &&
-      lower_by_ejection(in, best, target,
-                        target / (work == effort::fast ? policy::fast_near_share : policy::near_share), ejections,
-                        wait)) {
-    best.solver = "ejection";
-  }
   return best;
+}
+
+bool nobody_waits(const instance& in, const patience& wait) {
+  return in.items.size() > policy::most_at_once && wait.caller_was_told();
 }
 
 }  // namespace berth::plan

@@ -33,17 +33,14 @@ enum class order : std::uint8_t {
 [[nodiscard]] layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
                                     const patience& wait = {});
 
-// The best of the portfolio; stops early at `target`. What ends above it in the first order is then placed first, some
-// rounds. Effort fast: one pass. No more than some hundred looks an item (fast), or a second or so (normal), are spent
-// on passes: what an order has not placed by then is swept. At effort fast, and of more than 4,000 items, ejection
-// chains lower the best (before a search they only lead it to the wrong rungs: 0027).
-//
-// Above 20,000 items small ones are put in boxes, those of tall sections are placed first, and what then ends more than
-// 1/1024 above the target is mended by ejection chains, a second or so of them. Effort best goes on as below 20,000.
-//
+// The best of `best` and the portfolio, which ends early at `goal`; what ends above the target in the first order is
+// then placed first, some rounds. Effort fast: one pass. What an order has not placed when the wait is over is swept.
 // `show`, if any, is shown what was best on the way.
-[[nodiscard]] layout best_greedy(const instance& in, units target, effort work, const patience& wait = {},
-                                 const std::function<void(const layout&)>& show = {});
+[[nodiscard]] layout try_orders(const instance& in, units target, units goal, effort work, layout best,
+                                const patience& passes, const std::function<void(const layout&)>& show = {});
+
+// Whether the caller's wait is over and the items are too many to finish what was begun.
+[[nodiscard]] bool nobody_waits(const instance& in, const patience& wait);
 
 [[nodiscard]] units arena_of(const instance& in, const std::vector<units>& offsets);
 

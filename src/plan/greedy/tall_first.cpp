@@ -33,30 +33,11 @@ std::vector<std::uint32_t> tall_items(const instance& in, const std::vector<unit
   return tall;
 }
 
-// These items alone. Without links: what is wanted of it is an order.
-instance core_of(const instance& in, const std::vector<std::uint32_t>& items) {
-  instance core;
-  core.unit = in.unit;
-  core.sections = in.sections;
-  core.items.reserve(items.size());
-  for (const std::uint32_t i : items) {
-    item it = in.items[i];
-    const auto ranges = in.ranges_of(it);
-    it.links_first = it.links_last = 0;
-    it.ranges_first = static_cast<std::uint32_t>(core.ranges.size());
-    core.ranges.insert(core.ranges.end(), ranges.begin(), ranges.end());
-    it.ranges_last = static_cast<std::uint32_t>(core.ranges.size());
-    core.own_items += i < in.own_items;
-    core.items.push_back(it);
-  }
-  join_sections(core);
-  return core;
-}
-
-// The tall items from the lowest offset up: in this order first fit puts none higher than it was found to fit.
+// The tall items from the lowest offset up: in this order first fit puts none higher than it was found to fit. Found
+// without links, since what is wanted is an order.
 std::vector<std::uint32_t> order_of_core(const instance& in, const std::vector<std::uint32_t>& tall, units target,
                                          const patience& wait) {
-  const instance core = core_of(in, tall);
+  const instance core = only(in, tall);
   occupancy taken{core};
   layout found = place_in_order(core, taken, sorted_items(core, order::breadth), wait);
   if (found.arena > target && !eject_above(core, found, target, policy::tall_ejections, wait)) {

@@ -232,17 +232,47 @@ bool is_plain(const instance& in) {
 }
 
 void join_sections(instance& in) {
-  std::vector<std::uint32_t> number(in.sections + std::size_t{1}, 0);
-  for (const section_range& r : in.ranges) number[r.first] = number[r.last] = 1;
-  std::uint32_t next = 0;
-  for (std::uint32_t& n : number) {
-    next += n;
-    n = next;
+  constexpr char starts = 1, ends = 2;
+  std::vector<char> what(in.sections + std::size_t{1}, 0);
+  for (const section_range& r : in.ranges) {
+    what[r.first] |= starts;
+    what[r.last] |= ends;
   }
-  // The first cut is 1: what comes before it is of no item.
-  for (section_range& r : in.ranges) r = {number[r.first] - 1, number[r.last] - 1, r.height};
-  in.sections = next == 0 ? 0 : next - 1;
+  // By old section: how many of the new ones end by it, and begin by it.
+  std::vector<std::uint32_t> ended(what.size()), begun(what.size());
+  std::uint32_t now = 0;
+  bool any_ended = true;
+  for (std::size_t s = 0; s < what.size(); ++s) {
+    ended[s] = now;
+    any_ended |= (what[s] & ends) != 0;
+    if ((what[s] & starts) != 0 && any_ended) {
+      ++now;
+      any_ended = false;
+    }
+    begun[s] = now;
+  }
+  for (section_range& r : in.ranges) r = {begun[r.first] - 1, ended[r.last], r.height};
+  in.sections = now;
   in.ticks.clear();
+}
+
+instance only(const instance& in, const std::vector<std::uint32_t>& items) {
+  instance out;
+  out.unit = in.unit;
+  out.sections = in.sections;
+  out.items.reserve(items.size());
+  for (const std::uint32_t i : items) {
+    item it = in.items[i];
+    const auto ranges = in.ranges_of(it);
+    it.links_first = it.links_last = 0;
+    it.ranges_first = static_cast<std::uint32_t>(out.ranges.size());
+    out.ranges.insert(out.ranges.end(), ranges.begin(), ranges.end());
+    it.ranges_last = static_cast<std::uint32_t>(out.ranges.size());
+    out.own_items += i < in.own_items;
+    out.items.push_back(it);
+  }
+  join_sections(out);
+  return out;
 }
 
 std::vector<units> section_heights(const instance& in) {

@@ -80,8 +80,13 @@ struct instance {
 // Whether there are sections and one lifetime an item says all: no links, pins or reserved ranges. O(items).
 [[nodiscard]] bool is_plain(const instance& in);
 
-// Sections that nothing starts or ends between become one. The ticks are forgotten. O(sections + ranges).
+// Makes sections maximal sets again where items have gone: one begins where something starts after something has ended.
+// The ticks are forgotten. O(sections + ranges).
 void join_sections(instance& in);
+
+// These items alone, reserved ranges among them if named, in sections of their own; without capacity and links. O(items
+// + sections).
+[[nodiscard]] instance only(const instance& in, const std::vector<std::uint32_t>& items);
 
 // What all items, reserved ranges too, take in each section. O(sections + ranges).
 [[nodiscard]] std::vector<units> section_heights(const instance& in);

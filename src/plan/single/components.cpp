@@ -48,7 +48,6 @@ std::vector<component> components_of(const instance& in) {
     so_far = std::max(so_far, reach[s]);
   }
   std::vector<component> parts(first_of.size());
-  if (parts.size() < 2) return {};
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     const auto ranges = in.ranges_of(in.items[i]);
     const std::uint32_t k = part_at[ranges.front().first];

@@ -15,7 +15,7 @@ struct component {
   std::vector<std::uint32_t> items;  // of the whole, by item of `in`
 };
 
-// In order of time; none where there are fewer than two, or conflicts that lifetimes do not show, or reserved ranges.
+// In order of time; none where there are conflicts that lifetimes do not show, or reserved ranges.
 // O(ranges + sections).
 [[nodiscard]] std::vector<component> components_of(const instance& in);
 

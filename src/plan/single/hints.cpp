@@ -7,6 +7,7 @@
 #include "plan/model/conflicts.hpp"
 #include "plan/policy.hpp"
 #include "plan/search/ladder.hpp"
+#include "plan/single/start.hpp"
 #include "plan/trial.hpp"
 
 namespace berth::plan {
@@ -39,7 +40,7 @@ class keeper {
     for (const std::uint32_t i : kept) with_pins_.items[i].pin = in_.items[i].hint;
     if (pins_clash()) return verdict::never;
     left_ -= std::min<std::uint64_t>(left_, in_.items.size() * (all_orders_ ? policy::passes_of_all_orders : 1));
-    layout got = best_greedy(with_pins_, limit_, all_orders_ ? effort::normal : effort::fast, wait_);
+    layout got = best_start(with_pins_, limit_, {.work = all_orders_ ? effort::normal : effort::fast}, wait_, spent_);
     if (got.arena > limit_ && searches_ && nodes_ != 0 && !wait_.over()) {
       if (!graph_) graph_ = make_conflicts(in_);
       got.arena = limit_ + 1;  // of what has not been found: nothing above the limit is of use

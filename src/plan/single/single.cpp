@@ -5,7 +5,6 @@
 #include <set>
 
 #include "plan/bound/bounds.hpp"
-#include "plan/greedy/greedy.hpp"
 #include "plan/greedy/sweep.hpp"
 #include "plan/model/conflicts.hpp"
 #include "plan/model/instance.hpp"
@@ -13,6 +12,7 @@
 #include "plan/search/ladder.hpp"
 #include "plan/single/components.hpp"
 #include "plan/single/hints.hpp"
+#include "plan/single/start.hpp"
 #include "plan/trial.hpp"
 
 namespace berth::plan {
@@ -206,7 +206,7 @@ layout search_one(const instance& in, const options& o, layout found, units& bou
 layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
   double spent = 0;
   const std::vector<component> all = components_of(in);
-  if (all.empty()) return search_one(in, o, std::move(found), bound, wait, out, 1, spent);
+  if (all.size() < 2) return search_one(in, o, std::move(found), bound, wait, out, 1, spent);
   std::vector<std::pair<const component*, units>> parts;  // and where they end
   for (const component& c : all) {
     units top = 0;
@@ -228,7 +228,7 @@ layout search_below(const instance& in, const options& o, layout found, units& b
     // A greedy layout of its own to start from: the one found for the whole need not be good for this part.
     const units own_goal = goal / c->scale;
     units proved = own_goal;
-    layout own = best_greedy(c->in, own_goal, o.work, wait);
+    layout own = best_start(c->in, own_goal, o, wait, out.work);
     if (c->scale == 1 && top < own.arena) own = part_of(*c, found);
     if (own.arena > own_goal) own = search_one(c->in, o, std::move(own), proved, wait, out, share, spent);
     if (proved > own_goal) bound = std::max(bound, proved * c->scale);
@@ -283,7 +283,7 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     some.status = some.arena_bytes == some.lower_bound_bytes ? status::optimal : status::feasible;
     so_far->consider(some);
   };
-  layout found = best_greedy(in, bound.value, o.work, wait, show);
+  layout found = best_start(in, bound.value, o, wait, out.work, show);
   if (quick && static_cast<units>(quick->arena / in.unit) < found.arena) {
     found = of_items(p, in, *quick, std::move(found));
   }
@@ -295,7 +295,7 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     }
     // No effort ends above a lower one. Looked at last, since a lower start leads the search astray (0027).
     if (found.arena > bound.value && in.items.size() <= policy::few_items && !wait.over()) {
-      layout fast = best_greedy(in, bound.value, effort::fast, wait);
+      layout fast = best_start(in, bound.value, {.work = effort::fast}, wait, out.work);
       if (fast.arena < found.arena) found = std::move(fast);
     }
     tell(bound, in.unit, out);
