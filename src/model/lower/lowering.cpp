@@ -262,12 +262,13 @@ bool joined(op::activations& each, const op::activation& next) {
   return true;
 }
 
-op::activations lowering::absorb_activations(std::string& result, op::activations found) {
-  constexpr std::size_t most = 8;  // well below oneDNN's 32 post-ops
-  for (const node* next = only_reader(result); next != nullptr && found.size() < most; next = only_reader(result)) {
+op::activations lowering::absorb_activations(std::string& result, op::activations found, std::size_t most) {
+  for (const node* next = only_reader(result); next != nullptr; next = only_reader(result)) {
     std::string data;
     const auto a = as_activation(*next, data);
-    if (!a || data != result || !joined(found, *a)) break;
+    op::activations longer = found;
+    if (!a || data != result || !joined(longer, *a) || longer.size() > most) break;
+    found = std::move(longer);
     absorbed_.insert(next);
     result = next->outputs[0];
   }

@@ -65,8 +65,9 @@ class lowering {
   // The element-wise function that n computes of one run-time input, if it is one; `data` is that input's name.
   [[nodiscard]] std::optional<op::activation> as_activation(const node& n, std::string& data) const;
   // Follows the only readers of `result` while they are element-wise functions, behind those `found` already; `result`
-  // becomes the last one's.
-  [[nodiscard]] op::activations absorb_activations(std::string& result, op::activations found = {});
+  // becomes the last one's. At most so many functions, well below oneDNN's 32 post-ops.
+  [[nodiscard]] op::activations absorb_activations(std::string& result, op::activations found = {},
+                                                   std::size_t most = 8);
 
   // lower_*.cpp: ways to the library's kernels and to views, one per group of operators. False, before anything was
   // added: this node is none that the way knows, and Berth's own kernel computes it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "op/operators/rows.hpp"
 
@@ -155,19 +156,49 @@ taps taps_of(const request& q, const resizing& r, std::size_t d, std::int64_t in
   return t;
 }
 
+struct dimension {
+  std::vector<taps> table;
+  std::int64_t by;
+};
+
+// Every element is one of the input's: what nearest neighbours are.
+made picked(const request& q, const types& outputs, std::vector<dimension> all) {
+  dimension last = std::move(all.back());
+  all.pop_back();
+  const auto run = [all = std::move(all), last = std::move(last), each = element_size(outputs[0].type)](
+                       std::span<std::byte* const> at, void*) {
+    std::array<std::int64_t, most_rank> index{};
+    for (;;) {
+      const std::byte* from = at[0];
+      std::byte* to = at[1];
+      for (std::size_t d = 0; d < all.size(); ++d) {
+        from += all[d].table[static_cast<std::size_t>(index[d])].at[0];
+        to += index[d] * all[d].by;
+      }
+      for (const taps& t : last.table) {
+        std::memcpy(to, from + t.at[0], each);
+        to += last.by;
+      }
+      std::size_t d = all.size();
+      while (d-- > 0 && ++index[d] == std::ssize(all[d].table)) index[d] = 0;
+      if (d == static_cast<std::size_t>(-1)) return;
+    }
+  };
+  return function(q, outputs, run);
+}
+
 made resize(const request& q, const types& outputs) {
   const resizing r = resizing_of(q);
   const strides from = strides_of(input(q, 0)), to = strides_of(outputs[0]);
-  struct dimension {
-    std::vector<taps> table;
-    std::int64_t by;
-  };
   std::vector<dimension> all;
   for (std::size_t d = 0; d < r.to.size(); ++d) {
     dimension each{{}, to[d]};
     for (std::int64_t i = 0; i < r.to[d]; ++i) each.table.push_back(taps_of(q, r, d, i, from[d]));
     all.push_back(std::move(each));
   }
+  const auto one = [](const taps& t) { return t.count == 1 && !t.outside; };
+  const auto ones = [&](const dimension& d) { return std::all_of(d.table.begin(), d.table.end(), one); };
+  if (!all.empty() && std::all_of(all.begin(), all.end(), ones)) return picked(q, outputs, std::move(all));
   const double beyond = attribute_or(q, "extrapolation_value", 0.0f);
   const auto run = [all, beyond, s = r.to, type = outputs[0].type](std::span<std::byte* const> at, void*) {
     std::array<std::int64_t, most_rank> index{};
