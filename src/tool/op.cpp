@@ -80,6 +80,7 @@ void print(const std::string& name, const op::check_result& r) {
   row("inputs", shapes_text(r.inputs));
   row("results", shapes_text(r.outputs));
   row("kernel", r.kernel);
+  row("judged by", r.reference);
   row("largest difference", number("%.3g", r.largest_difference) + number(" (allowed: %.3g), in result ", r.tolerance) +
                                 std::to_string(r.worst_output) + " at " + std::to_string(r.worst_element));
   row("mean difference", number("%.3g", r.mean_difference));
@@ -104,6 +105,7 @@ nlohmann::ordered_json json_of(const std::string& name, const op::check_result& 
   j["inputs"] = types(r.inputs);
   j["outputs"] = types(r.outputs);
   j["kernel"] = r.kernel;
+  j["reference"] = r.reference;
   j["largest_difference"] = r.largest_difference;
   j["mean_difference"] = r.mean_difference;
   j["tolerance"] = r.tolerance;

@@ -5,8 +5,10 @@
 // filled with a pattern before, and what lies before the workspace must be untouched after; the results are compared
 // with those of the reference, which is the table's kernel on the same values in f64 (row-major); then the operator is
 // timed: 3 runs to warm up, 10 that count.
-// Integers and f64 have that very kernel as their reference, so that of them a check sees layouts, memory and the heap;
-// their arithmetic is what the tests hold against ONNX's own cases (tests/model/onnx_node_test.cpp).
+// Of integers and f64 that would be the very kernel: loops of their own are the reference for the operators that they
+// know (src/op/oracle.cpp: element-wise ones, products, whole reductions, Where, Concat, Transpose); elsewhere a check
+// sees layouts, memory and the heap, and `reference` says so: what those compute is held against ONNX's own cases
+// (tests/model/onnx_node_test.cpp).
 // Where more than the values given is wanted, `edges` puts NaN, infinities, subnormals and the type's limits among
 // them, and `strided` lays every second operand out with gaps and reversed dimensions.
 //
@@ -42,6 +44,7 @@ struct check_result {
   bool ok = false;
   std::string why;  // where not ok: what is wrong, in one line
   std::string kernel;
+  std::string reference;  // what the results were judged by
   std::vector<tensor_type> inputs, outputs;
   bytes workspace = 0;
   std::vector<workspace_part> parts;
