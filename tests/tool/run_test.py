@@ -153,20 +153,19 @@ class Run(unittest.TestCase):
         self.write(relu())
         self.assertNotIn("notes", json.loads(call("plan", self.model, "--dim", "n=2", "--json").stdout))
 
-    # The checker of libonnx says another thing of a file that is there than of one that is not.
-    def test_external_data_is_refused_unseen(self):
-        said = set()
-        for name in ("there", "absent"):
-            entry = field(13, field(1, "location") + field(2, name))
-            tensor = field(5, field(1, 4) + field(2, 1) + field(8, "w") + entry + field(14, 1))
-            self.write(model([("Add", ["x", "w"], ["y"])], [("x", floats(2, 4))], [("y", floats(2, 4))], tensor))
-            with open(self.path("there"), "wb") as f:
-                f.write(b"\0" * 16)
-            got = self.run_berth()
-            self.assertEqual((got.returncode, got.stderr.count("\n")), (2, 1), got)
-            self.assertIn("tensor 'w': external data is not supported", got.stderr)
-            said.add(got.stderr)
-        self.assertEqual(len(said), 1)
+    def test_external_data_is_read_beside_the_model_and_not_for_planning(self):
+        entry = field(13, field(1, "location") + field(2, "w.bin"))
+        weight = field(5, field(1, 4) + field(2, 1) + field(8, "w") + entry + field(14, 1))
+        self.write(model([("Add", ["x", "w"], ["y"])], [("x", floats(2, 4))], [("y", floats(2, 4))], weight))
+        got = self.run_berth()
+        self.assertEqual((got.returncode, got.stderr.count("\n")), (2, 1), got)
+        self.assertIn("tensor 'w', external data: there is no file 'w.bin' beside the model", got.stderr)
+        with open(self.path("w.bin"), "wb") as f:
+            f.write(b"\0" * 16)
+        self.assertEqual(self.run_berth().returncode, 0)
+        plan = subprocess.run([BERTH, "plan", self.model], capture_output=True, text=True, timeout=60)
+        self.assertEqual(plan.returncode, 0)
+        self.assertIn("tensor 'w': external data is not read here", plan.stdout)
 
     def test_a_model_comes_through_a_pipe(self):
         got = subprocess.run([BERTH, "run", "-", "--dim", "n=4", "--json"], input=relu(), capture_output=True, timeout=60)

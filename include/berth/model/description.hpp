@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,24 @@ struct value_info {
 
 using op::attribute;
 
+struct subgraph;
+
 struct node {
   std::string name;  // for people: where the file gives none, the first output's
   std::string op;
   std::vector<std::string> inputs;  // "": an optional input left out
   std::vector<std::string> outputs;
   op::attributes attributes;
+  // By attribute: "then_branch" and "else_branch" of an If, "body" of a Loop. Lowering puts what they hold in the place
+  // of the node.
+  std::map<std::string, std::shared_ptr<const subgraph>> bodies{};
+};
+
+// A graph inside a node. Its nodes read values of the graphs around it, too; its constants are the description's.
+struct subgraph {
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::vector<node> nodes;
 };
 
 struct description {

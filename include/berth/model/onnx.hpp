@@ -1,9 +1,10 @@
 // The ONNX readers: a file to a model that runs (opset <= 17, IR <= 8), or to a graph that can be planned.
 //
 // read_onnx(): the file is parsed, its free dimensions are bound, and it is checked by ONNX's own checker (which also
-// finds an unsorted graph) before anything is built from it. Sub-graphs (If, Loop), external data and sparse tensors
-// are not read. Memory: some three times the file, and at most 512 MiB and 16 times the file beside its bytes; told
-// before it is parsed (docs/model.md has all bounds). Needs libonnx; protobuf's own messages are silenced.
+// finds an unsorted graph) before anything is built from it. Bodies of If and Loop are read; external data of a file
+// is, from below its folder, no link followed, and of bytes not; sparse tensors and other sub-graphs are not. Memory:
+// some three times the file, and at most 512 MiB and 16 times the file beside its bytes; told before it is parsed
+// (docs/model.md has all bounds). Needs libonnx; protobuf's own messages are silenced.
 #pragma once
 #pragma GCC visibility push(default)
 

@@ -1,6 +1,10 @@
 #include "model/onnx/infer.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "berth/model/input_error.hpp"
@@ -54,46 +58,271 @@ op::request request_of(const description& m, const node& n, const value_types& t
   return q;
 }
 
-value_types infer(description& m, allowance& room) {
-  value_types types;
-  for (const value_info& v : m.inputs) types.emplace(v.name, v);
-  for (const auto& [name, t] : m.constants) types.emplace(name, value_info{name, t.type, t.shape});
-  std::vector<node> left;
-  for (node& n : m.nodes) {
-    if (n.outputs.empty()) fail(m, n, "has no outputs");
+namespace {
+
+class inference {
+ public:
+  inference(description& m, allowance& room) : m_{m}, room_{room} {}
+
+  value_types run() {
+    for (const value_info& v : m_.inputs) types_.emplace(v.name, v);
+    for (const auto& [name, t] : m_.constants) types_.emplace(name, value_info{name, t.type, t.shape});
+    std::vector<node> nodes = std::move(m_.nodes);
+    for (node& n : nodes) add(std::move(n));
+    m_.nodes = std::move(left_);
+    drop_unused(m_);
+    for (const std::string& name : m_.outputs) {
+      if (!types_.contains(name)) throw input_error(m_.source, "output '" + name + "' is computed by no node");
+    }
+    return std::move(types_);
+  }
+
+ private:
+  void add(node n) {
+    if (n.outputs.empty()) fail(m_, n, "has no outputs");
+    if (n.op == "If") return add_if(n);
+    if (n.op == "Loop") return add_loop(n);
+    for (const std::string& name : n.outputs) {
+      if (types_.contains(name)) fail(m_, n, "its result '" + name + "' is there already");
+    }
     std::vector<tensor> folded;
     std::vector<tensor_type> results;
     try {
       if (n.op == "Constant") {
-        folded.push_back(constant_of(m, n));
+        folded.push_back(constant_of(m_, n));
+        if (unfolded_ != 0) room_.take(m_, n, folded.back().data.size());  // perhaps a copy
       } else {
         while (n.outputs.back().empty() && n.outputs.size() > 1) n.outputs.pop_back();
-        const op::request q = request_of(m, n, types);
+        const op::request q = request_of(m_, n, types_);
         results = op::infer(q);
-        folded = fold(m, n, q, results, room);
+        folded = fold(m_, n, q, results, room_);
       }
     } catch (const op::refusal& why) {
-      fail(m, n, why.what());
+      fail(m_, n, why.what());
     }
     for (std::size_t i = 0; i < folded.size(); ++i) {
-      (void)element_count(m, called(n), folded[i].shape);
-      if (n.outputs[i].empty()) continue;
-      types.insert_or_assign(n.outputs[i], value_info{n.outputs[i], folded[i].type, folded[i].shape});
-      m.constants.insert_or_assign(n.outputs[i], std::move(folded[i]));
+      (void)element_count(m_, called(n), folded[i].shape);
+      if (!n.outputs[i].empty()) know(n.outputs[i], std::move(folded[i]));
     }
-    if (!folded.empty()) continue;
+    if (!folded.empty()) return;
     for (std::size_t i = 0; i < n.outputs.size(); ++i) {
       if (n.outputs[i].empty()) continue;
-      types.insert_or_assign(n.outputs[i], value_info{n.outputs[i], results[i].type, results[i].shape});
+      types_.insert_or_assign(n.outputs[i], value_info{n.outputs[i], results[i].type, results[i].shape});
     }
-    left.push_back(std::move(n));
+    left_.push_back(std::move(n));
   }
-  m.nodes = std::move(left);
-  drop_unused(m);
-  for (const std::string& name : m.outputs) {
-    if (!types.contains(name)) throw input_error(m.source, "output '" + name + "' is computed by no node");
+
+  void know(const std::string& name, tensor t) {
+    types_.insert_or_assign(name, value_info{name, t.type, t.shape});
+    m_.constants.insert_or_assign(name, std::move(t));
   }
-  return types;
+
+  [[nodiscard]] const tensor* constant(const std::string& name) const {
+    const auto found = m_.constants.find(name);
+    return found == m_.constants.end() ? nullptr : &found->second;
+  }
+  // A condition's value where it is known now.
+  [[nodiscard]] std::optional<bool> known_truth(const node& n, const std::string& name) const {
+    const tensor* t = constant(name);
+    if (t == nullptr) return std::nullopt;
+    if (t->type != element::boolean || t->data.size() != 1) fail(m_, n, "its condition is not one boolean");
+    return t->data[0] != std::byte{0};
+  }
+  [[nodiscard]] const value_info& type_of(const node& n, const std::string& name) const {
+    const auto found = types_.find(name);
+    if (found == types_.end()) fail(m_, n, "'" + name + "' comes from no earlier node");
+    return found->second;
+  }
+  [[nodiscard]] const subgraph& body_of(const node& n, const char* which) const {
+    const auto found = n.bodies.find(which);
+    if (found == n.bodies.end()) fail(m_, n, std::string{"it has no "} + which);
+    return *found->second;
+  }
+
+  // Adds the body's nodes, every name that it gives made another; returns what its outputs are called now.
+  std::vector<std::string> unfold(const node& n, const subgraph& body, const std::vector<std::string>& inputs) {
+    if (inputs.size() != body.inputs.size()) {
+      fail(m_, n,
+           "its body takes " + std::to_string(body.inputs.size()) + " inputs, not " + std::to_string(inputs.size()));
+    }
+    renaming names{"@" + std::to_string(++bodies_) + "/", {}};
+    for (std::size_t i = 0; i < inputs.size(); ++i) names.of.insert_or_assign(body.inputs[i], inputs[i]);
+    unfolded_ += 1 + body.nodes.size();
+    if (unfolded_ > most_unfolded) {
+      fail(m_, n, "sub-graphs come to more than " + std::to_string(most_unfolded) + " nodes");
+    }
+    for (const node& inside : body.nodes) {
+      room_.take(m_, n, copied_by(inside));
+      add(renamed(inside, names));
+    }
+    std::vector<std::string> outputs;
+    for (const std::string& name : body.outputs) outputs.push_back(names(name));
+    return outputs;
+  }
+
+  // Bytes that a copy of the node takes, about.
+  static bytes copied_by(const node& n) {
+    bytes size = 512 + n.name.size();
+    for (const auto* list : {&n.inputs, &n.outputs}) {
+      for (const std::string& name : *list) size += 2 * (32 + name.size());
+    }
+    for (const auto& [name, value] : n.attributes) {
+      size += 64 + name.size();
+      if (const auto* t = std::get_if<tensor>(&value)) size += t->data.size();
+      if (const auto* list = std::get_if<shape>(&value)) size += 8 * list->size();
+      if (const auto* list = std::get_if<std::vector<float>>(&value)) size += 4 * list->size();
+      if (const auto* text = std::get_if<std::string>(&value)) size += text->size();
+    }
+    for (const auto& [which, body] : n.bodies) {
+      for (const node& inside : body->nodes) size += copied_by(inside);
+    }
+    return size;
+  }
+
+  struct renaming {
+    std::string prefix;
+    std::map<std::string, std::string> of;
+    [[nodiscard]] std::string operator()(const std::string& name) const {
+      const auto found = of.find(name);
+      return found == of.end() ? name : found->second;
+    }
+  };
+  static node renamed(const node& from, renaming& names) {
+    node n = from;
+    n.name = names.prefix + from.name;
+    for (std::string& input : n.inputs) input = names(input);
+    for (std::string& output : n.outputs) {
+      if (output.empty()) continue;
+      names.of.insert_or_assign(output, names.prefix + output);
+      output = names.prefix + output;
+    }
+    for (auto& [which, body] : n.bodies) body = reading(*body, names);
+    return n;
+  }
+  // The body, reading values of the graphs around it by their new names.
+  static std::shared_ptr<const subgraph> reading(const subgraph& from, renaming names) {
+    auto body = std::make_shared<subgraph>(from);
+    for (const std::string& own : from.inputs) names.of.erase(own);
+    for (node& n : body->nodes) {
+      for (std::string& input : n.inputs) input = names(input);
+      for (const std::string& own : n.outputs) names.of.erase(own);
+      for (auto& [which, inner] : n.bodies) inner = reading(*inner, names);
+    }
+    for (std::string& output : body->outputs) output = names(output);
+    return body;
+  }
+
+  void add_named(const node& n, const char* op, std::vector<std::string> inputs, const std::string& output,
+                 op::attributes attributes = {}) {
+    if (!output.empty()) add({n.name + ":" + op, op, std::move(inputs), {output}, std::move(attributes)});
+  }
+  std::string fresh(const char* what) { return "@" + std::to_string(++bodies_) + "/" + what; }
+  std::string keep(const char* what, element type, shape s, std::int64_t value) {
+    tensor t{type, std::move(s), std::vector<std::byte>(static_cast<std::size_t>(element_size(type)))};
+    std::memcpy(t.data.data(), &value, t.data.size());
+    std::string name = fresh(what);
+    know(name, std::move(t));
+    return name;
+  }
+
+  // One branch where the condition is known; else both are computed and one is chosen, element by element.
+  void add_if(const node& n) {
+    if (n.inputs.size() != 1) fail(m_, n, "has not one condition");
+    const subgraph &yes = body_of(n, "then_branch"), &no = body_of(n, "else_branch");
+    if (n.outputs.size() > std::min(yes.outputs.size(), no.outputs.size())) fail(m_, n, "its branches give less");
+    if (const auto known = known_truth(n, n.inputs[0])) {
+      const auto results = unfold(n, *known ? yes : no, {});
+      for (std::size_t i = 0; i < n.outputs.size(); ++i) add_named(n, "Identity", {results[i]}, n.outputs[i]);
+      return;
+    }
+    const value_info& said = type_of(n, n.inputs[0]);
+    if (said.type != element::boolean || element_count(m_, called(n), said.shape) != 1) {
+      fail(m_, n, "its condition is not one boolean");
+    }
+    const std::string condition = fresh("condition");
+    add_named(n, "Squeeze", {n.inputs[0]}, condition);
+    const auto a = unfold(n, yes, {}), b = unfold(n, no, {});
+    for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+      const value_info &x = type_of(n, a[i]), &y = type_of(n, b[i]);
+      if (x.type != y.type || x.shape != y.shape) {
+        fail(m_, n,
+             "its condition is known at run time only, and its branches give " + text_of(x.shape) + " and " +
+                 text_of(y.shape) + " for result " + std::to_string(i));
+      }
+      add_named(n, "Where", {condition, a[i], b[i]}, n.outputs[i]);
+    }
+  }
+
+  // As many times the body, behind one another, as the node says, if that is known now.
+  void add_loop(const node& n) {
+    const subgraph& body = body_of(n, "body");
+    const auto given = [&](std::size_t i) { return i < n.inputs.size() && !n.inputs[i].empty(); };
+    const tensor* trips = given(0) ? constant(n.inputs[0]) : nullptr;
+    if (trips == nullptr || trips->type != element::i64 || trips->data.size() != sizeof(std::int64_t)) {
+      fail(m_, n, "how often it runs is not known before it runs");
+    }
+    std::int64_t rounds = 0;
+    std::memcpy(&rounds, trips->data.data(), sizeof rounds);
+    const auto goes_on = [&](const std::string& name) {
+      const auto known = known_truth(n, name);
+      if (!known) fail(m_, n, "its condition is not known before it runs");
+      return *known;
+    };
+    bool more = !given(1) || goes_on(n.inputs[1]);
+    const std::size_t carried = n.inputs.size() < 2 ? 0 : n.inputs.size() - 2;
+    if (body.outputs.size() < 1 + carried || n.outputs.size() + 1 > body.outputs.size()) {
+      fail(m_, n, "its body's outputs do not fit its own");
+    }
+    std::vector<std::string> values(n.inputs.begin() + static_cast<std::ptrdiff_t>(n.inputs.size() - carried),
+                                    n.inputs.end());
+    std::vector<std::vector<std::string>> scanned(body.outputs.size() - 1 - carried);
+    for (std::int64_t i = 0; more && i < rounds; ++i) {
+      std::vector<std::string> inputs{keep("round", element::i64, {}, i), keep("condition", element::boolean, {}, 1)};
+      inputs.insert(inputs.end(), values.begin(), values.end());
+      const auto results = unfold(n, body, inputs);
+      for (std::size_t k = 0; k < carried; ++k) values[k] = results[1 + k];
+      for (std::size_t k = 0; k < scanned.size(); ++k) scanned[k].push_back(results[1 + carried + k]);
+      more = goes_on(results[0]);
+    }
+    for (std::size_t k = 0; k < n.outputs.size(); ++k) {
+      if (k < carried) {
+        add_named(n, "Identity", {values[k]}, n.outputs[k]);
+      } else {
+        add_scanned(n, scanned[k - carried], n.outputs[k]);
+      }
+    }
+  }
+
+  // A result of each round, one behind the other along a new first dimension.
+  void add_scanned(const node& n, const std::vector<std::string>& of, const std::string& output) {
+    if (output.empty()) return;
+    if (of.empty()) fail(m_, n, "it runs not once, so that '" + output + "' is empty");
+    std::vector<std::string> parts;
+    for (const std::string& each : of) {
+      parts.push_back(fresh("part"));
+      if (m_.opset < 13) {
+        add_named(n, "Unsqueeze", {each}, parts.back(), {{"axes", shape{0}}});
+      } else {
+        add_named(n, "Unsqueeze", {each, keep("axis", element::i64, {1}, 0)}, parts.back());
+      }
+    }
+    add_named(n, "Concat", parts, output, {{"axis", std::int64_t{0}}});
+  }
+
+  static constexpr std::size_t most_unfolded = std::size_t{1} << 14;
+
+  description& m_;
+  allowance& room_;
+  value_types types_;
+  std::vector<node> left_;
+  std::size_t unfolded_ = 0;  // nodes
+  std::uint64_t bodies_ = 0;
+};
+
+}  // namespace
+
+value_types infer(description& m, allowance& room) {
+  return inference{m, room}.run();
 }
 
 }  // namespace berth::model

@@ -3,10 +3,13 @@
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
 
+#include <map>
+#include <memory>
 #include <set>
 
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
+#include "model/onnx/external.hpp"
 #include "model/onnx/proto.hpp"
 #include "op/request.hpp"
 
@@ -18,11 +21,12 @@ class reader {
  public:
   reader(const std::string& path, const dimensions& bound) : bound_{bound} { out_.source = path; }
 
-  description read(std::string_view file) {
+  // `external`: what is done with tensors that lie in other files. It is done before the checker of libonnx sees them:
+  // that one looks whether the files are there, wherever those are.
+  description read(std::string_view file, void (*external)(onnx::ModelProto&, const std::string&)) {
     proto_ = parse_onnx(out_.source, file);
     bind_dimensions();
-    refuse_external(proto_.graph());
-    for (const auto& f : proto_.functions()) refuse_external(f.node());
+    external(proto_, out_.source);
     check();
     if (proto_.graph().sparse_initializer_size() != 0) fail("sparse initializers are not supported");
     for (const auto& opset : proto_.opset_import()) {
@@ -35,7 +39,7 @@ class reader {
       if (!out_.constants.contains(input.name())) out_.inputs.push_back(input_of(input));
     }
     for (const auto& output : proto_.graph().output()) out_.outputs.push_back(name_of(out_.source, output.name()));
-    for (const auto& n : proto_.graph().node()) out_.nodes.push_back(node_of(n));
+    for (const auto& n : proto_.graph().node()) out_.nodes.push_back(node_of(n, {}));
     return std::move(out_);
   }
 
@@ -70,34 +74,6 @@ class reader {
     proto_.mutable_graph()->clear_value_info();
   }
 
-  // Before the checker of libonnx sees them: it looks whether the files are there that they name, wherever those are.
-  void refuse_external(const onnx::TensorProto& t) const {
-    if (t.data_location() == onnx::TensorProto::EXTERNAL || t.external_data_size() != 0) {
-      fail("tensor '" + t.name() + "': external data is not supported");
-    }
-  }
-  void refuse_external(const onnx::SparseTensorProto& t) const {
-    refuse_external(t.values());
-    refuse_external(t.indices());
-  }
-  void refuse_external(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) const {
-    for (const auto& n : nodes) {
-      for (const auto& a : n.attribute()) {
-        refuse_external(a.t());
-        refuse_external(a.sparse_tensor());
-        refuse_external(a.g());
-        for (const auto& t : a.tensors()) refuse_external(t);
-        for (const auto& t : a.sparse_tensors()) refuse_external(t);
-        for (const auto& g : a.graphs()) refuse_external(g);
-      }
-    }
-  }
-  void refuse_external(const onnx::GraphProto& g) const {
-    for (const auto& t : g.initializer()) refuse_external(t);
-    for (const auto& t : g.sparse_initializer()) refuse_external(t);
-    refuse_external(g.node());
-  }
-
   void check() const {
     try {
       onnx::checker::check_model(proto_);
@@ -127,17 +103,25 @@ class reader {
     return made;
   }
 
-  node node_of(const onnx::NodeProto& n) const {
+  // What constants of the sub-graphs around a node are called in the description, which has them all.
+  using scope = std::map<std::string, std::string>;
+
+  node node_of(const onnx::NodeProto& n, const scope& names) {
     node made{n.name(), n.op_type(), {n.input().begin(), n.input().end()}, {n.output().begin(), n.output().end()}, {}};
     if (made.name.empty() && !made.outputs.empty()) made.name = made.outputs.front();
     (void)name_of(out_.source, made.name);
-    for (const std::string& each : made.inputs) (void)name_of(out_.source, each);
+    for (std::string& each : made.inputs) each = called_in(names, name_of(out_.source, each));
     for (const std::string& each : made.outputs) (void)name_of(out_.source, each);
     if (!n.domain().empty() && n.domain() != "ai.onnx") {
       fail(called(made) + ": operators of domain '" + n.domain() + "' are not supported");
     }
+    const bool has_bodies = made.op == "If" || made.op == "Loop";
     for (const auto& a : n.attribute()) {
       if (add_plain(made.attributes, a)) continue;
+      if (a.type() == onnx::AttributeProto::GRAPH && has_bodies) {
+        made.bodies.emplace(a.name(), body_of(made, a.g(), names));
+        continue;
+      }
       if (a.type() != onnx::AttributeProto::TENSOR) {
         fail(called(made) + ": attribute '" + a.name() + "' is of a kind that is not supported");
       }
@@ -146,19 +130,47 @@ class reader {
     return made;
   }
 
+  static std::string called_in(const scope& names, const std::string& name) {
+    const auto found = names.find(name);
+    return found == names.end() ? name : found->second;
+  }
+
+  std::shared_ptr<const subgraph> body_of(const node& n, const onnx::GraphProto& g, scope names) {
+    if (g.sparse_initializer_size() != 0) fail(called(n) + ": sparse initializers are not supported");
+    auto made = std::make_shared<subgraph>();
+    for (const auto& v : g.input()) {
+      made->inputs.push_back(name_of(out_.source, v.name()));
+      names.erase(v.name());
+    }
+    for (const auto& t : g.initializer()) {
+      const std::string name = "#" + std::to_string(hoisted_++) + "/" + name_of(out_.source, t.name());
+      if (!out_.constants.emplace(name, constant(t, "initializer '" + t.name() + "'")).second) {
+        fail("two initializers are called '" + name + "'");
+      }
+      names.insert_or_assign(t.name(), name);
+    }
+    for (const auto& each : g.node()) {
+      for (const std::string& output : each.output()) names.erase(output);
+      made->nodes.push_back(node_of(each, names));
+    }
+    for (const auto& v : g.output()) made->outputs.push_back(called_in(names, name_of(out_.source, v.name())));
+    return made;
+  }
+
   const dimensions& bound_;
   onnx::ModelProto proto_;
   description out_;
+  std::uint64_t hoisted_ = 0;  // constants of sub-graphs
 };
 
 }  // namespace
 
 description read_onnx(const std::string& path, const dimensions& bound) {
-  return read_onnx(path, read_file(path), bound);
+  return reader{path, bound}.read(read_file(path), path == "-" ? refuse_external_data : read_external_data);
 }
 
 description read_onnx(const std::string& path, std::string_view file, const dimensions& bound) {
-  return reader{path, bound}.read(file);
+  return reader{path, bound}.read(file, refuse_external_data);
 }
 
 }  // namespace berth::model

@@ -11,7 +11,9 @@
 #include "model/file.hpp"
 #include "model/onnx/fold.hpp"
 #include "model/onnx/infer.hpp"
+#include "model/onnx/node_uses.hpp"
 #include "model/onnx/proto.hpp"
+#include "model/onnx/shape_rules.hpp"
 #include "op/request.hpp"
 
 namespace berth::model {
@@ -22,15 +24,6 @@ namespace {
 constexpr std::int64_t newest_opset = 17, newest_ir = 8;
 // Constants up to this size are read: shapes, axes, scales. Weights are not.
 constexpr std::size_t most_elements_read = std::size_t{1} << 12;
-
-// Bits of an element by TensorProto.DataType, to float8e8m0 (24); 0: it has no size in memory.
-constexpr unsigned bits_of_type[] = {0,  32, 8,   8,  16, 16, 32, 64, 0, 8, 16, 64, 32,
-                                     64, 64, 128, 16, 8,  8,  8,  8,  4, 4, 4,  8};
-
-struct known {
-  shape s;
-  std::int64_t type = 0;  // ONNX's number
-};
 
 class shapes_reader {
  public:
@@ -49,9 +42,9 @@ class shapes_reader {
     for (const auto& t : g.initializer()) add_constant(name_of(m_.source, t.name()), t);
     for (const auto& t : g.sparse_initializer()) constants_.insert(name_of(m_.source, t.values().name()));
     for (const auto& v : g.input()) add_input(v);
-    find_used();
+    uses_ = uses_of(g);
     for (int i = 0; i < g.node_size(); ++i) {
-      if (used_[static_cast<std::size_t>(i)]) add_node(*proto_.mutable_graph()->mutable_node(i), i);
+      if (uses_.used[static_cast<std::size_t>(i)]) add_node(*proto_.mutable_graph()->mutable_node(i), i);
       out_.node_of.resize(out_.graph.nodes().size(), static_cast<std::uint32_t>(i));
     }
     for (const auto& v : g.output()) {
@@ -61,7 +54,7 @@ class shapes_reader {
         fail("output '" + name_of(m_.source, v.name()) + "' is computed by no node");
       }
     }
-    find_before();
+    add_before(out_, g);
     if (!unused_.empty()) fail("nothing has a dimension called '" + *unused_.begin() + "'");
     if (const graph_fault& fault = out_.graph.fault(); !fault.ok()) fail(fault.text);
     return std::move(out_);
@@ -153,8 +146,7 @@ class shapes_reader {
 
   // Bytes of a value; 0 for one that holds nothing or is of strings, which takes no part in the plan.
   bytes size_of(const std::string& what, const known& k) {
-    const bool in_table = k.type >= 0 && k.type < std::ssize(bits_of_type);
-    const unsigned bits = in_table ? bits_of_type[static_cast<std::size_t>(k.type)] : 0;
+    const unsigned bits = bits_of(k.type);
     if (k.type == onnx::TensorProto::STRING) {
       out_.notes.push_back(one_line(what) + " is of strings, whose size no shape says: not counted");
       return 0;
@@ -168,54 +160,6 @@ class shapes_reader {
   static bool has_sub_graphs(const onnx::NodeProto& n) {
     return std::any_of(n.attribute().begin(), n.attribute().end(),
                        [](const auto& a) { return a.has_g() || a.graphs_size() != 0; });
-  }
-
-  // From the back: nodes whose results somebody reads.
-  void find_used() {
-    const auto& g = proto_.graph();
-    std::unordered_set<std::string> read;
-    for (const auto& v : g.output()) read.insert(v.name());
-    used_.assign(static_cast<std::size_t>(g.node_size()), false);
-    captured_.resize(used_.size());
-    for (int i = g.node_size(); i-- > 0;) {
-      const auto& n = g.node(i);
-      const auto at = static_cast<std::size_t>(i);
-      used_[at] = std::any_of(n.output().begin(), n.output().end(), [&](const auto& o) { return read.contains(o); });
-      if (!used_[at]) continue;
-      add_captured(n, captured_[at]);
-      read.insert(n.input().begin(), n.input().end());
-      read.insert(captured_[at].begin(), captured_[at].end());
-      read.erase("");
-    }
-  }
-
-  // Nodes of the file that are none of the graph pass on what they wait for.
-  void find_before() {
-    std::vector<std::uint32_t> place(used_.size(), UINT32_MAX);
-    for (std::uint32_t n = 0; n < out_.node_of.size(); ++n) place[out_.node_of[n]] = n;
-    const auto makers = makers_of(proto_.graph());
-    std::vector<std::vector<std::uint32_t>> passed(used_.size());  // nodes of the graph
-    for (std::uint32_t i = 0; i < used_.size(); ++i) {
-      auto& all = passed[i];
-      for (const std::uint32_t m : makers[i]) {
-        if (place[m] == UINT32_MAX)
-          all.insert(all.end(), passed[m].begin(), passed[m].end());
-        else if (place[i] == UINT32_MAX || !reads(place[i], place[m]))
-          all.push_back(place[m]);
-      }
-      std::sort(all.begin(), all.end());
-      all.erase(std::unique(all.begin(), all.end()), all.end());
-      if (place[i] == UINT32_MAX) continue;
-      for (const std::uint32_t m : all) out_.before.emplace_back(m, place[i]);
-      all.clear();
-    }
-  }
-  [[nodiscard]] bool reads(std::uint32_t n, std::uint32_t maker) const {
-    const auto& inputs = out_.graph.nodes()[n].inputs;
-    return std::any_of(inputs.begin(), inputs.end(), [&](value_id v) {
-      const value& root = out_.graph[out_.graph[v].root];
-      return root.kind == value_kind::result && root.producer.index == maker;
-    });
   }
 
   static bool standard(const onnx::NodeProto& n) { return n.domain().empty() || n.domain() == "ai.onnx"; }
@@ -239,6 +183,15 @@ class shapes_reader {
       made.attributes.emplace(a.name(), std::move(t));
     }
     return made;
+  }
+
+  std::string ask_beside_table(const node& n, std::vector<known>& results) const {
+    std::vector<const known*> inputs;
+    for (const std::string& name : n.inputs) {
+      const auto found = known_.find(name);
+      inputs.push_back(found == known_.end() ? nullptr : &found->second);
+    }
+    return infer_beside_table(m_, n, inputs, results);
   }
 
   // Of Berth's own table: what it says of the results, or why it says nothing.
@@ -267,43 +220,6 @@ class shapes_reader {
       return why.what();
     }
   }
-  static std::int64_t onnx_number(element e) {
-    std::int64_t type = 0;
-    while (type < 32 && op::element_of_onnx(type) != e) ++type;
-    return type;
-  }
-
-  // Operators that the table has no kernels for but whose shapes are simple. libonnx, which infers shapes too, ends in
-  // a crash where a node is made to hurt, so that it is not asked.
-  std::string ask_beside_table(const node& n, std::vector<known>& results) const {
-    const auto input = [&](std::size_t i) -> const known* {
-      const auto found = i < n.inputs.size() ? known_.find(n.inputs[i]) : known_.end();
-      return found == known_.end() ? nullptr : &found->second;
-    };
-    const std::set<std::string_view> alike{"Bernoulli", "GroupNormalization", "LpNormalization"};
-    if (alike.contains(n.op) && input(0) != nullptr && results.size() == 1) {
-      results[0] = *input(0);
-      return "";
-    }
-    const std::set<std::string_view> recurrent{"GRU", "LSTM", "RNN"};
-    if (!recurrent.contains(n.op)) return "the operator is not known here";
-    const known *x = input(0), *r = input(2);
-    if (x == nullptr || r == nullptr || x->s.size() != 3 || r->s.size() != 3 || results.size() > 3) {
-      return "its inputs are not those of a recurrent operator";
-    }
-    const bool batch_first = attribute_or<std::int64_t>(m_, n, "layout", 0) != 0;
-    const std::int64_t directions = r->s[0], hidden = r->s[2];
-    for (known& k : results) k.type = x->type;
-    if (batch_first) {
-      results[0].s = {x->s[0], x->s[1], directions, hidden};
-      for (std::size_t i = 1; i < results.size(); ++i) results[i].s = {x->s[0], directions, hidden};
-    } else {
-      results[0].s = {x->s[0], directions, x->s[1], hidden};
-      for (std::size_t i = 1; i < results.size(); ++i) results[i].s = {directions, x->s[1], hidden};
-    }
-    return "";
-  }
-
   // A result that no rule speaks of: from the file, and from what the caller said.
   known find_result(const node& n, const std::string& name, const std::string& why) {
     const auto declared = declared_.find(name);
@@ -390,7 +306,7 @@ class shapes_reader {
       }
       return;
     }
-    const auto& captured = captured_[static_cast<std::size_t>(index)];
+    const auto& captured = uses_.captured[static_cast<std::size_t>(index)];
     place(n, standard(proto), std::move(results), captured, in_place);
   }
 
@@ -486,8 +402,7 @@ class shapes_reader {
   value_types types_;                             // the same, for the table
   std::unordered_set<std::string> constants_;     // what lies in no arena
   std::unordered_map<std::string, value_id> values_;
-  std::vector<bool> used_;
-  std::vector<std::set<std::string>> captured_;
+  node_uses uses_;
   shapes_graph out_;
 };
 
