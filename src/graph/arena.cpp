@@ -27,6 +27,11 @@ std::vector<std::string> names_of_states(const graph& g) {
   return names;
 }
 
+// Nothing where there is no block: the memory is the caller's, or none was taken.
+void tell(memory_event_kind kind, const block& of, const stream* s, const memory_source* from) {
+  if (of) emit({.kind = kind, .stream = s->id(), .owner = from, .address = of.data(), .size = of.size()});
+}
+
 }  // namespace
 
 const char* name(bind_outcome b) noexcept {
@@ -139,12 +144,7 @@ arena& arena::operator=(arena&& other) noexcept {
 
 arena::~arena() {
   if (generation_) generation_->store(gone, std::memory_order_release);
-  if (block_)
-    emit({.kind = memory_event_kind::arena_release,
-          .stream = stream_->id(),
-          .owner = source_,
-          .address = block_.data(),
-          .size = block_.size()});
+  tell(memory_event_kind::arena_release, block_, stream_, source_);
 }
 
 // A block of at least `size` bytes in place of the present one, with the states copied over.
@@ -157,21 +157,11 @@ result<void> arena::take_block(bytes size, graph_fault* why) {
   if (block_ && states != 0) {
     if (const auto copied = stream_->copy(fresh->data(), block_.data(), states); !copied) return copied.error();
   }
-  if (block_)
-    emit({.kind = memory_event_kind::arena_release,
-          .stream = stream_->id(),
-          .owner = source_,
-          .address = block_.data(),
-          .size = block_.size()});
+  tell(memory_event_kind::arena_release, block_, stream_, source_);
   block_ = std::move(*fresh);
   base_ = static_cast<std::byte*>(block_.data());
   size_ = wanted;
-  if (block_)
-    emit({.kind = memory_event_kind::arena_reserve,
-          .stream = stream_->id(),
-          .owner = source_,
-          .address = block_.data(),
-          .size = block_.size()});
+  tell(memory_event_kind::arena_reserve, block_, stream_, source_);
   return {};
 }
 
