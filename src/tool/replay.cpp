@@ -146,10 +146,11 @@ int replay(const call& c) {
 
 std::function<int()> declare_replay(CLI::App& app) {
   auto c = std::make_shared<call>();
-  app.add_option("TRACE", c->file,
-                 "An allocation log (ev,id,size,stream,thread,t_us as CSV), a recorder's snapshot (JSON), a memory "
-                 "snapshot of\n"
-                 "PyTorch (pickle) or a log of RMM (CSV), plain or gzipped; - is standard input")
+  app.add_option(
+         "TRACE", c->file,
+         "An allocation log (ev,id,size,stream,thread,t_us as CSV), a recorder's snapshot (JSON), a memory "
+         "snapshot of\n"
+         "PyTorch (pickle), a log of RMM (CSV) or what XLA laid out (HloProto), plain or gzipped; - is standard input")
       ->required();
   app.add_option("--policy", c->policy, "Our pool, or one of our re-implementations of other allocators' policies")
       ->check(CLI::IsMember(policy_names()));

@@ -311,7 +311,8 @@ std::function<int()> declare_report(CLI::App& app) {
   app.add_option(
          "FILE", c->file,
          "A plan of `berth plan` (JSON or CSV), an allocation log (CSV), a snapshot of a recorder (JSON), a memory\n"
-         "snapshot of PyTorch (pickle) or a log of RMM (CSV), or a problem or model, which is planned; - is standard\n"
+         "snapshot of PyTorch (pickle), a log of RMM (CSV), what XLA laid out (HloProto), or a problem or model, which "
+         "is planned; - is standard\n"
          "input")
       ->required();
   add_dim_option(app, c->dims);

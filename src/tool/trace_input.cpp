@@ -239,6 +239,8 @@ std::vector<life> lives_of(const Events& events, KeyOf key_of, WhatOf what_of) {
 trace_input read_trace_input(const std::string& path) try {
   std::string text = model::read_file(path);
   if (text.starts_with('\x80')) return checked(path, trace::parse_pytorch_snapshot(text), "byte ");
+  if (trace::is_xla_proto(text)) return checked(path, trace::parse_xla_proto(text), "byte ");
+  if (trace::is_xla_text(text)) return checked(path, trace::parse_xla_text(text), "");
   model::drop_byte_order_mark(text);
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   if (start == std::string::npos) throw model::input_error(path, 1, "is empty");
@@ -284,7 +286,8 @@ shown_input read_shown_input(const std::string& argument, const std::vector<std:
 
 std::string place_of(const trace::snapshot& s, std::uint32_t site) {
   if (site == 0) return "unknown place";
-  return s.sites[site - 1].file + ":" + std::to_string(s.sites[site - 1].line);
+  const trace::site& at = s.sites[site - 1];
+  return at.line == 0 ? at.file : at.file + ":" + std::to_string(at.line);
 }
 
 std::vector<life> lives(const shown_input& input) {

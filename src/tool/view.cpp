@@ -180,7 +180,8 @@ std::function<int()> declare_view(CLI::App& app) {
   app.add_option(
          "FILE", c->file,
          "A plan of `berth plan` (JSON or CSV), an allocation log (CSV: shown as the pool places it), a snapshot of a\n"
-         "recorder (JSON), a memory snapshot of PyTorch (pickle) or a log of RMM (CSV), or a problem or model, which\n"
+         "recorder (JSON), a memory snapshot of PyTorch (pickle), a log of RMM (CSV), what XLA laid out, or a problem "
+         "or model, which\n"
          "is planned; - is standard input")
       ->required();
   add_out_option(

@@ -38,5 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   check(trace::parse_pytorch_snapshot(text));
   check(trace::parse_rmm_csv(text));
+  check(trace::parse_xla_proto(text));
+  check(trace::parse_xla_text(text));
+  (void)trace::is_xla_proto(text);
+  (void)trace::is_xla_text(text);
   return 0;
 }

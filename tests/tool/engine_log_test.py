@@ -143,6 +143,28 @@ class EngineLogs(unittest.TestCase):
         self.assertIsNone(failed["pool_survives"])
         self.assertIn(":2: Time is no time", self.refused(rows[0].encode() + b"\n1,2,3\n1,x,free,0x1,1,0\n".replace(b"1,2,3\n", b"")))
 
+    def test_xla(self):
+        text = """buffer_assignment {
+          logical_buffers { id: 1 size: 1048576 } logical_buffers { id: 2 size: 2097152 } logical_buffers { id: 3 size: 1048576 }
+          buffer_allocations { index: 0 size: 3145728 }
+          heap_simulator_traces {
+            events { kind: ALLOC buffer_id: 1 instruction_name: "dot.1" } events { kind: ALLOC buffer_id: 2 instruction_name: "add.2" }
+            events { kind: FREE buffer_id: 1 } events { kind: ALLOC buffer_id: 3 instruction_name: "mul.3" }
+            events { kind: FREE buffer_id: 2 } events { kind: FREE buffer_id: 3 } } }""".encode()
+        got = self.answer("report", text, 0)
+        self.assertEqual((got["engine"], got["peak_live_bytes"], got["engine_reserved_bytes"]), ("XLA", 3 * MIB, 3 * MIB))
+        self.assertEqual(self.answer("replay", text, 0)["allocs"], 3)
+        plan = self.answer("plan", text, 0)
+        self.assertEqual((plan["arena_bytes"], [b["id"] for b in plan["buffers"]]), (3 * MIB, ["dot.1", "add.2", "mul.3"]))
+        self.assertEqual(self.run_berth("view", self.file(text), "-o", os.path.join(self.folder.name, "x.html")).returncode, 0)
+        events = b"".join(b"\x0a\x04\x08%c\x10%c" % e for e in ((0, 1), (0, 2), (1, 1), (1, 2)))
+        message = b"\x0a\x05\x08\x01\x10\x80\x08" + b"\x0a\x05\x08\x02\x10\x80\x10" + b"\x22" + bytes([len(events)]) + events
+        self.assertEqual(self.answer("report", message, 0)["peak_live_bytes"], 3072)
+        self.assertEqual(self.answer("plan", message, 0)["arena_bytes"], 3072)
+        self.assertIn("byte 16", self.refused(message[:-1]))
+        self.assertIn(":2: not a number", self.refused(b"buffer_assignment {\n logical_buffers { id: x } }\n"))
+        self.assertIn("no heap_simulator_traces", self.refused(b"logical_buffers { id: 1 }\n"))
+
     def test_nothing_is_executed(self):
         marker = os.path.join(self.folder.name, "executed")
 

@@ -9,6 +9,10 @@
 //            could use it again. Blocks that were alive before the history begins come first.
 //   RMM      rmm::mr::logging_resource_adaptor: CSV with the header Thread,Time,Action,Pointer,Size,Stream; actions
 //            are allocate, free (deallocate) and allocate failure.
+//   XLA      what --xla_dump_to writes with --xla_dump_hlo_as_proto: an HloProto, or the BufferAssignmentProto in it,
+//   binary
+//            or as text (xla/service/hlo.proto). Its heap_simulator_traces say in which order the compiler laid its
+//            buffers out; a buffer that others share lives as long as any of them. Times are counted in events.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -36,9 +40,10 @@ struct failed_request {
 };
 
 struct engine_log {
-  const char* engine = "";             // "PyTorch" or "RMM"
+  const char* engine = "";             // "PyTorch", "RMM" or "XLA"
   snapshot history;                    // never ended: what is alive at its end is no leak. Streams count from 0
-  std::uint32_t device = 0;            // whose history it is: where several have one, the one with the most events
+  std::uint32_t device = 0;            // whose history it is: where several have one, the one with the most events;
+                                       // XLA's heaps, one for each memory, are counted as devices
   std::uint32_t devices = 1;           // that have a history
   std::uint64_t alive_before = 0;      // so many events at its begin are of blocks that were alive before
   std::uint64_t unmatched = 0;         // events that fit no other, such as a second free; they were passed over
@@ -56,6 +61,15 @@ struct engine_log {
 
 // Errors: invalid_input; the number is the line, counted from 1. Throws bad_alloc.
 [[nodiscard]] result<engine_log> parse_rmm_csv(std::string_view text);
+
+// Whether a file that begins so is one for the following. Its first 4096 bytes are enough.
+[[nodiscard]] bool is_xla_proto(std::string_view start) noexcept;
+[[nodiscard]] bool is_xla_text(std::string_view start) noexcept;
+// The reserved peak is what XLA gave the heap. Errors: invalid_input; the number is the offset in the file, or the line
+// of the text, where it is wrong, or 0 where it is what the file lacks. Throws bad_alloc. Time and memory in proportion
+// to the file.
+[[nodiscard]] result<engine_log> parse_xla_proto(std::string_view message);
+[[nodiscard]] result<engine_log> parse_xla_text(std::string_view text);
 
 }  // namespace berth::trace
 #pragma GCC visibility pop

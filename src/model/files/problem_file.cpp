@@ -5,6 +5,7 @@
 #include "berth/graph/pipeline.hpp"
 #include "berth/model/ggml_trace.hpp"
 #include "berth/model/input_error.hpp"
+#include "berth/trace/engine_log.hpp"
 #include "model/file.hpp"
 #include "model/files/readers.hpp"
 #include "model/files/text.hpp"
@@ -13,11 +14,12 @@
 namespace berth::model {
 namespace {
 
-enum class format : std::uint8_t { csv, json, ggml_trace, allocation_list, tflite, none };
+enum class format : std::uint8_t { csv, json, ggml_trace, allocation_list, tflite, xla, none };
 
 // By the first characters that are not blank or a comment: a header row is long before 4 KiB at an end.
 format format_of(std::string_view start) {
   if (start.substr(0, 8).ends_with("TFL3") && start.size() >= 8) return format::tflite;
+  if (trace::is_xla_proto(start) || trace::is_xla_text(start)) return format::xla;
   while (!start.empty()) {
     const std::string_view line = trim(cut(start, '\n'));
     if (line.empty() || line.front() == '#') continue;
@@ -70,6 +72,7 @@ problem_file problem_of_text(const std::string& path, std::string_view text) {
     case format::json: return read_problem_json(path, text);
     case format::tflite: return read_tflite(path, text);
     case format::allocation_list: return read_allocation_list(path, text);
+    case format::xla: return read_xla(path, text);
     case format::none: break;
   }
   throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");

@@ -17,6 +17,7 @@ namespace berth::model {
 [[nodiscard]] problem_file read_problem_json(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_allocation_list(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_tflite(const std::string& path, std::string_view text);
+[[nodiscard]] problem_file read_xla(const std::string& path, std::string_view text);
 [[nodiscard]] ggml_trace parse_ggml_trace(const std::string& path, std::string_view text);
 
 }  // namespace berth::model
