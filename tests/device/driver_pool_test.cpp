@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/pool/guard.hpp"
 #include "berth/pool/pool.hpp"
 #include "conformance/pool_suite.hpp"
 
@@ -71,6 +72,46 @@ TEST(driver_pool_chunks, are_one_piece_where_nothing_is_stitched) {
   EXPECT_EQ(stitched - whole, 2u * 64 - 2);
   EXPECT_LE(whole, 2u + 2);  // and the ranges of addresses, which follow the rules
   EXPECT_EQ(counted("mistakes"), 0u);
+}
+
+// Guards where the host does not reach the memory: zones and freed blocks are written and read through streams.
+TEST(driver_guard, finds_what_queued_work_did_wrong) {
+  const auto opened = device::open(device_name());
+  ASSERT_TRUE(opened) << opened.error().what << ": run this program through ctest, which names the driver";
+  std::vector<mistake_kind> found;
+  const mistake_callback keep{
+      [](void* to, const memory_mistake& m) { static_cast<std::vector<mistake_kind>*>(to)->push_back(m.kind); },
+      &found};
+  const rules::placement& rules = opened->properties().rules;
+  constexpr bytes size = 1000;
+  const bytes allowed = rules.tail_pad == 0 ? size : *rules.footprint(size);
+  stream s{*opened};
+  pool p{*opened, {.limit = bytes{64} << 20}};
+  {
+    guard_adaptor guard{p, {.go_on = true, .on_mistake = keep}};
+    const auto used = [&](std::ptrdiff_t from, bytes length) {
+      auto* const data = static_cast<std::byte*>(*guard.allocate_raw(size, s));
+      EXPECT_TRUE(s.fill(data + from, std::byte{7}, length));
+      EXPECT_TRUE(s.synchronize());
+      guard.free(data, size, s);
+      return data;
+    };
+    (void)used(0, allowed);
+    EXPECT_EQ(guard.check(), 0u);
+    EXPECT_TRUE(found.empty());
+    (void)used(0, allowed + 1);
+    EXPECT_EQ(found, std::vector{mistake_kind::overrun_behind});
+    (void)used(-1, 8);
+    EXPECT_EQ(found.size(), 2u);
+    EXPECT_EQ(found.back(), mistake_kind::overrun_before);
+    std::byte* const freed = used(0, size);
+    EXPECT_TRUE(s.fill(freed + 500, std::byte{9}, 1));
+    EXPECT_TRUE(s.synchronize());
+    EXPECT_EQ(guard.check(), 1u);
+    EXPECT_EQ(found.size(), 3u);
+    EXPECT_EQ(found.back(), mistake_kind::write_after_free);
+  }
+  EXPECT_EQ(found.size(), 3u);
 }
 
 class driver_pool : public testing::TestWithParam<unsigned> {};
