@@ -187,6 +187,49 @@ made picked(const request& q, const types& outputs, std::vector<dimension> all) 
   return function(q, outputs, run);
 }
 
+// Weighted sums over few dimensions: the neighbours of a place are found once, for all indices of the dimensions that
+// stay as they are.
+constexpr std::size_t most_blended = 3, most_neighbours = 64;
+
+made blended(const request& q, const types& outputs, std::vector<dimension> over, const nest& rest, double beyond) {
+  const auto run = [over = std::move(over), rest, beyond, type = outputs[0].type](std::span<std::byte* const> at,
+                                                                                  void*) {
+    std::array<std::int64_t, most_blended> index{};
+    for (;;) {
+      std::array<std::int64_t, most_neighbours> offset{};
+      std::array<double, most_neighbours> weight{1};
+      std::size_t count = 1;
+      std::array<std::byte*, 2> base{at[0], at[1]};
+      bool outside = false;
+      for (std::size_t d = 0; d < over.size(); ++d) {
+        const taps& t = over[d].table[static_cast<std::size_t>(index[d])];
+        base[1] += index[d] * over[d].by;
+        outside = outside || t.outside;
+        const auto each = static_cast<std::size_t>(t.count);
+        for (std::size_t k = count * each; k-- > 0;) {  // from the back: what is still read lies before
+          offset[k] = offset[k / each] + t.at[k % each];
+          weight[k] = weight[k / each] * t.weight[k % each];
+        }
+        count *= each;
+      }
+      rest.rows(base, [&](std::byte* const* row) {
+        for (std::int64_t i = 0; i < rest.row(); ++i) {
+          const std::byte* from = row[0] + i * rest.stride(0);
+          double total = outside ? beyond : 0;
+          for (std::size_t k = 0; k < count && !outside; ++k) {
+            if (weight[k] != 0) total += weight[k] * read(type, from + offset[k]);
+          }
+          write(type, row[1] + i * rest.stride(1), total);
+        }
+      });
+      std::size_t d = over.size();
+      while (d-- > 0 && ++index[d] == std::ssize(over[d].table)) index[d] = 0;
+      if (d == static_cast<std::size_t>(-1)) return;
+    }
+  };
+  return function(q, outputs, run);
+}
+
 made resize(const request& q, const types& outputs) {
   const resizing r = resizing_of(q);
   const strides from = strides_of(input(q, 0)), to = strides_of(outputs[0]);
@@ -200,6 +243,26 @@ made resize(const request& q, const types& outputs) {
   const auto ones = [&](const dimension& d) { return std::all_of(d.table.begin(), d.table.end(), one); };
   if (!all.empty() && std::all_of(all.begin(), all.end(), ones)) return picked(q, outputs, std::move(all));
   const double beyond = attribute_or(q, "extrapolation_value", 0.0f);
+  std::vector<dimension> changed;
+  shape same;
+  strides same_from, same_to;
+  for (std::size_t d = 0; d < all.size(); ++d) {
+    bool stays = true;
+    for (std::int64_t i = 0; i < std::ssize(all[d].table); ++i) {
+      const taps& t = all[d].table[static_cast<std::size_t>(i)];
+      stays = stays && one(t) && t.at[0] == i * from[d];
+    }
+    if (stays) {
+      same.push_back(r.to[d]);
+      same_from.push_back(from[d]);
+      same_to.push_back(to[d]);
+    } else {
+      changed.push_back(all[d]);
+    }
+  }
+  if (changed.size() <= most_blended) {
+    return blended(q, outputs, std::move(changed), nest{same, {same_from, same_to}}, beyond);
+  }
   const auto run = [all, beyond, s = r.to, type = outputs[0].type](std::span<std::byte* const> at, void*) {
     std::array<std::int64_t, most_rank> index{};
     std::array<int, most_rank> tap{};

@@ -60,7 +60,7 @@ void each_result(const convolved& c, std::byte* y, F&& f) {
   }
 }
 
-// f(address in x, address in w) for what one result is the sum of.
+// f(address in x, address in w) for what one result is the sum of: at each, the first of c.w[1] channels.
 template <class F>
 void each_term(const convolved& c, const std::byte* x, const std::byte* w, std::int64_t n, std::int64_t m,
                const place& at, F&& f) {
@@ -76,9 +76,7 @@ void each_term(const convolved& c, const std::byte* x, const std::byte* w, std::
       from += i * c.x_by[d + 2];
       weight += k[d] * c.w_by[d + 2];
     }
-    for (std::int64_t channel = 0; inside && channel < c.w[1]; ++channel) {
-      f(from + channel * c.x_by[1], weight + channel * c.w_by[1]);
-    }
+    if (inside) f(static_cast<const std::byte*>(from), static_cast<const std::byte*>(weight));
   } while (advance(k, c.over.kernel));
 }
 
@@ -95,8 +93,9 @@ made convolution(const request& q, const types& outputs) {
                     bias_by = biased ? strides_of(input(q, 2))[0] : 0](std::span<std::byte* const> at, void*) {
     each_result(c, at[biased ? 3 : 2], [&](std::int64_t n, std::int64_t m, const place& p, std::byte* to) {
       double total = biased ? read(type, at[2] + m * bias_by) : 0;
-      each_term(c, at[0], at[1], n, m, p,
-                [&](const std::byte* x, const std::byte* w) { total += read(type, x) * read(type, w); });
+      each_term(c, at[0], at[1], n, m, p, [&](const std::byte* x, const std::byte* w) {
+        total += dot(type, x, c.x_by[1], w, c.w_by[1], c.w[1]);
+      });
       write(type, to, total);
     });
   };
@@ -113,7 +112,10 @@ made bytes_convolution(const request& q, const types& outputs, std::size_t w_at,
       const std::int64_t x_zero = scale.a_zero(at, 0), w_zero = scale.b_zero(at, m);
       auto total = static_cast<std::int64_t>(shift.at(at, m, 0));
       each_term(c, at[0], at[w_operand], n, m, p, [&](const std::byte* x, const std::byte* w) {
-        total += (read_integer(x_type, x) - x_zero) * (read_integer(w_type, w) - w_zero);
+        for (std::int64_t k = 0; k < c.w[1]; ++k) {
+          total +=
+              (read_integer(x_type, x + k * c.x_by[1]) - x_zero) * (read_integer(w_type, w + k * c.w_by[1]) - w_zero);
+        }
       });
       scale.write(at, total, m, to);
     });
@@ -214,9 +216,9 @@ made spread(const request& q, const types& outputs) {
           from += i * c.x_by[d + 2];
           weight += k[d] * c.w_by[d + 2];
         }
-        for (std::int64_t channel = group * in_each; inside && channel < (group + 1) * in_each; ++channel) {
-          total += read(type, from + channel * c.x_by[1]) * read(type, weight + channel * c.w_by[0]);
-        }
+        if (!inside) continue;
+        const std::int64_t channel = group * in_each;
+        total += dot(type, from + channel * c.x_by[1], c.x_by[1], weight + channel * c.w_by[0], c.w_by[0], in_each);
       } while (advance(k, c.over.kernel));
       write(type, to, total);
     });

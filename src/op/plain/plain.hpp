@@ -85,6 +85,23 @@ template <class C>
   std::memcpy(&f, at, sizeof f);
   return f;
 }
+// The sum of `count` products of elements that lie so far apart.
+[[nodiscard]] inline double dot(element e, const std::byte* a, std::int64_t a_by, const std::byte* b, std::int64_t b_by,
+                                std::int64_t count) noexcept {
+  double total = 0;
+  if (e != element::f32) {
+    for (std::int64_t i = 0; i < count; ++i)
+      total += read_as<double>(e, a + i * a_by) * read_as<double>(e, b + i * b_by);
+    return total;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    float x = 0, y = 0;
+    std::memcpy(&x, a + i * a_by, sizeof x);
+    std::memcpy(&y, b + i * b_by, sizeof y);
+    total += double{x} * double{y};
+  }
+  return total;
+}
 void write(element e, std::byte* at, double value) noexcept;
 [[nodiscard]] inline std::int64_t read_integer(element e, const std::byte* at) noexcept {
   return read_as<std::int64_t>(e, at);
