@@ -185,6 +185,25 @@ TEST(Recompute, BesideTheLeastOfAllRecomputeSets) {
   EXPECT_LE(trained.extra, 1.05 * trained.least);
 }
 
+// What the greedy pass finds is made cheaper where there is work for it.
+TEST(Recompute, WorkMakesItCheaper) {
+  double greedy = 0, searched = 0;
+  for (std::uint32_t seed = 0; seed < 4; ++seed) {
+    const training::step s = training::residual(2, seed);
+    schedule::recompute_options o;
+    o.cost = s.cost;
+    const bytes whole = schedule::recompute_within(s.graph, max_bytes, o)->plan.arena();
+    const auto most = schedule::recompute_within(s.graph, whole / 10 * 7, o);
+    o.order.work = plan::effort::fast;
+    const auto least = schedule::recompute_within(s.graph, whole / 10 * 7, o);
+    ASSERT_TRUE(most && least && most->within && least->within) << seed;
+    EXPECT_LE(most->extra_cost, least->extra_cost) << seed;
+    greedy += least->extra_cost;
+    searched += most->extra_cost;
+  }
+  EXPECT_LT(searched, 0.9 * greedy);
+}
+
 // The two oracles agree where the one that tries all lists of steps gets as far.
 TEST(Recompute, TheOraclesAgree) {
   int finite = 0;
