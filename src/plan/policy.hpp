@@ -50,7 +50,7 @@ inline constexpr std::size_t few_items = 4000;
 // Above so many, what ends near the target is taken (0020).
 inline constexpr std::size_t many_items = 20'000;
 // Near: within this share of the target.
-inline constexpr std::int64_t near_share = 1024;
+inline constexpr std::int64_t near_share = 2048;
 // As long as so few are alive at once a pass over 100,000 takes a tenth of a second, and several may follow.
 inline constexpr std::uint64_t few_alive = 64;
 // What all passes of one problem may look at: so much, and so much an item. Some microseconds an item; about a second;

@@ -15,7 +15,7 @@ namespace berth::plan {
 // only lead to the wrong rungs (0027).
 //
 // Above 1,000 items peaks are searched (single/peaks.hpp), and above 4,000 ejection chains mend what then ends more
-// than 1/1024 above the target, a second or so of them. Above 20,000 small items are put in boxes and those of tall
+// than 1/2048 above the target, a second or so of them. Above 20,000 small items are put in boxes and those of tall
 // sections are placed first; effort best goes on with the orders.
 //
 // Of `o` the effort, the node limit and the threads are read. `nodes` grows by what is searched; `show`, if any, is
