@@ -21,7 +21,7 @@ test:
 	scripts/setup.sh tests
 	cmake --preset $(PRESET)
 	cmake --build build
-	scripts/fetch_models.sh || test $$? = 1
+	scripts/fetch_models.sh --all || test $$? = 1
 	ctest --test-dir build --output-on-failure --parallel $$(nproc)
 
 install: build

@@ -15,7 +15,7 @@
 // later ones at its position. The idea, a plan of one iteration that guides the allocator in the next ones, is
 // STAlloc's (Huang et al. 2025, arXiv 2507.16274).
 //
-// Where a step differs. A request that is not the next one expected is looked for among the 32 before and behind it:
+// Where a step differs. A request that is not the next one expected is looked for among the 64 before and behind it:
 // then some were left out, or come in another order. One that is not found, or whose place is taken (a block that
 // should have come back has not), goes into the smallest hole of the part that is large enough, at the cost of a look
 // at every block there; and where there is none, to the pool. So a plan that fits badly costs time and memory, never a
