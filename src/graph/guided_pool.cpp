@@ -155,10 +155,7 @@ void guided_pool::relearn() noexcept {
 guided_statistics guided_pool::statistics() const {
   state& my = *state_;
   guided_statistics all{.refusal = my.refusal.load(std::memory_order_relaxed)};
-  {
-    const std::lock_guard held{my.stepping};
-    all.steps = my.steps;
-  }
+  all.steps = my.steps;
   for (state::lane& l : my.lanes) {
     const biased_lock::holder held{l.lock};
     all.passed += l.passed;

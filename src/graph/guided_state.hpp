@@ -52,9 +52,9 @@ struct guided_pool::state {
   std::array<range, 2 * most_lanes> ranges;  // two a lane: `now`'s and `old`'s, either way round
   std::atomic<std::uint32_t> listening{0};   // lanes with a log
   std::atomic<bool> opened{false};           // a step has begun
-  mutable std::mutex stepping;               // held by begin_step()
+  std::mutex stepping;                       // held by begin_step()
   std::mutex lane_giving;                    // who gets which lane
-  std::uint64_t steps = 0;
+  std::atomic<std::uint64_t> steps{0};
   std::atomic<const char*> refusal{""};
 
   [[nodiscard]] lane* find_lane(std::uint32_t id) noexcept;

@@ -15,15 +15,17 @@
 // later ones at its position. The idea, a plan of one iteration that guides the allocator in the next ones, is
 // STAlloc's (Huang et al. 2025, arXiv 2507.16274).
 //
-// Where a step differs. A request that is not the next one expected is looked for among the 64 before and behind it:
-// then some were left out, or come in another order. One that is not found, or whose place is taken (a block that
-// should have come back has not), goes into the smallest hole of the part that is large enough, at the cost of a look
-// at every block there; and where there is none, to the pool. So a plan that fits badly costs time and memory, never a
-// block. relearn() plans anew. A request with options (block_options) goes to the pool.
+// Where a step differs. A request that is not the one expected is taken for the next one, if that has its size: then
+// one was left out; for one of those that were passed; or, where two in a row do as two of the plan do, for one up to
+// 64 further on or back. One that is not found, or whose place is taken (a block that should have come back has not),
+// gets the place of one that stayed away or came back early, where that is large enough, and else goes to the pool.
+// Where the pool fails it, it goes wherever the part has room at that moment. So a plan that fits badly costs time and
+// memory, and a block only where a limit is so tight that what the parts hold and cannot use would have been needed.
+// relearn() plans anew. A request with options (block_options) goes to the pool.
 //
 // Stream order. A part is used by the work of one stream only, so whatever it reuses is in that stream's own order, as
 // in the pool; no stream is asked and no event recorded. Where use_on() names another stream, the block's place is
-// not used again before an event recorded at its free says that that one is done, or this one waits for it. What is
+// not used again before an event recorded after its free says that that one is done, or this one waits for it. What is
 // one stream's is never another's: with several streams the parts together take the sum of their peaks.
 //
 // Whose steps. Streams are known by their id: one made anew for each step has no plan. begin_step() is the begin of a
@@ -38,8 +40,9 @@
 // The event hook hears of the parts and of what goes to the pool, not of what lies in the parts: a log of single blocks
 // is recorded without a guided pool.
 //
-// What a part holds is not the pool's to give to others. Where the pool fails a request, parts with nobody in them go
-// back to it, and it is asked once more; relearn() plans such streams again.
+// What a part holds is not the pool's to give to others, nor to stitch from: under a limit, leave room for what
+// differs. Where the pool fails a request, parts with nobody in them go back to it, and it is asked once more;
+// relearn() plans such streams again.
 #pragma once
 #pragma GCC visibility push(default)
 
