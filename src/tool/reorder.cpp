@@ -193,7 +193,7 @@ bool write_model(const reorder_call& call, const read_graph& input, const answer
   const model::shapes_graph again = read_onnx_graph(call.out, file, false, call.dims);
   const auto same_name = [](const node& a, const node& b) { return a.name == b.name; };
   if (!std::ranges::equal(again.graph.nodes(), found.after.graph.nodes(), same_name)) return false;
-  const auto plan = plan_graph(again.graph, {.search = {.threads = call.threads, .stop = call.stop}, .rules = rules});
+  const auto plan = plan_graph(again.graph, {.search = {.threads = call.threads}, .rules = rules});
   if (!plan || plan->arena() > found.given_plan.arena()) return false;
   model::write_file(call.out, file);
   return true;
@@ -283,8 +283,9 @@ void print_table(const reorder_call& call, const graph& given, const answer& fou
   std::printf("  verified      %s\n", found.verified ? "yes" : "NO: please report this");
   std::printf("  found in      %.1f ms, %llu states\n", elapsed_ms, static_cast<unsigned long long>(found.states));
   if (!call.out.empty()) {
-    std::printf("  written to    %s%s\n", printable(call.out).c_str(),
-                writes_a_model(call) ? ": the main graph's nodes in this order, all else as it was" : "");
+    const bool unwritten = writes_a_model(call) && !found.verified;
+    std::printf("  %-14s%s%s\n", unwritten ? "not written" : "written to", printable(call.out).c_str(),
+                !writes_a_model(call) || unwritten ? "" : ": the main graph's nodes in this order, all else as it was");
   }
   for (const std::string& note : found.notes) std::printf("  note          %s\n", printable(note).c_str());
 }

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include "berth/device/stream.hpp"
@@ -100,6 +101,11 @@ std::vector<trial> trials() {
   add("HardSigmoid", {x}, {{"alpha", 1.0F / 6}});
   add("Clip", {x, of({}), of({})}, {}, {{}, number(0.3F), number(0.6F)});
   add("Clip", {x, std::nullopt, of({})}, {}, {{}, {}, number(0.6F)});
+  // What exporters write for "no limit", and what a double does not hold.
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const tensor_type whole = of({8}, element::i64), bound = of({}, element::i64);
+  add("Clip", {whole, bound, bound}, {}, {{}, integers({2}, true), integers({most}, true)});
+  add("Clip", {whole, bound}, {}, {{}, integers({(std::int64_t{1} << 53) + 1}, true)});
   add("Cast", {x}, {{"to", std::int64_t{6}}});
   add("CastLike", {x, of({1}, element::i64)});
   for (const char* name : {"Softmax", "LogSoftmax", "ArgMax"}) add(name, {x}, {{"axis", std::int64_t{1}}});

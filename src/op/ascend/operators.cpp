@@ -37,14 +37,12 @@ status asked_of(void* function, Parameters... parameters) {
 using scalar = std::shared_ptr<const scalar_handle>;
 using array = std::shared_ptr<const array_handle>;
 
-scalar scalar_of(const setting& s, double value, element like) {
-  const auto forget = [&acl = s.acl](const scalar_handle* h) { acl.aclDestroyScalar(h); };
-  const bool real = like == element::f32 || like == element::f16 || like == element::bf16 || like == element::f64;
-  auto as_float = static_cast<float>(value);
-  auto as_integer = static_cast<std::int64_t>(value);
-  return {s.acl.aclCreateScalar(real ? static_cast<void*>(&as_float) : &as_integer,
-                                data_type(real ? element::f32 : element::i64)),
-          forget};
+scalar scalar_of(const setting& s, element type, const void* value) {
+  return {s.acl.aclCreateScalar(const_cast<void*>(value), data_type(type)),  // copied there
+          [&acl = s.acl](const scalar_handle* h) { acl.aclDestroyScalar(h); }};
+}
+scalar scalar_of(const setting& s, float value) {
+  return scalar_of(s, element::f32, &value);
 }
 array array_of(const setting& s, const std::vector<std::int64_t>& values) {
   return {s.acl.aclCreateIntArray(values.data(), values.size()),
@@ -92,7 +90,9 @@ asking divide(setting& s) {
 
 asking add(setting& s) {
   require(s.given == 2, "the device's operator takes two inputs");
-  return [f = s.first, alpha = scalar_of(s, 1, type_of(s))](tensors t, const list_handle*, sizes w, made e) {
+  constexpr std::int64_t unit = 1;  // integers are scaled by an integer
+  return [f = s.first, alpha = is_real(type_of(s)) ? scalar_of(s, 1.0F) : scalar_of(s, element::i64, &unit)](
+             tensors t, const list_handle*, sizes w, made e) {
     return asked_of<const tensor_handle*, const tensor_handle*, const scalar_handle*, tensor_handle*, sizes, made>(
         f, t[0], t[1], alpha.get(), t[2], w, e);
   };
@@ -132,8 +132,7 @@ asking triangle(setting& s) {
 
 asking with_alpha(setting& s, float fallback) {
   const float alpha = attribute_or<float>(s.q, "alpha", fallback);
-  return [f = s.first, a = scalar_of(s, static_cast<double>(alpha), element::f32)](tensors t, const list_handle*,
-                                                                                   sizes w, made e) {
+  return [f = s.first, a = scalar_of(s, alpha)](tensors t, const list_handle*, sizes w, made e) {
     return asked_of<const tensor_handle*, const scalar_handle*, tensor_handle*, sizes, made>(f, t[0], a.get(), t[1], w,
                                                                                              e);
   };
@@ -146,8 +145,8 @@ asking celu(setting& s) {
 }
 asking elu(setting& s) {
   const float alpha = attribute_or<float>(s.q, "alpha", 1);
-  return [f = s.first, a = scalar_of(s, static_cast<double>(alpha), element::f32),
-          unit = scalar_of(s, 1, element::f32)](tensors t, const list_handle*, sizes w, made e) {
+  return [f = s.first, a = scalar_of(s, alpha), unit = scalar_of(s, 1.0F)](tensors t, const list_handle*, sizes w,
+                                                                           made e) {
     return asked_of<const tensor_handle*, const scalar_handle*, const scalar_handle*, const scalar_handle*,
                     tensor_handle*, sizes, made>(f, t[0], a.get(), unit.get(), unit.get(), t[1], w, e);
   };
@@ -164,12 +163,14 @@ asking clamp(setting& s) {
   const auto bound = [&](std::size_t input, const char* attribute) -> scalar {
     const auto named = s.q.attributes.find(attribute);
     if (named != s.q.attributes.end()) {
-      return scalar_of(s, static_cast<double>(std::get<float>(named->second)), element::f32);
+      return scalar_of(s, std::get<float>(named->second));
     }
     if (!has(s.q, input)) return {};
     require(input < s.q.constants.size() && s.q.constants[input] != nullptr,
             "the device takes bounds that are constants only");
-    return scalar_of(s, numbers(s.q, input).at(0), type_of(s));
+    const op::tensor& exact = *s.q.constants[input];  // a double has not every i64
+    require(exact.data.size() == element_size(exact.type), "a bound is one number");
+    return scalar_of(s, exact.type, exact.data.data());
   };
   low = bound(1, "min");
   high = bound(2, "max");
@@ -215,9 +216,7 @@ asking gemm(setting& s) {
     take_functions(s, "aclnnMatmul");
     return matmul(s);
   }
-  const auto number = [&](const char* name) {
-    return scalar_of(s, static_cast<double>(attribute_or<float>(s.q, name, 1)), element::f32);
-  };
+  const auto number = [&](const char* name) { return scalar_of(s, attribute_or<float>(s.q, name, 1)); };
   return [f = s.first, alpha = number("alpha"), beta = number("beta")](tensors t, const list_handle*, sizes w, made e) {
     constexpr std::int8_t keep_type = 0;
     return asked_of<const tensor_handle*, const tensor_handle*, const tensor_handle*, const scalar_handle*,
