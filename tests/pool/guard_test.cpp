@@ -382,8 +382,9 @@ TEST(guard, an_overrun_by_work_that_was_queued_at_the_free_is_found_when_it_is_d
   g.open();
   ASSERT_TRUE(done.synchronize());
   EXPECT_EQ(guard.check(), 1u);
-  ASSERT_EQ(t.kinds, std::vector{mistake_kind::overrun_behind});
+  EXPECT_EQ(t.kinds, std::vector{mistake_kind::overrun_behind});
   later.open();
+  ASSERT_TRUE(queue.synchronize());  // the gates are used until then
 }
 TEST(guard, a_block_freed_while_work_is_queued_is_neither_accused_nor_overwritten) {
   stream queue{device::host()};

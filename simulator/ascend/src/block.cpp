@@ -258,7 +258,7 @@ aclError aclrtMallocWithCfg(void** out, std::size_t size, aclrtMemMallocPolicy p
     return refuse(ACL_ERROR_INVALID_PARAM, "null attributes");
   }
   // Only here may the kind of memory stand beside the pages.
-  constexpr int kinds = 0x100 | 0x1000 | 0x100000;  // low and high bandwidth, read-only for the program
+  constexpr int kinds = ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH | ACL_MEM_ACCESS_USER_SPACE_READONLY;
   return allocate(out, size, static_cast<int>(policy) & ~kinds, family::device);
 }
 aclError aclrtPointerGetAttributes(const void* p, aclrtPtrAttributes* out) {

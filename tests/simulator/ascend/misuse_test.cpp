@@ -499,7 +499,7 @@ const misuse machinery[] = {
     {"a_kind_of_memory_without_a_configuration", ACL_ERROR_INVALID_PARAM, nullptr,
      [](bench&) {
        void* p = nullptr;
-       return aclrtMalloc(&p, size, static_cast<aclrtMemMallocPolicy>(0x1000));
+       return aclrtMalloc(&p, size, ACL_MEM_TYPE_HIGH_BAND_WIDTH);
      }},
     {"a_configuration_without_its_attributes", ACL_ERROR_INVALID_PARAM, nullptr,
      [](bench&) {
@@ -666,7 +666,7 @@ TEST(fine, cached_and_configured_blocks_live_beside_the_others) {
     EXPECT_EQ(aclrtMemInvalidate(cached, size), ok);
     aclrtMallocAttribute module{};
     aclrtMallocConfig with{&module, 1};
-    EXPECT_EQ(aclrtMallocWithCfg(&configured, size, static_cast<aclrtMemMallocPolicy>(0x1000), &with), ok);
+    EXPECT_EQ(aclrtMallocWithCfg(&configured, size, ACL_MEM_TYPE_HIGH_BAND_WIDTH, &with), ok);
     EXPECT_EQ(t.copy(configured, cached, d2d, t.one), ok);
     EXPECT_EQ(aclrtSynchronizeStream(t.one), ok);
     EXPECT_EQ(aclrtFree(configured), ok);

@@ -51,7 +51,10 @@ typedef enum aclrtMemMallocPolicy {
   ACL_MEM_MALLOC_HUGE_ONLY_P2P,
   ACL_MEM_MALLOC_NORMAL_ONLY_P2P,
   ACL_MEM_MALLOC_HUGE1G_ONLY,
-  ACL_MEM_MALLOC_HUGE1G_ONLY_P2P
+  ACL_MEM_MALLOC_HUGE1G_ONLY_P2P,
+  ACL_MEM_TYPE_LOW_BAND_WIDTH = 0x0100, /* these three beside one of those above, with aclrtMallocWithCfg */
+  ACL_MEM_TYPE_HIGH_BAND_WIDTH = 0x1000,
+  ACL_MEM_ACCESS_USER_SPACE_READONLY = 0x100000
 } aclrtMemMallocPolicy;
 typedef enum aclrtMemcpyKind {
   ACL_MEMCPY_HOST_TO_HOST,
