@@ -7,6 +7,7 @@
 #include "berth/model/program.hpp"
 #include "model/reference.hpp"
 #include "model/running.hpp"
+#include "op/request.hpp"
 
 namespace {
 
@@ -238,6 +239,20 @@ TEST(lower, says_which_node_has_no_kernel) {
     FAIL() << "did not throw";
   } catch (const model::input_error& e) {
     EXPECT_STREQ(e.what(), "test: node 'Einsum0' (Einsum): the operator has no kernel here");
+  }
+}
+
+TEST(lower, says_which_output_a_device_has_no_copy_for) {
+  small_model m;
+  m.d.outputs = {m.input({2, 3})};
+  const op::server none = [](const op::request& q, std::vector<tensor_type>) -> op::served {
+    op::refuse("no " + q.op + " there");
+  };
+  try {
+    (void)model::lower(m.d, none);
+    FAIL() << "did not throw";
+  } catch (const model::input_error& e) {
+    EXPECT_STREQ(e.what(), "test: node 'x0' (output): no Identity there");
   }
 }
 

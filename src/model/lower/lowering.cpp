@@ -275,6 +275,18 @@ op::activations lowering::absorb_activations(std::string& result, op::activation
   return found;
 }
 
+void lowering::add_output(const node& place) {
+  placed p = get(place, 0);
+  // An output is the caller's: row-major, and memory of its own where it would be an input or a constant.
+  const value_kind kind = out_.graph[out_.graph[p.id].root].kind;
+  if (!is_row_major(p.type) || kind != value_kind::result) {
+    tensor_type type = dense(p.type.shape, row_major(p.type.shape, p.type.type), p.type.type);
+    p = emit(place, place.name + ":output", {p.id}, type, copied(p.type, type));
+  }
+  out_.graph.output(p.id);
+  out_.outputs.push_back({place.name, p.id, p.type.shape, p.type.type});
+}
+
 program lowering::run() {
   for (const value_info& v : m_.inputs) {
     if (v.type == element::other) throw input_error(m_.source, "input '" + v.name + "' is of a type without kernels");
@@ -293,15 +305,11 @@ program lowering::run() {
   }
   for (const std::string& name : m_.outputs) {
     const node place{name, "output", {name}, {name}, {}};
-    placed p = get(place, 0);
-    // An output is the caller's: row-major, and memory of its own where it would be an input or a constant.
-    const value_kind kind = out_.graph[out_.graph[p.id].root].kind;
-    if (!is_row_major(p.type) || kind != value_kind::result) {
-      tensor_type type = dense(p.type.shape, row_major(p.type.shape, p.type.type), p.type.type);
-      p = emit(place, name + ":output", {p.id}, type, copied(p.type, type));
+    try {
+      add_output(place);
+    } catch (const op::refusal& why) {
+      fail(place, why.what());
     }
-    out_.graph.output(p.id);
-    out_.outputs.push_back({name, p.id, p.type.shape, p.type.type});
   }
   if (const graph_fault& fault = out_.graph.fault(); !fault.ok()) throw input_error(m_.source, fault.text);
   return std::move(out_);

@@ -62,6 +62,7 @@ class lowering {
   // node reads lies there.
   placed emit(const node& n, const std::string& result, std::vector<value_id> inputs, tensor_type type,
               op::created made, std::vector<std::uint32_t> in_place = {});
+  void add_output(const node& place);
   // The element-wise function that n computes of one run-time input, if it is one; `data` is that input's name.
   [[nodiscard]] std::optional<op::activation> as_activation(const node& n, std::string& data) const;
   // Follows the only readers of `result` while they are element-wise functions, behind those `found` already; `result`
