@@ -104,6 +104,20 @@ TEST_F(onnx_external, one_file_does_not_stand_for_any_number_of_tensors) {
             "tensor 'more7', external data: with it, the tensors take more than four times the files they lie in");
 }
 
+TEST_F(onnx_external, a_file_is_one_however_its_path_is_written) {
+  fs::create_hard_link(folder_.path("model/weights/w.bin"), folder_.path("model/again.bin"));
+  auto* g = maker_.model().mutable_graph();
+  std::string location = "weights/w.bin";
+  for (int i = 0; i < 20; ++i) {
+    *g->add_initializer() = g->initializer(0);
+    g->mutable_initializer(i + 1)->set_name("more" + std::to_string(i));
+    location.insert(0, i % 3 == 2 ? ".//" : "./");
+    g->mutable_initializer(i + 1)->mutable_external_data(0)->set_value(i == 5 ? "again.bin" : location);
+  }
+  EXPECT_EQ(complaint(),
+            "tensor 'more7', external data: with it, the tensors take more than four times the files they lie in");
+}
+
 TEST_F(onnx_external, bytes_without_a_folder_have_none) {
   EXPECT_EQ(test::complaint_of("bytes", [&] { (void)read_onnx("bytes", maker_.text(), {}); }),
             "tensor 'w': external data is not read here");

@@ -283,5 +283,20 @@ TEST_F(hostile_onnx, a_lowered_graph_has_no_fault) {
   EXPECT_TRUE(p.graph.fault().ok());
 }
 
+// Each sum waits for all nodes before it: lists of them were gigabytes.
+TEST_F(hostile_onnx, what_waits_for_everything_before_it) {
+  onnx_maker m;
+  m.input("x0", {4}).node("Shape", {"x0"}, {"a0"});
+  constexpr int steps = 36000;
+  for (int i = 1; i <= steps; ++i) {
+    const std::string n = std::to_string(i), before = std::to_string(i - 1);
+    m.node("Relu", {"x" + before}, {"x" + n}).node("Shape", {"x" + n}, {"s" + n});
+    m.node("Add", {"a" + before, "s" + n}, {"a" + n});
+  }
+  const std::string last = std::to_string(steps);
+  m.output("x" + last).output("a" + last);
+  EXPECT_EQ(read_onnx_shapes("m.onnx", m.text(), {}).graph.nodes().size(), std::size_t{steps});
+}
+
 }  // namespace
 }  // namespace berth::model

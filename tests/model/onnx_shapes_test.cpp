@@ -179,6 +179,18 @@ TEST_F(onnx_shapes, what_sub_graphs_read_is_alive_until_then) {
   EXPECT_EQ(g.notes[0], "node 'y' (If): what its sub-graphs need while they run is not counted");
 }
 
+// The data of one with the shape of the other would be read beyond its end.
+TEST_F(onnx_shapes, two_initializers_of_one_name) {
+  onnx_maker m;
+  m.input("x", {4}).list("w", {1}).list("at", {1000000});
+  auto* w = m.model().mutable_graph()->add_initializer();
+  w->set_name("w");
+  w->set_data_type(T::INT64);
+  w->add_dims(2000000);
+  m.node("Gather", {"w", "at"}, {"s"}).node("Expand", {"x", "s"}, {"y"}).output("y");
+  EXPECT_EQ(complaint(m.text()), "two initializers are called 'w'");
+}
+
 TEST_F(onnx_shapes, graphs_that_are_none) {
   const auto made = [](auto&& change) {
     onnx_maker m;

@@ -41,7 +41,8 @@ struct shapes_graph {
   // By node of the graph: which node of the file it is. The file has more: views, what is computed of shapes alone,
   // what nobody reads.
   std::vector<std::uint32_t> node_of = {};
-  // Nodes of the graph of which the first comes before the second by values that take no memory: shapes, strings.
+  // Nodes of the graph of which the first comes before the second by values that take no memory: shapes, strings. Those
+  // of which one node waits for more than 64 keep the file's order among them, so that this is linear in the file.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> before = {};
 };
 // `bound` also binds the dimensions of inner values that the file leaves open, by their name or as "VALUE.0" for the

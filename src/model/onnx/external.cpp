@@ -1,12 +1,19 @@
+#define _FILE_OFFSET_BITS 64  // files beyond 2 GiB on 32-bit hosts
+
 #include "model/onnx/external.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
 
 #include "berth/core/bytes.hpp"
 #include "berth/model/description.hpp"
@@ -123,14 +130,12 @@ class external_reader {
     return file;
   }
 
+  // A file counts once, however its path is written.
   bytes size_of(const onnx::TensorProto& t, const fs::path& file) {
-    const auto found = sizes_.find(file);
-    if (found != sizes_.end()) return found->second;
-    std::error_code failed;
-    const bytes size = fs::file_size(file, failed);
-    if (failed) fail(t, "cannot read its file: " + failed.message());
-    sizes_.emplace(file, size);
-    in_files_ += size;
+    struct stat found {};
+    if (::stat(file.c_str(), &found) != 0) fail(t, "cannot read its file: " + std::generic_category().message(errno));
+    const auto size = static_cast<bytes>(found.st_size);
+    if (seen_.emplace(found.st_dev, found.st_ino).second) in_files_ += size;
     return size;
   }
 
@@ -146,7 +151,7 @@ class external_reader {
 
   const std::string& path_;
   fs::path folder_;
-  std::map<fs::path, bytes> sizes_;
+  std::set<std::pair<dev_t, ino_t>> seen_;
   bytes in_files_ = 0, read_ = 0;
 };
 

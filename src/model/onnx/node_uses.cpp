@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "model/onnx/proto.hpp"
 
@@ -28,13 +29,51 @@ node_uses uses_of(const onnx::GraphProto& g) {
 
 namespace {
 
-bool reads(const berth::graph& g, std::uint32_t n, std::uint32_t maker) {
-  const auto& inputs = g.nodes()[n].inputs;
-  return std::any_of(inputs.begin(), inputs.end(), [&](value_id v) {
+// Nodes that make what node n of the graph reads, by rising number.
+std::vector<std::uint32_t> producers_of(const berth::graph& g, std::uint32_t n) {
+  std::vector<std::uint32_t> made;
+  for (const value_id v : g.nodes()[n].inputs) {
     const value& root = g[g[v].root];
-    return root.kind == value_kind::result && root.producer.index == maker;
-  });
+    if (root.kind == value_kind::result) made.push_back(root.producer.index);
+  }
+  std::sort(made.begin(), made.end());
+  return made;
 }
+
+// Nodes of the graph that others wait for. Each list on its own may be as long as the graph, all together the square
+// of the file: one longer than this becomes its last node, and those of all such lists keep the file's order.
+constexpr std::size_t most_waited_for = 64;
+
+class waiting {
+ public:
+  explicit waiting(std::size_t nodes) : in_file_order_(nodes, false) {}
+
+  void add(std::vector<std::uint32_t>& all, std::uint32_t n) {
+    all.push_back(n);
+    if (all.size() >= 4 * most_waited_for) shorten(all);
+  }
+  void shorten(std::vector<std::uint32_t>& all) {
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    if (all.size() <= most_waited_for) return;
+    for (const std::uint32_t n : all) in_file_order_[n] = true;
+    all.erase(all.begin(), all.end() - 1);
+  }
+  // Each behind the one before it.
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, std::uint32_t>> in_file_order() const {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+    std::uint32_t last = UINT32_MAX;
+    for (std::uint32_t n = 0; n < in_file_order_.size(); ++n) {
+      if (!in_file_order_[n]) continue;
+      if (last != UINT32_MAX) pairs.emplace_back(last, n);
+      last = n;
+    }
+    return pairs;
+  }
+
+ private:
+  std::vector<bool> in_file_order_;
+};
 
 }  // namespace
 
@@ -44,20 +83,28 @@ void add_before(shapes_graph& made, const onnx::GraphProto& g) {
   for (std::uint32_t n = 0; n < made.node_of.size(); ++n) place[made.node_of[n]] = n;
   const auto makers = makers_of(g);
   std::vector<std::vector<std::uint32_t>> passed(count);  // nodes of the graph
+  waiting wait{made.node_of.size()};
   for (std::uint32_t i = 0; i < count; ++i) {
-    auto& all = passed[i];
+    const bool placed = place[i] != UINT32_MAX;
+    const auto read = placed ? producers_of(made.graph, place[i]) : std::vector<std::uint32_t>{};
+    std::vector<std::uint32_t> all;
     for (const std::uint32_t m : makers[i]) {
-      if (place[m] == UINT32_MAX)
-        all.insert(all.end(), passed[m].begin(), passed[m].end());
-      else if (place[i] == UINT32_MAX || !reads(made.graph, place[i], place[m]))
-        all.push_back(place[m]);
+      if (place[m] == UINT32_MAX) {
+        for (const std::uint32_t n : passed[m]) wait.add(all, n);
+      } else if (!std::binary_search(read.begin(), read.end(), place[m])) {
+        wait.add(all, place[m]);
+      }
     }
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    if (place[i] == UINT32_MAX) continue;
-    for (const std::uint32_t m : all) made.before.emplace_back(m, place[i]);
-    all.clear();
+    wait.shorten(all);
+    if (placed) {
+      for (const std::uint32_t m : all) made.before.emplace_back(m, place[i]);
+    } else {
+      all.shrink_to_fit();
+      passed[i] = std::move(all);
+    }
   }
+  const auto more = wait.in_file_order();
+  made.before.insert(made.before.end(), more.begin(), more.end());
 }
 
 }  // namespace berth::model

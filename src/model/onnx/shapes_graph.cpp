@@ -39,7 +39,10 @@ class shapes_reader {
     for (const auto* list : {&g.value_info(), &g.output()}) {
       for (const auto& v : *list) declared_.emplace(v.name(), &v.type());
     }
-    for (const auto& t : g.initializer()) add_constant(name_of(m_.source, t.name()), t);
+    for (const auto& t : g.initializer()) {
+      if (taken(t.name())) fail("two initializers are called '" + t.name() + "'");
+      add_constant(name_of(m_.source, t.name()), t);
+    }
     for (const auto& t : g.sparse_initializer()) constants_.insert(name_of(m_.source, t.values().name()));
     for (const auto& v : g.input()) add_input(v);
     uses_ = uses_of(g);
