@@ -151,10 +151,129 @@ TEST_F(onnx_branches, a_loop_that_is_not_known_is_refused_with_its_reason) {
   onnx_maker none = rounds(0);
   EXPECT_EQ(complaint(none), "node 'last' (Loop): it runs not once, so that 'all' is empty");
   onnx_maker endless = rounds(std::int64_t{1} << 60);
-  EXPECT_EQ(complaint(endless), "node 'last' (Loop): sub-graphs come to more than 16384 nodes");
+  EXPECT_EQ(complaint(endless), "node 'last' (Loop): sub-graphs come to more than 16384 nodes, inputs and outputs");
   onnx_maker open = rounds(4);
   open.model().mutable_graph()->mutable_node(0)->set_input(0, "");
   EXPECT_EQ(complaint(open), "node 'last' (Loop): how often it runs is not known before it runs");
+}
+
+// A name that a graph inside another gives again is its own there, and the outer one's behind it.
+TEST_F(onnx_branches, names_of_an_inner_graph_end_with_it) {
+  onnx_maker inner, other, yes, no, m;
+  inner.floats("w", {1}, {5}).node("Mul", {"x", "w"}, {"v1"}).output("v1");
+  other.node("Neg", {"x"}, {"o"}).output("o");
+  yes.floats("w", {1}, {10}).node("Add", {"x", "w"}, {"v"}).node("Greater", {"x", "w"}, {"c"}).node("If", {"c"}, {"u"});
+  give(yes, "then_branch", inner);
+  give(yes, "else_branch", other);
+  yes.node("Sub", {"u", "v"}, {"d"}).node("Add", {"d", "w"}, {"t"}).output("t");
+  no.node("Neg", {"x"}, {"e"}).output("e");
+  m.input("x", {1}).floats("one", {1}, {1}).node("Greater", {"x", "one"}, {"c0"}).node("If", {"c0"}, {"y"});
+  give(m, "then_branch", yes);
+  give(m, "else_branch", no);
+  m.output("y");
+  EXPECT_EQ(run(m, {{20}}), (rows{{100 - 30 + 10}}));
+  EXPECT_EQ(run(m, {{2}}), (rows{{-2 - 12 + 10}}));
+  // The checker of libonnx lets no file give a value's name again; a description may.
+  const auto neg = [](const char* from, const char* to) { return node{to, "Neg", {from}, {to}, {}}; };
+  const auto of = [](subgraph g) { return std::make_shared<const subgraph>(std::move(g)); };
+  node choice{"u", "If", {"c"}, {"u"}, {}};
+  choice.bodies = {{"then_branch", of({{}, {"v"}, {neg("v", "v")}})}, {"else_branch", of({{}, {"v"}, {}})}};
+  const node both{"t", "Add", {"u", "v"}, {"t"}, {}};
+  node outer{"y", "If", {"c"}, {"y"}, {}};
+  outer.bodies = {{"then_branch", of({{}, {"t"}, {neg("x", "v"), choice, both}})},
+                  {"else_branch", of({{}, {"x"}, {}})}};
+  const description d{"test", 17, {{"x", {}, {1}}, {"c", element::boolean, {}}}, {"y"}, {}, {outer}};
+  EXPECT_EQ(test::complaint_of("test", [&] { (void)lower(d); }), "");
+}
+
+onnx_maker doubling(const std::string& taken) {
+  onnx_maker yes, no, m;
+  yes.floats("w", {1}, {1}).node("Add", {"w", "w"}, {"t"}).output("t");
+  no.node("Neg", {taken}, {"e"}).output("e");
+  m.input(taken, {16});
+  m.list("a", {1}).list("b", {1}).node("Equal", {"a", "b"}, {"c"}).node("If", {"c"}, {"y"});
+  give(m, "then_branch", yes);
+  give(m, "else_branch", no);
+  m.output("y");
+  return m;
+}
+
+// Constants of sub-graphs, and what is computed in them, get names here: not those of other values.
+TEST_F(onnx_branches, names_that_are_given_here_are_nobody_elses) {
+  for (const std::string taken : {"#0/w", "@1/t", "@17/"}) {
+    onnx_maker m = doubling(taken);
+    EXPECT_EQ(complaint(m), "the name '" + taken + "' is of the kind that values of sub-graphs get here");
+  }
+  for (const std::string free : {"#w", "@/1", "#0", "1/w", "@1a/t"}) {
+    onnx_maker m = doubling(free);
+    EXPECT_EQ(complaint(m), "");
+  }
+  onnx_maker plain;  // no sub-graph
+  plain.input("#0/w", {2}).node("Neg", {"#0/w"}, {"y"}).output("y");
+  EXPECT_EQ(complaint(plain), "");
+}
+
+// Such descriptions come from no file.
+TEST_F(onnx_branches, a_name_of_two_values_is_refused) {
+  const auto said = [](const description& d) { return test::complaint_of("test", [&] { (void)lower(d); }); };
+  const tensor one{element::f32, {1}, std::vector<std::byte>(4)};
+  description d{"test", 17, {{"c", element::f32, {1000}}}, {"y"}, {{"c", one}}, {{"y", "Add", {"c", "c"}, {"y"}, {}}}};
+  EXPECT_EQ(said(d), "'c' is an input and a constant");
+  const tensor thrice{element::i64, {}, {std::byte{3}, {}, {}, {}, {}, {}, {}, {}}};
+  for (const char* taken : {"@1/round", "@2/condition", "@4/round", "@10/part", "@11/axis"}) {
+    subgraph body{{"i", "go", "s"}, {"go", "r", "i"}, {{"r", "Neg", {"s"}, {"r"}, {}}}};
+    description loop{"test", 17, {{taken, element::f32, {1000}}}, {"y", "z"}, {{"n", thrice}}, {}};
+    loop.nodes.push_back({"y", "Loop", {"n", "", taken}, {"y", "z"}, {}});
+    loop.nodes[0].bodies.emplace("body", std::make_shared<subgraph>(body));
+    EXPECT_TRUE(said(loop).ends_with("its result '" + std::string{taken} + "' is there already")) << said(loop);
+  }
+}
+
+// A loop without a node in its body is paid for too: by what each of its rounds takes and gives.
+TEST_F(onnx_branches, rounds_without_nodes_have_a_bound) {
+  const std::string most = "node 'all' (Loop): sub-graphs come to more than 16384 nodes, inputs and outputs";
+  const auto idle = [](std::int64_t count, int outputs) {
+    onnx_maker body, m;
+    body.input("i", {}).input("go", {}).output("go");
+    auto* g = body.model().mutable_graph();
+    of_type(g->mutable_input(0), T::INT64);
+    of_type(g->mutable_input(1), T::BOOL);
+    of_type(g->mutable_output(0), T::BOOL);
+    for (int k = 0; k < outputs; ++k) body.output("i");
+    m.input("x", {1}).integers("n", {}, {count}).node("Loop", {"n", ""}, {"all"});
+    give(m, "body", body);
+    m.node("Cast", {"all"}, {"f"}).with("to", std::int64_t{T::FLOAT}).node("Mul", {"f", "x"}, {"y"}).output("y");
+    return m;
+  };
+  onnx_maker few = idle(100, 1), rounds = idle(4000, 1), outputs = idle(100, 200);
+  EXPECT_EQ(complaint(few), "");
+  EXPECT_EQ(complaint(rounds), most);
+  EXPECT_EQ(complaint(outputs), most);
+}
+
+TEST_F(onnx_branches, nodes_that_gather_results_count_too) {
+  const auto gathering = [](std::int64_t count, const std::string& first) {
+    onnx_maker body, m;
+    body.input("i", {}).input("go", {}).input("s", {}).output("go").output("s").output("r");
+    auto* g = body.model().mutable_graph();
+    of_type(g->mutable_input(0), T::INT64);
+    of_type(g->mutable_input(1), T::BOOL);
+    g->mutable_input(2)->clear_type();
+    of_type(g->mutable_output(0), T::BOOL);
+    body.node("Neg", {"s"}, {"r"});
+    m.input(first, {1}).integers("n", {}, {count}).node("Loop", {"n", "", first}, {"last", "all"});
+    give(m, "body", body);
+    m.output("last").output("all");
+    return m;
+  };
+  onnx_maker some = gathering(100, "x");
+  EXPECT_EQ(complaint(some), "");
+  onnx_maker many = gathering(1900, "x");  // without: eight a round, 15,200
+  EXPECT_EQ(complaint(many), "node 'last' (Loop): sub-graphs come to more than 16384 nodes, inputs and outputs");
+  // Each round names it anew, so that long ones come to gigabytes.
+  onnx_maker long_name = gathering(1000, std::string(1 << 18, 'x'));
+  const std::string said = complaint(long_name);
+  EXPECT_TRUE(said.ends_with("all together exceed 256 MiB and four times the file's")) << said.substr(0, 200);
 }
 
 }  // namespace

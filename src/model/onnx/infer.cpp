@@ -9,6 +9,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "model/onnx/fold.hpp"
+#include "model/onnx/scoped_names.hpp"
 
 namespace berth::model {
 
@@ -66,7 +67,11 @@ class inference {
 
   value_types run() {
     for (const value_info& v : m_.inputs) types_.emplace(v.name, v);
-    for (const auto& [name, t] : m_.constants) types_.emplace(name, value_info{name, t.type, t.shape});
+    for (const auto& [name, t] : m_.constants) {
+      if (!types_.emplace(name, value_info{name, t.type, t.shape}).second) {
+        throw input_error(m_.source, "'" + name + "' is an input and a constant");
+      }
+    }
     std::vector<node> nodes = std::move(m_.nodes);
     for (node& n : nodes) add(std::move(n));
     m_.nodes = std::move(left_);
@@ -146,25 +151,41 @@ class inference {
            "its body takes " + std::to_string(body.inputs.size()) + " inputs, not " + std::to_string(inputs.size()));
     }
     renaming names{"@" + std::to_string(++bodies_) + "/", {}};
-    for (std::size_t i = 0; i < inputs.size(); ++i) names.of.insert_or_assign(body.inputs[i], inputs[i]);
-    unfolded_ += 1 + body.nodes.size();
-    if (unfolded_ > most_unfolded) {
-      fail(m_, n, "sub-graphs come to more than " + std::to_string(most_unfolded) + " nodes");
-    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) names.of.say(body.inputs[i], inputs[i]);
+    count(n, 1 + body.nodes.size() + body.inputs.size() + body.outputs.size());
     for (const node& inside : body.nodes) {
-      room_.take(m_, n, copied_by(inside));
+      room_.take(m_, n, copied_by(inside, names));
       add(renamed(inside, names));
     }
     std::vector<std::string> outputs;
-    for (const std::string& name : body.outputs) outputs.push_back(names(name));
+    for (const std::string& name : body.outputs) {
+      room_.take(m_, n, names.copied_by(name));
+      outputs.push_back(names.of(name));
+    }
     return outputs;
   }
 
+  // Inputs and outputs count like nodes: a body may have no others.
+  void count(const node& n, std::size_t more) {
+    if (more > most_unfolded - unfolded_) {
+      fail(m_, n, "sub-graphs come to more than " + std::to_string(most_unfolded) + " nodes, inputs and outputs");
+    }
+    unfolded_ += more;
+  }
+
+  struct renaming {
+    std::string prefix;
+    scoped_names of;
+    // Bytes that the name takes in a copy, about. A short one may stand for a long one.
+    [[nodiscard]] bytes copied_by(const std::string& name) const {
+      return 2 * (32 + prefix.size() + std::max(name.size(), of(name).size()));
+    }
+  };
   // Bytes that a copy of the node takes, about.
-  static bytes copied_by(const node& n) {
-    bytes size = 512 + n.name.size();
+  static bytes copied_by(const node& n, const renaming& names) {
+    bytes size = 512 + n.name.size() + names.prefix.size();
     for (const auto* list : {&n.inputs, &n.outputs}) {
-      for (const std::string& name : *list) size += 2 * (32 + name.size());
+      for (const std::string& name : *list) size += names.copied_by(name);
     }
     for (const auto& [name, value] : n.attributes) {
       size += 64 + name.size();
@@ -174,38 +195,35 @@ class inference {
       if (const auto* text = std::get_if<std::string>(&value)) size += text->size();
     }
     for (const auto& [which, body] : n.bodies) {
-      for (const node& inside : body->nodes) size += copied_by(inside);
+      size += 256;
+      for (const auto* list : {&body->inputs, &body->outputs}) {
+        for (const std::string& name : *list) size += names.copied_by(name);
+      }
+      for (const node& inside : body->nodes) size += copied_by(inside, names);
     }
     return size;
   }
 
-  struct renaming {
-    std::string prefix;
-    std::map<std::string, std::string> of;
-    [[nodiscard]] std::string operator()(const std::string& name) const {
-      const auto found = of.find(name);
-      return found == of.end() ? name : found->second;
-    }
-  };
   static node renamed(const node& from, renaming& names) {
     node n = from;
     n.name = names.prefix + from.name;
-    for (std::string& input : n.inputs) input = names(input);
+    for (std::string& input : n.inputs) input = names.of(input);
     for (std::string& output : n.outputs) {
       if (output.empty()) continue;
-      names.of.insert_or_assign(output, names.prefix + output);
+      names.of.say(output, names.prefix + output);
       output = names.prefix + output;
     }
-    for (auto& [which, body] : n.bodies) body = reading(*body, names);
+    for (auto& [which, body] : n.bodies) body = reading(*body, names.of);
     return n;
   }
   // The body, reading values of the graphs around it by their new names.
-  static std::shared_ptr<const subgraph> reading(const subgraph& from, renaming names) {
+  static std::shared_ptr<const subgraph> reading(const subgraph& from, scoped_names& names) {
+    const scoped_names::inner_graph inside{names};
     auto body = std::make_shared<subgraph>(from);
-    for (const std::string& own : from.inputs) names.of.erase(own);
+    for (const std::string& own : from.inputs) names.hide(own);
     for (node& n : body->nodes) {
       for (std::string& input : n.inputs) input = names(input);
-      for (const std::string& own : n.outputs) names.of.erase(own);
+      for (const std::string& own : n.outputs) names.hide(own);
       for (auto& [which, inner] : n.bodies) inner = reading(*inner, names);
     }
     for (std::string& output : body->outputs) output = names(output);
@@ -214,13 +232,21 @@ class inference {
 
   void add_named(const node& n, const char* op, std::vector<std::string> inputs, const std::string& output,
                  op::attributes attributes = {}) {
-    if (!output.empty()) add({n.name + ":" + op, op, std::move(inputs), {output}, std::move(attributes)});
+    if (output.empty()) return;
+    count(n, 1);
+    node made{n.name + ":" + op, op, std::move(inputs), {output}, std::move(attributes)};
+    room_.take(m_, n, copied_by(made, {}));
+    add(std::move(made));
   }
-  std::string fresh(const char* what) { return "@" + std::to_string(++bodies_) + "/" + what; }
-  std::string keep(const char* what, element type, shape s, std::int64_t value) {
+  std::string fresh(const node& n, const char* what) {
+    std::string name = "@" + std::to_string(++bodies_) + "/" + what;
+    if (types_.contains(name)) fail(m_, n, "its result '" + name + "' is there already");
+    return name;
+  }
+  std::string keep(const node& n, const char* what, element type, shape s, std::int64_t value) {
     tensor t{type, std::move(s), std::vector<std::byte>(static_cast<std::size_t>(element_size(type)))};
     std::memcpy(t.data.data(), &value, t.data.size());
-    std::string name = fresh(what);
+    std::string name = fresh(n, what);
     know(name, std::move(t));
     return name;
   }
@@ -239,7 +265,7 @@ class inference {
     if (said.type != element::boolean || element_count(m_, called(n), said.shape) != 1) {
       fail(m_, n, "its condition is not one boolean");
     }
-    const std::string condition = fresh("condition");
+    const std::string condition = fresh(n, "condition");
     add_named(n, "Squeeze", {n.inputs[0]}, condition);
     const auto a = unfold(n, yes, {}), b = unfold(n, no, {});
     for (std::size_t i = 0; i < n.outputs.size(); ++i) {
@@ -275,9 +301,10 @@ class inference {
     }
     std::vector<std::string> values(n.inputs.begin() + static_cast<std::ptrdiff_t>(n.inputs.size() - carried),
                                     n.inputs.end());
-    std::vector<std::vector<std::string>> scanned(body.outputs.size() - 1 - carried);
+    std::vector<std::vector<std::string>> scanned(n.outputs.size() - std::min(carried, n.outputs.size()));
     for (std::int64_t i = 0; more && i < rounds; ++i) {
-      std::vector<std::string> inputs{keep("round", element::i64, {}, i), keep("condition", element::boolean, {}, 1)};
+      std::vector<std::string> inputs{keep(n, "round", element::i64, {}, i),
+                                      keep(n, "condition", element::boolean, {}, 1)};
       inputs.insert(inputs.end(), values.begin(), values.end());
       const auto results = unfold(n, body, inputs);
       for (std::size_t k = 0; k < carried; ++k) values[k] = results[1 + k];
@@ -299,11 +326,11 @@ class inference {
     if (of.empty()) fail(m_, n, "it runs not once, so that '" + output + "' is empty");
     std::vector<std::string> parts;
     for (const std::string& each : of) {
-      parts.push_back(fresh("part"));
+      parts.push_back(fresh(n, "part"));
       if (m_.opset < 13) {
         add_named(n, "Unsqueeze", {each}, parts.back(), {{"axes", shape{0}}});
       } else {
-        add_named(n, "Unsqueeze", {each, keep("axis", element::i64, {1}, 0)}, parts.back());
+        add_named(n, "Unsqueeze", {each, keep(n, "axis", element::i64, {1}, 0)}, parts.back());
       }
     }
     add_named(n, "Concat", parts, output, {{"axis", std::int64_t{0}}});
@@ -315,7 +342,7 @@ class inference {
   allowance& room_;
   value_types types_;
   std::vector<node> left_;
-  std::size_t unfolded_ = 0;  // nodes
+  std::size_t unfolded_ = 0;  // nodes of sub-graphs, and what they take and give
   std::uint64_t bodies_ = 0;
 };
 

@@ -3,7 +3,7 @@
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
 
-#include <map>
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -11,6 +11,7 @@
 #include "model/file.hpp"
 #include "model/onnx/external.hpp"
 #include "model/onnx/proto.hpp"
+#include "model/onnx/scoped_names.hpp"
 #include "op/request.hpp"
 
 namespace berth::model {
@@ -33,13 +34,16 @@ class reader {
       if (opset.domain().empty() || opset.domain() == "ai.onnx") out_.opset = opset.version();
     }
     for (const auto& t : proto_.graph().initializer()) {
-      out_.constants.emplace(name_of(out_.source, t.name()), constant(t, "initializer '" + t.name() + "'"));
+      out_.constants.emplace(own(t.name()), constant(t, "initializer '" + t.name() + "'"));
     }
     for (const auto& input : proto_.graph().input()) {
       if (!out_.constants.contains(input.name())) out_.inputs.push_back(input_of(input));
     }
-    for (const auto& output : proto_.graph().output()) out_.outputs.push_back(name_of(out_.source, output.name()));
-    for (const auto& n : proto_.graph().node()) out_.nodes.push_back(node_of(n, {}));
+    for (const auto& output : proto_.graph().output()) out_.outputs.push_back(own(output.name()));
+    for (const auto& n : proto_.graph().node()) out_.nodes.push_back(node_of(n));
+    if (has_bodies_ && !like_ours_.empty()) {
+      fail("the name '" + like_ours_ + "' is of the kind that values of sub-graphs get here");
+    }
     return std::move(out_);
   }
 
@@ -95,23 +99,31 @@ class reader {
     return made;
   }
 
-  value_info input_of(const onnx::ValueInfoProto& v) const {
+  value_info input_of(const onnx::ValueInfoProto& v) {
     const auto& type = v.type().tensor_type();
-    value_info made{name_of(out_.source, v.name()), op::element_of_onnx(type.elem_type()), {}};
+    value_info made{own(v.name()), op::element_of_onnx(type.elem_type()), {}};
     for (const auto& d : type.shape().dim()) made.shape.push_back(d.dim_value());
     (void)element_count(out_, "input '" + v.name() + "'", made.shape);
     return made;
   }
 
-  // What constants of the sub-graphs around a node are called in the description, which has them all.
-  using scope = std::map<std::string, std::string>;
+  // A name of the file. Constants of sub-graphs are hoisted as "#3/NAME", and what is computed in them gets names like
+  // "@3/NAME" (infer.cpp): a value of the file called so would be taken for one of them.
+  const std::string& own(const std::string& name) {
+    (void)name_of(out_.source, name);
+    if (!name.empty() && (name[0] == '#' || name[0] == '@')) {
+      const auto end = std::find_if(name.begin() + 1, name.end(), [](char c) { return c < '0' || c > '9'; });
+      if (end != name.begin() + 1 && end != name.end() && *end == '/') like_ours_ = name;
+    }
+    return name;
+  }
 
-  node node_of(const onnx::NodeProto& n, const scope& names) {
+  node node_of(const onnx::NodeProto& n) {
     node made{n.name(), n.op_type(), {n.input().begin(), n.input().end()}, {n.output().begin(), n.output().end()}, {}};
     if (made.name.empty() && !made.outputs.empty()) made.name = made.outputs.front();
     (void)name_of(out_.source, made.name);
-    for (std::string& each : made.inputs) each = called_in(names, name_of(out_.source, each));
-    for (const std::string& each : made.outputs) (void)name_of(out_.source, each);
+    for (std::string& each : made.inputs) each = names_(own(each));
+    for (const std::string& each : made.outputs) (void)own(each);
     if (!n.domain().empty() && n.domain() != "ai.onnx") {
       fail(called(made) + ": operators of domain '" + n.domain() + "' are not supported");
     }
@@ -119,7 +131,7 @@ class reader {
     for (const auto& a : n.attribute()) {
       if (add_plain(made.attributes, a)) continue;
       if (a.type() == onnx::AttributeProto::GRAPH && has_bodies) {
-        made.bodies.emplace(a.name(), body_of(made, a.g(), names));
+        made.bodies.emplace(a.name(), body_of(made, a.g()));
         continue;
       }
       if (a.type() != onnx::AttributeProto::TENSOR) {
@@ -130,37 +142,35 @@ class reader {
     return made;
   }
 
-  static std::string called_in(const scope& names, const std::string& name) {
-    const auto found = names.find(name);
-    return found == names.end() ? name : found->second;
-  }
-
-  std::shared_ptr<const subgraph> body_of(const node& n, const onnx::GraphProto& g, scope names) {
+  std::shared_ptr<const subgraph> body_of(const node& n, const onnx::GraphProto& g) {
     if (g.sparse_initializer_size() != 0) fail(called(n) + ": sparse initializers are not supported");
+    has_bodies_ = true;
+    const scoped_names::inner_graph inside{names_};
     auto made = std::make_shared<subgraph>();
     for (const auto& v : g.input()) {
-      made->inputs.push_back(name_of(out_.source, v.name()));
-      names.erase(v.name());
+      made->inputs.push_back(own(v.name()));
+      names_.hide(v.name());
     }
     for (const auto& t : g.initializer()) {
-      const std::string name = "#" + std::to_string(hoisted_++) + "/" + name_of(out_.source, t.name());
-      if (!out_.constants.emplace(name, constant(t, "initializer '" + t.name() + "'")).second) {
-        fail("two initializers are called '" + name + "'");
-      }
-      names.insert_or_assign(t.name(), name);
+      const std::string name = "#" + std::to_string(hoisted_++) + "/" + own(t.name());
+      out_.constants.emplace(name, constant(t, "initializer '" + t.name() + "'"));
+      names_.say(t.name(), name);
     }
     for (const auto& each : g.node()) {
-      for (const std::string& output : each.output()) names.erase(output);
-      made->nodes.push_back(node_of(each, names));
+      for (const std::string& output : each.output()) names_.hide(output);
+      made->nodes.push_back(node_of(each));
     }
-    for (const auto& v : g.output()) made->outputs.push_back(called_in(names, name_of(out_.source, v.name())));
+    for (const auto& v : g.output()) made->outputs.push_back(names_(own(v.name())));
     return made;
   }
 
   const dimensions& bound_;
   onnx::ModelProto proto_;
   description out_;
+  scoped_names names_;         // what constants of the sub-graphs around a node are called in the description
   std::uint64_t hoisted_ = 0;  // constants of sub-graphs
+  bool has_bodies_ = false;
+  std::string like_ours_;  // a name of the file that could be one of ours
 };
 
 }  // namespace
