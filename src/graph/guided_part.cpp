@@ -16,12 +16,8 @@ constexpr std::uint64_t golden = 0x9E3779B97F4A7C15u;
 
 }  // namespace
 
-guided_part::guided_part(step_plan plan, const rules::placement& rules, device d)
-    : plan_{std::move(plan)},
-      rules_{rules},
-      device_{std::move(d)},
-      places_{plan_.places.data()},
-      slots_(plan_.slots.size()) {
+guided_part::guided_part(step_plan plan, const rules::placement& rules)
+    : plan_{std::move(plan)}, rules_{rules}, places_{plan_.places.data()}, slots_(plan_.slots.size()) {
   const std::size_t count = std::bit_ceil(std::max<std::size_t>(2 * slots_.size(), 2));
   by_offset_.assign(count, none);
   idle_.reserve(most_idle);
@@ -59,22 +55,39 @@ bool guided_part::add_stranger(stranger fresh) noexcept {
 }
 
 guided_part::strangers::iterator guided_part::remove_stranger(strangers::iterator at) noexcept {
-  for (const block_use& use : at->uses) --use.on->blocks;
   const auto next = strangers_.erase(at);
   notice();
   return next;
 }
 
-// Forgets those that other streams are known to have done with, and asks how far the others are: here and not when a
-// block is freed, since host functions may do that, which must not call the device.
-void guided_part::sweep() noexcept {
-  for (auto at = strangers_.begin(); at != strangers_.end();) {
-    const bool over = at->back && std::ranges::all_of(at->uses, [this](block_use& use) {
-                        if (!use.done() && use.on->recorded < use.until) use.close(device_);
-                        return use.done();
-                      });
-    at = over ? remove_stranger(at) : at + 1;
+// Those that other streams are known to have done with.
+void guided_part::forget_done() noexcept {
+  std::erase_if(strangers_, [](const stranger& s) { return s.back && std::ranges::all_of(s.uses, &others_use::done); });
+  notice();
+}
+
+void guided_part::awaited(std::vector<others_use>& all) const {
+  for (const stranger& s : strangers_) {
+    for (const others_use& use : s.uses) {
+      if (!s.back || use.done()) continue;
+      const auto known = std::ranges::find(all, use.clock, &others_use::clock);
+      if (known == all.end()) {
+        all.push_back(use);
+      } else {
+        known->until = std::max(known->until, use.until);
+      }
+    }
   }
+}
+
+bool guided_part::awaits_others(bytes size) const noexcept {
+  const step_plan::place& p = places_[next_];
+  if (undisturbed_ || p.size != size || p.slot == none) return false;
+  auto at = std::ranges::upper_bound(strangers_, p.offset, {}, &stranger::end);
+  for (; at != strangers_.end() && at->offset < p.offset + plan_.more[next_].footprint; ++at) {
+    if (at->back && !std::ranges::all_of(at->uses, &others_use::done)) return true;
+  }
+  return false;
 }
 
 // Where there is no memory to write a stranger down, nothing is served any more.
@@ -104,8 +117,8 @@ bool guided_part::pass_returns(std::uint32_t until) noexcept {
 bool guided_part::is_free(bytes from, bytes to, const stream& s) noexcept {
   auto at = std::ranges::upper_bound(strangers_, from, {}, &stranger::end);
   while (at != strangers_.end() && at->offset < to) {
-    const auto over = [&s](const block_use& use) {
-      return use.done() || s.ordered_behind(use.on->clock->id(), use.until);
+    const auto over = [&s](const others_use& use) {
+      return use.done() || s.ordered_behind(use.clock->id(), use.until);
     };
     if (!at->back || !std::ranges::all_of(at->uses, over)) return false;
     at = remove_stranger(at);
@@ -123,7 +136,7 @@ void* guided_part::take(std::uint32_t place, bytes size, const stream& s) noexce
 
 // The smallest hole that is large enough now, whatever the plan will want there later.
 void* guided_part::take_hole(bytes size) noexcept {
-  sweep();
+  forget_done();
   const bytes footprint = footprint_under(rules_, size);
   if (halted_ || footprint == 0 || footprint > plan_.size) return nullptr;
   bytes best = max_bytes, best_at = 0, at = 0;
@@ -253,13 +266,12 @@ void guided_part::give_back(const void* data) noexcept {
   if (at->slot != none) slots_[at->slot].place = none;
   at->slot = none;
   at->back = true;
-  for (block_use& use : at->uses) use.until = use.on->clock->epoch();
-  if (std::ranges::all_of(at->uses, [](const block_use& use) { return use.done(); })) (void)remove_stranger(at);
+  for (others_use& use : at->uses) use.until = use.clock->epoch();
+  if (std::ranges::all_of(at->uses, &others_use::done)) (void)remove_stranger(at);
 }
 
 void guided_part::use_on(const void* data, const std::shared_ptr<stream_clock>& clock) {
   const bytes offset = offset_of(data);
-  used_stream* const user = users_.of(clock);
   auto at = find_stranger(offset);
   if (at == strangers_.end()) {
     const std::uint32_t slot = slot_at(offset);
@@ -269,15 +281,14 @@ void guided_part::use_on(const void* data, const std::shared_ptr<stream_clock>& 
     if (!add_stranger(std::move(fresh))) throw std::bad_alloc{};
     at = find_stranger(offset);
   }
-  if (std::ranges::any_of(at->uses, [user](const block_use& use) { return use.on == user; })) return;
-  at->uses.push_back({user});
-  ++user->blocks;
+  if (std::ranges::any_of(at->uses, [&](const others_use& use) { return use.clock == clock; })) return;
+  at->uses.push_back({clock});
 }
 
 // --- steps
 
 void guided_part::next_step() noexcept {
-  sweep();
+  forget_done();
   if (!halted_) (void)pass_returns(static_cast<std::uint32_t>(plan_.returns.size()));
   idle_.clear();
   unmatched_ = 0;
@@ -288,14 +299,14 @@ void guided_part::next_step() noexcept {
 }
 
 bool guided_part::is_empty() noexcept {
-  sweep();
+  forget_done();
   return strangers_.empty() && std::ranges::all_of(slots_, [](const live_slot& s) { return s.place == none; });
 }
 
 void guided_part::wait_for_others() const noexcept {
   for (const stranger& s : strangers_) {
-    for (const block_use& use : s.uses) {
-      if (s.back && !stream::synchronize(*use.on->clock)) (void)stream::synchronize(*use.on->clock);
+    for (const others_use& use : s.uses) {
+      if (s.back && !stream::synchronize(*use.clock)) (void)stream::synchronize(*use.clock);
     }
   }
 }

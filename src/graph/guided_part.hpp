@@ -11,17 +11,18 @@
 // In a step that goes as the one before there are no strangers, and a request is a comparison and a few stores.
 //
 // One stream's work alone is in a part, in its own order: a place is reused without asking how far the stream is.
-// Not thread-safe. It owns nothing of the pool's: whoever made it gives the memory back.
+// Not thread-safe. It owns nothing of the pool's: whoever made it gives the memory back. It asks no stream, since it is
+// used under a lock that a free takes: it looks at clocks, and awaited() says whose others should ask about.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
 #include "berth/device/stream.hpp"
 #include "graph/step_plan.hpp"
-#include "pool/block_uses.hpp"
 
 namespace berth::detail {
 
@@ -30,10 +31,18 @@ struct guided_counts {
   std::uint64_t elsewhere = 0;  // in the place of one that did not come, or in a hole
 };
 
+// The work of another stream in a part, up to an epoch, which is known once the block is back.
+struct others_use {
+  std::shared_ptr<stream_clock> clock;
+  std::uint64_t until = stream_clock::ended;
+
+  [[nodiscard]] bool done() const noexcept { return clock->completed() >= until; }
+};
+
 class guided_part {
  public:
   // Throws bad_alloc.
-  guided_part(step_plan plan, const rules::placement& rules, device d);
+  guided_part(step_plan plan, const rules::placement& rules);
 
   void begin_at(void* base) noexcept { base_ = static_cast<std::byte*>(base); }
   [[nodiscard]] void* base() const noexcept { return base_; }
@@ -84,8 +93,12 @@ class guided_part {
 
   // The step is over; the next one begins.
   void next_step() noexcept;
-  // Nobody is in it, and no stream but its own can be using it.
+  // Nobody is in it, and no stream but its own is known to be using it still.
   [[nodiscard]] bool is_empty() noexcept;
+  // Adds what blocks that came back wait for, one use a stream. Throws bad_alloc.
+  void awaited(std::vector<others_use>& all) const;
+  // Whether such a block is where the next request would go, if it is of that size.
+  [[nodiscard]] bool awaits_others(bytes size) const noexcept;
   // Until the streams are done that may still use blocks that came back.
   void wait_for_others() const noexcept;
   [[nodiscard]] const guided_counts& counts() const noexcept { return counts_; }
@@ -102,7 +115,7 @@ class guided_part {
     bytes asked = 0;
     std::uint32_t slot = step_plan::none;  // where it is at the plan's place for it
     bool back = false;                     // waits for other streams only
-    std::vector<block_use> uses{};
+    std::vector<others_use> uses{};
   };
   using strangers = std::vector<stranger>;
 
@@ -129,12 +142,11 @@ class guided_part {
     count += data != nullptr ? 1 : 0;
     return data;
   }
-  void sweep() noexcept;
+  void forget_done() noexcept;
   void notice() noexcept { undisturbed_ = strangers_.empty() && !halted_; }
 
   step_plan plan_;
   rules::placement rules_;
-  device device_;
   const step_plan::place* places_;
   std::vector<live_slot> slots_;
   std::byte* base_ = nullptr;
@@ -150,7 +162,6 @@ class guided_part {
   std::vector<std::uint32_t> idle_;       // places of requests that were passed
   std::vector<std::uint32_t> by_offset_;  // slots by the hash of their offset
   unsigned hash_shift_ = 0;
-  used_streams users_;
 };
 
 }  // namespace berth::detail

@@ -59,6 +59,7 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
   if (made.data == nullptr && (made.why->code == errc::out_of_memory || made.why->code == errc::limit_exceeded)) {
     const error why = *made.why;
     if (l != nullptr) {
+      my.ask(*l);
       const biased_lock::holder held{l->lock};
       void* const data = l->serving != nullptr ? l->serving->take_hole(size) : nullptr;
       if (data != nullptr) return {data, nullptr};
@@ -78,10 +79,7 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
 void guided_pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   state& my = *state_;
   state::lane* const l = my.lane_with(data);
-  if (l == nullptr) {
-    if (my.listening.load(std::memory_order_relaxed) != 0) my.forget(data, stream_id);
-    return free_to(my.upstream, data, size, stream_id, site);
-  }
+  if (l == nullptr) return my.free(l, data, size, stream_id, site);
   const std::uint32_t id = my.ids[my.number(*l)].load(std::memory_order_relaxed);
   if (stream_id == any_stream || stream_id == id) [[likely]] {
     if (biased_lock::door* const d = l->lock.enter()) [[likely]] {
@@ -91,41 +89,44 @@ void guided_pool::do_free(void* data, bytes size, std::uint32_t stream_id, sourc
         return;
     }
   }
-  my.free(*l, data, size, stream_id, site);
+  my.free(l, data, size, stream_id, site);
 }
 
-[[gnu::noinline]] void guided_pool::state::free(lane& l, void* data, bytes size, std::uint32_t stream_id,
+// Asks no stream: a host function may be here, and what calls the device must not wait for one.
+[[gnu::noinline]] void guided_pool::state::free(lane* l, void* data, bytes size, std::uint32_t stream_id,
                                                 source_location site) noexcept {
-  gone old;
-  {
-    const biased_lock::holder held{l.lock};
-    if (guided_part* const part = part_with(l, data)) {
-      const bytes asked = part->size_at(data);
-      expects(asked != 0, "guided_pool: free of a pointer that is no block of this pool (foreign, or freed twice)",
+  for (; l != nullptr; l = lane_behind(*l, data)) {
+    gone old;
+    {
+      const biased_lock::holder held{l->lock};
+      guided_part* const part = part_with(*l, data);
+      if (part == nullptr) continue;
+      const bytes asked_for = part->size_at(data);
+      expects(asked_for != 0, "guided_pool: free of a pointer that is no block of this pool (foreign, or freed twice)",
               site);
-      expects(size == any_size || size == asked, "guided_pool: free with another size than was allocated", site);
-      expects(stream_id == any_stream || stream_id == l.clock->id(),
+      expects(size == any_size || size == asked_for, "guided_pool: free with another size than was allocated", site);
+      expects(stream_id == any_stream || stream_id == l->clock->id(),
               "guided_pool: free on another stream than the block's (see use_on)", site);
       part->give_back(data);
-      if (part == l.old.get() && part->is_empty()) old = take_out(l, l.old);
-      data = nullptr;
+      if (part == l->old.get() && part->is_empty()) old = take_out(*l, l->old);
     }
+    return give_to_pool(std::move(old));
   }
-  give_to_pool(std::move(old));
-  if (data != nullptr) free_to(upstream, data, size, stream_id, site);  // the part went while it was looked for
+  if (listening.load(std::memory_order_relaxed) != 0) forget(data, stream_id);
+  free_to(upstream, data, size, stream_id, site);
 }
 
 void guided_pool::do_use_on(void* data, stream& s, const source_location& where) {
   state& my = *state_;
   expects(s.clock() != nullptr && s.get_device() == get_device(), "guided_pool: use_on a stream of another device",
           where);
-  if (state::lane* const l = my.lane_with(data)) {
+  for (state::lane* l = my.lane_with(data); l != nullptr; l = my.lane_behind(*l, data)) {
     const biased_lock::holder held{l->lock};
-    if (guided_part* const part = state::part_with(*l, data)) {
-      expects(part->size_at(data) != 0, "guided_pool: use_on of what is no live block of this pool", where);
-      if (s.clock() != l->clock) part->use_on(data, s.clock());
-      return;
-    }
+    guided_part* const part = state::part_with(*l, data);
+    if (part == nullptr) continue;
+    expects(part->size_at(data) != 0, "guided_pool: use_on of what is no live block of this pool", where);
+    if (s.clock() != l->clock) part->use_on(data, s.clock());
+    return;
   }
   for (state::lane& l : my.lanes) {
     if (my.listening.load(std::memory_order_relaxed) == 0) break;

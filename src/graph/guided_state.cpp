@@ -77,17 +77,45 @@ void guided_pool::state::forget(const void* data, std::uint32_t stream_id) noexc
 
 void* guided_pool::state::serve(lane& l, bytes size, stream& s, source_location site) noexcept {
   for (bool again = true;; again = false) {
+    bool provided = false;
     {
       const biased_lock::holder held{l.lock};
       if (l.now == nullptr) return nullptr;
-      if (l.serving != nullptr) {
+      provided = l.serving != nullptr;
+      if (provided) {
         if (void* const data = l.serving->hit(size)) return data;
-        return l.serving->serve(size, s);
+        if (!again || !l.serving->awaits_others(size)) return l.serving->serve(size, s);
+      } else {
+        if (l.taking || !again) return nullptr;
+        l.taking = true;
       }
-      if (l.taking || !again) return nullptr;
-      l.taking = true;
     }
-    provide(l, s, site);
+    if (provided) {
+      ask(l);
+    } else {
+      provide(l, s, site);
+    }
+  }
+}
+
+// Asks how far the streams are that blocks which came back to the lane wait for. No lock is held that a free takes: a
+// stream whose queue is full is asked once a host function is through, and that may be about to free a block.
+void guided_pool::state::ask(lane& l) noexcept {
+  try {
+    std::vector<detail::others_use> all;
+    {
+      const biased_lock::holder held{l.lock};
+      for (const auto* part : {&l.now, &l.old}) {
+        if (*part != nullptr) (*part)->awaited(all);
+      }
+    }
+    if (all.empty()) return;
+    const std::lock_guard one_at_a_time{asking};
+    for (const detail::others_use& use : all) {
+      detail::block_use{asked.of(use.clock), use.until}.ask(upstream.get_device());
+    }
+  } catch (const std::bad_alloc&) {
+    return;  // they wait until somebody asks again
   }
 }
 
@@ -134,6 +162,7 @@ void guided_pool::state::give_to_pool(gone part) noexcept {
 bool guided_pool::state::shed() noexcept {
   bool any = false;
   for (lane& l : lanes) {
+    ask(l);
     gone part;
     {
       const biased_lock::holder held{l.lock};
@@ -150,6 +179,7 @@ bool guided_pool::state::shed() noexcept {
 // --- steps
 
 void guided_pool::state::step(lane& l) noexcept {
+  ask(l);
   gone old, now;
   std::unique_ptr<step_log> learnt;
   {
@@ -168,6 +198,9 @@ void guided_pool::state::step(lane& l) noexcept {
     } else if (l.relearn && l.now == nullptr) {
       l.relearn = false;
       listen(l);
+    } else if (l.log != nullptr && l.log->spoilt()) {
+      stop_listening(l);
+      refusal = "guided_pool: the step has too many requests, or no host memory for its log";
     } else if (l.log != nullptr && !l.log->requests().empty()) {
       learnt = heard(l);
     }
@@ -204,7 +237,7 @@ void guided_pool::state::plan(lane& l, const step_log& log) noexcept {
   try {
     auto made = detail::plan_step(log.requests(), rules, search);
     if (made && made->planned != 0) {
-      auto part = std::make_unique<guided_part>(std::move(*made), rules, upstream.get_device());
+      auto part = std::make_unique<guided_part>(std::move(*made), rules);
       const biased_lock::holder held{l.lock};
       if (l.now == nullptr && l.log == nullptr) l.now = std::move(part);
       return;

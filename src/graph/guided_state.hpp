@@ -11,6 +11,7 @@
 #include "graph/guided_part.hpp"
 #include "graph/step_log.hpp"
 #include "pool/biased_lock.hpp"
+#include "pool/block_uses.hpp"
 
 namespace berth {
 
@@ -30,7 +31,8 @@ struct guided_pool::state {
     std::uint64_t passed = 0;
     detail::guided_counts before{};  // of parts that are gone
   };
-  // Addresses of a part. Read without a lock, as a hint: only the lane knows.
+  // Addresses of a part. Read without a lock, as a hint: only the lane knows. Whoever holds a block sees the range that
+  // holds it; of another lane's, which comes or goes meanwhile, the base of one part may be seen with another's size.
   struct range {
     std::atomic<std::uintptr_t> base{0};
     std::atomic<std::uintptr_t> size{0};
@@ -54,6 +56,8 @@ struct guided_pool::state {
   std::atomic<bool> opened{false};           // a step has begun
   std::mutex stepping;                       // held by begin_step()
   std::mutex lane_giving;                    // who gets which lane
+  std::mutex asking;                         // held by who asks streams, and by no free
+  detail::used_streams asked;                // guarded by it
   std::atomic<std::uint64_t> steps{0};
   std::atomic<const char*> refusal{""};
 
@@ -62,18 +66,23 @@ struct guided_pool::state {
   [[nodiscard]] std::size_t number(const lane& l) const noexcept { return static_cast<std::size_t>(&l - lanes.data()); }
   // Of the lane's parts, with its lock held: null where none has it.
   [[nodiscard]] static detail::guided_part* part_with(lane& l, const void* data) noexcept;
-  // The lane in one of whose parts the address lies; null: it is the pool's.
-  [[nodiscard]] lane* lane_with(const void* data) noexcept {
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
+  // The first lane, from that one on, in one of whose parts the address seems to lie: part_with() knows, and where it
+  // knows of none the next lane is asked. Null: it is the pool's.
+  [[nodiscard]] lane* lane_with(const void* data, std::size_t from = 0) noexcept {
+    for (std::size_t i = 2 * from; i < ranges.size(); ++i) {
       if (ranges[i].holds(data)) return &lanes[i / 2];
     }
     return nullptr;
   }
 
-  void free(lane& l, void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
+  [[nodiscard]] lane* lane_behind(const lane& l, const void* data) noexcept { return lane_with(data, number(l) + 1); }
+
+  // Null: no lane seems to have it.
+  void free(lane* l, void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
   // Null where the lane has no place for it.
   void* serve(lane& l, bytes size, stream& s, source_location site) noexcept;
   void provide(lane& l, stream& s, source_location site) noexcept;
+  void ask(lane& l) noexcept;
   void listen(lane& l) noexcept;
   void stop_listening(lane& l) noexcept;
   void show(const detail::guided_part& part, const lane& l) noexcept;

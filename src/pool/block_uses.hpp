@@ -39,8 +39,19 @@ struct block_use {
       if (!made) return;
       k.last.emplace(std::move(*made));
     }
-    k.recorded = k.clock->epoch();
-    (void)stream::record(*k.clock, *k.last);
+    const std::uint64_t closes = k.clock->epoch();
+    if (stream::record(*k.clock, *k.last)) k.recorded = closes;
+  }
+  // Finds out whether that is done, by events alone: the clock says it then, to all who look.
+  void ask(const device& d) noexcept {
+    const used_stream& k = *on;
+    const auto look = [&k] {
+      if (k.last && k.recorded > k.clock->completed()) (void)k.last->query();
+    };
+    look();
+    if (k.clock->completed() >= until || k.recorded >= until) return;
+    close(d);
+    look();
   }
 };
 

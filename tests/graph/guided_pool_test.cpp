@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "conformance/pool_suite.hpp"
+#include "graph/step_log.hpp"
 #include "pool/biased_lock.hpp"
 #include "pool/gate.hpp"
 #include "pool/quiet_device.hpp"
@@ -473,6 +474,26 @@ TEST(guided_pool, a_plan_without_memory_is_no_failure) {
   auto small = guided.allocate(1000, queue);
   EXPECT_TRUE(small);
   EXPECT_EQ(guided.statistics().streams_planned, 0u);
+}
+
+TEST(guided_pool, a_step_that_is_too_long_is_said_to_be) {
+  stream queue{device::host()};
+  pool p{device::host()};
+  guided_pool guided{p};
+  guided.begin_step();
+  for (std::uint32_t i = 0; i <= detail::step_log::most; ++i) {
+    guided.free(guided.allocate_raw(64, queue).value(), 64, queue);
+  }
+  guided.begin_step();
+  EXPECT_STRNE(guided.statistics().refusal, "");
+  EXPECT_EQ(guided.statistics().streams_planned, 0u);
+  layers(guided, queue);
+  guided.relearn();
+  for (int i = 0; i < 3; ++i) {
+    guided.begin_step();
+    layers(guided, queue);
+  }
+  EXPECT_EQ(guided.statistics().planned, 80u);
 }
 
 TEST(guided_pool, streams_come_and_go) {

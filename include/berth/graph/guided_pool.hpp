@@ -25,8 +25,11 @@
 //
 // Stream order. A part is used by the work of one stream only, so whatever it reuses is in that stream's own order, as
 // in the pool; no stream is asked and no event recorded. Where use_on() names another stream, the block's place is
-// not used again before an event recorded after its free says that that one is done, or this one waits for it. What is
-// one stream's is never another's: with several streams the parts together take the sum of their peaks.
+// not used again before an event recorded after its free says that that one is done, or this one waits for it. That one
+// is asked by begin_step(), by the request that the place is planned for, and where the pool fails one; from the
+// calling thread, as by the pool. A free asks none, and no lock that it takes is held while one is asked: blocks may be
+// freed by host functions. What is one stream's is never another's: with several streams the parts together take the
+// sum of their peaks.
 //
 // Whose steps. Streams are known by their id: one made anew for each step has no plan. begin_step() is the begin of a
 // step of all of them; loops that run independently of each other have a guided_pool each, over one pool. The 16
