@@ -31,17 +31,17 @@ constexpr const char* handler_name = "mem_handler";
 // Lives as long as its capsule, which every array made with it holds.
 struct memory_handler {
   numpy_handler table;
-  queue_pointer on;
+  std::shared_ptr<pool_home> home;
+  stream* on;  // the home's
 };
 
 memory_source& source_of(void* context) {
-  return static_cast<memory_handler*>(context)->on->home->pool;
+  return static_cast<memory_handler*>(context)->home->pool;
 }
 
 // None of these throws: failures are null, and numpy makes a MemoryError of that.
 void* allocate(void* context, std::size_t size) noexcept {
-  const auto got =
-      source_of(context).allocate_raw(size == 0 ? 1 : size, static_cast<memory_handler*>(context)->on->work);
+  const auto got = source_of(context).allocate_raw(size == 0 ? 1 : size, *static_cast<memory_handler*>(context)->on);
   return got ? *got : nullptr;
 }
 
@@ -59,7 +59,7 @@ void give_back(void* context, void* data, std::size_t) noexcept {
 
 void* allocate_anew(void* context, void* data, std::size_t size) noexcept {
   if (data == nullptr) return allocate(context, size);
-  const auto& pool = static_cast<memory_handler*>(context)->on->home->pool;
+  const auto& pool = static_cast<memory_handler*>(context)->home->pool;
   const std::optional<bytes> had = pool.size_of(data);
   void* const to = had ? allocate(context, size) : nullptr;
   if (to == nullptr) return nullptr;
@@ -92,13 +92,14 @@ set_handler numpys() {
 // Entered once at a time; what was there before comes back.
 class numpy_memory {
  public:
-  explicit numpy_memory(queue_pointer on) : on_{std::move(on)} {}
+  explicit numpy_memory(std::shared_ptr<pool_home> home) : home_{std::move(home)} {}
 
   void enter() {
     if (before_) refuse("for_numpy: it is entered already");
     const set_handler set = numpys();
     auto made = std::make_unique<memory_handler>();
-    made->on = on_;
+    made->home = home_;
+    made->on = &home_->host_stream();
     std::strncpy(made->table.name, "berth", sizeof made->table.name);
     made->table.version = 1;
     made->table.allocator = {made.get(), &allocate, &allocate_zeroed, &allocate_anew, &give_back};
@@ -123,17 +124,17 @@ class numpy_memory {
   }
 
  private:
-  queue_pointer on_;
+  std::shared_ptr<pool_home> home_;
   py::object before_;
 };
 
 }  // namespace
 
-py::object for_numpy(const queue_pointer& on) {
-  if (!on->home->device.properties().host_accessible) {
-    refuse("for_numpy: numpy cannot reach the memory of " + on->home->device.properties().name);
+py::object for_numpy(const std::shared_ptr<pool_home>& home) {
+  if (!home->device.properties().host_accessible) {
+    refuse("for_numpy: numpy cannot reach the memory of " + home->device.properties().name);
   }
-  return py::cast(std::make_unique<numpy_memory>(on));
+  return py::cast(std::make_unique<numpy_memory>(home));
 }
 
 void declare_numpy_memory(py::module_& m) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "python/solved.hpp"
 #include "python/tensor.hpp"
@@ -21,15 +22,14 @@ struct arena {
 };
 
 queue_pointer open(const std::string& name, const py::object& limit) {
-  pool_options options;
-  if (const auto most = to_bytes_or_none(limit, "limit")) options.limit = *most;
+  const bytes most = to_bytes_or_none(limit, "limit").value_or(pool_options{}.limit);
   const py::gil_scoped_release others_run;
   result<device> opened = device::open(name);
   if (!opened) {
     if (opened.error().code == errc::no_such_device) refuse("device: " + std::string{opened.error().what});
     raise(opened.error());
   }
-  return std::make_shared<queue>(std::make_shared<pool_home>(*std::move(opened), options));
+  return std::make_shared<queue>(std::make_shared<pool_home>(*std::move(opened), most));
 }
 
 queue_pointer stream_of(const queue_pointer& pool, const queue_pointer& asked) {
@@ -144,6 +144,53 @@ void declare_arena(py::module_& m) {
 
 }  // namespace
 
+pool_home::pool_home(berth::device d, bytes limit)
+    : device{std::move(d)}, pool{device, {.limit = limit, .on_pressure = {&wait_once, this}}} {}
+
+bool pool_home::wait_once(void* self, const pool_pressure& p) {
+  if (p.attempt > 1) return false;
+  static_cast<pool_home*>(self)->wait_for_streams();
+  return true;
+}
+
+void pool_home::add(const stream& s) {
+  const std::lock_guard held{mutex_};
+  std::erase_if(streams_, [](const auto& one) { return one.expired(); });
+  streams_.emplace_back(s.clock());
+}
+
+// From the last one on: where add() drops some meanwhile, those still to be waited for only move down.
+void pool_home::wait_for_streams() {
+  for (std::size_t left = std::numeric_limits<std::size_t>::max(); left > 0; --left) {
+    std::shared_ptr<stream_clock> one;
+    {
+      const std::lock_guard held{mutex_};
+      left = std::min(left, streams_.size());
+      if (left == 0) return;
+      one = streams_[left - 1].lock();
+    }
+    if (one) (void)stream::synchronize(*one);
+  }
+}
+
+stream& pool_home::host_stream() {
+  const std::lock_guard held{mutex_};
+  if (!host_) {
+    host_.emplace(device);
+    streams_.emplace_back(host_->clock());
+  }
+  return *host_;
+}
+
+stream& pool_home::default_stream() {
+  const std::lock_guard held{mutex_};
+  if (!default_) {
+    default_.emplace(stream::wrap(device, nullptr).value());
+    streams_.emplace_back(default_->clock());
+  }
+  return *default_;
+}
+
 void declare_pool(py::module_& m) {
   using py::arg;
   declare_stream(m);
@@ -166,7 +213,7 @@ void declare_pool(py::module_& m) {
           arg("plan"), py::kw_only(), arg("stream") = py::none(), "One block for all buffers of a plan.")
       .def("stream", [](const pool_handle& p) { return stream_handle{std::make_shared<queue>(p.on->home)}; })
       .def(
-          "for_numpy", [](const pool_handle& p) { return for_numpy(p.on); },
+          "for_numpy", [](const pool_handle& p) { return for_numpy(p.on->home); },
           "A context manager: arrays that this thread (or asyncio task) makes inside it lie in the pool, for as long "
           "as they live.")
       .def("statistics", [](const pool_handle& p) { return statistics(p.on); })

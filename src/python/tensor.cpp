@@ -2,7 +2,7 @@
 
 #include <pybind11/stl.h>
 
-#include <array>
+#include <algorithm>
 #include <string_view>
 
 #include "berth/core/bytes.hpp"
@@ -69,129 +69,11 @@ std::vector<std::int64_t> shape_of(const py::object& shape) {
   return lengths;
 }
 
-bytes product(bytes item, const std::vector<std::int64_t>& shape) {
-  bytes all = item;
-  for (const std::int64_t length : shape) {
-    const std::optional<bytes> more = checked_mul(all, static_cast<bytes>(length));
-    if (!more || *more > static_cast<bytes>(PY_SSIZE_T_MAX)) refuse("shape: more bytes than there are addresses");
-    all = *more;
-  }
-  return all;
-}
-
-std::vector<std::int64_t> rows(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size());
-  std::int64_t next = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    strides[i] = next;
-    next *= shape[i] == 0 ? 1 : shape[i];
-  }
-  return strides;
-}
-
 dlpack::device device_of(const berth::device& d) {
   const device_properties& p = d.properties();
   if (p.name.starts_with("host")) return {dlpack::cpu, 0};
   if (p.name.starts_with("cuda:")) return {dlpack::cuda, std::stoi(p.name.substr(5))};
   return {0, 0};
-}
-
-void require_known(const tensor& t) {
-  if (t.device.kind == 0)
-    throw py::buffer_error("DLPack has no name for memory of " + t.on->home->device.properties().name);
-}
-
-// A capsule's content: the tensor stays as long as whoever took it.
-template <class Managed>
-struct exported {
-  Managed form{};
-  tensor held;
-};
-
-template <class Managed>
-py::object capsule_of(const tensor& t) {
-  auto made = std::make_unique<exported<Managed>>();
-  made->held = t;
-  made->form.context = made.get();
-  made->form.deleter = [](Managed* m) { delete static_cast<exported<Managed>*>(m->context); };
-  dlpack::tensor& view = made->form.view;
-  view.data = t.data;
-  view.device = t.device;
-  view.dimensions = static_cast<std::int32_t>(t.shape.size());
-  view.type = t.type;
-  view.shape = made->held.shape.data();
-  view.strides = made->held.strides.data();
-  if constexpr (requires { made->form.flags; }) {
-    if (t.read_only) made->form.flags |= Managed::read_only;
-  }
-  PyObject* const capsule = PyCapsule_New(&made->form, Managed::name, [](PyObject* c) {
-    if (PyCapsule_IsValid(c, Managed::name) == 0) return;  // taken: whoever has it calls the deleter
-    auto* const form = static_cast<Managed*>(PyCapsule_GetPointer(c, Managed::name));
-    form->deleter(form);
-  });
-  if (capsule == nullptr) throw py::error_already_set();
-  (void)made.release();
-  return py::reinterpret_steal<py::object>(capsule);
-}
-
-// https://data-apis.org/array-api/latest/API_specification/generated/array_api.array.__dlpack__.html
-py::object to_dlpack(const tensor& t, const py::object& on, const py::object& max_version, const py::object& dl_device,
-                     const py::object& copy) {
-  require_known(t);
-  if (!dl_device.is_none()) {
-    const auto [kind, number] = dl_device.cast<std::pair<std::int32_t, std::int32_t>>();
-    if (dlpack::device{kind, number} != t.device) throw py::buffer_error("it is not moved to another device");
-  }
-  if (!copy.is_none() && copy.cast<bool>()) throw py::buffer_error("it is not copied");
-  const bool versioned = !max_version.is_none() && max_version.cast<std::pair<int, int>>().first >= 1;
-  if (t.read_only && !versioned) throw py::buffer_error("it is read-only, which DLPack cannot say before 1.0");
-  bool unordered = false;
-  if (!on.is_none()) {
-    if (t.device.kind == dlpack::cpu) throw py::buffer_error("stream: the host's memory takes None");
-    const auto number = on.cast<std::int64_t>();
-    if (number == 0 || number < -1) throw py::buffer_error("stream: " + std::to_string(number) + " is none");
-    unordered = number == -1;
-  }
-  // What is there, is there for every stream of the reader's.
-  if (!unordered) t.settle();
-  return versioned ? capsule_of<dlpack::managed_versioned>(t) : capsule_of<dlpack::managed>(t);
-}
-
-template <class Managed>
-std::optional<tensor> taken(const py::object& capsule) {
-  if (PyCapsule_IsValid(capsule.ptr(), Managed::name) == 0) return std::nullopt;
-  auto* const form = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), Managed::name));
-  // Until the capsule is renamed it is the capsule that calls the deleter: what is refused here stays whole.
-  tensor t;
-  if constexpr (requires { form->version; }) {
-    if (form->version.major != 1) {
-      throw py::buffer_error("DLPack " + std::to_string(form->version.major) + " is not 1");
-    }
-    t.read_only = (form->flags & Managed::read_only) != 0;
-  }
-  const dlpack::tensor& view = form->view;
-  (void)find(view.type);
-  if (view.dimensions < 0 || view.dimensions > 64 || (view.dimensions > 0 && view.shape == nullptr)) {
-    throw py::buffer_error("a DLPack tensor of " + std::to_string(view.dimensions) + " dimensions");
-  }
-  t.type = view.type;
-  t.device = view.device;
-  t.data = static_cast<std::byte*>(view.data) + view.byte_offset;
-  t.shape.assign(view.shape, view.shape + view.dimensions);
-  for (const std::int64_t length : t.shape) {
-    if (length < 0) throw py::buffer_error("a DLPack tensor with a length below 0");
-  }
-  (void)product(t.item(), t.shape);
-  if (view.strides != nullptr) {
-    t.strides.assign(view.strides, view.strides + view.dimensions);
-  } else {
-    t.strides = rows(t.shape);
-  }
-  t.owner = std::shared_ptr<const void>{form, [form](const void*) {
-                                          if (form->deleter != nullptr) form->deleter(form);
-                                        }};
-  if (PyCapsule_SetName(capsule.ptr(), Managed::used) != 0) throw py::error_already_set();
-  return t;
 }
 
 // What Py_buffer points into.
@@ -212,8 +94,10 @@ int fill_buffer(PyObject* self, Py_buffer* view, int flags) {
     if (type.format == nullptr) return refuse_view(std::string{type.name} + " is no type of Python's buffers");
     if (t.read_only && (flags & PyBUF_WRITABLE) != 0) return refuse_view("it is read-only");
     const bool told = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
-    const bool in_rows = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS;
-    if ((!told || in_rows) && !t.contiguous()) return refuse_view("its items do not lie row after row");
+    const auto wanted = [flags](int all) { return (flags & all) == all; };
+    if ((!told || wanted(PyBUF_C_CONTIGUOUS)) && !t.in_rows()) return refuse_view("its items do not lie row after row");
+    if (wanted(PyBUF_F_CONTIGUOUS) && !t.in_columns()) return refuse_view("its items do not lie column after column");
+    if (wanted(PyBUF_ANY_CONTIGUOUS) && !t.in_rows() && !t.in_columns()) return refuse_view("its items have gaps");
     t.settle();
     auto what = std::make_unique<shown>();
     for (std::size_t i = 0; i < t.shape.size(); ++i) {
@@ -261,7 +145,7 @@ queue_pointer copier(const tensor& to, const tensor& from) {
 void copy_from(const tensor& to, const tensor& from) {
   if (to.read_only) refuse("copy_from: it is read-only");
   if (to.size() != from.size() || to.type != from.type) refuse("copy_from: another size or another type");
-  if (!to.contiguous() || !from.contiguous()) refuse("copy_from: items do not lie row after row");
+  if (!to.in_rows() || !from.in_rows()) refuse("copy_from: items do not lie row after row");
   if (to.device != from.device && to.device.kind != dlpack::cpu && from.device.kind != dlpack::cpu) {
     refuse("copy_from: from another device");
   }
@@ -274,6 +158,18 @@ void copy_from(const tensor& to, const tensor& from) {
   // Behind this call nobody keeps the bytes of a side that comes and goes in another order.
   if (from.on == to.on) return;
   if (const auto done = on->work.synchronize(); !done) raise(done.error());
+}
+
+// A length of 0 is looked for first: without one the lengths' product is a number of bytes that there are.
+bool dense(const tensor& t, bool from_the_last) noexcept {
+  if (std::ranges::find(t.shape, 0) != t.shape.end()) return true;
+  std::int64_t next = 1;
+  for (std::size_t n = 0; n < t.shape.size(); ++n) {
+    const std::size_t i = from_the_last ? t.shape.size() - 1 - n : n;
+    if (t.shape[i] != 1 && t.strides[i] != next) return false;
+    next *= t.shape[i];
+  }
+  return true;
 }
 
 tensor as_read_only(const tensor& t) {
@@ -290,20 +186,39 @@ bytes tensor::size() const noexcept {
   return all;
 }
 
-bool tensor::contiguous() const noexcept {
-  std::int64_t next = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] == 0) return true;
-    if (shape[i] != 1 && strides[i] != next) return false;
-    next *= shape[i];
-  }
-  return true;
+bool tensor::in_rows() const noexcept {
+  return dense(*this, true);
+}
+
+bool tensor::in_columns() const noexcept {
+  return dense(*this, false);
 }
 
 void tensor::settle() const {
   if (!on) return;
   const py::gil_scoped_release others_run;
   if (const auto done = on->work.synchronize(); !done) raise(done.error());
+}
+
+std::vector<std::int64_t> rows(const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  if (std::ranges::find(shape, 0) != shape.end()) return strides;  // the others' product may be any number
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+bytes product(bytes item, const std::vector<std::int64_t>& shape) {
+  bytes all = item;
+  for (const std::int64_t length : shape) {
+    const std::optional<bytes> more = checked_mul(all, static_cast<bytes>(length));
+    if (!more || *more > static_cast<bytes>(PY_SSIZE_T_MAX)) refuse("shape: more bytes than there are addresses");
+    all = *more;
+  }
+  return all;
+}
+
+void require_type(dlpack::data_type type) {
+  (void)find(type);
 }
 
 void raise(const error& e) {
@@ -336,24 +251,6 @@ tensor tensor_over(std::shared_ptr<const void> owner, queue_pointer on, void* da
   return t;
 }
 
-tensor from_dlpack(const py::object& array) {
-  py::object capsule;
-  if (PyCapsule_CheckExact(array.ptr()) != 0) {
-    capsule = array;
-  } else {
-    try {
-      capsule = array.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0));
-    } catch (py::error_already_set& e) {
-      if (!e.matches(PyExc_TypeError)) throw;  // libraries from before 1.0 do not know the word
-      capsule = array.attr("__dlpack__")();
-    }
-  }
-  std::optional<tensor> t = taken<dlpack::managed_versioned>(capsule);
-  if (!t) t = taken<dlpack::managed>(capsule);
-  if (!t) throw py::buffer_error("no DLPack capsule, or one that somebody has taken already");
-  return *std::move(t);
-}
-
 void declare_tensor(py::module_& m) {
   using py::arg;
   const auto buffers = [](PyHeapTypeObject* type) {
@@ -373,13 +270,14 @@ void declare_tensor(py::module_& m) {
       .def("copy_from", &copy_from, arg("source"),
            "Enqueues a copy where both are of one stream, else copies at once. One side may be a device's.")
       .def("__dlpack__", &to_dlpack, py::kw_only(), arg("stream") = py::none(), arg("max_version") = py::none(),
-           arg("dl_device") = py::none(), arg("copy") = py::none())
-      .def("__dlpack_device__",
-           [](const tensor& t) {
-             require_known(t);
-             return py::make_tuple(t.device.kind, t.device.number);
-           })
-      .def_property_readonly("__cuda_array_interface__", &cuda_array_interface)
+           arg("dl_device") = py::none(), arg("copy") = py::none(),
+           "A DLPack capsule. On CUDA the memory comes back behind the work of the stream that is named, which lives "
+           "until the capsule's taker lets go of it; -1 names none, and its reader waits itself before that.")
+      .def("__dlpack_device__", &dlpack_device)
+      .def_property_readonly(
+          "__cuda_array_interface__", &cuda_array_interface,
+          "The bytes, once its stream is done. It names no reader: whoever takes it waits for its own "
+          "work on them before it lets go of this tensor.")
       .def("__repr__", [](const tensor& t) {
         return "<berth.Tensor " + std::string{find(t.type).name} + " " +
                py::repr(py::tuple(py::cast(t.shape))).cast<std::string>() + ">";

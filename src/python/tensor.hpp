@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,16 +15,37 @@
 
 namespace berth::python {
 
-// A pool and the device it is on. Whatever was allocated from it keeps it.
+// A pool and the device it is on. Whatever was allocated from it keeps it. A request waits for the work of all of the
+// pool's streams rather than fail.
 struct pool_home {
-  pool_home(berth::device d, const pool_options& options) : device{std::move(d)}, pool{device, options} {}
+  pool_home(berth::device d, bytes limit);
+  pool_home(const pool_home&) = delete;
+  pool_home& operator=(const pool_home&) = delete;
+
+  // A stream whose work may hold the pool's memory back.
+  void add(const stream& s);
+
+  // Both are made when first asked for, on any thread, and enqueued on by nobody here. That of memory which the host
+  // writes at once: what the pool gives to it, no other stream's work touches any more.
+  stream& host_stream();
+  // The device's default stream, behind whose work the blocks go that readers on it have seen.
+  stream& default_stream();
+
   berth::device device;
   berth::pool pool;
+
+ private:
+  static bool wait_once(void* self, const pool_pressure& p);
+  void wait_for_streams();
+
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<stream_clock>> streams_;
+  std::optional<stream> host_, default_;
 };
 
 // A stream together with the pool whose blocks it orders.
 struct queue {
-  explicit queue(std::shared_ptr<pool_home> p) : home{std::move(p)}, work{home->device} {}
+  explicit queue(std::shared_ptr<pool_home> p) : home{std::move(p)}, work{home->device} { home->add(work); }
   std::shared_ptr<pool_home> home;
   stream work;
 };
@@ -37,7 +59,7 @@ struct held_block {
 };
 
 struct tensor {
-  std::shared_ptr<const void> owner;  // keeps the bytes
+  std::shared_ptr<const void> owner;  // keeps the bytes; a held_block where `on` is set
   queue_pointer on;                   // whose work may write them; null where they are not Berth's
   std::byte* data = nullptr;
   dlpack::device device{};
@@ -48,7 +70,9 @@ struct tensor {
 
   [[nodiscard]] bytes item() const noexcept { return type.bits / 8; }
   [[nodiscard]] bytes size() const noexcept;  // in bytes, of its items
-  [[nodiscard]] bool contiguous() const noexcept;
+  // Whether items lie one behind the other, those of the last index nearest to each other; or those of the first.
+  [[nodiscard]] bool in_rows() const noexcept;
+  [[nodiscard]] bool in_columns() const noexcept;
   // Until what was enqueued on its stream so far is done. Releases the interpreter's lock meanwhile.
   void settle() const;
 };
@@ -64,13 +88,25 @@ struct tensor {
 // Memory's failures become MemoryError, wrong arguments InputError, a device's RuntimeError.
 [[noreturn]] void raise(const error& e);
 
+// Of a shape: the strides of rows, in items; and the bytes it takes, which fit the addresses or are refused.
+[[nodiscard]] std::vector<std::int64_t> rows(const std::vector<std::int64_t>& shape);
+[[nodiscard]] bytes product(bytes item, const std::vector<std::int64_t>& shape);
+
+// A BufferError where Berth has no such type.
+void require_type(dlpack::data_type type);
+
+// What Python calls __dlpack__ and __dlpack_device__:
+// https://data-apis.org/array-api/latest/API_specification/generated/array_api.array.__dlpack__.html
+[[nodiscard]] py::object to_dlpack(const tensor& t, const py::object& stream, const py::object& max_version,
+                                   const py::object& dl_device, const py::object& copy);
+[[nodiscard]] py::tuple dlpack_device(const tensor& t);
 [[nodiscard]] tensor from_dlpack(const py::object& array);
 
 void declare_tensor(py::module_& m);
 void declare_pool(py::module_& m);
 
 // A context manager in which numpy's arrays lie in the pool.
-[[nodiscard]] py::object for_numpy(const queue_pointer& on);
+[[nodiscard]] py::object for_numpy(const std::shared_ptr<pool_home>& home);
 void declare_numpy_memory(py::module_& m);
 
 }  // namespace berth::python

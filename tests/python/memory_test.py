@@ -29,7 +29,7 @@ def capsule_name(capsule):
 
 
 class Numbered(ctypes.Structure):
-    """DLManagedTensorVersioned up to its flags, by the standard's own words."""
+    """DLManagedTensorVersioned up to its device, by the standard's own words."""
 
     _fields_ = [
         ("major", ctypes.c_uint32),
@@ -37,6 +37,8 @@ class Numbered(ctypes.Structure):
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
+        ("data", ctypes.c_void_p),
+        ("device_kind", ctypes.c_int32),
     ]
 
 
@@ -44,6 +46,17 @@ def numbered(capsule):
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return Numbered.from_address(get(capsule, b"dltensor_versioned"))
+
+
+def takes_view(exporter, flags):
+    """Whether a buffer is given that is asked for so."""
+    view = ctypes.create_string_buffer(256)  # a Py_buffer, which is smaller
+    try:
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(exporter), view, ctypes.c_int(flags))
+    except (BufferError, ValueError):  # numpy's
+        return False
+    ctypes.pythonapi.PyBuffer_Release(view)
+    return True
 
 
 class Tensors(unittest.TestCase):
@@ -120,6 +133,12 @@ class Tensors(unittest.TestCase):
         with self.assertRaises(BufferError):
             berth.from_dlpack(capsule)
         self.assertEqual(capsule_name(capsule), "dltensor_versioned")  # whose it still is
+        for no_device in (0, -1):
+            capsule = t.__dlpack__(**REQUESTED)
+            numbered(capsule).device_kind = no_device
+            with self.assertRaises(BufferError):
+                berth.from_dlpack(capsule)
+            self.assertEqual(capsule_name(capsule), "dltensor_versioned")
         del capsule, t, given, back
         self.assertEqual(live(self.pool), 0)
 
@@ -130,6 +149,19 @@ class Tensors(unittest.TestCase):
             t.__dlpack__()  # which could not say it
         with self.assertRaises(berth.InputError):
             t.copy_from(self.pool.allocate(8))
+
+    def test_the_order_of_items_that_a_buffer_is_asked_for(self):
+        rows, columns, any_order, strides = 0x38, 0x58, 0x98, 0x18  # PyBUF_C_CONTIGUOUS, F_, ANY_, STRIDES
+        a = numpy.zeros((4, 6), numpy.float32)
+        for given in (a, a.T, a[:, ::2], a[::2], a[:, 0], a[:1], a[:, :1], a[0], a[:0], a[:, 0:0], a.reshape(2, 3, 4).T):
+            t = berth.from_dlpack(given)
+            for flags in (0, 0x08, rows, columns, any_order, strides):
+                self.assertEqual(takes_view(t, flags), takes_view(given, flags), (given.shape, given.strides, hex(flags)))
+
+    def test_no_items_of_lengths_that_would_be_too_many(self):
+        t = self.pool.allocate((0, 1 << 62, 4))
+        self.assertEqual((t.nbytes, memoryview(t).strides), (0, (1, 1, 1)))
+        t.copy_from(self.pool.allocate((0, 1 << 62, 4)))
 
     def test_streams_and_devices_of_the_protocol(self):
         t = self.pool.allocate(8)
@@ -280,6 +312,40 @@ class ArraysInPools(unittest.TestCase):
             for size in (1, 100, 5000, 1 << 20):
                 numpy.full(size, 255, numpy.uint8)
                 self.assertEqual(int(numpy.zeros(size, numpy.uint8).max()), 0)
+
+    def test_bytes_that_a_stream_still_writes_are_not_given(self):
+        size = 64 << 20
+        source = berth.from_dlpack(numpy.full(size, 7, numpy.uint8))
+
+        def enlarged():
+            x = numpy.zeros(100, numpy.uint8)
+            x.resize(size, refcheck=False)
+            return x
+
+        for make, limit in (
+            (lambda: numpy.zeros(size, numpy.uint8), None),
+            (lambda: numpy.full(size, 0, numpy.uint8), None),
+            (enlarged, None),
+            (lambda: numpy.zeros(size, numpy.uint8), 2 * size + (8 << 20)),  # which has no room but b's, once that is done
+        ):
+            pool = berth.Pool(limit=limit)
+            a, b, last = pool.allocate(size), pool.allocate(size), pool.allocate(1)
+            a.copy_from(source)
+            b.copy_from(a)  # enqueued
+            del b
+            with pool.for_numpy():
+                x = make()
+            memoryview(last)  # what was enqueued is done
+            self.assertEqual(int(x.max()), 0)
+
+    def test_a_limit_counts_what_comes_back_from_both_sides(self):
+        pool = berth.Pool(limit=1 << 20)
+        for _ in range(50):
+            t = pool.allocate(3 << 18)
+            del t
+            with pool.for_numpy():
+                a = numpy.zeros(3 << 18, numpy.uint8)
+            del a
 
     def test_a_limit_is_a_memory_error(self):
         pool = berth.Pool(limit=1 << 20)
