@@ -38,6 +38,8 @@ struct arena_guard::state {
   result<void> write(std::uint32_t born);
   [[nodiscard]] std::string text_of(const watched& w, const detail::difference& d) const;
   [[nodiscard]] std::string name_of(const watched& w) const;
+  // Of those in w's place now, the one made last: entering its node has written the zone anew.
+  [[nodiscard]] const watched& last_in_place_of(const watched& w) const noexcept;
 
   const graph& g;
   const arena& memory_of;
@@ -93,6 +95,10 @@ std::string arena_guard::state::name_of(const watched& w) const {
   return "'" + g[w.value].name + "'";
 }
 
+const watched& arena_guard::state::last_in_place_of(const watched& w) const noexcept {
+  return *std::find_if(all.rbegin(), all.rend(), [&](const watched& o) { return alive(o) && o.data == w.data; });
+}
+
 std::string arena_guard::state::text_of(const watched& w, const detail::difference& d) const {
   char at[96];
   const bytes behind = w.from + d.at - w.size;
@@ -100,6 +106,9 @@ std::string arena_guard::state::text_of(const watched& w, const detail::differen
                 static_cast<unsigned long long>(w.size), static_cast<unsigned long long>(behind),
                 std::to_integer<unsigned>(d.found));
   std::string text = "overrun behind " + name_of(w) + at;
+  for (const watched& other : all) {
+    if (&other != &w && alive(other) && other.data == w.data) text += "; it took the place of " + name_of(other);
+  }
   const watched* above = nullptr;
   for (const watched& other : all) {
     if (alive(other) && other.data >= w.data + w.end && (above == nullptr || other.data < above->data)) above = &other;
@@ -162,8 +171,9 @@ result<std::vector<arena_overrun>> arena_guard::check() {
     const auto d = my.memory.differs(w.data + w.from, w.end - w.from, zone_byte);
     if (!d) continue;
     my.memory.write(w.data + w.from, w.end - w.from, zone_byte);
-    found.push_back(
-        {w.value, my.now == 0 ? node_id{} : node_id{my.now - 1}, w.from + d->at - w.size, my.text_of(w, *d)});
+    const watched& last = my.last_in_place_of(w);
+    found.push_back({last.value, my.now == 0 ? node_id{} : node_id{my.now - 1}, last.from + d->at - last.size,
+                     my.text_of(last, *d)});
   }
   return found;
 }

@@ -31,7 +31,7 @@ namespace berth {
 [[nodiscard]] rules::placement with_red_zones(rules::placement r, bytes zone = 64) noexcept;
 
 struct arena_overrun {
-  value_id value;  // written beyond; none: the workspace of `node`
+  value_id value;  // written beyond, of several in one place the last; none: the workspace of `node`
   node_id node;    // the last one entered
   bytes at = 0;    // the first wrong byte, counted from the buffer's end
   std::string text;
