@@ -18,7 +18,7 @@ using namespace literals;
 TEST(guided_pool, a_free_asks_no_stream) {
   const auto quiet = support::make_quiet(device::host());
   stream queue{quiet.device}, other{quiet.device};
-  pool p{quiet.device};
+  pool p{quiet.device, {.limit = 256_MiB}};
   guided_pool guided{p};
   void *shared = nullptr, *kept = nullptr;
   for (int i = 0; i < 2; ++i) {
@@ -55,7 +55,7 @@ TEST(guided_pool, a_place_is_not_lost_where_asking_fails) {
     const auto quiet = support::make_quiet(device::host());
     support::gate first, passed, second;
     stream queue{quiet.device}, other{quiet.device};
-    pool p{quiet.device};
+    pool p{quiet.device, {.limit = 256_MiB}};
     guided_pool guided{p};
     guided.begin_step();
     guided.free(guided.allocate_raw(5000, queue).value());

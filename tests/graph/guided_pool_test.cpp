@@ -153,7 +153,7 @@ class watched {
     std::vector<late_stream*> others;
   };
   struct trace {
-    std::uintptr_t begin = 0, end = 0;
+    std::uint64_t begin = 0, end = 0;
     std::shared_ptr<stream_clock> clock;
     std::uint64_t epoch = 0;
     late_works behind;
@@ -284,7 +284,7 @@ std::vector<void*> layers(memory_source& from, stream& s, bytes width = 100'000)
 
 TEST(guided_pool, a_step_that_repeats_needs_no_pool) {
   stream queue{device::host()};
-  pool p{device::host()};
+  pool p{device::host(), {.limit = 256_MiB}};
   guided_pool guided{p};
   guided.begin_step();
   layers(guided, queue);
@@ -310,7 +310,7 @@ TEST(guided_pool, a_step_that_repeats_needs_no_pool) {
 
 TEST(guided_pool, what_one_step_hands_to_the_next_is_planned_from_the_third) {
   stream queue{device::host()};
-  pool p{device::host()};
+  pool p{device::host(), {.limit = 256_MiB}};
   guided_pool guided{p};
   void* const weight = guided.allocate_raw(1000, queue).value();
   void* handed = nullptr;
@@ -329,7 +329,7 @@ TEST(guided_pool, what_one_step_hands_to_the_next_is_planned_from_the_third) {
 
 TEST(guided_pool, what_never_comes_back_stays_with_the_pool) {
   stream queue{device::host()};
-  pool p{device::host(), {.report_leaks = false}};
+  pool p{device::host(), {.limit = 256_MiB, .report_leaks = false}};
   guided_pool guided{p};
   std::vector<void*> kept;
   for (int i = 0; i < 6; ++i) {
@@ -344,7 +344,7 @@ TEST(guided_pool, what_never_comes_back_stays_with_the_pool) {
 
 TEST(guided_pool, requests_that_are_left_out_added_or_resized_do_not_lose_the_others) {
   stream queue{device::host()};
-  pool p{device::host()};
+  pool p{device::host(), {.limit = 256_MiB}};
   guided_pool guided{p};
   const auto step = [&](const std::function<bytes(int)>& size) {
     std::vector<void*> all;
@@ -378,7 +378,7 @@ TEST(guided_pool, requests_that_are_left_out_added_or_resized_do_not_lose_the_ot
 
 TEST(guided_pool, a_block_that_is_kept_keeps_its_place) {
   late_stream queue{device::host()};
-  pool p{device::host()};
+  pool p{device::host(), {.limit = 256_MiB}};
   guided_pool guided{p};
   watched memory{guided};
   void* kept = nullptr;
@@ -401,7 +401,7 @@ TEST(guided_pool, a_block_that_is_kept_keeps_its_place) {
 TEST(guided_pool, another_streams_use_is_waited_for) {
   const auto quiet = support::make_quiet(device::host());
   stream queue{quiet.device}, other{quiet.device};
-  pool p{quiet.device};
+  pool p{quiet.device, {.limit = 256_MiB}};
   guided_pool guided{p};
   guided.begin_step();
   guided.free(guided.allocate_raw(5000, queue).value());
@@ -425,7 +425,7 @@ TEST(guided_pool, another_streams_use_is_waited_for) {
 
 TEST(guided_pool, relearning_gives_the_old_memory_back_with_its_last_block) {
   stream queue{device::host()};
-  pool p{device::host()};
+  pool p{device::host(), {.limit = 256_MiB}};
   guided_pool guided{p};
   guided.begin_step();
   layers(guided, queue);
@@ -478,7 +478,7 @@ TEST(guided_pool, a_plan_without_memory_is_no_failure) {
 
 TEST(guided_pool, a_step_that_is_too_long_is_said_to_be) {
   stream queue{device::host()};
-  pool p{device::host()};
+  pool p{device::host(), {.limit = 256_MiB}};
   guided_pool guided{p};
   guided.begin_step();
   for (std::uint32_t i = 0; i <= detail::step_log::most; ++i) {
@@ -497,7 +497,7 @@ TEST(guided_pool, a_step_that_is_too_long_is_said_to_be) {
 }
 
 TEST(guided_pool, streams_come_and_go) {
-  pool p{device::host()};
+  pool p{device::host(), {.limit = 256_MiB}};
   guided_pool guided{p};
   for (int i = 0; i < 50; ++i) {
     stream queue{device::host()};
@@ -512,7 +512,7 @@ TEST(guided_pool, streams_come_and_go) {
 }
 
 TEST(guided_pool, many_streams_at_once) {
-  pool p{device::host()};
+  pool p{device::host(), {.limit = 256_MiB}};
   guided_pool guided{p};
   std::vector<stream> streams;
   for (int i = 0; i < 20; ++i) streams.emplace_back(device::host());
@@ -525,7 +525,7 @@ TEST(guided_pool, many_streams_at_once) {
 
 TEST(guided_pool, a_leak_is_the_pools_to_report) {
   stream queue{device::host()};
-  pool p{device::host(), {.report_leaks = false}};
+  pool p{device::host(), {.limit = 256_MiB, .report_leaks = false}};
   {
     guided_pool guided{p};
     for (int i = 0; i < 2; ++i) {
@@ -553,7 +553,7 @@ void read_back(void* context) {
 
 TEST(guided_pool, threads_share_streams_and_free_each_others_blocks) {
   std::atomic<int> wrong{0};
-  pool p{device::host()};
+  pool p{device::host(), {.limit = 256_MiB}};
   guided_pool guided{p};
   std::vector<stream> streams;
   for (int i = 0; i < 3; ++i) streams.emplace_back(device::host());
