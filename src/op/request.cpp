@@ -41,8 +41,10 @@ std::int64_t count_of(const shape& s) {
 
 strides row_major(const shape& s, element type) {
   strides by(s.size());
-  auto next = static_cast<std::int64_t>(element_size(type));
-  for (std::size_t d = s.size(); d-- > 0; next *= s[d]) by[d] = next;
+  std::uint64_t next = element_size(type);  // wraps for shapes that count_of() refuses
+  for (std::size_t d = s.size(); d-- > 0; next *= static_cast<std::uint64_t>(s[d])) {
+    by[d] = static_cast<std::int64_t>(next);
+  }
   return by;
 }
 

@@ -232,6 +232,7 @@ bool lowering::elementwise(const node& n) {
 }
 
 bool lowering::binary(const node& n) {
+  if (std::ranges::any_of(n.inputs, [](const std::string& name) { return name.empty(); })) return false;
   std::string data;
   if (as_activation(n, data)) return elementwise(n);
   if (n.inputs.size() != 2 || n.op == "Pow" || n.attributes.contains("alpha")) return false;
