@@ -18,7 +18,7 @@ std::size_t class_of(std::uint64_t ns) noexcept {
 std::uint64_t last_of(std::size_t c) noexcept {
   if (c < 8) return c;
   const std::size_t above = (c - 8) / 8;
-  return ((8 + c % 8) << above) + ((std::uint64_t{1} << above) - 1);
+  return (std::uint64_t{8 + c % 8} << above) + ((std::uint64_t{1} << above) - 1);
 }
 
 std::uint64_t now() noexcept {

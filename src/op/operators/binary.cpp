@@ -186,7 +186,11 @@ types clip_type(const request& q) {
   (void)require_number(q, 0);
   require_same_types(q);
   for (std::size_t i = 1; i <= 2; ++i) {
-    if (has(q, i) && count_of(shape_of(q, i)) != 1) refuse("input " + std::to_string(i) + " is not one number");
+    if (!has(q, i)) continue;
+    if (count_of(shape_of(q, i)) != 1) refuse("input " + std::to_string(i) + " is not one number");
+    if (shape_of(q, i).size() > shape_of(q, 0).size()) {
+      refuse("input " + std::to_string(i) + " has more dimensions than what it limits");
+    }
   }
   return like_first(q);
 }
