@@ -16,7 +16,7 @@
 #include "berth/model/problem_file.hpp"
 #include "plan/bound/bounds.hpp"
 #include "plan/samples.hpp"
-#include "plan/search/ladder.hpp"
+#include "plan/search/narrow.hpp"
 #include "plan/user_seconds.hpp"
 
 namespace {
@@ -26,7 +26,7 @@ using namespace berth::plan;
 using namespace berth_bench;
 
 struct measured {
-  climb found;
+  narrowed found;
   double seconds = 0;
 };
 
@@ -47,7 +47,7 @@ measured measure(const problem& p, const switches& rules, double limit) {
 // The best that a second finds.
 std::vector<bytes> layout_of(const problem& p) {
   const instance in = make_instance(p);
-  const climb found = measure(p, {}, 1).found;
+  const narrowed found = measure(p, {}, 1).found;
   std::vector<bytes> out;
   for (const std::uint32_t i : in.item_of) {
     out.push_back(i == no_item ? 0 : static_cast<bytes>(found.best.offsets[i]) * in.unit);

@@ -20,11 +20,11 @@ struct named {
 
 constexpr std::array names{
     named{"squeaky_wheel", technique::squeaky_wheel},
-    named{"tall_first", technique::tall_first},
     named{"boxes", technique::boxes},
     named{"ejections", technique::ejections},
     named{"peaks", technique::peaks},
     named{"order", technique::order, 2},
+    named{"sections", technique::sections},
     named{"holes", technique::holes},
     named{"decomposition", technique::decomposition},
     named{"memory", technique::memory},
@@ -35,7 +35,7 @@ constexpr std::array names{
     named{"wheels", technique::wheels},
     named{"skylines", technique::skylines},
     named{"descent", technique::descent},
-    named{"rungs", technique::rungs},
+    named{"capacities", technique::capacities},
     named{"hint_searches", technique::hint_searches},
     named{"hint_halves", technique::hint_halves},
     named{"hint_proof", technique::hint_proof},

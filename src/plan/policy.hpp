@@ -64,19 +64,6 @@ inline constexpr looks_budget best_passes{1'000'000'000, 10'000};
 // Rounds in which what ended above the target moves to the front. What can be mended is mended by the first few (0020).
 inline constexpr int squeaky_rounds = 6;
 
-// ---- Tall items first (greedy/tall_first.hpp; 0020, 0024) ----
-
-// Sections are tall from so many tenths of the target on; half of it doubles the items and ends at the same arenas.
-inline constexpr std::int64_t tall_tenths = 7;
-// Larger items than this share of the target count as tall wherever they live, where they are no more than this share
-// of all: late, they find no room.
-inline constexpr std::int64_t large_share = 32;
-inline constexpr std::size_t most_large_share = 32;
-// Where more than this share of the items is tall nothing is gained on passes over all.
-inline constexpr std::size_t most_tall_share = 6;
-// Tall items looked at in ejections down to the target; several times as many for what lies between (0027).
-inline constexpr std::uint64_t tall_ejections = 400'000;
-
 // ---- Boxes (greedy/boxes.hpp; 0020) ----
 
 inline constexpr std::uint32_t first_page = 64;  // sections
@@ -88,13 +75,13 @@ inline constexpr std::int64_t tallest_box_share = 32;
 
 // ---- Ejection chains (greedy/ejection.hpp; 0024) ----
 
-// Items looked at for what does not end near the target: about a second.
-inline constexpr std::uint64_t ejection_work = 20'000'000;
+// Items looked at for what does not end near the target: about a second; of many items so many each (0027).
+inline constexpr std::uint64_t ejection_looks = 20'000'000, ejection_looks_an_item = 200;
 // At effort fast, for each item: some microseconds, where one pass ends far above the bound ...
 inline constexpr std::uint64_t fast_ejections = 64;
 // ... until within this share of it.
 inline constexpr std::int64_t fast_near_share = 16;
-// Of the work, for each target that is tried.
+// Of these, for each target that is tried.
 inline constexpr std::uint64_t share_of_an_ejection_try = 6;
 
 // ---- Peaks (single/peaks.hpp; 0034) ----
@@ -123,11 +110,12 @@ inline constexpr std::size_t most_steps = 4;
 // Cells of the table that counts which sums of lengths there are; above that the sum is rounded up instead.
 inline constexpr std::int64_t most_sum_cells = 1 << 12;
 // Clique members up to which every section is considered, and pinned items times ranges for heads: some milliseconds.
-inline constexpr std::uint64_t most_section_work = 2'000'000;
-inline constexpr std::size_t most_head_work = 2'000'000;
-// Buffers up to which cliques of conflicts are looked for, and the nodes for each: about ten milliseconds.
+inline constexpr std::uint64_t most_section_members = 2'000'000;
+inline constexpr std::size_t most_head_pairs = 2'000'000;
+// Buffers up to which cliques of conflicts are looked for, and the words of its bit sets looked at in all and nodes for
+// each: ten milliseconds.
 inline constexpr std::uint32_t most_clique_buffers = 2048;
-inline constexpr std::uint64_t clique_work = 20'000'000, fewest_clique_nodes = 50, most_clique_nodes = 20'000;
+inline constexpr std::uint64_t clique_words = 20'000'000, fewest_clique_nodes = 50, most_clique_nodes = 20'000;
 
 // ---- Whether and how long is searched (single/single.cpp) ----
 
@@ -157,7 +145,7 @@ inline constexpr std::uint64_t restart_nodes_an_item = 2;
 // How often a thread looks whether it may go on.
 inline constexpr std::uint64_t nodes_between_looks = 64;
 
-// ---- The ladder (search/ladder.cpp; 0020) ----
+// ---- Narrowing (search/narrow.cpp; 0020) ----
 
 // The first slice of each recipe: so many nodes, and so many halves of one an item, enough for a descent with few
 // failures. Each round's is a quarter longer.
@@ -168,8 +156,8 @@ inline constexpr std::size_t side_by_side = 4;
 // At first so many recipes try the bound; then so many go down in steps of so many sixteenths of the gap.
 inline constexpr std::size_t quick_recipes = 1, descending_recipes = 5;
 inline constexpr std::int64_t descending_sixteenths = 10;
-// The rungs of the later rounds, in sixteenths of the gap above the bound.
-inline constexpr std::array<std::int64_t, 5> rungs{0, 10, 12, 14, 15};
+// What later rounds try, in sixteenths of the gap above the bound.
+inline constexpr std::array<std::int64_t, 5> tried_sixteenths{0, 10, 12, 14, 15};
 // What the bound has not yielded after so many rounds it will not soon: half slices from then on.
 inline constexpr std::uint64_t full_slices_at_bound = 3;
 
@@ -191,8 +179,9 @@ inline constexpr std::size_t fewest_for_beams = 48, most_for_beams = 4000;
 inline constexpr std::uint64_t beam_slices = 8;
 // Of the one beam in the first round: states an item, for four narrow tries; and of all nodes a quarter at most.
 inline constexpr std::uint64_t first_tries = 96, first_tries_share = 4;
-// A state's cost in nanoseconds: so much, and for every section. Measured: 0.5 to 2.5 us.
-inline constexpr std::uint64_t state_ns = 200, state_ns_a_section = 8;
+// A state costs so many nanoseconds and, for every section, so many; and as much again for so many rises of its floor.
+// Measured: 1 to 3 us, 11 us on J, where the floor of a state rises thirty times.
+inline constexpr std::uint64_t state_ns = 300, state_ns_a_section = 12, raises_a_state = 4;
 // Steps of the share of a section's room that is wasted, between which its cost is constant.
 inline constexpr std::int64_t beam_cost_steps = 256;
 // What the weights of a score are drawn from, in hundredths, and the exponent of waste in quarters: where those lay
@@ -200,11 +189,18 @@ inline constexpr std::int64_t beam_cost_steps = 256;
 struct drawn_from {
   std::int64_t least, most;
 };
-inline constexpr drawn_from beam_waste{70, 300}, beam_rough{50, 200}, beam_area{0, 500}, beam_tall{10, 40},
+inline constexpr drawn_from beam_waste{70, 300}, beam_rough{100, 400}, beam_area{0, 500}, beam_tall{10, 40},
     beam_noise{2, 6}, beam_exponent{2, 6};
-// States that go on, by try; then the last four again and again. Narrow tries first: they are cheap, and many of them
-// find more than few wide ones.
-inline constexpr std::array<std::size_t, 8> beam_widths{16, 16, 32, 32, 50, 50, 100, 100};
+// What a step of the skyline costs that one open item can level, two, three, and what more would have to.
+inline constexpr std::array<std::int32_t, 4> beam_step_costs{4, 6, 8, 11};
+// Such costs that are kept: 1 MiB, a power of two.
+inline constexpr std::size_t kept_step_costs = std::size_t{1} << 16;
+// States that go on, by try; then those behind the first few again and again. Narrow tries first: they are cheap, and
+// many of them find more than few wide ones, until the problem is hard.
+inline constexpr std::array<std::size_t, 10> beam_widths{16, 16, 32, 32, 50, 50, 100, 100, 400, 400};
+inline constexpr std::size_t beam_narrow = 4;
+// As many states as have so many sections together, or so few: some megabytes.
+inline constexpr std::size_t most_beam_words = 100'000, least_beam_width = 100;
 
 // ---- Hints (single/hints.hpp) ----
 
@@ -254,11 +250,11 @@ inline constexpr std::size_t slab_moves = 1000;
 
 // ---- Moves (moves/; 0023) and symbolic sizes (symbolic/) ----
 
-// Sections that one copy takes at most: what is not done by then would be waited for as well.
+// Periods that one copy takes at most: what is not done by then would be waited for as well.
 inline constexpr std::uint32_t longest_copy = 64;
-// Work, in sections routed or played: so much, and so much an item; so many times that with effort best.
-inline constexpr std::uint64_t move_work = 4'000'000, move_work_an_item = 50'000, best_move_factor = 30;
+// Visits, of periods routed or played: so much, and so much an item; so many times that with effort best.
+inline constexpr std::uint64_t move_visits = 4'000'000, move_visits_an_item = 50'000, best_move_factor = 30;
 // Chains tried: so many, divided by the buffers and so many more.
-inline constexpr std::uint64_t normal_chain_work = 200'000, best_chain_work = 2'000'000, chain_buffers = 100;
+inline constexpr std::uint64_t normal_chain_budget = 200'000, best_chain_budget = 2'000'000, chain_buffers = 100;
 
 }  // namespace berth::plan::policy

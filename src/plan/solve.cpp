@@ -77,7 +77,7 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
     if (!right) {
       if (const auto broken = verify(p, layout)) return error{errc::internal, broken->rule, broken->a};
     }
-    if (const auto wrong = check_bound(p, 0, layout.proof))
+    if (const auto wrong = verify_bound(p, 0, layout.proof))
       return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
   }
   layout.deadline_hit = wait.was_over();

@@ -10,24 +10,24 @@ namespace berth::plan {
 enum class technique : std::uint8_t {
   // greedy placement
   squeaky_wheel,
-  tall_first,
   boxes,
   ejections,
   peaks,
   order,  // of the portfolio, by its place there
   // the search
+  sections,
   holes,
   decomposition,
   memory,
   multiples,
   recipe,  // by its place
   restarts,
-  // the ladder
+  // narrowing
   folding,
   wheels,
   skylines,
   descent,
-  rungs,
+  capacities,
   // wishes
   hint_searches,
   hint_halves,

@@ -19,7 +19,7 @@ argument stack(std::vector<index> buffers, bytes step = 1) {
 
 bool accepts(const problem& p, argument why, bytes bound) {
   why.bound = bound;
-  return !check_bound(p, bound, {why});
+  return !verify_bound(p, bound, {why});
 }
 
 // The largest bound that the checker takes for this stack.
@@ -30,7 +30,7 @@ bytes proved(const problem& p, const argument& why) {
 }
 
 std::string objection_to(const problem& p, bytes lower_bound, const certificate& proof) {
-  const auto found = check_bound(p, lower_bound, proof);
+  const auto found = verify_bound(p, lower_bound, proof);
   return found ? found->rule : "";
 }
 
@@ -214,9 +214,9 @@ RC_GTEST_PROP(certificate, every_bound_of_a_plan_is_accepted, ()) {
       return total;
     };
     RC_ASSERT(sum(said) == answer.lower_bound());
-    RC_ASSERT(!check_bound(*p, sum(checked), answer.proof));
-    RC_ASSERT(check_bound(*p, sum(checked) + 1, answer.proof));
-    RC_ASSERT(check_bound(*p, answer.arena() + 1, answer.proof));
+    RC_ASSERT(!verify_bound(*p, sum(checked), answer.proof));
+    RC_ASSERT(verify_bound(*p, sum(checked) + 1, answer.proof));
+    RC_ASSERT(verify_bound(*p, answer.arena() + 1, answer.proof));
   }
 }
 
@@ -232,7 +232,7 @@ TEST(certificate, alignments_finer_than_the_unit) {
   p.separations = {{1, 0}, {3, 0}};
   const auto answer = solve(p);
   ASSERT_TRUE(answer);
-  EXPECT_FALSE(check_bound(p, 0, answer->proof));
+  EXPECT_FALSE(verify_bound(p, 0, answer->proof));
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ RC_GTEST_PROP(sweep, gives_a_plan_and_a_bound_that_can_be_checked, ()) {
   as_plan.lower_bound_bytes = got->why.bound;
   as_plan.status = status::feasible;
   RC_ASSERT(!verify(p, as_plan));
-  RC_ASSERT(!check_bound(p, got->why.bound, {got->why}));
+  RC_ASSERT(!verify_bound(p, got->why.bound, {got->why}));
   const bool aligned = std::all_of(p.buffers.begin(), p.buffers.end(), [&](const buffer& b) {
     return is_aligned(p.footprint(static_cast<index>(&b - p.buffers.data())), got->why.step);
   });

@@ -1,4 +1,4 @@
-// What large instances are placed with: boxes of small items, and the items of tall sections first.
+// What large instances are placed with: boxes of small items, and ejection chains.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -11,7 +11,6 @@
 #include "plan/bound/bounds.hpp"
 #include "plan/greedy/boxes.hpp"
 #include "plan/greedy/ejection.hpp"
-#include "plan/greedy/tall_first.hpp"
 
 namespace berth::plan {
 namespace {
@@ -39,18 +38,6 @@ std::optional<violation> check(const problem& p, const instance& in, const std::
   }
   as_plan.status = status::feasible;
   return verify(p, as_plan);
-}
-
-// A hard core of some dozen buffers, and many small ones elsewhere.
-problem hard_core(std::uint32_t seed) {
-  std::mt19937 random(seed);
-  problem p;
-  for (int i = 0; i < 60; ++i) {
-    const auto lower = static_cast<tick>(random() % 20);
-    p.add({.size = 64 + random() % 512, .live = {lower, lower + 1 + static_cast<tick>(random() % 12)}});
-  }
-  for (int i = 0; i < 600; ++i) p.add({.size = 1 + random() % 8, .live = {100 + i, 104 + i}});
-  return p;
 }
 
 constexpr std::array all_orders = {order::breadth, order::size};
@@ -103,37 +90,6 @@ TEST(boxes, none_where_conflicts_are_more_than_lifetimes) {
   EXPECT_FALSE(put_in_boxes(in, section_bound(in) * 20));
 }
 
-// The tall items make an instance of their own: their pins, alignments and separations come along.
-RC_GTEST_PROP(tall_first, gives_a_plan, ()) {
-  problem p = hard_core(*rc::gen::arbitrary<std::uint32_t>());
-  for (buffer& b : p.buffers) {
-    if (*rc::gen::inRange(0, 10) == 0) b.alignment = *rc::gen::element<bytes>(16, 32, 64);
-  }
-  // A pin beyond all else cannot clash.
-  if (*rc::gen::arbitrary<bool>()) p.buffers[0].offset = 1 << 26;
-  for (int k = *rc::gen::inRange(0, 4); k > 0; --k) {
-    p.separations.push_back({*rc::gen::inRange<index>(1, 40), *rc::gen::inRange<index>(40, 660)});
-  }
-  const instance in = make_instance(p);
-  const auto got = tall_first(in, section_bound(in) + *rc::gen::inRange<units>(0, section_bound(in)));
-  RC_ASSERT(got.has_value());
-  RC_ASSERT(!check(p, in, got->offsets));
-  RC_ASSERT(got->arena == arena_of(in, got->offsets));
-}
-
-TEST(tall_first, ejects_what_first_fit_leaves_above) {
-  int lowered = 0;
-  for (std::uint32_t seed = 0; seed < 12; ++seed) {
-    const problem p = hard_core(seed);
-    const instance in = make_instance(p);
-    const units near = section_bound(in) + section_bound(in) / 1024;
-    occupancy taken{in};
-    lowered += place_in_order(in, taken, sorted_items(in, order::breadth)).arena > near &&
-               tall_first(in, section_bound(in))->arena <= near;
-  }
-  EXPECT_GE(lowered, 3);  // of 12
-}
-
 // Both ends of a hole are freed for the large one, and what lay there goes where it fits.
 TEST(ejection, makes_room_by_a_chain) {
   problem p;
@@ -145,9 +101,9 @@ TEST(ejection, makes_room_by_a_chain) {
   // 2 at the bottom, 3 on it, and 4 only above a hole that it has no use for.
   layout found{.offsets = {6, 2, 3, 0}, .arena = 10};
   ASSERT_EQ(check(p, in, found.offsets), std::nullopt);
-  EXPECT_FALSE(eject_above(in, found, 8, 1000)) << "below the bound";
+  EXPECT_FALSE(eject_around(in, {}, found, 8, 1000)) << "below the bound";
   EXPECT_EQ(found.offsets, (std::vector<units>{6, 2, 3, 0}));
-  ASSERT_TRUE(eject_above(in, found, 9, 1000));
+  ASSERT_TRUE(eject_around(in, {}, found, 9, 1000));
   EXPECT_EQ(found.arena, 9);
   EXPECT_EQ(check(p, in, found.offsets), std::nullopt);
 }
@@ -164,7 +120,7 @@ RC_GTEST_PROP(ejection, gives_a_plan_or_leaves_the_one_it_got, ()) {
       place_in_order(in, taken, sorted_items(in, all_orders[*rc::gen::inRange<std::size_t>(0, all_orders.size())]));
   const units target = *rc::gen::inRange<units>(section_bound(in), before.arena + 1);
   layout after = before;
-  const bool met = eject_above(in, after, target, 20'000);
+  const bool met = eject_around(in, {}, after, target, 20'000);
   RC_ASSERT(!check(p, in, after.offsets));
   RC_ASSERT(after.arena == arena_of(in, after.offsets));
   if (met) {

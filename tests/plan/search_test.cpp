@@ -9,7 +9,7 @@
 #include "berth/plan/verify.hpp"
 #include "plan/bound/bounds.hpp"
 #include "plan/search/fold.hpp"
-#include "plan/search/ladder.hpp"
+#include "plan/search/narrow.hpp"
 #include "plan/search/skyline.hpp"
 #include "plan/single/single.hpp"
 
@@ -147,7 +147,7 @@ TEST(search, keeps_its_invariants) {
                          bits};
       failed_states failed{10};
       search one{in, g, bound, how, switches_of(bits), failed};
-      while (one.run(1) == outcome::paused) {
+      while (one.run(1) == search_status::paused) {
         ASSERT_EQ(one.check(), "") << "round " << round << " switches " << bits << " node " << one.nodes();
       }
       decisions += one.nodes();
@@ -177,11 +177,11 @@ TEST(search, is_complete_under_every_product_of_switches) {
         const strategy how{falling(in), where, corners, bits % 3 == 0 ? 5U : 0U, corners ? 3 : 0, bits};
         failed_states failed{10};
         search fits{in, g, best, how, switches_of(bits), failed};
-        ASSERT_EQ(fits.run(1'000'000), outcome::found) << "round " << round << " switches " << bits;
+        ASSERT_EQ(fits.run(1'000'000), search_status::found) << "round " << round << " switches " << bits;
         expect_layout(in, g, fits.offsets(), best);
         fits.tell(failed);
         search below{in, g, best - 1, how, switches_of(bits), failed};
-        ASSERT_EQ(below.run(1'000'000), outcome::exhausted) << "round " << round << " switches " << bits;
+        ASSERT_EQ(below.run(1'000'000), search_status::exhausted) << "round " << round << " switches " << bits;
       }
     }
   }
@@ -198,9 +198,9 @@ TEST(search, a_pause_changes_nothing) {
     failed_states other{10};
     search whole{in, g, least_arena(p, in), {falling(in), focus::slack, true, 0, 0, 0}, {}, one};
     search parts{in, g, least_arena(p, in), {falling(in), focus::slack, true, 0, 0, 0}, {}, other};
-    const outcome expected = whole.run(100'000);
-    outcome got = outcome::paused;
-    while (got == outcome::paused) got = parts.run(1);
+    const search_status expected = whole.run(100'000);
+    search_status got = search_status::paused;
+    while (got == search_status::paused) got = parts.run(1);
     EXPECT_EQ(got, expected);
     EXPECT_EQ(parts.nodes(), whole.nodes());
     EXPECT_EQ(parts.offsets(), whole.offsets());
@@ -307,8 +307,8 @@ problem small_tiling(std::mt19937& random, bool twisted) {
   return p;
 }
 
-// The ladder ends at the optimum under every product of the switches, folding among them.
-TEST(ladder, reaches_the_optimum_under_every_product_of_switches) {
+// Narrowing ends at the optimum under every product of the switches, folding among them.
+TEST(narrow, reaches_the_optimum_under_every_product_of_switches) {
   std::mt19937 random(9);
   int folded = 0;
   for (int round = 0; round < 120; ++round) {
@@ -321,11 +321,11 @@ TEST(ladder, reaches_the_optimum_under_every_product_of_switches) {
     if (in.items.size() > 7 || pins_clash(g, in)) continue;
     const units best = *oracle(in, g);
     for (unsigned bits = 0; bits < 64; ++bits) {
-      climb_options how{.nodes = 1'000'000, .rules = switches_of(bits)};
+      narrowing_options how{.nodes = 1'000'000, .rules = switches_of(bits)};
       how.rules.folding = (bits & 32) != 0;
       layout none;
       none.arena = best + 5;
-      const climb got = find_least_arena(in, g, none, least_arena(p, in), how);
+      const narrowed got = find_least_arena(in, g, none, least_arena(p, in), how);
       ASSERT_EQ(got.best.arena, best) << "round " << round << " switches " << bits;
       ASSERT_EQ(got.bound, best) << "round " << round << " switches " << bits;
       expect_layout(in, g, got.best.offsets, best);
@@ -403,9 +403,43 @@ TEST(skylines, find_layouts_of_tilings_without_room) {
     const units bound = least_arena(p, in);
     ASSERT_TRUE(skylines::apply_to(in, bound));
     skylines beam{in, bound, static_cast<std::uint64_t>(round)};
-    ASSERT_EQ(beam.run(300'000), outcome::found) << round;
+    ASSERT_EQ(beam.run(300'000), search_status::found) << round;
     expect_layout(in, make_conflicts(in), beam.offsets(), bound);
-    EXPECT_EQ(beam.run(1), outcome::found);
+    EXPECT_EQ(beam.run(1), search_status::found);
+  }
+}
+
+// `pieces` buffers that fill 60 ticks by 256 bytes: the largest is cut again and again, so that all end alike.
+problem evenly_cut(std::mt19937& random, std::size_t pieces) {
+  std::vector<buffer> all{{.size = 256, .live = {0, 60}}};
+  while (all.size() < pieces) {
+    const auto area = [](const buffer& b) { return b.size * (b.live.upper - b.live.lower); };
+    buffer& low = *std::max_element(all.begin(), all.end(), [&](auto& a, auto& b) { return area(a) < area(b); });
+    buffer high = low;
+    if (low.live.upper - low.live.lower > 1 && (low.size == 1 || random() % 2 != 0)) {
+      low.live.upper = high.live.lower = low.live.lower + 1 + random() % (low.live.upper - low.live.lower - 1);
+    } else {
+      low.size = 1 + random() % (low.size - 1);
+      high.size -= low.size;
+    }
+    all.push_back(high);
+  }
+  std::shuffle(all.begin(), all.end(), random);
+  problem p;
+  for (const buffer& b : all) p.add(b);
+  return p;
+}
+
+// Where pieces are alike no order by size says which goes where.
+TEST(skylines, find_layouts_of_evenly_cut_tilings) {
+  std::mt19937 random(14);
+  for (std::uint64_t round = 0; round < 10; ++round) {
+    const problem p = evenly_cut(random, 150);
+    const instance in = make_instance(p);
+    const units bound = least_arena(p, in);
+    skylines beam{in, bound, round};
+    ASSERT_EQ(beam.run(20'000), search_status::found) << round;
+    expect_layout(in, make_conflicts(in), beam.offsets(), bound);
   }
 }
 
@@ -422,12 +456,12 @@ TEST(skylines, find_layouts_with_room_and_prove_nothing) {
     if (in.items.empty() || !skylines::apply_to(in, least)) continue;
     for (units capacity = least; capacity < least + 12; capacity += 4) {
       skylines beam{in, capacity, 7};
-      const outcome got = beam.run(3000);
-      if (got == outcome::found) {
+      const search_status got = beam.run(3000);
+      if (got == search_status::found) {
         expect_layout(in, g, beam.offsets(), capacity);
         ++found;
       } else {
-        EXPECT_EQ(got, outcome::paused);
+        EXPECT_EQ(got, search_status::paused);
         EXPECT_EQ(beam.nodes(), 3000U);
       }
     }
@@ -442,7 +476,7 @@ TEST(skylines, are_left_out_where_something_else_is_asked) {
     if (!validate(p)) continue;
     const instance in = make_instance(p);
     if (skylines::apply_to(in, 100)) {
-      EXPECT_TRUE(is_plain(in));
+      EXPECT_TRUE(has_lifetimes_only(in));
       for (const item& it : in.items) EXPECT_EQ(it.alignment, 1);
     }
   }
@@ -462,19 +496,19 @@ TEST(skylines, a_pause_changes_nothing) {
     const units bound = least_arena(p, in);
     skylines whole{in, bound, 3, 4};
     skylines parts{in, bound, 3, 4};
-    const outcome expected = whole.run(20'000);
-    outcome got = outcome::paused;
-    while (got == outcome::paused && parts.nodes() < 20'000) got = parts.run(1 + random() % 7);
-    if (got == outcome::paused) continue;
+    const search_status expected = whole.run(20'000);
+    search_status got = search_status::paused;
+    while (got == search_status::paused && parts.nodes() < 20'000) got = parts.run(1 + random() % 7);
+    if (got == search_status::paused) continue;
     EXPECT_EQ(got, expected);
     EXPECT_EQ(parts.nodes(), whole.nodes());
     EXPECT_EQ(parts.offsets(), whole.offsets());
   }
 }
 
-// Beams are only tried from some fifty items on: the ladder reaches the same optimum with them and without, whatever
+// Beams are only tried from some fifty items on: narrowing reaches the same optimum with them and without, whatever
 // the constraints.
-TEST(ladder, beams_change_no_optimum) {
+TEST(narrow, beams_change_no_optimum) {
   std::mt19937 random(15);
   int by_beams = 0;
   for (int round = 0; round < 40; ++round) {
@@ -491,10 +525,10 @@ TEST(ladder, beams_change_no_optimum) {
     for (const bool beams : {true, false}) {
       layout none;
       none.arena = bound + 12;
-      climb_options how{.nodes = 6000};
+      narrowing_options how{.nodes = 6000};
       how.rules.skylines = beams;
       how.rules.folding = false;
-      const climb got = find_least_arena(in, g, none, bound, how, {});
+      const narrowed got = find_least_arena(in, g, none, bound, how, {});
       if (got.best.offsets.empty()) continue;
       expect_layout(in, g, got.best.offsets, got.best.arena);
       EXPECT_LE(got.nodes, 6000U);

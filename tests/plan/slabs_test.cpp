@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 
 #include "plan/brute_force.hpp"
 #include "plan/generate.hpp"
@@ -60,6 +61,26 @@ RC_GTEST_PROP(slabs, of_many_buffers_keep_the_rules, ()) {
   for (index i = 0; i < p.buffers.size(); ++i) sum += p.footprint(i);
   RC_ASSERT(answer.arena() <= sum);
   RC_ASSERT(answer.lower_bound() <= answer.arena());
+}
+
+// Wherever the wait ends, also between two slabs that a buffer is moved from and to: what is answered keeps the rules.
+TEST(slabs, stopped_anywhere_keep_the_rules) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    std::mt19937 random(seed);
+    problem p;
+    for (int i = 0; i < 60; ++i) {
+      const auto lower = static_cast<tick>(random() % 60);
+      p.add({.size = 1 + random() % 100, .live = {lower, lower + 1 + static_cast<tick>(random() % 20)}});
+    }
+    p.separations = {{0, 1}, {2, 3}};
+    for (std::uint64_t looks = 1 << 12; looks < 1 << 27; looks += looks / 4) {
+      const plan answer = solve_slabs(p, 170, {}, patience::of_looks(looks));
+      if (answer.has_offsets()) {
+        ASSERT_EQ(answer.offsets.size(), answer.slab_of.size());
+        ASSERT_TRUE(keeps_the_rules(p, 170, answer)) << "seed " << seed << " looks " << looks;
+      }
+    }
+  }
 }
 
 TEST(slabs, one_is_enough_where_all_fit_it) {

@@ -212,7 +212,7 @@ RC_GTEST_PROP(symbolic, no_value_makes_buffers_overlap, ()) {
   RC_ASSERT(found.most.arena() <= at_largest.arena());
   RC_ASSERT(found.most.lower_bound() == at_largest.lower_bound());
   RC_ASSERT(!verify(*at_most(p, sizes), found.most));
-  RC_ASSERT(!check_bound(*at_most(p, sizes), 0, found.most.proof));
+  RC_ASSERT(!verify_bound(*at_most(p, sizes), 0, found.most.proof));
 }
 
 // Takes one support away: the proof fails exactly where the conflicting pairs are no longer all ordered, which a

@@ -57,7 +57,7 @@ struct objection {
 
 // The first objection to "every plan of p needs at least lower_bound bytes", or nothing. Arguments of the kind search
 // prove nothing here. Contract: validate() passed. O(n + pairs log pairs + members^2), members being those listed.
-[[nodiscard]] std::optional<objection> check_bound(const problem& p, bytes lower_bound, const certificate& proof);
+[[nodiscard]] std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof);
 
 }  // namespace berth::plan
 #pragma GCC visibility pop

@@ -30,7 +30,7 @@ struct plan {
   std::vector<index> slab_of;    // by buffer: the slab of its memory, from 0; empty unless the problem has max_slab
   bytes arena_bytes = 0;
   bytes lower_bound_bytes = 0;  // proved: every plan needs at least this
-  certificate proof;            // why: check_bound() accepts it, but for what a search has proved
+  certificate proof;            // why: verify_bound() accepts it, but for what a search has proved
   enum status status = status::unknown;
   std::string_view solver;    // the method that found it: "first_fit/size", "search", ... (static text)
   std::uint64_t work = 0;     // search nodes spent

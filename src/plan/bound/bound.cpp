@@ -116,7 +116,7 @@ class prover {
     if (!spread_) heads_ = heads_of(in_, wait_);
     const bool plain =
         spread_ || (steps_.size() == 1 && in_.items.size() == in_.own_items && !has_groups() && !has_pins());
-    if (!plain && count_conflicts(in_).members <= policy::most_section_work) {
+    if (!plain && count_conflicts(in_).members <= policy::most_section_members) {
       std::vector<std::vector<stacked>> members(in_.sections);
       for (std::uint32_t i = 0; i < in_.own_items; ++i) {
         for (const section_range& r : in_.ranges_of(in_.items[i])) {
@@ -290,7 +290,7 @@ class prover {
       }
     }
     // About ten milliseconds a step.
-    const std::uint64_t nodes = std::clamp<std::uint64_t>(policy::clique_work / (n * graph.words()),
+    const std::uint64_t nodes = std::clamp<std::uint64_t>(policy::clique_words / (n * graph.words()),
                                                           policy::fewest_clique_nodes, policy::most_clique_nodes);
     const bool sum_decides = spread_ || (reserved_.empty() && !has_groups() && !has_pins());
     for (const units step : steps_) {

@@ -51,7 +51,7 @@ std::vector<units> heads_of(const instance& in, const patience& wait) {
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     if (in.items[i].pin != no_offset) pinned.push_back(i);
   }
-  if (pinned.empty() || pinned.size() * (in.ranges.size() + in.links.size()) > policy::most_head_work) return heads;
+  if (pinned.empty() || pinned.size() * (in.ranges.size() + in.links.size()) > policy::most_head_pairs) return heads;
   std::sort(pinned.begin(), pinned.end(),
             [&](std::uint32_t a, std::uint32_t b) { return in.items[a].pin < in.items[b].pin; });
   for (std::uint32_t i = 0; i < in.own_items && !wait.over(pinned.size()); ++i) {

@@ -80,7 +80,7 @@ class ejector {
   }
 
   // Whether all ends at or below `target`; if so, in `offsets`. What overlaps those kept is thrown out first.
-  bool run(std::vector<units>& offsets, units target, std::uint64_t work, const patience& wait,
+  bool run(std::vector<units>& offsets, units target, std::uint64_t most_looks, const patience& wait,
            const kept_items& kept = {}) {
     out_.clear();
     for (std::uint32_t i = 0; i < offsets.size(); ++i) {
@@ -91,7 +91,7 @@ class ejector {
     }
     if (!clear_around(kept, wait)) return false;
     std::uint64_t told = looks_;
-    for (const std::uint64_t until = looks_ + work; !out_.empty();) {
+    for (const std::uint64_t until = looks_ + most_looks; !out_.empty();) {
       if (looks_ >= until || wait.over(looks_ - told)) return false;
       told = looks_;
       const std::uint32_t i = next();
@@ -204,27 +204,25 @@ class ejector {
 
 }  // namespace
 
-bool eject_around(const instance& in, const kept_items& kept, layout& found, units target, std::uint64_t work,
+bool eject_around(const instance& in, const kept_items& kept, layout& found, units target, std::uint64_t most_looks,
                   const patience& wait) {
-  if (in.items.empty() || !is_plain(in) || !ejector{in}.run(found.offsets, target, work, wait, kept)) return false;
+  if (in.items.empty() || !has_lifetimes_only(in) || !ejector{in}.run(found.offsets, target, most_looks, wait, kept))
+    return false;
   found.arena = arena_of(in, found.offsets);
   return true;
 }
 
-bool eject_above(const instance& in, layout& found, units target, std::uint64_t work, const patience& wait) {
-  return eject_around(in, {}, found, target, work, wait);
-}
-
-bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t work,
+bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t most_looks,
                        const patience& wait) {
-  if (in.items.empty() || !is_plain(in) || wait.over()) return false;
+  if (in.items.empty() || !has_lifetimes_only(in) || wait.over()) return false;
   ejector with{in};
   bool lowered = false;
   // Halves the distance between the best layout and the highest target that was not met, `target` at first.
   for (units low = target;
-       found.arena > target + near && found.arena - low > near / 2 && with.looks() < work && !wait.was_over();) {
+       found.arena > target + near && found.arena - low > near / 2 && with.looks() < most_looks && !wait.was_over();) {
     const units middle = low + (found.arena - low) / 2;
-    if (with.run(found.offsets, middle, std::min(work / policy::share_of_an_ejection_try, work - with.looks()), wait)) {
+    if (with.run(found.offsets, middle,
+                 std::min(most_looks / policy::share_of_an_ejection_try, most_looks - with.looks()), wait)) {
       found.arena = arena_of(in, found.offsets);
       lowered = true;
     } else {

@@ -17,10 +17,7 @@
 namespace berth::plan {
 
 // All leave `found` as it is where nothing is gained, and where an item is pinned or has conflicts besides one
-// unbroken lifetime. One unit of work is one item looked at, 25 to 50 ns. They return whether the arena was lowered.
-
-// To `target` or below.
-bool eject_above(const instance& in, layout& found, units target, std::uint64_t work, const patience& wait = {});
+// unbroken lifetime. A look is at one item, 25 to 50 ns. They return whether the arena was lowered.
 
 // Items that shall keep their places: each costs so many times its price.
 struct kept_items {
@@ -28,12 +25,13 @@ struct kept_items {
   std::int64_t times = 1;
 };
 
-// As eject_above(), where `kept` have new offsets in `found` that go together: what overlaps them is thrown out first.
-bool eject_around(const instance& in, const kept_items& kept, layout& found, units target, std::uint64_t work,
+// To `target` or below, where `kept` have new offsets in `found` that go together: what overlaps them is thrown out
+// first.
+bool eject_around(const instance& in, const kept_items& kept, layout& found, units target, std::uint64_t most_looks,
                   const patience& wait = {});
 
-// Halves the distance to `target` again and again, until it is within `near` or the work is spent.
-bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t work,
+// Halves the distance to `target` again and again, until it is within `near` or the looks are spent.
+bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t most_looks,
                        const patience& wait = {});
 
 }  // namespace berth::plan

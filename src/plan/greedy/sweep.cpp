@@ -113,7 +113,7 @@ std::optional<swept> sweep(const problem& p, double tolerated, const patience& w
 }
 
 std::optional<std::vector<units>> sweep_items(const instance& in, const patience& wait) {
-  if (!is_plain(in)) return {};
+  if (!has_lifetimes_only(in)) return {};
   timeline line;
   line.ticks = in.sections;
   line.pieces.reserve(in.items.size());

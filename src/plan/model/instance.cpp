@@ -225,7 +225,7 @@ void merge_ranges(std::span<const live_part> parts, bytes unit, std::vector<sect
 
 }  // namespace
 
-bool is_plain(const instance& in) {
+bool has_lifetimes_only(const instance& in) {
   return in.sections != 0 && in.links.empty() && in.own_items == in.items.size() &&
          std::all_of(in.items.begin(), in.items.end(),
                      [](const item& it) { return it.pin == no_offset && it.ranges_last - it.ranges_first == 1; });

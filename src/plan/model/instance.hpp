@@ -78,7 +78,7 @@ struct instance {
 }
 
 // Whether there are sections and one lifetime an item says all: no links, pins or reserved ranges. O(items).
-[[nodiscard]] bool is_plain(const instance& in);
+[[nodiscard]] bool has_lifetimes_only(const instance& in);
 
 // Makes sections maximal sets again where items have gone: one begins where something starts after something has ended.
 // The ticks are forgotten. O(sections + ranges).

@@ -24,7 +24,7 @@ class random_numbers {
   std::uint64_t state_ = 1;
 };
 
-double ideal_time(const moving_model& model, const moving_item& one, const use_in_section& u) {
+double ideal_time(const moving_model& model, const moving_item& one, const use_in_period& u) {
   double least = infinite;
   for (const index m : one.memories) {
     const bool takes = !model.limits[m] || one.footprint <= *model.limits[m];
@@ -35,22 +35,22 @@ double ideal_time(const moving_model& model, const moving_item& one, const use_i
 
 double ideal_time(const moving_model& model, const moving_item& one) {
   double sum = 0;
-  for (const use_in_section& u : one.uses) sum += ideal_time(model, one, u);
+  for (const use_in_period& u : one.uses) sum += ideal_time(model, one, u);
   return sum;
 }
 
 class mover {
  public:
-  mover(const moving_model& model, effort work, std::uint64_t most_work, const patience& wait)
-      : model_{model}, effort_{work}, wait_{wait}, most_work_{most_work}, router_{model} {
+  mover(const moving_model& model, effort work, std::uint64_t most_visits, const patience& wait)
+      : model_{model}, effort_{work}, wait_{wait}, most_visits_{most_visits}, router_{model} {
     for (index m = 0; m < model.memories(); ++m) {
       if (model.limits[m]) limited_.push_back(m);
     }
   }
 
-  [[nodiscard]] std::uint64_t work() const { return router_.work() + played_; }
+  [[nodiscard]] std::uint64_t visits() const { return router_.visits() + played_; }
 
-  [[nodiscard]] bool over() const { return work() >= most_work_ || wait_.over(); }
+  [[nodiscard]] bool over() const { return visits() >= most_visits_ || wait_.over(); }
 
   // Takes the residences where they keep the limits and are cheaper than the best so far.
   void consider(const std::vector<residence>& where) {
@@ -61,7 +61,7 @@ class mover {
       live_.put(model_, model_.items[i], where[i]);
     }
     for (index m = 0; m < model_.memories(); ++m) {
-      for (std::uint32_t k = 0; model_.limits[m] && k < model_.sections(); ++k) {
+      for (std::uint32_t k = 0; model_.limits[m] && k < model_.periods(); ++k) {
         if (live_.live(m, k) > *model_.limits[m]) return;
       }
     }
@@ -71,9 +71,9 @@ class mover {
 
   // Every byte in a memory with a limit at one price.
   [[nodiscard]] std::vector<double> flat(double price) const {
-    std::vector<double> prices(model_.memories() * model_.sections(), 0);
+    std::vector<double> prices(model_.memories() * model_.periods(), 0);
     for (const index m : limited_) {
-      std::fill_n(prices.begin() + static_cast<std::ptrdiff_t>(m * model_.sections()), model_.sections(), price);
+      std::fill_n(prices.begin() + static_cast<std::ptrdiff_t>(m * model_.periods()), model_.periods(), price);
     }
     return prices;
   }
@@ -106,8 +106,8 @@ class mover {
     price_.clear();
     if (best_.where.empty()) return;
     adopt(best_.where);
-    improved_ = work();
-    while (!over() && best_.timing.cost() > bound && work() - improved_ <= most_work_ / 4) {
+    improved_ = visits();
+    while (!over() && best_.timing.cost() > bound && visits() - improved_ <= most_visits_ / 4) {
       const std::vector<index> few = neighbours();
       if (few.empty()) return;
       const double before = timing_.cost();
@@ -164,22 +164,22 @@ class mover {
 
   void replay() {
     play(model_, where_, timing_);
-    played_ += model_.sections();
+    played_ += model_.periods();
   }
 
   // The items that are inserted first would take the room they like best, however little they gain by it. So improve()
-  // makes them pay for bytes of a memory with a limit, in the sections around tight_, and lifts the prices for the
+  // makes them pay for bytes of a memory with a limit, in the periods around tight_, and lifts the prices for the
   // rest.
   void raise_prices() {
     const index m = limited_[random_.below(limited_.size())];
-    const auto sections = static_cast<std::size_t>(model_.sections());
+    const auto periods = static_cast<std::size_t>(model_.periods());
     const double dearest = *std::max_element(model_.cost.begin(), model_.cost.end());
     constexpr double parts[] = {0.03, 0.25, 1, 8};
     const double price = dearest * parts[random_.below(4)];
     const std::size_t before = random_.below(4), after = random_.below(8);
-    price_.assign(model_.memories() * sections, 0);
-    for (std::size_t k = tight_ - std::min<std::size_t>(tight_, before); k < std::min(sections, tight_ + after); ++k) {
-      price_[m * sections + k] = price;
+    price_.assign(model_.memories() * periods, 0);
+    for (std::size_t k = tight_ - std::min<std::size_t>(tight_, before); k < std::min(periods, tight_ + after); ++k) {
+      price_[m * periods + k] = price;
     }
   }
 
@@ -198,7 +198,7 @@ class mover {
     if (!better) return;
     best_.where = where_;
     best_.timing = timing_;
-    improved_ = work();
+    improved_ = visits();
   }
 
   // An item that costs more than it must, and some that lie in a memory with a limit near one of its uses; in the order
@@ -207,7 +207,7 @@ class mover {
     std::vector<index> unhappy;
     for (index i = 0; i < where_.size(); ++i) {
       double over = 0;
-      for (const use_in_section& u : model_.items[i].uses) {
+      for (const use_in_period& u : model_.items[i].uses) {
         over += time_of(model_, where_[i], u) - ideal_time(model_, model_.items[i], u);
       }
       if (over > 0 || where_[i].size() > 1) unhappy.push_back(i);
@@ -216,7 +216,7 @@ class mover {
     const index pivot = unhappy[random_.below(unhappy.size())];
     const moving_item& one = model_.items[pivot];
     std::uint32_t at = one.first + static_cast<std::uint32_t>(random_.below(one.last - one.first));
-    if (!one.uses.empty()) at = one.uses[random_.below(one.uses.size())].section;
+    if (!one.uses.empty()) at = one.uses[random_.below(one.uses.size())].period;
     tight_ = at;
     const std::uint32_t reach = 1 + static_cast<std::uint32_t>(random_.below(4));
     std::vector<index> beside;
@@ -242,28 +242,28 @@ class mover {
   const moving_model& model_;
   const effort effort_;
   const patience& wait_;
-  std::uint64_t most_work_;
+  std::uint64_t most_visits_;
   router router_;
-  std::uint64_t played_ = 0;    // sections
-  std::uint64_t improved_ = 0;  // work when the best was found
+  std::uint64_t played_ = 0;    // periods
+  std::uint64_t improved_ = 0;  // visits when the best was found
   std::vector<residence> where_;
   std::vector<residence> saved_;
   occupation live_{model_};
   playout timing_;
-  std::vector<double> price_;   // of a byte, by memory and section; empty: none
+  std::vector<double> price_;   // of a byte, by memory and period; empty: none
   std::vector<index> limited_;  // memories
-  std::size_t tight_ = 0;       // section
+  std::size_t tight_ = 0;       // period
   random_numbers random_;
   moved_items best_;
 };
 
-// By the time that the fastest memories save, for each byte and section that they are taken.
+// By the time that the fastest memories save, for each byte and period that they are taken.
 std::vector<index> by_gain(const moving_model& model) {
   std::vector<double> gain(model.items.size());
   for (std::size_t i = 0; i < gain.size(); ++i) {
     const moving_item& one = model.items[i];
     double touched = 0;
-    for (const use_in_section& u : one.uses) touched += u.touched;
+    for (const use_in_period& u : one.uses) touched += u.touched;
     gain[i] = touched / (1 + static_cast<double>(one.footprint) * static_cast<double>(one.last - one.first));
   }
   std::vector<index> order(gain.size());
@@ -290,9 +290,9 @@ std::vector<index> by_birth(const moving_model& model) {
 
 }  // namespace
 
-moved_items find_residences(const moving_model& model, const std::vector<residence>& start, std::uint64_t most_work,
-                            const options& o, const patience& wait, std::uint64_t& work) {
-  mover m{model, o.work, most_work, wait};
+moved_items find_residences(const moving_model& model, const std::vector<residence>& start, std::uint64_t most_visits,
+                            const options& o, const patience& wait, std::uint64_t& visits) {
+  mover m{model, o.work, most_visits, wait};
   if (!start.empty()) m.consider(start);
   const double dearest = model.cost.empty() ? 0 : *std::max_element(model.cost.begin(), model.cost.end());
   bool enough = false;
@@ -308,14 +308,14 @@ moved_items find_residences(const moving_model& model, const std::vector<residen
     best = m.take_best();
     for (const moving_item& one : model.items) best.bound += ideal_time(model, one);
   } else {
-    const room_prices prices = price_room(model, m.best().timing.cost(), most_work / 4, wait, work);
+    const room_prices prices = price_room(model, m.best().timing.cost(), most_visits / 4, wait, visits);
     m.construct(by_gain(model), prices.price);
     m.construct(by_size(model), prices.price);
     m.improve(prices.bound);
     best = m.take_best();
     best.bound = std::min(prices.bound, best.timing.cost());
   }
-  work += m.work();
+  visits += m.visits();
   return best;
 }
 

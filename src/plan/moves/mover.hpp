@@ -19,7 +19,7 @@ struct moved_items {
 // The cheapest residences found, in which no memory's live bytes exceed the model's limits. Starts from `start`, too,
 // where it is not empty and keeps the limits. Deterministic but for a deadline.
 [[nodiscard]] moved_items find_residences(const moving_model& model, const std::vector<residence>& start,
-                                          std::uint64_t most_work, const options& o, const patience& wait,
-                                          std::uint64_t& work);
+                                          std::uint64_t most_visits, const options& o, const patience& wait,
+                                          std::uint64_t& visits);
 
 }  // namespace berth::plan

@@ -179,11 +179,11 @@ bool round_up(const problem& p, moving_model& model) {
   return changed;
 }
 
-std::uint64_t work_limit(const options& o, std::size_t items) {
+std::uint64_t visit_limit(const options& o, std::size_t items) {
   if (o.node_limit != 0) return o.node_limit;
   if (o.work == effort::fast) return 0;
   return (o.work == effort::best ? policy::best_move_factor : 1) *
-         (policy::move_work + policy::move_work_an_item * items);
+         (policy::move_visits + policy::move_visits_an_item * items);
 }
 
 }  // namespace
@@ -233,10 +233,10 @@ namespace {
 bool improve(const problem& p, moving_model model, const std::vector<residence>& start, const options& o,
              const patience& wait, std::optional<double>& bound, moves_plan& best) {
   for (int attempt = 0; attempt < 12; ++attempt) {
-    std::uint64_t work = 0;
+    std::uint64_t visits = 0;
     const moved_items found =
-        find_residences(model, start, work_limit(o, model.items.size()) / (attempt == 0 ? 1 : 4), o, wait, work);
-    best.layout.work += work;
+        find_residences(model, start, visit_limit(o, model.items.size()) / (attempt == 0 ? 1 : 4), o, wait, visits);
+    best.layout.work += visits;
     if (!bound) bound = found.bound;
     if (found.where.size() < model.items.size()) return attempt == 0;
     if (attempt != 0 && wait.over()) return true;

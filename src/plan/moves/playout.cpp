@@ -27,26 +27,26 @@ std::vector<copy> copies_of(const moving_model& model, const std::vector<residen
 }  // namespace
 
 void play(const moving_model& model, const std::vector<residence>& where, playout& out) {
-  const std::uint32_t sections = model.sections();
+  const std::uint32_t periods = model.periods();
   out.access = out.stall = 0;
   out.moved = 0;
   out.copies = copies_of(model, where);
   out.taken = model.duration;
   for (std::size_t i = 0; i < where.size(); ++i) {
     if (where[i].empty()) continue;
-    for (const use_in_section& u : model.items[i].uses) {
+    for (const use_in_period& u : model.items[i].uses) {
       const double time = time_of(model, where[i], u);
-      out.taken[u.section] += time;
+      out.taken[u.period] += time;
       out.access += time;
     }
   }
-  out.waited.assign(sections, 0);
-  out.busy.assign(model.links.size() * sections, 0);
-  std::vector<double> done(sections + 1, 0);  // by section: when all copies due at it are
+  out.waited.assign(periods, 0);
+  out.busy.assign(model.links.size() * periods, 0);
+  std::vector<double> done(periods + 1, 0);  // by period: when all copies due at it are
   std::vector<double> free(model.links.size(), 0);
   std::size_t next = 0;
   double clock = 0;
-  for (std::uint32_t k = 0; k < sections; ++k) {
+  for (std::uint32_t k = 0; k < periods; ++k) {
     if (done[k] > clock) {
       out.waited[k] = done[k] - clock;
       out.stall += out.waited[k];
@@ -63,16 +63,16 @@ void play(const moving_model& model, const std::vector<residence>& where, playou
     }
     clock += out.taken[k];
   }
-  // What each copy takes of the time of the sections that it crosses, for those that are planned beside it.
-  std::vector<double> end(sections, 0);
+  // What each copy takes of the time of the periods that it crosses, for those that are planned beside it.
+  std::vector<double> end(periods, 0);
   double at = 0;
-  for (std::uint32_t k = 0; k < sections; ++k) end[k] = at += out.waited[k] + out.taken[k];
+  for (std::uint32_t k = 0; k < periods; ++k) end[k] = at += out.waited[k] + out.taken[k];
   for (const copy& c : out.copies) {
     double from = c.begin;
-    for (std::uint32_t k = c.start; k < sections && from < c.done; ++k) {
+    for (std::uint32_t k = c.start; k < periods && from < c.done; ++k) {
       const double to = std::min(c.done, end[k]);
       if (to <= from) continue;
-      out.busy[c.link * sections + k] += to - from;
+      out.busy[c.link * periods + k] += to - from;
       from = to;
     }
   }

@@ -6,10 +6,10 @@
 
 namespace berth::plan {
 
-room_prices price_room(const moving_model& model, double upper, std::uint64_t most_work, const patience& wait,
-                       std::uint64_t& work) {
-  const std::size_t sections = model.sections();
-  room_prices best{.bound = 0, .price = std::vector<double>(model.memories() * sections, 0)};
+room_prices price_room(const moving_model& model, double upper, std::uint64_t most_visits, const patience& wait,
+                       std::uint64_t& visits) {
+  const std::size_t periods = model.periods();
+  room_prices best{.bound = 0, .price = std::vector<double>(model.memories() * periods, 0)};
   std::vector<double> price = best.price, excess(price.size());
   const occupation nobody{model};
   playout idle;
@@ -25,12 +25,12 @@ room_prices price_room(const moving_model& model, double upper, std::uint64_t mo
       const residence legs = routes.route(one, nobody, idle, 0, price);
       if (legs.empty()) return best;  // it fits nowhere, whatever the prices
       taken.put(model, one, legs);
-      for (const use_in_section& u : one.uses) bound += time_of(model, legs, u);
+      for (const use_in_period& u : one.uses) bound += time_of(model, legs, u);
     }
     double length = 0;
     for (index m = 0; m < model.memories(); ++m) {
-      for (std::uint32_t k = 0; k < sections; ++k) {
-        const std::size_t at = m * sections + k;
+      for (std::uint32_t k = 0; k < periods; ++k) {
+        const std::size_t at = m * periods + k;
         excess[at] = 0;
         if (!model.limits[m]) continue;
         excess[at] = static_cast<double>(taken.live(m, k)) - static_cast<double>(*model.limits[m]);
@@ -48,11 +48,11 @@ room_prices price_room(const moving_model& model, double upper, std::uint64_t mo
       price = best.price;
       continue;
     }
-    if (length <= 0 || bound >= upper || routes.work() >= most_work) break;
+    if (length <= 0 || bound >= upper || routes.visits() >= most_visits) break;
     const double step = part * (upper - bound) / length;
     for (std::size_t at = 0; at < price.size(); ++at) price[at] = std::max(0.0, price[at] + step * excess[at]);
   }
-  work += routes.work();
+  visits += routes.visits();
   return best;
 }
 

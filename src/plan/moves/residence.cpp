@@ -49,7 +49,7 @@ std::vector<tick> breakpoints(const problem& p, const traffic& t) {
   return all;
 }
 
-std::uint32_t section_of(const std::vector<tick>& begins, tick at) {
+std::uint32_t period_of(const std::vector<tick>& begins, tick at) {
   return static_cast<std::uint32_t>(std::lower_bound(begins.begin(), begins.end(), at) - begins.begin());
 }
 
@@ -66,21 +66,21 @@ moving_item item_of(const problem& p, const traffic& t, const std::vector<tick>&
     if (member.lifetimes.empty()) lives.push_back({member.live, p.footprint(i)});
     for (const interval& live : member.lifetimes) lives.push_back({live, p.footprint(i)});
     for (const use& of : t.uses[i]) {
-      one.uses.push_back({section_of(begins, of.at), of.touched, of.write, of.memory});
+      one.uses.push_back({period_of(begins, of.at), of.touched, of.write, of.memory});
     }
   }
   for (const auto& [live, size] : lives) {
     lower = std::min(lower, live.lower);
     upper = std::max(upper, live.upper);
   }
-  one.first = section_of(begins, lower);
-  one.last = section_of(begins, upper);
+  one.first = period_of(begins, lower);
+  one.last = period_of(begins, upper);
   std::stable_sort(one.uses.begin(), one.uses.end(),
-                   [](const use_in_section& x, const use_in_section& y) { return x.section < y.section; });
+                   [](const use_in_period& x, const use_in_period& y) { return x.period < y.period; });
   if (one.movable) return one;
   one.heights.assign(one.last - one.first, 0);
   for (const auto& [live, size] : lives) {
-    const std::uint32_t from = section_of(begins, live.lower), to = section_of(begins, live.upper);
+    const std::uint32_t from = period_of(begins, live.lower), to = period_of(begins, live.upper);
     for (std::uint32_t k = from; k < to; ++k) {
       one.heights[k - one.first] = std::max(one.heights[k - one.first], size);
     }
@@ -121,7 +121,7 @@ moving_model model_of(const problem& p, const traffic& t) {
   moving_model m;
   m.begins = breakpoints(p, t);
   m.duration.assign(m.begins.empty() ? 0 : m.begins.size() - 1, 0);
-  for (const step& s : t.steps) m.duration[section_of(m.begins, s.at)] = s.duration;
+  for (const step& s : t.steps) m.duration[period_of(m.begins, s.at)] = s.duration;
   for (const memory& one : p.memories) {
     m.cost.push_back(one.cost);
     m.limits.push_back(one.capacity);
@@ -135,13 +135,13 @@ moving_model model_of(const problem& p, const traffic& t) {
   return m;
 }
 
-double time_of(const moving_model& model, const residence& legs, const use_in_section& u) {
+double time_of(const moving_model& model, const residence& legs, const use_in_period& u) {
   double least = infinite;
   std::size_t live = 0;
   for (const leg& l : legs) {
-    if (u.section < l.begin || u.section >= l.end) continue;
+    if (u.period < l.begin || u.period >= l.end) continue;
     ++live;
-    if (u.section < l.ready || (u.memory && *u.memory != l.memory)) continue;
+    if (u.period < l.ready || (u.memory && *u.memory != l.memory)) continue;
     least = std::min(least, u.touched * model.cost[l.memory]);
   }
   return u.write && live > 1 ? infinite : least;
@@ -149,13 +149,13 @@ double time_of(const moving_model& model, const residence& legs, const use_in_se
 
 void occupation::put(const moving_model& model, const moving_item& one, const residence& legs) {
   for (const leg& l : legs) {
-    for (std::uint32_t k = l.begin; k < l.end; ++k) live_[l.memory * sections_ + k] += model.height(one, k);
+    for (std::uint32_t k = l.begin; k < l.end; ++k) live_[l.memory * periods_ + k] += model.height(one, k);
   }
 }
 
 void occupation::take(const moving_model& model, const moving_item& one, const residence& legs) {
   for (const leg& l : legs) {
-    for (std::uint32_t k = l.begin; k < l.end; ++k) live_[l.memory * sections_ + k] -= model.height(one, k);
+    for (std::uint32_t k = l.begin; k < l.end; ++k) live_[l.memory * periods_ + k] -= model.height(one, k);
   }
 }
 
@@ -175,12 +175,12 @@ void router::look_at(const moving_item& one, const occupation& others, const std
     for (std::uint32_t k = 0; k < life; ++k) {
       if (!limit || others.live(m, first_ + k) + one.footprint <= *limit) room_[k] |= 1U << a;
       if (!price.empty()) {
-        price_[k * count + a] = price[m * model_.sections() + first_ + k] * static_cast<double>(one.footprint);
+        price_[k * count + a] = price[m * model_.periods() + first_ + k] * static_cast<double>(one.footprint);
       }
     }
   }
   for (std::size_t u = one.uses.size(); u-- > 0;) {
-    use_of_[one.uses[u].section - first_] = static_cast<std::int32_t>(u);
+    use_of_[one.uses[u].period - first_] = static_cast<std::int32_t>(u);
   }
   all_limited_ =
       std::all_of(one.memories.begin(), one.memories.end(), [&](index m) { return model_.limits[m].has_value(); });
@@ -189,17 +189,17 @@ void router::look_at(const moving_item& one, const occupation& others, const std
   nodes_.assign(std::size_t{life + 1} * sets_->sets.size(), {.best = {infinite, infinite}});
 }
 
-void router::relax(std::uint32_t section, std::uint32_t set, const node& by) {
-  node& at = nodes_[std::size_t{section - first_} * sets_->sets.size() + set];
+void router::relax(std::uint32_t period, std::uint32_t set, const node& by) {
+  node& at = nodes_[std::size_t{period - first_} * sets_->sets.size() + set];
   if (by.best < at.best) at = by;
 }
 
-// Adds what it costs to hold the memories `held` through a section, where those in `read` are ready. Returns the time
+// Adds what it costs to hold the memories `held` through a period, where those in `read` are ready. Returns the time
 // of the uses; nothing where there is no room or a use is not served.
-std::optional<double> router::hold(const moving_item& one, std::uint32_t section, std::uint32_t held,
-                                   std::uint32_t read, value& v) {
-  ++work_;
-  const std::uint32_t k = section - first_;
+std::optional<double> router::hold(const moving_item& one, std::uint32_t period, std::uint32_t held, std::uint32_t read,
+                                   value& v) {
+  ++visits_;
+  const std::uint32_t k = period - first_;
   if ((held & ~room_[k]) != 0) return std::nullopt;
   for (std::uint32_t left = held; left != 0; left &= left - 1) {
     const auto a = static_cast<std::size_t>(std::countr_zero(left));
@@ -208,8 +208,8 @@ std::optional<double> router::hold(const moving_item& one, std::uint32_t section
   }
   double used = 0;
   if (use_of_[k] < 0) return used;
-  for (auto u = static_cast<std::size_t>(use_of_[k]); u < one.uses.size() && one.uses[u].section == section; ++u) {
-    const use_in_section& of = one.uses[u];
+  for (auto u = static_cast<std::size_t>(use_of_[k]); u < one.uses.size() && one.uses[u].period == period; ++u) {
+    const use_in_period& of = one.uses[u];
     if (of.write && std::popcount(held) > 1) return std::nullopt;
     double least = infinite;
     for (std::uint32_t left = read; left != 0; left &= left - 1) {
@@ -223,16 +223,15 @@ std::optional<double> router::hold(const moving_item& one, std::uint32_t section
   return used;
 }
 
-// All copies that begin at a section, out of a set of memories. Of an item of two memories one of which has no limit,
+// All copies that begin at a period, out of a set of memories. Of an item of two memories one of which has no limit,
 // only copies that begin at birth or right after a use (they free a memory) or end right before one (they serve it) are
 // looked at: any other would only hold bytes in both memories for longer.
-void router::copy_from(const moving_item& one, std::uint32_t section, std::uint32_t set, const playout& now,
+void router::copy_from(const moving_item& one, std::uint32_t period, std::uint32_t set, const playout& now,
                        double stall_weight) {
   const std::uint32_t from = sets_->sets[set];
-  const bool any_end =
-      one.memories.size() > 2 || all_limited_ || section == first_ || use_of_[section - 1 - first_] >= 0;
-  if (!any_end && next_use_[section + 1 - first_] >= section + policy::longest_copy) return;
-  const value start = nodes_[std::size_t{section - first_} * sets_->sets.size() + set].best;
+  const bool any_end = one.memories.size() > 2 || all_limited_ || period == first_ || use_of_[period - 1 - first_] >= 0;
+  if (!any_end && next_use_[period + 1 - first_] >= period + policy::longest_copy) return;
+  const value start = nodes_[std::size_t{period - first_} * sets_->sets.size() + set].best;
   for (const auto& [to, with] : sets_->with[set]) {
     double least = infinite;
     std::size_t line = 0;
@@ -252,17 +251,17 @@ void router::copy_from(const moving_item& one, std::uint32_t section, std::uint3
     value v = start;
     v.bytes += static_cast<double>(one.size) * static_cast<double>(one.last - one.first + 1);
     double window = 0;
-    const std::uint32_t longest = std::min(one.last, section + policy::longest_copy);
-    for (std::uint32_t k = section; k < longest; ++k) {
+    const std::uint32_t longest = std::min(one.last, period + policy::longest_copy);
+    for (std::uint32_t k = period; k < longest; ++k) {
       const auto used = hold(one, k, from | 1U << to, from, v);
       if (!used) break;
-      const double busy = now.busy[line * model_.sections() + k];
-      window += std::max(0.0, now.taken[k] + *used + (k > section ? now.waited[k] : 0) - busy);
+      const double busy = now.busy[line * model_.periods() + k];
+      window += std::max(0.0, now.taken[k] + *used + (k > period ? now.waited[k] : 0) - busy);
       const double stall = std::max(0.0, least - window);
       if (stall > 0 && stall_weight == infinite) continue;
       if (!any_end && next_use_[k + 1 - first_] != k + 1) continue;
       const value then{v.time + (stall > 0 ? stall * stall_weight : 0), v.bytes};
-      relax(k + 1, with, {.best = then, .from_section = section, .from_set = set, .source = source});
+      relax(k + 1, with, {.best = then, .from_period = period, .from_set = set, .source = source});
       if (stall <= 0 || stall_weight == 0) break;
     }
   }
@@ -270,16 +269,16 @@ void router::copy_from(const moving_item& one, std::uint32_t section, std::uint3
 
 residence router::traced_back(const moving_item& one, std::uint32_t set) const {
   struct stop {
-    std::uint32_t section, set;
+    std::uint32_t period, set;
     std::int32_t source;
   };
   std::vector<stop> path;
-  std::uint32_t section = one.last;
+  std::uint32_t period = one.last;
   for (;;) {
-    const node& at = nodes_[std::size_t{section - first_} * sets_->sets.size() + set];
-    path.push_back({section, set, at.source});
-    if (section == first_ && at.from_set == set && at.from_section == first_) break;
-    section = at.from_section;
+    const node& at = nodes_[std::size_t{period - first_} * sets_->sets.size() + set];
+    path.push_back({period, set, at.source});
+    if (period == first_ && at.from_set == set && at.from_period == first_) break;
+    period = at.from_period;
     set = at.from_set;
   }
   residence legs;
@@ -293,10 +292,10 @@ residence router::traced_back(const moving_item& one, std::uint32_t set) const {
   for (std::size_t k = path.size() - 1; k-- > 0;) {
     const std::uint32_t before = sets_->sets[path[k + 1].set], after = sets_->sets[path[k].set];
     for (std::uint32_t gone = before & ~after; gone != 0; gone &= gone - 1) {
-      legs[static_cast<std::size_t>(open[static_cast<std::size_t>(std::countr_zero(gone))])].end = path[k].section;
+      legs[static_cast<std::size_t>(open[static_cast<std::size_t>(std::countr_zero(gone))])].end = path[k].period;
     }
     if (path[k].source >= 0) {
-      start(after & ~before, path[k + 1].section, path[k].section, open[static_cast<std::size_t>(path[k].source)]);
+      start(after & ~before, path[k + 1].period, path[k].period, open[static_cast<std::size_t>(path[k].source)]);
     }
   }
   return legs;
@@ -310,11 +309,11 @@ residence router::unmoved(const moving_item& one, const occupation& others, cons
     double time = 0;
     bool room = true;
     for (std::uint32_t k = one.first; k < one.last && room; ++k) {
-      ++work_;
+      ++visits_;
       room = !model_.limits[m] || others.live(m, k) + model_.height(one, k) <= *model_.limits[m];
-      if (!price.empty()) time += price[m * model_.sections() + k] * static_cast<double>(model_.height(one, k));
+      if (!price.empty()) time += price[m * model_.periods() + k] * static_cast<double>(model_.height(one, k));
     }
-    for (const use_in_section& u : one.uses) time += time_of(model_, whole, u);
+    for (const use_in_period& u : one.uses) time += time_of(model_, whole, u);
     if (!room || time >= least) continue;
     least = time;
     best = whole;
@@ -329,7 +328,7 @@ residence router::route(const moving_item& one, const occupation& others, const 
   const auto count = static_cast<std::uint32_t>(sets_->sets.size());
   for (std::uint32_t s = 0; s < count; ++s) {
     if (std::popcount(sets_->sets[s]) == 1) {
-      relax(first_, s, {.best = {}, .from_section = first_, .from_set = s});
+      relax(first_, s, {.best = {}, .from_period = first_, .from_set = s});
     }
   }
   for (std::uint32_t k = first_; k < one.last; ++k) {
@@ -337,12 +336,12 @@ residence router::route(const moving_item& one, const occupation& others, const 
       const value at = nodes_[std::size_t{k - first_} * count + s].best;
       if (at.time == infinite) continue;
       for (const std::uint32_t less : sets_->without[s]) {
-        relax(k, less, {.best = at, .from_section = k, .from_set = s});
+        relax(k, less, {.best = at, .from_period = k, .from_set = s});
       }
       copy_from(one, k, s, now, stall_weight);
       value v = at;
       if (hold(one, k, sets_->sets[s], sets_->sets[s], v)) {
-        relax(k + 1, s, {.best = v, .from_section = k, .from_set = s});
+        relax(k + 1, s, {.best = v, .from_period = k, .from_set = s});
       }
     }
   }

@@ -1,7 +1,7 @@
 // Where buffers lie over time, while a plan with moves is being made.
 //
-// Time is cut into sections at every tick at which anything can happen, and a stay becomes a leg of a residence, in
-// sections. The cheapest residence of one item, given what the others leave, is a shortest path over (section, set of
+// Time is cut into periods at every tick at which anything can happen, and a stay becomes a leg of a residence, in
+// periods. The cheapest residence of one item, given what the others leave, is a shortest path over (period, set of
 // memories that hold a copy).
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace berth::plan {
 
-struct use_in_section {
-  std::uint32_t section = 0;
+struct use_in_period {
+  std::uint32_t period = 0;
   double touched = 0;
   bool write = false;
   std::optional<index> memory;
@@ -24,13 +24,13 @@ struct use_in_section {
 struct moving_item {
   std::vector<index> members;
   std::vector<index> memories;
-  std::vector<use_in_section> uses;  // by section
-  std::uint32_t first = 0;           // section of its life ...
-  std::uint32_t last = 0;            // ... and the one after the last
+  std::vector<use_in_period> uses;  // by period
+  std::uint32_t first = 0;          // period of its life ...
+  std::uint32_t last = 0;           // ... and the one after the last
   bool movable = true;
   bytes size = 0;              // what a copy moves
   bytes footprint = 0;         // what it takes in a memory ...
-  std::vector<bytes> heights;  // ... or, where that changes, this, by section from `first`
+  std::vector<bytes> heights;  // ... or, where that changes, this, by period from `first`
 };
 
 struct leg {
@@ -43,8 +43,8 @@ struct leg {
 using residence = std::vector<leg>;  // empty: nowhere yet
 
 struct moving_model {
-  std::vector<tick> begins;      // of section k: [begins[k], begins[k + 1])
-  std::vector<double> duration;  // by section: of its step
+  std::vector<tick> begins;      // of period k: [begins[k], begins[k + 1])
+  std::vector<double> duration;  // by period: of its step
   std::vector<moving_item> items;
   std::vector<double> cost;                  // by memory
   std::vector<std::optional<bytes>> limits;  // by memory: the most that may be live in it
@@ -52,16 +52,16 @@ struct moving_model {
   std::vector<std::int32_t> link_of;  // from * memories + to; -1: none
 
   [[nodiscard]] std::size_t memories() const noexcept { return cost.size(); }
-  [[nodiscard]] std::uint32_t sections() const noexcept { return static_cast<std::uint32_t>(duration.size()); }
-  [[nodiscard]] bytes height(const moving_item& one, std::uint32_t section) const noexcept {
-    return one.heights.empty() ? one.footprint : one.heights[section - one.first];
+  [[nodiscard]] std::uint32_t periods() const noexcept { return static_cast<std::uint32_t>(duration.size()); }
+  [[nodiscard]] bytes height(const moving_item& one, std::uint32_t period) const noexcept {
+    return one.heights.empty() ? one.footprint : one.heights[period - one.first];
   }
   [[nodiscard]] double copy_time(const moving_item& one, const link& l) const noexcept {
     return l.latency + static_cast<double>(one.size) / l.bandwidth;
   }
 };
 
-// The sections and items of a problem. Contract: validate(p, t) passed, there are memories and no explicit conflicts.
+// The periods and items of a problem. Contract: validate(p, t) passed, there are memories and no explicit conflicts.
 // O(n log n + heights of groups).
 [[nodiscard]] moving_model model_of(const problem& p, const traffic& t);
 
@@ -81,33 +81,33 @@ struct playout {
   double stall = 0;
   bytes moved = 0;
   std::vector<copy> copies;    // in the order in which they are issued
-  std::vector<double> taken;   // by section: of step and uses
-  std::vector<double> waited;  // by section: for copies that are due when it begins
-  std::vector<double> busy;    // by link, then section: time for which a copy is on its way
+  std::vector<double> taken;   // by period: of step and uses
+  std::vector<double> waited;  // by period: for copies that are due when it begins
+  std::vector<double> busy;    // by link, then period: time for which a copy is on its way
 
   [[nodiscard]] double cost() const noexcept { return access + stall; }
 };
 
-// O(sections * links + uses + copies log copies).
+// O(periods * links + uses + copies log copies).
 void play(const moving_model& model, const std::vector<residence>& where, playout& out);
 
 // Access time of a use, or infinity where no leg serves it.
-[[nodiscard]] double time_of(const moving_model& model, const residence& legs, const use_in_section& u);
+[[nodiscard]] double time_of(const moving_model& model, const residence& legs, const use_in_period& u);
 
-// Bytes live by memory, then section.
+// Bytes live by memory, then period.
 class occupation {
  public:
   explicit occupation(const moving_model& model)
-      : sections_{model.sections()}, live_(model.memories() * model.sections(), 0) {}
+      : periods_{model.periods()}, live_(model.memories() * model.periods(), 0) {}
 
-  [[nodiscard]] bytes live(index memory, std::uint32_t section) const noexcept {
-    return live_[memory * sections_ + section];
+  [[nodiscard]] bytes live(index memory, std::uint32_t period) const noexcept {
+    return live_[memory * periods_ + period];
   }
   void put(const moving_model& model, const moving_item& one, const residence& legs);
   void take(const moving_model& model, const moving_item& one, const residence& legs);
 
  private:
-  std::size_t sections_;
+  std::size_t periods_;
   std::vector<bytes> live_;
 };
 
@@ -124,15 +124,15 @@ class router {
   explicit router(const moving_model& model) : model_{model} {}
 
   // The cheapest residence where `others` leave room and the links are as busy as `now` says; time waited for a copy
-  // counts `stall_weight` times (infinity: there are no copies that are waited for; 0: copies take one section).
-  // `price`, by memory then section, is paid a byte; empty: nothing is. Of residences that cost the same, one with few
+  // counts `stall_weight` times (infinity: there are no copies that are waited for; 0: copies take one period).
+  // `price`, by memory then period, is paid a byte; empty: nothing is. Of residences that cost the same, one with few
   // copies that leaves the memories with limits early. Empty where there is no room. O(life * sets of memories * the
-  // longest copy, 64 sections).
+  // longest copy, 64 periods).
   [[nodiscard]] residence route(const moving_item& one, const occupation& others, const playout& now,
                                 double stall_weight, const std::vector<double>& price);
 
-  // Steps so far.
-  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
+  // States of its tables looked at so far.
+  [[nodiscard]] std::uint64_t visits() const noexcept { return visits_; }
 
  private:
   struct value {
@@ -144,16 +144,16 @@ class router {
   };
   struct node {
     value best;
-    std::uint32_t from_section = 0;
+    std::uint32_t from_period = 0;
     std::uint32_t from_set = 0;
     std::int32_t source = -1;  // of a copy: which of the item's memories
   };
 
   void look_at(const moving_item& one, const occupation& others, const std::vector<double>& price);
-  void relax(std::uint32_t section, std::uint32_t set, const node& by);
-  void copy_from(const moving_item& one, std::uint32_t section, std::uint32_t set, const playout& now,
+  void relax(std::uint32_t period, std::uint32_t set, const node& by);
+  void copy_from(const moving_item& one, std::uint32_t period, std::uint32_t set, const playout& now,
                  double stall_weight);
-  [[nodiscard]] std::optional<double> hold(const moving_item& one, std::uint32_t section, std::uint32_t held,
+  [[nodiscard]] std::optional<double> hold(const moving_item& one, std::uint32_t period, std::uint32_t held,
                                            std::uint32_t read, value& v);
   [[nodiscard]] residence traced_back(const moving_item& one, std::uint32_t set) const;
   [[nodiscard]] residence unmoved(const moving_item& one, const occupation& others, const std::vector<double>& price);
@@ -162,13 +162,13 @@ class router {
   std::vector<memory_sets> sets_of_;  // by number of memories
   const memory_sets* sets_ = nullptr;
   std::uint32_t first_ = 0;
-  std::vector<node> nodes_;              // by section of the life, then set
-  std::vector<std::uint32_t> room_;      // by section: the memories that have room, as bits
-  std::vector<double> price_;            // by section, then memory of the item: time paid
-  std::vector<std::int32_t> use_of_;     // by section: the first use in it, or -1
+  std::vector<node> nodes_;              // by period of the life, then set
+  std::vector<std::uint32_t> room_;      // by period: the memories that have room, as bits
+  std::vector<double> price_;            // by period, then memory of the item: time paid
+  std::vector<std::int32_t> use_of_;     // by period: the first use in it, or -1
   bool all_limited_ = false;             // all of the item's memories have a limit
-  std::vector<std::uint32_t> next_use_;  // by section: of it or of a later one
-  std::uint64_t work_ = 0;
+  std::vector<std::uint32_t> next_use_;  // by period: of it or of a later one
+  std::uint64_t visits_ = 0;
 };
 
 }  // namespace berth::plan

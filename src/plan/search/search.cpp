@@ -313,9 +313,9 @@ bool search::backtrack() {
   return false;
 }
 
-outcome search::run(std::uint64_t nodes) {
+search_status search::run(std::uint64_t nodes) {
   if (done_) return result_;
-  const auto finish = [this](outcome o) {
+  const auto finish = [this](search_status o) {
     done_ = true;
     return result_ = o;
   };
@@ -323,11 +323,11 @@ outcome search::run(std::uint64_t nodes) {
   while (nodes_ < stop) {
     if (nodes_ >= next_restart_) {
       restart();
-      if (!root()) return finish(outcome::exhausted);
+      if (!root()) return finish(search_status::exhausted);
     }
     const std::uint32_t i = choose();
     if (i == no_item) {
-      if (!next_part()) return finish(outcome::found);
+      if (!next_part()) return finish(search_status::found);
       continue;
     }
     ++nodes_;
@@ -335,12 +335,12 @@ outcome search::run(std::uint64_t nodes) {
     bool fits = place(i);
     frames_.back().child = current_.key;
     fits = fits && !(rules_.memory && has_failed(current_.key)) && split(i);
-    if (!fits && !backtrack()) return finish(outcome::exhausted);
+    if (!fits && !backtrack()) return finish(search_status::exhausted);
 #ifndef NDEBUG
     if (in_.items.size() <= 64 || nodes_ % 1024 == 0) expects(check().empty(), "search: an invariant is broken");
 #endif
   }
-  return outcome::paused;
+  return search_status::paused;
 }
 
 }  // namespace berth::plan

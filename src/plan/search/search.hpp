@@ -64,7 +64,7 @@ struct switches {
   bool decomposition = true;
   bool memory = true;
   bool multiples = true;
-  bool folding = true;   // of the ladder: full sections fold items into blocks (plan/search/fold.hpp),
+  bool folding = true;   // of narrowing: full sections fold items into blocks (plan/search/fold.hpp),
   bool skylines = true;  // and beams look for layouts beside the searches (plan/search/skyline.hpp)
 };
 
@@ -93,7 +93,7 @@ class search final : public seeker {
   search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
          const failed_states& known);
 
-  [[nodiscard]] outcome run(std::uint64_t nodes) override;
+  [[nodiscard]] search_status run(std::uint64_t nodes) override;
   // Moves what failed since the last call.
   void tell(failed_states& known) { fresh_.move_to(known, capacity_); }
 
@@ -254,7 +254,7 @@ class search final : public seeker {
   std::uint64_t next_restart_ = 0;
   std::uint64_t restarts_ = 0;
   bool done_ = false;
-  outcome result_ = outcome::paused;
+  search_status result_ = search_status::paused;
 };
 
 }  // namespace berth::plan

@@ -8,14 +8,14 @@
 
 namespace berth::plan {
 
-enum class outcome : std::uint8_t { found, exhausted, paused };
+enum class search_status : std::uint8_t { found, exhausted, paused };
 
 class seeker {
  public:
   virtual ~seeker() = default;
 
   // Spends up to `nodes` more nodes. found: offsets() is a layout within the capacity. exhausted: there is none.
-  [[nodiscard]] virtual outcome run(std::uint64_t nodes) = 0;
+  [[nodiscard]] virtual search_status run(std::uint64_t nodes) = 0;
   [[nodiscard]] virtual std::uint64_t nodes() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<units>& offsets() const noexcept = 0;
 

@@ -17,6 +17,10 @@ constexpr units closed = most_units + 1;             // higher than every floor
 constexpr std::int64_t one = std::int64_t{1} << 40;  // of a score
 constexpr std::int64_t cost_steps = policy::beam_cost_steps;
 
+std::uint64_t word_of_piece(std::uint32_t piece) {
+  return mix(piece + 1);
+}
+
 std::uint64_t word_of_floor(std::uint32_t section, units floor) {
   return mix(std::uint64_t{section} << 41 ^ static_cast<std::uint64_t>(floor));
 }
@@ -40,7 +44,7 @@ std::int64_t power(std::int64_t x, unsigned quarters) {
 }  // namespace
 
 bool skylines::apply_to(const instance& in, units capacity) {
-  return capacity <= most_units && in.sections != 0 && is_plain(in) &&
+  return capacity <= most_units && in.sections != 0 && has_lifetimes_only(in) &&
          std::all_of(in.items.begin(), in.items.end(), [](const item& it) { return it.alignment == 1; });
 }
 
@@ -58,12 +62,20 @@ skylines::view skylines::view_of(const instance& in, bool backwards) {
   std::sort(out.pieces.begin(), out.pieces.end(), [&](const piece& a, const piece& b) {
     return std::tuple{form(a), a.item} < std::tuple{form(b), b.item};
   });
-  out.starts_at.assign(in.sections + std::size_t{1}, 0);
+  out.starts_at.assign(in.sections + std::size_t{2}, 0);
   for (std::uint32_t k = 0; k < out.pieces.size(); ++k) {
     ++out.starts_at[out.pieces[k].first + std::size_t{1}];
     if (k != 0 && form(out.pieces[k - 1]) == form(out.pieces[k])) out.pieces[k].twin = k - 1;
   }
   std::partial_sum(out.starts_at.begin(), out.starts_at.end(), out.starts_at.begin());
+  out.ending.resize(out.pieces.size());
+  std::iota(out.ending.begin(), out.ending.end(), 0U);
+  std::sort(out.ending.begin(), out.ending.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::pair{out.pieces[a].last, a} < std::pair{out.pieces[b].last, b};
+  });
+  out.ends_at.assign(in.sections + std::size_t{2}, 0);
+  for (const piece& p : out.pieces) ++out.ends_at[p.last + std::size_t{1}];
+  std::partial_sum(out.ends_at.begin(), out.ends_at.end(), out.ends_at.begin());
   const units tallest = *std::max_element(out.load.begin(), out.load.end());
   for (piece& p : out.pieces) {
     p.share = (p.size << 20) / tallest;
@@ -79,6 +91,7 @@ skylines::skylines(const instance& in, units capacity, std::uint64_t seed, std::
       words_a_state_{static_cast<std::uint32_t>((in.items.size() + 63) / 64)},
       room_(in.sections),
       words_{mix(seed + 1)},
+      filled_from_(in.sections + std::size_t{1}),
       states_a_node_{states_a_node} {}
 
 std::uint64_t skylines::random() {
@@ -93,7 +106,7 @@ void skylines::start_try() {
   };
   const auto scaled = [](std::int64_t hundredths, std::int64_t parts) { return one / 100 * hundredths / parts; };
   by_.waste = scaled(draw(policy::beam_waste), sections_) >> 16;
-  by_.rough = scaled(draw(policy::beam_rough), sections_);
+  by_.rough = scaled(draw(policy::beam_rough), std::int64_t{sections_} * policy::beam_step_costs[0]);
   by_.area = scaled(draw(policy::beam_area), std::max<std::int64_t>(1, now_->area));
   by_.tall = scaled(draw(policy::beam_tall), 1 << 20);
   by_.noise = scaled(draw(policy::beam_noise), 1);
@@ -108,7 +121,9 @@ void skylines::start_try() {
   for (const piece& p : now_->pieces) {
     most_gain_ = std::max(most_gain_, by_.area * p.share * (p.last - p.first) + by_.tall * p.share);
   }
-  width_ = policy::beam_widths[tries_ < 8 ? tries_ : 4 + tries_ % 4];
+  constexpr std::size_t narrow = policy::beam_narrow, wide = policy::beam_widths.size() - narrow;
+  width_ = policy::beam_widths[tries_ < narrow ? tries_ : narrow + (tries_ - narrow) % wide];
+  width_ = std::min(width_, std::max<std::size_t>(policy::least_beam_width, policy::most_beam_words / sections_));
   ++tries_;
   depth_ = 0;
   steps_.clear();
@@ -118,6 +133,12 @@ void skylines::start_try() {
   for (std::uint32_t s = 0; s < sections_; ++s) current_.floors[s] = now_->load[s] == 0 ? closed : 0;
   current_.left = now_->load;
   current_.open.assign(words_a_state_, ~std::uint64_t{0});
+  current_.edge.assign(sections_ + std::size_t{1}, 0);
+  for (std::uint32_t k = 0; k < now_->pieces.size(); ++k) {
+    current_.edge[now_->pieces[k].first] += word_of_piece(k);
+    current_.edge[now_->pieces[k].last] += word_of_piece(k);
+  }
+  costs_.assign(policy::kept_step_costs, {});
   expanded_ = 0;
   worst_ = std::numeric_limits<std::int64_t>::max() / 2;
 }
@@ -127,33 +148,105 @@ std::int64_t skylines::waste_at(std::uint32_t section, units floor, units left) 
   return cost_[wasted * room_[section] * cost_steps >> 40];
 }
 
+bool skylines::is_open(std::uint32_t state, std::uint32_t p) const {
+  return (current_.open[std::size_t{state} * words_a_state_ + p / 64] >> (p % 64) & 1) != 0;
+}
+
 bool skylines::may_come(std::uint32_t state, std::uint32_t p) const {
-  const std::uint64_t* const open = current_.open.data() + std::size_t{state} * words_a_state_;
-  const auto is_open = [open](std::uint32_t k) { return (open[k / 64] >> (k % 64) & 1) != 0; };
   const std::uint32_t twin = now_->pieces[p].twin;
-  return is_open(p) && (twin == no_item || !is_open(twin));
+  return is_open(state, p) && (twin == no_item || !is_open(state, twin));
+}
+
+// What the step of the floor at the boundary costs, as if one open item were placed. The same few steps are asked for
+// again and again, and most of what is asked is known.
+std::int32_t skylines::step_cost(std::uint32_t state, std::uint32_t boundary, units before, units after,
+                                 std::uint32_t without) {
+  if (before == after || before == closed || after == closed) return 0;
+  std::uint64_t open = current_.edge[std::size_t{state} * (sections_ + std::size_t{1}) + boundary];
+  if (without != no_item) open -= word_of_piece(without);
+  const std::uint64_t key = mix(open ^ word_of_floor(boundary, after - before)) | 1;
+  known_cost& known = costs_[key >> 32 & (policy::kept_step_costs - 1)];
+  if (known.key != key) known = {key, levelled_by(state, boundary, after - before, without)};
+  return known.cost;
+}
+
+// By how few open items on both sides of the boundary its step, so high upwards, can be levelled exactly.
+std::int32_t skylines::levelled_by(std::uint32_t state, std::uint32_t boundary, units up, std::uint32_t without) {
+  rising_.clear();
+  falling_.clear();
+  const auto note = [&](std::uint32_t k, bool ends) {
+    if (k != without && is_open(state, k)) (ends == (up > 0) ? rising_ : falling_).push_back(now_->pieces[k].size);
+  };
+  for (std::uint32_t k = now_->ends_at[boundary]; k < now_->ends_at[boundary + 1]; ++k) note(now_->ending[k], true);
+  for (std::uint32_t k = now_->starts_at[boundary]; k < now_->starts_at[boundary + 1]; ++k) note(k, false);
+  const units high = std::abs(up);
+  const auto one_is = [&](units size) { return std::find(rising_.begin(), rising_.end(), size) != rising_.end(); };
+  if (one_is(high)) return policy::beam_step_costs[0];
+  bool three = false;
+  for (auto a = rising_.begin(); a != rising_.end(); ++a) {
+    for (auto b = rising_.begin(); b != a; ++b) {
+      if (*a + *b == high) return policy::beam_step_costs[1];
+      three = three || std::find(rising_.begin(), b, high - *a - *b) != b ||
+              std::find(falling_.begin(), falling_.end(), *a + *b - high) != falling_.end();
+    }
+  }
+  for (auto a = falling_.begin(); a != falling_.end(); ++a) {
+    if (one_is(high + *a)) return policy::beam_step_costs[1];
+    for (auto b = falling_.begin(); b != a && !three; ++b) three = one_is(high + *a + *b);
+  }
+  return policy::beam_step_costs[three ? 2 : 3];
 }
 
 // Walls around it all, so that every run has neighbours.
 void skylines::read_profile(const units* floors) {
-  profile_.assign(1, {0, closed});
+  profile_.assign(1, {0, closed, no_item});
   for (std::uint32_t s = 0; s < sections_; ++s) {
-    if (floors[s] != profile_.back().floor) profile_.push_back({s, floors[s]});
+    if (floors[s] != profile_.back().floor) profile_.push_back({s, floors[s], no_item});
   }
-  if (profile_.back().floor != closed) profile_.push_back({sections_, closed});
+  if (profile_.back().floor != closed) profile_.push_back({sections_, closed, no_item});
 }
 
-// The first of the lowest runs.
-std::size_t skylines::lowest() const {
-  return static_cast<std::size_t>(
-      std::min_element(profile_.begin(), profile_.end(), [](auto& a, auto& b) { return a.floor < b.floor; }) -
-      profile_.begin());
+// How many items can begin at the left end of the valley, so that a row of open items and of sections that have room to
+// waste reaches its right end. Nothing counts as one more where the left end has such room.
+std::uint32_t skylines::beginners(std::size_t valley, std::uint32_t state) {
+  const std::uint32_t first = profile_[valley].first;
+  const std::uint32_t last = profile_[valley + 1].first;
+  const units floor = profile_[valley].floor;
+  const units* const left = current_.left.data() + std::size_t{state} * sections_;
+  filled_from_[last] = 1;
+  std::uint32_t count = 0;
+  for (std::uint32_t s = last; s-- > first;) {
+    count = filled_from_[s + std::size_t{1}] != 0 && floor + left[s] < capacity_ ? 1 : 0;
+    for (std::uint32_t k = now_->starts_at[s]; k < now_->starts_at[s + std::size_t{1}]; ++k) {
+      if (now_->pieces[k].last > last || (count != 0 && s != first)) break;  // by rising ends
+      if (filled_from_[now_->pieces[k].last] != 0 && may_come(state, k)) ++count;
+    }
+    filled_from_[s] = count != 0 ? 1 : 0;
+  }
+  return count;
+}
+
+// The valley in which the fewest items can begin, the lowest of these; the profile's size where one cannot be filled.
+std::size_t skylines::scarcest(std::uint32_t state) {
+  std::size_t best = profile_.size();
+  std::pair<std::uint32_t, units> least{};
+  for (std::size_t v = 1; v + 1 < profile_.size(); ++v) {
+    if (profile_[v].floor >= std::min(profile_[v - 1].floor, profile_[v + 1].floor)) continue;
+    if (profile_[v].beginners == no_item) profile_[v].beginners = beginners(v, state);
+    const std::pair<std::uint32_t, units> now{profile_[v].beginners, profile_[v].floor};
+    if (now.first == 0) return profile_.size();
+    if (best != profile_.size() && now >= least) continue;
+    best = v;
+    least = now;
+  }
+  return best;
 }
 
 // The floor from the left end of the valley to where something may start rises to the lower neighbour. False: no
 // completion.
 bool skylines::raise(std::size_t valley, std::uint32_t state, head& h) {
-  const auto [first, floor] = profile_[valley];
+  const std::uint32_t first = profile_[valley].first;
+  const units floor = profile_[valley].floor;
   if (floor == closed) return false;
   const std::uint32_t last = profile_[valley + 1].first;
   const units before = profile_[valley - 1].floor;
@@ -174,43 +267,46 @@ bool skylines::raise(std::size_t valley, std::uint32_t state, head& h) {
     if (to + left[s] > capacity_) return false;
     h.waste += waste_at(s, to, left[s]) - waste_at(s, floor, left[s]);
   }
+  h.rough += step_cost(state, first, before, to) - step_cost(state, first, before, floor);
+  h.rough += end == last ? step_cost(state, end, to, after) - step_cost(state, end, floor, after)
+                         : step_cost(state, end, to, floor);
   const auto at = profile_.begin() + static_cast<std::ptrdiff_t>(valley);
+  for (auto beside = at - 1; beside <= at + 1; ++beside) beside->beginners = no_item;
   if (to == before && end == last) {
-    h.rough -= 1 + (to == after);
     profile_.erase(at, at + 1 + (to == after));
   } else if (to == before) {
     at->first = end;
   } else if (end == last) {
-    h.rough -= to == after;
     at->floor = to;
     if (to == after) profile_.erase(at + 1);
   } else {
-    ++h.rough;
     at->floor = to;
-    profile_.insert(at + 1, {end, floor});
+    profile_.insert(at + 1, {end, floor, no_item});
   }
   return true;
 }
 
 // What may be placed at the left end of the valley.
 void skylines::offer(const head& h, std::size_t valley, std::uint32_t state, std::uint32_t raises) {
-  const auto [first, floor] = profile_[valley];
+  const std::uint32_t first = profile_[valley].first;
+  const units floor = profile_[valley].floor;
   const std::uint32_t last = profile_[valley + 1].first;
   const units* const left = current_.left.data() + std::size_t{state} * sections_;
+  const units before = profile_[valley - 1].floor;
+  const std::int32_t step_before = step_cost(state, first, before, floor);
   for (std::uint32_t k = now_->starts_at[first]; k < now_->starts_at[first + std::size_t{1}]; ++k) {
     const piece& p = now_->pieces[k];
     if (p.last > last) break;  // by rising ends
-    if (!may_come(state, k)) continue;
+    if (filled_from_[p.last] == 0 || !may_come(state, k)) continue;
     candidate c{0, state, raises, k, h};
     c.after.area += p.share * (p.last - p.first);
     for (std::uint32_t s = p.first; s < p.last; ++s) {
       if (left[s] == p.size) c.after.waste -= waste_at(s, floor, left[s]);  // the section is closed
     }
     const units top = floor + p.size;
-    const auto jump = [](units a, units b) { return a != b && a != closed && b != closed; };
-    const units before = profile_[valley - 1].floor;
     const units after = p.last == last ? profile_[valley + 1].floor : floor;
-    c.after.rough += jump(before, top) - jump(before, floor) + jump(top, after) - jump(floor, after);
+    c.after.rough += step_cost(state, first, before, top, k) - step_before + step_cost(state, p.last, top, after, k) -
+                     step_cost(state, p.last, floor, after);
     c.score = by_.waste * c.after.waste + by_.rough * c.after.rough - by_.area * c.after.area - by_.tall * p.share +
               static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(by_.noise + 1));
     if (c.score <= worst_) candidates_.push_back(c);
@@ -218,15 +314,16 @@ void skylines::offer(const head& h, std::size_t valley, std::uint32_t state, std
   if (candidates_.size() > 8 * width_) keep_best(4 * width_);
 }
 
-void skylines::expand(std::uint32_t state) {
+// How often its floor rose.
+std::uint32_t skylines::expand(std::uint32_t state) {
   read_profile(current_.floors.data() + std::size_t{state} * sections_);
   head h = current_.heads[state];
   for (std::uint32_t raises = 0;; ++raises) {
-    const std::size_t valley = lowest();
-    if (profile_[valley].floor == closed) return;
+    const std::size_t valley = scarcest(state);
+    if (valley == profile_.size()) return raises;
     offer(h, valley, state, raises);
-    if (!raise(valley, state, h)) return;
-    if (by_.waste * h.waste + by_.rough * h.rough - by_.area * h.area > worst_ + most_gain_) return;
+    if (!raise(valley, state, h)) return raises;
+    if (by_.waste * h.waste + by_.rough * h.rough - by_.area * h.area > worst_ + most_gain_) return raises;
   }
 }
 
@@ -240,32 +337,32 @@ void skylines::place(layer& to, const candidate& c) {
   units* const floors = copy(to.floors, current_.floors, sections_);
   units* const left = copy(to.left, current_.left, sections_);
   std::uint64_t* const open = copy(to.open, current_.open, words_a_state_);
+  std::uint64_t* const edge = copy(to.edge, current_.edge, sections_ + std::size_t{1});
   read_profile(floors);
   head unused;
-  std::size_t valley = lowest();
-  for (std::uint32_t k = 0; k < c.raises; ++k, valley = lowest()) (void)raise(valley, c.state, unused);
-  const units floor = profile_[valley].floor;
+  for (std::uint32_t k = 0; k < c.raises; ++k) (void)raise(scarcest(c.state), c.state, unused);
+  const piece& p = now_->pieces[c.piece];
+  const units floor =
+      std::find_if(profile_.begin() + 1, profile_.end(), [&](auto& r) { return r.first == p.first; })->floor;
   if (c.raises != 0) {
     for (std::size_t k = 0; k + 1 < profile_.size(); ++k) {
       std::fill(floors + profile_[k].first, floors + profile_[k + 1].first, profile_[k].floor);
     }
   }
-  const piece& p = now_->pieces[c.piece];
   for (std::uint32_t s = p.first; s < p.last; ++s) {
     left[s] -= p.size;
     floors[s] = left[s] == 0 ? closed : floor + p.size;
   }
   open[c.piece / 64] &= ~(std::uint64_t{1} << (c.piece % 64));
+  edge[p.first] -= word_of_piece(c.piece);
+  edge[p.last] -= word_of_piece(c.piece);
   head h = c.after;
   h.step = static_cast<std::uint32_t>(steps_.size());
   steps_.push_back({current_.heads[c.state].step, c.piece, floor});
-  h.rough = 0;
   h.key = 0;
   for (std::uint32_t w = 0; w < words_a_state_; ++w) h.key = mix(h.key ^ open[w]);
   for (std::uint32_t s = 0; s < sections_; ++s) {
-    const bool jump = s != 0 && floors[s - 1] != floors[s];
-    if (s == 0 || jump) h.key += word_of_floor(s, floors[s]);
-    h.rough += jump && floors[s - 1] != closed && floors[s] != closed;
+    if (s == 0 || floors[s - 1] != floors[s]) h.key += word_of_floor(s, floors[s]);
   }
   to.heads.push_back(h);
 }
@@ -292,6 +389,7 @@ bool skylines::next_layer() {
   next_.floors.clear();
   next_.left.clear();
   next_.open.clear();
+  next_.edge.clear();
   seen_.assign(std::bit_ceil(4 * width_), 0);
   for (const candidate& c : candidates_) {
     if (next_.heads.size() >= width_) break;
@@ -304,6 +402,7 @@ bool skylines::next_layer() {
       next_.floors.resize(next_.floors.size() - sections_);
       next_.left.resize(next_.left.size() - sections_);
       next_.open.resize(next_.open.size() - words_a_state_);
+      next_.edge.resize(next_.edge.size() - sections_ - 1);
       steps_.pop_back();
     }
     seen_[at] = key;
@@ -323,17 +422,21 @@ void skylines::found(const head& h) {
   }
 }
 
-outcome skylines::run(std::uint64_t nodes) {
-  if (!offsets_.empty()) return outcome::found;
+search_status skylines::run(std::uint64_t nodes) {
+  if (!offsets_.empty()) return search_status::found;
   for (const std::uint64_t stop = states_ + nodes * states_a_node_; states_ < stop; ++states_) {
+    if (owed_ != 0) {
+      --owed_;
+      continue;
+    }
     if (expanded_ == current_.heads.size() && (current_.heads.empty() || !next_layer())) start_try();
     if (depth_ == now_->pieces.size()) {
       found(current_.heads.front());
-      return outcome::found;
+      return search_status::found;
     }
-    expand(expanded_++);
+    owed_ = expand(expanded_++) / policy::raises_a_state;
   }
-  return outcome::paused;
+  return search_status::paused;
 }
 
 }  // namespace berth::plan

@@ -1,13 +1,18 @@
 // Beam search over skylines: layouts from the bottom up, several hundred at a time, of which the best go on.
 //
 // A state is a set of placed items without holes that could still be filled: of every section the floor, the lowest
-// offset that is free from there on up. It goes on at the lowest floor, at its left end: one of the items that start
-// there and fit between the higher neighbours is placed, or nothing is and the floor rises as far as the lower
-// neighbour, which wastes what lies below. So all that is wasted is known at once, section by section, and a section
-// in which more is wasted than the capacity leaves refutes the state. Of the states with equally many items the best
-// go on: by what they wasted of the room that each section has, by how rough the skyline is, by the area placed, by how
-// tall the last item was, and by chance. The weights of these are drawn again for every try, half of the tries run
-// against time, and where a state comes up twice one of them goes.
+// offset that is free from there on up. It goes on in a valley, where the floor is lower than on either side, at its
+// left end: one of the items that start there and fit between the higher neighbours is placed, or nothing is and the
+// floor rises as far as the lower neighbour, which wastes what lies below. So all that is wasted is known at once,
+// section by section, and a section in which more is wasted than the capacity leaves refutes the state. As each valley
+// has to be filled some time, it is always the one in which the fewest items can begin; none, where a row of items from
+// end to end is counted on, refutes the state too.
+//
+// Of the states with equally many items the best go on: by what they wasted of the room that each section has, by how
+// hard the steps in the skyline are to level, by the area placed, by how tall the last item was, and by chance. A step
+// is easy where one item that is open, or two or three, on either side are exactly as tall: nothing can lie across it
+// before. The weights of these are drawn again for every try, half of the tries run against time, and where a state
+// comes up twice one of them goes.
 //
 // It proves nothing. It finds tight packings of some hundred items where a complete search is lost in its first
 // choices; of a thousand and more it rarely finds any (docs/decisions/0026-skylines.md).
@@ -27,12 +32,12 @@ class skylines final : public seeker {
   // Whether it can be used: items of one lifetime that may lie at any offset, and sums that 40 bits count.
   [[nodiscard]] static bool apply_to(const instance& in, units capacity);
 
-  // Contract: they apply, and the capacity is at least the tallest section. So many states expanded count as a node.
-  // The instance need not outlive this.
+  // Contract: they apply, and the capacity is at least the tallest section. So many states expanded count as a node;
+  // one whose floor rises often, as several. The instance need not outlive this.
   skylines(const instance& in, units capacity, std::uint64_t seed, std::uint64_t states_a_node = 1);
 
   // Never exhausted.
-  [[nodiscard]] outcome run(std::uint64_t nodes) override;
+  [[nodiscard]] search_status run(std::uint64_t nodes) override;
 
   [[nodiscard]] const std::vector<units>& offsets() const noexcept override { return offsets_; }
   [[nodiscard]] std::uint64_t nodes() const noexcept override {
@@ -50,14 +55,16 @@ class skylines final : public seeker {
   };
   struct view {                            // of the items, along time or against it
     std::vector<piece> pieces;             // by the section in which they start
-    std::vector<std::uint32_t> starts_at;  // by section: its first piece; one more than sections
+    std::vector<std::uint32_t> starts_at;  // by section: its first piece; two more than sections
+    std::vector<std::uint32_t> ending;     // the pieces by their last sections
+    std::vector<std::uint32_t> ends_at;    // by boundary: the first in ending; two more than sections
     std::vector<units> load;               // by section: what lives there
     std::int64_t area = 0;                 // of all, by their shares
   };
   struct head {
     std::int64_t waste = 0;  // over the room of its section, in 65536ths, summed
     std::int64_t area = 0;   // of what is placed, by its share
-    std::int32_t rough = 0;  // between how many neighbouring sections the floor changes
+    std::int32_t rough = 0;  // what levelling the floor's steps costs
     std::uint32_t step = 0;  // into steps_
     std::uint64_t key = 0;   // of what is open, and of the floors
   };
@@ -66,6 +73,7 @@ class skylines final : public seeker {
     std::vector<units> floors;        // by state and section; `closed` where all is placed
     std::vector<units> left;          // by state and section: what is still to be placed there
     std::vector<std::uint64_t> open;  // by state: a bit a piece
+    std::vector<std::uint64_t> edge;  // by state and boundary: a word for what is open and begins or ends there
   };
   struct candidate {
     std::int64_t score;
@@ -82,21 +90,31 @@ class skylines final : public seeker {
   struct weights {  // of a score of 2^40
     std::int64_t waste, rough, area, tall, noise;
   };
+  struct known_cost {  // of a step
+    std::uint64_t key = 0;
+    std::int32_t cost = 0;
+  };
   struct run_of_floor {  // up to the next one's first section
     std::uint32_t first;
     units floor;
+    std::uint32_t beginners;  // of a valley, once asked; no_item before
   };
 
   void start_try();
-  void expand(std::uint32_t state);
+  std::uint32_t expand(std::uint32_t state);
   void offer(const head& h, std::size_t valley, std::uint32_t state, std::uint32_t raises);
   [[nodiscard]] bool next_layer();
   void keep_best(std::size_t count);
   void place(layer& to, const candidate& c);
   void read_profile(const units* floors);
-  [[nodiscard]] std::size_t lowest() const;
+  [[nodiscard]] std::size_t scarcest(std::uint32_t state);
+  [[nodiscard]] std::uint32_t beginners(std::size_t valley, std::uint32_t state);
   [[nodiscard]] bool raise(std::size_t valley, std::uint32_t state, head& h);
+  [[nodiscard]] std::int32_t step_cost(std::uint32_t state, std::uint32_t boundary, units before, units after,
+                                       std::uint32_t without = no_item);
+  [[nodiscard]] std::int32_t levelled_by(std::uint32_t state, std::uint32_t boundary, units up, std::uint32_t without);
   [[nodiscard]] std::int64_t waste_at(std::uint32_t section, units floor, units left) const;
+  [[nodiscard]] bool is_open(std::uint32_t state, std::uint32_t piece) const;
   [[nodiscard]] bool may_come(std::uint32_t state, std::uint32_t piece) const;
   [[nodiscard]] std::uint64_t random();
   void found(const head& h);
@@ -122,10 +140,14 @@ class skylines final : public seeker {
   std::vector<step> steps_;
   std::int64_t worst_ = 0;             // of a candidate that may still be among the best
   std::vector<run_of_floor> profile_;  // of the state at hand; ends with a wall
+  std::vector<char> filled_from_;      // beginners(): by section, whether its valley's end can be reached from it
+  std::vector<known_cost> costs_;
+  std::vector<units> rising_, falling_;  // levelled_by(): sizes of what is open on either side
   std::vector<std::uint64_t> seen_;
   std::vector<units> offsets_;
   const std::uint64_t states_a_node_;
-  std::uint64_t states_ = 0;  // expanded
+  std::uint64_t states_ = 0;  // expanded, by their cost
+  std::uint32_t owed_ = 0;    // what is still to be counted for the last one
 };
 
 }  // namespace berth::plan

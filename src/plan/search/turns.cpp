@@ -20,13 +20,13 @@ class table {
     for (std::size_t k = next_++; k < settled_; k = next_++) {
       turn& t = turns_[k];
       const std::uint64_t before = t.of->nodes();
-      while (t.spent < t.nodes && t.got == outcome::paused && k < settled_) {
+      while (t.spent < t.nodes && t.got == search_status::paused && k < settled_) {
         if (wait.over(policy::nodes_between_looks * policy::looks_a_node)) stopped_ = true;
         if (stopped_) return;
         t.got = t.of->run(std::min(t.nodes - t.spent, policy::nodes_between_looks));
         t.spent = t.of->nodes() - before;
       }
-      if (t.got == outcome::paused) continue;
+      if (t.got == search_status::paused) continue;
       for (std::size_t first = settled_; k < first && !settled_.compare_exchange_weak(first, k);) {
       }
     }

@@ -13,7 +13,7 @@ struct turn {
   seeker* of;
   std::uint64_t nodes;
   std::uint64_t spent = 0;
-  outcome got = outcome::paused;
+  search_status got = search_status::paused;
 };
 
 // The index of the first turn that ends (found or exhausted), or turns.size() where none does. The caller goes by the

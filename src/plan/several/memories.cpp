@@ -239,7 +239,7 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
     return place_as_told(p, bundles, cost, o, wait);
   }
   assigned by_bytes = assign_and_place(p, bundles, cost, o, wait);
-  if (std::any_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.narrowed; })) {
+  if (std::any_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.abridged; })) {
     by_bytes.none = by_bytes.by.exact = false;
   }
   if (by_bytes.none) {

@@ -189,7 +189,7 @@ class cutter {
         };
         const auto from = std::find_if(slabs.begin(), slabs.end(), holds);
         const slab left = without(*from, u, wait);
-        if (left.layout.arena() >= from->layout.arena()) continue;
+        if (!left.layout.has_offsets() || left.layout.arena() >= from->layout.arena()) continue;
         for (auto to = slabs.begin(); to != slabs.end() && tries != 0; ++to) {
           if (to == from) continue;
           --tries;

@@ -6,7 +6,7 @@
 
 #include "plan/model/conflicts.hpp"
 #include "plan/policy.hpp"
-#include "plan/search/ladder.hpp"
+#include "plan/search/narrow.hpp"
 #include "plan/single/start.hpp"
 #include "plan/trial.hpp"
 
@@ -44,8 +44,8 @@ class keeper {
     if (got.arena > limit_ && searches_ && nodes_ != 0 && !wait_.over()) {
       if (!graph_) graph_ = make_conflicts(in_);
       got.arena = limit_ + 1;  // of what has not been found: nothing above the limit is of use
-      climb c = find_least_arena(with_pins_, *graph_, std::move(got), limit_,
-                                 {.nodes = std::min(nodes_, most_nodes_a_try_)}, wait_);
+      narrowed c = find_least_arena(with_pins_, *graph_, std::move(got), limit_,
+                                    {.nodes = std::min(nodes_, most_nodes_a_try_)}, wait_);
       nodes_ -= std::min(nodes_, c.nodes);
       spent_ += c.nodes;
       got = std::move(c.best);

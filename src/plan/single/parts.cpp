@@ -23,11 +23,11 @@ class any_memory {
                 : std::max(policy::fewest_choices, policy::most_choices / std::max<std::size_t>(1, p.buffers.size()));
   }
 
-  [[nodiscard]] std::vector<index> choices(index i, bool& narrowed) const {
+  [[nodiscard]] std::vector<index> choices(index i, bool& abridged) const {
     const buffer& b = p_.buffers[i];
     // A pin or a group leaves few of them: all are looked at.
     if (all_.size() <= most_ || b.offset || b.alias_group) return all_;
-    narrowed = true;
+    abridged = true;
     std::vector<index> some;
     const auto take = [&](std::size_t k) {
       const memory& m = p_.memories[by_cost_[k]];
@@ -60,7 +60,7 @@ std::vector<bundle> bundles_of(const problem& p, bool all) {
     if (u == none) {
       u = static_cast<index>(bundles.size());
       bundles.emplace_back();
-      bundles.back().memories = b.memories.empty() ? any.choices(i, bundles.back().narrowed) : b.memories;
+      bundles.back().memories = b.memories.empty() ? any.choices(i, bundles.back().abridged) : b.memories;
       if (b.alias_group) unit_of_group[*b.alias_group] = u;
     }
     bundle& one = bundles[u];

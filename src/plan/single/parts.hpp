@@ -15,7 +15,7 @@ struct bundle {
   std::vector<index> memories;  // where all of them may live, in the first member's order of preference
   bytes size = 0;               // the largest footprint
   bytes total = 0;              // the sum of the footprints
-  bool narrowed = false;        // not all of those memories are listed
+  bool abridged = false;        // not all of those memories are listed
 };
 
 // In the order of their first members. Where a million choices would have to be listed, buffers that name no memory get

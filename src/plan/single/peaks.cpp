@@ -8,7 +8,7 @@
 #include "plan/greedy/ejection.hpp"
 #include "plan/model/conflicts.hpp"
 #include "plan/policy.hpp"
-#include "plan/search/ladder.hpp"
+#include "plan/search/narrow.hpp"
 #include "plan/single/components.hpp"
 
 namespace berth::plan {
@@ -44,7 +44,7 @@ class searcher {
     std::uint64_t nodes = policy::peak_nodes_an_item * in.items.size();
     nodes = std::min(nodes, static_cast<std::uint64_t>(seconds_ * second));
     if (options_.node_limit != 0) nodes = std::min(nodes, options_.node_limit - std::min(options_.node_limit, nodes_));
-    climb got =
+    narrowed got =
         find_least_arena(in, graph, std::move(start), goal, {.nodes = nodes, .threads = options_.threads}, wait_);
     nodes_ += got.nodes;
     seconds_ -= static_cast<double>(got.nodes) / second;
@@ -92,7 +92,7 @@ void lay_out_peaks(const instance& in, const std::vector<std::uint32_t>& items, 
 }  // namespace
 
 std::uint64_t lower_peaks(const instance& in, layout& found, units target, const options& o, const patience& wait) {
-  if (in.items.size() < policy::fewest_for_peaks || !is_plain(in) || wait.over()) return 0;
+  if (in.items.size() < policy::fewest_for_peaks || !has_lifetimes_only(in) || wait.over()) return 0;
   std::vector<std::uint32_t> all(in.items.size());
   std::iota(all.begin(), all.end(), 0U);
   searcher by{o, wait};

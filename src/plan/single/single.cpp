@@ -9,7 +9,7 @@
 #include "plan/model/conflicts.hpp"
 #include "plan/model/instance.hpp"
 #include "plan/policy.hpp"
-#include "plan/search/ladder.hpp"
+#include "plan/search/narrow.hpp"
 #include "plan/single/components.hpp"
 #include "plan/single/hints.hpp"
 #include "plan/single/start.hpp"
@@ -169,6 +169,7 @@ layout of_items(const problem& p, const instance& in, const swept& s, layout fou
 
 switches rules_on_trial() {
   switches out;
+  out.sections = uses(technique::sections);
   out.holes = uses(technique::holes);
   out.decomposition = uses(technique::decomposition);
   out.memory = uses(technique::memory);
@@ -193,8 +194,9 @@ layout search_one(const instance& in, const options& o, layout found, units& bou
   const std::uint64_t all = node_limit(o, nodes_per_second(graph));
   const auto nodes = static_cast<std::uint64_t>(static_cast<double>(all) * share);
   if (too_few(nodes) || wait.over()) return found;
-  climb c = find_least_arena(in, graph, std::move(found), bound,
-                             {.nodes = nodes, .rules = rules_on_trial(), .threads = o.threads, .watch = o.watch}, wait);
+  narrowed c =
+      find_least_arena(in, graph, std::move(found), bound,
+                       {.nodes = nodes, .rules = rules_on_trial(), .threads = o.threads, .watch = o.watch}, wait);
   bound = c.bound;
   out.work += c.nodes;
   spent += static_cast<double>(c.nodes) / static_cast<double>(all);

@@ -6,7 +6,6 @@
 #include "plan/greedy/boxes.hpp"
 #include "plan/greedy/ejection.hpp"
 #include "plan/greedy/sweep.hpp"
-#include "plan/greedy/tall_first.hpp"
 #include "plan/policy.hpp"
 #include "plan/single/peaks.hpp"
 #include "plan/trial.hpp"
@@ -29,22 +28,20 @@ std::uint64_t mean_alive(const instance& in) {
   return sum / std::max(in.sections, 1U);
 }
 
-units mean_height(const instance& in) {
-  units sum = 0;
-  for (const units h : section_heights(in)) sum += h / static_cast<units>(in.sections);
-  return sum;
-}
-
 // Peaks, then ejections, until near the target.
 void lower(const instance& in, units target, const options& o, layout& best, std::uint64_t ejections,
            const patience& wait, std::uint64_t& nodes) {
+  const auto eject = [&](units near, std::uint64_t most_looks) {
+    if (uses(technique::ejections) && best.arena > target + near &&
+        lower_by_ejection(in, best, target, near, most_looks, wait)) {
+      best.solver = "ejection";
+    }
+  };
+  if (o.work == effort::fast) return eject(target / policy::fast_near_share, policy::fast_ejections * in.items.size());
   const units near = target / policy::near_share;
   if (best.arena <= target + near) return;
   if (uses(technique::peaks)) nodes += lower_peaks(in, best, target, o, wait);
-  if (uses(technique::ejections) && best.arena > target + near &&
-      lower_by_ejection(in, best, target, near, ejections, wait)) {
-    best.solver = "ejection";
-  }
+  eject(near, ejections);
 }
 
 // For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
@@ -52,24 +49,21 @@ layout of_many(const instance& in, units target, const options& o, const patienc
                std::uint64_t& nodes) {
   layout best;
   if (nobody_waits(in, wait)) return best;
-  const auto keep = [&](std::optional<layout>&& got) {
-    if (got && got->arena < best.arena) best = std::move(*got);
-  };
-  // Where nearly all sections are tall no order of a few items decides.
-  if (uses(technique::tall_first) && (mean_alive(in) <= policy::few_alive || mean_height(in) <= target / 2))
-    keep(tall_first(in, target, passes));
-  if (best.arena <= target + target / policy::near_share) return best;
   if (auto swept = sweep_items(in, wait)) {
-    const units arena = arena_of(in, *swept);
-    keep(layout{.offsets = *std::move(swept), .arena = arena, .solver = "sweep"});
+    best = {.offsets = *std::move(swept), .solver = "sweep"};
+    best.arena = arena_of(in, best.offsets);
   }
   if (nobody_waits(in, wait)) return best;
-  if (best.arena == unbounded) {
+  // At effort fast a pass where a sweep ends far above; else ejections do more from what was swept.
+  const bool pass = o.work == effort::fast && best.arena > target + target / policy::fast_near_share;
+  if (pass || best.arena == unbounded) {
     occupancy taken{in};
-    keep(place_in_order(in, taken, sorted_items(in, order::size, passes), passes));
-    best.solver = "first_fit/size";
+    layout placed = place_in_order(in, taken, sorted_items(in, order::size, passes), passes);
+    placed.solver = "first_fit/size";
+    if (placed.arena < best.arena) best = std::move(placed);
   }
-  if (o.work != effort::fast) lower(in, target, o, best, policy::ejection_work, wait, nodes);
+  const std::uint64_t items = std::min(in.items.size(), policy::most_at_once);  // more do not fit the second
+  lower(in, target, o, best, std::max(policy::ejection_looks, policy::ejection_looks_an_item * items), wait, nodes);
   return best;
 }
 
@@ -102,12 +96,7 @@ layout best_start(const instance& in, units target, const options& o, const pati
   }
   best = try_orders(in, target, goal, o.work, std::move(best), passes, show);
   if (nobody_waits(in, wait)) return best;
-  if (o.work != effort::fast) {
-    lower(in, target, o, best, in.items.size() > policy::few_items ? policy::ejection_work / 4 : 0, wait, nodes);
-  } else if (uses(technique::ejections) && lower_by_ejection(in, best, target, target / policy::fast_near_share,
-                                                             policy::fast_ejections * in.items.size(), wait)) {
-    best.solver = "ejection";
-  }
+  lower(in, target, o, best, in.items.size() > policy::few_items ? policy::ejection_looks / 4 : 0, wait, nodes);
   return best;
 }
 

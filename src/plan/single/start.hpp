@@ -12,11 +12,11 @@ namespace berth::plan {
 
 // The best of the orders (greedy/greedy.hpp); stops early at `target`. No more than some hundred looks an item (effort
 // fast), or a second or so (normal), are spent on passes. At effort fast ejection chains lower it; before a search they
-// only lead to the wrong rungs (0027).
+// only lead to the wrong capacities (0027).
 //
 // Above 1,000 items peaks are searched (single/peaks.hpp), and above 4,000 ejection chains mend what then ends more
-// than 1/2048 above the target, a second or so of them. Above 20,000 small items are put in boxes and those of tall
-// sections are placed first; effort best goes on with the orders.
+// than 1/2048 above the target, a second or so of them. Above 20,000 small items are put in boxes and all are swept;
+// effort fast places in order where that ends 1/16 above, effort best goes on with the orders.
 //
 // Of `o` the effort, the node limit and the threads are read. `nodes` grows by what is searched; `show`, if any, is
 // shown what was best on the way.

@@ -182,8 +182,8 @@ struct candidate {
 std::size_t tries_of(effort work, std::size_t buffers) {
   switch (work) {
     case effort::fast: return 0;
-    case effort::normal: return policy::normal_chain_work / (buffers + policy::chain_buffers);
-    case effort::best: return policy::best_chain_work / (buffers + policy::chain_buffers);
+    case effort::normal: return policy::normal_chain_budget / (buffers + policy::chain_buffers);
+    case effort::best: return policy::best_chain_budget / (buffers + policy::chain_buffers);
   }
   return 0;
 }

@@ -317,7 +317,7 @@ class checker {
 
 }  // namespace
 
-std::optional<objection> check_bound(const problem& p, bytes lower_bound, const certificate& proof) {
+std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof) {
   return checker{p, lower_bound, proof}.run();
 }
 

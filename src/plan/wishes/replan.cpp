@@ -36,7 +36,7 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
     out.layout.deadline_hit = wait.was_over();
     if (out.layout.has_offsets()) {
       if (const auto broken = verify(p, out.layout)) return error{errc::internal, broken->rule, broken->a};
-      if (const auto wrong = check_bound(p, 0, out.layout.proof))
+      if (const auto wrong = verify_bound(p, 0, out.layout.proof))
         return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
     }
   } else {

@@ -1,4 +1,4 @@
-#include "plan/search/ladder.hpp"
+#include "plan/search/narrow.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 namespace berth::plan {
 namespace {
 
-struct rung {
+struct tried_capacity {
   units capacity;
   std::vector<std::unique_ptr<search>> searches;  // by recipe, made when first run
   std::vector<std::unique_ptr<seeker>> beams;     // of several seeds, made when first run
@@ -25,9 +25,10 @@ std::uint64_t states_a_node(const instance& in, const conflict_graph& graph) {
       1, 1'000'000'000 / nodes_per_second(graph) / (policy::state_ns + policy::state_ns_a_section * in.sections));
 }
 
-class climber {
+class narrower {
  public:
-  climber(const instance& in, const conflict_graph& graph, climb& state, const climb_options& how, const patience& wait)
+  narrower(const instance& in, const conflict_graph& graph, narrowed& state, const narrowing_options& how,
+           const patience& wait)
       : in_{in},
         graph_{graph},
         state_{state},
@@ -46,12 +47,12 @@ class climber {
       first_round(slice);
       return;
     }
-    // A rung just below the best layout would gain little, but where the lower ones are out of reach only these lower
-    // the layout at all.
-    for (const units part : policy::rungs) {
+    // A capacity just below the best layout would gain little, but where the lower ones are out of reach only these
+    // lower the layout at all.
+    for (const units part : policy::tried_sixteenths) {
       if (gap() <= 0 || spent()) break;
       const units capacity = above_bound(part);
-      if (part != 0 && (capacity == state_.bound || !uses(technique::rungs))) continue;
+      if (part != 0 && (capacity == state_.bound || !uses(technique::capacities))) continue;
       if (run(at(capacity), part == 0 && rounds_ > policy::full_slices_at_bound ? slice / 2 : slice, 0, recipes.size()))
         continue;
       (void)run_beams(capacity, part == 0 ? policy::beam_slices * slice : slice, policy::side_by_side);
@@ -77,15 +78,15 @@ class climber {
     if (rigid_) return;
     const instance folded = f.folded();
     const conflict_graph graph = make_conflicts(folded);
-    climb_options how{std::min(2 * slice, how_.nodes - state_.nodes), how_.rules, how_.threads};
+    narrowing_options how{std::min(2 * slice, how_.nodes - state_.nodes), how_.rules, how_.threads};
     how.rules.folding = false;
     layout none;
     none.arena = state_.bound + 1;
-    const climb got = find_least_arena(folded, graph, std::move(none), state_.bound, how, wait_);
+    const narrowed got = find_least_arena(folded, graph, std::move(none), state_.bound, how, wait_);
     state_.nodes += got.nodes;
     if (got.best.arena != state_.bound) return;
     state_.best = {f.unfold(got.best.offsets), state_.bound, "search/folded"};
-    rungs_.clear();
+    tried_.clear();
   }
 
   // A problem that can be solved at the bound mostly is by the first recipes, or else by one of the last. So those come
@@ -107,24 +108,24 @@ class climber {
     return state_.bound + gap() / 16 * sixteenths + gap() % 16 * sixteenths / 16;
   }
 
-  // The rung at a capacity. Where one close to it is already being searched it is that one, so that no work is lost;
-  // the bound has a rung of its own.
-  rung& at(units capacity) {
+  // What searches at a capacity. Where one close to it is already being searched it is that one, so that no work is
+  // lost; the bound is tried by itself.
+  tried_capacity& at(units capacity) {
     const units near = (state_.best.arena - state_.bound) / 16;
-    for (rung& r : rungs_) {
+    for (tried_capacity& r : tried_) {
       const bool lowest = r.capacity == state_.bound;
       if (r.capacity == capacity || (!lowest && capacity != state_.bound &&
                                      std::max(r.capacity, capacity) - std::min(r.capacity, capacity) <= near))
         return r;
     }
-    rungs_.push_back({capacity, {}, {}});
-    rungs_.back().searches.resize(recipes.size());
-    rungs_.back().beams.resize(policy::side_by_side);
-    return rungs_.back();
+    tried_.push_back({capacity, {}, {}});
+    tried_.back().searches.resize(recipes.size());
+    tried_.back().beams.resize(policy::side_by_side);
+    return tried_.back();
   }
 
   // A slice for each of the recipes [first, last), until one settles the capacity. False: none did.
-  bool run(rung& r, std::uint64_t slice, std::size_t first, std::size_t last) {
+  bool run(tried_capacity& r, std::uint64_t slice, std::size_t first, std::size_t last) {
     std::vector<std::size_t> batch;
     for (std::size_t k = first; k < last; ++k) {
       // focus::fewest guides well at the bound, where nothing may be wasted; above it the recipe is left out.
@@ -138,7 +139,7 @@ class climber {
     return false;
   }
 
-  bool run_batch(rung& r, std::uint64_t slice, const std::vector<std::size_t>& batch) {
+  bool run_batch(tried_capacity& r, std::uint64_t slice, const std::vector<std::size_t>& batch) {
     std::vector<seeker*> seekers;
     for (const std::size_t k : batch) seekers.push_back(&searched_by(k, r));
     return take(r.capacity, slice, seekers, "search", [&](std::size_t k) { r.searches[batch[k]]->tell(known_); });
@@ -152,7 +153,7 @@ class climber {
   // A slice for each of so many beams.
   bool run_beams(units capacity, std::uint64_t slice, std::size_t beams) {
     if (!beams_apply_ || spent()) return false;
-    rung& r = at(capacity);
+    tried_capacity& r = at(capacity);
     std::vector<seeker*> seekers;
     for (std::size_t k = 0; k < beams; ++k) {
       if (!r.beams[k]) r.beams[k] = std::make_unique<skylines>(in_, r.capacity, k, states_a_node(in_, graph_));
@@ -182,7 +183,7 @@ class climber {
     return settled != turns.size();
   }
 
-  search& searched_by(std::size_t k, rung& r) {
+  search& searched_by(std::size_t k, tried_capacity& r) {
     if (!r.searches[k]) {
       r.searches[k] = std::make_unique<search>(in_, graph_, r.capacity, make_strategy(in_, graph_, recipes[k], k),
                                                how_.rules, known_);
@@ -191,24 +192,25 @@ class climber {
   }
 
   void settle(units capacity, const turn& by, std::string_view name) {
-    if (by.got == outcome::found) {
+    if (by.got == search_status::found) {
       state_.best.offsets = by.of->offsets();
       state_.best.arena = arena_of(in_, state_.best.offsets);
       state_.best.solver = name;
     } else {
       state_.bound = capacity + 1;
     }
-    std::erase_if(rungs_, [&](const rung& q) { return q.capacity < state_.bound || q.capacity >= state_.best.arena; });
+    std::erase_if(
+        tried_, [&](const tried_capacity& q) { return q.capacity < state_.bound || q.capacity >= state_.best.arena; });
   }
 
   const instance& in_;
   const conflict_graph& graph_;
-  climb& state_;
-  const climb_options& how_;
+  narrowed& state_;
+  const narrowing_options& how_;
   const patience& wait_;
   const bool beams_apply_;
   failed_states known_;
-  std::vector<rung> rungs_;
+  std::vector<tried_capacity> tried_;
   std::uint64_t rounds_ = 0;
   bool rigid_ = false;  // too little folds
 };
@@ -224,11 +226,11 @@ std::uint64_t nodes_per_second(const conflict_graph& graph) {
   return nodes_per_second(graph.first.size() - 1, graph.conflicts.size(), graph.cliques());
 }
 
-climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
-                       const climb_options& how, const patience& wait) {
-  climb out{std::move(start), bound, 0};
+narrowed find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
+                          const narrowing_options& how, const patience& wait) {
+  narrowed out{std::move(start), bound, 0};
   if (out.best.arena <= out.bound || how.nodes == 0) return out;
-  climber c{in, graph, out, how, wait};
+  narrower c{in, graph, out, how, wait};
   c.show();
   for (std::uint64_t slice = in.items.size() * policy::slice_half_nodes_an_item / 2 + policy::first_slice;
        out.best.arena > out.bound && !c.spent(); slice += slice / policy::slice_growth_share) {

@@ -2,7 +2,7 @@
 // given a slice of nodes in turn.
 //
 // The lowest capacity not refuted gets most of the work: hard problems are often easy AT their bound, where every
-// waste is a contradiction, and hard above it. The rungs above make sure of progress where the bound is out of reach.
+// waste is a contradiction, and hard above it. Capacities above make sure of progress where the bound is out of reach.
 #pragma once
 
 #include "plan/greedy/greedy.hpp"
@@ -12,13 +12,13 @@
 
 namespace berth::plan {
 
-struct climb {
+struct narrowed {
   layout best;      // never worse than the layout given
   units bound = 0;  // no layout has a smaller arena
   std::uint64_t nodes = 0;
 };
 
-struct climb_options {
+struct narrowing_options {
   std::uint64_t nodes = 0;  // at most
   switches rules = {};
   unsigned threads = 1;       // the result is the same
@@ -26,8 +26,8 @@ struct climb_options {
 };
 
 // `bound` is proved, `start` any layout. Returns when best.arena == bound, the nodes are spent or the wait is over.
-[[nodiscard]] climb find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
-                                     const climb_options& how, const patience& wait = {});
+[[nodiscard]] narrowed find_least_arena(const instance& in, const conflict_graph& graph, layout start, units bound,
+                                        const narrowing_options& how, const patience& wait = {});
 
 // Nodes that take about a second on the machine this was measured on (docs/decisions/0020): a pure function of the
 // graph.
