@@ -49,11 +49,17 @@ bool address_book::remove(void* address, const range& r) noexcept {
   return true;
 }
 
-std::optional<memory_kind> address_book::kind_of(const void* address) const noexcept {
+std::optional<address_book::located> address_book::find(const void* address) const noexcept {
   const std::shared_lock lock{mutex_};
   const auto it = containing(ranges_, number(address));
   if (it == ranges_.end()) return std::nullopt;
-  return it->second.kind;
+  return located{it->first, it->second};
+}
+
+std::optional<memory_kind> address_book::kind_of(const void* address) const noexcept {
+  const auto found = find(address);
+  if (!found) return std::nullopt;
+  return found->what.kind;
 }
 
 void address_book::add(physical_entry entry, std::uint64_t handle) noexcept {

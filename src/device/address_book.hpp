@@ -47,6 +47,12 @@ class address_book {
   void add(range_entry entry, void* address) noexcept;
   // False where there is no such range.
   [[nodiscard]] bool remove(void* address, const range& r) noexcept;
+  // The block or reservation that the address lies in, and where it starts.
+  struct located {
+    std::uintptr_t start = 0;
+    range what;
+  };
+  [[nodiscard]] std::optional<located> find(const void* address) const noexcept;
   // The kind of the memory of this device that the address lies in.
   [[nodiscard]] std::optional<memory_kind> kind_of(const void* address) const noexcept;
 

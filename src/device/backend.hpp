@@ -55,8 +55,12 @@ class backend_queue {
   virtual result<void> wait(backend_event& e) = 0;
   virtual result<void> synchronize() = 0;
   virtual result<bool> query() = 0;
+  // stream::idle(): what is known without the driver, as it may be asked in a host function. False: it is not known.
+  [[nodiscard]] virtual bool idle() const noexcept { return false; }
   // stream::native().
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
+  // stream::follow_native().
+  virtual result<void> follow_native() { return {}; }
 };
 
 class device_backend {

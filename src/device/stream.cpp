@@ -226,6 +226,11 @@ void* stream::native() const noexcept {
   return state_->queue->native();
 }
 
+result<void> stream::follow_native() {
+  if (!clock_->of_this_process()) return detail::stream_before_fork;
+  return state_->queue->follow_native();
+}
+
 const device& stream::get_device() const noexcept {
   return state_->owner;
 }
@@ -326,10 +331,23 @@ result<void> stream::synchronize(detail::stream_state& on) {
 }
 
 result<bool> stream::query() {
-  if (!clock_->of_this_process()) return clock_->forsake().error();
-  const std::uint64_t closed = state_->clock->advance();
-  auto done = state_->queue->query();
-  if (done && *done) state_->all_done(closed);
+  return query(*state_);
+}
+
+result<bool> stream::query(const stream_clock& of) {
+  if (!of.of_this_process()) return of.forsake().error();
+  detail::stream_state* on = of.enter();
+  if (on == nullptr) return of.completed() == stream_clock::ended;
+  auto done = query(*on);
+  of.leave();
+  return done;
+}
+
+result<bool> stream::query(detail::stream_state& on) {
+  if (!on.clock->of_this_process()) return on.clock->forsake().error();
+  const std::uint64_t closed = on.clock->advance();
+  auto done = on.queue->query();
+  if (done && *done) on.all_done(closed);
   return done;
 }
 
@@ -337,9 +355,9 @@ bool stream::idle(const stream_clock& of) noexcept {
   if (!of.of_this_process()) return true;  // nothing runs here
   detail::stream_state* const on = of.enter();
   if (on == nullptr) return of.completed() == stream_clock::ended;
-  const auto done = on->queue->query();
+  const bool idle = on->queue->idle();
   of.leave();
-  return done && *done;
+  return idle;
 }
 
 bool stream::ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept {

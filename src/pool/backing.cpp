@@ -17,15 +17,15 @@ constexpr bytes space_factor = few_addresses ? 2 : 4;
 
 }  // namespace
 
-backing::backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes unit,
+backing::backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes quantum,
                  std::size_t max_mappings, bool stitching)
     : device_{std::move(d)},
       kind_{kind},
       limit_{limit},
       shared_{std::move(shared)},
-      unit_{unit},
+      quantum_{quantum},
       virtual_memory_{kind == memory_kind::device && device_.properties().virtual_memory},
-      granule_{virtual_memory_ ? device_.properties().granule : unit},
+      granule_{virtual_memory_ ? device_.properties().granule : quantum},
       max_mappings_{std::min(max_mappings, device_.properties().max_mappings)},
       form_{stitching ? physical_form::granular : physical_form::whole} {
   if (!virtual_memory_) return;
@@ -93,7 +93,7 @@ result<void> backing::obtain(chunk& c, bool plain) {
     if (!block) return block.error();
     c.address = *block;
     c.offset = space_ + next_offset_;
-    next_offset_ += c.size + unit_;  // chunks never touch
+    next_offset_ += c.size + quantum_;  // chunks never touch
     return {};
   }
   const auto handle = device_.create_physical(c.size, form_);

@@ -35,7 +35,7 @@ struct piece {
 
 class backing {
  public:
-  backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes unit,
+  backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes quantum,
           std::size_t max_mappings, bool stitching);
   backing(const backing&) = delete;
   backing& operator=(const backing&) = delete;
@@ -109,7 +109,7 @@ class backing {
   memory_kind kind_;
   bytes limit_;
   std::shared_ptr<shared_limit> shared_;
-  bytes unit_;
+  bytes quantum_;
   bool virtual_memory_;
   bytes granule_;
   bytes most_ = 0;    // what may be held, by the limit and by the device

@@ -36,13 +36,14 @@ class block_map {
     }
   }
 
-  // Makes sure that one insert cannot fail. False: no host memory.
-  [[nodiscard]] bool prepare() noexcept {
+  // Makes sure that so many inserts cannot fail. False: no host memory.
+  [[nodiscard]] bool prepare(std::size_t more = 1) noexcept {
     table* old = table_.load(std::memory_order_relaxed);
-    if ((count_ + 1) * 2 <= old->mask + 1) return true;
+    const std::size_t wanted = std::bit_ceil((count_ + more) * 2);
+    if (wanted <= old->mask + 1) return true;
     try {
       tables_.reserve(tables_.size() + 1);
-      auto t = std::make_unique<table>(std::max<std::size_t>(1024, (old->mask + 1) * 2));
+      auto t = std::make_unique<table>(std::max<std::size_t>(1024, wanted));
       for (std::size_t i = 0; i <= old->mask; ++i) {
         if (extent* e = old->slots[i].load(std::memory_order_relaxed)) put(*t, e);
       }

@@ -1,4 +1,5 @@
-// Which work may touch a block that a guard knows: that of its stream and of those that use_on named, up to its free.
+// Which work may touch a block: that of streams, up to the block's free. What is done is known by clocks; ask() alone
+// asks a device, and is never called where a host function may be, nor with a lock that a free takes.
 #pragma once
 
 #include <algorithm>
@@ -14,45 +15,17 @@ namespace berth::detail {
 struct used_stream {
   std::shared_ptr<stream_clock> clock;
   std::size_t blocks = 0;  // that name it
-  // Recorded for blocks that were freed while it had work, one at a time.
+  // Recorded while it had work, one at a time.
   std::optional<event> last{};
   std::uint64_t recorded = 0;  // closed by it
 };
 
 // The work of a stream up to an epoch, which is known once the block is freed.
-struct block_use {
-  used_stream* on = nullptr;
+struct stream_work {
+  std::shared_ptr<stream_clock> clock;
   std::uint64_t until = stream_clock::ended;
 
-  [[nodiscard]] bool done() const noexcept {
-    if (on->clock->completed() >= until) return true;
-    if (on->last && on->recorded >= until) (void)on->last->query();  // moves the clock where no driver does
-    return on->clock->completed() >= until || stream::idle(*on->clock);
-  }
-  // The block is freed while the stream has work: an event says when that is done, unless one is on its way.
-  void close(const device& d) noexcept {
-    used_stream& k = *on;
-    until = k.clock->epoch();
-    if (k.recorded > k.clock->completed() && k.last && !k.last->query().value_or(false)) return;
-    if (!k.last) {
-      auto made = event::create(d);
-      if (!made) return;
-      k.last.emplace(std::move(*made));
-    }
-    const std::uint64_t closes = k.clock->epoch();
-    if (stream::record(*k.clock, *k.last)) k.recorded = closes;
-  }
-  // Finds out whether that is done, by events alone: the clock says it then, to all who look.
-  void ask(const device& d) noexcept {
-    const used_stream& k = *on;
-    const auto look = [&k] {
-      if (k.last && k.recorded > k.clock->completed()) (void)k.last->query();
-    };
-    look();
-    if (k.clock->completed() >= until || k.recorded >= until) return;
-    close(d);
-    look();
-  }
+  [[nodiscard]] bool done() const noexcept { return clock->completed() >= until; }
 };
 
 // Those that blocks name, and some that no block names any more. Not thread-safe.
@@ -71,6 +44,26 @@ class used_streams {
     all_.push_back(std::make_unique<used_stream>());
     all_.back()->clock = clock;
     return last_ = all_.back().get();
+  }
+
+  // Finds out whether that work is done: the clock says it then, to all who look. Where the stream has work an event is
+  // left behind, unless one is on its way. May throw bad_alloc.
+  void ask(const stream_work& use, const device& d) {
+    used_stream& k = *of(use.clock);
+    const auto look = [&k] {
+      if (k.last && k.recorded > k.clock->completed()) (void)k.last->query();
+    };
+    look();
+    if (use.done() || (k.last && k.recorded > k.clock->completed())) return;
+    if (stream::query(*k.clock).value_or(false)) return;
+    if (!k.last) {
+      auto made = event::create(d);
+      if (!made) return;
+      k.last.emplace(std::move(*made));
+    }
+    const std::uint64_t closes = k.clock->epoch();
+    if (stream::record(*k.clock, *k.last)) k.recorded = closes;
+    look();
   }
 
  private:

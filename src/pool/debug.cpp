@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "berth/core/contract.hpp"
 #include "core/whole_file.hpp"
 #include "pool/debug.hpp"
 
@@ -317,8 +318,8 @@ std::optional<debug_options> options_now() {
   const debug_words read = read_debug(words);
   for (const std::string& word : read.unknown) {
     std::fprintf(stderr,
-                 "berth: BERTH_DEBUG: '%s' says nothing; there are guards, quarantine=N, every=N, warn, leaks, stack, "
-                 "stack=N, live=N, bytes=N, age=SECONDS, sample=1/N, report=FILE, signal\n",
+                 "berth: BERTH_DEBUG: '%s' says nothing; there are guards, quarantine=N, every=N, arenas, warn, leaks, "
+                 "stack, stack=N, live=N, bytes=N, age=SECONDS, sample=1/N, report=FILE, signal\n",
                  word.c_str());
   }
   begin(d, read.options);
@@ -346,6 +347,17 @@ void end_debug() {
   const std::lock_guard held{d.telling};
   d.environment_read = true;
   d.options.reset();
+}
+
+std::optional<debug_options> current_debug() {
+  return options_now();
+}
+
+void tell_mistake(const memory_mistake& m) {
+  const std::optional<debug_options> o = options_now();
+  const bool goes_on = o && o->warn;
+  hear(make_context(0, goes_on), m);
+  if (!goes_on && m.kind != mistake_kind::leak) contract_violation(m.text, m.site);
 }
 
 std::string debug_report(bool as_json) {

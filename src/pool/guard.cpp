@@ -57,21 +57,22 @@ guard_adaptor::state::state(memory_source& m, const guard_options& o)
     : upstream{m},
       options{o},
       rules{m.get_device().properties().rules},
-      unit{std::lcm(bytes{64},
-                    std::lcm(rules.start_alignment, m.get_device().properties().pinned_rules.start_alignment))},
+      quantum{std::lcm(bytes{64},
+                       std::lcm(rules.start_alignment, m.get_device().properties().pinned_rules.start_alignment))},
       memory{m.get_device()},
       alarm_at_blocks{o.live_alarm != 0 ? o.live_alarm : ~std::uint64_t{0}},
       alarm_at_bytes{o.bytes_alarm != 0 ? o.bytes_alarm : ~bytes{0}},
       next_look_at_ages{o.age_alarm.count() > 0 ? 0 : ~std::uint64_t{0}} {}
 
-bool guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
+std::optional<std::uint64_t> guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
   const bytes n = options.red_zone;
   if (!memory.on_host() || !stream::idle(*s.clock())) {
-    return s.fill(at.data - n, zone_byte, n) && s.fill(at.data + at.watched, zone_byte, n);
+    if (!s.fill(at.data - n, zone_byte, n) || !s.fill(at.data + at.watched, zone_byte, n)) return std::nullopt;
+    return s.epoch();
   }
   detail::write_pattern(at.data - n, n, zone_byte);
   detail::write_pattern(at.data + at.watched, n, zone_byte);
-  return true;
+  return 0;
 }
 
 [[gnu::noinline, gnu::cold]] const detail::call_stack* guard_adaptor::state::keep_stack() noexcept try {
@@ -83,9 +84,11 @@ bool guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
 }
 
 // Into its only caller: written in parts and read in vectors, its arguments would wait for their stores.
-[[gnu::always_inline]] inline bool guard_adaptor::state::remember(const placed& at, bytes size, bool zones,
-                                                                  const stream& s, source_location site,
-                                                                  const detail::call_stack* called_by) noexcept try {
+[[gnu::always_inline]] inline bool guard_adaptor::state::remember(const placed& at, bytes size,
+                                                                  std::optional<std::uint64_t> zones, const stream& s,
+                                                                  source_location site,
+                                                                  const detail::call_stack* called_by,
+                                                                  held_lock& held) noexcept try {
   blocks.make_room();
   detail::used_stream* const on = streams.of(s.clock());
   if (spare == nullptr) {
@@ -102,19 +105,21 @@ bool guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
   b->mine = {on};
   b->since = detail::coarse_ns();
   b->thread = this_thread();
-  b->zones = zones;
+  b->written = zones.value_or(0);
+  b->zones = zones.has_value();
   b->freed = b->settled = b->filled = false;
+  b->unseen = !b->zones && options.red_zone != 0;
   b->site = source_location::current(site.file_name(), site.line());  // as freed_at
   b->stack = called_by;
   blocks.insert(at.data, b);
-  ++sums.allocations;
+  b->number = ++sums.allocations;
   sums.live += size;
   sums.live_peak = std::max(sums.live_peak, sums.live);
   ++sums.live_blocks;
   if (sums.live_blocks >= alarm_at_blocks || sums.live >= alarm_at_bytes || b->since >= next_look_at_ages) {
     look_at_alarms(*b);
   }
-  count_call(site);
+  count_call(site, held);
   return true;
 } catch (const std::bad_alloc&) {
   return false;
@@ -129,6 +134,7 @@ void guard_adaptor::state::recycle(guarded* b) noexcept {
   --b->mine.on->blocks;
   for (const detail::block_use& u : b->others) --u.on->blocks;
   b->others.clear();
+  b->data = nullptr;
   b->next = std::exchange(spare, b);
 }
 
@@ -170,61 +176,172 @@ std::vector<site_holding> guard_adaptor::state::holdings() const {
 
 // --- looking
 
-std::size_t guard_adaptor::state::look(guarded& b, source_location site) noexcept {
-  if (!b.zones) return 0;
+detail::findings guard_adaptor::state::look(const guarded& b, bool then_fill, held_lock& held) noexcept {
+  detail::findings out;
   const bytes n = options.red_zone;
-  std::size_t found = 0;
   const auto see = [&](std::byte* from, bytes length, std::byte want, mistake_kind kind) {
-    const auto d = memory.differs(from, length, want);
+    const auto [made, d] = memory.compare(from, length, want);
+    out.read &= made;
     if (!d) return;
-    ++found;
-    memory.write(from, length, want);
-    tell_of_bytes(kind, b, from - b.data + static_cast<std::ptrdiff_t>(d->at), d->found, want, site);
+    (void)memory.write(from, length, want);  // else it is told again
+    out.all[out.count++] = {kind, from - b.data + static_cast<std::ptrdiff_t>(d->at), d->found, want};
   };
+  if (!memory.on_host()) held.unlock();
   see(b.data - n, n, zone_byte, mistake_kind::overrun_before);
   see(b.data + b.watched, n, zone_byte, mistake_kind::overrun_behind);
   if (b.filled) see(b.data, b.size, freed_byte, mistake_kind::write_after_free);
+  if (then_fill) out.filled = memory.write(b.data, b.size, freed_byte);
+  if (!memory.on_host()) held.lock();
+  return out;
+}
+
+std::size_t guard_adaptor::state::tell_of(const guarded& b, const detail::findings& f, source_location site) noexcept {
+  for (std::size_t i = 0; i < f.count; ++i) tell_of_bytes(b, f.all[i], site);
+  return f.count;
+}
+
+std::size_t guard_adaptor::state::settle(guarded& b, source_location site, held_lock& held) noexcept {
+  const bool stays = options.quarantine != 0;
+  const detail::findings found = look(b, stays, held);
+  b.filled = found.filled;
+  b.unseen |= !found.read || (stays && !found.filled);
+  b.settled = true;
+  return tell_of(b, found, site);
+}
+
+// By number, as a look may let go of the lock.
+std::size_t guard_adaptor::state::look_at_all(source_location site, held_lock& held) noexcept {
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    guarded& b = *records[i];
+    if (b.data == nullptr || !b.can_be_looked_at()) continue;
+    // There is nothing more to find, and a free may let it go while the lock is open.
+    if (b.freed && b.settled && !b.filled) continue;
+    if (b.freed && !b.settled) {
+      found += settle(b, b.freed_at, held);
+    } else {
+      const detail::findings f = look(b, false, held);
+      found += tell_of(b, f, b.freed ? b.freed_at : site);
+    }
+  }
+  check_due = false;
   return found;
 }
 
-std::size_t guard_adaptor::state::look_at_all(source_location site) noexcept {
-  std::size_t found = 0;
-  blocks.for_each([&](guarded& b) {
-    if (b.idle()) found += look(b, b.freed ? b.freed_at : site);
+void guard_adaptor::state::count_call(source_location site, held_lock& held) noexcept {
+  if (options.check_every == 0 || ++calls % options.check_every != 0) return;
+  if (memory.on_host()) {
+    (void)look_at_all(site, held);
+  } else {
+    check_due = true;
+    left.store(true, std::memory_order_relaxed);
+  }
+}
+
+// --- asking
+
+void guard_adaptor::state::add_awaited(const guarded& b) noexcept try {
+  const auto add = [this](const detail::block_use& use, std::uint64_t until) {
+    const auto known = std::ranges::find(awaited, use.on->clock, &detail::stream_work::clock);
+    if (known == awaited.end()) {
+      awaited.push_back({use.on->clock, until});
+    } else {
+      known->until = std::max(known->until, until);
+    }
+  };
+  add(b.mine, b.freed ? b.mine.until : b.written);
+  for (const detail::block_use& use : b.others) {
+    if (b.freed) add(use, use.until);
+  }
+} catch (const std::bad_alloc&) {
+  return;  // they count as busy
+}
+
+void guard_adaptor::state::ask(held_lock& held) noexcept {
+  held.unlock();
+  for (const detail::stream_work& use : awaited) {
+    try {
+      asked.ask(use, upstream.get_device());
+    } catch (const std::bad_alloc&) {
+      continue;
+    }
+  }
+  awaited.clear();
+  held.lock();
+}
+
+std::size_t guard_adaptor::state::check(source_location site) noexcept {
+  held_lock held{lock};
+  blocks.for_each([this](const guarded& b) {
+    if (b.zones && !b.can_be_looked_at()) add_awaited(b);
   });
-  return found;
+  ask(held);
+  return look_at_all(site, held);
+}
+
+void guard_adaptor::state::do_what_is_left(source_location site) noexcept {
+  const std::unique_lock alone{asking, std::try_to_lock};
+  if (!alone.owns_lock()) return;
+  if (tend(options.quarantine)) (void)check(site);
 }
 
 // --- the quarantine
 
-void guard_adaptor::state::leave_quarantine() noexcept {
+void guard_adaptor::state::add_to_quarantine(guarded* b) noexcept {
+  b->next = nullptr;
+  (newest != nullptr ? newest->next : oldest) = b;
+  newest = b;
+  sums.quarantined += b->taken;
+  ++sums.quarantined_blocks;
+  if (!b->settled && unsettled == nullptr) unsettled = b;
+}
+
+void guard_adaptor::state::leave_quarantine(held_lock& held) noexcept {
   guarded* const b = oldest;
   oldest = b->next;
   if (oldest == nullptr) newest = nullptr;
+  if (unsettled == b) unsettled = b->next;
   sums.quarantined -= b->taken;
   --sums.quarantined_blocks;
-  release(b);
-}
-
-bool guard_adaptor::state::empty_quarantine() noexcept {
-  const std::lock_guard held{lock};
-  const bool any = oldest != nullptr;
-  while (oldest != nullptr) leave_quarantine();
-  return any;
-}
-
-void guard_adaptor::state::release(guarded* b) noexcept {
-  if (b->zones) {
-    // What was looked at when it was freed, and is not kept, need not be looked at again.
-    if (!b->settled && !b->idle()) {
-      ++sums.unchecked;
-    } else if (!b->settled || options.quarantine != 0) {
-      (void)look(*b, b->freed_at);
-    }
+  if (b->filled) {
+    const detail::findings found = look(*b, false, held);
+    b->unseen |= !found.read;
+    (void)tell_of(*b, found, b->freed_at);
   }
+  if (b->unseen || (b->zones && !b->settled)) ++sums.unchecked;
   blocks.erase(b->data);
   memory_source::free_to(upstream, b->raw, any_size, any_stream, b->freed_at);
+  gone.store(gone.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   recycle(b);
+}
+
+bool guard_adaptor::state::tend(bytes keep) noexcept {
+  held_lock held{lock};
+  std::uint64_t asked_for = 0;  // while streams are asked blocks come and go
+  for (;;) {
+    while (unsettled != nullptr && (unsettled->settled || unsettled->idle())) {
+      guarded* const b = unsettled;
+      if (!b->settled) (void)settle(*b, b->freed_at, held);
+      unsettled = b->next;
+    }
+    if (sums.quarantined > keep && (oldest->settled || oldest->number == asked_for)) {
+      leave_quarantine(held);
+    } else if (unsettled != nullptr && unsettled->number != asked_for) {
+      asked_for = unsettled->number;
+      add_awaited(*unsettled);
+      ask(held);
+    } else {
+      break;
+    }
+  }
+  left.store(unsettled != nullptr || check_due, std::memory_order_relaxed);
+  return check_due;
+}
+
+bool guard_adaptor::state::empty_quarantine(std::uint64_t since) noexcept {
+  const std::lock_guard alone{asking};
+  (void)tend(0);
+  return gone.load(std::memory_order_relaxed) != since;
 }
 
 // --- the adaptor
@@ -234,7 +351,7 @@ guard_adaptor::guard_adaptor(memory_source& upstream, const guard_options& optio
 
 guard_adaptor::~guard_adaptor() {
   state& my = *state_;
-  (void)my.empty_quarantine();
+  (void)my.empty_quarantine(0);
   const std::lock_guard held{my.lock};
   if (my.options.leaks) my.tell_of_leaks();
 }
@@ -251,20 +368,23 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
   if (!is_sampled(my.options.sample) || (alignment != 0 && !is_power_of_two(alignment))) {
     return allocate_from(my.upstream, size, s, o, site);
   }
-  const bytes front = zone == 0 ? 0 : align_up(align_up(zone, my.unit), std::max(alignment, my.unit));
+  const bytes front = zone == 0 ? 0 : align_up(align_up(zone, my.quantum), std::max(alignment, my.quantum));
   const auto watched = my.rules.tail_pad == 0 ? std::optional{size} : my.rules.footprint(size);
   const auto taken = watched ? checked_add(*watched, front + zone) : std::nullopt;
   if (!taken) return failed({errc::overflow, "guard: the size exceeds the address space", size});
+  tend(site);
+  const std::uint64_t gone = my.gone.load(std::memory_order_acquire);
   outcome made = allocate_from(my.upstream, *taken, s, o, site);
-  if (made.data == nullptr && my.empty_quarantine()) made = allocate_from(my.upstream, *taken, s, o, site);
+  // Others may have emptied it since.
+  if (made.data == nullptr && my.empty_quarantine(gone)) made = allocate_from(my.upstream, *taken, s, o, site);
   if (made.data == nullptr) return failed({made.why->code, made.why->what, size});
 
   auto* const raw = static_cast<std::byte*>(made.data);
   const state::placed at{.data = raw + front, .raw = raw, .taken = *taken, .watched = *watched};
-  const bool zones = zone != 0 && my.write_zones(at, s);
+  const std::optional<std::uint64_t> zones = zone != 0 ? my.write_zones(at, s) : std::nullopt;
   const detail::call_stack* const called_by = my.options.stack_depth != 0 ? my.keep_stack() : nullptr;
-  const std::lock_guard held{my.lock};
-  if (!my.remember(at, size, zones, s, site, called_by)) {
+  state::held_lock held{my.lock};
+  if (!my.remember(at, size, zones, s, site, called_by, held)) {
     free_to(my.upstream, raw, any_size, any_stream, site);
     return failed({errc::out_of_memory, "guard: no host memory for its own records", size});
   }
@@ -274,7 +394,7 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
 void guard_adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   state& my = *state_;
   if (my.options.sample > 1 && !my.knows(data)) return free_to(my.upstream, data, size, stream_id, site);
-  const std::lock_guard held{my.lock};
+  state::held_lock held{my.lock};
   guarded* const b = my.blocks.find(data);
   if (b == nullptr) return my.tell_of_strange(data, "free", site);
   if (site.line() == 0) site = b->site;  // a block that went out of scope
@@ -287,26 +407,23 @@ void guard_adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, sou
   ++my.sums.frees;
   my.sums.live -= b->size;
   --my.sums.live_blocks;
-  // Nothing that is looked at here is lost where the streams are busy: it is looked at again when the block leaves.
-  if (b->zones && b->idle()) {
-    (void)my.look(*b, site);
-    if (my.options.quarantine != 0) my.memory.write(b->data, b->size, freed_byte);
-    b->filled = my.options.quarantine != 0;
+  // No device is asked here: a host function may be what frees. What cannot be looked at so is left to the next
+  // request.
+  if (!b->zones) {
     b->settled = true;
-  } else if (b->zones) {
-    b->mine.close(get_device());
-    for (detail::block_use& u : b->others) u.close(get_device());
+  } else if (my.memory.on_host() && b->idle()) {
+    (void)my.settle(*b, site, held);
+  } else {
+    b->mine.until = b->mine.on->clock->epoch();
+    for (detail::block_use& u : b->others) u.until = u.on->clock->epoch();
   }
   b->freed = true;
   // Member by member: a copy as a whole would wait for the caller's two narrower stores.
   b->freed_at = source_location::current(site.file_name(), site.line());
-  b->next = nullptr;
-  (my.newest != nullptr ? my.newest->next : my.oldest) = b;
-  my.newest = b;
-  my.sums.quarantined += b->taken;
-  ++my.sums.quarantined_blocks;
-  while (my.sums.quarantined > my.options.quarantine) my.leave_quarantine();
-  my.count_call(site);
+  my.add_to_quarantine(b);
+  while (my.sums.quarantined > my.options.quarantine && my.can_leave_now(*my.oldest)) my.leave_quarantine(held);
+  if (my.unsettled != nullptr) my.left.store(true, std::memory_order_relaxed);
+  my.count_call(site, held);
 }
 
 void guard_adaptor::do_use_on(void* data, stream& s, const source_location& where) {
@@ -329,8 +446,12 @@ void guard_adaptor::do_use_on(void* data, stream& s, const source_location& wher
 }
 
 std::size_t guard_adaptor::check(source_location site) {
-  const std::lock_guard held{state_->lock};
-  return state_->look_at_all(site);
+  const std::lock_guard alone{state_->asking};
+  return state_->check(site);
+}
+
+void guard_adaptor::tend(source_location site) {
+  if (state_->left.load(std::memory_order_relaxed)) state_->do_what_is_left(site);
 }
 
 guard_statistics guard_adaptor::statistics() const {
@@ -356,6 +477,12 @@ std::optional<bytes> guard_adaptor::size_of(const void* data) const noexcept {
   const std::lock_guard held{state_->lock};
   const guarded* const b = state_->blocks.find(data);
   return b != nullptr && !b->freed ? std::optional{b->size} : std::nullopt;
+}
+
+const void* guard_adaptor::source_block_of(const void* data) const noexcept {
+  const std::lock_guard held{state_->lock};
+  const guarded* const b = state_->blocks.find(data);
+  return b != nullptr && !b->freed ? b->raw : nullptr;
 }
 
 const guard_options& guard_adaptor::options() const noexcept {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -23,27 +25,55 @@ inline constexpr std::byte freed_byte{0xdd};
 // Of the last tick: a few nanoseconds where an exact time costs tens.
 [[nodiscard]] std::uint64_t coarse_ns() noexcept;
 
+// The use of a block by a stream; `until` once the block is freed.
+struct block_use {
+  used_stream* on = nullptr;
+  std::uint64_t until = stream_clock::ended;
+
+  [[nodiscard]] bool done() const noexcept { return on->clock->completed() >= until || stream::idle(*on->clock); }
+};
+
 struct guarded {
   std::byte* data = nullptr;
   std::byte* raw = nullptr;  // the source's block
   bytes size = 0;
-  bytes taken = 0;    // of the source
-  bytes watched = 0;  // the zone behind starts there, counted from data
+  bytes taken = 0;           // of the source
+  bytes watched = 0;         // the zone behind starts there, counted from data
+  std::uint64_t number = 0;  // of its request, from 1, as another block may have its record later
   block_use mine;
   std::vector<block_use> others;  // of use_on
   std::uint64_t since = 0;
+  std::uint64_t written = 0;  // the epoch of its stream in which its zones are; 0: they were written at once
   std::uint32_t thread = 0;
   bool zones = false;    // are written, or will be in stream order
   bool freed = false;    // in the quarantine
-  bool settled = false;  // was freed when no work could touch it any more
+  bool settled = false;  // has no zones, or was looked at when no work could touch it any more
   bool filled = false;   // with freed_byte
+  bool unseen = false;   // there should be zones and are none, or the device could not be read or written
   source_location site;
   source_location freed_at;
   const call_stack* stack = nullptr;  // of whoever asked, where it is kept
   guarded* next = nullptr;            // in the quarantine, oldest first; or spare
 
-  // Nothing that was enqueued touches the block.
+  // Nothing that was enqueued touches the block, as far as is known without asking.
   [[nodiscard]] bool idle() const noexcept { return mine.done() && std::ranges::all_of(others, &block_use::done); }
+  // Its patterns are where they belong: of a live block the zones, whatever else is queued.
+  [[nodiscard]] bool can_be_looked_at() const noexcept {
+    return zones && (freed ? settled || idle() : block_use{mine.on, written}.done());
+  }
+};
+
+// What was found where patterns should be: before, behind and inside a block.
+struct finding {
+  mistake_kind kind{};
+  std::ptrdiff_t at = 0;  // from the block's first byte
+  std::byte found{}, want{};
+};
+struct findings {
+  std::array<finding, 3> all{};
+  std::size_t count = 0;
+  bool read = true;     // all of them
+  bool filled = false;  // as wanted
 };
 
 // A text of one line that never allocates.
@@ -72,15 +102,26 @@ struct guard_adaptor::state {
   memory_source& upstream;
   const guard_options options;
   const rules::placement rules;
-  const bytes unit;  // the zone before a block keeps the alignment of what the source gives
+  const bytes quantum;  // the zone before a block keeps the alignment of what the source gives
+
+  // Held by who asks streams, or reads memory through one; taken first, and by no free. Only who holds it lets a block
+  // go that is not settled, or is filled where the host does not reach it, so that it may look at one without the lock.
+  std::mutex asking;
+  detail::used_streams asked;                // guarded by it, as what follows
+  std::vector<detail::stream_work> awaited;  // who will be asked
+  detail::pattern_memory memory;             // but for memory of the host, which is read and written with the lock
 
   mutable std::mutex lock;  // guards what follows
-  detail::pattern_memory memory;
   detail::address_table<detail::guarded> blocks;
   std::vector<std::unique_ptr<detail::guarded>> records;
   detail::guarded* spare = nullptr;
   detail::guarded* oldest = nullptr;  // of the quarantine
   detail::guarded* newest = nullptr;
+  detail::guarded* unsettled = nullptr;  // the oldest one there
+  // A free left something to be done by the next request. Read without the lock, as a hint.
+  std::atomic<bool> left{false};
+  bool check_due = false;
+  std::atomic<std::uint64_t> gone{0};  // blocks that left the quarantine; read without the lock too
   detail::used_streams streams;
   std::unordered_set<detail::call_stack, detail::hash_of_stack> stacks;
   guard_statistics sums;
@@ -97,32 +138,52 @@ struct guard_adaptor::state {
     bytes watched;
   };
 
+  using held_lock = std::unique_lock<std::mutex>;
+
   // --- guard.cpp. With the lock held, but for those that say otherwise.
-  [[nodiscard]] bool write_zones(const placed& at, stream& s) noexcept;  // without the lock
+  // Without the lock. The epoch that they are written in, 0: at once; nothing where the stream took no work.
+  [[nodiscard]] std::optional<std::uint64_t> write_zones(const placed& at, stream& s) noexcept;
   // False: no host memory for a record.
-  [[nodiscard]] bool remember(const placed& at, bytes size, bool zones, const stream& s, source_location site,
-                              const detail::call_stack* called_by) noexcept;
+  [[nodiscard]] bool remember(const placed& at, bytes size, std::optional<std::uint64_t> zones, const stream& s,
+                              source_location site, const detail::call_stack* called_by, held_lock& held) noexcept;
   // Who called do_allocate(). Takes the lock; null: no host memory for it.
   [[nodiscard]] const detail::call_stack* keep_stack() noexcept;
   // A live block, or one in the quarantine. Takes the lock.
   [[nodiscard]] bool knows(const void* data) const noexcept;
   void recycle(detail::guarded* b) noexcept;
-  // Contract: the block's streams are idle. What was found is mended, so that it is told once.
-  std::size_t look(detail::guarded& b, source_location site) noexcept;
-  std::size_t look_at_all(source_location site) noexcept;
-  void count_call(source_location site) noexcept {
-    if (options.check_every != 0 && ++calls % options.check_every == 0) (void)look_at_all(site);
+  // Contract of both: b can be looked at. With `asking` too where the host does not reach the memory: the lock is let
+  // go for the time of the look then. What was found is mended, so that it is told once.
+  [[nodiscard]] detail::findings look(const detail::guarded& b, bool then_fill, held_lock& held) noexcept;
+  // Of a freed block, once: looks at it, and fills it where it will stay. What the device did not fill is not looked at
+  // again.
+  std::size_t settle(detail::guarded& b, source_location site, held_lock& held) noexcept;
+  std::size_t tell_of(const detail::guarded& b, const detail::findings& f, source_location site) noexcept;
+  std::size_t look_at_all(source_location site, held_lock& held) noexcept;
+  void count_call(source_location site, held_lock& held) noexcept;
+  void add_to_quarantine(detail::guarded* b) noexcept;
+  // The oldest one, which is looked at where it can have changed.
+  void leave_quarantine(held_lock& held) noexcept;
+  // Without a device that would have to be asked, or read.
+  [[nodiscard]] bool can_leave_now(const detail::guarded& b) const noexcept {
+    return b.settled && (!b.filled || memory.on_host());
   }
-  void leave_quarantine() noexcept;
-  bool empty_quarantine() noexcept;  // takes the lock; false where it was empty
-  void release(detail::guarded* b) noexcept;
+
+  // --- The same, with `asking` held and without the lock, but for those that say otherwise.
+  void add_awaited(const detail::guarded& b) noexcept;  // with the lock
+  void ask(held_lock& held) noexcept;                   // with the lock, which is let go meanwhile
+  // Settles what is done and lets go, oldest first, what is more than `keep`. Streams are asked for the oldest block of
+  // those that are not settled, until one is not done. True where a check is due.
+  bool tend(bytes keep) noexcept;
+  std::size_t check(source_location site) noexcept;
+  void do_what_is_left(source_location site) noexcept;  // with no lock; nothing where somebody else asks
+  // With no lock. False where no block left the quarantine since that many had.
+  bool empty_quarantine(std::uint64_t since) noexcept;
   // Live blocks, those of one place and stack together. May throw bad_alloc.
   [[nodiscard]] std::vector<site_holding> holdings() const;
 
   // --- guard_text.cpp
   void tell(mistake_kind kind, const void* address, bytes size, source_location site, const char* text) noexcept;
-  void tell_of_bytes(mistake_kind kind, const detail::guarded& b, std::ptrdiff_t offset, std::byte found,
-                     std::byte want, source_location site) noexcept;
+  void tell_of_bytes(const detail::guarded& b, const detail::finding& f, source_location site) noexcept;
   void tell_of_strange(const void* data, const char* what, source_location site) noexcept;
   void tell_of_free(mistake_kind kind, const detail::guarded& b, bytes size, std::uint32_t stream,
                     source_location site) noexcept;

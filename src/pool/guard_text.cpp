@@ -74,15 +74,14 @@ void guard_adaptor::state::add_neighbours(line_of_text& t, const std::byte* at, 
   }
 }
 
-void guard_adaptor::state::tell_of_bytes(mistake_kind kind, const guarded& b, std::ptrdiff_t offset, std::byte found,
-                                         std::byte want, source_location site) noexcept {
+void guard_adaptor::state::tell_of_bytes(const guarded& b, const detail::finding& f, source_location site) noexcept {
   line_of_text t;
-  t.add("%s: byte %td of the ", name(kind), offset);
+  t.add("%s: byte %td of the ", name(f.kind), f.at);
   t.add(b);
   t.add_life(b);
-  t.add(", is 0x%02x instead of 0x%02x", std::to_integer<unsigned>(found), std::to_integer<unsigned>(want));
+  t.add(", is 0x%02x instead of 0x%02x", std::to_integer<unsigned>(f.found), std::to_integer<unsigned>(f.want));
   add_neighbours(t, b.data, &b);
-  tell(kind, b.data, b.size, site, t.text());
+  tell(f.kind, b.data, b.size, site, t.text());
 }
 
 void guard_adaptor::state::tell_of_strange(const void* data, const char* what, source_location site) noexcept {

@@ -78,7 +78,7 @@ bool pool::state::serves(const extent& e, const request& r) const noexcept {
 // Takes the request's bytes out of a free extent that has enough.
 extent* pool::state::cut(extent* e, const request& r) noexcept {
   bytes at = space.place(*e, r.size);
-  if (r.options.alignment > unit) {
+  if (r.options.alignment > quantum) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.address(e->offset));
     at = e->offset + (align_up(address, r.options.alignment) - address);
   }
@@ -195,7 +195,7 @@ bool pool::state::add_chunk(bytes size, error& why, bool plain) {
 // its size; else one of what it lacks besides the free memory right below the new chunk. A request that must not be
 // stitched gets a plain chunk of just its size.
 bool pool::state::grow(request& r) {
-  bytes need = r.size + (r.options.alignment > unit ? r.options.alignment : 0);
+  bytes need = r.size + (r.options.alignment > quantum ? r.options.alignment : 0);
   if (need < r.size) return false;
   const auto rounded = checked_align_up(need, memory.granule());
   if (!rounded) return false;

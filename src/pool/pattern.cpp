@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace berth::detail {
@@ -52,27 +53,25 @@ pattern_memory::~pattern_memory() {
   if (staging_ != nullptr) dev_.free(staging_, staging_size, memory_kind::pinned);
 }
 
-void pattern_memory::write(std::byte* data, bytes n, std::byte value) noexcept {
-  if (on_host_) {
-    write_pattern(data, n, value);
-  } else if (open_reader() && reader_->fill(data, value, n)) {
-    (void)reader_->synchronize();
-  }
+bool pattern_memory::write(std::byte* data, bytes n, std::byte value) noexcept {
+  if (!on_host_) return open_reader() && reader_->fill(data, value, n) && reader_->synchronize();
+  write_pattern(data, n, value);
+  return true;
 }
 
-std::optional<difference> pattern_memory::differs(const std::byte* data, bytes n, std::byte want) noexcept {
-  if (on_host_) return first_difference(data, n, want);
-  if (!open_reader()) return std::nullopt;
+comparison pattern_memory::compare(const std::byte* data, bytes n, std::byte want) noexcept {
+  if (on_host_) return {true, first_difference(data, n, want)};
+  if (!open_reader()) return {};
   const auto* seen = static_cast<const std::byte*>(dev_.host_address(staging_));
   for (bytes at = 0; at < n; at += staging_size) {
     const bytes here = std::min(staging_size, n - at);
-    if (!reader_->copy(staging_, data + at, here) || !reader_->synchronize()) return std::nullopt;
-    if (const auto d = first_difference(seen, here, want)) return difference{at + d->at, d->found};
+    if (!reader_->copy(staging_, data + at, here) || !reader_->synchronize()) return {};
+    if (const auto d = first_difference(seen, here, want)) return {true, difference{at + d->at, d->found}};
   }
-  return std::nullopt;
+  return {true, std::nullopt};
 }
 
-bool pattern_memory::open_reader() noexcept {
+bool pattern_memory::open_reader() noexcept try {
   if (staging_ != nullptr) return true;
   auto made = stream::create(dev_);
   if (!made) return false;
@@ -81,6 +80,8 @@ bool pattern_memory::open_reader() noexcept {
   reader_.emplace(std::move(*made));
   staging_ = *block;
   return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 }  // namespace berth::detail

@@ -15,6 +15,11 @@ struct difference {
   std::byte found{};
 };
 
+struct comparison {
+  bool made = false;  // false: the device could not be read
+  std::optional<difference> first{};
+};
+
 // In memory of the host.
 void write_pattern(std::byte* data, bytes n, std::byte value) noexcept;
 [[nodiscard]] std::optional<difference> first_difference(const std::byte* data, bytes n, std::byte want) noexcept;
@@ -27,10 +32,10 @@ class pattern_memory {
   ~pattern_memory();
 
   [[nodiscard]] bool on_host() const noexcept { return on_host_; }
-  // Contract of both: nothing that was enqueued touches the bytes.
-  void write(std::byte* data, bytes n, std::byte value) noexcept;
-  // Nothing too where the device cannot be read.
-  [[nodiscard]] std::optional<difference> differs(const std::byte* data, bytes n, std::byte want) noexcept;
+  // Contract of both: nothing that was enqueued touches the bytes. A device that fails once may work the next time.
+  // False: what stands there now is unknown.
+  [[nodiscard]] bool write(std::byte* data, bytes n, std::byte value) noexcept;
+  [[nodiscard]] comparison compare(const std::byte* data, bytes n, std::byte want) noexcept;
 
  private:
   [[nodiscard]] bool open_reader() noexcept;

@@ -33,7 +33,7 @@ void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
 
 pool::state::state(pool* p, device d, const pool_options& o)
     : id{last_pool_id.fetch_add(1, std::memory_order_relaxed) + 1},
-      unit{std::lcm(bytes{64}, std::max<bytes>(1, rules_of(d, o.kind).start_alignment))},
+      quantum{std::lcm(bytes{64}, std::max<bytes>(1, rules_of(d, o.kind).start_alignment))},
       blocks{},
       self{p},
       dev{std::move(d)},
@@ -41,15 +41,15 @@ pool::state::state(pool* p, device d, const pool_options& o)
       rules{rules_of(dev, o.kind)},
       cache_bytes{o.cache_bytes},
       all_cache_bytes{o.all_cache_bytes},
-      memory{dev, o.kind, limit_of(dev, o), o.shared, unit, o.max_mappings, o.stitch} {
-  // ALIGN_UP(ALIGN_UP(size, granularity) + pad, unit): the smaller of the two powers divides the larger, so that one
+      memory{dev, o.kind, limit_of(dev, o), o.shared, quantum, o.max_mappings, o.stitch} {
+  // ALIGN_UP(ALIGN_UP(size, granularity) + pad, quantum): the smaller of the two powers divides the larger, so that one
   // rounding is enough.
   const bytes g = rules.size_granularity;
-  if (is_power_of_two(unit) && is_power_of_two(g)) {
+  if (is_power_of_two(quantum) && is_power_of_two(g)) {
     by_mask = true;
-    mask = ~(std::max(g, unit) - 1);
-    before_mask = g < unit ? align_up(rules.tail_pad, g) + unit - 1 : g - 1;
-    after_mask = g < unit ? 0 : align_up(rules.tail_pad, unit);
+    mask = ~(std::max(g, quantum) - 1);
+    before_mask = g < quantum ? align_up(rules.tail_pad, g) + quantum - 1 : g - 1;
+    after_mask = g < quantum ? 0 : align_up(rules.tail_pad, quantum);
   }
   const bytes total = dev.properties().total_memory;
   bytes most = std::min(limit_of(dev, o), total != 0 ? total : bytes{1} << 33);
@@ -64,7 +64,7 @@ pool::state::state(pool* p, device d, const pool_options& o)
 
 bytes pool::state::round_by_division(bytes size) const noexcept {
   const auto footprint = rules.footprint(size);
-  const auto rounded = footprint ? checked_align_up(*footprint, unit) : std::nullopt;
+  const auto rounded = footprint ? checked_align_up(*footprint, quantum) : std::nullopt;
   return rounded && fits_size_t(*rounded) ? *rounded : 0;
 }
 
@@ -166,7 +166,7 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
     return failed({errc::invalid_input, "pool: the alignment is not a power of two", o.alignment});
   }
   detail::thread_cache* const c = cache();
-  if (c != nullptr && o.alignment <= unit && !o.no_stitch) {
+  if (c != nullptr && o.alignment <= quantum && !o.no_stitch) {
     enter(*c);
     detail::thread_cache::bin* const bin = c->find(rounded, s.id());
     void* data = nullptr;
@@ -176,7 +176,7 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
     c->leave();
   }
   std::unique_lock held{lock};
-  detail::request r{rounded, size, s, o, site, o.alignment > unit ? o.alignment - unit : 0};
+  detail::request r{rounded, size, s, o, site, o.alignment > quantum ? o.alignment - quantum : 0};
   const auto served = serve(r, held);
   if (!served) {
     tell_watermark(held);
@@ -370,6 +370,50 @@ void pool::state::use_on(void* data, stream& s, const source_location& where) {
   e->set(detail::extent_state::shared);
 }
 
+// The whole block goes to the store, and the parts are taken out of it again before anybody sees that.
+bool pool::state::split(void* data, std::span<const block_part> parts) {
+  const std::lock_guard held{lock};
+  if (guard != nullptr || !space.prepare(2 * parts.size() + 4) || !blocks.prepare(parts.size())) return false;
+  detail::extent* const e = blocks.find(data);
+  expects(e != nullptr && e->lives(), "pool: split of what is no live block of this pool");
+  if (e->stitched || e->uses) return false;
+  bytes end = 0, kept = 0;
+  for (const block_part& p : parts) {
+    const bytes rounded = round(p.size);
+    expects(p.offset % quantum == 0 && p.offset >= end && p.size != 0 && rounded >= p.size && rounded <= e->size &&
+                p.offset <= e->size - rounded,
+            "pool: split into parts that overlap, or do not lie in the block");
+    end = p.offset + rounded;
+    kept += p.size;
+  }
+  const bytes base = e->offset, asked = e->asked;
+  const source_location site = e->site();
+  const stream_clock* const clock = e->use.clock;
+  // Before others can have what is freed here, and tell of that.
+  tell(event_record::free, data, asked, clock->id(), site);
+  for (const block_part& p : parts) {
+    tell(event_record::allocate, static_cast<std::byte*>(data) + p.offset, p.size, clock->id(), site);
+  }
+  note_uses(*e);
+  live.fetch_sub(static_cast<std::int64_t>(asked - kept), std::memory_order_relaxed);
+  ++ended.frees;
+  ended.misses += parts.size();
+  blocks.erase(e);
+  detail::extent* rest = space.give(e, lane_of(e->use));
+  for (const block_part& p : parts) {
+    detail::extent* const x = space.take(rest, base + p.offset, round(p.size));
+    rest = x->after;  // while there are parts to come, what is left of the block
+    x->address.store(memory.address(x->offset), std::memory_order_relaxed);
+    x->asked = p.size;
+    x->remember(site);
+    x->key = detail::make_bin_key(x->size, clock->id());
+    x->use = {clock, 0};
+    x->uses.reset();
+    blocks.insert(x);
+  }
+  return true;
+}
+
 void pool::state::close() noexcept {
   {
     std::unique_lock held{lock};
@@ -418,7 +462,12 @@ void pool::do_use_on(void* data, stream& s, const source_location& where) {
   state_->use_on(data, s, where);
 }
 
+bool pool::split(void* data, std::span<const block_part> parts) {
+  return state_->split(data, parts);
+}
+
 bytes pool::trim(bytes keep) {
+  if (state_->guard != nullptr) state_->guard->tend();
   std::unique_lock held{state_->lock};
   state_->flush();
   state_->look_round(held);
@@ -428,6 +477,7 @@ bytes pool::trim(bytes keep) {
 }
 
 defragmentation pool::defragment() {
+  if (state_->guard != nullptr) state_->guard->tend();
   std::unique_lock held{state_->lock};
   state& s = *state_;
   defragmentation gain{.largest_before = s.space.largest()};
@@ -445,6 +495,7 @@ defragmentation pool::defragment() {
 }
 
 pool_statistics pool::statistics() const {
+  if (state_->guard != nullptr) state_->guard->tend();
   std::unique_lock held{state_->lock};
   const pool_statistics s = state_->statistics(held);
   state_->tell_watermark(held);
@@ -464,6 +515,15 @@ std::optional<bytes> pool::size_of(const void* data) const noexcept {
   const detail::extent* const e = state_->extent_at(data);
   if (e == nullptr || !e->lives()) return std::nullopt;
   return e->asked;
+}
+
+bool pool::in_one_piece(const void* data) const noexcept {
+  if (state_->guard != nullptr) {
+    if (const void* const raw = state_->guard->source_block_of(data)) data = raw;
+  }
+  const std::lock_guard held{state_->lock};
+  const detail::extent* const e = state_->blocks.find(data);
+  return e == nullptr || e->stitched == nullptr;
 }
 
 std::vector<live_block> pool::live_blocks() const {

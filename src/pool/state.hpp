@@ -51,7 +51,7 @@ struct known_stream {
 
 // A request, rounded.
 struct request {
-  bytes size;   // a multiple of the pool's unit
+  bytes size;   // a multiple of the pool's quantum
   bytes asked;  // as the user said
   stream& on;
   const block_options& options;
@@ -108,6 +108,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void publish(detail::thread_cache& c) noexcept;
   void push_pending(detail::extent* chain) noexcept;
   static void note_uses(detail::extent& e) noexcept;
+  [[nodiscard]] bool split(void* data, std::span<const block_part> parts);
   void close() noexcept;
 
   // --- thread_cache.cpp
@@ -229,7 +230,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
 
   // What the fast path reads; written by the constructor.
   const std::uint64_t id;
-  const bytes unit;  // starts are multiples of this, and so are sizes
+  const bytes quantum;  // starts are multiples of this, and so are sizes
   bytes before_mask = 0, mask = 0, after_mask = 0;
   bool by_mask = false;
   detail::block_map blocks;

@@ -134,7 +134,7 @@ bytes pool::state::stitchable(const request& r) const noexcept {
 }
 
 bool pool::state::may_stitch(const request& r) const noexcept {
-  return options.stitch && memory.stitches() && !r.options.no_stitch && r.options.alignment <= unit;
+  return options.stitch && memory.stitches() && !r.options.no_stitch && r.options.alignment <= quantum;
 }
 
 extent* pool::state::stitch(request& r, lock_held& held) {

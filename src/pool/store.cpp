@@ -6,14 +6,14 @@
 namespace berth::detail {
 
 bool store::prepare(std::size_t n) noexcept {
-  constexpr std::size_t slab = 64;
+  constexpr std::size_t at_a_time = 64;
   while (spares_ < n) {
     try {
-      slabs_.push_back(std::make_unique<extent[]>(slab));
+      records_.push_back(std::make_unique<extent[]>(at_a_time));
     } catch (const std::bad_alloc&) {
       return false;
     }
-    for (std::size_t i = slab; i-- > 0;) recycle(&slabs_.back()[i]);
+    for (std::size_t i = at_a_time; i-- > 0;) recycle(&records_.back()[i]);
   }
   return true;
 }

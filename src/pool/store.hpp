@@ -153,7 +153,7 @@ class store {
   extent* unbacked_ = nullptr;  // linked by next, by no order
   extent* spare_ = nullptr;
   std::size_t spares_ = 0;
-  std::vector<std::unique_ptr<extent[]>> slabs_;
+  std::vector<std::unique_ptr<extent[]>> records_;
 };
 
 // Best so far: `best`, of any lane.

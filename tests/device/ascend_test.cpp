@@ -2,6 +2,8 @@
 // what old ones lack.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -10,11 +12,12 @@
 #include "berth/pool/pool.hpp"
 #include "conformance/device_suite.hpp"
 #include "device/ascend_library.hpp"
+#include "pool/gate.hpp"
 #include "support/device_work.hpp"
 
 namespace berth::conformance {
 BERTH_DEVICE_SUITE(ascend, "ascend:0", "ascend:1", "ascend:0,media", "ascend:0,align32", "ascend:0,cached",
-                   "ascend:0,huge,p2p");
+                   "ascend:0,huge,p2p", "ascend:0,highband");
 }
 
 namespace berth {
@@ -69,8 +72,8 @@ TEST_F(simulated_ascend, names_are_checked) {
 TEST_F(simulated_ascend, kinds_of_memory_have_their_rules_and_live_beside_each_other) {
   EXPECT_EQ(device::open("ascend:0,media").value().properties().rules, rules::ascend_310p_dvpp());
   EXPECT_EQ(device::open("ascend:0,align32").value().properties().rules, rules::ascend_align32());
-  for (const char* wrong :
-       {"ascend:0,", "ascend:0,tall", "ascend:0,media,cached", "ascend:0,media,huge", "ascend:0,huge,small"}) {
+  for (const char* wrong : {"ascend:0,", "ascend:0,tall", "ascend:0,media,cached", "ascend:0,media,huge",
+                            "ascend:0,huge,small", "ascend:0,highband,lowband", "ascend:0,cached,lowband"}) {
     EXPECT_EQ(device::open(wrong).error().code, errc::invalid_input) << wrong;
   }
   const device media = device::open("ascend:0,media").value();
@@ -89,6 +92,92 @@ TEST_F(simulated_ascend, kinds_of_memory_have_their_rules_and_live_beside_each_o
   device_->free(pinned, 10'000, memory_kind::pinned);
   device_->free(block, 10'000);
   media.free(frame, 10'000);
+}
+
+TEST_F(simulated_ascend, copies_through_a_processors_cache_are_flushed_and_invalidated_where_memory_is_cached) {
+  std::vector<std::byte> bytes_there(1000, std::byte{7}), back(1000);
+  const auto counted = [] { return std::pair{calls("aclrtMemFlush"), calls("aclrtMemInvalidate")}; };
+  const auto there_and_back = [&](const device& d) {
+    stream s{d};
+    pool memory{d};
+    block part = memory.allocate(1000, s).value();  // of a block of the driver's
+    auto done = s.copy(part.data(), bytes_there.data(), 1000);
+    if (done) done = s.copy(back.data(), part.data(), 1000);
+    return done;
+  };
+  auto before = counted();
+  there_and_back(*device_).value();
+  EXPECT_EQ(counted(), before);
+  const device cached = device::open("ascend:0,cached").value();
+  there_and_back(cached).value();
+  EXPECT_EQ(counted(), (std::pair{before.first + 2, before.second + 1}));
+  EXPECT_EQ(back, bytes_there);
+  struct failing {
+    const char* function;
+    int nth;
+    unsigned copied;
+  };
+  for (const failing& f : {failing{"aclrtMemFlush", 1, 0}, {"aclrtMemFlush", 2, 1}, {"aclrtMemInvalidate", 1, 1}}) {
+    SCOPED_TRACE(testing::Message{} << f.function << ' ' << f.nth);
+    const std::uint64_t copies = calls("aclrtMemcpy");
+    fail(f.function, 507010, f.nth);
+    const auto done = there_and_back(cached);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().number, 507010u);
+    EXPECT_EQ(calls("aclrtMemcpy"), copies + f.copied);
+  }
+}
+
+// ctest runs it by itself with most of the memory held, and with all of it.
+TEST_F(simulated_ascend, says_that_others_hold_its_memory) {
+  const char* const held = std::getenv("ASCEND_SIMULATOR_HELD_BY_OTHERS");
+  const auto& notes = device_->properties().notes;
+  const auto says = testing::Contains(testing::HasSubstr("others hold the rest"));
+  if (held == nullptr) {
+    EXPECT_THAT(notes, testing::Not(says));
+    return;
+  }
+  EXPECT_THAT(notes, says);
+  EXPECT_EQ(device_->allocate(bytes{512} << 20).error().code, errc::out_of_memory);
+}
+
+TEST_F(simulated_ascend, memory_by_its_bandwidth_is_asked_for_where_cann_has_it) {
+  const auto high = device::open("ascend:0,highband,small");
+  if (!has("aclrtMallocWithCfg")) {
+    EXPECT_EQ(high.error().code, errc::unsupported);
+    EXPECT_STREQ(high.error().what, "ascend: this CANN has no aclrtMallocWithCfg");
+    return;
+  }
+  const std::uint64_t before = calls("aclrtMallocWithCfg");
+  void* block = high->allocate(10'000).value();
+  high->free(block, 10'000);
+  EXPECT_EQ(calls("aclrtMallocWithCfg"), before + 1);
+}
+
+// Others wait for an event in it: what was dropped would never come.
+TEST_F(simulated_ascend, a_stream_whose_work_failed_does_what_is_queued_before_it_is_destroyed) {
+  support::gate late;
+  std::atomic<bool> ran{false}, ran_behind{false};
+  const auto note = [](void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; };
+  stream other{*device_};
+  std::jthread opener;
+  {
+    stream broken{*device_};
+    event e{*device_};
+    late.hold(broken);
+    ASSERT_TRUE(broken.call(note, &ran));
+    ASSERT_TRUE(broken.record(e));
+    ASSERT_TRUE(other.wait(e));
+    ASSERT_TRUE(other.call(note, &ran_behind));
+    fail("aclrtSynchronizeStream", 507046);
+    opener = std::jthread{[&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});  // else there is nothing left that could be dropped
+      late.open();
+    }};
+  }
+  EXPECT_TRUE(ran);
+  EXPECT_TRUE(other.synchronize());
+  EXPECT_TRUE(ran_behind);
 }
 
 result<void> everything(const device& d) {

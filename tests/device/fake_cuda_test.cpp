@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <optional>
 #include <thread>
 
 #include "conformance/device_suite.hpp"
@@ -75,6 +76,37 @@ TEST(fake_cuda, a_captured_stream_says_so_and_stays_whole) {
   EXPECT_TRUE(s.synchronize());
   EXPECT_GE(s.completed(), epoch);
   d.free(block, 64);
+}
+
+// Whoever only polls gets to the end: over a handle whose stream was destroyed, and over one that was given again.
+TEST(fake_cuda, a_stream_whose_native_one_went_is_done) {
+  const device d = device::open("cuda:0").value();
+  std::optional<stream> native{d};
+  void* const handle = native->native();
+  stream s = stream::wrap(d, handle).value();
+  stream other{d};
+  event e{d};
+  ASSERT_TRUE(other.record(e));
+  native.reset();
+  const std::uint64_t first = s.epoch();
+  EXPECT_TRUE(s.query().value());
+  EXPECT_GE(s.completed(), first);
+  const std::uint64_t second = s.epoch();
+  EXPECT_TRUE(s.synchronize());
+  EXPECT_GE(s.completed(), second);
+  EXPECT_FALSE(s.wait(e));  // nothing runs behind it
+  EXPECT_TRUE(s.record(e));
+  EXPECT_TRUE(e.query().value());
+  EXPECT_EQ(s.follow_native().error().code, errc::device_failed);
+  native.emplace(d);
+  ASSERT_EQ(native->native(), handle);
+  EXPECT_TRUE(s.query().value());
+  EXPECT_TRUE(s.follow_native());
+  EXPECT_TRUE(s.wait(e));
+  native.reset();
+  native.emplace(d);
+  ASSERT_EQ(native->native(), handle);
+  EXPECT_TRUE(s.query().value());
 }
 
 TEST(fake_cuda, the_default_stream_of_a_thread_is_refused) {

@@ -507,6 +507,20 @@ TEST_F(debug_death, a_watched_pool_knows_its_blocks_as_their_owners_do) {
   EXPECT_TRUE(p.live_blocks().empty());
 }
 
+TEST_F(debug_death, a_watched_pool_knows_which_blocks_are_stitched) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 1_MiB, .cache_bytes = 0}};
+  std::vector<void*> all;
+  for (int i = 0; i < 8; ++i) all.push_back(p.allocate_raw(120_KiB, queue).value());
+  for (std::size_t i = 0; i < 8; i += 2) p.free(all[i]);
+  void* const stitched = p.allocate_raw(400_KiB, queue).value();
+  EXPECT_TRUE(p.in_one_piece(all[1]));
+  EXPECT_FALSE(p.in_one_piece(stitched));
+  p.free(stitched);
+  EXPECT_TRUE(p.in_one_piece(stitched));  // no block
+  for (std::size_t i = 1; i < 8; i += 2) p.free(all[i]);
+}
+
 // --- the report, whoever asks for it when
 
 std::size_t times(const std::string& text, const std::string& what) {
@@ -680,9 +694,10 @@ TEST(debug, pools_that_ended_with_nothing_alive_are_counted_not_kept) {
 TEST(debug, words) {
   const debug_words all = read_debug(
       "guards,quarantine=3KiB,every=7,warn,leaks,live=1000,bytes=2GiB,age=60,stack=5,sample=1/64,report=a "
-      "b.json,signal");
+      "b.json,signal,arenas");
   EXPECT_TRUE(all.unknown.empty());
-  EXPECT_TRUE(all.options.guards && all.options.warn && all.options.leaks && all.options.on_signal);
+  EXPECT_TRUE(all.options.guards && all.options.warn && all.options.leaks && all.options.on_signal &&
+              all.options.arenas);
   EXPECT_EQ(all.options.quarantine, 3072u);
   EXPECT_EQ(all.options.check_every, 7u);
   EXPECT_EQ(all.options.live_alarm, 1000u);

@@ -10,13 +10,13 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "berth/pool/pool.hpp"
+#include "pool/read_back.hpp"
 #include "pool/store.hpp"
 
 namespace {
@@ -29,18 +29,6 @@ using berth::pool_options;
 using berth::stream;
 
 std::atomic<int> wrong{0};
-
-struct reading {
-  const unsigned char* data;
-  bytes size;
-  unsigned char expected;
-};
-
-void read_back(void* context) {
-  const std::unique_ptr<reading> r{static_cast<reading*>(context)};
-  for (bytes i = 0; i < r->size; i += 61) wrong += r->data[i] != r->expected;
-  wrong += r->data[r->size - 1] != r->expected;
-}
 
 void doze(void*) {
   std::this_thread::sleep_for(std::chrono::microseconds{200});
@@ -72,8 +60,7 @@ void play(unsigned seed, const pool_options& options, int steps, bytes largest) 
       ASSERT_TRUE(streams[reader].wait(events[h.on]));
       h.memory.use_on(streams[reader]);
     }
-    ASSERT_TRUE(streams[reader].call(
-        read_back, new reading{static_cast<unsigned char*>(h.memory.data()), h.memory.size(), h.byte}));
+    berth::support::read_back(streams[reader], h.memory.data(), h.memory.size(), h.byte, wrong);
     std::swap(live[i], live.back());
     live.pop_back();
   };

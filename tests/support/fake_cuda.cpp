@@ -6,8 +6,9 @@
 // granule, a pinned block's device address is not its host address, and a copy to or from memory that it does not know
 // holds the caller up. Memory that goes while work may use it is a mistake that is counted, and so is a use of bytes
 // that another stream uses with no event and no wait between them (the simulator's history of Ascend, which knows no
-// driver). A capture is broken by calls that the driver's documents name unsafe. It says nothing about hardware: what
-// was run on a real device is written in src/device/cuda/README.md.
+// driver). A stream that is destroyed runs its work to the end, and the next one that is made has its handle. A capture
+// is broken by calls that the driver's documents name unsafe. It says nothing about hardware: what was run on a real
+// device is written in src/device/cuda/README.md.
 #include "support/fake_cuda.hpp"
 
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -42,7 +44,6 @@ struct fake_stream : berth::support::fake_stream {
 
 constexpr status invalid_value = 1;
 constexpr status invalid_context = 201;
-constexpr status invalid_handle = 400;
 constexpr status capture_unsupported = 900;
 constexpr std::size_t granule = std::size_t{2} << 20;
 constexpr std::size_t total_memory = std::size_t{1} << 30;
@@ -79,12 +80,15 @@ struct world {
   std::map<physical, piece> pieces;
   std::map<address, mapping> mappings;
   std::map<stream_handle, std::shared_ptr<fake_stream>> streams;
+  std::vector<std::shared_ptr<fake_stream>> destroyed;  // with work under way
+  std::vector<stream_handle> free_handles;
+  std::uintptr_t last_stream_handle = 0x5000;
   std::set<event_handle> events;
   std::uint32_t next_number = 0;
   order host;
   history history_of_bytes;
   std::uint64_t mistakes = 0;
-  bool refuses_aliases = false, capturing = false, captured_whole = true;
+  bool refuses_aliases = std::getenv("BERTH_FAKE_NO_ALIASES") != nullptr, capturing = false, captured_whole = true;
   stream_handle captured = nullptr;
   physical last_handle = 0;
   std::size_t used = 0;
@@ -128,8 +132,9 @@ status mistake(status code, const char* why) {
 
 // The caller holds the mutex.
 bool in_use(address a, std::size_t size) {
-  return std::any_of(the().streams.begin(), the().streams.end(),
-                     [&](const auto& one) { return one.second->uses(a, size); });
+  const auto uses = [&](const auto& stream) { return stream->uses(a, size); };
+  return std::any_of(the().streams.begin(), the().streams.end(), [&](const auto& one) { return uses(one.second); }) ||
+         std::any_of(the().destroyed.begin(), the().destroyed.end(), uses);
 }
 
 std::shared_ptr<fake_stream> new_stream() {
@@ -315,6 +320,7 @@ status cuThreadExchangeStreamCaptureMode(int* mode) {
   return success;
 }
 status cuStreamIsCapturing(stream_handle s, int* capture_status) {
+  NEEDS_STREAM(s);
   const std::lock_guard lock{the().mutex};
   *capture_status = the().capturing && the().captured == s ? 1 : capture_none;
   return success;
@@ -392,20 +398,49 @@ status cuStreamCreate(stream_handle* out, unsigned flags) {
   UNSAFE;
   if (flags != stream_non_blocking) return invalid_value;
   const std::lock_guard lock{the().mutex};
-  auto made = new_stream();
-  *out = reinterpret_cast<stream_handle>(made.get());
-  the().streams[*out] = std::move(made);
+  if (the().free_handles.empty()) {
+    *out = reinterpret_cast<stream_handle>(the().last_stream_handle += 0x10);
+  } else {
+    *out = the().free_handles.back();
+    the().free_handles.pop_back();
+  }
+  the().streams[*out] = new_stream();
   return success;
 }
 status cuStreamDestroy_v2(stream_handle s) {
   if (s == nullptr) return invalid_handle;
   NEEDS_STREAM(s);
   if (breaks_a_capture()) return capture_unsupported;
-  const order behind = knowledge_of(*stream_);
-  stream_->wait_for(stream_->last());  // the real one lets the work end by itself
-  learn(behind);
   const std::lock_guard lock{the().mutex};
+  std::erase_if(the().destroyed, [](const auto& one) { return one->idle(); });
+  the().destroyed.push_back(stream_);
   the().streams.erase(s);
+  the().free_handles.push_back(s);
+  return success;
+}
+// Never given twice, unlike handles.
+status cuStreamGetId(stream_handle s, unsigned long long* out) {
+  NEEDS_STREAM(s);
+  *out = stream_->number + 1ULL;
+  return success;
+}
+status cuCtxSynchronize() {
+  NEEDS_CONTEXT;
+  std::vector<std::shared_ptr<fake_stream>> all;
+  {
+    const std::lock_guard lock{the().mutex};
+    if (the().capturing) {  // in any mode
+      the().captured_whole = false;
+      return capture_unsupported;
+    }
+    all = the().destroyed;
+    for (const auto& [handle, one] : the().streams) all.push_back(one);
+  }
+  for (const auto& one : all) {
+    const order behind = knowledge_of(*one);
+    one->wait_for(one->last());
+    learn(behind);
+  }
   return success;
 }
 status cuStreamSynchronize(stream_handle s) {

@@ -76,6 +76,10 @@ struct fake_stream {
     const std::lock_guard lock{mutex};
     return enqueued;
   }
+  bool idle() {
+    const std::lock_guard lock{mutex};
+    return done == enqueued;
+  }
   // Whether an operation that is not done yet uses a byte of the range.
   bool uses(std::uintptr_t start, std::size_t size) {
     const std::lock_guard lock{mutex};

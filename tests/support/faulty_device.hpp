@@ -147,6 +147,7 @@ class faulty_queue final : public detail::backend_queue {
     if (auto f = owner_.due()) return faulty_backend::injected(*f);
     return inner_->query();
   }
+  [[nodiscard]] bool idle() const noexcept override { return inner_->idle(); }
 
   [[nodiscard]] void* native() const noexcept override { return inner_->native(); }
 

@@ -113,13 +113,23 @@ class stream {
 
   stream(stream&&) noexcept;
   stream& operator=(stream&&) noexcept;
-  // Waits for the queued work; errors of it that nobody asked for are lost.
+  // Waits for the queued work, also for what is queued behind work that failed: nothing is dropped that others may wait
+  // for. Errors that nobody asked for are lost.
   ~stream();
 
   [[nodiscard]] const berth::device& get_device() const noexcept;
   // The native stream, for the driver's own calls: a thread may use it while this stream lives. Null on devices that
   // have none, and for the default stream of CUDA and Ascend.
   [[nodiscard]] void* native() const noexcept;
+  // For whoever knows streams by their handles only, and does not hear when one is destroyed: CUDA may destroy one
+  // under running work and give its handle to the next. Where that has happened this waits for all work of the device,
+  // as nobody can ask the stream that went, and from then on the stream is over the new one. To be called before work
+  // is enqueued that relies on what was enqueued through the handle before; record(), wait(), synchronize() and query()
+  // do it by themselves. A few of the driver's calls; nothing on streams that were not wrapped. Where no stream has the
+  // handle now, and the driver says so (its documents do not promise it), this and wait() fail, and the others succeed:
+  // all is done. Drivers before CUDA 12 do not tell: there the native stream outlives this one. Errors: device_failed
+  // (also where a stream is being captured, and the device cannot be waited for).
+  result<void> follow_native();
   // Never 0, never given twice in a process.
   [[nodiscard]] std::uint32_t id() const noexcept { return clock_->id(); }
 
@@ -142,7 +152,8 @@ class stream {
   result<void> wait(const event& e, source_location where = source_location::current());
 
   result<void> synchronize();
-  // True where all work enqueued before the call is done. Does not block.
+  // True where all work enqueued before the call is done. Does not block, but once where a CUDA stream was destroyed
+  // under it (follow_native()).
   [[nodiscard]] result<bool> query();
 
   [[nodiscard]] std::uint64_t epoch() const noexcept { return clock_->epoch(); }  // starts at 1
@@ -156,13 +167,15 @@ class stream {
   // O(streams that ever met).
   [[nodiscard]] bool ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept;
 
-  // record() and synchronize() of the stream whose clock this is, for pools, which know streams by their clocks since
-  // a stream may move. From any thread, also while the stream is moved or destroyed: that waits for them. Where the
-  // stream was destroyed, or is being destroyed, record() does nothing, and synchronize() waits until it is gone.
+  // record(), synchronize() and query() of the stream whose clock this is, for pools, which know streams by their
+  // clocks since a stream may move. From any thread, also while the stream is moved or destroyed: that waits for them.
+  // Where the stream was destroyed, or is being destroyed, record() does nothing, synchronize() waits until it is gone,
+  // and query() says whether it is.
   static result<void> record(const stream_clock& of, event& e);
   static result<void> synchronize(const stream_clock& of);
-  // Whether no work is under way: query() without an epoch, so that the clock learns nothing and it costs little. False
-  // where the device cannot say. From any thread, as those above.
+  [[nodiscard]] static result<bool> query(const stream_clock& of);
+  // Whether no work is under way, by what is known without asking the device: false where only a driver could say.
+  // Closes no epoch and takes no lock; also in host functions. From any thread, as those above.
   [[nodiscard]] static bool idle(const stream_clock& of) noexcept;
 
  private:
@@ -170,6 +183,7 @@ class stream {
   static result<stream> make(device d, Make queue);
   static result<void> record(detail::stream_state& on, event& e, source_location where);
   static result<void> synchronize(detail::stream_state& on);
+  static result<bool> query(detail::stream_state& on);
   explicit stream(std::unique_ptr<detail::stream_state> state) noexcept;
   std::unique_ptr<detail::stream_state> state_;
   std::shared_ptr<stream_clock> clock_;

@@ -8,6 +8,8 @@
 //                   leaks are found still
 //   quarantine=N    bytes, with KiB, MiB or GiB behind if one likes (64MiB)
 //   every=N         everything is looked at after so many calls of a pool
+//   arenas          model runners plan with red zones behind every buffer, and look at them after each node: which node
+//                   wrote behind which value (arena_guard.hpp). The arena is larger, and a run waits for every node
 //   warn            mistakes are written down and survived; without it the first one stops the program
 //   leaks           a line for each place (and stack) that left blocks alive at its pool's end, whatever
 //                   pool_options::report_leaks says
@@ -33,6 +35,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +58,7 @@ struct debug_options {
   std::uint32_t sample = 1;
   std::string report{};  // a path; empty: none
   bool on_signal = false;
+  bool arenas = false;
 };
 
 struct debug_words {
@@ -67,6 +71,11 @@ struct debug_words {
 void set_debug(const debug_options& o);
 // For pools made from now on: nothing, whatever was set.
 void end_debug();
+
+// What holds for pools made now; nothing where nobody wants any debugging. For those who guard memory of their own.
+[[nodiscard]] std::optional<debug_options> current_debug();
+// Tells a mistake as a watched pool tells its own: it stands in the report, and stops the program unless `warn`.
+void tell_mistake(const memory_mistake& m);
 
 // The report as it would be written now. O(blocks of all watched pools).
 [[nodiscard]] std::string debug_report(bool as_json = false);

@@ -11,16 +11,22 @@
 // place and age, the first byte that differs, and the neighbours below and above.
 //
 // Streams. Where the block's stream is idle and the host reaches the memory, patterns are written and read at once.
-// Elsewhere the zones are written in stream order (two fills), and a block that was freed while work was queued is
-// looked at and filled when it leaves the quarantine, if its streams are idle then; where they are not, it is counted
-// as unchecked. Memory that the host does not reach is read through a stream of the guard's own. So a correct program
-// is never accused, whatever is queued when.
+// Elsewhere the zones are written in stream order (two fills), and a freed block is looked at and filled by the first
+// request, tend() or check() that finds its work done; one that leaves the quarantine before is counted as unchecked.
+// Memory that the host does not reach is read through a stream of the guard's own. So a correct program is never
+// accused, whatever is queued when.
+//
+// A request, tend() and check() may record an event on the streams of freed blocks, ask them, and read memory through a
+// stream: from the calling thread, with no lock held that a free takes. A free does nothing with streams, as it may run
+// in a host function: what it cannot look at, and what is more than the quarantine's bytes by it, waits for the next
+// request.
 //
 // What the device's rules let hardware touch behind a block (tail_pad) is not watched.
 //
 // A request takes two zones more (a wider alignment: that much before the block). A request that fails empties the
 // quarantine, as far as its blocks' streams allow, and is made once more. Does not own what it wraps; both outlive the
-// blocks, and the device's streams the guard's destructor (contract). Thread-safe: one lock.
+// blocks, and the device's streams the guard's destructor (contract). Thread-safe: one lock for all calls, and one more
+// for those that ask.
 //
 // After AddressSanitizer's quarantine and red zones (Serebryany et al., USENIX ATC 2012), on memory of any device.
 #pragma once
@@ -92,8 +98,9 @@ struct guard_statistics {
   std::uint64_t frees = 0;
   std::size_t quarantined_blocks = 0;
   bytes quarantined = 0;
-  std::uint64_t mistakes = 0;   // leaks excepted
-  std::uint64_t unchecked = 0;  // blocks that left the quarantine while work was queued
+  std::uint64_t mistakes = 0;  // leaks excepted
+  // Blocks that left the quarantine while work was queued, or whose patterns the device did not write or read.
+  std::uint64_t unchecked = 0;
 };
 
 // Live blocks that one place asked for, by one stack where stacks are kept.
@@ -116,6 +123,8 @@ class guard_adaptor final : public memory_source {
   ~guard_adaptor() override;  // tells of leaks, looks at the quarantine and gives it back
 
   [[nodiscard]] const berth::device& get_device() const noexcept override;
+  // What frees left to be done, as the next request would do it, unless another thread is at it.
+  void tend(source_location site = source_location::current());
   // Looks at every block now, and returns how many mistakes it told of. O(blocks).
   std::size_t check(source_location site = source_location::current());
   [[nodiscard]] guard_statistics statistics() const;
@@ -125,6 +134,8 @@ class guard_adaptor final : public memory_source {
   [[nodiscard]] std::vector<live_block> live_blocks() const;
   // Nothing where the address is no live block. O(1).
   [[nodiscard]] std::optional<bytes> size_of(const void* data) const noexcept;
+  // The block of the source that a live block lies in; null where the address is no live block. O(1).
+  [[nodiscard]] const void* source_block_of(const void* data) const noexcept;
   [[nodiscard]] const guard_options& options() const noexcept;
 
  private:

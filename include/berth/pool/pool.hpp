@@ -36,6 +36,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -176,6 +177,11 @@ struct live_block {
   source_location site;
 };
 
+struct block_part {
+  bytes offset = 0;
+  bytes size = 0;  // as asked
+};
+
 struct defragmentation {
   bytes released = 0;        // given back to the device
   bytes largest_before = 0;  // the largest hole
@@ -200,6 +206,17 @@ class pool final : public memory_source {
   // Empties the caches, joins what is done, undoes the mappings of dead stitched blocks; nothing is moved, since
   // addresses are in users' hands and a stitched request needs no hole.
   defragmentation defragment();
+
+  // Gives back all of a live block but these parts of it. Each is a block of its own from now on, where it was, of the
+  // same stream: for who deals one block out to others, and must let go of what they do not have. False where that
+  // cannot be, and nothing has changed: the block is stitched or used on other streams, the pool is watched, or there
+  // is no host memory. Contract, checked: parts of a live block of the pool, by offset, which are multiples of 64 and
+  // of the rules' alignment, and no part begins before the end of what the one before takes under the rules. O(parts);
+  // asks no stream.
+  [[nodiscard]] bool split(void* data, std::span<const block_part> parts);
+
+  // Whether a block's memory is what its addresses say, and not stitched. True also of what is no block. O(1).
+  [[nodiscard]] bool in_one_piece(const void* data) const noexcept;
 
   // The bytes asked for of a live block; nothing where the address is no block of this pool, or one that was given
   // back. The answer holds as long as nobody gives the block back meanwhile. O(1); for callers that cannot be trusted.

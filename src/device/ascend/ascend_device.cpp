@@ -61,7 +61,7 @@ class ascend_device final : public device_backend {
     }
     if (choice_.plain()) return block;
     unnoted ours{acl_, choice_, block};
-    note_block(block, size);
+    note_block(block, size, choice_.of);
     return std::exchange(ours.block, nullptr);
   }
   void free(void* block, bytes, memory_kind kind) noexcept override {
@@ -197,6 +197,12 @@ class ascend_device final : public device_backend {
     std::size_t total = 0;
     if (acl_.aclrtGetMemInfo(hbm, &available, &total) == success) {
       properties_.total_memory = total;
+      // A card is shared by all processes on its machine; some of it the driver has itself.
+      if (available < total / 2) {
+        constexpr std::size_t mib = std::size_t{1} << 20;
+        properties_.notes.push_back("of its memory " + std::to_string(available / mib) + " MiB were free of " +
+                                    std::to_string(total / mib) + " when it was opened: others hold the rest");
+      }
     } else {
       forget_text(acl_);
     }
@@ -207,7 +213,7 @@ class ascend_device final : public device_backend {
     for (const auto& [kind, name] :
          {std::pair{memory_choice::align32, "align32"}, std::pair{memory_choice::cached, "cached"},
           std::pair{memory_choice::media, "media"}}) {
-      if (missing(acl_, kind) != nullptr) continue;
+      if (missing(acl_, {.of = kind}) != nullptr) continue;
       names.append(names.empty() ? "other kinds of memory: " : ", ").append("ascend:").append(argument);
       names.append(",").append(name);
     }
@@ -264,7 +270,7 @@ result<std::shared_ptr<device_backend>> open_ascend(std::string_view argument) {
   if (static_cast<std::uint32_t>(choice->ordinal) >= count) {
     return error{errc::no_such_device, "ascend: no device of this number", static_cast<std::uint64_t>(choice->ordinal)};
   }
-  if (const char* why = ascend::missing(acl, choice->of); why != nullptr) return error{errc::unsupported, why};
+  if (const char* why = ascend::missing(acl, *choice); why != nullptr) return error{errc::unsupported, why};
   auto opened = std::make_shared<ascend::ascend_device>(acl, *choice);
   if (auto started = opened->start(argument); !started) return started.error();
   opened->probe_virtual_memory();

@@ -10,11 +10,18 @@ namespace berth::detail::ascend {
 namespace {
 
 constexpr const char* names =
-    "ascend: the device's number follows the colon, then by wish media, or align32 or cached, and huge, small or p2p";
+    "ascend: the device's number follows the colon, then by wish media, or align32 or cached, and huge, small, p2p, "
+    "highband or lowband";
+constexpr int bandwidths = low_bandwidth | high_bandwidth;
+
+struct noted_block {
+  bytes size = 0;
+  memory_choice::kind of = memory_choice::device;
+};
 
 std::mutex mutex;
-std::map<std::uintptr_t, bytes>& noted() {
-  static auto* const blocks = new std::map<std::uintptr_t, bytes>;  // devices may go after statics do
+std::map<std::uintptr_t, noted_block>& noted() {
+  static auto* const blocks = new std::map<std::uintptr_t, noted_block>;  // devices may go after statics do
   return *blocks;
 }
 
@@ -49,6 +56,8 @@ result<memory_choice> parse_choice(std::string_view argument) {
     } else if (word == "p2p" && !peers) {
       choice.policy += for_peers;
       peers = true;
+    } else if ((word == "highband" || word == "lowband") && (choice.policy & bandwidths) == 0) {
+      choice.policy |= word == "highband" ? high_bandwidth : low_bandwidth;
     } else {
       return error{errc::invalid_input, names};
     }
@@ -56,11 +65,17 @@ result<memory_choice> parse_choice(std::string_view argument) {
   if (choice.of == memory_choice::media && (pages || peers)) {
     return error{errc::invalid_input, "ascend: the driver chooses the pages of media memory"};
   }
+  if (choice.of != memory_choice::device && (choice.policy & bandwidths) != 0) {
+    return error{errc::invalid_input, "ascend: highband and lowband are of the first kind of memory only"};
+  }
   return choice;
 }
 
-const char* missing(const functions& acl, memory_choice::kind k) noexcept {
-  switch (k) {
+const char* missing(const functions& acl, const memory_choice& choice) noexcept {
+  if ((choice.policy & bandwidths) != 0 && acl.aclrtMallocWithCfg == nullptr) {
+    return "ascend: this CANN has no aclrtMallocWithCfg";
+  }
+  switch (choice.of) {
     case memory_choice::align32:
       return acl.aclrtMallocAlign32 != nullptr ? nullptr : "ascend: this CANN has no aclrtMallocAlign32";
     case memory_choice::cached:
@@ -87,7 +102,9 @@ status allocate(const functions& acl, const memory_choice& choice, void** block,
     case memory_choice::media:
       return uses_second(acl) ? acl.hi_mpi_dvpp_malloc(static_cast<std::uint32_t>(choice.ordinal), block, size)
                               : acl.acldvppMalloc(block, size);
-    default: return acl.aclrtMalloc(block, size, choice.policy);
+    default:
+      return (choice.policy & bandwidths) != 0 ? acl.aclrtMallocWithCfg(block, size, choice.policy, nullptr)
+                                               : acl.aclrtMalloc(block, size, choice.policy);
   }
 }
 
@@ -96,9 +113,9 @@ status free(const functions& acl, const memory_choice& choice, void* block) noex
   return uses_second(acl) ? acl.hi_mpi_dvpp_free(block) : acl.acldvppFree(block);
 }
 
-void note_block(void* block, bytes size) {
+void note_block(void* block, bytes size, memory_choice::kind of) {
   const std::lock_guard lock{mutex};
-  noted()[reinterpret_cast<std::uintptr_t>(block)] = size;
+  noted()[reinterpret_cast<std::uintptr_t>(block)] = {size, of};
 }
 
 void forget_block(void* block) noexcept {
@@ -106,13 +123,14 @@ void forget_block(void* block) noexcept {
   noted().erase(reinterpret_cast<std::uintptr_t>(block));
 }
 
-bool is_noted(const void* address) noexcept {
+std::optional<memory_choice::kind> noted_kind(const void* address) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const std::lock_guard lock{mutex};
   const auto after = noted().upper_bound(at);
-  if (after == noted().begin()) return false;
-  const auto& [start, size] = *std::prev(after);
-  return at - start < size;
+  if (after == noted().begin()) return {};
+  const auto& [start, block] = *std::prev(after);
+  if (at - start >= block.size) return {};
+  return block.of;
 }
 
 }  // namespace berth::detail::ascend

@@ -1,7 +1,9 @@
 // The kinds of device memory that AscendCL has, chosen by the device's name: "ascend:0", "ascend:0,media",
-// "ascend:0,align32", "ascend:0,cached"; of the last two and of the first also the pages: "huge", "small", and "p2p".
+// "ascend:0,align32", "ascend:0,cached"; of the last two and of the first also the pages: "huge", "small", and "p2p";
+// of the first also which memory of a chip that has two: "highband", "lowband".
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "berth/rules/placement.hpp"
@@ -19,16 +21,16 @@ struct memory_choice {
 
 // Errors: invalid_input (no such name).
 [[nodiscard]] result<memory_choice> parse_choice(std::string_view argument);
-// Null where this CANN and this chip have the kind, else what it lacks.
-[[nodiscard]] const char* missing(const functions& acl, memory_choice::kind k) noexcept;
+// Null where this CANN and this chip have it, else what it lacks.
+[[nodiscard]] const char* missing(const functions& acl, const memory_choice& choice) noexcept;
 [[nodiscard]] const rules::placement& rules_of(memory_choice::kind k, bool is_950) noexcept;
 [[nodiscard]] status allocate(const functions& acl, const memory_choice& choice, void** block, bytes size) noexcept;
 status free(const functions& acl, const memory_choice& choice, void* block) noexcept;
 
 // Blocks of kinds that are not the plain one, for who asks what an address is where AscendCL cannot say it: copies go
 // between memory of several kinds. Thread-safe.
-void note_block(void* block, bytes size);
+void note_block(void* block, bytes size, memory_choice::kind of);
 void forget_block(void* block) noexcept;
-[[nodiscard]] bool is_noted(const void* address) noexcept;
+[[nodiscard]] std::optional<memory_choice::kind> noted_kind(const void* address) noexcept;
 
 }  // namespace berth::detail::ascend

@@ -10,6 +10,8 @@
 #include "berth/core/bytes.hpp"
 #include "berth/core/result.hpp"
 
+// The operators of the library berth_op call these too.
+#pragma GCC visibility push(default)
 namespace berth::detail::ascend {
 
 using status = int;  // aclError
@@ -36,7 +38,14 @@ enum : status {
   device_out_of_memory = 207018,
 };
 
-enum policy : int { huge_pages_first = 0, huge_pages_only = 1, small_pages_only = 2, for_peers = 3 };  // + the others
+enum policy : int {  // aclrtMemMallocPolicy
+  huge_pages_first = 0,
+  huge_pages_only = 1,
+  small_pages_only = 2,
+  for_peers = 3,          // + those above
+  low_bandwidth = 0x100,  // these two beside one of those above, with aclrtMallocWithCfg alone
+  high_bandwidth = 0x1000,
+};
 enum copy_kind : int { host_to_device = 1, device_to_host = 2, device_to_device = 3 };  // aclrtMemcpyKind
 enum stream_status : int { stream_complete = 0 };                                       // aclrtStreamStatus
 enum recorded_status : int { event_not_ready = 0, event_complete = 1 };  // the reverse of aclrtStreamStatus
@@ -117,6 +126,9 @@ static_assert(sizeof(physical_properties) == 32 && offsetof(physical_properties,
   X(status, aclrtFreePhysical, (physical))                                                                             \
   X(status, aclrtMallocAlign32, (void**, std::size_t, int policy))                                                     \
   X(status, aclrtMallocCached, (void**, std::size_t, int policy))                                                      \
+  X(status, aclrtMallocWithCfg, (void**, std::size_t, int policy, void* configuration))                                \
+  X(status, aclrtMemFlush, (void*, std::size_t))                                                                       \
+  X(status, aclrtMemInvalidate, (void*, std::size_t))                                                                  \
   X(status, acldvppMalloc, (void**, std::size_t))                                                                      \
   X(status, acldvppFree, (void*))                                                                                      \
   X(std::int32_t, hi_mpi_dvpp_malloc, (std::uint32_t device, void**, std::uint64_t))                                   \
@@ -173,3 +185,4 @@ class current_context {
 };
 
 }  // namespace berth::detail::ascend
+#pragma GCC visibility pop

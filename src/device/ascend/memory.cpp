@@ -95,7 +95,7 @@ located host_memory::locate(const void* address) const noexcept {
       if (number(address) - start < size) return {place::pinned, same};
     }
   }
-  if (is_noted(address)) return {place::device, same};
+  if (noted_kind(address)) return {place::device, same};
   // Memory that somebody else has from AscendCL.
   pointer_attributes found;
   found.location.type = -1;

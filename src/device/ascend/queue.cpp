@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "berth/rules/placement.hpp"
+#include "device/ascend/kind.hpp"
 
 namespace berth::detail::ascend {
 
@@ -114,7 +115,9 @@ result<std::unique_ptr<backend_queue>> queue::wrap(const shared& device, stream_
 queue::~queue() {
   if (state_ == state::unopened) return;
   const current_context current{device_.acl, device_.current};
-  if (device_.acl.aclrtSynchronizeStream(stream_) != success) forget_text(device_.acl);
+  // Work that failed may be all that the first one says, and behind it the stream goes on: its host functions need the
+  // reporter, and other streams wait for its events. Not aborted: what that drops, others would wait for for ever.
+  for (int i = 0; i < 2 && device_.acl.aclrtSynchronizeStream(stream_) != success; ++i) forget_text(device_.acl);
   if (state_ == state::foreign) return;
   reporter_.unsubscribe();
   device_.acl.aclrtDestroyStream(stream_);
@@ -137,9 +140,33 @@ result<void> queue::copy(void* to, const void* from, bytes size) {
     return checked(acl, acl.aclrtMemcpyAsync(target.address, size, source.address, size, kind, stream_),
                    "ascend: copy");
   }
+  return copy_now(target, source, size, kind);
+}
+
+result<void> queue::copy_now(const located& to, const located& from, bytes size, copy_kind kind) noexcept {
+  const functions& acl = device_.acl;
   // aclrtMemcpy does not wait for streams.
   if (auto ok = checked(acl, acl.aclrtSynchronizeStream(stream_), "ascend: queued work failed"); !ok) return ok;
-  return checked(acl, acl.aclrtMemcpy(target.address, size, source.address, size, kind), "ascend: copy");
+  // A program on the chip's own processor copies through that one's cache. Today's CANN says that it keeps cached
+  // memory in step by itself; older ones leave it to the program.
+  const auto is_cached = [](const located& end) {
+    return end.where == place::device && noted_kind(end.address) == memory_choice::cached;
+  };
+  if (is_cached(from) && acl.aclrtMemInvalidate != nullptr) {
+    if (auto ok = checked(acl, acl.aclrtMemInvalidate(from.address, size), "ascend: cache"); !ok) return ok;
+  }
+  // A line at an end of the copy holds neighbours too, as they were when the cache read it. Copied into, it would be
+  // written back over what a kernel has made of them since. Flushing is documented to invalidate, and loses no write of
+  // the program's own, as invalidating alone would.
+  const auto flush_target = [&]() -> result<void> {
+    if (!is_cached(to) || acl.aclrtMemFlush == nullptr) return {};
+    return checked(acl, acl.aclrtMemFlush(to.address, size), "ascend: cache");
+  };
+  if (auto ok = flush_target(); !ok) return ok;
+  if (auto ok = checked(acl, acl.aclrtMemcpy(to.address, size, from.address, size, kind), "ascend: copy"); !ok) {
+    return ok;
+  }
+  return flush_target();
 }
 
 result<void> queue::fill(void* to, std::byte value, bytes size) {

@@ -92,6 +92,8 @@ class queue final : public backend_queue {
   explicit queue(const shared& device) noexcept : device_{device}, reporter_{device.acl, device.current} {}
   result<void> launch(void (*function)(void*), void* context) noexcept;
   result<void> on_host(const host_work& work);
+  // Waits for the stream, and is done when it returns.
+  [[nodiscard]] result<void> copy_now(const located& to, const located& from, bytes size, copy_kind kind) noexcept;
   static void run(void* work) noexcept;
 
   enum class state { unopened, ours, foreign };

@@ -9,6 +9,7 @@
 //
 // Virtual memory: cuMemMap takes no offset into physical memory (the parameter must be 0) and unmaps whole mappings
 // only; hence the granule_table.
+#include <limits>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -91,7 +92,7 @@ class cuda_queue final : public backend_queue {
   cuda_queue(const functions& cu, context c) noexcept : cu_{cu}, context_{c} {}
   ~cuda_queue() override {
     const current_context current{cu_, context_};
-    if (state_ != state::unopened && not_captured()) cu_.cuStreamSynchronize(stream_);
+    if (state_ != state::unopened && can_be_asked().value_or(false)) cu_.cuStreamSynchronize(stream_);
     if (state_ == state::ours) cu_.cuStreamDestroy_v2(stream_);
   }
   result<void> start() {
@@ -108,6 +109,8 @@ class cuda_queue final : public backend_queue {
       if (const status s = cu_.cuStreamGetCtx(foreign, &of); s != success) return failure(s, "cuda: no such stream");
     }
     if (of != context_) return error{errc::invalid_input, "cuda: a stream of another context than the primary one"};
+    unsigned long long id = 0;
+    if (foreign != nullptr && cu_.cuStreamGetId != nullptr && cu_.cuStreamGetId(foreign, &id) == success) id_ = id;
     stream_ = foreign;
     state_ = state::foreign;
     return {};
@@ -127,30 +130,73 @@ class cuda_queue final : public backend_queue {
   }
   result<void> record(backend_event& e, std::uint64_t) override {
     const current_context current{cu_, context_};
-    if (auto ok = not_captured(); !ok) return ok;
+    const auto there = can_be_asked();
+    if (!there) return there.error();
+    if (!*there) return {};  // reached, or behind what it was recorded behind before
     return checked(cu_.cuEventRecord(static_cast<cuda_event&>(e).handle(), stream_), "cuda: event");
   }
   result<void> wait(backend_event& e) override {
     const current_context current{cu_, context_};
-    if (auto ok = not_captured(); !ok) return ok;
+    const auto there = can_be_asked();
+    if (!there) return there.error();
+    if (!*there) return destroyed;
     return checked(cu_.cuStreamWaitEvent(stream_, static_cast<cuda_event&>(e).handle(), 0), "cuda: wait");
   }
   result<void> synchronize() override {
     const current_context current{cu_, context_};
-    if (auto ok = not_captured(); !ok) return ok;
+    const auto there = can_be_asked();
+    if (!there) return there.error();
+    if (!*there) return {};
     return checked(cu_.cuStreamSynchronize(stream_), "cuda: queued work failed");
   }
   result<bool> query() override {
     const current_context current{cu_, context_};
-    if (auto ok = not_captured(); !ok) return ok.error();
+    const auto there = can_be_asked();
+    if (!there) return there.error();
+    if (!*there) return true;
     const status s = cu_.cuStreamQuery(stream_);
     if (s != success && s != not_ready) return failure(s, "cuda: queued work failed");
     return s == success;
   }
 
   [[nodiscard]] void* native() const noexcept override { return stream_; }
+  result<void> follow_native() override {
+    const current_context current{cu_, context_};
+    const auto there = follow();
+    if (!there) return there.error();
+    if (!*there) return destroyed;
+    return {};
+  }
 
  private:
+  static constexpr error destroyed{errc::device_failed, "cuda: the stream was destroyed"};
+  static constexpr std::uint64_t no_stream = std::numeric_limits<std::uint64_t>::max();
+
+  // Whether there is a stream behind the handle; of any that was before all work is done. To ask for the id of a stream
+  // that was destroyed is undefined by CUDA's documents; there is no other question. Several threads may find out at
+  // once: each waits before it says so.
+  [[nodiscard]] result<bool> follow() noexcept {
+    const std::uint64_t known = id_.load(std::memory_order_acquire);
+    if (known == 0) return true;
+    unsigned long long id = 0;
+    const status asked = cu_.cuStreamGetId(stream_, &id);
+    const bool went = asked == invalid_handle || asked == context_destroyed;
+    if (asked != success && !went) return failure(asked, "cuda: the stream cannot be told from others");
+    const std::uint64_t now = went ? no_stream : id;
+    if (now != known) {
+      if (const status s = cu_.cuCtxSynchronize(); s != success) {
+        return failure(s, "cuda: the stream went, and its work cannot be waited for");
+      }
+      id_.store(now, std::memory_order_release);
+    }
+    return now != no_stream;
+  }
+  [[nodiscard]] result<bool> can_be_asked() noexcept {
+    auto there = follow();
+    if (!there || !*there) return there;
+    if (auto ok = not_captured(); !ok) return ok.error();
+    return true;
+  }
   [[nodiscard]] result<void> not_captured() const noexcept {
     int capture = capture_none;
     if (cu_.cuStreamIsCapturing == nullptr) return {};
@@ -164,6 +210,7 @@ class cuda_queue final : public backend_queue {
   context context_;
   stream_handle stream_ = nullptr;
   state state_ = state::unopened;
+  std::atomic<std::uint64_t> id_{0};  // the driver's, of foreign streams; 0: it tells none; no_stream: it is destroyed
 };
 
 class cuda_device final : public device_backend {

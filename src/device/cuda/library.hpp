@@ -23,7 +23,9 @@ enum : status {
   out_of_memory = 2,
   stub_library = 34,
   no_device = 100,
+  invalid_handle = 400,
   not_ready = 600,
+  context_destroyed = 709,
 };
 
 enum : int {  // CUdevice_attribute
@@ -81,6 +83,7 @@ static_assert(sizeof(void*) != 8 || sizeof(allocation_properties) == 32);
   X(cuMemHostGetDevicePointer_v2, (address*, void*, unsigned flags))                                             \
   X(cuMemcpyAsync, (address to, address from, std::size_t, stream_handle))                                       \
   X(cuMemsetD8Async, (address, unsigned char, std::size_t, stream_handle))                                       \
+  X(cuCtxSynchronize, ())                                                                                        \
   X(cuStreamCreate, (stream_handle*, unsigned flags))                                                            \
   X(cuStreamDestroy_v2, (stream_handle))                                                                         \
   X(cuStreamSynchronize, (stream_handle))                                                                        \
@@ -101,11 +104,12 @@ static_assert(sizeof(void*) != 8 || sizeof(allocation_properties) == 32);
   X(cuMemUnmap, (address, std::size_t))                                                                          \
   X(cuMemSetAccess, (address, std::size_t, const access_description*, std::size_t count))
 
-// What older drivers lack (before 9.2, 10.0 and 10.1): null there.
+// What older drivers lack (before 9.2, 10.0, 10.1 and 12.0): null there.
 #define BERTH_CUDA_OPTIONAL(X)                                 \
   X(cuStreamGetCtx, (stream_handle, context*))                 \
   X(cuStreamIsCapturing, (stream_handle, int* capture_status)) \
-  X(cuThreadExchangeStreamCaptureMode, (int* mode))
+  X(cuThreadExchangeStreamCaptureMode, (int* mode))            \
+  X(cuStreamGetId, (stream_handle, unsigned long long* id))
 
 struct functions {
 #define BERTH_CUDA_MEMBER(name, parameters) status(*name) parameters = nullptr;

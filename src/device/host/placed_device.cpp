@@ -55,13 +55,13 @@ bool has_huge_pages() noexcept {
   return read && std::strstr(line, "[never]") == nullptr;
 }
 
-struct placement {
+struct page_rule {
   bool huge = false;
   std::optional<unsigned> node{};
 };
 
-std::optional<placement> read(std::string_view argument) noexcept {
-  placement p;
+std::optional<page_rule> read(std::string_view argument) noexcept {
+  page_rule p;
   while (!argument.empty()) {
     const std::size_t comma = argument.find(',');
     const std::string_view word = argument.substr(0, comma);
@@ -83,8 +83,8 @@ std::optional<placement> read(std::string_view argument) noexcept {
 
 class placed_device final : public device_backend {
  public:
-  placed_device(std::string_view argument, const placement& p)
-      : placement_{p},
+  placed_device(std::string_view argument, const page_rule& p)
+      : rule_{p},
         huge_page_{static_cast<bytes>(number_in("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", 2U << 20))} {
     properties_ = host_properties();
     properties_.name.append(":").append(argument);
@@ -101,8 +101,8 @@ class placed_device final : public device_backend {
     const auto block = map_aligned(mapped(size), is_huge(size) ? huge_page_ : page_size());
     if (!block) return block;
     if (is_huge(size)) (void)madvise(*block, mapped(size), MADV_HUGEPAGE);
-    if (placement_.node) {
-      if (auto bound = bind(*block, mapped(size), *placement_.node); !bound) {
+    if (rule_.node) {
+      if (auto bound = bind(*block, mapped(size), *rule_.node); !bound) {
         munmap(*block, mapped(size));
         return bound.error();
       }
@@ -139,7 +139,7 @@ class placed_device final : public device_backend {
   }
 
  private:
-  [[nodiscard]] bool is_huge(bytes size) const noexcept { return placement_.huge && size >= huge_page_; }
+  [[nodiscard]] bool is_huge(bytes size) const noexcept { return rule_.huge && size >= huge_page_; }
   // A huge page is not cut for its last bytes: that costs less memory than it saves time.
   [[nodiscard]] bytes mapped(bytes size) const noexcept {
     return align_up(size, is_huge(size) ? huge_page_ : page_size());
@@ -158,7 +158,7 @@ class placed_device final : public device_backend {
     return start;
   }
 
-  const placement placement_;
+  const page_rule rule_;
   const bytes huge_page_;
   std::atomic<bytes> unlocked_{0};
   std::mutex mutex_;  // guards what follows

@@ -88,10 +88,6 @@ result<void> host_queue::synchronize() {
   return {};
 }
 
-result<bool> host_queue::query() {
-  return done_->get() >= enqueued_.get();
-}
-
 result<std::uint64_t> host_queue::enqueue(operation&& op) noexcept {
   const std::uint64_t count = enqueued_.hold();
   const std::size_t slot = count % segment::slots;

@@ -76,7 +76,8 @@ class host_queue final : public backend_queue {
   result<void> record(backend_event& e, stream_clock& clock, std::uint64_t epoch);
   result<void> wait(backend_event& e) override;
   result<void> synchronize() override;
-  result<bool> query() override;
+  result<bool> query() override { return idle(); }
+  [[nodiscard]] bool idle() const noexcept override { return done_->get() >= enqueued_.get(); }
   [[nodiscard]] void* native() const noexcept override { return const_cast<host_queue*>(this); }
 
  private:
@@ -120,6 +121,7 @@ class wrapped_host_queue final : public backend_queue {
   result<void> wait(backend_event& e) override { return of_.wait(e); }
   result<void> synchronize() override { return of_.synchronize(); }
   result<bool> query() override { return of_.query(); }
+  [[nodiscard]] bool idle() const noexcept override { return of_.idle(); }
   [[nodiscard]] void* native() const noexcept override { return of_.native(); }
 
  private:

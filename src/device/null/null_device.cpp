@@ -41,6 +41,7 @@ class null_queue final : public backend_queue {
   result<void> wait(backend_event&) override { return {}; }
   result<void> synchronize() override { return {}; }
   result<bool> query() override { return true; }
+  [[nodiscard]] bool idle() const noexcept override { return true; }
 
  private:
   std::shared_ptr<stream_clock> clock_;
