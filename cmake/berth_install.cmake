@@ -32,7 +32,7 @@ foreach(header ${absent})
 endforeach()
 install(DIRECTORY include/berth DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${without})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/scripts/berth_gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/berth)
+install(FILES ${PROJECT_SOURCE_DIR}/scripts/berth_gdb.py ${PROJECT_SOURCE_DIR}/src/c/torch_cpu.cpp DESTINATION ${CMAKE_INSTALL_DATADIR}/berth)
 
 configure_package_config_file(cmake/berthConfig.cmake.in berthConfig.cmake INSTALL_DESTINATION ${BERTH_CMAKE_DIR})
 write_basic_package_version_file(berthConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -105,7 +105,7 @@ void report(const graph& g, const rules::placement& rules, const char* called) {
   print("    validate", measure(calls, [&] { seen += plan::validate(p).has_value(); }));
   print("    sweep", measure(calls, [&] { seen += plan::sweep(p).has_value(); }));
   print("    verify", measure(calls, [&] { seen += plan::verify(p, solved).has_value(); }));
-  print("    check_bound", measure(calls, [&] { seen += plan::check_bound(p, 0, solved.proof).has_value(); }));
+  print("    verify_bound", measure(calls, [&] { seen += plan::verify_bound(p, 0, solved.proof).has_value(); }));
   const graph copy = g;
   print("fingerprint check", measure(10 * calls, [&] { seen += same_structure(copy.structure(), plan->structure); }));
   std::vector<std::byte> memory(plan->arena() + plan->alignment);

@@ -51,6 +51,8 @@ inline berth_status status_of(const result<void>& done) noexcept {
   return done ? succeed() : report(done.error());
 }
 
+berth_status give_statistics(const pool_statistics& known, berth_pool_statistics* to) noexcept;
+
 // As snprintf gives texts out.
 inline berth_status give_text(std::string_view text, char* to, std::size_t room, std::size_t* length) noexcept {
   if (to == nullptr && room != 0) return fail(BERTH_INVALID, "text: null, and room for one");

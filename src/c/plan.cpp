@@ -427,7 +427,7 @@ berth_status berth_plan_check_bound(const berth_plan* plan, const berth_problem*
   if (held == nullptr) return no_such(plan, "plan");
   return change(const_cast<berth_problem*>(problem), [&](const berth::plan::problem& p) {
     if (auto ok = validate(p); !ok) return report(ok.error());
-    const auto wrong = check_bound(p, held->plan.lower_bound(), held->plan.proof);
+    const auto wrong = verify_bound(p, held->plan.lower_bound(), held->plan.proof);
     return wrong ? fail(BERTH_REFUSED, wrong->rule, wrong->a.value_or(0)) : succeed();
   });
 }

@@ -72,6 +72,27 @@ berth_status text_of(const berth_pool* handle, char* text, size_t room, size_t* 
 
 }  // namespace
 
+berth_status berth::c::give_statistics(const pool_statistics& known, berth_pool_statistics* to) noexcept {
+  berth_pool_statistics s{};
+  s.live = known.live;
+  s.live_peak = known.live_peak;
+  s.live_rounded = known.live_rounded;
+  s.cached = known.cached;
+  s.free = known.free;
+  s.reserved = known.reserved;
+  s.reserved_peak = known.reserved_peak;
+  s.largest_hole = known.largest_hole;
+  s.live_blocks = known.live_blocks;
+  s.allocations = known.allocations;
+  s.frees = known.frees;
+  s.failures = known.failures;
+  s.cache_hits = known.cache_hits;
+  s.device_hits = known.device_hits;
+  s.stitched = known.stitched;
+  s.fragmentation = known.fragmentation();
+  return write(s, sizeof s, to, "pool statistics: null, or wrong struct_size");
+}
+
 extern "C" {
 
 berth_status berth_pool_create(const berth_device* device, const berth_pool_options* options, berth_pool** out) {
@@ -174,25 +195,7 @@ berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released
 berth_status berth_pool_statistics_of(const berth_pool* pool, berth_pool_statistics* statistics) {
   const auto held = pools().look_up(pool);
   if (held == nullptr) return no_such(pool, "pool");
-  const berth::pool_statistics known = held->statistics();
-  berth_pool_statistics s{};
-  s.live = known.live;
-  s.live_peak = known.live_peak;
-  s.live_rounded = known.live_rounded;
-  s.cached = known.cached;
-  s.free = known.free;
-  s.reserved = known.reserved;
-  s.reserved_peak = known.reserved_peak;
-  s.largest_hole = known.largest_hole;
-  s.live_blocks = known.live_blocks;
-  s.allocations = known.allocations;
-  s.frees = known.frees;
-  s.failures = known.failures;
-  s.cache_hits = known.cache_hits;
-  s.device_hits = known.device_hits;
-  s.stitched = known.stitched;
-  s.fragmentation = known.fragmentation();
-  return write(s, sizeof s, statistics, "pool statistics: null, or wrong struct_size");
+  return berth::c::give_statistics(held->statistics(), statistics);
 }
 
 berth_status berth_pool_report(const berth_pool* pool, char* text, size_t room, size_t* length) {

@@ -168,9 +168,9 @@ result<std::vector<arena_overrun>> arena_guard::check() {
   std::vector<arena_overrun> found;
   for (const watched& w : my.all) {
     if (!my.alive(w)) continue;
-    const auto d = my.memory.differs(w.data + w.from, w.end - w.from, zone_byte);
+    const auto d = my.memory.compare(w.data + w.from, w.end - w.from, zone_byte).first;
     if (!d) continue;
-    my.memory.write(w.data + w.from, w.end - w.from, zone_byte);
+    (void)my.memory.write(w.data + w.from, w.end - w.from, zone_byte);
     const watched& last = my.last_in_place_of(w);
     found.push_back({last.value, my.now == 0 ? node_id{} : node_id{my.now - 1}, last.from + d->at - last.size,
                      my.text_of(last, *d)});

@@ -211,7 +211,7 @@ graph_fault verify_plan(const graph& g, const graph_plan& p, const rules::placem
                     "the plan claims that " + std::to_string(p.lower_bound_bytes) +
                         " bytes are necessary, and has an arena of " + std::to_string(p.arena_bytes));
   }
-  return check_plan(g, p);
+  return verify_bytes(g, p);
 }
 
 }  // namespace berth

@@ -287,6 +287,32 @@ void guided_part::use_on(const void* data, const std::shared_ptr<stream_clock>& 
 
 // --- steps
 
+std::optional<std::vector<block_part>> guided_part::blocks() {
+  forget_done();
+  if (halted_ || std::ranges::any_of(strangers_, [](const stranger& s) { return !s.uses.empty(); }))
+    return std::nullopt;
+  std::vector<block_part> all;
+  auto other = strangers_.begin();
+  for (std::size_t i = 0; i <= slots_.size(); ++i) {
+    const bytes at = i < slots_.size() ? plan_.slots[i] : plan_.size;
+    bool stranger_here = false;
+    for (; other != strangers_.end() && other->offset <= at; ++other) {
+      all.push_back({other->offset, other->asked});
+      stranger_here = other->offset == at;
+    }
+    if (i < slots_.size() && slots_[i].place != none && !stranger_here) all.push_back({at, slots_[i].asked});
+  }
+  return all;
+}
+
+void guided_part::leave() noexcept {
+  base_ = nullptr;
+  strangers_.clear();
+  slots_.assign(slots_.size(), {});
+  counts_ = {};
+  next_step();
+}
+
 void guided_part::next_step() noexcept {
   forget_done();
   if (!halted_) (void)pass_returns(static_cast<std::uint32_t>(plan_.returns.size()));

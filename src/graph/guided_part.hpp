@@ -18,11 +18,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
 #include "berth/device/stream.hpp"
+#include "berth/pool/pool.hpp"
 #include "graph/step_plan.hpp"
+#include "pool/block_uses.hpp"
 
 namespace berth::detail {
 
@@ -31,13 +34,7 @@ struct guided_counts {
   std::uint64_t elsewhere = 0;  // in the place of one that did not come, or in a hole
 };
 
-// The work of another stream in a part, up to an epoch, which is known once the block is back.
-struct others_use {
-  std::shared_ptr<stream_clock> clock;
-  std::uint64_t until = stream_clock::ended;
-
-  [[nodiscard]] bool done() const noexcept { return clock->completed() >= until; }
-};
+using others_use = stream_work;  // the work of another stream in a part
 
 class guided_part {
  public:
@@ -91,6 +88,10 @@ class guided_part {
   // Contract: size_at() is not 0; the clock is another stream's. Throws bad_alloc.
   void use_on(const void* data, const std::shared_ptr<stream_clock>& clock);
 
+  // Who is in it, by offset. Nothing where another stream's work is in it too, or not all are known. Throws bad_alloc.
+  [[nodiscard]] std::optional<std::vector<block_part>> blocks();
+  // As new, without memory: whoever was in it is another's.
+  void leave() noexcept;
   // The step is over; the next one begins.
   void next_step() noexcept;
   // Nobody is in it, and no stream but its own is known to be using it still.

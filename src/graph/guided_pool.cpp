@@ -15,7 +15,9 @@ guided_pool::~guided_pool() {
     for (auto* part : {&l.now, &l.old}) {
       if (*part == nullptr || (*part)->base() == nullptr) continue;
       (*part)->wait_for_others();
-      if ((*part)->is_empty()) state_->give_to_pool(state_->take_out(l, *part));
+      void* emptied = nullptr;
+      (void)state_->break_up(l, *part, emptied);
+      state_->upstream.free(emptied);
     }
   }
 }
@@ -55,8 +57,11 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
   if (l != nullptr) {
     if (void* const data = my.serve(*l, size, s, site)) return {data, nullptr};
   }
-  outcome made = allocate_from(my.upstream, size, s, options, site);
-  if (made.data == nullptr && (made.why->code == errc::out_of_memory || made.why->code == errc::limit_exceeded)) {
+  outcome made;
+  for (;;) {
+    const std::uint64_t before = my.broken_up;
+    made = allocate_from(my.upstream, size, s, options, site);
+    if (made.data != nullptr || !state::is_shortage(*made.why)) break;
     const error why = *made.why;
     if (l != nullptr) {
       my.ask(*l);
@@ -64,7 +69,9 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
       void* const data = l->serving != nullptr ? l->serving->take_hole(size) : nullptr;
       if (data != nullptr) return {data, nullptr};
     }
-    made = my.shed() ? allocate_from(my.upstream, size, s, options, site) : failed(why);
+    if (my.shed(before)) continue;
+    made = failed(why);
+    break;
   }
   if (l != nullptr && made.data != nullptr) {
     const biased_lock::holder held{l->lock};
@@ -153,10 +160,22 @@ void guided_pool::relearn() noexcept {
   }
 }
 
+std::optional<bytes> guided_pool::size_of(const void* data) const noexcept {
+  for (state::lane* l = state_->lane_with(data); l != nullptr; l = state_->lane_behind(*l, data)) {
+    const biased_lock::holder held{l->lock};
+    guided_part* const part = state::part_with(*l, data);
+    if (part == nullptr) continue;
+    const bytes size = part->size_at(data);
+    return size != 0 ? std::optional{size} : std::nullopt;
+  }
+  return state_->upstream.size_of(data);
+}
+
 guided_statistics guided_pool::statistics() const {
   state& my = *state_;
   guided_statistics all{.refusal = my.refusal.load(std::memory_order_relaxed)};
   all.steps = my.steps;
+  all.broken_up = my.broken_up;
   for (state::lane& l : my.lanes) {
     const biased_lock::holder held{l.lock};
     all.passed += l.passed;

@@ -86,7 +86,7 @@ void* guided_pool::state::serve(lane& l, bytes size, stream& s, source_location 
         if (void* const data = l.serving->hit(size)) return data;
         if (!again || !l.serving->awaits_others(size)) return l.serving->serve(size, s);
       } else {
-        if (l.taking || !again) return nullptr;
+        if (l.taking || l.waiting || !again) return nullptr;
         l.taking = true;
       }
     }
@@ -111,9 +111,7 @@ void guided_pool::state::ask(lane& l) noexcept {
     }
     if (all.empty()) return;
     const std::lock_guard one_at_a_time{asking};
-    for (const detail::others_use& use : all) {
-      detail::block_use{asked.of(use.clock), use.until}.ask(upstream.get_device());
-    }
+    for (const detail::others_use& use : all) asked.ask(use, upstream.get_device());
   } catch (const std::bad_alloc&) {
     return;  // they wait until somebody asks again
   }
@@ -129,17 +127,21 @@ void guided_pool::state::provide(lane& l, stream& s, source_location site) noexc
   }
   upstream.trim();  // else what the first step left over would be held beside the part
   const auto made = upstream.allocate_raw(size, s, site);
+  // A stitched part could not be broken up, and where memory is so short somebody may need that.
+  const bool whole = !made || upstream.in_one_piece(*made);
+  if (!whole) upstream.free(*made, size, s, site);
   const biased_lock::holder held{l.lock};
   l.taking = false;
+  l.waiting = !whole || !made;
   if (!made) {
     refusal.store(made.error().what, std::memory_order_relaxed);
-    l.now.reset();
-    return;
+    if (!is_shortage(made.error())) l.now.reset();
   }
+  if (l.waiting) return;
   l.now->begin_at(*made);
   l.serving = l.now.get();
   const std::size_t at = 2 * number(l) + (ranges[2 * number(l)].size.load(std::memory_order_relaxed) != 0 ? 1 : 0);
-  ranges[at].base.store(reinterpret_cast<std::uintptr_t>(*made), std::memory_order_relaxed);
+  ranges[at].base.store(reinterpret_cast<std::uintptr_t>(*made), std::memory_order_release);
   ranges[at].size.store(static_cast<std::uintptr_t>(size), std::memory_order_release);
 }
 
@@ -149,7 +151,7 @@ guided_pool::state::gone guided_pool::state::take_out(lane& l, gone& part) noexc
   l.before.elsewhere += part->counts().elsewhere;
   if (l.serving == part.get()) l.serving = nullptr;
   for (std::size_t i = 2 * number(l); i < 2 * number(l) + 2; ++i) {
-    if (part->base() != nullptr && ranges[i].holds(part->base())) ranges[i].size.store(0, std::memory_order_relaxed);
+    if (part->base() != nullptr && ranges[i].holds(part->base())) ranges[i].size.store(0, std::memory_order_release);
   }
   return std::move(part);
 }
@@ -158,22 +160,49 @@ void guided_pool::state::give_to_pool(gone part) noexcept {
   if (part != nullptr && part->base() != nullptr) upstream.free(part->base());
 }
 
-// Gives back the parts that nobody is in. Whether there were any.
-bool guided_pool::state::shed() noexcept {
-  bool any = false;
+// Gives back what is not used of the parts. Whether anything came back since `broken_up` was `before`: who fails beside
+// another who is here waits for that one. The plans are for the next step again.
+bool guided_pool::state::shed(std::uint64_t before) noexcept {
+  const std::lock_guard one_at_a_time{shedding};
+  if (broken_up != before) return true;
   for (lane& l : lanes) {
     ask(l);
-    gone part;
-    {
-      const biased_lock::holder held{l.lock};
-      if (l.serving == nullptr || !l.serving->is_empty()) continue;
-      part = take_out(l, l.now);
-      refusal.store("guided_pool: the pool needed the memory of the plan", std::memory_order_relaxed);
+    for (gone* const part : {&l.now, &l.old}) {
+      gone out;
+      void* emptied = nullptr;
+      {
+        const biased_lock::holder held{l.lock};
+        if (*part == nullptr || (*part)->base() == nullptr) continue;
+        if ((out = break_up(l, *part, emptied)) == nullptr) continue;
+        if (part == &l.now) {
+          out->leave();
+          l.now = std::move(out);
+          l.waiting = true;
+        }
+      }
+      upstream.free(emptied);
+      ++broken_up;  // once all of it is the pool's: who sees the count may ask
     }
-    give_to_pool(std::move(part));
-    any = true;
   }
-  return any;
+  return broken_up != before;
+}
+
+// The blocks in a part become the pool's, each by itself, and the rest is free: the part, out of its lane, or null
+// where that cannot be. With the lane's lock held, since who frees such a block meanwhile must find it here or there.
+// Where nobody is in it the caller frees `emptied`: a watched pool takes that back too, which splits nothing.
+guided_pool::state::gone guided_pool::state::break_up(lane& l, gone& part, void*& emptied) noexcept {
+  try {
+    const auto blocks = part->blocks();
+    if (!blocks) return nullptr;
+    if (blocks->empty()) {
+      emptied = part->base();
+    } else if (!upstream.split(part->base(), *blocks)) {
+      return nullptr;
+    }
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  return take_out(l, part);
 }
 
 // --- steps
@@ -188,6 +217,7 @@ void guided_pool::state::step(lane& l) noexcept {
     if (l.clock == nullptr || l.taking) return;
     if (l.old != nullptr && l.old->is_empty()) old = take_out(l, l.old);
     if (l.now != nullptr) l.now->next_step();
+    l.waiting = false;
     const bool ended = l.clock->completed() == stream_clock::ended;
     if (l.relearn || ended) now = retire(l);
     if (ended && l.now == nullptr && l.old == nullptr) {

@@ -28,19 +28,27 @@ struct guided_pool::state {
     std::unique_ptr<detail::step_log> log;     // null: not listened to
     bool taking = false;                       // a thread is at the pool for `now`'s memory
     bool relearn = false;                      // at the next step
+    bool waiting = false;                      // for the next step, before `now` takes memory again
     std::uint64_t passed = 0;
     detail::guided_counts before{};  // of parts that are gone
   };
   // Addresses of a part. Read without a lock, as a hint: only the lane knows. Whoever holds a block sees the range that
   // holds it; of another lane's, which comes or goes meanwhile, the base of one part may be seen with another's size.
+  // Acquire, and release where it is written: who sees that a part has gone, or that another is there, goes to the pool
+  // without the lane's lock, and is to find there what split() made of the part before it was taken out. A block at its
+  // start has the address that the whole part had as the pool's.
   struct range {
     std::atomic<std::uintptr_t> base{0};
     std::atomic<std::uintptr_t> size{0};
     [[nodiscard]] bool holds(const void* data) const noexcept {
-      return reinterpret_cast<std::uintptr_t>(data) - base.load(std::memory_order_relaxed) <
-             size.load(std::memory_order_relaxed);
+      return reinterpret_cast<std::uintptr_t>(data) - base.load(std::memory_order_acquire) <
+             size.load(std::memory_order_acquire);
     }
   };
+  // What memory that others give back would mend.
+  [[nodiscard]] static bool is_shortage(const error& why) noexcept {
+    return why.code == errc::out_of_memory || why.code == errc::limit_exceeded;
+  }
   // A part on its way back to the pool.
   using gone = std::unique_ptr<detail::guided_part>;
 
@@ -58,7 +66,10 @@ struct guided_pool::state {
   std::mutex lane_giving;                    // who gets which lane
   std::mutex asking;                         // held by who asks streams, and by no free
   detail::used_streams asked;                // guarded by it
+  // Held by who breaks parts up, and by no free. Recursive: the pool calls back, and who is called may ask for memory.
+  std::recursive_mutex shedding;
   std::atomic<std::uint64_t> steps{0};
+  std::atomic<std::uint64_t> broken_up{0};
   std::atomic<const char*> refusal{""};
 
   [[nodiscard]] lane* find_lane(std::uint32_t id) noexcept;
@@ -88,7 +99,8 @@ struct guided_pool::state {
   void show(const detail::guided_part& part, const lane& l) noexcept;
   [[nodiscard]] gone take_out(lane& l, std::unique_ptr<detail::guided_part>& part) noexcept;
   void give_to_pool(gone part) noexcept;
-  [[nodiscard]] bool shed() noexcept;
+  [[nodiscard]] bool shed(std::uint64_t before) noexcept;
+  [[nodiscard]] gone break_up(lane& l, gone& part, void*& emptied) noexcept;
   void step(lane& l) noexcept;
   [[nodiscard]] gone retire(lane& l) noexcept;
   [[nodiscard]] std::unique_ptr<detail::step_log> heard(lane& l) noexcept;

@@ -312,7 +312,7 @@ class replay {
 
 }  // namespace
 
-graph_fault check_plan(const graph& g, const graph_plan& p) {
+graph_fault verify_bytes(const graph& g, const graph_plan& p) {
   return replay{g, p}.run();
 }
 

@@ -2,20 +2,48 @@
 // where it has one, is a stand-in.
 #include "berth/torch.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "berth/device/stream.hpp"
+#include "support/sanitizers.hpp"
+
+// Of this thread, where a test says so, all fail.
+static thread_local bool news_fail = false;
+static thread_local int failed_news = 0;
+void* operator new(std::size_t size) {
+  if (!news_fail) {
+    if (void* const p = std::malloc(size == 0 ? 1 : size)) return p;
+  }
+  ++failed_news;
+  throw std::bad_alloc{};
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return news_fail ? nullptr : std::malloc(size == 0 ? 1 : size);
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
 
 namespace {
 using testing::HasSubstr;
@@ -100,6 +128,298 @@ TEST_F(torch, threads_of_a_training_step) {
   berth_torch_reset();
 }
 
+// The driver's own functions, where it is the stand-in for CUDA's.
+template <class Function>
+Function& driver_function(const char* name) {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return *reinterpret_cast<Function*>(dlsym(library, name));
+}
+template <class... Arguments>
+void driver_call(const char* name, Arguments... arguments) {
+  ASSERT_EQ(driver_function<int(Arguments...)>(name)(arguments...), 0) << name;
+}
+
+// torch.cuda.ExternalStream: the program destroys its stream under running work, and the driver gives the handle to the
+// next one. Neither that one nor others may have the block before the work is done: the stand-in's history counts bytes
+// that two streams use with nothing between them.
+TEST_F(torch, a_stream_at_the_address_of_one_that_was_destroyed_is_another_one) {
+  if (!device_name().starts_with("cuda")) GTEST_SKIP() << "only CUDA destroys streams under running work";
+  driver_call("cuCtxPushCurrent_v2", device_.native());
+  constexpr ssize_t size = 40 << 20;  // of 64 MiB: a second block needs the memory of the first
+  for (const bool same_handle : {true, false}) {
+    void* first = nullptr;
+    void* second = nullptr;
+    void* other = same_handle ? nullptr : other_stream(device_).native();
+    driver_call("cuStreamCreate", &first, 1U);
+    void* const a = berth_torch_alloc(size, 0, first);
+    driver_call("cuMemsetD8Async", std::uint64_t(a), static_cast<unsigned char>(1), std::size_t(size), first);
+    berth_torch_free(a, size, 0, first);
+    driver_call("cuStreamDestroy_v2", first);
+    driver_call("cuStreamCreate", &second, 1U);
+    ASSERT_EQ(first, second);
+    if (same_handle) other = second;
+    void* const b = berth_torch_alloc(size, 0, other);
+    driver_call("cuMemsetD8Async", std::uint64_t(b), static_cast<unsigned char>(2), std::size_t(size), other);
+    EXPECT_EQ(driver_function<std::uint64_t()>("fake_cuda_mistakes")(), 0U);
+    berth_torch_free(b, size, 0, other);
+    driver_call("cuStreamSynchronize", other);
+    berth_torch_reset();
+    driver_call("cuStreamDestroy_v2", second);
+  }
+}
+
+// The same, and nobody followed: what the stream held back is waited for by others' requests and by empty_cache().
+TEST_F(torch, memory_of_a_stream_that_was_destroyed_comes_back) {
+  if (!device_name().starts_with("cuda")) GTEST_SKIP() << "only CUDA destroys streams under running work";
+  driver_call("cuCtxPushCurrent_v2", device_.native());
+  constexpr ssize_t size = 40 << 20;
+  void* const other = other_stream(device_).native();
+  for (const bool by_reset : {true, false}) {
+    void* gone = nullptr;
+    driver_call("cuStreamCreate", &gone, 1U);
+    void* const a = berth_torch_alloc(size, 0, gone);
+    driver_call("cuMemsetD8Async", std::uint64_t(a), static_cast<unsigned char>(1), std::size_t(size), gone);
+    berth_torch_free(a, size, 0, gone);
+    driver_call("cuStreamDestroy_v2", gone);
+    EXPECT_THROW((void)berth_torch_alloc(64, 0, gone), std::runtime_error);
+    if (by_reset) {
+      berth_torch_reset();
+      berth_pool_statistics s{};
+      s.struct_size = sizeof s;
+      ASSERT_EQ(berth_torch_statistics(0, &s), BERTH_OK);
+      EXPECT_LT(s.reserved, std::uint64_t{size});
+    }
+    void* const b = berth_torch_alloc(size, 0, other);
+    driver_call("cuMemsetD8Async", std::uint64_t(b), static_cast<unsigned char>(2), std::size_t(size), other);
+    EXPECT_EQ(driver_function<std::uint64_t()>("fake_cuda_mistakes")(), 0U);
+    berth_torch_free(b, size, 0, other);
+  }
+  void* anew = nullptr;  // takes the handle up again
+  driver_call("cuStreamCreate", &anew, 1U);
+  berth_torch_free(berth_torch_alloc(size, 0, anew), size, 0, anew);
+  driver_call("cuStreamDestroy_v2", anew);
+  berth_torch_reset();
+}
+
+std::uint64_t live_blocks(int device = 0) {
+  berth_pool_statistics s{};
+  s.struct_size = sizeof s;
+  EXPECT_EQ(berth_torch_statistics(device, &s), BERTH_OK);
+  return s.live_blocks;
+}
+
+// What a graph remembers stays where it is, whatever PyTorch frees, until the pool is released as often as it was
+// begun.
+TEST_F(torch, blocks_of_a_graph_keep_their_addresses_until_its_pool_is_released) {
+  constexpr ssize_t size = 1 << 20;
+  constexpr berth_torch_pool_id id{0, 7};
+  const bool cuda = device_name().starts_with("cuda");
+  void* const on = other_stream(device_).native();
+  const std::uint64_t before = live_blocks();
+  const auto captured = [on](void* s) { return s == on; };
+  if (cuda) driver_function<void(void*)>("fake_cuda_begin_capture")(on);
+  berth_torch_begin_allocate_to_pool(0, id, captured);
+  void* const a = berth_torch_alloc(size, 0, on);
+  berth_torch_free(a, size, 0, on);
+  EXPECT_EQ(berth_torch_alloc(size - 100, 0, on), a);  // the graph's own order
+  void* const b = berth_torch_alloc(size, 0, on);
+  void* const small = berth_torch_alloc(size / 4, 0, on);
+  void* const outside = berth_torch_alloc(size, 0, nullptr);
+  EXPECT_TRUE(b != a && small != a && outside != a && outside != b);
+  berth_torch_free(outside, size, 0, nullptr);
+  berth_torch_end_allocate_to_pool(0, id);
+  if (cuda) {
+    EXPECT_TRUE(driver_function<bool()>("fake_cuda_end_capture")());
+  }
+  for (void* const one : {a, b, small}) berth_torch_free(one, size, 0, on);
+  testing::internal::CaptureStderr();
+  berth_torch_free(a, size, 0, on);  // twice
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("passed over"));
+  const auto nobody_else_has_them = [&] {
+    berth_torch_reset();
+    EXPECT_EQ(live_blocks(), before + 3);
+    std::vector<void*> all;
+    for (int i = 0; i < 8; ++i) all.push_back(berth_torch_alloc(size, 0, i % 2 == 0 ? on : nullptr));
+    for (void* const one : all) {
+      EXPECT_TRUE(one != a && one != b && one != small);
+      berth_torch_free(one, size, 0, nullptr);
+    }
+  };
+  nobody_else_has_them();
+  berth_torch_begin_allocate_to_pool(0, id, captured);  // a second graph on the same pool
+  void* const again = berth_torch_alloc(size, 0, on);
+  EXPECT_TRUE(again == a || again == b);
+  berth_torch_record_stream(again, nullptr);
+  berth_torch_free(again, size, 0, on);
+  EXPECT_NE(berth_torch_alloc(size, 0, on), again);  // the other one: nobody knows how far the other stream is
+  berth_torch_end_allocate_to_pool(0, id);
+  berth_torch_release_pool(0, id);
+  berth_torch_free(a == again ? b : a, size, 0, on);
+  nobody_else_has_them();
+  void* const kept = again;
+  berth_torch_release_pool(0, id);
+  EXPECT_EQ(live_blocks(), before);
+  testing::internal::CaptureStderr();
+  berth_torch_release_pool(0, id);
+  berth_torch_end_allocate_to_pool(0, {9, 9});
+  berth_torch_free(kept, size, 0, on);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3);
+  EXPECT_THAT(said, HasSubstr("releases the pool (0, 7)"));
+  berth_torch_reset();
+}
+
+// A tensor may outlive its graph.
+TEST_F(torch, a_block_of_a_released_pool_goes_back_when_it_is_freed) {
+  constexpr berth_torch_pool_id id{0, 8};
+  const std::uint64_t before = live_blocks();
+  berth_torch_begin_allocate_to_pool(0, id, [](void*) { return true; });
+  void* const a = berth_torch_alloc(4096, 0, nullptr);
+  berth_torch_end_allocate_to_pool(0, id);
+  berth_torch_release_pool(0, id);
+  EXPECT_EQ(live_blocks(), before + 1);
+  berth_torch_free(a, 4096, 0, nullptr);
+  EXPECT_EQ(live_blocks(), before);
+}
+
+// What a host function frees while the host waits for its stream: that thread has no lock then which a free takes.
+struct late_free {
+  void* block;
+  std::atomic<bool> waited_for{false};
+  static void run(void* of) {
+    auto& self = *static_cast<late_free*>(of);
+    self.waited_for.wait(false);
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});  // the other thread is most likely waiting by then
+    berth_torch_free(self.block, 0, 0, nullptr);
+  }
+};
+
+TEST_F(torch, a_host_function_frees_while_its_stream_is_waited_for) {
+  constexpr ssize_t size = 40 << 20;  // of 64 MiB
+  constexpr berth_torch_pool_id id{0, 9};
+  berth::stream& s = other_stream(device_);
+  void* const on = s.native();
+  late_free large{berth_torch_alloc(size, 0, on)};  // no block of the graph's
+  berth_torch_begin_allocate_to_pool(0, id, [on](void* asks) { return asks == on; });
+  alarm(60);  // a deadlock is a failure
+  late_free small{berth_torch_alloc(4096, 0, on)};
+  ASSERT_TRUE(s.call(late_free::run, &small));
+  small.waited_for = true;
+  small.waited_for.notify_all();
+  berth_torch_reset();
+  ASSERT_TRUE(s.call(late_free::run, &large));
+  large.waited_for = true;
+  large.waited_for.notify_all();
+  void* const block = berth_torch_alloc(size, 0, on);  // waits for what is freed on its own stream
+  alarm(0);
+  berth_torch_end_allocate_to_pool(0, id);
+  berth_torch_free(block, size, 0, on);
+  berth_torch_release_pool(0, id);
+  berth_torch_reset();
+}
+
+// PyTorch's deleters are noexcept. The block goes back at the next turn.
+TEST_F(torch, a_free_throws_nothing_where_there_is_no_memory_to_note_it) {
+  constexpr berth_torch_pool_id id{0, 10};
+  void* const on = other_stream(device_).native();
+  for (void* const stream : {static_cast<void*>(nullptr), on}) {  // both are known
+    berth_torch_free(berth_torch_alloc(64, 0, stream), 64, 0, stream);
+  }
+  const std::uint64_t before = live_blocks();
+  berth_torch_begin_allocate_to_pool(0, id, [on](void* asks) { return asks == on; });
+  void* const a = berth_torch_alloc(4096, 0, on);
+  berth_torch_end_allocate_to_pool(0, id);
+  berth_torch_release_pool(0, id);
+  failed_news = 0;
+  news_fail = true;
+  bool thrown = false;
+  try {
+    berth_torch_free(a, 4096, 0, on);
+  } catch (const std::bad_alloc&) {
+    thrown = true;
+  }
+  news_fail = false;
+  EXPECT_FALSE(thrown);
+  EXPECT_GT(failed_news, 0);
+  EXPECT_EQ(live_blocks(), before + 1);
+  berth_torch_reset();
+  EXPECT_EQ(live_blocks(), before);
+}
+
+TEST_F(torch, the_base_of_a_block_is_the_drivers_allocation_or_refused) {
+  auto* const a = static_cast<std::byte*>(berth_torch_alloc(4096, 0, nullptr));
+  std::size_t size = 0;
+  if (device_.properties().virtual_memory) {
+    EXPECT_THROW((void)berth_torch_base_allocation(a, &size), std::runtime_error);
+  } else {
+    auto* const base = static_cast<std::byte*>(berth_torch_base_allocation(a, &size));
+    EXPECT_LE(base, a);
+    EXPECT_GE(base + size, a + 4096);
+  }
+  berth_torch_free(a, 4096, 0, nullptr);
+  EXPECT_THROW((void)berth_torch_base_allocation(&size, &size), std::runtime_error);
+}
+
+TEST_F(torch, the_host_has_a_pool_of_its_own) {
+  const std::uint64_t before = live_blocks(berth_torch_host);
+  auto* const a = static_cast<std::byte*>(berth_torch_alloc(100, berth_torch_host, nullptr));
+  a[99] = std::byte{1};
+  EXPECT_EQ(live_blocks(berth_torch_host), before + 1);
+  berth_torch_free(a, 0, berth_torch_host, nullptr);
+  EXPECT_EQ(live_blocks(berth_torch_host), before);
+  EXPECT_NE(berth_torch_statistics(0, nullptr), BERTH_OK);
+}
+
+// DataLoader's workers: on the host they go on, with blocks of before and new ones; a driver is the parent's.
+TEST_F(torch, the_child_of_a_fork_goes_on_on_the_host) {
+  if (berth::support::thread_sanitized) GTEST_SKIP() << "the thread sanitizer ends a child that goes on after a fork";
+#if defined(BERTH_EMULATED)
+  GTEST_SKIP() << "QEMU's user mode dies where a forked child starts a thread";
+#endif
+  constexpr ssize_t size = 1 << 20;
+  auto* const a = static_cast<std::byte*>(berth_torch_alloc(size, berth_torch_host, nullptr));
+  void* const b = berth_torch_alloc(size, 0, nullptr);
+  a[0] = std::byte{1};
+  const auto in_the_child = [&] {
+    for (int i = 0; i < 3; ++i) {
+      auto* const fresh = static_cast<std::byte*>(berth_torch_alloc(size, berth_torch_host, nullptr));
+      if (fresh == a || a[0] != std::byte{1}) return 2;
+      fresh[0] = fresh[size - 1] = std::byte{2};
+      berth_torch_record_stream(fresh, nullptr);
+      berth_torch_free(fresh, size, berth_torch_host, nullptr);
+    }
+    berth_torch_free(a, size, berth_torch_host, nullptr);
+    auto* const again = static_cast<std::byte*>(berth_torch_alloc(size, berth_torch_host, nullptr));
+    again[0] = std::byte{3};
+    try {
+      (void)berth_torch_alloc(size, 0, nullptr);
+      if (device_name() != "host") return 3;
+    } catch (const std::runtime_error&) {
+      if (device_name() == "host") return 4;
+    }
+    berth_torch_reset();
+    return 0;
+  };
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);  // a child that hangs is a failure
+    int said = 1;
+    try {
+      said = in_the_child();
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "the child: %s\n", e.what());
+    }
+    _exit(said);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(a[0], std::byte{1});
+  berth_torch_free(a, size, berth_torch_host, nullptr);
+  berth_torch_free(b, size, 0, nullptr);
+}
+
 // When the process ends: the test starts itself once more, and reads what that one left.
 TEST_F(torch, leaves_a_log) {
 #if defined(BERTH_EMULATED)
@@ -124,7 +444,7 @@ TEST_F(torch, leaves_a_log) {
 int main(int argc, char** argv) {
   setenv("BERTH_TORCH_DEVICE", "host", 0);
   setenv("BERTH_TORCH_LIMIT", "67108864", 0);
-  setenv("BERTH_TORCH_LOG", "torch_test.json", 0);
+  setenv("BERTH_TORCH_LOG", (std::filesystem::temp_directory_path() / "berth_torch_test.json").c_str(), 0);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -33,7 +33,7 @@ RC_GTEST_PROP(graph_plan, runs_as_without_reuse, (std::uint32_t seed)) {
   const graph g = test::random_graph(seed);
   RC_ASSERT(g.fault().ok());
   const graph_plan p = planned(g);
-  const graph_fault fault = check_plan(g, p);
+  const graph_fault fault = verify_bytes(g, p);
   if (!fault.ok()) RC_FAIL(fault.text);
   RC_ASSERT(test::run_with_plan(g, p, in_order(g)) == test::run_without_reuse(g));
 }
@@ -41,7 +41,7 @@ RC_GTEST_PROP(graph_plan, runs_as_without_reuse, (std::uint32_t seed)) {
 RC_GTEST_PROP(graph_plan, runs_as_without_reuse_in_several_lanes_under_any_schedule, (std::uint32_t seed)) {
   const graph g = test::random_graph(seed, {.nodes = 24, .lanes = 3});
   const graph_plan p = planned(g);
-  const graph_fault fault = check_plan(g, p);
+  const graph_fault fault = verify_bytes(g, p);
   if (!fault.ok()) RC_FAIL(fault.text);
   const auto expected = test::run_without_reuse(g);
   for (std::uint32_t i = 0; i < 8; ++i) {
@@ -64,7 +64,7 @@ RC_GTEST_PROP(graph_plan, the_shadow_rejects_what_would_run_wrong, (std::uint32_
   }
   const bool same = test::run_with_plan(g, p, in_order(g)) == test::run_without_reuse(g);
   RC_CLASSIFY(!same, "the mutation changes the result");
-  RC_ASSERT(same || !check_plan(g, p).ok());
+  RC_ASSERT(same || !verify_bytes(g, p).ok());
 }
 
 TEST(graph_plan, an_in_place_chain_is_one_buffer) {

@@ -1,7 +1,6 @@
 // When a guided pool asks other streams how far they are, and what goes wrong then.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "berth/graph/guided_pool.hpp"
 #include "pool/gate.hpp"
 #include "pool/quiet_device.hpp"
+#include "pool/telling_device.hpp"
 
 namespace berth {
 namespace {
@@ -80,51 +80,12 @@ TEST(guided_pool, a_place_is_not_lost_where_asking_fails) {
   }
 }
 
-// Tells when a stream is asked.
-class telling_backend final : public support::faulty_backend {
- public:
-  explicit telling_backend(berth::device inner) : faulty_backend{std::move(inner)} { heal(); }
-  std::function<void(std::uint32_t id)> asked = [](std::uint32_t) {};
-  result<std::unique_ptr<detail::backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override;
-};
-
-class telling_queue final : public detail::backend_queue {
- public:
-  telling_queue(telling_backend& owner, std::uint32_t id, std::unique_ptr<backend_queue> inner)
-      : owner_{owner}, id_{id}, inner_{std::move(inner)} {}
-  result<void> copy(void* to, const void* from, bytes size) override { return inner_->copy(to, from, size); }
-  result<void> fill(void* to, std::byte value, bytes size) override { return inner_->fill(to, value, size); }
-  result<void> call(void (*function)(void*), void* context) override { return inner_->call(function, context); }
-  result<void> record(detail::backend_event& e, std::uint64_t epoch) override {
-    owner_.asked(id_);
-    return inner_->record(e, epoch);
-  }
-  result<void> wait(detail::backend_event& e) override { return inner_->wait(e); }
-  result<void> synchronize() override { return inner_->synchronize(); }
-  result<bool> query() override {
-    owner_.asked(id_);
-    return inner_->query();
-  }
-
- private:
-  telling_backend& owner_;
-  std::uint32_t id_;
-  std::unique_ptr<backend_queue> inner_;
-};
-
-result<std::unique_ptr<detail::backend_queue>> telling_backend::create_queue(std::shared_ptr<stream_clock> clock) {
-  const std::uint32_t id = clock->id();
-  auto queue = faulty_backend::create_queue(std::move(clock));
-  if (!queue) return queue;
-  return std::unique_ptr<detail::backend_queue>{std::make_unique<telling_queue>(*this, id, std::move(*queue))};
-}
-
 // As where a stream's queue is full and its head is a host function that frees a block. One that fails hangs.
 TEST(guided_pool, a_block_can_be_freed_while_a_stream_is_asked) {
   enum class place { begin, request, hole };
   for (const place at : {place::begin, place::request, place::hole}) {
     SCOPED_TRACE(static_cast<int>(at));
-    const auto backend = std::make_shared<telling_backend>(device::host());
+    const auto backend = std::make_shared<support::telling_backend>(device::host());
     support::gate late;
     stream queue{device{backend}}, other{device{backend}};
     pool p{device{backend}, {.limit = 1_MiB}};

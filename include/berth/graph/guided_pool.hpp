@@ -19,9 +19,10 @@
 // one was left out; for one of those that were passed; or, where two in a row do as two of the plan do, for one up to
 // 64 further on or back. One that is not found, or whose place is taken (a block that should have come back has not),
 // gets the place of one that stayed away or came back early, where that is large enough, and else goes to the pool.
-// Where the pool fails it, it goes wherever the part has room at that moment. So a plan that fits badly costs time and
-// memory, and a block only where a limit is so tight that what the parts hold and cannot use would have been needed.
-// relearn() plans anew. A request with options (block_options) goes to the pool.
+// Where the pool fails it, it goes wherever the part has room at that moment; and where there is none, the parts are
+// broken up: blocks in them go on as blocks of the pool, the rest is free, and the pool is asked once more, also where
+// another thread has broken them up meanwhile. The plan is for the next step again. So a plan that fits badly costs
+// time and memory, but no block. relearn() plans anew. A request with options (block_options) goes to the pool.
 //
 // Stream order. A part is used by the work of one stream only, so whatever it reuses is in that stream's own order, as
 // in the pool; no stream is asked and no event recorded. Where use_on() names another stream, the block's place is
@@ -43,14 +44,15 @@
 // The event hook hears of the parts and of what goes to the pool, not of what lies in the parts: a log of single blocks
 // is recorded without a guided pool.
 //
-// What a part holds is not the pool's to give to others, nor to stitch from: under a limit, leave room for what
-// differs. Where the pool fails a request, parts with nobody in them go back to it, and it is asked once more;
-// relearn() plans such streams again.
+// What a part holds is not the pool's to give to others, nor to stitch from, before that. A part is broken up if it
+// lies in one piece (others are not taken), nobody watches the pool (berth/pool/debug.hpp: then only an empty part goes
+// back), and no stream but its own uses it.
 #pragma once
 #pragma GCC visibility push(default)
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "berth/plan/solve.hpp"
 #include "berth/pool/memory_source.hpp"
@@ -63,10 +65,12 @@ struct guided_statistics {
   std::uint64_t planned = 0;    // allocations at the place planned for them
   std::uint64_t elsewhere = 0;  // elsewhere in a part, since the step differed
   std::uint64_t passed = 0;     // by the pool, since a plan was there or not
+  std::uint64_t broken_up = 0;  // parts whose free memory the pool needed in the middle of a step
   std::uint32_t streams_planned = 0;
   bytes parts = 0;        // that the parts have, or will take with the first request
   bytes lower_bound = 0;  // no plans of those steps need less, each stream by itself
-  // Why the last stream that could not be planned was not; empty where none was. Static text.
+  // Why the last stream that could not be planned was not, or whose plan had no memory in a step; empty where there was
+  // none. Static text.
   const char* refusal = "";
 };
 
@@ -76,8 +80,9 @@ class guided_pool final : public memory_source {
   explicit guided_pool(pool& upstream, const plan::options& search = {});
   guided_pool(const guided_pool&) = delete;
   guided_pool& operator=(const guided_pool&) = delete;
-  // Contract: no berth::block of it is alive, and nobody uses it. Parts with raw blocks in them are left to the pool,
-  // as leaks; waits for streams that use_on() named.
+  // Contract: no berth::block of it is alive, and nobody uses it. Raw blocks that are alive are the pool's from now on,
+  // which frees or reports them; in a part that cannot be broken up (see above), that part as a whole is. Waits for
+  // streams that use_on() named.
   ~guided_pool() override;
 
   // The step before is over, the next one begins. Plans, where there is something new to plan: time as plan::solve(),
@@ -85,9 +90,12 @@ class guided_pool final : public memory_source {
   // Where there is no host memory for a plan, or the planner has none, the stream stays with the pool.
   void begin_step();
   // The next step is listened to again, and planned anew after that. Blocks of the old plan stay where they are; its
-  // memory goes back when the last one has. Where that is so of the plan before still, this is put off.
+  // memory goes back when the last one has, or is broken up as that of any part. Where that is so of the plan before
+  // still, this is put off.
   void relearn() noexcept;
 
+  // As pool::size_of().
+  [[nodiscard]] std::optional<bytes> size_of(const void* data) const noexcept;
   [[nodiscard]] guided_statistics statistics() const;
   [[nodiscard]] const berth::device& get_device() const noexcept override;
 

@@ -23,7 +23,7 @@ struct graph_plan;
 
 // The first read that would go wrong under `p` (kind `clobbered`), or a fault of kind none. Contract: p's vectors
 // are as long as the graph's, its rules mean something (granularity >= 1), and no footprint exceeds 64 bits.
-[[nodiscard]] graph_fault check_plan(const graph& g, const graph_plan& p);
+[[nodiscard]] graph_fault verify_bytes(const graph& g, const graph_plan& p);
 
 }  // namespace berth
 #pragma GCC visibility pop
