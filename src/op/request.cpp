@@ -31,12 +31,21 @@ std::int64_t count_of(const shape& s) {
     if (d > most_extent) refuse("a dimension exceeds 2^30: " + std::to_string(d));
     // An empty dimension does not excuse the others.
     const auto next = checked_mul(count, static_cast<bytes>(std::max<std::int64_t>(d, 1)));
-    if (!next || *next > most || !fits_size_t(*next * 8)) {
-      refuse("the product of its dimensions exceeds 2^59: " + text_of(s));
-    }
+    if (!next || *next > most) refuse("the product of its dimensions exceeds 2^59: " + text_of(s));
     count = *next;
   }
+  if (!fits_size_t(count * 8)) refuse("has more elements than this machine can address: " + text_of(s));
   return std::find(s.begin(), s.end(), 0) == s.end() ? static_cast<std::int64_t>(count) : 0;
+}
+
+void bound_steps(const shape& counts) {
+  constexpr bytes most = bytes{1} << 44;  // hours
+  bytes steps = 1;
+  for (const std::int64_t count : counts) {
+    const auto next = checked_mul(steps, static_cast<bytes>(std::max<std::int64_t>(count, 1)));
+    if (!next || *next > most) refuse("would take more than 2^44 steps");
+    steps = *next;
+  }
 }
 
 strides row_major(const shape& s, element type) {
@@ -169,6 +178,12 @@ element element_of_onnx(std::int64_t type) noexcept {
                                           element::f16,   element::f64, element::u32, element::u64,   element::other,
                                           element::other, element::bf16};
   return type < 0 || type >= std::ssize(types) ? element::other : types[static_cast<std::size_t>(type)];
+}
+
+std::int64_t onnx_number(element e) noexcept {
+  std::int64_t type = 0;
+  while (type < 32 && element_of_onnx(type) != e) ++type;
+  return type;
 }
 
 }  // namespace berth::op

@@ -18,6 +18,8 @@ using strides = std::vector<std::int64_t>;
 [[nodiscard]] std::string text_of(const shape& s);
 // What a shape holds; refuses one beyond the bounds.
 [[nodiscard]] std::int64_t count_of(const shape& s);
+// Refuses what would take more steps than anyone waits for: the product of these, none below 0.
+void bound_steps(const shape& counts);
 // Row-major strides in bytes.
 [[nodiscard]] strides row_major(const shape& s, element type);
 [[nodiscard]] tensor_type dense(element type, shape s);
@@ -69,5 +71,6 @@ template <class T>
 void require_same_types(const request& q);
 // Of ONNX's number for an element type (TensorProto.DataType); `other` where there is none here.
 [[nodiscard]] element element_of_onnx(std::int64_t type) noexcept;
+[[nodiscard]] std::int64_t onnx_number(element e) noexcept;
 
 }  // namespace berth::op

@@ -58,8 +58,8 @@ TEST(operators, every_row_serves_its_example_on_some_type) {
       }
     }
     // These are read and computed in phase one; tests/model/onnx_node_test has them.
-    const std::set<std::string> known{"Compress", "ConstantOfShape", "EyeLike", "NonZero",
-                                      "OneHot",   "Range",           "Upsample"};
+    const std::set<std::string> known{"Compress", "ConstantOfShape", "EyeLike", "NonMaxSuppression", "NonZero",
+                                      "OneHot",   "Range",           "Unique",  "Upsample"};
     EXPECT_TRUE(served > 0 || known.contains(d->name)) << d->name;
   }
 }
@@ -201,6 +201,209 @@ TEST(operators, operands_that_do_not_fit_one_another_are_refused) {
   op::request nothing{"Relu", 17, {of({2})}};
   nothing.outputs = 0;
   EXPECT_EQ(refused(nothing), "no results are wanted");
+}
+
+op::tensor whole(std::vector<std::int64_t> values, op::shape s) {
+  op::tensor t{element::i64, std::move(s), std::vector<std::byte>(values.size() * sizeof(std::int64_t))};
+  std::memcpy(t.data.data(), values.data(), t.data.size());
+  return t;
+}
+
+// What a file could ask for that no kernel should begin.
+TEST(operators, made_up_signals_grams_and_equations_are_refused) {
+  const auto einsum = [](const char* equation, std::vector<op::shape> shapes) {
+    op::request q{"Einsum", 17, {}, {}, {{"equation", std::string{equation}}}};
+    for (op::shape& s : shapes) q.inputs.emplace_back(of(std::move(s)));
+    return refused(q);
+  };
+  EXPECT_EQ(einsum("ij,jk->ik", {{2, 3}}), "the equation has 2 terms, the node 1 inputs");
+  EXPECT_EQ(einsum("ij,jk->ik", {{2, 3}, {4, 5}}), "dimensions of one label are 3 and 4");
+  EXPECT_EQ(einsum("ij->iij", {{2, 3}}), "a label stands twice in the result");
+  EXPECT_EQ(einsum("ij->ik", {{2, 3}}), "a label of the result is in no term");
+  EXPECT_EQ(einsum("ijk", {{2, 3}}), "input 0 has 2 dimensions, its term is 'ijk'");
+  EXPECT_EQ(einsum("i.j", {{2, 3}}), "the equation has a '.'");
+  EXPECT_EQ(einsum("......ij", {{2, 3}}), "the equation has '...' twice in one term");
+  const op::tensor long_one = whole({std::int64_t{1} << 29}, {}), none = whole({0}, {}), eight = whole({8}, {});
+  EXPECT_EQ(refused({"DFT", 17, {of({1, 4, 1}), of({}, element::i64)}, {nullptr, &long_one}}),
+            "a transform of 536870912 elements; 1 to 2^20 are wanted");
+  EXPECT_EQ(refused({"DFT", 17, {of({1, 4, 2})}, {}, {{"onesided", std::int64_t{1}}}}),
+            "onesided is for transforms of real numbers");
+  EXPECT_EQ(refused({"STFT", 17, {of({1, 64, 1}), of({}, element::i64), of({8})}, {nullptr, &none}}), "a step of 0");
+  EXPECT_EQ(refused({"STFT", 17, {of({1, 4, 1}), of({}, element::i64), of({8})}, {nullptr, &eight}}),
+            "the signal is shorter than one frame");
+  const op::attributes grams{{"mode", std::string{"TF"}},          {"min_gram_length", std::int64_t{1}},
+                             {"max_gram_length", std::int64_t{2}}, {"max_skip_count", std::int64_t{0}},
+                             {"pool_int64s", op::shape{1, 2, 3}},  {"ngram_counts", op::shape{0, 9}},
+                             {"ngram_indexes", op::shape{0, 1}}};
+  EXPECT_EQ(refused({"TfIdfVectorizer", 17, {of({4}, element::i64)}, {}, grams}),
+            "ngram_counts do not cut pool_int64s into whole grams");
+  EXPECT_EQ(refused({"NonMaxSuppression", 17, {of({1, 4, 4}), of({1, 1, 4})}}),
+            "input 1 is computed at run time; only constants are supported");
+  EXPECT_EQ(refused({"GridSample", 17, {of({1, 1, 4, 4}), of({2, 3, 3, 2})}}),
+            "a grid 2x3x3x2 does not fit an input 1x1x4x4");
+  EXPECT_EQ(refused({"Det", 17, {of({2, 3})}}), "the last two dimensions are no square");
+}
+
+// Sums over more labels than any tensor has dimensions, and more steps than anyone waits for, are in no shape.
+TEST(operators, what_an_equation_asks_for_is_bounded) {
+  const auto einsum = [](const std::string& equation, std::vector<op::shape> shapes) {
+    op::request q{"Einsum", 17, {}, {}, {{"equation", equation}}};
+    for (op::shape& s : shapes) q.inputs.emplace_back(of(std::move(s)));
+    return refused(q);
+  };
+  const op::shape twelve(12, 2), ones(12, 1);
+  const std::string many = "lkjihgfedcba,xwvutsrqponm,LKJIHGFEDCBA,->";
+  EXPECT_EQ(einsum(many, {twelve, twelve, twelve, {}}), "more than 32 labels are summed over");
+  EXPECT_EQ(einsum(many, {twelve, twelve, ones, {}}), "");
+  constexpr std::int64_t large = std::int64_t{1} << 20;
+  EXPECT_EQ(einsum("a,b,c->", {{large}, {large}, {large}}), "would take more than 2^44 steps");
+  EXPECT_EQ(einsum("a,a,a->", {{large}, {large}, {large}}), "");
+  EXPECT_EQ(einsum("ii->i", {{1, 5}}), "dimensions of one label are 1 and 5");
+  EXPECT_EQ(einsum("ii->i", {{5, 1}}), "dimensions of one label are 5 and 1");
+  EXPECT_EQ(einsum("ii,i->i", {{1, 1}, {5}}), "");
+}
+
+// Labels in an order in which no two loops become one.
+TEST(operators, a_walk_over_many_loops_reads_every_element_once) {
+  const op::shape twos(10, 2);
+  op::request q{
+      "Einsum", 17, {of(twos), of(twos), of({2, 2})}, {}, {{"equation", std::string{"jihgfedcba,tsrqponmlk,vu->"}}}};
+  op::served s = op::serve(q);
+  std::vector<float> x(1024), y(1024);
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] = y[i] = static_cast<float>(i % 5);
+  std::array<float, 4> z{1, 2, 3, 4};
+  float total = 0;
+  const std::array<void*, 4> at{x.data(), y.data(), z.data(), &total};
+  s.run->execute(at, nullptr);
+  EXPECT_EQ(total, sum * sum * 10);
+}
+
+// Places that are no numbers, and as far away as numbers go, read as zeros or as the border.
+TEST(operators, grids_may_point_anywhere) {
+  for (const char* padding : {"zeros", "border", "reflection"}) {
+    op::served s = op::serve({"GridSample",
+                              17,
+                              {of({1, 1, 2, 2}), of({1, 1, 4, 2})},
+                              {},
+                              {{"padding_mode", std::string{padding}}, {"mode", std::string{"bicubic"}}}});
+    std::array<float, 4> x{1, 1, 1, 1}, y{};
+    std::array<float, 8> grid{NAN, 0, INFINITY, 0, -1e38f, 1e38f, 0, 0};
+    const std::array<void*, 3> at{x.data(), grid.data(), y.data()};
+    s.run->execute(at, nullptr);
+    const float beyond = std::string{padding} == "zeros" ? 0 : 1;
+    EXPECT_EQ(y[0], beyond) << padding;
+    EXPECT_EQ(y[1], beyond) << padding;
+    EXPECT_EQ(y[2], beyond) << padding;
+  }
+}
+
+// Of floats, what is no number comes last and once.
+TEST(operators, what_is_there_once) {
+  op::tensor x{element::f32, {5}, std::vector<std::byte>(5 * sizeof(float))};
+  const std::array<float, 5> values{NAN, 2, -1, NAN, 2};
+  std::memcpy(x.data.data(), values.data(), x.data.size());
+  op::served s = op::serve({"Unique", 17, {of({5})}, {&x}, {}, 4});
+  ASSERT_EQ(s.outputs[0].shape, (op::shape{3}));
+  std::array<float, 3> y{};
+  std::array<std::int64_t, 3> first{}, count{};
+  std::array<std::int64_t, 5> inverse{};
+  const std::array<void*, 4> at{y.data(), first.data(), inverse.data(), count.data()};
+  s.run->execute(at, nullptr);
+  EXPECT_EQ(y[0], -1);
+  EXPECT_TRUE(std::isnan(y[2]));
+  EXPECT_EQ(first, (std::array<std::int64_t, 3>{2, 1, 0}));
+  EXPECT_EQ(inverse, (std::array<std::int64_t, 5>{2, 1, 0, 2, 1}));
+  EXPECT_EQ(count, (std::array<std::int64_t, 3>{1, 2, 2}));
+}
+
+// A file may say so without holding a byte.
+TEST(operators, slices_of_no_elements_are_counted_as_elements_are) {
+  constexpr std::int64_t most = std::int64_t{1} << 28;  // that 32 bits can address
+  const auto unique = [](const op::shape& s, std::int64_t axis) {
+    const op::tensor x{element::f32, s, {}};
+    return refused({"Unique", 17, {of(s)}, {&x}, {{"axis", axis}}, 4});
+  };
+  EXPECT_EQ(unique({most, 0}, 0), "more than 2^24 elements");
+  EXPECT_EQ(unique({most / 2, 2, 0}, 1), "");  // one comparison would look at 2^27 rows of nothing
+  const op::tensor x{element::f32, {3, 0}, {}};
+  op::served s = op::serve({"Unique", 17, {of({3, 0})}, {&x}, {{"axis", std::int64_t{0}}}, 4});
+  ASSERT_EQ(s.outputs[0].shape, (op::shape{1, 0}));
+  std::int64_t first = -1, count = -1;
+  std::array<std::int64_t, 3> inverse{-1, -1, -1};
+  float nothing = 0;
+  const std::array<void*, 4> at{&nothing, &first, inverse.data(), &count};
+  s.run->execute(at, nullptr);
+  EXPECT_EQ(first, 0);
+  EXPECT_EQ(count, 3);
+  EXPECT_EQ(inverse, (std::array<std::int64_t, 3>{}));
+}
+
+// Opset 20 has the axis as an input, and another one where it is left out.
+TEST(operators, a_transform_is_along_the_axis_of_its_opset) {
+  const op::attributes half{{"onesided", std::int64_t{1}}};
+  const auto result = [&](op::request q) { return op::infer(q)[0].shape; };
+  const op::tensor one = whole({1}, {}), far = whole({-4}, {});
+  const auto x = of({2, 3, 8, 1}), number = of({}, element::i64);
+  EXPECT_EQ(result({"DFT", 17, {x}, {}, half}), (op::shape{2, 2, 8, 2}));
+  EXPECT_EQ(result({"DFT", 20, {x}, {}, half}), (op::shape{2, 3, 5, 2}));
+  EXPECT_EQ(result({"DFT", 20, {x, {}, number}, {nullptr, nullptr, &one}, half}), (op::shape{2, 2, 8, 2}));
+  EXPECT_EQ(result({"DFT", 20, {x, {}, number}, {nullptr, nullptr, &far}, half}), (op::shape{2, 3, 8, 2}));
+  EXPECT_EQ(refused({"DFT", 17, {of({4, 1 << 20, 1})}, {}, half}), "");
+  EXPECT_EQ(refused({"DFT", 17, {of({1 << 4, 1 << 24, 1})}, {}, half}), "would take more than 2^44 steps");
+}
+
+// Many nodes of long transforms hold no table each: it is in the workspace, which they share.
+TEST(operators, roots_of_unity_are_workspace) {
+  const op::served s = op::serve({"DFT", 17, {of({1, 1 << 20, 1})}});
+  EXPECT_EQ(s.run->workspace(), bytes{16} << 20);
+  const op::request q{"DFT", 17, {of({1, 4, 1})}};
+  op::served small_one = op::serve(q);
+  std::array<float, 4> x{1, 2, 3, 5};
+  std::array<float, 8> y{};
+  alignas(64) std::array<double, 8> roots{};
+  ASSERT_LE(small_one.run->workspace(), sizeof roots);
+  const std::array<void*, 2> at{x.data(), y.data()};
+  small_one.run->execute(at, roots.data());
+  const std::array<float, 8> wanted{11, 0, -2, 3, -3, 0, -2, -3};
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], wanted[i], 1e-6) << i;
+}
+
+float of_region(std::array<float, 4> region, op::attributes attributes) {
+  op::served s =
+      op::serve({"RoiAlign", 16, {of({1, 1, 4, 4}), of({1, 4}), of({1}, element::i64)}, {}, std::move(attributes)});
+  std::array<float, 16> x{};
+  x.fill(1);
+  std::int64_t image = 0;
+  float y = -1;
+  const std::array<void*, 4> at{x.data(), region.data(), &image, &y};
+  s.run->execute(at, nullptr);
+  return y;
+}
+// ONNX samples a region once a pixel, whether or not there is an image below it.
+TEST(operators, regions_beyond_the_image_are_sampled_as_the_others) {
+  EXPECT_EQ(of_region({0, 0, 16, 16}, {}), 25.0f / 256);
+  EXPECT_EQ(of_region({0, 0, 4, 4}, {}), 1);
+  EXPECT_EQ(of_region({2, 2, 2, 2}, {}), 0);  // no extent, no samples
+  EXPECT_EQ(of_region({3, 3, 1, 1}, {}), 0);
+  EXPECT_EQ(of_region({3, 3, 1, 1}, {{"sampling_ratio", std::int64_t{2}}}), 1);
+  EXPECT_EQ(of_region({2, 2, 2, 2}, {{"sampling_ratio", std::int64_t{2}}}), 1);
+  EXPECT_EQ(of_region({-16, -16, 16, 16}, {{"sampling_ratio", std::int64_t{2}}}), 0);  // at -8.5 and 7.5
+  EXPECT_EQ(of_region({0, 0, 16, 16}, {{"mode", std::string{"max"}}}), 1);
+  EXPECT_EQ(of_region({90, 90, 99, 99}, {{"mode", std::string{"max"}}}), 0);
+  EXPECT_EQ(of_region({0, 0, 3e38f, 3e38f}, {}), 0);  // and it ends
+  EXPECT_EQ(of_region({-3e38f, -3e38f, 3e38f, 3e38f}, {}), 0);
+  EXPECT_EQ(of_region({NAN, 0, INFINITY, 3}, {}), 0);
+  const op::attributes reckless{{"sampling_ratio", std::int64_t{1024}}, {"output_height", std::int64_t{1} << 20}};
+  EXPECT_EQ(refused({"RoiAlign", 16, {of({1, 64, 4, 4}), of({9, 4}), of({9}, element::i64)}, {}, reckless}),
+            "would take more than 2^44 steps");
+  const op::attributes grams{{"mode", std::string{"TF"}},          {"min_gram_length", std::int64_t{2}},
+                             {"max_gram_length", std::int64_t{2}}, {"max_skip_count", std::int64_t{1} << 29},
+                             {"pool_int64s", op::shape{1, 2}},     {"ngram_counts", op::shape{0, 0}},
+                             {"ngram_indexes", op::shape{0}}};
+  EXPECT_EQ(refused({"TfIdfVectorizer", 17, {of({1 << 24}, element::i64)}, {}, grams}),
+            "would take more than 2^44 steps");
+  EXPECT_EQ(refused({"TfIdfVectorizer", 17, {of({16}, element::i64)}, {}, grams}), "");
 }
 
 template <class T>

@@ -39,7 +39,8 @@ struct tensor {
   std::vector<std::byte> data;
 };
 
-using attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, tensor>;
+using attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, tensor,
+                               std::vector<std::string>>;
 using attributes = std::map<std::string, attribute>;
 
 // One use of an operator.

@@ -244,7 +244,7 @@ aclnnStatus set_address(aclOpExecutor* executor, std::vector<aclTensor>* of, std
 extern "C" {
 
 aclTensor* aclCreateTensor(const std::int64_t* dims, std::uint64_t count, aclDataType type, const std::int64_t* strides,
-                           std::int64_t offset, aclFormat, const std::int64_t*, std::uint64_t, void* data) {
+                           std::int64_t offset, aclFormat format, const std::int64_t*, std::uint64_t, void* data) {
   if (enter(__func__, __builtin_return_address(0)) != ACL_SUCCESS) return nullptr;
   if ((dims == nullptr && count != 0) || count > most_dimensions || offset < 0) return nullptr;
   auto made = std::make_unique<aclTensor>();
@@ -258,6 +258,7 @@ aclTensor* aclCreateTensor(const std::int64_t* dims, std::uint64_t count, aclDat
   }
   made->offset = offset;
   made->type = type;
+  made->format = format;
   made->data = data;
   const std::lock_guard lock{the().mutex};
   tensors().insert(made.get());

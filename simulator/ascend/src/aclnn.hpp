@@ -12,6 +12,7 @@ struct aclTensor {
   std::vector<std::int64_t> shape, strides;  // in elements
   std::int64_t offset = 0;
   aclDataType type = ACL_FLOAT;
+  aclFormat format = ACL_FORMAT_ND;
   void* data = nullptr;
 };
 struct aclScalar {

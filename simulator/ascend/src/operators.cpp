@@ -3,7 +3,7 @@
 #include <string>
 
 #include "aclnnop/aclnn_simulated.h"
-#include "recipe.hpp"
+#include "operator.hpp"
 
 using namespace ascend_simulator;
 
@@ -11,25 +11,6 @@ namespace {
 
 namespace op = berth::op;
 using operand = recipe::operand;
-using dimensions = std::vector<std::int64_t>;
-
-const aclTensor* present(const aclTensor* t) {
-  if (t == nullptr) throw refused{refuse(ACLNN_ERR_PARAM_NULLPTR, "null tensor")};
-  return t;
-}
-// The type that the call names is the output's.
-void require_type(aclDataType named, const aclTensor* out) {
-  if (named != present(out)->type) refuse_call("the output is of another type than the one named");
-}
-void require_rank(const aclTensor* t, std::size_t rank) {
-  if (present(t)->shape.size() != rank) refuse_call("not as many dimensions as the operator has");
-}
-void require_real(const aclTensor* t) {
-  const aclDataType type = present(t)->type;
-  if (type != ACL_FLOAT && type != ACL_FLOAT16 && type != ACL_BF16 && type != ACL_DOUBLE) {
-    refuse_call("the simulator computes this of real numbers alone");
-  }
-}
 
 // self and alpha times other: a product of its own where alpha is not 1.
 void add(recipe& r, const char* row, const aclTensor* a, const aclTensor* b, const aclScalar* alpha,
@@ -69,21 +50,14 @@ void largest(recipe& r, const aclTensor* self, std::int64_t k, std::int64_t dim,
 void rms_norm(recipe& r, const aclTensor* given, const aclTensor* gamma, double epsilon, const aclTensor* y,
               const aclTensor* rstd) {
   const operand x = r.in(given), scale = r.in(gamma);
-  const auto rank = static_cast<std::int64_t>(x.type.shape.size());
-  const std::int64_t first = rank - static_cast<std::int64_t>(scale.type.shape.size());
-  if (first < 0) refuse_call("gamma has more dimensions than x");
-  r.row("RMSNormalization", {x, scale}, {r.out(y)}, {{"axis", first}, {"epsilon", static_cast<float>(epsilon)}});
-  const operand result = r.out(rstd);
-  const operand squares = r.between(x.type.shape, x.type.type);
-  dimensions axes;
-  for (std::int64_t d = first; d < rank; ++d) axes.push_back(d);
-  const operand means = r.between(result.type.shape, x.type.type), sums = r.between(result.type.shape, x.type.type),
-                roots = r.between(result.type.shape, x.type.type);
-  r.row("Mul", {x, x}, {squares});
-  r.row("ReduceMean", {squares}, {means}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
-  r.row("Add", {means, r.constant(epsilon, x.type.type)}, {sums});
-  r.row("Sqrt", {sums}, {roots});
-  r.row("Reciprocal", {roots}, {result});
+  const dimensions &whole = x.type.shape, &normalized = scale.type.shape;
+  const auto first = static_cast<std::ptrdiff_t>(whole.size()) - static_cast<std::ptrdiff_t>(normalized.size());
+  if (first < 0 || !std::equal(normalized.begin(), normalized.end(), whole.begin() + first)) {
+    refuse_call("the shape of gamma is none of the input's last dimensions");
+  }
+  const operand result = r.out(y), inverse = r.out(rstd);
+  r.row("RMSNormalization", {x, scale}, {result, r.between(inverse.type.shape, berth::element::f32), inverse},
+        {{"axis", std::int64_t{first}}, {"epsilon", static_cast<float>(epsilon)}});
 }
 
 void layer_norm(recipe& r, const aclTensor* given, const aclIntArray* shape, const aclTensor* weight,
@@ -134,6 +108,22 @@ void clamp(recipe& r, const aclTensor* given, const aclScalar* low, const aclSca
   r.row("Clip", {x, bound(low), bound(high)}, {r.out(y)});
 }
 
+// Of bounds that cross the lower one holds.
+void clamp_by_tensors(recipe& r, const aclTensor* given, const aclTensor* low, const aclTensor* high,
+                      const aclTensor* y) {
+  if (low == nullptr && high == nullptr) refuse_call("no bound");
+  operand x = r.in(given);
+  if (high != nullptr) {
+    const operand bound = r.in(high);
+    const operand below = low != nullptr ? r.between(present(y)->shape, x.type.type) : r.out(y);
+    r.row("Min", {x, bound}, {below});
+    x = below;
+  }
+  if (low == nullptr) return;
+  const operand bound = r.in(low);
+  r.row("Max", {x, bound}, {r.out(y)});
+}
+
 void copy(recipe& r, const aclTensor* given, const aclTensor* to) {
   const operand x = r.in(given), y = r.out(to);
   if (x.type.type == y.type.type) {
@@ -177,6 +167,17 @@ void concatenate(recipe& r, const aclTensorList* tensors, std::int64_t dim, cons
   r.row("Concat", parts, {r.out(y)}, {{"axis", dim}});
 }
 
+// The innermost dimension's two numbers come first; outer dimensions may be left out.
+void pad(recipe& r, const aclTensor* given, const aclIntArray* by, const aclScalar* value, const aclTensor* y) {
+  const operand x = r.in(given);
+  const dimensions& both = values_of(by);
+  const std::size_t rank = x.type.shape.size();
+  if (both.size() % 2 != 0 || both.size() > 2 * rank) refuse_call("pad has not two entries a dimension");
+  dimensions pads(2 * rank, 0);
+  for (std::size_t i = 0; i < both.size(); ++i) pads[rank - 1 - i / 2 + i % 2 * rank] = both[i];
+  r.row("Pad", {x, recipe::list(pads), r.constant(value, x.type.type)}, {r.out(y)});
+}
+
 // -1 is the dimension that the input has.
 dimensions expanded(const aclTensor* self, const aclIntArray* size) {
   dimensions to = values_of(size);
@@ -189,24 +190,8 @@ dimensions expanded(const aclTensor* self, const aclIntArray* size) {
 
 }  // namespace
 
-using in = const aclTensor*;
-using out = aclTensor*;
-using scalar = const aclScalar*;
-using list = const aclIntArray*;
-
 extern "C" {
 
-// The first function says in an expression what `r` holds; the second one is the same for all.
-#define OPERATOR(name, what, ...)                                                                             \
-  aclnnStatus aclnn##name##GetWorkspaceSize(__VA_ARGS__, std::uint64_t* size_wanted, aclOpExecutor** made) {  \
-    ENTER;                                                                                                    \
-    return first_phase("aclnn" #name, size_wanted, made, [&](recipe& r) { what; });                           \
-  }                                                                                                           \
-  aclnnStatus aclnn##name(void* workspace, std::uint64_t size, aclOpExecutor* executor, aclrtStream stream) { \
-    NEEDS_STREAM(stream);                                                                                     \
-    const std::lock_guard lock{the().mutex};                                                                  \
-    return second_phase("aclnn" #name, workspace, size, executor, stream_);                                   \
-  }
 #define ONE(name, row_name) OPERATOR(name, (r.row(row_name, {r.in(x)}, {r.out(y)})), in x, out y)
 #define TWO(name, row_name) OPERATOR(name, (r.row(row_name, {r.in(a), r.in(b)}, {r.out(y)})), in a, in b, out y)
 
@@ -246,6 +231,7 @@ OPERATOR(LeakyRelu, (r.row("LeakyRelu", {r.in(x)}, {r.out(y)}, {{"alpha", number
 OPERATOR(Celu, (r.row("Celu", {r.in(x)}, {r.out(y)}, {{"alpha", number_of(alpha)}})), in x, scalar alpha, out y)
 OPERATOR(Elu, (elu(r, x, alpha, scale, of_input, y)), in x, scalar alpha, scalar scale, scalar of_input, out y)
 OPERATOR(Clamp, (clamp(r, x, low, high, y)), in x, scalar low, scalar high, out y)
+OPERATOR(ClampTensor, (clamp_by_tensors(r, x, low, high, y)), in x, in low, in high, out y)
 OPERATOR(Cast, (require_type(type, y), copy(r, x, y)), in x, const aclDataType type, out y)
 OPERATOR(InplaceCopy, (copy(r, x, y)), out y, in x)
 
@@ -275,20 +261,25 @@ TWO(BitwiseOrTensor, "BitwiseOr")
 TWO(BitwiseXorTensor, "BitwiseXor")
 OPERATOR(SWhere, (r.row("Where", {r.in(c), r.in(a), r.in(b)}, {r.out(y)})), in c, in a, in b, out y)
 
-OPERATOR(Matmul, (r.row("MatMul", {r.in(a), r.in(b)}, {r.out(y)})), in a, in b, out y, std::int8_t)
-OPERATOR(BatchMatMul, (require_rank(a, 3), require_rank(b, 3), r.row("MatMul", {r.in(a), r.in(b)}, {r.out(y)})), in a,
-         in b, out y, std::int8_t)
-OPERATOR(Mm, (require_rank(a, 2), require_rank(b, 2), r.row("MatMul", {r.in(a), r.in(b)}, {r.out(y)})), in a, in b,
-         out y, std::int8_t)
+OPERATOR(Matmul, (require_cube(a, cube), r.row("MatMul", {r.in(a), r.in(b)}, {r.out(y)})), in a, in b, out y,
+         std::int8_t cube)
+OPERATOR(BatchMatMul,
+         (require_cube(a, cube), require_rank(a, 3), require_rank(b, 3),
+          r.row("MatMul", {r.in(a), r.in(b)}, {r.out(y)})),
+         in a, in b, out y, std::int8_t cube)
+OPERATOR(Mm,
+         (require_cube(a, cube), require_rank(a, 2), require_rank(b, 2),
+          r.row("MatMul", {r.in(a), r.in(b)}, {r.out(y)})),
+         in a, in b, out y, std::int8_t cube)
 OPERATOR(Gemm,
-         (r.row("Gemm", {r.in(a), r.in(b), r.in(c)}, {r.out(y)},
-                {{"alpha", alpha}, {"beta", beta}, {"transA", turn_a}, {"transB", turn_b}})),
-         in a, in b, in c, float alpha, float beta, std::int64_t turn_a, std::int64_t turn_b, out y, std::int8_t)
+         (require_cube(a, cube), r.row("Gemm", {r.in(a), r.in(b), r.in(c)}, {r.out(y)},
+                                       {{"alpha", alpha}, {"beta", beta}, {"transA", turn_a}, {"transB", turn_b}})),
+         in a, in b, in c, float alpha, float beta, std::int64_t turn_a, std::int64_t turn_b, out y, std::int8_t cube)
 
 OPERATOR(Addmm,
-         (r.row("Gemm", {r.in(a), r.in(b), r.in(c)}, {r.out(y)},
-                {{"alpha", number_of(alpha)}, {"beta", number_of(beta)}})),
-         in c, in a, in b, scalar beta, scalar alpha, out y, std::int8_t)
+         (require_cube(a, cube), r.row("Gemm", {r.in(a), r.in(b), r.in(c)}, {r.out(y)},
+                                       {{"alpha", number_of(alpha)}, {"beta", number_of(beta)}})),
+         in c, in a, in b, scalar beta, scalar alpha, out y, std::int8_t cube)
 OPERATOR(Softmax, (r.by_copy(), r.row("Softmax", {r.in(x)}, {r.out(y)}, {{"axis", dim}})), in x, std::int64_t dim,
          out y)
 OPERATOR(LogSoftmax, (r.by_copy(), r.row("LogSoftmax", {r.in(x)}, {r.out(y)}, {{"axis", dim}})), in x, std::int64_t dim,
@@ -323,6 +314,7 @@ OPERATOR(SliceV2,
                  recipe::list(values_of(steps))},
                 {r.out(y)})),
          in x, list starts, list ends, list axes, list steps, out y)
+OPERATOR(ConstantPadNd, (pad(r, x, by, value, y)), in x, list by, scalar value, out y)
 OPERATOR(GatherV2, (r.row("Gather", {r.in(x), r.in(index)}, {r.out(y)}, {{"axis", dim}})), in x, std::int64_t dim,
          in index, out y)
 OPERATOR(Gather, (r.row("GatherElements", {r.in(x), r.in(index)}, {r.out(y)}, {{"axis", dim}})), in x,

@@ -21,7 +21,8 @@ struct chip {
   bool tail;                 // aclrtMalloc takes ALIGN_UP(size, 32) + 32 (950: no + 32)
   bool registers_host;       // aclrtHostRegister
   bool pages_of_1g;
-  bool media_v1;  // acldvppMalloc
+  bool media_v1;       // acldvppMalloc
+  bool cube_of_float;  // products of FLOAT as they are, without leave to be less exact (A2, A3, 950)
   std::uint32_t streams, events;
 };
 

@@ -19,13 +19,14 @@ functions opened() {
 #define BERTH_ACLNN_LOAD(type, name, parameters) acl.name = reinterpret_cast<decltype(acl.name)>(acl.find(#name));
   BERTH_ACLNN_FUNCTIONS(BERTH_ACLNN_LOAD)
 #undef BERTH_ACLNN_LOAD
-  acl.aclGetRecentErrMsg = reinterpret_cast<const char* (*)()>(acl.find("aclGetRecentErrMsg"));
+  if (const auto runtime = driver::load()) acl.runtime = *runtime;
   return acl;
 }
 
 bool is_whole(const functions& acl) {
 #define BERTH_ACLNN_PRESENT(type, name, parameters) &&acl.name != nullptr
-  return acl.find("aclnnAddGetWorkspaceSize") != nullptr BERTH_ACLNN_FUNCTIONS(BERTH_ACLNN_PRESENT);
+  return acl.runtime != nullptr &&
+         acl.find("aclnnAddGetWorkspaceSize") != nullptr BERTH_ACLNN_FUNCTIONS(BERTH_ACLNN_PRESENT);
 #undef BERTH_ACLNN_PRESENT
 }
 
@@ -42,6 +43,15 @@ void* functions::find(const char* name) const noexcept {
 const functions* load() {
   static const functions acl = opened();
   return is_whole(acl) ? &acl : nullptr;
+}
+
+int format_of(std::size_t dimensions) noexcept {
+  switch (dimensions) {
+    case 3: return 47;  // NCL
+    case 4: return 0;   // NCHW
+    case 5: return 30;  // NCDHW
+    default: return 2;  // ND
+  }
 }
 
 int data_type(element e) noexcept {
@@ -62,17 +72,6 @@ int data_type(element e) noexcept {
     case element::other: break;
   }
   return -1;
-}
-
-in_context::in_context(const functions& acl, context c) noexcept : acl_{acl} {
-  context before = nullptr;
-  const bool has = acl_.aclrtGetCurrentContext(&before) == success;
-  if (!has && acl_.aclGetRecentErrMsg != nullptr) acl_.aclGetRecentErrMsg();  // not to be taken for a later failure's
-  if (has && before == c) return;
-  if (acl_.aclrtSetCurrentContext(c) == success && has) before_ = before;
-}
-in_context::~in_context() {
-  if (before_ != nullptr) acl_.aclrtSetCurrentContext(before_);
 }
 
 }  // namespace berth::op::ascend

@@ -1,18 +1,19 @@
 // aclnn, opened at run time as the device's library is (src/device/ascend/library.hpp): the operators of libopapi.so or
 // of the libraries that newer versions of CANN split it into, tensors and executors of libnnopbase.so. Source: the
-// headers of ops-math at c4193324, ops-nn at e5c3fa93 and opbase at aa3cd74b; aclrtGetCurrentContext as there.
+// headers of ops-math at c4193324, ops-nn at e5c3fa93 and opbase at aa3cd74b.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "berth/graph/graph.hpp"
+#include "device/ascend/library.hpp"
 
 namespace berth::op::ascend {
 
+namespace driver = berth::detail::ascend;
+
 using status = std::int32_t;  // aclnnStatus
-using context = void*;
 using tensor_handle = struct tensor_tag;
 using scalar_handle = struct scalar_tag;
 using array_handle = struct array_tag;
@@ -21,10 +22,13 @@ using executor_handle = struct executor_tag;
 using second_phase = status(void* workspace, std::uint64_t size, executor_handle*, void* stream);
 
 inline constexpr status success = 0;
-inline constexpr int format_nd = 2;
+inline constexpr status refused_parameter = 161002;
 inline constexpr std::size_t most_dimensions = 8;
 inline constexpr std::uintptr_t data_alignment = 32;
 
+// aclFormat of a tensor of so many dimensions. Convolutions and pools take the names of their dimensions only, the
+// others any; torch_npu gives them to every operator.
+[[nodiscard]] int format_of(std::size_t dimensions) noexcept;
 // aclDataType; -1 where it has none.
 [[nodiscard]] int data_type(element e) noexcept;
 
@@ -40,34 +44,19 @@ inline constexpr std::uintptr_t data_alignment = 32;
   X(list_handle*, aclCreateTensorList, (const tensor_handle* const*, std::uint64_t))                                  \
   X(status, aclDestroyTensorList, (const list_handle*))                                                               \
   X(status, aclSetAclOpExecutorRepeatable, (executor_handle*))                                                        \
-  X(status, aclDestroyAclOpExecutor, (executor_handle*))                                                              \
-  X(status, aclrtGetCurrentContext, (context*))                                                                       \
-  X(status, aclrtSetCurrentContext, (context))
+  X(status, aclDestroyAclOpExecutor, (executor_handle*))
 
 struct functions {
 #define BERTH_ACLNN_MEMBER(type, name, parameters) type(*name) parameters = nullptr;
   BERTH_ACLNN_FUNCTIONS(BERTH_ACLNN_MEMBER)
 #undef BERTH_ACLNN_MEMBER
-  const char* (*aclGetRecentErrMsg)() = nullptr;  // optional
+  const driver::functions* runtime = nullptr;
 
   // A function of an operator's pair; null where this CANN has none of that name.
   [[nodiscard]] void* find(const char* name) const noexcept;
 };
 
-// Null where there is no such library, or one without operators.
+// Null where there is no such library, one without operators, or no AscendCL.
 [[nodiscard]] const functions* load();
-
-// The device's context, current on this thread for as long as this lives; the one before comes back.
-class in_context {
- public:
-  in_context(const functions& acl, context c) noexcept;
-  in_context(const in_context&) = delete;
-  in_context& operator=(const in_context&) = delete;
-  ~in_context();
-
- private:
-  const functions& acl_;
-  context before_ = nullptr;
-};
 
 }  // namespace berth::op::ascend

@@ -39,6 +39,7 @@ class asked {
   // Whether it may run more than once.
   [[nodiscard]] bool repeat() {
     repeatable_ = acl_.aclSetAclOpExecutorRepeatable(executor_) == success;
+    if (!repeatable_) driver::forget_text(*acl_.runtime);
     return repeatable_;
   }
   [[nodiscard]] status run(void* workspace, void* stream) {
@@ -63,7 +64,7 @@ class asked {
       storage += (t.shape[d] - 1) * strides[d];
     }
     return acl_.aclCreateTensor(t.shape.data(), t.shape.size(), data_type(t.type), strides.data(),
-                                static_cast<std::int64_t>(beyond) / size, format_nd, &storage, 1,
+                                static_cast<std::int64_t>(beyond) / size, format_of(t.shape.size()), &storage, 1,
                                 static_cast<std::byte*>(address) - beyond);
   }
 
@@ -76,18 +77,36 @@ class asked {
   bool repeatable_ = false;
 };
 
+// Of the operation's workspace: aclnn's own comes first.
+struct layout {
+  bytes own = 0;
+  std::vector<bytes> unasked{};  // where the results lie that nobody wants
+  bytes whole = 0;
+};
+layout laid_out(bytes own, std::span<const tensor_type> unasked, const rules::placement& by) {
+  layout made{align_up(own, workspace_alignment), {}, align_up(own, workspace_alignment)};
+  for (const tensor_type& t : unasked) {
+    bytes size = element_size(t.type);
+    for (const std::int64_t d : t.shape) size *= static_cast<bytes>(d);
+    made.unasked.push_back(made.whole);
+    made.whole = align_up(made.whole + by.footprint(size).value(), workspace_alignment);
+  }
+  return made;
+}
+
 class ascend_operation final : public operation {
  public:
   ascend_operation(const functions& acl, const device& on, call how, const std::vector<operand_rule>& rules,
-                   bytes workspace)
-      : operation{rules.size(), align_up(workspace, workspace_alignment), "aclnn's workspace"},
+                   const layout& room)
+      : operation{rules.size(), room.whole, "aclnn's workspace"},
         acl_{acl},
         device_{on},
-        how_{std::move(how)} {
+        how_{std::move(how)},
+        room_{room} {
     for (std::size_t k = 0; k < rules.size(); ++k) set_rule(k, rules[k]);
   }
   ~ascend_operation() override {
-    const in_context current{acl_, device_.native()};
+    const driver::current_context current = in_context_of(acl_, device_);
     now_.reset();
   }
 
@@ -103,10 +122,12 @@ class ascend_operation final : public operation {
   void compute() noexcept override { expects(false, "op: an operator of the device runs on its streams only"); }
 
   result<void> enqueue(stream& s) override {
-    const in_context current{acl_, device_.native()};
+    const driver::current_context current = in_context_of(acl_, device_);
     if (stale_) {
       now_.reset();
-      now_ = std::make_unique<asked>(acl_, how_, addresses_);
+      std::vector<void*> addresses{addresses_.begin(), addresses_.end()};
+      for (const bytes at : room_.unasked) addresses.push_back(static_cast<std::byte*>(workspace_) + at);
+      now_ = std::make_unique<asked>(acl_, how_, addresses);
       if (auto ok = ask(); !ok) return ok;
       repeats_ = now_->repeat();
       stale_ = false;
@@ -115,18 +136,16 @@ class ascend_operation final : public operation {
     }
     if (const status done = now_->run(workspace_, s.native()); done != success) {
       stale_ = true;
-      return error{errc::device_failed, "op: an operator of aclnn failed in its second phase",
-                   static_cast<std::uint64_t>(done)};
+      return driver::failure(*acl_.runtime, done, "op: an operator of aclnn failed in its second phase");
     }
     return {};
   }
 
   result<void> ask() {
     if (const status refused = now_->ask(); refused != success) {
-      return error{errc::device_failed, "op: an operator of aclnn failed in its first phase",
-                   static_cast<std::uint64_t>(refused)};
+      return driver::failure(*acl_.runtime, refused, "op: an operator of aclnn failed in its first phase");
     }
-    if (now_->workspace() <= workspace()) return {};
+    if (now_->workspace() <= room_.own) return {};
     now_->forget_executor();
     return error{errc::device_failed, "op: an operator of aclnn wants more workspace at these addresses than before",
                  now_->workspace()};
@@ -135,6 +154,7 @@ class ascend_operation final : public operation {
   const functions& acl_;
   const device device_;
   const call how_;
+  const layout room_;
   std::span<void* const> addresses_;  // the base's
   void* workspace_ = nullptr;
   std::unique_ptr<asked> now_;
@@ -146,20 +166,20 @@ class ascend_operation final : public operation {
 
 std::unique_ptr<operation> make_operation(const functions& acl, const device& on, call how,
                                           const std::vector<operand_rule>& rules) {
-  bytes workspace = 0;
+  layout room;
   {
-    const in_context current{acl, on.native()};
+    const driver::current_context current = in_context_of(acl, on);
     asked first{acl, how, {}};
     if (const status refused = first.ask(); refused != success) {
-      const char* said = acl.aclGetRecentErrMsg != nullptr ? acl.aclGetRecentErrMsg() : nullptr;
+      const char* said = acl.runtime->aclGetRecentErrMsg != nullptr ? acl.runtime->aclGetRecentErrMsg() : nullptr;
       std::string why = std::string{how.name} + " of aclnn refuses it (" + std::to_string(refused) + ")";
       if (said != nullptr) why.append(": ").append(said);
       while (!why.empty() && why.back() == '\n') why.pop_back();
       throw refusal(std::move(why));
     }
-    workspace = first.workspace();
+    room = laid_out(first.workspace(), std::span{how.types}.subspan(rules.size()), on.properties().rules);
   }
-  return std::make_unique<ascend_operation>(acl, on, std::move(how), rules, workspace);
+  return std::make_unique<ascend_operation>(acl, on, std::move(how), rules, room);
 }
 
 }  // namespace berth::op::ascend

@@ -15,14 +15,22 @@ namespace berth::op::ascend {
 // Both functions of one operator, and how its first phase is called. What `ask` needs besides its tensors lives in it.
 struct call {
   const char* name = "";
-  std::vector<tensor_type> types{};  // by operand; strides are set
+  // By operand; strides are set. What stands behind the operands are results that nobody wants and that aclnn wants a
+  // place for: they lie in the operation's workspace.
+  std::vector<tensor_type> types{};
   // The operands up to this one go as one list of tensors, which comes in the place of the first.
   std::size_t listed = 0;
   std::function<status(tensor_handle* const* operands, const list_handle* list, std::uint64_t* workspace,
                        executor_handle** executor)>
       ask{};
   second_phase* run = nullptr;
+  bool apart = false;  // the result lies over no operand, also where the table's row would bear it
 };
+
+// The device's context, current on this thread for as long as the answer lives.
+[[nodiscard]] inline driver::current_context in_context_of(const functions& acl, const device& on) noexcept {
+  return {*acl.runtime, static_cast<driver::context>(on.native())};
+}
 
 // Throws refusal where the first phase refuses the tensors. `rules`: by operand. The operation keeps the device open.
 [[nodiscard]] std::unique_ptr<operation> make_operation(const functions& acl, const device& on, call how,

@@ -200,6 +200,9 @@ made clip(const request& q, const types& outputs) {
   if (has(q, 1)) return map(q, outputs, {on_all<clip_below_of, 2>, {}, in});
   if (has(q, 2)) return map(q, outputs, {on_all<clip_above_of, 2>, {}, in});
   const double low = attribute_or(q, "min", -INFINITY), high = attribute_or(q, "max", INFINITY);
+  if (low == -INFINITY && high == INFINITY && !is_real(outputs[0].type)) {  // no limits, which integers may have
+    return copies(q, outputs, {{0, 0, 0, 0, shape_of(q, 0), strides_of(input(q, 0)), strides_of(outputs[0])}});
+  }
   return map(q, outputs, {on_reals<clip_by_attributes_of, 1>, {low, high}, in});
 }
 

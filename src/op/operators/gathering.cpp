@@ -1,4 +1,4 @@
-// Operators whose operands say where elements are: by index, by condition, by length. An index out of range, which only
+// Operators whose operands say where elements are: by index, by length. An index out of range, which only
 // phase two can see, reads as the nearest one in range: a kernel has no way to refuse.
 #include <algorithm>
 #include <array>
@@ -10,9 +10,6 @@
 namespace berth::op {
 
 namespace {
-
-// Elements that phase one looks at to find the shape of a result.
-constexpr std::size_t most_looked_at = std::size_t{1} << 24;
 
 std::int64_t in_range(std::int64_t index, std::int64_t size) noexcept {
   return std::clamp<std::int64_t>(index < 0 ? index + size : index, 0, std::max<std::int64_t>(size - 1, 0));
@@ -379,89 +376,10 @@ made reverse(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-// Results whose shape depends on values: they are found in phase one, of constants.
-types non_zero_type(const request& q) {
-  std::int64_t count = 0;
-  for (const double v : numbers(q, 0, most_looked_at)) count += v != 0;
-  return {dense(element::i64, {std::max<std::int64_t>(rank_of(q, 0), 1), count})};
-}
-made non_zero(const request& q, const types& outputs) {
-  const auto values = numbers(q, 0, most_looked_at);
-  const shape s = shape_of(q, 0);
-  std::vector<std::vector<std::int64_t>> found(std::max<std::size_t>(s.size(), 1));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] == 0) continue;
-    auto rest = static_cast<std::int64_t>(i);
-    if (s.empty()) found[0].push_back(0);
-    for (std::size_t d = s.size(); d-- > 0; rest /= s[d]) found[d].push_back(rest % s[d]);
-  }
-  if (!is_row_major(outputs[0])) refuse("a result that is not row-major");
-  return function(q, outputs, [found](std::span<std::byte* const> at, void*) {
-    std::byte* to = at[0];
-    for (const auto& row : found) {
-      std::memcpy(to, row.data(), row.size() * sizeof(std::int64_t));
-      to += row.size() * sizeof(std::int64_t);
-    }
-  });
-}
-
-std::vector<std::int64_t> chosen(const request& q) {
-  const auto condition = integers(q, 1, most_looked_at);
-  std::vector<std::int64_t> indices;
-  const std::int64_t most =
-      q.attributes.contains("axis") ? shape_of(q, 0)[axis_of(q, 0, rank_of(q, 0))] : count_of(shape_of(q, 0));
-  for (std::size_t i = 0; i < condition.size(); ++i) {
-    if (condition[i] == 0) continue;
-    if (static_cast<std::int64_t>(i) >= most) refuse("the condition is longer than the input");
-    indices.push_back(static_cast<std::int64_t>(i));
-  }
-  return indices;
-}
-types compress_type(const request& q) {
-  const auto count = static_cast<std::int64_t>(chosen(q).size());
-  shape to{count};
-  if (q.attributes.contains("axis")) {
-    to = shape_of(q, 0);
-    to[axis_of(q, 0, rank_of(q, 0))] = count;
-  }
-  return {dense(like_first(q)[0].type, to)};
-}
-made compress(const request& q, const types& outputs) {
-  tensor_type from = input(q, 0);
-  if (!is_row_major(from)) refuse("an input that is not row-major");
-  const bool flat = !q.attributes.contains("axis");
-  if (flat) from = dense(from.type, {count_of(from.shape)});
-  const std::size_t axis = flat ? 0 : axis_of(q, 0, rank_of(q, 0));
-  std::vector<strided_copy> each;
-  std::int64_t at = 0;
-  const auto indices = chosen(q);
-  for (std::size_t i = 0; i < indices.size();) {  // indices that follow one another are one copy
-    const std::int64_t index = indices[i];
-    std::int64_t run = 1;
-    while (i + static_cast<std::size_t>(run) < indices.size() &&
-           indices[i + static_cast<std::size_t>(run)] == index + run)
-      ++run;
-    i += static_cast<std::size_t>(run);
-    if (each.size() == std::size_t{1} << 16) refuse("more than 2^16 pieces");
-    strided_copy c;
-    c.shape = from.shape;
-    c.shape[axis] = run;
-    c.from_by = strides_of(from);
-    c.to_by = strides_of(outputs[0]);
-    c.from_offset = index * c.from_by[axis];
-    c.to_offset = at * c.to_by[axis];
-    at += run;
-    each.push_back(std::move(c));
-  }
-  return copies(q, outputs, std::move(each));
-}
-
 constexpr definition table[] = {
-    {"Compress", 2, 2, true, compress_type, compress, "64x1024"},
     {"Gather", 2, 0, true, gather_type, gather, "1000x256,64"},
     {"GatherElements", 2, 0, true, gather_elements_type, gather_elements, "64x1024,64x1024"},
     {"GatherND", 2, 0, true, gather_nd_type, gather_nd, "64x64,32x2"},
-    {"NonZero", 1, 1, true, non_zero_type, non_zero, "64"},
     {"OneHot", 3, 2, true, one_hot_type, one_hot, "64"},
     {"ReverseSequence", 2, 0, true, reverse_type, reverse, "64x16x8,16"},
     {"Scatter", 3, 0, true, scatter_elements_type, scatter_elements, "64x1024,64x1024,64x1024"},

@@ -37,6 +37,7 @@ nest::nest(const shape& s, const std::vector<strides>& by) {
     row_strides_ = outer_.back().stride;
     outer_.pop_back();
   }
+  if (outer_.size() > most_rank) refuse("more than " + std::to_string(most_rank) + " loops around a row");
 }
 
 }  // namespace berth::op

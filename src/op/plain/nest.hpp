@@ -18,7 +18,8 @@ inline constexpr std::size_t most_operands = 64;  // that one kernel walks over 
 class nest {
  public:
   nest() = default;
-  // `by`: strides per operand, each as long as `s`. Refuses more than most_operands.
+  // `by`: strides per operand, each as long as `s`. Refuses more than most_operands, and more than most_rank loops
+  // around the innermost one: `s` may be longer than any tensor's shape.
   nest(const shape& s, const std::vector<strides>& by);
 
   // Of the innermost loop.

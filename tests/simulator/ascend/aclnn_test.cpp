@@ -54,7 +54,7 @@ struct workshop : bench {
   }
   aclOpExecutor* matmul(std::uint64_t* wanted) {
     aclOpExecutor* e = nullptr;
-    EXPECT_EQ(aclnnMatmulGetWorkspaceSize(x.tensor, y.tensor, z.tensor, 0, wanted, &e), ACLNN_SUCCESS);
+    EXPECT_EQ(aclnnMatmulGetWorkspaceSize(x.tensor, y.tensor, z.tensor, 1, wanted, &e), ACLNN_SUCCESS);
     EXPECT_GT(*wanted, 0u);
     return e;
   }
@@ -147,7 +147,7 @@ const misuse misuses_of_operators[] = {
     {"shapes_that_do_not_fit", ACLNN_ERR_PARAM_INVALID, nullptr,
      [](workshop& t) {
        aclOpExecutor* e = nullptr;
-       return aclnnMatmulGetWorkspaceSize(t.x.tensor, t.x.tensor, t.z.tensor, 0, &t.room, &e);
+       return aclnnMatmulGetWorkspaceSize(t.x.tensor, t.x.tensor, t.z.tensor, 1, &t.room, &e);
      }},
     {"no_workspace", ACLNN_ERR_PARAM_NULLPTR, nullptr,
      [](workshop& t) { return aclnnMatmul(nullptr, 4096, t.matmul(&t.room), t.one); }},

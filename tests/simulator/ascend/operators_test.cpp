@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
+#include <string_view>
 
 #include "aclnnop/aclnn_simulated.h"
 #include "simulator/ascend/bench_device.hpp"
@@ -22,6 +24,11 @@ constexpr aclDataType type_of<std::int64_t> = ACL_INT64;
 template <>
 constexpr aclDataType type_of<std::uint8_t> = ACL_BOOL;
 
+// As programs give it: convolutions and pools take no other.
+aclFormat format_of(std::size_t rank) {
+  return rank == 3 ? ACL_FORMAT_NCL : rank == 4 ? ACL_FORMAT_NCHW : rank == 5 ? ACL_FORMAT_NCDHW : ACL_FORMAT_ND;
+}
+
 template <class T = float>
 struct array {
   array(shape dims, const std::vector<T>& values, const shape& strides = {}) : of{std::move(dims)} {
@@ -32,7 +39,7 @@ struct array {
       EXPECT_EQ(aclrtMemcpy(data, size(), values.data(), size(), ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
     }
     tensor = aclCreateTensor(of.data(), of.size(), type_of<T>, strides.empty() ? nullptr : strides.data(), 0,
-                             ACL_FORMAT_ND, of.data(), of.size(), data);
+                             format_of(of.size()), of.data(), of.size(), data);
   }
   array(const array&) = delete;
   array& operator=(const array&) = delete;
@@ -275,19 +282,29 @@ TEST(operators, along_dimensions_give_what_is_worked_by_hand) {
   EXPECT_EQ(taken_violations(), "");
 }
 
+// The chip's matrix unit has FLOAT; that of a 310P computes with less.
+bool has_float() {
+  const char* const profile = std::getenv("ASCEND_SIMULATOR_PROFILE");
+  return profile == nullptr || !std::string_view{profile}.starts_with("310");
+}
+
 TEST(operators, of_shapes_and_products) {
   bench t;
+  const auto cube = static_cast<std::int8_t>(has_float() ? 0 : 1);
   const array<> x{{2, 3}, {1, 2, 3, 4, 5, 6}}, turned{{3, 2}, {}}, bias{{2, 2}, {1, 1, 1, 1}}, square{{2, 2}, {}};
   const list other_way{{1, 0}}, both{{2, -1, 3}}, twice{{1, 2}}, axes{{1}}, starts{{1}}, ends{{3}}, steps{{1}};
   EXPECT_EQ(RAN(t, Permute, x.tensor, other_way.made, turned.tensor), ACLNN_SUCCESS);
   EXPECT_EQ(turned.values(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(RAN(t, Gemm, x.tensor, turned.tensor, bias.tensor, 1.F, 2.F, std::int64_t{0}, std::int64_t{0},
-                square.tensor, std::int8_t{0}),
+                square.tensor, cube),
             ACLNN_SUCCESS);
   EXPECT_EQ(square.values(), (std::vector<float>{16, 34, 34, 79}));
-  EXPECT_EQ(RAN(t, Mm, x.tensor, turned.tensor, square.tensor, std::int8_t{0}), ACLNN_SUCCESS);
+  EXPECT_EQ(RAN(t, Mm, x.tensor, turned.tensor, square.tensor, cube), ACLNN_SUCCESS);
   EXPECT_EQ(square.values(), (std::vector<float>{14, 32, 32, 77}));
-  EXPECT_EQ(RAN(t, BatchMatMul, x.tensor, turned.tensor, square.tensor, std::int8_t{0}), ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(RAN(t, BatchMatMul, x.tensor, turned.tensor, square.tensor, cube), ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(RAN(t, Mm, x.tensor, turned.tensor, square.tensor, std::int8_t{0}),
+            has_float() ? ACLNN_SUCCESS : ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(RAN(t, Mm, x.tensor, turned.tensor, square.tensor, std::int8_t{7}), ACLNN_ERR_PARAM_INVALID);
   const array<> wide{{2, 2, 3}, {}}, repeated{{2, 6}, {}}, part{{2, 2}, {}}, joined{{2, 5}, {}}, picked{{2, 2}, {}};
   EXPECT_EQ(RAN(t, Expand, x.tensor, both.made, wide.tensor), ACLNN_SUCCESS);
   EXPECT_EQ(wide.values(), (std::vector<float>{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}));
@@ -310,6 +327,109 @@ TEST(operators, of_shapes_and_products) {
   EXPECT_EQ(RAN(t, Tril, square.tensor, std::int64_t{0}, part.tensor), ACLNN_SUCCESS);
   EXPECT_EQ(part.values(), (std::vector<float>{14, 0, 32, 77}));
   EXPECT_EQ(RAN(t, Permute, x.tensor, nullptr, turned.tensor), ACLNN_ERR_PARAM_NULLPTR);
+  EXPECT_EQ(taken_violations(), "");
+}
+
+TEST(operators, of_windows_give_what_is_worked_by_hand) {
+  bench t;
+  constexpr std::int8_t any = 1;  // cubeMathType
+  const array<> x{{1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}, ones{{1, 1, 2, 2}, {1, 1, 1, 1}}, bias{{1}, {0.5F}};
+  const array<> four{{1, 1, 2, 2}, {}}, five{{1, 1, 4, 3}, {}}, nine{{1, 1, 3, 3}, {}}, sixteen{{1, 1, 4, 4}, {}};
+  const list one{{1, 1}}, two{{2, 2}}, none{{0, 0}}, above{{1, 0, 0, 1}}, length_one{{1}};
+  // The first two of four paddings are those above and below.
+  EXPECT_EQ(RAN(t, Convolution, x.tensor, ones.tensor, bias.tensor, one.made, none.made, one.made, false, none.made,
+                std::int64_t{1}, four.tensor, any),
+            ACLNN_SUCCESS);
+  EXPECT_EQ(four.values(), (std::vector<float>{12.5F, 16.5F, 24.5F, 28.5F}));
+  EXPECT_EQ(RAN(t, Convolution, x.tensor, ones.tensor, nullptr, one.made, above.made, one.made, false, none.made,
+                std::int64_t{1}, nine.tensor, any),
+            ACLNN_SUCCESS);
+  EXPECT_EQ(nine.values(), (std::vector<float>{3, 5, 3, 12, 16, 9, 24, 28, 15}));
+  EXPECT_EQ(RAN(t, Convolution, four.tensor, ones.tensor, nullptr, two.made, none.made, one.made, true, none.made,
+                std::int64_t{1}, sixteen.tensor, any),
+            ACLNN_SUCCESS);
+  EXPECT_EQ(sixteen.values()[0], 12.5F);
+  EXPECT_EQ(sixteen.values()[15], 28.5F);
+  const list kernel{{2, 2}}, beside{{0, 1, 0, 1}}, small{{1}}, gaps{{2, 2}}, wide{{4, 4}};
+  const auto pooled = [&](const list& k, const list& step, const list& pads, const list& gap, std::int64_t ceil,
+                          const array<>& y) {
+    return RAN(t, MaxPool, x.tensor, k.made, step.made, std::int64_t{0}, pads.made, gap.made, ceil, y.tensor);
+  };
+  const array<> beyond{{1, 1, 2, 3}, {}};
+  if (has_float()) {
+    EXPECT_EQ(pooled(kernel, two, none, one, 1, four), ACLNN_SUCCESS);
+    EXPECT_EQ(four.values(), (std::vector<float>{5, 6, 8, 9}));
+    // Above, left, below, right: here to the left and to the right.
+    EXPECT_EQ(pooled(kernel, one, beside, one, 0, beyond), ACLNN_ERR_PARAM_INVALID);
+    const array<> beside_it{{1, 1, 2, 4}, {}};
+    EXPECT_EQ(pooled(kernel, one, beside, one, 0, beside_it), ACLNN_SUCCESS);
+    EXPECT_EQ(beside_it.values(), (std::vector<float>{4, 5, 6, 6, 7, 8, 9, 9}));
+    EXPECT_EQ(pooled(kernel, one, none, gaps, 0, four), ACLNN_ERR_PARAM_INVALID);
+    EXPECT_EQ(pooled(kernel, one, two, one, 0, nine), ACLNN_ERR_PARAM_INVALID);  // more padding than window
+  } else {
+    EXPECT_EQ(pooled(kernel, two, none, one, 1, four), ACLNN_ERR_PARAM_INVALID);  // it has FLOAT16 pools only
+  }
+  const auto averaged = [&](const list& pads, bool ceil, bool counts, std::int8_t cube, const array<>& y) {
+    return RAN(t, AvgPool2d, x.tensor, kernel.made, two.made, pads.made, ceil, counts, std::int64_t{0}, cube, y.tensor);
+  };
+  EXPECT_EQ(averaged(one, false, false, any, four), ACLNN_SUCCESS);
+  EXPECT_EQ(four.values(), (std::vector<float>{1, 2.5F, 5.5F, 7}));
+  EXPECT_EQ(averaged(one, false, true, any, four), ACLNN_SUCCESS);
+  EXPECT_EQ(four.values(), (std::vector<float>{0.25F, 1.25F, 2.75F, 7}));
+  // Rounded up a third window would begin in the padding behind the input, which is none: two, as rounded down.
+  EXPECT_EQ(averaged(one, true, false, any, nine), ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(averaged(one, true, false, any, four), ACLNN_SUCCESS);
+  EXPECT_EQ(averaged(two, false, false, any, four), ACLNN_ERR_PARAM_INVALID);  // more than half the window
+  EXPECT_EQ(averaged(one, false, false, 0, four), has_float() ? ACLNN_SUCCESS : ACLNN_ERR_PARAM_INVALID);
+
+  const array<> channels{{1, 2, 2}, {1, 3, 4, 8}}, of_two{{2}, {2, 3}}, mean{{2}, {1, 4}}, spread{{2}, {1, 4}},
+      result{{1, 2, 2}, {}};
+  EXPECT_EQ(RAN(t, BatchNorm, channels.tensor, of_two.tensor, nullptr, mean.tensor, spread.tensor, false, 0.1, 0.0,
+                result.tensor, nullptr, nullptr),
+            ACLNN_SUCCESS);
+  EXPECT_EQ(result.values(), (std::vector<float>{0, 4, 0, 6}));
+  EXPECT_EQ(RAN(t, BatchNorm, channels.tensor, of_two.tensor, nullptr, mean.tensor, spread.tensor, true, 0.1, 0.0,
+                result.tensor, mean.tensor, spread.tensor),
+            ACLNN_ERR_PARAM_INVALID);
+  const array<> small_row{{2}, {1, 2}}, padded{{5}, {}};
+  const list sides{{1, 2}};
+  const scalar seven{7};
+  EXPECT_EQ(RAN(t, ConstantPadNd, small_row.tensor, sides.made, seven.made, padded.tensor), ACLNN_SUCCESS);
+  EXPECT_EQ(padded.values(), (std::vector<float>{7, 1, 2, 7, 7}));
+  EXPECT_EQ(taken_violations(), "");
+}
+
+// What a program that has its dimensions' names or lists wrong is told on a chip.
+TEST(operators, of_windows_refuse_wrong_formats_and_lists) {
+  bench t;
+  const array<> x{{1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}, ones{{1, 1, 2, 2}, {1, 1, 1, 1}}, four{{1, 1, 2, 2}, {}};
+  const shape dims{1, 1, 3, 3};
+  aclTensor* nameless = aclCreateTensor(dims.data(), 4, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, dims.data(), 4, x.data);
+  const list one{{1, 1}}, none{{0, 0}}, single{{1}}, zero{{0, 1}}, three{{0, 0, 0}};
+  const auto convolved = [&](const aclTensor* from, const list& step, const list& pads, std::int64_t groups,
+                             const aclTensor* by) {
+    return RAN(t, Convolution, from, by, nullptr, step.made, pads.made, one.made, false, none.made, groups, four.tensor,
+               std::int8_t{1});
+  };
+  EXPECT_EQ(convolved(x.tensor, one, none, 1, ones.tensor), ACLNN_SUCCESS);
+  EXPECT_EQ(convolved(nameless, one, none, 1, ones.tensor), ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(convolved(x.tensor, single, none, 1, ones.tensor), ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(convolved(x.tensor, zero, none, 1, ones.tensor), ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(convolved(x.tensor, one, three, 1, ones.tensor), ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(convolved(x.tensor, one, single, 1, ones.tensor), ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(convolved(x.tensor, one, none, 0, ones.tensor), ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(convolved(x.tensor, one, none, 1, nullptr), ACLNN_ERR_PARAM_NULLPTR);
+  EXPECT_EQ(RAN(t, AvgPool2d, nameless, one.made, one.made, none.made, false, false, std::int64_t{0}, std::int8_t{1},
+                four.tensor),
+            ACLNN_ERR_PARAM_INVALID);
+  const array<> same{{1, 1, 3, 3}, {}};
+  const auto normalized = [&](const aclTensor* from) {
+    return RAN(t, BatchNorm, from, nullptr, nullptr, nullptr, nullptr, false, 0.1, 0.0, same.tensor, nullptr, nullptr);
+  };
+  EXPECT_EQ(normalized(x.tensor), ACLNN_SUCCESS);
+  EXPECT_EQ(same.values(), x.values());
+  EXPECT_EQ(normalized(nameless), ACLNN_ERR_PARAM_INVALID);
+  aclDestroyTensor(nameless);
   EXPECT_EQ(taken_violations(), "");
 }
 
@@ -339,7 +459,7 @@ TEST(operators, may_write_where_they_read_only_element_by_element) {
   EXPECT_EQ(RAN(t, Mul, x.tensor, x.tensor, x.tensor), ACLNN_SUCCESS);
   EXPECT_EQ(x.values(), (std::vector<float>{1, 4, 9, 16}));
   EXPECT_EQ(taken_violations(), "");
-  EXPECT_EQ(RAN(t, Mm, x.tensor, x.tensor, x.tensor, std::int8_t{0}), ACLNN_SUCCESS);
+  EXPECT_EQ(RAN(t, Mm, x.tensor, x.tensor, x.tensor, std::int8_t{1}), ACLNN_SUCCESS);
   EXPECT_THAT(taken_violations(), testing::StartsWith("overlap aclnnMm"));
   // One element further on.
   const array<> four{{2, 2, 2, 2}, {}};

@@ -43,7 +43,15 @@ typedef enum aclDataType {
   ACL_BOOL = 12,
   ACL_BF16 = 27
 } aclDataType;
-typedef enum aclFormat { ACL_FORMAT_UNDEFINED = -1, ACL_FORMAT_NCHW = 0, ACL_FORMAT_ND = 2 } aclFormat;
+typedef enum aclFormat {
+  ACL_FORMAT_UNDEFINED = -1,
+  ACL_FORMAT_NCHW = 0,
+  ACL_FORMAT_NHWC = 1,
+  ACL_FORMAT_ND = 2,
+  ACL_FORMAT_NDHWC = 27,
+  ACL_FORMAT_NCDHW = 30,
+  ACL_FORMAT_NCL = 47
+} aclFormat;
 
 aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDataType dataType, const int64_t* stride,
                            int64_t offset, aclFormat format, const int64_t* storageDims, uint64_t storageDimsNum,

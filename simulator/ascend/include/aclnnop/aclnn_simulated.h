@@ -41,6 +41,7 @@ extern "C" {
   X(Elu, const aclTensor* self, const aclScalar* alpha, const aclScalar* scale, const aclScalar* inputScale,            \
     aclTensor* out)                                                                                                     \
   X(Clamp, const aclTensor* self, const aclScalar* clipValueMin, const aclScalar* clipValueMax, aclTensor* out)         \
+  X(ClampTensor, const aclTensor* self, const aclTensor* clipValueMin, const aclTensor* clipValueMax, aclTensor* out)   \
   X(Cast, const aclTensor* self, const aclDataType dtype, aclTensor* out)                                               \
   X(InplaceCopy, aclTensor* selfRef, const aclTensor* src)                                                              \
   /* two by two, broadcast */                                                                                           \
@@ -95,6 +96,19 @@ extern "C" {
     const aclTensor* biasOptional, double eps, aclTensor* out, aclTensor* meanOutOptional, aclTensor* rstdOutOptional)  \
   X(RmsNorm, const aclTensor* x, const aclTensor* gamma, double epsilon, const aclTensor* yOut,                         \
     const aclTensor* rstdOut)                                                                                           \
+  /* windows over planes, and per channel */                                                                            \
+  X(Convolution, const aclTensor* input, const aclTensor* weight, const aclTensor* bias, const aclIntArray* stride,     \
+    const aclIntArray* padding, const aclIntArray* dilation, bool transposed, const aclIntArray* outputPadding,         \
+    const int64_t groups, aclTensor* output, int8_t cubeMathType)                                                       \
+  X(MaxPool, const aclTensor* self, const aclIntArray* kernelShape, const aclIntArray* strides, const int64_t autoPad,  \
+    const aclIntArray* pads, const aclIntArray* dilations, const int64_t ceilMode, aclTensor* out)                      \
+  X(AvgPool2d, const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* strides,                        \
+    const aclIntArray* paddings, const bool ceilMode, const bool countIncludePad, const int64_t divisorOverride,        \
+    const int8_t cubeMathType, aclTensor* out)                                                                          \
+  X(BatchNorm, const aclTensor* input, const aclTensor* weight, const aclTensor* bias, aclTensor* runningMean,          \
+    aclTensor* runningVar, bool training, double momentum, double eps, aclTensor* output, aclTensor* saveMean,          \
+    aclTensor* saveInvstd)                                                                                              \
+  X(ConstantPadNd, const aclTensor* self, const aclIntArray* pad, const aclScalar* value, aclTensor* out)               \
   /* of shapes */                                                                                                       \
   X(Permute, const aclTensor* self, const aclIntArray* dims, aclTensor* out)                                            \
   X(Expand, const aclTensor* self, const aclIntArray* size, aclTensor* out)                                             \

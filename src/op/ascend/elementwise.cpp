@@ -1,0 +1,170 @@
+// Functions of each element, of one tensor or of two.
+#include "op/ascend/rows.hpp"
+
+namespace berth::op::ascend {
+namespace {
+
+asking divide(setting& s) {
+  require(is_real(type_of(s)), "the device divides real numbers only");
+  return two(s);
+}
+
+asking add(setting& s) {
+  require(s.given == 2, "the device's operator takes two inputs");
+  constexpr std::int64_t unit = 1;  // integers are scaled by an integer
+  return [f = s.first, alpha = is_real(type_of(s)) ? scalar_of(s, 1.0F) : scalar_of(s, element::i64, &unit)](
+             tensors t, const list_handle*, sizes w, made e) {
+    return asked_of<const tensor_handle*, const tensor_handle*, const scalar_handle*, tensor_handle*, sizes, made>(
+        f, t[0], t[1], alpha.get(), t[2], w, e);
+  };
+}
+
+asking where(setting& s) {
+  return [f = s.first](tensors t, const list_handle*, sizes w, made e) {
+    return asked_of<const tensor_handle*, const tensor_handle*, const tensor_handle*, tensor_handle*, sizes, made>(
+        f, t[0], t[1], t[2], t[3], w, e);
+  };
+}
+
+asking gelu(setting& s) {
+  const auto approximate = attribute_or<std::string>(s.q, "approximate", "none");
+  return numbered(s, approximate == "tanh" ? 1 : 0);
+}
+
+asking with_alpha(setting& s, float fallback) {
+  const float alpha = attribute_or<float>(s.q, "alpha", fallback);
+  return [f = s.first, a = scalar_of(s, alpha)](tensors t, const list_handle*, sizes w, made e) {
+    return asked_of<const tensor_handle*, const scalar_handle*, tensor_handle*, sizes, made>(f, t[0], a.get(), t[1], w,
+                                                                                             e);
+  };
+}
+asking leaky(setting& s) {
+  return with_alpha(s, 0.01F);
+}
+asking celu(setting& s) {
+  return with_alpha(s, 1);
+}
+asking elu(setting& s) {
+  const float alpha = attribute_or<float>(s.q, "alpha", 1);
+  return [f = s.first, a = scalar_of(s, alpha), unit = scalar_of(s, 1.0F)](tensors t, const list_handle*, sizes w,
+                                                                           made e) {
+    return asked_of<const tensor_handle*, const scalar_handle*, const scalar_handle*, const scalar_handle*,
+                    tensor_handle*, sizes, made>(f, t[0], a.get(), unit.get(), unit.get(), t[1], w, e);
+  };
+}
+asking hard_sigmoid(setting& s) {
+  const bool usual =
+      attribute_or<float>(s.q, "alpha", 0.2F) == 1.0F / 6 && attribute_or<float>(s.q, "beta", 0.5F) == 0.5F;
+  require(usual, "the device's slope is 1/6");
+  return one(s);
+}
+
+asking clamp(setting& s) {
+  const auto computed = [&](std::size_t i) {
+    return has(s.q, i) && (i >= s.q.constants.size() || s.q.constants[i] == nullptr);
+  };
+  if (computed(1) || computed(2)) {  // at run time: tensors, either of which may be left out
+    take_functions(s, "aclnnClampTensor");
+    s.how.apart = true;  // it may pass over the input more than once
+    return [f = s.first, lower = has(s.q, 1), upper = has(s.q, 2), out = s.given](tensors t, const list_handle*,
+                                                                                  sizes w, made e) {
+      return asked_of<const tensor_handle*, const tensor_handle*, const tensor_handle*, tensor_handle*, sizes, made>(
+          f, t[0], lower ? t[1] : nullptr, upper ? t[out - 1] : nullptr, t[out], w, e);
+    };
+  }
+  scalar low, high;
+  const auto bound = [&](std::size_t input, const char* attribute) -> scalar {
+    const auto named = s.q.attributes.find(attribute);
+    if (named != s.q.attributes.end()) {
+      return scalar_of(s, std::get<float>(named->second));
+    }
+    if (!has(s.q, input)) return {};
+    return constant_of(s, input);
+  };
+  low = bound(1, "min");
+  high = bound(2, "max");
+  require(low != nullptr || high != nullptr, "the device wants a bound");
+  return [f = s.first, low, high, out = s.given](tensors t, const list_handle*, sizes w, made e) {
+    return asked_of<const tensor_handle*, const scalar_handle*, const scalar_handle*, tensor_handle*, sizes, made>(
+        f, t[0], low.get(), high.get(), t[out], w, e);
+  };
+}
+
+asking cast(setting& s) {
+  return [f = s.first, type = data_type(s.outputs[0].type), out = s.given](tensors t, const list_handle*, sizes w,
+                                                                           made e) {
+    return asked_of<const tensor_handle*, int, tensor_handle*, sizes, made>(f, t[0], type, t[out], w, e);
+  };
+}
+
+asking copy(setting& s) {
+  return [f = s.first](tensors t, const list_handle*, sizes w, made e) {
+    return asked_of<tensor_handle*, const tensor_handle*, sizes, made>(f, t[1], t[0], w, e);
+  };
+}
+
+constexpr row table[] = {
+    {"Abs", "aclnnAbs", one},
+    {"Acos", "aclnnAcos", one},
+    {"Acosh", "aclnnAcosh", one},
+    {"Add", "aclnnAdd", add},
+    {"And", "aclnnLogicalAnd", two},
+    {"Asin", "aclnnAsin", one},
+    {"Asinh", "aclnnAsinh", one},
+    {"Atan", "aclnnAtan", one},
+    {"Atanh", "aclnnAtanh", one},
+    {"BitwiseAnd", "aclnnBitwiseAndTensor", two},
+    {"BitwiseOr", "aclnnBitwiseOrTensor", two},
+    {"BitwiseXor", "aclnnBitwiseXorTensor", two},
+    {"Cast", "aclnnCast", cast},
+    {"CastLike", "aclnnCast", cast},
+    {"Ceil", "aclnnCeil", one},
+    {"Celu", "aclnnCelu", celu},
+    {"Clip", "aclnnClamp", clamp},
+    {"Cos", "aclnnCos", one},
+    {"Cosh", "aclnnCosh", one},
+    {"Div", "aclnnDiv", divide},
+    {"Elu", "aclnnElu", elu},
+    {"Equal", "aclnnEqTensor", two},
+    {"Erf", "aclnnErf", one},
+    {"Exp", "aclnnExp", one},
+    {"Floor", "aclnnFloor", one},
+    {"Gelu", "aclnnGeluV2", gelu},
+    {"Greater", "aclnnGtTensor", two},
+    {"GreaterOrEqual", "aclnnGeTensor", two},
+    {"HardSigmoid", "aclnnHardsigmoid", hard_sigmoid},
+    {"HardSwish", "aclnnHardswish", one},
+    {"Identity", "aclnnInplaceCopy", copy},
+    {"LeakyRelu", "aclnnLeakyRelu", leaky},
+    {"Less", "aclnnLtTensor", two},
+    {"LessOrEqual", "aclnnLeTensor", two},
+    {"Log", "aclnnLog", one},
+    {"Max", "aclnnMaximum", two},
+    {"Min", "aclnnMinimum", two},
+    {"Mish", "aclnnMish", one},
+    {"Mul", "aclnnMul", two},
+    {"Neg", "aclnnNeg", one},
+    {"Not", "aclnnLogicalNot", one},
+    {"Or", "aclnnLogicalOr", two},
+    {"Pow", "aclnnPowTensorTensor", two},
+    {"Reciprocal", "aclnnReciprocal", one},
+    {"Relu", "aclnnRelu", one},
+    {"Round", "aclnnRound", one},
+    {"Sigmoid", "aclnnSigmoid", one},
+    {"Sign", "aclnnSign", one},
+    {"Sin", "aclnnSin", one},
+    {"Sinh", "aclnnSinh", one},
+    {"Sqrt", "aclnnSqrt", one},
+    {"Sub", "aclnnSub", add},
+    {"Tan", "aclnnTan", one},
+    {"Tanh", "aclnnTanh", one},
+    {"Where", "aclnnSWhere", where},
+    {"Xor", "aclnnLogicalXor", two},
+};
+
+}  // namespace
+
+extern const rows elementwise_rows;
+const rows elementwise_rows{table};
+
+}  // namespace berth::op::ascend

@@ -1,0 +1,53 @@
+// Products of matrices.
+#include <utility>
+
+#include "op/ascend/rows.hpp"
+
+namespace berth::op::ascend {
+namespace {
+
+asking matmul(setting& s) {
+  return [&acl = s.acl, f = s.first](tensors t, const list_handle*, sizes w, made e) {
+    return most_exact(acl, [&](std::int8_t cube) {
+      return asked_of<const tensor_handle*, const tensor_handle*, tensor_handle*, std::int8_t, sizes, made>(
+          f, t[0], t[1], t[2], cube, w, e);
+    });
+  };
+}
+
+// beta c + alpha a b, or a b alone, with a or b read by columns.
+asking gemm(setting& s) {
+  const auto turned = [&](const char* attribute, std::size_t k) {
+    if (attribute_or<std::int64_t>(s.q, attribute, 0) == 0) return;
+    std::swap(s.how.types[k].shape[0], s.how.types[k].shape[1]);
+    std::swap(s.how.types[k].strides[0], s.how.types[k].strides[1]);
+  };
+  turned("transA", 0);
+  turned("transB", 1);
+  if (s.given == 2) {
+    require(attribute_or<float>(s.q, "alpha", 1) == 1, "the device scales a product only where something is added");
+    take_functions(s, "aclnnMatmul");
+    return matmul(s);
+  }
+  const auto number = [&](const char* name) { return scalar_of(s, attribute_or<float>(s.q, name, 1)); };
+  return [&acl = s.acl, f = s.first, alpha = number("alpha"), beta = number("beta")](tensors t, const list_handle*,
+                                                                                     sizes w, made e) {
+    return most_exact(acl, [&](std::int8_t cube) {
+      return asked_of<const tensor_handle*, const tensor_handle*, const tensor_handle*, const scalar_handle*,
+                      const scalar_handle*, tensor_handle*, std::int8_t, sizes, made>(f, t[2], t[0], t[1], beta.get(),
+                                                                                      alpha.get(), t[3], cube, w, e);
+    });
+  };
+}
+
+constexpr row table[] = {
+    {"Gemm", "aclnnAddmm", gemm},
+    {"MatMul", "aclnnMatmul", matmul},
+};
+
+}  // namespace
+
+extern const rows product_rows;
+const rows product_rows{table};
+
+}  // namespace berth::op::ascend

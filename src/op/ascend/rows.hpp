@@ -1,0 +1,84 @@
+// How a row of the table is put to an operator of aclnn: one function a form of parameters, in the file of its family.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "op/ascend/operation.hpp"
+#include "op/shapes.hpp"
+
+namespace berth::op::ascend {
+
+using tensors = tensor_handle* const*;
+using sizes = std::uint64_t*;
+using made = executor_handle**;
+using asking = decltype(call::ask);
+
+// What a row has at hand while it says how its operator is asked.
+struct setting {
+  const functions& acl;
+  const request& q;
+  const std::vector<tensor_type>& outputs;
+  call how;           // its types may be changed; those added behind the operands' lie in the operation's workspace
+  void* first;        // the first phase's function
+  std::size_t given;  // operands that are inputs
+
+  [[nodiscard]] std::size_t rank() const { return q.inputs[0]->shape.size(); }
+};
+
+struct row {
+  const char* op;
+  const char* name;  // aclnn's
+  asking (*how)(setting&);
+};
+// Each file lists its rows; operators.cpp puts the lists together.
+using rows = std::span<const row>;
+
+template <class... Parameters>
+status asked_of(void* function, Parameters... parameters) {
+  return reinterpret_cast<status (*)(Parameters...)>(function)(parameters...);
+}
+
+// Products of f32 as exactly as the chip computes them: in f32 (cubeMathType 0), and where that is refused, as it is by
+// chips whose matrix unit knows f16 only, with what it allows itself (1).
+template <class Ask>
+status most_exact(const functions& acl, Ask ask) {
+  const status exact = ask(std::int8_t{0});
+  if (exact != refused_parameter) return exact;
+  driver::forget_text(*acl.runtime);  // not to be taken for a later failure's
+  return ask(std::int8_t{1});
+}
+
+// Scalars and arrays live as long as what asks with them.
+using scalar = std::shared_ptr<const scalar_handle>;
+using array = std::shared_ptr<const array_handle>;
+[[nodiscard]] scalar scalar_of(const setting& s, element type, const void* value);
+[[nodiscard]] scalar scalar_of(const setting& s, float value);
+// The number that this input is; refuses what is computed at run time.
+[[nodiscard]] scalar constant_of(const setting& s, std::size_t input);
+[[nodiscard]] array array_of(const setting& s, const std::vector<std::int64_t>& values);
+template <class From>
+[[nodiscard]] array array_of(const setting& s, const From& values) {
+  return array_of(s, std::vector<std::int64_t>(values.begin(), values.end()));
+}
+
+[[nodiscard]] element type_of(const setting& s);
+void require(bool holds, const char* why);
+// Both functions of the operator of that name; refuses where this CANN lacks them.
+void take_functions(setting& s, const char* name);
+
+// One input, one output; two and one.
+[[nodiscard]] asking one(setting& s);
+[[nodiscard]] asking two(setting& s);
+// One input, a number, one output: a dimension, a diagonal, an approximation. An array in its place.
+[[nodiscard]] asking numbered(setting& s, std::int64_t number);
+[[nodiscard]] asking with_array(setting& s, const std::vector<std::int64_t>& values);
+// Dimensions that are reduced, and whether they stay.
+[[nodiscard]] asking reducing(setting& s, const std::vector<std::int64_t>& axes, bool keep);
+[[nodiscard]] asking reducing_to_type(setting& s, const std::vector<std::int64_t>& axes, bool keep);
+
+}  // namespace berth::op::ascend

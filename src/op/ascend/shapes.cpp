@@ -1,0 +1,81 @@
+// What moves elements and computes nothing.
+#include "op/ascend/rows.hpp"
+
+namespace berth::op::ascend {
+namespace {
+
+asking triangle(setting& s) {
+  if (attribute_or<std::int64_t>(s.q, "upper", 1) == 0) take_functions(s, "aclnnTril");
+  return numbered(s, has(s.q, 1) ? integers(s.q, 1).at(0) : 0);
+}
+
+asking permute(setting& s) {
+  const auto order = permutation(s.q);
+  return with_array(s, {order.begin(), order.end()});
+}
+asking expand(setting& s) {
+  return with_array(s, s.outputs[0].shape);
+}
+asking tile(setting& s) {
+  return with_array(s, integers(s.q, 1));
+}
+
+asking concatenate(setting& s) {
+  s.how.listed = s.given;
+  return [f = s.first, axis = static_cast<std::int64_t>(axis_of(s.q, 0, static_cast<std::int64_t>(s.rank()))),
+          out = s.given](tensors t, const list_handle* list, sizes w, made e) {
+    return asked_of<const list_handle*, std::int64_t, tensor_handle*, sizes, made>(f, list, axis, t[out], w, e);
+  };
+}
+
+asking slice(setting& s) {
+  const slicing cut = sliced(s.q);
+  std::vector<std::int64_t> ends, axes;
+  for (std::size_t d = 0; d < cut.result.size(); ++d) {
+    require(cut.step[d] > 0, "the device's steps go forwards");
+    ends.push_back(cut.start[d] + (cut.result[d] - 1) * cut.step[d] + 1);
+    axes.push_back(static_cast<std::int64_t>(d));
+  }
+  return [f = s.first, starts = array_of(s, cut.start), ends = array_of(s, ends), axes = array_of(s, axes),
+          steps = array_of(s, cut.step)](tensors t, const list_handle*, sizes w, made e) {
+    return asked_of<const tensor_handle*, const array_handle*, const array_handle*, const array_handle*,
+                    const array_handle*, tensor_handle*, sizes, made>(f, t[0], starts.get(), ends.get(), axes.get(),
+                                                                      steps.get(), t[1], w, e);
+  };
+}
+
+asking pad(setting& s) {
+  require(attribute_or<std::string>(s.q, "mode", "constant") == "constant", "the device pads with one number");
+  const auto pads = paddings(s.q);
+  std::vector<std::int64_t> inside_out;
+  for (std::size_t d = s.rank(); d-- > 0;) inside_out.insert(inside_out.end(), {pads[d], pads[d + s.rank()]});
+  const scalar value = has(s.q, 2) ? constant_of(s, 2) : scalar_of(s, attribute_or<float>(s.q, "value", 0));
+  return [f = s.first, by = array_of(s, inside_out), value, out = s.given](tensors t, const list_handle*, sizes w,
+                                                                           made e) {
+    return asked_of<const tensor_handle*, const array_handle*, const scalar_handle*, tensor_handle*, sizes, made>(
+        f, t[0], by.get(), value.get(), t[out], w, e);
+  };
+}
+
+asking gather(setting& s) {
+  return [f = s.first, axis = static_cast<std::int64_t>(axis_of(s.q, 0, static_cast<std::int64_t>(s.rank())))](
+             tensors t, const list_handle*, sizes w, made e) {
+    return asked_of<const tensor_handle*, std::int64_t, const tensor_handle*, tensor_handle*, sizes, made>(
+        f, t[0], axis, t[1], t[2], w, e);
+  };
+}
+
+constexpr row table[] = {
+    {"Concat", "aclnnCat", concatenate}, {"Expand", "aclnnExpand", expand},
+    {"Gather", "aclnnGatherV2", gather}, {"GatherElements", "aclnnGather", gather},
+    {"Pad", "aclnnConstantPadNd", pad},  {"Slice", "aclnnSliceV2", slice},
+    {"Tile", "aclnnRepeat", tile},       {"Transpose", "aclnnPermute", permute},
+    {"Trilu", "aclnnTriu", triangle},
+};
+
+}  // namespace
+
+extern const rows shape_rows;
+const rows shape_rows{table};
+
+}  // namespace berth::op::ascend
