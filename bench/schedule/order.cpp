@@ -1,8 +1,8 @@
 // What the order of the nodes gains: irregular networks by seeds (tests/schedule/irregular_nets.hpp), and graphs of
 // ggml given as files. By family: the arena in the given order, after the best of three greedy rules (their peak, not
 // placed), in the order found, and the bound over all orders, as means of ratios to the bound; how many are proved;
-// milliseconds of user time (planning both graphs included) and the work spent. usage: bench_schedule_order [--each]
-// [TRACE]...
+// milliseconds of user time (planning both graphs included) and the work spent. Then training steps. usage:
+// bench_schedule_order [--each] [TRACE]...
 #include "berth/schedule/order.hpp"
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../../tests/schedule/irregular_nets.hpp"
+#include "../../tests/schedule/training_graphs.hpp"
 #include "berth/model/ggml_trace.hpp"
 #include "plan/user_seconds.hpp"
 #include "schedule/greedy.hpp"
@@ -80,6 +81,51 @@ void family(const char* name, bool each, int count, const std::function<graph(st
   std::fflush(stdout);
 }
 
+// Training steps whose optimizer runs behind the backward pass (training_graphs.hpp, `updates`), in an order that a
+// program writes: what another order saves of the arena, and of arena and weights together.
+double training_step(const char* name, std::int64_t batch, int seeds,
+                     const std::function<training::step(std::uint32_t, const training::setting&)>& make) {
+  double saved = 0, saved_of_all = 0, weights = 0, ms = 0;
+  std::size_t nodes = 0;
+  int proved = 0;
+  for (int seed = 0; seed < seeds; ++seed) {
+    const training::step s = make(static_cast<std::uint32_t>(seed), {.batch = batch, .updates = true});
+    const double start = berth_bench::user_seconds();
+    const auto found = schedule::find_order(s.graph).value();
+    ms += 1e3 * (berth_bench::user_seconds() - start) / seeds;
+    const auto before = static_cast<double>(found.given_plan.arena());
+    const auto after = static_cast<double>(found.plan.arena());
+    const auto of_weights = static_cast<double>(s.weights);
+    nodes = std::max(nodes, s.graph.nodes().size());
+    saved += 100 * (1 - after / before) / seeds;
+    saved_of_all += 100 * (before - after) / (before + of_weights) / seeds;
+    weights += 100 * of_weights / (before + of_weights) / seeds;
+    proved += found.optimal() ? 1 : 0;
+  }
+  std::printf("%-16s %5d %6zu %9.1f %9.1f %9.1f  %2d of %2d %8.1f\n", name, static_cast<int>(batch), nodes, weights,
+              saved, saved_of_all, proved, seeds, ms);
+  std::fflush(stdout);
+  return saved;
+}
+
+void training_steps() {
+  std::printf("\n%-16s %5s %6s %9s %9s %9s %9s %8s\n", "step", "batch", "nodes", "weights %", "saved %", "of all %",
+              "proved", "ms");
+  double sum = 0;
+  int rows = 0;
+  for (const std::int64_t batch : {1, 32}) {
+    using training::setting;
+    sum += training_step("chain 16", batch, 5, [](auto s, const setting& t) { return training::chain(16, s, t); });
+    sum +=
+        training_step("residual 16", batch, 5, [](auto s, const setting& t) { return training::residual(16, s, t); });
+    sum += training_step("transformer 12", batch, 5,
+                         [](auto s, const setting& t) { return training::transformer(12, s, t); });
+    sum += training_step("u_net 4", batch, 5, [](auto s, const setting& t) { return training::u_net(4, s, t); });
+    rows += 4;
+  }
+  std::printf("saved in the mean of the %d rows: %.1f %%\n", rows, sum / rows);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -113,4 +159,5 @@ int main(int argc, char** argv) {
   family("stacked searched 10000", each, 3, [](std::uint32_t s) { return irregular::stacked(false, 10000, s); });
   family("stacked randwire 10000", each, 3, [](std::uint32_t s) { return irregular::stacked(true, 10000, s); });
   family("searched 10000", each, 2, [](std::uint32_t s) { return irregular::searched(10000, s); });
+  training_steps();
 }

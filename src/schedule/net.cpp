@@ -136,11 +136,17 @@ std::optional<net> make_net(const graph_structure& g, const rules::placement& ru
   for (std::size_t r = 0; r < found.value.size(); ++r) {
     const value_record& v = g.values[found.value[r]];
     made.root.push_back(footprint(v.size));
+    made.value.push_back(found.value[r]);
     made.loose.push_back(loose(v.size));
     made.producer.push_back(producer[found.value[r]]);
     made.stays.push_back(v.output);
     made.users.add(found.users[r]);
   }
+  lists made_by(g.nodes.size());
+  for (std::uint32_t r = 0; r < made.producer.size(); ++r) {
+    if (made.producer[r] != no_node) made_by[made.producer[r]].push_back(r);
+  }
+  made.made_by = rows_of(made_by);
   made.uses = turned(made.users, g.nodes.size());
   for (std::uint32_t v = 0; v < g.values.size(); ++v) {
     if (g.values[v].kind != value_kind::input) continue;

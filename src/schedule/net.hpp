@@ -50,9 +50,11 @@ struct net {
   rows takes;                // by node: roots that its first result may take over; all of one size
   rows uses;                 // by node: roots it reads or writes through, without those it makes
   std::vector<bytes> root;   // sizes
+  std::vector<std::uint32_t> value;     // by root: which value of the graph it is (make_net() only)
   std::vector<std::uint32_t> producer;  // by root; no_node: there from the start
   std::vector<std::uint8_t> stays;      // by root: still wanted when all nodes have run
   rows users;                           // by root
+  rows made_by;                         // by node: roots (make_net() only)
   bytes base = 0;                       // there throughout
   bytes at_start = 0;                   // live before the first node: with what nobody reads
   std::vector<bytes> loose;             // by root: what its size is rounded up by (make_net() only)

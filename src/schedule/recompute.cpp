@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -17,12 +18,19 @@ const rules::placement& rules_of(const recompute_options& o) {
   return o.order.rules ? *o.order.rules : rules::host();
 }
 
-// Nodes that may run again: they have results of their own only, and nobody writes into what they read or make.
-std::vector<std::uint8_t> repeatable(const graph_structure& g, const std::vector<std::uint32_t>& keep) {
+// By value: a root that somebody writes into.
+std::vector<std::uint8_t> written_in(const graph_structure& g) {
   std::vector<std::uint8_t> written(g.values.size(), 0);
   for (const view_record& v : g.views) {
     if (v.writer != 0) written[g.values[v.value].root] = 1;
   }
+  return written;
+}
+
+// Nodes that may run again: they have results of their own only, and nobody writes into what they read or make.
+std::vector<std::uint8_t> repeatable(const graph_structure& g, const recompute_options& o,
+                                     const std::vector<std::uint8_t>& written) {
+  if (!o.again) return std::vector<std::uint8_t>(g.nodes.size(), 0);
   std::vector<std::uint8_t> may(g.nodes.size(), 1);
   for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {
     if (g.nodes[n].outputs == 0) may[n] = 0;
@@ -30,12 +38,22 @@ std::vector<std::uint8_t> repeatable(const graph_structure& g, const std::vector
       for (const std::uint32_t v : values) may[n] = may[n] & (written[g.values[v].root] == 0 ? 1 : 0);
     }
   }
-  for (const std::uint32_t n : keep) may[n] = 0;
+  for (const auto* list : {&o.order.keep, &o.once}) {
+    for (const std::uint32_t n : *list) may[n] = 0;
+  }
   return may;
 }
 
-// What every order needs, whatever runs again: the operands and results of one node, what is there at the start, what
-// must be there in the end.
+// Roots that may lie in the slow memory.
+std::vector<std::uint8_t> movable(const graph_structure& g, const net& n, const std::vector<std::uint8_t>& written) {
+  const bool lanes = std::ranges::any_of(g.nodes, [&](const auto& v) { return v.stream != g.nodes.front().stream; });
+  std::vector<std::uint8_t> may;
+  for (const std::uint32_t v : n.value) may.push_back(lanes || written[v] != 0 ? 0 : 1);
+  return may;
+}
+
+// What every order needs, whatever runs again or moves: the operands and results of one node, what is there at the
+// start, what must be there in the end.
 std::pair<bytes, std::uint32_t> bound_of(const net& n) {
   bytes end = n.base;
   for (std::uint32_t r = 0; r < n.root.size(); ++r) end += n.stays[r] != 0 ? n.root[r] : 0;
@@ -50,6 +68,14 @@ std::pair<bytes, std::uint32_t> bound_of(const net& n) {
   return most;
 }
 
+// Whether what 2^32 steps cost is a number: beside an infinite sum the dearest step would be free.
+bool can_be_summed(const net& n, const std::vector<double>& cost, const std::optional<transfer>& link) {
+  double all = 0;
+  for (const double c : cost) all += c;
+  for (const bytes size : n.root) all += link ? time_of(*link, size) : 0;
+  return all <= std::numeric_limits<double>::max() / 0x1p32;
+}
+
 // All that answers for one graph share.
 struct question {
   const graph& g;
@@ -57,13 +83,19 @@ struct question {
   net n;
   ordered start;
   std::vector<double> cost;
-  std::vector<std::uint8_t> may;
+  std::vector<std::uint8_t> again;  // by node
+  std::vector<std::uint8_t> moves;  // by root
   std::pair<bytes, std::uint32_t> bound;
 };
 
 result<question> ask(const graph& g, const recompute_options& o, graph_fault* why) {
   auto start = find_order(g, o.order, why);
   if (!start) return start.error();
+  for (const std::uint32_t n : o.once) {
+    if (n >= g.nodes().size()) {
+      return error{errc::invalid_input, "schedule: a node that may run once only is none of the graph", n};
+    }
+  }
   std::vector<double> cost = o.cost.empty() ? default_costs(g) : o.cost;
   if (cost.size() != g.nodes().size()) {
     return error{errc::invalid_input, "schedule: not one cost a node", cost.size()};
@@ -73,27 +105,71 @@ result<question> ask(const graph& g, const recompute_options& o, graph_fault* wh
       return error{errc::invalid_input, "schedule: a cost is negative or not a number", n};
     }
   }
+  if (o.move && (!(o.move->bandwidth > 0) || std::isinf(o.move->bandwidth))) {
+    return error{errc::invalid_input, "schedule: the bandwidth of moves is not a number above 0", 0};
+  }
+  if (o.move && (!(o.move->latency >= 0) || std::isinf(o.move->latency))) {
+    return error{errc::invalid_input, "schedule: the latency of moves is negative or not a number", 0};
+  }
   net n = *make_net(g.structure(), rules_of(o), o.order.keep, o.order.before);
+  if (!can_be_summed(n, cost, o.move)) {
+    return error{errc::invalid_input, "schedule: costs, or times of copies, are too great to be summed up", 0};
+  }
   const auto bound = bound_of(n);
-  return question{g,    o, std::move(n), std::move(*start), std::move(cost), repeatable(g.structure(), o.order.keep),
-                  bound};
+  const auto written = written_in(g.structure());
+  auto again = repeatable(g.structure(), o, written);
+  auto moves = movable(g.structure(), n, written);
+  return question{g, o, std::move(n), std::move(*start), std::move(cost), std::move(again), std::move(moves), bound};
+}
+
+// The steps of a net as those of the graph.
+std::vector<std::uint32_t> steps_of(const question& q, std::vector<std::uint32_t> steps) {
+  for (std::uint32_t& s : steps) {
+    const step_meaning it = meaning_of(q.n, s);
+    if (it.kind == step_kind::out) s = copy_out(q.g, {q.n.value[it.index]});
+    if (it.kind == step_kind::in) s = copy_in(q.g, {q.n.value[it.index]});
+  }
+  return steps;
+}
+
+// What lies in the slow memory: each copy out, from its step to the last copy in of the same value before the next one.
+result<plan::plan> place_slow(const question& q, const std::vector<std::uint32_t>& steps) {
+  plan::problem slow{rules_of(q.o)};
+  std::vector<std::size_t> lies(q.g.values().size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const step_meaning it = meaning_of(q.g, steps[i]);
+    const auto now = static_cast<plan::tick>(i);
+    if (it.kind == step_kind::out) {
+      lies[it.index] = slow.buffers.size();
+      const value& v = q.g.values()[it.index];
+      slow.buffers.push_back({.name = v.name, .size = v.size, .live = {now, now + 1}});
+    }
+    if (it.kind == step_kind::in) slow.buffers[lies[it.index]].live.upper = now + 1;
+  }
+  return plan::solve(slow, q.o.order.placing);
 }
 
 result<recomputed> answer_of(const question& q, std::vector<std::uint32_t> steps, graph_fault* why) {
-  if (verify_steps(q.g, steps, q.o.order.keep, q.o.order.before)) {
+  steps = steps_of(q, std::move(steps));
+  if (verify_steps(q.g, steps, q.o.order.keep, q.o.order.before, q.o.once)) {
     return error{errc::internal, "schedule: steps of ours did not pass verify_steps()", 0};
   }
   auto after = rewrite(q.g, steps);
   if (!after) return after.error();
   auto plan = plan_graph(after->graph, {.search = q.o.order.placing, .rules = rules_of(q.o)}, why);
   if (!plan) return plan.error();
+  auto slow = place_slow(q, steps);
+  if (!slow) return slow.error();
   recomputed made;
   made.after = std::move(*after);
   made.plan = std::move(*plan);
+  made.slow = std::move(*slow);
   made.given_arena = q.start.given_plan.arena();
   for (const double c : q.cost) made.given_cost += c;
-  std::vector<std::uint8_t> ran(q.g.nodes().size(), 0);
-  for (const std::uint32_t n : steps) made.extra_cost += std::exchange(ran[n], 1) != 0 ? q.cost[n] : 0;
+  const spending spent = spending_of(q.g, steps, q.cost, q.o.move);
+  made.extra_cost = spent.again + spent.waited;
+  made.waited = spent.waited;
+  made.moved = spent.moved;
   made.steps = std::move(steps);
   made.bound = q.bound.first;
   made.holder = q.bound.second;
@@ -115,19 +191,27 @@ result<recomputed> within(const question& q, bytes budget, graph_fault* why) {
   if (!best) return best;
   best->within = best->plan.arena() <= budget;
   if (best->within || q.bound.first > budget) return best;
-  // Places may need more than what is live: then less may be live.
-  bytes aim = budget;
   std::uint64_t work = work_of(q.o.order.work);
-  for (int tries = 0; tries < 5 && !best->within; ++tries) {
-    const auto steps = drop_until(q.n, q.start.steps, aim, q.cost, q.may, work, q.o.order.stop);
-    auto next = answer_of(q, steps, why);
-    if (!next) return next;
-    next->within = next->plan.arena() <= budget;
-    const bytes arena = next->plan.arena();
-    if (arena < best->plan.arena()) best = std::move(next);
-    const bytes over = arena > budget ? arena - budget : 0;
-    if (over == 0 || over >= aim) break;
-    aim -= over;
+  const auto search = [&](const std::optional<transfer>& link) -> result<void> {
+    // Places may need more than what is live: then less may be live.
+    bytes aim = budget;
+    for (int tries = 0; tries < 5 && !best->within; ++tries) {
+      const auto steps = drop_until({q.n, q.cost, q.again, q.moves, link}, q.start.steps, aim, work, q.o.order.stop);
+      auto next = answer_of(q, steps, why);
+      if (!next) return next.error();
+      next->within = next->plan.arena() <= budget;
+      const bytes arena = next->plan.arena();
+      if (arena < best->plan.arena()) best = std::move(next);
+      const bytes over = arena > budget ? arena - budget : 0;
+      if (over == 0 || over >= aim) break;
+      aim -= over;
+    }
+    return {};
+  };
+  if (const auto done = search(q.o.move); !done) return done.error();
+  // What moves is in more pieces, which may not find places where what runs again does.
+  if (q.o.move && q.o.again && !best->within) {
+    if (const auto done = search(std::nullopt); !done) return done.error();
   }
   return best;
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "berth/schedule/steps.hpp"
+
 namespace berth::schedule {
 namespace {
 
@@ -17,6 +19,8 @@ class rewriter {
         now_(g.values().size()),
         root_then_(g.values().size()),
         runs_(g.nodes().size(), 0),
+        outs_(g.values().size(), 0),
+        ins_(g.values().size(), 0),
         copies_(g.values().size()) {
     for (std::uint32_t v = 0; v < g.values().size(); ++v) {
       if (g.values()[v].kind == value_kind::view) views_of_root(v).push_back(v);
@@ -26,9 +30,11 @@ class rewriter {
   result<rewritten> run(std::span<const std::uint32_t> steps) {
     for (std::uint32_t v = 0; v < g_.values().size(); ++v) declare(v);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i] >= g_.nodes().size())
-        return error{errc::invalid_input, "schedule: a step is no node of the graph", i};
-      if (const char* wrong = add(steps[i])) return error{errc::invalid_input, wrong, i};
+      const step_meaning it = meaning_of(g_, steps[i]);
+      const char* wrong = it.kind == step_kind::none   ? "schedule: a step is no node of the graph"
+                          : it.kind == step_kind::node ? add(it.index)
+                                                       : copy(it);
+      if (wrong != nullptr) return error{errc::invalid_input, wrong, i};
     }
     for (std::uint32_t v = 0; v < g_.values().size(); ++v) (void)instance({v});
     for (std::uint32_t v = 0; v < g_.values().size(); ++v) {
@@ -135,6 +141,28 @@ class rewriter {
     return nullptr;
   }
 
+  const char* copy(step_meaning it) {
+    const value& v = g_.values()[it.index];
+    const auto writes = [&](std::uint32_t view) { return g_.values()[view].producer != node_id{}; };
+    if (v.kind != value_kind::input && v.kind != value_kind::result) return "schedule: a copy of what cannot move";
+    if (!views_.empty() && std::ranges::any_of(views_[it.index], writes)) {
+      return "schedule: a copy of what is written through a view";
+    }
+    if (now_[it.index] == no_value) return "schedule: a copy of what has not run yet";
+    const auto name = [&](const char* way, std::uint32_t times) {
+      return way + v.name + (times > 1 ? "#" + std::to_string(times) : "");
+    };
+    if (it.kind == step_kind::out) {
+      (void)made_.node_n(name("out ", ++outs_[it.index]), {now_[it.index]}, {}, {.op = "CopyOut"});
+      return nullptr;
+    }
+    tensor_type type = v.type;
+    type.size = v.size;
+    now_[it.index] = made_.node(name("in ", ++ins_[it.index]), {}, std::move(type), {.op = "CopyIn"});
+    copies_[it.index].push_back(now_[it.index]);
+    return nullptr;
+  }
+
   void separate() {
     const auto& pairs = g_.structure().separations;
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
@@ -149,6 +177,7 @@ class rewriter {
   std::vector<value_id> now_;
   std::vector<value_id> root_then_;  // by view: the root of which it was made
   std::vector<std::uint32_t> runs_;
+  std::vector<std::uint32_t> outs_, ins_;          // by value: copies so far
   std::vector<std::vector<value_id>> copies_;      // by root: all that were made
   std::vector<std::vector<std::uint32_t>> views_;  // by root
 };

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "berth/schedule/steps.hpp"
+
 namespace berth::schedule {
 namespace {
 
@@ -27,6 +29,23 @@ class replay {
       const value_kind kind = g.values()[v].kind;
       runs_[v] = {{0, kind == value_kind::result || kind == value_kind::view ? nobody : outside}};
     }
+  }
+
+  // The copy steps; what is wrong with them, or nothing.
+  const char* copy(step_meaning it) {
+    const value_kind kind = g_.values()[it.index].kind;
+    if (kind != value_kind::input && kind != value_kind::result) return "a copy of what cannot move";
+    if (it.kind == step_kind::in) {
+      const auto there = slow_.find(it.index);
+      if (there == slow_.end()) return "a value comes in that has not gone out";
+      runs_[it.index] = there->second;
+      return nullptr;
+    }
+    for (const auto& [begin, by] : runs_[it.index]) {
+      if (by == nobody) return "a value goes out that is not there";
+    }
+    slow_[it.index] = runs_[it.index];
+    return nullptr;
   }
 
   [[nodiscard]] contents of(value_id v) const {
@@ -69,8 +88,10 @@ class replay {
   }
 
  private:
+  using fragments = std::map<bytes, std::uint32_t>;  // where a run of bytes begins, and who wrote it
   const graph& g_;
-  std::vector<std::map<bytes, std::uint32_t>> runs_;  // by root: where a run of bytes begins, and who wrote it
+  std::vector<fragments> runs_;              // by root
+  std::map<std::uint32_t, fragments> slow_;  // of what has gone out
 };
 
 // What node n reads: its operands, and where it writes through a view the bytes of that as they were.
@@ -93,14 +114,19 @@ bool exists(const contents& found) {
 }  // namespace
 
 std::optional<step_violation> verify_steps(const graph& g, std::span<const std::uint32_t> steps,
-                                           std::span<const std::uint32_t> keep, std::span<const node_pair> before) {
+                                           std::span<const std::uint32_t> keep, std::span<const node_pair> before,
+                                           std::span<const std::uint32_t> once) {
   const auto count = static_cast<std::uint32_t>(g.nodes().size());
   const auto at_end = static_cast<std::uint32_t>(steps.size());
   std::vector<std::uint8_t> kept(count, 0);
-  std::vector<std::uint8_t> once(count, 0);
+  std::vector<std::uint8_t> single(count, 0);
   for (const std::uint32_t n : keep) {
     if (n >= count) return step_violation{"a node to be kept in order is none of the graph", at_end, n};
-    kept[n] = once[n] = 1;
+    kept[n] = single[n] = 1;
+  }
+  for (const std::uint32_t n : once) {
+    if (n >= count) return step_violation{"a node that may run once only is none of the graph", at_end, n};
+    single[n] = 1;
   }
   std::vector<std::vector<std::uint32_t>> waits_for(count);
   for (const auto& [first, second] : before) {
@@ -111,8 +137,8 @@ std::optional<step_violation> verify_steps(const graph& g, std::span<const std::
   replay given{g};
   for (std::uint32_t n = 0; n < count; ++n) {
     const node& it = g.nodes()[n];
-    if (it.outputs.empty()) kept[n] = once[n] = 1;
-    for (const value_id v : it.outputs) once[n] = once[n] | (g[v].kind == value_kind::view ? 1 : 0);
+    if (it.outputs.empty()) kept[n] = single[n] = 1;
+    for (const value_id v : it.outputs) single[n] = single[n] | (g[v].kind == value_kind::view ? 1 : 0);
     for (const value_id v : read_by(g, n)) saw[n].push_back(given.of(v));
     given.run(n);
   }
@@ -120,9 +146,14 @@ std::optional<step_violation> verify_steps(const graph& g, std::span<const std::
   std::uint32_t last_kept = 0;
   replay now{g};
   for (std::uint32_t i = 0; i < steps.size(); ++i) {
-    const std::uint32_t n = steps[i];
-    if (n >= count) return step_violation{"a step is no node of the graph", i, n};
-    if (ran[n]++ != 0 && once[n] != 0) return step_violation{"a node runs again that may run once only", i, n};
+    const step_meaning it = meaning_of(g, steps[i]);
+    if (it.kind == step_kind::none) return step_violation{"a step is no node of the graph", i, steps[i]};
+    if (it.kind != step_kind::node) {
+      if (const char* wrong = now.copy(it)) return step_violation{wrong, i, nobody, it.index};
+      continue;
+    }
+    const std::uint32_t n = it.index;
+    if (ran[n]++ != 0 && single[n] != 0) return step_violation{"a node runs again that may run once only", i, n};
     if (kept[n] != 0) {
       if (n < last_kept) return step_violation{"nodes that keep their order run in another one", i, n};
       last_kept = n;

@@ -1,11 +1,14 @@
-// The least that must run again for what is live to keep a budget, over all lists of steps: for small graphs.
+// The least that running again and moving cost for what is live to keep a budget, over all lists of steps: for small
+// graphs, and copies that do not overlap.
 //
-// Dijkstra's algorithm over (nodes that have run, values that are there). A node runs where its operands are there and
-// the budget allows it, values (outputs too) are dropped at any time, and what runs for the first time costs nothing.
+// Dijkstra's algorithm over (nodes that have run, values that are there, values in the slow memory). A node runs where
+// its operands are there and the budget allows it, values (outputs too) are dropped at any time, and what runs for the
+// first time costs nothing; any value goes out once, and in as often as there is room.
 // In-place results, workspaces and unread results count as the net says. Not for nodes that write through views, for
 // states, or for nodes without results.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -15,9 +18,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "berth/graph/graph.hpp"
+#include "berth/schedule/steps.hpp"
 #include "schedule/net.hpp"
 
 namespace berth::test {
+
+// A result may take over an output that is made again behind it: the search does not look for that, nor does its net.
+inline bool takes_over_outputs(const graph& g) {
+  return std::ranges::any_of(g.nodes(), [&](const node& n) {
+    return std::ranges::any_of(n.in_place, [&](std::uint32_t k) { return g[g[n.inputs[k]].root].output; });
+  });
+}
 
 struct least_answer {
   double cost = std::numeric_limits<double>::infinity();  // none keeps the budget
@@ -25,6 +37,7 @@ struct least_answer {
 };
 
 inline least_answer least_extra_cost(const schedule::net& n, const std::vector<double>& cost, bytes budget,
+                                     const std::optional<schedule::transfer>& link = {}, bool again = true,
                                      std::size_t most = 1'000'000) {
   if (n.size() > 32 || n.root.size() > 32) return {0, false};
   const auto bit = [](std::uint32_t i) { return std::uint64_t{1} << i; };
@@ -44,11 +57,14 @@ inline least_answer least_extra_cost(const schedule::net& n, const std::vector<d
     return sum;
   };
   if (n.at_start > budget) return {};
-  using state = std::uint64_t;  // nodes in the upper half, values in the lower one
-  std::unordered_map<state, double> least;
+  using state =
+      std::pair<std::uint64_t, std::uint64_t>;  // nodes and values, in the upper half and the lower; slow ones
+  const auto hash = [](const state& s) { return static_cast<std::size_t>(s.first * 0x9E3779B97F4A7C15u ^ s.second); };
+  std::unordered_map<state, double, decltype(hash)> least{1024, hash};
   std::priority_queue<std::pair<double, state>, std::vector<std::pair<double, state>>, std::greater<>> open;
+  std::uint64_t out = 0;  // of the state at hand
   const auto reach = [&](std::uint64_t ran, std::uint64_t there, double at) {
-    const state s = ran << 32 | there;
+    const state s{ran << 32 | there, out};
     const auto [known, fresh] = least.try_emplace(s, at);
     if (!fresh && known->second <= at) return;
     known->second = at;
@@ -60,12 +76,13 @@ inline least_answer least_extra_cost(const schedule::net& n, const std::vector<d
     open.pop();
     if (least.at(s) < at) continue;
     if (least.size() > most) return {at, false};
-    const std::uint64_t ran = s >> 32, there = s & 0xFFFFFFFFu;
+    const std::uint64_t ran = s.first >> 32, there = s.first & 0xFFFFFFFFu;
+    out = s.second;
     if (ran == all && (there & wanted) == wanted) return {at, true};
     const bytes now = live(there);
     for (std::uint32_t v = 0; v < n.size(); ++v) {
       if ((reads[v] & ~there) != 0 || (makes[v] & there) != 0) continue;
-      if (makes[v] == 0 && (ran >> v & 1) != 0) continue;  // for nothing
+      if ((ran >> v & 1) != 0 && (makes[v] == 0 || !again)) continue;  // for nothing
       const double then = at + ((ran >> v & 1) != 0 ? cost[v] : 0);
       const bytes needs = now + n.makes[v] + n.extra[v];
       if (needs <= budget) reach(ran | bit(v), there | makes[v], then);
@@ -77,6 +94,15 @@ inline least_answer least_extra_cost(const schedule::net& n, const std::vector<d
     }
     for (std::uint32_t r = 0; r < n.root.size(); ++r) {
       if ((there & bit(r)) != 0) reach(ran, there & ~bit(r), at);
+      if (!link) continue;
+      const double then = at + link->latency + static_cast<double>(n.root[r]) / link->bandwidth;
+      if ((out & bit(r)) != 0) {
+        if ((there & bit(r)) == 0 && now + n.root[r] <= budget) reach(ran, there | bit(r), then);
+      } else if ((there & bit(r)) != 0) {
+        out |= bit(r);
+        reach(ran, there, then);
+        out &= ~bit(r);
+      }
     }
   }
   return {};

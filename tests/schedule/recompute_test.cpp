@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "schedule/recompute_oracle.hpp"
+#include "schedule/beside_least.hpp"
 #include "schedule/schedule_oracle.hpp"
 #include "schedule/training_graphs.hpp"
 
@@ -15,24 +15,8 @@ namespace {
 
 using schedule::recompute_within;
 
-tensor_type of(bytes size) {
-  return {.shape = {static_cast<std::int64_t>(size)}, .type = element::u8};
-}
-
-// `skip` is wanted at the end, over a peak.
-graph long_skip() {
-  graph g;
-  const auto x = g.input("x", of(64));
-  const auto skip = g.node("skip", {x}, of(1024));
-  const auto small = g.node("small", {skip}, of(64));
-  const auto wide = g.node("wide", {small}, of(2048));
-  const auto narrow = g.node("narrow", {wide}, of(64));
-  g.output(g.node("sum", {narrow, skip, x}, of(64)));
-  return g;
-}
-
 TEST(Recompute, RunsAgainWhatWouldBeKept) {
-  const graph g = long_skip();
+  const graph g = test::long_skip();
   const auto kept = recompute_within(g, 64 + 1024 + 64 + 2048);
   ASSERT_TRUE(kept);
   EXPECT_TRUE(kept->within);
@@ -55,15 +39,25 @@ TEST(Recompute, RunsAgainWhatWouldBeKept) {
   const auto once = recompute_within(g, 64 + 64 + 2048, {.order = {.keep = {0}}});
   ASSERT_TRUE(once);
   EXPECT_FALSE(once->within);
+  const auto random = recompute_within(g, 64 + 64 + 2048, {.once = {0}});
+  ASSERT_TRUE(random);
+  EXPECT_FALSE(random->within);
+  EXPECT_EQ(random->steps.size(), 5u);
+  EXPECT_EQ(recompute_within(g, 0, {.once = {0, 5}}).error().number, 5u);
 }
 
 TEST(Recompute, BadCostsAreErrors) {
-  const graph g = long_skip();
+  const graph g = test::long_skip();
   EXPECT_EQ(recompute_within(g, 0, {.cost = {1}}).error().code, errc::invalid_input);
   EXPECT_EQ(recompute_within(g, 0, {.cost = {1, 1, -1, 1, 1}}).error().number, 2u);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(recompute_within(g, 0, {.cost = {1, 1, 1, nan, 1}}).error().number, 3u);
   EXPECT_EQ(schedule::recompute_for(g, nan).error().code, errc::invalid_input);
+  // Each is a number, and all together are not.
+  const auto great = recompute_within(g, 0, {.cost = std::vector<double>(5, 1e308)});
+  ASSERT_FALSE(great);
+  EXPECT_STREQ(great.error().what, "schedule: costs, or times of copies, are too great to be summed up");
+  EXPECT_TRUE(recompute_within(g, 0, {.cost = std::vector<double>(5, 1e297)}));
 }
 
 // The least extra cost of all lists of steps with up to `more` runs besides, for what is live to stay within the
@@ -121,59 +115,19 @@ TEST(Recompute, BesideAllSteps) {
 }
 
 // All recompute sets of small graphs, in all orders: an independent search over what is there (recompute_oracle.hpp).
-// A result may take over an output that is made again behind it: the search does not look for that, nor does its net.
-bool takes_over_outputs(const graph& g) {
-  return std::ranges::any_of(g.nodes(), [&](const node& n) {
-    return std::ranges::any_of(n.in_place, [&](std::uint32_t k) { return g[g[n.inputs[k]].root].output; });
-  });
-}
-
-struct beside_least {
-  int compared = 0, equal = 0, missed = 0;
-  double extra = 0, least = 0;
-
-  void compare(const graph& g, const std::vector<double>& cost, const std::string& what) {
-    schedule::recompute_options o;
-    o.order.rules = rules::unconstrained();
-    o.cost = cost;
-    const auto n = schedule::make_net(g.structure(), rules::unconstrained(), {});
-    const auto free = schedule::recompute_within(g, max_bytes, o);
-    ASSERT_TRUE(free) << what;
-    double cheaper = 0;
-    for (const bytes part : {bytes{4}, bytes{2}}) {
-      const bytes bound = std::min(free->bound, free->plan.arena());
-      const bytes budget = bound + (free->plan.arena() - bound) * part / 5;
-      const test::least_answer all = test::least_extra_cost(*n, cost, budget);
-      ASSERT_TRUE(all.complete) << what;
-      EXPECT_GE(all.cost, cheaper) << what;  // less memory never costs less
-      cheaper = all.cost;
-      const auto found = schedule::recompute_within(g, budget, o);
-      ASSERT_TRUE(found) << what;
-      if (!found->within) {
-        missed += std::isinf(all.cost) ? 0 : 1;
-        continue;
-      }
-      EXPECT_GE(found->extra_cost, all.cost - 1e-6) << what;
-      ++compared;
-      equal += found->extra_cost <= all.cost * (1 + 1e-9) + 1e-9 ? 1 : 0;
-      extra += found->extra_cost;
-      least += all.cost;
-    }
-  }
-};
-
 TEST(Recompute, BesideTheLeastOfAllRecomputeSets) {
-  beside_least random, trained;
+  test::beside_least random, trained;
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 7, .states = false, .writes_into = false});
-    if (takes_over_outputs(g)) continue;
+    if (test::takes_over_outputs(g)) continue;
     std::vector<double> cost;
     for (std::uint32_t n = 0; n < 7; ++n) cost.push_back(1 + (seed + n * n) % 5);
-    random.compare(g, cost, "random " + std::to_string(seed));
+    random.compare(g, cost, {}, true, "random " + std::to_string(seed));
   }
   for (std::uint32_t seed = 0; seed < 4; ++seed) {
     const training::step steps[] = {training::chain(5, seed), training::residual(1, seed), training::u_net(1, seed)};
-    for (const training::step& s : steps) trained.compare(s.graph, s.cost, "training " + std::to_string(seed));
+    for (const training::step& s : steps)
+      trained.compare(s.graph, s.cost, {}, true, "training " + std::to_string(seed));
   }
   std::printf("random: %d compared, %d at the least, %d missed\n", random.compared, random.equal, random.missed);
   std::printf("training: %d compared, %d at the least, %d missed, cost %.3f over it\n", trained.compared, trained.equal,
@@ -209,7 +163,7 @@ TEST(Recompute, TheOraclesAgree) {
   int finite = 0;
   for (std::uint32_t seed = 0; seed < 8; ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 5, .states = false, .writes_into = false});
-    if (takes_over_outputs(g)) continue;
+    if (test::takes_over_outputs(g)) continue;
     const auto n = schedule::make_net(g.structure(), rules::unconstrained(), {});
     const bytes most = test::most_live(g, rules::unconstrained());
     for (const bytes budget : {most, most - most / 8, most - most / 4}) {

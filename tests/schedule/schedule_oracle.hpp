@@ -10,6 +10,7 @@
 #include "berth/graph/liveness.hpp"
 #include "berth/plan/bound.hpp"
 #include "berth/schedule/rewrite.hpp"
+#include "berth/schedule/steps.hpp"
 #include "berth/schedule/verify.hpp"
 #include "graph/random_graph.hpp"
 
@@ -48,16 +49,34 @@ inline bytes most_live(const graph& g, const rules::placement& rules) {
   return states + plan::max_live(find_lifetimes(g.structure(), rules).problem);
 }
 
-// Runs the rewritten graph in its arena; the bytes of outputs, states and externals, in the order of `g`'s values.
+// Runs the rewritten graph in its arena, with what moves in a slow memory as `slow` places it; the bytes of outputs,
+// states and externals, in the order of `g`'s values.
 inline std::vector<std::byte> run_rewritten(const graph& g, const schedule::rewritten& made, const graph_plan& p,
-                                            std::span<const std::uint32_t> steps) {
+                                            std::span<const std::uint32_t> steps, const plan::plan* slow = nullptr) {
   outside_memory memory{made.graph, false};
   std::vector<std::byte> arena(p.arena());
   const placement_of where{
       [&](value_id v) { return memory.has(v) ? memory.value(v) : arena.data() + p.offset_of[v.index]; },
       [&](node_id n) { return arena.data() + p.workspace_of[n.index]; }};
   fill_from_outside(made.graph, where);
-  for (std::uint32_t i = 0; i < steps.size(); ++i) (void)run_node(made.graph, {i}, where, steps[i] + 1);
+  std::vector<std::byte> slow_bytes(slow != nullptr ? slow->arena() : 0);
+  std::vector<std::byte*> lies(g.values().size());
+  plan::index outs = 0;
+  for (std::uint32_t i = 0; i < steps.size(); ++i) {
+    const schedule::step_meaning it = schedule::meaning_of(g, steps[i]);
+    const node& n = made.graph.nodes()[i];
+    if (it.kind == schedule::step_kind::node) {
+      (void)run_node(made.graph, {i}, where, steps[i] + 1);
+      continue;
+    }
+    const bytes size = g.values()[it.index].size;
+    if (it.kind == schedule::step_kind::out) {
+      lies[it.index] = slow_bytes.data() + slow->offset(outs++);
+      std::copy_n(where.value(n.inputs[0]), size, lies[it.index]);
+    } else {
+      std::copy_n(lies[it.index], size, where.value(n.outputs[0]));
+    }
+  }
   std::vector<std::byte> all;
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
     const value& it = g.values()[v];

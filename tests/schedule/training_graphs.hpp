@@ -6,9 +6,10 @@
 //   transformer  blocks of attention (scores of tokens x tokens) and two-layer perceptrons
 //   u_net        `depth` levels down and up, joined by long skips
 //
-// Weights and their gradients lie outside the arena; that a weight's gradient is there is an output of no
-// bytes. Costs are multiply-adds; a backward layer costs two forward ones. Seed 0 is the regular net; others vary the
-// widths.
+// Weights lie outside the arena, and so do their gradients (that one is there is an output of no bytes); or, with
+// `updates`, gradients lie in it until a node behind the whole backward pass adds each to its weights, as an optimizer
+// does that is called when all gradients are there. Costs are multiply-adds; a backward layer costs two forward ones.
+// Seed 0 is the regular net; others vary the widths.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,19 @@ struct step {
   berth::graph graph;
   std::vector<double> cost;  // by node
   double forward = 0;        // of the forward pass
+  bytes weights = 0;         // outside the arena
+};
+
+struct setting {
+  std::int64_t batch = 1;
+  bool updates = false;
 };
 
 // Records forward nodes and writes their backward ones.
 class tape {
  public:
+  explicit tape(const setting& s) : setting_{s} {}
+
   struct map {
     value_id value;
     std::int64_t side = 0, channels = 0;
@@ -42,28 +51,30 @@ class tape {
   }
   // Weights: reads x again when it is differentiated, and its own result (the activation's).
   map layer(const std::string& name, const map& x, std::int64_t channels, std::int64_t side) {
-    const double macs = static_cast<double>(side * side * channels * x.channels) * 9;
+    const double macs = work(side * side * channels * x.channels) * 9;
     const map y = add(name, {x}, side, channels, macs);
-    records_.push_back({name, {x}, y, {x.value, y.value}, 2 * macs, true});
+    const auto weights = static_cast<bytes>(9 * channels * x.channels);
+    made_.weights += weights;
+    records_.push_back({name, {x}, y, {x.value, y.value}, 2 * macs, true, weights});
     return y;
   }
   // A product of two values, as in attention: reads both again.
   map product(const std::string& name, const map& a, const map& b, std::int64_t side, std::int64_t channels) {
-    const double macs = static_cast<double>(side * side * channels * a.channels);
+    const double macs = work(side * side * channels * a.channels);
     const map y = add(name, {a, b}, side, channels, macs);
     records_.push_back({name, {a, b}, y, {a.value, b.value}, 2 * macs, false});
     return y;
   }
   // Reads its result again: softmax.
   map pointwise(const std::string& name, const map& x) {
-    const double work = static_cast<double>(x.side * x.side * x.channels);
-    const map y = add(name, {x}, x.side, x.channels, work);
-    records_.push_back({name, {x}, y, {y.value}, work, false});
+    const double macs = work(x.side * x.side * x.channels);
+    const map y = add(name, {x}, x.side, x.channels, macs);
+    records_.push_back({name, {x}, y, {y.value}, macs, false});
     return y;
   }
   // Reads nothing again: sums, joins (channels add up), changes of the side.
   map linear(const std::string& name, const std::vector<map>& in, std::int64_t side, std::int64_t channels) {
-    const map y = add(name, in, side, channels, static_cast<double>(side * side * channels));
+    const map y = add(name, in, side, channels, work(side * side * channels));
     records_.push_back({name, in, y, {}, made_.cost.back(), false});
     return y;
   }
@@ -71,8 +82,12 @@ class tape {
   step finish(const map& last) {
     for (const double c : made_.cost) made_.forward += c;
     gradient_[last.at] = made_.graph.node("loss", {last.value}, type(last.side, last.channels), {.op = "Loss"});
-    made_.cost.push_back(static_cast<double>(last.side * last.side * last.channels));
+    made_.cost.push_back(work(last.side * last.side * last.channels));
     for (std::size_t i = records_.size(); i-- > 0;) differentiate(records_[i]);
+    for (const auto& [gradient, weights] : updates_) {
+      made_.graph.output(made_.graph.node("update." + made_.graph[gradient].name, {gradient}, nothing()));
+      made_.cost.push_back(static_cast<double>(weights));
+    }
     return std::move(made_);
   }
 
@@ -84,9 +99,14 @@ class tape {
     std::vector<value_id> saved;
     double cost = 0;
     bool weights = false;
+    bytes weight_bytes = 0;
   };
 
-  static tensor_type type(std::int64_t side, std::int64_t channels) { return irregular::map_of(side, channels); }
+  static tensor_type nothing() { return {.shape = {0}, .type = element::u8}; }
+  [[nodiscard]] tensor_type type(std::int64_t side, std::int64_t channels) const {
+    return irregular::map_of(side, setting_.batch * channels);
+  }
+  [[nodiscard]] double work(std::int64_t of_one) const { return static_cast<double>(setting_.batch * of_one); }
 
   map remember(value_id v, std::int64_t side, std::int64_t channels, bool differentiated) {
     gradient_.emplace_back();
@@ -104,7 +124,11 @@ class tape {
     std::vector<value_id> reads{*gradient_[r.out.at]};
     reads.insert(reads.end(), r.saved.begin(), r.saved.end());
     std::vector<tensor_type> types;
-    if (r.weights) types.push_back({.shape = {0}, .type = element::u8});
+    if (r.weights) {
+      types.push_back(setting_.updates
+                          ? tensor_type{.shape = {static_cast<std::int64_t>(r.weight_bytes)}, .type = element::u8}
+                          : nothing());
+    }
     for (const map& m : r.in) {
       if (wanted_[m.at]) types.push_back(type(m.side, m.channels));
     }
@@ -112,7 +136,11 @@ class tape {
     const std::vector<value_id> results = made_.graph.node_n("d." + r.name, reads, types, {.op = "Gradient"});
     made_.cost.push_back(r.cost);
     std::size_t next = 0;
-    if (r.weights) made_.graph.output(results[next++]);
+    if (r.weights && setting_.updates) {
+      updates_.emplace_back(results[next++], r.weight_bytes);
+    } else if (r.weights) {
+      made_.graph.output(results[next++]);
+    }
     for (const map& m : r.in) {
       if (!wanted_[m.at]) continue;
       auto& sum = gradient_[m.at];
@@ -122,14 +150,16 @@ class tape {
         continue;
       }
       sum = made_.graph.node("sum." + r.name, {*sum, own}, type(m.side, m.channels), {.op = "Add", .in_place = {0, 1}});
-      made_.cost.push_back(static_cast<double>(m.side * m.side * m.channels));
+      made_.cost.push_back(work(m.side * m.side * m.channels));
     }
   }
 
+  setting setting_;
   step made_;
   std::vector<record> records_;
   std::vector<std::optional<value_id>> gradient_;
   std::vector<bool> wanted_;
+  std::vector<std::pair<value_id, bytes>> updates_;
 };
 
 // Widths: one, or drawn.
@@ -145,16 +175,16 @@ class widths {
   bool drawn_;
 };
 
-inline step chain(int depth, std::uint32_t seed) {
-  tape t;
+inline step chain(int depth, std::uint32_t seed, const setting& s = {}) {
+  tape t{s};
   widths w{seed};
   auto x = t.input(32, 64);
   for (int i = 0; i < depth; ++i) x = t.layer("l" + std::to_string(i), x, w(64), 32);
   return t.finish(x);
 }
 
-inline step residual(int blocks, std::uint32_t seed) {
-  tape t;
+inline step residual(int blocks, std::uint32_t seed, const setting& s = {}) {
+  tape t{s};
   widths w{seed};
   std::int64_t side = 56, channels = 64;
   auto x = t.layer("stem", t.input(side, 16), channels, side);
@@ -171,8 +201,8 @@ inline step residual(int blocks, std::uint32_t seed) {
   return t.finish(x);
 }
 
-inline step transformer(int blocks, std::uint32_t seed) {
-  tape t;
+inline step transformer(int blocks, std::uint32_t seed, const setting& s = {}) {
+  tape t{s};
   widths w{seed};
   const std::int64_t side = 16, channels = 256;  // 256 tokens
   auto x = t.layer("embed", t.input(side, 32), channels, side);
@@ -189,8 +219,8 @@ inline step transformer(int blocks, std::uint32_t seed) {
   return t.finish(x);
 }
 
-inline step u_net(int depth, std::uint32_t seed) {
-  tape t;
+inline step u_net(int depth, std::uint32_t seed, const setting& s = {}) {
+  tape t{s};
   widths w{seed};
   std::int64_t side = 64, channels = 16;
   auto x = t.input(side, 4);

@@ -37,7 +37,7 @@ TEST(VerifySteps, SaysWhatIsWrong) {
   EXPECT_STREQ(rule_of(g, {0, 2, 1, 3}), "");
   EXPECT_STREQ(rule_of(g, {0, 1, 2, 2, 3}), "");
   EXPECT_STREQ(rule_of(g, {0, 1, 2}), "a node does not run");
-  EXPECT_STREQ(rule_of(g, {0, 1, 9, 3}), "a step is no node of the graph");
+  EXPECT_STREQ(rule_of(g, {0, 1, 99, 3}), "a step is no node of the graph");
   EXPECT_STREQ(rule_of(g, {1, 0, 2, 3}), "a node reads what is not there yet");
   EXPECT_STREQ(rule_of(g, {0, 1, 0, 2, 3}), "a node reads other contents");
   EXPECT_STREQ(rule_of(g, {0, 1, 1, 2, 3}), "a node runs again that may run once only");
@@ -48,11 +48,16 @@ TEST(VerifySteps, SaysWhatIsWrong) {
   EXPECT_FALSE(verify_steps(g, good, {}, pair));
   EXPECT_STREQ(verify_steps(g, turned, {}, pair)->rule, "a node runs before one that comes first");
   EXPECT_STREQ(verify_steps(g, good, {}, none)->rule, "a node of a pair is none of the graph");
+  // What may run once only may still run earlier or later.
+  const std::vector<std::uint32_t> once{1, 2}, again{0, 1, 2, 2, 3}, nobody{9};
+  EXPECT_FALSE(verify_steps(g, turned, {}, {}, once));
+  EXPECT_STREQ(verify_steps(g, again, {}, {}, once)->rule, "a node runs again that may run once only");
+  EXPECT_STREQ(verify_steps(g, good, {}, {}, nobody)->rule, "a node that may run once only is none of the graph");
 }
 
 TEST(Rewrite, RefusesWhatCannotBe) {
   const graph g = chain_with_state();
-  const std::vector<std::uint32_t> unknown{0, 7}, early{1}, twice{0, 1, 1};
+  const std::vector<std::uint32_t> unknown{0, 99}, early{1}, twice{0, 1, 1};
   EXPECT_EQ(rewrite(g, unknown).error().number, 1u);
   EXPECT_EQ(rewrite(g, early).error().number, 0u);
   EXPECT_EQ(rewrite(g, twice).error().number, 2u);
