@@ -47,6 +47,7 @@
 #include "berth/schedule/order.hpp"
 #include "berth/schedule/recompute.hpp"
 #include "berth/schedule/rewrite.hpp"
+#include "berth/schedule/steps.hpp"
 #include "berth/schedule/verify.hpp"
 #include "berth/scratch/scratch.hpp"
 #include "berth/scratch/scratch_arena.hpp"

@@ -8,7 +8,8 @@ namespace berth::model {
 
 class allowance {
  public:
-  // 256 MiB and four times what the model's constants hold.
+  // 256 MiB and four times what the model's constants hold, those of halves as f32: products make that of them, and
+  // take five times their bytes while they do (read, cast, packed).
   explicit allowance(const description& m);
 
   // Bytes that the node is about to hold. Throws input_error that names it where there is no room.

@@ -1,10 +1,14 @@
 #include "berth/model/runner.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "berth/core/contract.hpp"
+#include "berth/graph/arena_guard.hpp"
+#include "berth/pool/debug.hpp"
 
 namespace berth::model {
 
@@ -26,7 +30,14 @@ struct runner::state {
   arena memory;
   std::vector<void*> constants;  // by value; null where it is no constant
   std::vector<step> steps;
+  std::optional<arena_guard> guard;  // where BERTH_DEBUG has the word `arenas`
+  bool ran = false;
 
+  ~state() { (void)queue->synchronize(); }  // operations and blocks are in use until then
+
+  result<void> watch();
+  // Tells of what is overrun by now.
+  result<void> look();
   void* address(value_id v) const {
     const value& it = prog.graph[v];
     if (void* root = constants[it.root.index]) return static_cast<std::byte*>(root) + it.root_offset;
@@ -34,13 +45,32 @@ struct runner::state {
   }
 };
 
+// Written anew before each run, as what inputs had is others' once the model has read them; before the first one they
+// are looked at, as whoever wrote the inputs may have written more.
+result<void> runner::state::watch() {
+  if (std::exchange(ran, true)) return guard->again();
+  return look();
+}
+
+result<void> runner::state::look() {
+  const auto found = guard->check();
+  if (!found) return found.error();
+  for (const arena_overrun& o : *found) {
+    const void* const at = o.value == value_id{} ? memory.workspace(o.node) : memory.address(o.value);
+    const bytes size = o.value == value_id{} ? prog.graph[o.node].workspace : prog.graph[o.value].size;
+    tell_mistake({.kind = mistake_kind::overrun_behind,
+                  .address = at,
+                  .size = size,
+                  .site = source_location::current(prog.source.c_str(), o.node == node_id{} ? 0 : o.node.index + 1),
+                  .text = o.text.c_str()});
+  }
+  return {};
+}
+
 runner::runner(std::unique_ptr<state> s) noexcept : state_{std::move(s)} {}
 runner::runner(runner&&) noexcept = default;
 runner& runner::operator=(runner&&) noexcept = default;
-
-runner::~runner() {
-  if (state_) (void)state_->queue->synchronize();
-}
+runner::~runner() = default;
 
 result<runner> runner::create(program p, pool& memory, stream& s, const plan::options& o) {
   const device& where = s.get_device();
@@ -64,11 +94,20 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
     if (!taken) return taken.error();
     weights = *std::move(taken);
   }
-  auto reserved = arena::reserve(p.graph, memory, s, o);
+  const auto debug = current_debug();
+  arena_options planned;
+  planned.search = o;
+  if (debug && debug->arenas) planned.rules = with_red_zones(where.properties().rules);
+  auto reserved = arena::reserve(p.graph, memory, s, planned);
   if (!reserved) return reserved.error();
 
-  auto made = std::unique_ptr<state>{new state{std::move(p), &s, std::move(weights), *std::move(reserved), {}, {}}};
+  auto made = std::unique_ptr<state>{
+      new state{std::move(p), &s, std::move(weights), *std::move(reserved), {}, {}, std::nullopt}};
   made->constants.resize(made->prog.graph.values().size());
+  // The blocks' last owner may have work queued on the stream, and the host writes weights here and inputs later.
+  if (reached) {
+    if (auto done = s.synchronize(); !done) return done.error();
+  }
   for (std::size_t i = 0; i < made->prog.constants.size(); ++i) {
     program::constant& c = made->prog.constants[i];
     void* const to = static_cast<std::byte*>(made->weights.data()) + offsets[i];
@@ -93,6 +132,17 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
     for (const value_id v : n.inputs) step.addresses.push_back(made->address(v));
     for (const value_id v : n.outputs) step.addresses.push_back(made->address(v));
     made->steps.push_back(std::move(step));
+  }
+  if (planned.rules) {
+    auto guard = arena_guard::create(made->prog.graph, made->memory, s);
+    if (guard) {
+      made->guard.emplace(*std::move(guard));
+      if (auto written = s.synchronize(); !written) return written.error();  // before whoever writes the inputs
+    } else if (guard.error().code == errc::unsupported) {
+      std::fprintf(stderr, "berth: BERTH_DEBUG: %s: %s\n", made->prog.source.c_str(), guard.error().what);
+    } else {
+      return guard.error();
+    }
   }
   return runner{std::move(made)};
 }
@@ -120,8 +170,19 @@ const void* runner::output_bytes(std::size_t i, source_location where) const noe
 }
 
 result<void> runner::run() {
-  for (const state::step& s : state_->steps) {
-    if (auto enqueued = s.operation->run(s.addresses, s.workspace, *state_->queue); !enqueued) return enqueued;
+  state& my = *state_;
+  if (my.guard) {
+    if (auto ready = my.watch(); !ready) return ready;
+  }
+  for (std::uint32_t n = 0; n < my.steps.size(); ++n) {
+    if (my.guard) {
+      if (auto entered = my.guard->enter({n}); !entered) return entered;
+    }
+    const state::step& s = my.steps[n];
+    if (auto enqueued = s.operation->run(s.addresses, s.workspace, *my.queue); !enqueued) return enqueued;
+    if (my.guard) {
+      if (auto looked = my.look(); !looked) return looked;
+    }
   }
   return {};
 }

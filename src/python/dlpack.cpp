@@ -65,15 +65,20 @@ constexpr std::int64_t nobodys = -1, legacy_default = 1, per_thread_default = 2;
 
 // Has the block wait for the work of the stream that a reader on CUDA names, before it is used anew. The default
 // stream is the pool's to keep, and the threads' own ones are in order with it; any other is known as long as the
-// reader keeps the bytes, and is what this returns.
+// reader keeps the bytes, and is what this returns. Another library's memory has no pool here: whoever lets go of it
+// waits for the default stream as for any other, since its owner may use it anew at once.
 std::optional<stream> ordered_behind(const tensor& t, std::int64_t number) {
-  if (!t.on || number == nobodys) return std::nullopt;
-  pool_home& home = *t.on->home;
-  if (number == legacy_default || number == per_thread_default) {
+  if (number == nobodys) return std::nullopt;
+  const bool by_default = number == legacy_default || number == per_thread_default;
+  if (t.on && by_default) {
+    pool_home& home = *t.on->home;
     home.pool.use_on(static_cast<const held_block*>(t.owner.get())->memory.data(), home.default_stream());
     return std::nullopt;
   }
-  auto reader = stream::wrap(home.device, reinterpret_cast<void*>(static_cast<std::uintptr_t>(number)));
+  auto of = t.on ? result<device>{t.on->home->device} : device::open("cuda:" + std::to_string(t.device.number));
+  if (!of) raise(of.error());
+  void* const handle = by_default ? nullptr : reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
+  auto reader = stream::wrap(*std::move(of), handle);
   if (!reader) raise(reader.error());
   return *std::move(reader);
 }

@@ -17,7 +17,7 @@ bool judge(const solved& plan, bool prove) {
                                          : answer.status == plan::status::infeasible && p.memories.empty() &&
                                                p.capacity && answer.lower_bound() > *p.capacity;
   if (!best || answer.deadline_hit || p.memories.size() > 1 || !p.reuse_penalties.empty()) return false;
-  return !plan::check_bound(p, answer.lower_bound(), answer.proof);
+  return !plan::verify_bound(p, answer.lower_bound(), answer.proof);
 }
 
 }  // namespace berth::python

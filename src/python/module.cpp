@@ -20,8 +20,9 @@ solved_pointer solve_problem(const problem& p, const std::string& effort, std::u
   return solve(p.file(), options_of(effort, work, deadline, threads, penalty_first), progress, best_on_interrupt);
 }
 
-std::pair<solved_pointer, bool> unpacked(const problem& p, const std::string& packed, bool prove) {
-  solved_pointer made = unpack_plan(p.file(), packed);
+std::pair<solved_pointer, bool> unpacked(const problem& p, const std::string& packed, bool prove, bool ordered) {
+  auto made = unpack_plan(p.file(), packed);
+  if (ordered) made->answer = renumbered(made->answer, in_its_own_order(*p.file()).order);
   const bool proved = judge(*made, prove);
   return {std::move(made), proved};
 }
@@ -61,9 +62,11 @@ void declare_problem(py::module_& m) {
       .def(
           "_packed", [](const problem& p, bool names) { return py::bytes(pack(*p.file(), names)); },
           arg("names") = true)
+      .def("_key", [](const problem& p) { return py::bytes(in_its_own_order(*p.file()).packed); })
       .def_static("_of_packed", [](const std::string& packed) { return problem{unpack_problem(packed)}; })
-      .def("_unpacked", &unpacked, arg("plan"), arg("prove") = true,
-           "A plan, verified, and whether it proves that none is better; without `prove` nobody looks.")
+      .def("_unpacked", &unpacked, arg("plan"), arg("prove") = true, arg("ordered") = false,
+           "A plan, verified, and whether it proves that none is better; without `prove` nobody looks. `ordered`: its "
+           "buffers are in the order of _key().")
       .def("_require_valid", [](const problem& p) { model::require_valid(*p.file()); })
       .def("__copy__", [](const problem& p) { return p; })
       .def("__deepcopy__", [](const problem& p, const py::dict&) { return p; })

@@ -1,6 +1,8 @@
 #include "python/packed.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <numeric>
 #include <type_traits>
 
 namespace berth::python {
@@ -189,14 +191,16 @@ plan::memory read_memory(reader& r) {
   return m;
 }
 
+void write(writer& w, const std::vector<plan::size_term>& sum) {
+  w.list(sum, [&w](const plan::size_term& t) {
+    w.number(t.factor);
+    w.list(t.dimensions, [&w](index d) { w.number(d); });
+  });
+}
+
 void write(writer& w, const plan::symbolic_sizes& s) {
   w.list(s.dimensions, [&w](const plan::dimension& d) { w.name(d.name), w.number(d.least), w.number(d.most); });
-  w.list(s.of, [&w](const std::vector<plan::size_term>& sum) {
-    w.list(sum, [&w](const plan::size_term& t) {
-      w.number(t.factor);
-      w.list(t.dimensions, [&w](index d) { w.number(d); });
-    });
-  });
+  w.list(s.of, [&w](const std::vector<plan::size_term>& sum) { write(w, sum); });
 }
 
 plan::symbolic_sizes read_symbolic(reader& r) {
@@ -263,6 +267,68 @@ std::string pack(const model::problem_file& file, bool names) {
   w.list(names ? file.lines : std::vector<std::uint32_t>{}, [&w](std::uint32_t line) { w.number(line); });
   w.list(names ? file.taken_over : std::vector<bytes>{}, [&w](bytes size) { w.number(size); });
   return std::move(w.out);
+}
+
+std::vector<index> inverse(const std::vector<index>& order) {
+  std::vector<index> of(order.size());
+  for (index i = 0; i < order.size(); ++i) of[order[i]] = i;
+  return of;
+}
+
+ordered in_its_own_order(const model::problem_file& file) {
+  const plan::problem& from = file.problem;
+  std::vector<std::string> what;
+  what.reserve(from.buffers.size());
+  for (index b = 0; b < from.buffers.size(); ++b) {
+    writer w{problem_mark, false};
+    write(w, from.buffers[b]);
+    if (file.symbolic) write(w, file.symbolic->of[b]);
+    what.push_back(std::move(w.out));
+  }
+  std::vector<index> order(from.buffers.size());
+  std::iota(order.begin(), order.end(), index{0});
+  std::stable_sort(order.begin(), order.end(), [&what](index a, index b) { return what[a] < what[b]; });
+  const std::vector<index> to = inverse(order);
+
+  model::problem_file sorted = file;
+  plan::problem& p = sorted.problem;
+  for (index i = 0; i < order.size(); ++i) {
+    p.buffers[i] = from.buffers[order[i]];
+    if (file.symbolic) sorted.symbolic->of[i] = file.symbolic->of[order[i]];
+  }
+  const auto renumber = [&to](auto& pairs) {
+    for (auto& each : pairs) {
+      each.a = to[each.a];
+      each.b = to[each.b];
+      if (each.b < each.a) std::swap(each.a, each.b);
+    }
+    std::ranges::stable_sort(pairs, [](const auto& x, const auto& y) {
+      return std::pair{x.a, x.b} < std::pair{y.a, y.b};
+    });
+  };
+  if (p.conflicts) renumber(*p.conflicts);
+  renumber(p.separations);
+  renumber(p.reuse_penalties);
+  return {pack(sorted, false), std::move(order)};
+}
+
+plan::plan renumbered(const plan::plan& answer, const std::vector<index>& to) {
+  plan::plan a = answer;
+  const auto moved = [&to](const auto& from, auto& into) {
+    for (index b = 0; b < from.size() && b < to.size(); ++b) into[to[b]] = from[b];
+  };
+  moved(answer.offsets, a.offsets);
+  moved(answer.memory_of, a.memory_of);
+  moved(answer.slab_of, a.slab_of);
+  const auto rename = [&to](index& b) {
+    if (b < to.size()) b = to[b];
+  };
+  if (!a.has_offsets()) rename(a.culprit);
+  for (plan::argument& g : a.proof) {
+    std::ranges::for_each(g.buffers, rename);
+    std::ranges::sort(g.buffers);
+  }
+  return a;
 }
 
 model::problem_file unpack_problem(std::string_view packed) {

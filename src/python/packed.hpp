@@ -2,11 +2,12 @@
 //
 // Numbers are LEB128 (7 bits a byte, the lowest first), signed ones zigzag; texts and lists have their length before
 // them. What is unpacked may come from anywhere: lengths are held to the bytes that are left, and the problem has still
-// to pass validate(), the plan verify() and check_bound().
+// to pass validate(), the plan verify() and verify_bound().
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "berth/model/problem_file.hpp"
 #include "python/solved.hpp"
@@ -17,6 +18,18 @@ namespace berth::python {
 // Contract: no traffic, which the module does not read.
 [[nodiscard]] std::string pack(const model::problem_file& file, bool names = true);
 [[nodiscard]] std::string pack(const plan::plan& answer);
+
+// Without names, and the buffers in an order of their own, by what they are: problems that differ in the order of their
+// buffers only are the same bytes. Buffers that are equal but for their pairs keep the caller's order: there, and where
+// alias groups have other numbers, two orders may stay two. order[i] is the caller's buffer that stands at i.
+struct ordered {
+  std::string packed;
+  std::vector<index> order;
+};
+[[nodiscard]] ordered in_its_own_order(const model::problem_file& file);
+// The plan for the problem in which buffer b is buffer to[b]. What it names beyond them stays as it is.
+[[nodiscard]] plan::plan renumbered(const plan::plan& answer, const std::vector<index>& to);
+[[nodiscard]] std::vector<index> inverse(const std::vector<index>& order);
 
 // Throw refusal: cut off, too long, or of another version.
 [[nodiscard]] model::problem_file unpack_problem(std::string_view packed);

@@ -90,7 +90,13 @@ void declare_plan(py::module_& m) {
       .def_property_readonly("reason", &reason_of, "Why there are no offsets; empty where there are")
       .def("to_html", &to_html, arg("title") = "",
            "One self-contained page with the picture, as `berth view` makes it.")
-      .def("_packed", [](const solved& s) { return py::bytes(pack(s.answer)); })
+      .def(
+          "_packed",
+          [](const solved& s, bool ordered) {
+            if (!ordered) return py::bytes(pack(s.answer));
+            return py::bytes(pack(renumbered(s.answer, inverse(in_its_own_order(*s.file).order))));
+          },
+          arg("ordered") = false)
       .def("_boxes", &boxes_of)
       .def("__copy__", [](const solved_pointer& s) { return s; })
       .def("__deepcopy__", [](const solved_pointer& s, const py::dict&) { return s; })

@@ -70,11 +70,7 @@ guided_outcome play_guided(const playback& p, bytes capacity, progress_line& lin
     out.counts = guided.statistics();
     for (void* data : at) guided.free(data);
   }
-  if (times.empty()) return out;
-  std::ranges::sort(times);
-  out.ns_per_op = times[times.size() / 2];
-  out.ns_per_op_min = times.front();
-  out.ns_per_op_max = times.back();
+  out.ns_per_op = spread_of(std::move(times));
   return out;
 }
 

@@ -13,11 +13,9 @@ namespace berth::tool {
 
 struct guided_outcome {
   guided_statistics counts;
-  bytes held = 0;                  // reserved at the end of a step, at most, the first one left out
-  std::uint64_t device_calls = 0;  // after the second step, in which the plan takes its memory
-  double ns_per_op = 0;            // of repeated steps: the median, the least and the greatest
-  double ns_per_op_min = 0;
-  double ns_per_op_max = 0;
+  bytes held = 0;                          // reserved at the end of a step, at most, the first one left out
+  std::uint64_t device_calls = 0;          // after the second step, in which the plan takes its memory
+  spread ns_per_op;                        // of repeated steps
   std::optional<std::uint64_t> failed_at;  // the row for which there was no memory
 };
 

@@ -61,6 +61,7 @@ struct plan_call {
   bool pipeline = false;
   bool reorder = false;
   bool recompute = false;       // with --reorder
+  std::string move;             // the same
   std::optional<bytes> budget;  // the same
   bool json = false;
   bool quiet = false;
@@ -310,7 +311,7 @@ int reorder(const plan_call& call) {
                      call.options.deadline_s || call.options.node_limit != 0;
   if (other) {
     throw usage_error(
-        "--reorder: with one FILE, --dim, --rules, --effort, --threads, --budget, --recompute and --out only");
+        "--reorder: with one FILE, --dim, --rules, --effort, --threads, --budget, --recompute, --move and --out only");
   }
   refuse_input_as_output(call.out, call.files);
   std::signal(SIGINT, take_the_best);
@@ -323,6 +324,7 @@ int reorder(const plan_call& call) {
                                      .stop = &interrupted,
                                      .budget = call.budget,
                                      .recompute = call.recompute,
+                                     .move = call.move,
                                      .json = call.json,
                                      .quiet = call.quiet});
   std::signal(SIGINT, SIG_DFL);
@@ -368,7 +370,9 @@ int plan_file(plan_call& call) {
                       : call.effort == "best" ? plan::effort::best
                                               : plan::effort::normal;
   if (call.reorder) return reorder(call);
-  if (call.budget || call.recompute) throw usage_error("--budget, --recompute: with --reorder only");
+  if (call.budget || call.recompute || !call.move.empty()) {
+    throw usage_error("--budget, --recompute, --move: with --reorder only");
+  }
   std::error_code absent;
   if (std::filesystem::is_directory(call.files.front(), absent)) return plan_all(call);
   if (!call.shard.empty()) throw usage_error("--shard: of a folder of problems only");
@@ -441,6 +445,10 @@ std::function<int()> declare_plan(CLI::App& app) {
   add_bytes_option(app, "--budget", call->budget, "With --reorder: what the arena may take, as 524288 or 512KiB");
   app.add_flag("--recompute", call->recompute,
                "With --reorder: nodes may run again to keep the budget; without one, for the smallest arena found");
+  app.add_option("--move", call->move,
+                 "With --reorder: values may be copied to a slow memory and back for the same; RATE bytes while nodes\n"
+                 "touch one (0.1: a link ten times slower), each copy LATENCY bytes' time more")
+      ->type_name("RATE[,LATENCY]");
   app.add_flag("--json", call->json, "One JSON object on standard output");
   app.add_flag("--quiet", call->quiet, "Nothing on standard output, and no progress on a terminal");
   add_dim_option(app, call->dims);

@@ -66,10 +66,7 @@ playback_outcome play(const playback& p, const std::string& policy_name, bytes c
     times.push_back(1e9 * took / static_cast<double>(std::max<std::size_t>(done, 1)));
     out.outcome = through->result();  // all passes do the same
   }
-  std::ranges::sort(times);
-  out.ns_per_op = times[times.size() / 2];
-  out.ns_per_op_min = times.front();
-  out.ns_per_op_max = times.back();
+  out.ns_per_op = spread_of(std::move(times));
   return out;
 }
 

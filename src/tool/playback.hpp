@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "berth/trace/log.hpp"
+#include "tool/processor_time.hpp"
 #include "tool/progress_line.hpp"
 #include "tool/replay_policies.hpp"
 #include "tool/units.hpp"
@@ -40,9 +41,7 @@ struct playback {
 struct playback_outcome {
   static constexpr int passes = 5;
   policy::outcome outcome;
-  double ns_per_op = 0;  // the median of the passes
-  double ns_per_op_min = 0;
-  double ns_per_op_max = 0;
+  spread ns_per_op;                        // of the passes
   std::optional<std::uint64_t> failed_at;  // the row for which there was no memory
 };
 

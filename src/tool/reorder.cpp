@@ -1,15 +1,19 @@
 #include "tool/reorder.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "berth/model/input_error.hpp"
 #include "berth/schedule/order.hpp"
 #include "berth/schedule/recompute.hpp"
+#include "berth/schedule/steps.hpp"
 #include "berth/schedule/verify.hpp"
 #include "berth/trace/picture.hpp"
 #include "model/file.hpp"
@@ -34,6 +38,7 @@ struct read_graph {
   rules::placement rules = rules::host();
   std::vector<std::string> notes{};
   std::vector<schedule::node_pair> before{};
+  std::vector<std::uint32_t> once{};
 #ifdef BERTH_TOOL_RUN
   std::string file{};            // with --out FILE.onnx, its bytes
   model::shapes_graph shapes{};  // and what was read of them; its graph is `g`
@@ -47,7 +52,7 @@ bool writes_a_model(const reorder_call& call) {
 #ifdef BERTH_TOOL_RUN
 read_graph read_model(const reorder_call& call, std::string file) {
   model::shapes_graph m = read_onnx_graph(call.file, file, !writes_a_model(call), call.dims);
-  read_graph made{.g = m.graph, .notes = m.notes, .before = m.before};
+  read_graph made{.g = m.graph, .notes = m.notes, .before = m.before, .once = m.once};
   if (!writes_a_model(call)) return made;
   made.notes.insert(made.notes.begin(), "ordered by its shapes, operator by operator, as the file has them");
   made.file = std::move(file);
@@ -118,6 +123,29 @@ std::vector<trace::rectangle> rectangles(const graph& g, const graph_plan& p, co
   return all;
 }
 
+bool beyond_order(const reorder_call& call) {
+  return call.recompute || !call.move.empty();
+}
+
+// "RATE" or "RATE,LATENCY".
+std::optional<schedule::transfer> transfer_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto number = [&](std::string_view part) {
+    double n = 0;
+    const auto [end, wrong] = std::from_chars(part.data(), part.data() + part.size(), n);
+    if (wrong != std::errc{} || end != part.data() + part.size()) {
+      throw usage_error("--move: '" + text + "' is not RATE or RATE,LATENCY, two numbers");
+    }
+    return n;
+  };
+  const std::size_t comma = text.find(',');
+  schedule::transfer made{.bandwidth = number(std::string_view{text}.substr(0, comma))};
+  if (comma != std::string::npos) made.latency = number(std::string_view{text}.substr(comma + 1));
+  if (!(made.bandwidth > 0) || std::isinf(made.bandwidth)) throw usage_error("--move: the rate is not above 0");
+  if (!(made.latency >= 0) || std::isinf(made.latency)) throw usage_error("--move: the latency is not at least 0");
+  return made;
+}
+
 // What is shown, whether nodes run again or not.
 struct answer {
   graph_plan given_plan;
@@ -126,8 +154,10 @@ struct answer {
   std::vector<std::uint32_t> steps;
   bytes bound = 0;
   std::string bound_name;
-  std::string holder;        // with --recompute: what needs as much as the bound
-  double extra_percent = 0;  // of the cost of one run of each node
+  std::string holder;         // with --recompute: what needs as much as the bound
+  double extra_percent = 0;   // of the cost of one run of each node
+  double waited_percent = 0;  // the part of it that is waiting for copies
+  bytes moved = 0, slow_arena = 0;
   std::uint64_t states = 0;
   bytes given_peak = 0, peak = 0;
   bool within = true;
@@ -155,17 +185,20 @@ answer in_order(const graph& g, const reorder_call& call, const schedule::option
           .within = true};
 }
 
-answer run_again(const graph& g, const reorder_call& call, const schedule::options& o) {
+answer run_again(const read_graph& input, const std::optional<schedule::transfer>& move, const reorder_call& call,
+                 const schedule::options& o) {
+  const graph& g = input.g;
   answer made = in_order(g, call, o);
   const bool enough = call.budget && made.plan.arena() <= *call.budget;
+  const schedule::recompute_options how{.order = o, .again = call.recompute, .once = input.once, .move = move};
   graph_fault why;
   std::optional<schedule::recomputed> found;
   if (call.budget) {
-    auto one = schedule::recompute_within(g, *call.budget, {.order = o}, &why);
+    auto one = schedule::recompute_within(g, *call.budget, how, &why);
     if (!one) throw model::input_error(call.file, why.text.empty() ? one.error().what : why.text);
     found = std::move(*one);
   } else {
-    auto front = schedule::recompute_front(g, 8, {.order = o}, &why);
+    auto front = schedule::recompute_front(g, 8, how, &why);
     if (!front) throw model::input_error(call.file, why.text.empty() ? front.error().what : why.text);
     for (const schedule::recomputed& r : *front) {
       made.front.emplace_back(r.plan.arena(), r.given_cost > 0 ? 100 * r.extra_cost / r.given_cost : 0);
@@ -173,7 +206,7 @@ answer run_again(const graph& g, const reorder_call& call, const schedule::optio
     found = std::move(front->back());
   }
   made.bound = found->bound;
-  made.bound_name = "whatever runs again";
+  made.bound_name = move ? "whatever runs again or moves" : "whatever runs again";
   made.holder = found->holder < g.nodes().size() ? "node '" + g.nodes()[found->holder].name + "'"
                                                  : "what is there at the start or in the end";
   if (enough) return made;
@@ -181,6 +214,9 @@ answer run_again(const graph& g, const reorder_call& call, const schedule::optio
   made.after = std::move(found->after);
   made.steps = std::move(found->steps);
   made.extra_percent = found->given_cost > 0 ? 100 * found->extra_cost / found->given_cost : 0;
+  made.waited_percent = found->given_cost > 0 ? 100 * found->waited / found->given_cost : 0;
+  made.moved = found->moved;
+  made.slow_arena = found->slow.arena();
   made.peak = made.plan.lower_bound();
   return made;
 }
@@ -191,10 +227,20 @@ bool write_model(const reorder_call& call, const read_graph& input, const answer
                  const rules::placement& rules) {
   const std::string file = model::onnx_in_order(call.file, input.file, input.shapes, found.steps);
   const model::shapes_graph again = read_onnx_graph(call.out, file, false, call.dims);
-  const auto same_name = [](const node& a, const node& b) { return a.name == b.name; };
-  if (!std::ranges::equal(again.graph.nodes(), found.after.graph.nodes(), same_name)) return false;
+  const auto sizes = [](const graph& g, const node& n) {
+    std::vector<bytes> all;
+    for (const auto* values : {&n.inputs, &n.outputs}) {
+      for (const value_id v : *values) all.push_back(g[v].size);
+    }
+    return all;
+  };
+  const auto same = [&](const node& a, const node& b) {
+    return a.op == b.op && sizes(again.graph, a) == sizes(found.after.graph, b);
+  };
+  if (!std::ranges::equal(again.graph.nodes(), found.after.graph.nodes(), same)) return false;
   const auto plan = plan_graph(again.graph, {.search = {.threads = call.threads}, .rules = rules});
   if (!plan || plan->arena() > found.given_plan.arena()) return false;
+  if (call.budget && found.within && plan->arena() > *call.budget) return false;
   model::write_file(call.out, file);
   return true;
 }
@@ -213,6 +259,11 @@ std::string page(const reorder_call& call, const graph& given, const answer& fou
   picture.rectangles = rectangles(given, found.given_plan, "given order");
   for (auto& r : rectangles(found.after.graph, found.plan, "found order")) picture.rectangles.push_back(std::move(r));
   return trace::to_html(picture);
+}
+
+std::size_t copies(const graph& g, const answer& found) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      found.steps, [&](std::uint32_t s) { return schedule::meaning_of(g, s).kind != schedule::step_kind::node; }));
 }
 
 nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, const answer& found, double elapsed_ms) {
@@ -239,13 +290,19 @@ nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, con
     made["budget"] = *call.budget;
     made["within_budget"] = found.within;
   }
-  if (call.recompute) {
-    made["runs_again"] = found.steps.size() - given.nodes().size();
+  if (beyond_order(call)) {
+    made["runs_again"] = found.steps.size() - copies(given, found) - given.nodes().size();
     made["extra_percent"] = found.extra_percent;
     made["bound_held_by"] = found.holder;
     for (const auto& [arena, percent] : found.front) {
       made["front"].push_back({{"arena_bytes", arena}, {"extra_percent", percent}});
     }
+  }
+  if (!call.move.empty()) {
+    made["copies"] = copies(given, found);
+    made["moved_bytes"] = found.moved;
+    made["waited_percent"] = found.waited_percent;
+    made["slow_arena_bytes"] = found.slow_arena;
   }
   if (!found.notes.empty()) made["notes"] = found.notes;
   made["steps"] = found.steps;
@@ -270,7 +327,13 @@ void print_table(const reorder_call& call, const graph& given, const answer& fou
   }
   if (call.recompute) {
     std::printf("  run again     %zu nodes, %.2f %% more bytes read and written\n",
-                found.steps.size() - given.nodes().size(), found.extra_percent);
+                found.steps.size() - copies(given, found) - given.nodes().size(),
+                found.extra_percent - found.waited_percent);
+  }
+  if (!call.move.empty()) {
+    std::printf("  copied        %s in %zu copies, %.2f %% of the time waited for; %s of the slow memory\n",
+                human_exactly(found.moved).c_str(), copies(given, found), found.waited_percent,
+                human_exactly(found.slow_arena).c_str());
   }
   for (const auto& [arena, percent] : found.front) {
     std::printf("  or            %s for %.2f %%\n", human_exactly(arena).c_str(), percent);
@@ -285,7 +348,7 @@ void print_table(const reorder_call& call, const graph& given, const answer& fou
   if (!call.out.empty()) {
     const bool unwritten = writes_a_model(call) && !found.verified;
     std::printf("  %-14s%s%s\n", unwritten ? "not written" : "written to", printable(call.out).c_str(),
-                !writes_a_model(call) || unwritten ? "" : ": the main graph's nodes in this order, all else as it was");
+                !writes_a_model(call) || unwritten ? "" : ": the main graph's nodes in this order");
   }
   for (const std::string& note : found.notes) std::printf("  note          %s\n", printable(note).c_str());
 }
@@ -298,7 +361,8 @@ int plan_reordered(const reorder_call& call) {
   if (!call.out.empty() && call.out != "-" && !html && !model_out && !call.out.ends_with(".json")) {
     throw usage_error("--out: with --reorder '" + call.out + "' must end in .json, .html or .onnx");
   }
-  if (model_out && call.recompute) throw usage_error("--out: no .onnx file is written with nodes that run again");
+  if (model_out && !call.move.empty()) throw usage_error("--out: no .onnx file is written with values that move");
+  const auto move = transfer_of(call.move);
   const auto start = std::chrono::steady_clock::now();
   std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
   line->stage("reading " + file_name(call.file));
@@ -314,10 +378,10 @@ int plan_reordered(const reorder_call& call) {
     options.rules = both;
   }
   line->stage("ordering");
-  answer found = call.recompute ? run_again(input.g, call, options) : in_order(input.g, call, options);
+  answer found = beyond_order(call) ? run_again(input, move, call, options) : in_order(input.g, call, options);
   found.notes = input.notes;
   found.within = !call.budget || found.plan.arena() <= *call.budget;
-  found.verified = !schedule::verify_steps(input.g, found.steps, {}, input.before) &&
+  found.verified = !schedule::verify_steps(input.g, found.steps, {}, input.before, input.once) &&
                    verify_plan(found.after.graph, found.plan, *options.rules).ok();
   const double elapsed = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   line->stage("writing");

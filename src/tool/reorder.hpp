@@ -1,5 +1,5 @@
 // berth plan MODEL --reorder: the order of a graph's nodes, searched for the smallest arena; with --recompute, nodes
-// may run again for it.
+// may run again for it, with --move values may lie in a slow memory meanwhile.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,7 @@ struct reorder_call {
   const std::atomic<bool>* stop = nullptr;
   std::optional<bytes> budget;  // of the arena: exit 1 where it is not kept
   bool recompute = false;       // to keep it; without a budget as small as the search gets
+  std::string move;             // the same: "RATE" or "RATE,LATENCY" (schedule::transfer); empty: nothing moves
   bool json = false;
   bool quiet = false;
 };

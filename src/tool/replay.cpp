@@ -61,9 +61,9 @@ int print_guided(const call& c, const trace::log_summary& log, bytes capacity, c
                        {"elsewhere", r.counts.elsewhere},
                        {"passed", r.counts.passed},
                        {"device_calls", r.device_calls},
-                       {"ns_per_op", r.ns_per_op},
-                       {"ns_per_op_min", r.ns_per_op_min},
-                       {"ns_per_op_max", r.ns_per_op_max},
+                       {"ns_per_op", r.ns_per_op.median},
+                       {"ns_per_op_min", r.ns_per_op.least},
+                       {"ns_per_op_max", r.ns_per_op.most},
                        {"refusal", r.counts.refusal},
                        {"unmatched_frees", log.unmatched_frees},
                        {"failed_at", nullptr}};
@@ -81,8 +81,8 @@ int print_guided(const call& c, const trace::log_summary& log, bytes capacity, c
         human(r.held).c_str(), 100 * over, number(r.device_calls));
     std::printf("  allocations    %llu as planned, %llu elsewhere in the plan's memory, %llu by the pool\n",
                 number(r.counts.planned), number(r.counts.elsewhere), number(r.counts.passed));
-    std::printf("  time           %.1f ns an operation as planned (%.1f to %.1f in %d steps)\n", r.ns_per_op,
-                r.ns_per_op_min, r.ns_per_op_max, playback_outcome::passes);
+    std::printf("  time           %.1f ns an operation as planned (%.1f to %.1f in %d steps)\n", r.ns_per_op.median,
+                r.ns_per_op.least, r.ns_per_op.most, playback_outcome::passes);
     if (*r.counts.refusal != 0) std::printf("  no plan for a stream: %s\n", r.counts.refusal);
     if (r.failed_at) std::printf("  out of memory at event %llu\n", number(*r.failed_at));
   }
@@ -115,9 +115,9 @@ int replay(const call& c) {
                        {"allocs", summary.allocations},
                        {"pool_hit_rate", r.outcome.pool_hit_rate},
                        {"cache_hit_rate", r.outcome.cache_hit_rate},
-                       {"ns_per_op", r.ns_per_op},
-                       {"ns_per_op_min", r.ns_per_op_min},
-                       {"ns_per_op_max", r.ns_per_op_max},
+                       {"ns_per_op", r.ns_per_op.median},
+                       {"ns_per_op_min", r.ns_per_op.least},
+                       {"ns_per_op_max", r.ns_per_op.most},
                        {"stitched", r.outcome.stitched},
                        {"unmatched_frees", summary.unmatched_frees},
                        {"failed_at", nullptr}};
@@ -133,8 +133,8 @@ int replay(const call& c) {
     std::printf("  allocations    %llu: %.2f %% without the device, %.2f %% from the thread's cache, %llu stitched\n",
                 static_cast<unsigned long long>(summary.allocations), 100 * r.outcome.pool_hit_rate,
                 100 * r.outcome.cache_hit_rate, static_cast<unsigned long long>(r.outcome.stitched));
-    std::printf("  time           %.1f ns an operation (%.1f to %.1f in %d passes)\n", r.ns_per_op, r.ns_per_op_min,
-                r.ns_per_op_max, playback_outcome::passes);
+    std::printf("  time           %.1f ns an operation (%.1f to %.1f in %d passes)\n", r.ns_per_op.median,
+                r.ns_per_op.least, r.ns_per_op.most, playback_outcome::passes);
     if (r.failed_at) {
       std::printf("  out of memory at event %llu\n", static_cast<unsigned long long>(*r.failed_at));
     }

@@ -58,7 +58,7 @@ report of(const trace::log& log, const std::string& path, progress_line& line) {
   report r{.kind = "trace", .measured_how = "replayed through the pool, on a device without memory"};
   trace::measurements m;
   if (s.allocations != 0 && !o.failed_at) {  // a part of the log says nothing about the whole
-    m = {.allocation_us = o.ns_per_op * 1e-3,
+    m = {.allocation_us = o.ns_per_op.median * 1e-3,
          .fragmentation = fragmentation_of(s.peak_live, o.outcome.peak_reserved),
          .pool_hits = o.outcome.pool_hit_rate};
   }

@@ -25,7 +25,7 @@ namespace {
 
 // Why the plan's lower bound does not hold, or nothing.
 std::string objection_to_bound(const plan::problem& p, const plan::plan& answer) {
-  const auto found = plan::check_bound(p, answer.lower_bound(), answer.proof);
+  const auto found = plan::verify_bound(p, answer.lower_bound(), answer.proof);
   if (!found) return {};
   std::string text = found->rule;
   if (found->a) text += ": '" + p.buffers[*found->a].name + "'";

@@ -1,11 +1,15 @@
 // Models of ONNX made of choices: bytes changed at random hardly ever are one, and what hurts is in the nodes.
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <variant>
 
 #include "berth/graph/graph_plan.hpp"
 #include "berth/model/onnx.hpp"
 #include "berth/model/program.hpp"
 #include "berth/model/runner.hpp"
+#include "berth/op/check.hpp"
+#include "berth/op/operator.hpp"
 #include "fuzz/fuzz.hpp"
 #include "model/onnx_maker.hpp"
 
@@ -111,6 +115,66 @@ constexpr const char* attributes[] = {"axis",       "axes",      "perm",  "group
                                       "allowzero",  "starts",    "ends",  "steps",     "value_int",
                                       "value_ints", "min",       "max"};
 
+// What these operators mean something with. Several of one name: one of them.
+struct attribute {
+  const char* op;
+  const char* name;
+  std::variant<std::int64_t, list, std::string> value;
+};
+const attribute meant[] = {
+    {"Einsum", "equation", "ij,jk->ik"},
+    {"Einsum", "equation", "ij,kl->"},
+    {"Einsum", "equation", "...j,jk"},
+    {"Einsum", "equation", "ii,ij->i"},
+    {"RNN", "direction", "bidirectional"},
+    {"RNN", "layout", 1},
+    {"GRU", "direction", "reverse"},
+    {"GRU", "linear_before_reset", 1},
+    {"GRU", "layout", 1},
+    {"LSTM", "direction", "reverse"},
+    {"LSTM", "input_forget", 1},
+    {"LSTM", "hidden_size", 16},
+    {"LSTM", "layout", 1},
+    {"GridSample", "mode", "bicubic"},
+    {"GridSample", "mode", "nearest"},
+    {"GridSample", "padding_mode", "border"},
+    {"GridSample", "padding_mode", "reflection"},
+    {"GridSample", "align_corners", 1},
+    {"RoiAlign", "mode", "max"},
+    {"RoiAlign", "output_height", 3},
+    {"RoiAlign", "output_width", 2},
+    {"RoiAlign", "sampling_ratio", 2},
+    {"RoiAlign", "coordinate_transformation_mode", "output_half_pixel"},
+    {"DFT", "axis", 1},
+    {"DFT", "inverse", 1},
+    {"DFT", "onesided", 1},
+    {"STFT", "onesided", 0},
+    {"HannWindow", "periodic", 0},
+    {"Unique", "axis", 0},
+    {"Unique", "sorted", 0},
+    {"Compress", "axis", 0},
+    {"NonMaxSuppression", "center_point_box", 1},
+    {"TfIdfVectorizer", "mode", "TFIDF"},
+    {"TfIdfVectorizer", "min_gram_length", 1},
+    {"TfIdfVectorizer", "max_gram_length", 2},
+    {"TfIdfVectorizer", "max_skip_count", 1},
+    {"TfIdfVectorizer", "pool_int64s", list{0, 2, 3, 1, 1, 2}},
+    {"TfIdfVectorizer", "ngram_counts", list{0, 2}},
+    {"TfIdfVectorizer", "ngram_indexes", list{3, 0, 1, 2}},
+    {"MaxPool", "kernel_shape", list{2, 2}},
+    {"AveragePool", "kernel_shape", list{2, 2}},
+    {"LpPool", "kernel_shape", list{2, 2}},
+    {"MaxUnpool", "kernel_shape", list{2, 2}},
+    {"DepthToSpace", "blocksize", 2},
+    {"SpaceToDepth", "blocksize", 2},
+    {"BitShift", "direction", "LEFT"},
+    {"Resize", "mode", "cubic"},
+    {"Resize", "mode", "linear"},
+    {"Resize", "coordinate_transformation_mode", "align_corners"},
+    {"LRN", "size", 5},
+    {"Cast", "to", 7},
+};
+
 // Most choices are small and alike, so that shapes often fit.
 class maker {
  public:
@@ -123,6 +187,11 @@ class maker {
     const std::string last = names_.back();
     m_.output(c_.byte() % 4 == 0 ? any() : last);
     if (c_.byte() % 4 == 0) m_.output(any());
+    // Behind all other choices, so that what stands in the corpus still means what it meant.
+    for (std::size_t i = c_.byte() % 4; i > 0; --i) {
+      fitting();
+      m_.output(names_.back());
+    }
     return m_.text();
   }
 
@@ -139,8 +208,8 @@ class maker {
     return d;
   }
 
-  void constant() {
-    const list shape = dims(extents, 4);
+  void constant() { constant(dims(extents, 4)); }
+  void constant(const list& shape) {
     std::int64_t count = 1;
     for (const std::int64_t d : shape) count = d < 0 || d > 64 ? 1 : count * d;
     count = std::min<std::int64_t>(count, 512);
@@ -178,6 +247,54 @@ class maker {
         m_.with(name, dims(numbers, 6));
       } else {
         m_.with(name, c_.byte() % 3 == 0 ? c_.of(numbers) : numbers[c_.byte() % 8]);
+      }
+    }
+  }
+
+  // Integers that mean something to most operators.
+  void index(const std::string& name, const list& shape) {
+    std::int64_t count = 1;
+    for (const std::int64_t d : shape) count = d < 0 || d > 4096 ? 1 : std::min<std::int64_t>(count * d, 4096);
+    list values(static_cast<std::size_t>(count), 1);
+    for (std::size_t i = 0; i < values.size() && i < 8; ++i) {
+      if (c_.byte() % 8 == 0) values[i] = c_.of(numbers);
+    }
+    m_.integers(name, shape, values);
+  }
+  // A node of any row of the table, with operands like those of its example but smaller: hardly any that are drawn
+  // one by one fit an operator that wants three.
+  void fitting() {
+    const op::definition& row = *op::all()[c_.below(op::all().size())];
+    std::vector<std::string> inputs;
+    for (list shape : op::shapes_of(row.example)) {
+      for (auto& d : shape) d = c_.byte() % 32 == 0 ? c_.of(extents) : d > 64 ? d / 16 : d;
+      const bool parameter = (row.parameters >> inputs.size() & 1u) != 0;
+      const int what = c_.byte() % 8;
+      if (what == 0) {
+        constant(shape);
+        inputs.push_back(names_.back());
+      } else {
+        inputs.push_back(named("x"));
+        parameter || what < 3 ? index(inputs.back(), shape) : static_cast<void>(m_.input(inputs.back(), shape));
+      }
+    }
+    for (std::size_t more = c_.byte() % 8; more > 5; --more) {
+      inputs.push_back(c_.byte() % 2 == 0 ? "" : named("x"));
+      if (!inputs.back().empty()) index(inputs.back(), {1});
+    }
+    m_.node(row.name, inputs, {named("n")});
+    std::string_view last;
+    for (const auto& [op, name, value] : meant) {
+      if (std::string_view{op} != row.name || last == name || c_.byte() % 4 == 0) continue;
+      last = name;
+      if (const auto* text = std::get_if<std::string>(&value)) {
+        m_.with_text(name, *text);
+      } else if (const auto* number = std::get_if<std::int64_t>(&value)) {
+        m_.with(name, c_.byte() % 8 == 0 ? c_.of(numbers) : *number);
+      } else {
+        list changed = std::get<list>(value);
+        for (auto& each : changed) each = c_.byte() % 16 == 0 ? c_.of(numbers) : each;
+        m_.with(name, changed);
       }
     }
   }

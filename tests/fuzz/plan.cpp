@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else {
       const plan::plan back = model::read_plan(path, f);
       (void)plan::verify(f.problem, back);
-      (void)plan::check_bound(f.problem, back.lower_bound(), back.proof);
+      (void)plan::verify_bound(f.problem, back.lower_bound(), back.proof);
     }
   });
   fuzz::reading(path, [&] { (void)model::read_former_places(path, f); });

@@ -1,6 +1,6 @@
 // The readers of problems, plans and certificates under files that are nearly right: whatever stands in a file, the
 // answer is one line that names the file and the reason, or a problem that solve() answers and a plan that verify() and
-// check_bound() judge.
+// verify_bound() judge.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -181,7 +181,7 @@ TEST_F(files, spoiled_plans_are_refused_or_judged) {
       if (good && best->optimal()) {
         EXPECT_GE(back.arena(), best->arena()) << text;
       }
-      if (!plan::check_bound(f.problem, back.lower_bound(), back.proof)) {
+      if (!plan::verify_bound(f.problem, back.lower_bound(), back.proof)) {
         EXPECT_LE(back.lower_bound(), best->arena()) << text;
       }
       return good;

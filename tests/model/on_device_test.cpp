@@ -1,7 +1,10 @@
 // Models on a device whose memory the host does not reach, beside the host's results.
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "berth/model/builtin.hpp"
 #include "berth/model/input_error.hpp"
@@ -33,6 +36,18 @@ struct builder {
     std::vector<std::byte> data(made.values.size() * sizeof(float));
     std::memcpy(data.data(), made.values.data(), data.size());
     return keep({element::f32, std::move(s), std::move(data)});
+  }
+  std::string positive(shape s) {
+    test::dense made = test::random_dense(s, ++seed);
+    for (float& f : made.values) f = std::abs(f) + 0.5F;
+    std::vector<std::byte> data(made.values.size() * sizeof(float));
+    std::memcpy(data.data(), made.values.data(), data.size());
+    return keep({element::f32, std::move(s), std::move(data)});
+  }
+  std::string scalar(float f) {
+    std::vector<std::byte> data(sizeof f);
+    std::memcpy(data.data(), &f, sizeof f);
+    return keep({element::f32, {}, std::move(data)});
   }
   std::string integers(const shape& values) {
     std::vector<std::byte> data(values.size() * sizeof(std::int64_t));
@@ -75,6 +90,32 @@ model::description attention() {
   return std::move(b.d);
 }
 
+// A network of convolutions: a strided one, a block with a residual and a group for each channel, pools, a head. Its
+// pools for maxima only where the chip's take f32.
+model::description network(bool pools) {
+  constexpr std::int64_t channels = 8;
+  builder b;
+  const auto normalized = [&](const std::string& x, std::int64_t of) {
+    return b.add("BatchNormalization", {x, b.weights({of}), b.weights({of}), b.weights({of}), b.positive({of})});
+  };
+  std::string x = b.add("Conv", {b.input({2, 3, 21, 17}), b.weights({channels, 3, 3, 3}), b.weights({channels})},
+                        {{"strides", shape{2, 2}}, {"pads", shape{1, 1, 0, 1}}});
+  x = b.add("Relu", {normalized(x, channels)});
+  std::string y =
+      b.add("Conv", {x, b.weights({channels, 1, 3, 3})}, {{"group", channels}, {"pads", shape{1, 1, 1, 1}}});
+  y = normalized(b.add("Conv", {b.add("HardSwish", {y}), b.weights({channels, channels, 1, 1})}), channels);
+  x = b.add("Add", {x, y});
+  if (pools)
+    x = b.add("MaxPool", {x}, {{"kernel_shape", shape{3, 3}}, {"strides", shape{2, 2}}, {"pads", shape{1, 1, 1, 1}}});
+  const std::string up = b.add("ConvTranspose", {x, b.weights({channels, 2, 2, 2})}, {{"strides", shape{2, 2}}});
+  x = b.add("AveragePool", {x}, {{"kernel_shape", shape{2, 2}}, {"strides", shape{2, 2}}});
+  x = b.add("Flatten", {b.add("GlobalAveragePool", {x})}, {{"axis", std::int64_t{1}}});
+  const std::string scores =
+      b.add("Gemm", {x, b.weights({5, channels}), b.weights({5})}, {{"transB", std::int64_t{1}}});
+  b.d.outputs = {b.add("Softmax", {scores}, {{"axis", std::int64_t{-1}}}), up};
+  return std::move(b.d);
+}
+
 class on_device : public testing::Test {
  protected:
   on_device() { BERTH_ASCEND_SIMULATOR(clear)(); }
@@ -94,12 +135,13 @@ std::vector<test::dense> outputs_of(const model::runner& made, stream& s) {
   return outputs;
 }
 
-TEST_F(on_device, a_model_gives_the_hosts_results_and_takes_no_memory_once_it_has_run) {
-  const auto inputs = test::inputs_of(attention());
-  const test::ran host = test::run(attention(), inputs);
+// The same results on the device run after run, and nothing taken from it after the first.
+void runs_as_on_the_host(const model::description& d, const device& npu, const op::server& by) {
+  const auto inputs = test::inputs_of(d);
+  const test::ran host = test::run(d, inputs);
   pool memory{npu};
   stream s{npu};
-  auto made = model::runner::create(model::lower(attention(), by), memory, s).value();
+  auto made = model::runner::create(model::lower(d, by), memory, s).value();
   const auto& plan = made.get_arena().get_plan();
   EXPECT_GE(plan.arena(), plan.lower_bound());
   const auto calls = BERTH_ASCEND_SIMULATOR(calls);
@@ -121,14 +163,25 @@ TEST_F(on_device, a_model_gives_the_hosts_results_and_takes_no_memory_once_it_ha
   EXPECT_EQ(taken(), after_first);
 }
 
+TEST_F(on_device, a_transformer_gives_the_hosts_results_and_takes_no_memory_once_it_has_run) {
+  runs_as_on_the_host(attention(), npu, by);
+}
+
+TEST_F(on_device, a_network_of_convolutions_does_too) {
+  const char* const chip = std::getenv("ASCEND_SIMULATOR_PROFILE");
+  const bool pools = chip == nullptr || !std::string_view{chip}.starts_with("310");
+  runs_as_on_the_host(network(pools), npu, by);
+}
+
 TEST_F(on_device, an_operator_that_the_device_lacks_is_refused_by_name) {
   builder b;
-  b.d.outputs = {b.add("Conv", {b.add("Relu", {b.input({1, 1, 4, 4})}), b.weights({1, 1, 3, 3})})};
+  b.d.outputs = {
+      b.add("InstanceNormalization", {b.add("Relu", {b.input({1, 1, 4, 4})}), b.weights({1}), b.weights({1})})};
   try {
     (void)model::lower(std::move(b.d), by);
     FAIL() << "lowered";
   } catch (const model::input_error& why) {
-    EXPECT_THAT(why.what(), testing::AllOf(testing::HasSubstr("Conv1"),
+    EXPECT_THAT(why.what(), testing::AllOf(testing::HasSubstr("InstanceNormalization1"),
                                            testing::HasSubstr("the device ascend:0 has no operator for it")));
   }
 }

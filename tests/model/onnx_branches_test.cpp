@@ -145,6 +145,33 @@ TEST_F(onnx_branches, a_loop_of_so_many_rounds_is_its_body_so_many_times) {
   EXPECT_EQ(run(stops, {{2, 3}, {1, 2}}), (rows{{-8, -55}, {2, 6, 5, 19, -8, -55}}));
 }
 
+// A sum that goes on along the second dimension of x, from its end; all sums, the last first.
+onnx_maker scan(std::int64_t axis) {
+  onnx_maker m, body;
+  body.input("so_far", {2}).input("column", {2});
+  body.node("Add", {"so_far", "column"}, {"sum"}).node("Identity", {"sum"}, {"kept"}).output("sum").output("kept");
+  m.input("first", {2}).input("x", {2, 3});
+  m.node("Scan", {"first", "x"}, {"last", "all"}).with("num_scan_inputs", std::int64_t{1});
+  const auto list = [&](const char* name, std::int64_t value) { m.with(name, std::vector<std::int64_t>{value}); };
+  list("scan_input_axes", axis);
+  list("scan_input_directions", 1);
+  list("scan_output_axes", -1);
+  list("scan_output_directions", 1);
+  give(m, "body", body);
+  m.output("last").output("all");
+  return m;
+}
+
+TEST_F(onnx_branches, a_scan_is_its_body_for_each_element) {
+  for (const std::int64_t axis : {1, -1}) {
+    onnx_maker m = scan(axis);
+    const rows want{{16, 35}, {16, 15, 13, 35, 31, 26}};
+    EXPECT_EQ(run(m, {{10, 20}, {1, 2, 3, 4, 5, 6}}), want);
+  }
+  onnx_maker beyond = scan(2);
+  EXPECT_EQ(complaint(beyond), "node 'last' (Scan): axis 2 is out of range");
+}
+
 TEST_F(onnx_branches, a_loop_that_is_not_known_is_refused_with_its_reason) {
   onnx_maker depends = rounds(4, "x");
   EXPECT_EQ(complaint(depends), "node 'last' (Loop): its condition is not known before it runs");
@@ -273,7 +300,8 @@ TEST_F(onnx_branches, nodes_that_gather_results_count_too) {
   // Each round names it anew, so that long ones come to gigabytes.
   onnx_maker long_name = gathering(1000, std::string(1 << 18, 'x'));
   const std::string said = complaint(long_name);
-  EXPECT_TRUE(said.ends_with("all together exceed 256 MiB and four times the file's")) << said.substr(0, 200);
+  EXPECT_TRUE(said.ends_with("all together exceed 256 MiB and four times the file's (halves as f32)"))
+      << said.substr(0, 200);
 }
 
 }  // namespace

@@ -69,6 +69,10 @@ class onnx_maker {
     for (const std::int64_t v : values) a->add_ints(v);
     return *this;
   }
+  onnx_maker& with_text(const std::string& attribute, const std::string& value) {
+    attribute_of_last(attribute, onnx::AttributeProto::STRING)->set_s(value);
+    return *this;
+  }
   onnx_maker& output(const std::string& name) {
     auto* v = model_.mutable_graph()->add_output();
     v->set_name(name);

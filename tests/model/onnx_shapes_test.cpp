@@ -48,6 +48,64 @@ onnx_maker& domain(onnx_maker& m, const std::string& name) {
   return m;
 }
 
+TEST_F(onnx_shapes, what_is_random_or_foreign_runs_once) {
+  onnx_maker inner;
+  inner.node("RandomNormalLike", {"r"}, {"i"}).output("i");
+  onnx_maker outer;  // two graphs down
+  outer.node("If", {"c"}, {"o"}).output("o");
+  const auto branches = [](onnx::NodeProto& n, const onnx::GraphProto& g) {
+    for (const char* name : {"then_branch", "else_branch"}) {
+      auto* a = n.add_attribute();
+      a->set_name(name);
+      a->set_type(onnx::AttributeProto::GRAPH);
+      *a->mutable_g() = g;
+    }
+  };
+  branches(*outer.model().mutable_graph()->mutable_node(0), inner.model().graph());
+  onnx_maker m;
+  m.input("x", {8}).input("c", {1}).input("t", {}).node("Relu", {"x"}, {"r"});
+  for (const int i : {1, 2}) {
+    m.model().mutable_graph()->mutable_input(i)->mutable_type()->mutable_tensor_type()->set_elem_type(T::BOOL);
+  }
+  for (const char* op : {"RandomNormalLike", "RandomUniformLike", "Bernoulli"}) {
+    m.node(op, {"r"}, {op}).declared(op, T::FLOAT, {"8"}).output(op);
+  }
+  m.node("Frob", {"r"}, {"f"}).declared("f", T::FLOAT, {"8"}).output("f");
+  domain(m, "com.someone");
+  m.node("If", {"c"}, {"y"}).declared("y", T::FLOAT, {"8"}).output("y");
+  branches(*m.model().mutable_graph()->mutable_node(5), outer.model().graph());
+  m.node("If", {"c"}, {"plain"}).declared("plain", T::FLOAT, {"8"}).output("plain");
+  onnx_maker relu;
+  relu.node("Relu", {"r"}, {"i"}).output("i");
+  branches(*m.model().mutable_graph()->mutable_node(6), relu.model().graph());
+  // Dropout that may train is no view, either.
+  const auto flag = [&](const char* name, bool on) {
+    auto* t = m.model().mutable_graph()->add_initializer();
+    t->set_name(name);
+    t->set_data_type(T::BOOL);
+    t->add_int32_data(on ? 1 : 0);
+  };
+  flag("on", true);
+  flag("off", false);
+  for (const char* training : {"t", "on", "off", ""}) {
+    const std::string name = std::string{"d"} + training;
+    m.node("Dropout", {"r", "", training}, {name}).declared(name, T::FLOAT, {"8"}).output(name);
+  }
+  m.node("Dropout", {"r"}, {"z"}).output("z");
+  const shapes_graph made = read(m.text());
+  std::vector<std::string> once;
+  for (const std::uint32_t n : made.once) once.push_back(made.graph.nodes()[n].name);
+  EXPECT_EQ(once,
+            (std::vector<std::string>{"RandomNormalLike", "RandomUniformLike", "Bernoulli", "f", "y", "dt", "don"}));
+  for (const char* name : {"doff", "d", "z"}) EXPECT_EQ(named(made, name).kind, value_kind::view) << name;
+  // Before opset 7 an attribute says it.
+  for (const int test : {0, 1}) {
+    onnx_maker old{6};
+    old.input("x", {8}).node("Dropout", {"x"}, {"y"}).with("is_test", test).declared("y", T::FLOAT, {"8"}).output("y");
+    EXPECT_EQ(read(old.text()).once.size(), test == 0 ? 1u : 0u);
+  }
+}
+
 TEST_F(onnx_shapes, a_model_without_weights) {
   onnx_maker m;
   m.input("x", {1, 3, 32, 32}).node("Conv", {"x", "w"}, {"c"}).node("Relu", {"c"}, {"r"});

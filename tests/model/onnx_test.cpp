@@ -118,18 +118,32 @@ TEST_F(onnx_file, an_unknown_operator_names_itself) {
 }
 
 TEST_F(onnx_file, an_operator_without_a_kernel_names_the_node) {
-  node("Det", {"z"}, "q");
+  node("RandomNormalLike", {"z"}, "q");
   model_.mutable_graph()->mutable_output(0)->set_name("q");
   save();
-  EXPECT_EQ(complaint(), "node 'q_node' (Det): the operator has no kernel here");
+  EXPECT_EQ(complaint(), "node 'q_node' (RandomNormalLike): the operator has no kernel here");
 }
 
 TEST_F(onnx_file, an_open_dimension_must_be_bound_and_can_be) {
   input_shape()->mutable_dim(0)->set_dim_param("batch");
   save();
-  EXPECT_EQ(complaint(), "input 'x': dimension 0 ('batch') is unknown; bind it with --dim batch=N");
+  EXPECT_EQ(complaint(), "input 'x': dimension 0 ('batch') is unknown; say it with --dim batch=N");
   EXPECT_EQ(complaint({{"batch", 2}}), "");
   EXPECT_EQ(complaint({{"batch", 2}, {"tokens", 3}}), "no input has a dimension called 'tokens'");
+}
+
+// All of them at once: whoever tries a model for the first time knows none of its names.
+TEST_F(onnx_file, all_open_dimensions_are_named_in_one_line) {
+  input_shape()->mutable_dim(0)->set_dim_param("batch");
+  input_shape()->mutable_dim(2)->clear_dim_value();
+  input_shape()->mutable_dim(3)->set_dim_param("batch");
+  save();
+  EXPECT_EQ(
+      complaint(),
+      "input 'x': dimension 0 ('batch'), input 'x': dimension 2, input 'x': dimension 3 ('batch') are unknown; say "
+      "them with --dim batch=N --dim x.2=N");
+  EXPECT_EQ(complaint({{"batch", 2}}), "input 'x': dimension 2 is unknown; say it with --dim x.2=N");
+  EXPECT_EQ(complaint({{"x.0", 1}, {"x.9", 1}, {"x.2", 4}, {"batch", 4}}), "no input has a dimension called 'x.9'");
 }
 
 TEST_F(onnx_file, dimensions_whose_product_exceeds_64_bits) {

@@ -147,7 +147,7 @@ TEST_F(problem_files, a_plan_says_under_which_rules_it_was_made) {
   auto f = read(text);
   const plan::plan back = read_plan(file("plan.json", plan_json(planned, *answer, 1)), f);
   EXPECT_FALSE(plan::verify(f.problem, back));
-  EXPECT_FALSE(plan::check_bound(f.problem, back.lower_bound(), back.proof));
+  EXPECT_FALSE(plan::verify_bound(f.problem, back.lower_bound(), back.proof));
   for (plan::index i = 0; i < 3; ++i) {
     EXPECT_EQ(f.problem.footprint(i), planned.problem.footprint(i)) << i;
     EXPECT_EQ(f.problem.alignment_of(i), planned.problem.alignment_of(i)) << i;

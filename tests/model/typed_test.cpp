@@ -92,6 +92,31 @@ TEST(typed_models, halves_equal_the_reference_within_their_rounding) {
   }
 }
 
+// Convolutions and products of halves run in the library's kernels, between casts; weights are cast once, ahead.
+TEST(typed_models, products_of_halves_are_the_librarys) {
+  for (const element type : {element::f16, element::bf16}) {
+    typed_model m;
+    const shape image{1, 4, 8, 8}, same{1, 1, 1, 1};
+    m.d.inputs.push_back({"x", type, image});
+    const std::string w = m.weights(type, {4, 4, 3, 3});
+    std::string x = m.add("Conv", {"x", w}, {{"pads", same}});
+    x = m.add("Conv", {x, w}, {{"pads", same}});
+    m.d.outputs = {m.add("MatMul", {m.add("Flatten", {x}), m.weights(type, {256, 3})})};
+    const model::program p = model::lower(m.d);
+    int casts = 0, products = 0;
+    const auto& nodes = p.graph.nodes();
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const std::string op{nodes[i].op};
+      casts += op == "Cast";
+      if (op != "Conv" && op != "MatMul") continue;
+      ++products;
+      EXPECT_STRNE(p.operations[i]->kernel(), "plain") << op << " on " << op::name(type);
+    }
+    EXPECT_GE(products, 3);  // and what brings an operand into their layout
+    EXPECT_EQ(casts, 6);
+  }
+}
+
 // docs/model.md: a quantized model is within one step of its last quantization.
 TEST(typed_models, bytes_between_quantize_and_dequantize_equal_the_reference_within_a_step) {
   typed_model m;

@@ -108,6 +108,26 @@ class OnCuda(unittest.TestCase):
         self.assertTrue(reader.query())
         del reader, other  # whose work the pool asks for no more
 
+    def test_imported_memory_goes_back_behind_its_next_readers_work(self):
+        source = berth.from_dlpack(numpy.full(1 << 20, 9, numpy.uint8))
+        other = berth.Pool("cuda:0")
+        reader = other.stream()
+        for stream, handle in ((None, DEFAULT), (1, DEFAULT), (2, DEFAULT), (reader.native, reader.native)):
+            for words in ({}, {"max_version": (1, 0)}):
+                theirs = self.pool.allocate(1 << 20)  # of a library that counts on the order of its own stream
+                t = berth.from_dlpack(theirs.__dlpack__(stream=-1))
+                address = theirs.address
+                taken = berth.from_dlpack(t.__dlpack__(stream=stream, **words))
+                fill(handle, taken, 1)
+                del t, theirs, taken
+                again = self.pool.allocate(1 << 20)
+                self.assertEqual(again.address, address)
+                again.copy_from(source)
+                back = numpy.zeros(1 << 20, numpy.uint8)
+                berth.from_dlpack(back).copy_from(again)
+                self.assertEqual((int(back.min()), int(back.max())), (9, 9))
+        del reader, other
+
     def test_a_producers_work_is_waited_for(self):
         made, t = berth.Pool("cuda:0").allocate(1 << 20), self.pool.allocate(1 << 20)
         for words in ({"stream", "max_version"}, {"stream"}):

@@ -224,6 +224,38 @@ class Caches(unittest.TestCase):
         cache.solve(p, effort="fast")
         self.assertEqual((cache.hits, cache.misses), (2, 5))
 
+    def test_the_order_of_the_buffers_is_not_the_key(self):
+        random.seed(5)
+        size = [random.randrange(1, 5000) for _ in range(60)]
+        lower = [random.randrange(40) for _ in range(60)]
+        upper = [at + random.randrange(1, 12) for at in lower]
+        apart = [(3, 40), (17, 5), (22, 59)]
+
+        def shuffled(order):
+            p = berth.Problem(alignment=64)
+            for b in order:
+                p.add(size[b], (lower[b], upper[b]), id=f"b{b}")
+            for a, b in apart:
+                p.separate(order.index(a), order.index(b))
+            return p
+
+        cache = berth.PlanCache({})
+        first = cache.solve(shuffled(range(60)))
+        self.assertTrue(first.optimal)
+        at = dict(zip(range(60), first.offsets.tolist()))
+        for _ in range(5):
+            order = random.sample(range(60), 60)
+            plan = cache.solve(shuffled(order))
+            self.assertEqual({b: o for b, o in zip(order, plan.offsets.tolist())}, at)
+            self.assertEqual((plan.arena, plan.lower_bound, plan.status), (first.arena, first.lower_bound, first.status))
+        self.assertEqual((cache.hits, cache.refused, cache.misses), (5, 0, 1))
+        size[7] += 64
+        cache.solve(shuffled(range(60)))
+        self.assertEqual(cache.misses, 2)
+        apart[0] = (4, 40)
+        cache.solve(shuffled(range(60)))
+        self.assertEqual((cache.hits, cache.misses), (5, 3))
+
     def test_what_cannot_prove_itself_is_solved_again(self):
         p = problem(3)
         best = p.solve()
@@ -231,11 +263,11 @@ class Caches(unittest.TestCase):
         worse = p.plan([o + 7 for o in offsets])  # verified, and not the best
         liar = pickle.loads(pickle.dumps(best))
         for entry in (
-            many.entry_of(worse),
-            many.entry_of(p.plan([0] * len(p))),  # overlaps
-            many.entry_of(problem(4).solve()),  # of another problem
-            many.entry_of(problem(3, capacity=10).solve()),  # infeasible: under a capacity that is not there
-            many.entry_of(liar)[:-1],
+            many.entry_of(worse, True),
+            many.entry_of(p.plan([0] * len(p)), True),  # overlaps
+            many.entry_of(problem(4).solve(), True),  # of another problem
+            many.entry_of(problem(3, capacity=10).solve(), True),  # infeasible: under a capacity that is not there
+            many.entry_of(liar, True)[:-1],
             b"",
             "text",
             7,
@@ -258,7 +290,7 @@ class Caches(unittest.TestCase):
             bent = bytearray(packed)
             for _ in range(make.randrange(1, 4)):
                 bent[make.randrange(len(bent))] = make.randrange(256)
-            plan = many.plan_from(p, hashlib.sha256(bent).digest() + bytes(bent), trusted=False)
+            plan = many.plan_from(p, hashlib.sha256(bent).digest() + bytes(bent), trusted=False, ordered=True)
             if plan is not None:  # another plan may be as good: none may be worse, or say so
                 self.assertIsNone(p.verify(plan))
                 self.assertEqual((plan.arena, plan.lower_bound, plan.status), right[1:])

@@ -8,43 +8,9 @@ import sys
 import tempfile
 import unittest
 
+from protobuf import field, fields
+
 BERTH = sys.argv.pop(1)
-
-
-def varint(n):
-    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
-
-
-def field(number, value):
-    """One field of a protocol buffer."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    value = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def fields(text):
-    """The other way: (number, value) of each; text without fields of other kinds."""
-    at, found = 0, []
-
-    def number():
-        nonlocal at
-        n = shift = 0
-        while True:
-            n |= (text[at] & 127) << shift
-            shift += 7
-            at += 1
-            if text[at - 1] < 128:
-                return n
-
-    while at < len(text):
-        tag = number()
-        value = number()
-        if tag & 7 == 2:
-            value, at = text[at:at + value], at + value
-        found.append((tag >> 3, value))
-    return found
-
 
 def two_branches():
     """Widening, widening, narrowing, narrowing: one branch after the other needs less. Relu and Concat by shapes; what
@@ -67,6 +33,25 @@ def two_branches():
     graph += field(12, field(1, "y") + floats(64))
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13)) + field(2, "a tool") + field(99, "unknown")
 
+
+def over_a_peak(random=False):
+    """`a` of 1 KiB is wanted at the end, over a peak of others. Random: it is another one each time."""
+    def floats(n):
+        return field(2, field(1, field(1, 1) + field(2, field(1, field(1, n)))))
+
+    def node(op, ins, out, more=b""):
+        return field(1, b"".join(field(1, i) for i in ins) + field(2, out) + field(4, op) + more)
+
+    axis = field(5, field(1, "axis") + field(20, 2) + field(3, 0))
+    whole = field(5, field(1, "keepdims") + field(20, 2) + field(3, 1))
+    shape = field(5, field(1, "shape") + field(20, 7) + field(8, 256))
+    a = node("RandomNormal", [], "a", shape) if random else node("Concat", ["x"] * 4, "a", axis)
+    graph = b"".join([a, node("ReduceMean", ["a"], "small", whole),
+                      node("Add", ["small", "x"], "s"), node("Concat", ["s"] * 8, "wide", axis),
+                      node("ReduceMean", ["wide"], "narrow", whole), node("Add", ["narrow", "a"], "y")])
+    graph += field(2, "g") + field(11, field(1, "x") + floats(64)) + field(12, field(1, "y") + floats(256))
+    graph += field(13, field(1, "a") + floats(256)) if random else b""
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
 
 
 class Reorder(unittest.TestCase):
@@ -159,12 +144,64 @@ class Reorder(unittest.TestCase):
         with open(twice, "rb") as f:
             self.assertEqual(f.read(), made)
         for words in (["plan", path, "--reorder", "--out", path],
-                      ["plan", path, "--reorder", "--recompute", "--out", out],
+                      ["plan", path, "--reorder", "--move", "1", "--out", out],
                       ["plan", "builtin:mobilenet", "--reorder", "--out", out]):
             done = self.run_tool(*words)
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
         with open(path, "rb") as f:
             self.assertEqual(f.read(), given)
+
+    def test_values_move(self):
+        plain = json.loads(self.run_tool("plan", self.write("w.onnx", over_a_peak()), "--reorder", "--json").stdout)
+        path, budget = os.path.join(self.folder.name, "w.onnx"), plain["arena_bytes"] - 1
+        costs = {}
+        for words in (["--recompute"], ["--move", "0.5"], ["--move", "0.5,64"], ["--move", "1000", "--recompute"]):
+            done = self.run_tool("plan", path, "--reorder", "--budget", str(budget), *words, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            answer = json.loads(done.stdout)
+            self.assertTrue(answer["verified"] and answer["within_budget"])
+            self.assertLessEqual(answer["arena_bytes"], budget)
+            copies = [n for n in answer["order"] if n.startswith(("out ", "in "))]
+            self.assertEqual(len(copies), answer.get("copies", 0))
+            self.assertEqual(len(answer["steps"]), answer["nodes"] + answer["runs_again"] + len(copies))
+            costs[" ".join(words)] = answer["extra_percent"]
+            if "--move" in words:
+                self.assertEqual(copies, ["out a", "in a"])
+                self.assertEqual((answer["moved_bytes"], answer["slow_arena_bytes"]), (2 * 4 * 256, 4 * 256))
+        self.assertGreater(costs["--move 0.5,64"], costs["--move 0.5"])
+        self.assertLess(costs["--move 1000 --recompute"], costs["--recompute"])
+        done = self.run_tool("plan", path, "--reorder", "--budget", "1KiB", "--move", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no steps keep it, held by node", done.stdout)
+
+    def test_an_onnx_file_with_nodes_that_run_again(self):
+        path, out = self.write("w.onnx", over_a_peak()), os.path.join(self.folder.name, "again.onnx")
+        # By the file's operators one by one, as it is written.
+        given = json.loads(self.run_tool("plan", path, "--reorder", "--out", out, "--json").stdout)
+        budget = given["arena_bytes"] - 1
+        done = self.run_tool("plan", path, "--reorder", "--recompute", "--budget", str(budget), "--out", out, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = json.loads(done.stdout)
+        self.assertTrue(answer["verified"] and answer["runs_again"] > 0)
+        with open(out, "rb") as f:
+            nodes = [[v for n, v in fields(m) if n == 2][0] for k, m in fields(dict(fields(f.read()))[7]) if k == 1]
+        self.assertEqual(len(nodes), answer["nodes"] + answer["runs_again"])
+        self.assertIn(b"a#2", nodes)
+        # And it computes the same.
+        runs = [json.loads(self.run_tool("run", m, "--json").stdout) for m in (path, out)]
+        self.assertEqual(runs[0]["outputs"], runs[1]["outputs"])
+        self.assertEqual(runs[1]["nodes"], runs[0]["nodes"] + answer["runs_again"])
+
+    def test_what_is_random_runs_once(self):
+        path, out = self.write("r.onnx", over_a_peak(random=True)), os.path.join(self.folder.name, "once.onnx")
+        done = self.run_tool("plan", path, "--reorder", "--recompute", "--out", out, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = json.loads(done.stdout)
+        self.assertTrue(answer["verified"])
+        self.assertNotIn("a#2", answer["order"])
+        with open(out, "rb") as f:
+            ops = [[v for n, v in fields(m) if n == 4][0] for k, m in fields(dict(fields(f.read()))[7]) if k == 1]
+        self.assertEqual(ops.count(b"RandomNormal"), 1)
 
     def test_standard_input(self):
         given = two_branches()
@@ -201,6 +238,9 @@ class Reorder(unittest.TestCase):
                       ["plan", "builtin:mobilenet", "--reorder", "--out", "x.csv"],
                       ["plan", "builtin:mobilenet", "--reorder", "--capacity", "1MiB"],
                       ["plan", "builtin:mobilenet", "--recompute"],
+                      ["plan", "builtin:mobilenet", "--move", "1"],
+                      *(["plan", "builtin:mobilenet", "--reorder", "--move", wrong]
+                        for wrong in ("0", "-1", "nan", "inf", "x", "1,", "1,-1", "1,nan", "1,2,3", ",1")),
                       ["plan", "builtin:none", "--reorder"]):
             done = self.run_tool(*words)
             self.assertEqual(done.returncode, 2, words)

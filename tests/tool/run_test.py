@@ -8,19 +8,9 @@ import sys
 import tempfile
 import unittest
 
+from protobuf import field
+
 BERTH = sys.argv.pop(1)
-
-
-def varint(n):
-    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
-
-
-def field(number, value):
-    """One field of a protocol buffer."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    value = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def tensor(element, *dims):

@@ -1,10 +1,10 @@
 // The ONNX readers: a file to a model that runs (opset <= 17, IR <= 8), or to a graph that can be planned.
 //
 // read_onnx(): the file is parsed, its free dimensions are bound, and it is checked by ONNX's own checker (which also
-// finds an unsorted graph) before anything is built from it. Bodies of If and Loop are read; external data of a file
-// is, from below its folder, no link followed, and of bytes not; sparse tensors and other sub-graphs are not. Memory:
-// some three times the file, and at most 512 MiB and 16 times the file beside its bytes; told before it is parsed
-// (docs/model.md has all bounds). Needs libonnx; protobuf's own messages are silenced.
+// finds an unsorted graph) before anything is built from it. Bodies of If, Loop and Scan are read; external data of a
+// file is, from below its folder, no link followed, and of bytes not; sparse tensors and other sub-graphs are not.
+// Memory: some three times the file, and at most 512 MiB and 16 times the file beside its bytes; told before it is
+// parsed (docs/model.md has all bounds). Needs libonnx; protobuf's own messages are silenced.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -22,7 +22,7 @@
 
 namespace berth::model {
 
-// By name: the dimensions that the file leaves open ("batch" = 1).
+// By name, or by place ("x.0": the first of x): the dimensions that the file leaves open ("batch" = 1).
 using dimensions = std::map<std::string, std::int64_t>;
 
 // Throws input_error: not ONNX, truncated, an operator ONNX does not know, an unsorted graph, a dimension left unbound,
@@ -32,8 +32,8 @@ using dimensions = std::map<std::string, std::int64_t>;
 [[nodiscard]] description read_onnx(const std::string& path, std::string_view file, const dimensions& bound);
 
 // A graph by shapes alone, for planning. No weights are needed and files of external data are never opened; any element
-// type but strings, whatever operators, opset and IR version. What Berth's table of operators (and rules for recurrent
-// ones) does not infer is taken from the file (value_info, types of outputs) and from what the caller binds.
+// type but strings, whatever operators, opset and IR version. What Berth's table of operators does not
+// infer is taken from the file (value_info, types of outputs) and from what the caller binds.
 struct shapes_graph {
   berth::graph graph;
   std::vector<std::string> names;  // by value of the graph, as the file calls it
@@ -44,19 +44,26 @@ struct shapes_graph {
   // Nodes of the graph of which the first comes before the second by values that take no memory: shapes, strings. Those
   // of which one node waits for more than 64 keep the file's order among them, so that this is linear in the file.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> before = {};
+  // Nodes of the graph of which a second run may give something else: random ones (Dropout that trains, too), those of
+  // domains that are not ONNX's, and those with such a node in a sub-graph. Rising.
+  std::vector<std::uint32_t> once = {};
 };
 // `bound` also binds the dimensions of inner values that the file leaves open, by their name or as "VALUE.0" for the
-// first of VALUE. Reshape, Flatten, Squeeze, Unsqueeze, Identity and Dropout are views; an element-wise operator may
-// write over an operand; what kernels need besides is not counted. Throws input_error where read_onnx() does but for
-// the operators and versions, and where a shape is not known: it names the node, and what to say.
+// first of VALUE. Reshape, Flatten, Squeeze, Unsqueeze, Identity and Dropout that does not train are views; an
+// element-wise operator may write over an operand; what kernels need besides is not counted. Throws input_error where
+// read_onnx() does but for the operators and versions, and where a shape is not known: it names the node, and what to
+// say.
 [[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, const dimensions& bound = {});
 [[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, std::string_view file, const dimensions& bound);
 
 // The file with the nodes of its main graph in the order of `steps`, nodes of read.graph, where `read` is that file;
 // all other bytes are as they were, and with the given order all bytes are. Nodes of the file that are none of the
-// graph stand before the first node that stood behind them, or that needs them. Throws input_error: the graph is
-// written in pieces, a step runs before what it needs by a value that takes no memory (read.before). Contract:
-// every node of read.graph stands in `steps` once. O(file + edges).
+// graph stand before the first node that stood behind them, or that needs them. A node that stands in `steps` again is
+// written again: its second results are called "NAME#2" (an output of the model keeps its name in the last run, and the
+// first has the other), views of them are made anew, and whoever stands behind reads those, sub-graphs included. Throws
+// input_error: the graph is written in pieces, a step runs before what it needs by a value that takes no memory
+// (read.before). Contract: every node of read.graph stands in `steps`, those of read.once once. O(file + edges + what
+// nodes that stand there again are read by).
 [[nodiscard]] std::string onnx_in_order(const std::string& path, std::string_view file, const shapes_graph& read,
                                         std::span<const std::uint32_t> steps,
                                         source_location where = source_location::current());

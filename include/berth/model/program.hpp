@@ -46,11 +46,11 @@ struct program {
 };
 
 // Throws input_error: an operator without a kernel here, shapes that do not fit, values computed from data at run time
-// where a constant is needed, more constants made on the way than 256 MiB and four times the model's own, kernels of
-// windows or rows too wide to be generated. Time: about a millisecond a node. Consumes the description: its constants
-// move into the program.
-// `by`: a device's own operators (op::device_server) compute every node, those apart that become views; none is merged
-// with another, and a node that the device lacks is refused by its name. Empty: the host's kernels.
+// where a constant is needed, more constants made on the way than 256 MiB and four times the model's own (halves as
+// f32), kernels of windows or rows too wide to be generated. Time: about a millisecond a node. Consumes the
+// description: its constants move into the program. `by`: a device's own operators (op::device_server) compute every
+// node, those apart that become views; none is merged with another, and a node that the device lacks is refused by its
+// name. Empty: the host's kernels.
 [[nodiscard]] program lower(description m, op::server by = {});
 
 // The program with its nodes in another order: `made` is schedule::rewrite() of p.graph by `steps`. Contract: every

@@ -23,13 +23,14 @@ namespace berth::model {
 
 class runner {
  public:
-  // Plans, and takes two blocks of the pool: the arena and the weights. Pool and stream outlive the runner.
+  // Plans, and takes two blocks of the pool: the arena and the weights. Waits for the stream. Pool and stream outlive
+  // the runner.
   // Errors: out_of_memory, limit_exceeded, unsupported (an operation does not run on the stream's device),
   // device_failed.
   [[nodiscard]] static result<runner> create(program p, pool& memory, stream& s, const plan::options& o = {});
   runner(runner&&) noexcept;
+  // These two wait for the runs in flight.
   runner& operator=(runner&&) noexcept;
-  // Waits for the runs in flight.
   ~runner();
 
   // Where input i is read: written by the caller (or by a copy on the stream) before each run, since its memory is
@@ -43,7 +44,8 @@ class runner {
   [[nodiscard]] const void* output_bytes(std::size_t i,
                                          source_location where = source_location::current()) const noexcept;
 
-  // Enqueues one run and returns. Allocates nothing.
+  // Enqueues one run and returns. Allocates nothing. With the word `arenas` in BERTH_DEBUG (pool/debug.hpp) when the
+  // runner was made, it waits for each node and looks at the red zones behind what is alive.
   result<void> run();
 
   [[nodiscard]] const program& get_program() const noexcept;

@@ -14,7 +14,7 @@ lowering::lowering(description m, op::server by)
     : m_{std::move(m)},
       by_{std::move(by)},
       room_{m_},
-      types_{infer(m_, room_)},
+      types_{infer(m_, room_, !by_)},
       outputs_{m_.outputs.begin(), m_.outputs.end()} {
   out_.source = m_.source;
   for (node& n : m_.nodes) {

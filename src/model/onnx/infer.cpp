@@ -10,6 +10,7 @@
 #include "berth/model/input_error.hpp"
 #include "model/onnx/fold.hpp"
 #include "model/onnx/scoped_names.hpp"
+#include "op/request.hpp"
 
 namespace berth::model {
 
@@ -63,7 +64,7 @@ namespace {
 
 class inference {
  public:
-  inference(description& m, allowance& room) : m_{m}, room_{room} {}
+  inference(description& m, allowance& room, bool widen) : m_{m}, room_{room}, widen_{widen} {}
 
   value_types run() {
     for (const value_info& v : m_.inputs) types_.emplace(v.name, v);
@@ -87,6 +88,7 @@ class inference {
     if (n.outputs.empty()) fail(m_, n, "has no outputs");
     if (n.op == "If") return add_if(n);
     if (n.op == "Loop") return add_loop(n);
+    if (n.op == "Scan") return add_scan(n);
     for (const std::string& name : n.outputs) {
       if (types_.contains(name)) fail(m_, n, "its result '" + name + "' is there already");
     }
@@ -100,6 +102,7 @@ class inference {
         while (n.outputs.back().empty() && n.outputs.size() > 1) n.outputs.pop_back();
         const op::request q = request_of(m_, n, types_);
         results = op::infer(q);
+        if (widen_ && gains_by_widening(q)) return add_wide(n, results[0].type);
         folded = fold(m_, n, q, results, room_);
       }
     } catch (const op::refusal& why) {
@@ -115,6 +118,35 @@ class inference {
       types_.insert_or_assign(n.outputs[i], value_info{n.outputs[i], results[i].type, results[i].shape});
     }
     left_.push_back(std::move(n));
+  }
+
+  // Each result is rounded once, as by the table's kernel, which is far slower (bench_model_halves).
+  static bool gains_by_widening(const op::request& q) {
+    const element type = q.inputs[0]->type;
+    return (type == element::f16 || type == element::bf16) && (q.op == "Conv" || q.op == "Gemm" || q.op == "MatMul");
+  }
+  void add_wide(const node& n, element type) {
+    node wide = n;
+    for (std::string& input : wide.inputs) {
+      if (input.empty()) continue;
+      std::string name = widened_[input];
+      if (name.empty()) {
+        name = fresh(n, "wide");
+        add_cast(n, input, name, element::f32);
+        // A constant is kept once. Of what is computed each reader makes its own, which lives no longer than that.
+        if (constant(name) != nullptr) widened_[input] = name;
+      }
+      input = name;
+    }
+    wide.outputs = {fresh(n, "wide")};
+    const std::string made = wide.outputs[0];
+    add(std::move(wide));
+    add_cast(n, made, n.outputs[0], type);
+  }
+  void add_cast(const node& n, const std::string& from, const std::string& to, element type) {
+    node cast{n.name + ":Cast", "Cast", {from}, {to}, {{"to", op::onnx_number(type)}}};
+    room_.take(m_, n, copied_by(cast, {}));
+    add(std::move(cast));
   }
 
   void know(const std::string& name, tensor t) {
@@ -193,6 +225,9 @@ class inference {
       if (const auto* list = std::get_if<shape>(&value)) size += 8 * list->size();
       if (const auto* list = std::get_if<std::vector<float>>(&value)) size += 4 * list->size();
       if (const auto* text = std::get_if<std::string>(&value)) size += text->size();
+      if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+        for (const std::string& text : *texts) size += 32 + text.size();
+      }
     }
     for (const auto& [which, body] : n.bodies) {
       size += 256;
@@ -315,25 +350,77 @@ class inference {
       if (k < carried) {
         add_named(n, "Identity", {values[k]}, n.outputs[k]);
       } else {
-        add_scanned(n, scanned[k - carried], n.outputs[k]);
+        add_scanned(n, scanned[k - carried], n.outputs[k], 0);
       }
     }
   }
 
-  // A result of each round, one behind the other along a new first dimension.
-  void add_scanned(const node& n, const std::vector<std::string>& of, const std::string& output) {
+  // The body once for each element of what is scanned.
+  void add_scan(const node& n) {
+    if (m_.opset < 9) fail(m_, n, "its kind of before opset 9 is not supported");
+    const subgraph& body = body_of(n, "body");
+    const auto many = attribute_or<std::int64_t>(m_, n, "num_scan_inputs", 0);
+    if (many < 1 || many > std::ssize(n.inputs)) fail(m_, n, "num_scan_inputs is out of range");
+    const std::size_t scans = static_cast<std::size_t>(many), carried = n.inputs.size() - scans;
+    if (body.outputs.size() < carried || n.outputs.size() > body.outputs.size()) {
+      fail(m_, n, "its body's outputs do not fit its own");
+    }
+    const auto listed = [&](const char* name, std::size_t i, std::size_t count) {
+      const auto list = attribute_or(m_, n, name, shape{});
+      if (!list.empty() && list.size() != count) fail(m_, n, std::string{name} + " has not one entry each");
+      return list.empty() ? std::int64_t{0} : list[i];
+    };
+    std::vector<std::size_t> axes;
+    std::int64_t rounds = -1;
+    for (std::size_t k = 0; k < scans; ++k) {
+      const shape& s = type_of(n, n.inputs[carried + k]).shape;
+      const std::int64_t axis = listed("scan_input_axes", k, scans), rank = std::ssize(s);
+      if (axis < -rank || axis >= rank) fail(m_, n, "axis " + std::to_string(axis) + " is out of range");
+      axes.push_back(static_cast<std::size_t>(axis < 0 ? axis + rank : axis));
+      if (rounds >= 0 && rounds != s[axes.back()]) fail(m_, n, "what it scans is not of one length");
+      rounds = s[axes.back()];
+    }
+    std::vector<std::string> values(n.inputs.begin(), n.inputs.begin() + static_cast<std::ptrdiff_t>(carried));
+    std::vector<std::vector<std::string>> gathered(n.outputs.size() - std::min(carried, n.outputs.size()));
+    for (std::int64_t i = 0; i < rounds; ++i) {
+      std::vector<std::string> inputs = values;
+      for (std::size_t k = 0; k < scans; ++k) {
+        const bool backward = listed("scan_input_directions", k, scans) != 0;
+        inputs.push_back(fresh(n, "element"));
+        add_named(n, "Gather",
+                  {n.inputs[carried + k], keep(n, "index", element::i64, {}, backward ? rounds - 1 - i : i)},
+                  inputs.back(), {{"axis", static_cast<std::int64_t>(axes[k])}});
+      }
+      const auto results = unfold(n, body, inputs);
+      for (std::size_t k = 0; k < carried; ++k) values[k] = results[k];
+      for (std::size_t k = 0; k < gathered.size(); ++k) gathered[k].push_back(results[carried + k]);
+    }
+    for (std::size_t k = 0; k < n.outputs.size(); ++k) {
+      if (k < carried) {
+        add_named(n, "Identity", {values[k]}, n.outputs[k]);
+        continue;
+      }
+      const std::size_t which = k - carried, all = body.outputs.size() - carried;
+      auto& parts = gathered[which];
+      if (listed("scan_output_directions", which, all) != 0) std::reverse(parts.begin(), parts.end());
+      add_scanned(n, parts, n.outputs[k], listed("scan_output_axes", which, all));
+    }
+  }
+
+  // A result of each round, one behind the other along a new dimension.
+  void add_scanned(const node& n, const std::vector<std::string>& of, const std::string& output, std::int64_t axis) {
     if (output.empty()) return;
     if (of.empty()) fail(m_, n, "it runs not once, so that '" + output + "' is empty");
     std::vector<std::string> parts;
     for (const std::string& each : of) {
       parts.push_back(fresh(n, "part"));
       if (m_.opset < 13) {
-        add_named(n, "Unsqueeze", {each}, parts.back(), {{"axes", shape{0}}});
+        add_named(n, "Unsqueeze", {each}, parts.back(), {{"axes", shape{axis}}});
       } else {
-        add_named(n, "Unsqueeze", {each, keep(n, "axis", element::i64, {1}, 0)}, parts.back());
+        add_named(n, "Unsqueeze", {each, keep(n, "axis", element::i64, {1}, axis)}, parts.back());
       }
     }
-    add_named(n, "Concat", parts, output, {{"axis", std::int64_t{0}}});
+    add_named(n, "Concat", parts, output, {{"axis", axis}});
   }
 
   static constexpr std::size_t most_unfolded = std::size_t{1} << 14;
@@ -344,12 +431,14 @@ class inference {
   std::vector<node> left_;
   std::size_t unfolded_ = 0;  // nodes of sub-graphs, and what they take and give
   std::uint64_t bodies_ = 0;
+  const bool widen_;
+  std::map<std::string, std::string> widened_;  // by constant of halves: the same in f32
 };
 
 }  // namespace
 
-value_types infer(description& m, allowance& room) {
-  return inference{m, room}.run();
+value_types infer(description& m, allowance& room, bool widen) {
+  return inference{m, room, widen}.run();
 }
 
 }  // namespace berth::model

@@ -15,8 +15,9 @@ using value_types = std::unordered_map<std::string, value_info>;
 
 // Folds what is constant into m.constants, removes those nodes and nodes whose results nobody uses, and returns the
 // type of every value that is left. What folding reads and makes is taken from `room`. Throws input_error: an operator
-// that the table (berth/op/operator.hpp) has not, shapes that do not fit.
-[[nodiscard]] value_types infer(description& m, allowance& room);
+// that the table (berth/op/operator.hpp) has not, shapes that do not fit. `widen`: convolutions and matrix products of
+// halves become ones of f32 between casts, since the library has fast kernels for those alone.
+[[nodiscard]] value_types infer(description& m, allowance& room, bool widen);
 
 // The node as the table of operators asks for it: row-major inputs of the types found so far, and the constants among
 // them. Throws input_error where an input comes from no earlier node.

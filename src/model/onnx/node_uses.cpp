@@ -1,6 +1,8 @@
 #include "model/onnx/node_uses.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -25,6 +27,20 @@ node_uses uses_of(const onnx::GraphProto& g) {
     read.erase("");
   }
   return all;
+}
+
+bool runs_once(const onnx::NodeProto& n) {
+  constexpr std::string_view random[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                         "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+  if (!n.domain().empty() && n.domain() != "ai.onnx") return true;
+  if (std::ranges::find(random, n.op_type()) != std::end(random)) return true;
+  const auto holds_one = [](const onnx::GraphProto& g) {
+    return std::any_of(g.node().begin(), g.node().end(),
+                       [](const auto& inner) { return inner.op_type() == "Dropout" || runs_once(inner); });
+  };
+  return std::any_of(n.attribute().begin(), n.attribute().end(), [&](const auto& a) {
+    return (a.has_g() && holds_one(a.g())) || std::any_of(a.graphs().begin(), a.graphs().end(), holds_one);
+  });
 }
 
 namespace {

@@ -17,6 +17,10 @@ struct node_uses {
 };
 [[nodiscard]] node_uses uses_of(const onnx::GraphProto& g);
 
+// A second run may give something else: the node is random, of a domain that is not ONNX's, or has a sub-graph with
+// such a node. A Dropout counts in a sub-graph only, whether it trains or not.
+[[nodiscard]] bool runs_once(const onnx::NodeProto& n);
+
 // Fills made.before from made.graph and made.node_of: nodes of the file that are none of the graph pass on what they
 // wait for.
 void add_before(shapes_graph& made, const onnx::GraphProto& g);

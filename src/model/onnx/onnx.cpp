@@ -11,6 +11,7 @@
 #include "model/file.hpp"
 #include "model/onnx/external.hpp"
 #include "model/onnx/proto.hpp"
+#include "model/onnx/said_dimensions.hpp"
 #include "model/onnx/scoped_names.hpp"
 #include "op/request.hpp"
 
@@ -53,8 +54,7 @@ class reader {
   // Writes the bound dimensions into the inputs. What the file says about shapes further on is dropped, since it may
   // contradict them.
   void bind_dimensions() {
-    std::set<std::string> unused;
-    for (const auto& [name, size] : bound_) unused.insert(name);
+    said_dimensions said{bound_};
     std::set<std::string> initializers;
     for (const auto& t : proto_.graph().initializer()) initializers.insert(t.name());
     for (auto& input : *proto_.mutable_graph()->mutable_input()) {
@@ -64,17 +64,11 @@ class reader {
       if (!type.has_shape()) fail("input '" + input.name() + "' has no shape");
       for (int d = 0; d < type.shape().dim_size(); ++d) {
         auto& dim = *type.mutable_shape()->mutable_dim(d);
-        if (dim.has_dim_value()) continue;
-        const auto found = bound_.find(dim.dim_param());
-        if (dim.dim_param().empty() || found == bound_.end()) {
-          fail("input '" + input.name() + "': dimension " + std::to_string(d) + " ('" + dim.dim_param() +
-               "') is unknown" + (dim.dim_param().empty() ? "" : "; bind it with --dim " + dim.dim_param() + "=N"));
-        }
-        unused.erase(found->first);
-        dim.set_dim_value(found->second);
+        dim.set_dim_value(said.find_or_note(input.name(), d, dim));
       }
     }
-    if (!unused.empty()) fail("no input has a dimension called '" + *unused.begin() + "'");
+    if (const std::string open = said.complaint(); !open.empty()) fail(open);
+    if (const std::string idle = said.unused(); !idle.empty()) fail("no input has a dimension called '" + idle + "'");
     proto_.mutable_graph()->clear_value_info();
   }
 
@@ -127,7 +121,7 @@ class reader {
     if (!n.domain().empty() && n.domain() != "ai.onnx") {
       fail(called(made) + ": operators of domain '" + n.domain() + "' are not supported");
     }
-    const bool has_bodies = made.op == "If" || made.op == "Loop";
+    const bool has_bodies = made.op == "If" || made.op == "Loop" || made.op == "Scan";
     for (const auto& a : n.attribute()) {
       if (add_plain(made.attributes, a)) continue;
       if (a.type() == onnx::AttributeProto::GRAPH && has_bodies) {

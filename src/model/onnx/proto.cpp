@@ -118,6 +118,9 @@ bool add_plain(op::attributes& to, const onnx::AttributeProto& a) {
     case A::STRING: to.emplace(a.name(), a.s()); return true;
     case A::INTS: to.emplace(a.name(), std::vector<std::int64_t>{a.ints().begin(), a.ints().end()}); return true;
     case A::FLOATS: to.emplace(a.name(), std::vector<float>{a.floats().begin(), a.floats().end()}); return true;
+    case A::STRINGS:
+      to.emplace(a.name(), std::vector<std::string>{a.strings().begin(), a.strings().end()});
+      return true;
     default: return false;
   }
 }

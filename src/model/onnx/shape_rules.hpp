@@ -17,12 +17,11 @@ struct known {
 
 // Bits of an element of that type; 0: it has no size in memory that is known here.
 [[nodiscard]] unsigned bits_of(std::int64_t type) noexcept;
-[[nodiscard]] std::int64_t onnx_number(element e) noexcept;
 
 // Operators that the table has no kernels for but whose shapes are simple. libonnx, which infers shapes too, ends in a
 // crash where a node is made to hurt, so that it is not asked. `inputs`: null where nothing is known. Returns why there
 // is no answer; empty: `results` is it.
-[[nodiscard]] std::string infer_beside_table(const description& m, const node& n,
-                                             const std::vector<const known*>& inputs, std::vector<known>& results);
+[[nodiscard]] std::string infer_beside_table(const node& n, const std::vector<const known*>& inputs,
+                                             std::vector<known>& results);
 
 }  // namespace berth::model

@@ -13,6 +13,7 @@
 #include "model/onnx/infer.hpp"
 #include "model/onnx/node_uses.hpp"
 #include "model/onnx/proto.hpp"
+#include "model/onnx/said_dimensions.hpp"
 #include "model/onnx/shape_rules.hpp"
 #include "op/request.hpp"
 
@@ -27,10 +28,7 @@ constexpr std::size_t most_elements_read = std::size_t{1} << 12;
 
 class shapes_reader {
  public:
-  shapes_reader(const std::string& path, const dimensions& bound) : bound_{bound} {
-    m_.source = path;
-    for (const auto& [name, size] : bound) unused_.insert(name);
-  }
+  shapes_reader(const std::string& path, const dimensions& bound) : said_{bound} { m_.source = path; }
 
   shapes_graph read(std::string_view file) {
     proto_ = parse_onnx(m_.source, file);
@@ -45,10 +43,13 @@ class shapes_reader {
     }
     for (const auto& t : g.sparse_initializer()) constants_.insert(name_of(m_.source, t.values().name()));
     for (const auto& v : g.input()) add_input(v);
+    if (const std::string open = said_.complaint(); !open.empty()) fail(open);
     uses_ = uses_of(g);
     for (int i = 0; i < g.node_size(); ++i) {
       if (uses_.used[static_cast<std::size_t>(i)]) add_node(*proto_.mutable_graph()->mutable_node(i), i);
+      const auto before = static_cast<std::uint32_t>(out_.node_of.size());
       out_.node_of.resize(out_.graph.nodes().size(), static_cast<std::uint32_t>(i));
+      if (out_.node_of.size() != before && (runs_once(g.node(i)) || trains(g.node(i)))) out_.once.push_back(before);
     }
     for (const auto& v : g.output()) {
       const auto found = values_.find(v.name());
@@ -58,7 +59,7 @@ class shapes_reader {
       }
     }
     add_before(out_, g);
-    if (!unused_.empty()) fail("nothing has a dimension called '" + *unused_.begin() + "'");
+    if (const std::string idle = said_.unused(); !idle.empty()) fail("nothing has a dimension called '" + idle + "'");
     if (const graph_fault& fault = out_.graph.fault(); !fault.ok()) fail(fault.text);
     return std::move(out_);
   }
@@ -101,23 +102,6 @@ class shapes_reader {
     know(name, std::move(k));
   }
 
-  // The dimension, or what was said of it; none where neither is.
-  std::optional<std::int64_t> dimension(const std::string& value, int d, const onnx::TensorShapeProto::Dimension* dim) {
-    std::vector<std::string> names{value + "." + std::to_string(d)};
-    if (dim != nullptr && dim->has_dim_value()) return dim->dim_value();
-    if (dim != nullptr && !dim->dim_param().empty()) names.push_back(dim->dim_param());
-    for (const std::string& name : names) {
-      const auto found = bound_.find(name);
-      if (found == bound_.end()) continue;
-      unused_.erase(name);
-      return found->second;
-    }
-    return std::nullopt;
-  }
-  static std::string how_to_say(const std::string& value, int d, const std::string& param) {
-    return "say it with --dim " + (param.empty() ? value + "." + std::to_string(d) : param) + "=N";
-  }
-
   void add_input(const onnx::ValueInfoProto& v) {
     const std::string& name = name_of(m_.source, v.name());
     if (constants_.contains(name)) return;
@@ -128,12 +112,7 @@ class shapes_reader {
     known k{{}, type.elem_type()};
     for (int d = 0; d < type.shape().dim_size(); ++d) {
       const auto& dim = type.shape().dim(d);
-      const auto size = dimension(name, d, &dim);
-      if (!size) {
-        fail(what + ": dimension " + std::to_string(d) + " ('" + dim.dim_param() + "') is unknown; " +
-             how_to_say(name, d, dim.dim_param()));
-      }
-      k.s.push_back(*size);
+      k.s.push_back(said_.find_or_note(name, d, dim));
     }
     (void)element_count(m_, what, k.s);
     if (taken(name)) fail(what + " is there twice");
@@ -194,7 +173,7 @@ class shapes_reader {
       const auto found = known_.find(name);
       inputs.push_back(found == known_.end() ? nullptr : &found->second);
     }
-    return infer_beside_table(m_, n, inputs, results);
+    return infer_beside_table(n, inputs, results);
   }
 
   // Of Berth's own table: what it says of the results, or why it says nothing.
@@ -205,7 +184,7 @@ class shapes_reader {
       const auto types = op::infer(q);
       for (std::size_t i = 0; i < types.size(); ++i) {
         results[i].s = types[i].shape;
-        results[i].type = onnx_number(types[i].type);
+        results[i].type = op::onnx_number(types[i].type);
       }
       const bool small = std::all_of(types.begin(), types.end(), [](const tensor_type& t) {
         return static_cast<std::uint64_t>(op::count_of(t.shape)) <= most_elements_read;
@@ -237,7 +216,7 @@ class shapes_reader {
     const int rank = ranked ? said->tensor_type().shape().dim_size() : 0;
     for (int d = 0; !ranked || d < rank; ++d) {
       const auto* dim = ranked ? &said->tensor_type().shape().dim(d) : nullptr;
-      const auto size = dimension(name, d, dim);
+      const auto size = said_.find(name, d, dim);
       if (!size && !ranked && d > 0) break;  // as many as were said
       if (!size && !ranked) {
         fail(called(n) + ": the shape of its result '" + name + "' is not known (" + why +
@@ -245,7 +224,7 @@ class shapes_reader {
       }
       if (!size) {
         fail(called(n) + ": dimension " + std::to_string(d) + " of its result '" + name + "' is not known (" + why +
-             "); " + how_to_say(name, d, dim->dim_param()));
+             "); " + said_dimensions::how_to_say(name, d, dim->dim_param()));
       }
       k.s.push_back(*size);
     }
@@ -257,6 +236,18 @@ class shapes_reader {
       out_.notes.push_back(called(n) + ": its result '" + name + "' is taken to be of its first input's element type");
     }
     return k;
+  }
+
+  // A Dropout whose result is random, or may be: nothing says before the run that it does not train.
+  bool trains(const onnx::NodeProto& n) const {
+    if (n.op_type() != "Dropout" || !standard(n)) return false;
+    if (m_.opset < 7) {
+      return std::none_of(n.attribute().begin(), n.attribute().end(),
+                          [](const auto& a) { return a.name() == "is_test" && a.i() != 0; });
+    }
+    if (n.input_size() < 3 || n.input(2).empty()) return false;
+    const auto said = m_.constants.find(n.input(2));
+    return said == m_.constants.end() || said->second.data != std::vector<std::byte>{std::byte{0}};
   }
 
   static bool is_view(const node& n) {
@@ -310,7 +301,7 @@ class shapes_reader {
       return;
     }
     const auto& captured = uses_.captured[static_cast<std::size_t>(index)];
-    place(n, standard(proto), std::move(results), captured, in_place);
+    place(n, standard(proto) && is_view(n) && !trains(proto), std::move(results), captured, in_place);
   }
 
   void add_constant_node(const node& n, const onnx::NodeProto& proto) {
@@ -330,13 +321,13 @@ class shapes_reader {
     }
     tensor t = constant_of(m_, n);
     (void)element_count(m_, called(n), t.shape);
-    keep_constant(n.outputs[0], {t.shape, onnx_number(t.type)}, &t);
+    keep_constant(n.outputs[0], {t.shape, op::onnx_number(t.type)}, &t);
   }
 
   // The node with its results in the graph.
-  void place(const node& n, bool is_standard, std::vector<known> results, const std::set<std::string>& captured,
+  void place(const node& n, bool view, std::vector<known> results, const std::set<std::string>& captured,
              const std::vector<std::uint32_t>& in_place) {
-    if (is_standard && is_view(n) && n.outputs.size() == 1 && !n.inputs.empty()) {
+    if (view && n.outputs.size() == 1 && !n.inputs.empty()) {
       const auto root = values_.find(n.inputs[0]);
       const bytes size = size_of(called(n), results[0]);
       if (root == values_.end()) {  // of a constant
@@ -395,8 +386,7 @@ class shapes_reader {
     }
   }
 
-  const dimensions& bound_;
-  std::set<std::string> unused_;  // of bound_
+  said_dimensions said_;
   onnx::ModelProto proto_;
   description m_;  // source, opset, and the constants that are read; no nodes
   allowance room_{m_};

@@ -60,7 +60,10 @@ class Folder(MutableMapping[str, bytes]):
 
 
 class PlanCache:
-    """Plans by the hash of their problem and of the effort, in a folder or in any mapping of str to bytes.
+    """Plans by the hash of their problem and of the effort, in a folder or in any mapping of str to bytes. Neither names
+    nor the order of the buffers make a difference: who asks in another order gets the same plan in that order. Problems
+    that are the same in more than that (other numbers of alias groups, pairs of one or the other of two like buffers) may
+    have two keys: a miss, never a wrong plan.
 
     An entry's offsets are verified, and its certificate has to prove that no plan is better: whoever wrote it, and
     whatever became of it since, a wrong entry costs time and nothing else. Plans that only an exhausted search proves, or
@@ -82,7 +85,7 @@ class PlanCache:
         except KeyError:
             self.misses += 1
             return None
-        plan = plan_from(problem, entry, self.trusted)
+        plan = plan_from(problem, entry, self.trusted, True)
         if plan is None:
             self.refused += 1
             self.misses += 1
@@ -95,7 +98,7 @@ class PlanCache:
         if plan.deadline_hit:
             return
         try:
-            self.store[key_of(problem, _whole(options))] = entry_of(plan)
+            self.store[key_of(problem, _whole(options))] = entry_of(plan, True)
         except OSError as error:  # read-only, or full: what is not kept is solved again
             if not self._warned:
                 warnings.warn(f"the plan cache keeps nothing: {error}", RuntimeWarning, stacklevel=2)

@@ -43,8 +43,9 @@ class ManyError(InputError):
 
 
 def key_of(problem: Problem, options: Dict[str, Any]) -> str:
-    """What decides a plan, hashed: the problem without its names, the options and the version of the solver."""
-    return _key(_of_options(options), problem._packed(False))
+    """What decides a plan, hashed: the problem without its names and the order of its buffers, the options and the version
+    of the solver."""
+    return _key(_of_options(options), problem._key())
 
 
 def _of_options(options: Dict[str, Any]) -> "hashlib._Hash":
@@ -57,13 +58,14 @@ def _key(of_options: "hashlib._Hash", packed: bytes) -> str:
     return what.hexdigest()
 
 
-def entry_of(plan: Plan) -> bytes:
-    """A plan as it is kept, with a checksum: a file that was cut off or overwritten is not taken for one."""
-    packed = plan._packed()
+def entry_of(plan: Plan, ordered: bool) -> bytes:
+    """A plan as it is kept, with a checksum: a file that was cut off or overwritten is not taken for one. `ordered`: its
+    buffers in an order of their own, not in the caller's."""
+    packed = plan._packed(ordered)
     return hashlib.sha256(packed).digest() + packed
 
 
-def plan_from(problem: Problem, entry: bytes, trusted: bool) -> Optional[Plan]:
+def plan_from(problem: Problem, entry: bytes, trusted: bool, ordered: bool) -> Optional[Plan]:
     """The plan of the problem that an entry holds, or None where it holds none. Whoever wrote it: its offsets are
     verified, and unless `trusted`, its certificate has to prove that no plan is better."""
     if not isinstance(entry, (bytes, bytearray, memoryview)):
@@ -72,7 +74,7 @@ def plan_from(problem: Problem, entry: bytes, trusted: bool) -> Optional[Plan]:
     if hashlib.sha256(entry[32:]).digest() != entry[:32]:
         return None
     try:
-        plan, proved = problem._unpacked(entry[32:], prove=not trusted)
+        plan, proved = problem._unpacked(entry[32:], prove=not trusted, ordered=ordered)
     except InputError:
         return None
     return plan if trusted or proved else None
@@ -123,10 +125,10 @@ class Journal:
 
     def get(self, key: str, problem: Problem) -> Optional[Plan]:
         entry = self._kept.get(key)
-        return None if entry is None else plan_from(problem, entry, trusted=True)
+        return None if entry is None else plan_from(problem, entry, trusted=True, ordered=False)
 
     def add(self, key: str, plan: Plan) -> None:
-        record = {"key": key, "entry": base64.b64encode(entry_of(plan)).decode()}
+        record = {"key": key, "entry": base64.b64encode(entry_of(plan, False)).decode()}
         try:
             self._file.write(json.dumps(record).encode() + b"\n")
             self._file.flush()

@@ -1,0 +1,55 @@
+#include "model/onnx/said_dimensions.hpp"
+
+namespace berth::model {
+
+namespace {
+
+std::string name_for(const std::string& value, int d, const std::string& name) {
+  return name.empty() ? value + "." + std::to_string(d) : name;
+}
+
+// A file may have thousands: the line names the first of them.
+constexpr int most_named = 16;
+
+}  // namespace
+
+said_dimensions::said_dimensions(const dimensions& said) : said_{said} {
+  for (const auto& [name, size] : said) unused_.insert(name);
+}
+
+std::optional<std::int64_t> said_dimensions::find(const std::string& value, int d,
+                                                  const onnx::TensorShapeProto::Dimension* dim) {
+  if (dim != nullptr && dim->has_dim_value()) return dim->dim_value();
+  for (const std::string& name : {value + "." + std::to_string(d), dim == nullptr ? std::string{} : dim->dim_param()}) {
+    const auto found = name.empty() ? said_.end() : said_.find(name);
+    if (found == said_.end()) continue;
+    unused_.erase(name);
+    return found->second;
+  }
+  return std::nullopt;
+}
+
+std::int64_t said_dimensions::find_or_note(const std::string& input, int d,
+                                           const onnx::TensorShapeProto::Dimension& dim) {
+  if (const auto size = find(input, d, &dim)) return *size;
+  if (++opened_ <= most_named) {
+    const std::string called = dim.dim_param().empty() ? "" : " ('" + dim.dim_param() + "')";
+    open_ += (open_.empty() ? "input '" : ", input '") + input + "': dimension " + std::to_string(d) + called;
+    const std::string name = name_for(input, d, dim.dim_param());
+    if (asked_.insert(name).second) to_say_ += " --dim " + name + "=N";
+  }
+  return 1;
+}
+
+std::string said_dimensions::complaint() const {
+  if (opened_ == 0) return "";
+  const std::string more = opened_ > most_named ? " and " + std::to_string(opened_ - most_named) + " more" : "";
+  return open_ + more + (opened_ == 1 ? " is" : " are") + " unknown; say " + (asked_.size() == 1 ? "it" : "them") +
+         " with" + to_say_;
+}
+
+std::string said_dimensions::how_to_say(const std::string& value, int d, const std::string& name) {
+  return "say it with --dim " + name_for(value, d, name) + "=N";
+}
+
+}  // namespace berth::model

@@ -1,0 +1,42 @@
+// What the caller says of dimensions that a file leaves open, and which of them nobody spoke of.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "berth/model/onnx.hpp"
+
+namespace berth::model {
+
+class said_dimensions {
+ public:
+  explicit said_dimensions(const dimensions& said);
+
+  // Dimension d of a value: the file's, or what was said of "VALUE.d" or of the name that the file has for it. `dim`:
+  // null where the file says nothing.
+  [[nodiscard]] std::optional<std::int64_t> find(const std::string& value, int d,
+                                                 const onnx::TensorShapeProto::Dimension* dim);
+  // The same; one that stays open is kept for complaint(), and is 1.
+  [[nodiscard]] std::int64_t find_or_note(const std::string& input, int d,
+                                          const onnx::TensorShapeProto::Dimension& dim);
+  // Names every input's open dimension and what to say, in one line; empty where there is none.
+  [[nodiscard]] std::string complaint() const;
+  // One of those that were said of nothing; empty: all were of something.
+  [[nodiscard]] std::string unused() const { return unused_.empty() ? "" : *unused_.begin(); }
+
+  // "say it with --dim NAME=N"
+  [[nodiscard]] static std::string how_to_say(const std::string& value, int d, const std::string& name);
+
+ private:
+  const dimensions& said_;
+  std::set<std::string> unused_;
+  std::string open_, to_say_;
+  int opened_ = 0;
+  std::set<std::string> asked_;  // names in to_say_
+};
+
+}  // namespace berth::model
