@@ -4,10 +4,6 @@
 
 namespace berth::op {
 
-namespace {
-
-// Whether some output element's window may lie in the padding altogether: the first one before the input, the last one
-// behind it, or one that steps over an input smaller than its dilation.
 bool reads_only_padding_somewhere(const convolution_description& d) {
   for (std::size_t i = 0; i < d.over.kernel.size(); ++i) {
     const std::int64_t size = d.input.shape[i + 2], before = d.over.pads_begin[i], step = d.over.dilations[i];
@@ -16,8 +12,6 @@ bool reads_only_padding_somewhere(const convolution_description& d) {
   }
   return false;
 }
-
-}  // namespace
 
 created convolution(const convolution_description& d) {
   return guarded("op: no such convolution", [&]() -> std::unique_ptr<operation> {

@@ -7,12 +7,15 @@
 
 namespace berth::op {
 
-namespace {
-
-// oneDNN's gemm kernels, which it falls back on without AVX-512, take memory from the heap while they run.
 bool allocates(const char* kernel) {
   return std::strstr(kernel, "gemm") != nullptr && std::strncmp(kernel, "brg", 3) != 0;
 }
+
+bool is_reference(const char* kernel) {
+  return std::strncmp(kernel, "ref", 3) == 0;
+}
+
+namespace {
 
 // Rows times a constant matrix, as a convolution with a window of one: the rows are the pixels of an image whose
 // channels lie innermost, and the kernels for those allocate nothing. Null where there is none.
@@ -35,6 +38,7 @@ std::unique_ptr<operation> as_convolution(const matmul_description& d, const dnn
   while (allocates(chosen.impl_info_str())) {
     if (!chosen.next_impl()) return nullptr;
   }
+  if (is_reference(chosen.impl_info_str())) return nullptr;  // slower than a product of our own
   std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, a, {}}};
   operands.push_back({DNNL_ARG_WEIGHTS, chosen.weights_desc(), b_plain});
   if (d.bias) operands.push_back({DNNL_ARG_BIAS, bias, {}});

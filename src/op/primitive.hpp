@@ -25,6 +25,13 @@ enum class ones : std::uint8_t { channels_last, row_major };
 struct uncountable {};
 // Of every spatial dimension what the window sees of it, padding included.
 void require_countable(const tensor_type& input, const window& over);
+// oneDNN's gemm kernels, which it falls back on without AVX-512, take memory from the heap while they run.
+[[nodiscard]] bool allocates(const char* kernel);
+// oneDNN's plain loops.
+[[nodiscard]] bool is_reference(const char* kernel);
+// Whether some output element's window may lie in the padding altogether: the first one before the input, the last one
+// behind it, or one that steps over an input smaller than its dilation.
+[[nodiscard]] bool reads_only_padding_somewhere(const convolution_description& d);
 // The same seen with another shape of the same dense memory.
 [[nodiscard]] dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& shape);
 

@@ -36,6 +36,12 @@ struct slicing {
 [[nodiscard]] window window_of(const request& q, const shape& from, shape kernel);
 // The shape of what the window passes over, with `channels` channels.
 [[nodiscard]] shape windowed(const request& q, const shape& from, std::int64_t channels, const window& w);
+// ConvTranspose's window, its pads cut off the result, and the result's shape.
+struct spreading {
+  window over;
+  shape result;
+};
+[[nodiscard]] spreading spreading_of(const request& q);
 [[nodiscard]] shape product(const shape& a, const shape& b);
 
 }  // namespace berth::op

@@ -103,6 +103,25 @@ TEST(lower, a_convolution_of_its_own_addend) {
   m.check();
 }
 
+// Windows side by side, overlapping, without strides, in groups; what follows is the kernel's.
+TEST(lower, transposed_convolutions_take_in_what_follows_them) {
+  const struct {
+    std::int64_t kernel, stride, pad, groups;
+  } cases[] = {{2, 2, 0, 1}, {3, 2, 1, 1}, {3, 1, 1, 1}, {4, 2, 1, 6}, {4, 2, 1, 2}};
+  for (const auto& c : cases) {
+    small_model m;
+    const std::string x = m.add("Relu", {m.conv(m.input({2, 3, 10, 7}), 3, 6, 3)});
+    std::string y = m.add(
+        "ConvTranspose", {x, m.weights({6, 12 / c.groups, c.kernel, c.kernel}), m.weights({12})},
+        {{"strides", shape{c.stride, c.stride}}, {"pads", shape{c.pad, c.pad, c.pad, c.pad}}, {"group", c.groups}});
+    y = m.add("Add", {y, m.weights({1, 12, 1, 1})});
+    y = m.add("BatchNormalization", {y, m.weights({12}), m.weights({12}), m.weights({12}), m.weights({12}, 1)});
+    m.d.outputs = {m.conv(m.add("Relu", {y}), 12, 4, 1)};
+    m.check();
+    EXPECT_EQ(run(m.d, inputs_of(m.d)).nodes, 5u) << c.kernel << " " << c.stride;  // two images are laid out anew
+  }
+}
+
 // A padded image is nobody's: zeros beside it are the convolution's own padding, other values and other readers' are
 // not.
 TEST(lower, zeros_around_an_image_need_no_memory) {

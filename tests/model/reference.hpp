@@ -112,6 +112,29 @@ class reference {
     return naive_convolution(x, w, bias, over, attribute<std::int64_t>(n, "group", 1), out);
   }
 
+  // Without output_padding: every input element adds its window.
+  dense transposed_convolution(const model::node& n) const {
+    const dense &x = in(n, 0), &w = in(n, 1);
+    const shape pads = attribute(n, "pads", shape{0, 0, 0, 0}), by = attribute(n, "strides", shape{1, 1});
+    const auto groups = attribute<std::int64_t>(n, "group", 1);
+    const std::int64_t out = w.shape[1], in_each = x.shape[1] / groups;
+    shape to{x.shape[0], out * groups};
+    for (std::size_t i = 0; i < 2; ++i)
+      to.push_back((x.shape[i + 2] - 1) * by[i] + w.shape[i + 2] - pads[i] - pads[i + 2]);
+    dense y = zeros(to);
+    each_index(to, [&](const shape& i) {
+      if (n.inputs.size() > 2) y.at(i) = in(n, 2).values[static_cast<std::size_t>(i[1])];
+    });
+    each_index(x.shape, [&](const shape& i) {
+      each_index({out, w.shape[2], w.shape[3]}, [&](const shape& k) {
+        const std::int64_t h = i[2] * by[0] + k[1] - pads[0], v = i[3] * by[1] + k[2] - pads[1];
+        if (h < 0 || v < 0 || h >= to[2] || v >= to[3]) return;
+        y.at({i[0], i[1] / in_each * out + k[0], h, v}) += x.at(i) * w.at({i[1], k[0], k[1], k[2]});
+      });
+    });
+    return y;
+  }
+
   dense pooling(const model::node& n) const {
     const dense& x = in(n, 0);
     const bool global = n.op == "GlobalAveragePool", most = n.op == "MaxPool";
@@ -232,6 +255,8 @@ class reference {
     dense y;
     if (op == "Conv") {
       y = convolution(n);
+    } else if (op == "ConvTranspose") {
+      y = transposed_convolution(n);
     } else if (op == "MaxPool" || op == "AveragePool" || op == "GlobalAveragePool") {
       y = pooling(n);
     } else if (op == "MatMul") {

@@ -151,11 +151,13 @@ TEST(kernels, matmul_with_a_packed_constant) {
   each_index(want.shape, [&](const shape& i) {
     for (std::int64_t j = 0; j < 40; ++j) want.at(i) += a.at({i[0], j}) * b.at({j, i[1]});
   });
-  ASSERT_GT(made->packed_size(1), 0u);
   std::vector<std::byte> packed(made->packed_size(1));
   const placed_memory ma{d.a, a}, mb{d.b, b}, mc{d.c};
-  ASSERT_TRUE(made->pack(1, mb.address(), packed.data()));
-  execute(*made, {ma.address(), packed.data(), mc.address()});
+  if (std::string{made->kernel()} != "plain") {  // which reads it as it is
+    ASSERT_GT(made->packed_size(1), 0u);
+    ASSERT_TRUE(made->pack(1, mb.address(), packed.data()));
+  }
+  execute(*made, {ma.address(), packed.empty() ? mb.address() : packed.data(), mc.address()});
   expect_near(mc.read(), want);
 }
 

@@ -78,6 +78,18 @@ struct convolution_description {
 // output's address the sum is formed in place; elsewhere it is copied there first.
 [[nodiscard]] created convolution(const convolution_description& d);
 
+struct transposed_convolution_description {
+  tensor_type input;    // N C spatial..., channels-last
+  tensor_type weights;  // C M/groups kernel..., dense
+  bool bias = false;    // M
+  tensor_type output;   // N M spatial..., channels-last
+  window over;          // its pads are cut off the result; those at the end follow from the output's shape
+  std::int64_t groups = 1;
+  activations then;
+};
+// Every input element adds its window to the result. Operands: input, weights (packed), [bias], output.
+[[nodiscard]] created transposed_convolution(const transposed_convolution_description& d);
+
 // C = activations(A B + bias), over batches: shapes ... M K, ... K N, ... M N of equal rank, batch dimensions equal or
 // 1. Operands: a, b (packed where b_constant), [bias: N], c.
 struct matmul_description {

@@ -125,6 +125,74 @@ bool lowering::convolution(const node& n) {
   return true;
 }
 
+bool lowering::transposed_convolution(const node& n) {
+  const tensor* weights = constant_input(n, 1);
+  const tensor* bias = constant_input(n, 2);
+  if (weights == nullptr || (has_input(n, 2) && bias == nullptr)) return false;
+  const op::spreading s = op::spreading_of(request(n));
+  const auto groups = attribute_or<std::int64_t>(m_, n, "group", 1);
+  std::string result = n.outputs[0];
+  std::vector<float> shift = bias != nullptr ? floats(m_, called(n), *bias) : std::vector<float>{};
+  std::vector<float> values = floats(m_, called(n), *weights);
+
+  op::transposed_convolution_description d;
+  const shape& from = shape_of(n.inputs[0]);
+  d.input = dense(from, op::channels_last(from));
+  d.weights = dense(weights->shape, op::row_major(weights->shape));
+  d.output = dense(s.result, op::channels_last(s.result));
+  d.over = s.over;
+  d.groups = groups;
+  room_.unroll(m_, n, unrolled(d.over));
+  if (!op::transposed_convolution(d)) return false;
+  room_.take(m_, n, weights->data.size());
+
+  const auto channels = static_cast<std::size_t>(s.result[1]);
+  const node* next = only_reader(result);
+  if (const tensor* addend = next != nullptr ? channel_addend(*next, result) : nullptr; addend != nullptr) {
+    shift.resize(channels, 0.0f);
+    const std::vector<float> more = floats(m_, called(n), *addend);
+    for (std::size_t c = 0; c < channels; ++c) shift[c] += more[c];
+    absorbed_.insert(next);
+    result = next->outputs[0];
+    next = only_reader(result);
+  }
+  if (next != nullptr && next->op == "BatchNormalization" && !batch_statistics(*next).empty()) {
+    const affine a = affine_of(m_, *next, batch_statistics(*next));
+    const auto each = static_cast<std::size_t>(weights->shape[1]);  // results of a group
+    const auto ins = static_cast<std::size_t>(weights->shape[0]), window = values.size() / ins / each;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t group = i / window / each / (ins / static_cast<std::size_t>(groups));
+      values[i] *= a.scale[group * each + i / window % each];
+    }
+    shift.resize(channels, 0.0f);
+    for (std::size_t c = 0; c < channels; ++c) shift[c] = shift[c] * a.scale[c] + a.shift[c];
+    absorbed_.insert(next);
+    result = next->outputs[0];
+  }
+  d.bias = !shift.empty();
+  d.then = absorb_activations(result);
+  op::created made = op::transposed_convolution(d);
+  if (!made) fail(n, made.error().what);
+  const placed x = as_channels_last(n, get(n, 0));
+  std::vector<value_id> inputs{x.id, keep_packed(n, n.inputs[1], float_tensor(weights->shape, values), **made, 1)};
+  if (d.bias) inputs.push_back(keep_constant(n, result + ":bias", float_tensor({s.result[1]}, shift), {4}).id);
+  define(result, emit(n, result, std::move(inputs), d.output, std::move(made)));
+  return true;
+}
+
+const tensor* lowering::channel_addend(const node& add, const std::string& to) const {
+  if (add.op != "Add" || add.inputs.size() != 2) return nullptr;
+  const tensor* addend = constant_input(add, add.inputs[0] == to ? 1 : 0);
+  const shape& s = shape_of(to);
+  if (addend == nullptr || addend->type != element::f32 || shape_of(add.outputs[0]) != s) return nullptr;
+  const std::size_t missing = s.size() - addend->shape.size();
+  for (std::size_t d = 0; d < s.size(); ++d) {
+    const std::int64_t there = d < missing ? 1 : addend->shape[d - missing];
+    if (there != (d == 1 ? s[1] : 1)) return nullptr;
+  }
+  return addend;
+}
+
 bool lowering::matmul(const node& n) {
   if (shape_of(n.inputs[0]).size() < 2 || shape_of(n.inputs[1]).size() < 2) return false;
   const tensor* b = constant_input(n, 1);

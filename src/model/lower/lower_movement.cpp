@@ -176,6 +176,7 @@ struct ways {
         {"Clip", {&lowering::elementwise}},
         {"Concat", {&lowering::concatenation}},
         {"Conv", {&lowering::convolution}},
+        {"ConvTranspose", {&lowering::transposed_convolution}},
         {"Div", {&lowering::binary}},
         {"Dropout", {&lowering::reshape, true}},
         {"Elu", {&lowering::elementwise}},

@@ -75,12 +75,15 @@ class lowering {
   friend struct ways;
   void lower(const node& n);
   bool convolution(const node& n);
+  bool transposed_convolution(const node& n);
   bool matmul(const node& n);
   bool gemm(const node& n);
   void product(const node& n, placed a, const tensor* b_constant, placed b, const tensor* bias, std::string result);
   bool elementwise(const node& n);
   bool binary(const node& n);
   bool batch_normalization(const node& n);
+  // What the node adds to `to`, if that is one constant number per channel; else null.
+  [[nodiscard]] const tensor* channel_addend(const node& add, const std::string& to) const;
   [[nodiscard]] std::vector<const tensor*> batch_statistics(const node& n) const;  // empty: not constants
   bool layer_normalization(const node& n);
   bool softmax(const node& n);

@@ -123,7 +123,8 @@ class inference {
   // Each result is rounded once, as by the table's kernel, which is far slower (bench_model_halves).
   static bool gains_by_widening(const op::request& q) {
     const element type = q.inputs[0]->type;
-    return (type == element::f16 || type == element::bf16) && (q.op == "Conv" || q.op == "Gemm" || q.op == "MatMul");
+    return (type == element::f16 || type == element::bf16) &&
+           (q.op == "Conv" || q.op == "ConvTranspose" || q.op == "Gemm" || q.op == "MatMul");
   }
   void add_wide(const node& n, element type) {
     node wide = n;

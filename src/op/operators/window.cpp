@@ -142,10 +142,8 @@ made linear_convolution(const request& q, const types& outputs) {
 }
 
 // The transposed convolution: every input element adds a window to the result.
-struct spreading {
-  window over;
-  shape result;
-};
+}  // namespace
+
 spreading spreading_of(const request& q) {
   const shape &x = shape_of(q, 0), &w = shape_of(q, 1);
   if (x.size() < 3 || x.size() != w.size() || w[0] != x[1]) refuse("input and weights do not fit one another");
@@ -180,6 +178,9 @@ spreading spreading_of(const request& q) {
   }
   return s;
 }
+
+namespace {
+
 types spread_type(const request& q) {
   (void)require_real(q, 0);
   require_same_types(q);
