@@ -51,6 +51,8 @@ int main() {
       contestant{"zones", {.quarantine = 0}},
       contestant{"zones, quarantine of 256 KiB", {.quarantine = 256_KiB}},
       contestant{"zones, quarantine of 64 MiB", {.quarantine = 64_MiB}},
+      contestant{"pages, no quarantine", {.quarantine = 0, .pages = true}},
+      contestant{"pages, quarantine of 1 MiB", {.quarantine = 1_MiB, .pages = true}},
   };
   std::vector<std::unique_ptr<berth::guard_adaptor>> guards;
   for (const contestant& c : contestants) guards.push_back(std::make_unique<berth::guard_adaptor>(pool, c.options));

@@ -317,10 +317,11 @@ std::optional<debug_options> options_now() {
   if (words == nullptr || *words == '\0') return std::nullopt;
   const debug_words read = read_debug(words);
   for (const std::string& word : read.unknown) {
-    std::fprintf(stderr,
-                 "berth: BERTH_DEBUG: '%s' says nothing; there are guards, quarantine=N, every=N, arenas, warn, leaks, "
-                 "stack, stack=N, live=N, bytes=N, age=SECONDS, sample=1/N, report=FILE, signal\n",
-                 word.c_str());
+    std::fprintf(
+        stderr,
+        "berth: BERTH_DEBUG: '%s' says nothing; there are guards, pages, quarantine=N, every=N, arenas, warn, leaks, "
+        "stack, stack=N, live=N, bytes=N, age=SECONDS, sample=1/N, report=FILE, signal\n",
+        word.c_str());
   }
   begin(d, read.options);
   return d.options;
@@ -377,9 +378,11 @@ std::shared_ptr<guard_adaptor> watch(memory_source& m, bool report_leaks) {
   debugger& d = the();
   const std::lock_guard held{d.lock};
   const std::uint64_t number = ++d.last_number;
-  auto g = std::make_shared<guard_adaptor>(m, guard_options{.red_zone = o->guards ? bytes{64} : 0,
-                                                            .quarantine = o->guards ? o->quarantine : 0,
+  const bool guards = o->guards || o->pages;
+  auto g = std::make_shared<guard_adaptor>(m, guard_options{.red_zone = guards ? bytes{64} : 0,
+                                                            .quarantine = guards ? o->quarantine : 0,
                                                             .check_every = o->check_every,
+                                                            .pages = o->pages,
                                                             .go_on = o->warn,
                                                             .on_mistake = {hear, make_context(number, o->warn)},
                                                             .leaks = o->leaks || report_leaks,

@@ -30,9 +30,9 @@ struct amount {
   void (*set)(debug_options& o, std::uint64_t n);
 };
 
-constexpr std::array flags{flag{"guards", &debug_options::guards}, flag{"warn", &debug_options::warn},
-                           flag{"leaks", &debug_options::leaks}, flag{"signal", &debug_options::on_signal},
-                           flag{"arenas", &debug_options::arenas}};
+constexpr std::array flags{flag{"guards", &debug_options::guards},    flag{"pages", &debug_options::pages},
+                           flag{"warn", &debug_options::warn},        flag{"leaks", &debug_options::leaks},
+                           flag{"signal", &debug_options::on_signal}, flag{"arenas", &debug_options::arenas}};
 constexpr std::uint64_t any = ~std::uint64_t{0};
 constexpr std::array amounts{
     amount{"quarantine", 0, any, [](debug_options& o, std::uint64_t n) { o.quarantine = n; }},

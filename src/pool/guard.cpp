@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <ctime>
 #include <map>
 #include <new>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "berth/pool/pool.hpp"
+#include "device/host/system.hpp"
 #include "pool/guard_state.hpp"
 
 namespace berth {
@@ -43,6 +45,17 @@ bool is_sampled(std::uint32_t every) noexcept {
   return true;
 }
 
+// What of these options the device can do.
+guard_options possible(guard_options o, const device& d) noexcept {
+  if (!o.pages) return o;
+  if (o.red_zone == 0) o.red_zone = 64;
+  if (d.properties().host_accessible) return o;
+  std::fprintf(stderr, "berth: guard: the host does not reach the memory of %s: patterns behind blocks, no pages\n",
+               d.properties().name.c_str());
+  o.pages = false;
+  return o;
+}
+
 }  // namespace
 
 std::uint64_t detail::coarse_ns() noexcept {
@@ -55,7 +68,7 @@ std::uint64_t detail::coarse_ns() noexcept {
 
 guard_adaptor::state::state(memory_source& m, const guard_options& o)
     : upstream{m},
-      options{o},
+      options{possible(o, m.get_device())},
       rules{m.get_device().properties().rules},
       quantum{std::lcm(bytes{64},
                        std::lcm(rules.start_alignment, m.get_device().properties().pinned_rules.start_alignment))},
@@ -67,12 +80,37 @@ guard_adaptor::state::state(memory_source& m, const guard_options& o)
 std::optional<std::uint64_t> guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
   const bytes n = options.red_zone;
   if (!memory.on_host() || !stream::idle(*s.clock())) {
-    if (!s.fill(at.data - n, zone_byte, n) || !s.fill(at.data + at.watched, zone_byte, n)) return std::nullopt;
+    if (!s.fill(at.data - n, zone_byte, n) || !s.fill(at.data + at.watched, zone_byte, at.behind)) return std::nullopt;
     return s.epoch();
   }
   detail::write_pattern(at.data - n, n, zone_byte);
-  detail::write_pattern(at.data + at.watched, n, zone_byte);
+  detail::write_pattern(at.data + at.watched, at.behind, zone_byte);
   return 0;
+}
+
+// With pages a block begins as late in pages of its own as its alignment lets it, and the page behind them is the one
+// that is hidden.
+std::optional<guard_adaptor::state::layout> guard_adaptor::state::layout_of(bytes size,
+                                                                            bytes alignment) const noexcept {
+  layout l;
+  const bytes zone = options.red_zone;
+  const auto watched = rules.tail_pad == 0 ? std::optional{size} : rules.footprint(size);
+  const bytes start = std::max(alignment, quantum);
+  l.front = zone == 0 ? 0 : align_up(align_up(zone, quantum), start);
+  const bytes page = options.pages ? detail::page_size() : 0;
+  if (!watched || !checked_add(*watched, l.front + zone + 3 * page)) return std::nullopt;
+  l.watched = *watched;
+  l.behind = zone;
+  l.taken = l.watched + l.front + zone;
+  l.alignment = alignment;
+  if (page == 0) return l;
+  const bytes span = align_up(l.watched, std::min(start, page));
+  l.page = align_up(l.front + span, page);
+  l.front = l.page - span;
+  l.behind = std::min(std::max(zone, span - l.watched), span - l.watched + page);
+  l.taken = l.page + page;
+  l.alignment = std::max(start, page);
+  return l;
 }
 
 [[gnu::noinline, gnu::cold]] const detail::call_stack* guard_adaptor::state::keep_stack() noexcept try {
@@ -102,12 +140,14 @@ std::optional<std::uint64_t> guard_adaptor::state::write_zones(const placed& at,
   b->size = size;
   b->taken = at.taken;
   b->watched = at.watched;
+  b->behind = at.behind;
+  b->page = at.page;
   b->mine = {on};
   b->since = detail::coarse_ns();
   b->thread = this_thread();
   b->written = zones.value_or(0);
   b->zones = zones.has_value();
-  b->freed = b->settled = b->filled = false;
+  b->freed = b->settled = b->filled = b->page_hidden = b->hidden = false;
   b->unseen = !b->zones && options.red_zone != 0;
   b->site = source_location::current(site.file_name(), site.line());  // as freed_at
   b->stack = called_by;
@@ -116,6 +156,10 @@ std::optional<std::uint64_t> guard_adaptor::state::write_zones(const placed& at,
   sums.live += size;
   sums.live_peak = std::max(sums.live_peak, sums.live);
   ++sums.live_blocks;
+  if (options.pages) {
+    hide_pages_that_are_due();
+    b->written == 0 && b->zones ? hide_page(*b) : hide_page_when_done(*b);
+  }
   if (sums.live_blocks >= alarm_at_blocks || sums.live >= alarm_at_bytes || b->since >= next_look_at_ages) {
     look_at_alarms(*b);
   }
@@ -128,6 +172,44 @@ std::optional<std::uint64_t> guard_adaptor::state::write_zones(const placed& at,
 bool guard_adaptor::state::knows(const void* data) const noexcept {
   const std::lock_guard held{lock};
   return blocks.find(data) != nullptr;
+}
+
+void guard_adaptor::state::hide_page(guarded& b) noexcept {
+  b.page_hidden = detail::hide_pages(b.page, detail::page_size());
+  if (b.page_hidden) return;
+  ++sums.unpaged;
+  if (std::exchange(said_unpaged, true)) return;
+  std::fprintf(stderr,
+               "berth: guard: no page behind a block, as %zu are hidden (vm.max_map_count) or the system refused; "
+               "patterns there and behind others that find none\n",
+               detail::most_hidden_ranges());
+}
+
+void guard_adaptor::state::hide_page_when_done(guarded& b) noexcept try {
+  unpaged.emplace_back(&b, b.number);
+} catch (const std::bad_alloc&) {
+  ++sums.unpaged;
+}
+
+void guard_adaptor::state::hide_pages_that_are_due() noexcept {
+  for (; !unpaged.empty(); unpaged.pop_front()) {
+    const auto& [b, number] = unpaged.front();
+    if (b->data == nullptr || b->number != number || b->freed) continue;
+    if (!b->zones) {
+      ++sums.unpaged;
+    } else if (b->can_be_looked_at()) {
+      hide_page(*b);
+    } else {
+      return;
+    }
+  }
+}
+
+bool guard_adaptor::state::show(guarded& b) noexcept {
+  if (!b.page_hidden && !b.hidden) return true;
+  if (b.hidden) --hidden_blocks;
+  b.page_hidden = b.hidden = false;
+  return detail::show_pages(b.raw, b.taken);
 }
 
 void guard_adaptor::state::recycle(guarded* b) noexcept {
@@ -188,7 +270,7 @@ detail::findings guard_adaptor::state::look(const guarded& b, bool then_fill, he
   };
   if (!memory.on_host()) held.unlock();
   see(b.data - n, n, zone_byte, mistake_kind::overrun_before);
-  see(b.data + b.watched, n, zone_byte, mistake_kind::overrun_behind);
+  see(b.data + b.watched, b.zone_behind(), zone_byte, mistake_kind::overrun_behind);
   if (b.filled) see(b.data, b.size, freed_byte, mistake_kind::write_after_free);
   if (then_fill) out.filled = memory.write(b.data, b.size, freed_byte);
   if (!memory.on_host()) held.lock();
@@ -202,9 +284,16 @@ std::size_t guard_adaptor::state::tell_of(const guarded& b, const detail::findin
 
 std::size_t guard_adaptor::state::settle(guarded& b, source_location site, held_lock& held) noexcept {
   const bool stays = options.quarantine != 0;
-  const detail::findings found = look(b, stays, held);
+  const bool hides = stays && b.page != nullptr;
+  detail::findings found = look(b, stays && !hides, held);
+  if (hides) {
+    b.hidden = detail::hide_pages(b.raw, b.taken, b.page_hidden);
+    b.page_hidden = b.hidden;
+    if (b.hidden) ++hidden_blocks;
+    if (!b.hidden) found.filled = memory.write(b.data, b.size, freed_byte);
+  }
   b.filled = found.filled;
-  b.unseen |= !found.read || (stays && !found.filled);
+  b.unseen |= !found.read || (stays && !found.filled && !b.hidden);
   b.settled = true;
   return tell_of(b, found, site);
 }
@@ -310,7 +399,7 @@ void guard_adaptor::state::leave_quarantine(held_lock& held) noexcept {
   }
   if (b->unseen || (b->zones && !b->settled)) ++sums.unchecked;
   blocks.erase(b->data);
-  memory_source::free_to(upstream, b->raw, any_size, any_stream, b->freed_at);
+  if (show(*b)) memory_source::free_to(upstream, b->raw, any_size, any_stream, b->freed_at);
   gone.store(gone.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   recycle(b);
 }
@@ -324,7 +413,7 @@ bool guard_adaptor::state::tend(bytes keep) noexcept {
       if (!b->settled) (void)settle(*b, b->freed_at, held);
       unsettled = b->next;
     }
-    if (sums.quarantined > keep && (oldest->settled || oldest->number == asked_for)) {
+    if (holds_more_than(keep) && (oldest->settled || oldest->number == asked_for)) {
       leave_quarantine(held);
     } else if (unsettled != nullptr && unsettled->number != asked_for) {
       asked_for = unsettled->number;
@@ -354,6 +443,7 @@ guard_adaptor::~guard_adaptor() {
   (void)my.empty_quarantine(0);
   const std::lock_guard held{my.lock};
   if (my.options.leaks) my.tell_of_leaks();
+  my.blocks.for_each([&my](guarded& b) { (void)my.show(b); });  // what leaks is the source's to give back
 }
 
 const berth::device& guard_adaptor::get_device() const noexcept {
@@ -362,26 +452,34 @@ const berth::device& guard_adaptor::get_device() const noexcept {
 
 memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const block_options* o, source_location site) {
   state& my = *state_;
-  const bytes zone = my.options.red_zone;
   const bytes alignment = o != nullptr ? o->alignment : 0;
   // An alignment that is none is refused there.
   if (!is_sampled(my.options.sample) || (alignment != 0 && !is_power_of_two(alignment))) {
     return allocate_from(my.upstream, size, s, o, site);
   }
-  const bytes front = zone == 0 ? 0 : align_up(align_up(zone, my.quantum), std::max(alignment, my.quantum));
-  const auto watched = my.rules.tail_pad == 0 ? std::optional{size} : my.rules.footprint(size);
-  const auto taken = watched ? checked_add(*watched, front + zone) : std::nullopt;
-  if (!taken) return failed({errc::overflow, "guard: the size exceeds the address space", size});
+  const auto l = my.layout_of(size, alignment);
+  if (!l) return failed({errc::overflow, "guard: the size exceeds the address space", size});
+  block_options wider;
+  if (l->alignment != alignment) {
+    if (o != nullptr) wider = *o;
+    wider.alignment = l->alignment;
+    o = &wider;
+  }
   tend(site);
   const std::uint64_t gone = my.gone.load(std::memory_order_acquire);
-  outcome made = allocate_from(my.upstream, *taken, s, o, site);
+  outcome made = allocate_from(my.upstream, l->taken, s, o, site);
   // Others may have emptied it since.
-  if (made.data == nullptr && my.empty_quarantine(gone)) made = allocate_from(my.upstream, *taken, s, o, site);
+  if (made.data == nullptr && my.empty_quarantine(gone)) made = allocate_from(my.upstream, l->taken, s, o, site);
   if (made.data == nullptr) return failed({made.why->code, made.why->what, size});
 
   auto* const raw = static_cast<std::byte*>(made.data);
-  const state::placed at{.data = raw + front, .raw = raw, .taken = *taken, .watched = *watched};
-  const std::optional<std::uint64_t> zones = zone != 0 ? my.write_zones(at, s) : std::nullopt;
+  const state::placed at{.data = raw + l->front,
+                         .raw = raw,
+                         .taken = l->taken,
+                         .watched = l->watched,
+                         .behind = l->behind,
+                         .page = l->page != 0 ? raw + l->page : nullptr};
+  const std::optional<std::uint64_t> zones = my.options.red_zone != 0 ? my.write_zones(at, s) : std::nullopt;
   const detail::call_stack* const called_by = my.options.stack_depth != 0 ? my.keep_stack() : nullptr;
   state::held_lock held{my.lock};
   if (!my.remember(at, size, zones, s, site, called_by, held)) {
@@ -421,7 +519,7 @@ void guard_adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, sou
   // Member by member: a copy as a whole would wait for the caller's two narrower stores.
   b->freed_at = source_location::current(site.file_name(), site.line());
   my.add_to_quarantine(b);
-  while (my.sums.quarantined > my.options.quarantine && my.can_leave_now(*my.oldest)) my.leave_quarantine(held);
+  while (my.holds_more_than(my.options.quarantine) && my.can_leave_now(*my.oldest)) my.leave_quarantine(held);
   if (my.unsettled != nullptr) my.left.store(true, std::memory_order_relaxed);
   my.count_call(site, held);
 }

@@ -4,16 +4,19 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "berth/pool/guard.hpp"
 #include "pool/address_table.hpp"
 #include "pool/block_uses.hpp"
 #include "pool/call_stack.hpp"
+#include "pool/hidden_pages.hpp"
 #include "pool/pattern.hpp"
 
 namespace berth {
@@ -37,19 +40,23 @@ struct guarded {
   std::byte* data = nullptr;
   std::byte* raw = nullptr;  // the source's block
   bytes size = 0;
-  bytes taken = 0;           // of the source
-  bytes watched = 0;         // the zone behind starts there, counted from data
-  std::uint64_t number = 0;  // of its request, from 1, as another block may have its record later
+  bytes taken = 0;            // of the source
+  bytes watched = 0;          // the zone behind starts there, counted from data
+  bytes behind = 0;           // bytes of that zone; a hidden page cuts it off
+  std::byte* page = nullptr;  // behind the block, where it has one to itself
+  std::uint64_t number = 0;   // of its request, from 1, as another block may have its record later
   block_use mine;
   std::vector<block_use> others;  // of use_on
   std::uint64_t since = 0;
   std::uint64_t written = 0;  // the epoch of its stream in which its zones are; 0: they were written at once
   std::uint32_t thread = 0;
-  bool zones = false;    // are written, or will be in stream order
-  bool freed = false;    // in the quarantine
-  bool settled = false;  // has no zones, or was looked at when no work could touch it any more
-  bool filled = false;   // with freed_byte
-  bool unseen = false;   // there should be zones and are none, or the device could not be read or written
+  bool zones = false;        // are written, or will be in stream order
+  bool freed = false;        // in the quarantine
+  bool settled = false;      // has no zones, or was looked at when no work could touch it any more
+  bool filled = false;       // with freed_byte
+  bool page_hidden = false;  // nobody can touch it
+  bool hidden = false;       // ... nor anything else from raw on, instead of filled
+  bool unseen = false;       // there should be zones and are none, or the device could not be read or written
   source_location site;
   source_location freed_at;
   const call_stack* stack = nullptr;  // of whoever asked, where it is kept
@@ -60,6 +67,9 @@ struct guarded {
   // Its patterns are where they belong: of a live block the zones, whatever else is queued.
   [[nodiscard]] bool can_be_looked_at() const noexcept {
     return zones && (freed ? settled || idle() : block_use{mine.on, written}.done());
+  }
+  [[nodiscard]] bytes zone_behind() const noexcept {
+    return page_hidden ? static_cast<bytes>(page - data) - watched : behind;
   }
 };
 
@@ -124,6 +134,11 @@ struct guard_adaptor::state {
   std::atomic<std::uint64_t> gone{0};  // blocks that left the quarantine; read without the lock too
   detail::used_streams streams;
   std::unordered_set<detail::call_stack, detail::hash_of_stack> stacks;
+  // Blocks whose page is hidden once work that was queued before them is done, as that may use it still, oldest first;
+  // by number, as a record may be another block's by then.
+  std::deque<std::pair<detail::guarded*, std::uint64_t>> unpaged;
+  std::size_t hidden_blocks = 0;  // of the quarantine
+  bool said_unpaged = false;
   guard_statistics sums;
   std::uint64_t calls = 0;
   // Where the next alarm is due; the largest number after it was told.
@@ -136,7 +151,20 @@ struct guard_adaptor::state {
     std::byte* raw;
     bytes taken;
     bytes watched;
+    bytes behind;
+    std::byte* page;
   };
+  // Where a block lies in what is asked of the source: that much behind its start, which is a multiple of `alignment`.
+  struct layout {
+    bytes front = 0;
+    bytes watched = 0;
+    bytes behind = 0;
+    bytes taken = 0;
+    bytes alignment = 0;  // of the source's block; 0: whatever it gives
+    bytes page = 0;       // from the source's block; 0: none
+  };
+  // Nothing where the sizes exceed the address space.
+  [[nodiscard]] std::optional<layout> layout_of(bytes size, bytes alignment) const noexcept;
 
   using held_lock = std::unique_lock<std::mutex>;
 
@@ -151,6 +179,12 @@ struct guard_adaptor::state {
   // A live block, or one in the quarantine. Takes the lock.
   [[nodiscard]] bool knows(const void* data) const noexcept;
   void recycle(detail::guarded* b) noexcept;
+  // Contract: no work that was queued before the block may use its page.
+  void hide_page(detail::guarded& b) noexcept;
+  void hide_page_when_done(detail::guarded& b) noexcept;
+  void hide_pages_that_are_due() noexcept;
+  // False: the memory cannot be given back.
+  [[nodiscard]] bool show(detail::guarded& b) noexcept;
   // Contract of both: b can be looked at. With `asking` too where the host does not reach the memory: the lock is let
   // go for the time of the look then. What was found is mended, so that it is told once.
   [[nodiscard]] detail::findings look(const detail::guarded& b, bool then_fill, held_lock& held) noexcept;
@@ -164,6 +198,9 @@ struct guard_adaptor::state {
   // The oldest one, which is looked at where it can have changed.
   void leave_quarantine(held_lock& held) noexcept;
   // Without a device that would have to be asked, or read.
+  [[nodiscard]] bool holds_more_than(bytes keep) const noexcept {
+    return sums.quarantined > keep || hidden_blocks > detail::most_hidden_ranges() / 2;
+  }
   [[nodiscard]] bool can_leave_now(const detail::guarded& b) const noexcept {
     return b.settled && (!b.filled || memory.on_host());
   }

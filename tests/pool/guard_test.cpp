@@ -18,6 +18,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "berth/pool/adaptors.hpp"
@@ -777,10 +778,12 @@ struct correct_work {
 TEST(guard, correct_work_is_never_accused) {
   const char* const text = std::getenv("BERTH_GUARD_OPERATIONS");
   const std::uint64_t operations = text == nullptr ? 200'000 : std::strtoull(text, nullptr, 10);
-  for (const bytes quarantine : {bytes{0}, bytes{200'000}, bytes{4_MiB}}) {
+  using limits = std::vector<std::pair<bytes, bool>>;
+  for (const auto& [quarantine, pages] : limits{{0, false}, {200'000, false}, {4_MiB, false}, {1_MiB, true}}) {
     pool p{device::host(), {.limit = 8_MiB}};
     told t;
-    guard_adaptor guard{p, {.quarantine = quarantine, .check_every = 5000, .go_on = true, .on_mistake = t.callback()}};
+    guard_adaptor guard{
+        p, {.quarantine = quarantine, .check_every = 5000, .pages = pages, .go_on = true, .on_mistake = t.callback()}};
     {
       correct_work work{guard};
       std::vector<std::thread> threads;

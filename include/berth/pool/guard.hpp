@@ -21,6 +21,15 @@
 // in a host function: what it cannot look at, and what is more than the quarantine's bytes by it, waits for the next
 // request.
 //
+// Pages (guard_options::pages). On memory that the host reaches a page that nobody can touch lies behind each block,
+// which ends there but for its alignment (what is left is a zone), so that an overrun, by a read too, ends the program
+// at the instruction: a debugger, or `berth who` in gdb, names the block. A freed block is hidden as a whole once its
+// work is done, for as long as it is in the quarantine: uses after the free end there as well. Where work is queued on
+// the stream when a block is asked for, its page is hidden by the first request that finds that work done, with a
+// pattern there until then. All guards of a process hide no more blocks than an eighth of vm.max_map_count, half of it
+// in quarantines; the rest have patterns, which is said once (guard_statistics::unpaged). A block takes two pages at
+// least, and some microseconds. A child of fork has the pages of blocks that it asks for, not of its parent's.
+//
 // What the device's rules let hardware touch behind a block (tail_pad) is not watched.
 //
 // A request takes two zones more (a wider alignment: that much before the block). A request that fails empties the
@@ -74,6 +83,7 @@ struct guard_options {
   bytes red_zone = 64;                 // before and behind; 0: blocks are only known by name
   bytes quarantine = bytes{64} << 20;  // 0: none
   std::uint64_t check_every = 0;       // calls between two checks of everything; 0: never
+  bool pages = false;                  // see above; elsewhere that is said, and patterns are used
   bool go_on = false;                  // a mistake is told and survived, else the program stops with a contract line
   mistake_callback on_mistake{};       // who is told; where nobody is, a line goes to standard error
   bool leaks = true;                   // are told of
@@ -101,6 +111,8 @@ struct guard_statistics {
   std::uint64_t mistakes = 0;  // leaks excepted
   // Blocks that left the quarantine while work was queued, or whose patterns the device did not write or read.
   std::uint64_t unchecked = 0;
+  // With guard_options::pages, blocks behind which no page could be hidden.
+  std::uint64_t unpaged = 0;
 };
 
 // Live blocks that one place asked for, by one stack where stacks are kept.

@@ -1,0 +1,41 @@
+#include "pool/hidden_pages.hpp"
+
+#include <sys/mman.h>
+
+#include <atomic>
+
+#include "device/host/system.hpp"
+
+namespace berth::detail {
+namespace {
+
+std::atomic<std::size_t> hidden{0};
+
+bool protect(std::byte* start, bytes n, int how) noexcept {
+  return mprotect(start, static_cast<std::size_t>(n), how) == 0;
+}
+
+}  // namespace
+
+std::size_t most_hidden_ranges() noexcept {
+  static const std::size_t most = number_in("/proc/sys/vm/max_map_count", 65530) / 8;
+  return most;
+}
+
+bool hide_pages(std::byte* start, bytes n, bool some) noexcept {
+  if (!some && hidden.fetch_add(1, std::memory_order_relaxed) >= most_hidden_ranges()) {
+    hidden.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  if (protect(start, n, PROT_NONE)) return true;
+  // What was half done is undone; where even that is refused it counts as hidden, so that nobody touches it.
+  return !show_pages(start, n);
+}
+
+bool show_pages(std::byte* start, bytes n) noexcept {
+  if (!protect(start, n, PROT_READ | PROT_WRITE)) return false;
+  hidden.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace berth::detail

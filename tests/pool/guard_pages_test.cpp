@@ -1,0 +1,289 @@
+// Pages that nobody can touch behind blocks and instead of freed ones: what programs do wrong ends at the instruction,
+// and what is right goes on.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <memory_resource>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/pool/debug.hpp"
+#include "berth/pool/guard.hpp"
+#include "berth/pool/memory_resource.hpp"
+#include "berth/pool/pool.hpp"
+#include "device/host/system.hpp"
+#include "pool/gate.hpp"
+#include "pool/hidden_pages.hpp"
+#include "pool/telling_device.hpp"
+
+namespace berth {
+namespace {
+using namespace literals;
+
+const bytes page = detail::page_size();
+
+using byte_address = volatile unsigned char*;
+
+[[nodiscard]] std::size_t pages_behind(const volatile void* end) {
+  return static_cast<std::size_t>((page - reinterpret_cast<std::uintptr_t>(end) % page) % page);
+}
+
+// The system itself finds out, so that nothing dies of it.
+bool can_touch(const volatile void* at) {
+  int ends[2];
+  if (pipe(ends) != 0) return false;
+  const bool written = write(ends[1], const_cast<const void*>(at), 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return written;
+}
+
+class guard_pages : public testing::Test {
+ protected:
+  device host_ = device::host();
+  stream queue_{host_};
+  pool pool_{host_, {.limit = 64_MiB, .report_leaks = false}};
+  std::vector<mistake_kind> told_;
+  guard_adaptor guard_{pool_, options()};
+
+  [[nodiscard]] guard_options options() {
+    return {.pages = true,
+            .go_on = true,
+            .on_mistake = {[](void* to, const memory_mistake& m) {
+                             static_cast<std::vector<mistake_kind>*>(to)->push_back(m.kind);
+                           },
+                           &told_},
+            .leaks = false};
+  }
+  [[nodiscard]] byte_address take(memory_source& from, bytes size, bytes alignment = 0) {
+    return static_cast<byte_address>(from.allocate_raw(size, queue_, {.alignment = alignment}).value());
+  }
+  [[nodiscard]] byte_address take(bytes size, bytes alignment = 0) { return take(guard_, size, alignment); }
+};
+
+TEST_F(guard_pages, what_is_behind_a_block_cannot_be_touched) {
+  for (const bytes size : {bytes{64}, bytes{128}, 4_KiB, bytes{4160}, 1_MiB}) {
+    const byte_address b = take(size);
+    b[0] = 1;
+    b[size - 1] = 1;
+    EXPECT_FALSE(can_touch(&b[size])) << size;
+    guard_.free(const_cast<unsigned char*>(b));
+  }
+  EXPECT_TRUE(told_.empty());
+}
+// Started anew for each death, as a child of fork has the parent's blocks without their pages.
+TEST_F(guard_pages, an_overrun_and_a_use_after_the_free_end_the_program_there) {
+#if defined(BERTH_EMULATED)
+  GTEST_SKIP() << "QEMU's user mode can neither start this program again nor threads in a forked child";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const byte_address b = take(256);
+  EXPECT_DEATH((void)b[256], "");
+  EXPECT_DEATH(b[256] = 1, "");
+  guard_.free(const_cast<unsigned char*>(b));
+  EXPECT_DEATH((void)b[0], "");
+  EXPECT_DEATH(b[255] = 1, "");
+}
+// The start is a multiple of 64, and so the end is not the page's: a zone is between.
+TEST_F(guard_pages, between_the_end_and_the_page_is_a_zone) {
+  const byte_address b = take(100);
+  EXPECT_EQ(pages_behind(b + 128), 0u);
+  EXPECT_FALSE(can_touch(&b[128]));
+  b[127] = 1;
+  guard_.free(const_cast<unsigned char*>(b));
+  EXPECT_EQ(told_, std::vector{mistake_kind::overrun_behind});
+  const byte_address c = take(100);
+  c[-1] = 1;
+  EXPECT_EQ(guard_.check(), 1u);
+  guard_.free(const_cast<unsigned char*>(c));
+}
+TEST_F(guard_pages, a_wider_alignment_holds) {
+  for (const bytes alignment : {bytes{512}, page, 16 * page}) {
+    const byte_address b = take(1000, alignment);
+    EXPECT_TRUE(is_aligned(reinterpret_cast<std::uintptr_t>(b), alignment));
+    const bytes to_the_page = align_up(1000, std::min(alignment, page));
+    EXPECT_EQ(pages_behind(b + to_the_page), 0u);
+    EXPECT_FALSE(can_touch(&b[to_the_page])) << alignment;
+    b[to_the_page - 1] = 1;
+    guard_.free(const_cast<unsigned char*>(b));
+    EXPECT_EQ(std::exchange(told_, {}), std::vector{mistake_kind::overrun_behind});
+  }
+}
+TEST_F(guard_pages, a_freed_block_cannot_be_touched) {
+  const byte_address b = take(5000);
+  guard_.free(const_cast<unsigned char*>(b));
+  EXPECT_FALSE(can_touch(&b[0]));
+  EXPECT_FALSE(can_touch(&b[4999]));
+  EXPECT_EQ(guard_.check(), 0u);
+  guard_.free(const_cast<unsigned char*>(b));
+  EXPECT_EQ(told_, std::vector{mistake_kind::double_free});
+}
+TEST_F(guard_pages, what_left_the_quarantine_is_memory_again) {
+  guard_options o = options();
+  o.quarantine = 3 * page;
+  std::optional<guard_adaptor> guard{std::in_place, pool_, o};
+  for (int i = 0; i < 1000; ++i) {
+    const byte_address b = take(*guard, 1000);
+    std::memset(const_cast<unsigned char*>(b), 1, 1000);
+    guard->free(const_cast<unsigned char*>(b));
+  }
+  (void)take(*guard, 1000);  // leaks
+  EXPECT_GE(guard->statistics().quarantined_blocks, 1u);
+  guard.reset();
+  EXPECT_TRUE(told_.empty());
+  // All of the pool's memory can be written to.
+  std::vector<void*> all;
+  for (int i = 0; i < 64; ++i) all.push_back(pool_.allocate_raw(512_KiB, queue_).value());
+  for (void* const b : all) std::memset(b, 1, 512_KiB);
+  for (void* const b : all) pool_.free(b);
+}
+// What is queued may use the bytes that are now the page behind the block: those of a block that was there before.
+TEST_F(guard_pages, work_that_was_queued_before_the_block_may_use_its_page) {
+  pool small{host_, {.limit = 8 * page, .initial = 8 * page, .cache_bytes = 0, .report_leaks = false}};
+  guard_adaptor guard{small, options()};
+  support::gate late;
+  late.hold(queue_);
+  {
+    const auto before = small.allocate(8 * page, queue_).value();
+    ASSERT_TRUE(queue_.fill(before.data(), std::byte{7}, 8 * page));
+  }
+  const byte_address b = take(guard, page / 2);
+  late.open();
+  ASSERT_TRUE(queue_.synchronize());
+  b[page / 2 - 1] = 1;
+  guard.free(const_cast<unsigned char*>(take(guard, 64)));  // a request
+  EXPECT_FALSE(can_touch(&b[page / 2]));
+  EXPECT_EQ(guard.statistics().unpaged, 0u);
+}
+TEST_F(guard_pages, work_that_is_queued_at_the_free_may_use_the_block) {
+  support::gate late;
+  late.hold(queue_);
+  const byte_address b = take(5000);
+  ASSERT_TRUE(queue_.fill(const_cast<unsigned char*>(b), std::byte{7}, 5000));
+  guard_.free(const_cast<unsigned char*>(b));
+  EXPECT_EQ(guard_.check(), 0u);
+  late.open();
+  ASSERT_TRUE(queue_.synchronize());
+  EXPECT_EQ(guard_.check(), 0u);
+  EXPECT_FALSE(can_touch(&b[0]));
+}
+// A block freed before its page was hidden, and its record another's by then.
+TEST_F(guard_pages, pages_that_are_late_are_not_mixed_up) {
+  guard_options o = options();
+  o.quarantine = 0;
+  guard_adaptor guard{pool_, o};
+  for (int i = 0; i < 100; ++i) {
+    support::gate late;
+    late.hold(queue_);
+    std::vector<void*> all;
+    for (int k = 0; k < 10; ++k) all.push_back(const_cast<unsigned char*>(take(guard, 100 + 1000 * k)));
+    for (int k = 0; k < 10; k += 2) guard.free(all[k]);
+    late.open();
+    ASSERT_TRUE(queue_.synchronize());
+    for (int k = 0; k < 10; ++k) std::memset(const_cast<unsigned char*>(take(guard, 3000)), 1, 3000);
+    for (int k = 1; k < 10; k += 2) guard.free(all[k]);
+    for (const live_block& b : guard.live_blocks()) guard.free(const_cast<void*>(b.data));
+  }
+  EXPECT_TRUE(told_.empty());
+  EXPECT_EQ(guard.statistics().live_blocks, 0u);
+}
+
+// Pinned memory, chunks from the heap, memory of another's resource.
+TEST_F(guard_pages, any_memory_of_the_host_has_pages) {
+  pool pinned{host_, {.kind = memory_kind::pinned, .limit = 1_MiB, .report_leaks = false}};
+  pool plain{host_, {.limit = 1_MiB, .stitch = false, .report_leaks = false}};
+  resource_source heap{*std::pmr::new_delete_resource()};
+  for (memory_source* const from : {static_cast<memory_source*>(&pinned), static_cast<memory_source*>(&plain),
+                                    static_cast<memory_source*>(&heap)}) {
+    guard_adaptor guard{*from, options()};
+    const byte_address b = take(guard, 640);
+    const byte_address c = take(guard, 640);
+    b[639] = 1;
+    EXPECT_FALSE(can_touch(&b[640]));
+    guard.free(const_cast<unsigned char*>(c));
+    EXPECT_FALSE(can_touch(&c[0]));
+    guard.free(const_cast<unsigned char*>(b));
+  }
+  EXPECT_TRUE(told_.empty());
+}
+
+TEST_F(guard_pages, where_the_host_reaches_nothing_patterns_are_used_and_that_is_said) {
+  const device far{std::make_shared<support::telling_backend>(device::host(), false)};
+  stream queue{far};
+  pool p{far, {.limit = 1_MiB}};
+  testing::internal::CaptureStderr();
+  guard_adaptor guard{p, {.pages = true}};
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("patterns behind blocks, no pages"), std::string::npos) << said;
+  EXPECT_FALSE(guard.options().pages);
+  guard.free(guard.allocate_raw(100, queue).value());
+}
+
+// As many ranges as are hidden at most, by somebody else.
+TEST_F(guard_pages, where_the_system_has_no_more_mappings_patterns_are_used_and_that_is_said_once) {
+  const std::size_t most = detail::most_hidden_ranges();
+  const auto length = static_cast<std::size_t>(2 * page) * most;
+  void* const all = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) GTEST_SKIP() << "no addresses for " << most << " pages";
+  const auto at = [&](std::size_t i) { return static_cast<std::byte*>(all) + i * 2 * page; };
+  std::size_t hidden = 0;
+  while (hidden < most && detail::hide_pages(at(hidden), page)) ++hidden;
+  EXPECT_EQ(hidden, most);
+  EXPECT_FALSE(detail::hide_pages(at(0) + page, page));
+
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 1_MiB}};
+  std::size_t mistakes = 0;
+  guard_adaptor guard{
+      p,
+      {.pages = true,
+       .go_on = true,
+       .on_mistake = {[](void* n, const memory_mistake&) { ++*static_cast<std::size_t*>(n); }, &mistakes}}};
+  testing::internal::CaptureStderr();
+  auto* const b = static_cast<unsigned char*>(guard.allocate_raw(128, queue).value());
+  auto* const c = static_cast<unsigned char*>(guard.allocate_raw(128, queue).value());
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("vm.max_map_count"), std::string::npos) << said;
+  EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
+  EXPECT_EQ(guard.statistics().unpaged, 2u);
+  b[128] = 1;
+  guard.free(b);
+  b[0] = 1;
+  EXPECT_EQ(guard.check(), 1u);
+  EXPECT_EQ(mistakes, 2u);
+
+  for (std::size_t i = 0; i < hidden; ++i) ASSERT_TRUE(detail::show_pages(at(i), page));
+  munmap(all, length);
+  guard.free(c);
+  EXPECT_EQ(mistakes, 2u);
+  auto* const d = guard.allocate_raw(128, queue).value();
+  EXPECT_EQ(guard.statistics().unpaged, 2u);
+  guard.free(d);
+}
+
+TEST_F(guard_pages, the_word) {
+  EXPECT_TRUE(read_debug("pages").options.pages);
+  EXPECT_FALSE(read_debug("pages").options.guards);
+  EXPECT_EQ(read_debug("pages=1").unknown.size(), 1u);
+}
+TEST_F(guard_pages, a_pool_that_is_watched_with_the_word_has_pages) {
+  set_debug({.pages = true});
+  {
+    pool p{host_, {.limit = 4_MiB, .report_leaks = false}};
+    auto* const b = static_cast<unsigned char*>(p.allocate_raw(64, queue_).value());
+    EXPECT_TRUE(can_touch(b + 63));
+    EXPECT_FALSE(can_touch(b + 64));
+    p.free(b);
+    EXPECT_FALSE(can_touch(b));
+  }
+  end_debug();
+}
+
+}  // namespace
+}  // namespace berth
