@@ -32,6 +32,23 @@ struct tensor {
   bool read = false;
 };
 
+// The operators of 2026 that make their result of their operands alone, and write nowhere else: MAP_CUSTOM and CUSTOM
+// are the application's functions, OPT_STEP moves the moments too, which the graph does not show.
+constexpr std::string_view pure =
+    " ABS ACC ADD ADD1 ADD_ID ADD_REL_POS ARANGE ARGMAX ARGSORT CEIL CLAMP COL2IM_1D CONCAT CONT CONV_2D CONV_2D_DW "
+    " CONV_3D CONV_TRANSPOSE_1D CONV_TRANSPOSE_2D COS COUNT_EQUAL CPY CROSS_ENTROPY_LOSS CROSS_ENTROPY_LOSS_BACK "
+    " CUMSUM DIAG DIAG_MASK_INF DIAG_MASK_ZERO DIV DUP ELU EXP EXPM1 FILL FLASH_ATTN_BACK FLASH_ATTN_EXT FLOOR "
+    " GATED_DELTA_NET GATED_LINEAR_ATTN GEGLU GEGLU_ERF GEGLU_QUICK GELU GELU_ERF GELU_QUICK GET_REL_POS GET_ROWS "
+    " GET_ROWS_BACK GLU GROUP_NORM HARDSIGMOID HARDSWISH IM2COL IM2COL_3D IM2COL_BACK L2_NORM LEAKY_RELU LOG MEAN MUL "
+    " MUL_MAT MUL_MAT_ID NEG NORM OUT_PROD PAD PAD_REFLECT_1D POOL_1D POOL_2D POOL_2D_BACK REGLU RELU REPEAT "
+    " REPEAT_BACK RMS_NORM RMS_NORM_BACK ROLL ROPE ROPE_BACK ROUND RWKV_WKV6 RWKV_WKV7 SCALE SET SET_ROWS SGN SIGMOID "
+    " SILU SILU_BACK SIN SOFTPLUS SOFT_MAX SOFT_MAX_BACK SOLVE_TRI SQR SQRT SSM_CONV SSM_SCAN STEP SUB SUM SUM_ROWS "
+    " SWIGLU SWIGLU_OAI TANH TIMESTEP_EMBEDDING TOP_K TRI TRUNC UNARY UPSCALE WIN_PART WIN_UNPART XIELU ";
+
+bool is_pure(const std::string& op) {
+  return op.find(' ') == std::string::npos && pure.find(" " + op + " ") != std::string_view::npos;
+}
+
 element element_of(const std::string& type) {
   if (type == "f32") return element::f32;
   if (type == "f16") return element::f16;
@@ -180,6 +197,8 @@ class builder {
     if (!computes) return t.view_of != none ? add_view(i) : add_root(i);
     std::vector<value_id> inputs;
     for (const std::uint32_t operand_id : t.operands) inputs.push_back(operand(operand_id, i));
+    const auto index = static_cast<std::uint32_t>(out_.graph.nodes().size());
+    if (!is_pure(t.op)) out_.once.push_back(index);
     node_options options;
     options.op = t.op;
     if (t.view_of != none || t.placed) {

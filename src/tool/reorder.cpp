@@ -84,7 +84,7 @@ read_graph read(const reorder_call& call) {
     throw usage_error("--reorder: " + call.file + " is neither an .onnx model nor a ggml graph trace (.jsonl)");
   }
   model::ggml_trace trace_read = model::parse_ggml_trace(call.file, input ? text : model::read_file(call.file));
-  return {.g = std::move(trace_read.graph), .rules = trace_read.rules};
+  return {.g = std::move(trace_read.graph), .rules = trace_read.rules, .once = std::move(trace_read.once)};
 }
 
 // What lies in the arena, from the first node that touches it to the last one.

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "berth/graph/graph_plan.hpp"
 #include "berth/model/input_error.hpp"
+#include "berth/schedule/recompute.hpp"
 #include "model/file.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -72,6 +75,38 @@ TEST_F(ggml_trace_file, becomes_a_graph) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->arena(), 512u + 128u);
   EXPECT_EQ(plan->offset_of[of(3).index], plan->offset_of[of(2).index]);
+}
+
+TEST_F(ggml_trace_file, what_does_more_than_make_its_result_runs_once) {
+  EXPECT_TRUE(read().once.empty());
+  replace("\"op\":\"GELU\"", "\"op\":\"MAP_CUSTOM1\"");  // the second node
+  replace("\"op\":\"CONT\"", "\"op\":\"NEW_IN_2030\"");  // the fourth
+  EXPECT_EQ(read().once, (std::vector<std::uint32_t>{1, 3}));
+}
+
+// `a` is wanted at the end over a peak of others: it is dropped and made again, unless what makes it may not run twice.
+TEST_F(ggml_trace_file, is_recomputed_where_that_changes_nothing_else) {
+  const auto runs_of_a = [this](const std::string& op) {
+    const auto node = [](int id, const char* name, const std::string& made_by, int floats, const std::string& rest) {
+      const std::string size = std::to_string(4 * floats);
+      return R"({"id":)" + std::to_string(id) + R"(,"k":")" + (id == 0 ? "leaf" : "node") + R"(","name":")" + name +
+             R"(","op":")" + made_by + R"(","type":"f32","ne":[)" + std::to_string(floats) + R"(,1,1,1],"nb":[4,)" +
+             size + "," + size + "," + size + R"(],"size":)" + size + rest + "}\n";
+    };
+    text_ = R"({"schema":"ggml-graph-trace/1","graph":"peak","align":32,"n_tensors":7})"
+            "\n" +
+            node(0, "x", "NONE", 64, R"(,"fl":"I")") + node(1, "a", op, 256, R"(,"src":[0])") +
+            node(2, "small", "SUM_ROWS", 8, R"(,"src":[1])") + node(3, "s", "ADD", 64, R"(,"src":[0,2])") +
+            node(4, "wide", "REPEAT", 512, R"(,"src":[3])") + node(5, "narrow", "SUM_ROWS", 8, R"(,"src":[4])") +
+            node(6, "y", "ADD", 256, R"(,"src":[1,5],"fl":"O")");
+    const ggml_trace t = read();
+    const auto best = schedule::recompute_for(t.graph, 1e9, {.order = {.rules = t.rules}, .once = t.once});
+    EXPECT_TRUE(best);
+    return std::ranges::count(best->steps, 0u);  // runs of the node that makes `a`
+  };
+  EXPECT_EQ(runs_of_a("REPEAT"), 2);
+  EXPECT_EQ(runs_of_a("MAP_CUSTOM1"), 1);
+  EXPECT_EQ(runs_of_a("SOMETHING_NEW"), 1);
 }
 
 TEST_F(ggml_trace_file, wrong_lines_are_named) {

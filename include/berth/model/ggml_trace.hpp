@@ -22,6 +22,9 @@ struct ggml_trace {
   rules::placement rules;            // ggml's alignment, of starts and sizes
   std::vector<value_id> value_of;    // by tensor id
   std::vector<std::uint32_t> id_of;  // by value: the tensor's id, or that of the tensor it was made for
+  // Nodes that may not run twice (schedule::recompute_options): the application's own functions, optimiser steps, and
+  // operators that are not known. What writes through a view (CPY, SET_ROWS, in place) is kept from it by the graph.
+  std::vector<std::uint32_t> once;
 };
 
 // Throws input_error, with the line, the tensor and the reason. Time and memory are linear in the file; a line is held
