@@ -60,6 +60,7 @@ int print_guided(const call& c, const trace::log_summary& log, bytes capacity, c
                        {"planned", r.counts.planned},
                        {"elsewhere", r.counts.elsewhere},
                        {"passed", r.counts.passed},
+                       {"broken_up", r.counts.broken_up},
                        {"device_calls", r.device_calls},
                        {"ns_per_op", r.ns_per_op.median},
                        {"ns_per_op_min", r.ns_per_op.least},
@@ -81,6 +82,10 @@ int print_guided(const call& c, const trace::log_summary& log, bytes capacity, c
         human(r.held).c_str(), 100 * over, number(r.device_calls));
     std::printf("  allocations    %llu as planned, %llu elsewhere in the plan's memory, %llu by the pool\n",
                 number(r.counts.planned), number(r.counts.elsewhere), number(r.counts.passed));
+    if (r.counts.broken_up != 0) {
+      std::printf("  broken up      %llu times, where the pool needed the plan's memory in a step\n",
+                  number(r.counts.broken_up));
+    }
     std::printf("  time           %.1f ns an operation as planned (%.1f to %.1f in %d steps)\n", r.ns_per_op.median,
                 r.ns_per_op.least, r.ns_per_op.most, playback_outcome::passes);
     if (*r.counts.refusal != 0) std::printf("  no plan for a stream: %s\n", r.counts.refusal);

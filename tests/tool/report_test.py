@@ -226,8 +226,23 @@ class Report(unittest.TestCase):
         self.assertIn("120 as planned", self.run_berth("replay", path, "--guided").stdout)
         small = self.run_berth("replay", path, "--guided", "--capacity", "64KiB", "--json")
         self.assertEqual((small.returncode, json.loads(small.stdout)["planned"]), (1, 0))
-        wrong = self.run_berth("replay", path, "--guided", "--policy", "bfc-like")
-        self.assertEqual((wrong.returncode, len(wrong.stderr.splitlines())), (2, 1))
+        self.assertEqual(got["broken_up"], 0)
+        # Two streams whose peaks never meet: the plan has room for both, the pool for one.
+        rows = [f"{ev},{i},{2**20},{i},0,{2 * i + k}" for i in range(2) for k, ev in enumerate("af")]
+        both = self.file(LOG_HEAD + "\n".join(rows) + "\n", "both")
+        tight = json.loads(self.run_berth("replay", both, "--guided", "--capacity", "1MiB", "--json").stdout)
+        self.assertEqual((tight["failed_at"], tight["peak_reserved_bytes"], tight["broken_up"]), (None, 2**20, 6))
+        self.assertIn("broken up      6 times", self.run_berth("replay", both, "--guided", "--capacity", "1MiB").stdout)
+        self.assertNotIn("broken up", self.run_berth("replay", both, "--guided").stdout)
+
+    def test_wrong_calls_of_guided_are_one_line(self):
+        path = self.file(log(3))
+        plan = self.file(PLAN, "plan.json")
+        for words in ([path, "--policy", "bfc-like"], [path, "--policy", "none"], [path, "--capacity", "0"], [path, "--capacity", "-1"],
+                      [path, "--capacity", "x"], [path, "--capacity", ""], [path, "--capacity", "0%"], [plan], [path + "no"],
+                      [self.file("ev,id,size\na,1,x\n", "bad")], [self.file("", "empty")]):
+            wrong = self.run_berth("replay", *words, "--guided")
+            self.assertEqual((wrong.returncode, wrong.stdout, len(wrong.stderr.splitlines())), (2, "", 1), (words, wrong.stderr))
 
     def test_a_replay_that_fails_has_no_fragmentation(self):
         path = self.file(log(3))
