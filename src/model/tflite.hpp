@@ -1,4 +1,4 @@
-// What is read of a TensorFlow Lite model's first subgraph. The fields are those of the published schema,
+// What is read of a TensorFlow Lite model's subgraphs. The fields are those of the published schema,
 // https://github.com/tensorflow/tensorflow/blob/master/tensorflow/compiler/mlir/lite/schema/schema.fbs
 #pragma once
 
@@ -27,7 +27,8 @@ struct tflite_field {
     static constexpr unsigned shape = 0, type = 1, buffer = 2, name = 3, is_variable = 5, has_rank = 8;
   };
   struct operation {
-    static constexpr unsigned code = 0, inputs = 1, outputs = 2, large_custom_options = 9;
+    static constexpr unsigned code = 0, inputs = 1, outputs = 2, options_type = 3, options = 4,
+                              large_custom_options = 9;
   };
   struct buffer {
     static constexpr unsigned data = 0, offset = 1;  // offset: the data lies behind the FlatBuffer
@@ -47,20 +48,35 @@ struct tflite_tensor {
   plan::tick upper = never;
 };
 
+struct tflite_subgraph {
+  flatbuffer::place at = 0;
+  std::vector<flatbuffer::place> operators;  // in the order of execution
+  std::vector<tflite_tensor> tensors;
+};
+
+// Whose sizes: TFLM gives numbers of 4 bits a byte each and handles of resources four, and takes a tensor without a
+// shape for one element.
+enum class tflite_sizes : bool { lite, micro };
+
 struct tflite_graph {
   flatbuffer file;
   flatbuffer::place model = 0;
-  std::size_t subgraphs = 0;
-  std::vector<flatbuffer::place> operators;  // in the order of execution
-  std::vector<tflite_tensor> tensors;
+  std::size_t count = 0;                   // of the subgraphs in the file
+  std::vector<tflite_subgraph> subgraphs;  // that were read
+  std::vector<flatbuffer::place> codes;    // of operators
 
-  // "tensor 3 'name'".
-  [[nodiscard]] std::string called(std::size_t tensor) const;
+  // "tensor 3 'name'", "tensor 3 'name' of subgraph 1"; the same for an operator.
+  [[nodiscard]] std::string called(std::size_t subgraph, std::size_t tensor) const;
+  [[nodiscard]] static std::string operator_called(std::size_t subgraph, std::size_t operation);
+  // Its kind by both fields that may say it, the older of which ends at 127. Throws input_error: there is no such code.
+  [[nodiscard]] std::int32_t code_of(flatbuffer::place operation) const;
   // Throws input_error: its shape or its type's size is unknown.
-  [[nodiscard]] bytes size_of(std::size_t tensor);
+  [[nodiscard]] bytes size_of(std::size_t subgraph, std::size_t tensor, tflite_sizes whose);
 };
 
+enum class tflite_reads : bool { first, all };  // of the subgraphs
+
 // Throws input_error. `path` and `text` must outlive what is returned.
-[[nodiscard]] tflite_graph read_tflite_graph(const std::string& path, std::string_view text);
+[[nodiscard]] tflite_graph read_tflite_graph(const std::string& path, std::string_view text, tflite_reads which);
 
 }  // namespace berth::model

@@ -4,20 +4,21 @@
 #include <optional>
 
 #include "berth/model/input_error.hpp"
+#include "model/files/plan_text.hpp"
 #include "model/tflite_scratch.hpp"
+#include "model/tflite_times.hpp"
 #include "model/tflite_write.hpp"
 
 namespace berth::model {
 namespace {
 
-constexpr bytes alignment = 16;               // MicroArenaBufferAlignment()
-constexpr bytes most_bytes = bytes{1} << 31;  // offsets have 32 bits with a sign
+constexpr bytes alignment = 16;                             // MicroArenaBufferAlignment()
+constexpr bytes most_bytes = (bytes{1} << 31) - alignment;  // sizes and offsets have 32 bits with a sign
 
-// What TFLM's planner sees: times count operators from 1, 0 is before the first, -1 never.
+// What TFLM's planner sees.
 struct request {
   bytes size = 0;  // a multiple of the alignment
-  plan::tick first = -1;
-  plan::tick last = -1;
+  micro_life life;
   std::optional<bytes> pinned;
 };
 
@@ -44,7 +45,7 @@ bytes greedy_head(const std::vector<request>& all) {
     bytes at = r->pinned.value_or(0);
     for (const placed& p : by_offset) {
       if (r->pinned) break;
-      if (p.what->first > r->last || r->first > p.what->last) continue;
+      if (p.what->life.first > r->life.last || r->life.first > p.what->life.last) continue;
       if (p.at >= at && p.at - at >= r->size) break;
       at = std::max(at, p.at + p.what->size);
     }
@@ -57,73 +58,92 @@ bytes greedy_head(const std::vector<request>& all) {
 
 struct requests {
   std::vector<request> all;         // tensors, then scratch
-  std::vector<std::size_t> tensor;  // by request; those of scratch are left out
+  std::vector<std::size_t> tensor;  // by request, counted over all subgraphs; those of scratch are left out
   std::vector<micro_scratch> scratch;
+  bytes variables = 0;
+  std::vector<bool> online;  // by tensor: no place may be said
 };
 
-void add(requests& to, const tflite_graph& g, bytes size, plan::tick first, plan::tick last) {
-  const auto rounded = checked_align_up(size, alignment);
-  if (!rounded || *rounded > most_bytes) g.file.fail("a tensor or scratch beyond 2 GiB");
-  to.all.push_back({.size = *rounded, .first = first, .last = last, .pinned = std::nullopt});
+bytes rounded(const tflite_graph& g, bytes size) {
+  const auto up = checked_align_up(size, alignment);
+  if (!up || *up > most_bytes) g.file.fail("a tensor or scratch of 2 GiB or more");
+  return *up;
 }
 
-requests requests_of(tflite_graph& g, const std::vector<micro_scratch>& given) {
-  requests out;
-  for (std::size_t t = 0; t < g.tensors.size(); ++t) {
-    const tflite_tensor& it = g.tensors[t];
-    if (it.constant || it.variable) continue;  // variables lie in the tail
-    const bytes size = g.size_of(t);
-    if (size == 0) continue;
-    const bool used = it.lower != tflite_tensor::never;
-    add(out, g, size, used ? it.lower + 1 : -1, used ? it.upper : -1);
-    out.tensor.push_back(t);
-  }
-  for (const micro_scratch& s : given) {
-    if (s.operation >= g.operators.size()) {
-      g.file.fail("scratch of operator " + std::to_string(s.operation) + ", and there are " +
-                  std::to_string(g.operators.size()));
-    }
-  }
-  const auto codes = g.file.tables(g.model, tflite_field::model::operator_codes);
-  for (std::size_t op = 0; op < g.operators.size(); ++op) {
-    std::vector<bytes> sizes;
-    const auto named = [op](const micro_scratch& s) { return s.operation == op; };
-    if (std::ranges::any_of(given, named)) {
-      for (const micro_scratch& s : given) {
-        if (named(s)) sizes.push_back(s.size);
+void add_tensors(requests& out, tflite_graph& g, const micro_times& times) {
+  std::size_t number = 0;
+  for (std::size_t s = 0; s < g.subgraphs.size(); ++s) {
+    out.online.resize(number + g.subgraphs[s].tensors.size());
+    for (std::size_t t = 0; t < g.subgraphs[s].tensors.size(); ++t, ++number) {
+      const tflite_tensor& it = g.subgraphs[s].tensors[t];
+      if (it.variable) {  // they lie in the tail
+        out.variables += rounded(g, g.size_of(s, t, tflite_sizes::micro));
+        // MicroAllocator::AllocateVariables looks at the offset of the first subgraph's tensor t, whosever t is.
+        out.online[t] = true;
       }
-    } else {
-      sizes = reference_scratch(g, codes, op);
-    }
-    for (const bytes size : sizes) {
+      if (it.constant || it.variable) continue;
+      const bytes size = g.size_of(s, t, tflite_sizes::micro);
       if (size == 0) continue;
-      add(out, g, size, static_cast<plan::tick>(op) + 1, static_cast<plan::tick>(op) + 1);
-      out.scratch.push_back({op, size});
+      out.all.push_back({.size = rounded(g, size), .life = times.tensors[s][t], .pinned = std::nullopt});
+      out.tensor.push_back(number);
     }
   }
-  return out;
+}
+
+void require_operator(const tflite_graph& g, const micro_scratch& s) {
+  const std::string named = "scratch of " + tflite_graph::operator_called(s.subgraph, s.operation) + ", and there are ";
+  if (s.subgraph >= g.subgraphs.size()) g.file.fail(named + std::to_string(g.subgraphs.size()) + " subgraphs");
+  const std::size_t count = g.subgraphs[s.subgraph].operators.size();
+  if (s.operation >= count) g.file.fail(named + std::to_string(count));
+}
+
+void add_scratch(requests& out, tflite_graph& g, const micro_times& times, const std::vector<micro_scratch>& given) {
+  for (const micro_scratch& s : given) require_operator(g, s);
+  for (std::size_t s = 0; s < g.subgraphs.size(); ++s) {
+    for (std::size_t op = 0; op < g.subgraphs[s].operators.size(); ++op) {
+      std::vector<bytes> sizes;
+      bool said = false;
+      for (const micro_scratch& it : given) {
+        if (it.subgraph != s || it.operation != op) continue;
+        said = true;
+        sizes.push_back(it.size);
+      }
+      if (!said) sizes = reference_scratch(g, s, op);
+      std::erase(sizes, 0);
+      const micro_life life = times.operators[s][op];
+      if (!sizes.empty() && life.first == -1) {
+        g.file.fail(tflite_graph::operator_called(s, op) +
+                    " asks for scratch, and no operator calls its subgraph: TFLM plans it with a size that nobody set");
+      }
+      for (const bytes size : sizes) {
+        out.all.push_back({.size = rounded(g, size), .life = life, .pinned = std::nullopt});
+        out.scratch.push_back({.operation = op, .size = size, .subgraph = s});
+      }
+    }
+  }
 }
 
 }  // namespace
 
 micro_plan plan_for_micro(const std::string& path, std::string_view text, const std::vector<micro_scratch>& scratch,
                           const plan::options& options) {
-  tflite_graph g = read_tflite_graph(path, text);
-  if (g.subgraphs != 1) {
-    g.file.fail("has " + std::to_string(g.subgraphs) +
-                " subgraphs: when the others run is not in the first one's plan");
-  }
-  requests r = requests_of(g, scratch);
+  tflite_graph g = read_tflite_graph(path, text, tflite_reads::all);
+  const micro_times times = times_for_micro(g);
+  requests r;
+  add_tensors(r, g, times);
+  add_scratch(r, g, times, scratch);
   micro_plan out;
-  out.offsets.assign(g.tensors.size(), -1);
+  out.offsets.assign(r.online.size(), -1);
   out.scratch = r.scratch;
+  out.variables = r.variables;
   out.own_head = greedy_head(r.all);
   plan::problem problem;
   problem.alignment = alignment;
   std::vector<std::size_t> planned;  // by buffer: the request
   for (std::size_t i = 0; i < r.all.size(); ++i) {
-    if (r.all[i].first < 0) continue;
-    problem.add({.name = std::to_string(i), .size = r.all[i].size, .live = {r.all[i].first, r.all[i].last + 1}});
+    const micro_life& life = r.all[i].life;
+    if (life.first < 0) continue;
+    problem.add({.name = std::to_string(i), .size = r.all[i].size, .live = {life.first, life.last + 1}});
     planned.push_back(i);
   }
   const auto solved = plan::solve(problem, options);
@@ -131,14 +151,42 @@ micro_plan plan_for_micro(const std::string& path, std::string_view text, const 
   out.lower_bound = solved->lower_bound();
   for (std::size_t b = 0; b < planned.size(); ++b) {
     if (planned[b] >= r.tensor.size()) continue;  // TFLM has no place to pin scratch
+    const std::size_t tensor = r.tensor[planned[b]];
+    if (r.online[tensor]) continue;
     const bytes at = solved->offsets[b];
-    if (at > most_bytes - r.all[planned[b]].size) throw input_error(path, "an arena beyond 2 GiB");
+    if (at > most_bytes - r.all[planned[b]].size) throw input_error(path, "an arena of 2 GiB or more");
     r.all[planned[b]].pinned = at;
-    out.offsets[r.tensor[planned[b]]] = static_cast<std::int32_t>(at);
+    out.offsets[tensor] = static_cast<std::int32_t>(at);
   }
   out.head = greedy_head(r.all);
-  if (out.head <= out.own_head) out.model = with_offline_plan(path, text, out.offsets);
+  if (out.head > out.own_head) return out;
+  if (out.head > most_bytes) throw input_error(path, "an arena of 2 GiB or more");
+  out.model = with_offline_plan(path, text, out.offsets);
   return out;
+}
+
+std::string micro_header(const micro_plan& plan, std::string_view prefix) {
+  const c_names named{prefix};
+  const auto define = [&](const char* macro, bytes n) {
+    return "#define " + named(macro) + ' ' + std::to_string(n) + "ull\n";
+  };
+  return named(
+             "/* Written by `berth plan`: the tensor arena of a model in TensorFlow Lite for Microcontrollers. Do not "
+             "edit. */\n"
+             "#ifndef BERTH_ARENA_H\n#define BERTH_ARENA_H\n\n") +
+         "/* The head: tensors and the scratch of kernels, as TFLM lays them out around the plan in the model. */\n" +
+         define("BERTH_HEAD_BYTES", plan.head) +
+         "/* Where the arena has to begin; elsewhere TFLM leaves bytes out at its start. */\n" +
+         define("BERTH_ARENA_ALIGNMENT", alignment) + "/* Variables: the part of the tail that the model says. */\n" +
+         define("BERTH_VARIABLE_BYTES", plan.variables) +
+         "/* An arena with so many bytes for the rest of the tail, which is not known here: the interpreter's tables "
+         "and\n"
+         "   what kernels keep. MicroInterpreter::arena_used_bytes() has the sum once tensors are allocated. Before "
+         "that\n"
+         "   TFLM's planner works where the head will be, with some 60 bytes for each tensor and scratch buffer. */\n" +
+         named(
+             "#define BERTH_ARENA_BYTES(rest) \\\n"
+             "  (BERTH_HEAD_BYTES + BERTH_VARIABLE_BYTES + ((rest) + 15ull) / 16ull * 16ull)\n\n#endif\n");
 }
 
 }  // namespace berth::model

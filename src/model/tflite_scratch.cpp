@@ -27,9 +27,10 @@ enum type : int { int16 = 7, int8 = 9, int4 = 17 };
 
 class operation {
  public:
-  operation(tflite_graph& g, std::size_t index) : g_{g}, index_{index} {
-    inputs_ = g.file.numbers(g.operators[index], tflite_field::operation::inputs);
-    outputs_ = g.file.numbers(g.operators[index], tflite_field::operation::outputs);
+  operation(tflite_graph& g, std::size_t subgraph, std::size_t index) : g_{g}, subgraph_{subgraph}, index_{index} {
+    const auto at = g.subgraphs[subgraph].operators[index];
+    inputs_ = g.file.numbers(at, tflite_field::operation::inputs);
+    outputs_ = g.file.numbers(at, tflite_field::operation::outputs);
   }
 
   [[nodiscard]] std::size_t inputs() const { return inputs_.size(); }
@@ -38,15 +39,17 @@ class operation {
   [[nodiscard]] std::vector<std::int32_t> shape_of_output() { return shape(at(outputs_, 0)); }
 
   [[noreturn]] void unknown(const std::string& what) const {
-    g_.file.fail("operator " + std::to_string(index_) + " (" + what +
-                 "): how much scratch it takes is not known; say it with --scratch " + std::to_string(index_) +
-                 "=BYTES, 0 for none");
+    const std::string named = (subgraph_ == 0 ? "" : std::to_string(subgraph_) + ":") + std::to_string(index_);
+    g_.file.fail(tflite_graph::operator_called(subgraph_, index_) + " (" + what +
+                 "): how much scratch it takes is not known; say it with --scratch " + named + "=BYTES, 0 for none");
   }
 
  private:
   flatbuffer::place at(const std::vector<std::int32_t>& list, std::size_t i) const {
     if (i >= list.size() || list[i] < 0) unknown("without the tensors that its kind has");
-    return g_.tensors[static_cast<std::size_t>(list[i])].at;  // read_tflite_graph() has seen that it is there
+    return g_.subgraphs[subgraph_]
+        .tensors[static_cast<std::size_t>(list[i])]
+        .at;  // read_tflite_graph() has seen that it is there
   }
   std::vector<std::int32_t> shape(flatbuffer::place tensor) {
     std::vector<std::int32_t> out = g_.file.numbers(tensor, tflite_field::tensor::shape);
@@ -57,7 +60,7 @@ class operation {
   }
 
   tflite_graph& g_;
-  std::size_t index_;
+  std::size_t subgraph_, index_;
   std::vector<std::int32_t> inputs_, outputs_;
 };
 
@@ -116,14 +119,9 @@ std::vector<bytes> of_lstm(operation& op) {
 
 }  // namespace
 
-std::vector<bytes> reference_scratch(tflite_graph& g, const std::vector<flatbuffer::place>& codes, std::size_t index) {
-  const auto which = g.file.number<std::uint32_t>(g.operators[index], tflite_field::operation::code, 0);
-  if (which >= codes.size()) g.file.fail("there is no operator code " + std::to_string(which));
-  // Codes above 127 stand in a field of their own, and the old one has 127 then.
-  const auto code = std::max<std::int32_t>(
-      g.file.number<std::int8_t>(codes[which], tflite_field::operator_code::deprecated_builtin, 0),
-      g.file.number<std::int32_t>(codes[which], tflite_field::operator_code::builtin, 0));
-  operation op{g, index};
+std::vector<bytes> reference_scratch(tflite_graph& g, std::size_t subgraph, std::size_t index) {
+  const std::int32_t code = g.code_of(g.subgraphs[subgraph].operators[index]);
+  operation op{g, subgraph, index};
   switch (code) {
     case conv_2d:
     case depthwise_conv_2d:

@@ -144,7 +144,7 @@ std::string with_offline_plan(const std::string& path, std::string_view text,
   f.here_is(to_data);
   f.number(4 * (3 + offsets.size()), 4);
   f.number(0, 4);  // version and subgraphs: TFLM reads neither
-  f.number(1, 4);
+  f.number(old.tables(root, fields::subgraphs).size(), 4);
   f.number(offsets.size(), 4);
   for (const std::int32_t o : offsets) f.number(static_cast<std::uint32_t>(o), 4);
   f.align(16);

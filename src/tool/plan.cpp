@@ -56,6 +56,7 @@ struct plan_call {
   std::vector<std::string> dims;     // name=N, of a model
   std::vector<std::string> at;       // name=N, of a problem with dimensions
   std::vector<std::string> scratch;  // operator=bytes, with --out FILE.tflite
+  std::string header;                // the same
   std::optional<bytes> capacity;
   plan::options options;
   bool pipeline = false;
@@ -307,8 +308,9 @@ void require_good(const plan_call& call) {
 
 int reorder(const plan_call& call) {
   const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.diff.empty() ||
-                     !call.at.empty() || !call.prefix.empty() || call.capacity || call.options.penalty_first ||
-                     call.options.deadline_s || call.options.node_limit != 0;
+                     !call.at.empty() || !call.prefix.empty() || !call.header.empty() || !call.scratch.empty() ||
+                     call.capacity || call.options.penalty_first || call.options.deadline_s ||
+                     call.options.node_limit != 0;
   if (other) {
     throw usage_error(
         "--reorder: with one FILE, --dim, --rules, --effort, --threads, --budget, --recompute, --move and --out only");
@@ -333,12 +335,21 @@ int reorder(const plan_call& call) {
 
 int plan_into_model(const plan_call& call) {
   if (call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.at.empty() || !call.dims.empty() ||
-      !call.rules.empty() || !call.prefix.empty() || call.capacity || call.options.penalty_first) {
-    throw usage_error("--out FILE.tflite: with one FILE, --scratch, --effort, --work, --threads and --deadline only");
+      !call.rules.empty() || call.capacity || call.options.penalty_first) {
+    throw usage_error(
+        "--out FILE.tflite: with one FILE, --scratch, --header, --prefix, --effort, --work, --threads and --deadline "
+        "only");
+  }
+  if (!call.prefix.empty() && call.header.empty())
+    throw usage_error("--prefix: with --out FILE.tflite for --header only");
+  if (!call.header.empty() && !ends_with(call.header, ".h")) {
+    throw usage_error("--header: '" + call.header + "' does not end in .h");
   }
   refuse_input_as_output(call.out, call.files);
   return plan_micro({.file = call.files.front(),
                      .out = call.out,
+                     .header = call.header,
+                     .prefix = call.prefix,
                      .scratch = call.scratch,
                      .options = call.options,
                      .json = call.json,
@@ -347,7 +358,7 @@ int plan_into_model(const plan_call& call) {
 
 int plan_all(const plan_call& call) {
   if (call.files.size() > 1 || call.pipeline || !call.keep.empty() || !call.diff.empty() || !call.at.empty() ||
-      !call.dims.empty() || !call.prefix.empty() || !call.scratch.empty()) {
+      !call.dims.empty() || !call.prefix.empty() || !call.scratch.empty() || !call.header.empty()) {
     throw usage_error(
         "a folder: with one DIR, --shard, --out, --capacity, --rules, --effort, --work, --threads, --deadline and "
         "--penalty-first only");
@@ -378,6 +389,7 @@ int plan_file(plan_call& call) {
   if (!call.shard.empty()) throw usage_error("--shard: of a folder of problems only");
   if (ends_with(call.out, ".tflite")) return plan_into_model(call);
   if (!call.scratch.empty()) throw usage_error("--scratch: with --out FILE.tflite only");
+  if (!call.header.empty()) throw usage_error("--header: with --out FILE.tflite only; else --out FILE.h");
   require_good(call);
   call.file = call.files.front();
   std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
@@ -494,8 +506,11 @@ std::function<int()> declare_plan(CLI::App& app) {
          "--scratch", call->scratch,
          "With --out FILE.tflite: bytes that this operator's kernel takes while it runs, 0 for none, instead of\n"
          "what the reference kernel does; once for each buffer")
-      ->type_name("OPERATOR=BYTES")
+      ->type_name("[SUBGRAPH:]OPERATOR=BYTES")
       ->allow_extra_args(false);
+  app.add_option("--header", call->header,
+                 "With --out FILE.tflite: a C header with the arena's size for the application")
+      ->type_name("FILE.h");
   app.add_option("--prefix", call->prefix, "What the names in FILE.h begin with, instead of FILE")
       ->check(CLI::Validator{
           [](const std::string& text) {

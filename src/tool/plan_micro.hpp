@@ -12,7 +12,9 @@ namespace berth::tool {
 struct micro_call {
   std::string file;
   std::string out;
-  std::vector<std::string> scratch;  // "OPERATOR=BYTES"
+  std::string header;                // C, or empty
+  std::string prefix;                // of its names
+  std::vector<std::string> scratch;  // "[SUBGRAPH:]OPERATOR=BYTES"
   plan::options options;
   bool json = false;
   bool quiet = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,50 +68,89 @@ struct tensor {
   bool has_rank = false;
 };
 
+struct graph {
+  std::vector<tensor> tensors;
+  std::vector<std::int64_t> inputs, outputs;
+  std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> operators;
+  std::vector<std::uint64_t> codes;  // by operator; a code of its own for each
+  struct call {
+    std::int64_t first = 0, second = 0;  // subgraphs
+    bool old_code = false;               // in the field for codes to 127 alone
+    std::uint64_t options = 0;           // their kind; 0: what the operator's code has
+  };
+  std::map<std::size_t, call> calls = {};  // by operator
+};
+
 // x (f32) -> conv with a constant -> h -> lstm with a state -> y (i8). Buffer 1 holds data.
-struct model {
-  std::vector<tensor> tensors = {
-      {"x", {1, 4}}, {"weights", {4, 4}, 0, 1}, {"h", {1, 4, 4}}, {"y", {3}, 9}, {"state", {2, 8}, 0, 0, true}};
-  std::vector<std::int64_t> inputs = {0}, outputs = {3};
-  std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> operators = {{{0, 1, -1}, {2}},
-                                                                                            {{2, 4}, {3}}};
-  std::vector<std::uint64_t> codes = {3, 9};  // by operator; a code of its own for each
-  std::string metadata;                       // the name of an entry, of buffer 1
-  std::size_t subgraphs = 1;
+struct model : graph {
+  std::string metadata;          // the name of an entry, of buffer 1
+  std::size_t subgraphs = 1;     // without `more` they are empty
+  std::vector<graph> more = {};  // subgraphs behind the first one
+
+  model()
+      : graph{
+            {{"x", {1, 4}}, {"weights", {4, 4}, 0, 1}, {"h", {1, 4, 4}}, {"y", {3}, 9}, {"state", {2, 8}, 0, 0, true}},
+            {0},
+            {3},
+            {{{0, 1, -1}, {2}}, {{2, 4}, {3}}},
+            {3, 9}} {}
 
   [[nodiscard]] std::string bytes() const {
     writer w;
     const unsigned entry = metadata.empty() ? 0 : 4;
     const auto root = w.table(0, {{4, 3}, {4, 0}, {4, 0}, {0, 0}, {4, 0}, {0, 0}, {entry, 0}});
-    const auto kinds = w.vector(root[1], std::vector<std::int64_t>(codes.size()));
-    for (std::size_t i = 0; i < codes.size(); ++i) {
-      w.table(kinds + 4 * i, {{1, std::min<std::uint64_t>(codes[i], 127)}, {0, 0}, {0, 0}, {4, codes[i]}});
+    std::vector<std::pair<std::uint64_t, bool>> all_codes;
+    for (std::size_t s = 0; s <= more.size(); ++s) {
+      const graph& g = s == 0 ? *this : more[s - 1];
+      for (std::size_t i = 0; i < g.codes.size(); ++i) {
+        all_codes.emplace_back(g.codes[i], g.calls.contains(i) && g.calls.at(i).old_code);
+      }
+    }
+    const auto kinds = w.vector(root[1], std::vector<std::int64_t>(all_codes.size()));
+    for (std::size_t i = 0; i < all_codes.size(); ++i) {
+      const auto [code, old] = all_codes[i];
+      w.table(kinds + 4 * i, {{1, std::min<std::uint64_t>(code, 127)}, {0, 0}, {0, 0}, {old ? 0u : 4u, code}});
     }
     if (entry != 0) w.text(w.table(w.vector(root[6], {0}), {{4, 0}, {4, 1}})[0], metadata);
     const auto buffers = w.vector(root[4], {0, 0});
     w.table(buffers, {{0, 0}});
     w.vector(w.table(buffers + 4, {{4, 0}})[0], {1, 2, 3}, 1);
-    const auto graphs = w.vector(root[2], std::vector<std::int64_t>(subgraphs));
-    for (std::size_t i = 1; i < subgraphs; ++i) w.table(graphs + 4 * i, {{0, 0}});
-    const auto graph = w.table(graphs, {{4, 0}, {4, 0}, {4, 0}, {4, 0}});
-    const auto list = w.vector(graph[0], std::vector<std::int64_t>(tensors.size()));
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const tensor& t = tensors[i];
+    const auto graphs = w.vector(root[2], std::vector<std::int64_t>(std::max(subgraphs, 1 + more.size())));
+    for (std::size_t i = 1 + more.size(); i < subgraphs; ++i) w.table(graphs + 4 * i, {{0, 0}});
+    std::size_t code = 0;
+    for (std::size_t i = 0; i <= more.size(); ++i) write(w, graphs + 4 * i, i == 0 ? *this : more[i - 1], code);
+    return w.bytes;
+  }
+
+ private:
+  static void write(writer& w, std::size_t reference, const graph& g, std::size_t& code) {
+    const auto graph = w.table(reference, {{4, 0}, {4, 0}, {4, 0}, {4, 0}});
+    const auto list = w.vector(graph[0], std::vector<std::int64_t>(g.tensors.size()));
+    for (std::size_t i = 0; i < g.tensors.size(); ++i) {
+      const tensor& t = g.tensors[i];
       const auto at = w.table(
           list + 4 * i,
           {{4, 0}, {1, t.type}, {4, t.buffer}, {4, 0}, {0, 0}, {1, t.variable}, {0, 0}, {0, 0}, {1, t.has_rank}});
       w.vector(at[0], t.shape);
       w.text(at[3], t.name);
     }
-    w.vector(graph[1], inputs);
-    w.vector(graph[2], outputs);
-    const auto nodes = w.vector(graph[3], std::vector<std::int64_t>(operators.size()));
-    for (std::size_t i = 0; i < operators.size(); ++i) {
-      const auto at = w.table(nodes + 4 * i, {{4, i}, {4, 0}, {4, 0}});
-      w.vector(at[1], operators[i].first);
-      w.vector(at[2], operators[i].second);
+    w.vector(graph[1], g.inputs);
+    w.vector(graph[2], g.outputs);
+    const auto nodes = w.vector(graph[3], std::vector<std::int64_t>(g.operators.size()));
+    for (std::size_t i = 0; i < g.operators.size(); ++i) {
+      const auto it = g.calls.find(i);
+      const bool calls = it != g.calls.end();
+      const std::uint64_t own = !calls ? 0 : g.codes[i] == 118 ? 92 : g.codes[i] == 119 ? 93 : 103;
+      const std::uint64_t kind = calls && it->second.options != 0 ? it->second.options : own;
+      const auto at =
+          w.table(nodes + 4 * i, {{4, code + i}, {4, 0}, {4, 0}, {calls ? 1u : 0u, kind}, {calls ? 4u : 0u, 0}});
+      w.vector(at[1], g.operators[i].first);
+      w.vector(at[2], g.operators[i].second);
+      if (!calls) continue;
+      w.table(at[4],
+              {{4, static_cast<std::uint64_t>(it->second.first)}, {4, static_cast<std::uint64_t>(it->second.second)}});
     }
-    return w.bytes;
+    code += g.codes.size();
   }
 };
 

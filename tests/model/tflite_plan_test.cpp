@@ -3,19 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <random>
 
 #include "berth/model/input_error.hpp"
 #include "model/files/readers.hpp"
 #include "model/tflite_maker.hpp"
+#include "model/tflite_metadata.hpp"
 
 namespace {
 using berth::model::input_error;
 using berth::model::micro_plan;
 using berth::model::micro_scratch;
 using berth::model::plan_for_micro;
+using berth::model_test::metadata_of;
 using berth::model_test::model;
+using berth::model_test::words;
 using testing::HasSubstr;
 
 micro_plan planned(const model& m, const std::vector<micro_scratch>& scratch = {}) {
@@ -29,63 +31,6 @@ std::string complaint(const model& m, const std::vector<micro_scratch>& scratch 
     return e.what();
   }
   return "";
-}
-
-// A reader that shares nothing with the one under test: of well-formed files, by the format's own description.
-class reader {
- public:
-  explicit reader(std::string bytes) : bytes_{std::move(bytes)} {}
-  [[nodiscard]] std::uint64_t number(std::size_t at, unsigned width) const {
-    std::uint64_t n = 0;
-    for (unsigned i = width; i-- != 0;) n = n << 8 | static_cast<unsigned char>(bytes_.at(at + i));
-    return n;
-  }
-  [[nodiscard]] std::size_t follow(std::size_t at) const { return at + number(at, 4); }
-  [[nodiscard]] std::size_t field(std::size_t table, unsigned i) const {
-    const std::size_t vtable = table - static_cast<std::size_t>(static_cast<std::int32_t>(number(table, 4)));
-    if (4 + 2 * i >= number(vtable, 2)) return 0;
-    const auto offset = number(vtable + 4 + 2 * i, 2);
-    return offset == 0 ? 0 : table + offset;
-  }
-  [[nodiscard]] std::vector<std::size_t> tables(std::size_t table, unsigned i) const {
-    if (field(table, i) == 0) return {};
-    const std::size_t list = follow(field(table, i));
-    std::vector<std::size_t> out;
-    for (std::size_t k = 0; k < number(list, 4); ++k) out.push_back(follow(list + 4 + 4 * k));
-    return out;
-  }
-  [[nodiscard]] std::string text(std::size_t table, unsigned i) const {
-    const std::size_t at = follow(field(table, i));
-    return bytes_.substr(at + 4, number(at, 4));
-  }
-
- private:
-  std::string bytes_;
-};
-
-// Name to content of a model's metadata.
-std::multimap<std::string, std::string> metadata_of(const std::string& bytes) {
-  const reader r{bytes};
-  std::multimap<std::string, std::string> out;
-  const auto buffers = r.tables(r.follow(0), 4);
-  for (const std::size_t entry : r.tables(r.follow(0), 6)) {
-    const std::size_t buffer = buffers.at(r.number(r.field(entry, 1), 4));
-    if (r.text(entry, 0) == "OfflineMemoryAllocation") {
-      EXPECT_EQ((r.follow(r.field(buffer, 0)) + 4) % 16, 0u);
-    }
-    out.emplace(r.text(entry, 0), r.text(buffer, 0));
-  }
-  return out;
-}
-
-std::vector<std::int32_t> words(const std::string& data) {
-  std::vector<std::int32_t> out;
-  for (std::size_t i = 0; i + 4 <= data.size(); i += 4) {
-    std::uint32_t n = 0;
-    for (std::size_t k = 4; k-- != 0;) n = n << 8 | static_cast<unsigned char>(data[i + k]);
-    out.push_back(static_cast<std::int32_t>(n));
-  }
-  return out;
 }
 
 TEST(tflite_plan, is_written_and_read_back) {
@@ -205,20 +150,31 @@ TEST(tflite_plan, knows_the_scratch_of_reference_kernels) {
 
 TEST(tflite_plan, says_what_cannot_be_planned) {
   model m;
-  m.subgraphs = 2;
-  EXPECT_THAT(complaint(m), HasSubstr("has 2 subgraphs"));
-  m = {};
   m.codes = {32, 9};
   EXPECT_THAT(complaint(m), HasSubstr("operator 0 (custom)"));
   EXPECT_EQ(complaint(m, {{0, 100}}), "");
   EXPECT_THAT(complaint(model{}, {{2, 1}}), HasSubstr("scratch of operator 2"));
-  EXPECT_THAT(complaint(model{}, {{0, berth::max_bytes}}), HasSubstr("beyond 2 GiB"));
+  EXPECT_THAT(complaint(model{}, {{0, berth::max_bytes}}), HasSubstr("of 2 GiB or more"));
   m = {};
   m.codes = {3};
   EXPECT_THAT(complaint(m), HasSubstr("there is no operator code 1"));
+  // 2^31 bytes are one more than TFLM can count; a multiple of 16 less is the most.
+  m = {};
+  m.tensors[3] = {"y", {std::int64_t{1} << 31}, 9};
+  EXPECT_THAT(complaint(m), HasSubstr("dimension 0 is unknown"));
+  for (const std::int64_t more : {0, 1}) {
+    m.tensors[3].shape = {1 << 16, (1 << 15) - 1 + more};
+    EXPECT_THAT(complaint(m), HasSubstr(more == 1 ? "a tensor or scratch of 2 GiB or more" : "")) << more;
+  }
+  m.tensors[3].shape = {1 << 16, (1 << 15) - 1};
+  EXPECT_LT(planned(m).head, berth::bytes{1} << 31);
+  m.tensors[4] = {"large", {1 << 16, (1 << 15) - 1}, 9};  // alive together
+  m.operators[1] = {{2}, {3, 4}};
+  m.codes[1] = 0;
+  EXPECT_THAT(complaint(m), HasSubstr("an arena of 2 GiB or more"));
   m = {};
   m.tensors[2].shape = {1 << 30, 1};
-  EXPECT_THAT(complaint(m), HasSubstr("beyond 2 GiB"));
+  EXPECT_THAT(complaint(m), HasSubstr("of 2 GiB or more"));
 }
 
 TEST(tflite_plan, a_broken_file_is_refused_or_planned_but_never_followed_outside) {

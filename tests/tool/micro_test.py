@@ -10,6 +10,7 @@ import unittest
 
 MODEL = sys.argv.pop()
 BERTH = sys.argv.pop()
+SEVERAL = os.path.join(os.path.dirname(MODEL), "subgraphs")  # WHILE, and IF in its body
 
 
 def u32(data, at):
@@ -31,6 +32,18 @@ def follow(data, at):
 def tables(data, table, i):
     at = follow(data, field(data, table, i))
     return [follow(data, at + 4 + 4 * k) for k in range(u32(data, at))]
+
+
+def sizes_of(data):
+    """Of all tensors of all subgraphs (f32 here), in one list."""
+    sizes = []
+    for subgraph in tables(data, follow(data, 0), 2):
+        for tensor in tables(data, subgraph, 0):
+            shape = follow(data, field(data, tensor, 0))
+            sizes.append(4)
+            for dim in struct.unpack_from(f"<{u32(data, shape)}i", data, shape + 4):
+                sizes[-1] *= dim
+    return sizes
 
 
 def plan_in(data):
@@ -80,9 +93,53 @@ class Micro(unittest.TestCase):
                          json.loads(self.run_berth(MODEL, "--json").stdout)["buffers"])
         self.assertIn("written to", self.run_berth(self.out, "--out", os.path.join(self.folder.name, "again.tflite")).stdout)
 
+    def test_several_subgraphs_are_one_plan(self):
+        header = os.path.join(self.folder.name, "several-1.h")
+        got = self.run_berth(SEVERAL, "--out", self.out, "--json", "--header", header, "--scratch", "2:1=777")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        answer = json.loads(got.stdout)
+        self.assertEqual(answer["scratch"], [{"subgraph": 2, "operator": 1, "size": 777}])
+        with open(self.out, "rb") as f:
+            data = f.read()
+        offsets, sizes = plan_in(data), sizes_of(data)
+        self.assertEqual(len(tables(data, follow(data, 0), 2)), 6)
+        self.assertEqual((offsets, len(offsets)), (answer["offsets"], len(sizes)))
+        # Everything runs at some time here, so that everything is in the head, and less than it would take without reuse.
+        self.assertTrue(all(at >= 0 and at % 16 == 0 and at + size <= answer["arena_bytes"] for at, size in zip(offsets, sizes)))
+        self.assertLess(answer["arena_bytes"], sum(sizes) / 2)
+        with open(header) as f:
+            text = f.read()
+        self.assertIn(f"#define SEVERAL_1_HEAD_BYTES {answer['arena_bytes']}ull\n", text)
+        program = os.path.join(self.folder.name, "arena.c")
+        with open(program, "w") as f:
+            f.write('#include "several-1.h"\n#include "several-1.h"\n'
+                    "static unsigned char arena[SEVERAL_1_ARENA_BYTES(1000)];\n"
+                    "int main(void) { return sizeof arena == SEVERAL_1_HEAD_BYTES + 1008 && arena[0] == 0 ? 0 : 1; }\n")
+        done = os.path.join(self.folder.name, "arena")
+        subprocess.run(["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", done, program], check=True)
+        self.assertEqual(subprocess.run([done]).returncode, 0)
+        named = self.run_berth(SEVERAL, "--out", self.out, "--header", header, "--prefix", "hand")
+        self.assertEqual(named.returncode, 0, named.stderr)
+        self.assertIn("several-1.h", named.stdout)
+        with open(header) as f:
+            self.assertIn("#define HAND_ARENA_BYTES(rest)", f.read())
+        first = json.loads(self.run_berth(SEVERAL, "--json").stdout)
+        self.assertEqual(first["notes"], ["the first of 6 subgraphs: what the others need while it runs is not in this plan"])
+
+    def test_a_subgraph_count_that_lies(self):
+        with open(SEVERAL, "rb") as f:
+            data = bytearray(f.read())
+        at = follow(data, field(data, follow(data, 0), 2))
+        lying = os.path.join(self.folder.name, "lying.tflite")
+        for count in (0, 5, 7, 100, 2**31, 2**32 - 1):
+            struct.pack_into("<I", data, at, count)
+            with open(lying, "wb") as f:
+                f.write(data)
+            self.refused("lying.tflite", lying, "--out", self.out)
+
     def test_scratch(self):
         got = json.loads(self.run_berth(MODEL, "--out", self.out, "--json", "--scratch", "0=1KiB", "--scratch", "0=8").stdout)
-        self.assertEqual(got["scratch"][:2], [{"operator": 0, "size": 1024}, {"operator": 0, "size": 8}])
+        self.assertEqual(got["scratch"][:2], [{"subgraph": 0, "operator": 0, "size": 1024}, {"subgraph": 0, "operator": 0, "size": 8}])
 
     def test_bad_calls(self):
         problem = os.path.join(self.folder.name, "p.csv")
@@ -90,8 +147,16 @@ class Micro(unittest.TestCase):
             f.write("id,lower,upper,size\nx,0,2,8\n")
         self.refused("not a TFLite model", problem, "--out", self.out)
         self.refused("--scratch", MODEL, "--scratch", "0=8")
-        for bad in ("8", "x=8", "0=", "=8", "0=x", "-1=8"):
-            self.refused("is not OPERATOR=BYTES", MODEL, "--out", self.out, f"--scratch={bad}")
+        for bad in ("8", "x=8", "0=", "=8", "0=x", "-1=8", ":0=8", "0:=8", "x:0=8", "0:0:0=8", "-1:0=8", "0=0:8"):
+            self.refused("is not [SUBGRAPH:]OPERATOR=BYTES", MODEL, "--out", self.out, f"--scratch={bad}")
+        self.refused("scratch of operator 0 of subgraph 9, and there are 6", SEVERAL, "--out", self.out, "--scratch", "9:0=8")
+        header = os.path.join(self.folder.name, "a.h")
+        self.refused("does not end in .h", MODEL, "--out", self.out, "--header", self.out + ".c")
+        self.refused("--header: with --out FILE.tflite only", MODEL, "--header", header)
+        self.refused("--header: with --out FILE.tflite only", MODEL, "--out", header, "--header", header)
+        self.refused("--prefix: with --out FILE.tflite for --header only", MODEL, "--out", self.out, "--prefix", "x")
+        self.refused("a.h", MODEL, "--out", self.out, "--header", os.path.join(self.folder.name, "none", "a.h"))
+        self.assertFalse(os.path.exists(header))
         self.refused("scratch of operator 99", MODEL, "--out", self.out, "--scratch", "99=8")
         self.refused("--out FILE.tflite: with one FILE", MODEL, "--out", self.out, "--rules", "host")
 

@@ -23,23 +23,31 @@ namespace berth::model {
 
 // One buffer that an operator's kernel asks for while it runs. An operator of size 0 asks for none.
 struct micro_scratch {
-  std::size_t operation = 0;  // in the order of execution, from 0
+  std::size_t operation = 0;  // of its subgraph, in the order of execution, from 0
   bytes size = 0;
+  std::size_t subgraph = 0;
 };
 
 struct micro_plan {
-  std::string model;                   // the file with the plan; empty where the plan would make the arena larger
-  std::vector<std::int32_t> offsets;   // by tensor, in the head of the arena; -1: placed by TFLM, or not in the arena
+  std::string model;  // the file with the plan; empty where the plan would make the arena larger
+  // By tensor, those of all subgraphs behind each other, in the head of the arena; -1: placed by TFLM, or not there.
+  std::vector<std::int32_t> offsets;
   std::vector<micro_scratch> scratch;  // that was reckoned with
   bytes head = 0;                      // of the arena, as TFLM lays it out around the plan
   bytes own_head = 0;                  // as TFLM lays it out by itself
   bytes lower_bound = 0;               // what no plan can go below
+  bytes variables = 0;                 // of the tail: what tensors that outlive a run take
 };
 
-// `scratch` takes the place of what the reference kernels ask for, for the operators it names. Throws input_error: the
-// file is no model, has several subgraphs, or has an operator whose scratch is not known.
+// Several subgraphs are planned together, by TFLM's one clock for what IF, WHILE and CALL_ONCE run. `scratch` takes the
+// place of what the reference kernels ask for, for the operators it names. Throws input_error: the file is no model,
+// has an operator whose scratch is not known, or calls a subgraph in a way that TFLM could not.
 [[nodiscard]] micro_plan plan_for_micro(const std::string& path, std::string_view text,
                                         const std::vector<micro_scratch>& scratch, const plan::options& options);
+
+// A C header for the application: the head's size, the arena's alignment, and what is not in them. Names as in
+// plan_header().
+[[nodiscard]] std::string micro_header(const micro_plan& plan, std::string_view prefix);
 
 }  // namespace berth::model
 #pragma GCC visibility pop
