@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs the Debian packages that are missing of those that building Berth's tool needs. A word adds others:
 # `tests` what the tests need besides, `checks` what CI's further checks need, `cross` what builds and runs for other
-# machines, `models` what fetches models, `docs` what makes the API reference.
+# machines, `models` what fetches models, `docs` what makes the API reference, `browser` what the page of `berth view` is also
+# tested in.
 set -eu
 packages="g++ cmake ninja-build make python3 pkg-config \
   libdnnl-dev ocl-icd-opencl-dev libonnx-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libcli11-dev zlib1g-dev \
@@ -13,6 +14,7 @@ case "${1:-}" in
   cross) packages="$packages g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;
   models) packages="$packages npm" ;;
   docs) packages="$packages doxygen" ;;
+  browser) packages="$packages chromium" ;;
 esac
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

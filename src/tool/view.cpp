@@ -155,6 +155,26 @@ void write_pickle(const shown_input& input, const std::string& out) {
   model::write_file(out, trace::to_pytorch_pickle(*s));
 }
 
+struct view_call {
+  std::string file;
+  std::string out;
+  std::string beside;
+  std::vector<std::string> dims;
+  bool json = false;
+};
+
+std::string title_of(const std::string& file) {
+  return file == "-" ? "standard input" : std::filesystem::path{file}.filename().string();
+}
+
+trace::former_picture former_of(const view_call& c, const shown_input& now, progress_line& line) {
+  const shown_input read = read_shown_input(c.beside, c.dims, line);
+  const auto* const was = std::get_if<plan_facts>(&read);
+  if (was == nullptr) throw usage_error("--beside: '" + c.beside + "' is neither a plan nor what can be planned");
+  if (!std::holds_alternative<plan_facts>(now)) throw usage_error("--beside: '" + c.file + "' is no plan");
+  return {.title = title_of(c.beside), .lower_bound = was->lower_bound, .rectangles = was->buffers};
+}
+
 }  // namespace
 
 trace::picture picture_of(const plan_facts& plan) {
@@ -170,13 +190,7 @@ trace::picture picture_of(const plan_facts& plan) {
 }
 
 std::function<int()> declare_view(CLI::App& app) {
-  struct call {
-    std::string file;
-    std::string out;
-    std::vector<std::string> dims;
-    bool json = false;
-  };
-  auto c = std::make_shared<call>();
+  auto c = std::make_shared<view_call>();
   app.add_option(
          "FILE", c->file,
          "A plan of `berth plan` (JSON or CSV), an allocation log (CSV: shown as the pool places it), a snapshot of a\n"
@@ -190,13 +204,17 @@ std::function<int()> declare_view(CLI::App& app) {
       "another engine's log) FILE.pickle for PyTorch's memory_viz; - is the page on standard output",
       "--output")
       ->required();
+  app.add_option(
+      "--beside", c->beside,
+      "Of a plan: a former plan (or a problem or model), at the left on the same scale; what moved, grew, shrank, "
+      "is new\nor gone is marked, and listed. Buffers of one name are the same one");
   add_dim_option(app, c->dims);
   app.add_flag("--json", c->json, "One JSON object on standard output");
   return [c]() -> int {
     try {
       const bool to_standard_output = c->out == "-";
       if (to_standard_output && c->json) throw usage_error("--json and --out -: both to standard output");
-      refuse_input_as_output(c->out, {c->file});
+      refuse_input_as_output(c->out, {c->file, c->beside});
       std::error_code absent;
       const bool device = std::filesystem::exists(c->out, absent) && !std::filesystem::is_regular_file(c->out, absent);
       if (!to_standard_output && !device && !c->out.ends_with(".html") && !c->out.ends_with(".json") &&
@@ -204,6 +222,9 @@ std::function<int()> declare_view(CLI::App& app) {
         throw usage_error("--out: '" + c->out + "' ends neither in .html nor in .json nor in .pickle");
       }
       std::optional<progress_line> line{std::in_place, !c->json};
+      if (!c->beside.empty() && (c->out.ends_with(".json") || c->out.ends_with(".pickle"))) {
+        throw usage_error("--beside: two plans are shown in a page (.html) only");
+      }
       const shown_input input = read_shown_input(c->file, c->dims, *line);
       if (c->out.ends_with(".pickle")) {
         write_pickle(input, c->out);
@@ -214,12 +235,14 @@ std::function<int()> declare_view(CLI::App& app) {
       }
       line->stage("drawing");
       trace::picture picture = std::visit([&](const auto& one) { return picture_of(one, c->file); }, input);
-      picture.title = c->file == "-" ? "standard input" : std::filesystem::path{c->file}.filename().string();
+      picture.title = title_of(c->file);
+      if (!c->beside.empty()) picture.before = former_of(*c, input, *line);
       const bool for_perfetto = c->out.ends_with(".json");
       model::write_file(c->out, for_perfetto ? trace::to_chrome_json(picture) : trace::to_html(picture));
       line.reset();
       if (to_standard_output) return static_cast<int>(done);
-      const json answer{{for_perfetto ? "trace" : "page", c->out}, {"buffers", picture.rectangles.size()}};
+      json answer{{for_perfetto ? "trace" : "page", c->out}, {"buffers", picture.rectangles.size()}};
+      if (picture.before) answer["buffers_before"] = picture.before->rectangles.size();
       if (c->json) print_json(answer);
       if (!c->json) std::puts(printable(c->out).c_str());
       return static_cast<int>(done);

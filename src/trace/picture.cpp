@@ -1,6 +1,7 @@
 #include "berth/trace/picture.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <string_view>
@@ -37,11 +38,11 @@ std::string since(std::int64_t base, std::int64_t time) {
 }
 
 // The bytes that these keep alive, the most in each of some stretches of time: [begin, bytes], ..., and 0 at the end.
-std::string curve_of(const picture& p, const std::vector<std::size_t>& which, std::int64_t base) {
+std::string curve_of(const std::vector<rectangle>& all, const std::vector<std::size_t>& which, std::int64_t base) {
   std::map<std::int64_t, std::int64_t> change;
   for (const std::size_t i : which) {
-    change[p.rectangles[i].lower] += static_cast<std::int64_t>(p.rectangles[i].size);
-    change[p.rectangles[i].upper] -= static_cast<std::int64_t>(p.rectangles[i].size);
+    change[all[i].lower] += static_cast<std::int64_t>(all[i].size);
+    change[all[i].upper] -= static_cast<std::int64_t>(all[i].size);
   }
   if (change.empty()) return "";
   std::string out;
@@ -68,29 +69,55 @@ std::string curve_of(const picture& p, const std::vector<std::size_t>& which, st
 // The tick from which the page counts, so that what lies far from 0 stays exact in numbers of 53 bits: 0 where all do.
 std::int64_t base_of(const picture& p) {
   constexpr std::int64_t exact = std::int64_t{1} << 53;
-  std::int64_t least = 0;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
   bool far = false;
-  for (const rectangle& r : p.rectangles) {
-    if (&r == p.rectangles.data() || r.lower < least) least = r.lower;
-    far |= r.lower < -exact || r.upper > exact;
-  }
+  const auto look_at = [&](const std::vector<rectangle>& all) {
+    for (const rectangle& r : all) {
+      least = std::min(least, r.lower);
+      far |= r.lower < -exact || r.upper > exact;
+    }
+  };
+  look_at(p.rectangles);
+  if (p.before) look_at(p.before->rectangles);
   return far ? least : 0;
 }
 
-std::string data_of(const picture& p) {
-  std::vector<std::size_t> shown(p.rectangles.size()), rest;
-  std::iota(shown.begin(), shown.end(), std::size_t{0});
-  if (shown.size() > most_rectangles) {
-    const auto covers = [&p](std::size_t i) {
-      const rectangle& r = p.rectangles[i];
-      return static_cast<double>(r.size) * (static_cast<double>(r.upper) - static_cast<double>(r.lower));
-    };
-    const auto last = shown.begin() + most_rectangles;
-    std::ranges::nth_element(shown, last, std::ranges::greater{}, covers);
-    rest.assign(last, shown.end());
-    shown.erase(last, shown.end());
-    std::ranges::sort(shown);
+// Those that cover most, in their order, and the others.
+struct choice {
+  std::vector<std::size_t> shown, rest;
+};
+choice choose(const std::vector<rectangle>& all) {
+  choice c{.shown = std::vector<std::size_t>(all.size()), .rest = {}};
+  std::iota(c.shown.begin(), c.shown.end(), std::size_t{0});
+  if (all.size() <= most_rectangles) return c;
+  const auto covers = [&all](std::size_t i) {
+    const rectangle& r = all[i];
+    return static_cast<double>(r.size) * (static_cast<double>(r.upper) - static_cast<double>(r.lower));
+  };
+  const auto last = c.shown.begin() + most_rectangles;
+  std::ranges::nth_element(c.shown, last, std::ranges::greater{}, covers);
+  c.rest.assign(last, c.shown.end());
+  c.shown.erase(last, c.shown.end());
+  std::ranges::sort(c.shown);
+  return c;
+}
+
+// [name, offset, size, lower, upper, memory], ...
+void append_rectangles(std::string& out, const std::vector<rectangle>& all, const std::vector<std::size_t>& which,
+                       std::int64_t base, text_table& names, text_table& memories) {
+  for (const std::size_t i : which) {
+    const rectangle& r = all[i];
+    append_number(out += out.back() == '[' ? "[" : ",[", names.number_of(r.name));
+    for (const bytes n : {r.offset, r.size}) append_number(out += ',', n);
+    for (const std::int64_t t : {r.lower, r.upper}) (out += ',') += since(base, t);
+    append_number(out += ',', memories.number_of(r.memory));
+    out += ']';
   }
+}
+
+std::string data_of(const picture& p) {
+  const choice now = choose(p.rectangles);
+  const choice was = p.before ? choose(p.before->rectangles) : choice{};
   std::string out = "{\"title\":";
   append_string(out, p.title);
   out += ",\"facts\":[";
@@ -106,14 +133,8 @@ std::string data_of(const picture& p) {
   append_string(out += ",\"tick_base\":", std::to_string(base));  // as text, since it may exceed a number there
   text_table names, memories;
   out += ",\"buffers\":[";
-  for (const std::size_t i : shown) {
-    const rectangle& r = p.rectangles[i];
-    append_number(out += out.back() == '[' ? "[" : ",[", names.number_of(r.name));
-    for (const bytes n : {r.offset, r.size}) append_number(out += ',', n);
-    for (const std::int64_t t : {r.lower, r.upper}) (out += ',') += since(base, t);
-    append_number(out += ',', memories.number_of(r.memory));
-    out += ']';
-  }
+  append_rectangles(out, p.rectangles, now.shown, base, names, memories);
+  if (p.before) append_rectangles(out, p.before->rectangles, was.shown, base, names, memories);
   out += "],\"names\":[" + names.json() + "],\"memories\":[" + memories.json() + "],\"when_us\":[";
   for (const double t : p.when_us) append_number(out += out.back() == '[' ? "" : ",", t);
   out += "],\"addresses\":[";
@@ -123,8 +144,15 @@ std::string data_of(const picture& p) {
     append_string(out += ',', address == max_bytes ? "" : std::to_string(address));
     out += ']';
   }
-  append_number(out += "],\"left_out\":", rest.size());
-  return out + ",\"left_out_curve\":[" + curve_of(p, rest, base) + "]}";
+  append_number(out += "],\"left_out\":", now.rest.size() + was.rest.size());
+  out += ",\"left_out_curve\":[" + curve_of(p.rectangles, now.rest, base) + ']';
+  if (p.before) {  // its rectangles are the last ones
+    append_number(out += ",\"before\":{\"from\":", now.shown.size());
+    append_string(out += ",\"title\":", p.before->title);
+    append_number(out += ",\"lower_bound\":", p.before->lower_bound);
+    out += ",\"left_out_curve\":[" + curve_of(p.before->rectangles, was.rest, base) + "]}";
+  }
+  return out + '}';
 }
 
 }  // namespace

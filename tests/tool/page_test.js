@@ -12,6 +12,7 @@ class Element {
   send(name, event = {}) {
     for (const f of this.listeners[name] || []) f({preventDefault() {}, pointerId: 1, shiftKey: false, ...event});
   }
+  prepend(...more) { this.children.unshift(...more); }
   append(...more) { this.children.push(...more); if (this.tag === 'select' && this.value === '') this.value = String(more[0].value); }
   replaceChildren(...now) { this.children = now; }
   setPointerCapture() {}
@@ -45,7 +46,7 @@ const globals = {
 };
 const script = page.match(/<script>\n(.*)<\/script>/s)[1];
 const inside = new Function(...Object.keys(globals), script +
-    '\nreturn {us_text, view: () => view, full: () => full, pinned: () => pinned, layout, sx, sy, svg_text, shown: () => shown};')(...Object.values(globals));
+    '\nreturn {us_text, layouts, view: () => view, full: () => full, pinned: () => pinned, layout, sx, sy, svg_text, shown: () => shown};')(...Object.values(globals));
 const paint = () => { while (frames.length) frames.shift()(); };
 const map = by_id.map, g = inside.layout(), rows = () => by_id['alive-list'].children.map(row => row.children[0].textContent);
 const at = (t, o) => ({offsetX: inside.sx(t, g), offsetY: inside.sy(o, g)});
@@ -115,6 +116,42 @@ const cases = {
       assert.strictEqual(inside.us_text(us), text);
     }
     assert.strictEqual(inside.us_text(3500000.5, 10), '3,500,000.5 us');
+  },
+  // Before: x of 60 bytes at 0 in [0, 4), y of 40 at 60 in [2, 6). After: y of 50 at 0, z of 8 at 50, both in [2, 6), and
+  // x of 60 at 64 in [0, 2).
+  beside() {
+    const [before, after] = inside.layouts();
+    assert.ok(before.x1 < after.x0 && before.x1 - before.x0 === after.x1 - after.x0 && before.y1 === after.y1);
+    assert.strictEqual(inside.full().top, 124 * 1.04);  // one scale for both
+    assert.ok(words.includes('before: old.json') && words.includes('after: f'));
+    assert.ok(words.includes('▲ y') && words.includes('→ x') && words.includes('+ z'));
+    by_id.differences.click();
+    const differing = () => rows().map(r => r.split(' at ')[0]);
+    assert.deepStrictEqual(differing(), ['+10 B  50 B  y', '+8 B  8 B  z', '±0 B  60 B  x']);
+    assert.ok(by_id['alive-when'].textContent.startsWith('3 buffers differ: 1 moved, 1 grown, 1 new. Bytes to the top: before 100 B, after 124 B'));
+    assert.ok(rows()[0].includes('grown; before 40 B at 60, alive [2, 6)'), rows()[0]);
+    for (const f of world.keydown) f({key: 'Escape'});
+    assert.ok(by_id.alive.hidden && focused === map);
+    map.send('keydown', {key: 'd'});
+    assert.strictEqual(differing().length, 3);
+    // A row brings the buffer into view, in both pictures, and names who is alive, each once.
+    by_id['alive-list'].children[0].children[0].click();
+    assert.strictEqual(inside.pinned().hit, 0);
+    assert.strictEqual(by_id['alive-when'].textContent, 'before 100 B alive at 2, in 2 buffers; after 58 B alive at 2, in 2 buffers');
+    assert.deepStrictEqual(differing(), ['60 B  x', '50 B  y', '8 B  z']);
+    // A tap at the left is one at what was.
+    by_id.whole.click();
+    map.send('pointerdown', {offsetX: inside.sx(3, before), offsetY: inside.sy(80, before)});
+    map.send('pointerup', {offsetX: inside.sx(3, before), offsetY: inside.sy(80, before)});
+    assert.strictEqual(inside.pinned().hit, 4);
+    paint();
+    by_id['as-svg'].click();
+    assert.strictEqual((blobs[0].text.match(/<rect /g) || []).length, 5);
+    assert.ok(blobs[0].text.includes('<title>z: 8 B, new</title>') && blobs[0].text.includes('before: old.json: 0 to 6'));
+    // On a phone one is above the other.
+    map.clientWidth = 360;
+    const [above, below] = inside.layouts();
+    assert.ok(above.c1 < below.y0 && above.x0 === below.x0 && above.x1 === below.x1);
   },
   empty() {
     assert.ok(words.some(w => w.startsWith('Nothing is ever alive')));

@@ -113,6 +113,33 @@ class View(unittest.TestCase):
             got = subprocess.run(["node", harness, self.path("page.html"), case], capture_output=True, text=True, timeout=60)
             self.assertEqual(got.returncode, 0, case + got.stderr)
 
+    def test_two_plans_side_by_side(self):
+        after = {**PLAN, "arena_bytes": 124, "buffers": [{"id": "y", "offset": 0, "size": 50, "lower": 2, "upper": 6},
+                                                         {"id": "z", "offset": 50, "size": 8, "lower": 2, "upper": 6},
+                                                         {"id": "x", "offset": 64, "size": 60, "lower": 0, "upper": 2}]}
+        old, new, page = self.file(PLAN, "old.json"), self.file(after, "f"), self.path("page.html")
+        got = self.run_berth("view", new, "--beside", old, "-o", page, "--json")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        self.assertEqual(json.loads(got.stdout), {"page": page, "buffers": 3, "buffers_before": 2})
+        with open(page) as f:
+            d = data_of(f.read())
+        self.assertEqual(d["buffers"], [[0, 0, 50, 2, 6, 0], [1, 50, 8, 2, 6, 0], [2, 64, 60, 0, 2, 0],
+                                        [2, 0, 60, 0, 4, 0], [0, 60, 40, 2, 6, 0]])
+        self.assertEqual(d["names"], ["y", "z", "x"])
+        self.assertEqual(d["before"], {"from": 3, "title": "old.json", "lower_bound": 95, "left_out_curve": []})
+        if shutil.which("node") is not None:
+            harness = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_test.js")
+            ran = subprocess.run(["node", harness, page, "beside"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+        log = self.file(LOG_HEAD, "log")
+        for args, says in (((new, "--beside", log, "-o", page), "neither a plan"), ((log, "--beside", old, "-o", page), "is no plan"),
+                           ((new, "--beside", old, "-o", self.path("t.json")), "in a page"),
+                           ((new, "--beside", "/no/such", "-o", page), "cannot open"),
+                           ((new, "--beside", old, "-o", old), "is what was read")):
+            got = self.run_berth("view", *args)
+            self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
+            self.assertIn(says, got.stderr)
+
     # The page said a peak of 2^64 - 6272.
     def test_what_was_lost_does_not_wrap_the_peak(self):
         rows = [["a", 64, 1, 0, 0, 0, 0], ["f", 64, 6272, 0, 0, 0, 0], ["a", 64, 5, 0, 0, 0, 0]]

@@ -50,6 +50,21 @@ TEST(picture, of_too_many_the_largest_are_shown_and_the_rest_is_in_the_curve) {
   EXPECT_THAT(html, HasSubstr("\"left_out\":1,\"left_out_curve\":[[7,1],[9,0],[9,0]]}"));
 }
 
+// Ticks of either may lie far from zero: they are counted from one.
+TEST(picture, what_was_before_follows_with_the_same_names_and_ticks) {
+  picture p = two_buffers();
+  p.before.emplace();
+  p.before->title = "old";
+  p.before->lower_bound = 7;
+  p.before->rectangles.push_back({.name = "y", .offset = 0, .size = 5, .lower = -10, .upper = 1});
+  EXPECT_THAT(to_html(p),
+              HasSubstr(R"("buffers":[[0,0,1024,-3,2,0],[1,1024,3072,1,9,1],[1,0,5,-10,1,0]],"names":["x","y"])"));
+  EXPECT_THAT(to_html(p),
+              HasSubstr(R"("before":{"from":2,"title":"old","lower_bound":7,"left_out_curve":[]}}</script>)"));
+  p.before->rectangles[0].lower = -(std::int64_t{1} << 62);
+  EXPECT_THAT(to_html(p), HasSubstr(R"("tick_base":"-4611686018427387904")"));
+}
+
 TEST(picture, unused_stretches_of_addresses_are_taken_out) {
   constexpr std::uint64_t base = 0x7f00'0000'0000, far = std::uint64_t{1} << 62;
   picture p;

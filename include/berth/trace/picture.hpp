@@ -5,11 +5,15 @@
 // of the pixel it covers. Of more than 400,000 buffers the page holds those that cover most (bytes times time); the
 // rest is still in the curve of the bytes alive, and the page says how many it is.
 //
+// With `before` the page shows two plans side by side on one scale: what moved, grew, shrank, is new or gone is marked,
+// and listed. Buffers of one name are the same one.
+//
 // to_chrome_json() makes the same a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
 #pragma once
 #pragma GCC visibility push(default)
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +31,13 @@ struct rectangle {
   std::string memory;  // the pool it lives in; empty where there is one
 };
 
+// A plan that was, of what another picture shows.
+struct former_picture {
+  std::string title;
+  bytes lower_bound = 0;
+  std::vector<rectangle> rectangles;
+};
+
 struct picture {
   std::string title;
   std::vector<std::pair<std::string, std::string>> facts;  // name and value, shown in a row
@@ -41,6 +52,8 @@ struct picture {
   // stretch begins that was kept, with its address, in rising order. An address of max_bytes: what is shown from there
   // on was stitched, so that its place here says nothing of its address. Empty where the offset says all.
   std::vector<std::pair<bytes, std::uint64_t>> addresses;
+  // Contract: there are neither when_us nor addresses then.
+  std::optional<former_picture> before{};
 };
 
 // Turns addresses in rectangle::offset into offsets, with `addresses` beside them: stretches that nobody uses and that
@@ -51,7 +64,7 @@ void close_gaps(picture& p);
 [[nodiscard]] std::string to_html(const picture& p);
 
 // Chrome's trace events (JSON object form): a counter of the bytes alive, and each buffer as a slice on the first of
-// some tracks that is free then. A tick of a plan is one microsecond.
+// some tracks that is free then. A tick of a plan is one microsecond. What was before is left out.
 [[nodiscard]] std::string to_chrome_json(const picture& p);
 
 }  // namespace berth::trace
