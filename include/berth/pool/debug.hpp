@@ -7,9 +7,8 @@
 //   guards          red zones and the quarantine; without it blocks are only known: foreign, double and wrong frees and
 //                   leaks are found still
 //   pages           with guards (and switches them on): a page that nobody can touch behind each block, and freed
-//   blocks
-//                   that nobody can touch, on memory of the host: an overrun or a use after the free ends the program
-//                   at the instruction, whatever `warn` says
+//                   blocks that nobody can touch, on memory of the host: an overrun or a use after the free ends the
+//                   program at the instruction, whatever `warn` says
 //   quarantine=N    bytes, with KiB, MiB or GiB behind if one likes (64MiB)
 //   every=N         everything is looked at after so many calls of a pool
 //   arenas          model runners plan with red zones behind every buffer, and look at them after each node: which node

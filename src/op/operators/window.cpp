@@ -141,9 +141,9 @@ made linear_convolution(const request& q, const types& outputs) {
   return bytes_convolution(q, outputs, 3, linear_rescaling(q, {1, outputs[0].shape[1]}), has(q, 8) ? 8 : 0);
 }
 
-// The transposed convolution: every input element adds a window to the result.
 }  // namespace
 
+// The transposed convolution: every input element adds a window to the result.
 spreading spreading_of(const request& q) {
   const shape &x = shape_of(q, 0), &w = shape_of(q, 1);
   if (x.size() < 3 || x.size() != w.size() || w[0] != x[1]) refuse("input and weights do not fit one another");
