@@ -9,16 +9,17 @@ namespace berth::op {
 
 extern const rows algebra_rows, binary_rows, choosing_rows, counting_rows, elementwise_rows, gathering_rows, lane_rows,
     loss_rows, movement_rows, normalization_rows, pooling_rows, product_rows, quantization_rows, recurrent_rows,
-    reduction_rows, resizing_rows, sampling_rows, shaping_rows, signal_rows, window_rows;
+    reduction_rows, resizing_rows, sampling_rows, shaping_rows, signal_rows, training_rows, window_rows;
 
 namespace {
 
 std::vector<const definition*> sorted() {
   std::vector<const definition*> table;
-  for (const rows* each : {&algebra_rows,   &binary_rows,   &choosing_rows,     &counting_rows,  &elementwise_rows,
-                           &gathering_rows, &lane_rows,     &loss_rows,         &movement_rows,  &normalization_rows,
-                           &pooling_rows,   &product_rows,  &quantization_rows, &recurrent_rows, &reduction_rows,
-                           &resizing_rows,  &sampling_rows, &shaping_rows,      &signal_rows,    &window_rows}) {
+  for (const rows* each :
+       {&algebra_rows,      &binary_rows,    &choosing_rows,  &counting_rows,      &elementwise_rows, &gathering_rows,
+        &lane_rows,         &loss_rows,      &movement_rows,  &normalization_rows, &pooling_rows,     &product_rows,
+        &quantization_rows, &recurrent_rows, &reduction_rows, &resizing_rows,      &sampling_rows,    &shaping_rows,
+        &signal_rows,       &training_rows,  &window_rows}) {
     for (const definition& d : *each) table.push_back(&d);
   }
   std::sort(table.begin(), table.end(),

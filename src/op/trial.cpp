@@ -113,6 +113,9 @@ wish wish_of(const request& q, std::size_t i) {
   }
   if (op == "QuantizeLinear" && i == 1) return {element::other, 0, true};
   if (op == "RoiAlign" && i == 2) return {element::i64, dimension(0)};
+  if (is({"Adagrad", "Adam", "Momentum"})) {
+    return i == 1 ? wish{element::i64, 8} : wish{element::other, 0, i + 1 == q.inputs.size()};
+  }
   if (op == "TfIdfVectorizer") return {element::i64, 4};
   return {};
 }
@@ -159,6 +162,10 @@ void add_defaults(request& q, std::vector<tensor>& parameters) {
   if (op == "MelWeightMatrix") {
     constexpr std::int64_t bands_length_rate_edges[] = {8, 256, 8000, 0, 4000};
     for (std::size_t i = 0; i < 5; ++i) parameter(i, integers_of({bands_length_rate_edges[i]}, true));
+  }
+  const bool adam = op == "Adam";
+  if ((adam || op == "Adagrad" || op == "Momentum") && q.inputs.size() > 2) {
+    q.outputs = (q.inputs.size() - 2) * (adam ? 3 : 2) / (adam ? 4 : 3);  // every weight and state
   }
   if (op == "STFT") parameter(1, integers_of({8}, true));
   if (op == "Reshape") parameter(1, integers_of({-1}));

@@ -34,8 +34,8 @@ model::dimensions bound_by(const std::vector<std::string>& dims) {
     char* end = nullptr;
     errno = 0;
     const long long size = std::strtoll(number.c_str(), &end, 10);
-    if (number.empty() || *end != 0 || errno != 0 || size < 1) {
-      throw usage_error("--dim " + text + ": '" + number + "' is not a positive 64-bit number");
+    if (number.empty() || *end != 0 || errno != 0 || size < 0) {
+      throw usage_error("--dim " + text + ": '" + number + "' is not a 64-bit number from 0 on");
     }
     if (!bound.emplace(name, size).second) throw usage_error("--dim " + text + ": '" + name + "' has a size already");
   }

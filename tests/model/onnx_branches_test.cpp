@@ -5,57 +5,16 @@
 #include "berth/model/onnx.hpp"
 #include "berth/model/program.hpp"
 #include "model/complaint.hpp"
-#include "model/file.hpp"
-#include "model/onnx_maker.hpp"
-#include "model/running.hpp"
-#include "support/temporary_folder.hpp"
+#include "model/onnx_models.hpp"
 
 namespace berth::model {
 namespace {
 
+using test::give;
+using test::of_type;
 using test::onnx_maker;
 using T = onnx::TensorProto;
-
-// The last node's attribute `name`: the graph that `body` was made as.
-void give(onnx_maker& m, const std::string& name, onnx_maker& body) {
-  auto* nodes = m.model().mutable_graph()->mutable_node();
-  auto* a = nodes->Mutable(nodes->size() - 1)->add_attribute();
-  a->set_name(name);
-  a->set_type(onnx::AttributeProto::GRAPH);
-  *a->mutable_g() = body.model().graph();
-}
-
-void of_type(onnx::ValueInfoProto* v, int type) {
-  v->mutable_type()->mutable_tensor_type()->set_elem_type(type);
-}
-
-class onnx_branches : public testing::Test {
- protected:
-  std::vector<std::vector<float>> run(onnx_maker& m, std::vector<std::vector<float>> inputs) const {
-    write_file(path_, m.text());
-    pool memory{device::host()};
-    stream s{device::host()};
-    auto made = runner::create(lower(read_onnx(path_)), memory, s).value();
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      s.copy(made.input(i), inputs[i].data(), inputs[i].size() * sizeof(float)).value();
-    }
-    made.run().value();
-    s.synchronize().value();
-    std::vector<std::vector<float>> outputs;
-    for (std::size_t i = 0; i < made.get_program().outputs.size(); ++i) {
-      const auto count = static_cast<std::size_t>(test::count_of(made.get_program().outputs[i].shape));
-      outputs.emplace_back(made.output(i), made.output(i) + count);
-    }
-    return outputs;
-  }
-  std::string complaint(onnx_maker& m) const {
-    write_file(path_, m.text());
-    return test::complaint_of(path_, [&] { (void)lower(read_onnx(path_)); });
-  }
-
-  support::temporary_folder folder_;
-  const std::string path_ = folder_.path("model.onnx");
-};
+class onnx_branches : public test::onnx_models {};
 
 using rows = std::vector<std::vector<float>>;
 
@@ -81,7 +40,7 @@ TEST_F(onnx_branches, both_branches_are_planned_and_one_is_chosen_at_run_time) {
   EXPECT_EQ(run(m, {{-1, -2, 3}}), (rows{{-2, -4, 6}}));
   onnx_maker unlike = choosing(2);
   EXPECT_EQ(complaint(unlike),
-            "node 'y' (If): its condition is known at run time only, and its branches give 3 and 2 for result 0");
+            "node 'y' (If): its condition is known at run time only, and its branches give 3 and 2 for 'y'");
 }
 
 // What stands for a shape or a version is known: the other branch needs not even fit.
@@ -178,7 +137,8 @@ TEST_F(onnx_branches, a_loop_that_is_not_known_is_refused_with_its_reason) {
   onnx_maker none = rounds(0);
   EXPECT_EQ(complaint(none), "node 'last' (Loop): it runs not once, so that 'all' is empty");
   onnx_maker endless = rounds(std::int64_t{1} << 60);
-  EXPECT_EQ(complaint(endless), "node 'last' (Loop): sub-graphs come to more than 16384 nodes, inputs and outputs");
+  EXPECT_EQ(complaint(endless),
+            "node 'last' (Loop): sub-graphs and sequences come to more than 16384 nodes, inputs and outputs");
   onnx_maker open = rounds(4);
   open.model().mutable_graph()->mutable_node(0)->set_input(0, "");
   EXPECT_EQ(complaint(open), "node 'last' (Loop): how often it runs is not known before it runs");
@@ -258,7 +218,8 @@ TEST_F(onnx_branches, a_name_of_two_values_is_refused) {
 
 // A loop without a node in its body is paid for too: by what each of its rounds takes and gives.
 TEST_F(onnx_branches, rounds_without_nodes_have_a_bound) {
-  const std::string most = "node 'all' (Loop): sub-graphs come to more than 16384 nodes, inputs and outputs";
+  const std::string most =
+      "node 'all' (Loop): sub-graphs and sequences come to more than 16384 nodes, inputs and outputs";
   const auto idle = [](std::int64_t count, int outputs) {
     onnx_maker body, m;
     body.input("i", {}).input("go", {}).output("go");
@@ -296,7 +257,8 @@ TEST_F(onnx_branches, nodes_that_gather_results_count_too) {
   onnx_maker some = gathering(100, "x");
   EXPECT_EQ(complaint(some), "");
   onnx_maker many = gathering(1900, "x");  // without: eight a round, 15,200
-  EXPECT_EQ(complaint(many), "node 'last' (Loop): sub-graphs come to more than 16384 nodes, inputs and outputs");
+  EXPECT_EQ(complaint(many),
+            "node 'last' (Loop): sub-graphs and sequences come to more than 16384 nodes, inputs and outputs");
   // Each round names it anew, so that long ones come to gigabytes.
   onnx_maker long_name = gathering(1000, std::string(1 << 18, 'x'));
   const std::string said = complaint(long_name);

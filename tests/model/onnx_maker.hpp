@@ -117,4 +117,17 @@ class onnx_maker {
   onnx::ModelProto model_;
 };
 
+// The last node's attribute `name`: the graph that `body` was made as.
+inline void give(onnx_maker& m, const std::string& name, onnx_maker& body) {
+  auto* nodes = m.model().mutable_graph()->mutable_node();
+  auto* a = nodes->Mutable(nodes->size() - 1)->add_attribute();
+  a->set_name(name);
+  a->set_type(onnx::AttributeProto::GRAPH);
+  *a->mutable_g() = body.model().graph();
+}
+
+inline void of_type(onnx::ValueInfoProto* v, int type) {
+  v->mutable_type()->mutable_tensor_type()->set_elem_type(type);
+}
+
 }  // namespace berth::test

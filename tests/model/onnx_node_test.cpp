@@ -1,6 +1,7 @@
 // ONNX's own backend node tests (Debian's libonnx-testdata) as an oracle that is not ours: every case runs through
 // reader, lowering, planner and runner, and its outputs are compared. What is not in scope is listed with its reason.
 #include <gtest/gtest.h>
+#include <onnx/onnx-data_pb.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -10,8 +11,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <set>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/device/device.hpp"
@@ -27,12 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace berth;
 
-// One tensor of a test's data; nothing where it is a sequence, an optional, or of strings.
-struct expected {
-  bool readable = false;
-  model::tensor value;
-};
-
 template <class To, class Field>
 void append(std::vector<std::byte>& data, const Field& field) {
   for (const auto each : field) {
@@ -42,25 +38,17 @@ void append(std::vector<std::byte>& data, const Field& field) {
   }
 }
 
-expected read_tensor(const fs::path& file) {
-  onnx::TensorProto t;
-  std::ifstream in{file, std::ios::binary};
-  if (!t.ParseFromIstream(&in) || t.data_type() == onnx::TensorProto::STRING) return {};
-  expected e;
-  try {
-    e.value.type = op::element_of_onnx(t.data_type());
-  } catch (const op::refusal&) {
-    return {};
-  }
-  e.readable = true;
-  e.value.shape = {t.dims().begin(), t.dims().end()};
-  auto& data = e.value.data;
+// Throws where it is none of numbers.
+model::tensor tensor_of(const onnx::TensorProto& t) {
+  if (op::element_of_onnx(t.data_type()) == element::other) throw std::runtime_error{"data that is no numbers"};
+  model::tensor made{op::element_of_onnx(t.data_type()), {t.dims().begin(), t.dims().end()}, {}};
+  auto& data = made.data;
   if (t.has_raw_data()) {
     const auto* first = reinterpret_cast<const std::byte*>(t.raw_data().data());
     data.assign(first, first + t.raw_data().size());
-    return e;
+    return made;
   }
-  switch (e.value.type) {
+  switch (made.type) {
     case element::f32: append<float>(data, t.float_data()); break;
     case element::f64: append<double>(data, t.double_data()); break;
     case element::i64: append<std::int64_t>(data, t.int64_data()); break;
@@ -73,7 +61,59 @@ expected read_tensor(const fs::path& file) {
     case element::bf16: append<std::uint16_t>(data, t.int32_data()); break;
     default: append<std::uint8_t>(data, t.int32_data()); break;
   }
-  return e;
+  return made;
+}
+
+template <class Proto>
+Proto parsed(const fs::path& file) {
+  Proto p;
+  std::ifstream in{file, std::ios::binary};
+  if (!p.ParseFromIstream(&in)) throw std::runtime_error{"no data in " + file.filename().string()};
+  return p;
+}
+
+// The tensors that an input or output of the case is made of, called as Berth calls them; what is said of them that
+// the file leaves open goes to `bound`.
+using named_tensors = std::vector<std::pair<std::string, model::tensor>>;
+
+void bind_open(const std::string& name, const onnx::TypeProto::Tensor& type, const model::shape& shape,
+               model::dimensions& bound) {
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    if (type.has_shape() && (d >= type.shape().dim_size() || type.shape().dim(d).has_dim_value())) continue;
+    bound[name + "." + std::to_string(d)] = shape[static_cast<std::size_t>(d)];
+  }
+}
+
+named_tensors read_data(const fs::path& file, const onnx::ValueInfoProto& v, model::dimensions& bound) {
+  const std::string& name = v.name();
+  const onnx::TypeProto* type = &v.type();
+  onnx::SequenceProto sequence;
+  if (type->has_optional_type()) {
+    const auto optional = parsed<onnx::OptionalProto>(file);
+    const bool nothing = optional.elem_type() == onnx::OptionalProto::UNDEFINED;
+    if (nothing) bound[name + ".present"] = 0;
+    if (nothing) return {};
+    type = &type->optional_type().elem_type();
+    if (type->has_tensor_type()) {
+      named_tensors one{{name, tensor_of(optional.tensor_value())}};
+      bind_open(name, type->tensor_type(), one[0].second.shape, bound);
+      return one;
+    }
+    sequence = optional.sequence_value();
+  } else if (type->has_tensor_type()) {
+    named_tensors one{{name, tensor_of(parsed<onnx::TensorProto>(file))}};
+    bind_open(name, type->tensor_type(), one[0].second.shape, bound);
+    return one;
+  } else {
+    sequence = parsed<onnx::SequenceProto>(file);
+  }
+  bound[name + ".length"] = sequence.tensor_values_size();
+  named_tensors all;
+  for (const auto& t : sequence.tensor_values()) {
+    all.emplace_back(name + "[" + std::to_string(all.size()) + "]", tensor_of(t));
+    bind_open(all.back().first, type->sequence_type().elem_type().tensor_type(), all.back().second.shape, bound);
+  }
+  return all;
 }
 
 // Where a result of bf16 is meant, the data have its bits as u16 (libonnx 1.12).
@@ -115,28 +155,33 @@ enum class given { at_run_time, integers_at_load, all_at_load };
 enum class outcome { passed, wrong, out_of_scope };
 struct verdict {
   outcome how = outcome::out_of_scope;
+  std::string op;  // the operator that is not in scope, if the reason names one, else the case's first
   std::string why;
   given when = given::at_run_time;
 };
 
-verdict run_case(const fs::path& folder, given when) {
+// What libonnx 1.12 computed with an epsilon of 0.01; its file leaves the attribute out, which means 1e-6.
+constexpr const char* contradicts_itself = "test_adam_multiple";
+
+verdict run_case(const fs::path& folder, given when, const op::attributes& more = {}) {
   verdict v;
   v.when = when;
-  model::description d;
   std::map<std::string, model::tensor> inputs;
-  std::vector<model::tensor> wanted;
+  named_tensors wanted;
   try {
-    d = model::read_onnx((folder / "model.onnx").string());
-    for (std::size_t i = 0; i < d.inputs.size(); ++i) {
-      const expected e = read_tensor(folder / "test_data_set_0" / ("input_" + std::to_string(i) + ".pb"));
-      if (!e.readable) return {outcome::out_of_scope, "data that is no tensor of numbers", when};
-      inputs[d.inputs[i].name] = e.value;
+    const auto proto = parsed<onnx::ModelProto>(folder / "model.onnx");
+    v.op = proto.graph().node(0).op_type();
+    model::dimensions bound, unused;
+    for (int i = 0; i < proto.graph().input_size(); ++i) {
+      const auto file = folder / "test_data_set_0" / ("input_" + std::to_string(i) + ".pb");
+      for (auto& each : read_data(file, proto.graph().input(i), bound)) inputs.insert(std::move(each));
     }
-    for (std::size_t i = 0; i < d.outputs.size(); ++i) {
-      const expected e = read_tensor(folder / "test_data_set_0" / ("output_" + std::to_string(i) + ".pb"));
-      if (!e.readable) return {outcome::out_of_scope, "data that is no tensor of numbers", when};
-      wanted.push_back(e.value);
+    for (int i = 0; i < proto.graph().output_size(); ++i) {
+      const auto file = folder / "test_data_set_0" / ("output_" + std::to_string(i) + ".pb");
+      for (auto& each : read_data(file, proto.graph().output(i), unused)) wanted.push_back(std::move(each));
     }
+    model::description d = model::read_onnx((folder / "model.onnx").string(), bound);
+    for (const auto& [name, value] : more) d.nodes.at(0).attributes.insert_or_assign(name, value);
     std::erase_if(d.inputs, [&](const model::value_info& input) {
       const bool now = when == given::all_at_load || (when == given::integers_at_load && !op::is_real(input.type)) ||
                        (when == given::integers_at_load && inputs[input.name].data.empty());
@@ -147,7 +192,7 @@ verdict run_case(const fs::path& folder, given when) {
     pool memory{device::host()};
     stream s{device::host()};
     auto made = model::runner::create(std::move(p), memory, s);
-    if (!made) return {outcome::out_of_scope, made.error().what, when};
+    if (!made) throw std::runtime_error{made.error().what};
     const auto& ports = made->get_program();
     for (std::size_t i = 0; i < ports.inputs.size(); ++i) {
       const auto& data = inputs[ports.inputs[i].name].data;
@@ -155,16 +200,26 @@ verdict run_case(const fs::path& folder, given when) {
     }
     made->run().value();
     s.synchronize().value();
+    v.how = outcome::wrong;
+    v.why = "has " + std::to_string(ports.outputs.size()) + " outputs, not " + std::to_string(wanted.size());
+    if (wanted.size() != ports.outputs.size()) return v;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const auto& port = ports.outputs[i];
-      const std::string wrong = difference(wanted[i], port.type, port.shape, made->output_bytes(i));
-      if (!wrong.empty()) return {outcome::wrong, "output " + std::to_string(i) + " " + wrong, when};
+      const std::string wrong = difference(wanted[i].second, port.type, port.shape, made->output_bytes(i));
+      v.why = "output '" + port.name + "' " + wrong;
+      if (!wrong.empty() || port.name != wanted[i].first) return v;
     }
     v.how = outcome::passed;
   } catch (const std::exception& e) {
     v.why = e.what();
     const auto cut = v.why.find("model.onnx: ");
     if (cut != std::string::npos) v.why = v.why.substr(cut + 12);
+    // "node 'NAME' (OPERATOR): REASON"
+    const auto from = v.why.find("' ("), to = v.why.find("): ", from == std::string::npos ? 0 : from);
+    if (v.why.starts_with("node '") && to != std::string::npos) {
+      v.op = v.why.substr(from + 3, to - from - 3);
+      v.why = v.why.substr(to + 3);
+    }
   }
   return v;
 }
@@ -176,31 +231,42 @@ TEST(onnx_node, every_case_in_scope_passes) {
   for (const auto& entry : fs::directory_iterator{data}) folders.push_back(entry.path());
   std::sort(folders.begin(), folders.end());
   std::map<given, int> passed;
-  std::map<std::string, std::vector<std::string>> reasons;
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> reasons;  // by operator, by reason: the cases
   for (const fs::path& folder : folders) {
     verdict v = run_case(folder, given::at_run_time);
     for (const given later : {given::integers_at_load, given::all_at_load}) {
       if (v.how == outcome::out_of_scope) {
-        const verdict next = run_case(folder, later);
-        if (next.how != outcome::out_of_scope) v = next;
+        v = run_case(folder, later);
       }
     }
     const std::string name = folder.filename().string();
+    if (name == contradicts_itself && v.how == outcome::wrong) {
+      v = {outcome::out_of_scope, "Adam", "its results are those of an epsilon that its file does not say", v.when};
+    }
     EXPECT_FALSE(v.how == outcome::wrong) << name << ": " << v.why;
     if (v.how == outcome::passed) ++passed[v.when];
-    if (v.how == outcome::out_of_scope)
-      reasons[v.why.substr(v.why.find('(') == std::string::npos ? 0 : v.why.find('('))].push_back(name);
+    if (v.how == outcome::out_of_scope) reasons[v.op][v.why].push_back(name);
   }
   const int all = passed[given::at_run_time] + passed[given::integers_at_load] + passed[given::all_at_load];
   std::printf("%d of %zu cases pass: %d with all inputs at run time, %d with integers at load, %d with all at load\n",
               all, folders.size(), passed[given::at_run_time], passed[given::integers_at_load],
               passed[given::all_at_load]);
-  for (const auto& [why, names] : reasons) {
-    std::printf("not in scope: %s:", why.c_str());
-    for (const std::string& name : names) std::printf(" %s", name.c_str());
-    std::printf("\n");
+  for (const auto& [op, whys] : reasons) {
+    for (const auto& [why, names] : whys) {
+      std::printf("not run: %zu of %s, %s:", names.size(), op.c_str(), why.c_str());
+      for (const std::string& name : names) std::printf(" %s", name.c_str());
+      std::printf("\n");
+    }
   }
   EXPECT_GE(all, BERTH_ONNX_NODE_CASES);
+}
+
+TEST(onnx_node, the_case_that_contradicts_itself_passes_with_what_it_left_out) {
+  const fs::path folder = fs::path{BERTH_ONNX_NODE_DATA} / contradicts_itself;
+  if (!fs::is_directory(folder)) GTEST_SKIP() << folder << " is not there (Debian package libonnx-testdata)";
+  EXPECT_EQ(run_case(folder, given::at_run_time).how, outcome::wrong);
+  const verdict v = run_case(folder, given::at_run_time, {{"epsilon", 0.01f}});
+  EXPECT_EQ(v.how, outcome::passed) << v.why;
 }
 
 }  // namespace

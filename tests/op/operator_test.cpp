@@ -231,6 +231,9 @@ TEST(operators, made_up_signals_grams_and_equations_are_refused) {
   EXPECT_EQ(refused({"STFT", 17, {of({1, 64, 1}), of({}, element::i64), of({8})}, {nullptr, &none}}), "a step of 0");
   EXPECT_EQ(refused({"STFT", 17, {of({1, 4, 1}), of({}, element::i64), of({8})}, {nullptr, &eight}}),
             "the signal is shorter than one frame");
+  const op::tensor one = whole({1}, {});
+  EXPECT_EQ(refused({"STFT", 17, {of({1, 1 << 22, 1}), of({}, element::i64), of({1 << 12})}, {nullptr, &one}}),
+            "would take more than 2^44 steps");
   const op::attributes grams{{"mode", std::string{"TF"}},          {"min_gram_length", std::int64_t{1}},
                              {"max_gram_length", std::int64_t{2}}, {"max_skip_count", std::int64_t{0}},
                              {"pool_int64s", op::shape{1, 2, 3}},  {"ngram_counts", op::shape{0, 9}},
@@ -337,6 +340,25 @@ TEST(operators, slices_of_no_elements_are_counted_as_elements_are) {
   EXPECT_EQ(first, 0);
   EXPECT_EQ(count, 3);
   EXPECT_EQ(inverse, (std::array<std::int64_t, 3>{}));
+}
+
+TEST(operators, optimizers_take_what_belongs_together) {
+  const auto scalar = of({}), step = of({}, element::i64), x = of({2, 3});
+  const auto adam = [&](std::vector<std::optional<tensor_type>> inputs, std::size_t results) {
+    return refused({"Adam", 17, std::move(inputs), {}, {}, results});
+  };
+  EXPECT_EQ(adam({scalar, step, x, x, x, x}, 3), "");
+  EXPECT_EQ(adam({scalar, step, x, of({}), x, of({}), x, of({}), x, of({})}, 6), "");
+  EXPECT_EQ(adam({scalar, step, x, x, x, x}, 2), "has not a result for each weight and state");
+  EXPECT_EQ(adam({scalar, step, x, x, x}, 3), "has 5 inputs, not 2 and 4 per tensor");
+  EXPECT_EQ(adam({scalar, step}, 1), "has 2 inputs, not 2 and 4 per tensor");
+  EXPECT_EQ(adam({scalar, step, x, x, of({3, 2}), x}, 3), "input 4 is not of the type and shape of input 2");
+  EXPECT_EQ(adam({scalar, step, x, of({2, 3}, element::f64), x, x}, 3),
+            "input 3 is not of the type and shape of input 2");
+  EXPECT_EQ(adam({x, step, x, x, x, x}, 3), "input 0, the learning rate, is not one number");
+  EXPECT_EQ(adam({scalar, scalar, x, x, x, x}, 3), "input 1, the number of the step, is not one i64");
+  EXPECT_EQ(refused({"Momentum", 17, {scalar, step, x, x, x}, {}, {{"mode", std::string{"fast"}}}, 2}),
+            "mode 'fast' is none");
 }
 
 // Opset 20 has the axis as an input, and another one where it is left out.

@@ -37,8 +37,8 @@ struct node {
   std::vector<std::string> inputs;  // "": an optional input left out
   std::vector<std::string> outputs;
   op::attributes attributes;
-  // By attribute: "then_branch" and "else_branch" of an If, "body" of a Loop or Scan. Lowering puts what they hold in
-  // the place of the node.
+  // By attribute: "then_branch" and "else_branch" of an If, "body" of a Loop, Scan or SequenceMap. Lowering puts what
+  // they hold in the place of the node.
   std::map<std::string, std::shared_ptr<const subgraph>> bodies{};
 };
 

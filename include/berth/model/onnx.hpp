@@ -1,10 +1,11 @@
 // The ONNX readers: a file to a model that runs (opset <= 17, IR <= 8), or to a graph that can be planned.
 //
 // read_onnx(): the file is parsed, its free dimensions are bound, and it is checked by ONNX's own checker (which also
-// finds an unsorted graph) before anything is built from it. Bodies of If, Loop and Scan are read; external data of a
-// file is, from below its folder, no link followed, and of bytes not; sparse tensors and other sub-graphs are not.
-// Memory: some three times the file, and at most 512 MiB and 16 times the file beside its bytes; told before it is
-// parsed (docs/model.md has all bounds). Needs libonnx; protobuf's own messages are silenced.
+// finds an unsorted graph) before anything is built from it. Bodies of If, Loop, Scan and SequenceMap are read; an
+// input that is a sequence is as many tensors, "x[0]", "x[1]", ..., as the caller says; external data of a file is,
+// from below its folder, no link followed, and of bytes not; sparse tensors and other sub-graphs are not. Memory: some
+// three times the file, and at most 512 MiB and 16 times the file beside its bytes; told before it is parsed
+// (docs/model.md has all bounds). Needs libonnx; protobuf's own messages are silenced.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -22,7 +23,9 @@
 
 namespace berth::model {
 
-// By name, or by place ("x.0": the first of x): the dimensions that the file leaves open ("batch" = 1).
+// By name, or by place ("x.0": the first of x): the dimensions that the file leaves open ("batch" = 1). Besides,
+// "x.length" of an input that is a sequence, whose tensors are "x[0]" and so on, and "x.present" = 0 for an optional
+// left out.
 using dimensions = std::map<std::string, std::int64_t>;
 
 // Throws input_error: not ONNX, truncated, an operator ONNX does not know, an unsorted graph, a dimension left unbound,

@@ -89,6 +89,7 @@ std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to) {
 
 bytes extent(const shape& s, const strides& by, element type) {
   std::int64_t last = bytes_of(type);
+  if (std::find(s.begin(), s.end(), 0) != s.end()) return static_cast<bytes>(last);
   for (std::size_t d = 0; d < s.size(); ++d) last += (s[d] - 1) * by[d];
   return static_cast<bytes>(last);
 }

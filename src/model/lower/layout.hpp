@@ -19,7 +19,7 @@ using strides = std::vector<std::int64_t>;
 [[nodiscard]] bool is_dense(const tensor_type& t);
 // The strides under which t's bytes, unmoved, have the shape `to`; nothing where no strides do.
 [[nodiscard]] std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to);
-// Bytes from the first element to the end of the last.
+// Bytes from the first element to the end of the last. A tensor without elements takes one's, to have an address.
 [[nodiscard]] bytes extent(const shape& s, const strides& by, element type = element::f32);
 // A dense tensor with these strides.
 [[nodiscard]] tensor_type dense(shape s, strides by, element type = element::f32);

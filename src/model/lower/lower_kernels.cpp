@@ -335,6 +335,7 @@ bool lowering::binary(const node& n) {
 
 std::vector<const tensor*> lowering::batch_statistics(const node& n) const {
   std::vector<const tensor*> constants;
+  if (attribute_or<std::int64_t>(m_, n, "training_mode", 0) != 0) return constants;
   const std::size_t channels =
       shape_of(n.inputs[0]).size() < 2 ? 0 : static_cast<std::size_t>(shape_of(n.inputs[0])[1]);
   for (std::size_t i = 1; i <= 4; ++i) {

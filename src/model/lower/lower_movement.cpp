@@ -61,7 +61,7 @@ bool lowering::split(const node& n) {
   op::slicing s{x.type.shape, shape(x.type.shape.size(), 0), shape(x.type.shape.size(), 1)};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     s.result[axis] = sizes[i];
-    if (!n.outputs[i].empty()) define(n.outputs[i], cut(n, x, s));
+    if (!n.outputs[i].empty() && sizes[i] != 0) define(n.outputs[i], cut(n, x, s));
     s.start[axis] += sizes[i];
   }
   return true;
@@ -223,7 +223,11 @@ void lowering::lower(const node& n) {
     const auto operands = op::operands_of(q);
     const bool f32 =
         std::all_of(operands.begin(), operands.end(), [&](std::size_t i) { return q.inputs[i]->type == element::f32; });
-    const bool known = better != nullptr && (better->any_type || (f32 && !by_));
+    const bool some = std::all_of(operands.begin(), operands.end(), [&](std::size_t i) {
+      const shape& s = q.inputs[i]->shape;
+      return std::find(s.begin(), s.end(), 0) == s.end();
+    });
+    const bool known = better != nullptr && some && (better->any_type || (f32 && !by_));
     if (known && (this->*better->take)(n)) return;
     plain(n);
   } catch (const op::refusal& why) {

@@ -115,11 +115,11 @@ placed lowering::get(const node& n, std::size_t i) {
 }
 
 placed lowering::keep_constant(const node& n, const std::string& name, const tensor& t, const strides& by) {
-  if (t.data.empty()) fail(n, "the constant '" + name + "' is empty");
-  room_.take(m_, n, t.data.size());
   placed p{{}, dense(t.shape, by, t.type)};
+  room_.take(m_, n, p.type.size);
   p.id = out_.graph.constant(name, p.type);
   out_.constants.push_back({p.id, laid_out(t, by), nullptr, 0});
+  out_.constants.back().data.resize(static_cast<std::size_t>(p.type.size));
   return p;
 }
 
@@ -276,7 +276,12 @@ op::activations lowering::absorb_activations(std::string& result, op::activation
 }
 
 void lowering::add_output(const node& place) {
+  const value_info& said = types_.at(place.name);
   placed p = get(place, 0);
+  if (std::find(said.shape.begin(), said.shape.end(), 0) != said.shape.end()) {  // a copy of what it takes in memory
+    const tensor one{said.type, {1}, std::vector<std::byte>(static_cast<std::size_t>(element_size(said.type)))};
+    p = keep_constant(place, place.name + ":nothing", one, row_major(one.shape, one.type));
+  }
   // An output is the caller's: row-major, and memory of its own where it would be an input or a constant.
   const value_kind kind = out_.graph[out_.graph[p.id].root].kind;
   if (!is_row_major(p.type) || kind != value_kind::result) {
@@ -284,7 +289,7 @@ void lowering::add_output(const node& place) {
     p = emit(place, place.name + ":output", {p.id}, type, copied(p.type, type));
   }
   out_.graph.output(p.id);
-  out_.outputs.push_back({place.name, p.id, p.type.shape, p.type.type});
+  out_.outputs.push_back({place.name, p.id, said.shape, said.type});
 }
 
 program lowering::run() {
@@ -294,11 +299,6 @@ program lowering::run() {
     const value_id id = out_.graph.input(v.name, type);
     define(v.name, {id, type});
     out_.inputs.push_back({v.name, id, v.shape, v.type});
-  }
-  for (const auto& [name, info] : types_) {
-    if (std::find(info.shape.begin(), info.shape.end(), 0) != info.shape.end() && constant(name) == nullptr) {
-      throw input_error(m_.source, "value '" + name + "' is empty: one of its dimensions is 0");
-    }
   }
   for (const node& n : m_.nodes) {
     if (!absorbed_.contains(&n)) lower(n);

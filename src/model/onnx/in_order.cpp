@@ -163,17 +163,22 @@ class merger {
       append_as_is(p);
     }
   }
-  [[nodiscard]] std::set<std::uint32_t> stale_before(std::uint32_t v) const {
+  // Nodes before v, over nodes that are `wanted` themselves: by rising number, so that each comes behind what it needs.
+  template <class Wanted>
+  [[nodiscard]] std::set<std::uint32_t> all_before(std::uint32_t v, Wanted wanted) const {
     std::set<std::uint32_t> all;
     std::vector<std::uint32_t> open{v};
     while (!open.empty()) {
       const std::uint32_t at = open.back();
       open.pop_back();
       for (const std::uint32_t p : before_[at]) {
-        if (stale_[p] && all.insert(p).second) open.push_back(p);
+        if (wanted(p) && all.insert(p).second) open.push_back(p);
       }
     }
     return all;
+  }
+  [[nodiscard]] std::set<std::uint32_t> stale_before(std::uint32_t v) const {
+    return all_before(v, [&](std::uint32_t p) { return stale_[p]; });
   }
   void append_as_is(std::uint32_t v) {
     const auto& node = g_.node(static_cast<int>(v));
@@ -257,20 +262,11 @@ class merger {
       if (state_[at] == free) place(at);
     }
   }
-  // By rising number, so that each comes behind what it needs.
   [[nodiscard]] std::set<std::uint32_t> needed_by(std::uint32_t v) const {
-    std::set<std::uint32_t> all;
-    std::vector<std::uint32_t> open{v};
-    while (!open.empty()) {
-      const std::uint32_t at = open.back();
-      open.pop_back();
-      for (const std::uint32_t p : before_[at]) {
-        if (state_[p] == placed || !all.insert(p).second) continue;
-        if (state_[p] == planned_later) fail(v, p);
-        open.push_back(p);
-      }
-    }
-    return all;
+    return all_before(v, [&](std::uint32_t p) {
+      if (state_[p] == planned_later) fail(v, p);
+      return state_[p] != placed;
+    });
   }
   [[noreturn]] void fail(std::uint32_t v, std::uint32_t p) const {
     const auto name = [&](std::uint32_t n) {

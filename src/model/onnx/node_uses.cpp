@@ -32,7 +32,7 @@ node_uses uses_of(const onnx::GraphProto& g) {
 bool runs_once(const onnx::NodeProto& n) {
   constexpr std::string_view random[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
                                          "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
-  if (!n.domain().empty() && n.domain() != "ai.onnx") return true;
+  if (!is_known_domain(n)) return true;
   if (std::ranges::find(random, n.op_type()) != std::end(random)) return true;
   const auto holds_one = [](const onnx::GraphProto& g) {
     return std::any_of(g.node().begin(), g.node().end(),

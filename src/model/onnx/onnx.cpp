@@ -4,6 +4,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -38,7 +39,8 @@ class reader {
       out_.constants.emplace(own(t.name()), constant(t, "initializer '" + t.name() + "'"));
     }
     for (const auto& input : proto_.graph().input()) {
-      if (!out_.constants.contains(input.name())) out_.inputs.push_back(input_of(input));
+      if (out_.constants.contains(input.name())) continue;
+      input.type().has_tensor_type() ? out_.inputs.push_back(input_of(input)) : add_list_input(input);
     }
     for (const auto& output : proto_.graph().output()) out_.outputs.push_back(own(output.name()));
     for (const auto& n : proto_.graph().node()) out_.nodes.push_back(node_of(n));
@@ -59,7 +61,10 @@ class reader {
     for (const auto& t : proto_.graph().initializer()) initializers.insert(t.name());
     for (auto& input : *proto_.mutable_graph()->mutable_input()) {
       if (initializers.contains(input.name())) continue;
-      if (!input.type().has_tensor_type()) fail("input '" + input.name() + "' is not a tensor");
+      if (!input.type().has_tensor_type()) {
+        bind_list(input, said);
+        continue;
+      }
       auto& type = *input.mutable_type()->mutable_tensor_type();
       if (!type.has_shape()) fail("input '" + input.name() + "' has no shape");
       for (int d = 0; d < type.shape().dim_size(); ++d) {
@@ -70,6 +75,78 @@ class reader {
     if (const std::string open = said.complaint(); !open.empty()) fail(open);
     if (const std::string idle = said.unused(); !idle.empty()) fail("no input has a dimension called '" + idle + "'");
     proto_.mutable_graph()->clear_value_info();
+  }
+
+  // An input that is a sequence or an optional: how many tensors it is, and what each is like, the caller says.
+  struct list_input {
+    bool nothing = false, sequence = false;
+    std::int64_t type = 0;  // of the elements, by ONNX's number
+    std::vector<shape> of;
+  };
+  void bind_list(const onnx::ValueInfoProto& input, said_dimensions& said) {
+    const std::string& name = input.name();
+    list_input& l = lists_[name];
+    const onnx::TypeProto* type = &input.type();
+    if (type->has_optional_type()) {
+      const auto present = said.find(name + ".present");
+      l.nothing = present == 0;
+      type = &type->optional_type().elem_type();
+      if (l.nothing) return;
+    }
+    std::int64_t length = 1;
+    l.sequence = type->has_sequence_type();
+    if (l.sequence) {
+      type = &type->sequence_type().elem_type();
+      const auto known = said.find(name + ".length");
+      if (!known) said.note("input '" + name + "': its length", name + ".length");
+      length = known.value_or(0);
+      if (length < 0 || length > most_listed) {
+        fail("input '" + name + "': a length of " + std::to_string(length) + " is not from 0 to " +
+             std::to_string(most_listed));
+      }
+    }
+    if (!type->has_tensor_type())
+      fail("input '" + name + "' is neither a tensor nor a sequence or optional of tensors");
+    l.type = type->tensor_type().elem_type();
+    for (std::int64_t i = 0; i < length; ++i) {
+      l.of.push_back(bind_element(l.sequence ? element_name(name, i) : name, type->tensor_type(), said));
+    }
+  }
+  shape bind_element(const std::string& name, const onnx::TypeProto::Tensor& type, said_dimensions& said) {
+    shape s;
+    if (type.shape().dim_size() > static_cast<int>(op::most_rank)) fail("input '" + name + "' has too many dimensions");
+    for (int d = 0; d < type.shape().dim_size(); ++d) s.push_back(said.find_or_note(name, d, type.shape().dim(d)));
+    // Where the file says nothing it has as many dimensions as were said.
+    for (int d = 0; !type.has_shape(); ++d) {
+      const auto size = said.find(name, d, nullptr);
+      if (!size && d == 0) said.note("input '" + name + "': its shape", name + ".0");
+      if (!size) break;
+      s.push_back(*size);
+    }
+    return s;
+  }
+  static std::string element_name(const std::string& name, std::int64_t i) {
+    return name + "[" + std::to_string(i) + "]";
+  }
+
+  // The tensors of which the input is made, and the node that makes it of them. An optional that holds something is it.
+  void add_list_input(const onnx::ValueInfoProto& v) {
+    const std::string& name = own(v.name());
+    const list_input& l = lists_.at(name);
+    node made{name, "SequenceConstruct", {}, {name}, {}};
+    for (std::size_t i = 0; i < l.of.size(); ++i) {
+      value_info element{l.sequence ? element_name(name, std::ssize(made.inputs)) : name, op::element_of_onnx(l.type),
+                         l.of[i]};
+      (void)element_count(out_, "input '" + element.name + "'", element.shape);
+      made.inputs.push_back(element.name);
+      out_.inputs.push_back(std::move(element));
+    }
+    if (l.nothing) made.op = "Optional";
+    if (l.sequence && l.of.empty()) {
+      made.op = "SequenceEmpty";
+      made.attributes.emplace("dtype", l.type);
+    }
+    if (l.nothing || l.sequence) out_.nodes.push_back(std::move(made));
   }
 
   void check() const {
@@ -118,12 +195,13 @@ class reader {
     (void)name_of(out_.source, made.name);
     for (std::string& each : made.inputs) each = names_(own(each));
     for (const std::string& each : made.outputs) (void)own(each);
-    if (!n.domain().empty() && n.domain() != "ai.onnx") {
+    if (!is_known_domain(n)) {
       fail(called(made) + ": operators of domain '" + n.domain() + "' are not supported");
     }
-    const bool has_bodies = made.op == "If" || made.op == "Loop" || made.op == "Scan";
+    const bool has_bodies = made.op == "If" || made.op == "Loop" || made.op == "Scan" || made.op == "SequenceMap";
     for (const auto& a : n.attribute()) {
       if (add_plain(made.attributes, a)) continue;
+      if (a.type() == onnx::AttributeProto::TYPE_PROTO && made.op == "Optional") continue;  // it holds nothing
       if (a.type() == onnx::AttributeProto::GRAPH && has_bodies) {
         made.bodies.emplace(a.name(), body_of(made, a.g()));
         continue;
@@ -158,10 +236,13 @@ class reader {
     return made;
   }
 
+  static constexpr std::int64_t most_listed = 1 << 14;
+
   const dimensions& bound_;
   onnx::ModelProto proto_;
   description out_;
-  scoped_names names_;         // what constants of the sub-graphs around a node are called in the description
+  scoped_names names_;  // what constants of the sub-graphs around a node are called in the description
+  std::map<std::string, list_input> lists_;
   std::uint64_t hoisted_ = 0;  // constants of sub-graphs
   bool has_bodies_ = false;
   std::string like_ours_;  // a name of the file that could be one of ours

@@ -57,6 +57,13 @@ std::vector<std::vector<std::uint32_t>> makers_of(const onnx::GraphProto& g) {
   return before;
 }
 
+bool is_known_domain(const onnx::NodeProto& n) {
+  if (n.domain() == "ai.onnx.preview.training") {
+    return n.op_type() == "Adagrad" || n.op_type() == "Adam" || n.op_type() == "Momentum";
+  }
+  return n.domain().empty() || n.domain() == "ai.onnx";
+}
+
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');

@@ -23,6 +23,9 @@ void add_captured(const onnx::NodeProto& n, std::set<std::string>& names);
 // By node of the file, which nodes before it make what it reads.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> makers_of(const onnx::GraphProto& g);
 
+// ONNX's own, or one of the optimizers of ai.onnx.preview.training that the table of operators has.
+[[nodiscard]] bool is_known_domain(const onnx::NodeProto& n);
+
 // Without control characters, which stand in texts of libonnx and in names made to hurt.
 [[nodiscard]] std::string one_line(std::string text);
 // The name; throws input_error where it is not one line, since names stand in every message and report.

@@ -20,25 +20,29 @@ said_dimensions::said_dimensions(const dimensions& said) : said_{said} {
 std::optional<std::int64_t> said_dimensions::find(const std::string& value, int d,
                                                   const onnx::TensorShapeProto::Dimension* dim) {
   if (dim != nullptr && dim->has_dim_value()) return dim->dim_value();
-  for (const std::string& name : {value + "." + std::to_string(d), dim == nullptr ? std::string{} : dim->dim_param()}) {
-    const auto found = name.empty() ? said_.end() : said_.find(name);
-    if (found == said_.end()) continue;
-    unused_.erase(name);
-    return found->second;
-  }
-  return std::nullopt;
+  if (const auto size = find(value + "." + std::to_string(d))) return size;
+  return dim == nullptr || dim->dim_param().empty() ? std::nullopt : find(dim->dim_param());
+}
+
+std::optional<std::int64_t> said_dimensions::find(const std::string& name) {
+  const auto found = said_.find(name);
+  if (found == said_.end()) return std::nullopt;
+  unused_.erase(name);
+  return found->second;
 }
 
 std::int64_t said_dimensions::find_or_note(const std::string& input, int d,
                                            const onnx::TensorShapeProto::Dimension& dim) {
   if (const auto size = find(input, d, &dim)) return *size;
-  if (++opened_ <= most_named) {
-    const std::string called = dim.dim_param().empty() ? "" : " ('" + dim.dim_param() + "')";
-    open_ += (open_.empty() ? "input '" : ", input '") + input + "': dimension " + std::to_string(d) + called;
-    const std::string name = name_for(input, d, dim.dim_param());
-    if (asked_.insert(name).second) to_say_ += " --dim " + name + "=N";
-  }
+  const std::string called = dim.dim_param().empty() ? "" : " ('" + dim.dim_param() + "')";
+  note("input '" + input + "': dimension " + std::to_string(d) + called, name_for(input, d, dim.dim_param()));
   return 1;
+}
+
+void said_dimensions::note(const std::string& what, const std::string& name) {
+  if (++opened_ > most_named) return;
+  open_ += (open_.empty() ? "" : ", ") + what;
+  if (asked_.insert(name).second) to_say_ += " --dim " + name + "=N";
 }
 
 std::string said_dimensions::complaint() const {

@@ -23,6 +23,10 @@ class said_dimensions {
   // The same; one that stays open is kept for complaint(), and is 1.
   [[nodiscard]] std::int64_t find_or_note(const std::string& input, int d,
                                           const onnx::TensorShapeProto::Dimension& dim);
+  // What was said of the name itself ("x.length").
+  [[nodiscard]] std::optional<std::int64_t> find(const std::string& name);
+  // Keeps for complaint() that `what` is open, and what to say: "NAME=N".
+  void note(const std::string& what, const std::string& name);
   // Names every input's open dimension and what to say, in one line; empty where there is none.
   [[nodiscard]] std::string complaint() const;
   // One of those that were said of nothing; empty: all were of something.

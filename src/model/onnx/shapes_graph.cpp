@@ -144,8 +144,6 @@ class shapes_reader {
                        [](const auto& a) { return a.has_g() || a.graphs_size() != 0; });
   }
 
-  static bool standard(const onnx::NodeProto& n) { return n.domain().empty() || n.domain() == "ai.onnx"; }
-
   node plain_node(const onnx::NodeProto& n) const {
     node made{n.name(), n.op_type(), {n.input().begin(), n.input().end()}, {n.output().begin(), n.output().end()}, {}};
     if (made.name.empty() && !made.outputs.empty()) made.name = made.outputs.front();
@@ -240,7 +238,7 @@ class shapes_reader {
 
   // A Dropout whose result is random, or may be: nothing says before the run that it does not train.
   bool trains(const onnx::NodeProto& n) const {
-    if (n.op_type() != "Dropout" || !standard(n)) return false;
+    if (n.op_type() != "Dropout" || !is_known_domain(n)) return false;
     if (m_.opset < 7) {
       return std::none_of(n.attribute().begin(), n.attribute().end(),
                           [](const auto& a) { return a.name() == "is_test" && a.i() != 0; });
@@ -277,11 +275,11 @@ class shapes_reader {
     std::vector<known> results(n.outputs.size());
     std::vector<tensor> folded;
     std::vector<std::uint32_t> in_place;
-    if (n.op == "Constant" && standard(proto)) {
+    if (n.op == "Constant" && is_known_domain(proto)) {
       add_constant_node(n, proto);
       return;
     }
-    const std::string why = !standard(proto)        ? "operators of domain '" + proto.domain() + "' are not known here"
+    const std::string why = !is_known_domain(proto) ? "operators of domain '" + proto.domain() + "' are not known here"
                             : has_sub_graphs(proto) ? "it has sub-graphs"
                             : op::find(n.op) == nullptr ? ask_beside_table(n, results)
                                                         : ask_table(n, results, folded, in_place);
@@ -301,7 +299,7 @@ class shapes_reader {
       return;
     }
     const auto& captured = uses_.captured[static_cast<std::size_t>(index)];
-    place(n, standard(proto) && is_view(n) && !trains(proto), std::move(results), captured, in_place);
+    place(n, is_known_domain(proto) && is_view(n) && !trains(proto), std::move(results), captured, in_place);
   }
 
   void add_constant_node(const node& n, const onnx::NodeProto& proto) {

@@ -13,16 +13,39 @@ types first_real(const request& q) {
   return like_first(q);
 }
 
-// Per channel, with statistics that are given.
+// Per channel, with statistics that are given, or those of what is normalized (training_mode, from opset 14 on).
+bool trains(const request& q) {
+  return attribute_or<std::int64_t>(q, "training_mode", 0) != 0;
+}
 types batch_type(const request& q) {
   const shape& x = shape_of(q, 0);
   if (x.size() < 2) refuse("needs a dimension of channels");
   for (std::size_t i = 1; i < 5; ++i) {
     if (shape_of(q, i) != shape{x[1]}) refuse("scale, bias, mean or variance has not one value per channel");
   }
-  if (attribute_or<std::int64_t>(q, "training_mode", 0) != 0) refuse("training_mode is not supported");
-  return first_real(q);
+  types t = first_real(q);
+  if (trains(q)) {
+    for (std::size_t i = 3; i < 5; ++i) t.push_back(dense(require_real(q, i), {x[1]}));
+  }
+  return t;
 }
+
+// Mean and variance of what the nest walks over.
+std::array<double, 2> moments(const nest& over, std::span<std::byte* const> base, element type, double count) {
+  double total = 0, squares = 0;
+  over.rows(base, [&](std::byte* const* row) {
+    for (std::int64_t i = 0; i < over.row(); ++i) total += read(type, row[0] + i * over.stride(0));
+  });
+  const double mean = total / count;
+  over.rows(base, [&](std::byte* const* row) {
+    for (std::int64_t i = 0; i < over.row(); ++i) {
+      const double x = read(type, row[0] + i * over.stride(0)) - mean;
+      squares += x * x;
+    }
+  });
+  return {mean, squares / count};
+}
+
 made batch(const request& q, const types& outputs) {
   const shape x = shape_of(q, 0);
   const double epsilon = attribute_or(q, "epsilon", 1e-5f);
@@ -35,12 +58,23 @@ made batch(const request& q, const types& outputs) {
     types_of[i] = input(q, i + 1).type;
     by[i] = strides_of(input(q, i + 1))[0];
   }
-  const auto run = [=, type = outputs[0].type, over = nest{plane, {from, to}}](std::span<std::byte* const> at, void*) {
+  std::array<std::int64_t, 3> running_by{};
+  for (std::size_t i = 1; i < outputs.size(); ++i) running_by[i] = strides_of(outputs[i])[0];
+  const double kept = attribute_or(q, "momentum", 0.9f), count = static_cast<double>(count_of(plane));
+  const auto run = [=, type = outputs[0].type, trained = trains(q), results = outputs.size(),
+                    over = nest{plane, {from, to}}](std::span<std::byte* const> at, void*) {
     for (std::int64_t c = 0; c < x[1]; ++c) {
       std::array<double, 4> v{};
       for (std::size_t i = 0; i < 4; ++i) v[i] = read(types_of[i], at[i + 1] + c * by[i]);
-      const double scale = v[0] / std::sqrt(v[3] + epsilon), shift = v[1] - v[2] * scale;
       const std::array<std::byte*, 2> base{at[0] + c * from[1], at[5] + c * to[1]};
+      if (trained) {
+        const auto now = moments(over, base, type, count);
+        for (std::size_t i = 1; i < results; ++i) {
+          write(types_of[i + 1], at[5 + i] + c * running_by[i], kept * v[i + 1] + (1 - kept) * now[i - 1]);
+        }
+        std::copy(now.begin(), now.end(), v.begin() + 2);
+      }
+      const double scale = v[0] / std::sqrt(v[3] + epsilon), shift = v[1] - v[2] * scale;
       over.rows(base, [&](std::byte* const* row) {
         for (std::int64_t i = 0; i < over.row(); ++i) {
           write(type, row[1] + i * over.stride(1), read(type, row[0] + i * over.stride(0)) * scale + shift);

@@ -26,7 +26,9 @@ types dropout_type(const request& q) {
   types t = like_first(q);
   if (has(q, 2)) {
     const auto training = integers(q, 2, 1);
-    if (training.empty() || training[0] != 0) refuse("training is not supported: its result is random");
+    const bool trains = training.empty() || training[0] != 0;
+    const auto ratio = trains && has(q, 1) ? numbers(q, 1, 1) : std::vector<double>{};
+    if (trains && (ratio.empty() || ratio[0] != 0)) refuse("training is not supported: its result is random");
   }
   t.push_back(dense(element::boolean, t[0].shape));
   return t;
