@@ -173,6 +173,20 @@ const attribute meant[] = {
     {"Resize", "coordinate_transformation_mode", "align_corners"},
     {"LRN", "size", 5},
     {"Cast", "to", 7},
+    {"BatchNormalization", "training_mode", 1},
+    {"Momentum", "mode", "nesterov"},
+};
+
+// Inputs of these are integers that mean something: one each.
+struct integers {
+  const char* op;
+  list values;
+};
+const integers given[] = {
+    {"MelWeightMatrix", {8, 64, 8000, 0, 4000}},
+    {"BlackmanWindow", {16}},
+    {"HammingWindow", {16}},
+    {"HannWindow", {16}},
 };
 
 // Most choices are small and alike, so that shapes often fit.
@@ -192,6 +206,8 @@ class maker {
       fitting();
       m_.output(names_.back());
     }
+    lists();
+    if (c_.byte() % 2 == 1) m_.model().mutable_opset_import(0)->set_version(17);
     return m_.text();
   }
 
@@ -265,8 +281,15 @@ class maker {
   // one by one fit an operator that wants three.
   void fitting() {
     const op::definition& row = *op::all()[c_.below(op::all().size())];
-    std::vector<std::string> inputs;
-    for (list shape : op::shapes_of(row.example)) {
+    const std::string_view op = row.name;
+    const bool optimizer = op == "Adagrad" || op == "Adam" || op == "Momentum";
+    std::vector<std::string> inputs, results{named("n")};
+    const auto fixed = std::find_if(std::begin(given), std::end(given), [&](const auto& g) { return op == g.op; });
+    for (std::int64_t value : fixed == std::end(given) ? list{} : fixed->values) {
+      inputs.push_back(named("c"));
+      m_.integers(inputs.back(), {}, {c_.byte() % 8 == 0 ? c_.of(numbers) : value});
+    }
+    for (list shape : fixed == std::end(given) ? op::shapes_of(row.example) : std::vector<list>{}) {
       for (auto& d : shape) d = c_.byte() % 32 == 0 ? c_.of(extents) : d > 64 ? d / 16 : d;
       const bool parameter = (row.parameters >> inputs.size() & 1u) != 0;
       const int what = c_.byte() % 8;
@@ -275,17 +298,24 @@ class maker {
         inputs.push_back(names_.back());
       } else {
         inputs.push_back(named("x"));
-        parameter || what < 3 ? index(inputs.back(), shape) : static_cast<void>(m_.input(inputs.back(), shape));
+        const bool whole = (optimizer && inputs.size() == 2) || op == "TfIdfVectorizer";
+        parameter || whole || what < 3 ? index(inputs.back(), shape)
+                                       : static_cast<void>(m_.input(inputs.back(), shape));
       }
     }
     for (std::size_t more = c_.byte() % 8; more > 5; --more) {
       inputs.push_back(c_.byte() % 2 == 0 ? "" : named("x"));
       if (!inputs.back().empty()) index(inputs.back(), {1});
     }
-    m_.node(row.name, inputs, {named("n")});
+    const bool several = optimizer || (op == "BatchNormalization" && c_.byte() % 2 == 0);
+    for (std::size_t more = !several ? 0 : op == "Adam" || !optimizer ? 2 : 1; more > 0; --more) {
+      results.push_back(named("n"));
+    }
+    m_.node(row.name, inputs, results);
+    if (optimizer) of_training();
     std::string_view last;
-    for (const auto& [op, name, value] : meant) {
-      if (std::string_view{op} != row.name || last == name || c_.byte() % 4 == 0) continue;
+    for (const auto& [of, name, value] : meant) {
+      if (std::string_view{of} != row.name || last == name || c_.byte() % 4 == 0) continue;
       last = name;
       if (const auto* text = std::get_if<std::string>(&value)) {
         m_.with_text(name, *text);
@@ -297,6 +327,89 @@ class maker {
         m_.with(name, changed);
       }
     }
+  }
+
+  // The last node.
+  void of_training() {
+    auto* g = m_.model().mutable_graph();
+    g->mutable_node(g->node_size() - 1)->set_domain("ai.onnx.preview.training");
+    if (m_.model().opset_import_size() > 1) return;
+    m_.model().add_opset_import()->set_domain("ai.onnx.preview.training");
+    m_.model().mutable_opset_import(1)->set_version(1);
+  }
+
+  // Sequences, and what is made of them.
+  void lists() {
+    std::vector<std::string> made;
+    const auto some = [&] { return c_.byte() % 24 == 0 || made.empty() ? any() : made[c_.below(made.size())]; };
+    const auto place = [&] {
+      if (c_.byte() % 3 == 0) return std::string{};
+      const std::string at = named("c");
+      m_.integers(at, {}, {c_.byte() % 8 == 0 ? c_.of(numbers) : numbers[c_.byte() % 6]});
+      return at;
+    };
+    const auto add = [&](const char* op, const std::vector<std::string>& inputs) {
+      made.push_back("s" + std::to_string(made.size()));
+      m_.node(op, inputs, {made.back()});
+    };
+    const auto tensor = [&](const char* op, const std::vector<std::string>& inputs) {
+      m_.node(op, inputs, {named("n")});
+      const std::string result = names_.back();
+      return result;
+    };
+    for (std::size_t left = c_.byte() % 12; left > 0; --left) {
+      switch (c_.byte() % 12) {
+        case 0: add("SequenceConstruct", {any(), any()}); break;
+        case 1: add("SequenceEmpty", {}); break;
+        case 2:
+          add("SplitToSequence", {any(), place()});
+          m_.with("axis", numbers[c_.byte() % 4]).with("keepdims", numbers[c_.byte() % 2]);
+          break;
+        case 3: add("SequenceInsert", {some(), any(), place()}); break;
+        case 4: add("SequenceErase", {some(), place()}); break;
+        case 5: add("Identity", {some()}); break;
+        case 6: c_.byte() % 2 == 0 ? add("Optional", {some()}) : add("OptionalGetElement", {some()}); break;
+        case 7: (void)tensor("SequenceAt", {some(), place()}); break;
+        case 8:
+          (void)tensor("ConcatFromSequence", {some()});
+          m_.with("axis", numbers[c_.byte() % 4]).with("new_axis", numbers[c_.byte() % 2]);
+          break;
+        case 9: (void)tensor(c_.byte() % 2 == 0 ? "SequenceLength" : "OptionalHasElement", {some()}); break;
+        case 10: {
+          test::onnx_maker body;
+          body.input("e", {1}).node(c_.byte() % 2 == 0 ? "Neg" : "Identity", {"e"}, {"r"}).output("r");
+          add("SequenceMap", {some()});
+          test::give(m_, "body", body);
+          break;
+        }
+        default: add_rounds(some(), c_.byte() % 2 == 0 ? any() : "i", made); break;
+      }
+    }
+    for (const std::string& name : made) {
+      if (c_.byte() % 3 == 0) m_.output(name);
+    }
+    if (!made.empty()) m_.output(names_.back());
+  }
+  // A loop that adds to a sequence, or hands a tensor on.
+  void add_rounds(const std::string& from, const std::string& element, std::vector<std::string>& made) {
+    test::onnx_maker body;
+    body.input("i", {}).input("go", {}).input("s", {});
+    auto* g = body.model().mutable_graph();
+    test::of_type(g->mutable_input(0), onnx::TensorProto::INT64);
+    test::of_type(g->mutable_input(1), onnx::TensorProto::BOOL);
+    g->mutable_input(2)->clear_type();
+    c_.byte() % 4 == 0 ? body.node("Neg", {"s"}, {"more"}) : body.node("SequenceInsert", {"s", element}, {"more"});
+    body.node("Identity", {"go"}, {"on"}).output("on").output("more");
+    if (c_.byte() % 4 == 0) body.output("s");
+    g = body.model().mutable_graph();
+    test::of_type(g->mutable_output(0), onnx::TensorProto::BOOL);
+    const std::string rounds = named("c");
+    m_.integers(rounds, {}, {c_.byte() % 8 == 0 ? c_.of(numbers) : numbers[c_.byte() % 8]});
+    made.push_back("s" + std::to_string(made.size()));
+    std::vector<std::string> results{made.back()};
+    if (body.model().graph().output_size() == 3) results.push_back(named("n"));
+    m_.node("Loop", {rounds, "", from}, results);
+    test::give(m_, "body", body);
   }
 
   fuzz::choices c_;

@@ -258,7 +258,7 @@ constexpr definition table[] = {
     {"HammingWindow", 1, 1, true, window_type, window_values<hamming>, "1"},
     {"HannWindow", 1, 1, true, window_type, window_values<hann>, "1"},
     {"MelWeightMatrix", 5, 31, true, mel_type, mel, "1"},
-    {"STFT", 4, 2 | 8, false, stft_type, stft, "2x128x1,1,16"},
+    {"STFT", 4, 2 | 8, false, stft_type, stft, "2x512x1,1,16"},
 };
 
 }  // namespace
