@@ -122,6 +122,14 @@ TEST(lower, transposed_convolutions_take_in_what_follows_them) {
   }
 }
 
+TEST(lower, a_resized_image_keeps_its_channels_last) {
+  small_model m;
+  const std::string x = m.conv(m.input({1, 3, 6, 5}), 3, 8, 3);
+  const std::string y = m.add("Resize", {x, "", "", m.integers({1, 8, 12, 10})}, {{"mode", std::string{"linear"}}});
+  m.d.outputs = {m.conv(y, 8, 4, 1)};
+  EXPECT_EQ(run(m.d, inputs_of(m.d)).nodes, 5u);  // input and output are laid out anew, nothing between
+}
+
 // A padded image is nobody's: zeros beside it are the convolution's own padding, other values and other readers' are
 // not.
 TEST(lower, zeros_around_an_image_need_no_memory) {

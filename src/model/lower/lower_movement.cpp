@@ -110,8 +110,8 @@ bool lowering::pad(const node& n) {
   return true;
 }
 
-// Operands as they lie; where the kernel cannot read them so, row-major. A result of the first operand's shape and
-// element size lies as that does, so that channels-last tensors stay that.
+// Operands as they lie; where the kernel cannot read them so, row-major. A result of the first operand's shape, or an
+// image of another size, lies as that does, so that channels-last tensors stay that.
 void lowering::plain(const node& n) {
   op::request q = request(n);
   const auto operands = op::operands_of(q);
@@ -125,7 +125,8 @@ void lowering::plain(const node& n) {
     std::vector<tensor_type> like;
     const bool dense_first = !placed_at.empty() && is_channels_last(placed_at[0].type) && n.outputs.size() == 1;
     const tensor_type inferred = dense_first ? op::infer(q)[0] : tensor_type{};
-    if (dense_first && inferred.shape == placed_at[0].type.shape) {
+    const bool image = n.op == "Resize" || n.op == "Upsample";
+    if (dense_first && (image || inferred.shape == placed_at[0].type.shape)) {
       like.push_back(dense(inferred.shape, channels_last(inferred.shape, inferred.type), inferred.type));
     }
     made = serve(q, like);

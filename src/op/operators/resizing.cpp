@@ -161,28 +161,48 @@ struct dimension {
   std::int64_t by;
 };
 
+// f(base addresses, index) for every index of the dimensions `over`, the addresses those of the result's element and of
+// the input as a whole.
+template <class F>
+void each_index(const std::vector<dimension>& over, std::span<std::byte* const> at, F&& f) {
+  std::array<std::int64_t, most_rank> index{};
+  for (;;) {
+    std::array<std::byte*, 2> base{at[0], at[1]};
+    for (std::size_t d = 0; d < over.size(); ++d) base[1] += index[d] * over[d].by;
+    f(base, index);
+    std::size_t d = over.size();
+    while (d-- > 0 && ++index[d] == std::ssize(over[d].table)) index[d] = 0;
+    if (d == static_cast<std::size_t>(-1)) return;
+  }
+}
+
 // Every element is one of the input's: what nearest neighbours are.
 made picked(const request& q, const types& outputs, std::vector<dimension> all) {
   dimension last = std::move(all.back());
   all.pop_back();
   const auto run = [all = std::move(all), last = std::move(last), each = element_size(outputs[0].type)](
                        std::span<std::byte* const> at, void*) {
-    std::array<std::int64_t, most_rank> index{};
-    for (;;) {
-      const std::byte* from = at[0];
-      std::byte* to = at[1];
-      for (std::size_t d = 0; d < all.size(); ++d) {
-        from += all[d].table[static_cast<std::size_t>(index[d])].at[0];
-        to += index[d] * all[d].by;
-      }
+    each_index(all, at, [&](const std::array<std::byte*, 2>& base, const std::array<std::int64_t, most_rank>& index) {
+      const std::byte* from = base[0];
+      std::byte* to = base[1];
+      for (std::size_t d = 0; d < all.size(); ++d) from += all[d].table[static_cast<std::size_t>(index[d])].at[0];
       for (const taps& t : last.table) {
         std::memcpy(to, from + t.at[0], each);
         to += last.by;
       }
-      std::size_t d = all.size();
-      while (d-- > 0 && ++index[d] == std::ssize(all[d].table)) index[d] = 0;
-      if (d == static_cast<std::size_t>(-1)) return;
-    }
+    });
+  };
+  return function(q, outputs, run);
+}
+
+// The same where the dimensions that stay are a dense run.
+made picked_in_runs(const request& q, const types& outputs, std::vector<dimension> over, const nest& rest) {
+  const auto size = static_cast<std::size_t>(rest.row()) * static_cast<std::size_t>(element_size(outputs[0].type));
+  const auto run = [over = std::move(over), rest, size](std::span<std::byte* const> at, void*) {
+    each_index(over, at, [&](std::array<std::byte*, 2> base, const std::array<std::int64_t, most_rank>& index) {
+      for (std::size_t d = 0; d < over.size(); ++d) base[0] += over[d].table[static_cast<std::size_t>(index[d])].at[0];
+      rest.rows(base, [&](std::byte* const* row) { std::memcpy(row[1], row[0], size); });
+    });
   };
   return function(q, outputs, run);
 }
@@ -191,41 +211,72 @@ made picked(const request& q, const types& outputs, std::vector<dimension> all) 
 // stay as they are.
 constexpr std::size_t most_blended = 3, most_neighbours = 64;
 
+// The neighbours of one place that count, in order.
+struct neighbours {
+  std::array<std::int64_t, most_neighbours> offset;
+  std::array<double, most_neighbours> weight;
+  std::size_t count = 0;
+};
+neighbours neighbours_of(const std::vector<dimension>& over, const std::array<std::int64_t, most_rank>& index) {
+  neighbours n;
+  n.offset[0] = 0;
+  n.weight[0] = 1;
+  n.count = 1;
+  for (std::size_t d = 0; d < over.size(); ++d) {
+    const taps& t = over[d].table[static_cast<std::size_t>(index[d])];
+    const auto each = static_cast<std::size_t>(t.count);
+    for (std::size_t k = n.count * each; k-- > 0;) {  // from the back: what is still read lies before
+      n.offset[k] = n.offset[k / each] + t.at[k % each];
+      n.weight[k] = n.weight[k / each] * t.weight[k % each];
+    }
+    n.count *= each;
+  }
+  std::size_t kept = 0;
+  for (std::size_t k = 0; k < n.count; ++k) {
+    if (n.weight[k] == 0) continue;
+    n.offset[kept] = n.offset[k];
+    n.weight[kept++] = n.weight[k];
+  }
+  n.count = kept;
+  return n;
+}
+
+// Rows of f32 that lie densely: the same sums as one by one, in loops that the compiler makes vectors of.
+template <std::size_t N>
+void blend(const neighbours& n, const std::byte* from, std::byte* to, std::int64_t count) noexcept {
+  std::array<const float*, N> in;
+  for (std::size_t k = 0; k < N; ++k) in[k] = reinterpret_cast<const float*>(from + n.offset[k]);
+  auto* const out = reinterpret_cast<float*>(to);
+  std::array<double, N> weight;
+  std::copy_n(n.weight.begin(), N, weight.begin());
+  for (std::int64_t i = 0; i < count; ++i) {
+    double total = 0;
+    for (std::size_t k = 0; k < N; ++k) total += weight[k] * double{in[k][i]};
+    out[i] = static_cast<float>(total);
+  }
+}
+
 made blended(const request& q, const types& outputs, std::vector<dimension> over, const nest& rest, double beyond) {
   const auto run = [over = std::move(over), rest, beyond, type = outputs[0].type](std::span<std::byte* const> at,
                                                                                   void*) {
-    std::array<std::int64_t, most_blended> index{};
-    for (;;) {
-      std::array<std::int64_t, most_neighbours> offset{};
-      std::array<double, most_neighbours> weight{1};
-      std::size_t count = 1;
-      std::array<std::byte*, 2> base{at[0], at[1]};
+    const bool dense = type == element::f32 && rest.stride(0) == 4 && rest.stride(1) == 4;
+    each_index(over, at, [&](const std::array<std::byte*, 2>& base, const std::array<std::int64_t, most_rank>& index) {
       bool outside = false;
-      for (std::size_t d = 0; d < over.size(); ++d) {
-        const taps& t = over[d].table[static_cast<std::size_t>(index[d])];
-        base[1] += index[d] * over[d].by;
-        outside = outside || t.outside;
-        const auto each = static_cast<std::size_t>(t.count);
-        for (std::size_t k = count * each; k-- > 0;) {  // from the back: what is still read lies before
-          offset[k] = offset[k / each] + t.at[k % each];
-          weight[k] = weight[k / each] * t.weight[k % each];
-        }
-        count *= each;
-      }
+      for (std::size_t d = 0; d < over.size(); ++d)
+        outside = outside || over[d].table[static_cast<std::size_t>(index[d])].outside;
+      const neighbours n = neighbours_of(over, index);
       rest.rows(base, [&](std::byte* const* row) {
+        if (dense && !outside && n.count == 4) return blend<4>(n, row[0], row[1], rest.row());
+        if (dense && !outside && n.count == 2) return blend<2>(n, row[0], row[1], rest.row());
+        if (dense && !outside && n.count == 1) return blend<1>(n, row[0], row[1], rest.row());
         for (std::int64_t i = 0; i < rest.row(); ++i) {
           const std::byte* from = row[0] + i * rest.stride(0);
           double total = outside ? beyond : 0;
-          for (std::size_t k = 0; k < count && !outside; ++k) {
-            if (weight[k] != 0) total += weight[k] * read(type, from + offset[k]);
-          }
+          for (std::size_t k = 0; k < n.count && !outside; ++k) total += n.weight[k] * read(type, from + n.offset[k]);
           write(type, row[1] + i * rest.stride(1), total);
         }
       });
-      std::size_t d = over.size();
-      while (d-- > 0 && ++index[d] == std::ssize(over[d].table)) index[d] = 0;
-      if (d == static_cast<std::size_t>(-1)) return;
-    }
+    });
   };
   return function(q, outputs, run);
 }
@@ -241,7 +292,6 @@ made resize(const request& q, const types& outputs) {
   }
   const auto one = [](const taps& t) { return t.count == 1 && !t.outside; };
   const auto ones = [&](const dimension& d) { return std::all_of(d.table.begin(), d.table.end(), one); };
-  if (!all.empty() && std::all_of(all.begin(), all.end(), ones)) return picked(q, outputs, std::move(all));
   const double beyond = attribute_or(q, "extrapolation_value", 0.0f);
   std::vector<dimension> changed;
   shape same;
@@ -260,9 +310,14 @@ made resize(const request& q, const types& outputs) {
       changed.push_back(all[d]);
     }
   }
-  if (changed.size() <= most_blended) {
-    return blended(q, outputs, std::move(changed), nest{same, {same_from, same_to}}, beyond);
+  const nest rest{same, {same_from, same_to}};
+  if (std::all_of(changed.begin(), changed.end(), ones)) {
+    const auto step = static_cast<std::int64_t>(element_size(outputs[0].type));
+    const bool dense = rest.row() > 1 && rest.stride(0) == step && rest.stride(1) == step;
+    if (dense) return picked_in_runs(q, outputs, std::move(changed), rest);
+    if (!all.empty()) return picked(q, outputs, std::move(all));
   }
+  if (changed.size() <= most_blended) return blended(q, outputs, std::move(changed), rest, beyond);
   const auto run = [all, beyond, s = r.to, type = outputs[0].type](std::span<std::byte* const> at, void*) {
     std::array<std::int64_t, most_rank> index{};
     std::array<int, most_rank> tap{};
