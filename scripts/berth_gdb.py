@@ -3,9 +3,13 @@
     (gdb) source PREFIX/share/berth/berth_gdb.py      # or in ~/.gdbinit
     (gdb) print plan
     $1 = berth::plan::plan optimal, arena 4096, lower bound 4096, 12 offsets
+    (gdb) berth who $_siginfo._sifields._sigfault.si_addr
+    0x7f3a1004: byte 4 of the block of 100 bytes at 0x7f3a1000, asked for at a.cpp:12 by thread 0 for stream 3, 51.200 us after ...
 
 Fields are still there with print/r. What vectors and results hold is shown by libstdc++'s own printers.
 """
+
+import struct
 
 import gdb
 import gdb.printing
@@ -108,4 +112,138 @@ def printers():
     return made
 
 
+class Recorder:
+    """The events of the recorder that was started last, out of a process or a core (src/trace/recorder.cpp).
+
+    Nothing is asked of the program's types, as libraries are without them mostly."""
+
+    def __init__(self):
+        self.memory = gdb.selected_inferior()
+        self.word = gdb.lookup_type("void").pointer().sizeof
+        try:
+            at = int(gdb.parse_and_eval("(char*)&berth_recorder"))
+        except gdb.error:
+            raise gdb.GdbError("berth who: there is no recorder in this program (berth/trace/recorder.hpp)")
+        version, _, lanes, residue, full = self.words(at, 5)
+        if version & 0xffffffff == 0:
+            raise gdb.GdbError("berth who: no recorder was started, or it is gone (berth/trace/recorder.hpp)")
+        if version & 0xffffffff != 1:
+            raise gdb.GdbError("berth who: the program's recorder is another one than this script knows")
+        self.by_thread, closed = {}, self.vector(residue) + self.vector(full)
+        for chunk in closed:
+            count, thread = self.read("<II", chunk)
+            self.add(thread, chunk, count)
+        for lane in self.vector(lanes)[::2]:  # shared pointers: two words each
+            # listener (8 bytes), at, limit, open, number
+            written, _, chunk = self.words(lane + 8, 3)
+            (thread,) = self.read("<I", lane + 8 + 3 * self.word)
+            if chunk and chunk not in closed:
+                self.add(thread, chunk, (written - chunk - 8) // 32)
+
+    def read(self, form, at):
+        return struct.unpack(form, self.memory.read_memory(at, struct.calcsize(form)).tobytes())
+
+    def words(self, at, n):
+        return self.read("<" + ("Q" if self.word == 8 else "I") * n, at)
+
+    def vector(self, at):
+        begin, end = self.words(at, 2)
+        return list(self.words(begin, (end - begin) // self.word)) if end > begin else []
+
+    def add(self, thread, chunk, count):
+        form = "<QQQII" if self.word == 8 else "<QQIII4x"
+        if 0 < count <= 2047:  # else the program was stopped between two chunks
+            raw = self.memory.read_memory(chunk + 8, 32 * count).tobytes()
+            self.by_thread.setdefault(thread, []).extend(struct.iter_unpack(form, raw))
+
+    def events(self):
+        """(from, until, thread, is an allocation, address, size, file, line, stream), in the order of time: between threads as
+        near as the stamps are."""
+        made = []
+        for thread, records in self.by_thread.items():
+            since, waiting = 0, []
+            for address, size_and_kind, file, line, stream in records:
+                if size_and_kind & 3 == 0:  # a stamp
+                    made += [(since, address, *e) for e in waiting]
+                    since, waiting = address, []
+                else:
+                    waiting.append((thread, size_and_kind & 3 == 1, address, size_and_kind >> 2, file, line, stream))
+            made += [(since, float("inf"), *e) for e in waiting]
+        return sorted(made, key=lambda e: e[0])
+
+    def place(self, file, line):
+        if not line:
+            return "an unknown place"
+        try:
+            return f"{gdb.Value(file).cast(gdb.lookup_type('char').pointer()).string()}:{line}"
+        except gdb.error:
+            return f"line {line} of a file whose name is not in the core"
+
+
+class Blocks:
+    """By address the last allocation there, and its free or None."""
+
+    def __init__(self, recorder):
+        self.recorder, self.all, at_one = recorder, {}, {}
+        for e in recorder.events():
+            at_one.setdefault(e[4], []).append(e)
+        for address, events in at_one.items():
+            gets, frees = [e for e in events if e[3]], [e for e in events if not e[3]]
+            if not gets:
+                continue
+            # Allocations and frees take turns at an address, and that counts where the stamps of two threads leave it open.
+            # A first free may be of what was given out before the recording.
+            first, get = (frees or [None])[0], gets[0]
+            is_older = first and (events[0] is first if first[2] == get[2] else first[1] <= get[0])
+            is_free = len(frees) - (1 if is_older else 0) >= len(gets)
+            self.all[address] = (gets[-1], frees[-1] if is_free else None)
+
+    def said(self, block):
+        since, _, thread, _, address, size, file, line, stream = block[0]
+        return (f"block of {size} bytes at {address:#x}, asked for at {self.recorder.place(file, line)} by thread {thread} for "
+                f"stream {stream}, {since / 1000:.3f} us after the recording began")
+
+    def who(self, address):
+        holds = [b for b in self.all.values() if b[0][4] <= address < b[0][4] + max(b[0][5], 1)]
+        block = max(holds, key=lambda b: (b[1] is None, (b[1] or b[0])[0]), default=None)
+        live = [b for b in self.all.values() if b[1] is None and b is not block]
+        if block is None:
+            yield f"{address:#x}: in no block that the recorder knows"
+        else:
+            yield f"{address:#x}: byte {address - block[0][4]} of the {'freed ' if block[1] else ''}{self.said(block)}"
+            if block[1]:
+                since, _, thread, _, _, _, file, line, _ = block[1]
+                yield f"  freed  at {self.recorder.place(file, line)} by thread {thread}, {since / 1000:.3f} us after it began"
+        below = max((b for b in live if b[0][4] + b[0][5] <= address), key=lambda b: b[0][4], default=None)
+        above = min((b for b in live if b[0][4] > address), key=lambda b: b[0][4], default=None)
+        if below:
+            yield f"  below  {address - below[0][4] - below[0][5]} bytes behind the end of the {self.said(below)}"
+        if above:
+            yield f"  above  {above[0][4] - address} bytes before the {self.said(above)}"
+
+
+class Berth(gdb.Command):
+    """What Berth knows of the program: berth who ADDRESS."""
+
+    def __init__(self):
+        super().__init__("berth", gdb.COMMAND_DATA, prefix=True)
+
+
+class Who(gdb.Command):
+    """berth who ADDRESS: whose block of a pool an address lies in, or did last; who asked for it and who freed it, and the live blocks
+below and above. Of a process or a core in which a recorder (berth/trace/recorder.hpp) was started."""
+
+    def __init__(self):
+        super().__init__("berth who", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        if not argument.strip():
+            raise gdb.GdbError("berth who ADDRESS: an expression, such as 0x7f3a1000 or data + 4")
+        address = int(gdb.parse_and_eval(argument).cast(gdb.lookup_type("unsigned long")))
+        for line in Blocks(Recorder()).who(address):
+            print(line)
+
+
 gdb.printing.register_pretty_printer(None, printers(), replace=True)
+Berth()
+Who()

@@ -37,6 +37,23 @@ std::atomic<std::uint64_t> last_id{0};
 
 }  // namespace
 
+// What debuggers read of the recorder that was started last, in a process or a core, without knowing any of our types
+// (scripts/berth_gdb.py): where the list of its lanes, and those of its chunks, lie. Null: there is none.
+extern "C" {
+struct berth_recorder_view {
+  std::uint32_t version;
+  const void* recorder;
+  const std::vector<std::shared_ptr<lane>>* lanes;
+  const std::vector<chunk*>* residue;  // older than these
+  const std::vector<chunk*>* full;
+};
+[[gnu::used, gnu::visibility("default")]] berth_recorder_view berth_recorder{};
+}
+
+namespace {
+std::mutex viewed;  // guards it from other recorders
+}  // namespace
+
 struct recorder::state : std::enable_shared_from_this<state> {
   const std::uint64_t id = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
   std::chrono::steady_clock::time_point begin;
@@ -244,6 +261,8 @@ recorder::recorder(bytes capacity)
 
 recorder::~recorder() {
   stop();
+  const std::lock_guard held{viewed};
+  if (berth_recorder.recorder == state_.get()) berth_recorder = {};
 }
 
 void recorder::start(source_location where) {
@@ -256,6 +275,10 @@ void recorder::start(source_location where) {
   }
   expects(set_hook(&hook_) == nullptr, "recorder: another listens already", where);
   s.listening = true;
+  {
+    const std::lock_guard held_too{viewed};
+    berth_recorder = {1, &s, &s.lanes, &s.residue, &s.full};
+  }
   try {
     s.ticker = std::thread{[&s] { s.keep_ticking(); }};
   } catch (const std::system_error&) {  // no thread to be had: stamps once in 256 events then
