@@ -439,6 +439,8 @@ std::function<int()> declare_plan(CLI::App& app) {
   const auto above_zero = [](const std::string& text) {
     return text.find_first_not_of('0') == std::string::npos ? "'" + text + "' is not above zero" : std::string{};
   };
+  // An empty text would be taken for an option that is not there.
+  const auto something = [](const std::string& text) { return text.empty() ? std::string{"is empty"} : std::string{}; };
   auto call = std::make_shared<plan_call>();
   app.add_option(
          "FILE", call->files,
@@ -448,6 +450,7 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_option("--shard", call->shard,
                  "FILE is a folder: of the problems below it, this call plans each Nth from the Ith on, into\n"
                  "OUT/shard-I-of-N.jsonl, a line a problem; called again, only what is not there yet")
+      ->check(something)
       ->type_name("I/N");
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   app.add_flag(
@@ -460,6 +463,7 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_option("--move", call->move,
                  "With --reorder: values may be copied to a slow memory and back for the same; RATE bytes while nodes\n"
                  "touch one (0.1: a link ten times slower), each copy LATENCY bytes' time more")
+      ->check(something)
       ->type_name("RATE[,LATENCY]");
   app.add_flag("--json", call->json, "One JSON object on standard output");
   app.add_flag("--quiet", call->quiet, "Nothing on standard output, and no progress on a terminal");
@@ -486,12 +490,14 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_flag("--penalty-first", call->options.penalty_first,
                "Reuse penalties come before the arena, which may take all of the capacity");
   app.add_option("--keep", call->keep,
-                 "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it");
+                 "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it")
+      ->check(something);
   CLI::Option* const diff =
       app.add_option(
              "--diff", call->diff,
              "A former plan, JSON or CSV: exit status 1 where the arena grew beyond --growth, and which buffers\n"
              "did it")
+          ->check(something)
           ->type_name("OLD");
   app.add_option("--growth", call->growth, "With --diff: what the arena may grow by, as 64KiB or 5%")
       ->needs(diff)
@@ -510,6 +516,7 @@ std::function<int()> declare_plan(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--header", call->header,
                  "With --out FILE.tflite: a C header with the arena's size for the application")
+      ->check(something)
       ->type_name("FILE.h");
   app.add_option("--prefix", call->prefix, "What the names in FILE.h begin with, instead of FILE")
       ->check(CLI::Validator{

@@ -151,6 +151,8 @@ class Micro(unittest.TestCase):
             self.refused("is not [SUBGRAPH:]OPERATOR=BYTES", MODEL, "--out", self.out, f"--scratch={bad}")
         self.refused("scratch of operator 0 of subgraph 9, and there are 6", SEVERAL, "--out", self.out, "--scratch", "9:0=8")
         header = os.path.join(self.folder.name, "a.h")
+        for option in ("--header", "--keep", "--diff", "--shard", "--move"):
+            self.refused(f"{option}: is empty", MODEL, "--out", self.out, f"{option}", "")
         self.refused("does not end in .h", MODEL, "--out", self.out, "--header", self.out + ".c")
         self.refused("--header: with --out FILE.tflite only", MODEL, "--header", header)
         self.refused("--header: with --out FILE.tflite only", MODEL, "--out", header, "--header", header)

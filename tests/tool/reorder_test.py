@@ -231,21 +231,34 @@ class Reorder(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, b"", 1), done.stderr)
 
     def test_wrong_calls(self):
-        problem = os.path.join(self.folder.name, "p.csv")
-        with open(problem, "w") as f:
-            f.write("id,lower,upper,size\na,0,1,8\n")
+        problem = self.write("p.csv", b"id,lower,upper,size\na,0,1,8\n")
+        model, other = self.write("m.onnx", over_a_peak()), os.path.join(self.folder.name, "other.onnx")
         for words in (["plan", problem, "--reorder"],
                       ["plan", "builtin:mobilenet", "--reorder", "--out", "x.csv"],
                       ["plan", "builtin:mobilenet", "--reorder", "--capacity", "1MiB"],
                       ["plan", "builtin:mobilenet", "--recompute"],
                       ["plan", "builtin:mobilenet", "--move", "1"],
                       *(["plan", "builtin:mobilenet", "--reorder", "--move", wrong]
-                        for wrong in ("0", "-1", "nan", "inf", "x", "1,", "1,-1", "1,nan", "1,2,3", ",1")),
+                        for wrong in ("0", "-1", "nan", "inf", "x", "1,", "1,-1", "1,nan", "1,2,3", ",1", "", " 1", "1 ", "1e400",
+                                      "1e-320")),
+                      *(["plan", "builtin:mobilenet", "--reorder", "--budget", wrong] for wrong in ("x", "", "-1", "1.5.2")),
+                      *(["plan", "builtin:mobilenet", "--reorder", "--recompute", "--out", wrong]
+                        for wrong in ("x.csv", "x", ".", "/nonexistent/x.json", "x.onnx")),
+                      ["plan", model, "--reorder", "--recompute", "--out", model],
+                      ["plan", model, "--reorder", "--recompute", "--out", "/nonexistent/x.onnx"],
+                      ["plan", model, "--reorder", "--recompute", "--move", "1", "--out", other],
+                      ["plan", model, "--reorder", "--move", "1", "--move", "2"],
+                      ["plan", model, "--reorder", "--scratch", "0=8"],
+                      ["plan", model, "--reorder", "--header", "x.h"],
+                      *(["plan", model, "--reorder", "--dim", wrong] for wrong in ("x=1", "x.0=64", "x.9=1", ".0=1", "x.=1", "x.0=")),
                       ["plan", "builtin:none", "--reorder"]):
             done = self.run_tool(*words)
             self.assertEqual(done.returncode, 2, words)
             self.assertEqual(done.stdout, "")
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        with open(model, "rb") as f:
+            self.assertEqual(f.read(), over_a_peak())
+        self.assertFalse(os.path.exists(other))
 
 
 if __name__ == "__main__":

@@ -63,6 +63,40 @@ class RunOnDevice(unittest.TestCase):
         self.assertEqual(ran.stdout, "")
         self.assertRegex(ran.stderr, r"^berth: builtin:resnet50: node 'MaxPool_\d+' \(MaxPool\): aclnnMaxPool of aclnn refuses it \(161002\): .*\n$")
 
+    def refused(self, what, *arguments, **settings):
+        there = {**os.environ, "LD_LIBRARY_PATH": SIMULATOR, **settings}
+        for more in ((), ("--json",)):
+            ran = subprocess.run([BERTH, "run", "builtin:transformer", *arguments, *more], env=there, capture_output=True, text=True)
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr.count("\n")), (2, "", 1), (arguments, settings, ran.stderr))
+            self.assertIn(what, ran.stderr)
+
+    def test_a_device_that_cannot_serve_is_one_line(self):
+        on = ("--device", "ascend:0")
+        # Memory that another process holds, all of it or too much.
+        for held in ("64G", "65535M", "999G"):
+            self.refused("(out_of_memory, ", *on, ASCEND_SIMULATOR_HELD_BY_OTHERS=held)
+        for memory in ("0", "1M"):
+            self.refused("(out_of_memory, ", *on, ASCEND_SIMULATOR_MEMORY=memory)
+        self.refused("(limit_exceeded, ", *on, ASCEND_SIMULATOR_MEMORY="4M")
+        # The stub that one links with, a driver that does not start, and settings that are none.
+        self.refused("libascendcl.so is the stub for linking, no runtime", *on, ASCEND_SIMULATOR_INIT="100039")
+        self.refused("AscendCL does not start: E507899", *on, ASCEND_SIMULATOR_INIT="507899")
+        for name, wrong, what in (("PROFILE", "none", "no profile 'none'; there are 310, 310P"),
+                                  ("PROFILE", "A2:9.9", "no CANN '9.9' in the profile"), ("PROFILE", ":", "no profile ''"),
+                                  ("SCHEDULE", "late", "no schedule 'late'"), ("INIT", "x", "wants a code"),
+                                  ("HELD_BY_OTHERS", "x", "wants bytes"), ("HELD_BY_OTHERS", "-1", "wants bytes"),
+                                  ("MEMORY", "18446744073709551616", "wants bytes"), ("FAIL", "x", "wants FUNCTION:NTH:CODE")):
+            self.refused(what, *on, **{"ASCEND_SIMULATOR_" + name: wrong})
+        self.refused("libascendcl.so (CANN) is not installed", *on, LD_LIBRARY_PATH="")
+
+    def test_a_device_that_is_none_is_one_line(self):
+        for name in ("ascend:9", "ascend:-1", "ascend:", "ascend:x", "ascend:0:x", "ascend:0:huge:small", "ascend:0 media",
+                     "ascend:99999999999999999999", "none", ""):
+            self.refused("--device", "--device", name)
+        self.refused("no dimension called 'n'", "--device", "ascend:0", "--dim", "n=1")
+        self.refused("no input called 'x'", "--device", "ascend:0", "--input", "x=none.npy")
+        self.refused("cannot create the folder", "--device", "ascend:0", "--output", "/dev/null/x")
+
     def test_devices_say_whose_operators_compute_there(self):
         listed = {d["name"]: d for d in json.loads(berth("devices", "--json").stdout)["devices"]}
         self.assertEqual(listed["host"]["operators"], "the host's")

@@ -168,6 +168,15 @@ class Run(unittest.TestCase):
         self.assertEqual(got.returncode, 2)
         self.assertIn("TensorFlow Lite models are planned (berth plan), not run", got.stderr)
 
+    def test_wrong_dimensions_without_a_name_are_one_line(self):
+        self.write(model([("Relu", ["x"], ["y"])], [("x", floats("", 8))], [("y", floats("", 8))]))
+        self.assertEqual(self.run_berth("--dim", "x.0=2").returncode, 0)
+        for words in ([], ["x.1=7"], ["x.2=1"], ["y.0=1"], ["none.0=1"], ["x.-1=1"], ["x.99999999999999999999=1"], [".0=1"], ["x.=1"],
+                      ["x.0=0"], ["x.0=-1"], ["x.0="], ["x.0=x"], ["x.0"], ["=1"], ["x.0=1", "x.0=2"], ["x.0=1", "x.1=7"],
+                      ["x.0=1", "n=1"], ["x.0=18446744073709551616"]):
+            got = self.run_berth(*(part for word in words for part in ("--dim", word)))
+            self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), (words, got.stderr))
+
     def test_a_dimension_is_bound(self):
         got = self.run_berth("--dim", "n=4", "--json")
         self.assertEqual((got.returncode, got.stderr), (0, ""))

@@ -119,7 +119,10 @@ settings read_settings() {
   read_size(s, "ASCEND_SIMULATOR_MEMORY", s.total);
   read_size(s, "ASCEND_SIMULATOR_HELD_BY_OTHERS", held);
   s.memory = held < s.total ? s.total - held : 0;
-  if (const char* const code = variable("ASCEND_SIMULATOR_INIT"); code != nullptr) parse_number(code, s.start_code);
+  const char* const code = variable("ASCEND_SIMULATOR_INIT");
+  if (code != nullptr && !parse_number(code, s.start_code)) {
+    s.wrong.append("ASCEND_SIMULATOR_INIT wants a code, as 100039, not '").append(code).append("'");
+  }
   return s;
 }
 
