@@ -1,27 +1,37 @@
-"""plan_many on the engines people run: processes of this machine, MPI, Dask. Speed-up, overhead, and a killed worker.
+"""Many problems on the engines people run: processes of this machine, MPI, Dask, Slurm. Speed-up, overhead, a killed worker.
 
-usage: PYTHONPATH=build/python python3 bench/python/engines.py processes|mpi|dask [OPTIONS]
+usage: PYTHONPATH=build/python python3 bench/python/engines.py processes|mpi|dask|slurm [OPTIONS]
 
     --problems DIR    problems in files, as `berth plan` reads them; else made up by seed:
     --count N         so many (10,000)
     --buffers N       with so many buffers each (100), that live for one to eight of as many ticks
-    --runs N          of each way, by turns (3); printed are the least and the middle one
+    --workers LIST    how many work at once, from 1 on (1,2,4)
+    --runs N          of each, by turns (3); printed are the middle one, and the least and the most in brackets
     --install         asks Debian for the engine first (as root)
+    --berth FILE      the tool that Slurm's tasks run (build/bin/berth)
 
-Wanted are python3-mpi4py and openmpi-bin for mpi, python3-distributed for dask. Each way's plans are compared with those
-of a loop over solve(). Overhead a problem is what one worker takes longer than that loop, and what all processes together
-use of processors beside it: the second means something on a busy machine too, but has workers that wait by spinning (MPI)
-in it. Behind the figures a worker is
-killed in the middle of a run: engines that live through it go on, MPI does not, and the next run goes on from the journal.
+Wanted are python3-mpi4py and openmpi-bin for mpi, python3-distributed for dask, and for slurm the packages of
+one_node_slurm.py, which starts it without systemd. All but Slurm run plan_many; Slurm runs `berth plan DIR --shard I/N`
+as an array job. Every plan is compared with that of a loop over solve().
+
+A busy machine makes every figure of one run wrong, so each has its measure beside it, taken in turn with it: `ideal` is
+what N copies of the same solves without any engine, side by side, get done more than one copy (2.00 where two processors
+are free). `speed-up` is N workers against one, and `of the ideal` both divided, times N. Overhead a problem is what the
+processors of all processes together did beyond one such copy: MPI's waiting, which spins, is in it.
+
+Behind the figures a worker is killed in the middle of a run: engines that live through it go on; where they do not, and with
+Slurm, the next run does what is left.
 """
 
 import argparse
-import collections
 import concurrent.futures
+import contextlib
 import json
+import multiprocessing
 import os
 import pathlib
 import random
+import shlex
 import signal
 import statistics
 import subprocess
@@ -31,8 +41,10 @@ import threading
 import time
 
 import berth
+import one_node_slurm
 
-PACKAGES = {"processes": [], "mpi": ["python3-mpi4py", "openmpi-bin"], "dask": ["python3-distributed"]}
+PACKAGES = {"processes": [], "mpi": ["python3-mpi4py", "openmpi-bin"], "dask": ["python3-distributed"],
+            "slurm": one_node_slurm.PACKAGES}
 # Two workers on two cores, spawned as root in containers too.
 MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -42,26 +54,29 @@ MPI = {
 }
 
 
-def problem(seed, buffers):
+def made_up(seed, buffers):
+    """Rows of lower, upper, size."""
     make = random.Random(seed)
-    p = berth.Problem()
     for _ in range(buffers):
         start = make.randrange(buffers)
-        p.add(make.randrange(1, 1000), (start, start + make.randrange(1, 9)))
-    return p
+        yield start, start + make.randrange(1, 9), make.randrange(1, 1000)
 
 
-def problems_of(options):
+def folder_of(options, folder):
+    """The problems as files in a folder: links to those that can be read, or made up."""
     if options.problems is None:
-        return [problem(seed, options.buffers) for seed in range(options.count)]
-    read = []
-    for file in sorted(options.problems.rglob("*")):
+        for seed in range(options.count):
+            rows = [f"{i},{','.join(map(str, row))}" for i, row in enumerate(made_up(seed, options.buffers))]
+            (folder / f"{seed:07}.csv").write_text("\n".join(["id,lower,upper,size", *rows]) + "\n")
+        return
+    for i, file in enumerate(sorted(options.problems.rglob("*"))):
         if file.suffix in (".json", ".csv"):
             try:
-                read.append(berth.read(file))
+                berth.read(file)
             except berth.InputError as error:
                 print(f"left out: {error}", file=sys.stderr)
-    return read
+                continue
+            (folder / f"{i:07}-{file.name}").symlink_to(file.resolve())
 
 
 class Processes:
@@ -104,41 +119,143 @@ def processor_seconds():
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def timed(way):
-    start, busy = time.perf_counter(), processor_seconds()
-    plans = way()
-    return time.perf_counter() - start, processor_seconds() - busy, [plan.arena for plan in plans]
+def tool_for(folder, out, shard, options):
+    return [str(options.berth), "plan", str(folder), "--shard", shard, "--out", str(out), "--quiet"]
 
 
-def measure(engine, problems, runs):
-    took, busy = collections.defaultdict(list), collections.defaultdict(list)
-    right = timed(lambda: [p.solve() for p in problems])[2]
-    engines = {n: engine(n) for n in (1, 2)}
-    for each in engines.values():
-        berth.plan_many(problems[:64], executor=each.executor)  # the workers are there
-    ways = {"a loop over solve()": lambda: [p.solve() for p in problems]}
-    for n, each in engines.items():
-        ways[f"{n} worker" + "s" * (n > 1)] = lambda each=each: berth.plan_many(problems, executor=each.executor)
-    for _ in range(runs):
-        for name, way in ways.items():
-            seconds, of_processors, arenas = timed(way)
-            assert arenas == right, name
-            took[name].append(seconds)
-            busy[name].append(of_processors)
-    for each in engines.values():
-        each.close()
-    loop, loop_busy = min(took["a loop over solve()"]), min(busy["a loop over solve()"])
-    for name, times in took.items():
-        over, over_busy = ((least - of) / len(problems) * 1e3
-                           for least, of in ((min(times), loop), (min(busy[name]), loop_busy)))
-        print(f"{name:20} {min(times):7.3f} s least {statistics.median(times):7.3f} s median {over:+8.4f} ms a problem; "
-              f"of processors {min(busy[name]):7.2f} s {over_busy:+8.4f} ms a problem")
-    one, two = took["1 worker"], took["2 workers"]
-    print(f"2 workers against 1: {min(one) / min(two):.2f} times (least), "
-          f"{statistics.median(one) / statistics.median(two):.2f} (median); "
-          f"against the loop {loop / min(two):.2f}")
-    return right
+class Copies:
+    """Processes that wait, and then each solve all problems, side by side and without an engine."""
 
+    def __init__(self, most, solve):
+        self.pipes = []
+        for _ in range(most):
+            ours, theirs = multiprocessing.Pipe()
+            multiprocessing.get_context("fork").Process(target=self.run, args=(theirs, solve), daemon=True).start()
+            self.pipes.append(ours)
+
+    @staticmethod
+    def run(pipe, solve):
+        while (batch := pipe.recv()) is not None:
+            start, busy = time.perf_counter(), sum(os.times()[:4])
+            solve(batch)
+            pipe.send((time.perf_counter() - start, sum(os.times()[:4]) - busy))
+
+    def seconds(self, n, batch=0):
+        """The mean of n at once, by the clock and of the processor."""
+        for pipe in self.pipes[:n]:
+            pipe.send(batch)
+        took = [pipe.recv() for pipe in self.pipes[:n]]
+        return [statistics.mean(column) for column in zip(*took)]
+
+    def close(self):
+        for pipe in self.pipes:
+            pipe.send(None)
+
+
+def spread(values, form):
+    return f"{form.format(statistics.median(values))} ({form.format(min(values))} to {form.format(max(values))})"
+
+
+def report(workers, engine, alone, count):
+    """`engine` and `alone`: by number of workers, a run each: seconds by the clock, and of processors."""
+    for n in workers:
+        speed_up = [one[0] / many[0] for one, many in zip(engine[1], engine[n])]
+        ideal = [n * one[0] / many[0] for one, many in zip(alone[1], alone[n])]
+        of_ideal = [n * s / i for s, i in zip(speed_up, ideal)]
+        over = [(e[1] - a[1]) / count * 1e3 for e, a in zip(engine[n], alone[1])]
+        print(f"{n} worker{'s' * (n > 1):1}  {spread([e[0] for e in engine[n]], '{:.2f}')} s; speed-up {spread(speed_up, '{:.2f}')}, "
+              f"ideal {spread(ideal, '{:.2f}')}; of the ideal {spread(of_ideal, '{:.2f}')} of {n}; "
+              f"overhead {spread(over, '{:+.3f}')} ms a problem")
+
+
+def measure(engine, problems, right, options):
+    """In batches of some 2,000, so that what is compared is close together in time."""
+    step = -(-len(problems) // max(1, len(problems) // 2000))
+    batches = [slice(at, at + step) for at in range(0, len(problems), step)]
+    copies = Copies(max(options.workers), lambda batch: [p.solve() for p in problems[batches[batch]]])
+    took = {n: [] for n in options.workers}
+    alone = {n: [] for n in options.workers}
+    for _ in range(options.runs):
+        for number, batch in enumerate(batches):
+            for n in options.workers:
+                running = engine(n)
+                berth.plan_many(problems[:64], executor=running.executor)  # the workers are there
+                start, busy = time.perf_counter(), processor_seconds()
+                plans = berth.plan_many(problems[batch], executor=running.executor)
+                took[n].append((time.perf_counter() - start, processor_seconds() - busy))
+                assert [plan.arena for plan in plans] == right[batch]
+                running.close()
+                alone[n].append(copies.seconds(n, number))
+    copies.close()
+    print(f"{options.runs} times {len(batches)} batches of {step}")
+    report(options.workers, took, alone, step)
+
+
+def lines_in(out):
+    lines = [line for file in sorted(out.glob("*.jsonl")) for line in file.read_text().split("\n")]
+    whole = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            whole.append(json.loads(line))
+    return whole
+
+
+def require_all(out, right):
+    """Every problem has one line, with the plan that it should have."""
+    found = sorted(lines_in(out), key=lambda line: line["file"])
+    assert [line["plan"]["arena_bytes"] for line in found] == right, f"{len(found)} lines for {len(right)} problems"
+
+
+def slurm(folder, right, options):
+    """As measure() and with_a_death(): an array job of N tasks, beside N copies of the tool without Slurm."""
+    with tempfile.TemporaryDirectory() as held, one_node_slurm.Cluster(max(options.workers)) as cluster:
+        held = pathlib.Path(held)
+        fresh = iter(held / str(i) for i in range(1000000))
+
+        def solve(_):
+            subprocess.run(tool_for(folder, held / f"copy-{os.getpid()}-{time.monotonic_ns()}", "1/1", options), check=True)
+
+        def command(n, out):
+            words = " ".join(map(shlex.quote, tool_for(folder, out, f"@/{n}", options))).replace("@", "$0")
+            return f"sh -c 'echo $$ >{held}/pid.$0; exec {words}' $SLURM_ARRAY_TASK_ID"
+
+        copies = Copies(max(options.workers), solve)
+        took = {n: [] for n in options.workers}
+        alone = {n: [] for n in options.workers}
+        waited = []
+        for _ in range(options.runs):
+            for n in options.workers:
+                out = next(fresh)
+                seconds, whole = cluster.array(n, f"{command(n, out)}; times >{held}/times.$SLURM_ARRAY_TASK_ID")
+                took[n].append((seconds, sum(processor_of(held / f"times.{i + 1}") for i in range(n))))
+                waited.append(whole - seconds)
+                require_all(out, right)
+                alone[n].append(copies.seconds(n))
+        copies.close()
+        report(options.workers, took, alone, len(right))
+        print(f"from the submission to the first task, and from the last one to the queue's answer: {spread(waited, '{:.2f}')} s a job")
+        out = next(fresh)
+        (held / "pid.1").unlink()
+        job = cluster.submit(2, command(2, out))
+        first = out / "shard-1-of-2.jsonl"
+        while not first.exists() or first.read_bytes().count(b"\n") < len(right) // 8:
+            time.sleep(0.005)
+        try:
+            os.kill(int((held / "pid.1").read_text()), signal.SIGKILL)
+        except ProcessLookupError:
+            print("the task was done before it could be killed")
+        cluster.wait(job)
+        kept = len(lines_in(out))
+        seconds, _ = cluster.array(2, command(2, out))
+        require_all(out, right)
+        print(f"with a task killed: {kept} of {len(right)} plans were there at the array's end, which nothing of it lost; the same "
+              f"array again took {seconds:.2f} s and made the others")
+
+
+def processor_of(times):
+    """Of what the shell's `times` says of its children: the second line, 0m1.5s 0m0.2s."""
+    return sum(60 * float(part.split("m")[0]) + float(part.split("m")[1].rstrip("s"))
+               for part in times.read_text().split("\n")[1].split())
 
 
 def workers_of(pid):
@@ -237,32 +354,43 @@ def mpi_with_a_death(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("engine", choices=ENGINES)
+    parser.add_argument("engine", choices=PACKAGES)
     parser.add_argument("--problems", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--buffers", type=int, default=100)
+    parser.add_argument("--workers", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2, 4])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--install", action="store_true")
+    parser.add_argument("--berth", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin/berth")
     parser.add_argument("--journal", help=argparse.SUPPRESS)  # one run and no figures: what is killed
     options = parser.parse_args()
+    if 1 not in options.workers:
+        parser.error("--workers: one is what the others are compared with")
     if options.install and PACKAGES[options.engine]:
         subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES[options.engine]], check=True)
     os.environ.update(MPI)
-    engine = ENGINES[options.engine]
-    problems = problems_of(options)
-    options.count = len(problems)
-    if options.journal:
-        running = engine(2)
-        berth.plan_many(problems, executor=running.executor, journal=options.journal)
-        running.close()
-        return
-    print(f"{options.engine}: {len(problems)} problems, {sum(map(len, problems))} buffers, {os.cpu_count()} cores, "
-          f"berth {berth.__version__}, {time.strftime('%Y-%m-%d')}")
-    right = measure(engine, problems, options.runs)
-    if options.engine == "mpi":
-        mpi_with_a_death(options)
-    else:
-        with_a_death(engine, problems, right, renews=options.engine == "processes")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        folder_of(options, folder)
+        problems = [berth.read(file) for file in sorted(folder.iterdir())]
+        options.count = len(problems)
+        if options.journal:
+            running = ENGINES[options.engine](2)
+            berth.plan_many(problems, executor=running.executor, journal=options.journal)
+            running.close()
+            return
+        print(f"{options.engine}: {len(problems)} problems, {sum(map(len, problems))} buffers, {os.cpu_count()} processors, load "
+              f"{os.getloadavg()[0]:.1f}, berth {berth.__version__}, {time.strftime('%Y-%m-%d')}")
+        right = [p.solve().arena for p in problems]
+        if options.engine == "slurm":
+            slurm(folder, right, options)
+            return
+        engine = ENGINES[options.engine]
+        measure(engine, problems, right, options)
+        if options.engine == "mpi":
+            mpi_with_a_death(options)
+        else:
+            with_a_death(engine, problems, right, renews=options.engine == "processes")
 
 
 if __name__ == "__main__":
