@@ -32,9 +32,15 @@ struct runner::state {
   std::vector<step> steps;
   std::optional<arena_guard> guard;  // where BERTH_DEBUG has the word `arenas`
   bool ran = false;
+  bool on_host = false;  // the kernels of the host compute every step
 
   ~state() { (void)queue->synchronize(); }  // operations and blocks are in use until then
 
+  // All steps, on the stream's thread: one handing over where one for each would wake that thread for kernels shorter
+  // than that takes.
+  static void run_all(void* self) noexcept {
+    for (const step& s : static_cast<state*>(self)->steps) s.operation->execute(s.addresses, s.workspace);
+  }
   result<void> watch();
   // Tells of what is overrun by now.
   result<void> look();
@@ -103,6 +109,7 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
 
   auto made = std::unique_ptr<state>{
       new state{std::move(p), &s, std::move(weights), *std::move(reserved), {}, {}, std::nullopt}};
+  made->on_host = reached;
   made->constants.resize(made->prog.graph.values().size());
   // The blocks' last owner may have work queued on the stream, and the host writes weights here and inputs later.
   if (reached) {
@@ -173,6 +180,8 @@ result<void> runner::run() {
   state& my = *state_;
   if (my.guard) {
     if (auto ready = my.watch(); !ready) return ready;
+  } else if (my.on_host) {
+    return my.queue->call(state::run_all, state_.get());
   }
   for (std::uint32_t n = 0; n < my.steps.size(); ++n) {
     if (my.guard) {

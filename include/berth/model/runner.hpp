@@ -2,7 +2,7 @@
 //
 // The weights are packed once into a block of their own. Every activation and every operation's workspace lies in one
 // arena, placed by one plan. A run is the list of the program's operations, each with its addresses, enqueued on a
-// stream: nothing is allocated and no address is computed.
+// stream (on the host's as one call): nothing is allocated and no address is computed.
 #pragma once
 #pragma GCC visibility push(default)
 
