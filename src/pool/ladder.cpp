@@ -278,15 +278,31 @@ extent* pool::state::rungs(request& r, lock_held& held) {
   }
   if (extent* e = wait_and_fit(r, true, held)) return e;
   if (extent* e = stitch(r, held)) return e;
-  settle(r, held);
-  if (extent* e = join_and_fit(r)) return e;
-  if (extent* e = stitch(r, held)) return e;
+  return last_resort(r, held);
+}
+
+// All that there is to be had now, with the lock held throughout. The rungs before let it go in between, and what they
+// saw was another pool: meanwhile others took, freed into their caches, grew, or gave back the chunk that was in the
+// way. What this does not find was not free at this moment, or not for this stream.
+extent* pool::state::look_everywhere(request& r) {
+  flush();
+  make_ready();
+  sweep_all(nullptr);
+  memory.purge();
+  const auto fit_or_stitch = [&]() -> extent* {
+    if (extent* e = join_and_fit(r)) return e;
+    bool lacks_addresses = false;
+    return may_stitch(r) ? stitch_free(r, lacks_addresses) : nullptr;
+  };
+  if (extent* e = fit_or_stitch()) return e;
+  if (grow(r) || grow_by_holes(r)) {
+    if (extent* e = fit_or_stitch()) return e;
+  }
   // Free chunks that cannot be joined, each too small, may use up the limit. They go back to make room for one that is
   // large enough; also for a request that must not be stitched.
   if ((r.options.no_stitch || memory.has_plain() || !options.stitch) && trim(0) != 0) {
     make_ready();
-    if (grow(r)) return join_and_fit(r);
-    if (grow_by_holes(r)) return stitch(r, held);
+    if (grow(r) || grow_by_holes(r)) return fit_or_stitch();
   }
   return nullptr;
 }

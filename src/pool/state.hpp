@@ -159,6 +159,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] result<detail::extent*> serve(detail::request& r, lock_held& held);
   [[nodiscard]] result<detail::extent*> climb(detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* rungs(detail::request& r, lock_held& held);
+  [[nodiscard]] detail::extent* look_everywhere(detail::request& r);
   [[nodiscard]] error refused(const detail::request& r, const error& why);
   void make_ready();  // after the lock was let go. Throws bad_alloc where the records cannot grow.
   [[nodiscard]] bool serves(const detail::extent& e, const detail::request& r) const noexcept;
@@ -192,7 +193,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // where that is what makes them say it. With device_wait, makes `on` wait for them. Null: not `only` some.
   void ask(stream* on, asking_for what, const std::vector<const stream_clock*>* only, lock_held& held);
   [[nodiscard]] bool somebody_holds_back(const detail::known_stream* but) const noexcept;
-  void settle(const detail::request& r, lock_held& held);  // waits on the host
+  void wait_on_host(const detail::request& r, lock_held& held);
+  [[nodiscard]] detail::extent* last_resort(detail::request& r, lock_held& held);
   void wait_for_all(lock_held& held) noexcept;
 
   // --- giving_back.cpp

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "pool/state.hpp"
 
@@ -17,10 +18,13 @@ namespace {
 
 // A sweep looks at every extent of a lane. So many of them are paid for by each request that looked into the lane.
 constexpr std::uint64_t sweep_share = 32;
-// How long a request waits for streams' answers before it fails, and how often it asks meanwhile: a stream that has
-// nothing left to do answers within microseconds.
+// How long a request waits for streams' answers before it fails, and for how long at first between two looks: a stream
+// that has nothing left to do answers within microseconds. A thread that was stopped meanwhile looks a few times all
+// the same.
 constexpr std::chrono::milliseconds a_moment{1};
 constexpr std::chrono::microseconds between_looks{20};
+constexpr unsigned least_looks = 3;
+constexpr unsigned most_waits = 32;  // for all streams that hold memory back, where others take it each time
 
 }  // namespace
 
@@ -146,6 +150,8 @@ std::uint64_t ask_one(known_stream& k, std::uint64_t until, stream* waits, const
     k.outstanding = reached && !*reached;
   }
   if (k.clock->completed() >= until) return events;
+  // One that has nothing to do says so at once; an event is reached only when its worker has got to it.
+  if (!k.outstanding && stream::query(*k.clock).value_or(false)) return events;
   if (!k.outstanding || (waits != nullptr && k.recorded < until)) {
     k.outstanding = false;
     if (!k.last) {
@@ -194,28 +200,37 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
   answered.notify_all();
 }
 
-// The last resort before a request fails: the host waits for the asking stream and, where wait_for_streams permits it,
-// for every other stream whose work holds memory back. Then it asks those still behind for a moment more.
-void pool::state::settle(const request& r, lock_held& held) {
+// The host waits for the asking stream, since a host function on it may free blocks, and, where wait_for_streams
+// permits it, for every other stream whose work holds memory back.
+void pool::state::wait_on_host(const request& r, lock_held& held) {
   std::vector<std::shared_ptr<stream_clock>> those;
   for (const auto& k : streams) {
-    // The asking stream is waited for in any case, since a host function on it may free blocks.
     const bool holds_back = options.wait_for_streams && k->clock->completed() < k->awaited();
     if (k.get() == r.by || holds_back) those.push_back(k->clock);
   }
-  {
-    const unlocked outside{held};
-    for (const auto& clock : those) (void)stream::synchronize(*clock);
-  }
+  const unlocked outside{held};
+  for (const auto& clock : those) (void)stream::synchronize(*clock);
+}
+
+// Before a request fails. What a look finds in caches, or a host function freed, may be of another stream's order, and
+// who was waited for may have memory again by now. So after each look the streams are asked, or waited for, and then
+// all is looked at once more, as long as one of them holds something back: a moment if they are asked, some turns if
+// they are waited for, since a stream that fails never gets there.
+extent* pool::state::last_resort(request& r, lock_held& held) {
   const auto end = std::chrono::steady_clock::now() + a_moment;
-  while (somebody_holds_back(r.by) && std::chrono::steady_clock::now() < end) {
+  auto pause = between_looks;
+  for (unsigned turn = 1;; ++turn) {
+    if (turn == 1 || options.wait_for_streams) wait_on_host(r, held);
+    if (extent* e = look_everywhere(r)) return e;
+    if (!somebody_holds_back(r.by)) return nullptr;
+    const bool late = options.wait_for_streams || std::chrono::steady_clock::now() >= end;
+    if (turn >= (options.wait_for_streams ? most_waits : least_looks) && late) return nullptr;
+    if (options.wait_for_streams) continue;
     ask(&r.on, asking_for::look, nullptr, held);
+    if (!somebody_holds_back(r.by)) continue;
     const unlocked outside{held};
-    std::this_thread::sleep_for(between_looks);
+    std::this_thread::sleep_for(std::exchange(pause, 2 * pause));
   }
-  make_ready();
-  sweep_all(nullptr);
-  memory.purge();
 }
 
 // Until nothing that was enqueued touches the pool's memory, that of leaked blocks included.

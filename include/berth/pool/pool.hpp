@@ -6,11 +6,17 @@
 //   3. the ladder, where nothing fits: neighbours freed on different streams joined; streams whose work holds memory
 //      back asked how far they are; all threads' caches emptied, unless that was done so often of late that growing is
 //      cheaper; waiting for another stream if permitted; more memory of the device (or, where more than a tenth of the
-//      pool is free, 4. first); 4. stitching; waiting on the host for the asking stream's own work, and a millisecond
-//      for what idle streams answer; the on_pressure callback; then an error, and out_of_memory_report() says what was
-//      where. What was taken in vain goes back.
+//      pool is free, 4. first); 4. stitching; waiting on the host for the asking stream's own work, and a look at all
+//      of this at once; the on_pressure callback; then an error, and out_of_memory_report() says what was where. What
+//      was taken in vain goes back.
 // Stitching builds a block of scattered granules under consecutive addresses (devices with virtual memory), so that
 // free memory is usable memory: no request of a granule or more fails for want of a hole.
+//
+// When a request fails: at one moment all that was free, in caches too, and all that limit and device still gave had no
+// room for it that the asking stream may use. What another stream has done with counts as free. What work of another
+// stream that is not done may touch does not, however soon it will be done: for that the request waits a millisecond,
+// no more, unless wait_for_streams permits it to wait. Then one fails for it only where others took what it had waited
+// for 32 times over, or a stream fails. Nobody waits for blocks that are alive.
 //
 // Stream order without an event per free: a free range carries (stream, epoch), which names the work that may still
 // touch it. It may be used on that stream at once; on another one that waited for it (stream::ordered_behind) or where
