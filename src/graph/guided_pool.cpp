@@ -59,7 +59,7 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
   }
   outcome made;
   for (;;) {
-    const std::uint64_t before = my.broken_up;
+    const std::uint64_t before = my.came_back;
     made = allocate_from(my.upstream, size, s, options, site);
     if (made.data != nullptr || !state::is_shortage(*made.why)) break;
     const error why = *made.why;
@@ -149,7 +149,7 @@ void guided_pool::begin_step() {
   state& my = *state_;
   const std::lock_guard one_at_a_time{my.stepping};
   ++my.steps;
-  my.opened.store(true, std::memory_order_release);
+  my.opened.store(!my.upstream.watched(), std::memory_order_release);
   for (state::lane& l : my.lanes) my.step(l);
 }
 

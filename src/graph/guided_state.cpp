@@ -1,7 +1,9 @@
 #include "graph/guided_state.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
+#include <thread>
 
 namespace berth {
 
@@ -9,11 +11,21 @@ using detail::biased_lock;
 using detail::guided_part;
 using detail::step_log;
 
+namespace {
+
+// How long a request waits, before it fails, for a part on its way, and between two looks.
+constexpr std::chrono::seconds a_while{1};
+constexpr std::chrono::microseconds between_looks{20};
+
+}  // namespace
+
 guided_pool::state::state(pool& p, const plan::options& o)
     : upstream{p},
       search{o},
       rules{p.options().kind == memory_kind::pinned ? p.get_device().properties().pinned_rules
-                                                    : p.get_device().properties().rules} {}
+                                                    : p.get_device().properties().rules} {
+  if (p.watched()) refusal = "guided_pool: the pool is watched, and each block has a guard of its own";
+}
 
 // --- whose lane, whose part
 
@@ -86,8 +98,8 @@ void* guided_pool::state::serve(lane& l, bytes size, stream& s, source_location 
         if (void* const data = l.serving->hit(size)) return data;
         if (!again || !l.serving->awaits_others(size)) return l.serving->serve(size, s);
       } else {
-        if (l.taking || l.waiting || !again) return nullptr;
-        l.taking = true;
+        if (l.taking != 0 || l.waiting || !again) return nullptr;
+        l.taking = detail::thread_token();
       }
     }
     if (provided) {
@@ -131,7 +143,7 @@ void guided_pool::state::provide(lane& l, stream& s, source_location site) noexc
   const bool whole = !made || upstream.in_one_piece(*made);
   if (!whole) upstream.free(*made, size, s, site);
   const biased_lock::holder held{l.lock};
-  l.taking = false;
+  l.taking = 0;
   l.waiting = !whole || !made;
   if (!made) {
     refusal.store(made.error().what, std::memory_order_relaxed);
@@ -147,6 +159,7 @@ void guided_pool::state::provide(lane& l, stream& s, source_location site) noexc
 
 // A part with nobody in it leaves its lane, with the lane's lock held.
 guided_pool::state::gone guided_pool::state::take_out(lane& l, gone& part) noexcept {
+  ++leaving;
   l.before.planned += part->counts().planned;
   l.before.elsewhere += part->counts().elsewhere;
   if (l.serving == part.get()) l.serving = nullptr;
@@ -157,14 +170,32 @@ guided_pool::state::gone guided_pool::state::take_out(lane& l, gone& part) noexc
 }
 
 void guided_pool::state::give_to_pool(gone part) noexcept {
-  if (part != nullptr && part->base() != nullptr) upstream.free(part->base());
+  if (part == nullptr) return;
+  upstream.free(part->base());
+  came_back_one();
 }
 
-// Gives back what is not used of the parts. Whether anything came back since `broken_up` was `before`: who fails beside
-// another who is here waits for that one. The plans are for the next step again.
+void guided_pool::state::came_back_one() noexcept {
+  ++came_back;
+  --leaving;
+}
+
+// Gives back what is not used of the parts. Whether any came back since `came_back` was `before`: who fails beside
+// another who is here waits for that one. And for a while for a part on its way: one that another thread is just taking
+// may be out of the pool already, but in no lane yet, and one that goes is in neither. Not for ever, since who takes
+// one may wait there for what this one is to do. The plans are for the next step again.
 bool guided_pool::state::shed(std::uint64_t before) noexcept {
   const std::lock_guard one_at_a_time{shedding};
-  if (broken_up != before) return true;
+  const auto end = std::chrono::steady_clock::now() + a_while;
+  while (came_back == before && !break_up_all() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(between_looks);
+  }
+  return came_back != before;
+}
+
+// False where one is on its way.
+bool guided_pool::state::break_up_all() noexcept {
+  bool all = true;
   for (lane& l : lanes) {
     ask(l);
     for (gone* const part : {&l.now, &l.old}) {
@@ -172,6 +203,7 @@ bool guided_pool::state::shed(std::uint64_t before) noexcept {
       void* emptied = nullptr;
       {
         const biased_lock::holder held{l.lock};
+        all = all && (l.taking == 0 || l.taking == detail::thread_token());
         if (*part == nullptr || (*part)->base() == nullptr) continue;
         if ((out = break_up(l, *part, emptied)) == nullptr) continue;
         if (part == &l.now) {
@@ -181,15 +213,16 @@ bool guided_pool::state::shed(std::uint64_t before) noexcept {
         }
       }
       upstream.free(emptied);
-      ++broken_up;  // once all of it is the pool's: who sees the count may ask
+      came_back_one();
+      ++broken_up;
     }
   }
-  return broken_up != before;
+  return all && leaving == 0;
 }
 
 // The blocks in a part become the pool's, each by itself, and the rest is free: the part, out of its lane, or null
 // where that cannot be. With the lane's lock held, since who frees such a block meanwhile must find it here or there.
-// Where nobody is in it the caller frees `emptied`: a watched pool takes that back too, which splits nothing.
+// Where nobody is in it the caller frees `emptied`.
 guided_pool::state::gone guided_pool::state::break_up(lane& l, gone& part, void*& emptied) noexcept {
   try {
     const auto blocks = part->blocks();
@@ -214,7 +247,7 @@ void guided_pool::state::step(lane& l) noexcept {
   {
     const biased_lock::holder held{l.lock};
     l.lock.renew();
-    if (l.clock == nullptr || l.taking) return;
+    if (l.clock == nullptr || l.taking != 0) return;
     if (l.old != nullptr && l.old->is_empty()) old = take_out(l, l.old);
     if (l.now != nullptr) l.now->next_step();
     l.waiting = false;

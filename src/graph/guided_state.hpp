@@ -26,7 +26,7 @@ struct guided_pool::state {
     std::unique_ptr<detail::guided_part> now;  // null: no plan
     std::unique_ptr<detail::guided_part> old;  // of the plan before: there are blocks in it
     std::unique_ptr<detail::step_log> log;     // null: not listened to
-    bool taking = false;                       // a thread is at the pool for `now`'s memory
+    std::uintptr_t taking = 0;                 // the thread that is at the pool for `now`'s memory
     bool relearn = false;                      // at the next step
     bool waiting = false;                      // for the next step, before `now` takes memory again
     std::uint64_t passed = 0;
@@ -61,7 +61,7 @@ struct guided_pool::state {
   std::array<lane, most_lanes> lanes;
   std::array<range, 2 * most_lanes> ranges;  // two a lane: `now`'s and `old`'s, either way round
   std::atomic<std::uint32_t> listening{0};   // lanes with a log
-  std::atomic<bool> opened{false};           // a step has begun
+  std::atomic<bool> opened{false};           // a step has begun, and may be planned
   std::mutex stepping;                       // held by begin_step()
   std::mutex lane_giving;                    // who gets which lane
   std::mutex asking;                         // held by who asks streams, and by no free
@@ -70,6 +70,8 @@ struct guided_pool::state {
   std::recursive_mutex shedding;
   std::atomic<std::uint64_t> steps{0};
   std::atomic<std::uint64_t> broken_up{0};
+  std::atomic<std::uint64_t> leaving{0};    // parts out of their lanes, and not yet the pool's
+  std::atomic<std::uint64_t> came_back{0};  // parts that were, and are: who sees the count may ask the pool
   std::atomic<const char*> refusal{""};
 
   [[nodiscard]] lane* find_lane(std::uint32_t id) noexcept;
@@ -99,7 +101,9 @@ struct guided_pool::state {
   void show(const detail::guided_part& part, const lane& l) noexcept;
   [[nodiscard]] gone take_out(lane& l, std::unique_ptr<detail::guided_part>& part) noexcept;
   void give_to_pool(gone part) noexcept;
+  void came_back_one() noexcept;
   [[nodiscard]] bool shed(std::uint64_t before) noexcept;
+  [[nodiscard]] bool break_up_all() noexcept;
   [[nodiscard]] gone break_up(lane& l, gone& part, void*& emptied) noexcept;
   void step(lane& l) noexcept;
   [[nodiscard]] gone retire(lane& l) noexcept;

@@ -517,6 +517,10 @@ std::optional<bytes> pool::size_of(const void* data) const noexcept {
   return e->asked;
 }
 
+bool pool::watched() const noexcept {
+  return state_->guard != nullptr;
+}
+
 bool pool::in_one_piece(const void* data) const noexcept {
   if (state_->guard != nullptr) {
     if (const void* const raw = state_->guard->source_block_of(data)) data = raw;

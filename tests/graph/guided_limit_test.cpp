@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -9,7 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "berth/core/hook.hpp"
 #include "berth/graph/guided_pool.hpp"
+#include "berth/pool/debug.hpp"
 #include "pool/gate.hpp"
 #include "pool/quiet_device.hpp"
 #include "pool/read_back.hpp"
@@ -90,6 +93,79 @@ TEST(guided_limit, who_fails_while_another_breaks_up_the_parts_asks_again) {
   EXPECT_EQ(guided.statistics().broken_up, 1u);
   EXPECT_GE(all.told, 2u);
   all.theirs.reset();
+}
+
+// Another thread's request that begins while a part is on its way, and would have failed before it is there.
+struct meanwhile {
+  guided_pool* guided = nullptr;
+  stream other{device::host()};
+  std::atomic<bool> armed{false}, failing{false};
+  std::jthread asks;
+  result<block> theirs = error{};
+
+  void ask() {
+    if (!armed.exchange(false)) return;
+    asks = std::jthread{[this] { theirs = guided->allocate(500'000, other); }};
+    while (!failing) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+  }
+  static bool fails(void* self, const pool_pressure&) {
+    static_cast<meanwhile*>(self)->failing = true;
+    return false;
+  }
+};
+
+// The part is out of the pool, and in no lane yet: its thread is still told of the watermark.
+TEST(guided_limit, a_part_that_another_thread_is_just_taking_is_waited_for) {
+  meanwhile all;
+  const auto taken = [](void* to, bytes reserved) {
+    if (reserved >= 900'000) static_cast<meanwhile*>(to)->ask();
+  };
+  stream queue{device::host()};
+  pool p{device::host(),
+         {.limit = 1_MiB, .watermark = 900'000, .on_watermark = {taken, &all}, .on_pressure = {all.fails, &all}}};
+  guided_pool guided{p};
+  all.guided = &guided;
+  for (int i = 0; i < 2; ++i) {
+    guided.begin_step();
+    all.armed = i == 1;
+    std::vector<block> blocks;
+    for (int k = 0; k < (i == 0 ? 9 : 1); ++k) blocks.push_back(guided.allocate(100'000, queue).value());
+  }
+  all.asks.join();
+  EXPECT_TRUE(all.failing);
+  EXPECT_TRUE(all.theirs.has_value());
+  EXPECT_EQ(guided.statistics().broken_up, 1u);
+  all.theirs = error{};
+}
+
+// It has left its lane, and the pool tells of the free before the memory is there.
+TEST(guided_limit, a_part_that_goes_back_is_waited_for) {
+  meanwhile all;
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 1_MiB, .on_pressure = {all.fails, &all}}};
+  guided_pool guided{p};
+  all.guided = &guided;
+  for (int i = 0; i < 2; ++i) {
+    guided.begin_step();
+    guided.free(i == 0 ? guided.allocate_raw(900'000, queue).value() : nullptr);
+  }
+  void* const last = guided.allocate_raw(900'000, queue).value();
+  guided.relearn();
+  guided.begin_step();
+  const hook listener{[](void* to, const memory_event& e) noexcept {
+                        if (e.kind == memory_event_kind::pool_free) static_cast<meanwhile*>(to)->ask();
+                      },
+                      &all};
+  all.armed = true;
+  const hook* const before = set_hook(&listener);
+  guided.free(last);
+  set_hook(before);
+  all.asks.join();
+  EXPECT_TRUE(all.failing);
+  EXPECT_TRUE(all.theirs.has_value());
+  EXPECT_EQ(guided.statistics().broken_up, 0u);
+  all.theirs = error{};
 }
 
 // One block is left of the plan before, and the step that is listened to meets the limit.
@@ -178,6 +254,33 @@ TEST(guided_limit, what_is_alive_at_the_end_is_the_pools) {
   EXPECT_EQ(p.statistics().live_blocks, 4u);
   EXPECT_EQ(p.statistics().live, 400'000u);
   for (void* data : blocks) p.free(data);
+}
+
+// Whose mistakes a guard is to find: in a part there are no red zones.
+TEST(guided_limit, a_watched_pool_has_each_block_itself) {
+  set_debug({.guards = true});
+  {
+    stream queue{device::host()};
+    pool p{device::host(), {.limit = 16_MiB}};
+    std::vector<void*> blocks;
+    {
+      guided_pool guided{p};
+      for (int i = 0; i < 3; ++i) {
+        for (void* data : blocks) guided.free(data);
+        blocks.clear();
+        guided.begin_step();
+        for (int k = 0; k < 5; ++k) blocks.push_back(guided.allocate_raw(100'000, queue).value());
+        EXPECT_EQ(guided.size_of(blocks[4]), 100'000u);
+      }
+      EXPECT_EQ(guided.statistics().planned, 0u);
+      EXPECT_STRNE(guided.statistics().refusal, "");
+    }
+    EXPECT_TRUE(p.watched());
+    EXPECT_EQ(p.live_blocks().size(), 5u);
+    for (void* data : blocks) p.free(data);
+    EXPECT_EQ(p.live_blocks().size(), 0u);
+  }
+  end_debug();
 }
 
 struct held {

@@ -45,8 +45,10 @@
 // is recorded without a guided pool.
 //
 // What a part holds is not the pool's to give to others, nor to stitch from, before that. A part is broken up if it
-// lies in one piece (others are not taken), nobody watches the pool (berth/pool/debug.hpp: then only an empty part goes
-// back), and no stream but its own uses it.
+// lies in one piece (others are not taken) and no stream but its own uses it.
+//
+// Over a pool that is watched (berth/pool/debug.hpp) nothing is planned: each block is the pool's, with a guard of its
+// own round it.
 #pragma once
 #pragma GCC visibility push(default)
 

@@ -224,6 +224,9 @@ class pool final : public memory_source {
   // Whether a block's memory is what its addresses say, and not stitched. True also of what is no block. O(1).
   [[nodiscard]] bool in_one_piece(const void* data) const noexcept;
 
+  // Whether a guard is round its blocks (debug.hpp).
+  [[nodiscard]] bool watched() const noexcept;
+
   // The bytes asked for of a live block; nothing where the address is no block of this pool, or one that was given
   // back. The answer holds as long as nobody gives the block back meanwhile. O(1); for callers that cannot be trusted.
   [[nodiscard]] std::optional<bytes> size_of(const void* data) const noexcept;
