@@ -77,15 +77,19 @@ guard_adaptor::state::state(memory_source& m, const guard_options& o)
       alarm_at_bytes{o.bytes_alarm != 0 ? o.bytes_alarm : ~bytes{0}},
       next_look_at_ages{o.age_alarm.count() > 0 ? 0 : ~std::uint64_t{0}} {}
 
-std::optional<std::uint64_t> guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
+result<std::optional<std::uint64_t>> guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
   const bytes n = options.red_zone;
+  if (n == 0) return std::optional<std::uint64_t>{};
   if (!memory.on_host() || !stream::idle(*s.clock())) {
-    if (!s.fill(at.data - n, zone_byte, n) || !s.fill(at.data + at.watched, zone_byte, at.behind)) return std::nullopt;
-    return s.epoch();
+    auto done = s.fill(at.data - n, zone_byte, n);
+    if (done) done = s.fill(at.data + at.watched, zone_byte, at.behind);
+    if (done) return std::optional{s.epoch()};
+    if (done.error().code == errc::device_failed) return done.error();
+    return std::optional<std::uint64_t>{};
   }
   detail::write_pattern(at.data - n, n, zone_byte);
   detail::write_pattern(at.data + at.watched, at.behind, zone_byte);
-  return 0;
+  return std::optional<std::uint64_t>{0};
 }
 
 // With pages a block begins as late in pages of its own as its alignment lets it, and the page behind them is the one
@@ -479,10 +483,14 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
                          .watched = l->watched,
                          .behind = l->behind,
                          .page = l->page != 0 ? raw + l->page : nullptr};
-  const std::optional<std::uint64_t> zones = my.options.red_zone != 0 ? my.write_zones(at, s) : std::nullopt;
+  const auto zones = my.write_zones(at, s);
+  if (!zones) {
+    free_to(my.upstream, raw, any_size, any_stream, site);
+    return failed(zones.error());
+  }
   const detail::call_stack* const called_by = my.options.stack_depth != 0 ? my.keep_stack() : nullptr;
   state::held_lock held{my.lock};
-  if (!my.remember(at, size, zones, s, site, called_by, held)) {
+  if (!my.remember(at, size, *zones, s, site, called_by, held)) {
     free_to(my.upstream, raw, any_size, any_stream, site);
     return failed({errc::out_of_memory, "guard: no host memory for its own records", size});
   }

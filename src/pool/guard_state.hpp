@@ -169,8 +169,10 @@ struct guard_adaptor::state {
   using held_lock = std::unique_lock<std::mutex>;
 
   // --- guard.cpp. With the lock held, but for those that say otherwise.
-  // Without the lock. The epoch that they are written in, 0: at once; nothing where the stream took no work.
-  [[nodiscard]] std::optional<std::uint64_t> write_zones(const placed& at, stream& s) noexcept;
+  // Without the lock. The epoch that they are written in, 0: at once; nothing where there are none, or the stream has
+  // no room for work. An error is the device's, perhaps that of earlier work, which the caller's next call would have
+  // met.
+  [[nodiscard]] result<std::optional<std::uint64_t>> write_zones(const placed& at, stream& s) noexcept;
   // False: no host memory for a record.
   [[nodiscard]] bool remember(const placed& at, bytes size, std::optional<std::uint64_t> zones, const stream& s,
                               source_location site, const detail::call_stack* called_by, held_lock& held) noexcept;

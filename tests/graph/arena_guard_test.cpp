@@ -9,6 +9,7 @@
 
 #include "berth/pool/pool.hpp"
 #include "graph/random_graph.hpp"
+#include "pool/telling_device.hpp"
 
 namespace {
 using namespace berth;
@@ -171,6 +172,32 @@ TEST_F(arena_guard_test, what_it_cannot_watch_it_refuses) {
   lanes.output(lanes.node("b", {x}, t, {.stream = 1}));
   const arena of_lanes = reserve(lanes);
   EXPECT_EQ(arena_guard::create(lanes, of_lanes, stream_).error().code, errc::unsupported);
+}
+
+// A device that the host does not reach, and that fails while a zone is read: said, and what is there is told later.
+TEST(arena_guard, a_zone_that_cannot_be_read_is_an_error) {
+  const auto backend = std::make_shared<support::telling_backend>(device::host(), false);
+  const device d{backend};
+  const graph g = two_in_a_row();
+  stream s{d};
+  pool memory{d};
+  arena_options o;
+  o.rules = with_red_zones(d.properties().rules);
+  const arena a = arena::reserve(g, memory, s, o).value();
+  arena_guard guard = arena_guard::create(g, a, s).value();
+  ASSERT_TRUE(guard.enter({0}));
+  EXPECT_TRUE(guard.check()->empty());
+  ASSERT_TRUE(s.fill(static_cast<std::byte*>(a.address({1})) + 400, std::byte{7}, 1));
+  for (std::uint64_t nth = 2; nth < 4; ++nth) {  // the copy, the wait for it; the first call is the stream's
+    backend->fail({.nth = nth});
+    const auto found = guard.check();
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().code, errc::device_failed);
+    EXPECT_STREQ(found.error().what, "arena_guard: a red zone could not be read");
+  }
+  backend->heal();
+  EXPECT_EQ(guard.check()->size(), 1u);
+  EXPECT_TRUE(guard.check()->empty());
 }
 
 TEST(arena_guard_death_test, nodes_come_in_their_order) {

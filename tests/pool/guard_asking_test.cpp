@@ -163,8 +163,8 @@ TEST_P(guard_asking, a_live_block_is_looked_at_while_its_stream_has_work) {
 TEST_P(guard_asking, a_device_that_fails_accuses_nobody) {
   std::uint64_t unchecked = 0;
   for (const std::uint64_t in_a_row : {1, 100}) {
-    std::uint64_t calls = 1;
-    for (std::uint64_t nth = 1; nth <= calls; ++nth) {
+    bool reached = true;
+    for (std::uint64_t nth = 1; reached; ++nth) {
       SCOPED_TRACE(nth);
       make_guard({});
       backend_->fail({.nth = nth, .count = in_a_row});
@@ -173,7 +173,7 @@ TEST_P(guard_asking, a_device_that_fails_accuses_nobody) {
         guard_->free(*made);
         guard_->tend();
       }
-      calls = backend_->calls();
+      reached = backend_->calls() >= nth;
       backend_->heal();
       EXPECT_EQ(guard_->check(), 0u);
       EXPECT_FALSE(guard_->allocate(1_MiB, queue_));  // the quarantine is let go
@@ -279,6 +279,25 @@ TEST_P(guard_asking, checks_fall_due_while_others_ask) {
 
 INSTANTIATE_TEST_SUITE_P(memory, guard_asking, testing::Bool(),
                          [](const auto& p) { return p.param ? "of_the_host" : "through_a_stream"; });
+
+// The zones are the next thing that the stream hears, so that they meet the error.
+TEST(guard_zones, what_failed_on_the_stream_before_is_said) {
+  const auto backend = std::make_shared<support::telling_backend>(device::host(), false);
+  stream queue{device{backend}};
+  pool p{device{backend}, {.limit = 1_MiB}};
+  guard_adaptor guard{p};
+  const auto mine = guard.allocate(1000, queue);
+  ASSERT_TRUE(mine);
+  backend->fail({.late = true});
+  ASSERT_TRUE(queue.fill(mine->data(), std::byte{1}, 1000));
+  const auto refused = guard.allocate(1000, queue);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::device_failed);
+  EXPECT_STREQ(refused.error().what, "injected fault");
+  EXPECT_EQ(p.statistics().live_blocks, 1u);
+  EXPECT_TRUE(guard.allocate(1000, queue));
+  EXPECT_TRUE(queue.synchronize());
+}
 
 }  // namespace
 }  // namespace berth

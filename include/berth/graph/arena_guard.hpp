@@ -52,7 +52,8 @@ class arena_guard {
   result<void> enter(node_id n);
   // Before the first node again, for another run: writes the zones of inputs and states. Error: the stream's.
   result<void> again();
-  // Waits for the stream. O(what is alive). Error: the stream's.
+  // Waits for the stream. O(what is alive). Errors: the stream's; device_failed where a zone could not be read: then
+  // nothing is mended, and the next check() tells of it.
   [[nodiscard]] result<std::vector<arena_overrun>> check();
 
  private:

@@ -33,9 +33,10 @@
 // What the device's rules let hardware touch behind a block (tail_pad) is not watched.
 //
 // A request takes two zones more (a wider alignment: that much before the block). A request that fails empties the
-// quarantine, as far as its blocks' streams allow, and is made once more. Does not own what it wraps; both outlive the
-// blocks, and the device's streams the guard's destructor (contract). Thread-safe: one lock for all calls, and one more
-// for those that ask.
+// quarantine, as far as its blocks' streams allow, and is made once more. Where the device fails to take the zones, or
+// says then that earlier work on the stream has failed, the request fails with that error. Does not own what it wraps;
+// both outlive the blocks, and the device's streams the guard's destructor (contract). Thread-safe: one lock for all
+// calls, and one more for those that ask.
 //
 // After AddressSanitizer's quarantine and red zones (Serebryany et al., USENIX ATC 2012), on memory of any device.
 #pragma once
