@@ -155,6 +155,7 @@ void guided_pool::state::provide(lane& l, stream& s, source_location site) noexc
   const std::size_t at = 2 * number(l) + (ranges[2 * number(l)].size.load(std::memory_order_relaxed) != 0 ? 1 : 0);
   ranges[at].base.store(reinterpret_cast<std::uintptr_t>(*made), std::memory_order_release);
   ranges[at].size.store(static_cast<std::uintptr_t>(size), std::memory_order_release);
+  used_ranges.fetch_or(std::uint64_t{1} << at, std::memory_order_release);
 }
 
 // A part with nobody in it leaves its lane, with the lane's lock held.
@@ -164,7 +165,9 @@ guided_pool::state::gone guided_pool::state::take_out(lane& l, gone& part) noexc
   l.before.elsewhere += part->counts().elsewhere;
   if (l.serving == part.get()) l.serving = nullptr;
   for (std::size_t i = 2 * number(l); i < 2 * number(l) + 2; ++i) {
-    if (part->base() != nullptr && ranges[i].holds(part->base())) ranges[i].size.store(0, std::memory_order_release);
+    if (part->base() == nullptr || !ranges[i].holds(part->base())) continue;
+    ranges[i].size.store(0, std::memory_order_release);
+    used_ranges.fetch_and(~(std::uint64_t{1} << i), std::memory_order_release);
   }
   return std::move(part);
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -59,13 +60,14 @@ struct guided_pool::state {
   const rules::placement rules;
   std::array<std::atomic<std::uint32_t>, most_lanes> ids{};  // of the lanes' streams; 0: a lane is nobody's
   std::array<lane, most_lanes> lanes;
-  std::array<range, 2 * most_lanes> ranges;  // two a lane: `now`'s and `old`'s, either way round
-  std::atomic<std::uint32_t> listening{0};   // lanes with a log
-  std::atomic<bool> opened{false};           // a step has begun, and may be planned
-  std::mutex stepping;                       // held by begin_step()
-  std::mutex lane_giving;                    // who gets which lane
-  std::mutex asking;                         // held by who asks streams, and by no free
-  detail::used_streams asked;                // guarded by it
+  std::array<range, 2 * most_lanes> ranges;   // two a lane: `now`'s and `old`'s, either way round
+  std::atomic<std::uint64_t> used_ranges{0};  // a bit each, as a look at all 32 is longer than all else that a hit does
+  std::atomic<std::uint32_t> listening{0};    // lanes with a log
+  std::atomic<bool> opened{false};            // a step has begun, and may be planned
+  std::mutex stepping;                        // held by begin_step()
+  std::mutex lane_giving;                     // who gets which lane
+  std::mutex asking;                          // held by who asks streams, and by no free
+  detail::used_streams asked;                 // guarded by it
   // Held by who breaks parts up, and by no free. Recursive: the pool calls back, and who is called may ask for memory.
   std::recursive_mutex shedding;
   std::atomic<std::uint64_t> steps{0};
@@ -82,7 +84,9 @@ struct guided_pool::state {
   // The first lane, from that one on, in one of whose parts the address seems to lie: part_with() knows, and where it
   // knows of none the next lane is asked. Null: it is the pool's.
   [[nodiscard]] lane* lane_with(const void* data, std::size_t from = 0) noexcept {
-    for (std::size_t i = 2 * from; i < ranges.size(); ++i) {
+    std::uint64_t in_use = used_ranges.load(std::memory_order_acquire) >> 2 * from << 2 * from;
+    for (; in_use != 0; in_use &= in_use - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(in_use));
       if (ranges[i].holds(data)) return &lanes[i / 2];
     }
     return nullptr;
