@@ -130,6 +130,37 @@ class Failing(unittest.TestCase):
         with self.assertRaisesRegex(berth.ManyError, "60 of 60 .*died"):
             berth.plan_many(PROBLEMS, executor=lambda: Here(0))
 
+    def test_the_first_tasks_run_while_others_are_packed(self):
+        packed, at_submit = [], []
+        real = many._key
+
+        class Counts(Here):
+            def submit(self, *task):
+                at_submit.append(len(packed))
+                return super().submit(*task)
+
+        def key(*arguments):
+            packed.append(1)
+            return real(*arguments)
+
+        many._key = key
+        try:
+            for dies_after in (10**9, 2):  # also where it dies while tasks are sent
+                packed.clear(), at_submit.clear()
+                executors = iter([Counts(dies_after), Counts()])
+                plans = berth.plan_many(PROBLEMS, executor=lambda: next(executors))
+                self.assertEqual([facts(p) for p in plans], RIGHT)
+                self.assertLess(at_submit[0], len(PROBLEMS))
+                self.assertEqual(len(packed), len(PROBLEMS))
+        finally:
+            many._key = real
+        with tempfile.TemporaryDirectory() as folder:  # how much a journal leaves to do decides the tasks
+            journal = pathlib.Path(folder, "journal")
+            berth.plan_many(PROBLEMS[1:], journal=journal)
+            executor = Here()
+            berth.plan_many(PROBLEMS, executor=executor, journal=journal)
+            self.assertEqual(executor.tasks, [1])
+
     def test_a_worker_that_is_killed(self):
         pools, killed = [], []
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import concurrent.futures
 import hashlib
+import itertools
 import json
 import os
 import warnings
-from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._core import InputError, Plan, Problem, __version__
 
@@ -139,11 +140,12 @@ class Journal:
         self._file.close()
 
 
-def _tasks(jobs: Collection[_Job], one_each: bool) -> Iterator[List[_Job]]:
-    most = 1 if one_each else min(max(len(jobs) // _TASKS, _TASK_PROBLEMS.start), _TASK_PROBLEMS.stop)
+def _tasks(jobs: Iterable[_Job], count: int, one_each: bool) -> Iterator[List[_Job]]:
+    """Of `count` jobs, which come the largest first."""
+    most = 1 if one_each else min(max(count // _TASKS, _TASK_PROBLEMS.start), _TASK_PROBLEMS.stop)
     task: List[_Job] = []
     buffers = 0
-    for job in sorted(jobs, key=lambda j: j.buffers, reverse=True):
+    for job in jobs:
         if task and (len(task) == most or buffers + job.buffers > _TASK_BUFFERS):
             yield task
             task, buffers = [], 0
@@ -177,30 +179,44 @@ def _run(executor: Executor, tasks: Iterable[List[_Job]], options: Dict[str, Any
 
 
 def _by_executors(
-    jobs: Dict[str, _Job], executor: Union[Executor, Callable[[], Executor]], options: Dict[str, Any]
+    jobs: Iterable[_Job], count: int, executor: Union[Executor, Callable[[], Executor]], options: Dict[str, Any]
 ) -> Iterator[Tuple[_Job, Answer]]:
-    left = dict(jobs)
+    """`jobs` are taken while the first tasks run already: all of them before the first answer is given out."""
+    left: Dict[str, _Job] = {}
+
+    def taken() -> Iterator[_Job]:
+        for job in coming:
+            left[job.key] = job
+            yield job
+
+    coming = iter(jobs)
+    tasks = _tasks(taken(), count, one_each=False)
     given = isinstance(executor, Executor) or not callable(executor)
     deaths = 0
-    while left and deaths < (1 if given else _DEATHS):
-        before = len(left)
-        # Behind a death each problem goes alone, so that one which kills its worker takes no others along.
-        tasks = list(_tasks(left.values(), one_each=deaths > 0))
+    while deaths < (1 if given else _DEATHS):
+        answered = False
         running = executor if given else executor()  # type: ignore[operator]
         try:
             for job, answer in _run(running, tasks, options):  # type: ignore[arg-type]
+                left.update((more.key, more) for more in coming)  # that are there where it died while tasks were sent
                 del left[job.key]
+                answered = True
                 yield job, answer
         finally:
             if not given:
                 running.shutdown(wait=True, cancel_futures=True)  # type: ignore[union-attr]
-        deaths = deaths + 1 if len(left) == before else min(deaths + 1, 1)
+        left.update((more.key, more) for more in coming)
+        if not left:
+            return
+        deaths = deaths + 1 if not answered else min(deaths + 1, 1)
+        # Behind a death each problem goes alone, so that one which kills its worker takes no others along.
+        tasks = _tasks(list(left.values()), len(left), one_each=True)
     for job in left.values():
         yield job, (False, concurrent.futures.BrokenExecutor("the executor died before it answered"))
 
 
-def _here(jobs: Dict[str, _Job], options: Dict[str, Any]) -> Iterator[Tuple[_Job, Answer]]:
-    for job in jobs.values():
+def _here(jobs: Iterable[_Job], options: Dict[str, Any]) -> Iterator[Tuple[_Job, Answer]]:
+    for job in jobs:
         yield job, solve_packed([job.packed], options)[0]
 
 
@@ -235,11 +251,13 @@ class _Many:
         self.plans: List[Optional[Plan]] = [None] * len(problems)
         self.failures: Dict[int, BaseException] = {}
         self.items: Dict[str, List[int]] = {}  # by key
-        self.jobs: Dict[str, _Job] = {}
 
-    def look_up(self) -> None:
+    def jobs(self) -> Iterator[_Job]:
+        """What has to be solved, the largest first."""
         of_options = _of_options(self.options)
-        for index, problem in enumerate(self.problems):
+        sizes = [len(problem) if isinstance(problem, Problem) else -1 for problem in self.problems]
+        for index in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
+            problem = self.problems[index]
             if not isinstance(problem, Problem):
                 self.failures[index] = TypeError(f"{type(problem).__name__} is no berth.Problem")
                 continue
@@ -251,10 +269,13 @@ class _Many:
                 if plan is not None and self.journal:
                     self.journal.add(key, plan)
             self.plans[index] = plan
-            if plan is None:
-                self.items.setdefault(key, []).append(index)
-                if key not in self.jobs:
-                    self.jobs[key] = _Job(key, packed, len(problem))
+            if plan is not None:
+                continue
+            if key in self.items:
+                self.items[key].append(index)
+            else:
+                self.items[key] = [index]
+                yield _Job(key, packed, len(problem))
 
     def take(self, job: _Job, answer: Answer) -> int:
         """Returns how many items it answers."""
@@ -304,12 +325,16 @@ def plan_many(
     book = Journal(journal) if journal is not None else None
     try:
         many = _Many(list(problems), options, cache, book)
-        many.look_up()
+        count, jobs = len(many.problems), many.jobs()
+        if executor is None or cache is not None or book is not None:  # else some run before the last ones are packed
+            eager = list(jobs)
+            count, jobs = len(eager), iter(eager)
         bar = _Progress(progress, len(many.problems))
         try:
+            answers = _here(jobs, options) if executor is None else _by_executors(jobs, count, executor, options)
+            first: Optional[Tuple[_Job, Answer]] = next(answers, None)
             bar.step(len(many.problems) - sum(len(items) for items in many.items.values()))
-            answers = _here(many.jobs, options) if executor is None else _by_executors(many.jobs, executor, options)
-            for job, answer in answers:
+            for job, answer in itertools.chain([] if first is None else [first], answers):
                 bar.step(many.take(job, answer))
         finally:
             bar.close()
