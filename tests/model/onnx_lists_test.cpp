@@ -83,6 +83,9 @@ TEST_F(onnx_lists, sequences_go_in_and_out) {
   m.model().mutable_opset_import(0)->set_version(17);
   sequence_output(m, "z");
   EXPECT_EQ(complaint(m), "input 's': its length is unknown; say it with --dim s.length=N");
+  EXPECT_EQ(test::complaint_of(path_, [&] { (void)read_onnx_shapes(path_); }),
+            "input 's' is not a tensor: a sequence or an optional is planned only in a model that runs here; say --dim "
+            "s.length=N or --dim s.present=0");
   EXPECT_EQ(complaint(m, {{"s.length", 2}}),
             "input 's[0]': its shape, input 's[1]': its shape are unknown; say them "
             "with --dim s[0].0=N --dim s[1].0=N");
@@ -229,6 +232,21 @@ TEST_F(onnx_lists, pieces_have_a_bound) {
   EXPECT_EQ(split(1 << 24, 1 << 20), "");
   EXPECT_EQ(split(1 << 24, INT64_MAX), "");
   EXPECT_EQ(split(6, 0), "node 's' (SplitToSequence): pieces of 0 are none");
+}
+
+// Elements of an output are called after it, so that a long name is many.
+TEST_F(onnx_lists, names_of_elements_have_a_bound) {
+  const auto called = [&](std::size_t length) {
+    const std::string name(length, 's');
+    onnx_maker m;
+    m.input("x", {8000}).node("SplitToSequence", {"x"}, {name});
+    sequence_output(m, name);
+    return complaint(m);
+  };
+  EXPECT_EQ(called(100), "");
+  const std::string long_one = called(1 << 20);
+  EXPECT_TRUE(long_one.ends_with("all together exceed 256 MiB and four times the file's (halves as f32)"))
+      << long_one.substr(long_one.size() - 100);
 }
 
 // What holds nothing is known before the run, and takes no part in it.

@@ -247,8 +247,10 @@ void inference::spread_outputs() {
     const list* l = list_of(name);
     if (l == nullptr) all.push_back(name);
     for (std::size_t i = 0; l != nullptr && i < l->of.size(); ++i) {
-      all.push_back(name + "[" + std::to_string(i) + "]");
-      add({name, "Identity", {l->of[i]}, {all.back()}, {}});
+      node made{name, "Identity", {l->of[i]}, {name + "[" + std::to_string(i) + "]"}, {}};
+      room_.take(m_, made, copied_by(made, {}));
+      all.push_back(made.outputs[0]);
+      add(std::move(made));
     }
   }
   m_.outputs = std::move(all);

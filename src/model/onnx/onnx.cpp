@@ -100,9 +100,11 @@ class reader {
       const auto known = said.find(name + ".length");
       if (!known) said.note("input '" + name + "': its length", name + ".length");
       length = known.value_or(0);
-      if (length < 0 || length > most_listed) {
+      // Each element gets a name of its own.
+      const std::int64_t most = std::min<std::int64_t>(1 << 14, (1 << 26) / (1 + std::ssize(name)));
+      if (length < 0 || length > most) {
         fail("input '" + name + "': a length of " + std::to_string(length) + " is not from 0 to " +
-             std::to_string(most_listed));
+             std::to_string(most));
       }
     }
     if (!type->has_tensor_type())
@@ -235,8 +237,6 @@ class reader {
     for (const auto& v : g.output()) made->outputs.push_back(names_(own(v.name())));
     return made;
   }
-
-  static constexpr std::int64_t most_listed = 1 << 14;
 
   const dimensions& bound_;
   onnx::ModelProto proto_;

@@ -106,7 +106,10 @@ class shapes_reader {
     const std::string& name = name_of(m_.source, v.name());
     if (constants_.contains(name)) return;
     const std::string what = "input '" + name + "'";
-    if (!v.type().has_tensor_type()) fail(what + " is not a tensor");
+    if (!v.type().has_tensor_type()) {
+      fail(what + " is not a tensor: a sequence or an optional is planned only in a model that runs here; say --dim " +
+           name + ".length=N or --dim " + name + ".present=0");
+    }
     const auto& type = v.type().tensor_type();
     if (!type.has_shape()) fail(what + " has no shape");
     known k{{}, type.elem_type()};
