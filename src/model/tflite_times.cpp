@@ -1,6 +1,8 @@
 #include "model/tflite_times.hpp"
 
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace berth::model {
 namespace {
@@ -32,6 +34,7 @@ class clock {
       const tflite_subgraph& it = g.subgraphs[s];
       inputs_.push_back(g.file.numbers(it.at, f::subgraph::inputs));
       outputs_.push_back(g.file.numbers(it.at, f::subgraph::outputs));
+      sizes_.emplace_back(it.tensors.size());
       times.tensors.emplace_back(it.tensors.size());
       times.operators.emplace_back(it.operators.size());
       operations_.emplace_back();
@@ -123,7 +126,7 @@ class clock {
       for (std::size_t i = 0; i < from.size(); ++i) {
         if (from[i] < 0 || to[i] < 0) fail("hands over a tensor that is left out");
         const auto a = static_cast<std::size_t>(from[i]), b = static_cast<std::size_t>(to[i]);
-        if (g_.size_of(from_graph, a, tflite_sizes::micro) > g_.size_of(to_graph, b, tflite_sizes::micro)) {
+        if (size_of(from_graph, a) > size_of(to_graph, b)) {
           fail("copies " + g_.called(from_graph, a) + " into " + g_.called(to_graph, b) + ", which is smaller");
         }
       }
@@ -146,8 +149,16 @@ class clock {
     }
   }
 
+  // Read once: subgraphs may be called from everywhere.
+  bytes size_of(std::size_t s, std::size_t t) {
+    std::optional<bytes>& known = sizes_[s][t];
+    if (!known) known = g_.size_of(s, t, tflite_sizes::micro);
+    return *known;
+  }
+
   tflite_graph& g_;
   std::vector<list> inputs_, outputs_;  // by subgraph
+  std::vector<std::vector<std::optional<bytes>>> sizes_;
   std::vector<std::vector<operation>> operations_;
   std::vector<bool> running_;
   std::size_t nested_ = 0;

@@ -327,6 +327,28 @@ TEST(tflite_subgraphs, calls_that_tflm_could_not_follow_are_refused) {
   EXPECT_THAT(complaint(m), HasSubstr("there is no tensor 99 of subgraph 3"));
 }
 
+// What is read of a file has a limit, which counts each part once however often it is called.
+TEST(tflite_subgraphs, one_body_is_called_a_thousand_times) {
+  model m;
+  static_cast<graph&>(m) = {};
+  graph same;
+  for (std::int64_t i = 0; i < 8; ++i) {
+    m.tensors.push_back({"x", {1, 1, 1, 1, 1, 1, 1, 16}});
+    m.inputs.push_back(i);
+    same.tensors.push_back(m.tensors.back());
+    same.inputs.push_back(i);
+  }
+  same.outputs = same.inputs;
+  m.more = {same, same};
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    m.calls[m.operators.size()] = {1, 2};
+    m.operators.push_back({m.inputs, m.inputs});
+    m.codes.push_back(while_code);
+  }
+  m.outputs = m.inputs;
+  EXPECT_EQ(planned(m).head, 3 * 8 * 64u);
+}
+
 // Each subgraph calls the next one twice: 2^n runs of the last.
 TEST(tflite_subgraphs, calls_without_an_end_are_refused_at_once) {
   for (const std::size_t deep : {30u, 100u}) {
