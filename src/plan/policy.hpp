@@ -37,7 +37,7 @@ inline constexpr std::uint64_t dense_ticks_per_buffer = 4;
 // Holes are looked through one by one up to here, and sorted from then on.
 inline constexpr std::size_t most_unsorted_holes = 64;
 // A sweep is given up after so many holes a buffer, and so many in advance: best fit seldom needs more.
-inline constexpr std::uint64_t most_holes_per_piece = 64;
+inline constexpr std::uint64_t most_holes_per_rectangle = 64;
 inline constexpr std::uint64_t holes_in_advance = 65'536;
 // Effort fast: a first sweep so near the bound needs no second one; a quarter above it no greedy pass (0020).
 inline constexpr double near_enough_for_one_sweep = 1.0 / 64;
@@ -163,7 +163,7 @@ inline constexpr std::uint64_t full_slices_at_bound = 3;
 
 // ---- Folding (search/fold.cpp; 0020) ----
 
-// Blocks of one lifetime whose sets are all looked at.
+// Clumps of one lifetime whose sets are all looked at.
 inline constexpr std::uint32_t most_alike = 8;
 // Where folding once leaves more than so many tenths of the items, it is not tried again.
 inline constexpr std::size_t rigid_tenths = 9;
@@ -229,11 +229,11 @@ inline constexpr int most_reuse_plans = 256;
 inline constexpr std::size_t most_choices = 500'000, fewest_choices = 16;
 // Assignment by live bytes: states times bundles, and states. Explicit conflicts and more memories than this are
 // assigned one by one.
-inline constexpr std::size_t fast_state_work = 50'000, state_work = 1'000'000, most_states = 2048;
+inline constexpr std::size_t fast_state_bundles = 50'000, state_bundles = 1'000'000, most_states = 2048;
 inline constexpr std::size_t most_assigned_memories = 200;
 // Attempts at an assignment that also fits by address: so many divided by the bundles, within these limits; with slabs,
 // where a memory's limit may have to fall to nothing, always as many.
-inline constexpr std::size_t attempt_work = 600, fewest_attempts = 2, most_attempts = 16, slab_attempts = 32;
+inline constexpr std::size_t attempt_bundles = 600, fewest_attempts = 2, most_attempts = 16, slab_attempts = 32;
 // Assignments up to which each is tried.
 inline constexpr std::size_t most_listed_assignments = 512;
 // What the memories of one assignment may look at together: some seconds; and ten times that with effort best.

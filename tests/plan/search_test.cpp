@@ -335,7 +335,7 @@ TEST(narrow, reaches_the_optimum_under_every_product_of_switches) {
   EXPECT_GT(folded, 100);
 }
 
-// Whatever is folded, and however wrong the guess, a layout of the blocks is one of the items.
+// Whatever is folded, and however wrong the guess, a layout of the clumps is one of the items.
 TEST(folding, unfolds_to_a_layout) {
   std::mt19937 random(6);
   std::size_t folded_away = 0;
@@ -349,32 +349,32 @@ TEST(folding, unfolds_to_a_layout) {
     const instance in = make_instance(p);
     const conflict_graph g = make_conflicts(in);
     const folding f{in, static_cast<units>(height / in.unit), static_cast<std::uint64_t>(round % 3)};
-    const instance blocks = f.folded();
-    ASSERT_EQ(blocks.items.size(), f.blocks_left());
-    folded_away += in.items.size() - blocks.items.size();
-    const layout found = try_orders(blocks, 0, 0, effort::normal, {}, {});
+    const instance clumps = f.folded();
+    ASSERT_EQ(clumps.items.size(), f.clumps_left());
+    folded_away += in.items.size() - clumps.items.size();
+    const layout found = try_orders(clumps, 0, 0, effort::normal, {}, {});
     expect_layout(in, g, f.unfold(found.offsets), found.arena);
   }
   EXPECT_GT(folded_away, 400U * 8);
 }
 
-TEST(folding, makes_one_block_of_a_tiling_whose_sums_leave_no_choice) {
+TEST(folding, makes_one_clump_of_a_tiling_whose_sums_leave_no_choice) {
   problem p;
   pinwheel(p, 0, 2187, 0, 4 * 2187 + 1);
   instance in = make_instance(p);
-  EXPECT_EQ(folding(in, 4 * 2187 + 1, 0).blocks_left(), 1U);
+  EXPECT_EQ(folding(in, 4 * 2187 + 1, 0).clumps_left(), 1U);
   std::mt19937 random(7);
   std::size_t items = 0;
-  std::size_t blocks = 0;
+  std::size_t clumps = 0;
   for (int round = 0; round < 20; ++round) {
     problem q;
     guillotine(random, q, 0, 100'000, 0, 100'000'000, 8);
     in = make_instance(q);
     const folding f{in, static_cast<units>(100'000'000 / in.unit), 0};
     items += in.items.size();
-    blocks += f.blocks_left();
+    clumps += f.clumps_left();
   }
-  EXPECT_LT(blocks, items / 4);
+  EXPECT_LT(clumps, items / 4);
 }
 
 // Some 250 and 500 pieces. All ten reach their optimum; without folding eight do.

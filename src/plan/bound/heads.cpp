@@ -30,14 +30,14 @@ std::pair<units, units> heights(const instance& in, const item& a, const item& b
 // The first offset for item i that is clear of what is pinned.
 units head_of(const instance& in, std::uint32_t i, const std::vector<std::uint32_t>& pinned) {
   units head = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
+  for (bool changed = true; changed;) {
+    changed = false;
     for (const std::uint32_t q : pinned) {
       const auto [height, height_of_pinned] = heights(in, in.items[i], in.items[q], q);
       const units pin = in.items[q].pin;
       if (height == 0 || head >= pin + height_of_pinned || pin >= head + height) continue;
       head = pin + height_of_pinned;
-      moved = true;
+      changed = true;
     }
   }
   return head;

@@ -11,11 +11,11 @@ namespace berth::plan {
 namespace {
 
 // An item, or a box.
-struct node {
+struct entry {
   units size = 0;
   std::uint32_t first = 0;
   std::uint32_t last = 0;
-  std::uint32_t box = no_item;  // the node it lies in
+  std::uint32_t box = no_item;  // the entry it lies in
   units within = 0;             // at this offset
 };
 
@@ -25,14 +25,14 @@ class box_maker {
       : in_{in},
         target_{target},
         wait_{wait},
-        nodes_(in.items.size()),
+        entries_(in.items.size()),
         fits_(in.items.size(), 0),
         heights_{section_heights(in)} {
-    for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    for (std::uint32_t i = 0; i < entries_.size(); ++i) {
       const item& it = in.items[i];
       if (it.ranges_last - it.ranges_first != 1) continue;
       const section_range& r = in.ranges[it.ranges_first];
-      nodes_[i] = {.size = it.size, .first = r.first, .last = r.last};
+      entries_[i] = {.size = it.size, .first = r.first, .last = r.last};
       fits_[i] = it.alignment == 1 && it.pin == no_offset && it.hint == no_offset &&
                  it.size <= target / policy::tallest_boxed_share;
     }
@@ -49,27 +49,27 @@ class box_maker {
 
   [[nodiscard]] std::size_t tops() const {
     return static_cast<std::size_t>(
-        std::count_if(nodes_.begin(), nodes_.end(), [](const node& n) { return n.box == no_item; }));
+        std::count_if(entries_.begin(), entries_.end(), [](const entry& e) { return e.box == no_item; }));
   }
 
  private:
   void make_boxes(std::uint32_t page) {
-    const auto page_of = [&](const node& n) {
-      return n.last > n.first && n.first / page == (n.last - 1) / page ? n.first / page : no_item;
+    const auto page_of = [&](const entry& e) {
+      return e.last > e.first && e.first / page == (e.last - 1) / page ? e.first / page : no_item;
     };
     const auto joins = [&](std::uint32_t i) {
-      return fits_[i] != 0 && nodes_[i].box == no_item && page_of(nodes_[i]) != no_item;
+      return fits_[i] != 0 && entries_[i].box == no_item && page_of(entries_[i]) != no_item;
     };
     std::vector<std::uint32_t> begin(in_.sections / page + std::size_t{2}, 0);
-    const auto count = static_cast<std::uint32_t>(nodes_.size());
+    const auto count = static_cast<std::uint32_t>(entries_.size());
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (joins(i)) ++begin[page_of(nodes_[i]) + std::size_t{1}];
+      if (joins(i)) ++begin[page_of(entries_[i]) + std::size_t{1}];
     }
     std::partial_sum(begin.begin(), begin.end(), begin.begin());
     std::vector<std::uint32_t> members(begin.back());
     std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (joins(i)) members[next[page_of(nodes_[i])]++] = i;
+      if (joins(i)) members[next[page_of(entries_[i])]++] = i;
     }
     for (std::size_t k = 0; k + 1 < begin.size(); ++k) {
       if (begin[k + 1] - begin[k] >= policy::fewest_in_a_box) {
@@ -80,16 +80,16 @@ class box_maker {
   }
 
   void make_box(std::span<const std::uint32_t> members) {
-    node box{.first = no_item};
+    entry box{.first = no_item};
     for (const std::uint32_t i : members) {
-      box.first = std::min(box.first, nodes_[i].first);
-      box.last = std::max(box.last, nodes_[i].last);
+      box.first = std::min(box.first, entries_[i].first);
+      box.last = std::max(box.last, entries_[i].last);
     }
-    line_.pieces.clear();
+    line_.rectangles.clear();
     line_.ticks = box.last - box.first;
     for (const std::uint32_t i : members) {
-      line_.pieces.push_back(
-          {nodes_[i].first - box.first, nodes_[i].last - box.first, static_cast<bytes>(nodes_[i].size), 1, 0});
+      line_.rectangles.push_back(
+          {entries_[i].first - box.first, entries_[i].last - box.first, static_cast<bytes>(entries_[i].size), 1, 0});
     }
     sweeper over{line_};
     // What is live beside the members.
@@ -103,23 +103,23 @@ class box_maker {
     const std::vector<bytes>* offsets = over.by_best_fit();
     if (offsets == nullptr) return;
     for (std::size_t k = 0; k < members.size(); ++k) {
-      box.size = std::max(box.size, static_cast<units>((*offsets)[k]) + nodes_[members[k]].size);
+      box.size = std::max(box.size, static_cast<units>((*offsets)[k]) + entries_[members[k]].size);
     }
     if (box.size > most) return;
     for (std::uint32_t t = 0; t < line_.ticks; ++t) heights_[box.first + t] += box.size - static_cast<units>(inside[t]);
     for (std::size_t k = 0; k < members.size(); ++k) {
-      nodes_[members[k]].box = static_cast<std::uint32_t>(nodes_.size());
-      nodes_[members[k]].within = static_cast<units>((*offsets)[k]);
+      entries_[members[k]].box = static_cast<std::uint32_t>(entries_.size());
+      entries_[members[k]].within = static_cast<units>((*offsets)[k]);
     }
-    nodes_.push_back(box);
+    entries_.push_back(box);
     fits_.push_back(1);
   }
 
   const instance& in_;
   const units target_;
   const patience& wait_;
-  std::vector<node> nodes_;     // those of the items first
-  std::vector<char> fits_;      // by node: whether it may lie in a box
+  std::vector<entry> entries_;  // those of the items first
+  std::vector<char> fits_;      // by entry: whether it may lie in a box
   std::vector<units> heights_;  // by section, with boxes for what is in them
   timeline line_;               // of the box being made
 };
@@ -129,22 +129,22 @@ boxed box_maker::result() const {
   out.coarse.unit = in_.unit;
   out.coarse.capacity = in_.capacity;
   out.places.resize(in_.items.size());
-  std::vector<boxed::place> place(nodes_.size());
+  std::vector<boxed::place> place(entries_.size());
   // A box comes after all that lies in it.
-  for (std::size_t k = nodes_.size(); k-- > 0;) {
-    const node& n = nodes_[k];
-    if (n.box != no_item) {
-      place[k] = {place[n.box].item, place[n.box].within + n.within};
+  for (std::size_t k = entries_.size(); k-- > 0;) {
+    const entry& e = entries_[k];
+    if (e.box != no_item) {
+      place[k] = {place[e.box].item, place[e.box].within + e.within};
       continue;
     }
     place[k] = {static_cast<std::uint32_t>(out.coarse.items.size()), 0};
-    item it = k < in_.items.size() ? in_.items[k] : item{.size = n.size};
+    item it = k < in_.items.size() ? in_.items[k] : item{.size = e.size};
     const auto first = static_cast<std::uint32_t>(out.coarse.ranges.size());
     if (k < in_.items.size()) {
       const auto ranges = in_.ranges_of(in_.items[k]);
       out.coarse.ranges.insert(out.coarse.ranges.end(), ranges.begin(), ranges.end());
     } else {
-      out.coarse.ranges.push_back({n.first, n.last, n.size});
+      out.coarse.ranges.push_back({e.first, e.last, e.size});
     }
     it.ranges_first = first;
     it.ranges_last = static_cast<std::uint32_t>(out.coarse.ranges.size());

@@ -1,4 +1,4 @@
-// Addresses as an allocator at run time has them: blocks that are taken, and holes between them.
+// Addresses as an allocator at run time has them: stretches that are taken, and holes between them.
 //
 // Few holes are looked through one by one, which no order of them beats. Where there have been many, they are sorted by
 // size too, and the tightest is found in O(log holes).
@@ -18,12 +18,12 @@ enum class choice : std::uint8_t { tightest, lowest, highest };
 class free_list {
  public:
   explicit free_list(std::size_t buffers) {
-    blocks_.reserve(buffers + 16);
+    stretches_.reserve(buffers + 16);
     holes_.reserve(64);
   }
 
   void clear() {
-    blocks_.clear();
+    stretches_.clear();
     spare_.clear();
     holes_.clear();
     by_size_.clear();
@@ -31,10 +31,10 @@ class free_list {
     last_ = none;
   }
 
-  // A block of `size` bytes above all others.
+  // A stretch of `size` bytes above all others.
   std::uint32_t stack(bytes size, bytes alignment) {
     const std::uint32_t b = extend(size, alignment);
-    return cut(b, align_up(blocks_[b].lo, alignment), size);
+    return cut(b, align_up(stretches_[b].lo, alignment), size);
   }
 
   // A hole above all others, up to `top`.
@@ -42,7 +42,7 @@ class free_list {
     if (this->top() < top) extend(top - this->top(), 1);
   }
 
-  // The block of `size` bytes that is taken.
+  // The stretch of `size` bytes that is taken.
   std::uint32_t take(bytes size, bytes alignment, choice how) {
     if (sorted_ && how == choice::tightest) return take_tightest(size, alignment);
     std::uint32_t best = none;
@@ -50,7 +50,7 @@ class free_list {
     bytes slack = max_bytes;
     looked_at_ += holes_.size();
     for (const std::uint32_t h : holes_) {
-      const block& b = blocks_[h];
+      const stretch& b = stretches_[h];
       const bytes at = align_up(b.lo, alignment);
       if (at + size > b.hi) continue;
       const bytes left = b.hi - b.lo - size;
@@ -65,37 +65,37 @@ class free_list {
     }
     if (best == none) {
       best = extend(size, alignment);
-      best_at = align_up(blocks_[best].lo, alignment);
+      best_at = align_up(stretches_[best].lo, alignment);
     } else if (how == choice::highest) {
-      best_at = align_down(blocks_[best].hi - size, alignment);
+      best_at = align_down(stretches_[best].hi - size, alignment);
     }
     return cut(best, best_at, size);
   }
 
   void give(std::uint32_t b) {
-    const std::uint32_t below = blocks_[b].below;
-    if (below != none && blocks_[below].hole != none) {
+    const std::uint32_t below = stretches_[b].below;
+    if (below != none && stretches_[below].hole != none) {
       merge(below, b);
       b = below;
     } else {
       list(b);
     }
-    const std::uint32_t above = blocks_[b].above;
-    if (above != none && blocks_[above].hole != none) {
+    const std::uint32_t above = stretches_[b].above;
+    if (above != none && stretches_[above].hole != none) {
       unlist(above);
       merge(b, above);
     }
   }
 
-  [[nodiscard]] bytes offset(std::uint32_t b) const { return blocks_[b].lo; }
-  [[nodiscard]] bytes top() const { return last_ == none ? 0 : blocks_[last_].hi; }
+  [[nodiscard]] bytes offset(std::uint32_t b) const { return stretches_[b].lo; }
+  [[nodiscard]] bytes top() const { return last_ == none ? 0 : stretches_[last_].hi; }
   [[nodiscard]] std::uint64_t looked_at() const { return looked_at_; }
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   // Neighbours in address order; together they cover [0, top).
-  struct block {
+  struct stretch {
     bytes lo;
     bytes hi;
     std::uint32_t below;
@@ -106,32 +106,34 @@ class free_list {
   struct sized {
     bytes size;
     bytes lo;
-    std::uint32_t block;
+    std::uint32_t stretch;
     friend bool operator<(const sized& a, const sized& b) { return a.size != b.size ? a.size < b.size : a.lo < b.lo; }
   };
 
-  [[nodiscard]] sized sized_of(std::uint32_t b) const { return {blocks_[b].hi - blocks_[b].lo, blocks_[b].lo, b}; }
+  [[nodiscard]] sized sized_of(std::uint32_t b) const {
+    return {stretches_[b].hi - stretches_[b].lo, stretches_[b].lo, b};
+  }
 
   // As take() of the tightest: only holes that alignment makes too small lie before the one that is found.
   std::uint32_t take_tightest(bytes size, bytes alignment) {
     for (auto h = by_size_.lower_bound({size, 0, none}); h != by_size_.end(); ++h) {
       ++looked_at_;
       const bytes at = align_up(h->lo, alignment);
-      if (at + size <= h->lo + h->size) return cut(h->block, at, size);
+      if (at + size <= h->lo + h->size) return cut(h->stretch, at, size);
     }
     const std::uint32_t b = extend(size, alignment);
-    return cut(b, align_up(blocks_[b].lo, alignment), size);
+    return cut(b, align_up(stretches_[b].lo, alignment), size);
   }
 
   // Takes [at, at + size) out of hole b.
   std::uint32_t cut(std::uint32_t b, bytes at, bytes size) {
-    if (at != blocks_[b].lo) b = split(b, at);
-    if (at + size != blocks_[b].hi) split(b, at + size);
+    if (at != stretches_[b].lo) b = split(b, at);
+    if (at + size != stretches_[b].hi) split(b, at + size);
     unlist(b);
     return b;
   }
   void list(std::uint32_t b) {
-    blocks_[b].hole = static_cast<std::uint32_t>(holes_.size());
+    stretches_[b].hole = static_cast<std::uint32_t>(holes_.size());
     holes_.push_back(b);
     if (sorted_) {
       by_size_.insert(sized_of(b));
@@ -142,58 +144,58 @@ class free_list {
   }
   void unlist(std::uint32_t b) {
     if (sorted_) by_size_.erase(sized_of(b));
-    holes_[blocks_[b].hole] = holes_.back();
-    blocks_[holes_.back()].hole = blocks_[b].hole;
+    holes_[stretches_[b].hole] = holes_.back();
+    stretches_[holes_.back()].hole = stretches_[b].hole;
     holes_.pop_back();
-    blocks_[b].hole = none;
+    stretches_[b].hole = none;
   }
-  std::uint32_t make(const block& b) {
+  std::uint32_t make(const stretch& b) {
     if (spare_.empty()) {
-      blocks_.push_back(b);
-      return static_cast<std::uint32_t>(blocks_.size() - 1);
+      stretches_.push_back(b);
+      return static_cast<std::uint32_t>(stretches_.size() - 1);
     }
     const std::uint32_t at = spare_.back();
     spare_.pop_back();
-    blocks_[at] = b;
+    stretches_[at] = b;
     return at;
   }
-  // Hole b is [blocks_[b].lo, hi) from now on.
+  // Hole b is [stretches_[b].lo, hi) from now on.
   void resize(std::uint32_t b, bytes hi) {
     if (sorted_) by_size_.erase(sized_of(b));
-    blocks_[b].hi = hi;
+    stretches_[b].hi = hi;
     if (sorted_) by_size_.insert(sized_of(b));
   }
-  // Block b, a hole, ends at `at` from now on; the hole above it is returned.
+  // Stretch b, a hole, ends at `at` from now on; the hole above it is returned.
   std::uint32_t split(std::uint32_t b, bytes at) {
-    const std::uint32_t upper = make({at, blocks_[b].hi, b, blocks_[b].above, none});
-    if (blocks_[b].above != none) blocks_[blocks_[b].above].below = upper;
+    const std::uint32_t upper = make({at, stretches_[b].hi, b, stretches_[b].above, none});
+    if (stretches_[b].above != none) stretches_[stretches_[b].above].below = upper;
     if (last_ == b) last_ = upper;
     resize(b, at);
-    blocks_[b].above = upper;
+    stretches_[b].above = upper;
     list(upper);
     return upper;
   }
   void merge(std::uint32_t b, std::uint32_t above) {
-    resize(b, blocks_[above].hi);
-    blocks_[b].above = blocks_[above].above;
-    if (blocks_[b].above != none) blocks_[blocks_[b].above].below = b;
+    resize(b, stretches_[above].hi);
+    stretches_[b].above = stretches_[above].above;
+    if (stretches_[b].above != none) stretches_[stretches_[b].above].below = b;
     if (last_ == above) last_ = b;
     spare_.push_back(above);
   }
   // A hole at the top, from the last hole on if there is one.
   std::uint32_t extend(bytes size, bytes alignment) {
-    if (last_ == none || blocks_[last_].hole == none) {
+    if (last_ == none || stretches_[last_].hole == none) {
       const bytes top = this->top();
       const std::uint32_t b = make({top, top, last_, none, none});
-      if (last_ != none) blocks_[last_].above = b;
+      if (last_ != none) stretches_[last_].above = b;
       last_ = b;
       list(b);
     }
-    resize(last_, align_up(blocks_[last_].lo, alignment) + size);
+    resize(last_, align_up(stretches_[last_].lo, alignment) + size);
     return last_;
   }
 
-  std::vector<block> blocks_;
+  std::vector<stretch> stretches_;
   std::vector<std::uint32_t> spare_;
   std::vector<std::uint32_t> holes_;
   std::set<sized> by_size_;  // holes, where sorted_

@@ -81,7 +81,7 @@ void place_above(const instance& in, std::span<const std::uint32_t> items, units
       continue;
     }
     // Padded, so that what is aligned from `top` on stays within.
-    line.pieces.push_back(
+    line.rectangles.push_back(
         {ranges.front().first, ranges.back().last, static_cast<bytes>(it.size + it.alignment - 1), 1, 0});
     swept.push_back(i);
   }
@@ -169,7 +169,7 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
   return out;
 }
 
-layout try_orders(const instance& in, units target, units goal, effort work, layout best, const patience& passes,
+layout try_orders(const instance& in, units target, units goal, effort level, layout best, const patience& passes,
                   const std::function<void(const layout&)>& show) {
   const auto keep = [&](layout&& got, std::string_view name) {
     if (got.arena >= best.arena) return;
@@ -177,14 +177,14 @@ layout try_orders(const instance& in, units target, units goal, effort work, lay
     best.solver = name;
   };
   occupancy taken{in};
-  const std::size_t tries = work == effort::fast ? 1 : portfolio.size();
+  const std::size_t tries = level == effort::fast ? 1 : portfolio.size();
   for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !passes.over()); ++k) {
     if (!uses(technique::order, k)) continue;
     const attempt& a = portfolio[k];
     std::vector<std::uint32_t> items = sorted_items(in, a.by, passes);
     layout got = place_in_order(in, taken, items, passes);
     std::string_view name = a.name;
-    for (int round = 0; k == 0 && uses(technique::squeaky_wheel) && work != effort::fast &&
+    for (int round = 0; k == 0 && uses(technique::squeaky_wheel) && level != effort::fast &&
                         round < policy::squeaky_rounds && got.arena > goal && !passes.over();
          ++round) {
       std::stable_partition(items.begin(), items.end(),

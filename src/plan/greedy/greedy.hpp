@@ -36,7 +36,7 @@ enum class order : std::uint8_t {
 // The best of `best` and the portfolio, which ends early at `goal`; what ends above the target in the first order is
 // then placed first, some rounds. Effort fast: one pass. What an order has not placed when the wait is over is swept.
 // `show`, if any, is shown what was best on the way.
-[[nodiscard]] layout try_orders(const instance& in, units target, units goal, effort work, layout best,
+[[nodiscard]] layout try_orders(const instance& in, units target, units goal, effort level, layout best,
                                 const patience& passes, const std::function<void(const layout&)>& show = {});
 
 // Whether the caller's wait is over and the items are too many to finish what was begun.

@@ -37,8 +37,8 @@ bool count_in_steps(const problem& p, timeline& line, const patience& wait) {
   };
   for (index i = 0; i < p.buffers.size(); ++i) {
     if (i % 1024 == 0 && wait.over(1024 * 8)) return false;
-    line.pieces[i].lower = step(p.buffers[i].live.lower);
-    line.pieces[i].upper = step(p.buffers[i].live.upper);
+    line.rectangles[i].lower = step(p.buffers[i].live.lower);
+    line.rectangles[i].upper = step(p.buffers[i].live.upper);
   }
   return true;
 }
@@ -46,7 +46,7 @@ bool count_in_steps(const problem& p, timeline& line, const patience& wait) {
 std::optional<timeline> make_timeline(const problem& p, const patience& wait) {
   if (p.buffers.empty() || !sweeps_serve(p)) return {};
   timeline line;
-  line.pieces.reserve(p.buffers.size());
+  line.rectangles.reserve(p.buffers.size());
   tick first = p.buffers[0].live.lower, last = p.buffers[0].live.upper;
   bool same = true;
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -58,15 +58,15 @@ std::optional<timeline> make_timeline(const problem& p, const patience& wait) {
     if (!p.memories.empty()) alignment = std::lcm(alignment, p.memories[0].alignment);
     // Only the low 32 bits for now: the first tick, known after the loop, is taken off where ticks are dense, and the
     // difference comes out right although this wraps.
-    line.pieces.push_back({static_cast<std::uint32_t>(b.live.lower), static_cast<std::uint32_t>(b.live.upper),
-                           p.footprint(i), alignment, 0});
-    same = same && alignment == line.pieces[0].alignment;
+    line.rectangles.push_back({static_cast<std::uint32_t>(b.live.lower), static_cast<std::uint32_t>(b.live.upper),
+                               p.footprint(i), alignment, 0});
+    same = same && alignment == line.rectangles[0].alignment;
   }
   line.first = first;
   const std::uint64_t ticks = static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first);
   if (ticks <= policy::dense_ticks_per_buffer * p.buffers.size()) {
     line.ticks = static_cast<std::uint32_t>(ticks);
-    for (piece& q : line.pieces) {
+    for (rectangle& q : line.rectangles) {
       q.lower -= static_cast<std::uint32_t>(first);
       q.upper -= static_cast<std::uint32_t>(first);
     }
@@ -74,8 +74,8 @@ std::optional<timeline> make_timeline(const problem& p, const patience& wait) {
     if (!count_in_steps(p, line, wait)) return {};
   }
   if (same) {
-    line.alignment = line.pieces[0].alignment;
-    for (piece& q : line.pieces) {
+    line.alignment = line.rectangles[0].alignment;
+    for (rectangle& q : line.rectangles) {
       q.spare = align_up(q.size, q.alignment) - q.size;
       q.size += q.spare;
     }
@@ -95,8 +95,8 @@ std::optional<swept> sweep(const problem& p, double tolerated, const patience& w
   argument why{.at = line->sparse.empty() ? line->first + static_cast<tick>(over.peak()) : line->sparse[over.peak()]};
   bytes spared = 0;  // by the one that lies highest: it need not be rounded
   for (const index i : over.stack()) {
-    why.bound += line->pieces[i].size;
-    spared = std::max(spared, line->pieces[i].spare);
+    why.bound += line->rectangles[i].size;
+    spared = std::max(spared, line->rectangles[i].spare);
   }
   why.bound -= spared;
   if (line->alignment) why.step = *line->alignment;
@@ -116,10 +116,10 @@ std::optional<std::vector<units>> sweep_items(const instance& in, const patience
   if (!has_lifetimes_only(in)) return {};
   timeline line;
   line.ticks = in.sections;
-  line.pieces.reserve(in.items.size());
+  line.rectangles.reserve(in.items.size());
   for (const item& it : in.items) {
     const section_range& r = in.ranges[it.ranges_first];
-    line.pieces.push_back({r.first, r.last, static_cast<bytes>(it.size), static_cast<bytes>(it.alignment), 0});
+    line.rectangles.push_back({r.first, r.last, static_cast<bytes>(it.size), static_cast<bytes>(it.alignment), 0});
   }
   sweeper over{line, &wait};
   if (!over.ready()) return {};

@@ -1,7 +1,7 @@
 // Placing the buffers by one pass over time, outwards from the tick at which most is live.
 //
 // All that is live at the peak is stacked without a hole. From there the pass goes forwards in time, and then from the
-// peak backwards, each way with a list of free blocks, as an allocator at run time would have it. A buffer that is not
+// peak backwards, each way with a list of what is free, as an allocator at run time would have it. A buffer that is not
 // in the stack dies before the peak or is born after it, so the two ways never meet: both only have to respect the
 // stack, whose places are fixed. And the peak itself, which decides the arena, is packed perfectly.
 //

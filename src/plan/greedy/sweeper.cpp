@@ -8,7 +8,7 @@
 namespace berth::plan {
 namespace {
 
-constexpr index pieces_at_a_time = 65'536;  // between two looks at the wait: a millisecond or two
+constexpr index rectangles_at_a_time = 65'536;  // between two looks at the wait: a millisecond or two
 
 bool is_over(const patience* wait) {
   return wait != nullptr && wait->over();
@@ -16,26 +16,26 @@ bool is_over(const patience* wait) {
 
 }  // namespace
 
-by_tick::by_tick(const timeline& line, std::uint32_t piece::*at, const patience* wait)
-    : first_(line.ticks + std::size_t{3}, 0), of_(line.pieces.size()) {
+by_tick::by_tick(const timeline& line, std::uint32_t rectangle::*at, const patience* wait)
+    : first_(line.ticks + std::size_t{3}, 0), of_(line.rectangles.size()) {
   if (is_over(wait)) return;
-  for (const piece& q : line.pieces) ++first_[q.*at + std::size_t{2}];
+  for (const rectangle& q : line.rectangles) ++first_[q.*at + std::size_t{2}];
   for (std::size_t t = 2; t < first_.size(); ++t) first_[t] += first_[t - 1];
   for (index i = 0; i < of_.size(); ++i) {
-    if (i % pieces_at_a_time == 0 && is_over(wait)) return;
-    of_[first_[line.pieces[i].*at + std::size_t{1}]++] = i;
+    if (i % rectangles_at_a_time == 0 && is_over(wait)) return;
+    of_[first_[line.rectangles[i].*at + std::size_t{1}]++] = i;
   }
 }
 
 sweeper::sweeper(const timeline& line, const patience* wait)
     : line_{line},
       wait_{wait},
-      starts_{line, &piece::lower, wait},
-      ends_{line, &piece::upper, wait},
+      starts_{line, &rectangle::lower, wait},
+      ends_{line, &rectangle::upper, wait},
       live_(line.ticks),
-      block_of_(line.pieces.size()),
-      offsets_(line.pieces.size(), 0),
-      memory_{line.pieces.size()} {
+      stretch_of_(line.rectangles.size()),
+      offsets_(line.rectangles.size(), 0),
+      memory_{line.rectangles.size()} {
   if (!is_over(wait)) look();
 }
 
@@ -44,23 +44,24 @@ void sweeper::look() {
   const timeline& line = line_;
   bytes live = 0;
   for (std::uint32_t t = 0; t < line.ticks; ++t) {
-    if (t % pieces_at_a_time == 0 && is_over(wait_)) return;
-    for (const index i : ends_.at(t)) live -= line.pieces[i].size;
-    for (const index i : starts_.at(t)) live += line.pieces[i].size;
+    if (t % rectangles_at_a_time == 0 && is_over(wait_)) return;
+    for (const index i : ends_.at(t)) live -= line.rectangles[i].size;
+    for (const index i : starts_.at(t)) live += line.rectangles[i].size;
     live_[t] = live;
     if (live > live_[peak_]) peak_ = t;
   }
   for (std::uint32_t t = 0; t <= peak_; ++t) {
     for (const index i : starts_.at(t)) {
-      if (line.pieces[i].upper > peak_ && line.pieces[i].size != 0) stack_.push_back(i);
+      if (line.rectangles[i].upper > peak_ && line.rectangles[i].size != 0) stack_.push_back(i);
     }
   }
-  const auto life = [&](index i) { return line.pieces[i].upper - line.pieces[i].lower; };
+  const auto life = [&](index i) { return line.rectangles[i].upper - line.rectangles[i].lower; };
   std::stable_sort(stack_.begin(), stack_.end(), [&](index a, index b) { return life(a) > life(b); });
   // The one that rounding adds most to lies highest, where it need not be rounded.
-  const auto top = std::max_element(stack_.begin(), stack_.end(),
-                                    [&](index a, index b) { return line.pieces[a].spare < line.pieces[b].spare; });
-  if (top != stack_.end() && line.pieces[*top].spare != 0) std::rotate(top, top + 1, stack_.end());
+  const auto top = std::max_element(stack_.begin(), stack_.end(), [&](index a, index b) {
+    return line.rectangles[a].spare < line.rectangles[b].spare;
+  });
+  if (top != stack_.end() && line.rectangles[*top].spare != 0) std::rotate(top, top + 1, stack_.end());
   ready_ = true;
 }
 
@@ -85,8 +86,8 @@ const std::vector<bytes>* sweeper::run(After after, Before before, bool with_hig
 void sweeper::lay_stack(bytes top) {
   memory_.clear();
   for (const index i : stack_) {
-    block_of_[i] = memory_.stack(line_.pieces[i].size, line_.pieces[i].alignment);
-    offsets_[i] = memory_.offset(block_of_[i]);
+    stretch_of_[i] = memory_.stack(line_.rectangles[i].size, line_.rectangles[i].alignment);
+    offsets_[i] = memory_.offset(stretch_of_[i]);
   }
   memory_.extend_to(top);
 }
@@ -94,18 +95,18 @@ void sweeper::lay_stack(bytes top) {
 template <class Choose>
 bool sweeper::step(std::span<const index> dead, std::span<const index> born, Choose choose) {
   for (const index i : dead) {
-    if (line_.pieces[i].size != 0) memory_.give(block_of_[i]);
+    if (line_.rectangles[i].size != 0) memory_.give(stretch_of_[i]);
   }
   for (const index i : born) {
-    const piece& q = line_.pieces[i];
+    const rectangle& q = line_.rectangles[i];
     if (q.size == 0) continue;
-    block_of_[i] = memory_.take(q.size, q.alignment, choose(q));
-    offsets_[i] = memory_.offset(block_of_[i]);
+    stretch_of_[i] = memory_.take(q.size, q.alignment, choose(q));
+    offsets_[i] = memory_.offset(stretch_of_[i]);
   }
   placed_ += born.size();
   if (wait_ != nullptr && wait_->over(memory_.looked_at() - std::exchange(told_, memory_.looked_at()))) return false;
   return memory_.looked_at() - looked_before_ <=
-         policy::most_holes_per_piece * (placed_ + line_.pieces.size() / 8) + policy::holes_in_advance;
+         policy::most_holes_per_rectangle * (placed_ + line_.rectangles.size() / 8) + policy::holes_in_advance;
 }
 
 // A high tick is the highest of a run of ticks at which at least three quarters of the peak are live.
@@ -133,11 +134,12 @@ void sweeper::find_high_before() {
 }
 
 const std::vector<bytes>* sweeper::by_ends() {
-  return run([this](const piece& q) { return q.upper > next_high_[q.lower] ? choice::highest : choice::lowest; },
-             [this](const piece& q) { return q.lower < next_high_[q.upper] ? choice::highest : choice::lowest; }, true);
+  return run([this](const rectangle& q) { return q.upper > next_high_[q.lower] ? choice::highest : choice::lowest; },
+             [this](const rectangle& q) { return q.lower < next_high_[q.upper] ? choice::highest : choice::lowest; },
+             true);
 }
 const std::vector<bytes>* sweeper::by_best_fit() {
-  const auto tightest = [](const piece&) { return choice::tightest; };
+  const auto tightest = [](const rectangle&) { return choice::tightest; };
   return run(tightest, tightest, false);
 }
 

@@ -1,4 +1,4 @@
-// The passes of the sweep (sweep.hpp) over pieces whose ticks are counted from 0.
+// The passes of the sweep (sweep.hpp) over rectangles whose ticks are counted from 0.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace berth::plan {
 
 // A buffer in what the passes need of it. Ticks are counted from the first one; where they are sparse, in steps.
-struct piece {
+struct rectangle {
   std::uint32_t lower;
   std::uint32_t upper;
   bytes size;  // the footprint; rounded up to the alignment where all have the same ...
@@ -22,18 +22,18 @@ struct piece {
 };
 
 struct timeline {
-  std::vector<piece> pieces;       // by buffer
-  std::uint32_t ticks = 0;         // pieces live in [0, ticks)
-  tick first = 0;                  // tick 0 in the problem's time ...
-  std::vector<tick> sparse;        // ... or each of them
-  std::optional<bytes> alignment;  // of all; nothing where they differ
+  std::vector<rectangle> rectangles;  // by buffer
+  std::uint32_t ticks = 0;            // rectangles live in [0, ticks)
+  tick first = 0;                     // tick 0 in the problem's time ...
+  std::vector<tick> sparse;           // ... or each of them
+  std::optional<bytes> alignment;     // of all; nothing where they differ
 };
 
-// Pieces by tick, in a row: those of tick t are of[first[t]] to of[first[t + 1]].
+// Rectangles by tick, in a row: those of tick t are of[first[t]] to of[first[t + 1]].
 class by_tick {
  public:
-  // At piece.*at; none where the wait, if any, is over.
-  by_tick(const timeline& line, std::uint32_t piece::*at, const patience* wait);
+  // At rectangle.*at; none where the wait, if any, is over.
+  by_tick(const timeline& line, std::uint32_t rectangle::*at, const patience* wait);
 
   [[nodiscard]] std::span<const index> at(std::size_t t) const {
     return {of_.data() + first_[t], of_.data() + first_[t + 1]};
@@ -46,8 +46,8 @@ class by_tick {
 
 class sweeper {
  public:
-  // A sweep is given up where more than some tens of holes have to be looked at for each piece placed, which best fit
-  // seldom needs (free_list.hpp), and where the wait, if any, is over.
+  // A sweep is given up where more than some tens of holes have to be looked at for each rectangle placed, which best
+  // fit seldom needs (free_list.hpp), and where the wait, if any, is over.
   explicit sweeper(const timeline& line, const patience* wait = nullptr);
 
   // False: the wait was over before all was looked at; nothing else then says anything.
@@ -58,7 +58,7 @@ class sweeper {
   [[nodiscard]] std::span<const bytes> live() const { return live_; }  // by tick
   [[nodiscard]] std::span<const index> stack() const { return stack_; }
 
-  // The offsets by piece; nothing where there was too much to look at.
+  // The offsets by rectangle; nothing where there was too much to look at.
   [[nodiscard]] const std::vector<bytes>* by_ends();
   [[nodiscard]] const std::vector<bytes>* by_best_fit();
 
@@ -80,7 +80,7 @@ class sweeper {
   std::uint32_t peak_ = 0;
   std::vector<index> stack_;  // live at the peak, from the lowest address up
   std::vector<std::uint32_t> next_high_;
-  std::vector<std::uint32_t> block_of_;
+  std::vector<std::uint32_t> stretch_of_;
   std::vector<bytes> offsets_;
   free_list memory_;
   std::uint64_t placed_ = 0;         // in this pass

@@ -9,8 +9,8 @@
 namespace berth::plan {
 namespace {
 
-// A part of an item while sections are being found: one lifetime of one buffer.
-struct live_part {
+// A life of an item while sections are being found: one lifetime of one buffer.
+struct life {
   std::uint32_t item;
   std::uint32_t first_section;
   std::uint32_t last_section;
@@ -19,7 +19,7 @@ struct live_part {
 
 struct event {
   tick at;
-  std::uint32_t part;
+  std::uint32_t life;
   bool starts;
 };
 
@@ -135,7 +135,7 @@ void sort_links(instance& in, std::vector<std::tuple<std::uint32_t, item_link>>&
   }
 }
 
-// By time, ends before starts, then by part, as they come; by counting where the ticks are as dense as node indices
+// By time, ends before starts, then by life, as they come; by counting where the ticks are as dense as node indices
 // are. False: the wait is over.
 bool sort_events(std::vector<event>& events, const patience& wait) {
   if (events.empty()) return true;
@@ -146,7 +146,7 @@ bool sort_events(std::vector<event>& events, const patience& wait) {
   const std::uint64_t span = static_cast<std::uint64_t>(most->at) - first;
   if (span >= 2 * events.size()) {
     const auto earlier = [](const event& x, const event& y) {
-      return std::tuple{x.at, x.starts, x.part} < std::tuple{y.at, y.starts, y.part};
+      return std::tuple{x.at, x.starts, x.life} < std::tuple{y.at, y.starts, y.life};
     };
     return sort_within(events.begin(), events.end(), earlier, wait);
   }
@@ -163,14 +163,14 @@ bool sort_events(std::vector<event>& events, const patience& wait) {
   return true;
 }
 
-// Gives every part its sections, and in.ticks: the number of a section rises where a lifetime starts after one has
+// Gives every life its sections, and in.ticks: the number of a section rises where a lifetime starts after one has
 // ended.
-std::uint32_t find_sections(const problem& p, instance& in, std::vector<live_part>& parts, const patience& wait) {
+std::uint32_t find_sections(const problem& p, instance& in, std::vector<life>& lives, const patience& wait) {
   std::vector<event> events;
   events.reserve(2 * p.buffers.size());
   const auto add = [&](index i, const interval& t) {
-    const auto id = static_cast<std::uint32_t>(parts.size());
-    parts.push_back({in.item_of[i], 0, 0, p.footprint(i)});
+    const auto id = static_cast<std::uint32_t>(lives.size());
+    lives.push_back({in.item_of[i], 0, 0, p.footprint(i)});
     events.push_back({t.lower, id, true});
     events.push_back({t.upper, id, false});
   };
@@ -187,21 +187,21 @@ std::uint32_t find_sections(const problem& p, instance& in, std::vector<live_par
     if (e.starts) {
       section += ended;
       ended = false;
-      parts[e.part].first_section = section;
+      lives[e.life].first_section = section;
       in.ticks.resize(section + std::size_t{1});
       in.ticks[section] = e.at;  // of the section's last start, in the end
     } else {
       ended = true;
-      parts[e.part].last_section = section + 1;
+      lives[e.life].last_section = section + 1;
     }
   }
   return events.empty() ? 0 : section + 1;
 }
 
-// The ranges of one item of several parts: its height is the tallest live part's.
-void merge_ranges(std::span<const live_part> parts, bytes unit, std::vector<section_range>& out) {
+// The ranges of one item of several lives: its height is the tallest live one's.
+void merge_ranges(std::span<const life> lives, bytes unit, std::vector<section_range>& out) {
   std::vector<std::uint32_t> cuts;
-  for (const live_part& q : parts) {
+  for (const life& q : lives) {
     cuts.push_back(q.first_section);
     cuts.push_back(q.last_section);
   }
@@ -210,7 +210,7 @@ void merge_ranges(std::span<const live_part> parts, bytes unit, std::vector<sect
   const std::size_t begin = out.size();
   for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
     bytes tallest = 0;
-    for (const live_part& q : parts) {
+    for (const life& q : lives) {
       if (q.first_section <= cuts[k] && cuts[k] < q.last_section) tallest = std::max(tallest, q.size);
     }
     if (tallest == 0) continue;
@@ -338,23 +338,23 @@ instance make_instance(const problem& p, const patience& wait) {
   };
   for (const pair& c : p.separations) add_link(c);
 
-  std::vector<live_part> parts;
+  std::vector<life> lives;
   if (p.conflicts) {
     for (const pair& c : *p.conflicts) add_link(c);
   } else {
-    in.sections = find_sections(p, in, parts, wait);
+    in.sections = find_sections(p, in, lives, wait);
     if (wait.was_over()) return in;
-    const auto by_item = [](const live_part& x, const live_part& y) { return x.item < y.item; };
-    if (!std::is_sorted(parts.begin(), parts.end(), by_item)) std::stable_sort(parts.begin(), parts.end(), by_item);
-    for (std::size_t k = 0; k < parts.size();) {
+    const auto by_item = [](const life& x, const life& y) { return x.item < y.item; };
+    if (!std::is_sorted(lives.begin(), lives.end(), by_item)) std::stable_sort(lives.begin(), lives.end(), by_item);
+    for (std::size_t k = 0; k < lives.size();) {
       std::size_t end = k + 1;
-      while (end < parts.size() && parts[end].item == parts[k].item) ++end;
-      item& it = in.items[parts[k].item];
+      while (end < lives.size() && lives[end].item == lives[k].item) ++end;
+      item& it = in.items[lives[k].item];
       it.ranges_first = static_cast<std::uint32_t>(in.ranges.size());
       if (end - k == 1) {
-        in.ranges.push_back({parts[k].first_section, parts[k].last_section, it.size});
+        in.ranges.push_back({lives[k].first_section, lives[k].last_section, it.size});
       } else {
-        merge_ranges({parts.data() + k, end - k}, in.unit, in.ranges);
+        merge_ranges({lives.data() + k, end - k}, in.unit, in.ranges);
       }
       it.ranges_last = static_cast<std::uint32_t>(in.ranges.size());
       k = end;

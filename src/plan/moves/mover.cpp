@@ -41,8 +41,8 @@ double ideal_time(const moving_model& model, const moving_item& one) {
 
 class mover {
  public:
-  mover(const moving_model& model, effort work, std::uint64_t most_visits, const patience& wait)
-      : model_{model}, effort_{work}, wait_{wait}, most_visits_{most_visits}, router_{model} {
+  mover(const moving_model& model, effort level, std::uint64_t most_visits, const patience& wait)
+      : model_{model}, effort_{level}, wait_{wait}, most_visits_{most_visits}, router_{model} {
     for (index m = 0; m < model.memories(); ++m) {
       if (model.limits[m]) limited_.push_back(m);
     }
@@ -102,16 +102,16 @@ class mover {
   }
 
   // Removes a few items that are in each other's way, and inserts them again; keeps what does not cost more.
-  void improve(double bound) {
+  void improve(double least_cost) {
     price_.clear();
     if (best_.where.empty()) return;
     adopt(best_.where);
     improved_ = visits();
-    while (!over() && best_.timing.cost() > bound && visits() - improved_ <= most_visits_ / 4) {
+    while (!over() && best_.timing.cost() > least_cost && visits() - improved_ <= most_visits_ / 4) {
       const std::vector<index> few = neighbours();
       if (few.empty()) return;
       const double before = timing_.cost();
-      const bytes moved_before = timing_.moved;
+      const bytes copied_before = timing_.copied;
       saved_.clear();
       for (const index i : few) {
         saved_.push_back(where_[i]);
@@ -130,7 +130,7 @@ class mover {
       price_.clear();
       if (whole) replay();
       const bool better =
-          whole && (timing_.cost() < before || (timing_.cost() == before && timing_.moved <= moved_before));
+          whole && (timing_.cost() < before || (timing_.cost() == before && timing_.copied <= copied_before));
       if (better) {
         keep();
         continue;
@@ -194,7 +194,7 @@ class mover {
 
   void keep() {
     const bool better = best_.where.empty() || timing_.cost() < best_.timing.cost() ||
-                        (timing_.cost() == best_.timing.cost() && timing_.moved < best_.timing.moved);
+                        (timing_.cost() == best_.timing.cost() && timing_.copied < best_.timing.copied);
     if (!better) return;
     best_.where = where_;
     best_.timing = timing_;
@@ -306,14 +306,14 @@ moved_items find_residences(const moving_model& model, const std::vector<residen
   moved_items best;
   if (o.work == effort::fast || !m.found()) {
     best = m.take_best();
-    for (const moving_item& one : model.items) best.bound += ideal_time(model, one);
+    for (const moving_item& one : model.items) best.least_cost += ideal_time(model, one);
   } else {
     const room_prices prices = price_room(model, m.best().timing.cost(), most_visits / 4, wait, visits);
     m.construct(by_gain(model), prices.price);
     m.construct(by_size(model), prices.price);
-    m.improve(prices.bound);
+    m.improve(prices.least_cost);
     best = m.take_best();
-    best.bound = std::min(prices.bound, best.timing.cost());
+    best.least_cost = std::min(prices.least_cost, best.timing.cost());
   }
   visits += m.visits();
   return best;

@@ -13,7 +13,7 @@ namespace berth::plan {
 struct moved_items {
   std::vector<residence> where;  // by item; empty: none was found
   playout timing;
-  double bound = 0;  // proved: none that keep the limits cost less
+  double least_cost = 0;  // proved: none that keep the limits cost less
 };
 
 // The cheapest residences found, in which no memory's live bytes exceed the model's limits. Starts from `start`, too,

@@ -146,7 +146,7 @@ moves_plan moves_of(const problem& p, const moving_model& model, const moved_ite
   }
   answer.access = found.timing.access;
   answer.stall = found.timing.stall;
-  answer.moved = found.timing.moved;
+  answer.moved = found.timing.copied;
   return answer;
 }
 
@@ -231,13 +231,13 @@ namespace {
 // Residences that are cheaper than `best`, placed; where they do not fit by address, others with a lower limit. Returns
 // whether the first ones fitted.
 bool improve(const problem& p, moving_model model, const std::vector<residence>& start, const options& o,
-             const patience& wait, std::optional<double>& bound, moves_plan& best) {
+             const patience& wait, std::optional<double>& least_cost, moves_plan& best) {
   for (int attempt = 0; attempt < 12; ++attempt) {
     std::uint64_t visits = 0;
     const moved_items found =
         find_residences(model, start, visit_limit(o, model.items.size()) / (attempt == 0 ? 1 : 4), o, wait, visits);
     best.layout.work += visits;
-    if (!bound) bound = found.bound;
+    if (!least_cost) least_cost = found.least_cost;
     if (found.where.size() < model.items.size()) return attempt == 0;
     if (attempt != 0 && wait.over()) return true;
     if (best.layout.has_offsets() && found.timing.cost() >= best.cost()) return attempt == 0;
@@ -278,10 +278,10 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
   } else {
     answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0, 0);
   }
-  std::optional<double> bound;  // of the first residences: later ones have lower limits
-  const bool fitted = improve(p, model, start, o, wait, bound, answer);
-  if (!fitted && round_up(p, model)) improve(p, model, start, o, wait, bound, answer);
-  answer.bound = *bound;
+  std::optional<double> least_cost;  // of the first residences: later ones have lower limits
+  const bool fitted = improve(p, model, start, o, wait, least_cost, answer);
+  if (!fitted && round_up(p, model)) improve(p, model, start, o, wait, least_cost, answer);
+  answer.bound = *least_cost;
   answer.layout.deadline_hit = wait.was_over();
   if (!answer.layout.has_offsets()) return answer;
   if (const auto broken = verify(p, t, answer)) {

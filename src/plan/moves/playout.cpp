@@ -29,7 +29,7 @@ std::vector<copy> copies_of(const moving_model& model, const std::vector<residen
 void play(const moving_model& model, const std::vector<residence>& where, playout& out) {
   const std::uint32_t periods = model.periods();
   out.access = out.stall = 0;
-  out.moved = 0;
+  out.copied = 0;
   out.copies = copies_of(model, where);
   out.taken = model.duration;
   for (std::size_t i = 0; i < where.size(); ++i) {
@@ -59,7 +59,7 @@ void play(const moving_model& model, const std::vector<residence>& where, playou
       c.done = c.begin + model.copy_time(one, model.links[c.link]);
       free[c.link] = c.done;
       done[c.due] = std::max(done[c.due], c.done);
-      out.moved += one.size;
+      out.copied += one.size;
     }
     clock += out.taken[k];
   }

@@ -9,7 +9,7 @@ namespace berth::plan {
 room_prices price_room(const moving_model& model, double upper, std::uint64_t most_visits, const patience& wait,
                        std::uint64_t& visits) {
   const std::size_t periods = model.periods();
-  room_prices best{.bound = 0, .price = std::vector<double>(model.memories() * periods, 0)};
+  room_prices best{.least_cost = 0, .price = std::vector<double>(model.memories() * periods, 0)};
   std::vector<double> price = best.price, excess(price.size());
   const occupation nobody{model};
   playout idle;
@@ -19,13 +19,13 @@ room_prices price_room(const moving_model& model, double upper, std::uint64_t mo
   int stuck = 0;
   for (int round = 0; round < 200 && part > 1e-3; ++round) {
     occupation taken{model};
-    double bound = 0;
+    double least_cost = 0;
     for (const moving_item& one : model.items) {
       if (wait.over(policy::looks_a_routed_item)) return best;
       const residence legs = routes.route(one, nobody, idle, 0, price);
       if (legs.empty()) return best;  // it fits nowhere, whatever the prices
       taken.put(model, one, legs);
-      for (const use_in_period& u : one.uses) bound += time_of(model, legs, u);
+      for (const use_in_period& u : one.uses) least_cost += time_of(model, legs, u);
     }
     double length = 0;
     for (index m = 0; m < model.memories(); ++m) {
@@ -34,12 +34,12 @@ room_prices price_room(const moving_model& model, double upper, std::uint64_t mo
         excess[at] = 0;
         if (!model.limits[m]) continue;
         excess[at] = static_cast<double>(taken.live(m, k)) - static_cast<double>(*model.limits[m]);
-        bound += price[at] * excess[at];
+        least_cost += price[at] * excess[at];
         if (excess[at] > 0 || price[at] > 0) length += excess[at] * excess[at];
       }
     }
-    if (bound > best.bound) {
-      best.bound = bound;
+    if (least_cost > best.least_cost) {
+      best.least_cost = least_cost;
       best.price = price;
       stuck = 0;
     } else if (++stuck == 5) {
@@ -48,8 +48,8 @@ room_prices price_room(const moving_model& model, double upper, std::uint64_t mo
       price = best.price;
       continue;
     }
-    if (length <= 0 || bound >= upper || routes.visits() >= most_visits) break;
-    const double step = part * (upper - bound) / length;
+    if (length <= 0 || least_cost >= upper || routes.visits() >= most_visits) break;
+    const double step = part * (upper - least_cost) / length;
     for (std::size_t at = 0; at < price.size(); ++at) price[at] = std::max(0.0, price[at] + step * excess[at]);
   }
   visits += routes.visits();

@@ -10,7 +10,7 @@
 namespace berth::plan {
 
 struct room_prices {
-  double bound = 0;           // proved: no residences that keep the limits cost less
+  double least_cost = 0;      // proved: no residences that keep the limits cost less
   std::vector<double> price;  // of a byte, by memory, then period
 };
 

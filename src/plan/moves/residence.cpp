@@ -186,11 +186,11 @@ void router::look_at(const moving_item& one, const occupation& others, const std
       std::all_of(one.memories.begin(), one.memories.end(), [&](index m) { return model_.limits[m].has_value(); });
   next_use_.assign(life + 1, one.last);
   for (std::uint32_t k = life; k-- > 0;) next_use_[k] = use_of_[k] >= 0 ? first_ + k : next_use_[k + 1];
-  nodes_.assign(std::size_t{life + 1} * sets_->sets.size(), {.best = {infinite, infinite}});
+  labels_.assign(std::size_t{life + 1} * sets_->sets.size(), {.best = {infinite, infinite}});
 }
 
-void router::relax(std::uint32_t period, std::uint32_t set, const node& by) {
-  node& at = nodes_[std::size_t{period - first_} * sets_->sets.size() + set];
+void router::relax(std::uint32_t period, std::uint32_t set, const label& by) {
+  label& at = labels_[std::size_t{period - first_} * sets_->sets.size() + set];
   if (by.best < at.best) at = by;
 }
 
@@ -231,7 +231,7 @@ void router::copy_from(const moving_item& one, std::uint32_t period, std::uint32
   const std::uint32_t from = sets_->sets[set];
   const bool any_end = one.memories.size() > 2 || all_limited_ || period == first_ || use_of_[period - 1 - first_] >= 0;
   if (!any_end && next_use_[period + 1 - first_] >= period + policy::longest_copy) return;
-  const value start = nodes_[std::size_t{period - first_} * sets_->sets.size() + set].best;
+  const value start = labels_[std::size_t{period - first_} * sets_->sets.size() + set].best;
   for (const auto& [to, with] : sets_->with[set]) {
     double least = infinite;
     std::size_t line = 0;
@@ -275,7 +275,7 @@ residence router::traced_back(const moving_item& one, std::uint32_t set) const {
   std::vector<stop> path;
   std::uint32_t period = one.last;
   for (;;) {
-    const node& at = nodes_[std::size_t{period - first_} * sets_->sets.size() + set];
+    const label& at = labels_[std::size_t{period - first_} * sets_->sets.size() + set];
     path.push_back({period, set, at.source});
     if (period == first_ && at.from_set == set && at.from_period == first_) break;
     period = at.from_period;
@@ -333,7 +333,7 @@ residence router::route(const moving_item& one, const occupation& others, const 
   }
   for (std::uint32_t k = first_; k < one.last; ++k) {
     for (std::uint32_t s = 0; s < count; ++s) {
-      const value at = nodes_[std::size_t{k - first_} * count + s].best;
+      const value at = labels_[std::size_t{k - first_} * count + s].best;
       if (at.time == infinite) continue;
       for (const std::uint32_t less : sets_->without[s]) {
         relax(k, less, {.best = at, .from_period = k, .from_set = s});
@@ -345,9 +345,9 @@ residence router::route(const moving_item& one, const occupation& others, const 
       }
     }
   }
-  const auto final = nodes_.begin() + static_cast<std::ptrdiff_t>(std::size_t{one.last - first_} * count);
+  const auto final = labels_.begin() + static_cast<std::ptrdiff_t>(std::size_t{one.last - first_} * count);
   const auto best =
-      std::min_element(final, final + count, [](const node& a, const node& b) { return a.best < b.best; });
+      std::min_element(final, final + count, [](const label& a, const label& b) { return a.best < b.best; });
   if (best->best.time == infinite) return {};
   return traced_back(one, static_cast<std::uint32_t>(best - final));
 }

@@ -79,7 +79,7 @@ struct copy {
 struct playout {
   double access = 0;
   double stall = 0;
-  bytes moved = 0;
+  bytes copied = 0;
   std::vector<copy> copies;    // in the order in which they are issued
   std::vector<double> taken;   // by period: of step and uses
   std::vector<double> waited;  // by period: for copies that are due when it begins
@@ -142,7 +142,7 @@ class router {
       return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
     }
   };
-  struct node {
+  struct label {
     value best;
     std::uint32_t from_period = 0;
     std::uint32_t from_set = 0;
@@ -150,7 +150,7 @@ class router {
   };
 
   void look_at(const moving_item& one, const occupation& others, const std::vector<double>& price);
-  void relax(std::uint32_t period, std::uint32_t set, const node& by);
+  void relax(std::uint32_t period, std::uint32_t set, const label& by);
   void copy_from(const moving_item& one, std::uint32_t period, std::uint32_t set, const playout& now,
                  double stall_weight);
   [[nodiscard]] std::optional<double> hold(const moving_item& one, std::uint32_t period, std::uint32_t held,
@@ -162,7 +162,7 @@ class router {
   std::vector<memory_sets> sets_of_;  // by number of memories
   const memory_sets* sets_ = nullptr;
   std::uint32_t first_ = 0;
-  std::vector<node> nodes_;              // by period of the life, then set
+  std::vector<label> labels_;            // by period of the life, then set
   std::vector<std::uint32_t> room_;      // by period: the memories that have room, as bits
   std::vector<double> price_;            // by period, then memory of the item: time paid
   std::vector<std::int32_t> use_of_;     // by period: the first use in it, or -1

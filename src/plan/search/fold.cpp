@@ -31,41 +31,41 @@ folding::folding(const instance& in, units capacity, std::uint64_t seed)
   const std::vector<units> height = section_heights(in);
   for (std::uint32_t b = 1; b < in.sections; ++b) {
     tight_[b] = height[b - 1] == capacity && height[b] == capacity;
-    if (is_tight(b)) work_.push_back(b);
+    if (is_tight(b)) due_.push_back(b);
   }
   for (bool folds = true; folds;) {
-    while (!work_.empty()) {
-      const std::uint32_t b = work_.back();
-      work_.pop_back();
+    while (!due_.empty()) {
+      const std::uint32_t b = due_.back();
+      due_.pop_back();
       while (fold_at(b)) {
       }
     }
     folds = false;
-    for (std::uint32_t c = 0; c < blocks_.size() && uses(technique::wheels); ++c) folds |= fold_wheel(c);
+    for (std::uint32_t c = 0; c < clumps_.size() && uses(technique::wheels); ++c) folds |= fold_wheel(c);
   }
 }
 
-void folding::add(block b) {
-  const auto id = static_cast<std::uint32_t>(blocks_.size());
+void folding::add(clump b) {
+  const auto id = static_cast<std::uint32_t>(clumps_.size());
   starts_[b.first].push_back(id);
   ends_[b.last].push_back(id);
   for (const std::uint32_t t : {b.first, b.last}) {
-    if (is_tight(t)) work_.push_back(t);
+    if (is_tight(t)) due_.push_back(t);
   }
-  blocks_.push_back(std::move(b));
+  clumps_.push_back(std::move(b));
   ++left_;
 }
 
 void folding::take(std::uint32_t b) {
-  blocks_[b].folded = true;
-  std::erase(starts_[blocks_[b].first], b);
-  std::erase(ends_[blocks_[b].last], b);
+  clumps_[b].folded = true;
+  std::erase(starts_[clumps_[b].first], b);
+  std::erase(ends_[clumps_[b].last], b);
   --left_;
 }
 
-// All sets of blocks of one lifetime, sorted by size; `sorted` by lifetime.
+// All sets of clumps of one lifetime, sorted by size; `sorted` by lifetime.
 std::vector<folding::set> folding::sets_of(std::vector<std::uint32_t>& sorted) const {
-  const auto lifetime = [this](std::uint32_t b) { return std::pair{blocks_[b].first, blocks_[b].last}; };
+  const auto lifetime = [this](std::uint32_t b) { return std::pair{clumps_[b].first, clumps_[b].last}; };
   std::sort(sorted.begin(), sorted.end(), [&](auto a, auto b) {
     return std::tuple{lifetime(a), a} < std::tuple{lifetime(b), b};
   });
@@ -75,7 +75,7 @@ std::vector<folding::set> folding::sets_of(std::vector<std::uint32_t>& sorted) c
     const std::uint32_t alike = std::min(next - group, policy::most_alike);
     for (std::uint32_t mask = 1; mask < 1U << alike; ++mask) {
       units size = 0;
-      for (std::uint32_t k = 0; k < alike; ++k) size += (mask >> k & 1) != 0 ? blocks_[sorted[group + k]].size : 0;
+      for (std::uint32_t k = 0; k < alike; ++k) size += (mask >> k & 1) != 0 ? clumps_[sorted[group + k]].size : 0;
       sets.push_back({size, group, mask});
     }
   }
@@ -86,18 +86,18 @@ std::vector<folding::set> folding::sets_of(std::vector<std::uint32_t>& sorted) c
 }
 
 std::uint32_t folding::stacked(const std::vector<std::uint32_t>& sorted, const set& s) {
-  std::vector<std::uint32_t> parts;
+  std::vector<std::uint32_t> of;
   for (std::uint32_t k = 0; k < policy::most_alike; ++k) {
-    if ((s.mask >> k & 1) != 0) parts.push_back(sorted[s.group + k]);
+    if ((s.mask >> k & 1) != 0) of.push_back(sorted[s.group + k]);
   }
-  if (parts.size() == 1) return parts[0];
-  for (const std::uint32_t b : parts) take(b);
-  const block& one = blocks_[parts[0]];
-  add({kind::stack, false, one.first, one.last, s.size, std::move(parts)});
-  return static_cast<std::uint32_t>(blocks_.size() - 1);
+  if (of.size() == 1) return of[0];
+  for (const std::uint32_t b : of) take(b);
+  const clump& one = clumps_[of[0]];
+  add({kind::stack, false, one.first, one.last, s.size, std::move(of)});
+  return static_cast<std::uint32_t>(clumps_.size() - 1);
 }
 
-// Of the sizes that one set before the boundary and one behind it have, folds that of the fewest blocks.
+// Of the sizes that one set before the boundary and one behind it have, folds that of the fewest clumps.
 bool folding::fold_at(std::uint32_t boundary) {
   std::vector<std::uint32_t> before = ends_[boundary];
   std::vector<std::uint32_t> behind = starts_[boundary];
@@ -133,27 +133,27 @@ bool folding::fold_at(std::uint32_t boundary) {
   const std::uint32_t b = stacked(behind, *to);
   take(a);
   take(b);
-  add({kind::row, false, blocks_[a].first, blocks_[b].last, from->size, {a, b}});
+  add({kind::row, false, clumps_[a].first, clumps_[b].last, from->size, {a, b}});
   return true;
 }
 
-// Four blocks around the centre that turn one way; upside down, the same four turn the other way.
+// Four clumps around the centre that turn one way; upside down, the same four turn the other way.
 bool folding::fold_wheel(std::uint32_t centre) {
-  const block x = blocks_[centre];
+  const clump x = clumps_[centre];
   if (x.folded || !is_tight(x.first) || !is_tight(x.last)) return false;
   for (const std::uint32_t l : ends_[x.first]) {
-    const block& left = blocks_[l];
+    const clump& left = clumps_[l];
     for (const std::uint32_t t : starts_[x.first]) {
-      const block& top = blocks_[t];
+      const clump& top = clumps_[t];
       if (top.size + x.size != left.size) continue;
       for (const std::uint32_t r : starts_[x.last]) {
-        const block& right = blocks_[r];
+        const clump& right = clumps_[r];
         if (right.last != top.last) continue;
         for (const std::uint32_t b : ends_[x.last]) {
-          const block& bottom = blocks_[b];
+          const clump& bottom = clumps_[b];
           if (bottom.first != left.first || bottom.size + x.size != right.size) continue;
-          block wheel{kind::wheel, false, left.first, right.last, bottom.size + left.size, {b, r, t, l, centre}};
-          for (const std::uint32_t part : wheel.parts) take(part);
+          clump wheel{kind::wheel, false, left.first, right.last, bottom.size + left.size, {b, r, t, l, centre}};
+          for (const std::uint32_t one : wheel.of) take(one);
           add(std::move(wheel));
           return true;
         }
@@ -166,7 +166,7 @@ bool folding::fold_wheel(std::uint32_t centre) {
 instance folding::folded() const {
   instance out;
   out.sections = static_cast<std::uint32_t>(tight_.size() - 1);
-  for (const block& b : blocks_) {
+  for (const clump& b : clumps_) {
     if (b.folded) continue;
     const auto at = static_cast<std::uint32_t>(out.ranges.size());
     out.ranges.push_back({b.first, b.last, b.size});
@@ -181,32 +181,32 @@ instance folding::folded() const {
 }
 
 std::vector<units> folding::unfold(const std::vector<units>& offsets) const {
-  std::vector<units> at(blocks_.size(), 0);
+  std::vector<units> at(clumps_.size(), 0);
   std::size_t next = offsets.size();
   std::size_t items = 0;
-  // Parts come before what they are part of.
-  for (std::size_t k = blocks_.size(); k-- > 0;) {
-    const block& b = blocks_[k];
+  // Members come before what they are folded into.
+  for (std::size_t k = clumps_.size(); k-- > 0;) {
+    const clump& b = clumps_[k];
     if (!b.folded) at[k] = offsets[--next];
     units x = at[k];
     switch (b.what) {
       case kind::item: ++items; break;
       case kind::row:
-        for (const std::uint32_t part : b.parts) at[part] = x;
+        for (const std::uint32_t one : b.of) at[one] = x;
         break;
       case kind::stack:
-        for (const std::uint32_t part : b.parts) {
-          at[part] = x;
-          x += blocks_[part].size;
+        for (const std::uint32_t one : b.of) {
+          at[one] = x;
+          x += clumps_[one].size;
         }
         break;
       case kind::wheel: {
-        const units on_bottom = x + blocks_[b.parts[0]].size;
-        at[b.parts[0]] = x;
-        at[b.parts[1]] = x;
-        at[b.parts[2]] = x + blocks_[b.parts[1]].size;
-        at[b.parts[3]] = on_bottom;
-        at[b.parts[4]] = on_bottom;
+        const units on_bottom = x + clumps_[b.of[0]].size;
+        at[b.of[0]] = x;
+        at[b.of[1]] = x;
+        at[b.of[2]] = x + clumps_[b.of[1]].size;
+        at[b.of[3]] = on_bottom;
+        at[b.of[4]] = on_bottom;
         break;
       }
     }

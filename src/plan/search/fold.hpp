@@ -2,10 +2,10 @@
 //
 // Where two neighbouring sections leave nothing free, what ends between them makes room for exactly what begins there.
 // If of those that end one set of alike lifetimes, and of those that begin one such set, are as tall, then most likely
-// the one set lies where the other lay: each is stacked, and both become one block. So are four blocks around a fifth
-// (a pinwheel). Blocks are again folded into blocks: a tiling by random cuts may end as one.
+// the one set lies where the other lay: each is stacked, and both become one clump. So are four clumps around a fifth
+// (a pinwheel). Clumps are again folded into clumps: a tiling by random cuts may end as one.
 //
-// A guess, not a proof: a layout of the blocks is one of the items, but that there is none says nothing.
+// A guess, not a proof: a layout of the clumps is one of the items, but that there is none says nothing.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +22,28 @@ class folding {
   // leave no choice if `seed` is 0; else it chooses, and leaves some out. O(n log n) for few items a section boundary.
   folding(const instance& in, units capacity, std::uint64_t seed);
 
-  [[nodiscard]] std::size_t blocks_left() const noexcept { return left_; }
+  [[nodiscard]] std::size_t clumps_left() const noexcept { return left_; }
   [[nodiscard]] instance folded() const;
   // Offsets of the items, given those of the folded instance.
   [[nodiscard]] std::vector<units> unfold(const std::vector<units>& offsets) const;
 
  private:
   enum class kind : std::uint8_t { item, stack, row, wheel };
-  struct block {
+  struct clump {
     kind what;
-    bool folded;  // it is part of another
+    bool folded;  // into another
     std::uint32_t first;
     std::uint32_t last;  // sections [first, last)
     units size;
-    std::vector<std::uint32_t> parts;  // stack: upwards; wheel: bottom, right, top, left, centre
+    std::vector<std::uint32_t> of;  // stack: upwards; wheel: bottom, right, top, left, centre
   };
-  struct set {  // blocks of one lifetime that begin or end at one boundary
+  struct set {  // clumps of one lifetime that begin or end at one boundary
     units size;
     std::uint32_t group;  // its lifetime's first in the sorted list
     std::uint32_t mask;
   };
 
-  void add(block b);
+  void add(clump b);
   void take(std::uint32_t b);
   [[nodiscard]] std::uint32_t stacked(const std::vector<std::uint32_t>& sorted, const set& s);
   [[nodiscard]] std::vector<set> sets_of(std::vector<std::uint32_t>& sorted) const;
@@ -53,11 +53,11 @@ class folding {
 
   std::uint64_t seed_;
   std::size_t left_ = 0;
-  std::vector<block> blocks_;                       // of item i first
+  std::vector<clump> clumps_;                       // of item i first
   std::vector<char> tight_;                         // by boundary b, between sections b - 1 and b: both are full
-  std::vector<std::vector<std::uint32_t>> starts_;  // by boundary: blocks not folded yet
+  std::vector<std::vector<std::uint32_t>> starts_;  // by boundary: clumps not folded yet
   std::vector<std::vector<std::uint32_t>> ends_;
-  std::vector<std::uint32_t> work_;  // boundaries to be looked at
+  std::vector<std::uint32_t> due_;  // boundaries to be looked at
 };
 
 }  // namespace berth::plan

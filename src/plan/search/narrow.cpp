@@ -49,13 +49,14 @@ class narrower {
     }
     // A capacity just below the best layout would gain little, but where the lower ones are out of reach only these
     // lower the layout at all.
-    for (const units part : policy::tried_sixteenths) {
+    for (const units sixteenths : policy::tried_sixteenths) {
       if (gap() <= 0 || spent()) break;
-      const units capacity = above_bound(part);
-      if (part != 0 && (capacity == state_.bound || !uses(technique::capacities))) continue;
-      if (run(at(capacity), part == 0 && rounds_ > policy::full_slices_at_bound ? slice / 2 : slice, 0, recipes.size()))
+      const units capacity = above_bound(sixteenths);
+      if (sixteenths != 0 && (capacity == state_.bound || !uses(technique::capacities))) continue;
+      if (run(at(capacity), sixteenths == 0 && rounds_ > policy::full_slices_at_bound ? slice / 2 : slice, 0,
+              recipes.size()))
         continue;
-      (void)run_beams(capacity, part == 0 ? policy::beam_slices * slice : slice, policy::side_by_side);
+      (void)run_beams(capacity, sixteenths == 0 ? policy::beam_slices * slice : slice, policy::side_by_side);
     }
   }
 
@@ -74,7 +75,7 @@ class narrower {
   void try_folded(std::uint64_t slice) {
     if (!uses(technique::folding) || !how_.rules.folding || rigid_ || gap() <= 0 || spent()) return;
     const folding f{in_, state_.bound, rounds_};
-    rigid_ = rounds_ == 0 && f.blocks_left() * 10 > in_.items.size() * policy::rigid_tenths;
+    rigid_ = rounds_ == 0 && f.clumps_left() * 10 > in_.items.size() * policy::rigid_tenths;
     if (rigid_) return;
     const instance folded = f.folded();
     const conflict_graph graph = make_conflicts(folded);

@@ -19,12 +19,12 @@ void search::save(std::uint32_t i) {
 // The lowest aligned offset from x on where item i meets no pinned neighbour.
 units search::clear_of_pins(std::uint32_t i, units x) const {
   x = round_up(x, in_.items[i].alignment);
-  for (bool moved = true; moved;) {
-    moved = false;
+  for (bool changed = true; changed;) {
+    changed = false;
     for (const conflict& c : pins_[i]) {
       if (x < support_[c.other] + c.height && support_[c.other] < x + c.other_height) {
         x = round_up(support_[c.other] + c.height, in_.items[i].alignment);
-        moved = true;
+        changed = true;
       }
     }
   }
@@ -263,8 +263,8 @@ void search::push(kind what, std::uint32_t i) {
                      static_cast<std::uint32_t>(end_undo_.size()),
                      static_cast<std::uint32_t>(holes_.size()),
                      static_cast<std::uint32_t>(lists_.size()),
-                     static_cast<std::uint32_t>(parts_.size()),
-                     static_cast<std::uint32_t>(part_cliques_.size()),
+                     static_cast<std::uint32_t>(islands_.size()),
+                     static_cast<std::uint32_t>(island_cliques_.size()),
                      split_,
                      0,
                      0,
@@ -285,8 +285,8 @@ void search::restore(const frame& f) {
     most_end_[end_undo_.back().clique] = end_undo_.back().end;
   holes_.resize(f.holes_mark);
   lists_.resize(f.lists_mark);
-  parts_.resize(f.parts_mark);
-  part_cliques_.resize(f.cliques_mark);
+  islands_.resize(f.islands_mark);
+  island_cliques_.resize(f.cliques_mark);
   if (f.what == kind::place) enter_cliques(f.item);
   current_ = f.current;
 }
@@ -298,7 +298,7 @@ bool search::backtrack() {
     frame& f = frames_.back();
     const bool frozen = split_ != no_item && at > split_ && at < frames_[split_].frozen_end;
     if (!frozen && f.what == kind::split) {
-      if (rules_.memory) fresh_.insert(parts_[f.parts_mark + f.next_part].key);
+      if (rules_.memory) fresh_.insert(islands_[f.islands_mark + f.next_island].key);
       split_ = f.outer_split;
     }
     restore(f);
@@ -327,7 +327,7 @@ search_status search::run(std::uint64_t nodes) {
     }
     const std::uint32_t i = choose();
     if (i == no_item) {
-      if (!next_part()) return finish(search_status::found);
+      if (!next_island()) return finish(search_status::found);
       continue;
     }
     ++nodes_;

@@ -17,7 +17,7 @@
 //   R1 sections       in every clique the open items, taken by rising least offset, must end within the capacity
 //                     (Jackson's preemptive bound with heads only).
 //   R2 holes          a postponed item's hole must still be blockable by something that lies low enough.
-//   R3 decomposition  parts that share no conflict are solved one after the other; one that fails fails them all.
+//   R3 decomposition  islands that share no conflict are solved one after the other; one that fails fails them all.
 //   R4 memory         a state (open items, their supports) that failed is not entered again.
 //   R5 multiples      R1 again, in multiples of frequent alignments (model/multiples.hpp): it sees what they waste.
 //
@@ -42,8 +42,8 @@
 //   I6  Of each clique's members, those that are not placed come first, and there are counted_ of them; open_members_,
 //       starts_ and ends_ count what their names say. [m]
 //   I7  Under R1 (and R5) no clique ends higher than most_end_ says, and none above the capacity. [m log m]
-//   I8  The list of the current part holds every open item that conflicts with one of its own. [conflicts]
-//   I9  current_.key is the sum of the words of the current part's open items at their supports. [n]
+//   I8  The list of the current island holds every open item that conflicts with one of its own. [conflicts]
+//   I9  current_.key is the sum of the words of the current island's open items at their supports. [n]
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ struct switches {
   bool decomposition = true;
   bool memory = true;
   bool multiples = true;
-  bool folding = true;   // of narrowing: full sections fold items into blocks (plan/search/fold.hpp),
+  bool folding = true;   // of narrowing: full sections fold items into clumps (plan/search/fold.hpp),
   bool skylines = true;  // and beams look for layouts beside the searches (plan/search/skyline.hpp)
 };
 
@@ -122,27 +122,27 @@ class search final : public seeker {
     std::uint32_t clique;
     units end;
   };
-  struct part {  // open and placed items of one component: lists_[begin, end)
+  struct island {  // open items that no conflict leads out of, and what was placed of them: lists_[begin, end)
     std::uint32_t begin = 0;
     std::uint32_t end = 0;
-    std::uint32_t cliques_begin = 0;  // its cliques: part_cliques_[cliques_begin, cliques_end)
+    std::uint32_t cliques_begin = 0;  // its cliques: island_cliques_[cliques_begin, cliques_end)
     std::uint32_t cliques_end = 0;
     state_key key;  // of its open items
   };
   enum class kind : std::uint8_t { place, postpone, split };
   struct frame {
     kind what;
-    std::uint32_t item;  // place, postpone; split: how many parts
+    std::uint32_t item;  // place, postpone; split: how many islands
     std::uint32_t undo_mark;
     std::uint32_t ends_mark;
     std::uint32_t holes_mark;
     std::uint32_t lists_mark;
-    std::uint32_t parts_mark;  // split: its parts begin here
+    std::uint32_t islands_mark;  // split: its islands begin here
     std::uint32_t cliques_mark;
     std::uint32_t outer_split;  // the innermost split when this frame was made
-    std::uint32_t next_part;    // split: the part being solved
-    std::uint32_t frozen_end;   // split: frames up to here belong to solved parts
-    part current;               // the part being solved when this frame was made
+    std::uint32_t next_island;  // split: the island being solved
+    std::uint32_t frozen_end;   // split: frames up to here belong to solved islands
+    island current;             // the island being solved when this frame was made
     state_key child;            // place: the state entered
   };
 
@@ -179,11 +179,11 @@ class search final : public seeker {
   void leave_cliques(std::uint32_t i);
   void enter_cliques(std::uint32_t i);
   void rank_items();
-  void add_cliques(part& p);
+  void add_cliques(island& p);
   [[nodiscard]] bool lifetimes_touch() const;
   [[nodiscard]] bool neighbours_are_joined(std::uint32_t i);
   [[nodiscard]] bool split(std::uint32_t placed = no_item);
-  [[nodiscard]] bool next_part();
+  [[nodiscard]] bool next_island();
   void restart();
   [[nodiscard]] bool placed_are_apart() const;
   [[nodiscard]] bool supports_are_right() const;
@@ -193,8 +193,8 @@ class search final : public seeker {
   [[nodiscard]] bool cliques_are_counted() const;
   [[nodiscard]] bool sections_are_counted() const;
   [[nodiscard]] bool cliques_end_below() const;
-  [[nodiscard]] bool part_is_closed() const;
-  void find_parts(std::vector<std::vector<std::uint32_t>>& parts) const;
+  [[nodiscard]] bool island_is_closed() const;
+  void find_islands(std::vector<std::vector<std::uint32_t>>& islands) const;
   [[nodiscard]] bool backtrack();
   void save(std::uint32_t i);
   void restore(const frame& f);
@@ -207,7 +207,7 @@ class search final : public seeker {
   std::vector<std::uint32_t> rank_;  // by item: its place in the order of blurred priorities
   const switches rules_;
   std::vector<char> plain_;     // by item: one range and no links
-  bool intervals_only_ = true;  // all items are plain: parts are found by a sweep
+  bool intervals_only_ = true;  // all items are plain: islands are found by a sweep
   std::vector<units> steps_;    // of R5; where they do not divide each other, a check may be left out
   units coarsest_step_ = 1;
   std::vector<units> fewest_multiples_;  // by step, then by item, of its whole size
@@ -245,10 +245,10 @@ class search final : public seeker {
   std::vector<std::uint32_t> changed_;  // settle() only: cliques in which something rose,
   std::vector<units> rise_;             // by clique: and how much at most
   std::vector<std::uint32_t> lists_;
-  std::vector<std::uint32_t> part_cliques_;
-  std::vector<part> parts_;
+  std::vector<std::uint32_t> island_cliques_;
+  std::vector<island> islands_;
   std::vector<frame> frames_;
-  part current_;
+  island current_;
   std::uint32_t split_ = no_item;  // innermost split frame
   std::uint64_t nodes_ = 0;
   std::uint64_t next_restart_ = 0;

@@ -111,7 +111,7 @@ bool search::cliques_end_below() const {
   return true;
 }
 
-bool search::part_is_closed() const {
+bool search::island_is_closed() const {
   std::vector<char> own(in_.items.size(), 0);
   for (std::uint32_t k = current_.begin; k < current_.end; ++k) own[lists_[k]] = 1;
   for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
@@ -132,7 +132,7 @@ std::string_view search::check() const {
   if (!waiting_is_counted()) return "I5";
   if (!cliques_are_counted() || !sections_are_counted()) return "I6";
   if (rules_.sections && !cliques_end_below()) return "I7";
-  if (!part_is_closed()) return "I8";
+  if (!island_is_closed()) return "I8";
   state_key key;
   for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
     if (state_[lists_[k]] == state::open) key = key + word_of(lists_[k], support_[lists_[k]]);

@@ -19,7 +19,7 @@ std::uint32_t search::choose() const {
   return strategy_.corners ? corner_near(low) : low;
 }
 
-// The lowest open item of the current part, or of the clique in focus; no_item: the part is solved.
+// The lowest open item of the current island, or of the clique in focus; no_item: the island is solved.
 std::uint32_t search::start_of_choice() const {
   std::uint32_t best = strategy_.where == focus::fewest ? scarcest() : no_item;
   if (best != no_item) return best;
@@ -32,7 +32,7 @@ std::uint32_t search::start_of_choice() const {
   }
   std::uint32_t in_focus = 0;
   for (std::uint32_t k = current_.cliques_begin; k < current_.cliques_end; ++k) {
-    const std::uint32_t c = part_cliques_[k];
+    const std::uint32_t c = island_cliques_[k];
     if (open_members_[c] == 0 || is_covered(c) || (best != no_item && slack_[in_focus] < slack_[c])) continue;
     const bool replaces = best == no_item || slack_[c] < slack_[in_focus];
     for (const member& m : counted(c)) {
@@ -45,13 +45,13 @@ std::uint32_t search::start_of_choice() const {
   return best;
 }
 
-// Notes for every clique of the current part that no other covers its floor, the least offset of its open items, and
+// Notes for every clique of the current island that no other covers its floor, the least offset of its open items, and
 // how many of them can lie there.
 void search::count_on_floors() const {
   floor_.resize(graph_.cliques());
   on_floor_.resize(graph_.cliques());
   for (std::uint32_t k = current_.cliques_begin; k < current_.cliques_end; ++k) {
-    const std::uint32_t c = part_cliques_[k];
+    const std::uint32_t c = island_cliques_[k];
     floor_[c] = unbounded;
     if (open_members_[c] == 0 || is_covered(c)) continue;
     for (const member& m : counted(c)) {
@@ -71,7 +71,7 @@ std::uint32_t search::scarcest() const {
   std::uint32_t in_focus = 0;
   const auto urgency = [this](std::uint32_t c) { return std::tuple{on_floor_[c], slack_[c], floor_[c]}; };
   for (std::uint32_t k = current_.cliques_begin; k < current_.cliques_end; ++k) {
-    const std::uint32_t c = part_cliques_[k];
+    const std::uint32_t c = island_cliques_[k];
     if (floor_[c] == unbounded || (best != no_item && urgency(c) >= urgency(in_focus))) continue;
     for (const member& m : counted(c)) {
       if (state_[m.item] != state::open || least_[m.item] != floor_[c]) continue;

@@ -152,8 +152,8 @@ void search::restart() {
   end_undo_.clear();
   holes_.clear();
   lists_.clear();
-  parts_.clear();
-  part_cliques_.clear();
+  islands_.clear();
+  island_cliques_.clear();
   raised_.clear();
   split_ = no_item;
   rank_items();

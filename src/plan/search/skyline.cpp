@@ -17,8 +17,8 @@ constexpr units closed = most_units + 1;             // higher than every floor
 constexpr std::int64_t one = std::int64_t{1} << 40;  // of a score
 constexpr std::int64_t cost_steps = policy::beam_cost_steps;
 
-std::uint64_t word_of_piece(std::uint32_t piece) {
-  return mix(piece + 1);
+std::uint64_t word_of_rectangle(std::uint32_t rectangle) {
+  return mix(rectangle + 1);
 }
 
 std::uint64_t word_of_floor(std::uint32_t section, units floor) {
@@ -54,30 +54,30 @@ skylines::view skylines::view_of(const instance& in, bool backwards) {
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     const section_range& r = in.ranges_of(in.items[i]).front();
     const units size = in.items[i].size;
-    out.pieces.push_back(
+    out.rectangles.push_back(
         {backwards ? in.sections - r.last : r.first, backwards ? in.sections - r.first : r.last, size, 0, no_item, i});
-    for (std::uint32_t s = out.pieces.back().first; s < out.pieces.back().last; ++s) out.load[s] += size;
+    for (std::uint32_t s = out.rectangles.back().first; s < out.rectangles.back().last; ++s) out.load[s] += size;
   }
-  const auto form = [](const piece& p) { return std::tuple{p.first, p.last, p.size}; };
-  std::sort(out.pieces.begin(), out.pieces.end(), [&](const piece& a, const piece& b) {
+  const auto form = [](const rectangle& p) { return std::tuple{p.first, p.last, p.size}; };
+  std::sort(out.rectangles.begin(), out.rectangles.end(), [&](const rectangle& a, const rectangle& b) {
     return std::tuple{form(a), a.item} < std::tuple{form(b), b.item};
   });
   out.starts_at.assign(in.sections + std::size_t{2}, 0);
-  for (std::uint32_t k = 0; k < out.pieces.size(); ++k) {
-    ++out.starts_at[out.pieces[k].first + std::size_t{1}];
-    if (k != 0 && form(out.pieces[k - 1]) == form(out.pieces[k])) out.pieces[k].twin = k - 1;
+  for (std::uint32_t k = 0; k < out.rectangles.size(); ++k) {
+    ++out.starts_at[out.rectangles[k].first + std::size_t{1}];
+    if (k != 0 && form(out.rectangles[k - 1]) == form(out.rectangles[k])) out.rectangles[k].twin = k - 1;
   }
   std::partial_sum(out.starts_at.begin(), out.starts_at.end(), out.starts_at.begin());
-  out.ending.resize(out.pieces.size());
+  out.ending.resize(out.rectangles.size());
   std::iota(out.ending.begin(), out.ending.end(), 0U);
   std::sort(out.ending.begin(), out.ending.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return std::pair{out.pieces[a].last, a} < std::pair{out.pieces[b].last, b};
+    return std::pair{out.rectangles[a].last, a} < std::pair{out.rectangles[b].last, b};
   });
   out.ends_at.assign(in.sections + std::size_t{2}, 0);
-  for (const piece& p : out.pieces) ++out.ends_at[p.last + std::size_t{1}];
+  for (const rectangle& p : out.rectangles) ++out.ends_at[p.last + std::size_t{1}];
   std::partial_sum(out.ends_at.begin(), out.ends_at.end(), out.ends_at.begin());
   const units tallest = *std::max_element(out.load.begin(), out.load.end());
-  for (piece& p : out.pieces) {
+  for (rectangle& p : out.rectangles) {
     p.share = (p.size << 20) / tallest;
     out.area += p.share * (p.last - p.first);
   }
@@ -118,7 +118,7 @@ void skylines::start_try() {
     room_[s] = static_cast<std::uint64_t>(one) / (static_cast<std::uint64_t>(capacity_ - now_->load[s]) + 1);
   }
   most_gain_ = 0;
-  for (const piece& p : now_->pieces) {
+  for (const rectangle& p : now_->rectangles) {
     most_gain_ = std::max(most_gain_, by_.area * p.share * (p.last - p.first) + by_.tall * p.share);
   }
   constexpr std::size_t narrow = policy::beam_narrow, wide = policy::beam_widths.size() - narrow;
@@ -134,9 +134,9 @@ void skylines::start_try() {
   current_.left = now_->load;
   current_.open.assign(words_a_state_, ~std::uint64_t{0});
   current_.edge.assign(sections_ + std::size_t{1}, 0);
-  for (std::uint32_t k = 0; k < now_->pieces.size(); ++k) {
-    current_.edge[now_->pieces[k].first] += word_of_piece(k);
-    current_.edge[now_->pieces[k].last] += word_of_piece(k);
+  for (std::uint32_t k = 0; k < now_->rectangles.size(); ++k) {
+    current_.edge[now_->rectangles[k].first] += word_of_rectangle(k);
+    current_.edge[now_->rectangles[k].last] += word_of_rectangle(k);
   }
   costs_.assign(policy::kept_step_costs, {});
   expanded_ = 0;
@@ -153,7 +153,7 @@ bool skylines::is_open(std::uint32_t state, std::uint32_t p) const {
 }
 
 bool skylines::may_come(std::uint32_t state, std::uint32_t p) const {
-  const std::uint32_t twin = now_->pieces[p].twin;
+  const std::uint32_t twin = now_->rectangles[p].twin;
   return is_open(state, p) && (twin == no_item || !is_open(state, twin));
 }
 
@@ -163,7 +163,7 @@ std::int32_t skylines::step_cost(std::uint32_t state, std::uint32_t boundary, un
                                  std::uint32_t without) {
   if (before == after || before == closed || after == closed) return 0;
   std::uint64_t open = current_.edge[std::size_t{state} * (sections_ + std::size_t{1}) + boundary];
-  if (without != no_item) open -= word_of_piece(without);
+  if (without != no_item) open -= word_of_rectangle(without);
   const std::uint64_t key = mix(open ^ word_of_floor(boundary, after - before)) | 1;
   known_cost& known = costs_[key >> 32 & (policy::kept_step_costs - 1)];
   if (known.key != key) known = {key, levelled_by(state, boundary, after - before, without)};
@@ -175,7 +175,7 @@ std::int32_t skylines::levelled_by(std::uint32_t state, std::uint32_t boundary, 
   rising_.clear();
   falling_.clear();
   const auto note = [&](std::uint32_t k, bool ends) {
-    if (k != without && is_open(state, k)) (ends == (up > 0) ? rising_ : falling_).push_back(now_->pieces[k].size);
+    if (k != without && is_open(state, k)) (ends == (up > 0) ? rising_ : falling_).push_back(now_->rectangles[k].size);
   };
   for (std::uint32_t k = now_->ends_at[boundary]; k < now_->ends_at[boundary + 1]; ++k) note(now_->ending[k], true);
   for (std::uint32_t k = now_->starts_at[boundary]; k < now_->starts_at[boundary + 1]; ++k) note(k, false);
@@ -218,8 +218,8 @@ std::uint32_t skylines::beginners(std::size_t valley, std::uint32_t state) {
   for (std::uint32_t s = last; s-- > first;) {
     count = filled_from_[s + std::size_t{1}] != 0 && floor + left[s] < capacity_ ? 1 : 0;
     for (std::uint32_t k = now_->starts_at[s]; k < now_->starts_at[s + std::size_t{1}]; ++k) {
-      if (now_->pieces[k].last > last || (count != 0 && s != first)) break;  // by rising ends
-      if (filled_from_[now_->pieces[k].last] != 0 && may_come(state, k)) ++count;
+      if (now_->rectangles[k].last > last || (count != 0 && s != first)) break;  // by rising ends
+      if (filled_from_[now_->rectangles[k].last] != 0 && may_come(state, k)) ++count;
     }
     filled_from_[s] = count != 0 ? 1 : 0;
   }
@@ -255,7 +255,7 @@ bool skylines::raise(std::size_t valley, std::uint32_t state, head& h) {
   if (to == closed) return false;
   const auto something_starts = [&](std::uint32_t s) {
     for (std::uint32_t p = now_->starts_at[s]; p < now_->starts_at[s + std::size_t{1}]; ++p) {
-      if (now_->pieces[p].last > last) return false;  // by rising ends
+      if (now_->rectangles[p].last > last) return false;  // by rising ends
       if (may_come(state, p)) return true;
     }
     return false;
@@ -295,7 +295,7 @@ void skylines::offer(const head& h, std::size_t valley, std::uint32_t state, std
   const units before = profile_[valley - 1].floor;
   const std::int32_t step_before = step_cost(state, first, before, floor);
   for (std::uint32_t k = now_->starts_at[first]; k < now_->starts_at[first + std::size_t{1}]; ++k) {
-    const piece& p = now_->pieces[k];
+    const rectangle& p = now_->rectangles[k];
     if (p.last > last) break;  // by rising ends
     if (filled_from_[p.last] == 0 || !may_come(state, k)) continue;
     candidate c{0, state, raises, k, h};
@@ -341,7 +341,7 @@ void skylines::place(layer& to, const candidate& c) {
   read_profile(floors);
   head unused;
   for (std::uint32_t k = 0; k < c.raises; ++k) (void)raise(scarcest(c.state), c.state, unused);
-  const piece& p = now_->pieces[c.piece];
+  const rectangle& p = now_->rectangles[c.rectangle];
   const units floor =
       std::find_if(profile_.begin() + 1, profile_.end(), [&](auto& r) { return r.first == p.first; })->floor;
   if (c.raises != 0) {
@@ -353,12 +353,12 @@ void skylines::place(layer& to, const candidate& c) {
     left[s] -= p.size;
     floors[s] = left[s] == 0 ? closed : floor + p.size;
   }
-  open[c.piece / 64] &= ~(std::uint64_t{1} << (c.piece % 64));
-  edge[p.first] -= word_of_piece(c.piece);
-  edge[p.last] -= word_of_piece(c.piece);
+  open[c.rectangle / 64] &= ~(std::uint64_t{1} << (c.rectangle % 64));
+  edge[p.first] -= word_of_rectangle(c.rectangle);
+  edge[p.last] -= word_of_rectangle(c.rectangle);
   head h = c.after;
   h.step = static_cast<std::uint32_t>(steps_.size());
-  steps_.push_back({current_.heads[c.state].step, c.piece, floor});
+  steps_.push_back({current_.heads[c.state].step, c.rectangle, floor});
   h.key = 0;
   for (std::uint32_t w = 0; w < words_a_state_; ++w) h.key = mix(h.key ^ open[w]);
   for (std::uint32_t s = 0; s < sections_; ++s) {
@@ -371,7 +371,7 @@ void skylines::place(layer& to, const candidate& c) {
 void skylines::keep_best(std::size_t count) {
   if (candidates_.size() <= count) return;
   const auto better = [](const candidate& a, const candidate& b) {
-    return std::tuple{a.score, a.state, a.raises, a.piece} < std::tuple{b.score, b.state, b.raises, b.piece};
+    return std::tuple{a.score, a.state, a.raises, a.rectangle} < std::tuple{b.score, b.state, b.raises, b.rectangle};
   };
   const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(count) - 1;
   std::nth_element(candidates_.begin(), last, candidates_.end(), better);
@@ -383,7 +383,7 @@ void skylines::keep_best(std::size_t count) {
 bool skylines::next_layer() {
   keep_best(3 * width_);
   std::sort(candidates_.begin(), candidates_.end(), [](const candidate& a, const candidate& b) {
-    return std::tuple{a.score, a.state, a.raises, a.piece} < std::tuple{b.score, b.state, b.raises, b.piece};
+    return std::tuple{a.score, a.state, a.raises, a.rectangle} < std::tuple{b.score, b.state, b.raises, b.rectangle};
   });
   next_.heads.clear();
   next_.floors.clear();
@@ -416,9 +416,9 @@ bool skylines::next_layer() {
 }
 
 void skylines::found(const head& h) {
-  offsets_.assign(now_->pieces.size(), 0);
+  offsets_.assign(now_->rectangles.size(), 0);
   for (std::uint32_t k = h.step; k != no_item; k = steps_[k].before) {
-    offsets_[now_->pieces[steps_[k].piece].item] = steps_[k].at;
+    offsets_[now_->rectangles[steps_[k].rectangle].item] = steps_[k].at;
   }
 }
 
@@ -430,7 +430,7 @@ search_status skylines::run(std::uint64_t nodes) {
       continue;
     }
     if (expanded_ == current_.heads.size() && (current_.heads.empty() || !next_layer())) start_try();
-    if (depth_ == now_->pieces.size()) {
+    if (depth_ == now_->rectangles.size()) {
       found(current_.heads.front());
       return search_status::found;
     }

@@ -45,7 +45,7 @@ class skylines final : public seeker {
   }
 
  private:
-  struct piece {
+  struct rectangle {
     std::uint32_t first;  // sections [first, last)
     std::uint32_t last;
     units size;
@@ -54,9 +54,9 @@ class skylines final : public seeker {
     std::uint32_t item;
   };
   struct view {                            // of the items, along time or against it
-    std::vector<piece> pieces;             // by the section in which they start
-    std::vector<std::uint32_t> starts_at;  // by section: its first piece; two more than sections
-    std::vector<std::uint32_t> ending;     // the pieces by their last sections
+    std::vector<rectangle> rectangles;     // by the section in which they start
+    std::vector<std::uint32_t> starts_at;  // by section: its first rectangle; two more than sections
+    std::vector<std::uint32_t> ending;     // the rectangles by their last sections
     std::vector<std::uint32_t> ends_at;    // by boundary: the first in ending; two more than sections
     std::vector<units> load;               // by section: what lives there
     std::int64_t area = 0;                 // of all, by their shares
@@ -72,19 +72,19 @@ class skylines final : public seeker {
     std::vector<head> heads;
     std::vector<units> floors;        // by state and section; `closed` where all is placed
     std::vector<units> left;          // by state and section: what is still to be placed there
-    std::vector<std::uint64_t> open;  // by state: a bit a piece
+    std::vector<std::uint64_t> open;  // by state: a bit a rectangle
     std::vector<std::uint64_t> edge;  // by state and boundary: a word for what is open and begins or ends there
   };
   struct candidate {
     std::int64_t score;
     std::uint32_t state;
     std::uint32_t raises;  // how often the state's floor rises before
-    std::uint32_t piece;
+    std::uint32_t rectangle;
     head after;  // but for the step and the key
   };
   struct step {
     std::uint32_t before;
-    std::uint32_t piece;
+    std::uint32_t rectangle;
     units at;
   };
   struct weights {  // of a score of 2^40
@@ -114,8 +114,8 @@ class skylines final : public seeker {
                                        std::uint32_t without = no_item);
   [[nodiscard]] std::int32_t levelled_by(std::uint32_t state, std::uint32_t boundary, units up, std::uint32_t without);
   [[nodiscard]] std::int64_t waste_at(std::uint32_t section, units floor, units left) const;
-  [[nodiscard]] bool is_open(std::uint32_t state, std::uint32_t piece) const;
-  [[nodiscard]] bool may_come(std::uint32_t state, std::uint32_t piece) const;
+  [[nodiscard]] bool is_open(std::uint32_t state, std::uint32_t rectangle) const;
+  [[nodiscard]] bool may_come(std::uint32_t state, std::uint32_t rectangle) const;
   [[nodiscard]] std::uint64_t random();
   void found(const head& h);
 

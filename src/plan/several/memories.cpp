@@ -133,32 +133,32 @@ memories_plan chosen_plan(plan layout, double cost, bool least, const argument& 
   return found;
 }
 
-memories_plan unknown_assignment(std::uint64_t work, const argument& in_all) {
+memories_plan unknown_assignment(std::uint64_t nodes, const argument& in_all) {
   plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, in_all.bound);
-  answer.work = work;
+  answer.work = nodes;
   return {.layout = std::move(answer)};
 }
 
 // The cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
 memories_plan try_each(const problem& p, const std::vector<bundle>& bundles,
                        const std::vector<std::vector<double>>& cost, const options& o, const patience& wait,
-                       std::uint64_t work, const argument& in_all) {
+                       std::uint64_t nodes, const argument& in_all) {
   bool refuted = o.work != effort::fast;
   const auto each = refuted ? all_assignments(bundles, cost) : std::vector<std::vector<index>>{};
   for (const std::vector<index>& memory_of_bundle : each) {
     laid_out placed = place(p, bundles, memory_of_bundle, o, wait);
-    work += placed.answer.work;
-    placed.answer.work = work;
+    nodes += placed.answer.work;
+    placed.answer.work = nodes;
     if (!placed.full) {
       return chosen_plan(std::move(placed.answer), cost_of(bundles, cost, memory_of_bundle), refuted, in_all);
     }
     refuted &= placed.proved && !wait.over();
     if (wait.was_over()) break;
   }
-  if (!refuted || each.empty()) return unknown_assignment(work, in_all);
+  if (!refuted || each.empty()) return unknown_assignment(nodes, in_all);
   plan answer =
       refused(status::infeasible, "no assignment to the memories fits: every one was tried", 0, 0, in_all.bound);
-  answer.work = work;
+  answer.work = nodes;
   return {.layout = std::move(answer)};
 }
 
@@ -186,21 +186,21 @@ struct assigned {
   assignment by;            // of what was placed
   std::vector<index> wish;  // what would have been cheapest
   bool none = false;        // proved: no assignment fits
-  std::uint64_t work = 0;
+  std::uint64_t nodes = 0;
 };
 
 assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
                           const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   std::vector<std::optional<bytes>> limits;
   for (const memory& m : p.memories) limits.push_back(m.capacity);
-  const std::size_t work = o.work == effort::fast ? policy::fast_state_work : policy::state_work;
-  const std::size_t most_states = std::clamp<std::size_t>(work / (bundles.size() + 1), 1, policy::most_states);
+  const std::size_t bundle_states = o.work == effort::fast ? policy::fast_state_bundles : policy::state_bundles;
+  const std::size_t most_states = std::clamp<std::size_t>(bundle_states / (bundles.size() + 1), 1, policy::most_states);
   std::vector<int> failures(p.memories.size(), 0);
   assigned out;
   // The more bundles, the fewer attempts: repair() then makes an assignment fit by address. It knows no slabs; with
   // these a memory's limit may have to fall to nothing, which takes more attempts.
   const std::size_t attempts = p.max_slab ? policy::slab_attempts
-                                          : std::clamp<std::size_t>(policy::attempt_work / (bundles.size() + 1),
+                                          : std::clamp<std::size_t>(policy::attempt_bundles / (bundles.size() + 1),
                                                                     policy::fewest_attempts, policy::most_attempts);
   for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
     out.by = assign(p, bundles, cost, limits, most_states, wait);
@@ -211,7 +211,7 @@ assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
     }
     if (attempt == 0) out.wish = out.by.memory_of;
     laid_out placed = place(p, bundles, out.by.memory_of, o, wait);
-    out.work += placed.answer.work;
+    out.nodes += placed.answer.work;
     if (!placed.full) {
       out.placed = std::move(placed);
       return out;
@@ -248,20 +248,20 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
   std::optional<memories_plan> best;
   if (by_bytes.placed) {
     plan& answer = by_bytes.placed->answer;
-    answer.work = by_bytes.work;
+    answer.work = by_bytes.nodes;
     best = chosen_plan(std::move(answer), by_bytes.by.cost, by_bytes.by.exact, all);
     if (by_bytes.by.exact) return *std::move(best);
-  } else if (memories_plan each = try_each(p, bundles, cost, o, wait, by_bytes.work, all);
+  } else if (memories_plan each = try_each(p, bundles, cost, o, wait, by_bytes.nodes, all);
              each.layout.has_offsets() || each.layout.status == status::infeasible) {
     return each;
   }
-  if (p.max_slab || !uses(technique::repair)) return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
+  if (p.max_slab || !uses(technique::repair)) return best ? *std::move(best) : unknown_assignment(by_bytes.nodes, all);
   const repaired by_address = repair(p, bundles, cost, by_bytes.wish, wait);
   if (by_address.memory_of.empty() || (best && best->cost <= by_address.cost)) {
-    return best ? *std::move(best) : unknown_assignment(by_bytes.work, all);
+    return best ? *std::move(best) : unknown_assignment(by_bytes.nodes, all);
   }
   laid_out placed = place(p, bundles, by_address.memory_of, o, wait, &by_address.offsets);
-  placed.answer.work += by_bytes.work;
+  placed.answer.work += by_bytes.nodes;
   return chosen_plan(std::move(placed.answer), by_address.cost, false, all);
 }
 

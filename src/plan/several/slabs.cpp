@@ -32,13 +32,13 @@ class cutter {
       : p_{p}, limit_{max_slab}, options_{o}, wait_{wait}, parts_{p}, bundles_{bundles_of(p)} {}
 
   // The plan of one slab with these buffers; without offsets where they do not fit it.
-  slab make(std::vector<index> members, effort work, const patience& wait) {
+  slab make(std::vector<index> members, effort level, const patience& wait) {
     std::sort(members.begin(), members.end());
     problem part = parts_.part(0, members);
     auto& capacity = part.memories.empty() ? part.capacity : part.memories[0].capacity;
     capacity = std::min(capacity.value_or(limit_), limit_);
     options o = options_;
-    o.work = work;
+    o.work = level;
     slab made{std::move(members), solve_single(part, o, wait)};
     nodes_ += made.layout.work;
     return made;

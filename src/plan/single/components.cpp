@@ -41,37 +41,36 @@ std::vector<component> components_of(const instance& in) {
     if (ranges.empty()) return {};
     reach[ranges.front().first] = std::max(reach[ranges.front().first], ranges.back().last);
   }
-  std::vector<std::uint32_t> part_at(in.sections, 0), first_of{0};
+  std::vector<std::uint32_t> component_at(in.sections, 0), first_of{0};
   for (std::uint32_t s = 1, so_far = reach[0]; s < in.sections; ++s) {
     if (so_far <= s) first_of.push_back(s);
-    part_at[s] = static_cast<std::uint32_t>(first_of.size() - 1);
+    component_at[s] = static_cast<std::uint32_t>(first_of.size() - 1);
     so_far = std::max(so_far, reach[s]);
   }
-  std::vector<component> parts(first_of.size());
+  std::vector<component> out(first_of.size());
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     const auto ranges = in.ranges_of(in.items[i]);
-    const std::uint32_t k = part_at[ranges.front().first];
-    instance& part = parts[k].in;
+    const std::uint32_t k = component_at[ranges.front().first];
+    instance& own = out[k].in;
     item it = in.items[i];
-    it.ranges_first = static_cast<std::uint32_t>(part.ranges.size());
-    for (const section_range& r : ranges)
-      part.ranges.push_back({r.first - first_of[k], r.last - first_of[k], r.height});
-    it.ranges_last = static_cast<std::uint32_t>(part.ranges.size());
-    part.items.push_back(it);
-    parts[k].items.push_back(i);
+    it.ranges_first = static_cast<std::uint32_t>(own.ranges.size());
+    for (const section_range& r : ranges) own.ranges.push_back({r.first - first_of[k], r.last - first_of[k], r.height});
+    it.ranges_last = static_cast<std::uint32_t>(own.ranges.size());
+    own.items.push_back(it);
+    out[k].items.push_back(i);
   }
-  for (std::size_t k = 0; k < parts.size(); ++k) {
-    instance& part = parts[k].in;
-    part.unit = in.unit;
-    part.capacity = in.capacity;
-    part.own_items = static_cast<std::uint32_t>(part.items.size());
-    part.sections = (k + 1 < parts.size() ? first_of[k + 1] : in.sections) - first_of[k];
-    scale(parts[k]);
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    instance& own = out[k].in;
+    own.unit = in.unit;
+    own.capacity = in.capacity;
+    own.own_items = static_cast<std::uint32_t>(own.items.size());
+    own.sections = (k + 1 < out.size() ? first_of[k + 1] : in.sections) - first_of[k];
+    scale(out[k]);
   }
-  return parts;
+  return out;
 }
 
-layout part_of(const component& c, const layout& whole) {
+layout layout_of(const component& c, const layout& whole) {
   layout out{.solver = whole.solver};
   for (const std::uint32_t i : c.items) out.offsets.push_back(whole.offsets[i]);
   out.arena = arena_of(c.in, out.offsets);

@@ -1,4 +1,4 @@
-// An instance as the parts of its time that no item lives across: each can be laid out as if it were alone.
+// An instance as the stretches of its time that no item lives across: each can be laid out as if it were alone.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct component {
 // O(ranges + sections).
 [[nodiscard]] std::vector<component> components_of(const instance& in);
 
-// A layout's part. Contract: c.scale is 1.
-[[nodiscard]] layout part_of(const component& c, const layout& whole);
+// Its own in a layout of the whole. Contract: c.scale is 1.
+[[nodiscard]] layout layout_of(const component& c, const layout& whole);
 
 }  // namespace berth::plan

@@ -22,16 +22,16 @@ namespace {
 // sweep over sections that keeps what is pinned and alive: disjoint as long as nothing clashed, so that what comes can
 // only collide with its neighbours.
 std::uint32_t pin_that_clashes(const instance& in) {
-  struct block {
+  struct pinned {
     units lo;
     units hi;
     std::uint32_t item;
-    bool operator<(const block& other) const { return lo < other.lo; }
+    bool operator<(const pinned& other) const { return lo < other.lo; }
   };
   struct change {
     std::uint32_t section;
     bool begins;
-    block what;
+    pinned what;
   };
   // Of a reserved range and a buffer it is the buffer.
   const auto culprit = [&](std::uint32_t a, std::uint32_t b) {
@@ -42,7 +42,7 @@ std::uint32_t pin_that_clashes(const instance& in) {
     const item& it = in.items[i];
     if (it.pin == no_offset) continue;
     for (const section_range& r : in.ranges_of(it)) {
-      const block taken{it.pin, it.pin + r.height, i};
+      const pinned taken{it.pin, it.pin + r.height, i};
       changes.push_back({r.first, true, taken});
       changes.push_back({r.last, false, taken});
     }
@@ -55,7 +55,7 @@ std::uint32_t pin_that_clashes(const instance& in) {
   std::stable_sort(changes.begin(), changes.end(), [](const change& x, const change& y) {
     return x.section != y.section ? x.section < y.section : x.begins < y.begins;
   });
-  std::set<block> alive;
+  std::set<pinned> alive;
   for (const change& c : changes) {
     if (!c.begins) {
       alive.erase(c.what);
@@ -103,8 +103,8 @@ bool fits(const problem& p, const swept& s) {
 
 // At the bound no effort finds better; effort fast takes what fits and ends within a quarter of the bound, as sweeps of
 // networks nearly always do.
-bool is_good_enough(const problem& p, const swept& s, effort work) {
-  return s.arena - s.why.bound <= (work == effort::fast ? s.why.bound / policy::good_enough_share : 0) && fits(p, s);
+bool is_good_enough(const problem& p, const swept& s, effort level) {
+  return s.arena - s.why.bound <= (level == effort::fast ? s.why.bound / policy::good_enough_share : 0) && fits(p, s);
 }
 
 plan plan_of(swept s) {
@@ -203,35 +203,37 @@ layout search_one(const instance& in, const options& o, layout found, units& bou
   return std::move(c.best);
 }
 
-// Searches below `found`. Where no item lives across some moments, these cut the instance into parts that are searched
-// one by one, the highest first: a part need not end lower than those before it, which already decide the arena.
+// Searches below `found`. Where no item lives across some moments, these cut the instance into components that are
+// searched one by one, the highest first: one need not end lower than those before it, which already decide the arena.
 layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
   double spent = 0;
   const std::vector<component> all = components_of(in);
   if (all.size() < 2) return search_one(in, o, std::move(found), bound, wait, out, 1, spent);
-  std::vector<std::pair<const component*, units>> parts;  // and where they end
+  std::vector<std::pair<const component*, units>> components;  // and where they end
   for (const component& c : all) {
     units top = 0;
     for (const std::uint32_t i : c.items) top = std::max(top, found.offsets[i] + in.items[i].size);
-    parts.emplace_back(&c, top);
+    components.emplace_back(&c, top);
   }
-  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(components.begin(), components.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   units goal = bound;
   const auto items_above = [&](std::size_t from) {
     std::size_t items = 0;
-    for (; from < parts.size() && parts[from].second > goal; ++from) items += parts[from].first->items.size();
+    for (; from < components.size() && components[from].second > goal; ++from)
+      items += components[from].first->items.size();
     return static_cast<double>(items);
   };
-  for (std::size_t at = 0; at < parts.size(); ++at) {
-    const auto& [c, top] = parts[at];
+  for (std::size_t at = 0; at < components.size(); ++at) {
+    const auto& [c, top] = components[at];
     if (top <= goal || wait.over()) break;
-    // Its share of the nodes left, by its number of items among all parts that may still need a search.
+    // Its share of the nodes left, by its number of items among all components that may still need a search.
     const double share = (1 - spent) * static_cast<double>(c->items.size()) / items_above(at);
-    // A greedy layout of its own to start from: the one found for the whole need not be good for this part.
+    // A greedy layout of its own to start from: the one found for the whole need not be good for it alone.
     const units own_goal = goal / c->scale;
     units proved = own_goal;
     layout own = best_start(c->in, own_goal, o, wait, out.work);
-    if (c->scale == 1 && top < own.arena) own = part_of(*c, found);
+    if (c->scale == 1 && top < own.arena) own = layout_of(*c, found);
     if (own.arena > own_goal) own = search_one(c->in, o, std::move(own), proved, wait, out, share, spent);
     if (proved > own_goal) bound = std::max(bound, proved * c->scale);
     const units end = own.arena * c->scale;

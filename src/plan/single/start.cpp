@@ -14,11 +14,11 @@ namespace berth::plan {
 namespace {
 
 // What all passes may look at together.
-std::uint64_t most_looks(effort work, const instance& in) {
+std::uint64_t most_looks(effort level, const instance& in) {
   const std::uint64_t items = in.items.size() + in.links.size() / 16;
-  const policy::looks_budget of = work == effort::fast     ? policy::fast_passes
-                                  : work == effort::normal ? policy::normal_passes
-                                                           : policy::best_passes;
+  const policy::looks_budget of = level == effort::fast     ? policy::fast_passes
+                                  : level == effort::normal ? policy::normal_passes
+                                                            : policy::best_passes;
   return of.base + of.an_item * items;
 }
 

@@ -179,8 +179,8 @@ struct candidate {
 };
 
 // A try costs some tens of nanoseconds a buffer and point: 15 ms at effort normal.
-std::size_t tries_of(effort work, std::size_t buffers) {
-  switch (work) {
+std::size_t tries_of(effort level, std::size_t buffers) {
+  switch (level) {
     case effort::fast: return 0;
     case effort::normal: return policy::normal_chain_budget / (buffers + policy::chain_buffers);
     case effort::best: return policy::best_chain_budget / (buffers + policy::chain_buffers);

@@ -216,7 +216,7 @@ std::optional<moves_violation> checker::times() const {
   };
   std::map<tick, moment> moments;
   double access = 0, stall = 0;
-  bytes moved = 0;
+  bytes copied = 0;
   for (const step& s : t.steps) moments[s.at].duration += s.duration;
   for (index i = 0; i < p.buffers.size(); ++i) {
     for_each_use(i, [&](const use& u, const std::vector<const stay*>& there) {
@@ -233,7 +233,7 @@ std::optional<moves_violation> checker::times() const {
   for (index m = 0; m < answer.moves.size(); ++m) {
     moments[answer.moves[m].during.lower].starting.push_back(m);
     moments[answer.moves[m].during.upper].due.push_back(m);
-    moved += p.buffers[answer.moves[m].buffer].size;
+    copied += p.buffers[answer.moves[m].buffer].size;
   }
   double clock = 0;
   for (const auto& [at, now] : moments) {
@@ -249,7 +249,7 @@ std::optional<moves_violation> checker::times() const {
   }
   if (differ(access, answer.access)) return moves_violation{"the access time is not what the plan says", {}};
   if (differ(stall, answer.stall)) return moves_violation{"the stall is not what the plan says", {}};
-  if (moved != answer.moved) return moves_violation{"the bytes moved are not what the plan says", {}};
+  if (copied != answer.moved) return moves_violation{"the bytes moved are not what the plan says", {}};
   if (answer.bound > answer.cost() && differ(answer.bound, answer.cost())) {
     return moves_violation{"the plan costs less than its bound", {}};
   }

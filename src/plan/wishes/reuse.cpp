@@ -76,12 +76,12 @@ class mover {
 
   // Whether any buffer with a penalty to pay found a cheaper place.
   bool round(const patience& wait) {
-    bool moved = false;
+    bool changed = false;
     for (index i = 0; i < p_.buffers.size() && !wait.was_over(); ++i) {
       if (!movable(i) || cost_at(i, answer_.offset(i)) <= 0 || wait.over(p_.buffers.size())) continue;
-      moved |= move(i);
+      changed |= move(i);
     }
-    return moved;
+    return changed;
   }
 
  private:

@@ -1,19 +1,19 @@
-// Decomposition: what is open falls into parts that share no conflict, which are solved one after the other.
+// Decomposition: what is open falls into islands that share no conflict, which are solved one after the other.
 #include <algorithm>
 
 #include "plan/search/search.hpp"
 
 namespace berth::plan {
 
-void search::find_parts(std::vector<std::vector<std::uint32_t>>& parts) const {
+void search::find_islands(std::vector<std::vector<std::uint32_t>>& islands) const {
   if (intervals_only_) {
     std::uint32_t reach = 0;
     for (std::uint32_t k = current_.begin; k < current_.end; ++k) {
       const std::uint32_t i = lists_[k];
       if (state_[i] != state::open) continue;
       const section_range& r = in_.ranges[in_.items[i].ranges_first];
-      if (parts.empty() || r.first >= reach) parts.emplace_back();
-      parts.back().push_back(i);
+      if (islands.empty() || r.first >= reach) islands.emplace_back();
+      islands.back().push_back(i);
       reach = std::max(reach, r.last);
     }
     return;
@@ -30,25 +30,25 @@ void search::find_parts(std::vector<std::vector<std::uint32_t>>& parts) const {
         grown.push_back(c.other);
       }
     }
-    parts.push_back(std::move(grown));
+    islands.push_back(std::move(grown));
   }
 }
 
-// The cliques of a part's open items.
-void search::add_cliques(part& p) {
-  p.cliques_begin = static_cast<std::uint32_t>(part_cliques_.size());
+// The cliques of an island's open items.
+void search::add_cliques(island& p) {
+  p.cliques_begin = static_cast<std::uint32_t>(island_cliques_.size());
   ++stamp_;
   for (std::uint32_t k = p.begin; k < p.end; ++k) {
     for (const std::uint32_t c : graph_.cliques_of(lists_[k])) {
       if (clique_stamp_[c] == stamp_) continue;
       clique_stamp_[c] = stamp_;
-      part_cliques_.push_back(c);
+      island_cliques_.push_back(c);
     }
   }
-  p.cliques_end = static_cast<std::uint32_t>(part_cliques_.size());
+  p.cliques_end = static_cast<std::uint32_t>(island_cliques_.size());
 }
 
-// Whether the lifetimes of what is open in the current part leave no gap.
+// Whether the lifetimes of what is open in the current island leave no gap.
 bool search::lifetimes_touch() const {
   std::uint32_t reach = 0;
   for (std::uint32_t k = current_.begin, open = 0; k < current_.end; ++k) {
@@ -60,7 +60,7 @@ bool search::lifetimes_touch() const {
   return true;
 }
 
-// Whether open items still join the open neighbours of item i, which was just placed: then the part is still one.
+// Whether open items still join the open neighbours of item i, which was just placed: then the island is still one.
 // Mostly few items are looked at until that is seen.
 bool search::neighbours_are_joined(std::uint32_t i) {
   reached_.resize(in_.items.size(), 0);
@@ -93,7 +93,7 @@ bool search::split(std::uint32_t placed) {
   if (!rules_.decomposition) return true;
   if (intervals_only_ ? lifetimes_touch() : placed != no_item && neighbours_are_joined(placed)) return true;
   std::vector<std::vector<std::uint32_t>> found;
-  find_parts(found);
+  find_islands(found);
   if (found.size() < 2) return true;
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   push(kind::split, no_item);
@@ -101,7 +101,7 @@ bool search::split(std::uint32_t placed) {
   frame& f = frames_.back();
   bool fits = true;
   for (const auto& items : found) {
-    part p{static_cast<std::uint32_t>(lists_.size()), 0, 0, 0, {}};
+    island p{static_cast<std::uint32_t>(lists_.size()), 0, 0, 0, {}};
     for (const std::uint32_t i : items) {
       lists_.push_back(i);
       p.key = p.key + word_of(i, support_[i]);
@@ -110,22 +110,22 @@ bool search::split(std::uint32_t placed) {
     add_cliques(p);
     if (fits && rules_.memory && has_failed(p.key)) {
       fits = false;
-      f.next_part = static_cast<std::uint32_t>(parts_.size() - f.parts_mark);
+      f.next_island = static_cast<std::uint32_t>(islands_.size() - f.islands_mark);
     }
-    parts_.push_back(p);
+    islands_.push_back(p);
   }
   f.item = static_cast<std::uint32_t>(found.size());
-  current_ = parts_[f.parts_mark];
+  current_ = islands_[f.islands_mark];
   return fits;
 }
 
-// The current part is solved: on to the next of the innermost split that has one. False: everything is solved.
-bool search::next_part() {
+// The current island is solved: on to the next of the innermost split that has one. False: everything is solved.
+bool search::next_island() {
   for (std::uint32_t s = split_; s != no_item; s = frames_[s].outer_split) {
     frame& f = frames_[s];
-    if (f.next_part + 1 < f.item) {
-      ++f.next_part;
-      current_ = parts_[f.parts_mark + f.next_part];
+    if (f.next_island + 1 < f.item) {
+      ++f.next_island;
+      current_ = islands_[f.islands_mark + f.next_island];
       f.frozen_end = static_cast<std::uint32_t>(frames_.size());
       split_ = s;
       return true;
