@@ -44,7 +44,6 @@ constexpr std::array names{
     named{"reuse_pairs", technique::reuse_pairs},
     named{"repair", technique::repair},
     named{"slab_splits", technique::slab_splits},
-    named{"slabs_by_size", technique::slabs_by_size},
     named{"slabs_by_height", technique::slabs_by_height},
     named{"slabs_by_birth", technique::slabs_by_birth},
     named{"slab_moves", technique::slab_moves},

@@ -102,6 +102,12 @@ struct peak_attempt {
 };
 inline constexpr std::array<peak_attempt, 5> peak_attempts{{{16, 0}, {4, 0}, {16, 1}, {16, 2}, {16, 4}}};
 inline constexpr std::uint64_t peak_ejections = 3'000'000;
+// Where all of that ends further above the target than this share of it, the groups are searched for so long at effort
+// fast, for each item of the whole; at effort normal; at best. D alone is solved in 1.2 s.
+inline constexpr std::int64_t far_share = 16;
+inline constexpr double fast_core_seconds_an_item = 2e-6, core_seconds = 0.1, best_core_seconds = 2;
+// Small are items that together take no more than such a share of the target.
+inline constexpr std::int64_t small_share = 32;
 
 // ---- Bounds (bound/) ----
 
@@ -241,12 +247,12 @@ inline constexpr std::uint64_t memories_looks = 500'000'000, best_memories_looks
 
 // ---- Slabs (several/slabs.hpp) ----
 
-// Bundles up to which every split into slabs is tried (2^10 sets), and up to which each bundle is tried in each slab,
-// which may look at so much: about a second.
-inline constexpr std::size_t most_split_bundles = 10, most_fitted_bundles = 400;
-inline constexpr std::uint64_t slab_looks = 100'000'000;
-// Moves of a bundle into another slab that are tried: tens of milliseconds.
+// Bundles up to which every split into slabs is tried (2^10 sets), and up to which single ones are moved into others.
+inline constexpr std::size_t most_split_bundles = 10, most_moved_bundles = 400;
+// Moves that are tried: tens of milliseconds. What they, or layouts without pins that clash, may look at: about a
+// second.
 inline constexpr std::size_t slab_moves = 1000;
+inline constexpr std::uint64_t slab_looks = 100'000'000;
 
 // ---- Moves (moves/; 0023) and symbolic sizes (symbolic/) ----
 

@@ -38,7 +38,6 @@ enum class technique : std::uint8_t {
   // several memories, and slabs
   repair,
   slab_splits,
-  slabs_by_size,
   slabs_by_height,
   slabs_by_birth,
   slab_moves,

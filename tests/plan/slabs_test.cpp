@@ -49,7 +49,7 @@ RC_GTEST_PROP(slabs, of_few_buffers_need_the_least_sum, ()) {
   RC_ASSERT(answer.arena() == *brute_force::smallest_arena(cut));
 }
 
-// Many: by size, by height or by birth, and then moved. Never more than every buffer in a slab of its own.
+// Many: by height or by birth, and then moved. Never more than every buffer in a slab of its own.
 RC_GTEST_PROP(slabs, of_many_buffers_keep_the_rules, ()) {
   const problem p = random_set(11 + generate::upto(40), generate::one_in(2));
   RC_PRE(validate(p));
@@ -108,6 +108,16 @@ TEST(slabs, none_takes_a_buffer_that_is_larger) {
   const plan answer = solve_slabs(p, 10, {}, {});
   EXPECT_EQ(answer.status, status::infeasible);
   EXPECT_EQ(answer.culprit, large);
+}
+
+// In one memory no plan could keep these pins: of any five alive at the same time each needs a slab of its own.
+TEST(slabs, pins_that_clash_lie_in_different_slabs) {
+  problem p;
+  for (tick t = 0; t < 20; ++t) p.add({.size = 5, .live = {t, t + 5}, .offset = 2});
+  for (tick t = 0; t < 20; ++t) p.add({.size = 2, .live = {t, t + 5}});
+  const plan answer = solve_slabs(p, 10, {.work = effort::fast}, {});
+  ASSERT_TRUE(answer.has_offsets());
+  EXPECT_TRUE(keeps_the_rules(p, 10, answer));
 }
 
 // No way to fill slabs finds a place for any buffer.

@@ -44,34 +44,6 @@ class cutter {
     return made;
   }
 
-  // Largest first, each bundle into the slab that grows least. Nothing where that would take long.
-  std::vector<slab> by_size() {
-    std::vector<index> order(bundles_.size());
-    std::iota(order.begin(), order.end(), index{0});
-    std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return bundles_[a].size > bundles_[b].size; });
-    std::vector<slab> slabs;
-    const patience wait = wait_.for_looks(policy::slab_looks);
-    for (const index u : order) {
-      slab best = make(bundles_[u].members, effort::fast, wait);
-      if (!best.layout.has_offsets()) return {};
-      std::size_t where = slabs.size();
-      bytes growth = best.layout.arena();
-      if (wait.over()) return {};
-      for (std::size_t k = 0; k < slabs.size(); ++k) {
-        slab grown = with(slabs[k], u, wait);
-        if (!grown.layout.has_offsets()) continue;
-        const bytes more = grown.layout.arena() - std::min(grown.layout.arena(), slabs[k].layout.arena());
-        if (more > growth || (more == growth && where != slabs.size())) continue;
-        growth = more;
-        where = k;
-        best = std::move(grown);
-      }
-      if (where == slabs.size()) slabs.emplace_back();
-      slabs[where] = std::move(best);
-    }
-    return slabs;
-  }
-
   // Lays all in one unbounded memory and keeps what ends below the limit; the rest again, into the next slab. When the
   // wait is over the rest is stacked.
   std::vector<slab> by_height() {
@@ -79,14 +51,13 @@ class cutter {
     std::vector<index> left(p_.buffers.size());
     std::iota(left.begin(), left.end(), index{0});
     while (!left.empty() && !wait_.over()) {
-      problem part = parts_.part(0, left);
-      (part.memories.empty() ? part.capacity : part.memories[0].capacity).reset();
-      const plan layout = solve_single(part, {.work = effort::fast}, wait_);
+      std::vector<index> laid = left;
+      const plan layout = lay(laid);
       if (!layout.has_offsets()) return {};
       std::vector<bool> stays(p_.buffers.size(), false);
       std::vector<bool> lies(p_.buffers.size(), false);
-      for (std::size_t k = 0; k < left.size(); ++k) {
-        lies[left[k]] = layout.offset(static_cast<index>(k)) + p_.footprint(left[k]) <= limit_;
+      for (std::size_t k = 0; k < laid.size(); ++k) {
+        lies[laid[k]] = layout.offset(static_cast<index>(k)) + p_.footprint(laid[k]) <= limit_;
       }
       std::vector<index> kept, rest;
       for (const bundle& u : bundles_) {
@@ -99,7 +70,7 @@ class cutter {
       if (kept.empty()) return {};
       std::sort(kept.begin(), kept.end());
       slab made = make(kept, options_.work, wait_);
-      if (!made.layout.has_offsets()) made = as_laid(std::move(kept), left, layout);
+      if (!made.layout.has_offsets()) made = as_laid(std::move(kept), laid, layout);
       slabs.push_back(std::move(made));
       left = std::move(rest);
     }
@@ -240,6 +211,23 @@ class cutter {
     return made;
   }
 
+  // A layout of these buffers in one unbounded memory. Where pins clash, buffers go until none does: in another slab
+  // they need not.
+  plan lay(std::vector<index>& members) {
+    const patience wait = wait_.for_looks(policy::slab_looks);
+    for (;;) {
+      problem part = parts_.part(0, members);
+      (part.memories.empty() ? part.capacity : part.memories[0].capacity).reset();
+      plan layout = solve_single(part, {.work = effort::fast}, wait_);
+      if (layout.status != status::infeasible || wait.over(members.size())) return layout;
+      const auto gone = std::find_if(bundles_.begin(), bundles_.end(), [&](const bundle& u) {
+        return std::binary_search(u.members.begin(), u.members.end(), members[layout.culprit]);
+      });
+      std::erase_if(members,
+                    [&](index i) { return std::binary_search(gone->members.begin(), gone->members.end(), i); });
+    }
+  }
+
   static bool parts_fit(const std::vector<slab>& of, std::size_t set) {
     for (std::size_t left = set; left != 0; left &= left - 1) {
       const std::size_t part = set ^ (left & (~left + 1));
@@ -314,14 +302,13 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
       if (slabs.empty() || (!least.empty() && sum_of(least) < sum_of(slabs))) slabs = std::move(least);
     }
   } else if (slabs.empty()) {
-    if (uses(technique::slabs_by_size) && cut.bundles().size() <= policy::most_fitted_bundles) slabs = cut.by_size();
-    if (slabs.empty() && uses(technique::slabs_by_height)) slabs = cut.by_height();
+    if (uses(technique::slabs_by_height)) slabs = cut.by_height();
     if (uses(technique::slabs_by_birth)) {
       std::vector<slab> born = cut.by_birth();
       if (slabs.empty() || (!born.empty() && sum_of(born) < sum_of(slabs))) slabs = std::move(born);
     }
     if (uses(technique::slab_moves) && !slabs.empty() && o.work != effort::fast &&
-        cut.bundles().size() <= policy::most_fitted_bundles) {
+        cut.bundles().size() <= policy::most_moved_bundles) {
       cut.settle(slabs);
     }
   }
