@@ -132,6 +132,7 @@ families make(const call& c) {
   add_slabs(all, c.seeds);
   add_memories(all, c.seeds);
   if (c.many) add_thousands(all, 1);
+  if (c.many) add_crowds(all, std::min(c.seeds, 3U));
   for (const std::string& path : c.files) {
     all["files"].push_back({path.substr(path.rfind('/') + 1), berth::model::read_problem(path).problem});
   }

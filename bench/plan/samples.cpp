@@ -271,6 +271,28 @@ void add_thousands(families& out, unsigned seeds) {
   }
 }
 
+void add_crowds(families& out, unsigned seeds) {
+  constexpr unsigned small = 28'000;
+  constexpr tick step = 1000;
+  for (unsigned seed = 0; seed < 2 * seeds; ++seed) {
+    std::mt19937 random(8000 + seed);
+    const auto below = [&](std::uint64_t n) { return random() % n; };
+    const bool among = seed % 2 != 0;
+    tiling pieces = tile(random, {0, 60, 0, 1'000'000}, 200, seed % 4 > 1, false);
+    for (rectangle& r : pieces) {
+      r.t0 *= step;
+      r.t1 *= step;
+      r.y1 -= below((r.y1 - r.y0) / 16 + 1);
+    }
+    const tick from = among ? 0 : 60 * step;
+    for (unsigned k = 0; k < small; ++k) {
+      const tick at = from + static_cast<tick>(below(59 * step));
+      pieces.push_back({at, at + 1 + static_cast<tick>(below(step / 2)), 0, 1 + below(among ? 64 : 4096)});
+    }
+    out["crowds"].push_back({(among ? "among " : "beside ") + std::to_string(seed), problem_of(random, pieces)});
+  }
+}
+
 void add_variants(families& out, const sample& of, const std::vector<bytes>& offsets, unsigned seeds) {
   const problem& p = of.what;
   const auto high = [&](std::size_t i) { return offsets[i] + p.buffers[i].size; };

@@ -57,6 +57,10 @@ void add_memories(families& out, unsigned seeds);
 // seed.
 void add_thousands(families& out, unsigned seeds);
 
+// A tiling of 200 in which a little is taken off each piece, and 28,000 small buffers that live after it, or all the
+// time between its pieces. Two a seed.
+void add_crowds(families& out, unsigned seeds);
+
 // Variants of a problem, given a layout: bytes stretched by a random monotone map of the addresses, in every other
 // variant all of the time, else a window of half of it, some backwards. The layout remains one, and where it met
 // max-live it still does.

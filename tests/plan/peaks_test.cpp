@@ -53,6 +53,23 @@ RC_GTEST_PROP(peaks, a_lower_layout_is_a_plan, ()) {
   RC_ASSERT(!check(p, in, after));
 }
 
+// The same of what effort fast does with them; with any time to search in, none too.
+RC_GTEST_PROP(peaks, a_core_that_is_placed_first_leaves_a_plan, ()) {
+  problem p = even_set(*rc::gen::arbitrary<std::uint64_t>(), 1000, *rc::gen::inRange<std::uint64_t>(4, 60));
+  for (buffer& b : p.buffers) {
+    if (*rc::gen::inRange(0, 40) == 0) b.alignment = 64;
+    if (*rc::gen::inRange(0, 3) == 0) b.size = 16;
+  }
+  const instance in = make_instance(p);
+  const layout before = start_of(in);
+  const units target = section_bound(in) * *rc::gen::inRange<units>(14, 18) / 16;
+  layout after = before;
+  (void)place_core_first(in, after, target, *rc::gen::element(0.0, 1e-3, 1e-2), {}, {});
+  RC_ASSERT(after.arena < before.arena || after.offsets == before.offsets);
+  RC_ASSERT(after.arena == arena_of(in, after.offsets));
+  RC_ASSERT(!check(p, in, after));
+}
+
 TEST(peaks, end_at_the_bound_where_ejections_alone_are_stuck) {
   int at_bound = 0, ejected = 0;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {

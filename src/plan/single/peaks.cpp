@@ -31,34 +31,40 @@ std::vector<component> alive_above(const instance& in, units height) {
   return groups;
 }
 
+// What a search may take, counted in nodes: so many, and so many as take this long.
+struct search_budget {
+  std::uint64_t nodes = 0;
+  double seconds = 0;
+};
+
 class searcher {
  public:
   searcher(const options& o, const patience& wait) : options_{o}, wait_{wait} {}
 
   // A layout of a group, at or below the goal where one is found.
-  layout lay_out(const instance& in, units goal) {
+  layout lay_out(const instance& in, units goal, const search_budget& most) {
     layout start = try_orders(in, goal, goal, effort::normal, {}, wait_);
-    if (start.arena <= goal || wait_.over() || seconds_ <= 0) return start;
+    if (start.arena <= goal || wait_.over() || most.seconds <= 0) return start;
     const conflict_graph graph = make_conflicts(in);
     const auto second = static_cast<double>(nodes_per_second(graph));
-    std::uint64_t nodes = policy::peak_nodes_an_item * in.items.size();
-    nodes = std::min(nodes, static_cast<std::uint64_t>(seconds_ * second));
+    std::uint64_t nodes = std::min(most.nodes, static_cast<std::uint64_t>(most.seconds * second));
     if (options_.node_limit != 0) nodes = std::min(nodes, options_.node_limit - std::min(options_.node_limit, nodes_));
     narrowed got =
         find_least_arena(in, graph, std::move(start), goal, {.nodes = nodes, .threads = options_.threads}, wait_);
     nodes_ += got.nodes;
-    seconds_ -= static_cast<double>(got.nodes) / second;
+    seconds_ += static_cast<double>(got.nodes) / second;
     return std::move(got.best);
   }
 
   [[nodiscard]] bool told_to_end(std::uint64_t looks) const { return wait_.over(looks); }
   [[nodiscard]] std::uint64_t nodes() const { return nodes_; }
+  [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
   const options& options_;
   const patience& wait_;
-  std::uint64_t nodes_ = 0;
-  double seconds_ = policy::peak_seconds;  // left, counted in nodes
+  std::uint64_t nodes_ = 0;  // spent
+  double seconds_ = 0;       // spent, counted in nodes
 };
 
 // The offsets of what is laid out, and which items that is.
@@ -66,6 +72,13 @@ struct core {
   std::vector<units> offsets;  // by item of the whole
   std::vector<std::uint32_t> items;
   units end = 0;
+
+  // A group's items are named as the whole names them.
+  void add(const component& group, const layout& own) {
+    end = std::max(end, own.arena * group.scale);
+    for (std::size_t k = 0; k < group.items.size(); ++k) offsets[group.items[k]] = own.offsets[k] * group.scale;
+    items.insert(items.end(), group.items.begin(), group.items.end());
+  }
 };
 
 // Lays out the peaks among `items`, group by group.
@@ -78,18 +91,71 @@ void lay_out_peaks(const instance& in, const std::vector<std::uint32_t>& items, 
     const bool is_large = group.items.size() > policy::most_peak_items;
     if (is_large && narrowest) continue;
     layout own;
-    if (!is_large) own = by.lay_out(group.in, target / group.scale);
+    if (!is_large) {
+      own = by.lay_out(group.in, target / group.scale,
+                       {policy::peak_nodes_an_item * group.items.size(), policy::peak_seconds - by.seconds()});
+    }
     if ((is_large || own.arena > target / group.scale) && !narrowest) {
       lay_out_peaks(in, group.items, target, share + 1, by, out);
       continue;
     }
-    out.end = std::max(out.end, own.arena * group.scale);
-    for (std::size_t k = 0; k < group.items.size(); ++k) out.offsets[group.items[k]] = own.offsets[k] * group.scale;
-    out.items.insert(out.items.end(), group.items.begin(), group.items.end());
+    out.add(group, own);
   }
 }
 
+// All but the small ones, which together take no more than a share of the target at any time: they find room around the
+// others, and where thousands of them live beside hundreds of those, only those can be searched.
+std::vector<std::uint32_t> without_small(const instance& in, units target) {
+  const auto height_up_to = [&](units size) {
+    std::vector<units> change(in.sections + std::size_t{1}, 0);
+    for (const item& it : in.items) {
+      if (it.size > size) continue;
+      const section_range& alive = in.ranges_of(it).front();
+      change[alive.first] += it.size;
+      change[alive.last] -= it.size;
+    }
+    units most = 0, now = 0;
+    for (const units by : change) most = std::max(most, now += by);
+    return most;
+  };
+  units small = target / policy::small_share;
+  while (small > 0 && height_up_to(small) > target / policy::small_share) small /= 2;
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    if (in.items[i].size > small) out.push_back(i);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::uint64_t place_core_first(const instance& in, layout& found, units target, double seconds, const options& o,
+                               const patience& wait) {
+  if (!has_lifetimes_only(in) || wait.over()) return 0;
+  const std::vector<std::uint32_t> large = without_small(in, target);
+  std::vector<component> groups = alive_above(only(in, large), target - target / policy::peak_shares[0]);
+  std::erase_if(groups, [](const component& group) { return group.items.size() > policy::most_peak_items; });
+  std::size_t items = 0;
+  for (const component& group : groups) items += group.items.size();
+  searcher by{o, wait};
+  core high{.offsets = std::vector<units>(in.items.size(), 0), .items = {}};
+  for (component& group : groups) {
+    for (std::uint32_t& i : group.items) i = large[i];
+    const double share = static_cast<double>(group.items.size()) / static_cast<double>(items);
+    // What ends no higher than a group before it changes nothing.
+    const units goal = std::max(target, high.end) / group.scale;
+    high.add(group, by.lay_out(group.in, goal, {~std::uint64_t{0}, seconds * share}));
+  }
+  if (high.items.empty() || high.end >= found.arena) return by.nodes();
+  instance around = in;
+  for (const std::uint32_t i : high.items) around.items[i].pin = high.offsets[i];
+  occupancy taken{around};
+  layout placed = place_in_order(around, taken, sorted_items(around, order::size, wait), wait);
+  if (placed.arena >= found.arena) return by.nodes();
+  found = std::move(placed);
+  found.solver = "core";
+  return by.nodes();
+}
 
 std::uint64_t lower_peaks(const instance& in, layout& found, units target, const options& o, const patience& wait) {
   if (in.items.size() < policy::fewest_for_peaks || !has_lifetimes_only(in) || wait.over()) return 0;

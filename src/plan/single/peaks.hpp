@@ -17,4 +17,10 @@ namespace berth::plan {
 // that were searched: of `o` the effort, the node limit and the threads are read.
 std::uint64_t lower_peaks(const instance& in, layout& found, units target, const options& o, const patience& wait);
 
+// As lower_peaks(), in a time that grows with `seconds`, for effort fast: each group is searched once, with its share
+// of that, and laid out as far down as it got; small items are in no group, and all that is in none is placed in order
+// of size.
+std::uint64_t place_core_first(const instance& in, layout& found, units target, double seconds, const options& o,
+                               const patience& wait);
+
 }  // namespace berth::plan

@@ -28,25 +28,38 @@ std::uint64_t mean_alive(const instance& in) {
   return sum / std::max(in.sections, 1U);
 }
 
-// Peaks, then ejections, until near the target.
-void lower(const instance& in, units target, const options& o, layout& best, std::uint64_t ejections,
+// What the search of a core may take where the problem has so many items.
+double core_seconds(effort level, std::size_t items) {
+  switch (level) {
+    case effort::fast: return policy::fast_core_seconds_an_item * static_cast<double>(items);
+    case effort::normal: return policy::core_seconds;
+    case effort::best: return policy::best_core_seconds;
+  }
+  return 0;
+}
+
+// Peaks, then ejections, until near the target. `items` that the problem has: as many, or more where some are in boxes.
+void lower(const instance& in, units target, const options& o, layout& best, std::uint64_t ejections, std::size_t items,
            const patience& wait, std::uint64_t& nodes) {
-  const auto eject = [&](units near, std::uint64_t most_looks) {
-    if (uses(technique::ejections) && best.arena > target + near &&
-        lower_by_ejection(in, best, target, near, most_looks, wait)) {
-      best.solver = "ejection";
-    }
-  };
-  if (o.work == effort::fast) return eject(target / policy::fast_near_share, policy::fast_ejections * in.items.size());
-  const units near = target / policy::near_share;
+  const bool is_fast = o.work == effort::fast;
+  const units near = target / (is_fast ? policy::fast_near_share : policy::near_share);
   if (best.arena <= target + near) return;
-  if (uses(technique::peaks)) nodes += lower_peaks(in, best, target, o, wait);
-  eject(near, ejections);
+  if (uses(technique::peaks)) {
+    if (!is_fast) nodes += lower_peaks(in, best, target, o, wait);
+    if (items >= policy::fewest_for_peaks && best.arena > target + target / policy::far_share) {
+      nodes += place_core_first(in, best, target, core_seconds(o.work, items), o, wait);
+    }
+  }
+  const std::uint64_t looks = is_fast ? policy::fast_ejections * in.items.size() : ejections;
+  if (uses(technique::ejections) && best.arena > target + near &&
+      lower_by_ejection(in, best, target, near, looks, wait)) {
+    best.solver = "ejection";
+  }
 }
 
 // For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
-layout of_many(const instance& in, units target, const options& o, const patience& passes, const patience& wait,
-               std::uint64_t& nodes) {
+layout of_many(const instance& in, std::size_t all, units target, const options& o, const patience& passes,
+               const patience& wait, std::uint64_t& nodes) {
   layout best;
   if (nobody_waits(in, wait)) return best;
   if (auto swept = sweep_items(in, wait)) {
@@ -63,14 +76,15 @@ layout of_many(const instance& in, units target, const options& o, const patienc
     if (placed.arena < best.arena) best = std::move(placed);
   }
   const std::uint64_t items = std::min(in.items.size(), policy::most_at_once);  // more do not fit the second
-  lower(in, target, o, best, std::max(policy::ejection_looks, policy::ejection_looks_an_item * items), wait, nodes);
+  lower(in, target, o, best, std::max(policy::ejection_looks, policy::ejection_looks_an_item * items), all, wait,
+        nodes);
   return best;
 }
 
 layout by_boxes(const instance& in, units target, const options& o, const patience& passes, const patience& wait,
                 std::uint64_t& nodes) {
   const std::optional<boxed> boxes = uses(technique::boxes) ? put_in_boxes(in, target, wait) : std::nullopt;
-  layout out = of_many(boxes ? boxes->coarse : in, target, o, passes, wait, nodes);
+  layout out = of_many(boxes ? boxes->coarse : in, in.items.size(), target, o, passes, wait, nodes);
   if (boxes && !out.offsets.empty()) {
     out.offsets = take_out_of_boxes(*boxes, out.offsets);
     out.arena = arena_of(in, out.offsets);
@@ -96,7 +110,8 @@ layout best_start(const instance& in, units target, const options& o, const pati
   }
   best = try_orders(in, target, goal, o.work, std::move(best), passes, show);
   if (nobody_waits(in, wait)) return best;
-  lower(in, target, o, best, in.items.size() > policy::few_items ? policy::ejection_looks / 4 : 0, wait, nodes);
+  lower(in, target, o, best, in.items.size() > policy::few_items ? policy::ejection_looks / 4 : 0, in.items.size(),
+        wait, nodes);
   return best;
 }
 
