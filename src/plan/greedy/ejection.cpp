@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -85,8 +86,12 @@ class ejector {
     out_.clear();
     for (std::uint32_t i = 0; i < offsets.size(); ++i) {
       const units size = in_.items[i].size;
-      if (size > target) return false;
       places_[i] = {offsets[i], offsets[i] + size, hardness_[i]};
+      if (is_pinned(i)) {
+        if (i < in_.own_items && places_[i].end > target) return false;
+        continue;
+      }
+      if (size > target) return false;
       if (places_[i].end > target) throw_out(i);
     }
     if (!clear_around(kept, wait)) return false;
@@ -96,6 +101,7 @@ class ejector {
       told = looks_;
       const std::uint32_t i = next();
       const units at = cheapest_place(i, target);
+      if (at == no_offset) return false;
       const units end = at + in_.items[i].size;
       places_[i].lo = at;
       places_[i].end = end;
@@ -123,7 +129,10 @@ class ejector {
   struct step {
     units at;
     std::int64_t change;
+    std::int32_t pins;
   };
+
+  [[nodiscard]] bool is_pinned(std::uint32_t i) const { return in_.items[i].pin != no_offset; }
 
   // False: the wait is over.
   bool clear_around(const kept_items& kept, const patience& wait) {
@@ -155,37 +164,45 @@ class ejector {
     return i;
   }
 
-  // The lowest of the cheapest places for item i. near_: its neighbours that are placed.
+  // The lowest of the cheapest places for item i; no_offset where pinned items leave none. near_: its neighbours that
+  // are placed.
   units cheapest_place(std::uint32_t i, units target) {
     const item& it = in_.items[i];
     near_.clear();
     steps_.clear();
     std::int64_t cost = 0;  // at 0
+    std::int32_t pins = 0;  // in the way at 0
     beside_.each(i, [&](std::uint32_t j) {
       ++looks_;
       const place& other = places_[j];
       if (other.end == 0) return;
       near_.push_back(j);
+      const std::int64_t price = is_pinned(j) ? 0 : other.price;
+      const std::int32_t pin = is_pinned(j) ? 1 : 0;
       // It is in the way from here on ...
       const units from = other.lo - it.size + 1;
       if (from <= 0) {
-        cost += other.price;
+        cost += price;
+        pins += pin;
       } else {
-        steps_.push_back({from, other.price});
+        steps_.push_back({from, price, pin});
       }
       // ... to there.
-      steps_.push_back({other.end, -other.price});
+      steps_.push_back({other.end, -price, -pin});
     });
     const units last = target - it.size;
     std::erase_if(steps_, [last](const step& s) { return s.at > last; });
     std::sort(steps_.begin(), steps_.end(), [](const step& x, const step& y) { return x.at < y.at; });
-    units best_at = 0;
-    std::int64_t best = cost;
+    units best_at = pins == 0 ? 0 : no_offset;
+    std::int64_t best = pins == 0 ? cost : std::numeric_limits<std::int64_t>::max();
     for (std::size_t k = 0; k < steps_.size() && best > 0;) {
       const units at = round_up(steps_[k].at, it.alignment);
       if (at > last) break;
-      for (; k < steps_.size() && steps_[k].at <= at; ++k) cost += steps_[k].change;
-      if (cost >= best) continue;
+      for (; k < steps_.size() && steps_[k].at <= at; ++k) {
+        cost += steps_[k].change;
+        pins += steps_[k].pins;
+      }
+      if (pins != 0 || cost >= best) continue;
       best = cost;
       best_at = at;
     }
@@ -214,7 +231,9 @@ bool eject_around(const instance& in, const kept_items& kept, layout& found, uni
 
 bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t most_looks,
                        const patience& wait) {
-  if (in.items.empty() || !has_lifetimes_only(in) || wait.over()) return false;
+  const bool one_lifetime = std::all_of(in.items.begin(), in.items.end(),
+                                        [](const item& it) { return it.ranges_last - it.ranges_first == 1; });
+  if (in.items.empty() || in.sections == 0 || !one_lifetime || !in.links.empty() || wait.over()) return false;
   ejector with{in};
   bool lowered = false;
   // Halves the distance between the best layout and the highest target that was not met, `target` at first.
@@ -226,6 +245,7 @@ bool lower_by_ejection(const instance& in, layout& found, units target, units ne
       found.arena = arena_of(in, found.offsets);
       lowered = true;
     } else {
+      if (middle == low) break;
       low = middle;
     }
   }
