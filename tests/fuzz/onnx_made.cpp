@@ -119,7 +119,7 @@ constexpr const char* attributes[] = {"axis",       "axes",      "perm",  "group
 struct attribute {
   const char* op;
   const char* name;
-  std::variant<std::int64_t, list, std::string> value;
+  std::variant<std::int64_t, list, std::string, float> value;
 };
 const attribute meant[] = {
     {"Einsum", "equation", "ij,jk->ik"},
@@ -175,6 +175,9 @@ const attribute meant[] = {
     {"Cast", "to", 7},
     {"BatchNormalization", "training_mode", 1},
     {"Momentum", "mode", "nesterov"},
+    {"Momentum", "alpha", 0.9f},
+    {"Momentum", "beta", 0.5f},
+    {"Momentum", "norm_coefficient", 0.1f},
 };
 
 // Inputs of these are integers that mean something: one each.
@@ -324,6 +327,12 @@ class maker {
         m_.with_text(name, *text);
       } else if (const auto* number = std::get_if<std::int64_t>(&value)) {
         m_.with(name, c_.byte() % 8 == 0 ? c_.of(numbers) : *number);
+      } else if (const auto* real = std::get_if<float>(&value)) {
+        auto* nodes = m_.model().mutable_graph()->mutable_node();
+        auto* a = nodes->Mutable(nodes->size() - 1)->add_attribute();
+        a->set_name(name);
+        a->set_type(onnx::AttributeProto::FLOAT);
+        a->set_f(*real);
       } else {
         list changed = std::get<list>(value);
         for (auto& each : changed) each = c_.byte() % 16 == 0 ? c_.of(numbers) : each;
