@@ -360,6 +360,10 @@ bool stream::idle(const stream_clock& of) noexcept {
   return idle;
 }
 
+bool stream::idle() const noexcept {
+  return !clock_->of_this_process() || state_->queue->idle();
+}
+
 bool stream::ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept {
   if (stream_id == id()) return true;
   const std::lock_guard lock{state_->mutex};

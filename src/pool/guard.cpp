@@ -80,7 +80,7 @@ guard_adaptor::state::state(memory_source& m, const guard_options& o)
 result<std::optional<std::uint64_t>> guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
   const bytes n = options.red_zone;
   if (n == 0) return std::optional<std::uint64_t>{};
-  if (!memory.on_host() || !stream::idle(*s.clock())) {
+  if (!memory.on_host() || !s.idle()) {
     auto done = s.fill(at.data - n, zone_byte, n);
     if (done) done = s.fill(at.data + at.watched, zone_byte, at.behind);
     if (done) return std::optional{s.epoch()};
@@ -119,7 +119,7 @@ std::optional<guard_adaptor::state::layout> guard_adaptor::state::layout_of(byte
 
 [[gnu::noinline, gnu::cold]] const detail::call_stack* guard_adaptor::state::keep_stack() noexcept try {
   const detail::call_stack now = detail::take_stack(options.stack_depth, 2);
-  const std::lock_guard held{lock};
+  const detail::biased_lock::holder held{lock};
   return &*stacks.insert(now).first;
 } catch (const std::bad_alloc&) {
   return nullptr;
@@ -174,7 +174,7 @@ std::optional<guard_adaptor::state::layout> guard_adaptor::state::layout_of(byte
 }
 
 bool guard_adaptor::state::knows(const void* data) const noexcept {
-  const std::lock_guard held{lock};
+  const detail::biased_lock::holder held{lock};
   return blocks.find(data) != nullptr;
 }
 
@@ -445,7 +445,7 @@ guard_adaptor::guard_adaptor(memory_source& upstream, const guard_options& optio
 guard_adaptor::~guard_adaptor() {
   state& my = *state_;
   (void)my.empty_quarantine(0);
-  const std::lock_guard held{my.lock};
+  const detail::biased_lock::holder held{my.lock};
   if (my.options.leaks) my.tell_of_leaks();
   my.blocks.for_each([&my](guarded& b) { (void)my.show(b); });  // what leaks is the source's to give back
 }
@@ -536,7 +536,7 @@ void guard_adaptor::do_use_on(void* data, stream& s, const source_location& wher
   state& my = *state_;
   void* raw = data;
   {
-    const std::lock_guard held{my.lock};
+    const detail::biased_lock::holder held{my.lock};
     guarded* const b = my.blocks.find(data);
     if (b == nullptr ? my.options.sample <= 1 : b->freed) return my.tell_of_strange(data, "use_on", where);
     if (b != nullptr) {
@@ -561,17 +561,17 @@ void guard_adaptor::tend(source_location site) {
 }
 
 guard_statistics guard_adaptor::statistics() const {
-  const std::lock_guard held{state_->lock};
+  const detail::biased_lock::holder held{state_->lock};
   return state_->sums;
 }
 
 std::vector<site_holding> guard_adaptor::live_by_site() const {
-  const std::lock_guard held{state_->lock};
+  const detail::biased_lock::holder held{state_->lock};
   return state_->holdings();
 }
 
 std::vector<live_block> guard_adaptor::live_blocks() const {
-  const std::lock_guard held{state_->lock};
+  const detail::biased_lock::holder held{state_->lock};
   std::vector<live_block> out;
   state_->blocks.for_each([&out](const guarded& b) {
     if (!b.freed) out.push_back({b.data, b.size, b.mine.on->clock->id(), b.site});
@@ -580,13 +580,13 @@ std::vector<live_block> guard_adaptor::live_blocks() const {
 }
 
 std::optional<bytes> guard_adaptor::size_of(const void* data) const noexcept {
-  const std::lock_guard held{state_->lock};
+  const detail::biased_lock::holder held{state_->lock};
   const guarded* const b = state_->blocks.find(data);
   return b != nullptr && !b->freed ? std::optional{b->size} : std::nullopt;
 }
 
 const void* guard_adaptor::source_block_of(const void* data) const noexcept {
-  const std::lock_guard held{state_->lock};
+  const detail::biased_lock::holder held{state_->lock};
   const guarded* const b = state_->blocks.find(data);
   return b != nullptr && !b->freed ? b->raw : nullptr;
 }

@@ -14,6 +14,7 @@
 
 #include "berth/pool/guard.hpp"
 #include "pool/address_table.hpp"
+#include "pool/biased_lock.hpp"
 #include "pool/block_uses.hpp"
 #include "pool/call_stack.hpp"
 #include "pool/hidden_pages.hpp"
@@ -121,7 +122,7 @@ struct guard_adaptor::state {
   std::vector<detail::stream_work> awaited;  // who will be asked
   detail::pattern_memory memory;             // but for memory of the host, which is read and written with the lock
 
-  mutable std::mutex lock;  // guards what follows
+  mutable detail::biased_lock lock;  // guards what follows
   detail::address_table<detail::guarded> blocks;
   std::vector<std::unique_ptr<detail::guarded>> records;
   detail::guarded* spare = nullptr;
@@ -166,7 +167,23 @@ struct guard_adaptor::state {
   // Nothing where the sizes exceed the address space.
   [[nodiscard]] std::optional<layout> layout_of(bytes size, bytes alignment) const noexcept;
 
-  using held_lock = std::unique_lock<std::mutex>;
+  // That lock, held but for a while.
+  class held_lock {
+   public:
+    explicit held_lock(detail::biased_lock& of) noexcept : of_{of} { lock(); }
+    held_lock(const held_lock&) = delete;
+    held_lock& operator=(const held_lock&) = delete;
+    ~held_lock() { unlock(); }
+    void lock() noexcept {
+      door_ = of_.enter();
+      if (door_ == nullptr) of_.lock();
+    }
+    void unlock() noexcept { door_ != nullptr ? detail::biased_lock::leave(door_) : of_.unlock(); }
+
+   private:
+    detail::biased_lock& of_;
+    detail::biased_lock::door* door_ = nullptr;
+  };
 
   // --- guard.cpp. With the lock held, but for those that say otherwise.
   // Without the lock. The epoch that they are written in, 0: at once; nothing where there are none, or the stream has

@@ -177,6 +177,7 @@ class stream {
   // Whether no work is under way, by what is known without asking the device: false where only a driver could say.
   // Closes no epoch and takes no lock; also in host functions. From any thread, as those above.
   [[nodiscard]] static bool idle(const stream_clock& of) noexcept;
+  [[nodiscard]] bool idle() const noexcept;
 
  private:
   template <class Make>
