@@ -15,6 +15,8 @@ namespace {
 
 using description = transposed_convolution_description;
 
+constexpr std::int64_t most_generated = 64;  // elements of one dimension of a window
+
 std::int64_t product_of(std::span<const std::int64_t> each) {
   std::int64_t n = 1;
   for (const std::int64_t d : each) n *= d;
@@ -383,8 +385,12 @@ created transposed_convolution(const transposed_convolution_description& d) {
       }
     };
     if (spread_product::side_by_side(d)) unless_refused(spread_product::made);
-    unless_refused(turned_convolution::made);
-    unless_refused(gradient::made);
+    // Code is generated for each element of a window; for thousands of them oneDNN takes minutes.
+    const auto& kernel = d.over.kernel;
+    if (std::all_of(kernel.begin(), kernel.end(), [](std::int64_t k) { return k <= most_generated; })) {
+      unless_refused(turned_convolution::made);
+      unless_refused(gradient::made);
+    }
     unless_refused(spread_product::made);
     if (made == nullptr) throw dnnl::error{dnnl_unimplemented, "berth: no kernel for this transposed convolution"};
     return made;

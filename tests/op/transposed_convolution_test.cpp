@@ -146,6 +146,15 @@ RC_GTEST_PROP(transposed_convolution, is_what_the_plain_kernel_computes, ()) {
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
+// oneDNN generates code for these windows in minutes.
+TEST(transposed_convolution, windows_of_thousands_of_elements_take_another_way) {
+  const use wide{{1, 1, 1, 1}, {1, 1, 1, 100000}, {1, 1, 1, 100000}, {{1, 100000}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}};
+  EXPECT_TRUE(op::transposed_convolution(described(wide)).has_value());
+  const use apart{
+      {1, 32, 2, 2}, {32, 1, 1, 30000}, {1, 32, 2, 30001}, {{1, 30000}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}, 32};
+  EXPECT_FALSE(op::transposed_convolution(described(apart)).has_value());
+}
+
 TEST(transposed_convolution, a_type_or_layout_without_a_kernel_is_refused) {
   use u = uses[0];
   auto d = described(u);
