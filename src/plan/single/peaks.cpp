@@ -105,7 +105,7 @@ void lay_out_peaks(const instance& in, const std::vector<std::uint32_t>& items, 
 
 // All but the small ones, which together take no more than a share of the target at any time: they find room around the
 // others, and where thousands of them live beside hundreds of those, only those can be searched.
-std::vector<std::uint32_t> without_small(const instance& in, units target) {
+std::vector<std::uint32_t> without_small(const instance& in, units target, const patience& wait) {
   const auto height_up_to = [&](units size) {
     std::vector<units> change(in.sections + std::size_t{1}, 0);
     for (const item& it : in.items) {
@@ -119,7 +119,7 @@ std::vector<std::uint32_t> without_small(const instance& in, units target) {
     return most;
   };
   units small = target / policy::small_share;
-  while (small > 0 && height_up_to(small) > target / policy::small_share) small /= 2;
+  while (small > 0 && !wait.over(in.items.size()) && height_up_to(small) > target / policy::small_share) small /= 2;
   std::vector<std::uint32_t> out;
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     if (in.items[i].size > small) out.push_back(i);
@@ -132,7 +132,8 @@ std::vector<std::uint32_t> without_small(const instance& in, units target) {
 std::uint64_t place_core_first(const instance& in, layout& found, units target, double seconds, const options& o,
                                const patience& wait) {
   if (!has_lifetimes_only(in) || wait.over()) return 0;
-  const std::vector<std::uint32_t> large = without_small(in, target);
+  const std::vector<std::uint32_t> large = without_small(in, target, wait);
+  if (wait.was_over()) return 0;
   std::vector<component> groups = alive_above(only(in, large), target - target / policy::peak_shares[0]);
   std::erase_if(groups, [](const component& group) { return group.items.size() > policy::most_peak_items; });
   std::size_t items = 0;
@@ -146,7 +147,7 @@ std::uint64_t place_core_first(const instance& in, layout& found, units target, 
     const units goal = std::max(target, high.end) / group.scale;
     high.add(group, by.lay_out(group.in, goal, {~std::uint64_t{0}, seconds * share}));
   }
-  if (high.items.empty() || high.end >= found.arena) return by.nodes();
+  if (high.items.empty() || high.end >= found.arena || wait.over()) return by.nodes();
   instance around = in;
   for (const std::uint32_t i : high.items) around.items[i].pin = high.offsets[i];
   occupancy taken{around};
