@@ -1,16 +1,21 @@
 """A page in headless Chromium, driven by the browser's own input events, over its pipe for debuggers (no library)."""
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import tempfile
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+LONGEST = 60  # seconds without a word from the browser
+
+
 class Chromium:
     def __init__(self, width=1000, height=700, touch=False):
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # its children may still write there
         to_read, self.to_browser = os.pipe()
         self.from_browser, to_write = os.pipe()
         # The browser's ends are its descriptors 3 and 4.
@@ -19,10 +24,17 @@ class Chromium:
         self.process = subprocess.Popen(
             ["bash", "-c", script, "bash", PROGRAM, "--headless", *sandbox, "--disable-gpu", "--disable-dev-shm-usage",
              "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}", "about:blank"],
-            pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         os.close(to_read)
         os.close(to_write)
         self.rest, self.last, self.session, self.loaded = b"", 0, None, False
+        try:
+            self.attach(width, height, touch)
+        except BaseException:
+            self.close()
+            raise
+
+    def attach(self, width, height, touch):
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.call("Page.enable")
@@ -31,6 +43,8 @@ class Chromium:
 
     def message(self):
         while b"\0" not in self.rest:
+            if not select.select([self.from_browser], [], [], LONGEST)[0]:
+                raise RuntimeError(f"the browser has said nothing for {LONGEST} s")
             more = os.read(self.from_browser, 1 << 16)
             if not more:
                 raise RuntimeError("the browser has ended")
@@ -82,7 +96,10 @@ class Chromium:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def close(self):
-        self.process.kill()
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)  # its children too
+        except ProcessLookupError:  # they have ended
+            pass
         self.process.wait()
         os.close(self.to_browser)
         os.close(self.from_browser)
