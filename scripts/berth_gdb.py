@@ -19,8 +19,29 @@ def count(vector):
     return int(vector["_M_impl"]["_M_finish"] - vector["_M_impl"]["_M_start"])
 
 
+def printable(raw):
+    """Names may hold anything, and a terminal obeys what it is shown."""
+    return "".join(c if c.isprintable() else "?" for c in raw.decode("utf-8", "replace"))
+
+
 def text(string):
-    return string["_M_dataplus"]["_M_p"].string(length=int(string["_M_string_length"]))
+    length = int(string["_M_string_length"])
+    raw = gdb.selected_inferior().read_memory(string["_M_dataplus"]["_M_p"], length) if length else memoryview(b"")
+    return printable(raw.tobytes())
+
+
+def text_at(address):
+    """Up to its end, 4096 bytes or what can be read, in pieces that lie in one page each."""
+    raw = b""
+    while len(raw) < 4096 and b"\0" not in raw:
+        at = address + len(raw)
+        try:
+            raw += gdb.selected_inferior().read_memory(at, 256 - at % 256).tobytes()
+        except gdb.error:
+            if not raw:
+                raise
+            break
+    return printable(raw[:4096].split(b"\0")[0])
 
 
 def only_child(value):
@@ -39,7 +60,7 @@ class Line:
 
 class Error(Line):
     def say(self, e):
-        return f"{str(e['code']).rsplit('::', 1)[-1]}: {e['what'].string()} ({int(e['number'])})"
+        return f"{str(e['code']).rsplit('::', 1)[-1]}: {text_at(int(e['what']))} ({int(e['number'])})"
 
 
 class Result:
@@ -119,16 +140,20 @@ class Recorder:
 
     def __init__(self):
         self.memory = gdb.selected_inferior()
-        self.word = gdb.lookup_type("void").pointer().sizeof
+        self.word = gdb.lookup_type("long").sizeof
         try:
             at = int(gdb.parse_and_eval("(char*)&berth_recorder"))
-        except gdb.error:
+        except gdb.error as e:
+            if not str(e).startswith("No symbol"):
+                raise
             raise gdb.GdbError("berth who: there is no recorder in this program (berth/trace/recorder.hpp)")
-        version, _, lanes, residue, full = self.words(at, 5)
-        if version & 0xffffffff == 0:
+        version, self.stride = self.read("<II", at)
+        _, lanes, residue, full, dropped, listening = self.words(at + 8, 6)
+        if version == 0:
             raise gdb.GdbError("berth who: no recorder was started, or it is gone (berth/trace/recorder.hpp)")
-        if version & 0xffffffff != 1:
+        if version != 2:
             raise gdb.GdbError("berth who: the program's recorder is another one than this script knows")
+        (self.dropped,), (self.listening,) = self.read("<Q", dropped), self.read("<?", listening)
         self.by_thread, closed = {}, self.vector(residue) + self.vector(full)
         for chunk in closed:
             count, thread = self.read("<II", chunk)
@@ -138,7 +163,7 @@ class Recorder:
             written, _, chunk = self.words(lane + 8, 3)
             (thread,) = self.read("<I", lane + 8 + 3 * self.word)
             if chunk and chunk not in closed:
-                self.add(thread, chunk, (written - chunk - 8) // 32)
+                self.add(thread, chunk, (written - chunk - 8) // self.stride)
 
     def read(self, form, at):
         return struct.unpack(form, self.memory.read_memory(at, struct.calcsize(form)).tobytes())
@@ -151,9 +176,9 @@ class Recorder:
         return list(self.words(begin, (end - begin) // self.word)) if end > begin else []
 
     def add(self, thread, chunk, count):
-        form = "<QQQII" if self.word == 8 else "<QQIII4x"
-        if 0 < count <= 2047:  # else the program was stopped between two chunks
-            raw = self.memory.read_memory(chunk + 8, 32 * count).tobytes()
+        form = "<QQQII" if self.word == 8 else f"<QQIII{self.stride - 28}x"
+        if 0 < count <= (2**16 - 8) // self.stride:  # else the program was stopped between two chunks
+            raw = self.memory.read_memory(chunk + 8, self.stride * count).tobytes()
             self.by_thread.setdefault(thread, []).extend(struct.iter_unpack(form, raw))
 
     def events(self):
@@ -175,7 +200,7 @@ class Recorder:
         if not line:
             return "an unknown place"
         try:
-            return f"{gdb.Value(file).cast(gdb.lookup_type('char').pointer()).string()}:{line}"
+            return f"{text_at(file)}:{line}"
         except gdb.error:
             return f"line {line} of a file whose name is not in the core"
 
@@ -220,6 +245,10 @@ class Blocks:
             yield f"  below  {address - below[0][4] - below[0][5]} bytes behind the end of the {self.said(below)}"
         if above:
             yield f"  above  {above[0][4] - address} bytes before the {self.said(above)}"
+        if self.recorder.dropped:
+            yield f"  {self.recorder.dropped} events were dropped for want of room: this may be wrong"
+        if not self.recorder.listening:
+            yield "  the recorder was stopped: what was asked for or freed since is not known"
 
 
 class Berth(gdb.Command):
@@ -239,9 +268,17 @@ below and above. Of a process or a core in which a recorder (berth/trace/recorde
     def invoke(self, argument, from_tty):
         if not argument.strip():
             raise gdb.GdbError("berth who ADDRESS: an expression, such as 0x7f3a1000 or data + 4")
-        address = int(gdb.parse_and_eval(argument).cast(gdb.lookup_type("unsigned long")))
-        for line in Blocks(Recorder()).who(address):
-            print(line)
+        try:
+            asked, language = gdb.parse_and_eval(argument), gdb.parameter("language")
+            gdb.execute("set language c", to_string=True)  # others have no such types and casts
+            try:
+                address = int(asked.cast(gdb.lookup_type("unsigned long")))
+                for line in Blocks(Recorder()).who(address):
+                    print(line)
+            finally:
+                gdb.execute(f"set language {language}", to_string=True)
+        except gdb.error as e:
+            raise gdb.GdbError(f"berth who: {e}")
 
 
 gdb.printing.register_pretty_printer(None, printers(), replace=True)

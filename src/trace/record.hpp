@@ -24,5 +24,6 @@ struct chunk {
   [[nodiscard]] const record* end() const noexcept { return records.data() + count; }
 };
 static_assert(sizeof(chunk) <= chunk_bytes);
+static_assert(offsetof(chunk, records) == 8);  // scripts/berth_gdb.py
 
 }  // namespace berth::trace

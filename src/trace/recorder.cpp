@@ -42,10 +42,13 @@ std::atomic<std::uint64_t> last_id{0};
 extern "C" {
 struct berth_recorder_view {
   std::uint32_t version;
+  std::uint32_t record_bytes;  // 28 where words of 64 bits lie at multiples of 4
   const void* recorder;
   const std::vector<std::shared_ptr<lane>>* lanes;
   const std::vector<chunk*>* residue;  // older than these
   const std::vector<chunk*>* full;
+  const std::atomic<std::uint64_t>* dropped;
+  const bool* listening;
 };
 [[gnu::used, gnu::visibility("default")]] berth_recorder_view berth_recorder{};
 }
@@ -277,7 +280,7 @@ void recorder::start(source_location where) {
   s.listening = true;
   {
     const std::lock_guard held_too{viewed};
-    berth_recorder = {1, &s, &s.lanes, &s.residue, &s.full};
+    berth_recorder = {2, sizeof(record), &s, &s.lanes, &s.residue, &s.full, &s.dropped, &s.listening};
   }
   try {
     s.ticker = std::thread{[&s] { s.keep_ticking(); }};

@@ -1,5 +1,6 @@
 // Blocks that a recorder knows: who.cmake asks gdb whose they are, in the process and in its core.
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "berth/berth.hpp"
@@ -25,8 +26,18 @@ int main() {
     freed = static_cast<char*>(memory.allocate_raw(5000, queue, source_location::current("b.cpp", 8)).value());
   }}.join();
   memory.free(freed, source_location::current("c.cpp", 9));
+  static const std::string long_name(5000, 'n');
+  char* const odd =
+      static_cast<char*>(memory.allocate_raw(200, queue, source_location::current("caf\xe9\x1b[31m.cpp", 10)).value());
+  char* const lengthy =
+      static_cast<char*>(memory.allocate_raw(300, queue, source_location::current(long_name.c_str(), 11)).value());
   int on_the_stack = 0;
   look_here(&on_the_stack);
   look_here(live);
+  for (int i = 0; i < 40'000; ++i)
+    static_cast<void>(memory.allocate_raw(64, queue).value());  // more than it has room for
+  recorder.stop();
+  look_here(odd);
+  static_cast<void>(lengthy);
   std::abort();
 }
