@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 #include "trace/json.hpp"
@@ -82,24 +83,64 @@ std::int64_t base_of(const picture& p) {
   return far ? least : 0;
 }
 
+// A buffer in the picture, and the same one in the former picture.
+struct pair {
+  std::size_t now, was;  // or `none`
+  double covers;         // the more of the two
+};
+constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+// As the page pairs them: the first of a name, in the order of begins, with the first of it.
+std::vector<pair> pairs_of(const std::vector<rectangle>& now, const std::vector<rectangle>& was) {
+  const auto by_name = [&was](const std::vector<rectangle>& all) {
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (was.empty()) return order;  // no pairs
+    std::ranges::sort(order, [&all](std::size_t i, std::size_t j) {
+      return std::tie(all[i].name, all[i].lower, i) < std::tie(all[j].name, all[j].lower, j);
+    });
+    return order;
+  };
+  const auto covers = [](const rectangle& r) {
+    return static_cast<double>(r.size) * (static_cast<double>(r.upper) - static_cast<double>(r.lower));
+  };
+  const std::vector<std::size_t> a = by_name(now), b = by_name(was);
+  std::vector<pair> out;
+  for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
+    const int order = i == a.size() ? 1 : j == b.size() ? -1 : now[a[i]].name.compare(was[b[j]].name);
+    pair p{none, none, 0};
+    if (order <= 0) p.now = a[i++], p.covers = covers(now[p.now]);
+    if (order >= 0) p.was = b[j++], p.covers = std::max(p.covers, covers(was[p.was]));
+    out.push_back(p);
+  }
+  return out;
+}
+
 // Those that cover most, in their order, and the others.
 struct choice {
   std::vector<std::size_t> shown, rest;
 };
-choice choose(const std::vector<rectangle>& all) {
-  choice c{.shown = std::vector<std::size_t>(all.size()), .rest = {}};
-  std::iota(c.shown.begin(), c.shown.end(), std::size_t{0});
-  if (all.size() <= most_rectangles) return c;
-  const auto covers = [&all](std::size_t i) {
-    const rectangle& r = all[i];
-    return static_cast<double>(r.size) * (static_cast<double>(r.upper) - static_cast<double>(r.lower));
+
+// Of the picture and of the former one. Who is drawn in one of them is in the other too, or it would look new or gone.
+std::pair<choice, choice> choose(const std::vector<rectangle>& now, const std::vector<rectangle>& was) {
+  const auto every = [](const std::vector<rectangle>& all) {
+    choice c{.shown = std::vector<std::size_t>(all.size()), .rest = {}};
+    std::iota(c.shown.begin(), c.shown.end(), std::size_t{0});
+    return c;
   };
-  const auto last = c.shown.begin() + most_rectangles;
-  std::ranges::nth_element(c.shown, last, std::ranges::greater{}, covers);
-  c.rest.assign(last, c.shown.end());
-  c.shown.erase(last, c.shown.end());
-  std::ranges::sort(c.shown);
-  return c;
+  if (now.size() <= most_rectangles && was.size() <= most_rectangles) return {every(now), every(was)};
+  std::vector<pair> pairs = pairs_of(now, was);
+  std::ranges::stable_sort(pairs, std::ranges::greater{}, &pair::covers);
+  choice of_now, of_was;
+  for (const pair& p : pairs) {
+    const bool fits = (p.now == none || of_now.shown.size() < most_rectangles) &&
+                      (p.was == none || of_was.shown.size() < most_rectangles);
+    if (p.now != none) (fits ? of_now.shown : of_now.rest).push_back(p.now);
+    if (p.was != none) (fits ? of_was.shown : of_was.rest).push_back(p.was);
+  }
+  std::ranges::sort(of_now.shown);
+  std::ranges::sort(of_was.shown);
+  return {of_now, of_was};
 }
 
 // [name, offset, size, lower, upper, memory], ...
@@ -116,8 +157,7 @@ void append_rectangles(std::string& out, const std::vector<rectangle>& all, cons
 }
 
 std::string data_of(const picture& p) {
-  const choice now = choose(p.rectangles);
-  const choice was = p.before ? choose(p.before->rectangles) : choice{};
+  const auto [now, was] = choose(p.rectangles, p.before ? p.before->rectangles : std::vector<rectangle>{});
   std::string out = "{\"title\":";
   append_string(out, p.title);
   out += ",\"facts\":[";

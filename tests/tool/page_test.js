@@ -153,6 +153,21 @@ const cases = {
     const [above, below] = inside.layouts();
     assert.ok(above.c1 < below.y0 && above.x0 === below.x0 && above.x1 === below.x1);
   },
+  // x stays in slab 0, w goes from there to slab 1, and y grows in slab 1.
+  memories() {
+    map.send('keydown', {key: 'd'});
+    assert.ok(by_id['alive-when'].textContent.startsWith('1 buffers differ in slab 0: 1 moved. Bytes to the top: before 12 B, after 8 B'), by_id['alive-when'].textContent);
+    assert.deepStrictEqual(rows(), ['±0 B  4 B  w at 8, alive [0, 2) ticks, moved; after 4 B at 16 in slab 1, alive [0, 2)']);
+    by_id.memory.value = '1';
+    by_id.memory.send('change');
+    map.send('keydown', {key: 'd'});
+    assert.ok(by_id['alive-when'].textContent.startsWith('2 buffers differ in slab 1: 1 moved, 1 grown. Bytes to the top: before 8 B, after 20 B'), by_id['alive-when'].textContent);
+    for (const [k, row] of by_id['alive-list'].children.entries()) {
+      row.children[0].click();
+      assert.ok(inside.shown().includes(inside.pinned().hit), k);
+      map.send('keydown', {key: 'd'});
+    }
+  },
   empty() {
     assert.ok(words.some(w => w.startsWith('Nothing is ever alive')));
     map.send('pointerdown', {offsetX: 300, offsetY: 100}); map.send('pointerup', {offsetX: 300, offsetY: 100});

@@ -140,6 +140,19 @@ class View(unittest.TestCase):
             self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
             self.assertIn(says, got.stderr)
 
+    # What differs was listed of all memories, and a row of another one brought an empty place into view.
+    def test_two_plans_of_several_memories(self):
+        if shutil.which("node") is None:
+            self.skipTest("no node to run the page's script")
+        head, page = "id,lower,upper,size,offset,slab\n", self.path("page.html")
+        old = self.file(head + "x,0,2,8,0,0\nw,0,2,4,8,0\ny,1,3,8,0,1\n", "old.csv")
+        new = self.file(head + "x,0,2,8,0,0\nw,0,2,4,16,1\ny,1,3,16,0,1\n", "new.csv")
+        got = self.run_berth("view", new, "--beside", old, "-o", page)
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        harness = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_test.js")
+        ran = subprocess.run(["node", harness, page, "memories"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
     # The page said a peak of 2^64 - 6272.
     def test_what_was_lost_does_not_wrap_the_peak(self):
         rows = [["a", 64, 1, 0, 0, 0, 0], ["f", 64, 6272, 0, 0, 0, 0], ["a", 64, 5, 0, 0, 0, 0]]

@@ -65,6 +65,21 @@ TEST(picture, what_was_before_follows_with_the_same_names_and_ticks) {
   EXPECT_THAT(to_html(p), HasSubstr(R"("tick_base":"-4611686018427387904")"));
 }
 
+// A buffer that was only not drawn looked new, or gone.
+TEST(picture, of_too_many_a_buffer_is_in_both_pictures_or_in_neither) {
+  picture p;
+  p.rectangles.resize(399'999, {.name = "", .offset = 0, .size = 2, .lower = 0, .upper = 2, .memory = ""});
+  p.rectangles.push_back({.name = "kept", .offset = 0, .size = 1, .lower = 0, .upper = 1, .memory = ""});
+  p.rectangles.push_back({.name = "left out", .offset = 0, .size = 1, .lower = 0, .upper = 1, .memory = ""});
+  p.before.emplace();
+  for (const char* name : {"left out", "kept", "gone"}) p.before->rectangles.push_back({.name = name, .upper = 1});
+  p.before->rectangles[1].size = 100;
+  const std::string html = to_html(p);
+  EXPECT_THAT(html, HasSubstr(R"(],"names":["","kept","gone"],)"));
+  EXPECT_THAT(html, HasSubstr(R"("left_out":2,)"));
+  EXPECT_THAT(html, HasSubstr(R"("before":{"from":400000,)"));
+}
+
 TEST(picture, unused_stretches_of_addresses_are_taken_out) {
   constexpr std::uint64_t base = 0x7f00'0000'0000, far = std::uint64_t{1} << 62;
   picture p;

@@ -6,7 +6,7 @@
 // rest is still in the curve of the bytes alive, and the page says how many it is.
 //
 // With `before` the page shows two plans side by side on one scale: what moved, grew, shrank, is new or gone is marked,
-// and listed. Buffers of one name are the same one.
+// and listed. Buffers of one name are the same one. Of more than it holds, a buffer is in both pictures or in neither.
 //
 // to_chrome_json() makes the same a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
 #pragma once
