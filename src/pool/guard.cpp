@@ -196,22 +196,23 @@ void guard_adaptor::state::hide_page_when_done(guarded& b) noexcept try {
 }
 
 void guard_adaptor::state::hide_pages_that_are_due() noexcept {
-  for (; !unpaged.empty(); unpaged.pop_front()) {
-    const auto& [b, number] = unpaged.front();
-    if (b->data == nullptr || b->number != number || b->freed) continue;
-    if (!b->zones) {
-      ++sums.unpaged;
-    } else if (b->can_be_looked_at()) {
-      hide_page(*b);
+  for (std::size_t not_due = 0; not_due < std::min<std::size_t>(4, unpaged.size());) {
+    if (next_unpaged >= unpaged.size()) next_unpaged = 0;
+    const auto [b, number] = unpaged[next_unpaged];
+    const bool waits = b->data != nullptr && b->number == number && !b->freed;
+    if (waits && b->zones && !b->can_be_looked_at()) {
+      ++not_due, ++next_unpaged;
     } else {
-      return;
+      if (waits) b->zones ? hide_page(*b) : void(++sums.unpaged);
+      unpaged[next_unpaged] = unpaged.back();
+      unpaged.pop_back();
     }
   }
 }
 
 bool guard_adaptor::state::show(guarded& b) noexcept {
   if (!b.page_hidden && !b.hidden) return true;
-  if (b.hidden) --hidden_blocks;
+  if (b.hidden) --hidden_blocks, --detail::hidden_in_quarantines;
   b.page_hidden = b.hidden = false;
   return detail::show_pages(b.raw, b.taken);
 }
@@ -287,14 +288,14 @@ std::size_t guard_adaptor::state::tell_of(const guarded& b, const detail::findin
 }
 
 std::size_t guard_adaptor::state::settle(guarded& b, source_location site, held_lock& held) noexcept {
-  const bool stays = options.quarantine != 0;
-  const bool hides = stays && b.page != nullptr;
+  const bool stays = options.quarantine != 0, hides = stays && b.page != nullptr && may_hide_freed();
   detail::findings found = look(b, stays && !hides, held);
   if (hides) {
-    b.hidden = detail::hide_pages(b.raw, b.taken, b.page_hidden);
-    b.page_hidden = b.hidden;
-    if (b.hidden) ++hidden_blocks;
+    b.hidden = b.page_hidden = detail::hide_pages(b.raw, b.taken, b.page_hidden);
+    if (b.hidden) ++hidden_blocks, ++detail::hidden_in_quarantines;
     if (!b.hidden) found.filled = memory.write(b.data, b.size, freed_byte);
+  } else if (stays && b.page_hidden) {
+    b.page_hidden = !detail::show_pages(b.page, detail::page_size());  // for others
   }
   b.filled = found.filled;
   b.unseen |= !found.read || (stays && !found.filled && !b.hidden);

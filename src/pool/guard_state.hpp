@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -135,9 +134,10 @@ struct guard_adaptor::state {
   std::atomic<std::uint64_t> gone{0};  // blocks that left the quarantine; read without the lock too
   detail::used_streams streams;
   std::unordered_set<detail::call_stack, detail::hash_of_stack> stacks;
-  // Blocks whose page is hidden once work that was queued before them is done, as that may use it still, oldest first;
-  // by number, as a record may be another block's by then.
-  std::deque<std::pair<detail::guarded*, std::uint64_t>> unpaged;
+  // Blocks whose page is hidden once work that was queued before them is done, as that may use it still; by number, as
+  // a record may be another block's by then. Each request looks at those that are due and at some that are not.
+  std::vector<std::pair<detail::guarded*, std::uint64_t>> unpaged;
+  std::size_t next_unpaged = 0;   // to be looked at
   std::size_t hidden_blocks = 0;  // of the quarantine
   bool said_unpaged = false;
   guard_statistics sums;
@@ -218,7 +218,12 @@ struct guard_adaptor::state {
   void leave_quarantine(held_lock& held) noexcept;
   // Without a device that would have to be asked, or read.
   [[nodiscard]] bool holds_more_than(bytes keep) const noexcept {
-    return sums.quarantined > keep || hidden_blocks > detail::most_hidden_ranges() / 2;
+    return sums.quarantined > keep ||
+           (hidden_blocks != 0 && detail::hidden_in_quarantines > detail::most_hidden_ranges() / 2);
+  }
+  // Where other guards' freed blocks have all pages that are for these, a guard has patterns, not a shorter quarantine.
+  [[nodiscard]] bool may_hide_freed() const noexcept {
+    return hidden_blocks != 0 || detail::hidden_in_quarantines < detail::most_hidden_ranges() / 2;
   }
   [[nodiscard]] bool can_leave_now(const detail::guarded& b) const noexcept {
     return b.settled && (!b.filled || memory.on_host());

@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 
 #include "device/host/system.hpp"
 
@@ -18,7 +20,7 @@ bool protect(std::byte* start, bytes n, int how) noexcept {
 }  // namespace
 
 std::size_t most_hidden_ranges() noexcept {
-  static const std::size_t most = number_in("/proc/sys/vm/max_map_count", 65530) / 8;
+  static const std::size_t most = std::min(number_in("/proc/sys/vm/max_map_count", 65530) / 16, std::size_t{1} << 16);
   return most;
 }
 
@@ -28,8 +30,12 @@ bool hide_pages(std::byte* start, bytes n, bool some) noexcept {
     return false;
   }
   if (protect(start, n, PROT_NONE)) return true;
-  // What was half done is undone; where even that is refused it counts as hidden, so that nobody touches it.
-  return !show_pages(start, n);
+  const bool table_is_full = errno == ENOMEM;
+  // What was half done is undone; where the table has no room even for that it counts as hidden, so that nobody touches
+  // it. Memory that cannot be protected, as huge pages in part, was not.
+  if (show_pages(start, n)) return false;
+  if (!table_is_full) hidden.fetch_sub(1, std::memory_order_relaxed);
+  return table_is_full;
 }
 
 bool show_pages(std::byte* start, bytes n) noexcept {

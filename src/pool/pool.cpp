@@ -108,7 +108,7 @@ class pool::state::unguarded final : public memory_source {
       detail::extent* const e = of_.extent_at(data);
       if (e != nullptr && e->is(detail::extent_state::shared) && !e->uses) e->set(detail::extent_state::live);
     }
-    of_.free(data, size, stream_id, site);
+    of_.take_back(of_.block_to_free(data, size, stream_id, site));
   }
   void do_use_on(void* data, stream& s, const source_location& where) override { of_.use_on(data, s, where); }
   state& of_;
@@ -126,10 +126,11 @@ void pool::state::watch() {
 [[gnu::noinline]] memory_source::outcome pool::allocate_slowly(bytes size, stream& s, const block_options* options,
                                                                source_location site) {
   state& my = *state_;
-  if (my.guard == nullptr) [[likely]]
-    return my.allocate(size, s, options, site);
   expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
-  return allocate_from(*my.guard, size, s, options, site);
+  const outcome made =
+      my.guard == nullptr ? my.allocate(size, s, options, site) : allocate_from(*my.guard, size, s, options, site);
+  if (made.data != nullptr) my.tell(event_record::allocate, made.data, size, s.id(), site);
+  return made;
 }
 
 memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_options* options, source_location site) {
@@ -150,14 +151,13 @@ memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_opti
     return allocate_slowly(size, s, nullptr, site);
   }
   if (c.counters.live >= c.notice_above || hook_is_set()) [[unlikely]]
-    return my.finish_allocate(c, data, size, clock->id(), site);
+    return my.allocate_heard(c, data, size, clock->id(), site);
   c.leave();
   return {data, nullptr};
 }
 
 memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_options* given, source_location site) {
   const block_options o = given != nullptr ? *given : block_options{};
-  expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
   const bytes rounded = round(size);
   if (rounded < size || !fits_size_t(rounded)) {
     return failed({errc::overflow, "pool: the size exceeds the address space", size});
@@ -171,7 +171,7 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
     detail::thread_cache::bin* const bin = c->find(rounded, s.id());
     void* data = nullptr;
     if (bin != nullptr && reuse(*c, *bin, size, site, data) != nullptr) {
-      return finish_allocate(*c, data, size, s.id(), site);
+      return finish_allocate(*c, data, size);
     }
     c->leave();
   }
@@ -190,27 +190,31 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
     c->counters.live += counted;
     if (told_above == (memory.reserved() >= options.watermark)) [[likely]] {
       held.unlock();
-      return finish_allocate(*c, data, size, s.id(), site);
+      return finish_allocate(*c, data, size);
     }
     c->leave();  // what is told may use the pool
     tell_watermark(held);
     enter(*c);
-    return finish_allocate(*c, data, size, s.id(), site);
+    return finish_allocate(*c, data, size);
   }
   ++ended.misses;
   raise(live_peak, live.fetch_add(counted, std::memory_order_relaxed) + counted);
   tell_watermark(held);
-  tell(event_record::allocate, data, size, s.id(), site);
   return {data, nullptr};
 }
 
-memory_source::outcome pool::state::finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
-                                                    source_location site) noexcept {
+memory_source::outcome pool::state::finish_allocate(detail::thread_cache& c, void* data, bytes size) noexcept {
   if (c.counters.live >= c.notice_above) [[unlikely]]
     notice(c, static_cast<std::int64_t>(size));
   c.leave();
-  tell(event_record::allocate, data, size, on, site);
   return {data, nullptr};
+}
+
+memory_source::outcome pool::state::allocate_heard(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
+                                                   source_location site) noexcept {
+  const outcome made = finish_allocate(c, data, size);
+  tell(event_record::allocate, data, size, on, site);
+  return made;
 }
 
 [[gnu::noinline]] void pool::state::notice(detail::thread_cache& c, std::int64_t size) noexcept {
@@ -239,7 +243,7 @@ void pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_locat
   detail::extent* const e = my.blocks.find_at_home(data);
   if (e == nullptr || !e->is(detail::extent_state::live) || (size != e->asked && size != any_size) ||
       (stream_id != detail::stream_of(e->key) && stream_id != any_stream)) [[unlikely]] {
-    return my.guard == nullptr ? my.free(data, size, stream_id, site) : free_to(*my.guard, data, size, stream_id, site);
+    return my.free(data, size, stream_id, site);
   }
   if (hook_is_set()) [[unlikely]]
     return my.free_heard(data, e, site);
@@ -285,15 +289,32 @@ detail::extent* pool::state::extent_at(const void* data) noexcept {
   return blocks.find(data);
 }
 
+// Of a block with a guard the listener hears what its user asked for, as soon as the user gave it back.
 void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
+  if (guard != nullptr) {
+    if (hook_is_set()) {
+      if (const auto asked = self->size_of(data)) {
+        const void* const raw = guard->source_block_of(data);
+        const detail::extent* const e = extent_at(raw != nullptr ? raw : data);
+        if (e != nullptr) tell(event_record::free, data, *asked, e->stream(), site);
+      }
+    }
+    return free_to(*guard, data, size, stream_id, site);
+  }
+  detail::extent* const e = block_to_free(data, size, stream_id, site);
+  tell(event_record::free, data, e->asked, e->stream(), site);
+  take_back(e);
+}
+
+detail::extent* pool::state::block_to_free(void* data, bytes size, std::uint32_t stream_id,
+                                           source_location site) noexcept {
   detail::extent* const e = extent_at(data);
   expects(e != nullptr, "pool: free of a pointer that is no block of this pool (foreign, or freed twice)", site);
   expects(e->lives(), "pool: double free", site);
   expects(size == any_size || size == e->asked, "pool: free with another size than was allocated", site);
   expects(stream_id == any_stream || stream_id == e->stream(),
           "pool: free on another stream than the block's (see use_on)", site);
-  tell(event_record::free, data, e->asked, e->stream(), site);
-  take_back(e);
+  return e;
 }
 
 void pool::state::take_back(detail::extent* e) noexcept {

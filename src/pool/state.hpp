@@ -75,10 +75,14 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] bytes round_by_mask(bytes size) const noexcept { return ((size + before_mask) & mask) + after_mask; }
   [[nodiscard]] bytes round_by_division(bytes size) const noexcept;
   // allocate() and free() are the slow forms of do_allocate() and do_free(): they make every check and handle every
-  // failure. Functions called finish_ are called inside a cache: they complete what was begun there, and leave it.
+  // failure. allocate() tells nobody, as a guard may ask. Functions called finish_ are called inside a cache: they
+  // complete what was begun there, and leave it.
   [[nodiscard]] outcome allocate(bytes size, stream& s, const block_options* given, source_location site);
   [[nodiscard]] detail::extent* extent_at(const void* data) noexcept;  // takes the lock where it must
   void free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
+  // What may be given back; the contract is checked.
+  [[nodiscard]] detail::extent* block_to_free(void* data, bytes size, std::uint32_t stream_id,
+                                              source_location site) noexcept;
   // The cache's part of it, inside the cache. Null where the bin is empty.
   [[nodiscard]] static detail::extent* reuse(detail::thread_cache& c, detail::thread_cache::bin& from, bytes size,
                                              source_location site, void*& data) noexcept {
@@ -95,8 +99,9 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   }
   static void keep(state& my, detail::extent* e, void* data) noexcept;
   void free_heard(void* data, detail::extent* e, source_location site) noexcept;
-  outcome finish_allocate(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
-                          source_location site) noexcept;
+  outcome finish_allocate(detail::thread_cache& c, void* data, bytes size) noexcept;
+  outcome allocate_heard(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
+                         source_location site) noexcept;
   void take_back(detail::extent* e) noexcept;
   void finish_free(detail::thread_cache& c, bytes size) noexcept;
   void use_on(void* data, stream& s, const source_location& where);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/core/hook.hpp"
 #include "berth/pool/debug.hpp"
 #include "berth/pool/guard.hpp"
 #include "berth/pool/memory_resource.hpp"
@@ -194,6 +195,61 @@ TEST_F(guard_pages, pages_that_are_late_are_not_mixed_up) {
   EXPECT_EQ(guard.statistics().live_blocks, 0u);
 }
 
+// Work that does not end holds back only the pages of blocks that wait for it.
+TEST_F(guard_pages, a_late_page_does_not_wait_behind_another_streams_work) {
+  stream other{host_};
+  support::gate stuck, late;
+  stuck.hold(other);
+  late.hold(queue_);
+  std::vector<void*> stay;
+  for (int i = 0; i < 40; ++i) stay.push_back(guard_.allocate_raw(64, other).value());
+  const byte_address b = take(64);
+  late.open();
+  ASSERT_TRUE(queue_.synchronize());
+  for (int i = 0; i < 40; ++i) guard_.free(const_cast<unsigned char*>(take(64)));  // requests
+  EXPECT_FALSE(can_touch(&b[64]));
+  EXPECT_TRUE(can_touch(static_cast<std::byte*>(stay[0]) + 64));
+  stuck.open();
+  ASSERT_TRUE(other.synchronize());
+  for (void* const s : stay) guard_.free(s);
+}
+
+// What the system refuses for another reason than a full table is not protected, and not counted.
+TEST_F(guard_pages, memory_that_cannot_be_protected_is_not_hidden) {
+  const auto length = static_cast<std::size_t>(2 * page);
+  void* const all = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(all, MAP_FAILED);
+  auto* const at = static_cast<std::byte*>(all);
+  for (std::size_t i = 0; i <= detail::most_hidden_ranges(); ++i) ASSERT_FALSE(detail::hide_pages(at + 1, page)) << i;
+  ASSERT_TRUE(detail::hide_pages(at, page));
+  EXPECT_TRUE(detail::show_pages(at, page));
+  munmap(all, length);
+}
+
+// Two guards together hide no more freed blocks than one alone.
+TEST_F(guard_pages, quarantines_leave_pages_for_new_blocks) {
+#if defined(BERTH_EMULATED)
+  GTEST_SKIP() << "the emulator's table is another one";
+#endif
+  const std::size_t most = detail::most_hidden_ranges();
+  if (most > 10'000) GTEST_SKIP() << "too many pages to hide: " << most;
+  pool large{host_, {.limit = (4 * most + 1000) * page, .report_leaks = false}};
+  guard_options o = options();
+  o.quarantine = max_bytes;
+  guard_adaptor first{large, o}, second{large, o};
+  for (std::size_t i = 0; i < most; ++i) first.free(const_cast<unsigned char*>(take(first, 64)));
+  for (std::size_t i = 0; i < most; ++i) second.free(const_cast<unsigned char*>(take(second, 64)));
+  EXPECT_LE(detail::hidden_in_quarantines, most / 2 + 1);
+  EXPECT_EQ(second.statistics().quarantined_blocks, most);
+  EXPECT_EQ(first.statistics().unpaged + second.statistics().unpaged, 0u);
+  const byte_address b = take(second, 64);
+  EXPECT_FALSE(can_touch(&b[64]));
+  second.free(const_cast<unsigned char*>(b));
+  EXPECT_TRUE(can_touch(b));  // a pattern
+  b[0] = 1;
+  EXPECT_EQ(second.check(), 1u);
+}
+
 // Pinned memory, chunks from the heap, memory of another's resource.
 TEST_F(guard_pages, any_memory_of_the_host_has_pages) {
   pool pinned{host_, {.kind = memory_kind::pinned, .limit = 1_MiB, .report_leaks = false}};
@@ -228,6 +284,10 @@ TEST_F(guard_pages, where_the_host_reaches_nothing_patterns_are_used_and_that_is
 // As many ranges as are hidden at most, by somebody else.
 TEST_F(guard_pages, where_the_system_has_no_more_mappings_patterns_are_used_and_that_is_said_once) {
   const std::size_t most = detail::most_hidden_ranges();
+#if defined(BERTH_EMULATED)
+  GTEST_SKIP() << "the emulator's table is another one";
+#endif
+  if (most > 10'000) GTEST_SKIP() << "too many pages to hide: " << most;
   const auto length = static_cast<std::size_t>(2 * page) * most;
   void* const all = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (all == MAP_FAILED) GTEST_SKIP() << "no addresses for " << most << " pages";
@@ -283,6 +343,37 @@ TEST_F(guard_pages, a_pool_that_is_watched_with_the_word_has_pages) {
     EXPECT_FALSE(can_touch(b));
   }
   end_debug();
+}
+
+// A listener hears what users ask for and give back, whatever a guard makes of it.
+TEST_F(guard_pages, a_listener_hears_of_users_blocks) {
+  debug_options of_all[] = {{}, {.guards = true}, {.pages = true}, {.guards = true, .sample = 2}};
+  for (const debug_options& o : of_all) {
+    std::vector<memory_event> heard;
+    const hook listener{[](void* to, const memory_event& e) noexcept {
+                          if (e.kind == memory_event_kind::pool_allocate || e.kind == memory_event_kind::pool_free) {
+                            static_cast<std::vector<memory_event>*>(to)->push_back(e);
+                          }
+                        },
+                        &heard};
+    set_debug(o);
+    pool p{host_, {.limit = 4_MiB, .report_leaks = false}};
+    set_hook(&listener);
+    for (int i = 0; i < 40; ++i) {
+      heard.clear();
+      void* const b = p.allocate_raw(100, queue_).value();
+      p.free(b);
+      ASSERT_EQ(heard.size(), 2u);
+      for (const memory_event& e : heard) {
+        EXPECT_EQ(e.address, b);
+        EXPECT_EQ(e.size, 100u);
+        EXPECT_EQ(e.stream, queue_.id());
+      }
+      EXPECT_EQ(heard[1].kind, memory_event_kind::pool_free);
+    }
+    set_hook(nullptr);
+    end_debug();
+  }
 }
 
 }  // namespace

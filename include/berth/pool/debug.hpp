@@ -26,8 +26,8 @@
 // that cannot be written is said so at once, not at the end. In a program that replaces signal handling, set_debug()
 // without `on_signal` leaves signals alone.
 //
-// The statistics of a watched pool and what a recorder hears of it are of the pool's own blocks: with their red zones,
-// and alive until they leave the quarantine.
+// The statistics of a watched pool are of the pool's own blocks: with their red zones, and alive until they leave the
+// quarantine. A recorder hears of the blocks as their users know them, and of a free when they gave the block back.
 //
 // A child of fork has the same options, and a report of its own, report.PID.json, if it makes pools or mistakes.
 //

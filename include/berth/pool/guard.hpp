@@ -26,9 +26,9 @@
 // at the instruction: a debugger, or `berth who` in gdb, names the block. A freed block is hidden as a whole once its
 // work is done, for as long as it is in the quarantine: uses after the free end there as well. Where work is queued on
 // the stream when a block is asked for, its page is hidden by the first request that finds that work done, with a
-// pattern there until then. All guards of a process hide no more blocks than an eighth of vm.max_map_count, half of it
-// in quarantines; the rest have patterns, which is said once (guard_statistics::unpaged). A block takes two pages at
-// least, and some microseconds. A child of fork has the pages of blocks that it asks for, not of its parent's.
+// pattern there until then. All guards of a process hide no more blocks than a sixteenth of vm.max_map_count, half of
+// that in quarantines; the rest have patterns, which is said once (guard_statistics::unpaged). A block takes two pages
+// at least, and some microseconds. A child of fork has the pages of blocks that it asks for, not of its parent's.
 //
 // What the device's rules let hardware touch behind a block (tail_pad) is not watched.
 //

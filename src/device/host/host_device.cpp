@@ -98,9 +98,10 @@ class host_device final : public device_backend {
     properties_.contiguous_physical = properties_.virtual_memory;
     if (!properties_.virtual_memory) properties_.notes.push_back("virtual memory is not used: the system has no memfd");
     properties_.granule = properties_.virtual_memory ? page_size() : 0;
-    // A mapping in the middle of a reservation splits it: two of the system's mappings each. Some are for others.
+    // A mapping in the middle of a reservation splits it: two of the system's mappings each. Some are for others, and
+    // an eighth for pages that guards hide (pool/hidden_pages.hpp).
     const std::size_t limit = number_in("/proc/sys/vm/max_map_count", 65530);
-    properties_.max_mappings = properties_.virtual_memory ? (limit - std::min<std::size_t>(limit, 4096)) / 2 : 0;
+    properties_.max_mappings = properties_.virtual_memory ? (limit - std::min(limit, limit / 8 + 4096)) / 2 : 0;
   }
   ~host_device() override {
     the_one_ = nullptr;
