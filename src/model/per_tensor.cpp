@@ -53,9 +53,11 @@ struct per_tensor_runner::state {
       if (roots[i] != nullptr) give(i);  // the last run's outputs
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const value_id v = of.get_program().inputs[i].value;
+      const program::port& port = of.get_program().inputs[i];
+      const value_id v = port.value;
       roots[v.index] = take(g()[v].size);
-      std::memcpy(roots[v.index], inputs[i], g()[v].size);
+      const bool some = std::find(port.shape.begin(), port.shape.end(), 0) == port.shape.end();
+      if (some) std::memcpy(roots[v.index], inputs[i], g()[v].size);
     }
   }
 

@@ -1,5 +1,6 @@
 #include "model/tflite_times.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,11 +19,12 @@ constexpr std::int32_t if_code = 118, while_code = 119;
 
 constexpr std::size_t most_nested = 64;
 constexpr plan::tick most_ticks = 1'000'000;  // subgraphs that call each other twice each run 2^n times
+constexpr std::size_t most_touches = std::size_t{1} << 27;
 
 using list = std::vector<std::int32_t>;  // of tensors; -1: left out
 
 struct operation {
-  list inputs, outputs;
+  list inputs, outputs;            // each once
   std::vector<std::size_t> calls;  // subgraphs
 };
 
@@ -51,6 +53,7 @@ class clock {
     running_[s] = true;
     std::vector<micro_life>& tensors = times.tensors[s];
     const auto touch = [&](const list& all, bool makes) {
+      touches_ += all.size();
       for (const std::int32_t t : all) {
         if (t == -1) continue;
         micro_life& it = tensors[static_cast<std::size_t>(t)];  // read_tflite_graph() has seen that it is there
@@ -83,6 +86,12 @@ class clock {
  private:
   void tick() {
     if (++now_ > most_ticks) g_.file.fail("subgraphs that call each other more than a million times");
+    if (touches_ > most_touches) g_.file.fail("subgraphs that call each other take more than 2^27 tensors");
+  }
+
+  static void keep_each_once(list& all) {
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
   }
 
   operation read(std::size_t s, std::size_t op) {
@@ -112,6 +121,8 @@ class clock {
       }
       check_copies(code, s, made, fail);
     }
+    keep_each_once(made.inputs);
+    keep_each_once(made.outputs);
     return made;
   }
 
@@ -163,6 +174,7 @@ class clock {
   std::vector<bool> running_;
   std::size_t nested_ = 0;
   plan::tick now_ = 0;
+  std::size_t touches_ = 0;
 };
 
 }  // namespace

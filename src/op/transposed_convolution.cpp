@@ -97,7 +97,7 @@ class turned_convolution final : public over_kernels {
     auto convolution = op::convolution(c);
     if (!convolution) return nullptr;
     const char* const kernel = (*convolution)->kernel();
-    if (d.groups == 1 && (allocates(kernel) || is_reference(kernel))) return nullptr;  // there is a better way
+    if (allocates(kernel) || is_reference(kernel)) return nullptr;  // there is a better way, be it the plain one
     return std::make_unique<turned_convolution>(d, *std::move(convolution));
   }
 
@@ -375,6 +375,9 @@ created transposed_convolution(const transposed_convolution_description& d) {
     };
     if (rank < 3 || rank > 5 || !last(d.input) || !last(d.output)) {
       throw dnnl::error{dnnl_unimplemented, "berth: channels lie last, in one to three dimensions"};
+    }
+    for (const tensor_type* t : {&d.input, &d.weights, &d.output}) {
+      if (product_of(t->shape) == 0) throw dnnl::error{dnnl_unimplemented, "berth: nothing to compute"};
     }
     require_countable(d.input, d.over);
     std::unique_ptr<operation> made;

@@ -15,11 +15,11 @@ CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& 
   return app.add_option("-o,--out" + (also.empty() ? "" : "," + also), out, what)->type_name("FILE");
 }
 
-void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs) {
+void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs, const char* option) {
   std::error_code absent;
   if (!std::filesystem::is_regular_file(out, absent)) return;
   for (const std::string& in : inputs) {
-    if (std::filesystem::equivalent(in, out, absent)) throw usage_error("--out: '" + out + "' is what was read");
+    if (std::filesystem::equivalent(in, out, absent)) throw usage_error(option + (": '" + out) + "' is what was read");
   }
 }
 

@@ -14,7 +14,8 @@ namespace berth::tool {
 CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& what, const std::string& also = "");
 
 // Throws usage_error where `out` is one of the files that were read, under whatever name.
-void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs);
+void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs,
+                            const char* option = "--out");
 
 // One line of JSON on standard output, in ASCII; bytes that are not UTF-8 become U+FFFD.
 void print_json(const nlohmann::json& answer);

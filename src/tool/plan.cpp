@@ -346,6 +346,7 @@ int plan_into_model(const plan_call& call) {
     throw usage_error("--header: '" + call.header + "' does not end in .h");
   }
   refuse_input_as_output(call.out, call.files);
+  refuse_input_as_output(call.header, call.files, "--header");
   return plan_micro({.file = call.files.front(),
                      .out = call.out,
                      .header = call.header,

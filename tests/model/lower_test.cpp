@@ -122,6 +122,13 @@ TEST(lower, transposed_convolutions_take_in_what_follows_them) {
   }
 }
 
+TEST(lower, an_input_without_elements_is_read_nowhere) {
+  small_model m;
+  const std::string x = m.input({0, 3});
+  m.d.outputs = {m.add("Concat", {m.add("Relu", {x}), m.input({2, 3})}, {{"axis", std::int64_t{0}}})};
+  m.check();
+}
+
 TEST(lower, a_resized_image_keeps_its_channels_last) {
   small_model m;
   const std::string x = m.conv(m.input({1, 3, 6, 5}), 3, 8, 3);

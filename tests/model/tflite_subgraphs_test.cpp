@@ -373,6 +373,27 @@ TEST(tflite_subgraphs, calls_without_an_end_are_refused_at_once) {
   }
 }
 
+TEST(tflite_subgraphs, calls_that_hand_over_much_each_time_are_refused) {
+  model m;
+  static_cast<graph&>(m) = {};
+  for (std::size_t s = 0; s <= 18; ++s) {
+    graph g;
+    for (int i = 0; s < 18 && i < 2; ++i) {
+      g.calls[g.operators.size()] = {static_cast<std::int64_t>(s) + 1};
+      g.operators.push_back({{}, {}});
+      g.codes.push_back(call_once);
+    }
+    if (s == 18) {
+      for (std::int64_t t = 0; t < 1000; ++t) {
+        g.tensors.push_back({"t" + std::to_string(t), {1}});
+        g.inputs.push_back(t);
+      }
+    }
+    s == 0 ? static_cast<void>(static_cast<graph&>(m) = g) : m.more.push_back(g);
+  }
+  EXPECT_THAT(complaint(m), HasSubstr("take more than 2^27 tensors"));
+}
+
 TEST(tflite_subgraphs, a_count_of_subgraphs_that_lies_is_refused) {
   std::mt19937 random{11};
   const model m = several(random);

@@ -189,6 +189,8 @@ TEST(operators, operands_that_do_not_fit_one_another_are_refused) {
             "scale and bias are of different types");
   const op::attributes out{{"output_shape", op::shape{std::numeric_limits<std::int64_t>::min()}}};
   EXPECT_EQ(refused({"ConvTranspose", 17, {of({1, 1, 4}), of({1, 1, 2})}, {}, out}), "output_shape is out of range");
+  EXPECT_EQ(refused({"ConvTranspose", 17, {of({1, 1, 4}), of({1, 3, 2}), of({})}}),
+            "the bias has not one value per output channel");
   op::tensor whole{i64, {2}, std::vector<std::byte>(16)};
   EXPECT_EQ(refused({"MaxUnpool",
                      17,

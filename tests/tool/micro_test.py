@@ -2,6 +2,7 @@
 """`berth plan MODEL.tflite --out PLANNED.tflite`. usage: micro_test.py BERTH MODEL"""
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -153,6 +154,9 @@ class Micro(unittest.TestCase):
         header = os.path.join(self.folder.name, "a.h")
         for option in ("--header", "--keep", "--diff", "--shard", "--move"):
             self.refused(f"{option}: is empty", MODEL, "--out", self.out, f"{option}", "")
+        named = os.path.join(self.folder.name, "model.h")
+        shutil.copy(MODEL, named)
+        self.refused("is what was read", named, "--out", self.out, "--header", named)
         self.refused("does not end in .h", MODEL, "--out", self.out, "--header", self.out + ".c")
         self.refused("--header: with --out FILE.tflite only", MODEL, "--header", header)
         self.refused("--header: with --out FILE.tflite only", MODEL, "--out", header, "--header", header)

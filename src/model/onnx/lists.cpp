@@ -248,6 +248,7 @@ void inference::spread_outputs() {
     if (l == nullptr) all.push_back(name);
     for (std::size_t i = 0; l != nullptr && i < l->of.size(); ++i) {
       node made{name, "Identity", {l->of[i]}, {name + "[" + std::to_string(i) + "]"}, {}};
+      count(made, 1);
       room_.take(m_, made, copied_by(made, {}));
       all.push_back(made.outputs[0]);
       add(std::move(made));

@@ -184,7 +184,9 @@ namespace {
 types spread_type(const request& q) {
   (void)require_real(q, 0);
   require_same_types(q);
-  return {dense(input(q, 0).type, spreading_of(q).result)};
+  const shape to = spreading_of(q).result;
+  if (has(q, 2) && shape_of(q, 2) != shape{to[1]}) refuse("the bias has not one value per output channel");
+  return {dense(input(q, 0).type, to)};
 }
 made spread(const request& q, const types& outputs) {
   const spreading s = spreading_of(q);
