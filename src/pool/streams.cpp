@@ -223,6 +223,9 @@ extent* pool::state::last_resort(request& r, lock_held& held) {
     if (turn == 1 || options.wait_for_streams) wait_on_host(r, held);
     if (extent* e = look_everywhere(r)) return e;
     if (!somebody_holds_back(r.by)) return nullptr;
+    // What is waited for is free: where all that is too little, only blocks that are alive could help.
+    const bytes room = memory.headroom();
+    if (options.wait_for_streams && room < r.size && space.free_bytes() < r.size - room) return nullptr;
     const bool late = options.wait_for_streams || std::chrono::steady_clock::now() >= end;
     if (turn >= (options.wait_for_streams ? most_waits : least_looks) && late) return nullptr;
     if (options.wait_for_streams) continue;

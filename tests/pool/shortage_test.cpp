@@ -5,6 +5,7 @@
 #include <atomic>
 #include <barrier>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -118,6 +119,29 @@ TEST(pool_shortage, who_was_faster_is_waited_for_too) {
   };
   EXPECT_TRUE(p.allocate(900_KiB, queue)) << p.out_of_memory_report();
   EXPECT_EQ(block, nullptr);
+}
+
+// One of two streams has a small block on its way at all times, and all that they have would not be enough.
+TEST(pool_shortage, streams_are_not_waited_for_again_where_all_they_hold_back_is_too_little) {
+  const told t;
+  stream queue{t.device}, others[]{stream{t.device}, stream{t.device}};
+  pool p{t.device, {.limit = 1_MiB, .wait_for_streams = true}};
+  const auto kept = p.allocate(600_KiB, queue);
+  support::gate late[40];
+  std::size_t turns = 0;
+  t.backend->asked = [&](std::uint32_t id) {
+    if (id != queue.id() || turns == std::size(late)) return;
+    if (turns != 0) late[turns - 1].open();
+    stream& next = others[turns % 2];
+    void* const small = p.allocate_raw(1_KiB, next).value();
+    late[turns++].hold(next);
+    p.free(small);
+  };
+  EXPECT_FALSE(p.allocate(600_KiB, queue));
+  EXPECT_GE(turns, 1u);
+  EXPECT_LE(turns, 2u);
+  t.backend->asked = [](std::uint32_t) {};
+  for (support::gate& g : late) g.open();
 }
 
 // 2800 KiB come back on one stream, and three threads ask for 700 KiB each: there is room for all of them at every
