@@ -1,5 +1,8 @@
 #include "berth/graph/guided_pool.hpp"
 
+#include <chrono>
+#include <optional>
+
 #include "graph/guided_state.hpp"
 
 namespace berth {
@@ -58,18 +61,20 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
     if (void* const data = my.serve(*l, size, s, site)) return {data, nullptr};
   }
   outcome made;
-  for (;;) {
+  std::optional<std::chrono::steady_clock::time_point> end;  // of all that it waits for parts on their way
+  for (unsigned turn = 1;; ++turn) {
     const std::uint64_t before = my.came_back;
     made = allocate_from(my.upstream, size, s, options, site);
-    if (made.data != nullptr || !state::is_shortage(*made.why)) break;
+    if (made.data != nullptr || !state::is_shortage(*made.why) || !my.may_ever_hold(size)) break;
     const error why = *made.why;
+    if (!end) end = std::chrono::steady_clock::now() + state::a_while;
     if (l != nullptr) {
       my.ask(*l);
       const biased_lock::holder held{l->lock};
       void* const data = l->serving != nullptr ? l->serving->take_hole(size) : nullptr;
       if (data != nullptr) return {data, nullptr};
     }
-    if (my.shed(before)) continue;
+    if (turn < state::most_turns && my.shed(before, *end)) continue;
     made = failed(why);
     break;
   }

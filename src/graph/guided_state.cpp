@@ -13,8 +13,7 @@ using detail::step_log;
 
 namespace {
 
-// How long a request waits, before it fails, for a part on its way, and between two looks.
-constexpr std::chrono::seconds a_while{1};
+// Between two looks for a part on its way.
 constexpr std::chrono::microseconds between_looks{20};
 
 }  // namespace
@@ -86,6 +85,12 @@ void guided_pool::state::forget(const void* data, std::uint32_t stream_id) noexc
 }
 
 // --- memory
+
+bool guided_pool::state::may_ever_hold(bytes size) const noexcept {
+  const pool_options& o = upstream.options();
+  const auto takes = rules.footprint(size);
+  return takes && *takes <= o.limit && (o.shared == nullptr || *takes <= o.shared->most());
+}
 
 void* guided_pool::state::serve(lane& l, bytes size, stream& s, source_location site) noexcept {
   for (bool again = true;; again = false) {
@@ -187,9 +192,9 @@ void guided_pool::state::came_back_one() noexcept {
 // another who is here waits for that one. And for a while for a part on its way: one that another thread is just taking
 // may be out of the pool already, but in no lane yet, and one that goes is in neither. Not for ever, since who takes
 // one may wait there for what this one is to do. The plans are for the next step again.
-bool guided_pool::state::shed(std::uint64_t before) noexcept {
+// `end` was chosen before this one queued behind others who wait here: all of them wait that long together.
+bool guided_pool::state::shed(std::uint64_t before, std::chrono::steady_clock::time_point end) noexcept {
   const std::lock_guard one_at_a_time{shedding};
-  const auto end = std::chrono::steady_clock::now() + a_while;
   while (came_back == before && !break_up_all() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(between_looks);
   }

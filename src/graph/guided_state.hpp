@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,10 @@ namespace berth {
 
 struct guided_pool::state {
   static constexpr std::size_t most_lanes = 16;
+  // How long a request waits, before it fails, for parts on their way, and how often it asks the pool: beside a thread
+  // that steps parts come back all the time.
+  static constexpr std::chrono::seconds a_while{1};
+  static constexpr unsigned most_turns = 32;
 
   // One stream's. Everything but the lock is read and written with it held.
   struct lane {
@@ -50,6 +55,8 @@ struct guided_pool::state {
   [[nodiscard]] static bool is_shortage(const error& why) noexcept {
     return why.code == errc::out_of_memory || why.code == errc::limit_exceeded;
   }
+  // Else nothing that comes back would.
+  [[nodiscard]] bool may_ever_hold(bytes size) const noexcept;
   // A part on its way back to the pool.
   using gone = std::unique_ptr<detail::guided_part>;
 
@@ -106,7 +113,7 @@ struct guided_pool::state {
   [[nodiscard]] gone take_out(lane& l, std::unique_ptr<detail::guided_part>& part) noexcept;
   void give_to_pool(gone part) noexcept;
   void came_back_one() noexcept;
-  [[nodiscard]] bool shed(std::uint64_t before) noexcept;
+  [[nodiscard]] bool shed(std::uint64_t before, std::chrono::steady_clock::time_point end) noexcept;
   [[nodiscard]] bool break_up_all() noexcept;
   [[nodiscard]] gone break_up(lane& l, gone& part, void*& emptied) noexcept;
   void step(lane& l) noexcept;

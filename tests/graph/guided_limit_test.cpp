@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -166,6 +167,88 @@ TEST(guided_limit, a_part_that_goes_back_is_waited_for) {
   EXPECT_TRUE(all.theirs.has_value());
   EXPECT_EQ(guided.statistics().broken_up, 0u);
   all.theirs = error{};
+}
+
+// No memory that comes back would serve it, so the plans stay.
+TEST(guided_limit, a_request_above_the_limit_breaks_nothing_up) {
+  for (const bool alone : {true, false}) {
+    stream queue{device::host()};
+    const auto shared = alone ? nullptr : std::make_shared<shared_limit>(1_MiB);
+    pool p{device::host(), {.limit = alone ? 1_MiB : 4_MiB, .shared = shared}};
+    guided_pool guided{p};
+    for (int i = 0; i < 3; ++i) {
+      guided.begin_step();
+      const auto block = guided.allocate(100'000, queue).value();
+      const auto more = guided.allocate(2_MiB, queue);
+      ASSERT_FALSE(more);
+      EXPECT_EQ(more.error().code, errc::limit_exceeded);
+    }
+    EXPECT_EQ(guided.statistics().broken_up, 0u);
+    EXPECT_EQ(guided.statistics().planned, 2u);
+  }
+}
+
+// Parts of others come back, one for each time that it is tried, and none of them is enough.
+TEST(guided_limit, a_request_that_parts_come_back_for_in_vain_fails_in_the_end) {
+  struct pressed {
+    guided_pool* guided = nullptr;
+    stream other{device::host()};
+    unsigned told = 0;
+  } all;
+  const auto a_part_comes_back = [](void* context, const pool_pressure&) {
+    auto& a = *static_cast<pressed*>(context);
+    if (++a.told > 100) return false;  // or it would go on for ever
+    for (int i = 0; i < 2; ++i) {
+      a.guided->begin_step();
+      a.guided->free(a.guided->allocate_raw(50'000, a.other).value());
+    }
+    a.guided->relearn();
+    a.guided->begin_step();
+    return false;
+  };
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 1_MiB, .on_pressure = {a_part_comes_back, &all}}};
+  guided_pool guided{p};
+  all.guided = &guided;
+  const auto held = guided.allocate(600'000, queue).value();
+  EXPECT_FALSE(guided.allocate(600'000, queue));
+  EXPECT_GE(all.told, 2u);
+  EXPECT_LE(all.told, 32u);
+}
+
+// The part is on its way until all have failed: side by side, not one after another.
+TEST(guided_limit, many_that_wait_for_a_part_wait_a_second_together) {
+  constexpr int waiters = 6;
+  struct slow {
+    guided_pool* guided = nullptr;
+    std::vector<stream> streams;
+    std::atomic<bool> armed{false};
+    std::atomic<int> failed{0};
+    std::chrono::steady_clock::duration took{};
+  } all;
+  const auto taken = [](void* to, bytes reserved) {
+    auto& a = *static_cast<slow*>(to);
+    if (reserved < 900'000 || !a.armed.exchange(false)) return;
+    const auto begin = std::chrono::steady_clock::now();
+    {
+      std::vector<std::jthread> asking;
+      for (stream& s : a.streams) asking.emplace_back([&] { a.failed += !a.guided->allocate(500'000, s); });
+    }
+    a.took = std::chrono::steady_clock::now() - begin;
+  };
+  stream queue{device::host()};
+  for (int i = 0; i < waiters; ++i) all.streams.emplace_back(device::host());
+  pool p{device::host(), {.limit = 1_MiB, .watermark = 900'000, .on_watermark = {taken, &all}}};
+  guided_pool guided{p};
+  all.guided = &guided;
+  for (int i = 0; i < 2; ++i) {
+    guided.begin_step();
+    all.armed = i == 1;
+    std::vector<block> blocks;
+    for (int k = 0; k < (i == 0 ? 9 : 1); ++k) blocks.push_back(guided.allocate(100'000, queue).value());
+  }
+  EXPECT_EQ(all.failed, waiters);
+  EXPECT_LT(all.took, std::chrono::seconds{3});
 }
 
 // One block is left of the plan before, and the step that is listened to meets the limit.
