@@ -124,7 +124,7 @@ struct pool_options {
   // Without it, devices with virtual memory give each chunk in one piece: fewer calls of the driver, and what free
   // memory there is must lie together.
   bool stitch = true;
-  std::size_t max_mappings = 32768;   // of stitched blocks and chunks; half of Linux's vm.max_map_count
+  std::size_t max_mappings = 32768;   // of stitched blocks and chunks; the device's own limit where less
   bytes cache_bytes = max_bytes;      // a thread keeps no more; max_bytes: 1/8 of what the pool may hold
   std::uint32_t cache_blocks = 4096;  // ... and no more blocks than this, nor than 2^19 - 1
   // All threads' caches together keep no more, in equal parts; max_bytes: 1/4 of what the pool may hold.
