@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <initializer_list>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "berth/plan/verify.hpp"
 
@@ -111,7 +113,7 @@ TEST(in_memories, sizes_beyond_64_bits_are_an_error) {
   EXPECT_FALSE(c.plan({{32}}));
 }
 // What an allocator at run time takes in blocks of `limit` bytes: each buffer, as it is born, into the smallest hole,
-// else on top of the block that has to grow least, else into a new one.
+// else on top of the block that has to grow least (of those that need not, the one it fills most), else into a new one.
 bytes taken_at_run_time(const plan::problem& p, bytes limit) {
   struct lying {
     std::size_t block;
@@ -123,7 +125,8 @@ bytes taken_at_run_time(const plan::problem& p, bytes limit) {
   for (const plan::buffer& b : p.buffers) {  // which come in the order of birth
     std::erase_if(alive, [&](const lying& l) { return l.dies <= b.live.lower; });
     std::sort(alive.begin(), alive.end(), [](const lying& x, const lying& y) { return x.offset < y.offset; });
-    bytes least_left = max_bytes, least_growth = max_bytes;
+    bytes least_left = max_bytes;
+    std::pair least_growth{max_bytes, max_bytes};
     lying hole{}, top{};
     for (std::size_t k = 0; k < heights.size(); ++k) {
       bytes from = 0;
@@ -135,7 +138,8 @@ bytes taken_at_run_time(const plan::problem& p, bytes limit) {
         }
         from = std::max(from, l.end);
       }
-      const bytes growth = std::max(heights[k], from + b.size) - heights[k];
+      const bytes height = std::max(heights[k], from + b.size);
+      const std::pair growth{height - heights[k], height - from - b.size};
       if (from + b.size <= limit && growth < least_growth) {
         least_growth = growth;
         top = {k, from, from + b.size, b.live.upper};
@@ -143,7 +147,7 @@ bytes taken_at_run_time(const plan::problem& p, bytes limit) {
     }
     if (least_left != max_bytes) {
       alive.push_back(hole);
-    } else if (least_growth != max_bytes) {
+    } else if (least_growth.first != max_bytes) {
       alive.push_back(top);
     } else {
       heights.push_back(0);
