@@ -135,9 +135,8 @@ std::string difference(const model::tensor& want, element type, const model::sha
            op::name(want.type);
   }
   const std::size_t count = want.data.size() / element_size(type);
-  if (!op::is_real(type)) {
-    if (std::memcmp(want.data.data(), got, want.data.size()) == 0) return "";
-  }
+  if (count == 0) return "";
+  if (!op::is_real(type) && std::memcmp(want.data.data(), got, want.data.size()) == 0) return "";
   const auto a = values_of(type, want.data.data(), count), b = values_of(type, got, count);
   for (std::size_t i = 0; i < count; ++i) {
     // libonnx 1.12 made its data of bf16 by cutting bits off; the standard, and Berth, round.
