@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/mix.hpp"
 #include "plan/model/instance.hpp"
 #include "plan/search/seeker.hpp"
 
@@ -45,6 +46,9 @@ class skylines final : public seeker {
   }
 
  private:
+  static constexpr units most_units = units{1} << 40;
+  static constexpr units closed = most_units + 1;  // higher than every floor
+
   struct rectangle {
     std::uint32_t first;  // sections [first, last)
     std::uint32_t last;
@@ -120,6 +124,10 @@ class skylines final : public seeker {
   void found(const head& h);
 
   static view view_of(const instance& in, bool backwards);
+  [[nodiscard]] static std::uint64_t word_of_rectangle(std::uint32_t rectangle) { return mix(rectangle + 1); }
+  [[nodiscard]] static std::uint64_t word_of_floor(std::uint32_t section, units floor) {
+    return mix(std::uint64_t{section} << 41 ^ static_cast<std::uint64_t>(floor));
+  }
 
   const std::uint32_t sections_;
   const units capacity_;
