@@ -4,9 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "plan/search/recipes.hpp"
 #include "plan/trial.hpp"
-
-#ifdef BERTH_PLAN_TRIAL
 
 namespace {
 
@@ -18,6 +17,7 @@ struct named {
   std::size_t kinds = 0;  // 0: it is one
 };
 
+// Compiled where nothing can be switched off, too: what is no technique any more is an error in every build.
 constexpr std::array names{
     named{"squeaky_wheel", technique::squeaky_wheel},
     named{"boxes", technique::boxes},
@@ -29,7 +29,7 @@ constexpr std::array names{
     named{"decomposition", technique::decomposition},
     named{"memory", technique::memory},
     named{"multiples", technique::multiples},
-    named{"recipe", technique::recipe, 10},
+    named{"recipe", technique::recipe, berth::plan::recipes.size()},
     named{"restarts", technique::restarts},
     named{"folding", technique::folding},
     named{"wheels", technique::wheels},
@@ -53,15 +53,22 @@ std::vector<std::pair<technique, std::size_t>> off;
 
 }  // namespace
 
+#ifdef BERTH_PLAN_TRIAL
+constexpr bool on_trial = true;
+
 bool berth::plan::uses(technique t, std::size_t which) noexcept {
   return std::find(off.begin(), off.end(), std::pair{t, which}) == off.end();
 }
+#else
+constexpr bool on_trial = false;
+#endif
 
 namespace berth_bench {
 
 std::vector<std::string> technique_names() {
   std::vector<std::string> out;
   for (const named& n : names) {
+    if (!on_trial) break;
     if (n.kinds == 0) out.emplace_back(n.name);
     for (std::size_t k = 0; k < n.kinds; ++k) out.push_back(n.name + (':' + std::to_string(k)));
   }
@@ -71,7 +78,7 @@ std::vector<std::string> technique_names() {
 bool switch_off(const std::string& name) {
   const std::string word = name.substr(0, name.find(':'));
   const auto at = std::find_if(names.begin(), names.end(), [&](const named& n) { return n.name == word; });
-  if (at == names.end()) return false;
+  if (!on_trial || at == names.end()) return false;
   const std::size_t which = word.size() == name.size() ? 0 : std::stoul(name.substr(word.size() + 1));
   off.emplace_back(at->what, which);
   return true;
@@ -82,21 +89,3 @@ void switch_all_on() {
 }
 
 }  // namespace berth_bench
-
-#else
-
-namespace berth_bench {
-
-std::vector<std::string> technique_names() {
-  return {};
-}
-
-bool switch_off(const std::string&) {
-  return false;
-}
-
-void switch_all_on() {}
-
-}  // namespace berth_bench
-
-#endif
