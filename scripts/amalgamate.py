@@ -83,7 +83,8 @@ def main():
     text = []
     face = ROOT / "src/c/plan.cpp"
     sources = sorted(p for s in SOURCES for p in (ROOT / "src" / s).rglob("*.cpp")) + [
-        ROOT / "src/c/handles.hpp", ROOT / "src/c/status.hpp", ROOT / "src/c/status.cpp", face]
+        ROOT / "src/c/handles.hpp", ROOT / "src/c/status.hpp", ROOT / "src/c/status.cpp",
+        ROOT / "src/c/solve_options.hpp", face]
     sections = [(source, body_of(source, seen, system)) for source in sources if source not in seen and not seen.add(source)]
     texts = [source.read_text().splitlines() for source in sources]
     own = [own_names(lines) for lines in texts]

@@ -1,4 +1,4 @@
-// What the handles of stream.h, pool.h and recorder.h name, and what their functions share.
+// What the handles of stream.h, pool.h, guided_pool.h and recorder.h name, and what their functions share.
 #pragma once
 
 #include <exception>
@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "berth/device/stream.hpp"
+#include "berth/graph/guided_pool.hpp"
 #include "berth/pool/pool.hpp"
 #include "berth/recorder.h"
 #include "c/handles.hpp"
@@ -17,11 +18,27 @@ struct held_stream {
   stream queue;
 };
 
+// A pool, and what a handle of it gives blocks from: itself, or a guided pool over it. There is no handle of a pool
+// under a guided one, since a block at the start of a part has the address that the part has as the pool's block.
+struct held_pool {
+  berth_pool_options given{};  // the pool calls back by them
+  std::optional<pool> own;
+  std::optional<guided_pool> guided;  // goes first
+
+  [[nodiscard]] memory_source& source() noexcept {
+    return guided ? static_cast<memory_source&>(*guided) : static_cast<memory_source&>(*own);
+  }
+  [[nodiscard]] std::optional<bytes> size_of(const void* block) const noexcept {
+    return guided ? guided->size_of(block) : own->size_of(block);
+  }
+  [[nodiscard]] const device& get_device() const noexcept { return own->get_device(); }
+};
+
 handles<device>& devices() noexcept;
 #pragma GCC visibility push(default)  // for the library of operators, as in status.hpp
 handles<held_stream>& streams() noexcept;
 #pragma GCC visibility pop
-handles<pool>& pools() noexcept;
+handles<held_pool>& pools() noexcept;
 
 // A new handle of `object`.
 template <class T, class Handle>
@@ -50,6 +67,10 @@ berth_status guarded(Do do_it) noexcept {
 inline berth_status status_of(const result<void>& done) noexcept {
   return done ? succeed() : report(done.error());
 }
+
+// `guided_by`: null, or how hard the planner of a guided pool tries.
+berth_status create_pool(const berth_device* device, const berth_pool_options* options, const plan::options* guided_by,
+                         berth_pool** out) noexcept;
 
 berth_status give_statistics(const pool_statistics& known, berth_pool_statistics* to) noexcept;
 

@@ -36,7 +36,7 @@ constexpr std::uint32_t reserve_since = 18, statistics_since = 23, shrink_since 
 
 struct allocator : OrtAllocator {
   berth_onnxruntime_options given;
-  std::shared_ptr<berth::pool> pool;
+  std::shared_ptr<held_pool> pool;
   std::shared_ptr<held_stream> stream;
   std::atomic<std::uint64_t> allocations{0}, reserves{0}, frees{0}, failures{0}, unknown_frees{0};
   std::atomic<std::uint64_t> largest{0};
@@ -59,7 +59,7 @@ allocator* find(const OrtAllocator* a) {
 void* take(allocator& a, std::size_t size, const char* what) noexcept {
   if (size == 0) return nullptr;
   try {
-    const auto got = a.pool->allocate_raw(size, a.stream->queue, berth::source_location::current(what, 0));
+    const auto got = a.pool->source().allocate_raw(size, a.stream->queue, berth::source_location::current(what, 0));
     if (got) {
       a.allocations.fetch_add(1, std::memory_order_relaxed);
       std::uint64_t seen = a.largest.load(std::memory_order_relaxed);
@@ -93,7 +93,7 @@ void give_back(OrtAllocator* self, void* block) {
     }
     return;
   }
-  a.pool->free(block, berth::source_location::current("ONNX Runtime", 0));
+  a.pool->source().free(block, berth::source_location::current("ONNX Runtime", 0));
   a.frees.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -107,8 +107,8 @@ OrtStatus* statistics(const OrtAllocator* self, OrtKeyValuePairs** out) {
   *out = nullptr;
   a.given.create_pairs(out);
   if (*out == nullptr) return nullptr;
-  const berth::pool_statistics s = a.pool->statistics();
-  const berth::bytes limit = a.pool->options().limit;
+  const berth::pool_statistics s = a.pool->own->statistics();
+  const berth::bytes limit = a.pool->own->options().limit;
   const auto add = [&](const char* key, std::uint64_t n) {
     char text[24];
     std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(n));
@@ -128,7 +128,7 @@ OrtStatus* statistics(const OrtAllocator* self, OrtKeyValuePairs** out) {
 OrtStatus* shrink(OrtAllocator* self) {
   auto& a = static_cast<allocator&>(*self);
   (void)a.stream->queue.synchronize();  // what is not known to be done stays; where it fails trim() keeps it too
-  a.pool->trim(0);
+  a.pool->own->trim(0);
   return nullptr;
 }
 

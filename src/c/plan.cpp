@@ -10,6 +10,7 @@
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "c/handles.hpp"
+#include "c/solve_options.hpp"
 #include "c/status.hpp"
 
 namespace {
@@ -17,6 +18,7 @@ namespace {
 using berth::c::fail;
 using berth::c::no_memory;
 using berth::c::no_such;
+using berth::c::options_of;
 using berth::c::read;
 using berth::c::report;
 using berth::c::succeed;
@@ -88,25 +90,6 @@ berth::plan::buffer buffer_of(const berth_buffer& b) {
 }
 
 // --- solving
-
-berth_status options_of(const berth_solve_options* given, berth_solve_options& in, berth::plan::options& out) {
-  if (given == nullptr) {
-    in = {};
-    return BERTH_OK;
-  }
-  if (const auto no = read(given, sizeof(berth_solve_options), in, "solve options: wrong struct_size")) return no;
-  switch (in.effort) {
-    case BERTH_EFFORT_NORMAL: break;
-    case BERTH_EFFORT_FAST: out.work = berth::plan::effort::fast; break;
-    case BERTH_EFFORT_BEST: out.work = berth::plan::effort::best; break;
-    default: return fail(BERTH_INVALID, "solve options: no such effort");
-  }
-  if (!(in.deadline_s >= 0)) return fail(BERTH_INVALID, "solve options: the deadline is no time");
-  if (in.deadline_s > 0) out.deadline_s = in.deadline_s;
-  out.threads = in.threads == 0 ? 1 : in.threads;
-  out.node_limit = in.node_limit;
-  return BERTH_OK;
-}
 
 // Runs work(options) in a thread of its own while this one calls back, so that a callback of a language with a lock of
 // its own is called by the thread that called in. False where no thread is to be had.

@@ -1,4 +1,4 @@
-// Pools behind berth/pool.h.
+// Pools behind berth/pool.h, guided ones among them.
 #include "berth/pool.h"
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace berth::c {
 
-handles<pool>& pools() noexcept {
-  static auto* const all = new handles<pool>{5};
+handles<held_pool>& pools() noexcept {
+  static auto* const all = new handles<held_pool>{5};
   return *all;
 }
 
@@ -18,12 +18,6 @@ handles<pool>& pools() noexcept {
 namespace {
 
 using namespace berth::c;
-
-// What the C callback is called by: its options, which live as long as the pool.
-struct owned_pool {
-  berth_pool_options given;
-  std::optional<berth::pool> pool;
-};
 
 berth_status check(const berth_pool_options& o) noexcept {
   if (o.kind != BERTH_MEMORY_DEVICE && o.kind != BERTH_MEMORY_PINNED) {
@@ -34,7 +28,7 @@ berth_status check(const berth_pool_options& o) noexcept {
   return BERTH_OK;
 }
 
-berth::pool_options options_of(owned_pool& mine) {
+berth::pool_options options_of(held_pool& mine) {
   const berth_pool_options& o = mine.given;
   berth::pool_options out;
   if (o.kind == BERTH_MEMORY_PINNED) out.kind = berth::memory_kind::pinned;
@@ -49,7 +43,7 @@ berth::pool_options options_of(owned_pool& mine) {
   if (o.pressure != nullptr) {
     out.on_pressure.context = &mine;
     out.on_pressure.function = [](void* context, const berth::pool_pressure& p) {
-      const berth_pool_options& told = static_cast<owned_pool*>(context)->given;
+      const berth_pool_options& told = static_cast<held_pool*>(context)->given;
       return told.pressure(told.context, p.size, p.attempt) != 0;
     };
   }
@@ -57,7 +51,7 @@ berth::pool_options options_of(owned_pool& mine) {
 }
 
 // A live block of the pool that the handle names, or a status.
-berth_status find_block(const handles<berth::pool>::use& pool, const void* handle, const void* block) noexcept {
+berth_status find_block(const handles<held_pool>::use& pool, const void* handle, const void* block) noexcept {
   if (pool == nullptr) return no_such(handle, "pool");
   if (!pool->size_of(block)) return fail(BERTH_INVALID, "no live block of this pool (foreign, or freed already)");
   return BERTH_OK;
@@ -67,10 +61,29 @@ template <class Text>
 berth_status text_of(const berth_pool* handle, char* text, size_t room, size_t* length, Text ask) noexcept {
   const auto held = pools().look_up(handle);
   if (held == nullptr) return no_such(handle, "pool");
-  return guarded([&] { return give_text(ask(*held), text, room, length); });
+  return guarded([&] { return give_text(ask(*held->own), text, room, length); });
 }
 
 }  // namespace
+
+berth_status berth::c::create_pool(const berth_device* device, const berth_pool_options* options,
+                                   const plan::options* guided_by, berth_pool** out) noexcept {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_pool** out: null");
+  const auto on = devices().look_up(device);
+  if (on == nullptr) return no_such(device, "device");
+  berth_pool_options o{};
+  if (options != nullptr) {
+    if (const auto no = read(options, sizeof o, o, "pool options: wrong struct_size")) return no;
+  }
+  if (const auto no = check(o)) return no;
+  return guarded([&] {
+    auto made = std::make_shared<held_pool>();
+    made->given = o;
+    made->own.emplace(*on, options_of(*made));
+    if (guided_by != nullptr) made->guided.emplace(*made->own, *guided_by);
+    return give(pools(), std::move(made), out, "too many pools are alive");
+  });
+}
 
 berth_status berth::c::give_statistics(const pool_statistics& known, berth_pool_statistics* to) noexcept {
   berth_pool_statistics s{};
@@ -96,20 +109,7 @@ berth_status berth::c::give_statistics(const pool_statistics& known, berth_pool_
 extern "C" {
 
 berth_status berth_pool_create(const berth_device* device, const berth_pool_options* options, berth_pool** out) {
-  if (out == nullptr) return fail(BERTH_INVALID, "berth_pool** out: null");
-  const auto on = devices().look_up(device);
-  if (on == nullptr) return no_such(device, "device");
-  berth_pool_options o{};
-  if (options != nullptr) {
-    if (const auto no = read(options, sizeof o, o, "pool options: wrong struct_size")) return no;
-  }
-  if (const auto no = check(o)) return no;
-  return guarded([&] {
-    auto made = std::make_shared<owned_pool>();
-    made->given = o;
-    made->pool.emplace(*on, options_of(*made));
-    return give(pools(), std::shared_ptr<berth::pool>{made, &*made->pool}, out, "too many pools are alive");
-  });
+  return create_pool(device, options, nullptr, out);
 }
 
 void berth_pool_destroy(berth_pool* pool) {
@@ -131,8 +131,8 @@ berth_status berth_pool_allocate_at(berth_pool* pool, uint64_t size, uint64_t al
   return guarded([&] {
     const auto where = berth::source_location::current(file == nullptr ? "" : file, line);
     auto got = alignment == 0
-                   ? from->allocate_raw(size, on->queue, where)
-                   : from->allocate_raw(size, on->queue, berth::block_options{.alignment = alignment}, where);
+                   ? from->source().allocate_raw(size, on->queue, where)
+                   : from->source().allocate_raw(size, on->queue, berth::block_options{.alignment = alignment}, where);
     if (!got) return report(got.error());
     *out = *got;
     return succeed();
@@ -144,7 +144,7 @@ berth_status berth_pool_free_at(berth_pool* pool, void* block, const char* file,
   if (held == nullptr) return no_such(pool, "pool");
   if (block == nullptr) return succeed();
   if (const auto no = find_block(held, pool, block)) return no;
-  held->free(block, berth::source_location::current(file == nullptr ? "" : file, line));
+  held->source().free(block, berth::source_location::current(file == nullptr ? "" : file, line));
   return succeed();
 }
 
@@ -169,7 +169,7 @@ berth_status berth_pool_use_on(berth_pool* pool, void* block, berth_stream* stre
   if (on == nullptr) return no_such(stream, "stream");
   if (!(on->queue.get_device() == held->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
   return guarded([&] {
-    held->use_on(block, on->queue);
+    held->source().use_on(block, on->queue);
     return succeed();
   });
 }
@@ -186,7 +186,7 @@ berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released
   const auto held = pools().look_up(pool);
   if (held == nullptr) return no_such(pool, "pool");
   return guarded([&] {
-    const berth::bytes n = held->trim(keep);
+    const berth::bytes n = held->own->trim(keep);
     if (released != nullptr) *released = n;
     return succeed();
   });
@@ -195,7 +195,7 @@ berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released
 berth_status berth_pool_statistics_of(const berth_pool* pool, berth_pool_statistics* statistics) {
   const auto held = pools().look_up(pool);
   if (held == nullptr) return no_such(pool, "pool");
-  return berth::c::give_statistics(held->statistics(), statistics);
+  return berth::c::give_statistics(held->own->statistics(), statistics);
 }
 
 berth_status berth_pool_report(const berth_pool* pool, char* text, size_t room, size_t* length) {

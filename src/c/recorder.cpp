@@ -106,7 +106,7 @@ berth_status berth_recorder_dropped(const berth_recorder* recorder, uint64_t* ev
 
 berth_status berth_recorder_write(const berth_recorder* recorder, const berth_pool* pool, const char* path) {
   if (path == nullptr) return fail(BERTH_INVALID, "path: null");
-  std::shared_ptr<berth::pool> beside;
+  std::shared_ptr<held_pool> beside;
   if (pool != nullptr) {
     beside = pools().find(pool);
     if (beside == nullptr) return no_such(pool, "pool");
@@ -114,7 +114,7 @@ berth_status berth_recorder_write(const berth_recorder* recorder, const berth_po
   return on_recorder(recorder, [&](const held_recorder& r) {
     berth::trace::snapshot s = r.keeps.take();
     if (beside != nullptr) {
-      s.pool = beside->statistics();
+      s.pool = beside->own->statistics();
       s.device = beside->get_device().statistics();
     }
     const int failed = berth::write_whole_file(path, to_json(s));

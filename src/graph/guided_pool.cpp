@@ -65,7 +65,7 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
   for (unsigned turn = 1;; ++turn) {
     const std::uint64_t before = my.came_back;
     made = allocate_from(my.upstream, size, s, options, site);
-    if (made.data != nullptr || !state::is_shortage(*made.why) || !my.may_ever_hold(size)) break;
+    if (made.data != nullptr || !state::is_shortage(*made.why) || !my.may_ever_hold(size, options)) break;
     const error why = *made.why;
     if (!end) end = std::chrono::steady_clock::now() + state::a_while;
     if (l != nullptr) {

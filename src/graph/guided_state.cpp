@@ -86,9 +86,10 @@ void guided_pool::state::forget(const void* data, std::uint32_t stream_id) noexc
 
 // --- memory
 
-bool guided_pool::state::may_ever_hold(bytes size) const noexcept {
+bool guided_pool::state::may_ever_hold(bytes size, const block_options* options) const noexcept {
   const pool_options& o = upstream.options();
   const auto takes = rules.footprint(size);
+  if (options != nullptr && options->alignment > o.limit) return false;
   return takes && *takes <= o.limit && (o.shared == nullptr || *takes <= o.shared->most());
 }
 

@@ -56,7 +56,7 @@ struct guided_pool::state {
     return why.code == errc::out_of_memory || why.code == errc::limit_exceeded;
   }
   // Else nothing that comes back would.
-  [[nodiscard]] bool may_ever_hold(bytes size) const noexcept;
+  [[nodiscard]] bool may_ever_hold(bytes size, const block_options* options) const noexcept;
   // A part on its way back to the pool.
   using gone = std::unique_ptr<detail::guided_part>;
 
