@@ -201,9 +201,9 @@ def lines_in(out):
 
 
 def require_all(out, right):
-    """Every problem has one line, with the plan that it should have."""
+    """Every problem has one line, with the plan that it should have; one without a plan has no arena."""
     found = sorted(lines_in(out), key=lambda line: line["file"])
-    assert [line["plan"]["arena_bytes"] for line in found] == right, f"{len(found)} lines for {len(right)} problems"
+    assert [line["plan"]["arena_bytes"] or 0 for line in found] == right, f"{len(found)} lines for {len(right)} problems"
 
 
 def slurm(folder, right, options):
@@ -213,7 +213,9 @@ def slurm(folder, right, options):
         fresh = iter(held / str(i) for i in range(1000000))
 
         def solve(_):
-            subprocess.run(tool_for(folder, held / f"copy-{os.getpid()}-{time.monotonic_ns()}", "1/1", options), check=True)
+            out = held / f"copy-{os.getpid()}-{time.monotonic_ns()}"
+            if subprocess.run(tool_for(folder, out, "1/1", options)).returncode > 1:  # 1: some have no plan, which is an answer
+                raise RuntimeError("the tool failed")
 
         def command(n, out):
             words = " ".join(map(shlex.quote, tool_for(folder, out, f"@/{n}", options))).replace("@", "$0")
