@@ -132,7 +132,7 @@ void networks() {
           const auto answer = *solve_moves(made.base, made.moves, {.work = work});
           std::printf("%6u %7zu %7.1f %5.1f | %9.0f %9.0f | %9.0f %7.0f %9llu %9.0f %8s | %.3f\n", layers,
                       made.base.buffers.size(), compute, share, first_that_fits(made), answer.unmoved.value_or(-1),
-                      answer.access, answer.stall, static_cast<unsigned long long>(answer.moved), answer.bound,
+                      answer.access, answer.stall, static_cast<unsigned long long>(answer.copied), answer.bound,
                       work == effort::fast     ? "fast"
                       : work == effort::normal ? "normal"
                                                : "best",

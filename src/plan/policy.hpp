@@ -6,8 +6,8 @@
 // with the planner. Where no source is named, the value is the first one tried that kept the stage short, and no other
 // one is known to be better. "Measured" names the page under docs/decisions with the figures.
 //
-// Two units of effort are counted, so that plans are the same on every machine: *nodes*, the decisions of a search,
-// and *looks*, steps of some ten nanoseconds (patience.hpp), in everything else.
+// Effort is counted, not timed, so that plans are the same on every machine: in search nodes (decisions), and
+// elsewhere in looks, steps of some ten nanoseconds (patience.hpp).
 #pragma once
 
 #include <array>

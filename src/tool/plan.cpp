@@ -173,7 +173,7 @@ void print_moves(const plan::problem& p, const plan::moves_plan& answer) {
               : answer.unmoved     ? (", without moves " + nlohmann::json(*answer.unmoved).dump()).c_str()
                                    : ", without moves there is no plan");
   std::printf("  stall         %.6g; access and stall are at least %.6g\n", answer.stall, answer.bound);
-  std::printf("  copied        %s\n", human_exactly(answer.moved).c_str());
+  std::printf("  copied        %s\n", human_exactly(answer.copied).c_str());
   for (const plan::move& m : answer.moves) {
     const auto pool = [&](plan::index stay) { return printable(p.memories[answer.stays[stay].memory].name); };
     std::printf("    %-12s %s -> %s, ticks %lld to %lld, time %.6g to %.6g\n",

@@ -46,7 +46,7 @@ TEST(moves, a_buffer_leaves_for_a_while) {
   EXPECT_EQ(answer.unmoved, 16);
   EXPECT_EQ(answer.access, 0);
   EXPECT_EQ(answer.stall, 0);
-  EXPECT_EQ(answer.moved, 16);  // out and in again
+  EXPECT_EQ(answer.copied, 16);  // out and in again
   ASSERT_EQ(answer.stays.size(), 4);
   EXPECT_EQ(answer.stays[0].memory, 0);
   EXPECT_EQ(answer.stays[1].memory, 1);
@@ -64,12 +64,12 @@ TEST(moves, what_is_not_written_is_not_written_back) {
   made.add(8, {6, 8}, {{.at = 6, .write = true}, {.at = 7}});
   made.steps(0, 12, 5);
   const auto answer = *solve_moves(made.p, made.t);
-  EXPECT_EQ(answer.cost(), 8);  // where it has to be born
-  EXPECT_EQ(answer.moved, 16);  // in twice, never out
+  EXPECT_EQ(answer.cost(), 8);   // where it has to be born
+  EXPECT_EQ(answer.copied, 16);  // in twice, never out
   made.t.uses[0][2].write = true;
   const auto written = *solve_moves(made.p, made.t);
   EXPECT_EQ(written.cost(), 8);
-  EXPECT_EQ(written.moved, 24);
+  EXPECT_EQ(written.copied, 24);
 }
 
 TEST(moves, a_copy_that_is_not_done_is_waited_for) {
@@ -99,7 +99,7 @@ TEST(moves, uses_may_demand_what_only_moves_can_give) {
   made.add(8, {0, 4}, {{.at = 0, .write = true, .memory = 1}, {.at = 3, .memory = 0}});
   const auto answer = *solve_moves(made.p, made.t);
   EXPECT_FALSE(answer.unmoved);
-  EXPECT_EQ(answer.moved, 8);
+  EXPECT_EQ(answer.copied, 8);
   made.t.links.pop_back();
   const auto none = *solve_moves(made.p, made.t);
   EXPECT_FALSE(none.layout.has_offsets());
@@ -170,7 +170,7 @@ TEST(moves, far_ticks_and_no_buffers) {
   made.t.steps = {{least + 1, 10}, {most - 2, 10}};
   const auto answer = *solve_moves(made.p, made.t);
   EXPECT_EQ(answer.cost(), 0);
-  EXPECT_EQ(answer.moved, 20);
+  EXPECT_EQ(answer.copied, 20);
 }
 
 // The check, told of each thing that can be wrong.
@@ -204,7 +204,7 @@ TEST(moves, the_check_sees_what_is_wrong) {
   EXPECT_EQ(says([](auto& a) { a.moves[0].done -= 1; }), "a move does not take the time of its link");
   EXPECT_EQ(says([](auto& a) { a.access += 1; }), "the access time is not what the plan says");
   EXPECT_EQ(says([](auto& a) { a.stall += 1; }), "the stall is not what the plan says");
-  EXPECT_EQ(says([](auto& a) { a.moved += 1; }), "the bytes moved are not what the plan says");
+  EXPECT_EQ(says([](auto& a) { a.copied += 1; }), "the bytes copied are not what the plan says");
   EXPECT_EQ(says([](auto& a) { a.bound = 1; }), "the plan costs less than its bound");
 
   two_memories other = made;

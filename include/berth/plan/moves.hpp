@@ -76,7 +76,7 @@ struct moves_plan {
   std::vector<move> moves;  // by start, end, buffer
   double access = 0;        // time of all uses
   double stall = 0;         // time waited for copies
-  bytes moved = 0;          // the sum of the sizes copied
+  bytes copied = 0;         // by all moves
   std::optional<double> unmoved;  // the access time of solve_tiers()'s plan: what it costs without moves
   double bound = 0;               // proved: no plan costs less
   [[nodiscard]] double cost() const noexcept { return access + stall; }

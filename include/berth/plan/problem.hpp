@@ -48,7 +48,7 @@ struct buffer {
   std::vector<index> memories{};       // where it may live, in order of preference; empty: in any
 };
 
-// One of several memories (or a bank, or a slab).
+// One of several memories: a bank of SRAM, a device's DRAM.
 struct memory {
   std::string name{};
   std::optional<bytes> capacity{};  // none: unbounded

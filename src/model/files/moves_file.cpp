@@ -53,7 +53,7 @@ class moves_reader {
     if (const auto f = root.find("reuse_penalty")) layout.reuse_penalty = f->as_number();
     answer_.access = root.at("access_time").as_number();
     answer_.stall = root.at("stall_time").as_number();
-    answer_.moved = root.at("copied_bytes").as_bytes();
+    answer_.copied = root.at("copied_bytes").as_bytes();
     answer_.bound = root.at("cost_bound").as_number();
     return std::move(answer_);
   }
@@ -163,7 +163,7 @@ std::string moves_json(const problem_file& file, const plan::moves_plan& answer,
                   {"stall_time", answer.stall},
                   {"unmoved_time", answer.unmoved ? json(*answer.unmoved) : json(nullptr)},
                   {"cost_bound", answer.bound},
-                  {"copied_bytes", answer.moved},
+                  {"copied_bytes", answer.copied},
                   {"moves", std::move(moves)}};
   plan::plan layout = answer.layout;
   layout.proof.clear();  // ids do not tell one stay of a buffer from another

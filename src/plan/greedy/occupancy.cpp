@@ -9,13 +9,13 @@ namespace berth::plan {
 occupancy::occupancy(const instance& in)
     : in_{in},
       leaves_{std::bit_ceil(std::max(in.sections, 1U))},
-      nodes_(2 * std::size_t{leaves_}),
+      tree_(2 * std::size_t{leaves_}),
       offsets_(in.items.size(), no_offset) {}
 
 void occupancy::clear() {
   for (const std::uint32_t at : touched_) {
-    nodes_[at].whole.clear();
-    nodes_[at].any.clear();
+    tree_[at].whole.clear();
+    tree_[at].any.clear();
   }
   touched_.clear();
   std::fill(offsets_.begin(), offsets_.end(), no_offset);
@@ -44,8 +44,8 @@ void occupancy::insert(std::uint32_t i, units offset) {
     }
     return true;
   };
-  const auto touch = [this](std::uint32_t at) -> node& {
-    node& n = nodes_[at];
+  const auto touch = [this](std::uint32_t at) -> tree_node& {
+    tree_node& n = tree_[at];
     if (n.any.empty()) touched_.push_back(at);
     return n;
   };
@@ -68,12 +68,12 @@ void occupancy::insert(std::uint32_t i, units offset) {
     std::uint32_t hi = r.last + leaves_;
     for (; lo < hi; lo >>= 1, hi >>= 1) {
       if (lo & 1) {
-        node& n = touch(lo++);
+        tree_node& n = touch(lo++);
         add(n.whole, offset, top);
         add(n.any, offset, top);
       }
       if (hi & 1) {
-        node& n = touch(--hi);
+        tree_node& n = touch(--hi);
         add(n.whole, offset, top);
         add(n.any, offset, top);
       }
@@ -92,14 +92,14 @@ void occupancy::collect(std::uint32_t i) {
     std::uint32_t lo = r.first + leaves_;
     std::uint32_t hi = r.last + leaves_;
     for (; lo < hi; lo >>= 1, hi >>= 1) {
-      if (lo & 1) add_cursor(nodes_[lo++].any, r.height);
-      if (hi & 1) add_cursor(nodes_[--hi].any, r.height);
+      if (lo & 1) add_cursor(tree_[lo++].any, r.height);
+      if (hi & 1) add_cursor(tree_[--hi].any, r.height);
     }
     std::uint32_t left = (r.first + leaves_) >> 1;
     std::uint32_t right = (r.last - 1 + leaves_) >> 1;
     for (; left != 0; left >>= 1, right >>= 1) {
-      add_cursor(nodes_[left].whole, r.height);
-      if (right != left) add_cursor(nodes_[right].whole, r.height);
+      add_cursor(tree_[left].whole, r.height);
+      if (right != left) add_cursor(tree_[right].whole, r.height);
     }
   }
   // Placed items that only a link knows: one list for each height that this item has under them.

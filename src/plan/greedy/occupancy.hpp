@@ -1,9 +1,9 @@
 // Which offsets are taken, section by section: a segment tree over sections whose nodes hold merged intervals.
 //
-// A node keeps two sorted lists of disjoint intervals: `whole`, taken throughout the node's sections by an item that
-// covers them all, and `any`, taken in at least one of them. What an item of some range of sections must avoid is the
-// union of `any` over the O(log n) nodes that tile the range and `whole` over their ancestors. First and best fit
-// leapfrog through these lists; no conflict graph is ever built. Merged lists stay short where packing is dense.
+// A tree node keeps two sorted lists of disjoint intervals: `whole`, taken throughout the node's sections by an item
+// that covers them all, and `any`, taken in at least one of them. What an item of some range of sections must avoid is
+// the union of `any` over the O(log n) tree nodes that tile the range and `whole` over their ancestors. First and best
+// fit leapfrog through these lists; no conflict graph is ever built. Merged lists stay short where packing is dense.
 #pragma once
 
 #include <vector>
@@ -40,7 +40,7 @@ class occupancy {
     units hi;
   };
   using taken_list = std::vector<taken>;
-  struct node {
+  struct tree_node {
     taken_list whole;
     taken_list any;  // of all that `any` of its children has, and `whole`
   };
@@ -61,12 +61,12 @@ class occupancy {
 
   const instance& in_;
   std::uint32_t leaves_ = 1;
-  std::vector<node> nodes_;     // a heap: the root is 1
-  std::vector<units> offsets_;  // by item; no_offset where not inserted
+  std::vector<tree_node> tree_;  // a heap: the root is 1
+  std::vector<units> offsets_;   // by item; no_offset where not inserted
   std::vector<cursor> cursors_;
   std::vector<linked> linked_;
   std::vector<taken> merged_;
-  std::vector<std::uint32_t> touched_;  // nodes that are not empty
+  std::vector<std::uint32_t> touched_;  // tree nodes that are not empty
   std::uint64_t looks_ = 0;
 };
 

@@ -146,8 +146,8 @@ class mover {
 
   [[nodiscard]] bool found() const { return !best_.where.empty(); }
 
-  [[nodiscard]] const moved_items& best() const { return best_; }
-  [[nodiscard]] moved_items take_best() { return std::move(best_); }
+  [[nodiscard]] const timed_residences& best() const { return best_; }
+  [[nodiscard]] timed_residences take_best() { return std::move(best_); }
 
  private:
   void clear() {
@@ -254,7 +254,7 @@ class mover {
   std::vector<index> limited_;  // memories
   std::size_t tight_ = 0;       // period
   random_numbers random_;
-  moved_items best_;
+  timed_residences best_;
 };
 
 // By the time that the fastest memories save, for each byte and period that they are taken.
@@ -290,8 +290,9 @@ std::vector<index> by_birth(const moving_model& model) {
 
 }  // namespace
 
-moved_items find_residences(const moving_model& model, const std::vector<residence>& start, std::uint64_t most_visits,
-                            const options& o, const patience& wait, std::uint64_t& visits) {
+timed_residences find_residences(const moving_model& model, const std::vector<residence>& start,
+                                 std::uint64_t most_visits, const options& o, const patience& wait,
+                                 std::uint64_t& visits) {
   mover m{model, o.work, most_visits, wait};
   if (!start.empty()) m.consider(start);
   const double dearest = model.cost.empty() ? 0 : *std::max_element(model.cost.begin(), model.cost.end());
@@ -303,7 +304,7 @@ moved_items find_residences(const moving_model& model, const std::vector<residen
       enough = m.found() && (o.work == effort::fast || m.over());
     }
   }
-  moved_items best;
+  timed_residences best;
   if (o.work == effort::fast || !m.found()) {
     best = m.take_best();
     for (const moving_item& one : model.items) best.least_cost += ideal_time(model, one);

@@ -10,7 +10,7 @@
 
 namespace berth::plan {
 
-struct moved_items {
+struct timed_residences {
   std::vector<residence> where;  // by item; empty: none was found
   playout timing;
   double least_cost = 0;  // proved: none that keep the limits cost less
@@ -18,8 +18,8 @@ struct moved_items {
 
 // The cheapest residences found, in which no memory's live bytes exceed the model's limits. Starts from `start`, too,
 // where it is not empty and keeps the limits. Deterministic but for a deadline.
-[[nodiscard]] moved_items find_residences(const moving_model& model, const std::vector<residence>& start,
-                                          std::uint64_t most_visits, const options& o, const patience& wait,
-                                          std::uint64_t& visits);
+[[nodiscard]] timed_residences find_residences(const moving_model& model, const std::vector<residence>& start,
+                                               std::uint64_t most_visits, const options& o, const patience& wait,
+                                               std::uint64_t& visits);
 
 }  // namespace berth::plan

@@ -106,7 +106,7 @@ std::vector<residence> residences_of(const moving_model& model, const plan& layo
 }
 
 // The stays and moves of residences; the layout is left empty.
-moves_plan moves_of(const problem& p, const moving_model& model, const moved_items& found) {
+moves_plan moves_of(const problem& p, const moving_model& model, const timed_residences& found) {
   struct origin {
     index buffer, item, leg;
   };
@@ -146,7 +146,7 @@ moves_plan moves_of(const problem& p, const moving_model& model, const moved_ite
   }
   answer.access = found.timing.access;
   answer.stall = found.timing.stall;
-  answer.moved = found.timing.copied;
+  answer.copied = found.timing.copied;
   return answer;
 }
 
@@ -234,7 +234,7 @@ bool improve(const problem& p, moving_model model, const std::vector<residence>&
              const patience& wait, std::optional<double>& least_cost, moves_plan& best) {
   for (int attempt = 0; attempt < 12; ++attempt) {
     std::uint64_t visits = 0;
-    const moved_items found =
+    const timed_residences found =
         find_residences(model, start, visit_limit(o, model.items.size()) / (attempt == 0 ? 1 : 4), o, wait, visits);
     best.layout.work += visits;
     if (!least_cost) least_cost = found.least_cost;
@@ -270,7 +270,7 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
   moves_plan answer;
   if (whole) {
     start = residences_of(model, whole->layout);
-    moved_items unmoved{.where = start, .timing = {}};
+    timed_residences unmoved{.where = start, .timing = {}};
     play(model, start, unmoved.timing);
     answer = moves_of(p, model, unmoved);
     answer.layout = std::move(whole->layout);

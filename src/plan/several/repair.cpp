@@ -13,8 +13,9 @@ namespace berth::plan {
 namespace {
 
 // One memory, and all that may live there.
-struct bank {
-  bank(part_maker& parts, index m, const std::vector<index>& members) : in{make_instance(parts.part(m, members))} {
+struct candidate_memory {
+  candidate_memory(part_maker& parts, index m, const std::vector<index>& members)
+      : in{make_instance(parts.part(m, members))} {
     if (!in.representable) return;
     for (std::size_t k = 0; k < members.size(); ++k) item_of.emplace_back(members[k], in.item_of[k]);
     taken = std::make_unique<occupancy>(in);
@@ -46,19 +47,19 @@ struct bank {
   std::vector<std::pair<index, std::uint32_t>> item_of;  // sorted
 };
 
-std::vector<std::unique_ptr<bank>> banks_of(const problem& p, const std::vector<bundle>& all) {
+std::vector<std::unique_ptr<candidate_memory>> memories_of(const problem& p, const std::vector<bundle>& all) {
   std::vector<std::vector<index>> members(p.memories.size());
   for (const bundle& u : all) {
     for (const index m : u.memories) members[m].insert(members[m].end(), u.members.begin(), u.members.end());
   }
-  std::vector<std::unique_ptr<bank>> banks;
+  std::vector<std::unique_ptr<candidate_memory>> memories;
   part_maker parts{p};
   for (index m = 0; m < members.size(); ++m) {
     std::sort(members[m].begin(), members[m].end());
-    banks.push_back(std::make_unique<bank>(parts, m, members[m]));
-    if (!banks.back()->in.representable) return {};
+    memories.push_back(std::make_unique<candidate_memory>(parts, m, members[m]));
+    if (!memories.back()->in.representable) return {};
   }
-  return banks;
+  return memories;
 }
 
 double ticks_of(const problem& p, const bundle& u) {
@@ -89,14 +90,14 @@ double saved(const std::vector<double>& cost) {
 class mender {
  public:
   mender(const problem& p, const std::vector<bundle>& all, const std::vector<std::vector<double>>& cost)
-      : p_{p}, bundles_{all}, cost_{cost}, banks_{banks_of(p, all)} {}
+      : p_{p}, bundles_{all}, cost_{cost}, memories_{memories_of(p, all)} {}
 
-  [[nodiscard]] bool can_count() const { return !banks_.empty(); }
+  [[nodiscard]] bool can_count() const { return !memories_.empty(); }
 
   [[nodiscard]] repaired place(const std::vector<std::uint32_t>& order, const patience& wait) {
     repaired out;
     out.memory_of.resize(bundles_.size());
-    for (const auto& b : banks_) b->clear();
+    for (const auto& b : memories_) b->clear();
     for (const std::uint32_t u : order) {
       const std::size_t k = cheapest_that_takes(u);
       if (k == cost_[u].size() || wait.over(std::exchange(looks_, 0))) return {};
@@ -105,7 +106,7 @@ class mender {
     }
     out.offsets.resize(p_.buffers.size());
     for (std::size_t u = 0; u < bundles_.size(); ++u) {
-      const bank& b = *banks_[out.memory_of[u]];
+      const candidate_memory& b = *memories_[out.memory_of[u]];
       for (const index i : bundles_[u].members) {
         const std::uint32_t it = b.item(i);
         out.offsets[i] =
@@ -123,7 +124,7 @@ class mender {
     std::stable_sort(choices.begin(), choices.end(),
                      [&](std::size_t a, std::size_t b) { return cost_[u][a] < cost_[u][b]; });
     for (const std::size_t k : choices) {
-      bank& b = *banks_[one.memories[k]];
+      candidate_memory& b = *memories_[one.memories[k]];
       const auto member =
           std::find_if(one.members.begin(), one.members.end(), [&](index i) { return b.item(i) != no_item; });
       if (member == one.members.end()) return k;
@@ -138,7 +139,7 @@ class mender {
   const problem& p_;
   const std::vector<bundle>& bundles_;
   const std::vector<std::vector<double>>& cost_;
-  std::vector<std::unique_ptr<bank>> banks_;
+  std::vector<std::unique_ptr<candidate_memory>> memories_;
   std::uint64_t looks_ = 0;  // since the wait was told
 };
 

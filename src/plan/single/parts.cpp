@@ -53,15 +53,15 @@ class any_memory {
 std::vector<bundle> bundles_of(const problem& p, bool all) {
   const any_memory any{p, all};
   std::vector<bundle> bundles;
-  std::vector<index> unit_of_group(p.buffers.size(), none);
+  std::vector<index> bundle_of_group(p.buffers.size(), none);
   for (index i = 0; i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
-    index u = b.alias_group ? unit_of_group[*b.alias_group] : none;
+    index u = b.alias_group ? bundle_of_group[*b.alias_group] : none;
     if (u == none) {
       u = static_cast<index>(bundles.size());
       bundles.emplace_back();
       bundles.back().memories = b.memories.empty() ? any.choices(i, bundles.back().abridged) : b.memories;
-      if (b.alias_group) unit_of_group[*b.alias_group] = u;
+      if (b.alias_group) bundle_of_group[*b.alias_group] = u;
     }
     bundle& one = bundles[u];
     one.members.push_back(i);

@@ -249,7 +249,7 @@ std::optional<moves_violation> checker::times() const {
   }
   if (differ(access, answer.access)) return moves_violation{"the access time is not what the plan says", {}};
   if (differ(stall, answer.stall)) return moves_violation{"the stall is not what the plan says", {}};
-  if (copied != answer.moved) return moves_violation{"the bytes moved are not what the plan says", {}};
+  if (copied != answer.copied) return moves_violation{"the bytes copied are not what the plan says", {}};
   if (answer.bound > answer.cost() && differ(answer.bound, answer.cost())) {
     return moves_violation{"the plan costs less than its bound", {}};
   }

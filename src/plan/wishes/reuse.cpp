@@ -54,9 +54,9 @@ struct range {
   bytes hi = 0;
 };
 
-class mover {
+class local_search {
  public:
-  mover(const problem& p, const options& o, plan& answer)
+  local_search(const problem& p, const options& o, plan& answer)
       : p_{p}, options_{o}, answer_{answer}, partners_(p.buffers.size()), apart_(p.buffers.size()) {
     for (const reuse_penalty& r : p.reuse_penalties) {
       partners_[r.a].push_back({r.b, r.weight});
@@ -325,7 +325,7 @@ double reuse_penalty_of(const problem& p, const plan& answer) {
 void lower_reuse_penalty(const problem& p, const options& o, const patience& wait, plan& answer) {
   if (uses(technique::reuse_apart) && reuse_penalty_of(p, answer) > 0 && o.work != effort::fast)
     separate_the_dearest(p, o, wait, answer);
-  mover moves{p, o, answer};
+  local_search moves{p, o, answer};
   int rounds = policy::reuse_rounds;
   while (uses(technique::reuse_moves) && rounds-- > 0 && moves.round(wait)) continue;
   if (uses(technique::reuse_pairs) && reuse_penalty_of(p, answer) > 0 && o.work != effort::fast)
