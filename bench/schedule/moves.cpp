@@ -48,7 +48,7 @@ void two_memories(const training::step& s, bytes budget, const schedule::transfe
   const std::vector<std::uint8_t> never(n.size(), 0), always(n.root.size(), 1);
   const std::optional<schedule::transfer> to_slow{link};
   const schedule::means by{n, s.cost, never, always, to_slow};
-  const auto steps = schedule::moved_by_plan(by, order.steps, budget);
+  const auto steps = schedule::with_planned_copies(by, order.steps, budget);
   if (schedule::trace_steps(n, steps).peak > budget) return;
   to.add(100 * schedule::extra_cost_of(n, steps, s.cost, to_slow) / whole);
 }

@@ -179,20 +179,20 @@ class arranger {
   }
 
   void levels(part& p, bytes from, std::uint64_t states) {
-    std::uint64_t work = std::min(states, allowed_.states);
-    const std::uint64_t before = work;
-    const levels_answer found = search_levels(p.of, from, p.peak, work, allowed_.stop);
-    allowed_.states -= before - work;
+    std::uint64_t states_left = std::min(states, allowed_.states);
+    const std::uint64_t before = states_left;
+    const levels_answer found = search_levels(p.of, from, p.peak, states_left, allowed_.stop);
+    allowed_.states -= before - states_left;
     take(p, found.order);
     p.bound = std::max(p.bound, std::min(found.bound, p.peak));
   }
 
   void windows(part& p, bytes floor, std::uint64_t states) {
     order local = local_of(p);
-    std::uint64_t work = std::min(states, allowed_.states);
-    const std::uint64_t before = work;
-    improve_by_windows(p.of, local, floor, work, allowed_.stop);
-    allowed_.states -= before - work;
+    std::uint64_t states_left = std::min(states, allowed_.states);
+    const std::uint64_t before = states_left;
+    improve_by_windows(p.of, local, floor, states_left, allowed_.stop);
+    allowed_.states -= before - states_left;
     take(p, local);
   }
 

@@ -1,4 +1,4 @@
-// The order of a net with the least peak that the work allows to find, and what is proved of all orders.
+// The order of a net with the least peak that the allowance finds, and what is proved of all orders.
 #pragma once
 
 #include <atomic>

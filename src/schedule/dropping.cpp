@@ -329,13 +329,13 @@ steps_list without_some(const net& n, const steps_list& steps, std::mt19937& ran
 }  // namespace
 
 std::vector<std::uint32_t> drop_until(const means& by, const std::vector<std::uint32_t>& steps, bytes aim,
-                                      std::uint64_t& work, const std::atomic<bool>* stop) {
+                                      std::uint64_t& steps_left, const std::atomic<bool>* stop) {
   constexpr double thrifts[] = {1, 0.5, 2};
   constexpr std::size_t least_rounds = 100, rounds_a_run = 4;  // without a gain, by what runs again
   const auto drop = [&](const steps_list& from, double thrift) {
     dropper d{by, from, aim, thrift};
     dropped made = d.run(stop);
-    work -= std::min(work, d.traced());
+    steps_left -= std::min(steps_left, d.traced());
     return made;
   };
   dropped best = drop(steps, 1);
@@ -346,9 +346,9 @@ std::vector<std::uint32_t> drop_until(const means& by, const std::vector<std::ui
     best = std::move(made);
     idle = 0;
   };
-  if (by.link) take(drop(moved_by_plan(by, steps, aim, stop), 1));
+  if (by.link) take(drop(with_planned_copies(by, steps, aim, stop), 1));
   const auto done = [&] {
-    return work == 0 || best.steps.size() == steps.size() ||
+    return steps_left == 0 || best.steps.size() == steps.size() ||
            idle > least_rounds + rounds_a_run * (best.steps.size() - steps.size()) ||
            (stop != nullptr && stop->load(std::memory_order_relaxed));
   };

@@ -20,9 +20,9 @@ struct means {
 };
 
 // Steps (as timeline.hpp numbers them) that run some nodes again and copy some values, so that as little as possible is
-// live above `aim`, at little cost. The given ones where nothing helps. `work`, in steps traced, is what making them
-// cheaper may spend; what is left of it comes back. Deterministic but for `stop`.
+// live above `aim`, at little cost. The given ones where nothing helps. `steps_left`, of those traced, is what making
+// them cheaper may spend; what is left of it comes back. Deterministic but for `stop`.
 [[nodiscard]] std::vector<std::uint32_t> drop_until(const means& by, const std::vector<std::uint32_t>& steps, bytes aim,
-                                                    std::uint64_t& work, const std::atomic<bool>* stop);
+                                                    std::uint64_t& steps_left, const std::atomic<bool>* stop);
 
 }  // namespace berth::schedule

@@ -5,7 +5,7 @@
 namespace berth::schedule {
 
 std::vector<std::uint32_t> greedy_order(const net& n, const std::vector<std::uint32_t>& hint, rule by,
-                                        std::uint64_t& work) {
+                                        std::uint64_t& looks_left) {
   std::vector<std::uint32_t> place(n.size());
   for (std::uint32_t i = 0; i < hint.size(); ++i) place[hint[i]] = i;
   std::vector<std::uint32_t> woken(n.size(), 0);  // when it was made ready
@@ -34,8 +34,8 @@ std::vector<std::uint32_t> greedy_order(const net& n, const std::vector<std::uin
       least = here;
       best = i;
     }
-    if (work <= ready.size()) return {};
-    work -= ready.size();
+    if (looks_left <= ready.size()) return {};
+    looks_left -= ready.size();
     const std::uint32_t v = ready[best];
     ready[best] = ready.back();
     ready.pop_back();

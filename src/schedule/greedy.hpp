@@ -14,9 +14,9 @@ enum class rule : std::uint8_t {
   deepest,     // what frees memory; else what was made ready last: one branch after the other
 };
 
-// An order by the rule; of nodes that are equal, the one that stands first in `hint`. Empty where `work`, counted in
+// An order by the rule; of nodes that are equal, the one that stands first in `hint`. Empty where `looks_left`, in
 // nodes looked at, was used up. O(nodes x ready nodes).
 [[nodiscard]] std::vector<std::uint32_t> greedy_order(const net& n, const std::vector<std::uint32_t>& hint, rule by,
-                                                      std::uint64_t& work);
+                                                      std::uint64_t& looks_left);
 
 }  // namespace berth::schedule

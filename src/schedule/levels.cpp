@@ -56,7 +56,7 @@ bytes at_end(const net& n) {
   return live;
 }
 
-enum class outcome : std::uint8_t { found, none, open };
+enum class search_status : std::uint8_t { found, exhausted, paused };
 
 // The states of one direction.
 class search {
@@ -87,17 +87,18 @@ class search {
     add(here_.data(), backward_ ? at_end(n) : at_begin(n), none, {});
   }
 
-  // Spends up to `share` of the work. Open: that is spent, or stopped, or memory is at its end.
-  outcome advance(std::uint64_t share, std::uint64_t& work, const std::atomic<bool>* stop) {
-    const std::uint64_t least = work - std::min(work, share);
+  // Spends up to `share` of the states. Paused: those are spent, or it was stopped, or memory is at its end.
+  search_status advance(std::uint64_t share, std::uint64_t& states_left, const std::atomic<bool>* stop) {
+    const std::uint64_t least = states_left - std::min(states_left, share);
     for (;;) {
-      if (proved_ >= limit_ || (open_.empty() && !raise())) return outcome::none;
+      if (proved_ >= limit_ || (open_.empty() && !raise())) return search_status::exhausted;
       const std::uint32_t at = open_.back();
-      if (count_[at] == net_.size()) return outcome::found;
-      if (work <= least || full() || (stop != nullptr && stop->load(std::memory_order_relaxed))) return outcome::open;
+      if (count_[at] == net_.size()) return search_status::found;
+      if (states_left <= least || full() || (stop != nullptr && stop->load(std::memory_order_relaxed)))
+        return search_status::paused;
       open_.pop_back();
-      --work;
-      expand(at, work);
+      --states_left;
+      expand(at, states_left);
     }
   }
 
@@ -252,7 +253,7 @@ class search {
 
   // Whether some node that is still to run needs more than the level, whatever runs before it (I2). The state then
   // waits for what it needs. The nodes that said so last are asked first, and one of the others in turn.
-  bool blocked(std::uint32_t at, std::uint64_t& work) {
+  bool blocked(std::uint32_t at, std::uint64_t& states_left) {
     rest_.clear();
     done_.clear();
     for (std::uint32_t v = 0; v < net_.size(); ++v) {
@@ -285,7 +286,7 @@ class search {
     }
     const std::uint64_t spent =
         (std::numeric_limits<std::uint64_t>::max() - edges) / edges_per_state + rest_.size() / 8;
-    work -= std::min(work, spent);
+    states_left -= std::min(states_left, spent);
     // What an answer saves is unknown: it is taken for the states below one, which is more where few have run.
     credit_ += found ? gain_of_answer : 0;
     credit_ -= std::min(credit_, spent);
@@ -294,10 +295,10 @@ class search {
     return found;
   }
 
-  void expand(std::uint32_t at, std::uint64_t& work) {
+  void expand(std::uint32_t at, std::uint64_t& states_left) {
     const bytes live = live_[at];
     std::copy(states_[at], states_[at] + words_, here_.begin());
-    if (worth_asking() && blocked(at, work)) return;
+    if (worth_asking() && blocked(at, states_left)) return;
     ready_.clear();
     for (std::size_t w = 0; w < words_; ++w) {
       const word all = w + 1 < words_ || net_.size() % 64 == 0 ? ~word{0} : (word{1} << (net_.size() % 64)) - 1;
@@ -377,7 +378,8 @@ class search {
 
 }  // namespace
 
-levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& work, const std::atomic<bool>* stop) {
+levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& states_left,
+                            const std::atomic<bool>* stop) {
   // Where less is live in the end than at the begin, valleys lie ahead of one who starts there.
   const bool first = at_end(n) < at_begin(n);
   std::array<std::optional<search>, 2> both;
@@ -386,14 +388,14 @@ levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t
     auto& side = both[turn % 2];
     if (!side) side.emplace(n, first == (turn == 0), from, limit);
     side->learn(proved);
-    switch (side->advance(states_a_turn, work, stop)) {
-      case outcome::found: return {side->order(), side->proved()};
-      case outcome::none: return {{}, limit};
-      case outcome::open: break;
+    switch (side->advance(states_a_turn, states_left, stop)) {
+      case search_status::found: return {side->order(), side->proved()};
+      case search_status::exhausted: return {{}, limit};
+      case search_status::paused: break;
     }
     proved = side->proved();
     const bool full = both[0]->full() && both[1] && both[1]->full();
-    if (work == 0 || full || (stop != nullptr && stop->load(std::memory_order_relaxed))) return {{}, proved};
+    if (states_left == 0 || full || (stop != nullptr && stop->load(std::memory_order_relaxed))) return {{}, proved};
   }
 }
 

@@ -2,8 +2,8 @@
 //
 // States are downsets. The least peak is a bottleneck path from the empty set to the whole, so states are expanded in
 // the order of the least level (bytes) at which they are reached, deepest first: no state above the least peak is ever
-// expanded, and what the search has reached when its work ends is a proved bound. A state waits with the cheapest step
-// it has not taken yet.
+// expanded, and what the search has reached when its states are spent is a proved bound. A state waits with the
+// cheapest step it has not taken yet.
 //
 // From both ends, by turns: to prove that no order keeps a level it is enough that one of them does not get through
 // within it, and often one reaches a thousandth of the states that the other one does. What is proved from one end
@@ -33,10 +33,10 @@ struct levels_answer {
 };
 
 // Looks for an order below `limit`, the least there is; or, from a level `from` above what is proved, for any that is
-// no higher than it, and for the least above it. bound == limit proves that there is none below the limit. `work`:
-// states to expand; what is left of it comes back. Ends as it stands once `stop` is true, or where the states that it
+// no higher than it, and for the least above it. bound == limit proves that there is none below the limit. It lowers
+// `states_left` by the states it expands. Ends as it stands once `stop` is true, or where the states that it
 // has seen, of about nodes / 8 + 56 bytes each, take 512 MiB. Deterministic but for `stop`.
-[[nodiscard]] levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& work,
+[[nodiscard]] levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& states_left,
                                           const std::atomic<bool>* stop = nullptr);
 
 }  // namespace berth::schedule

@@ -12,8 +12,8 @@
 namespace berth::schedule {
 namespace {
 
-allowance allowance_of(plan::effort work, const std::atomic<bool>* stop) {
-  switch (work) {
+allowance allowance_of(plan::effort level, const std::atomic<bool>* stop) {
+  switch (level) {
     case plan::effort::fast: return {20'000, 2'000'000, 10'000'000, stop};
     case plan::effort::normal: break;
     case plan::effort::best: return {20'000'000, 2'000'000'000, 1'000'000'000, stop};
@@ -55,9 +55,9 @@ bytes bound_of_arena(const net& n, const arranged& found, allowance& allowed) {
 
 // Places the graph in the order found. Where thousands of values lie within 1/256 of their bound after a sweep, what a
 // search could still gain is not worth its second (bench_schedule_order, 10,000 nodes: 0.03 % of the arena).
-result<graph_plan> place(const graph& g, const graph_options& planning, plan::effort work, graph_fault* why) {
+result<graph_plan> place(const graph& g, const graph_options& planning, plan::effort level, graph_fault* why) {
   constexpr std::size_t many = 4096;
-  if (g.nodes().size() > many && work != plan::effort::best && planning.search.work == plan::effort::normal) {
+  if (g.nodes().size() > many && level != plan::effort::best && planning.search.work == plan::effort::normal) {
     graph_options quick = planning;
     quick.search.work = plan::effort::fast;
     auto made = plan_graph(g, quick, why);

@@ -169,7 +169,7 @@ result<recomputed> answer_of(const question& q, std::vector<std::uint32_t> steps
   const spending spent = spending_of(q.g, steps, q.cost, q.o.move);
   made.extra_cost = spent.again + spent.waited;
   made.waited = spent.waited;
-  made.moved = spent.moved;
+  made.copied = spent.copied;
   made.steps = std::move(steps);
   made.bound = q.bound.first;
   made.holder = q.bound.second;
@@ -177,8 +177,8 @@ result<recomputed> answer_of(const question& q, std::vector<std::uint32_t> steps
 }
 
 // Steps traced to make an answer cheaper: nothing, some tenths of a second, some seconds.
-std::uint64_t work_of(plan::effort work) {
-  switch (work) {
+std::uint64_t steps_for(plan::effort level) {
+  switch (level) {
     case plan::effort::fast: return 0;
     case plan::effort::normal: break;
     case plan::effort::best: return 400'000'000;
@@ -191,12 +191,13 @@ result<recomputed> within(const question& q, bytes budget, graph_fault* why) {
   if (!best) return best;
   best->within = best->plan.arena() <= budget;
   if (best->within || q.bound.first > budget) return best;
-  std::uint64_t work = work_of(q.o.order.work);
+  std::uint64_t steps_left = steps_for(q.o.order.work);
   const auto search = [&](const std::optional<transfer>& link) -> result<void> {
     // Places may need more than what is live: then less may be live.
     bytes aim = budget;
     for (int tries = 0; tries < 5 && !best->within; ++tries) {
-      const auto steps = drop_until({q.n, q.cost, q.again, q.moves, link}, q.start.steps, aim, work, q.o.order.stop);
+      const auto steps =
+          drop_until({q.n, q.cost, q.again, q.moves, link}, q.start.steps, aim, steps_left, q.o.order.stop);
       auto next = answer_of(q, steps, why);
       if (!next) return next.error();
       next->within = next->plan.arena() <= budget;

@@ -46,7 +46,7 @@ spending spending_of(const graph& g, std::span<const std::uint32_t> steps, std::
       continue;
     }
     const bytes size = g.values()[it.index].size;
-    made.moved += size;
+    made.copied += size;
     const double takes = link ? link->latency + static_cast<double>(size) / link->bandwidth : 0;
     if (link && !link->overlap) {
       wait(now + takes);

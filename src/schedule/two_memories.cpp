@@ -57,8 +57,8 @@ question ask(const means& by, const std::vector<std::uint32_t>& steps, bytes cap
 
 }  // namespace
 
-std::vector<std::uint32_t> moved_by_plan(const means& by, const std::vector<std::uint32_t>& steps, bytes aim,
-                                         const std::atomic<bool>* stop) {
+std::vector<std::uint32_t> with_planned_copies(const means& by, const std::vector<std::uint32_t>& steps, bytes aim,
+                                               const std::atomic<bool>* stop) {
   if (aim <= by.n.base) return steps;
   const question q = ask(by, steps, aim - by.n.base);
   const auto found = plan::solve_moves(q.memories, q.traffic, {.work = plan::effort::fast, .stop = stop});

@@ -19,14 +19,14 @@ class flow {
     push(to, from, 0);
   }
 
-  // False where `work` ran out.
-  bool run(std::uint32_t source, std::uint32_t sink, std::uint64_t& work) {
-    while (find_levels(source, sink, work)) {
+  // False where `edges_left` ran out.
+  bool run(std::uint32_t source, std::uint32_t sink, std::uint64_t& edges_left) {
+    while (find_levels(source, sink, edges_left)) {
       next_ = first_;
-      while (augment(source, sink, work)) {
+      while (augment(source, sink, edges_left)) {
       }
     }
-    return work != 0;
+    return edges_left != 0;
   }
   [[nodiscard]] bytes value() const noexcept { return value_; }
 
@@ -60,16 +60,16 @@ class flow {
     first_[from] = static_cast<std::uint32_t>(edges_.size() - 1);
   }
 
-  static bool spend(std::uint64_t& work) noexcept { return work != 0 && --work != 0; }
+  static bool spend(std::uint64_t& edges_left) noexcept { return edges_left != 0 && --edges_left != 0; }
 
-  bool find_levels(std::uint32_t source, std::uint32_t sink, std::uint64_t& work) {
+  bool find_levels(std::uint32_t source, std::uint32_t sink, std::uint64_t& edges_left) {
     std::ranges::fill(level_, no_node);
     queue_.assign(1, source);
     level_[source] = 0;
     for (std::size_t head = 0; head < queue_.size(); ++head) {
       const std::uint32_t v = queue_[head];
       for (std::uint32_t e = first_[v]; e != no_node; e = edges_[e].next) {
-        if (!spend(work)) return false;
+        if (!spend(edges_left)) return false;
         if (edges_[e].room == 0 || level_[edges_[e].to] != no_node) continue;
         level_[edges_[e].to] = level_[v] + 1;
         queue_.push_back(edges_[e].to);
@@ -78,13 +78,13 @@ class flow {
     return level_[sink] != no_node;
   }
 
-  bool augment(std::uint32_t source, std::uint32_t sink, std::uint64_t& work) {
+  bool augment(std::uint32_t source, std::uint32_t sink, std::uint64_t& edges_left) {
     path_.clear();
     std::uint32_t v = source;
     while (v != sink) {
       std::uint32_t& e = next_[v];
       while (e != no_node && (edges_[e].room == 0 || level_[edges_[e].to] != level_[v] + 1)) {
-        if (!spend(work)) return false;
+        if (!spend(edges_left)) return false;
         e = edges_[e].next;
       }
       if (e != no_node) {
@@ -131,10 +131,10 @@ flow network(const net& n) {
 
 }  // namespace
 
-std::optional<std::vector<std::uint8_t>> find_valley(const net& n, std::uint64_t& work) {
+std::optional<std::vector<std::uint8_t>> find_valley(const net& n, std::uint64_t& edges_left) {
   flow f = network(n);
   const auto source = static_cast<std::uint32_t>(n.size() + n.root.size());
-  if (!f.run(source, source + 1, work)) return std::nullopt;
+  if (!f.run(source, source + 1, edges_left)) return std::nullopt;
   const auto proper = [&](const std::vector<std::uint8_t>& set) {
     const auto in = static_cast<std::size_t>(std::count(set.begin(), set.begin() + n.size(), 1));
     return in != 0 && in != n.size();
@@ -150,7 +150,7 @@ std::optional<std::vector<std::uint8_t>> find_valley(const net& n, std::uint64_t
   return set;
 }
 
-bytes least_step(const net& n, std::uint32_t v, std::uint64_t& work) {
+bytes least_step(const net& n, std::uint32_t v, std::uint64_t& edges_left) {
   const auto source = static_cast<std::uint32_t>(n.size() + n.root.size());
   // Who must have run, and who cannot have.
   const auto closure = [&](const rows& next) {
@@ -180,7 +180,7 @@ bytes least_step(const net& n, std::uint32_t v, std::uint64_t& work) {
       if (cannot[u] != 0) return max_bytes;
       f.add(source, u, endless);
     }
-    if (!f.run(source, source + 1, work)) return std::nullopt;
+    if (!f.run(source, source + 1, edges_left)) return std::nullopt;
     return n.base + f.value() + n.makes[v] + n.extra[v];
   };
   auto least = cut({});

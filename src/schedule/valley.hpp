@@ -21,11 +21,11 @@
 
 namespace berth::schedule {
 
-// A valley that is neither empty nor the whole, as flags by node; nothing where none is found. Spends `work`, counted
-// in edges looked at, and gives up when that is used up.
-[[nodiscard]] std::optional<std::vector<std::uint8_t>> find_valley(const net& n, std::uint64_t& work);
+// A valley that is neither empty nor the whole, as flags by node; nothing where none is found. Lowers
+// `edges_left` by the edges it looks at, and gives up when that is 0.
+[[nodiscard]] std::optional<std::vector<std::uint8_t>> find_valley(const net& n, std::uint64_t& edges_left);
 
-// The least of step(v, X) over all X after which v may run; 0 where `work` was used up before.
-[[nodiscard]] bytes least_step(const net& n, std::uint32_t v, std::uint64_t& work);
+// The least of step(v, X) over all X after which v may run; 0 where `edges_left` was used up before.
+[[nodiscard]] bytes least_step(const net& n, std::uint32_t v, std::uint64_t& edges_left);
 
 }  // namespace berth::schedule

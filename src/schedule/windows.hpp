@@ -10,8 +10,8 @@
 namespace berth::schedule {
 
 // Changes `order` as long as its peak, or the number of places where it has it, falls; down to `target`. The peak never
-// rises. `work`: states of the exact search; what is left of it comes back. Deterministic but for `stop`.
-void improve_by_windows(const net& n, std::vector<std::uint32_t>& order, bytes target, std::uint64_t& work,
+// rises. `states_left`: of the exact search, which it lowers by what it spends. Deterministic but for `stop`.
+void improve_by_windows(const net& n, std::vector<std::uint32_t>& order, bytes target, std::uint64_t& states_left,
                         const std::atomic<bool>* stop);
 
 }  // namespace berth::schedule

@@ -157,7 +157,7 @@ struct answer {
   std::string holder;         // with --recompute: what needs as much as the bound
   double extra_percent = 0;   // of the cost of one run of each node
   double waited_percent = 0;  // the part of it that is waiting for copies
-  bytes moved = 0, slow_arena = 0;
+  bytes copied = 0, slow_arena = 0;
   std::uint64_t states = 0;
   bytes given_peak = 0, peak = 0;
   bool within = true;
@@ -215,7 +215,7 @@ answer run_again(const read_graph& input, const std::optional<schedule::transfer
   made.steps = std::move(found->steps);
   made.extra_percent = found->given_cost > 0 ? 100 * found->extra_cost / found->given_cost : 0;
   made.waited_percent = found->given_cost > 0 ? 100 * found->waited / found->given_cost : 0;
-  made.moved = found->moved;
+  made.copied = found->copied;
   made.slow_arena = found->slow.arena();
   made.peak = made.plan.lower_bound();
   return made;
@@ -300,7 +300,7 @@ nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, con
   }
   if (!call.move.empty()) {
     made["copies"] = copies(given, found);
-    made["moved_bytes"] = found.moved;
+    made["moved_bytes"] = found.copied;
     made["waited_percent"] = found.waited_percent;
     made["slow_arena_bytes"] = found.slow_arena;
   }
@@ -332,7 +332,7 @@ void print_table(const reorder_call& call, const graph& given, const answer& fou
   }
   if (!call.move.empty()) {
     std::printf("  copied        %s in %zu copies, %.2f %% of the time waited for; %s of the slow memory\n",
-                human_exactly(found.moved).c_str(), copies(given, found), found.waited_percent,
+                human_exactly(found.copied).c_str(), copies(given, found), found.waited_percent,
                 human_exactly(found.slow_arena).c_str());
   }
   for (const auto& [arena, percent] : found.front) {

@@ -61,7 +61,7 @@ struct beside_least {
       EXPECT_GE(found->extra_cost, all.cost - 1e-6) << what;
       ++compared;
       equal += found->extra_cost <= all.cost * (1 + 1e-9) + 1e-9 ? 1 : 0;
-      moved += found->moved != 0 ? 1 : 0;
+      moved += found->copied != 0 ? 1 : 0;
       extra += found->extra_cost;
       least += all.cost;
     }

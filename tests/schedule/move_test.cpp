@@ -35,7 +35,7 @@ TEST(Move, GoesOutOverThePeakAndComesBack) {
   EXPECT_EQ(moved->steps, (steps_list{0, 1, copy_out(g, skip), 2, 3, copy_in(g, skip), 4}));
   EXPECT_EQ(moved->extra_cost, 22);
   EXPECT_EQ(moved->waited, 22);
-  EXPECT_EQ(moved->moved, 2048u);
+  EXPECT_EQ(moved->copied, 2048u);
   EXPECT_EQ(moved->slow.arena(), 1024u);
   EXPECT_EQ(moved->after.graph[node_id{2}].name, "out skip");
   EXPECT_EQ(moved->after.graph[node_id{5}].name, "in skip");
@@ -107,7 +107,7 @@ TEST(Move, NotWhereLanesOrderWhatNobodySays) {
   g.output(g.node("sum", {narrow, skip}, bytes_of(64)));
   const auto answer = recompute_within(g, 2048 + 256, {.again = false, .move = transfer{}});
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->moved, 0u);
+  EXPECT_EQ(answer->copied, 0u);
 }
 
 TEST(Move, AStopTakesWhatIsThere) {
@@ -132,7 +132,7 @@ TEST(Move, WaitingIsCounted) {
   // from 37.
   const auto overlapping = schedule::spending_of(g, steps, cost, transfer{.bandwidth = 10, .latency = 2});
   EXPECT_DOUBLE_EQ(overlapping.waited, 10 + 6 + 9);
-  EXPECT_EQ(overlapping.moved, 240u);
+  EXPECT_EQ(overlapping.copied, 240u);
   const auto apart = schedule::spending_of(g, steps, cost, transfer{.bandwidth = 10, .latency = 2, .overlap = false});
   EXPECT_DOUBLE_EQ(apart.waited, 10 + 6 + 6 + 10);
   EXPECT_EQ(apart.again, 0);
@@ -222,7 +222,7 @@ TEST(Move, BesideAllListsWhereCopiesOverlap) {
       continue;
     }
     ++compared;
-    moved += found->moved != 0 ? 1 : 0;
+    moved += found->copied != 0 ? 1 : 0;
     if (found->steps.size() <= 6) {
       EXPECT_LE(least, found->extra_cost + 1e-9) << seed;
     }
@@ -251,8 +251,8 @@ TEST(Move, ComputesTheSameWithinBudgets) {
       EXPECT_FALSE(schedule::verify_steps(g, r.steps)) << seed;
       EXPECT_TRUE(verify_plan(r.after.graph, r.plan, rules::host()).ok()) << seed;
       EXPECT_EQ(test::run_rewritten(g, r.after, r.plan, r.steps, &r.slow), test::run_given(g)) << seed;
-      copies += r.moved != 0 ? 1 : 0;
-      both += r.moved != 0 && spent.again > 0 ? 1 : 0;
+      copies += r.copied != 0 ? 1 : 0;
+      both += r.copied != 0 && spent.again > 0 ? 1 : 0;
       if (i == 0) continue;
       EXPECT_LT(r.plan.arena(), (*front)[i - 1].plan.arena()) << seed;
       EXPECT_GT(r.extra_cost, (*front)[i - 1].extra_cost) << seed;

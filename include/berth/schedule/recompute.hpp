@@ -41,7 +41,7 @@ struct recomputed {
   double given_cost = 0;             // of one run of each node
   double extra_cost = 0;             // of what runs again, and of waiting for copies
   double waited = 0;                 // the part of it that is waiting
-  bytes moved = 0;                   // copied, both ways
+  bytes copied = 0;                  // both ways
   plan::plan slow;                   // where copies out lie in the slow memory, by their order among the steps
   bytes bound = 0;                   // no order, whatever runs again, has a smaller arena
   std::uint32_t holder = 0;  // the node that needs so much; the number of nodes where it is the start or the end

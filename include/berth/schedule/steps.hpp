@@ -39,7 +39,7 @@ struct step_meaning {
 struct spending {
   double again = 0;   // the cost of all runs but the first of each node
   double waited = 0;  // for copies, in units of cost
-  bytes moved = 0;    // copied, both ways
+  bytes copied = 0;   // both ways
 };
 // Plays the steps. Without a transfer copies take no time. Contract: verify_steps() has passed them, a cost for each
 // node. O(steps + edges).
