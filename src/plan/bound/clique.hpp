@@ -29,9 +29,9 @@ class dense_graph {
   std::vector<std::uint64_t> bits_;
 };
 
-// A clique heavier than `floor`, the heaviest one if `nodes` suffice; empty where none was found. Vertices of weight 0
-// stay out. Branch and bound over bit sets, bounded by colours (Kumlander 2004): a colour class adds its heaviest
-// vertex only.
+// A clique heavier than `floor`, the heaviest one if so many search `nodes` suffice; empty where none was found.
+// Vertices of weight 0 stay out. Branch and bound over bit sets, bounded by colours (Kumlander 2004): a colour class
+// adds its heaviest vertex only.
 [[nodiscard]] std::vector<std::uint32_t> heaviest_clique(const dense_graph& graph,
                                                          const std::vector<std::int64_t>& weights, std::int64_t floor,
                                                          std::uint64_t nodes);

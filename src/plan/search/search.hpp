@@ -1,4 +1,4 @@
-// A complete search for a layout within a given capacity, resumable after any number of nodes.
+// A complete search for a layout within a given capacity, resumable after any number of search nodes.
 //
 // Plans are looked for in *least* form: of all feasible layouts, one with the smallest sum of offsets. In it no item
 // can be moved down alone, so every item rests on the bottom, on another item, or right above a pinned one. The search

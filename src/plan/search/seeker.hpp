@@ -1,4 +1,4 @@
-// What looks for a layout within a capacity, a slice of nodes at a time.
+// What looks for a layout within a capacity, a slice of search nodes at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Several searches at one capacity, each given its nodes: one after the other or side by side, with the same result.
+// Several searches at one capacity, each given its search nodes: one after the other or side by side, with the same
+// result.
 #pragma once
 
 #include <cstddef>

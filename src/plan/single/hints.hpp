@@ -15,7 +15,7 @@ struct kept_hints {
 
 // Replaces `found` by a layout in no larger an arena that keeps more items at their hints, where it finds one: first
 // with all hints that agree with each other, then without the fewest, item by item where there are few, by halves else.
-// `thorough` is false for one greedy pass; `nodes` are for searches. Deterministic.
+// `thorough` is false for one greedy pass; `nodes`: search nodes that may be spent. Deterministic.
 [[nodiscard]] kept_hints keep_hints(const instance& in, layout& found, bool thorough, std::uint64_t nodes,
                                     const patience& wait = {});
 

@@ -13,8 +13,8 @@
 namespace berth::plan {
 
 // Lowers `found` to the target, or to what the group that is hardest reached; leaves it as it is where nothing is
-// gained, of few items, where a group is too large, and where items have more than one lifetime each. Returns the nodes
-// that were searched: of `o` the effort, the node limit and the threads are read.
+// gained, of few items, where a group is too large, and where items have more than one lifetime each. Returns the
+// search nodes spent: of `o` the effort, the node limit and the threads are read.
 std::uint64_t lower_peaks(const instance& in, layout& found, units target, const options& o, const patience& wait);
 
 // As lower_peaks(), in a time that grows with `seconds`, for effort fast: each group is searched once, with its share

@@ -18,8 +18,8 @@ namespace berth::plan {
 // than 1/2048 above the target, a second or so of them. Above 20,000 small items are put in boxes and all are swept;
 // effort fast places in order where that ends 1/16 above, effort best goes on with the orders.
 //
-// Of `o` the effort, the node limit and the threads are read. `nodes` grows by what is searched; `show`, if any, is
-// shown what was best on the way.
+// Of `o` the effort, the node limit and the threads are read. `nodes` grows by the search nodes spent; `show`, if any,
+// is shown what was best on the way.
 [[nodiscard]] layout best_start(const instance& in, units target, const options& o, const patience& wait,
                                 std::uint64_t& nodes, const std::function<void(const layout&)>& show = {});
 

@@ -15,7 +15,7 @@ namespace berth::plan {
 // dearest pairs as possible kept apart (of one memory in one slab, and not with little effort); then moves single
 // buffers inside their slab as long as that lowers the penalty, never beyond what the slab already takes (or may);
 // then, where a slab has 256 buffers at most, searches for what pays less with each buffer in the slab where it is:
-// within a limit of plans and nodes all there is. Sets answer.reuse_penalty.
+// within a limit of plans and search nodes all there is. Sets answer.reuse_penalty.
 void lower_reuse_penalty(const problem& p, const options& o, const patience& wait, plan& answer);
 
 }  // namespace berth::plan
