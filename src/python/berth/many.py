@@ -342,7 +342,7 @@ def plan_many(
         if book is not None:
             book.close()
     if many.failures:
-        first = min(many.failures)
-        text = f"{len(many.failures)} of {len(many.plans)} problems have no answer; the first, {first}: {many.failures[first]}"
+        lowest = min(many.failures)
+        text = f"{len(many.failures)} of {len(many.plans)} problems have no answer; the first, {lowest}: {many.failures[lowest]}"
         raise ManyError(text, many.plans, many.failures)
     return [plan for plan in many.plans if plan is not None]
