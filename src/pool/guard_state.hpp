@@ -1,4 +1,6 @@
-// What a guard knows. guard.cpp: what happens to blocks; guard_text.cpp: what is told.
+// What a guard knows, and who does what with it: guard.cpp takes requests and frees, guard_blocks.cpp has the blocks,
+// guard_zones.cpp their patterns, guard_pages.cpp the pages behind them, guard_quarantine.cpp those that were freed,
+// guard_asking.cpp asks streams, guard_text.cpp tells.
 #pragma once
 
 #include <array>
@@ -164,8 +166,6 @@ struct guard_adaptor::state {
     bytes alignment = 0;  // of the source's block; 0: whatever it gives
     bytes page = 0;       // from the source's block; 0: none
   };
-  // Nothing where the sizes exceed the address space.
-  [[nodiscard]] std::optional<layout> layout_of(bytes size, bytes alignment) const noexcept;
 
   // That lock, held but for a while.
   class held_lock {
@@ -185,25 +185,29 @@ struct guard_adaptor::state {
     detail::biased_lock::door* door_ = nullptr;
   };
 
-  // --- guard.cpp. With the lock held, but for those that say otherwise.
-  // Without the lock. The epoch that they are written in, 0: at once; nothing where there are none, or the stream has
-  // no room for work. An error is the device's, perhaps that of earlier work, which the caller's next call would have
-  // met.
-  [[nodiscard]] result<std::optional<std::uint64_t>> write_zones(const placed& at, stream& s) noexcept;
+  // All that follows with the lock held, but for those that say otherwise.
+
+  // --- guard.cpp
   // False: no host memory for a record.
   [[nodiscard]] bool remember(const placed& at, bytes size, std::optional<std::uint64_t> zones, const stream& s,
                               source_location site, const detail::call_stack* called_by, held_lock& held) noexcept;
+
+  // --- guard_blocks.cpp
   // Who called do_allocate(). Takes the lock; null: no host memory for it.
   [[nodiscard]] const detail::call_stack* keep_stack() noexcept;
   // A live block, or one in the quarantine. Takes the lock.
   [[nodiscard]] bool knows(const void* data) const noexcept;
   void recycle(detail::guarded* b) noexcept;
-  // Contract: no work that was queued before the block may use its page.
-  void hide_page(detail::guarded& b) noexcept;
-  void hide_page_when_done(detail::guarded& b) noexcept;
-  void hide_pages_that_are_due() noexcept;
-  // False: the memory cannot be given back.
-  [[nodiscard]] bool show(detail::guarded& b) noexcept;
+  // Live blocks, those of one place and stack together. May throw bad_alloc.
+  [[nodiscard]] std::vector<site_holding> holdings() const;
+
+  // --- guard_zones.cpp
+  // Nothing where the sizes exceed the address space. Without the lock.
+  [[nodiscard]] std::optional<layout> layout_of(bytes size, bytes alignment) const noexcept;
+  // Without the lock. The epoch that they are written in, 0: at once; nothing where there are none, or the stream has
+  // no room for work. An error is the device's, perhaps that of earlier work, which the caller's next call would have
+  // met.
+  [[nodiscard]] result<std::optional<std::uint64_t>> write_zones(const placed& at, stream& s) noexcept;
   // Contract of both: b can be looked at. With `asking` too where the host does not reach the memory: the lock is let
   // go for the time of the look then. What was found is mended, so that it is told once.
   [[nodiscard]] detail::findings look(const detail::guarded& b, bool then_fill, held_lock& held) noexcept;
@@ -213,23 +217,33 @@ struct guard_adaptor::state {
   std::size_t tell_of(const detail::guarded& b, const detail::findings& f, source_location site) noexcept;
   std::size_t look_at_all(source_location site, held_lock& held) noexcept;
   void count_call(source_location site, held_lock& held) noexcept;
-  void add_to_quarantine(detail::guarded* b) noexcept;
-  // The oldest one, which is looked at where it can have changed.
-  void leave_quarantine(held_lock& held) noexcept;
-  // Without a device that would have to be asked, or read.
-  [[nodiscard]] bool holds_more_than(bytes keep) const noexcept {
-    return sums.quarantined > keep ||
-           (hidden_blocks != 0 && detail::hidden_in_quarantines > detail::most_hidden_ranges() / 2);
-  }
+
+  // --- guard_pages.cpp
+  // Contract: no work that was queued before the block may use its page.
+  void hide_page(detail::guarded& b) noexcept;
+  void hide_page_when_done(detail::guarded& b) noexcept;
+  void hide_pages_that_are_due() noexcept;
+  // False: the memory cannot be given back.
+  [[nodiscard]] bool show(detail::guarded& b) noexcept;
   // Where other guards' freed blocks have all pages that are for these, a guard has patterns, not a shorter quarantine.
   [[nodiscard]] bool may_hide_freed() const noexcept {
     return hidden_blocks != 0 || detail::hidden_in_quarantines < detail::most_hidden_ranges() / 2;
   }
+
+  // --- guard_quarantine.cpp
+  void add_to_quarantine(detail::guarded* b) noexcept;
+  // The oldest one, which is looked at where it can have changed.
+  void leave_quarantine(held_lock& held) noexcept;
+  [[nodiscard]] bool holds_more_than(bytes keep) const noexcept {
+    return sums.quarantined > keep ||
+           (hidden_blocks != 0 && detail::hidden_in_quarantines > detail::most_hidden_ranges() / 2);
+  }
+  // Without a device that would have to be asked, or read.
   [[nodiscard]] bool can_leave_now(const detail::guarded& b) const noexcept {
     return b.settled && (!b.filled || memory.on_host());
   }
 
-  // --- The same, with `asking` held and without the lock, but for those that say otherwise.
+  // --- guard_asking.cpp. With `asking` held and without the lock, but for those that say otherwise.
   void add_awaited(const detail::guarded& b) noexcept;  // with the lock
   void ask(held_lock& held) noexcept;                   // with the lock, which is let go meanwhile
   // Settles what is done and lets go, oldest first, what is more than `keep`. Streams are asked for the oldest block of
@@ -239,8 +253,6 @@ struct guard_adaptor::state {
   void do_what_is_left(source_location site) noexcept;  // with no lock; nothing where somebody else asks
   // With no lock. False where no block left the quarantine since that many had.
   bool empty_quarantine(std::uint64_t since) noexcept;
-  // Live blocks, those of one place and stack together. May throw bad_alloc.
-  [[nodiscard]] std::vector<site_holding> holdings() const;
 
   // --- guard_text.cpp
   void tell(mistake_kind kind, const void* address, bytes size, source_location site, const char* text) noexcept;

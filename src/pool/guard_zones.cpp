@@ -1,0 +1,122 @@
+// A guard's zones and patterns: where they lie, who writes them, and what is found there.
+#include <algorithm>
+
+#include "device/host/system.hpp"
+#include "pool/guard_state.hpp"
+
+namespace berth {
+
+using detail::freed_byte;
+using detail::guarded;
+using detail::zone_byte;
+
+// With pages a block begins as late in pages of its own as its alignment lets it, and the page behind them is the one
+// that is hidden.
+std::optional<guard_adaptor::state::layout> guard_adaptor::state::layout_of(bytes size,
+                                                                            bytes alignment) const noexcept {
+  layout l;
+  const bytes zone = options.red_zone;
+  const auto watched = rules.tail_pad == 0 ? std::optional{size} : rules.footprint(size);
+  const bytes start = std::max(alignment, quantum);
+  l.front = zone == 0 ? 0 : align_up(align_up(zone, quantum), start);
+  const bytes page = options.pages ? detail::page_size() : 0;
+  if (!watched || !checked_add(*watched, l.front + zone + 3 * page)) return std::nullopt;
+  l.watched = *watched;
+  l.behind = zone;
+  l.taken = l.watched + l.front + zone;
+  l.alignment = alignment;
+  if (page == 0) return l;
+  const bytes span = align_up(l.watched, std::min(start, page));
+  l.page = align_up(l.front + span, page);
+  l.front = l.page - span;
+  l.behind = std::min(std::max(zone, span - l.watched), span - l.watched + page);
+  l.taken = l.page + page;
+  l.alignment = std::max(start, page);
+  return l;
+}
+
+result<std::optional<std::uint64_t>> guard_adaptor::state::write_zones(const placed& at, stream& s) noexcept {
+  const bytes n = options.red_zone;
+  if (n == 0) return std::optional<std::uint64_t>{};
+  if (!memory.on_host() || !s.idle()) {
+    auto done = s.fill(at.data - n, zone_byte, n);
+    if (done) done = s.fill(at.data + at.watched, zone_byte, at.behind);
+    if (done) return std::optional{s.epoch()};
+    if (done.error().code == errc::device_failed) return done.error();
+    return std::optional<std::uint64_t>{};
+  }
+  detail::write_pattern(at.data - n, n, zone_byte);
+  detail::write_pattern(at.data + at.watched, at.behind, zone_byte);
+  return std::optional<std::uint64_t>{0};
+}
+
+detail::findings guard_adaptor::state::look(const guarded& b, bool then_fill, held_lock& held) noexcept {
+  detail::findings out;
+  const bytes n = options.red_zone;
+  const auto see = [&](std::byte* from, bytes length, std::byte want, mistake_kind kind) {
+    const auto [made, d] = memory.compare(from, length, want);
+    out.read &= made;
+    if (!d) return;
+    (void)memory.write(from, length, want);  // else it is told again
+    out.all[out.count++] = {kind, from - b.data + static_cast<std::ptrdiff_t>(d->at), d->found, want};
+  };
+  if (!memory.on_host()) held.unlock();
+  see(b.data - n, n, zone_byte, mistake_kind::overrun_before);
+  see(b.data + b.watched, b.zone_behind(), zone_byte, mistake_kind::overrun_behind);
+  if (b.filled) see(b.data, b.size, freed_byte, mistake_kind::write_after_free);
+  if (then_fill) out.filled = memory.write(b.data, b.size, freed_byte);
+  if (!memory.on_host()) held.lock();
+  return out;
+}
+
+std::size_t guard_adaptor::state::tell_of(const guarded& b, const detail::findings& f, source_location site) noexcept {
+  for (std::size_t i = 0; i < f.count; ++i) tell_of_bytes(b, f.all[i], site);
+  return f.count;
+}
+
+std::size_t guard_adaptor::state::settle(guarded& b, source_location site, held_lock& held) noexcept {
+  const bool stays = options.quarantine != 0, hides = stays && b.page != nullptr && may_hide_freed();
+  detail::findings found = look(b, stays && !hides, held);
+  if (hides) {
+    b.hidden = b.page_hidden = detail::hide_pages(b.raw, b.taken, b.page_hidden);
+    if (b.hidden) ++hidden_blocks, ++detail::hidden_in_quarantines;
+    if (!b.hidden) found.filled = memory.write(b.data, b.size, freed_byte);
+  } else if (stays && b.page_hidden) {
+    b.page_hidden = !detail::show_pages(b.page, detail::page_size());  // for others
+  }
+  b.filled = found.filled;
+  b.unseen |= !found.read || (stays && !found.filled && !b.hidden);
+  b.settled = true;
+  return tell_of(b, found, site);
+}
+
+// By number, as a look may let go of the lock.
+std::size_t guard_adaptor::state::look_at_all(source_location site, held_lock& held) noexcept {
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    guarded& b = *records[i];
+    if (b.data == nullptr || !b.can_be_looked_at()) continue;
+    // There is nothing more to find, and a free may let it go while the lock is open.
+    if (b.freed && b.settled && !b.filled) continue;
+    if (b.freed && !b.settled) {
+      found += settle(b, b.freed_at, held);
+    } else {
+      const detail::findings f = look(b, false, held);
+      found += tell_of(b, f, b.freed ? b.freed_at : site);
+    }
+  }
+  check_due = false;
+  return found;
+}
+
+void guard_adaptor::state::count_call(source_location site, held_lock& held) noexcept {
+  if (options.check_every == 0 || ++calls % options.check_every != 0) return;
+  if (memory.on_host()) {
+    (void)look_at_all(site, held);
+  } else {
+    check_due = true;
+    left.store(true, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace berth
