@@ -133,37 +133,20 @@ def printers():
     return made
 
 
-class Recorder:
-    """The events of the recorder that was started last, out of a process or a core (src/trace/recorder.cpp).
-
-    Nothing is asked of the program's types, as libraries are without them mostly."""
+class Memory:
+    """Of the process or the core. Nothing is asked of the program's types, as libraries are without them mostly."""
 
     def __init__(self):
         self.memory = gdb.selected_inferior()
         self.word = gdb.lookup_type("long").sizeof
+
+    def address_of(self, symbol):
         try:
-            at = int(gdb.parse_and_eval("(char*)&berth_recorder"))
+            return int(gdb.parse_and_eval(f"(char*)&{symbol}"))
         except gdb.error as e:
             if not str(e).startswith("No symbol"):
                 raise
-            raise gdb.GdbError("berth who: there is no recorder in this program (berth/trace/recorder.hpp)")
-        version, self.stride = self.read("<II", at)
-        _, lanes, residue, full, dropped, listening = self.words(at + 8, 6)
-        if version == 0:
-            raise gdb.GdbError("berth who: no recorder was started, or it is gone (berth/trace/recorder.hpp)")
-        if version != 2:
-            raise gdb.GdbError("berth who: the program's recorder is another one than this script knows")
-        (self.dropped,), (self.listening,) = self.read("<Q", dropped), self.read("<?", listening)
-        self.by_thread, closed = {}, self.vector(residue) + self.vector(full)
-        for chunk in closed:
-            count, thread = self.read("<II", chunk)
-            self.add(thread, chunk, count)
-        for lane in self.vector(lanes)[::2]:  # shared pointers: two words each
-            # listener (8 bytes), at, limit, open, number
-            written, _, chunk = self.words(lane + 8, 3)
-            (thread,) = self.read("<I", lane + 8 + 3 * self.word)
-            if chunk and chunk not in closed:
-                self.add(thread, chunk, (written - chunk - 8) // self.stride)
+            return None
 
     def read(self, form, at):
         return struct.unpack(form, self.memory.read_memory(at, struct.calcsize(form)).tobytes())
@@ -174,6 +157,58 @@ class Recorder:
     def vector(self, at):
         begin, end = self.words(at, 2)
         return list(self.words(begin, (end - begin) // self.word)) if end > begin else []
+
+    def place(self, file, line):
+        if not line:
+            return "an unknown place"
+        try:
+            return f"{text_at(file)}:{line}"
+        except gdb.error:
+            return f"line {line} of a file whose name is not in the core"
+
+
+class Known:
+    """A block: `since` and `freed` are texts, `freed` None while it is alive; `order` is larger for what was freed later."""
+
+    def __init__(self, address, size, file, line, thread, stream, since, freed=None, order=0):
+        self.address, self.size, self.file, self.line, self.since = address, size, file, line, since
+        self.thread, self.stream, self.freed, self.order = thread, stream, freed, order
+
+    def holds(self, address):
+        return self.address <= address < self.address + max(self.size, 1)
+
+    def said(self, memory):
+        return (f"block of {self.size} bytes at {self.address:#x}, asked for at {memory.place(self.file, self.line)} by thread "
+                f"{self.thread} for stream {self.stream}, {self.since}")
+
+
+class Recorder(Memory):
+    """The events of the recorder that was started last (src/trace/recorder.cpp). `version` is None where the program has none,
+    0 where none was started or it is gone."""
+
+    def __init__(self):
+        super().__init__()
+        self.version, self.dropped, self.listening, self.by_thread = None, 0, True, {}
+        at = self.address_of("berth_recorder")
+        if at is None:
+            return
+        self.version, self.stride = self.read("<II", at)
+        if self.version == 0:
+            return
+        if self.version != 2:
+            raise gdb.GdbError("berth who: the program's recorder is another one than this script knows")
+        _, lanes, residue, full, dropped, listening = self.words(at + 8, 6)
+        (self.dropped,), (self.listening,) = self.read("<Q", dropped), self.read("<?", listening)
+        closed = self.vector(residue) + self.vector(full)
+        for chunk in closed:
+            count, thread = self.read("<II", chunk)
+            self.add(thread, chunk, count)
+        for lane in self.vector(lanes)[::2]:  # shared pointers: two words each
+            # listener (8 bytes), at, limit, open, number
+            written, _, chunk = self.words(lane + 8, 3)
+            (thread,) = self.read("<I", lane + 8 + 3 * self.word)
+            if chunk and chunk not in closed:
+                self.add(thread, chunk, (written - chunk - 8) // self.stride)
 
     def add(self, thread, chunk, count):
         form = "<QQQII" if self.word == 8 else f"<QQIII{self.stride - 28}x"
@@ -196,21 +231,10 @@ class Recorder:
             made += [(since, float("inf"), *e) for e in waiting]
         return sorted(made, key=lambda e: e[0])
 
-    def place(self, file, line):
-        if not line:
-            return "an unknown place"
-        try:
-            return f"{text_at(file)}:{line}"
-        except gdb.error:
-            return f"line {line} of a file whose name is not in the core"
-
-
-class Blocks:
-    """By address the last allocation there, and its free or None."""
-
-    def __init__(self, recorder):
-        self.recorder, self.all, at_one = recorder, {}, {}
-        for e in recorder.events():
+    def blocks(self):
+        """By address the last block there."""
+        all, at_one = {}, {}
+        for e in self.events():
             at_one.setdefault(e[4], []).append(e)
         for address, events in at_one.items():
             gets, frees = [e for e in events if e[3]], [e for e in events if not e[3]]
@@ -221,34 +245,93 @@ class Blocks:
             first, get = (frees or [None])[0], gets[0]
             is_older = first and (events[0] is first if first[2] == get[2] else first[1] <= get[0])
             is_free = len(frees) - (1 if is_older else 0) >= len(gets)
-            self.all[address] = (gets[-1], frees[-1] if is_free else None)
+            all[address] = self.known(gets[-1], frees[-1] if is_free else None)
+        return all
 
-    def said(self, block):
-        since, _, thread, _, address, size, file, line, stream = block[0]
-        return (f"block of {size} bytes at {address:#x}, asked for at {self.recorder.place(file, line)} by thread {thread} for "
-                f"stream {stream}, {since / 1000:.3f} us after the recording began")
+    def known(self, get, free):
+        since, _, thread, _, address, size, file, line, stream = get
+        freed = free and f"{self.place(free[6], free[7])} by thread {free[2]}, {free[0] / 1000:.3f} us after it began"
+        return Known(address, size, file, line, thread, stream, f"{since / 1000:.3f} us after the recording began", freed,
+                     free[0] if free else 0)
 
-    def who(self, address):
-        holds = [b for b in self.all.values() if b[0][4] <= address < b[0][4] + max(b[0][5], 1)]
-        block = max(holds, key=lambda b: (b[1] is None, (b[1] or b[0])[0]), default=None)
-        live = [b for b in self.all.values() if b[1] is None and b is not block]
-        if block is None:
-            yield f"{address:#x}: in no block that the recorder knows"
-        else:
-            yield f"{address:#x}: byte {address - block[0][4]} of the {'freed ' if block[1] else ''}{self.said(block)}"
-            if block[1]:
-                since, _, thread, _, _, _, file, line, _ = block[1]
-                yield f"  freed  at {self.recorder.place(file, line)} by thread {thread}, {since / 1000:.3f} us after it began"
-        below = max((b for b in live if b[0][4] + b[0][5] <= address), key=lambda b: b[0][4], default=None)
-        above = min((b for b in live if b[0][4] > address), key=lambda b: b[0][4], default=None)
-        if below:
-            yield f"  below  {address - below[0][4] - below[0][5]} bytes behind the end of the {self.said(below)}"
-        if above:
-            yield f"  above  {above[0][4] - address} bytes before the {self.said(above)}"
-        if self.recorder.dropped:
-            yield f"  {self.recorder.dropped} events were dropped for want of room: this may be wrong"
-        if not self.recorder.listening:
+    def remarks(self):
+        if self.dropped:
+            yield f"  {self.dropped} events were dropped for want of room: this may be wrong"
+        if not self.listening:
             yield "  the recorder was stopped: what was asked for or freed since is not known"
+
+
+class Guards(Memory):
+    """The blocks that all guards know now: live ones, and freed ones in quarantines (src/pool/guard_view.cpp)."""
+
+    def __init__(self):
+        super().__init__()
+        self.guards = []
+        at = self.address_of("berth_guards")
+        if at is None:
+            return
+        version, self.bytes, self.began, *self.at = self.read("<IIQ9I", at)
+        if version > 1:
+            raise gdb.GdbError("berth who: the program's guards are others than this script knows")
+        first = at + 16 + 9 * 4
+        (guard,) = self.words(first + -first % self.word, 1)
+        while guard:
+            guard, records = self.words(guard, 2)
+            self.guards.append(records)
+
+    def blocks(self):
+        all = {}
+        for records in self.guards:
+            for at in self.vector(records):
+                raw = self.memory.read_memory(at, self.bytes).tobytes()
+                if (b := self.known(raw)) is not None:
+                    all[b.address] = b
+        return all
+
+    def known(self, raw):
+        data, size, since, thread, stream, freed, site, freed_at, line = self.at
+        word = "<Q" if self.word == 8 else "<I"
+
+        def take(form, at):
+            return struct.unpack_from(form, raw, at)[0]
+
+        if not take(word, data):
+            return None  # a record that is nobody's now
+        began = (take("<Q", since) - self.began) / 1e6
+        is_freed = self.place(take(word, freed_at), take("<Q", freed_at + line)) if take("<?", freed) else None
+        return Known(take(word, data), take("<Q", size), take(word, site), take("<Q", site + line), take("<I", thread),
+                     take("<I", stream), f"{began:.0f} ms after the first guard began", is_freed)
+
+
+def who(address):
+    """Of what recorder and guards know. A recorder knows more of a block, but not where it missed events."""
+    recorder, guards = Recorder(), Guards()
+    if not recorder.version and not guards.guards:
+        missing = ("there is no recorder in this program" if recorder.version is None else
+                   "no recorder was started, or it is gone")
+        raise gdb.GdbError(f"berth who: {missing} (berth/trace/recorder.hpp), and no guard (berth/pool/debug.hpp)")
+    told = [(guards, guards.blocks()), (recorder, recorder.blocks())]
+    if recorder.dropped or not recorder.listening:
+        told.reverse()
+    all = {a: (b, source) for source, blocks in told for a, b in blocks.items()}
+    block, by = max((k for k in all.values() if k[0].holds(address)), key=lambda k: (k[0].freed is None, k[0].order),
+                    default=(None, None))
+    live = [k for k in all.values() if k[0].freed is None and k[0] is not block]
+    if block is None:
+        names = [n for n, is_there in (("recorder", recorder.version), ("guard", guards.guards)) if is_there]
+        yield f"{address:#x}: in no block that the {' or a '.join(names)} knows"
+    else:
+        yield f"{address:#x}: byte {address - block.address} of the {'freed ' if block.freed else ''}{block.said(by)}"
+        if block.freed:
+            yield f"  freed  at {block.freed}"
+    below = max((k for k in live if k[0].address + k[0].size <= address), key=lambda k: k[0].address, default=None)
+    above = min((k for k in live if k[0].address > address), key=lambda k: k[0].address, default=None)
+    if below:
+        yield f"  below  {address - below[0].address - below[0].size} bytes behind the end of the {below[0].said(below[1])}"
+    if above:
+        yield f"  above  {above[0].address - address} bytes before the {above[0].said(above[1])}"
+    if recorder.version:
+        yield from recorder.remarks()
 
 
 class Berth(gdb.Command):
@@ -273,7 +356,7 @@ below and above. Of a process or a core in which a recorder (berth/trace/recorde
             gdb.execute("set language c", to_string=True)  # others have no such types and casts
             try:
                 address = int(asked.cast(gdb.lookup_type("unsigned long")))
-                for line in Blocks(Recorder()).who(address):
+                for line in who(address):
                     print(line)
             finally:
                 gdb.execute(f"set language {language}", to_string=True)

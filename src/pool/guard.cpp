@@ -78,6 +78,7 @@ const berth::device& guard_adaptor::get_device() const noexcept {
   b->mine = {on};
   b->since = detail::coarse_ns();
   b->thread = this_thread();
+  b->stream = s.id();
   b->written = zones.value_or(0);
   b->zones = zones.has_value();
   b->freed = b->settled = b->filled = b->page_hidden = b->hidden = false;

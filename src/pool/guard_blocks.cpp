@@ -45,7 +45,13 @@ guard_adaptor::state::state(memory_source& m, const guard_options& o)
       memory{m.get_device()},
       alarm_at_blocks{o.live_alarm != 0 ? o.live_alarm : ~std::uint64_t{0}},
       alarm_at_bytes{o.bytes_alarm != 0 ? o.bytes_alarm : ~bytes{0}},
-      next_look_at_ages{o.age_alarm.count() > 0 ? 0 : ~std::uint64_t{0}} {}
+      next_look_at_ages{o.age_alarm.count() > 0 ? 0 : ~std::uint64_t{0}} {
+  show_to_debuggers();
+}
+
+guard_adaptor::state::~state() {
+  hide_from_debuggers();
+}
 
 [[gnu::noinline, gnu::cold]] const detail::call_stack* guard_adaptor::state::keep_stack() noexcept try {
   const detail::call_stack now = detail::take_stack(options.stack_depth, 2);

@@ -1,6 +1,6 @@
 // What a guard knows, and who does what with it: guard.cpp takes requests and frees, guard_blocks.cpp has the blocks,
 // guard_zones.cpp their patterns, guard_pages.cpp the pages behind them, guard_quarantine.cpp those that were freed,
-// guard_asking.cpp asks streams, guard_text.cpp tells.
+// guard_asking.cpp asks streams, guard_text.cpp tells, guard_view.cpp shows debuggers all that.
 #pragma once
 
 #include <array>
@@ -52,6 +52,7 @@ struct guarded {
   std::uint64_t since = 0;
   std::uint64_t written = 0;  // the epoch of its stream in which its zones are; 0: they were written at once
   std::uint32_t thread = 0;
+  std::uint32_t stream = 0;  // for debuggers
   bool zones = false;        // are written, or will be in stream order
   bool freed = false;        // in the quarantine
   bool settled = false;      // has no zones, or was looked at when no work could touch it any more
@@ -73,6 +74,12 @@ struct guarded {
   [[nodiscard]] bytes zone_behind() const noexcept {
     return page_hidden ? static_cast<bytes>(page - data) - watched : behind;
   }
+};
+
+// In the list of all guards that debuggers read (guard_view.cpp).
+struct guard_view {
+  guard_view* next;
+  const std::vector<std::unique_ptr<guarded>>* records;
 };
 
 // What was found where patterns should be: before, behind and inside a block.
@@ -110,6 +117,7 @@ class line_of_text {
 
 struct guard_adaptor::state {
   state(memory_source& m, const guard_options& o);
+  ~state();
 
   memory_source& upstream;
   const guard_options options;
@@ -126,6 +134,7 @@ struct guard_adaptor::state {
   mutable detail::biased_lock lock;  // guards what follows
   detail::address_table<detail::guarded> blocks;
   std::vector<std::unique_ptr<detail::guarded>> records;
+  detail::guard_view view{nullptr, &records};
   detail::guarded* spare = nullptr;
   detail::guarded* oldest = nullptr;  // of the quarantine
   detail::guarded* newest = nullptr;
@@ -201,6 +210,10 @@ struct guard_adaptor::state {
   // Live blocks, those of one place and stack together. May throw bad_alloc.
   [[nodiscard]] std::vector<site_holding> holdings() const;
 
+  // --- guard_view.cpp
+  void show_to_debuggers() noexcept;
+  void hide_from_debuggers() noexcept;
+
   // --- guard_zones.cpp
   // Nothing where the sizes exceed the address space. Without the lock.
   [[nodiscard]] std::optional<layout> layout_of(bytes size, bytes alignment) const noexcept;
@@ -269,3 +282,18 @@ struct guard_adaptor::state {
 };
 
 }  // namespace berth
+
+extern "C" {
+// See guard_view.cpp.
+struct berth_guards_view {
+  std::uint32_t version;  // 0: there never was a guard
+  std::uint32_t record_bytes;
+  std::uint64_t began;  // the first guard, as `since`, in nanoseconds
+  // Where these are in a record. `line_at`: of a place's line, 8 bytes, from its start.
+  std::uint32_t data, size, since, thread, stream, freed, site, freed_at, line_at;
+  berth::detail::guard_view* first;
+};
+#pragma GCC visibility push(default)
+extern berth_guards_view berth_guards;
+#pragma GCC visibility pop
+}
