@@ -28,9 +28,9 @@ memory_source::outcome adaptor::do_allocate(bytes size, stream& s, const block_o
     after_failure(size, *made.why);
     return made;
   }
-  auto node = one.extract(nullptr);
-  node.key() = made.data;
-  const auto added = live_.insert(std::move(node));
+  auto entry = one.extract(nullptr);
+  entry.key() = made.data;
+  const auto added = live_.insert(std::move(entry));
   after_allocate(made.data, added.position->second);
   return made;
 }

@@ -69,10 +69,10 @@ memory_source::outcome resource_source::do_allocate(bytes size, stream& s, const
     }
     const auto address = reinterpret_cast<std::uintptr_t>(base);
     void* const data = static_cast<std::byte*>(base) + (align_up(address, alignment) - address);
-    auto node = one.extract(nullptr);
-    node.key() = data;
-    node.mapped().base = base;
-    live_.insert(std::move(node));
+    auto entry = one.extract(nullptr);
+    entry.key() = data;
+    entry.mapped().base = base;
+    live_.insert(std::move(entry));
     return {data, nullptr};
   } catch (const std::bad_alloc&) {
     return failed(no_more);

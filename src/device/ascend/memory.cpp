@@ -40,13 +40,13 @@ result<void*> host_memory::allocate(bytes size) {
   }
   const std::lock_guard lock{mutex_};
   if (address != made.host) {
-    auto host_node = host_note.extract(host_note.begin());
-    host_node.key() = number(made.host);
-    registered_hosts_.insert(std::move(host_node));
+    auto host_entry = host_note.extract(host_note.begin());
+    host_entry.key() = number(made.host);
+    registered_hosts_.insert(std::move(host_entry));
   }
-  auto node = note.extract(note.begin());
-  node.key() = number(address);
-  blocks_.insert(std::move(node));
+  auto entry = note.extract(note.begin());
+  entry.key() = number(address);
+  blocks_.insert(std::move(entry));
   return address;
 }
 

@@ -376,11 +376,11 @@ class cuda_device final : public device_backend {
       cu_.cuMemFreeHost(host);
       return failure(mapped, "cuda: pinned memory without a device address");
     }
-    auto node = note.extract(note.begin());
-    node.key() = block;
-    node.mapped() = host;
+    auto entry = note.extract(note.begin());
+    entry.key() = block;
+    entry.mapped() = host;
     const std::lock_guard lock{mutex_};
-    pinned_.insert(std::move(node));
+    pinned_.insert(std::move(entry));
     return pointer(block);
   }
 

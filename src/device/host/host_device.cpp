@@ -32,7 +32,7 @@ namespace {
 constexpr std::align_val_t block_alignment{64};
 
 // Which parts of the file hold physical memory: first fit over the free parts, which are merged on return. A part that
-// comes back needs no new node: the one that it was noted in when it was taken is used again.
+// comes back needs no new map entry: the one that it was noted in when it was taken is used again.
 class file_space {
  public:
   // The file is grown by the caller to end().
@@ -54,20 +54,20 @@ class file_space {
   }
 
   void give_back(bytes start) noexcept {
-    auto node = taken_.extract(start);
+    auto entry = taken_.extract(start);
     auto next = holes_.lower_bound(start);
-    if (next != holes_.end() && next->first == start + node.mapped()) {
-      node.mapped() += next->second;
+    if (next != holes_.end() && next->first == start + entry.mapped()) {
+      entry.mapped() += next->second;
       next = holes_.erase(next);
     }
     if (next != holes_.begin()) {
       const auto before = std::prev(next);
       if (before->first + before->second == start) {
-        before->second += node.mapped();
+        before->second += entry.mapped();
         return;
       }
     }
-    holes_.insert(next, std::move(node));
+    holes_.insert(next, std::move(entry));
   }
 
   // What was taken so far belongs to another file: nothing of it comes back.
@@ -264,10 +264,10 @@ class host_device final : public device_backend {
     void* block = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return system_error("host: out of pinned memory");
     if (mlock(block, pages) != 0) {
-      auto node = note.extract(note.begin());
-      node.key() = block;
+      auto entry = note.extract(note.begin());
+      entry.key() = block;
       const std::lock_guard lock{mutex_};
-      unlocked_blocks_.insert(std::move(node));
+      unlocked_blocks_.insert(std::move(entry));
       unlocked_.fetch_add(size, std::memory_order_relaxed);
     }
     return block;

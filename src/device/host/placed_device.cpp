@@ -3,8 +3,8 @@
 // Blocks are anonymous mappings of their own, since a system grants huge pages there (transparent_hugepage/enabled is
 // "madvise" or "always" nearly everywhere) and not to the shared file behind the host device's virtual memory
 // (shmem_enabled is "never" nearly everywhere); so there is no virtual memory here, and nothing is stitched. Huge pages
-// are the system's to give: where it has none left the block has small ones. A node is bound by the mbind system call,
-// so that no library is needed; it must have the memory (MPOL_BIND). docs/decisions/0043 has the figures.
+// are the system's to give: where it has none left the block has small ones. Memory goes to a NUMA node by the mbind
+// system call, so that no library is needed; it must have the memory (MPOL_BIND). docs/decisions/0043 has the figures.
 #include "device/host/placed_device.hpp"
 
 #include <linux/mempolicy.h>
@@ -29,15 +29,15 @@
 namespace berth::detail {
 namespace {
 
-constexpr unsigned most_nodes = 1024;  // as many as the system can be built for
+constexpr unsigned most_numa_nodes = 1024;  // as many as the system can be built for
 
-result<void> bind(void* start, bytes size, unsigned node) noexcept {
+result<void> bind(void* start, bytes size, unsigned numa_node) noexcept {
 #ifdef SYS_mbind
   constexpr unsigned word = std::numeric_limits<unsigned long>::digits;
-  std::array<unsigned long, most_nodes / word> nodes{};
-  nodes[node / word] = 1UL << (node % word);
-  if (syscall(SYS_mbind, start, size, MPOL_BIND, nodes.data(), most_nodes + 1UL, 0U) == 0) return {};
-  if (errno == EINVAL) return error{errc::no_such_device, "host: no memory on a NUMA node of this number", node};
+  std::array<unsigned long, most_numa_nodes / word> mask{};
+  mask[numa_node / word] = 1UL << (numa_node % word);
+  if (syscall(SYS_mbind, start, size, MPOL_BIND, mask.data(), most_numa_nodes + 1UL, 0U) == 0) return {};
+  if (errno == EINVAL) return error{errc::no_such_device, "host: no memory on a NUMA node of this number", numa_node};
   if (errno == ENOSYS) return error{errc::unsupported, "host: the system knows no NUMA nodes"};
   if (errno == EPERM) return error{errc::unsupported, "host: binding to a NUMA node is forbidden here"};
   return system_error("host: binding to a NUMA node");
@@ -57,7 +57,7 @@ bool has_huge_pages() noexcept {
 
 struct page_rule {
   bool huge = false;
-  std::optional<unsigned> node{};
+  std::optional<unsigned> numa_node{};
 };
 
 std::optional<page_rule> read(std::string_view argument) noexcept {
@@ -69,11 +69,11 @@ std::optional<page_rule> read(std::string_view argument) noexcept {
     if (comma != std::string_view::npos && argument.empty()) return std::nullopt;
     if (word == "huge" && !p.huge) {
       p.huge = true;
-    } else if (word.starts_with("node=") && !p.node) {
-      unsigned node = 0;
-      const auto [rest, wrong] = std::from_chars(word.data() + 5, word.data() + word.size(), node);
+    } else if (word.starts_with("node=") && !p.numa_node) {
+      unsigned number = 0;
+      const auto [rest, wrong] = std::from_chars(word.data() + 5, word.data() + word.size(), number);
       if (wrong != std::errc{} || rest != word.data() + word.size()) return std::nullopt;
-      p.node = node;
+      p.numa_node = number;
     } else {
       return std::nullopt;
     }
@@ -89,7 +89,7 @@ class placed_device final : public device_backend {
     properties_ = host_properties();
     properties_.name.append(":").append(argument);
     if (p.huge) properties_.description.append(", in huge pages");
-    if (p.node) properties_.description.append(", NUMA node ").append(std::to_string(*p.node));
+    if (p.numa_node) properties_.description.append(", NUMA node ").append(std::to_string(*p.numa_node));
   }
 
   result<void*> allocate(bytes size, memory_kind kind) override {
@@ -101,17 +101,17 @@ class placed_device final : public device_backend {
     const auto block = map_aligned(mapped(size), is_huge(size) ? huge_page_ : page_size());
     if (!block) return block;
     if (is_huge(size)) (void)madvise(*block, mapped(size), MADV_HUGEPAGE);
-    if (rule_.node) {
-      if (auto bound = bind(*block, mapped(size), *rule_.node); !bound) {
+    if (rule_.numa_node) {
+      if (auto done = bind(*block, mapped(size), *rule_.numa_node); !done) {
         munmap(*block, mapped(size));
-        return bound.error();
+        return done.error();
       }
     }
     if (kind == memory_kind::pinned && mlock(*block, mapped(size)) != 0) {
-      auto node = note.extract(note.begin());
-      node.key() = *block;
+      auto entry = note.extract(note.begin());
+      entry.key() = *block;
       const std::lock_guard lock{mutex_};
-      unlocked_blocks_.insert(std::move(node));
+      unlocked_blocks_.insert(std::move(entry));
       unlocked_.fetch_add(size, std::memory_order_relaxed);
     }
     return block;
@@ -173,11 +173,11 @@ result<std::shared_ptr<device_backend>> open_placed(std::string_view argument) {
   if (p->huge && !has_huge_pages()) {
     return error{errc::unsupported, "host: the system gives no huge pages (/sys/kernel/mm/transparent_hugepage)"};
   }
-  if (p->node && *p->node >= most_nodes) {
-    return error{errc::no_such_device, "host: no memory on a NUMA node of this number", *p->node};
+  if (p->numa_node && *p->numa_node >= most_numa_nodes) {
+    return error{errc::no_such_device, "host: no memory on a NUMA node of this number", *p->numa_node};
   }
   auto opened = std::make_shared<placed_device>(argument, *p);
-  if (p->node) {
+  if (p->numa_node) {
     const auto tried = opened->allocate(page_size(), memory_kind::device);
     if (!tried) return tried.error();
     opened->free(*tried, page_size(), memory_kind::device);

@@ -33,7 +33,7 @@ result<std::unique_ptr<backend_queue>> host_queue::create(std::shared_ptr<stream
   const int failure = pthread_create(
       &queue->worker_, nullptr,
       [](void* self) -> void* {
-        static_cast<host_queue*>(self)->work();
+        static_cast<host_queue*>(self)->consume();
         return nullptr;
       },
       queue.get());
@@ -118,7 +118,7 @@ bool host_queue::add_segment() noexcept {
   return true;
 }
 
-void host_queue::work() noexcept {
+void host_queue::consume() noexcept {
   std::uint64_t done = 0;
   std::uint64_t enqueued = 0;
   for (;;) {

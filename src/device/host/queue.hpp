@@ -94,7 +94,7 @@ class host_queue final : public backend_queue {
   result<std::uint64_t> enqueue(operation&& op) noexcept;
   bool advance_segment(std::uint64_t count) noexcept;
   bool add_segment() noexcept;
-  void work() noexcept;
+  void consume() noexcept;
   bool run(operation& op) noexcept;
 
   // Producers and the worker each keep to their own cache lines but for the two counts.

@@ -107,11 +107,11 @@ class opencl_device final : public device_backend {
     }
     const auto start = align_up(reinterpret_cast<std::uintptr_t>(got->start), rules.start_alignment);
     void* const block = reinterpret_cast<void*>(start);
-    auto node = note.extract(note.begin());
-    node.key() = block;
-    node.mapped() = *got;
+    auto entry = note.extract(note.begin());
+    entry.key() = block;
+    entry.mapped() = *got;
     const std::lock_guard lock{mutex_};
-    blocks_.insert(std::move(node));
+    blocks_.insert(std::move(entry));
     return block;
   }
 
