@@ -48,7 +48,8 @@ const char* name(bind_outcome b) noexcept {
 result<void*> placed_value::get() const noexcept {
   const std::uint64_t now = generation_ ? generation_->load(std::memory_order_acquire) : gone;
   if (now == gone) return error{errc::invalid_input, "placed_value: the arena is gone", size_};
-  if (now != seen_) return error{errc::invalid_input, "placed_value: the arena moved or serves another plan", size_};
+  if (now != seen_)
+    return error{errc::invalid_input, "placed_value: the arena has another block or serves another plan", size_};
   return address_;
 }
 
@@ -171,7 +172,7 @@ bytes arena::base_alignment() const noexcept {
   return is_aligned(source_->get_device().properties().rules.start_alignment, wanted) ? 0 : wanted;
 }
 
-// Entry i becomes the bound one.
+// Entry i becomes the current one.
 void arena::serve(std::size_t i) {
   std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
               entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
@@ -258,8 +259,8 @@ result<bind_outcome> arena::bind_new(const graph& g, graph_fault* why) {
   return grows ? bind_outcome::grown : bind_outcome::replanned;
 }
 
-// `fresh` becomes the bound entry. Plans that were searched for and those that they imply are counted apart, so that a
-// run of small graphs does not push out the plan for the worst case.
+// `fresh` becomes the current entry. Plans that were searched for and those that they imply are counted apart, so that
+// a run of small graphs does not push out the plan for the worst case.
 void arena::keep(entry fresh) {
   const auto same_sort = [&](const entry& e) { return e.implied == fresh.implied; };
   const auto held = static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), same_sort));
@@ -272,18 +273,18 @@ void arena::keep(entry fresh) {
 }
 
 void* arena::address(value_id v) const noexcept {
-  const entry& bound = entries_.front();
-  const bytes at = bound.plan.offset_of[v.index];
+  const entry& current = entries_.front();
+  const bytes at = current.plan.offset_of[v.index];
   if (at != no_offset) return base_ + at;
-  const value_record& value = bound.plan.structure.values[v.index];
-  if (bound.attached.empty() || bound.attached[value.root] == nullptr) return nullptr;
+  const value_record& value = current.plan.structure.values[v.index];
+  if (current.attached.empty() || current.attached[value.root] == nullptr) return nullptr;
   bytes in_root = 0;
   if (value.kind == value_kind::view) {
-    for (const view_record& view : bound.plan.structure.views) {
+    for (const view_record& view : current.plan.structure.views) {
       if (view.value == v.index) in_root = view.offset;
     }
   }
-  return static_cast<std::byte*>(bound.attached[value.root]) + in_root;
+  return static_cast<std::byte*>(current.attached[value.root]) + in_root;
 }
 
 void* arena::workspace(node_id n) const noexcept {
@@ -301,21 +302,21 @@ placed_value arena::handle(value_id v) const {
 }
 
 result<void> arena::attach(value_id v, void* address, bytes size) {
-  entry& bound = entries_.front();
-  const auto& values = bound.plan.structure.values;
+  entry& current = entries_.front();
+  const auto& values = current.plan.structure.values;
   if (v.index >= values.size()) return error{errc::invalid_input, "arena: attach of no value", v.index};
   const value_record& value = values[v.index];
   if (value.kind != value_kind::constant && value.kind != value_kind::external) {
     return error{errc::invalid_input, "arena: attach of a value that has its place in the arena", v.index};
   }
   if (size < value.size) return error{errc::invalid_input, "arena: attach of too few bytes", value.size};
-  if (bound.attached.empty()) bound.attached.assign(values.size(), nullptr);
-  bound.attached[v.index] = address;
+  if (current.attached.empty()) current.attached.assign(values.size(), nullptr);
+  current.attached[v.index] = address;
   return {};
 }
 
 result<void> arena::check_attached(const graph& g, graph_fault* why) const {
-  const entry& bound = entries_.front();
+  const entry& current = entries_.front();
   for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
     const node& node = g.nodes()[n];
     for (const auto* ends : {&node.inputs, &node.outputs}) {
@@ -323,7 +324,7 @@ result<void> arena::check_attached(const graph& g, graph_fault* why) const {
         const value& root = g[g[v].root];
         const bool outside = root.kind == value_kind::constant || root.kind == value_kind::external;
         if (!outside || root.size == 0) continue;
-        if (!bound.attached.empty() && bound.attached[g[v].root.index] != nullptr) continue;
+        if (!current.attached.empty() && current.attached[g[v].root.index] != nullptr) continue;
         return fail({fault_kind::unplaced_external,
                      g[v].root,
                      {n},

@@ -53,13 +53,13 @@ void order_returns(step_plan& p, std::span<const request> step) {
 
 }  // namespace
 
-bytes unit_of(const rules::placement& rules) noexcept {
+bytes quantum_of(const rules::placement& rules) noexcept {
   return std::lcm(bytes{64}, std::max<bytes>(1, rules.start_alignment));
 }
 
 bytes footprint_under(const rules::placement& rules, bytes size) noexcept {
   const auto taken = rules.footprint(size);
-  const auto rounded = taken ? checked_align_up(*taken, unit_of(rules)) : std::nullopt;
+  const auto rounded = taken ? checked_align_up(*taken, quantum_of(rules)) : std::nullopt;
   return rounded && *rounded >= size && fits_size_t(*rounded) ? *rounded : 0;
 }
 
@@ -70,7 +70,7 @@ result<step_plan> plan_step(std::span<const step_request> step, const rules::pla
   p.places.resize(step.size() + 1);
   p.more.resize(step.size());
   plan::problem problem;
-  problem.alignment = unit_of(rules);
+  problem.alignment = quantum_of(rules);
   std::vector<std::uint32_t> request_of;
   for (std::uint32_t k = 0; k < end; ++k) {
     p.places[k].size = step[k].size;

@@ -47,8 +47,8 @@ struct step_plan {
 
 // Bytes that a block takes in a pool's memory under these rules; 0 where they exceed the address space.
 [[nodiscard]] bytes footprint_under(const rules::placement& rules, bytes size) noexcept;
-// What every block starts at a multiple of.
-[[nodiscard]] bytes unit_of(const rules::placement& rules) noexcept;
+// What every start and size of a block is a multiple of.
+[[nodiscard]] bytes quantum_of(const rules::placement& rules) noexcept;
 
 // Errors: as plan::solve(); out_of_memory; internal where the planner found none. Throws bad_alloc.
 [[nodiscard]] result<step_plan> plan_step(std::span<const step_request> step, const rules::placement& rules,

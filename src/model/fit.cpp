@@ -34,9 +34,9 @@ void complete(const fit_question& q, fit_point& p, bytes arena, bytes lower_boun
 }
 
 fit_point of_model(const fit_question& q, std::int64_t value) {
-  dimensions bound = q.dimensions;
-  bound[q.dimension] = value;
-  const program made = lower(read_onnx(q.path, bound));
+  dimensions said = q.dimensions;
+  said[q.dimension] = value;
+  const program made = lower(read_onnx(q.path, said));
   const problem_file file =
       problem_of_graph(q.path, made.graph, rules::host(), [&made](value_id v) { return made.graph[v].name; });
   auto answer = plan::solve(file.problem, q.options);

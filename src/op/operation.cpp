@@ -88,12 +88,13 @@ result<void> operation::pack(std::size_t, const void*, void*) const {
 void operation::take(std::span<void* const> addresses, void* workspace, source_location where) noexcept {
   expects(addresses.size() == addresses_.size(), "op: as many addresses as operands", where);
   expects(workspace != nullptr || workspace_bytes_ == 0, "op: the workspace asked for is missing", where);
-  if (bound_ && workspace == workspace_ && std::equal(addresses.begin(), addresses.end(), addresses_.begin())) return;
+  if (has_addresses_ && workspace == workspace_ && std::equal(addresses.begin(), addresses.end(), addresses_.begin()))
+    return;
   expects(in_flight_.load(std::memory_order_acquire) == 0, "op: other addresses while a run is in flight", where);
   std::copy(addresses.begin(), addresses.end(), addresses_.begin());
   workspace_ = workspace;
   bind(addresses_, workspace_);
-  bound_ = true;
+  has_addresses_ = true;
 }
 
 void operation::run_enqueued(void* self) noexcept {

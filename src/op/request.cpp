@@ -38,7 +38,7 @@ std::int64_t count_of(const shape& s) {
   return std::find(s.begin(), s.end(), 0) == s.end() ? static_cast<std::int64_t>(count) : 0;
 }
 
-void bound_steps(const shape& counts) {
+void limit_steps(const shape& counts) {
   constexpr bytes most = bytes{1} << 44;  // hours
   bytes steps = 1;
   for (const std::int64_t count : counts) {

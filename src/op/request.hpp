@@ -19,7 +19,7 @@ using strides = std::vector<std::int64_t>;
 // What a shape holds; refuses one beyond the bounds.
 [[nodiscard]] std::int64_t count_of(const shape& s);
 // Refuses what would take more steps than anyone waits for: the product of these, none below 0.
-void bound_steps(const shape& counts);
+void limit_steps(const shape& counts);
 // Row-major strides in bytes.
 [[nodiscard]] strides row_major(const shape& s, element type);
 [[nodiscard]] tensor_type dense(element type, shape s);

@@ -22,7 +22,7 @@ trial replay(const playback& p, bytes peak, const pool_options& options) {
   const auto through = make_pool_policy(options, p.streams);
   trial t;
   t.passed = !place(p, *through, [](std::uint64_t, std::uint64_t) {});
-  const policy::outcome o = through->result();
+  const policy::figures o = through->result();
   t.fragmentation = fragmentation_of(peak, o.peak_reserved);
   t.pool_hits = o.pool_hit_rate;
   t.reserved = o.peak_reserved;

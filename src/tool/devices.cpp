@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 
 // What a device did with a fill and two copies.
-struct check_outcome {
+struct device_check {
   bool ok = false;
   std::string why;
   device_statistics statistics{};
@@ -44,33 +44,33 @@ result<bool> copy_and_fill(const device& d, stream& s, void* block, void* other,
   return true;
 }
 
-check_outcome check(const device& d) {
+device_check check(const device& d) {
   constexpr bytes size = bytes{1} << 20;
-  check_outcome outcome;
+  device_check found;
   auto s = stream::create(d);
   if (!s) {
-    outcome.why = s.error().what;
-    return outcome;
+    found.why = s.error().what;
+    return found;
   }
   const std::array kinds{memory_kind::device, memory_kind::device, memory_kind::pinned};
   std::array<void*, 3> blocks{};
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     auto block = d.allocate(size, kinds[i]);
     if (block) blocks[i] = *block;
-    if (!block) outcome.why = block.error().what;
+    if (!block) found.why = block.error().what;
   }
-  if (outcome.why.empty()) {
+  if (found.why.empty()) {
     const auto same = copy_and_fill(d, *s, blocks[0], blocks[1], blocks[2], size);
-    outcome.ok = same && *same;
-    if (!same) outcome.why = same.error().what;
-    if (same && !*same) outcome.why = "the bytes that came back are not those that were written";
+    found.ok = same && *same;
+    if (!same) found.why = same.error().what;
+    if (same && !*same) found.why = "the bytes that came back are not those that were written";
   }
-  outcome.statistics = d.statistics();
+  found.statistics = d.statistics();
   (void)s->synchronize();  // so that no operation uses the blocks
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (blocks[i] != nullptr) d.free(blocks[i], size, kinds[i]);
   }
-  return outcome;
+  return found;
 }
 
 // Whose operators compute there for `berth run`; null: nobody's.
@@ -108,12 +108,12 @@ json device_json(const device_listing& one) {
   return j;
 }
 
-json check_json(const check_outcome& outcome) {
-  json j{{"ok", outcome.ok},
-         {"direct_copies", outcome.statistics.direct_copies},
-         {"staged_copies", outcome.statistics.staged_copies},
-         {"zero_copy_rate", outcome.statistics.zero_copy_rate()}};
-  if (!outcome.ok) j["reason"] = outcome.why;
+json check_json(const device_check& found) {
+  json j{{"ok", found.ok},
+         {"direct_copies", found.statistics.direct_copies},
+         {"staged_copies", found.statistics.staged_copies},
+         {"zero_copy_rate", found.statistics.zero_copy_rate()}};
+  if (!found.ok) j["reason"] = found.why;
   return j;
 }
 
@@ -147,10 +147,10 @@ void print(const device_listing& one) {
   for (const std::string& note : p.notes) std::printf("  %-10s %s\n", "note", note.c_str());
 }
 
-void print(const check_outcome& outcome) {
-  std::printf("  %-10s %s", "check", outcome.ok ? "1 MiB filled, copied and read back" : "FAILED: ");
-  if (!outcome.ok) std::printf("%s", outcome.why.c_str());
-  std::printf("; %.0f %% of the bytes without a bounce\n", 100 * outcome.statistics.zero_copy_rate());
+void print(const device_check& found) {
+  std::printf("  %-10s %s", "check", found.ok ? "1 MiB filled, copied and read back" : "FAILED: ");
+  if (!found.ok) std::printf("%s", found.why.c_str());
+  std::printf("; %.0f %% of the bytes without a bounce\n", 100 * found.statistics.zero_copy_rate());
 }
 
 int run(bool as_json, bool with_check) {
@@ -163,10 +163,10 @@ int run(bool as_json, bool with_check) {
     if (with_check && one.available && !one.properties.simulated) {
       const progress_line line{!as_json, "checking " + printable(one.name)};
       const auto opened = device::open(one.name);
-      const check_outcome outcome = opened ? check(*opened) : check_outcome{.why = opened.error().what};
-      all_ok = all_ok && outcome.ok;
-      j["check"] = check_json(outcome);
-      if (!as_json) print(outcome);
+      const device_check found = opened ? check(*opened) : device_check{.why = opened.error().what};
+      all_ok = all_ok && found.ok;
+      j["check"] = check_json(found);
+      if (!as_json) print(found);
     }
     devices.push_back(std::move(j));
   }

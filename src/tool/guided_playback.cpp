@@ -43,8 +43,8 @@ std::optional<std::uint64_t> repeat(const std::vector<playback::step>& steps, me
 
 }  // namespace
 
-guided_outcome play_guided(const playback& p, bytes capacity, progress_line& line) {
-  guided_outcome out;
+guided_figures play_guided(const playback& p, bytes capacity, progress_line& line) {
+  guided_figures out;
   const std::vector<playback::step> steps = closed(p);
   const auto device = device::open("null:" + std::to_string(std::clamp<bytes>(capacity, 1, most_addresses))).value();
   std::vector<stream> streams;
@@ -55,7 +55,7 @@ guided_outcome play_guided(const playback& p, bytes capacity, progress_line& lin
   pool under{device, {.limit = std::min(capacity, most_addresses), .wait_for_streams = true, .report_leaks = false}};
   {
     guided_pool guided{under};
-    for (int i = 0; i < 2 + playback_outcome::passes && !out.failed_at; ++i) {
+    for (int i = 0; i < 2 + playback_figures::passes && !out.failed_at; ++i) {
       line.stage(i == 0 ? "the step to learn from" : "step " + std::to_string(i + 1) + ", by its plan");
       guided.begin_step();
       const double before = thread_seconds();

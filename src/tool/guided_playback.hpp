@@ -11,7 +11,7 @@
 
 namespace berth::tool {
 
-struct guided_outcome {
+struct guided_figures {
   guided_statistics counts;
   bytes held = 0;                          // reserved at the end of a step, at most, the first one left out
   std::uint64_t device_calls = 0;          // after the second step, in which the plan takes its memory
@@ -19,6 +19,6 @@ struct guided_outcome {
   std::optional<std::uint64_t> failed_at;  // the row for which there was no memory
 };
 
-[[nodiscard]] guided_outcome play_guided(const playback& p, bytes capacity, progress_line& line);
+[[nodiscard]] guided_figures play_guided(const playback& p, bytes capacity, progress_line& line);
 
 }  // namespace berth::tool

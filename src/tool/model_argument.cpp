@@ -27,8 +27,8 @@ std::pair<std::string, std::string> split_pair(const std::string& text, const ch
 
 namespace {
 
-model::dimensions bound_by(const std::vector<std::string>& dims) {
-  model::dimensions bound;
+model::dimensions dimensions_of(const std::vector<std::string>& dims) {
+  model::dimensions said;
   for (const std::string& text : dims) {
     const auto [name, number] = split_pair(text, "--dim", "N");
     char* end = nullptr;
@@ -37,20 +37,20 @@ model::dimensions bound_by(const std::vector<std::string>& dims) {
     if (number.empty() || *end != 0 || errno != 0 || size < 0) {
       throw usage_error("--dim " + text + ": '" + number + "' is not a 64-bit number from 0 on");
     }
-    if (!bound.emplace(name, size).second) throw usage_error("--dim " + text + ": '" + name + "' has a size already");
+    if (!said.emplace(name, size).second) throw usage_error("--dim " + text + ": '" + name + "' has a size already");
   }
-  return bound;
+  return said;
 }
 
 }  // namespace
 
 model::description read_model(const std::string& argument, const std::vector<std::string>& dims) {
-  const model::dimensions bound = bound_by(dims);
+  const model::dimensions said = dimensions_of(dims);
   if (!argument.starts_with("builtin:")) {
     if (argument.ends_with(".tflite")) {
       throw usage_error(argument + ": TensorFlow Lite models are planned (berth plan), not run; run takes ONNX");
     }
-    return model::read_onnx(argument, bound);
+    return model::read_onnx(argument, said);
   }
   std::optional<model::description> d = model::builtin(argument);
   if (!d) {
@@ -58,7 +58,7 @@ model::description read_model(const std::string& argument, const std::vector<std
     for (const std::string& each : model::builtin_names()) known += " " + each;
     throw usage_error("no built-in model is called '" + argument + "'; there are:" + known);
   }
-  if (!bound.empty()) throw usage_error(argument + " has no dimension called '" + bound.begin()->first + "'");
+  if (!said.empty()) throw usage_error(argument + " has no dimension called '" + said.begin()->first + "'");
   return *std::move(d);
 }
 
@@ -80,15 +80,15 @@ model::shapes_graph read_model_graph(const std::string& argument, const std::vec
 
 model::shapes_graph read_onnx_graph(const std::string& path, std::string_view file, bool runs,
                                     const std::vector<std::string>& dims) {
-  const model::dimensions bound = bound_by(dims);
-  if (!runs) return model::read_onnx_shapes(path, file, bound);
+  const model::dimensions said = dimensions_of(dims);
+  if (!runs) return model::read_onnx_shapes(path, file, said);
   std::string why;
   try {
-    return as_it_runs(model::read_onnx(path, file, bound));
+    return as_it_runs(model::read_onnx(path, file, said));
   } catch (const model::input_error& e) {
     why = e.what();
   }
-  model::shapes_graph whole = model::read_onnx_shapes(path, file, bound);
+  model::shapes_graph whole = model::read_onnx_shapes(path, file, said);
   const std::string name = path == "-" ? "standard input" : path;
   if (why.starts_with(name + ": ")) why.erase(0, name.size() + 2);
   whole.notes.insert(whole.notes.begin(), "planned by its shapes alone, since it does not run here: " + why);

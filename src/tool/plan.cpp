@@ -69,7 +69,7 @@ struct plan_call {
 };
 
 // What came of a call.
-struct outcome {
+struct plan_answer {
   plan::replanned found;
   std::optional<plan::symbolic_plan> order;  // for all values of the dimensions; `found` is then at the largest
   std::optional<bytes> most_bytes;           // --at: the arena at the largest values
@@ -114,7 +114,7 @@ int refuse(const plan_call& call, const model::problem_file& file, const plan::p
 }
 
 // What the call adds to a plan's JSON.
-std::string more_json(const plan_call& call, const model::problem_file& file, const outcome& got) {
+std::string more_json(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
   std::string text;
   if (!call.keep.empty()) {
     text += ",\"moved\":" + std::to_string(got.found.moved) +
@@ -136,13 +136,13 @@ std::string more_json(const plan_call& call, const model::problem_file& file, co
   return text;
 }
 
-std::string json_of(const plan_call& call, const model::problem_file& file, const outcome& got) {
+std::string json_of(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
   if (got.moves) return model::moves_json(file, *got.moves, got.elapsed_ms);
   if (got.order) return model::symbolic_plan_json(file, *got.order, got.elapsed_ms);
   return model::plan_json(file, got.found.layout, got.elapsed_ms, more_json(call, file, got), {});
 }
 
-void write_out(const plan_call& call, const model::problem_file& file, const outcome& got) {
+void write_out(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
   if (ends_with(call.out, ".json") || call.out == "-") {
     model::write_file(call.out, json_of(call, file, got));
   } else if (ends_with(call.out, ".csv")) {
@@ -182,7 +182,7 @@ void print_moves(const plan::problem& p, const plan::moves_plan& answer) {
   }
 }
 
-void print_table(const plan_call& call, const model::problem_file& file, const outcome& got) {
+void print_table(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
   const plan::problem& p = file.problem;
   const plan::plan& answer = got.found.layout;
   const double over = answer.lower_bound() == 0 ? 0
@@ -256,7 +256,7 @@ plan::plan plan_at(const model::problem_file& file, const plan::symbolic_plan& o
   return answer;
 }
 
-outcome plan_symbolic(const plan_call& call, model::problem_file& file) {
+plan_answer plan_symbolic(const plan_call& call, model::problem_file& file) {
   if (!call.keep.empty()) throw usage_error("--keep: " + file.path + " has dimensions: an order is planned anew");
   if (ends_with(call.out, ".csv") && call.at.empty()) {
     throw usage_error("--out: CSV has no place for the order of a problem with dimensions; use .json or --at");
@@ -264,7 +264,7 @@ outcome plan_symbolic(const plan_call& call, model::problem_file& file) {
   const std::vector<bytes> values = call.at.empty() ? std::vector<bytes>{} : values_of(file, call.at);
   auto order = plan::solve_symbolic(file.problem, *file.symbolic, call.options);
   if (!order) throw model::input_error(call.file, order.error().what);
-  outcome got;
+  plan_answer got;
   if (call.at.empty()) {
     hold_to_capacity(order->most, file.problem.capacity);
     got.found.layout = order->most;
@@ -279,14 +279,14 @@ outcome plan_symbolic(const plan_call& call, model::problem_file& file) {
   return got;
 }
 
-outcome plan_moves(const plan_call& call, const model::problem_file& file) {
+plan_answer plan_moves(const plan_call& call, const model::problem_file& file) {
   if (!call.keep.empty()) throw usage_error("--keep: not for a problem with transfers, steps or uses");
   if (ends_with(call.out, ".csv") || ends_with(call.out, ".h")) {
     throw usage_error("--out: a plan with moves is written to .json or .html");
   }
   auto answer = plan::solve_moves(file.problem, *file.traffic, call.options);
   if (!answer) throw model::input_error(call.file, answer.error().what);
-  outcome got;
+  plan_answer got;
   got.found.layout = answer->layout;
   got.moves = std::move(*answer);
   return got;
@@ -410,9 +410,9 @@ int plan_file(plan_call& call) {
   std::signal(SIGINT, take_the_best);
   line->stage("planning");
   call.options.watch = line->watch();
-  outcome got = file.symbolic  ? plan_symbolic(call, file)
-                : file.traffic ? plan_moves(call, file)
-                               : outcome{.found = answer_for(call, file)};
+  plan_answer got = file.symbolic  ? plan_symbolic(call, file)
+                    : file.traffic ? plan_moves(call, file)
+                                   : plan_answer{.found = answer_for(call, file)};
   std::signal(SIGINT, SIG_DFL);
   got.elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   line->stage("writing");

@@ -48,11 +48,11 @@ playback make_playback(const trace::log& log, const std::string& path) {
   return p;
 }
 
-playback_outcome play(const playback& p, const std::string& policy_name, bytes capacity, progress_line& line) {
-  playback_outcome out;
+playback_figures play(const playback& p, const std::string& policy_name, bytes capacity, progress_line& line) {
+  playback_figures out;
   std::vector<double> times;
-  for (int i = 0; i < playback_outcome::passes; ++i) {
-    line.stage("replaying, pass " + std::to_string(i + 1) + " of " + std::to_string(playback_outcome::passes));
+  for (int i = 0; i < playback_figures::passes; ++i) {
+    line.stage("replaying, pass " + std::to_string(i + 1) + " of " + std::to_string(playback_figures::passes));
     const auto through = make_policy(policy_name, capacity, p.streams);
     if (through == nullptr) throw usage_error("--policy: there is none called '" + policy_name + "'");
     std::size_t done = p.steps.size();
@@ -64,7 +64,7 @@ playback_outcome play(const playback& p, const std::string& policy_name, bytes c
       done = static_cast<std::size_t>(at - p.steps.begin());
     }
     times.push_back(1e9 * took / static_cast<double>(std::max<std::size_t>(done, 1)));
-    out.outcome = through->result();  // all passes do the same
+    out.of_policy = through->result();  // all passes do the same
   }
   out.ns_per_op = spread_of(std::move(times));
   return out;

@@ -38,9 +38,9 @@ struct playback {
   return peak_live > max_bytes / 10 ? max_bytes : std::max<bytes>(peak_live * 10, bytes{64} << 20);
 }
 
-struct playback_outcome {
+struct playback_figures {
   static constexpr int passes = 5;
-  policy::outcome outcome;
+  policy::figures of_policy;
   spread ns_per_op;                        // of the passes
   std::optional<std::uint64_t> failed_at;  // the row for which there was no memory
 };
@@ -51,7 +51,7 @@ struct playback_outcome {
 }
 
 // Throws usage_error: no such policy.
-[[nodiscard]] playback_outcome play(const playback& p, const std::string& policy, bytes capacity, progress_line& line);
+[[nodiscard]] playback_figures play(const playback& p, const std::string& policy, bytes capacity, progress_line& line);
 
 // One pass; calls placed(row, address) for every allocation. Returns the row for which there was no memory.
 template <class Placed>

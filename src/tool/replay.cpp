@@ -46,7 +46,7 @@ trace::log read_log(const std::string& path) {
                                      ", not a log: it allocates nothing (berth report, berth view)");
 }
 
-int print_guided(const call& c, const trace::log_summary& log, bytes capacity, const guided_outcome& r) {
+int print_guided(const call& c, const trace::log_summary& log, bytes capacity, const guided_figures& r) {
   const double over = log.peak_live == 0 ? 0 : static_cast<double>(r.held) / static_cast<double>(log.peak_live);
   if (c.json) {
     nlohmann::json out{{"policy", "guided"},
@@ -87,7 +87,7 @@ int print_guided(const call& c, const trace::log_summary& log, bytes capacity, c
                   number(r.counts.broken_up));
     }
     std::printf("  time           %.1f ns an operation as planned (%.1f to %.1f in %d steps)\n", r.ns_per_op.median,
-                r.ns_per_op.least, r.ns_per_op.most, playback_outcome::passes);
+                r.ns_per_op.least, r.ns_per_op.most, playback_figures::passes);
     if (*r.counts.refusal != 0) std::printf("  no plan for a stream: %s\n", r.counts.refusal);
     if (r.failed_at) std::printf("  out of memory at event %llu\n", number(*r.failed_at));
   }
@@ -103,27 +103,27 @@ int replay(const call& c) {
   const bytes capacity = read_capacity(c.capacity, summary.peak_live);
   if (c.guided) {
     if (c.policy != "berth") throw usage_error("--guided: our pool is guided, not another policy");
-    const guided_outcome r = play_guided(p, capacity, *line);
+    const guided_figures r = play_guided(p, capacity, *line);
     line.reset();
     return print_guided(c, summary, capacity, r);
   }
-  const playback_outcome r = play(p, c.policy, capacity, *line);
+  const playback_figures r = play(p, c.policy, capacity, *line);
   line.reset();
   // A part of the log says nothing about the whole.
-  const double fragmentation = fragmentation_of(summary.peak_live, r.outcome.peak_reserved);
+  const double fragmentation = fragmentation_of(summary.peak_live, r.of_policy.peak_reserved);
   if (c.json) {
     nlohmann::json out{{"policy", c.policy},
                        {"capacity", capacity},
                        {"peak_live_bytes", summary.peak_live},
-                       {"peak_reserved_bytes", r.outcome.peak_reserved},
+                       {"peak_reserved_bytes", r.of_policy.peak_reserved},
                        {"fragmentation", nullptr},
                        {"allocs", summary.allocations},
-                       {"pool_hit_rate", r.outcome.pool_hit_rate},
-                       {"cache_hit_rate", r.outcome.cache_hit_rate},
+                       {"pool_hit_rate", r.of_policy.pool_hit_rate},
+                       {"cache_hit_rate", r.of_policy.cache_hit_rate},
                        {"ns_per_op", r.ns_per_op.median},
                        {"ns_per_op_min", r.ns_per_op.least},
                        {"ns_per_op_max", r.ns_per_op.most},
-                       {"stitched", r.outcome.stitched},
+                       {"stitched", r.of_policy.stitched},
                        {"unmatched_frees", summary.unmatched_frees},
                        {"failed_at", nullptr}};
     if (r.failed_at) out["failed_at"] = *r.failed_at;
@@ -132,14 +132,14 @@ int replay(const call& c) {
   } else {
     std::printf("%s through %s, capacity %s\n", printable(c.file).c_str(), c.policy.c_str(), human(capacity).c_str());
     std::printf("  peak live      %s\n  peak reserved  %s", human(summary.peak_live).c_str(),
-                human(r.outcome.peak_reserved).c_str());
+                human(r.of_policy.peak_reserved).c_str());
     if (!r.failed_at) std::printf(" (fragmentation %.2f %%)", 100 * fragmentation);
     std::printf(r.failed_at ? " until there was no more\n" : "\n");
     std::printf("  allocations    %llu: %.2f %% without the device, %.2f %% from the thread's cache, %llu stitched\n",
-                static_cast<unsigned long long>(summary.allocations), 100 * r.outcome.pool_hit_rate,
-                100 * r.outcome.cache_hit_rate, static_cast<unsigned long long>(r.outcome.stitched));
+                static_cast<unsigned long long>(summary.allocations), 100 * r.of_policy.pool_hit_rate,
+                100 * r.of_policy.cache_hit_rate, static_cast<unsigned long long>(r.of_policy.stitched));
     std::printf("  time           %.1f ns an operation (%.1f to %.1f in %d passes)\n", r.ns_per_op.median,
-                r.ns_per_op.least, r.ns_per_op.most, playback_outcome::passes);
+                r.ns_per_op.least, r.ns_per_op.most, playback_figures::passes);
     if (r.failed_at) {
       std::printf("  out of memory at event %llu\n", static_cast<unsigned long long>(*r.failed_at));
     }

@@ -30,7 +30,7 @@ class berth_policy final : public policy {
     pool_.free(reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle)), std::max<bytes>(size, 1),
                streams_[stream]);
   }
-  outcome result() override {
+  figures result() override {
     const pool_statistics s = pool_.statistics();
     return {s.reserved_peak, s.pool_hit_rate(), s.cache_hit_rate(), s.stitched};
   }
@@ -126,10 +126,12 @@ class segments {
 // One segment of the whole capacity. What counts as reserved is the highest byte ever used.
 class fit_like final : public policy {
  public:
-  fit_like(bytes capacity, bool first) : first_{first} { start_ = space_.add_segment(align_down(capacity, unit)); }
+  fit_like(bytes capacity, bool first) : first_{first} {
+    start_ = space_.add_segment(align_down(capacity, granularity));
+  }
 
   std::uint64_t allocate(bytes size, std::uint32_t) override {
-    const bytes n = align_up(std::max<bytes>(size, 1), unit);
+    const bytes n = align_up(std::max<bytes>(size, 1), granularity);
     bytes at = 0;
     if (first_) {
       for (const auto& [offset, room] : space_.free_ranges()) {
@@ -146,12 +148,12 @@ class fit_like final : public policy {
     return at;
   }
   void free(std::uint64_t handle, bytes size, std::uint32_t) override {
-    space_.add_free(handle, align_up(std::max<bytes>(size, 1), unit));
+    space_.add_free(handle, align_up(std::max<bytes>(size, 1), granularity));
   }
-  outcome result() override { return {.peak_reserved = highest_}; }
+  figures result() override { return {.peak_reserved = highest_}; }
 
  private:
-  static constexpr bytes unit = 64;
+  static constexpr bytes granularity = 64;
   bool first_;
   segments space_;
   bytes start_ = 0;
@@ -183,7 +185,7 @@ class bfc_like final : public policy {
     space_.add_free(handle, taken_[handle]);
     taken_.erase(handle);
   }
-  outcome result() override {
+  figures result() override {
     const auto n = static_cast<double>(std::max<std::uint64_t>(allocations_, 1));
     return {.peak_reserved = space_.peak(), .pool_hit_rate = 1 - static_cast<double>(extensions_) / n};
   }
@@ -242,7 +244,7 @@ class pytorch_like final : public policy {
     b->second.space->add_free(b->second.offset, b->second.size);
     blocks_.erase(b);
   }
-  outcome result() override {
+  figures result() override {
     const auto n = static_cast<double>(std::max<std::uint64_t>(allocations_, 1));
     return {.peak_reserved = peak_, .pool_hit_rate = 1 - static_cast<double>(mallocs_) / n};
   }

@@ -15,7 +15,7 @@ namespace berth::tool {
 
 class policy {
  public:
-  struct outcome {
+  struct figures {
     bytes peak_reserved = 0;
     double pool_hit_rate = 1;   // allocations for which nothing was asked of the device
     double cache_hit_rate = 0;  // allocations that took no lock
@@ -30,7 +30,7 @@ class policy {
   // A handle, or 0 where the capacity does not suffice. Streams are numbered from 0.
   virtual std::uint64_t allocate(bytes size, std::uint32_t stream) = 0;
   virtual void free(std::uint64_t handle, bytes size, std::uint32_t stream) = 0;
-  [[nodiscard]] virtual outcome result() = 0;
+  [[nodiscard]] virtual figures result() = 0;
 };
 
 // What make_policy() knows, ours first.

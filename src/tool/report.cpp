@@ -54,13 +54,13 @@ report of(const plan_facts& plan, const std::string&, progress_line&) {
 report of(const trace::log& log, const std::string& path, progress_line& line) {
   const playback p = make_playback(log, path);
   const trace::log_summary s = trace::summarize(log);
-  const playback_outcome o = play(p, "berth", ample_room(s.peak_live), line);
+  const playback_figures o = play(p, "berth", ample_room(s.peak_live), line);
   report r{.kind = "trace", .measured_how = "replayed through the pool, on a device without memory"};
   trace::measurements m;
   if (s.allocations != 0 && !o.failed_at) {  // a part of the log says nothing about the whole
     m = {.allocation_us = o.ns_per_op.median * 1e-3,
-         .fragmentation = fragmentation_of(s.peak_live, o.outcome.peak_reserved),
-         .pool_hits = o.outcome.pool_hit_rate};
+         .fragmentation = fragmentation_of(s.peak_live, o.of_policy.peak_reserved),
+         .pool_hits = o.of_policy.pool_hit_rate};
   }
   r.health = trace::check(m);
   r.failed_at = o.failed_at;
@@ -69,8 +69,8 @@ report of(const trace::log& log, const std::string& path, progress_line& line) {
                {"frees", s.frees},
                {"unmatched_frees", s.unmatched_frees},
                {"peak_live_bytes", s.peak_live},
-               {"peak_reserved_bytes", o.outcome.peak_reserved},
-               {"stitched", o.outcome.stitched},
+               {"peak_reserved_bytes", o.of_policy.peak_reserved},
+               {"stitched", o.of_policy.stitched},
                {"alive_at_end_blocks", s.blocks_at_end},
                {"alive_at_end_bytes", s.live_at_end}};
   return r;

@@ -15,9 +15,9 @@
 // first thing that changed. A failed reserve or bind leaves the arena, its plan and its memory as they were.
 //
 // States keep their bytes through all of this: they lie at the same offsets in every plan of one arena, and are
-// copied, in stream order, where the block moves. All graphs of one arena therefore declare the same states.
+// copied, in stream order, where a larger block is taken. All graphs of one arena therefore declare the same states.
 //
-// Handles: handle(v) gives a placed_value that knows when the arena has moved, now serves another plan, or is gone.
+// Handles: handle(v) gives a placed_value that knows when the arena has another block, serves another plan, or is gone.
 // A raw address() is valid until the next bind() that does not answer `unchanged`.
 //
 // Not thread-safe, but for placed_value. The memory source, stream and caller's memory must outlive the arena.
@@ -50,7 +50,7 @@ enum class change_policy : std::uint8_t {
 struct arena_options : graph_options {
   change_policy on_change = change_policy::grow;
   bytes growth_step = 1;      // the block's size is a multiple of this
-  unsigned cached_plans = 8;  // at least 1; the least recently bound goes first; as many again that they imply
+  unsigned cached_plans = 8;  // at least 1; the least recently used goes first; as many again that they imply
 };
 
 enum class bind_outcome : std::uint8_t { unchanged, fits, cached, replanned, grown };
@@ -64,11 +64,11 @@ struct arena_counters {
 };
 
 // Where a value is, and whether that still holds. Thread-safe as far as reading the answer is; who uses the address
-// sees to it that the arena does not move meanwhile.
+// sees to it that the arena keeps its block meanwhile.
 class placed_value {
  public:
   placed_value() = default;
-  // Error (invalid_input): the arena moved, serves another plan, or is gone.
+  // Error (invalid_input): the arena has another block, serves another plan, or is gone.
   [[nodiscard]] result<void*> get() const noexcept;
   [[nodiscard]] bytes size() const noexcept { return size_; }
 
@@ -117,13 +117,13 @@ class arena {
   [[nodiscard]] void* workspace(node_id n) const noexcept;
   [[nodiscard]] placed_value handle(value_id v) const;
 
-  // Says where a constant or external value of the bound graph is. Holds until another plan is bound. Error: v is
+  // Says where a constant or external value of the current graph is. Holds until another plan serves. Error: v is
   // neither, or `size` is less than its bytes (number: the bytes it needs).
   result<void> attach(value_id v, void* address, bytes size);
   // Whether every constant and external value that a node reads or writes has an address.
   [[nodiscard]] result<void> check_attached(const graph& g, graph_fault* why = nullptr) const;
 
-  // Forgets all plans but the bound one and gives back what it does not need. Returns the bytes given back; 0 where
+  // Forgets all plans but the current one and gives back what it does not need. Returns the bytes given back; 0 where
   // nothing could be saved, or no smaller block could be had.
   bytes trim();
 
@@ -153,7 +153,7 @@ class arena {
   std::byte* base_ = nullptr;
   bytes size_ = 0;
   arena_options options_;
-  std::vector<entry> entries_;            // most recently bound first
+  std::vector<entry> entries_;            // the current one, then those used before it, latest first
   std::vector<std::string> state_names_;  // in order of declaration
   std::shared_ptr<std::atomic<std::uint64_t>> generation_;
   arena_counters counters_;

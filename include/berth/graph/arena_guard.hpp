@@ -40,7 +40,7 @@ struct arena_overrun {
 class arena_guard {
  public:
   // Writes the zones of inputs and states. Errors: unsupported (several lanes; no pad to watch), out_of_memory, those
-  // of the stream. Contract: `a` is bound to `g`, and stays so; both, and the stream on which the nodes run, outlive
+  // of the stream. Contract: `a` serves `g`, and goes on to; both, and the stream on which the nodes run, outlive
   // it.
   [[nodiscard]] static result<arena_guard> create(const graph& g, const arena& a, stream& s);
   arena_guard(arena_guard&&) noexcept;

@@ -1,11 +1,11 @@
 // The ONNX readers: a file to a model that runs (opset <= 17, IR <= 8), or to a graph that can be planned.
 //
-// read_onnx(): the file is parsed, its free dimensions are bound, and it is checked by ONNX's own checker (which also
-// finds an unsorted graph) before anything is built from it. Bodies of If, Loop, Scan and SequenceMap are read; an
-// input that is a sequence is as many tensors, "x[0]", "x[1]", ..., as the caller says; external data of a file is,
-// from below its folder, no link followed, and of bytes not; sparse tensors and other sub-graphs are not. Memory: some
-// three times the file, and at most 512 MiB and 16 times the file beside its bytes; told before it is parsed
-// (docs/model.md has all bounds). Needs libonnx; protobuf's own messages are silenced.
+// read_onnx(): the file is parsed, its open dimensions get the sizes said, and it is checked by ONNX's own checker
+// (which also finds an unsorted graph) before anything is built from it. Bodies of If, Loop, Scan and SequenceMap are
+// read; an input that is a sequence is as many tensors, "x[0]", "x[1]", ..., as the caller says; external data of a
+// file is, from below its folder, no link followed, and of bytes not; sparse tensors and other sub-graphs are not.
+// Memory: some three times the file, and at most 512 MiB and 16 times the file beside its bytes; told before it is
+// parsed (docs/model.md has all limits). Needs libonnx; protobuf's own messages are silenced.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -28,15 +28,15 @@ namespace berth::model {
 // left out.
 using dimensions = std::map<std::string, std::int64_t>;
 
-// Throws input_error: not ONNX, truncated, an operator ONNX does not know, an unsorted graph, a dimension left unbound,
-// a name in `bound` that no input has, a shape beyond the bounds of description.hpp.
-[[nodiscard]] description read_onnx(const std::string& path, const dimensions& bound = {});
+// Throws input_error: not ONNX, truncated, an operator ONNX does not know, an unsorted graph, a dimension left open,
+// a name in `said` that no input has, a shape beyond the limits of description.hpp.
+[[nodiscard]] description read_onnx(const std::string& path, const dimensions& said = {});
 // The same of a file's bytes; messages call it `path`.
-[[nodiscard]] description read_onnx(const std::string& path, std::string_view file, const dimensions& bound);
+[[nodiscard]] description read_onnx(const std::string& path, std::string_view file, const dimensions& said);
 
 // A graph by shapes alone, for planning. No weights are needed and files of external data are never opened; any element
 // type but strings, whatever operators, opset and IR version. What Berth's table of operators does not
-// infer is taken from the file (value_info, types of outputs) and from what the caller binds.
+// infer is taken from the file (value_info, types of outputs) and from what the caller says.
 struct shapes_graph {
   berth::graph graph;
   std::vector<std::string> names;  // by value of the graph, as the file calls it
@@ -51,13 +51,13 @@ struct shapes_graph {
   // domains that are not ONNX's, and those with such a node in a sub-graph. Rising.
   std::vector<std::uint32_t> once = {};
 };
-// `bound` also binds the dimensions of inner values that the file leaves open, by their name or as "VALUE.0" for the
+// `said` also has the dimensions of inner values that the file leaves open, by their name or as "VALUE.0" for the
 // first of VALUE. Reshape, Flatten, Squeeze, Unsqueeze, Identity and Dropout that does not train are views; an
 // element-wise operator may write over an operand; what kernels need besides is not counted. Throws input_error where
 // read_onnx() does but for the operators and versions, and where a shape is not known: it names the node, and what to
 // say.
-[[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, const dimensions& bound = {});
-[[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, std::string_view file, const dimensions& bound);
+[[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, const dimensions& said = {});
+[[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, std::string_view file, const dimensions& said);
 
 // The file with the nodes of its main graph in the order of `steps`, nodes of read.graph, where `read` is that file;
 // all other bytes are as they were, and with the given order all bytes are. Nodes of the file that are none of the

@@ -93,7 +93,7 @@ class operation {
   // Takes over new addresses. Allocates nothing.
   virtual void bind(std::span<void* const> addresses, void* workspace) noexcept = 0;
   virtual void compute() noexcept = 0;
-  // One run at the addresses bound last.
+  // One run at the addresses given last.
   virtual result<void> enqueue(stream& s);
   void take(std::span<void* const> addresses, void* workspace, source_location where) noexcept;
   static void run_enqueued(void* self) noexcept;
@@ -104,7 +104,7 @@ class operation {
   void* workspace_ = nullptr;
   bytes workspace_bytes_ = 0;
   std::atomic<std::uint32_t> in_flight_{0};
-  bool bound_ = false;
+  bool has_addresses_ = false;
 };
 
 namespace detail {

@@ -28,7 +28,7 @@ struct jpeg_scenario {
   media_model model{};
 };
 // Ticks: 0 decode, 1 resize, 2 convert, 3 infer. Buffers file, decoded, resized, input, output, workspace (where any).
-// Errors: invalid_input (a size that a unit does not take, no bytes in the file), overflow.
+// Errors: invalid_input (a size that the hardware does not take, no bytes in the file), overflow.
 [[nodiscard]] result<problem> jpeg_problem(const jpeg_scenario& s);
 
 struct vdec_scenario {

@@ -1,4 +1,4 @@
-// Pictures of Ascend's media units (DVPP): strides, sizes and counts of buffers, by chip and format.
+// Pictures of Ascend's media hardware (DVPP): strides, sizes and counts of buffers, by chip and format.
 //
 // Tables, as placement.hpp: what JPEGD, VDEC and VPC write and read, with the document each line comes from. How the
 // memory itself is cut (start 128, ALIGN_UP(size, 32) + 32) is ascend_310p_dvpp() of placement.hpp, on every chip. Pure

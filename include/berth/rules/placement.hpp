@@ -18,7 +18,7 @@ struct placement {
   std::string_view name;       // as `--rules NAME` takes it
   bytes start_alignment = 1;   // every block starts at a multiple of this (>= 1)
   bytes size_granularity = 1;  // sizes are rounded up to a multiple of this (>= 1)
-  bytes tail_pad = 0;          // bytes added after rounding: the unit behind the end that hardware may touch
+  bytes tail_pad = 0;          // bytes added after rounding: what hardware may touch behind the end
   bytes copy_alignment = 1;    // source and destination of a copy without a bounce buffer (power of two)
   std::string_view source;     // the document
 

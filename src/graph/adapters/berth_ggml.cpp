@@ -67,9 +67,9 @@ namespace {
 
 constexpr std::size_t plans_kept = 8;
 
-plan::options of(plan::effort work, std::uint64_t node_limit = 0) {
+plan::options of(plan::effort level, std::uint64_t node_limit = 0) {
   plan::options o;
-  o.work = work;
+  o.work = level;
   o.node_limit = node_limit;
   return o;
 }

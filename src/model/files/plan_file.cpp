@@ -335,7 +335,7 @@ void add_rules_of_plan(const json_value& root, problem_file& file) {
 
 namespace {
 
-struct placement_reader {
+struct places_reader {
   const problem_file& file;
   problem_file* stricter;  // the same, where the plan's rules count for it
   const std::string& path;
@@ -346,7 +346,7 @@ struct placement_reader {
 
   const bool of_another;  // what the problem does not have is passed over
 
-  placement_reader(const std::string& plan_path, const problem_file& f, problem_file* same)
+  places_reader(const std::string& plan_path, const problem_file& f, problem_file* same)
       : file{f}, stricter{same}, path{plan_path}, of_another{same == nullptr} {
     const auto& p = f.problem;
     for (plan::index i = 0; i < p.buffers.size(); ++i) buffers.emplace(p.buffers[i].name, i);
@@ -522,7 +522,7 @@ plan::plan read_plan(const std::string& path, problem_file& file) {
 }
 
 plan::plan read_plan_text(const std::string& path, std::string_view text, problem_file& file) {
-  placement_reader reader{path, file, &file};
+  places_reader reader{path, file, &file};
   reader.read(text);
   if (std::find(reader.placed.begin(), reader.placed.end(), false) != reader.placed.end()) {
     reader.answer.offsets.clear();
@@ -531,7 +531,7 @@ plan::plan read_plan_text(const std::string& path, std::string_view text, proble
 }
 
 former_places read_former_places(const std::string& path, const problem_file& file) {
-  placement_reader reader{path, file, nullptr};
+  places_reader reader{path, file, nullptr};
   reader.read(read_file(path));
   former_places out{.offsets = {}, .memory_of = std::move(reader.answer.memory_of), .slab_of = {}};
   for (plan::index i = 0; i < reader.placed.size(); ++i) {

@@ -99,7 +99,7 @@ std::vector<tensor> fold(const description& m, const node& n, const op::request&
   room.take(m, n, s.run->workspace());
   const auto workspace = static_cast<std::size_t>(s.run->workspace());
   const auto give_back = [](void* p) { ::operator delete (p, std::align_val_t{op::workspace_alignment}); };
-  const std::unique_ptr<void, decltype(give_back)> work{
+  const std::unique_ptr<void, decltype(give_back)> memory{
       ::operator new (std::max<std::size_t>(workspace, 1), std::align_val_t{op::workspace_alignment}), give_back};
   // Kernels read their inputs and write only results, though an address does not say so. One of no bytes has none of
   // its own.
@@ -109,7 +109,7 @@ std::vector<tensor> fold(const description& m, const node& n, const op::request&
     addresses.push_back(q.constants[i]->data.empty() ? &nothing : const_cast<std::byte*>(q.constants[i]->data.data()));
   }
   for (tensor& t : made) addresses.push_back(t.data.empty() ? &nothing : t.data.data());
-  s.run->execute(addresses, work.get());
+  s.run->execute(addresses, memory.get());
   return made;
 }
 

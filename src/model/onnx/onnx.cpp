@@ -22,7 +22,7 @@ namespace {
 
 class reader {
  public:
-  reader(const std::string& path, const dimensions& bound) : bound_{bound} { out_.source = path; }
+  reader(const std::string& path, const dimensions& said) : said_{said} { out_.source = path; }
 
   // `external`: what is done with tensors that lie in other files. It is done before the checker of libonnx sees them:
   // that one looks whether the files are there, wherever those are.
@@ -53,10 +53,10 @@ class reader {
  private:
   [[noreturn]] void fail(const std::string& what) const { throw input_error(out_.source, one_line(what)); }
 
-  // Writes the bound dimensions into the inputs. What the file says about shapes further on is dropped, since it may
+  // Writes the sizes said into the inputs. What the file says about shapes further on is dropped, since it may
   // contradict them.
   void bind_dimensions() {
-    said_dimensions said{bound_};
+    said_dimensions said{said_};
     std::set<std::string> initializers;
     for (const auto& t : proto_.graph().initializer()) initializers.insert(t.name());
     for (auto& input : *proto_.mutable_graph()->mutable_input()) {
@@ -238,7 +238,7 @@ class reader {
     return made;
   }
 
-  const dimensions& bound_;
+  const dimensions& said_;
   onnx::ModelProto proto_;
   description out_;
   scoped_names names_;  // what constants of the sub-graphs around a node are called in the description
@@ -250,12 +250,12 @@ class reader {
 
 }  // namespace
 
-description read_onnx(const std::string& path, const dimensions& bound) {
-  return reader{path, bound}.read(read_file(path), path == "-" ? refuse_external_data : read_external_data);
+description read_onnx(const std::string& path, const dimensions& said) {
+  return reader{path, said}.read(read_file(path), path == "-" ? refuse_external_data : read_external_data);
 }
 
-description read_onnx(const std::string& path, std::string_view file, const dimensions& bound) {
-  return reader{path, bound}.read(file, refuse_external_data);
+description read_onnx(const std::string& path, std::string_view file, const dimensions& said) {
+  return reader{path, said}.read(file, refuse_external_data);
 }
 
 }  // namespace berth::model

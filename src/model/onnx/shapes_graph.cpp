@@ -28,7 +28,7 @@ constexpr std::size_t most_elements_read = std::size_t{1} << 12;
 
 class shapes_reader {
  public:
-  shapes_reader(const std::string& path, const dimensions& bound) : said_{bound} { m_.source = path; }
+  shapes_reader(const std::string& path, const dimensions& said) : said_{said} { m_.source = path; }
 
   shapes_graph read(std::string_view file) {
     proto_ = parse_onnx(m_.source, file);
@@ -402,12 +402,12 @@ class shapes_reader {
 
 }  // namespace
 
-shapes_graph read_onnx_shapes(const std::string& path, const dimensions& bound) {
-  return read_onnx_shapes(path, read_file(path), bound);
+shapes_graph read_onnx_shapes(const std::string& path, const dimensions& said) {
+  return read_onnx_shapes(path, read_file(path), said);
 }
 
-shapes_graph read_onnx_shapes(const std::string& path, std::string_view file, const dimensions& bound) {
-  return shapes_reader{path, bound}.read(file);
+shapes_graph read_onnx_shapes(const std::string& path, std::string_view file, const dimensions& said) {
+  return shapes_reader{path, said}.read(file);
 }
 
 }  // namespace berth::model

@@ -129,7 +129,7 @@ types einsum_type(const request& q) {
     summed += extent > 1 && std::find(t.result.begin(), t.result.end(), label) == t.result.end();
   }
   if (summed > most_rank) refuse("more than " + std::to_string(most_rank) + " labels are summed over");
-  bound_steps(all);
+  limit_steps(all);
   return {dense(input(q, 0).type, to)};
 }
 

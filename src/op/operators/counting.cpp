@@ -67,7 +67,7 @@ types counts_type(const request& q) {
   const grams g = grams_of(q);
   // By row: every length of a gram, every distance between its words, every place, every word.
   const std::int64_t distances = g.longest == 1 ? 1 : std::min(g.skips + 1, s.back());
-  bound_steps({s.size() == 1 ? 1 : s[0], g.longest - g.shortest + 1, distances, s.back(), g.longest});
+  limit_steps({s.size() == 1 ? 1 : s[0], g.longest - g.shortest + 1, distances, s.back(), g.longest});
   shape to = s;
   to.back() = g.columns;
   return {dense(element::f32, to)};

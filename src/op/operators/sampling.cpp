@@ -157,9 +157,9 @@ types aligned_type(const request& q) {
   }
   (void)require_real(q, 1);
   if (!is_integer(input(q, 2).type)) refuse("input 2: expected integers");
-  bound_steps({regions[0], x[1], a.height, a.width, a.ratio, a.ratio});
+  limit_steps({regions[0], x[1], a.height, a.width, a.ratio, a.ratio});
   // Bins without a ratio share out the image's pixels, each sampled twice at most in either direction.
-  bound_steps({regions[0], x[1], 2 * x[2], 2 * x[3]});
+  limit_steps({regions[0], x[1], 2 * x[2], 2 * x[3]});
   return {dense(input(q, 0).type, {regions[0], x[1], a.height, a.width})};
 }
 // Between four pixels; up to one pixel outside the image the outermost ones, 0 beyond.

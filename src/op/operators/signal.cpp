@@ -118,7 +118,7 @@ types dft_type(const request& q) {
   shape to = shape_of(q, 0);
   to[p.axis] = p.results;
   to.back() = 2;
-  bound_steps({count_of(to), shape_of(q, 0)[p.axis]});
+  limit_steps({count_of(to), shape_of(q, 0)[p.axis]});
   return {dense(input(q, 0).type, to)};
 }
 made dft(const request& q, const types& outputs) {
@@ -180,7 +180,7 @@ stft_plan stft_of(const request& q) {
 }
 types stft_type(const request& q) {
   const stft_plan p = stft_of(q);
-  bound_steps({shape_of(q, 0)[0], p.frames, p.results, p.length});
+  limit_steps({shape_of(q, 0)[0], p.frames, p.results, p.length});
   return {dense(input(q, 0).type, {shape_of(q, 0)[0], p.frames, p.results, 2})};
 }
 made stft(const request& q, const types& outputs) {
