@@ -86,9 +86,9 @@ result<void> backing::open() noexcept {
   return {};
 }
 
-result<void> backing::obtain(chunk& c, bool plain) {
+result<void> backing::obtain(chunk& c, bool device_block) {
   ++device_calls_;
-  if (plain || !virtual_memory_) {
+  if (device_block || !virtual_memory_) {
     const auto block = device_.allocate(c.size, kind_);
     if (!block) return block.error();
     c.address = *block;
@@ -105,7 +105,7 @@ result<void> backing::obtain(chunk& c, bool plain) {
   return mapped;
 }
 
-result<chunk> backing::grow(bytes offset, bytes size, bool plain) {
+result<chunk> backing::grow(bytes offset, bytes size, bool device_block) {
   const error no_room{errc::limit_exceeded, "pool: the pool's limit", size};
   if (size > headroom()) return no_room;
   try {
@@ -115,7 +115,7 @@ result<chunk> backing::grow(bytes offset, bytes size, bool plain) {
   }
   if (shared_ != nullptr && !shared_->take(size)) return no_room;  // another pool was first
   chunk c{.offset = offset, .size = size};
-  if (const auto obtained = obtain(c, plain); !obtained) {
+  if (const auto obtained = obtain(c, device_block); !obtained) {
     if (shared_ != nullptr) shared_->give(size);
     return obtained.error();
   }
@@ -127,7 +127,7 @@ result<chunk> backing::grow(bytes offset, bytes size, bool plain) {
 bool backing::shrink(const chunk& c) noexcept {
   const chunk gone = c;
   ++device_calls_;
-  if (is_plain(gone.offset)) {
+  if (is_device_block(gone.offset)) {
     device_.free(gone.address, gone.size, kind_);
   } else {
     if (!device_.unmap(gone.address, gone.size)) return false;
@@ -140,7 +140,7 @@ bool backing::shrink(const chunk& c) noexcept {
 }
 
 void* backing::address(bytes offset) const noexcept {
-  if (!is_plain(offset)) return base_ + offset;
+  if (!is_device_block(offset)) return base_ + offset;
   const auto next = std::ranges::upper_bound(chunks_, offset, {}, &chunk::offset);
   const chunk& c = *(next - 1);
   return static_cast<std::byte*>(c.address) + (offset - c.offset);

@@ -2,9 +2,9 @@
 //
 // On a device with virtual memory the whole space is one reservation, offset x lies at base + x, and a second
 // reservation, the window, holds the addresses of stitched blocks: several times as wide, because addresses cost
-// nothing and those of a dead block return only when its stream's work is known to be done. Beside it there are plain
-// chunks, each a block of the device in one physical piece: all of them on devices without virtual memory, elsewhere
-// those for requests that must not be made of granules. Plain chunks do not touch, and nothing is stitched of them.
+// nothing and those of a dead block return only when its stream's work is known to be done. Beside it there are chunks
+// that are blocks of the device: all of them on devices without virtual memory, elsewhere those for requests that must
+// not be made of granules. They do not touch each other, and nothing is stitched of them.
 //
 // Nothing here is locked: the pool's lock is held. A call that fails changes nothing.
 #pragma once
@@ -63,10 +63,12 @@ class backing {
   // The address space in bytes, 0 before open(). With virtual memory; elsewhere there is none.
   [[nodiscard]] bytes space() const noexcept { return space_; }
   // Adds a chunk of `size` bytes, a multiple of the granule. With virtual memory it lies at `offset`, which the caller
-  // knows to be without memory; that of a plain chunk is chosen here, beyond space().
-  [[nodiscard]] result<chunk> grow(bytes offset, bytes size, bool plain);
-  [[nodiscard]] bool is_plain(bytes offset) const noexcept { return !virtual_memory_ || offset >= space_; }
-  [[nodiscard]] bool has_plain() const noexcept { return !chunks_.empty() && is_plain(chunks_.back().offset); }
+  // knows to be without memory; that of a device block is chosen here, beyond space().
+  [[nodiscard]] result<chunk> grow(bytes offset, bytes size, bool device_block);
+  [[nodiscard]] bool is_device_block(bytes offset) const noexcept { return !virtual_memory_ || offset >= space_; }
+  [[nodiscard]] bool has_device_block() const noexcept {
+    return !chunks_.empty() && is_device_block(chunks_.back().offset);
+  }
   void set_idle_since(std::size_t chunk, std::chrono::steady_clock::time_point t) noexcept {
     chunks_[chunk].idle_since = t;
   }
@@ -101,7 +103,7 @@ class backing {
     stream_use use;
     std::shared_ptr<std::vector<stream_use>> uses;
   };
-  [[nodiscard]] result<void> obtain(chunk& c, bool plain);
+  [[nodiscard]] result<void> obtain(chunk& c, bool device_block);
   [[nodiscard]] result<void*> reserve_wide(bytes factor, bytes& size) noexcept;
   [[nodiscard]] result<void> map_piece(std::byte*& at, bytes begin, bytes end, std::size_t& made);
 
@@ -125,7 +127,7 @@ class backing {
   std::size_t max_mappings_;
   physical_form form_;
   bytes reserved_ = 0;
-  bytes next_offset_ = 0;  // where the next plain chunk goes, from space_ on
+  bytes next_offset_ = 0;  // where the next device block goes, from space_ on
   std::uint64_t device_calls_ = 0;
 };
 

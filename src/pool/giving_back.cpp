@@ -105,13 +105,13 @@ extent* pool::state::free_around(const detail::chunk& c) const noexcept {
 // A chunk that free_around() found to be free.
 bool pool::state::give_chunk_back(const detail::chunk& c, extent* around) noexcept {
   detail::lane& from = *around->home;
-  const bool plain = memory.is_plain(c.offset);
+  const bool device_block = memory.is_device_block(c.offset);
   extent* const gone = space.take(around, c.offset, c.size);
   if (!memory.shrink(c)) {
     space.give(gone, from);
     return false;
   }
-  if (plain) {
+  if (device_block) {
     space.remove(gone);
   } else {
     space.unback(gone);

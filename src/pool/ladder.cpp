@@ -72,7 +72,7 @@ result<extent*> pool::state::serve(request& r, lock_held& held) {
 // --- where a request fits
 
 bool pool::state::serves(const extent& e, const request& r) const noexcept {
-  return usable(e, r.on) && (!r.options.no_stitch || memory.is_plain(e.offset));
+  return usable(e, r.on) && (!r.options.no_stitch || memory.is_device_block(e.offset));
 }
 
 // Takes the request's bytes out of a free extent that has enough.
@@ -160,7 +160,7 @@ extent* pool::state::wait_and_fit(request& r, bool for_all, lock_held& held) {
 
 // --- more memory
 
-bool pool::state::add_chunk(bytes size, error& why, bool plain) {
+bool pool::state::add_chunk(bytes size, error& why, bool device_block) {
   size = align_down(size, memory.granule());
   why = {errc::out_of_memory, "pool: no memory for the pool's own records", size};
   if (size == 0 || !space.prepare(4)) return false;
@@ -168,7 +168,7 @@ bool pool::state::add_chunk(bytes size, error& why, bool plain) {
     why = opened.error();
     return false;
   }
-  const bool ranged = memory.stitches() && !plain;
+  const bool ranged = memory.stitches() && !device_block;
   if (ranged && !has_range) {
     space.add_range(memory.space());
     has_range = true;
@@ -177,7 +177,7 @@ bool pool::state::add_chunk(bytes size, error& why, bool plain) {
   extent* const under = ranged ? space.lowest_unbacked(size) : nullptr;
   why = {errc::limit_exceeded, "pool: the pool's address space", size};
   if (ranged && under == nullptr) return false;
-  const auto c = memory.grow(ranged ? under->offset : 0, size, plain);
+  const auto c = memory.grow(ranged ? under->offset : 0, size, device_block);
   if (!c) {
     why = c.error();
     return false;
@@ -193,7 +193,7 @@ bool pool::state::add_chunk(bytes size, error& why, bool plain) {
 
 // Adds a chunk for the request: a larger one than it needs, where the device and the limit allow that; else one of just
 // its size; else one of what it lacks besides the free memory right below the new chunk. A request that must not be
-// stitched gets a plain chunk of just its size.
+// stitched gets a device block of just its size.
 bool pool::state::grow(request& r) {
   bytes need = r.size + (r.options.alignment > quantum ? r.options.alignment : 0);
   if (need < r.size) return false;
@@ -203,16 +203,16 @@ bool pool::state::grow(request& r) {
   if (memory.reserved() > options.collect_above - std::min(need, options.collect_above)) {
     trim(options.collect_above - std::min(need, options.collect_above));
   }
-  const bool plain = r.options.no_stitch;
+  const bool device_block = r.options.no_stitch;
   const auto add = [&](bytes size) {
     error why;
-    if (add_chunk(size, why, plain)) return true;
+    if (add_chunk(size, why, device_block)) return true;
     if (why.code == errc::device_failed) r.device_error = why;
     return false;
   };
   const bytes wish = std::clamp(align_up(memory.reserved() / chunk_share, memory.granule()), least_chunk, most_chunk);
   const bytes room = align_down(memory.headroom(), memory.granule());
-  if (plain) return need <= room && add(need);
+  if (device_block) return need <= room && add(need);
   if (need <= room && add(std::min(std::max(need, wish), room))) return true;
   if (need <= room && wish > need && add(need)) return true;
   // The top of the space may have most of it already.
@@ -300,7 +300,7 @@ extent* pool::state::look_everywhere(request& r) {
   }
   // Free chunks that cannot be joined, each too small, may use up the limit. They go back to make room for one that is
   // large enough; also for a request that must not be stitched.
-  if ((r.options.no_stitch || memory.has_plain() || !options.stitch) && trim(0) != 0) {
+  if ((r.options.no_stitch || memory.has_device_block() || !options.stitch) && trim(0) != 0) {
     make_ready();
     if (grow(r) || grow_by_holes(r)) return fit_or_stitch();
   }

@@ -175,7 +175,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] bool flush_pays(bytes instead_of) const noexcept { return flush_debt * flush_worth < instead_of; }
   [[nodiscard]] bool grow(detail::request& r);
   bool grow_by_holes(detail::request& r);
-  bool add_chunk(bytes size, error& why, bool plain = false);
+  bool add_chunk(bytes size, error& why, bool device_block = false);
   // stitch.cpp
   [[nodiscard]] detail::extent* stitch(detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* stitch_free(const detail::request& r, bool& lacks_addresses);

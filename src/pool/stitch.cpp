@@ -128,7 +128,7 @@ bytes pool::state::stitchable(const request& r) const noexcept {
   space.for_each_free([&](const extent& e) {
     const bytes first = align_up(e.offset, memory.granule());
     const bytes last = align_down(e.end(), memory.granule());
-    if (first < last && usable(e, r.on) && !memory.is_plain(e.offset)) sum += last - first;
+    if (first < last && usable(e, r.on) && !memory.is_device_block(e.offset)) sum += last - first;
   });
   return sum;
 }
@@ -154,7 +154,7 @@ extent* pool::state::stitch_free(const request& r, bool& lacks_addresses) {
   space.for_each_free([&](extent& e) {
     const bytes first = align_up(e.offset, granule);
     const bytes last = align_down(e.end(), granule);
-    if (first <= last && usable(e, r.on) && !memory.is_plain(e.offset)) sources.push_back({&e, first, last});
+    if (first <= last && usable(e, r.on) && !memory.is_device_block(e.offset)) sources.push_back({&e, first, last});
   });
   const std::vector<part> parts = compose(sources, r.size, granule);
   if (parts.empty()) return nullptr;
