@@ -19,7 +19,7 @@ namespace {
 
 using namespace berth::c;
 
-berth_status check(const berth_pool_options& o) noexcept {
+berth_status validate(const berth_pool_options& o) noexcept {
   if (o.kind != BERTH_MEMORY_DEVICE && o.kind != BERTH_MEMORY_PINNED) {
     return fail(BERTH_INVALID, "pool options: no such kind of memory");
   }
@@ -75,7 +75,7 @@ berth_status berth::c::create_pool(const berth_device* device, const berth_pool_
   if (options != nullptr) {
     if (const auto no = read(options, sizeof o, o, "pool options: wrong struct_size")) return no;
   }
-  if (const auto no = check(o)) return no;
+  if (const auto no = validate(o)) return no;
   return guarded([&] {
     auto made = std::make_shared<held_pool>();
     made->given = o;

@@ -15,7 +15,7 @@ graph_fault bad_link(const graph& reader, value_id v, bytes number, std::string 
   return {fault_kind::bad_node, v, {}, number, "the link to value '" + name + "' " + std::move(text)};
 }
 
-graph_fault check_link(std::span<const graph* const> graphs, const pipeline_link& link) {
+graph_fault validate_link(std::span<const graph* const> graphs, const pipeline_link& link) {
   if (link.to_graph >= graphs.size() || link.from_graph >= link.to_graph) {
     return {fault_kind::bad_node, link.to, {}, link.from_graph, "a link leads to no later graph of the pipeline"};
   }
@@ -185,7 +185,7 @@ result<joined_graphs> join(std::span<const graph* const> graphs, std::span<const
     }
   }
   for (const pipeline_link& link : links) {
-    if (graph_fault fault = check_link(graphs, link); !fault.ok()) return fail(std::move(fault), why);
+    if (graph_fault fault = validate_link(graphs, link); !fault.ok()) return fail(std::move(fault), why);
   }
   joined_graphs made = joiner{graphs, links}.join();
   if (!made.whole.fault().ok()) return fail(made.whole.fault(), why);

@@ -44,7 +44,7 @@ const definition& row_of(const request& q) {
 }
 
 // Kernels step through memory by these: whole elements, and nowhere beyond what 64 bits count.
-void check_strides(const tensor_type& t, const std::string& what) {
+void validate_strides(const tensor_type& t, const std::string& what) {
   if (t.strides.empty()) return;
   if (t.strides.size() != t.shape.size()) refuse(what + " has not one stride per dimension");
   const auto size = static_cast<std::int64_t>(std::max<bytes>(element_size(t.type), 1));
@@ -60,7 +60,7 @@ void check_strides(const tensor_type& t, const std::string& what) {
   }
 }
 
-void check_inputs(const request& q) {
+void validate_inputs(const request& q) {
   for (const std::size_t i : operands_of(q)) {
     if (q.inputs[i]->type == element::other)
       refuse("input " + std::to_string(i) + " is of a type that is not supported");
@@ -69,7 +69,7 @@ void check_inputs(const request& q) {
     if (!has(q, i)) continue;
     const tensor_type& t = *q.inputs[i];
     (void)count_of(t.shape);
-    check_strides(t, "input " + std::to_string(i));
+    validate_strides(t, "input " + std::to_string(i));
   }
 }
 
@@ -97,7 +97,7 @@ std::vector<std::size_t> operands_of(const request& q) {
 
 std::vector<tensor_type> infer(const request& q) {
   const definition& d = row_of(q);
-  check_inputs(q);
+  validate_inputs(q);
   std::vector<tensor_type> outputs = d.infer(q);
   if (outputs.size() < q.outputs)
     refuse("has " + std::to_string(q.outputs) + " results, the operator at most " + std::to_string(outputs.size()));
@@ -113,7 +113,7 @@ served serve(const request& q, std::vector<tensor_type> outputs) {
       refuse("result " + std::to_string(i) + " is " + text_of(s.outputs[i].shape) + " " + name(s.outputs[i].type) +
              ", not " + text_of(outputs[i].shape) + " " + name(outputs[i].type));
     }
-    check_strides(outputs[i], "result " + std::to_string(i));
+    validate_strides(outputs[i], "result " + std::to_string(i));
     s.outputs[i].strides = strides_of(outputs[i]);
     for (std::size_t d = 0; d < outputs[i].shape.size(); ++d) {
       if (outputs[i].shape[d] > 1 && s.outputs[i].strides[d] == 0) {

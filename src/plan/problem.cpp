@@ -21,7 +21,7 @@ std::optional<bytes> least_common_multiple(bytes a, bytes b) {
   return checked_mul(a / std::gcd(a, b), b);
 }
 
-result<void> check_settings(const problem& p) {
+result<void> validate_settings(const problem& p) {
   if (p.alignment == 0) return invalid("problem: alignment is zero", 0);
   if (p.granularity == 0) return invalid("problem: size granularity is zero", 0);
   if (p.alignment > max_address) return too_large("problem: alignment exceeds 2^62 bytes", p.alignment);
@@ -36,7 +36,7 @@ result<void> check_settings(const problem& p) {
   return {};
 }
 
-result<void> check_memories(const problem& p) {
+result<void> validate_memories(const problem& p) {
   for (std::size_t m = 0; m < p.memories.size(); ++m) {
     const memory& memory = p.memories[m];
     if (memory.alignment == 0) return invalid("memory: alignment is zero", m);
@@ -49,7 +49,7 @@ result<void> check_memories(const problem& p) {
   return {};
 }
 
-result<void> check_lifetime(const buffer& b, index i) {
+result<void> validate_lifetime(const buffer& b, index i) {
   if (b.lifetimes.empty()) {
     if (b.live.lower >= b.live.upper) return invalid("buffer: lifetime is empty or reversed", i);
     return {};
@@ -66,7 +66,7 @@ result<void> check_lifetime(const buffer& b, index i) {
 }
 
 // named_by: by memory, the last buffer that named it, plus one.
-result<void> check_memory_names(const problem& p, const buffer& b, index i, std::vector<index>& named_by) {
+result<void> validate_memory_names(const problem& p, const buffer& b, index i, std::vector<index>& named_by) {
   for (const index m : b.memories) {
     if (m >= p.memories.size()) return invalid("buffer: names a memory that the problem does not have", i);
     if (named_by[m] == i + 1) return invalid("buffer: names one memory twice", i);
@@ -96,7 +96,7 @@ std::optional<bytes> widest_alignment(const problem& p, index i, const std::vect
   return widest;
 }
 
-result<void> check_buffers(const problem& p) {
+result<void> validate_buffers(const problem& p) {
   bytes total = 0;
   std::vector<index> named_by(p.memories.size(), 0);
   std::vector<bytes> of_memories;
@@ -106,14 +106,14 @@ result<void> check_buffers(const problem& p) {
   for (index i = 0; i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
     if (!p.conflicts) {
-      if (auto ok = check_lifetime(b, i); !ok) return ok;
+      if (auto ok = validate_lifetime(b, i); !ok) return ok;
     }
     if (b.granularity > max_address) return too_large("buffer: size granularity exceeds 2^62 bytes", i);
     if (p.tail_pad_of(i) > max_address) return too_large("buffer: tail pad exceeds 2^62 bytes", i);
     const auto rounded = checked_align_up(b.size, p.granularity_of(i));
     if (!rounded || *rounded > max_address) return too_large("buffer: size exceeds 2^62 bytes", i);
     if (b.alignment > max_address) return too_large("buffer: alignment exceeds 2^62 bytes", i);
-    if (auto ok = check_memory_names(p, b, i, named_by); !ok) return ok;
+    if (auto ok = validate_memory_names(p, b, i, named_by); !ok) return ok;
     const auto widest = widest_alignment(p, i, of_memories);
     if (!widest || *widest > max_address) {
       return too_large("buffer: its alignment and its memory's together exceed 2^62 bytes", i);
@@ -137,7 +137,7 @@ result<void> check_buffers(const problem& p) {
 }
 
 // Members of a group share one base: one pin, one alignment for all, one memory.
-result<void> check_groups(const problem& p) {
+result<void> validate_groups(const problem& p) {
   std::vector<index> members;  // sorted by group
   for (index i = 0; i < p.buffers.size(); ++i) {
     if (p.buffers[i].alias_group) members.push_back(i);
@@ -181,7 +181,7 @@ bool names_two_buffers(const problem& p, index a, index b) {
   return a != b && a < p.buffers.size() && b < p.buffers.size();
 }
 
-result<void> check_pairs(const problem& p) {
+result<void> validate_pairs(const problem& p) {
   if (p.conflicts) {
     for (std::size_t k = 0; k < p.conflicts->size(); ++k) {
       const pair& c = (*p.conflicts)[k];
@@ -207,7 +207,7 @@ result<void> check_pairs(const problem& p) {
 }  // namespace
 
 result<void> validate(const problem& p) {
-  for (const auto check : {check_settings, check_memories, check_buffers, check_groups, check_pairs}) {
+  for (const auto check : {validate_settings, validate_memories, validate_buffers, validate_groups, validate_pairs}) {
     if (auto ok = check(p); !ok) return ok;
   }
   return {};

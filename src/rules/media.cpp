@@ -34,7 +34,7 @@ result<picture> with_strides(pixels format, bytes width_stride, bytes height_str
   return picture{width_stride, height_stride, width_stride * height_stride * halves(format) / 2};
 }
 
-result<void> check(bytes width, bytes height, bytes least, bytes most, const char* what) noexcept {
+result<void> validate(bytes width, bytes height, bytes least, bytes most, const char* what) noexcept {
   for (const bytes side : {width, height}) {
     if (side < least || side > most) return error{errc::invalid_input, what, side};
   }
@@ -58,14 +58,14 @@ std::optional<pixels> find_pixels(std::string_view name) noexcept {
 }
 
 result<picture> jpegd_picture(const media_chip& chip, pixels format, bytes width, bytes height) noexcept {
-  if (auto ok = check(width, height, 32, 8192, "JPEGD takes pictures of 32 to 8192 pixels a side"); !ok) {
+  if (auto ok = validate(width, height, 32, 8192, "JPEGD takes pictures of 32 to 8192 pixels a side"); !ok) {
     return ok.error();
   }
   return with_strides(format, align_up(width, chip.jpegd_width_stride), align_up(height, 16));
 }
 
 result<picture> vdec_picture(const media_chip& chip, bytes width, bytes height) noexcept {
-  if (auto ok = check(width, height, 128, 4096, "VDEC takes frames of 128 to 4096 pixels a side"); !ok) {
+  if (auto ok = validate(width, height, 128, 4096, "VDEC takes frames of 128 to 4096 pixels a side"); !ok) {
     return ok.error();
   }
   if (!chip.vdec_aligns) return with_strides(pixels::yuv420sp, width, height);
@@ -73,7 +73,7 @@ result<picture> vdec_picture(const media_chip& chip, bytes width, bytes height) 
 }
 
 result<picture> vpc_picture(pixels format, bytes width, bytes height) noexcept {
-  if (auto ok = check(width, height, 10, 4096, "VPC takes pictures of 10 to 4096 pixels a side"); !ok) {
+  if (auto ok = validate(width, height, 10, 4096, "VPC takes pictures of 10 to 4096 pixels a side"); !ok) {
     return ok.error();
   }
   return with_strides(format, align_up(width, 16), align_up(height, 2));

@@ -39,7 +39,7 @@ class builder {
   problem made_;
 };
 
-result<void> check(const media_model& m) {
+result<void> validate(const media_model& m) {
   if (m.element_bytes == 0 || m.element_bytes > 8) {
     return error{errc::invalid_input, "elements of a model's input have 1 to 8 bytes", m.element_bytes};
   }
@@ -68,7 +68,7 @@ bytes pages_of(bytes size) {
 result<problem> jpeg_problem(const jpeg_scenario& s) {
   if (s.file_bytes == 0) return error{errc::invalid_input, "a file of no bytes is no JPEG"};
   if (s.file_bytes > most_bytes) return error{errc::overflow, "a size beyond the memory of any device", s.file_bytes};
-  if (auto ok = check(s.model); !ok) return ok.error();
+  if (auto ok = validate(s.model); !ok) return ok.error();
   const auto decoded = rules::jpegd_picture(s.chip, s.format, s.width, s.height);
   if (!decoded) return decoded.error();
   const auto resized = rules::vpc_picture(rules::pixels::yuv420sp, s.model.width, s.model.height);
@@ -90,7 +90,7 @@ result<problem> vdec_problem(const vdec_scenario& s) {
     return error{errc::invalid_input, "more than 10,000 frames or packets",
                  std::max({s.frames, s.packets, s.references, s.shown})};
   }
-  if (auto ok = check(s.model); !ok) return ok.error();
+  if (auto ok = validate(s.model); !ok) return ok.error();
   const auto frame = rules::vdec_picture(s.chip, s.width, s.height);
   if (!frame) return frame.error();
   const auto resized = rules::vpc_picture(rules::pixels::yuv420sp, s.model.width, s.model.height);

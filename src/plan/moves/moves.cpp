@@ -26,7 +26,7 @@ bool is_time(double t) {
   return std::isfinite(t) && t >= 0;
 }
 
-result<void> check_uses(const problem& p, const traffic& t) {
+result<void> validate_uses(const problem& p, const traffic& t) {
   if (t.uses.size() != p.buffers.size()) {
     return invalid("problem: not one list of uses a buffer", t.uses.size());
   }
@@ -51,7 +51,7 @@ result<void> check_uses(const problem& p, const traffic& t) {
   return {};
 }
 
-result<void> check_steps(const traffic& t) {
+result<void> validate_steps(const traffic& t) {
   for (std::size_t k = 0; k < t.steps.size(); ++k) {
     if (!is_time(t.steps[k].duration)) return invalid("step: its duration is not a number >= 0", k);
     if (t.steps[k].at == std::numeric_limits<tick>::max()) return invalid("step: is at the last tick there is", k);
@@ -60,7 +60,7 @@ result<void> check_steps(const traffic& t) {
   return {};
 }
 
-result<void> check_links(const problem& p, const traffic& t) {
+result<void> validate_links(const problem& p, const traffic& t) {
   std::vector<std::pair<index, index>> seen;
   for (std::size_t k = 0; k < t.links.size(); ++k) {
     const link& l = t.links[k];
@@ -221,9 +221,9 @@ result<void> validate(const problem& p, const traffic& t) {
   if (auto ok = validate(p); !ok) return ok;
   if (p.memories.empty()) return invalid("problem: moves without memories", 0);
   if (p.conflicts) return invalid("problem: moves need lifetimes, and it has conflicts instead", p.conflicts->size());
-  if (auto ok = check_uses(p, t); !ok) return ok;
-  if (auto ok = check_steps(t); !ok) return ok;
-  return check_links(p, t);
+  if (auto ok = validate_uses(p, t); !ok) return ok;
+  if (auto ok = validate_steps(t); !ok) return ok;
+  return validate_links(p, t);
 }
 
 namespace {

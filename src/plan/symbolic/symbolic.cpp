@@ -38,7 +38,7 @@ bytes size_at(const std::vector<size_term>& sum_of, std::span<const bytes> value
   return sum;
 }
 
-result<void> check_values(const symbolic_sizes& s, std::span<const bytes> values) {
+result<void> validate_values(const symbolic_sizes& s, std::span<const bytes> values) {
   if (values.size() != s.dimensions.size()) return error{errc::invalid_input, "problem: not one value a dimension"};
   for (std::size_t d = 0; d < values.size(); ++d) {
     const dimension& bounds = s.dimensions[d];
@@ -51,7 +51,7 @@ result<void> check_values(const symbolic_sizes& s, std::span<const bytes> values
 }
 
 // What no order of the buffers can keep.
-result<void> check_kind(const problem& p) {
+result<void> validate_kind(const problem& p) {
   if (!p.memories.empty()) return error{errc::invalid_input, "problem: several memories with symbolic sizes"};
   if (p.max_slab) return error{errc::invalid_input, "problem: slabs with symbolic sizes"};
   if (!p.reuse_penalties.empty()) return error{errc::invalid_input, "problem: reuse penalties with symbolic sizes"};
@@ -272,7 +272,7 @@ class order_search {
 
 result<problem> at_values(const problem& p, const symbolic_sizes& s, std::span<const bytes> values) {
   if (s.of.size() != p.buffers.size()) return error{errc::invalid_input, "problem: not one symbolic size a buffer"};
-  if (auto ok = check_values(s, values); !ok) return ok.error();
+  if (auto ok = validate_values(s, values); !ok) return ok.error();
   problem out = p;
   for (index i = 0; i < s.of.size(); ++i) {
     for (const size_term& t : s.of[i]) {
@@ -292,7 +292,7 @@ result<problem> at_most(const problem& p, const symbolic_sizes& s) {
 }
 
 result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, const options& o) {
-  if (auto ok = check_kind(p); !ok) return ok.error();
+  if (auto ok = validate_kind(p); !ok) return ok.error();
   const patience wait{o};
   const std::vector<std::vector<bytes>> points = sample_points(s);
   std::vector<plan> plans;
@@ -335,7 +335,7 @@ result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, 
 
 result<bytes> evaluate(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan,
                        std::span<const bytes> values, std::span<bytes> offsets) {
-  if (auto ok = check_values(s, values); !ok) return ok.error();
+  if (auto ok = validate_values(s, values); !ok) return ok.error();
   if (offsets.size() != p.buffers.size()) return error{errc::invalid_input, "problem: not one offset a buffer"};
   const auto end_of = [&](index i) {
     return offsets[i] + align_up(size_at(s.of[i], values), p.granularity_of(i)) + p.tail_pad_of(i);

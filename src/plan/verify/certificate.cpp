@@ -61,9 +61,9 @@ bytes most_that_fits(const std::vector<bytes>& lengths, bytes room) {
   return c * unit;
 }
 
-class checker {
+class verifier {
  public:
-  checker(const problem& p, bytes lower_bound, const certificate& proof)
+  verifier(const problem& p, bytes lower_bound, const certificate& proof)
       : p_{p}, lower_bound_{lower_bound}, proof_{proof}, apart_{pairs_of(p)} {
     for (index i = 0; i < p.buffers.size(); ++i) {
       if (p.buffers[i].alias_group) members_of_[*p.buffers[i].alias_group].push_back(i);
@@ -318,7 +318,7 @@ class checker {
 }  // namespace
 
 std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof) {
-  return checker{p, lower_bound, proof}.run();
+  return verifier{p, lower_bound, proof}.run();
 }
 
 }  // namespace berth::plan

@@ -14,9 +14,9 @@ namespace {
 // A slab of a memory: offsets are counted from its base.
 using place = std::pair<index, index>;
 
-class checker {
+class verifier {
  public:
-  checker(const problem& of, const plan& claimed, const patience& wait) : p{of}, answer{claimed}, wait_{wait} {}
+  verifier(const problem& of, const plan& claimed, const patience& wait) : p{of}, answer{claimed}, wait_{wait} {}
 
   // The first violation; nothing, too, where the wait ended before the end.
   std::optional<violation> places();
@@ -64,7 +64,7 @@ violation at(const char* rule, index a, bytes number) {
   return {rule, a, a, number};
 }
 
-std::optional<violation> checker::counts() const {
+std::optional<violation> verifier::counts() const {
   const std::size_t n = p.buffers.size();
   if (!answer.has_offsets()) return at("the plan has no offsets", 0, 0);
   if (answer.offsets.size() != n) return at("the plan has not one offset a buffer", 0, answer.offsets.size());
@@ -78,7 +78,7 @@ std::optional<violation> checker::counts() const {
   return {};
 }
 
-std::optional<violation> checker::shape(index first, index last) {
+std::optional<violation> verifier::shape(index first, index last) {
   for (index i = first; i < last; ++i) {
     const auto [memory, slab] = place_of(i);
     const auto& allowed = p.buffers[i].memories;
@@ -92,7 +92,7 @@ std::optional<violation> checker::shape(index first, index last) {
   return {};
 }
 
-std::optional<violation> checker::alignment(index first, index last) {
+std::optional<violation> verifier::alignment(index first, index last) {
   for (index i = first; i < last; ++i) {
     if (!is_aligned(offset(i), p.alignment_of(i))) return at("an offset is not aligned", i, offset(i));
     if (!p.memories.empty() && !is_aligned(offset(i), p.memories[place_of(i).first].alignment)) {
@@ -102,7 +102,7 @@ std::optional<violation> checker::alignment(index first, index last) {
   return {};
 }
 
-std::optional<violation> checker::pins(index first, index last) {
+std::optional<violation> verifier::pins(index first, index last) {
   for (index i = first; i < last; ++i) {
     if (p.buffers[i].offset && *p.buffers[i].offset != offset(i)) {
       return at("a pinned buffer is not where its pin is", i, offset(i));
@@ -111,7 +111,7 @@ std::optional<violation> checker::pins(index first, index last) {
   return {};
 }
 
-std::optional<violation> checker::groups(index first, index last) {
+std::optional<violation> verifier::groups(index first, index last) {
   if (first == 0) first_of_group_.clear();
   for (index i = first; i < last; ++i) {
     const auto group = p.buffers[i].alias_group;
@@ -127,7 +127,7 @@ std::optional<violation> checker::groups(index first, index last) {
 }
 
 // Finds what ends highest, besides.
-std::optional<violation> checker::slabs(index first, index last) {
+std::optional<violation> verifier::slabs(index first, index last) {
   for (index i = first; i < last; ++i) {
     if (p.max_slab && end(i) > *p.max_slab) return at("a buffer ends beyond the largest slab", i, end(i));
     if (one_place()) {
@@ -141,10 +141,10 @@ std::optional<violation> checker::slabs(index first, index last) {
 }
 
 // Rule by rule, some buffers at a time: they are then read from memory once.
-std::optional<violation> checker::one_by_one() {
+std::optional<violation> verifier::one_by_one() {
   constexpr index at_a_time = 1024;
-  static constexpr auto rules = {&checker::shape, &checker::alignment, &checker::pins, &checker::groups,
-                                 &checker::slabs};
+  static constexpr auto rules = {&verifier::shape, &verifier::alignment, &verifier::pins, &verifier::groups,
+                                 &verifier::slabs};
   for (index i = 0; i < count(); i += std::min(at_a_time, count() - i)) {
     if (wait_.over(at_a_time)) return {};
     for (const auto rule : rules) {
@@ -159,7 +159,7 @@ std::optional<violation> checker::one_by_one() {
   return {};
 }
 
-std::optional<violation> checker::capacity() {
+std::optional<violation> verifier::capacity() {
   std::map<index, bytes> used;  // by memory, over its slabs
   for (const auto& [where, i] : highest_) {
     const auto limit = p.memories.empty() ? p.capacity : p.memories[where.first].capacity;
@@ -170,7 +170,7 @@ std::optional<violation> checker::capacity() {
   return {};
 }
 
-std::optional<violation> checker::reserved() {
+std::optional<violation> verifier::reserved() {
   for (index m = 0; m < p.memories.size(); ++m) {
     auto ranges = p.memories[m].reserved;
     if (ranges.empty()) continue;
@@ -197,7 +197,7 @@ std::optional<violation> checker::reserved() {
   return {};
 }
 
-std::optional<violation> checker::conflicts() {
+std::optional<violation> verifier::conflicts() {
   if (!p.conflicts) return overlap_in_time(p, answer, wait_);
   std::uint64_t seen = 0;
   for (const pair& c : *p.conflicts) {
@@ -209,14 +209,14 @@ std::optional<violation> checker::conflicts() {
   return {};
 }
 
-std::optional<violation> checker::separations() {
+std::optional<violation> verifier::separations() {
   for (const pair& s : p.separations) {
     if (share_bytes(s.a, s.b)) return violation{"two separated buffers share bytes", s.a, s.b, offset(s.a)};
   }
   return {};
 }
 
-std::optional<violation> checker::claims() const {
+std::optional<violation> verifier::claims() const {
   bytes needed = 0;
   for (const auto& [where, i] : highest_) needed = checked_add(needed, end(i)).value_or(max_bytes);
   if (needed != answer.arena_bytes) return at("the arena is not what the plan says", 0, needed);
@@ -237,10 +237,10 @@ std::optional<violation> checker::claims() const {
   return {};
 }
 
-std::optional<violation> checker::places() {
+std::optional<violation> verifier::places() {
   if (auto found = counts()) return found;
-  for (const auto rule :
-       {&checker::one_by_one, &checker::capacity, &checker::reserved, &checker::conflicts, &checker::separations}) {
+  for (const auto rule : {&verifier::one_by_one, &verifier::capacity, &verifier::reserved, &verifier::conflicts,
+                          &verifier::separations}) {
     if (auto found = (this->*rule)(); found || wait_.was_over()) return found;
   }
   return {};
@@ -250,7 +250,7 @@ std::optional<violation> checker::places() {
 
 std::optional<violation> verify_places(const problem& p, const plan& answer) {
   const patience endless;
-  return checker{p, answer, endless}.places();
+  return verifier{p, answer, endless}.places();
 }
 
 std::optional<violation> verify(const problem& p, const plan& answer) {
@@ -258,7 +258,7 @@ std::optional<violation> verify(const problem& p, const plan& answer) {
 }
 
 std::optional<violation> verify_within(const problem& p, const plan& answer, const patience& wait) {
-  checker check{p, answer, wait};
+  verifier check{p, answer, wait};
   if (auto found = check.places(); found || wait.was_over()) return found;
   return check.claims();
 }

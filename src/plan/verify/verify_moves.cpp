@@ -24,7 +24,7 @@ bool differ(double a, double b) {
   return !(std::abs(a - b) <= 1e-9 * (1 + std::abs(a) + std::abs(b)));
 }
 
-struct checker {
+struct verifier {
   const problem& p;
   const traffic& t;
   const moves_plan& answer;
@@ -48,7 +48,7 @@ struct checker {
   moves_violation at_move(const char* rule, index m) const { return {rule, answer.moves[m].buffer}; }
 };
 
-std::optional<moves_violation> checker::shape() {
+std::optional<moves_violation> verifier::shape() {
   stays_of.resize(p.buffers.size());
   for (index s = 0; s < answer.stays.size(); ++s) {
     const stay& one = answer.stays[s];
@@ -77,7 +77,7 @@ std::optional<moves_violation> checker::shape() {
 }
 
 // Each buffer begins in one stay, is somewhere throughout its life, and in a memory once at a time.
-std::optional<moves_violation> checker::lives() const {
+std::optional<moves_violation> verifier::lives() const {
   for (index i = 0; i < p.buffers.size(); ++i) {
     const interval life = whole_life(p.buffers[i]);
     if (stays_of[i].empty()) return moves_violation{"a buffer has no stay", i};
@@ -119,7 +119,7 @@ std::optional<moves_violation> checker::lives() const {
   return {};
 }
 
-std::optional<moves_violation> checker::copies() const {
+std::optional<moves_violation> verifier::copies() const {
   for (index m = 0; m < answer.moves.size(); ++m) {
     const move& one = answer.moves[m];
     const stay& from = answer.stays[one.from];
@@ -139,7 +139,7 @@ std::optional<moves_violation> checker::copies() const {
 }
 
 template <class Visit>
-void checker::for_each_use(index i, Visit visit) const {
+void verifier::for_each_use(index i, Visit visit) const {
   std::vector<const use*> uses;
   for (const use& u : t.uses[i]) uses.push_back(&u);
   std::stable_sort(uses.begin(), uses.end(), [](const use* a, const use* b) { return a->at < b->at; });
@@ -158,7 +158,7 @@ void checker::for_each_use(index i, Visit visit) const {
   }
 }
 
-std::optional<moves_violation> checker::uses() const {
+std::optional<moves_violation> verifier::uses() const {
   std::optional<moves_violation> wrong;
   for (index i = 0; i < p.buffers.size() && !wrong; ++i) {
     for_each_use(i, [&](const use& u, const std::vector<const stay*>& there) {
@@ -175,7 +175,7 @@ std::optional<moves_violation> checker::uses() const {
   return wrong;
 }
 
-std::optional<moves_violation> checker::places() const {
+std::optional<moves_violation> verifier::places() const {
   const problem stays = problem_of_stays(p, answer.stays);
   const auto found = verify(stays, answer.layout);
   if (!found) return {};
@@ -184,7 +184,7 @@ std::optional<moves_violation> checker::places() const {
 }
 
 // One move at a time on a link, each for as long as the link takes.
-std::optional<moves_violation> checker::links() const {
+std::optional<moves_violation> verifier::links() const {
   std::map<std::pair<index, index>, std::vector<index>> on_link;
   for (index m = 0; m < answer.moves.size(); ++m) {
     const move& one = answer.moves[m];
@@ -209,7 +209,7 @@ std::optional<moves_violation> checker::links() const {
 }
 
 // The modelled time over again: every tick at which something is, in order.
-std::optional<moves_violation> checker::times() const {
+std::optional<moves_violation> verifier::times() const {
   struct moment {
     double duration = 0;
     std::vector<index> due, starting;
@@ -259,10 +259,10 @@ std::optional<moves_violation> checker::times() const {
 }  // namespace
 
 std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer) {
-  checker check{.p = p, .t = t, .answer = answer, .stays_of = {}, .move_into = {}};
+  verifier check{.p = p, .t = t, .answer = answer, .stays_of = {}, .move_into = {}};
   if (auto found = check.shape()) return found;
   for (const auto rule :
-       {&checker::lives, &checker::copies, &checker::uses, &checker::places, &checker::links, &checker::times}) {
+       {&verifier::lives, &verifier::copies, &verifier::uses, &verifier::places, &verifier::links, &verifier::times}) {
     if (auto found = (check.*rule)()) return found;
   }
   return {};

@@ -13,9 +13,9 @@
 namespace berth::plan {
 namespace {
 
-class order_check {
+class order_verifier {
  public:
-  order_check(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan)
+  order_verifier(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan)
       : p_{p}, s_{s}, plan_{plan}, n_{static_cast<index>(p.buffers.size())} {}
 
   std::optional<violation> run() {
@@ -185,7 +185,7 @@ class order_check {
 }  // namespace
 
 std::optional<violation> verify(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan) {
-  return order_check{p, s, plan}.run();
+  return order_verifier{p, s, plan}.run();
 }
 
 }  // namespace berth::plan
