@@ -43,7 +43,7 @@ inline constexpr std::uint64_t holes_in_advance = 65'536;
 inline constexpr double near_enough_for_one_sweep = 1.0 / 64;
 inline constexpr std::uint64_t good_enough_share = 4;
 
-// ---- Greedy placement (greedy/greedy.hpp) ----
+// ---- Greedy passes (greedy/greedy.hpp) ----
 
 // Above so many items no search is likely, and ejections take its place (0024).
 inline constexpr std::size_t few_items = 4000;
@@ -213,7 +213,7 @@ inline constexpr std::size_t most_beam_words = 100'000, least_beam_width = 100;
 // Nodes where the caller gave no limit: some tens of milliseconds; of them this share for one set of hints.
 inline constexpr std::uint64_t hint_nodes = 40'000, share_of_a_hint_try = 16;
 // Clique members above which sets are not searched for, and items placed after which no further set is tried.
-inline constexpr std::uint64_t most_hint_graph_members = 200'000, most_hint_placements = 300'000;
+inline constexpr std::uint64_t most_hint_graph_members = 200'000, most_items_placed_for_hints = 300'000;
 // Up to so many items every greedy order is tried for a set, which costs about so many passes; one order else.
 inline constexpr std::size_t few_hinted_items = 200;
 inline constexpr std::uint64_t passes_of_all_orders = 8;

@@ -8,7 +8,7 @@
 namespace berth::plan {
 
 enum class technique : std::uint8_t {
-  // greedy placement
+  // greedy passes
   squeaky_wheel,
   boxes,
   ejections,

@@ -27,7 +27,7 @@ class keeper {
         limit_{found.arena},
         nodes_{nodes},
         most_nodes_a_try_{nodes / policy::share_of_a_hint_try} {
-    if (thorough) left_ = policy::most_hint_placements;
+    if (thorough) left_ = policy::most_items_placed_for_hints;
     all_orders_ = thorough && in.items.size() <= policy::few_hinted_items;
     const conflict_count conflicts = count_conflicts(in);
     searches_ = uses(technique::hint_searches) && thorough && nodes != 0 &&
