@@ -90,7 +90,7 @@ bool guided_part::awaits_others(bytes size) const noexcept {
   return false;
 }
 
-// Where there is no memory to write a stranger down, nothing is served any more.
+// Without memory to write a stranger down the places are not safe any more, so nothing is served from then on.
 bool guided_part::make_stranger(std::uint32_t place) noexcept {
   const bytes offset = places_[place].offset;
   if (find_stranger(offset) != strangers_.end()) return true;
@@ -164,10 +164,10 @@ void* guided_part::take_hole(bytes size) noexcept {
 
 // Which request of the plan this is, that is not the next one; none: it is not known.
 //
-// As in a comparison of two texts. What came without a place was additional where the next one expected comes after
-// all, and was there instead of others where the one behind those comes: near(). That more than one stays away, or that
-// the step has been taken to be further than it is, shows when two requests in a row do as two of the plan do: far().
-// One alone proves nothing, since steps ask for few sizes again and again.
+// Requests are compared with the plan as two texts are. A request may be in addition to the plan's, or in place of some
+// of them: near() tells, as soon as one of the next few of the plan comes. Where a longer stretch stays away, or the
+// counter is already too far, far() waits for two requests in a row that are also two of the plan in a row. One alone
+// proves nothing, since steps ask for few sizes again and again.
 std::uint32_t guided_part::near(bytes size) const noexcept {
   const auto end = static_cast<std::uint32_t>(plan_.places.size() - 1);
   for (std::uint32_t d = std::min(std::max(unmatched(), 1u), window); d > 0; --d) {
@@ -196,8 +196,8 @@ void guided_part::note_idle(std::uint32_t place) noexcept {
   idle_.push_back(place);
 }
 
-// Goes on to behind request k. Those between stay away, or come later: until the plan says that they are back nobody
-// else is to have their places. Or goes back to it: who has had its place since is a stranger.
+// Sets the counter behind request k. Forwards: the requests between stay away or come later, so their places are kept
+// for them until the plan has them back. Backwards: whoever has had one of those places since is a stranger.
 bool guided_part::go_to(std::uint32_t k) noexcept {
   for (; next_ < k; ++next_) note_idle(next_);
   if (k < next_) {

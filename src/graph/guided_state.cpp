@@ -116,8 +116,9 @@ void* guided_pool::state::serve(lane& l, bytes size, stream& s, source_location 
   }
 }
 
-// Asks how far the streams are that blocks which came back to the lane wait for. No lock is held that a free takes: a
-// stream whose queue is full is asked once a host function is through, and that may be about to free a block.
+// Blocks that came back to the lane may still be used by other streams: asks those streams how far they are. No lock
+// that a free takes is held meanwhile. A stream whose queue is full does not answer before a host function on it
+// returns, and that function may be about to free a block.
 void guided_pool::state::ask(lane& l) noexcept {
   try {
     std::vector<detail::others_use> all;
@@ -135,8 +136,8 @@ void guided_pool::state::ask(lane& l) noexcept {
   }
 }
 
-// Takes the memory for a plan: by the stream's first request, since the step's begin knows no stream that it could ask
-// on. The pool is asked without a lock, for it may call back.
+// Takes the memory for a plan, when the stream makes its first request: where the step begins no stream is known on
+// which the pool could be asked. No lock is held, since the pool may call back.
 void guided_pool::state::provide(lane& l, stream& s, source_location site) noexcept {
   bytes size = 0;
   {
@@ -145,7 +146,7 @@ void guided_pool::state::provide(lane& l, stream& s, source_location site) noexc
   }
   upstream.trim();  // else what the first step left over would be held beside the part
   const auto made = upstream.allocate_raw(size, s, site);
-  // A stitched part could not be broken up, and where memory is so short somebody may need that.
+  // A stitched part could not be broken up where memory runs short, and then somebody may need that.
   const bool whole = !made || upstream.in_one_piece(*made);
   if (!whole) upstream.free(*made, size, s, site);
   const biased_lock::holder held{l.lock};
@@ -189,11 +190,12 @@ void guided_pool::state::came_back_one() noexcept {
   --leaving;
 }
 
-// Gives back what is not used of the parts. Whether any came back since `came_back` was `before`: who fails beside
-// another who is here waits for that one. And for a while for a part on its way: one that another thread is just taking
-// may be out of the pool already, but in no lane yet, and one that goes is in neither. Not for ever, since who takes
-// one may wait there for what this one is to do. The plans are for the next step again.
-// `end` was chosen before this one queued behind others who wait here: all of them wait that long together.
+// Breaks up all parts, so that what nobody uses of them is the pool's again; the plans take their memory anew at the
+// next step. True where any part has come back since `came_back` was `before`, whoever gave it back: threads that fail
+// at the same time queue here, and the work of the first serves the others. A part can also be between its lane and the
+// pool, held by a thread that is just taking it or giving it back. For such a part this waits, but not longer than to
+// `end`, since that thread may itself wait for what this one does. `end` was chosen before the queue, so that all in it
+// wait that long together.
 bool guided_pool::state::shed(std::uint64_t before, std::chrono::steady_clock::time_point end) noexcept {
   const std::lock_guard one_at_a_time{shedding};
   while (came_back == before && !break_up_all() && std::chrono::steady_clock::now() < end) {
@@ -202,7 +204,7 @@ bool guided_pool::state::shed(std::uint64_t before, std::chrono::steady_clock::t
   return came_back != before;
 }
 
-// False where one is on its way.
+// False where a part is between its lane and the pool.
 bool guided_pool::state::break_up_all() noexcept {
   bool all = true;
   for (lane& l : lanes) {
@@ -229,9 +231,9 @@ bool guided_pool::state::break_up_all() noexcept {
   return all && leaving == 0;
 }
 
-// The blocks in a part become the pool's, each by itself, and the rest is free: the part, out of its lane, or null
-// where that cannot be. With the lane's lock held, since who frees such a block meanwhile must find it here or there.
-// Where nobody is in it the caller frees `emptied`.
+// Takes the part out of its lane: each block in it becomes a block of the pool, and the rest is free. Null where that
+// cannot be done. A part without blocks is left to the caller to free, as `emptied`. The lane's lock is held, since
+// whoever frees one of the blocks meanwhile must find it either here or in the pool.
 guided_pool::state::gone guided_pool::state::break_up(lane& l, gone& part, void*& emptied) noexcept {
   try {
     const auto blocks = part->blocks();
@@ -282,8 +284,8 @@ void guided_pool::state::step(lane& l) noexcept {
   if (learnt != nullptr) plan(l, *learnt);
 }
 
-// Ends the plan, if there is one: back to the pool where nobody is in the part, else it waits for them, where none of
-// the plan before does.
+// Ends the plan, if there is one. A part without blocks leaves the lane, for the pool; any other becomes the old one
+// until its blocks are back, unless the plan before still has blocks in the old one.
 guided_pool::state::gone guided_pool::state::retire(lane& l) noexcept {
   if (l.now == nullptr) return nullptr;
   if (l.now->base() == nullptr || l.now->is_empty()) return take_out(l, l.now);

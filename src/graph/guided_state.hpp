@@ -38,11 +38,11 @@ struct guided_pool::state {
     std::uint64_t passed = 0;
     detail::guided_counts before{};  // of parts that are gone
   };
-  // Addresses of a part. Read without a lock, as a hint: only the lane knows. Whoever holds a block sees the range that
-  // holds it; of another lane's, which comes or goes meanwhile, the base of one part may be seen with another's size.
-  // Acquire, and release where it is written: who sees that a part has gone, or that another is there, goes to the pool
-  // without the lane's lock, and is to find there what split() made of the part before it was taken out. A block at its
-  // start has the address that the whole part had as the pool's.
+  // Addresses of a part, read without the lane's lock. They are a hint: whoever holds a block of the part sees the
+  // range that holds it, but of another part that comes or goes meanwhile the base may be seen with a wrong size, so
+  // the lane is asked before anything is believed. Written with release and read with acquire: who sees that a part has
+  // gone goes to the pool without the lane's lock, and must find there what split() made of the part. (A block at the
+  // part's start has the address under which the pool knew the whole part.)
   struct range {
     std::atomic<std::uintptr_t> base{0};
     std::atomic<std::uintptr_t> size{0};
@@ -51,11 +51,11 @@ struct guided_pool::state {
              size.load(std::memory_order_acquire);
     }
   };
-  // What memory that others give back would mend.
+  // Whether memory that others give back would mend it.
   [[nodiscard]] static bool is_shortage(const error& why) noexcept {
     return why.code == errc::out_of_memory || why.code == errc::limit_exceeded;
   }
-  // Else nothing that comes back would.
+  // Where false, nothing that is given back would.
   [[nodiscard]] bool may_ever_hold(bytes size, const block_options* options) const noexcept;
   // A part on its way back to the pool.
   using gone = std::unique_ptr<detail::guided_part>;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr bytes unknown_space = bytes{1} << 40;  // address space for a device that does not tell its memory's size
 
-// Of 32 bits of addresses a pool without a limit takes a sixteenth, and as much again for stitched blocks.
+// With 32-bit addresses a pool without a limit takes a sixteenth of them, and as much again for stitched blocks.
 constexpr bool few_addresses = sizeof(void*) < 8;
 constexpr bytes most_space = few_addresses ? bytes{256} << 20 : max_bytes;
 constexpr bytes window_factor = few_addresses ? 2 : 8;
@@ -58,7 +58,7 @@ void backing::release_all() noexcept {
   retired_.clear();
 }
 
-// As many times what may be held as there are addresses for.
+// Reserves `factor` times what may be held; where there are not so many addresses, half of that, and so on.
 result<void*> backing::reserve_wide(bytes factor, bytes& size) noexcept {
   result<void*> range = error{errc::overflow, "pool: more addresses than there are", most_};
   for (; factor != 0 && !range; factor /= 2) {

@@ -37,10 +37,10 @@ inline constexpr bytes bin_key_limit = bytes{1} << 38;
   return static_cast<std::uint32_t>(k);
 }
 
-// What an extent is, of a live or cached block the bin of a cache where it was last, and that cache's number. Whoever
-// takes a block out of a cache compares the whole word with the one it was put in with: where two threads free one
-// block at the same moment, each sees a live block, but only one can have written last. So a double free is found, if
-// not when it happens, before the block is given out twice, and no free needs a locked instruction.
+// An extent's state, and of a live or cached block also the cache (holder) and the bin of it where it was last. Whoever
+// takes a block out of a cache compares this word with the one that was written when it was put in. Where two threads
+// free one block at the same moment, both see a live block, but only one word can be the last. So such a double free is
+// found before the block is given out twice, and no free needs a locked instruction.
 [[nodiscard]] constexpr std::uint32_t make_mark(extent_state s, unsigned bin, unsigned holder) noexcept {
   return static_cast<std::uint32_t>(s) | bin << 8 | holder << 16;
 }

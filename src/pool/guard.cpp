@@ -54,7 +54,8 @@ const berth::device& guard_adaptor::get_device() const noexcept {
   return state_->upstream.get_device();
 }
 
-// Into its only caller: written in parts and read in vectors, its arguments would wait for their stores.
+// Inlined into its only caller: passed in memory, the arguments would be written in parts and read as vectors, and each
+// read would wait for the stores.
 [[gnu::always_inline]] inline bool guard_adaptor::state::remember(const placed& at, bytes size,
                                                                   std::optional<std::uint64_t> zones, const stream& s,
                                                                   source_location site,

@@ -124,8 +124,9 @@ struct guard_adaptor::state {
   const rules::placement rules;
   const bytes quantum;  // the zone before a block keeps the alignment of what the source gives
 
-  // Held by who asks streams, or reads memory through one; taken first, and by no free. Only who holds it lets a block
-  // go that is not settled, or is filled where the host does not reach it, so that it may look at one without the lock.
+  // Held by whoever asks streams, or reads memory through one. Taken before the lock, and by no free. Two kinds of
+  // blocks are let go by its holder alone: those not settled, and filled ones that the host does not reach. So the
+  // holder may look at such a block without the lock.
   std::mutex asking;
   detail::used_streams asked;                // guarded by it, as what follows
   std::vector<detail::stream_work> awaited;  // who will be asked
@@ -145,8 +146,8 @@ struct guard_adaptor::state {
   std::atomic<std::uint64_t> gone{0};  // blocks that left the quarantine; read without the lock too
   detail::used_streams streams;
   std::unordered_set<detail::call_stack, detail::hash_of_stack> stacks;
-  // Blocks whose page is hidden once work that was queued before them is done, as that may use it still; by number, as
-  // a record may be another block's by then. Each request looks at those that are due and at some that are not.
+  // Blocks whose page is not hidden yet, since work that was queued before them may use it still; with their numbers,
+  // as a record may be another block's by then. Each request looks at those that are due and at some that are not.
   std::vector<std::pair<detail::guarded*, std::uint64_t>> unpaged;
   std::size_t next_unpaged = 0;   // to be looked at
   std::size_t hidden_blocks = 0;  // of the quarantine
@@ -176,7 +177,7 @@ struct guard_adaptor::state {
     bytes page = 0;       // from the source's block; 0: none
   };
 
-  // That lock, held but for a while.
+  // Holds `lock`, and can let it go for a while.
   class held_lock {
    public:
     explicit held_lock(detail::biased_lock& of) noexcept : of_{of} { lock(); }
@@ -217,12 +218,12 @@ struct guard_adaptor::state {
   // --- guard_zones.cpp
   // Nothing where the sizes exceed the address space. Without the lock.
   [[nodiscard]] std::optional<layout> layout_of(bytes size, bytes alignment) const noexcept;
-  // Without the lock. The epoch that they are written in, 0: at once; nothing where there are none, or the stream has
-  // no room for work. An error is the device's, perhaps that of earlier work, which the caller's next call would have
-  // met.
+  // Without the lock. Returns the epoch of the stream in which the zones are written, 0 where they were written at
+  // once; nothing where there are none, or the stream has no room for more work. An error is the device's: perhaps that
+  // of earlier work, which the caller's next call would have met.
   [[nodiscard]] result<std::optional<std::uint64_t>> write_zones(const placed& at, stream& s) noexcept;
-  // Contract of both: b can be looked at. With `asking` too where the host does not reach the memory: the lock is let
-  // go for the time of the look then. What was found is mended, so that it is told once.
+  // Contract of both: b can be looked at, and `asking` is held where the host does not reach the memory (the lock is
+  // then let go while the device reads it). What was found is mended, so that it is told once.
   [[nodiscard]] detail::findings look(const detail::guarded& b, bool then_fill, held_lock& held) noexcept;
   // Of a freed block, once: looks at it, and fills it where it will stay. What the device did not fill is not looked at
   // again.
@@ -238,7 +239,8 @@ struct guard_adaptor::state {
   void hide_pages_that_are_due() noexcept;
   // False: the memory cannot be given back.
   [[nodiscard]] bool show(detail::guarded& b) noexcept;
-  // Where other guards' freed blocks have all pages that are for these, a guard has patterns, not a shorter quarantine.
+  // The pages that freed blocks may hide are shared by all guards of the process. Where the others have them all, this
+  // guard fills freed blocks with patterns, and keeps its quarantine as long as it is.
   [[nodiscard]] bool may_hide_freed() const noexcept {
     return hidden_blocks != 0 || detail::hidden_in_quarantines < detail::most_hidden_ranges() / 2;
   }

@@ -10,8 +10,8 @@ using detail::freed_byte;
 using detail::guarded;
 using detail::zone_byte;
 
-// With pages a block begins as late in pages of its own as its alignment lets it, and the page behind them is the one
-// that is hidden.
+// With pages: the block lies in pages of its own, as close to their end as its alignment permits, and the page behind
+// them is the hidden one.
 std::optional<guard_adaptor::state::layout> guard_adaptor::state::layout_of(bytes size,
                                                                             bytes alignment) const noexcept {
   layout l;
@@ -90,7 +90,7 @@ std::size_t guard_adaptor::state::settle(guarded& b, source_location site, held_
   return tell_of(b, found, site);
 }
 
-// By number, as a look may let go of the lock.
+// By index: a look may let the lock go, and records may be added meanwhile.
 std::size_t guard_adaptor::state::look_at_all(source_location site, held_lock& held) noexcept {
   std::size_t found = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {

@@ -281,9 +281,9 @@ extent* pool::state::rungs(request& r, lock_held& held) {
   return last_resort(r, held);
 }
 
-// All that there is to be had now, with the lock held throughout. The rungs before let it go in between, and what they
-// saw was another pool: meanwhile others took, freed into their caches, grew, or gave back the chunk that was in the
-// way. What this does not find was not free at this moment, or not for this stream.
+// Tries everything once more, with the lock held throughout. The rungs before let it go in between, so that what one of
+// them saw need not have been there for the next: other threads took, freed into their caches, grew, or gave back the
+// chunk that was in the way. What this does not find was not free at this moment, or not for this stream.
 extent* pool::state::look_everywhere(request& r) {
   flush();
   make_ready();

@@ -225,10 +225,11 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] std::string report();
   [[nodiscard]] std::string explain(const detail::request& r, const error& why);
 
-  // Of a pool that is watched (berth/pool/debug.hpp): users' blocks go through the guard, which asks this source. The
-  // fast path knows nothing of it. That of allocate() has masks there that round every size to 0. That of free() finds
-  // no block at a guarded address, or, where a guard without red zones gives out the pool's own, one that says it is
-  // shared, which is not freed that fast.
+  // Of a pool that is watched (berth/pool/debug.hpp). Users' blocks go through the guard, which takes its memory from
+  // `bare`. The fast paths do not ask whether there is a guard; they fail by themselves and the slow ones ask.
+  // allocate() fails because the masks round every size to 0. free() fails because it finds no block at a guarded
+  // address; where a guard without red zones gives out the pool's own addresses, it finds a block that is marked as
+  // shared, which only the slow path frees.
   class unguarded;
   std::unique_ptr<memory_source> bare;
   std::shared_ptr<guard_adaptor> guard;

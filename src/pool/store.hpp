@@ -60,8 +60,8 @@ class store {
   // A lane of the caller's for a stream, from now on. close() takes an empty one.
   void open(lane& l) { lanes_.push_back(&l); }
   void close(const lane& l) noexcept { std::erase(lanes_, &l); }
-  // That of memory which nothing touches; as long as the caller gives all memory here, also of the only stream's. Then
-  // sort_out() takes that stream's out into its lane.
+  // The lane of memory that nothing touches. While one stream alone uses the pool, the caller gives all memory here,
+  // that stream's too; when a second one comes, sort_out() moves what is the first one's into its lane.
   [[nodiscard]] lane& nobodys() noexcept { return nobodys_; }
   void sort_out(lane& l) noexcept;
 

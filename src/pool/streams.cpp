@@ -142,7 +142,7 @@ bool pool::state::somebody_holds_back(const known_stream* but) const noexcept {
 namespace {
 
 // Finds out how far the stream is, and makes `waits`, if any, wait for it. Returns how many events were recorded: while
-// the last one of this stream is not reached, asking again only queries that one.
+// the last one recorded there is not reached, it is only queried, unless `waits` has to wait for work behind it.
 std::uint64_t ask_one(known_stream& k, std::uint64_t until, stream* waits, const device& d) noexcept {
   std::uint64_t events = 0;
   if (k.outstanding) {
@@ -212,10 +212,11 @@ void pool::state::wait_on_host(const request& r, lock_held& held) {
   for (const auto& clock : those) (void)stream::synchronize(*clock);
 }
 
-// Before a request fails. What a look finds in caches, or a host function freed, may be of another stream's order, and
-// who was waited for may have memory again by now. So after each look the streams are asked, or waited for, and then
-// all is looked at once more, as long as one of them holds something back: a moment if they are asked, some turns if
-// they are waited for, since a stream that fails never gets there.
+// The last try before a request fails. Memory may have come back, but in another stream's order: from caches that a
+// look emptied, from host functions, from streams that were waited for and have gone on since. So each look is followed
+// by asking the streams (or waiting for them), and by another look, as long as any of them holds memory back. It ends
+// after a moment where streams are asked, and after some turns where they are waited for, since a stream that has
+// failed never gets there.
 extent* pool::state::last_resort(request& r, lock_held& held) {
   const auto end = std::chrono::steady_clock::now() + a_moment;
   auto pause = between_looks;

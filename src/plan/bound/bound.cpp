@@ -163,8 +163,8 @@ class prover {
     best = {value, std::move(why)};
   }
 
-  // Everything alive in the section; under a larger step also those alone that obey it: one that does not, and lies
-  // highest, can spare most of a step.
+  // All that is alive in the section; under a step above 1 also only what is pinned or aligned to a multiple of it. An
+  // item that is neither may lie highest and spare most of a step, so that the stack without it can prove more.
   void consider_section(std::uint32_t section, const std::vector<stacked>& all) {
     for (const units step : steps_) {
       consider(height_of(all, step), step, {.at = in_.ticks[section]});
@@ -217,8 +217,8 @@ class prover {
     return buffers;
   }
 
-  // What an item's alignment and the step have in common, in bytes as the certificate counts it, and then in whole
-  // units: an item that may be aligned to less than a unit has nothing of it.
+  // The common divisor of the item's alignment and the step, as the certificate counts it in bytes, here in units. 0
+  // where the alignment is less than a unit: then the two have nothing in common that units can count.
   units share_of(std::uint32_t i, units step) const {
     const units alignment = in_.items[i].alignment;
     return alignment == 1 && step != 1 && !whole_[i] ? 0 : std::gcd(alignment, step);

@@ -43,9 +43,10 @@ struct conflict_graph {
   [[nodiscard]] std::uint32_t cliques() const noexcept { return static_cast<std::uint32_t>(clique_first.size() - 1); }
 };
 
-// Every pair of conflicting items, and cliques that cover every conflict: the sections, and for links that no section
-// shows, cliques grown greedily; after some ten million looks, of two. Within a clique any two members conflict with at
-// least the heights given there. O(conflicts + sum of live items over sections): for instances of some thousand items.
+// Every pair of conflicting items, and cliques that cover every conflict. The sections are cliques; links that no
+// section shows are covered by cliques grown greedily, and by pairs once that has taken some ten million looks. Two
+// members of a clique conflict with at least the heights given there. O(conflicts + sum of live items over sections):
+// for instances of some thousand items.
 [[nodiscard]] conflict_graph make_conflicts(const instance& in);
 
 // How large make_conflicts() would get.

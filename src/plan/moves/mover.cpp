@@ -78,8 +78,8 @@ class mover {
     return prices;
   }
 
-  // Inserts all in this order, at these prices of room. An item for which there is none becomes the first, and all
-  // begin anew.
+  // Inserts all items in this order, at these prices of room. Where one finds no room, it goes first and all begin
+  // anew.
   void construct(std::vector<index> order, const std::vector<double>& price) {
     price_ = price;
     for (int attempt = 0; attempt < 16; ++attempt) {
@@ -167,9 +167,8 @@ class mover {
     played_ += model_.periods();
   }
 
-  // The items that are inserted first would take the room they like best, however little they gain by it. So improve()
-  // makes them pay for bytes of a memory with a limit, in the periods around tight_, and lifts the prices for the
-  // rest.
+  // Without prices what is inserted first takes the room it likes best, however little it gains by it. improve() makes
+  // the first few pay for bytes of a limited memory in the periods around tight_; the rest pay nothing.
   void raise_prices() {
     const index m = limited_[random_.below(limited_.size())];
     const auto periods = static_cast<std::size_t>(model_.periods());

@@ -163,8 +163,8 @@ std::optional<std::pair<index, bytes>> full_memory(const problem& stays, const o
   return std::nullopt;
 }
 
-// Where starts are aligned, what lies below another buffer takes its bytes up to the next start. True of all buffers
-// but the topmost, so that a plan may be lost by it. Returns whether that changed anything.
+// Counts sizes rounded up to the alignment, as where starts are aligned a buffer takes its bytes up to the next start.
+// The topmost buffer does not, so that this may lose a plan that there is. Returns whether it changed anything.
 bool round_up(const problem& p, moving_model& model) {
   bool changed = false;
   for (moving_item& one : model.items) {

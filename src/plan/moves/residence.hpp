@@ -123,11 +123,11 @@ class router {
  public:
   explicit router(const moving_model& model) : model_{model} {}
 
-  // The cheapest residence where `others` leave room and the links are as busy as `now` says; time waited for a copy
-  // counts `stall_weight` times (infinity: there are no copies that are waited for; 0: copies take one period).
-  // `price`, by memory then period, is paid a byte; empty: nothing is. Of residences that cost the same, one with few
-  // copies that leaves the memories with limits early. Empty where there is no room. O(life * sets of memories * the
-  // longest copy, 64 periods).
+  // The cheapest residence where `others` leave room and the links are as busy as `now` says. Time waited for a copy
+  // counts `stall_weight` times (infinity: no copy is waited for; 0: copies take one period). `price`, by memory then
+  // period, is what a byte costs there; empty: nothing. Of residences that cost the same, it takes one with few copies
+  // that leaves limited memories early. Empty where there is no room. O(life * sets of memories * the longest copy, 64
+  // periods).
   [[nodiscard]] residence route(const moving_item& one, const occupation& others, const playout& now,
                                 double stall_weight, const std::vector<double>& price);
 

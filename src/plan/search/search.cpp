@@ -66,8 +66,8 @@ bool search::block_hole(std::uint32_t i) {
   return raise(i, best, true);
 }
 
-// Carries raised offsets on to the holes that waited for them, then checks the cliques that changed.
-// `beside`: the item that was just placed, if any. What was raised so far are then neighbours of it, each to just its
+// Carries raised offsets on to the holes that waited for them, then checks the cliques that changed. `beside`: the item
+// that was just placed, if any; then all that was raised before the call are its neighbours, each raised to just its
 // end.
 bool search::settle(std::uint32_t beside) {
   const std::size_t neighbours = beside == no_item ? 0 : raised_.size();
@@ -79,8 +79,8 @@ bool search::settle(std::uint32_t beside) {
     }
   }
   if (!rules_.sections) return true;
-  // What counts in a clique of the placed item lay at its offset or above. All that lies lower than its end now lies
-  // there: the clique ends no higher than it did.
+  // In a clique of the placed item nothing that counts lay below its offset, and what lay below its end was raised to
+  // that end, so the clique ends no higher than it did.
   stamp_ += 2;
   changed_.clear();
   if (beside != no_item) {
@@ -90,8 +90,7 @@ bool search::settle(std::uint32_t beside) {
   return std::all_of(changed_.begin(), changed_.end(), [this](std::uint32_t c) { return still_fits(c); });
 }
 
-// A clique ends higher by no more than what one of its items rose; where several rose, by no more than the largest
-// rise.
+// A clique rises by no more than the largest rise among its items.
 void search::note_rise(const rise& r, bool neighbour) {
   const units by = least_[r.item] - r.from;
   for (const std::uint32_t c : graph_.cliques_of(r.item)) {
@@ -118,8 +117,8 @@ void search::set_most_end(std::uint32_t c, units end) {
   most_end_[c] = end;
 }
 
-// Whether all that counts in section c also counts in the section to the right; or else in the one to the left, which
-// then has more.
+// Whether a neighbouring section has all that counts in section c, so that its test serves for both: the one to the
+// right, or the one to the left where that has more.
 bool search::is_covered(std::uint32_t c) const {
   if (c >= in_.sections) return false;
   if (ends_[c] == 0) return c + 1 != in_.sections;

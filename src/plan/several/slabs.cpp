@@ -95,7 +95,8 @@ class cutter {
     return slabs;
   }
 
-  // As they grow in order of birth, each planned again by itself. Nothing where more than lifetimes counts.
+  // By the rule of grow_slabs(): in order of birth, as an allocator would; then each slab is planned by itself. Nothing
+  // where more than lifetimes counts.
   std::vector<slab> by_birth() {
     std::vector<slab> slabs;
     for (grown_slab& g : grow_slabs(p_, limit_, wait_)) {
@@ -195,7 +196,7 @@ class cutter {
     return make(std::move(members), effort::normal, wait);
   }
 
-  // A slab of `kept`, which lie below the limit in a layout of `all`.
+  // The slab of `kept`, at the offsets that `layout`, a layout of `all`, has for them.
   slab as_laid(std::vector<index> kept, const std::vector<index>& all, const plan& layout) const {
     slab made;
     made.layout.status = status::feasible;

@@ -160,8 +160,8 @@ wishes wishes_of(const instance& in, units limit) {
     taken.insert(i, in.items[i].hint);
     out.agreeing.push_back(i);
   }
-  // In the order of birth, a half of them is a stretch of time; such a stretch may be kept where the arena is not
-  // tight.
+  // Sorted by birth, so that a half of them is a stretch of time: one where the arena is not tight may be kept as a
+  // whole.
   const auto birth = [&](std::uint32_t i) {
     const auto ranges = in.ranges_of(in.items[i]);
     return ranges.empty() ? 0 : ranges.front().first;

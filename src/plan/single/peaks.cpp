@@ -103,8 +103,9 @@ void lay_out_peaks(const instance& in, const std::vector<std::uint32_t>& items, 
   }
 }
 
-// All but the small ones, which together take no more than a share of the target at any time: they find room around the
-// others, and where thousands of them live beside hundreds of those, only those can be searched.
+// Without the small items, which together take no more than a share of the target at any time. They find room around
+// the others; and where thousands of small ones live beside hundreds of large ones, only the large ones are few enough
+// for a search.
 std::vector<std::uint32_t> without_small(const instance& in, units target, const patience& wait) {
   const auto height_up_to = [&](units size) {
     std::vector<units> change(in.sections + std::size_t{1}, 0);

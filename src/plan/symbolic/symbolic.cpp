@@ -124,10 +124,10 @@ class skyline {
   std::map<tick, index> top_{{std::numeric_limits<tick>::min(), nobody}};  // from this tick on
 };
 
-// Of the pairs that conflict by lifetime only those that touch: a buffer rests on what is topmost, in its lifetime,
-// among those before it in the order; the rest lies below that by induction. At most three supports a buffer in the
-// mean, since each put leaves at most two more steps in the skyline than it finds. What is empty even in the `largest`
-// problem carries and rests on nothing.
+// Of two buffers that conflict by lifetime the upper need only rest on the lower where they touch: it rests on what is
+// topmost during its lifetime among the buffers before it in the order, and by induction those lie above all others.
+// Each put leaves at most two more steps in the skyline than it found, so a buffer has three supports at most in the
+// mean. A buffer that is empty even in the `largest` problem carries nothing and rests on nothing.
 symbolic_plan supports_of(const problem& largest, std::vector<index> order) {
   const auto n = static_cast<index>(order.size());
   std::vector<std::vector<index>> apart(n);  // pairs that the problem names

@@ -83,8 +83,9 @@ class order_verifier {
     for (const pair& q : pairs) join(q.a, q.b);
   }
 
-  // The first that was asked of two that no chain orders. 64 lower ends at a time, with a bit of each for all that
-  // reaches down to it: whatever is asked, no more than n / 64 passes over the supports.
+  // The first pair asked about that no chain orders. The pairs are answered 64 lower ends at a time, with a bit for
+  // each that says which buffers reach down to it, so that there are at most n / 64 passes over the supports, however
+  // many pairs.
   std::optional<violation> answer() {
     std::vector<std::size_t> by_low(asked_.size());
     std::iota(by_low.begin(), by_low.end(), std::size_t{0});
