@@ -46,19 +46,15 @@ class guided_part {
   [[nodiscard]] bytes size() const noexcept { return plan_.size; }
   [[nodiscard]] const step_plan& plan() const noexcept { return plan_; }
 
-  // A request that comes when the plan says, where no stranger is; null: serve() knows more.
+  // A request that comes when the plan says, and all returns before it have, where no stranger is; null: serve() knows
+  // more. Without a loop, which would take the registers of all else that a hit does.
   [[nodiscard]] void* hit(bytes size) noexcept {
     const step_plan::place& p = places_[next_];
-    if (p.size != size || !undisturbed_ || p.slot == step_plan::none) [[unlikely]]
+    if (p.size != size || !undisturbed_ || returned_ < p.returns_before || p.slot == step_plan::none) [[unlikely]]
       return nullptr;
     live_slot& s = slots_[p.slot];
     if (s.place != step_plan::none) [[unlikely]]
       return nullptr;
-    for (std::uint32_t i = returned_; i < p.returns_before; ++i) {
-      if (is_out(plan_.returns[i])) [[unlikely]]
-        return nullptr;
-    }
-    returned_ = p.returns_before;
     s = {size, next_++};
     ++counts_.planned;
     return base_ + p.offset;

@@ -36,9 +36,8 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
   state& my = *state_;
   const stream_clock* const clock = s.clock().get();
   if (clock != nullptr && options == nullptr) [[likely]] {
-    const std::size_t home = clock->id() % state::most_lanes;
-    if (my.ids[home].load(std::memory_order_acquire) == clock->id()) [[likely]] {
-      state::lane& l = my.lanes[home];
+    state::lane& l = my.lanes[clock->id() % state::most_lanes];
+    if (l.id.load(std::memory_order_acquire) == clock->id()) [[likely]] {
       if (biased_lock::door* const d = l.lock.enter()) [[likely]] {
         void* const data = l.serving != nullptr ? l.serving->hit(size) : nullptr;
         biased_lock::leave(d);
@@ -90,10 +89,9 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
 
 void guided_pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   state& my = *state_;
-  state::lane* const l = my.lane_with(data);
-  if (l == nullptr) return my.free(l, data, size, stream_id, site);
-  const std::uint32_t id = my.ids[my.number(*l)].load(std::memory_order_relaxed);
-  if (stream_id == any_stream || stream_id == id) [[likely]] {
+  // Whose stream is named need not be looked up: a return in turn is the very address that the plan says.
+  state::lane* const l = stream_id != any_stream ? &my.lanes[stream_id % state::most_lanes] : my.lane_with(data);
+  if (l != nullptr && (stream_id == any_stream || stream_id == l->id.load(std::memory_order_relaxed))) [[likely]] {
     if (biased_lock::door* const d = l->lock.enter()) [[likely]] {
       const bool done = l->serving != nullptr && l->serving->returned_in_turn(data, size, any_size);
       biased_lock::leave(d);
@@ -101,13 +99,13 @@ void guided_pool::do_free(void* data, bytes size, std::uint32_t stream_id, sourc
         return;
     }
   }
-  my.free(l, data, size, stream_id, site);
+  my.free(data, size, stream_id, site);
 }
 
 // Asks no stream: a host function may be here, and what calls the device must not wait for one.
-[[gnu::noinline]] void guided_pool::state::free(lane* l, void* data, bytes size, std::uint32_t stream_id,
+[[gnu::noinline]] void guided_pool::state::free(void* data, bytes size, std::uint32_t stream_id,
                                                 source_location site) noexcept {
-  for (; l != nullptr; l = lane_behind(*l, data)) {
+  for (lane* l = lane_with(data); l != nullptr; l = lane_behind(*l, data)) {
     gone old;
     {
       const biased_lock::holder held{l->lock};

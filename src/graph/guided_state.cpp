@@ -31,7 +31,7 @@ guided_pool::state::state(pool& p, const plan::options& o)
 guided_pool::state::lane* guided_pool::state::find_lane(std::uint32_t id) noexcept {
   for (std::size_t i = 0; i < most_lanes; ++i) {
     const std::size_t at = (id + i) % most_lanes;
-    if (ids[at].load(std::memory_order_acquire) == id) return &lanes[at];
+    if (lanes[at].id.load(std::memory_order_acquire) == id) return &lanes[at];
   }
   return nullptr;
 }
@@ -43,12 +43,12 @@ guided_pool::state::lane* guided_pool::state::lane_of(const stream& s) noexcept 
   if (lane* const known = find_lane(s.id())) return known;
   for (std::size_t i = 0; i < most_lanes; ++i) {
     const std::size_t at = (s.id() + i) % most_lanes;
-    if (ids[at].load(std::memory_order_relaxed) != 0) continue;
     lane& l = lanes[at];
+    if (l.id.load(std::memory_order_relaxed) != 0) continue;
     const biased_lock::holder held{l.lock};
     l.clock = s.clock();
     listen(l);
-    ids[at].store(s.id(), std::memory_order_release);
+    l.id.store(s.id(), std::memory_order_release);
     return &l;
   }
   return nullptr;
@@ -76,9 +76,8 @@ void guided_pool::state::stop_listening(lane& l) noexcept {
 
 // A block of a listened-to step comes back through the pool.
 void guided_pool::state::forget(const void* data, std::uint32_t stream_id) noexcept {
-  for (std::size_t i = 0; i < most_lanes; ++i) {
-    if (stream_id != any_stream && ids[i].load(std::memory_order_relaxed) != stream_id) continue;
-    lane& l = lanes[i];
+  for (lane& l : lanes) {
+    if (stream_id != any_stream && l.id.load(std::memory_order_relaxed) != stream_id) continue;
     const biased_lock::holder held{l.lock};
     if (l.log != nullptr && l.log->gave_back(data)) return;
   }
@@ -268,7 +267,7 @@ void guided_pool::state::step(lane& l) noexcept {
       stop_listening(l);
       l.clock.reset();
       l.relearn = false;
-      ids[number(l)].store(0, std::memory_order_relaxed);
+      l.id.store(0, std::memory_order_relaxed);
     } else if (l.relearn && l.now == nullptr) {
       l.relearn = false;
       listen(l);

@@ -24,9 +24,10 @@ struct guided_pool::state {
   static constexpr std::chrono::seconds a_while{1};
   static constexpr unsigned most_turns = 32;
 
-  // One stream's. Everything but the lock is read and written with it held.
-  struct lane {
+  // One stream's. Everything but the lock and the stream's id is read and written with the lock held.
+  struct alignas(64) lane {
     detail::biased_lock lock;
+    std::atomic<std::uint32_t> id{0};  // 0: nobody's
     std::shared_ptr<stream_clock> clock;
     detail::guided_part* serving = nullptr;    // `now`, once it has memory
     std::unique_ptr<detail::guided_part> now;  // null: no plan
@@ -65,7 +66,6 @@ struct guided_pool::state {
   pool& upstream;
   const plan::options search;
   const rules::placement rules;
-  std::array<std::atomic<std::uint32_t>, most_lanes> ids{};  // of the lanes' streams; 0: a lane is nobody's
   std::array<lane, most_lanes> lanes;
   std::array<range, 2 * most_lanes> ranges;   // two a lane: `now`'s and `old`'s, either way round
   std::atomic<std::uint64_t> used_ranges{0};  // a bit each, as a look at all 32 is longer than all else that a hit does
@@ -101,8 +101,7 @@ struct guided_pool::state {
 
   [[nodiscard]] lane* lane_behind(const lane& l, const void* data) noexcept { return lane_with(data, number(l) + 1); }
 
-  // Null: no lane seems to have it.
-  void free(lane* l, void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
+  void free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
   // Null where the lane has no place for it.
   void* serve(lane& l, bytes size, stream& s, source_location site) noexcept;
   void provide(lane& l, stream& s, source_location site) noexcept;
