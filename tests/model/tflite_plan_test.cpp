@@ -9,29 +9,19 @@
 #include "model/files/readers.hpp"
 #include "model/tflite_maker.hpp"
 #include "model/tflite_metadata.hpp"
+#include "model/tflite_planned.hpp"
 
 namespace {
 using berth::model::input_error;
 using berth::model::micro_plan;
 using berth::model::micro_scratch;
 using berth::model::plan_for_micro;
+using berth::model_test::complaint;
 using berth::model_test::metadata_of;
 using berth::model_test::model;
+using berth::model_test::planned;
 using berth::model_test::words;
 using testing::HasSubstr;
-
-micro_plan planned(const model& m, const std::vector<micro_scratch>& scratch = {}) {
-  return plan_for_micro("m.tflite", m.bytes(), scratch, {});
-}
-
-std::string complaint(const model& m, const std::vector<micro_scratch>& scratch = {}) {
-  try {
-    (void)planned(m, scratch);
-  } catch (const input_error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(tflite_plan, is_written_and_read_back) {
   const micro_plan p = planned(model{});

@@ -10,31 +10,20 @@
 #include "model/files/readers.hpp"
 #include "model/tflite_maker.hpp"
 #include "model/tflite_metadata.hpp"
+#include "model/tflite_planned.hpp"
 
 namespace {
 using berth::model::input_error;
 using berth::model::micro_plan;
-using berth::model::micro_scratch;
 using berth::model::plan_for_micro;
+using berth::model_test::complaint;
 using berth::model_test::graph;
 using berth::model_test::model;
 using berth::model_test::offline_plan_of;
+using berth::model_test::planned;
 using testing::HasSubstr;
 
 constexpr std::uint64_t if_code = 118, while_code = 119, call_once = 129, any = 0;
-
-micro_plan planned(const model& m, const std::vector<micro_scratch>& scratch = {}) {
-  return plan_for_micro("m.tflite", m.bytes(), scratch, {});
-}
-
-std::string complaint(const model& m, const std::vector<micro_scratch>& scratch = {}) {
-  try {
-    (void)planned(m, scratch);
-  } catch (const input_error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 const graph& graph_of(const model& m, std::size_t s) {
   return s == 0 ? m : m.more[s - 1];
