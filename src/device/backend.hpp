@@ -55,6 +55,8 @@ class backend_queue {
   virtual result<void> wait(backend_event& e) = 0;
   virtual result<void> synchronize() = 0;
   virtual result<bool> query() = 0;
+  // Whether that error of a call says nothing of queued work, but that the queue can not be asked or ordered now.
+  [[nodiscard]] virtual bool refuses(const error&) const noexcept { return false; }
   // stream::idle(): what is known without the driver, as it may be asked in a host function. False: it is not known.
   [[nodiscard]] virtual bool idle() const noexcept { return false; }
   // stream::native().

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "berth/core/contract.hpp"
@@ -84,8 +86,11 @@ struct stream_state {
   std::shared_ptr<stream_clock> clock;
   std::unique_ptr<backend_queue> queue;
   std::mutex waiting;        // one wait() at a time: between its look for room and its learning nobody else learns
-  mutable std::mutex mutex;  // guards `behind`; never held while the device is asked
+  mutable std::mutex mutex;  // guards what follows; never held while the device is asked
   knowledge behind;
+  // What queued work failed with, where the device told it to who asked through the clock, and may tell it once.
+  std::optional<error> unheard;
+  std::atomic<bool> has_unheard{false};  // a hint
 
   ~stream_state() {
     if (clock->of_this_process()) {
@@ -95,6 +100,21 @@ struct stream_state {
       (void)queue.release();  // what its threads were about to do with it, and with its locks, stays undone here
     }
     clock->gone();
+  }
+
+  // The first one stays, as devices have it.
+  void keep_for_users(const error& e) noexcept {
+    if (e.code != errc::device_failed || queue->refuses(e)) return;
+    const std::lock_guard lock{mutex};
+    if (!unheard) unheard = e;
+    has_unheard.store(true, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::optional<error> take_unheard() noexcept {
+    if (!has_unheard.load(std::memory_order_relaxed)) [[likely]]
+      return std::nullopt;
+    const std::lock_guard lock{mutex};
+    has_unheard.store(false, std::memory_order_relaxed);
+    return std::exchange(unheard, std::nullopt);
   }
 
   // All work that was enqueued before that epoch was closed is done.
@@ -238,6 +258,7 @@ const device& stream::get_device() const noexcept {
 result<void> stream::copy(void* to, const void* from, bytes size) {
   if (size == 0) return {};
   if (!clock_->of_this_process()) return detail::stream_before_fork;
+  if (const auto earlier = state_->take_unheard()) return *earlier;
   auto done = state_->queue->copy(to, from, size);
   if (done) detail::count_copy(state_->owner.backend(), to, from, size);
   return done;
@@ -246,15 +267,18 @@ result<void> stream::copy(void* to, const void* from, bytes size) {
 result<void> stream::fill(void* to, std::byte value, bytes size) {
   if (size == 0) return {};
   if (!clock_->of_this_process()) return detail::stream_before_fork;
+  if (const auto earlier = state_->take_unheard()) return *earlier;
   return state_->queue->fill(to, value, size);
 }
 
 result<void> stream::call(void (*function)(void*), void* context) {
   if (!clock_->of_this_process()) return detail::stream_before_fork;
+  if (const auto earlier = state_->take_unheard()) return *earlier;
   return state_->queue->call(function, context);
 }
 
 result<void> stream::record(event& e, source_location where) {
+  if (const auto earlier = state_->take_unheard()) return *earlier;
   return record(*state_, e, where);
 }
 
@@ -263,6 +287,7 @@ result<void> stream::record(const stream_clock& of, event& e) {
   detail::stream_state* on = of.enter();
   if (on == nullptr) return {};
   auto done = record(*on, e, source_location::current());
+  if (!done) on->keep_for_users(done.error());
   of.leave();
   return done;
 }
@@ -287,26 +312,46 @@ result<void> stream::record(detail::stream_state& on, event& e, source_location 
 }
 
 result<void> stream::wait(const event& e, source_location where) {
-  expects(e.state_->owner == state_->owner, "wait: the event belongs to another device", where);
+  if (const auto earlier = state_->take_unheard()) return *earlier;
+  return wait(*state_, e, where);
+}
+
+result<void> stream::wait(const stream_clock& of, const event& e) {
+  if (!of.of_this_process()) return detail::stream_before_fork;
+  detail::stream_state* on = of.enter();
+  if (on == nullptr) return {};
+  auto done = wait(*on, e, source_location::current());
+  if (!done) on->keep_for_users(done.error());
+  of.leave();
+  return done;
+}
+
+result<void> stream::wait(detail::stream_state& on, const event& e, source_location where) {
+  expects(e.state_->owner == on.owner, "wait: the event belongs to another device", where);
   const detail::event_state& recorded = *e.state_;
-  if (!clock_->of_this_process() || !recorded.of_this_process()) return detail::stream_before_fork;
-  if (recorded.clock == nullptr || recorded.clock == state_->clock) return {};
-  const std::lock_guard alone{state_->waiting};
+  if (!on.clock->of_this_process() || !recorded.of_this_process()) return detail::stream_before_fork;
+  if (recorded.clock == nullptr || recorded.clock == on.clock) return {};
+  const std::lock_guard alone{on.waiting};
   {
-    const std::lock_guard lock{state_->mutex};
-    state_->behind.forget_ended();
-    state_->behind.make_room_for(state_->behind.size() + recorded.behind.size() + 1);
+    const std::lock_guard lock{on.mutex};
+    on.behind.forget_ended();
+    on.behind.make_room_for(on.behind.size() + recorded.behind.size() + 1);
   }
-  if (auto done = state_->queue->wait(*recorded.event); !done) return done;
-  const std::lock_guard lock{state_->mutex};
-  const std::uint64_t now = state_->clock->epoch();  // what closes it asks the device behind this wait
-  state_->behind.learn(recorded.clock, recorded.epoch, now);
-  state_->behind.learn(recorded.behind, now);
+  if (auto done = on.queue->wait(*recorded.event); !done) return done;
+  const std::lock_guard lock{on.mutex};
+  const std::uint64_t now = on.clock->epoch();  // what closes it asks the device behind this wait
+  on.behind.learn(recorded.clock, recorded.epoch, now);
+  on.behind.learn(recorded.behind, now);
   return {};
 }
 
+// It waits in any case: an error of earlier work is no reason to believe that all is done.
 result<void> stream::synchronize() {
-  return synchronize(*state_);
+  auto done = synchronize(*state_);
+  const auto earlier = state_->take_unheard();
+  if (!earlier) return done;
+  if (!done) state_->keep_for_users(done.error());
+  return *earlier;
 }
 
 result<void> stream::synchronize(const stream_clock& of) {
@@ -317,6 +362,7 @@ result<void> stream::synchronize(const stream_clock& of) {
     return {};
   }
   auto done = synchronize(*on);
+  if (!done) on->keep_for_users(done.error());
   of.leave();
   return done;
 }
@@ -331,6 +377,7 @@ result<void> stream::synchronize(detail::stream_state& on) {
 }
 
 result<bool> stream::query() {
+  if (const auto earlier = state_->take_unheard()) return *earlier;
   return query(*state_);
 }
 
@@ -339,6 +386,7 @@ result<bool> stream::query(const stream_clock& of) {
   detail::stream_state* on = of.enter();
   if (on == nullptr) return of.completed() == stream_clock::ended;
   auto done = query(*on);
+  if (!done) on->keep_for_users(done.error());
   of.leave();
   return done;
 }

@@ -166,7 +166,7 @@ std::uint64_t ask_one(known_stream& k, std::uint64_t until, stream* waits, const
     const auto reached = k.last->query();
     k.outstanding = reached && !*reached;
   }
-  if (waits != nullptr && k.outstanding) (void)waits->wait(*k.last);
+  if (waits != nullptr && k.outstanding) (void)stream::wait(*waits->clock(), *k.last);
   return events;
 }
 

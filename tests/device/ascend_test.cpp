@@ -277,6 +277,24 @@ TEST_F(simulated_ascend, failed_work_is_heard_of_at_the_next_wait_and_the_stream
   device_->free(block, 4096);
 }
 
+// ... also where a pool was told first, as it wanted the stream's memory for another.
+TEST_F(simulated_ascend, failed_work_is_heard_of_by_the_streams_user_whoever_asked_before) {
+  stream s{*device_}, other{*device_};
+  pool p{*device_, {.limit = bytes{4} << 20}};
+  void* const block = p.allocate_raw(bytes{3} << 20, s).value();
+  BERTH_ASCEND_SIMULATOR(fail_work)(507035);
+  ASSERT_TRUE(s.fill(block, std::byte{1}, 4096));
+  std::atomic<bool> ran{false};
+  ASSERT_TRUE(s.call([](void* to) { *static_cast<std::atomic<bool>*>(to) = true; }, &ran));
+  while (!ran) std::this_thread::yield();
+  p.free(block);
+  EXPECT_TRUE(p.allocate(bytes{3} << 20, other));
+  const auto failed = s.synchronize();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().number, 507035u);
+  EXPECT_TRUE(s.synchronize());
+}
+
 TEST_F(simulated_ascend, memory_runs_out_as_an_answer) {
   const auto huge = device_->allocate(bytes{2} << 30);
   ASSERT_FALSE(huge);

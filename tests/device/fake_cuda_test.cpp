@@ -71,6 +71,11 @@ TEST(fake_cuda, a_captured_stream_says_so_and_stays_whole) {
   EXPECT_EQ(s.wait(before).error().code, errc::device_failed);
   EXPECT_EQ(s.synchronize().error().code, errc::device_failed);
   EXPECT_EQ(s.query().error().code, errc::device_failed);
+  // Nor by a pool; nothing failed that the stream's user would have to hear of.
+  EXPECT_FALSE(stream::query(*s.clock()));
+  EXPECT_FALSE(stream::record(*s.clock(), e));
+  EXPECT_FALSE(stream::wait(*s.clock(), before));
+  EXPECT_FALSE(stream::synchronize(*s.clock()));
   EXPECT_LT(s.completed(), epoch);
   EXPECT_TRUE(FAKE(fake_cuda_end_capture)());
   EXPECT_TRUE(s.synchronize());

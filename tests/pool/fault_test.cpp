@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <vector>
 
+#include "berth/pool/guard.hpp"
 #include "berth/pool/pool.hpp"
+#include "pool/gate.hpp"
 #include "support/faulty_device.hpp"
 
 namespace berth {
@@ -103,6 +106,8 @@ void live_through(pool& p, world& w, holdings& h) {
 
 void expect_that_all_is_well(pool& p, world& w, holdings& h) {
   h.give_all();
+  (void)w.first.synchronize();  // what the pool was told
+  (void)w.second.synchronize();
   ASSERT_TRUE(w.first.synchronize());
   ASSERT_TRUE(w.second.synchronize());
   const pool_statistics s = p.statistics();
@@ -170,6 +175,90 @@ TEST(pool_fault, a_device_failure_is_said_to_be_one) {
   EXPECT_EQ(p.statistics().failures, 1u);
   w.faulty->heal();
   EXPECT_TRUE(p.allocate(1000, w.first));
+}
+
+// Each call of a stream that can fail.
+std::vector<std::function<bool(stream&)>> calls_of_users() {
+  return {[](stream& s) { return s.synchronize().has_value(); },
+          [](stream& s) { return s.query().has_value(); },
+          [](stream& s) { return s.call([](void*) {}, nullptr).has_value(); },
+          [](stream& s) {
+            static const int from = 7;
+            static int to;
+            return s.copy(&to, &from, sizeof to) && s.synchronize();
+          },
+          [](stream& s) {
+            static int to;
+            return s.fill(&to, std::byte{1}, sizeof to) && s.synchronize();
+          },
+          [](stream& s) {
+            event e{s.get_device()};
+            return s.record(e).has_value();
+          },
+          [](stream& s) {
+            const event e{s.get_device()};  // never recorded
+            return s.wait(e).has_value();
+          }};
+}
+
+// What work failed with is its stream's users': a pool that asks the stream is told first, and they are told still.
+class unheard_errors : public testing::Test {
+ protected:
+  void fail_work(stream& s) {
+    static int to;
+    w_.faulty->fail({.nth = 1, .late = true});
+    ASSERT_TRUE(s.fill(&to, std::byte{1}, sizeof to));
+    w_.faulty->heal();
+  }
+  // By one call, and no more.
+  static void expect_once(stream& s, const std::function<bool(stream&)>& call) {
+    EXPECT_FALSE(call(s));
+    EXPECT_TRUE(call(s));
+    EXPECT_TRUE(s.synchronize());
+  }
+
+  world w_{device::host()};
+  pool pool_{w_.faulty.device, {.limit = limit, .wait_for_streams = false}};
+};
+
+TEST_F(unheard_errors, of_a_stream_whose_memory_another_wants) {
+  for (const auto& call : calls_of_users()) {
+    void* const b = pool_.allocate_raw(800_KiB, w_.first).value();
+    fail_work(w_.first);
+    pool_.free(b);
+    EXPECT_TRUE(pool_.allocate(800_KiB, w_.second));
+    expect_once(w_.first, call);
+  }
+}
+TEST_F(unheard_errors, of_a_stream_that_waits_for_memory) {
+  support::gate late;
+  void* const b = pool_.allocate_raw(800_KiB, w_.first).value();
+  late.hold(w_.first);
+  pool_.free(b);
+  fail_work(w_.second);
+  (void)pool_.allocate(800_KiB, w_.second);
+  late.open();
+  ASSERT_TRUE(w_.first.synchronize());
+  expect_once(w_.second, calls_of_users()[0]);
+}
+TEST_F(unheard_errors, of_streams_whose_pool_ends) {
+  {
+    pool p{w_.faulty.device};
+    const auto b = p.allocate(1000, w_.first);
+    fail_work(w_.first);
+  }
+  expect_once(w_.first, calls_of_users()[0]);
+}
+TEST_F(unheard_errors, of_streams_that_a_guard_asks) {
+  guard_adaptor guard{pool_};
+  support::gate late;
+  void* const b = guard.allocate_raw(1000, w_.first).value();
+  late.hold(w_.first);
+  fail_work(w_.first);
+  guard.free(b);
+  late.open();
+  EXPECT_EQ(guard.check(), 0u);
+  expect_once(w_.first, calls_of_users()[0]);
 }
 
 TEST(pool_fault, a_pool_on_a_device_that_is_gone_can_be_destroyed) {

@@ -1,8 +1,9 @@
 // Streams and events: work that runs in order on a device, and the points where streams meet.
 //
 // Operations on one stream run one after the other, in the order they were enqueued; streams run independently
-// until one waits for an event of another. Enqueuing returns at once; errors of queued work are reported by the
-// next synchronize(), query() or enqueue on that stream.
+// until one waits for an event of another. Enqueuing returns at once; errors of queued work are reported, once each,
+// by the next synchronize(), query(), record(), wait() or enqueue on that stream. Where a pool or a guard was told
+// first, as it asks streams in its users' stead, the stream keeps the error for that call.
 //
 // Epochs: a stream counts the events recorded on it. Work enqueued now belongs to epoch(); recording an event
 // closes the epoch (so do synchronize() and query()), and whoever waits for that event is ordered behind everything up
@@ -167,11 +168,13 @@ class stream {
   // O(streams that ever met).
   [[nodiscard]] bool ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept;
 
-  // record(), synchronize() and query() of the stream whose clock this is, for pools, which know streams by their
-  // clocks since a stream may move. From any thread, also while the stream is moved or destroyed: that waits for them.
-  // Where the stream was destroyed, or is being destroyed, record() does nothing, synchronize() waits until it is gone,
-  // and query() says whether it is.
+  // record(), wait(), synchronize() and query() of the stream whose clock this is, for pools, which know streams by
+  // their clocks since a stream may move. From any thread, also while the stream is moved or destroyed: that waits for
+  // them. Where the stream was destroyed, or is being destroyed, record() and wait() do nothing, synchronize() waits
+  // until it is gone, and query() says whether it is. A device's failure that they are told is that of the stream's
+  // users: the next of the calls above fails with it too.
   static result<void> record(const stream_clock& of, event& e);
+  static result<void> wait(const stream_clock& of, const event& e);
   static result<void> synchronize(const stream_clock& of);
   [[nodiscard]] static result<bool> query(const stream_clock& of);
   // Whether no work is under way, by what is known without asking the device: false where only a driver could say.
@@ -183,6 +186,7 @@ class stream {
   template <class Make>
   static result<stream> make(device d, Make queue);
   static result<void> record(detail::stream_state& on, event& e, source_location where);
+  static result<void> wait(detail::stream_state& on, const event& e, source_location where);
   static result<void> synchronize(detail::stream_state& on);
   static result<bool> query(detail::stream_state& on);
   explicit stream(std::unique_ptr<detail::stream_state> state) noexcept;

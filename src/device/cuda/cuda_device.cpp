@@ -159,6 +159,7 @@ class cuda_queue final : public backend_queue {
     return s == success;
   }
 
+  [[nodiscard]] bool refuses(const error& e) const noexcept override { return e == captured || e == destroyed; }
   [[nodiscard]] void* native() const noexcept override { return stream_; }
   result<void> follow_native() override {
     const current_context current{cu_, context_};
@@ -170,6 +171,7 @@ class cuda_queue final : public backend_queue {
 
  private:
   static constexpr error destroyed{errc::device_failed, "cuda: the stream was destroyed"};
+  static constexpr error captured{errc::device_failed, "cuda: the stream is being captured"};
   static constexpr std::uint64_t no_stream = std::numeric_limits<std::uint64_t>::max();
 
   // Whether there is a stream behind the handle; of any that was before all work is done. To ask for the id of a stream
@@ -202,7 +204,7 @@ class cuda_queue final : public backend_queue {
     if (cu_.cuStreamIsCapturing == nullptr) return {};
     if (const status s = cu_.cuStreamIsCapturing(stream_, &capture); s != success) return failure(s, "cuda: a capture");
     if (capture == capture_none) return {};
-    return error{errc::device_failed, "cuda: the stream is being captured"};
+    return captured;
   }
 
   enum class state { unopened, ours, foreign };

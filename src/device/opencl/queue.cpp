@@ -6,6 +6,13 @@
 
 namespace berth::detail::opencl {
 
+namespace {
+// Whatever it lacked: who hears of it asked for something else.
+error failed_work(cl_int status) noexcept {
+  return {errc::device_failed, "opencl: queued work failed", static_cast<std::uint64_t>(-std::int64_t{status})};
+}
+}  // namespace
+
 result<bool> queue_event::query() {
   const cl_int status = recorded_.status();
   if (status < 0) return failure(status, "opencl: work before the event failed");
@@ -150,7 +157,7 @@ result<void> queue::wait(backend_event& e) {
 result<void> queue::synchronize() {
   const cl_int status = cl_.clFinish(commands_);
   const std::lock_guard lock{mutex_};
-  if (status != CL_SUCCESS && !failed_) failed_ = failure(status, "opencl: synchronize");
+  if (status != CL_SUCCESS && !failed_) failed_ = failed_work(status);
   return report();
 }
 
@@ -186,7 +193,7 @@ void queue::reap() noexcept {
   while (!in_flight_.empty()) {
     const cl_int status = in_flight_.front().status();
     if (status > CL_COMPLETE) return;
-    if (status < 0 && !failed_) failed_ = failure(status, "opencl: queued work failed");
+    if (status < 0 && !failed_) failed_ = failed_work(status);
     in_flight_.front() = event_handle{};
     places_.splice(places_.end(), in_flight_, in_flight_.begin());
   }
