@@ -246,6 +246,14 @@ layout search_below(const instance& in, const options& o, layout found, units& b
   return found;
 }
 
+// True where no layout of that arena has more items at their hints. As much work again as the search had, at most.
+bool move_to_hints(const instance& in, const options& o, const patience& wait, layout& found, std::uint64_t& work) {
+  const std::uint64_t nodes = o.work == effort::fast ? 0 : o.node_limit != 0 ? o.node_limit : policy::hint_nodes;
+  const kept_hints kept = keep_hints(in, found, o.work != effort::fast, nodes, wait);
+  work += kept.nodes;
+  return kept.most;
+}
+
 }  // namespace
 
 plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
@@ -288,9 +296,8 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     so_far->consider(some);
   };
   layout found = best_start(in, bound.value, o, wait, out.work, show);
-  if (quick && static_cast<units>(quick->arena / in.unit) < found.arena) {
-    found = of_items(p, in, *quick, std::move(found));
-  }
+  const units swept_to = quick ? static_cast<units>(quick->arena / in.unit) : unbounded;
+  if (swept_to < found.arena) found = of_items(p, in, *quick, std::move(found));
   if (found.arena > bound.value && o.work != effort::fast && !wait.over()) {
     bound.proved = thorough_bound(p, in, std::move(bound.proved), wait);
     bound.value = bound.proved.value;
@@ -311,11 +318,8 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
   if (std::any_of(in.items.begin(), in.items.end(), [](const item& it) { return it.hint != no_offset; })) {
     // An empty buffer that is pinned above all others leaves the hints room up to its pin.
     found.arena = std::max(found.arena, static_cast<units>(bound.empty_pin.bound / in.unit));
-    // As much work again as the search had, at most.
-    const std::uint64_t nodes = o.work == effort::fast ? 0 : o.node_limit != 0 ? o.node_limit : policy::hint_nodes;
-    const kept_hints kept = keep_hints(in, found, o.work != effort::fast, nodes, wait);
-    out.work += kept.nodes;
-    if (most_hints != nullptr) *most_hints = kept.most && hints_are_whole(p, in);
+    const bool most = move_to_hints(in, o, wait, found, out.work);
+    if (most_hints != nullptr) *most_hints = most && hints_are_whole(p, in);
   }
   fill(p, in, found, out);
   out.solver = found.solver;

@@ -1,0 +1,342 @@
+// How a problem becomes numbers.
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "plan/model/instance.hpp"
+#include "plan/sort_within.hpp"
+
+namespace berth::plan {
+namespace {
+
+// A life of an item while sections are being found: one lifetime of one buffer.
+struct life {
+  std::uint32_t item;
+  std::uint32_t first_section;
+  std::uint32_t last_section;
+  bytes size;
+};
+
+struct event {
+  tick at;
+  std::uint32_t life;
+  bool starts;
+};
+
+bytes alignment_of(const problem& p, const buffer& b) {
+  bytes a = b.alignment != 0 ? b.alignment : p.alignment;
+  if (!p.memories.empty()) a = std::lcm(a, p.memories.front().alignment);
+  return a;
+}
+
+// The least common multiple, or `cap` where it is larger: then offset 0 is the only multiple in reach.
+bytes capped_lcm(bytes a, bytes b, bytes cap) {
+  const bytes factor = b / std::gcd(a, b);
+  return a > cap / factor ? cap : a * factor;
+}
+
+struct raw_item {
+  bytes size = 0;
+  bytes alignment = 1;
+  std::optional<bytes> pin;
+  std::optional<bytes> hint;
+};
+
+constexpr bytes largest_count = bytes{1} << 60;
+
+using link_list = std::vector<std::tuple<std::uint32_t, item_link>>;  // by item
+
+std::vector<raw_item> collect_items(const problem& p, std::vector<std::uint32_t>& item_of) {
+  std::vector<raw_item> items;
+  items.reserve(p.buffers.size());
+  std::vector<std::uint32_t> item_of_group;
+  item_of.assign(p.buffers.size(), no_item);
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    std::uint32_t at = no_item;
+    if (b.alias_group) {
+      if (item_of_group.size() <= *b.alias_group) item_of_group.resize(*b.alias_group + 1, no_item);
+      std::uint32_t& known = item_of_group[*b.alias_group];
+      if (known == no_item) {
+        known = static_cast<std::uint32_t>(items.size());
+        items.emplace_back();
+      }
+      at = known;
+    } else {
+      if (p.footprint(i) == 0) continue;
+      at = static_cast<std::uint32_t>(items.size());
+      items.emplace_back();
+    }
+    raw_item& it = items[at];
+    it.size = std::max(it.size, p.footprint(i));
+    it.alignment = capped_lcm(it.alignment, alignment_of(p, b), largest_count);
+    if (b.offset) it.pin = b.offset;
+    if (b.hint && !it.hint) it.hint = b.hint;
+    item_of[i] = at;
+  }
+  return items;
+}
+
+// The gcd of all that an offset of a bottom-left justified plan can be a sum of. An alignment that divides the gcd of
+// the sizes is met by itself; one that does not is part of the gcd.
+bytes common_unit(const std::vector<raw_item>& items, const std::vector<std::pair<bytes, bytes>>& reserved,
+                  const problem& p) {
+  bytes unit = 0;
+  for (index i = 0; i < p.buffers.size(); ++i) unit = std::gcd(unit, p.footprint(i));
+  for (const raw_item& it : items) unit = std::gcd(unit, it.pin.value_or(0));
+  for (const auto& [lo, hi] : reserved) unit = std::gcd(unit, std::gcd(lo, hi));
+  if (unit == 0) unit = 1;
+  for (bytes before = 0; before != unit;) {
+    before = unit;
+    for (const raw_item& it : items) {
+      if (unit % it.alignment != 0) unit = std::gcd(unit, it.alignment);
+    }
+  }
+  return unit;
+}
+
+// What nothing may be placed on, as disjoint ranges in ascending order, and what that leaves of the capacity: no
+// address exceeds max_address, so that a range that goes on to there ends the memory.
+std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::optional<bytes>& capacity) {
+  std::vector<std::pair<bytes, bytes>> merged;
+  auto ranges = m.reserved;
+  std::sort(ranges.begin(), ranges.end());
+  for (const auto& [lo, hi] : ranges) {
+    if (lo >= hi) continue;
+    if (merged.empty() || lo > merged.back().second) {
+      merged.emplace_back(lo, hi);
+    } else {
+      merged.back().second = std::max(merged.back().second, hi);
+    }
+  }
+  if (!merged.empty() && merged.back().second >= max_address) {
+    capacity = std::min(capacity.value_or(max_address), merged.back().first);
+    merged.pop_back();
+  }
+  return merged;
+}
+
+// Several links between one pair of items become one, with the greatest heights of them.
+void sort_links(instance& in, link_list& all, const patience& wait) {
+  const auto before = [](const auto& x, const auto& y) {
+    return std::tuple{std::get<0>(x), std::get<1>(x).other} < std::tuple{std::get<0>(y), std::get<1>(y).other};
+  };
+  if (!sort_within(all.begin(), all.end(), before, wait)) return;
+  for (std::size_t k = 0; k < all.size();) {
+    const std::uint32_t owner = std::get<0>(all[k]);
+    in.items[owner].links_first = static_cast<std::uint32_t>(in.links.size());
+    while (k < all.size() && std::get<0>(all[k]) == owner) {
+      item_link merged = std::get<1>(all[k]);
+      for (++k; k < all.size() && std::get<0>(all[k]) == owner && std::get<1>(all[k]).other == merged.other; ++k) {
+        merged.height = std::max(merged.height, std::get<1>(all[k]).height);
+        merged.other_height = std::max(merged.other_height, std::get<1>(all[k]).other_height);
+      }
+      in.links.push_back(merged);
+    }
+    in.items[owner].links_last = static_cast<std::uint32_t>(in.links.size());
+  }
+}
+
+// By time, ends before starts, then by life, as they come; by counting where the ticks are as dense as node indices
+// are. False: the wait is over.
+bool sort_events(std::vector<event>& events, const patience& wait) {
+  if (events.empty()) return true;
+  const auto by_time = [](const event& x, const event& y) { return x.at < y.at; };
+  const auto [least, most] = std::minmax_element(events.begin(), events.end(), by_time);
+  const auto first = static_cast<std::uint64_t>(least->at);
+  // Unsigned: the span of the times may exceed 63 bits.
+  const std::uint64_t span = static_cast<std::uint64_t>(most->at) - first;
+  if (span >= 2 * events.size()) {
+    const auto earlier = [](const event& x, const event& y) {
+      return std::tuple{x.at, x.starts, x.life} < std::tuple{y.at, y.starts, y.life};
+    };
+    return sort_within(events.begin(), events.end(), earlier, wait);
+  }
+  const auto key = [first](const event& e) {
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(e.at) - first) * 2 + (e.starts ? 1 : 0));
+  };
+  std::vector<std::uint32_t> begin(static_cast<std::size_t>(span) * 2 + 3, 0);
+  for (const event& e : events) ++begin[key(e) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<event> sorted(events.size());
+  if (wait.over(events.size())) return false;
+  for (const event& e : events) sorted[begin[key(e)]++] = e;
+  events = std::move(sorted);
+  return true;
+}
+
+// Gives every life its sections, and in.ticks: the number of a section rises where a lifetime starts after one has
+// ended.
+std::uint32_t find_sections(const problem& p, instance& in, std::vector<life>& lives, const patience& wait) {
+  std::vector<event> events;
+  events.reserve(2 * p.buffers.size());
+  const auto add = [&](index i, const interval& t) {
+    const auto id = static_cast<std::uint32_t>(lives.size());
+    lives.push_back({in.item_of[i], 0, 0, p.footprint(i)});
+    events.push_back({t.lower, id, true});
+    events.push_back({t.upper, id, false});
+  };
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    if (in.item_of[i] == no_item || p.footprint(i) == 0) continue;
+    if (b.lifetimes.empty()) add(i, b.live);
+    for (const interval& t : b.lifetimes) add(i, t);
+  }
+  if (wait.over(events.size()) || !sort_events(events, wait) || wait.over(events.size())) return 0;
+  std::uint32_t section = 0;
+  bool ended = false;
+  for (const event& e : events) {
+    if (e.starts) {
+      section += ended;
+      ended = false;
+      lives[e.life].first_section = section;
+      in.ticks.resize(section + std::size_t{1});
+      in.ticks[section] = e.at;  // of the section's last start, in the end
+    } else {
+      ended = true;
+      lives[e.life].last_section = section + 1;
+    }
+  }
+  return events.empty() ? 0 : section + 1;
+}
+
+// The ranges of one item of several lives: its height is the tallest live one's.
+void merge_ranges(std::span<const life> lives, bytes unit, std::vector<section_range>& out) {
+  std::vector<std::uint32_t> cuts;
+  for (const life& q : lives) {
+    cuts.push_back(q.first_section);
+    cuts.push_back(q.last_section);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  const std::size_t begin = out.size();
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
+    bytes tallest = 0;
+    for (const life& q : lives) {
+      if (q.first_section <= cuts[k] && cuts[k] < q.last_section) tallest = std::max(tallest, q.size);
+    }
+    if (tallest == 0) continue;
+    const auto height = static_cast<units>(tallest / unit);
+    if (out.size() > begin && out.back().last == cuts[k] && out.back().height == height) {
+      out.back().last = cuts[k + 1];
+    } else {
+      out.push_back({cuts[k], cuts[k + 1], height});
+    }
+  }
+}
+
+// No offset of a justified plan exceeds this sum.
+bool is_countable(const std::vector<raw_item>& raw, const std::vector<std::pair<bytes, bytes>>& reserved, bytes unit) {
+  bytes sum = 0;
+  const auto count = [&](bytes n) { sum = sum > largest_count || n > largest_count ? largest_count + 1 : sum + n; };
+  for (const raw_item& it : raw) {
+    count(it.size / unit);
+    count(it.alignment / unit);
+    count(it.pin.value_or(0) / unit);
+  }
+  for (const auto& range : reserved) count(range.second / unit);
+  return sum <= largest_count;
+}
+
+void add_items(instance& in, const std::vector<raw_item>& raw, std::size_t more) {
+  in.items.reserve(raw.size() + more);
+  for (const raw_item& r : raw) {
+    item it;
+    it.size = static_cast<units>(r.size / in.unit);
+    it.alignment = in.unit % r.alignment == 0 ? 1 : static_cast<units>(r.alignment / in.unit);
+    if (r.pin) it.pin = static_cast<units>(*r.pin / in.unit);
+    if (r.hint && *r.hint % in.unit == 0) it.hint = static_cast<units>(*r.hint / in.unit);
+    in.items.push_back(it);
+  }
+  in.own_items = static_cast<std::uint32_t>(in.items.size());
+}
+
+void add_links(const problem& p, const std::vector<pair>& pairs, const instance& in, link_list& links) {
+  for (const pair& c : pairs) {
+    const std::uint32_t a = in.item_of[c.a];
+    const std::uint32_t b = in.item_of[c.b];
+    if (a == b || a == no_item || b == no_item || p.footprint(c.a) == 0 || p.footprint(c.b) == 0) continue;
+    const auto ha = static_cast<units>(p.footprint(c.a) / in.unit);
+    const auto hb = static_cast<units>(p.footprint(c.b) / in.unit);
+    links.push_back({a, {b, ha, hb}});
+    links.push_back({b, {a, hb, ha}});
+  }
+}
+
+void add_ranges(instance& in, std::vector<life> lives) {
+  const auto by_item = [](const life& x, const life& y) { return x.item < y.item; };
+  if (!std::is_sorted(lives.begin(), lives.end(), by_item)) std::stable_sort(lives.begin(), lives.end(), by_item);
+  for (std::size_t k = 0; k < lives.size();) {
+    std::size_t end = k + 1;
+    while (end < lives.size() && lives[end].item == lives[k].item) ++end;
+    item& it = in.items[lives[k].item];
+    it.ranges_first = static_cast<std::uint32_t>(in.ranges.size());
+    if (end - k == 1) {
+      in.ranges.push_back({lives[k].first_section, lives[k].last_section, it.size});
+    } else {
+      merge_ranges({lives.data() + k, end - k}, in.unit, in.ranges);
+    }
+    it.ranges_last = static_cast<std::uint32_t>(in.ranges.size());
+    k = end;
+  }
+}
+
+// A range that no buffer may touch is an item that always lives, at a place that is given.
+void add_reserved(instance& in, units at, units size) {
+  item it;
+  it.size = size;
+  it.pin = at;
+  it.ranges_first = static_cast<std::uint32_t>(in.ranges.size());
+  if (in.sections != 0) in.ranges.push_back({0, in.sections, it.size});
+  it.ranges_last = static_cast<std::uint32_t>(in.ranges.size());
+  in.items.push_back(it);
+}
+
+// The last item, where conflicts are given as pairs.
+void link_to_all_own(const instance& in, link_list& links) {
+  const auto self = static_cast<std::uint32_t>(in.items.size() - 1);
+  const units height = in.items[self].size;
+  for (std::uint32_t k = 0; k < in.own_items; ++k) {
+    if (in.items[k].size == 0) continue;
+    links.push_back({self, {k, height, in.items[k].size}});
+    links.push_back({k, {self, in.items[k].size, height}});
+  }
+}
+
+}  // namespace
+
+instance make_instance(const problem& p, const patience& wait) {
+  instance in;
+  const std::vector<raw_item> raw = collect_items(p, in.item_of);
+  if (wait.over(raw.size())) return in;
+  std::vector<std::pair<bytes, bytes>> reserved;
+  std::optional<bytes> capacity = p.capacity;
+  if (!p.memories.empty()) {
+    capacity = p.memories.front().capacity;
+    reserved = merge_reserved(p.memories.front(), capacity);
+  }
+  in.unit = common_unit(raw, reserved, p);
+  in.representable = is_countable(raw, reserved, in.unit);
+  if (!in.representable || wait.over(raw.size())) return in;
+  if (capacity) in.capacity = static_cast<units>(std::min(*capacity / in.unit, static_cast<bytes>(unbounded)));
+
+  add_items(in, raw, reserved.size());
+  link_list links;
+  add_links(p, p.separations, in, links);
+  if (p.conflicts) {
+    add_links(p, *p.conflicts, in, links);
+  } else {
+    std::vector<life> lives;
+    in.sections = find_sections(p, in, lives, wait);
+    if (wait.was_over()) return in;
+    add_ranges(in, std::move(lives));
+  }
+  for (const auto& [lo, hi] : reserved) {
+    add_reserved(in, static_cast<units>(lo / in.unit), static_cast<units>((hi - lo) / in.unit));
+    if (p.conflicts) link_to_all_own(in, links);
+  }
+  sort_links(in, links, wait);
+  return in;
+}
+
+}  // namespace berth::plan
