@@ -304,9 +304,14 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     if (found.arena > bound.value && !wait.over()) {
       found = search_below(in, o, std::move(found), bound.value, wait, out);
     }
-    // No effort ends above a lower one. Looked at last, since a lower start leads the search astray (0027).
-    if (found.arena > bound.value && in.items.size() <= policy::few_items && !wait.over()) {
-      layout fast = best_start(in, bound.value, {.work = effort::fast}, wait, out.work);
+    // No effort ends above a lower one, but for what is near enough of many items. Looked at last, since a lower start
+    // leads the search astray (0027).
+    const units near = in.items.size() > policy::few_items ? bound.value / policy::near_share : 0;
+    const bool swept = quick && is_good_enough(p, *quick, effort::fast);  // what fast would give, no lower than `found`
+    if (found.arena > bound.value + near && !swept && !wait.over()) {
+      options lower = o;
+      lower.work = effort::fast;
+      layout fast = best_start(in, bound.value, lower, wait, out.work);
       if (fast.arena < found.arena) found = std::move(fast);
     }
     tell(bound, in.unit, out);

@@ -108,8 +108,9 @@ layout best_start(const instance& in, units target, const options& o, const pati
     if (best.arena <= goal || o.work == effort::fast || (o.work != effort::best && mean_alive(in) > policy::few_alive))
       return best;
   }
+  const units before = best.arena;
   best = try_orders(in, target, goal, o.work, std::move(best), passes, show);
-  if (nobody_waits(in, wait)) return best;
+  if (nobody_waits(in, wait) || best.arena == before) return best;
   lower(in, target, o, best, in.items.size() > policy::few_items ? policy::ejection_looks / 4 : 0, in.items.size(),
         wait, nodes);
   return best;

@@ -16,7 +16,8 @@ namespace berth::plan {
 //
 // Above 1,000 items peaks are searched (single/peaks.hpp), and above 4,000 ejection chains mend what then ends more
 // than 1/2048 above the target, a second or so of them. Above 20,000 small items are put in boxes and all are swept;
-// effort fast places in order where that ends 1/16 above, effort best goes on with the orders.
+// effort fast places in order where that ends 1/16 above; effort best, and normal where few are alive, go on with the
+// orders, and mend again what one of them lowered.
 //
 // Of `o` the effort, the node limit and the threads are read. `nodes` grows by the search nodes spent; `show`, if any,
 // is shown what was best on the way.
