@@ -260,9 +260,9 @@ void guided_part::give_back(const void* data) noexcept {
   const auto at = find_stranger(offset);
   if (at == strangers_.end()) {
     const std::uint32_t place = std::exchange(slots_[slot_at(offset)].place, none);
-    if (plan_.more[place].returned_by >= returned_) note_idle(place);  // sooner than planned
     // Returns that came otherwise than the plan says, so that those behind them are in turn again.
     while (returned_ < places_[next_].returns_before && !is_out(plan_.returns[returned_])) ++returned_;
+    if (plan_.more[place].returned_by >= returned_) note_idle(place);  // sooner than planned
     return;
   }
   if (at->slot != none) slots_[at->slot].place = none;

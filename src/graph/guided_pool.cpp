@@ -90,7 +90,9 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
 void guided_pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   state& my = *state_;
   // Whose stream is named need not be looked up: a return in turn is the very address that the plan says.
-  state::lane* const l = stream_id != any_stream ? &my.lanes[stream_id % state::most_lanes] : my.lane_with(data);
+  state::lane* l = stream_id != any_stream ? &my.lanes[stream_id % state::most_lanes] : my.lane_with(data);
+  if (l != nullptr && stream_id != any_stream && stream_id != l->id.load(std::memory_order_relaxed)) [[unlikely]]
+    l = my.find_lane(stream_id);
   if (l != nullptr && (stream_id == any_stream || stream_id == l->id.load(std::memory_order_relaxed))) [[likely]] {
     if (biased_lock::door* const d = l->lock.enter()) [[likely]] {
       const bool done = l->serving != nullptr && l->serving->returned_in_turn(data, size, any_size);

@@ -402,6 +402,43 @@ TEST(guided_pool, threads_share_streams_and_free_each_others_blocks) {
   EXPECT_LE(p.statistics().live_blocks, 6u);  // parts
 }
 
+// A step whose first block is asked for last. Returns that come when planned leave no trace, so that the block still
+// has its place, however many they are and whichever way they come.
+std::uint64_t planned_where_the_first_comes_last(stream& s, bool used_elsewhere) {
+  pool p{device::host(), {.limit = 64_MiB}};
+  guided_pool guided{p};
+  stream first{device::host()};  // has the lane that `s` would have
+  while (first.id() % 16 != s.id() % 16) first = stream{device::host()};
+  guided.begin_step();
+  guided.free(guided.allocate_raw(64, first).value(), 64, first);
+  const auto rest = [&](bool used) {
+    void* const beside = guided.allocate_raw(700, s).value();
+    if (used) guided.use_on(beside, first);
+    for (int i = 0; i < 200; ++i) guided.free(guided.allocate_raw(256, s).value(), 256, s);
+    guided.free(beside, 700, s);
+  };
+  for (int i = 0; i < 2; ++i) {
+    void* const around = guided.allocate_raw(5000, s).value();
+    rest(false);
+    guided.free(around, 5000, s);
+    guided.begin_step();
+  }
+  const auto before = guided.statistics().planned;
+  rest(used_elsewhere);
+  guided.free(guided.allocate_raw(5000, s).value(), 5000, s);
+  return guided.statistics().planned - before;
+}
+
+TEST(guided_pool, a_stream_in_anothers_lane_loses_no_place_to_returns_in_turn) {
+  stream queue{device::host()};
+  EXPECT_EQ(planned_where_the_first_comes_last(queue, false), 202u);
+}
+
+TEST(guided_pool, beside_a_block_that_is_used_elsewhere_no_place_is_lost_to_returns_in_turn) {
+  stream queue{device::host()};
+  EXPECT_EQ(planned_where_the_first_comes_last(queue, true), 202u);
+}
+
 TEST(biased_lock, lets_one_in_at_a_time) {
   detail::biased_lock lock;
   long sum = 0;  // not atomic
