@@ -420,6 +420,7 @@ std::uint64_t planned_where_the_first_comes_last(stream& s, bool used_elsewhere)
   for (int i = 0; i < 2; ++i) {
     void* const around = guided.allocate_raw(5000, s).value();
     rest(false);
+    guided.free(guided.allocate_raw(900, s).value(), 900, s);  // up to here the first one's place is kept for it
     guided.free(around, 5000, s);
     guided.begin_step();
   }
