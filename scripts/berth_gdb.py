@@ -195,7 +195,7 @@ class Recorder(Memory):
         self.version, self.stride = self.read("<II", at)
         if self.version == 0:
             return
-        if self.version != 2:
+        if self.version != 3:
             raise gdb.GdbError("berth who: the program's recorder is another one than this script knows")
         _, lanes, residue, full, dropped, listening = self.words(at + 8, 6)
         (self.dropped,), (self.listening,) = self.read("<Q", dropped), self.read("<?", listening)
@@ -204,9 +204,9 @@ class Recorder(Memory):
             count, thread = self.read("<II", chunk)
             self.add(thread, chunk, count)
         for lane in self.vector(lanes)[::2]:  # shared pointers: two words each
-            # listener (8 bytes), at, limit, open, number
-            written, _, chunk = self.words(lane + 8, 3)
-            (thread,) = self.read("<I", lane + 8 + 3 * self.word)
+            # owner, at, limit, open, number
+            _, written, _, chunk = self.words(lane, 4)
+            (thread,) = self.read("<I", lane + 4 * self.word)
             if chunk and chunk not in closed:
                 self.add(thread, chunk, (written - chunk - 8) // self.stride)
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "berth/pool/debug.hpp"
 #include "berth/pool/latency.hpp"
 #include "berth/pool/pool.hpp"
 
@@ -51,11 +52,24 @@ int main() {
       contestant{"zones", {.quarantine = 0}},
       contestant{"zones, quarantine of 256 KiB", {.quarantine = 256_KiB}},
       contestant{"zones, quarantine of 64 MiB", {.quarantine = 64_MiB}},
+      contestant{"watched pool, none sampled", {.quarantine = 0, .sample = 1'000'000'000}},
+      contestant{"names, sample=1/64", {.red_zone = 0, .quarantine = 0, .sample = 64}},
+      contestant{"zones, sample=1/64", {.quarantine = 0, .sample = 64}},
+      contestant{"zones and 64 MiB, sample=1/64", {.quarantine = 64_MiB, .sample = 64}},
       contestant{"pages, no quarantine", {.quarantine = 0, .pages = true}},
       contestant{"pages, quarantine of 1 MiB", {.quarantine = 1_MiB, .pages = true}},
   };
-  std::vector<std::unique_ptr<berth::guard_adaptor>> guards;
-  for (const contestant& c : contestants) guards.push_back(std::make_unique<berth::guard_adaptor>(pool, c.options));
+  std::vector<std::unique_ptr<berth::memory_source>> guards;
+  for (const contestant& c : contestants) {
+    if (c.options.sample == 1) {
+      guards.push_back(std::make_unique<berth::guard_adaptor>(pool, c.options));
+      continue;
+    }
+    berth::set_debug(
+        {.guards = c.options.red_zone != 0, .quarantine = c.options.quarantine, .sample = c.options.sample});
+    guards.push_back(std::make_unique<berth::pool>(host));
+    berth::end_debug();
+  }
   std::printf("allocate + free, ns                   64 B         256 B         4 KiB\n");
   constexpr std::array sizes{64_B, 256_B, 4_KiB};
   std::array<std::array<std::vector<double>, sizes.size()>, contestants.size()> all;

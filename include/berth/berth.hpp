@@ -8,6 +8,7 @@
 #include "berth/core/hook.hpp"
 #include "berth/core/result.hpp"
 #include "berth/core/source_location.hpp"
+#include "berth/core/thread_directory.hpp"
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
 #include "berth/graph/arena.hpp"

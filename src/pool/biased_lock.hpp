@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "berth/scratch/scratch_arena.hpp"
+#include "berth/core/thread_directory.hpp"
 
 namespace berth::detail {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pool/guard_state.hpp"
+#include "pool/sampler.hpp"
 
 namespace berth {
 
@@ -20,21 +21,10 @@ std::uint32_t this_thread() noexcept {
   return number;
 }
 
-// True once in `every` calls of a thread in the mean, at random distances, so that no pattern of requests is always
-// missed. Marsaglia's xorshift.
 bool is_sampled(std::uint32_t every) noexcept {
   if (every <= 1) return true;
-  thread_local std::uint64_t random = 0x9e3779b97f4a7c15U * (this_thread() + 1);
-  thread_local std::uint32_t left = 0;
-  if (left != 0) {
-    --left;
-    return false;
-  }
-  random ^= random << 13;
-  random ^= random >> 7;
-  random ^= random << 17;
-  left = static_cast<std::uint32_t>((random >> 32) % (2 * std::uint64_t{every} - 1));
-  return true;
+  thread_local detail::sampler mine{this_thread()};
+  return mine.take(every);
 }
 
 }  // namespace
@@ -108,7 +98,7 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
   state& my = *state_;
   const bytes alignment = o != nullptr ? o->alignment : 0;
   // An alignment that is none is refused there.
-  if (!is_sampled(my.options.sample) || (alignment != 0 && !is_power_of_two(alignment))) {
+  if ((samples_ && !is_sampled(my.options.sample)) || (alignment != 0 && !is_power_of_two(alignment))) {
     return allocate_from(my.upstream, size, s, o, site);
   }
   const auto l = my.layout_of(size, alignment);

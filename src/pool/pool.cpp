@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <utility>
 
 #include "berth/core/hook.hpp"
 #include "pool/debug.hpp"
@@ -46,10 +47,10 @@ pool::state::state(pool* p, device d, const pool_options& o)
   // rounding is enough.
   const bytes g = rules.size_granularity;
   if (is_power_of_two(quantum) && is_power_of_two(g)) {
-    by_mask = true;
-    mask = ~(std::max(g, quantum) - 1);
-    before_mask = g < quantum ? align_up(rules.tail_pad, g) + quantum - 1 : g - 1;
-    after_mask = g < quantum ? 0 : align_up(rules.tail_pad, quantum);
+    by_mask = {.before = g < quantum ? align_up(rules.tail_pad, g) + quantum - 1 : g - 1,
+               .mask = ~(std::max(g, quantum) - 1),
+               .after = g < quantum ? 0 : align_up(rules.tail_pad, quantum)};
+    fast_rounding = by_mask;
   }
   const bytes total = dev.properties().total_memory;
   bytes most = std::min(limit_of(dev, o), total != 0 ? total : bytes{1} << 33);
@@ -70,23 +71,28 @@ bytes pool::state::round_by_division(bytes size) const noexcept {
 
 // --- what is told
 
-// Listeners that keep no buffer, or whose buffer is full.
-[[gnu::noinline, gnu::cold]] static void tell_slowly(const hook& h, const memory_event& event) noexcept {
-  h.function(h.context, event);
+// Nothing, or a few stores: false where it takes a call of the hook.
+[[gnu::always_inline]] inline bool pool::state::tell_at_once(event_record::kind_of_record kind, const void* data,
+                                                             bytes size, std::uint32_t stream,
+                                                             const source_location& site) noexcept {
+  const hook* const h = detail::current_hook.load(std::memory_order_acquire);
+  return h == nullptr || detail::keep(*h, kind, data, size, stream, site);
+}
+
+[[gnu::noinline]] void pool::state::tell_slowly(event_record::kind_of_record kind, const void* data, bytes size,
+                                                std::uint32_t stream, source_location site) const noexcept {
+  emit({.kind = kind == event_record::allocate ? memory_event_kind::pool_allocate : memory_event_kind::pool_free,
+        .stream = stream,
+        .owner = self,
+        .address = data,
+        .size = size,
+        .site = site});
 }
 
 [[gnu::always_inline]] inline void pool::state::tell(event_record::kind_of_record kind, const void* data, bytes size,
                                                      std::uint32_t stream, source_location site) const noexcept {
-  const hook* const h = detail::current_hook.load(std::memory_order_acquire);
-  if (h == nullptr || detail::keep(*h, kind, data, size, stream, site)) [[likely]]
-    return;
-  const bool allocate = kind == event_record::allocate;
-  tell_slowly(*h, {.kind = allocate ? memory_event_kind::pool_allocate : memory_event_kind::pool_free,
-                   .stream = stream,
-                   .owner = self,
-                   .address = data,
-                   .size = size,
-                   .site = site});
+  if (!tell_at_once(kind, data, size, stream, site)) [[unlikely]]
+    tell_slowly(kind, data, size, stream, site);
 }
 
 // --- allocate
@@ -119,8 +125,9 @@ void pool::state::watch() {
   guard = detail::watch(*bare, options.report_leaks);
   if (guard == nullptr) return;
   guard_knows_addresses = guard->options().red_zone == 0;
-  by_mask = false;
-  before_mask = mask = after_mask = 0;
+  guard->samples_ = false;
+  sample = std::max(1u, guard->options().sample);
+  fast_rounding = {};
 }
 
 [[gnu::noinline]] memory_source::outcome pool::allocate_slowly(bytes size, stream& s, const block_options* options,
@@ -128,30 +135,68 @@ void pool::state::watch() {
   state& my = *state_;
   expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
   const outcome made =
-      my.guard == nullptr ? my.allocate(size, s, options, site) : allocate_from(*my.guard, size, s, options, site);
+      my.guard == nullptr ? my.allocate(size, s, options, site) : my.allocate_watched(size, s, options, site);
   if (made.data != nullptr) my.tell(event_record::allocate, made.data, size, s.id(), site);
   return made;
 }
 
-memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_options* options, source_location site) {
+memory_source::outcome pool::state::allocate_watched(bytes size, stream& s, const block_options* o,
+                                                     source_location site) {
+  thread_local detail::sampler without_cache{0};
+  detail::thread_cache& c = directory.at_home();
+  detail::sampler& mine = c.mine() ? c.samples : without_cache;
+  return mine.take(sample) ? allocate_from(*guard, size, s, o, site) : allocate(size, s, o, site);
+}
+
+[[gnu::always_inline]] inline detail::extent* pool::state::reuse_at_home(detail::thread_cache& c, bytes rounded,
+                                                                         bytes size, std::uint32_t on,
+                                                                         const source_location& site,
+                                                                         void*& data) noexcept {
+  if (!c.enter()) [[unlikely]]
+    return nullptr;
+  detail::thread_cache::bin* const bin = c.find_at_home(rounded, on);
+  detail::extent* const e = bin != nullptr ? reuse(c, *bin, size, site, data) : nullptr;
+  if (e == nullptr) [[unlikely]]
+    c.leave();
+  return e;
+}
+
+// What the cache has not at home, what a listener hears of, and requests of watched pools. Where these sample, what is
+// not sampled costs what it does in others.
+[[gnu::noinline]] memory_source::outcome pool::allocate_otherwise(bytes size, stream& s, const block_options* options,
+                                                                  source_location site) {
   state& my = *state_;
-  if (options != nullptr) [[unlikely]]
-    return allocate_slowly(size, s, options, site);
   detail::thread_cache& c = my.directory.at_home();
   const stream_clock* const clock = s.clock().get();
-  const bytes rounded = my.round_by_mask(size);
-  if (!c.mine() || rounded < size) [[unlikely]]
-    return allocate_slowly(size, s, nullptr, site);
-  if (clock == nullptr || !c.enter()) [[unlikely]]
-    return allocate_slowly(size, s, nullptr, site);
-  detail::thread_cache::bin* const bin = c.find_at_home(rounded, clock->id());
+  const bytes rounded = my.by_mask(size);
+  if (rounded < size || options != nullptr || !c.mine() || clock == nullptr || (my.sample != 0 && c.samples.is_due()))
+    return allocate_slowly(size, s, options, site);
   void* data = nullptr;
-  if (bin == nullptr || state::reuse(c, *bin, size, site, data) == nullptr) [[unlikely]] {
-    c.leave();
+  if (my.reuse_at_home(c, rounded, size, clock->id(), site, data) == nullptr) [[unlikely]]
     return allocate_slowly(size, s, nullptr, site);
-  }
-  if (c.counters.live >= c.notice_above || hook_is_set()) [[unlikely]]
-    return my.allocate_heard(c, data, size, clock->id(), site);
+  if (my.sample != 0) c.samples.pass();
+  if (c.counters.live >= c.notice_above) [[unlikely]]
+    my.notice(c, static_cast<std::int64_t>(size));
+  c.leave();
+  if (!state::tell_at_once(event_record::allocate, data, size, clock->id(), site)) [[unlikely]]
+    return my.allocate_told(data, size, clock->id(), site);
+  return {data, nullptr};
+}
+
+memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_options* options, source_location site) {
+  state& my = *state_;
+  if (options != nullptr || hook_is_set()) [[unlikely]]
+    return allocate_otherwise(size, s, options, site);
+  detail::thread_cache& c = my.directory.at_home();
+  const stream_clock* const clock = s.clock().get();
+  const bytes rounded = my.fast_rounding(size);
+  if (!c.mine() || rounded < size || clock == nullptr) [[unlikely]]
+    return allocate_otherwise(size, s, nullptr, site);
+  void* data = nullptr;
+  if (my.reuse_at_home(c, rounded, size, clock->id(), site, data) == nullptr) [[unlikely]]
+    return allocate_slowly(size, s, nullptr, site);
+  if (c.counters.live >= c.notice_above) [[unlikely]]
+    return my.finish_allocate(c, data, size);
   c.leave();
   return {data, nullptr};
 }
@@ -210,11 +255,10 @@ memory_source::outcome pool::state::finish_allocate(detail::thread_cache& c, voi
   return {data, nullptr};
 }
 
-memory_source::outcome pool::state::allocate_heard(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
-                                                   source_location site) noexcept {
-  const outcome made = finish_allocate(c, data, size);
-  tell(event_record::allocate, data, size, on, site);
-  return made;
+[[gnu::noinline]] memory_source::outcome pool::state::allocate_told(void* data, bytes size, std::uint32_t on,
+                                                                    source_location site) const noexcept {
+  tell_slowly(event_record::allocate, data, size, on, site);
+  return {data, nullptr};
 }
 
 [[gnu::noinline]] void pool::state::notice(detail::thread_cache& c, std::int64_t size) noexcept {
@@ -252,7 +296,13 @@ void pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_locat
 
 // The same with a listener.
 void pool::state::free_heard(void* data, detail::extent* e, source_location site) noexcept {
-  tell(event_record::free, data, e->asked, detail::stream_of(e->key), site);
+  if (!tell_at_once(event_record::free, data, e->asked, detail::stream_of(e->key), site)) [[unlikely]]
+    return free_told(data, e, site);
+  keep(*this, e, data);
+}
+
+[[gnu::noinline]] void pool::state::free_told(void* data, detail::extent* e, source_location site) noexcept {
+  tell_slowly(event_record::free, data, e->asked, detail::stream_of(e->key), site);
   keep(*this, e, data);
 }
 

@@ -69,10 +69,13 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // --- pool.cpp: the fast path's parts, and what is called from outside
   // The size that a request takes; anything less than `size` where there is no such size.
   [[nodiscard]] bytes round(bytes size) const noexcept {
-    return by_mask ? round_by_mask(size) : round_by_division(size);
+    const bytes rounded = by_mask(size);
+    return rounded >= size ? rounded : round_by_division(size);
   }
-  // Where the rules have to do with powers of two alone; else less than `size`. See the constructor.
-  [[nodiscard]] bytes round_by_mask(bytes size) const noexcept { return ((size + before_mask) & mask) + after_mask; }
+  struct mask_rounding {
+    bytes before = 0, mask = 0, after = 0;
+    [[nodiscard]] bytes operator()(bytes size) const noexcept { return ((size + before) & mask) + after; }
+  };
   [[nodiscard]] bytes round_by_division(bytes size) const noexcept;
   // allocate() and free() are the slow forms of do_allocate() and do_free(): they make every check and handle every
   // failure. allocate() tells nobody, as a guard may ask. Functions called finish_ are called inside a cache: they
@@ -85,7 +88,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
                                               source_location site) noexcept;
   // The cache's part of it, inside the cache. Null where the bin is empty.
   [[nodiscard]] static detail::extent* reuse(detail::thread_cache& c, detail::thread_cache::bin& from, bytes size,
-                                             source_location site, void*& data) noexcept {
+                                             const source_location& site, void*& data) noexcept {
     detail::extent* const e = c.pop(from, data);
     if (e == nullptr) [[unlikely]]
       return nullptr;
@@ -97,17 +100,25 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
     c.counters.live += static_cast<std::int64_t>(size);
     return e;
   }
+  // What allocate() does where it is that easy: the cache is entered then. Null: nothing was done, and nothing failed.
+  [[nodiscard]] static detail::extent* reuse_at_home(detail::thread_cache& c, bytes rounded, bytes size,
+                                                     std::uint32_t on, const source_location& site,
+                                                     void*& data) noexcept;
   static void keep(state& my, detail::extent* e, void* data) noexcept;
   void free_heard(void* data, detail::extent* e, source_location site) noexcept;
+  void free_told(void* data, detail::extent* e, source_location site) noexcept;
+  outcome allocate_told(void* data, bytes size, std::uint32_t on, source_location site) const noexcept;
   outcome finish_allocate(detail::thread_cache& c, void* data, bytes size) noexcept;
-  outcome allocate_heard(detail::thread_cache& c, void* data, bytes size, std::uint32_t on,
-                         source_location site) noexcept;
   void take_back(detail::extent* e) noexcept;
   void finish_free(detail::thread_cache& c, bytes size) noexcept;
   void use_on(void* data, stream& s, const source_location& where);
   // The hook. `kind` is allocate or free.
   void tell(event_record::kind_of_record kind, const void* data, bytes size, std::uint32_t stream,
             source_location site) const noexcept;
+  void tell_slowly(event_record::kind_of_record kind, const void* data, bytes size, std::uint32_t stream,
+                   source_location site) const noexcept;
+  [[nodiscard]] static bool tell_at_once(event_record::kind_of_record kind, const void* data, bytes size,
+                                         std::uint32_t stream, const source_location& site) noexcept;
   // Both with the cache entered or seized.
   void notice(detail::thread_cache& c, std::int64_t size) noexcept;
   void publish(detail::thread_cache& c) noexcept;
@@ -234,15 +245,20 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::unique_ptr<memory_source> bare;
   std::shared_ptr<guard_adaptor> guard;
   bool guard_knows_addresses = false;
+  std::uint32_t sample = 0;  // one request in so many goes to the guard; 0: there is none
   void watch();
+  // Asks the guard, or this pool where the request is not sampled.
+  [[nodiscard]] outcome allocate_watched(bytes size, stream& s, const block_options* o, source_location site);
 
   // What the fast path reads; written by the constructor.
   const std::uint64_t id;
-  const bytes quantum;  // starts are multiples of this, and so are sizes
-  bytes before_mask = 0, mask = 0, after_mask = 0;
-  bool by_mask = false;
+  const bytes quantum;          // starts are multiples of this, and so are sizes
+  mask_rounding fast_rounding;  // by_mask; of a watched pool every size to 0
   detail::block_map blocks;
   detail::cache_directory directory;
+
+  // Where the rules have to do with powers of two alone; else less than the size. See the constructor.
+  mask_rounding by_mask;
 
   pool* const self;
   const device dev;

@@ -100,39 +100,6 @@ thread_cache::bin* thread_cache::make_bin(bytes size, std::uint32_t stream, exte
   return place;
 }
 
-constinit thread_cache cache_directory::nobodys;
-constinit thread_cache cache_directory::gone;
-
-thread_cache* cache_directory::find() const noexcept {
-  const std::uintptr_t me = thread_token();
-  for (std::size_t i = 0; i < count; ++i) {
-    thread_cache* const c = entries_[(home(me) + i) % count].load(std::memory_order_acquire);
-    if (c->owner.load(std::memory_order_relaxed) == me) return c;
-    if (c == &nobodys) break;
-  }
-  return nullptr;
-}
-
-bool cache_directory::add(thread_cache* c) noexcept {
-  const std::uintptr_t me = thread_token();
-  for (std::size_t i = 0; i < count; ++i) {
-    auto& e = entries_[(home(me) + i) % count];
-    const thread_cache* const there = e.load(std::memory_order_relaxed);
-    if (there != &nobodys && there != &gone) continue;
-    c->owner.store(me, std::memory_order_relaxed);
-    e.store(c, std::memory_order_release);
-    return true;
-  }
-  return false;
-}
-
-void cache_directory::remove(thread_cache* c) noexcept {
-  for (auto& e : entries_) {
-    if (e.load(std::memory_order_relaxed) == c) e.store(&gone, std::memory_order_relaxed);
-  }
-  c->owner.store(0, std::memory_order_relaxed);
-}
-
 }  // namespace detail
 
 namespace {

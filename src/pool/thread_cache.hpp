@@ -16,8 +16,9 @@
 #include <limits>
 #include <utility>
 
-#include "berth/scratch/scratch_arena.hpp"
+#include "berth/core/thread_directory.hpp"
 #include "pool/extent.hpp"
+#include "pool/sampler.hpp"
 
 namespace berth::detail {
 
@@ -36,7 +37,11 @@ class thread_cache {
   // Keeps at most that many bytes and blocks, and no block of more than half the bytes. `number` is not 0, and no other
   // cache of the pool has it.
   thread_cache(bytes most_bytes, std::uint32_t most_blocks, std::uint16_t number) noexcept
-      : gate_{idle_gate()}, number_{number}, room_{make_room(most_bytes, most_blocks)}, all_room_{room_} {}
+      : gate_{idle_gate()},
+        samples{number},
+        number_{number},
+        room_{make_room(most_bytes, most_blocks)},
+        all_room_{room_} {}
   // Nobody's, for directories: it is there before anything else of the program runs.
   constexpr thread_cache() noexcept = default;
 
@@ -181,6 +186,7 @@ class thread_cache {
   std::int64_t notice_below = std::numeric_limits<std::int64_t>::min();
   std::int64_t publish_at = std::numeric_limits<std::int64_t>::max();  // |live| from which it goes into the pool's sum
   cache_counters counters;
+  sampler samples{0};  // of a watched pool's requests; the owner's, inside or not
 
  private:
   std::uint16_t number_ = 0;
@@ -192,35 +198,6 @@ class thread_cache {
   std::array<bin, bin_count> bins_{};
 };
 
-// Which cache of a pool is this thread's, by the thread register. Not by a thread_local, whose look-up is a call in
-// position-independent code, and saves and restores registers even where the linker makes it none.
-//
-// Open addressing with linear probing. Each thread adds and removes its own entry, with the pool's lock held, and looks
-// for none but its own without.
-class cache_directory {
- public:
-  cache_directory() noexcept {
-    for (auto& e : entries_) e.store(&nobodys, std::memory_order_relaxed);
-  }
-  // This thread's, or (then it is not mine()) nobody knows whose. find() looks further; null where the thread has none.
-  [[nodiscard]] thread_cache& at_home() const noexcept {
-    return *entries_[home(thread_token())].load(std::memory_order_acquire);
-  }
-  [[nodiscard]] thread_cache* find() const noexcept;
-  // False where there is no room: the thread goes without.
-  [[nodiscard]] bool add(thread_cache* c) noexcept;
-  void remove(thread_cache* c) noexcept;
-
- private:
-  static constexpr unsigned bits = 12;  // threads beyond 4096 go without
-  static constexpr std::size_t count = std::size_t{1} << bits;
-  // In entries never used, and in those of threads that ended: so that no entry is null.
-  static thread_cache nobodys, gone;
-  [[nodiscard]] static std::size_t home(std::uintptr_t token) noexcept {
-    return (static_cast<std::uint32_t>(token) * 0x9E3779B1u) >> (32 - bits);  // a constant that fits an instruction
-  }
-
-  std::array<std::atomic<thread_cache*>, count> entries_{};
-};
+using cache_directory = thread_directory<thread_cache>;
 
 }  // namespace berth::detail

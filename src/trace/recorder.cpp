@@ -21,8 +21,8 @@ namespace {
 constexpr std::uint32_t events_a_stamp = 256;
 constexpr std::chrono::milliseconds tick_length{4};
 
-// What one thread writes to. Handed on to another when the thread ends.
-struct lane : event_buffer {
+// What one thread writes to, in lines of its own. Handed on to another when the thread ends.
+struct alignas(64) lane : event_buffer {
   chunk* open = nullptr;  // changed by the thread, under the recorder's lock
   std::uint32_t number = 0;
 };
@@ -32,8 +32,6 @@ record stamp_at(std::uint64_t ns) noexcept {
 }
 
 constinit thread_local bool gone = false;  // this thread has given up its lanes
-
-std::atomic<std::uint64_t> last_id{0};
 
 }  // namespace
 
@@ -58,12 +56,12 @@ std::mutex viewed;  // guards it from other recorders
 }  // namespace
 
 struct recorder::state : std::enable_shared_from_this<state> {
-  const std::uint64_t id = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
   std::chrono::steady_clock::time_point begin;
 
   mutable std::mutex lock;
   std::vector<std::shared_ptr<lane>> lanes;
   std::vector<std::shared_ptr<lane>> idle;
+  detail::thread_directory<event_buffer> buffers;  // the threads' lanes
   chunk_store store;
   // With room for all chunks.
   std::vector<chunk*> full;     // in the order in which they filled up
@@ -81,7 +79,7 @@ struct recorder::state : std::enable_shared_from_this<state> {
     full.reserve(store.size());
     residue.reserve(store.size());
   }
-  lane* attach() noexcept;
+  [[nodiscard]] lane* attach() noexcept;  // null: no memory for one
   void leave(const std::shared_ptr<lane>& l) noexcept;
   bool prepare(lane& l) noexcept;
   void fold_oldest() noexcept;
@@ -95,14 +93,13 @@ namespace {
 // The lanes of this thread, given up when it ends.
 struct tenancy {
   struct entry {
-    std::shared_ptr<lane> to;  // outlives the recorder, since the thread may still name it
+    std::shared_ptr<lane> to;
     std::weak_ptr<void> recorder;
     void (*leave)(void* recorder, const std::shared_ptr<lane>& l) noexcept;
   };
   std::vector<entry> all;
   ~tenancy() {
     gone = true;
-    detail::my_events = &detail::no_buffer;
     for (const entry& e : all) {
       if (const auto owner = e.recorder.lock()) e.leave(owner.get(), e.to);
     }
@@ -114,13 +111,9 @@ thread_local tenancy tenancies;
 
 lane* recorder::state::attach() noexcept try {
   if (gone) return nullptr;
-  detail::my_events = &detail::no_buffer;
   std::erase_if(tenancies.all, [](const auto& e) { return e.recorder.expired(); });
-  for (const auto& e : tenancies.all) {
-    if (e.to->listener == id) {
-      detail::my_events = e.to.get();
-      return e.to.get();
-    }
+  for (const auto& e : tenancies.all) {  // where the directory had no room for it
+    if (e.recorder.lock().get() == this) return e.to.get();
   }
   tenancies.all.reserve(tenancies.all.size() + 1);
   const std::lock_guard held{lock};
@@ -131,14 +124,13 @@ lane* recorder::state::attach() noexcept try {
   } else {
     idle.reserve(lanes.size() + 1);  // so that leaving allocates nothing
     l = lanes.emplace_back(std::make_shared<lane>());
-    l->listener = id;
     l->number = static_cast<std::uint32_t>(lanes.size() - 1);
   }
   lane* const mine = l.get();
   tenancies.all.push_back({std::move(l), weak_from_this(), [](void* of, const std::shared_ptr<lane>& left) noexcept {
                              static_cast<state*>(of)->leave(left);
                            }});
-  detail::my_events = mine;
+  (void)buffers.add(mine);
   return mine;
 } catch (const std::bad_alloc&) {
   return nullptr;
@@ -146,6 +138,7 @@ lane* recorder::state::attach() noexcept try {
 
 void recorder::state::leave(const std::shared_ptr<lane>& l) noexcept {
   const std::lock_guard held{lock};
+  buffers.remove(l.get());
   idle.push_back(l);
 }
 
@@ -260,7 +253,7 @@ void recorder::state::keep_ticking() {
 }
 
 recorder::recorder(bytes capacity)
-    : state_{std::make_shared<state>(capacity)}, hook_{&recorder::hear, state_.get(), state_->id} {}
+    : state_{std::make_shared<state>(capacity)}, hook_{&recorder::hear, state_.get(), &state_->buffers} {}
 
 recorder::~recorder() {
   stop();
@@ -280,7 +273,7 @@ void recorder::start(source_location where) {
   s.listening = true;
   {
     const std::lock_guard held_too{viewed};
-    berth_recorder = {2, sizeof(record), &s, &s.lanes, &s.residue, &s.full, &s.dropped, &s.listening};
+    berth_recorder = {3, sizeof(record), &s, &s.lanes, &s.residue, &s.full, &s.dropped, &s.listening};
   }
   try {
     s.ticker = std::thread{[&s] { s.keep_ticking(); }};
@@ -302,15 +295,16 @@ void recorder::stop() noexcept {
   if (ticker.joinable()) ticker.join();
 }
 
-// What emit() could not write itself: the thread is new, or a stamp or a chunk is due.
+// What emit() could not write itself: the thread is new or not at home in the directory, or a stamp or a chunk is due.
 void recorder::hear(void* context, const memory_event& event) noexcept {
   if (event.kind != memory_event_kind::pool_allocate && event.kind != memory_event_kind::pool_free) return;
   state& s = *static_cast<state*>(context);
-  const bool known = detail::my_events->listener == s.id;
-  lane* const l = known ? static_cast<lane*>(detail::my_events) : s.attach();
+  auto* l = static_cast<lane*>(s.buffers.find());
+  if (l == nullptr) l = s.attach();
   // A tick may come between the two; then the next stamp is written at once.
-  while (l != nullptr && s.prepare(*l)) {
-    if (detail::keep(hook{nullptr, nullptr, s.id}, event)) return;
+  while (l != nullptr) {
+    if (detail::keep_event(*l, event)) return;
+    if (!s.prepare(*l)) break;
   }
   s.dropped.fetch_add(1, std::memory_order_relaxed);
 }

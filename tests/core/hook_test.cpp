@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <utility>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -24,28 +24,29 @@ TEST(hook, hears_events_while_it_is_set) {
 
 TEST(hook, a_thread_with_a_buffer_of_the_listener_is_asked_only_when_it_is_full) {
   int called = 0;
-  const berth::hook ear{[](void* context, const berth::memory_event&) noexcept { ++*static_cast<int*>(context); },
-                        &called, 7};
-  berth::event_record records[2];
   berth::event_buffer mine;
+  berth::detail::thread_directory<berth::event_buffer> buffers;
+  const berth::hook ear{[](void* context, const berth::memory_event&) noexcept { ++*static_cast<int*>(context); },
+                        &called, &buffers};
+  berth::event_record records[2];
   mine.at = records;
   mine.limit = records + 2;
   const berth::hook* before = berth::set_hook(&ear);
-  berth::event_buffer* const others = std::exchange(berth::detail::my_events, &mine);
-  berth::emit({.kind = berth::memory_event_kind::pool_free, .size = 1});  // another listener's buffer
+  berth::emit({.kind = berth::memory_event_kind::pool_free, .size = 1});  // no buffer yet
   EXPECT_EQ(called, 1);
-  mine.listener = 7;
-  berth::emit({.kind = berth::memory_event_kind::device_free, .size = 2});  // not kept
+  ASSERT_TRUE(buffers.add(&mine));
+  std::jthread{[] { berth::emit({.kind = berth::memory_event_kind::pool_free, .size = 1}); }}.join();
   EXPECT_EQ(called, 2);
+  berth::emit({.kind = berth::memory_event_kind::device_free, .size = 2});  // not kept
+  EXPECT_EQ(called, 3);
   const auto line = static_cast<std::uint32_t>(__LINE__ + 1);
   const auto here = berth::source_location::current();
   berth::emit(
       {.kind = berth::memory_event_kind::pool_allocate, .stream = 5, .address = &called, .size = 3, .site = here});
   berth::emit({.kind = berth::memory_event_kind::pool_free, .size = 4});
-  EXPECT_EQ(called, 2);
-  berth::emit({.kind = berth::memory_event_kind::pool_free, .size = 5});
   EXPECT_EQ(called, 3);
-  berth::detail::my_events = others;
+  berth::emit({.kind = berth::memory_event_kind::pool_free, .size = 5});
+  EXPECT_EQ(called, 4);
   (void)berth::set_hook(before);
   EXPECT_EQ(mine.at.load(), records + 2);
   EXPECT_EQ(records[0].kind(), berth::event_record::allocate);

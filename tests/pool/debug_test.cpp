@@ -154,6 +154,31 @@ TEST(debug, a_share_of_a_pools_blocks_is_watched) {
     end_debug();
   }
 }
+// Out of the cache too, where what is not sampled never meets the guard.
+TEST(debug, what_a_pools_cache_gives_is_sampled_too) {
+  for (const bool guards : {false, true}) {
+    set_debug({.guards = guards, .quarantine = 0, .warn = true, .sample = 16});
+    {
+      stream queue{device::host()};
+      pool p{device::host(), {.limit = 4_MiB}};
+      for (int i = 0; i < 16'000; ++i) {
+        const bytes size = i % 7 == 0 ? 5000 : 100;
+        void* const b = p.allocate_raw(size, queue).value();
+        ASSERT_EQ(p.size_of(b), size);
+        p.free(b);
+      }
+      const std::string report = debug_report();
+      const std::string mine = report.substr(report.rfind("\npool "));
+      const int guarded = std::stoi(mine.substr(mine.find(": ") + 2));
+      EXPECT_GT(guarded, 500) << mine;
+      EXPECT_LT(guarded, 2000) << mine;
+      EXPECT_NE(mine.find(std::to_string(guarded) + " allocations, " + std::to_string(guarded) + " frees"),
+                std::string::npos)
+          << mine;
+    }
+    end_debug();
+  }
+}
 // A path longer than any line that was foreseen, with what JSON escapes.
 TEST_F(debug_death, a_report_has_places_of_any_length) {
   stream queue{device::host()};

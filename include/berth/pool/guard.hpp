@@ -54,6 +54,7 @@
 namespace berth {
 
 struct live_block;  // pool.hpp
+class pool;
 
 enum class mistake_kind : std::uint8_t {
   overrun_before,
@@ -158,6 +159,8 @@ class guard_adaptor final : public memory_source {
 
   struct [[gnu::visibility("hidden")]] state;
   std::unique_ptr<state> state_;
+  friend class pool;
+  bool samples_ = true;  // else whoever asks, a watched pool, has sampled
 };
 
 }  // namespace berth

@@ -247,6 +247,7 @@ class pool final : public memory_source {
   void do_use_on(void* data, stream& s, const source_location& where) override;
 
   outcome allocate_slowly(bytes size, stream& s, const block_options* options, source_location site);
+  outcome allocate_otherwise(bytes size, stream& s, const block_options* options, source_location site);
 
   struct [[gnu::visibility("hidden")]] state;
   std::shared_ptr<state> state_;

@@ -35,6 +35,7 @@
 #include "berth/core/bytes.hpp"
 #include "berth/core/contract.hpp"
 #include "berth/core/source_location.hpp"
+#include "berth/core/thread_directory.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define BERTH_SCRATCH_POISONS 1
@@ -80,12 +81,6 @@ struct scratch_totals {
 [[nodiscard]] scratch_totals all_scratch_arenas() noexcept;
 
 namespace detail {
-
-// The value of the thread register: different for any two threads that live at once. One instruction, also in a shared
-// library, where a look-up of a thread_local is a call.
-[[nodiscard]] inline std::uintptr_t thread_token() noexcept {
-  return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
-}
 
 // Bytes that neither text, zeros, ones nor common floating-point values are made of.
 inline constexpr std::uint64_t scratch_guard = 0xB3'9D'E5'C7'A9'D3'8B'F1;
