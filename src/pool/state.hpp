@@ -66,7 +66,7 @@ struct request {
 struct pool::state : std::enable_shared_from_this<pool::state> {
   state(pool* p, device d, const pool_options& o);
 
-  // --- pool.cpp: the fast path's parts, and what is called from outside
+  // --- allocate.cpp and free.cpp: the fast paths' parts; pool.cpp: what else is called from outside
   // The size that a request takes; anything less than `size` where there is no such size.
   [[nodiscard]] bytes round(bytes size) const noexcept {
     const bytes rounded = by_mask(size);
@@ -113,12 +113,20 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void finish_free(detail::thread_cache& c, bytes size) noexcept;
   void use_on(void* data, stream& s, const source_location& where);
   // The hook. `kind` is allocate or free.
-  void tell(event_record::kind_of_record kind, const void* data, bytes size, std::uint32_t stream,
-            source_location site) const noexcept;
+  [[gnu::always_inline]] void tell(event_record::kind_of_record kind, const void* data, bytes size,
+                                   std::uint32_t stream, source_location site) const noexcept {
+    if (!tell_at_once(kind, data, size, stream, site)) [[unlikely]]
+      tell_slowly(kind, data, size, stream, site);
+  }
+  // Nothing, or a few stores: false where it takes a call of the hook.
+  [[nodiscard, gnu::always_inline]] static bool tell_at_once(event_record::kind_of_record kind, const void* data,
+                                                             bytes size, std::uint32_t stream,
+                                                             const source_location& site) noexcept {
+    const hook* const h = detail::current_hook.load(std::memory_order_acquire);
+    return h == nullptr || detail::keep(*h, kind, data, size, stream, site);
+  }
   void tell_slowly(event_record::kind_of_record kind, const void* data, bytes size, std::uint32_t stream,
                    source_location site) const noexcept;
-  [[nodiscard]] static bool tell_at_once(event_record::kind_of_record kind, const void* data, bytes size,
-                                         std::uint32_t stream, const source_location& site) noexcept;
   // Both with the cache entered or seized.
   void notice(detail::thread_cache& c, std::int64_t size) noexcept;
   void publish(detail::thread_cache& c) noexcept;

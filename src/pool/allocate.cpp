@@ -1,0 +1,169 @@
+// The fast path of requests, and what of a request needs no ladder.
+#include <algorithm>
+
+#include "berth/core/hook.hpp"
+#include "pool/sampler.hpp"
+#include "pool/state.hpp"
+
+namespace berth {
+namespace {
+
+void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
+  std::int64_t known = peak.load(std::memory_order_relaxed);
+  while (known < to && !peak.compare_exchange_weak(known, to, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+[[gnu::noinline]] memory_source::outcome pool::allocate_slowly(bytes size, stream& s, const block_options* options,
+                                                               source_location site) {
+  state& my = *state_;
+  expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
+  const outcome made =
+      my.guard == nullptr ? my.allocate(size, s, options, site) : my.allocate_watched(size, s, options, site);
+  if (made.data != nullptr) my.tell(event_record::allocate, made.data, size, s.id(), site);
+  return made;
+}
+
+memory_source::outcome pool::state::allocate_watched(bytes size, stream& s, const block_options* o,
+                                                     source_location site) {
+  thread_local detail::sampler without_cache{0};
+  detail::thread_cache& c = directory.at_home();
+  detail::sampler& mine = c.mine() ? c.samples : without_cache;
+  return mine.take(sample) ? allocate_from(*guard, size, s, o, site) : allocate(size, s, o, site);
+}
+
+[[gnu::always_inline]] inline detail::extent* pool::state::reuse_at_home(detail::thread_cache& c, bytes rounded,
+                                                                         bytes size, std::uint32_t on,
+                                                                         const source_location& site,
+                                                                         void*& data) noexcept {
+  if (!c.enter()) [[unlikely]]
+    return nullptr;
+  detail::thread_cache::bin* const bin = c.find_at_home(rounded, on);
+  detail::extent* const e = bin != nullptr ? reuse(c, *bin, size, site, data) : nullptr;
+  if (e == nullptr) [[unlikely]]
+    c.leave();
+  return e;
+}
+
+// What the cache has not at home, what a listener hears of, and requests of watched pools. Where these sample, what is
+// not sampled costs what it does in others.
+[[gnu::noinline]] memory_source::outcome pool::allocate_otherwise(bytes size, stream& s, const block_options* options,
+                                                                  source_location site) {
+  state& my = *state_;
+  detail::thread_cache& c = my.directory.at_home();
+  const stream_clock* const clock = s.clock().get();
+  const bytes rounded = my.by_mask(size);
+  if (rounded < size || options != nullptr || !c.mine() || clock == nullptr || (my.sample != 0 && c.samples.is_due()))
+    return allocate_slowly(size, s, options, site);
+  void* data = nullptr;
+  if (my.reuse_at_home(c, rounded, size, clock->id(), site, data) == nullptr) [[unlikely]]
+    return allocate_slowly(size, s, nullptr, site);
+  if (my.sample != 0) c.samples.pass();
+  if (c.counters.live >= c.notice_above) [[unlikely]]
+    my.notice(c, static_cast<std::int64_t>(size));
+  c.leave();
+  if (!state::tell_at_once(event_record::allocate, data, size, clock->id(), site)) [[unlikely]]
+    return my.allocate_told(data, size, clock->id(), site);
+  return {data, nullptr};
+}
+
+memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_options* options, source_location site) {
+  state& my = *state_;
+  if (options != nullptr || hook_is_set()) [[unlikely]]
+    return allocate_otherwise(size, s, options, site);
+  detail::thread_cache& c = my.directory.at_home();
+  const stream_clock* const clock = s.clock().get();
+  const bytes rounded = my.fast_rounding(size);
+  if (!c.mine() || rounded < size || clock == nullptr) [[unlikely]]
+    return allocate_otherwise(size, s, nullptr, site);
+  void* data = nullptr;
+  if (my.reuse_at_home(c, rounded, size, clock->id(), site, data) == nullptr) [[unlikely]]
+    return allocate_slowly(size, s, nullptr, site);
+  if (c.counters.live >= c.notice_above) [[unlikely]]
+    return my.finish_allocate(c, data, size);
+  c.leave();
+  return {data, nullptr};
+}
+
+memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_options* given, source_location site) {
+  const block_options o = given != nullptr ? *given : block_options{};
+  const bytes rounded = round(size);
+  if (rounded < size || !fits_size_t(rounded)) {
+    return failed({errc::overflow, "pool: the size exceeds the address space", size});
+  }
+  if (o.alignment != 0 && !is_power_of_two(o.alignment)) {
+    return failed({errc::invalid_input, "pool: the alignment is not a power of two", o.alignment});
+  }
+  detail::thread_cache* const c = cache();
+  if (c != nullptr && o.alignment <= quantum && !o.no_stitch) {
+    enter(*c);
+    detail::thread_cache::bin* const bin = c->find(rounded, s.id());
+    void* data = nullptr;
+    if (bin != nullptr && reuse(*c, *bin, size, site, data) != nullptr) {
+      return finish_allocate(*c, data, size);
+    }
+    c->leave();
+  }
+  std::unique_lock held{lock};
+  detail::request r{rounded, size, s, o, site, o.alignment > quantum ? o.alignment - quantum : 0};
+  const auto served = serve(r, held);
+  if (!served) {
+    tell_watermark(held);
+    return failed(served.error());
+  }
+  void* const data = (*served)->at();
+  const auto counted = static_cast<std::int64_t>(size);
+  if (c != nullptr) {
+    enter(*c);  // before the lock is let go, so that the block is counted when it can be seen
+    ++c->counters.misses;
+    c->counters.live += counted;
+    if (told_above == (memory.reserved() >= options.watermark)) [[likely]] {
+      held.unlock();
+      return finish_allocate(*c, data, size);
+    }
+    c->leave();  // what is told may use the pool
+    tell_watermark(held);
+    enter(*c);
+    return finish_allocate(*c, data, size);
+  }
+  ++ended.misses;
+  raise(live_peak, live.fetch_add(counted, std::memory_order_relaxed) + counted);
+  tell_watermark(held);
+  return {data, nullptr};
+}
+
+memory_source::outcome pool::state::finish_allocate(detail::thread_cache& c, void* data, bytes size) noexcept {
+  if (c.counters.live >= c.notice_above) [[unlikely]]
+    notice(c, static_cast<std::int64_t>(size));
+  c.leave();
+  return {data, nullptr};
+}
+
+[[gnu::noinline]] memory_source::outcome pool::state::allocate_told(void* data, bytes size, std::uint32_t on,
+                                                                    source_location site) const noexcept {
+  tell_slowly(event_record::allocate, data, size, on, site);
+  return {data, nullptr};
+}
+
+[[gnu::noinline]] void pool::state::notice(detail::thread_cache& c, std::int64_t size) noexcept {
+  if (std::abs(c.counters.live) >= c.publish_at) {
+    c.publish_at = std::max(c.publish_at, 2 * size);  // else a thread with large blocks would do so at every turn
+    publish(c);
+  } else if (c.counters.live > c.counters.live_peak) {
+    c.counters.live_peak = c.counters.live;
+    c.notice_above = std::min(c.counters.live + 1, c.publish_at);
+  }
+}
+
+void pool::state::publish(detail::thread_cache& c) noexcept {
+  const std::int64_t before = live.fetch_add(c.counters.live, std::memory_order_relaxed);
+  raise(live_peak, before + std::max(c.counters.live, c.counters.live_peak));
+  c.counters.live = 0;
+  c.counters.live_peak = 0;
+  c.notice_above = 1;
+  c.notice_below = -c.publish_at;
+}
+
+}  // namespace berth

@@ -1,0 +1,166 @@
+// The fast path of frees, and what a free of another thread, or with uses, takes before the store has the block again.
+#include "berth/core/hook.hpp"
+#include "pool/state.hpp"
+
+namespace berth {
+
+void pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
+  state& my = *state_;
+  detail::extent* const e = my.blocks.find_at_home(data);
+  if (e == nullptr || !e->is(detail::extent_state::live) || (size != e->asked && size != any_size) ||
+      (stream_id != detail::stream_of(e->key) && stream_id != any_stream)) [[unlikely]] {
+    return my.free(data, size, stream_id, site);
+  }
+  if (hook_is_set()) [[unlikely]]
+    return my.free_heard(data, e, site);
+  state::keep(my, e, data);
+}
+
+// The same with a listener.
+void pool::state::free_heard(void* data, detail::extent* e, source_location site) noexcept {
+  if (!tell_at_once(event_record::free, data, e->asked, detail::stream_of(e->key), site)) [[unlikely]]
+    return free_told(data, e, site);
+  keep(*this, e, data);
+}
+
+[[gnu::noinline]] void pool::state::free_told(void* data, detail::extent* e, source_location site) noexcept {
+  tell_slowly(event_record::free, data, e->asked, detail::stream_of(e->key), site);
+  keep(*this, e, data);
+}
+
+// Into the thread's cache, where it is that easy.
+[[gnu::always_inline]] inline void pool::state::keep(state& my, detail::extent* e, void* data) noexcept {
+  detail::thread_cache& c = my.directory.at_home();
+  if (!c.mine() || !c.enter()) [[unlikely]]
+    return my.take_back(e);
+  detail::thread_cache::bin* const bin = c.find(*e);
+  if (bin == nullptr) [[unlikely]] {
+    c.leave();
+    return my.take_back(e);
+  }
+  const bytes asked = e->asked;
+  e->use.epoch = e->use.clock->epoch();
+  const bool kept = c.push(*bin, e, data);
+  ++c.counters.frees;
+  c.counters.live -= static_cast<std::int64_t>(asked);
+  if (!kept || c.counters.live <= c.notice_below) [[unlikely]]
+    return my.finish_free(c, asked);
+  c.leave();
+}
+
+void pool::state::finish_free(detail::thread_cache& c, bytes size) noexcept {
+  if (c.counters.live <= c.notice_below) notice(c, static_cast<std::int64_t>(size));
+  while (c.is_too_full()) push_pending(c.evict_one_bin());
+  c.leave();
+}
+
+// Without the lock an entry may be missed that moves just then.
+detail::extent* pool::state::extent_at(const void* data) noexcept {
+  if (detail::extent* const e = blocks.find(data); e != nullptr) return e;
+  const std::lock_guard held{lock};
+  return blocks.find(data);
+}
+
+// Of a block with a guard the listener hears what its user asked for, as soon as the user gave it back.
+void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
+  if (guard != nullptr) {
+    if (hook_is_set()) {
+      if (const auto asked = self->size_of(data)) {
+        const void* const raw = guard->source_block_of(data);
+        const detail::extent* const e = extent_at(raw != nullptr ? raw : data);
+        if (e != nullptr) tell(event_record::free, data, *asked, e->stream(), site);
+      }
+    }
+    return free_to(*guard, data, size, stream_id, site);
+  }
+  detail::extent* const e = block_to_free(data, size, stream_id, site);
+  tell(event_record::free, data, e->asked, e->stream(), site);
+  take_back(e);
+}
+
+detail::extent* pool::state::block_to_free(void* data, bytes size, std::uint32_t stream_id,
+                                           source_location site) noexcept {
+  detail::extent* const e = extent_at(data);
+  expects(e != nullptr, "pool: free of a pointer that is no block of this pool (foreign, or freed twice)", site);
+  expects(e->lives(), "pool: double free", site);
+  expects(size == any_size || size == e->asked, "pool: free with another size than was allocated", site);
+  expects(stream_id == any_stream || stream_id == e->stream(),
+          "pool: free on another stream than the block's (see use_on)", site);
+  return e;
+}
+
+void pool::state::take_back(detail::extent* e) noexcept {
+  const bytes asked = e->asked;
+  // Checked and set, not exchanged: where two threads do it at once, the block comes twice onto the pending stack or
+  // out of a cache, and is found there.
+  const auto was = detail::state_of(e->marked());
+  expects(was == detail::extent_state::live || was == detail::extent_state::shared,
+          "pool: double free, by two threads at once");
+  e->set(detail::extent_state::returning);
+  detail::thread_cache* const c = cache();
+  if (c == nullptr) {
+    const std::lock_guard held{lock};
+    note_uses(*e);
+    live.fetch_sub(static_cast<std::int64_t>(asked), std::memory_order_relaxed);
+    ++ended.frees;
+    put_back(e);
+    return;
+  }
+  enter(*c);
+  note_uses(*e);
+  ++c->counters.frees;
+  c->counters.live -= static_cast<std::int64_t>(asked);
+  detail::thread_cache::bin* bin = nullptr;
+  if (was != detail::extent_state::shared) {
+    bin = c->find(e->size, e->stream());
+    if (bin == nullptr) {
+      detail::extent* gone = nullptr;
+      bin = c->make_bin(e->size, e->stream(), gone);
+      push_pending(gone);
+    }
+  }
+  if (bin != nullptr) {
+    (void)c->push(*bin, e, e->at());
+  } else {
+    ++c->counters.passed;
+    e->next = nullptr;
+    push_pending(e);
+  }
+  finish_free(*c, asked);
+}
+
+// Work enqueued up to now may still touch the block.
+void pool::state::note_uses(detail::extent& e) noexcept {
+  e.use.epoch = e.use.clock->epoch();
+  if (!e.uses) return;
+  for (detail::stream_use& use : *e.uses) use.epoch = use.clock->epoch();
+}
+
+// A chain linked by next; the stack is emptied as a whole, so that pushing needs no protection against reuse (ABA).
+void pool::state::push_pending(detail::extent* chain) noexcept {
+  while (chain != nullptr) {
+    detail::extent* const rest = chain->next;
+    chain->set(detail::extent_state::pending);
+    chain->next = pending.load(std::memory_order_relaxed);
+    while (!pending.compare_exchange_weak(chain->next, chain, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+    chain = rest;
+  }
+}
+
+void pool::state::use_on(void* data, stream& s, const source_location& where) {
+  expects(s.clock() != nullptr && s.get_device() == dev, "pool: use_on a stream of another device", where);
+  const std::lock_guard held{lock};
+  detail::extent* const e = blocks.find(data);
+  expects(e != nullptr && e->lives(), "pool: use_on of what is no live block of this pool", where);
+  if (e->stream() == s.id()) return;
+  know(s, where);
+  if (!e->uses) e->uses = std::make_shared<std::vector<detail::stream_use>>();
+  for (const detail::stream_use& use : *e->uses) {
+    if (use.clock == s.clock().get()) return;
+  }
+  e->uses->push_back({s.clock().get(), 0});  // the epoch is that of the free
+  e->set(detail::extent_state::shared);
+}
+
+}  // namespace berth
