@@ -85,6 +85,7 @@ struct recorder::state : std::enable_shared_from_this<state> {
   void fold_oldest() noexcept;
   void merge_residue() noexcept;
   [[nodiscard]] arranged everything() const;
+  void tick() noexcept;
   void keep_ticking();
 };
 
@@ -243,13 +244,15 @@ arranged recorder::state::everything() const {
   return arrange(std::move(all));
 }
 
-// After each tick every thread stamps its next event.
+// Every thread stamps its next event.
+void recorder::state::tick() noexcept {
+  const std::lock_guard held{lock};
+  for (const auto& l : lanes) l->limit.store(nullptr, std::memory_order_relaxed);
+}
+
 void recorder::state::keep_ticking() {
   std::unique_lock held{control};
-  while (!stopping.wait_for(held, tick_length, [this] { return !listening; })) {
-    const std::lock_guard held_too{lock};
-    for (const auto& l : lanes) l->limit.store(nullptr, std::memory_order_relaxed);
-  }
+  while (!stopping.wait_for(held, tick_length, [this] { return !listening; })) tick();
 }
 
 recorder::recorder(bytes capacity)
@@ -269,6 +272,7 @@ void recorder::start(source_location where) {
     s.store.touch();
     s.begin = std::chrono::steady_clock::now();
   }
+  s.tick();  // stamps from before a pause are old
   expects(set_hook(&hook_) == nullptr, "recorder: another listens already", where);
   s.listening = true;
   {

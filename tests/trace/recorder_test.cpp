@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
+#include <chrono>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -164,6 +167,81 @@ TEST(recorder, one_after_the_other_in_one_thread) {
     EXPECT_TRUE(p.allocate(64, queue));
     EXPECT_EQ(r.take().events.size(), 2u);
   }
+}
+
+// Each thread has a buffer of each recorder, and finds its own again.
+TEST(recorder, two_take_turns_while_threads_and_pools_live_on) {
+  berth::pool one{berth::device::host()}, two{berth::device::host()};
+  recorder a{0}, b{0};
+  constexpr int threads = 3, turns = 6, pairs = 1000;
+  std::barrier turn{threads + 1};
+  std::vector<std::jthread> running;
+  for (int t = 0; t < threads; ++t) {
+    running.emplace_back([&] {
+      berth::stream mine{berth::device::host()};
+      for (int i = 0; i < turns; ++i) {
+        turn.arrive_and_wait();
+        for (int n = 0; n < pairs; ++n) {
+          EXPECT_TRUE(one.allocate(64, mine));
+          EXPECT_TRUE(two.allocate(64, mine));
+        }
+        turn.arrive_and_wait();
+      }
+    });
+  }
+  for (int i = 0; i < turns; ++i) {
+    recorder& listening = i % 2 == 0 ? a : b;
+    listening.start();
+    turn.arrive_and_wait();
+    turn.arrive_and_wait();
+    listening.stop();
+  }
+  for (const recorder* r : {&a, &b}) {
+    const auto s = r->take();
+    EXPECT_EQ(s.dropped, 0u);
+    EXPECT_EQ(s.forgotten + s.events.size(), 4u * pairs * threads * turns / 2);
+    EXPECT_TRUE(r->leaks().empty());
+  }
+}
+
+TEST(recorder, may_be_read_and_destroyed_while_threads_begin_and_end) {
+  berth::pool p{berth::device::host()};
+  for (int round = 0; round < 4; ++round) {
+    std::vector<std::jthread> ending;  // some end when the recorder is gone
+    std::latch counted{16};
+    {
+      recorder r{0};
+      r.start();
+      for (int t = 0; t < 16; ++t) {
+        ending.emplace_back([&] {
+          berth::stream mine{berth::device::host()};
+          for (int i = 0; i < 300; ++i) EXPECT_TRUE(p.allocate(512, mine));
+          counted.count_down();
+        });
+        if (t % 4 == 0) (void)r.take();
+      }
+      counted.wait();
+      r.stop();
+      EXPECT_EQ(r.take().events.size(), 16u * 600u);
+      EXPECT_EQ(r.dropped(), 0u);
+    }
+  }
+}
+
+TEST(recorder, what_comes_after_a_pause_has_a_time_of_its_own) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host()};
+  recorder r{0};
+  r.start();
+  EXPECT_TRUE(p.allocate(64, queue));
+  r.stop();
+  std::this_thread::sleep_for(std::chrono::milliseconds{30});
+  r.start();
+  EXPECT_TRUE(p.allocate(64, queue));
+  r.stop();
+  const auto events = r.take().events;
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_GE(events[2].t_us - events[1].t_us, 30e3);
 }
 
 TEST(log, a_bad_row_is_named) {
