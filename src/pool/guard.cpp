@@ -94,6 +94,25 @@ const berth::device& guard_adaptor::get_device() const noexcept {
   return false;
 }
 
+void guard_adaptor::state::tell_listener(memory_event_kind kind, const void* data, bytes size, std::uint32_t stream,
+                                         source_location site) const noexcept {
+  emit({.kind = kind, .stream = stream, .owner = &upstream, .address = data, .size = size, .site = site});
+}
+
+// Before anybody can have its memory, and tell of that.
+void guard_adaptor::state::tell_listener_of_free(const void* data, source_location site) const noexcept {
+  bytes size = 0;
+  std::uint32_t stream = 0;
+  {
+    const detail::biased_lock::holder held{lock};
+    const guarded* const b = blocks.find(data);
+    if (b == nullptr || b->freed) return;
+    size = b->size;
+    stream = b->stream;
+  }
+  tell_listener(memory_event_kind::pool_free, data, size, stream, site);
+}
+
 memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const block_options* o, source_location site) {
   state& my = *state_;
   const bytes alignment = o != nullptr ? o->alignment : 0;
@@ -110,10 +129,12 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
     o = &wider;
   }
   tend(site);
+  const bool told = my.tells();
+  memory_source& from = told ? *my.untold : my.upstream;
   const std::uint64_t gone = my.gone.load(std::memory_order_acquire);
-  outcome made = allocate_from(my.upstream, l->taken, s, o, site);
+  outcome made = allocate_from(from, l->taken, s, o, site);
   // Others may have emptied it since.
-  if (made.data == nullptr && my.empty_quarantine(gone)) made = allocate_from(my.upstream, l->taken, s, o, site);
+  if (made.data == nullptr && my.empty_quarantine(gone)) made = allocate_from(from, l->taken, s, o, site);
   if (made.data == nullptr) return failed({made.why->code, made.why->what, size});
 
   auto* const raw = static_cast<std::byte*>(made.data);
@@ -125,14 +146,21 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
                          .page = l->page != 0 ? raw + l->page : nullptr};
   const auto zones = my.write_zones(at, s);
   if (!zones) {
-    free_to(my.upstream, raw, any_size, any_stream, site);
+    free_to(from, raw, any_size, any_stream, site);
     return failed(zones.error());
   }
   const detail::call_stack* const called_by = my.options.stack_depth != 0 ? my.keep_stack() : nullptr;
-  state::held_lock held{my.lock};
-  if (!my.remember(at, size, *zones, s, site, called_by, held)) {
-    free_to(my.upstream, raw, any_size, any_stream, site);
-    return failed({errc::out_of_memory, "guard: no host memory for its own records", size});
+  {
+    state::held_lock held{my.lock};
+    if (!my.remember(at, size, *zones, s, site, called_by, held)) {
+      free_to(from, raw, any_size, any_stream, site);
+      return failed({errc::out_of_memory, "guard: no host memory for its own records", size});
+    }
+  }
+  if (my.tells()) [[unlikely]] {
+    // A listener that came in between may have heard of the source's block.
+    if (!told) my.tell_listener(memory_event_kind::pool_free, raw, l->taken, s.id(), site);
+    my.tell_listener(memory_event_kind::pool_allocate, at.data, size, s.id(), site);
   }
   return {at.data, nullptr};
 }
@@ -140,6 +168,8 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
 void guard_adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   state& my = *state_;
   if (my.options.sample > 1 && !my.knows(data)) return free_to(my.upstream, data, size, stream_id, site);
+  if (my.tells()) [[unlikely]]
+    my.tell_listener_of_free(data, site);
   state::held_lock held{my.lock};
   guarded* const b = my.blocks.find(data);
   if (b == nullptr) return my.tell_of_strange(data, "free", site);

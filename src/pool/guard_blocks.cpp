@@ -38,6 +38,7 @@ std::uint64_t detail::coarse_ns() noexcept {
 
 guard_adaptor::state::state(memory_source& m, const guard_options& o)
     : upstream{m},
+      untold{memory_source::untold_of(m)},
       options{possible(o, m.get_device())},
       rules{m.get_device().properties().rules},
       quantum{std::lcm(bytes{64},

@@ -28,7 +28,7 @@ void guard_adaptor::state::leave_quarantine(held_lock& held) noexcept {
   }
   if (b->unseen || (b->zones && !b->settled)) ++sums.unchecked;
   blocks.erase(b->data);
-  if (show(*b)) memory_source::free_to(upstream, b->raw, any_size, any_stream, b->freed_at);
+  if (show(*b)) memory_source::free_to(tells() ? *untold : upstream, b->raw, any_size, any_stream, b->freed_at);
   gone.store(gone.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   recycle(b);
 }

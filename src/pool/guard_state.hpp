@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/core/hook.hpp"
 #include "berth/pool/guard.hpp"
 #include "pool/address_table.hpp"
 #include "pool/biased_lock.hpp"
@@ -120,6 +121,7 @@ struct guard_adaptor::state {
   ~state();
 
   memory_source& upstream;
+  memory_source* const untold;  // the same where there is a listener, who hears of users' blocks instead; may be null
   const guard_options options;
   const rules::placement rules;
   const bytes quantum;  // the zone before a block keeps the alignment of what the source gives
@@ -198,6 +200,11 @@ struct guard_adaptor::state {
   // All that follows with the lock held, but for those that say otherwise.
 
   // --- guard.cpp
+  // Whether a listener is told by this guard of its blocks.
+  [[nodiscard]] bool tells() const noexcept { return untold != nullptr && hook_is_set(); }
+  void tell_listener(memory_event_kind kind, const void* data, bytes size, std::uint32_t stream,
+                     source_location site) const noexcept;
+  void tell_listener_of_free(const void* data, source_location site) const noexcept;  // takes the lock
   // False: no host memory for a record.
   [[nodiscard]] bool remember(const placed& at, bytes size, std::optional<std::uint64_t> zones, const stream& s,
                               source_location site, const detail::call_stack* called_by, held_lock& held) noexcept;

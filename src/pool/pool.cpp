@@ -198,6 +198,10 @@ void pool::do_use_on(void* data, stream& s, const source_location& where) {
   state_->use_on(data, s, where);
 }
 
+memory_source* pool::untold() noexcept {
+  return state_->guard != nullptr ? state_->guard.get() : state_->bare.get();
+}
+
 bool pool::split(void* data, std::span<const block_part> parts) {
   return state_->split(data, parts);
 }

@@ -347,8 +347,21 @@ TEST_F(guard_pages, a_pool_that_is_watched_with_the_word_has_pages) {
 
 // A listener hears what users ask for and give back, whatever a guard makes of it.
 TEST_F(guard_pages, a_listener_hears_of_users_blocks) {
-  debug_options of_all[] = {{}, {.guards = true}, {.pages = true}, {.guards = true, .sample = 2}};
-  for (const debug_options& o : of_all) {
+  struct watching {
+    debug_options pools;
+    std::optional<guard_options> own{};  // of the program's own guard around the pool
+  };
+  const watching of_all[] = {{{}},
+                             {{.guards = true}},
+                             {{.pages = true}},
+                             {{.guards = true, .sample = 2}},
+                             {{}, guard_options{}},
+                             {{}, guard_options{.red_zone = 0, .quarantine = 0}},
+                             {{}, guard_options{.pages = true}},
+                             {{}, guard_options{.sample = 2}},
+                             {{.guards = true}, guard_options{.quarantine = 0}},
+                             {{.guards = true, .sample = 2}, guard_options{.quarantine = 0, .sample = 2}}};
+  for (const watching& w : of_all) {
     std::vector<memory_event> heard;
     const hook listener{[](void* to, const memory_event& e) noexcept {
                           if (e.kind == memory_event_kind::pool_allocate || e.kind == memory_event_kind::pool_free) {
@@ -356,13 +369,16 @@ TEST_F(guard_pages, a_listener_hears_of_users_blocks) {
                           }
                         },
                         &heard};
-    set_debug(o);
+    w.own && !w.pools.guards ? end_debug() : set_debug(w.pools);
     pool p{host_, {.limit = 4_MiB, .report_leaks = false}};
+    std::optional<guard_adaptor> own;
+    if (w.own) own.emplace(p, *w.own);
+    memory_source& source = own ? static_cast<memory_source&>(*own) : p;
     set_hook(&listener);
     for (int i = 0; i < 40; ++i) {
       heard.clear();
-      void* const b = p.allocate_raw(100, queue_).value();
-      p.free(b);
+      void* const b = source.allocate_raw(100, queue_).value();
+      source.free(b);
       ASSERT_EQ(heard.size(), 2u);
       for (const memory_event& e : heard) {
         EXPECT_EQ(e.address, b);

@@ -32,6 +32,9 @@
 //
 // What the device's rules let hardware touch behind a block (tail_pad) is not watched.
 //
+// A listener of the event hook (a recorder) hears of the users' blocks, not of the source's with their zones, where the
+// source is a pool. Where another adaptor lies between, it hears of the pool's.
+//
 // A request takes two zones more (a wider alignment: that much before the block). A request that fails empties the
 // quarantine, as far as its blocks' streams allow, and is made once more. Where the device fails to take the zones, or
 // says then that earlier work on the stream has failed, the request fails with that error. Does not own what it wraps;

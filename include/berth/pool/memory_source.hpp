@@ -129,7 +129,12 @@ class memory_source {
   // Keeps the error for as long as this thread allocates nothing else.
   [[nodiscard]] static outcome failed(const error& why) noexcept;
 
+  // For an adaptor whose users' blocks are not the source's, and that tells the hook (core/hook.hpp) of them itself:
+  // the same source, which tells nobody. Null: there is none, and the adaptor tells nobody.
+  [[nodiscard]] virtual memory_source* untold() noexcept { return nullptr; }
+
   // An adaptor calls these of the source it wraps.
+  [[nodiscard]] static memory_source* untold_of(memory_source& m) noexcept { return m.untold(); }
   static outcome allocate_from(memory_source& m, bytes size, stream& s, const block_options* o, source_location site) {
     return m.do_allocate(size, s, o, site);
   }

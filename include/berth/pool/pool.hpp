@@ -245,6 +245,7 @@ class pool final : public memory_source {
   outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) override;
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override;
   void do_use_on(void* data, stream& s, const source_location& where) override;
+  [[nodiscard]] memory_source* untold() noexcept override;
 
   outcome allocate_slowly(bytes size, stream& s, const block_options* options, source_location site);
   outcome allocate_otherwise(bytes size, stream& s, const block_options* options, source_location site);
