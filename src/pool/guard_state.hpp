@@ -201,7 +201,7 @@ struct guard_adaptor::state {
 
   // --- guard.cpp
   // Whether a listener is told by this guard of its blocks.
-  [[nodiscard]] bool tells() const noexcept { return untold != nullptr && hook_is_set(); }
+  [[nodiscard]] bool tells() const noexcept { return hook_is_set() && untold != nullptr; }
   void tell_listener(memory_event_kind kind, const void* data, bytes size, std::uint32_t stream,
                      source_location site) const noexcept;
   void tell_listener_of_free(const void* data, source_location site) const noexcept;  // takes the lock

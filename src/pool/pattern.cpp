@@ -10,36 +10,22 @@ namespace berth::detail {
 namespace {
 
 constexpr bytes staging_size = bytes{64} << 10;
-constexpr bytes piece = 64;  // compared as words of a number known to the compiler: a red zone's length, mostly
-
-constexpr std::uint64_t word_of(std::byte value) noexcept {
-  return std::to_integer<std::uint64_t>(value) * 0x0101010101010101U;
-}
 
 }  // namespace
 
 void write_pattern(std::byte* data, bytes n, std::byte value) noexcept {
-  if (n != piece) {
+  if (n != pattern_piece) {
     std::memset(data, std::to_integer<int>(value), n);
   } else {
-    std::memset(data, std::to_integer<int>(value), piece);
+    std::memset(data, std::to_integer<int>(value), pattern_piece);
   }
 }
 
 std::optional<difference> first_difference(const std::byte* data, bytes n, std::byte want) noexcept {
-  const std::uint64_t wanted = word_of(want);
-  for (bytes at = 0; at < n; at += piece) {
+  for (bytes at = 0; at < n; at += pattern_piece) {
     bytes i = at;
-    if (n - at >= piece) {
-      std::uint64_t wrong = 0;
-      for (bytes k = 0; k < piece; k += sizeof wrong) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, data + at + k, sizeof word);
-        wrong |= word ^ wanted;
-      }
-      if (wrong == 0) continue;
-    }
-    for (const bytes end = std::min(n, at + piece); i < end; ++i) {
+    if (n - at >= pattern_piece && is_piece_of(data + at, want)) continue;
+    for (const bytes end = std::min(n, at + pattern_piece); i < end; ++i) {
       if (data[i] != want) return difference{i, data[i]};
     }
   }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "berth/device/device.hpp"
@@ -23,6 +25,20 @@ struct comparison {
 // In memory of the host.
 void write_pattern(std::byte* data, bytes n, std::byte value) noexcept;
 [[nodiscard]] std::optional<difference> first_difference(const std::byte* data, bytes n, std::byte want) noexcept;
+
+inline constexpr bytes pattern_piece = 64;  // a red zone's length, mostly: known to the compiler, it is a few vectors
+
+// Whether these are pattern_piece bytes of that value.
+[[nodiscard]] inline bool is_piece_of(const std::byte* data, std::byte value) noexcept {
+  const std::uint64_t wanted = std::to_integer<std::uint64_t>(value) * 0x0101010101010101U;
+  std::uint64_t wrong = 0;
+  for (bytes k = 0; k < pattern_piece; k += sizeof wrong) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, data + k, sizeof word);
+    wrong |= word ^ wanted;
+  }
+  return wrong == 0;
+}
 
 class pattern_memory {
  public:
