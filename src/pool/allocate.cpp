@@ -19,7 +19,6 @@ void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
 [[gnu::noinline]] memory_source::outcome pool::allocate_slowly(bytes size, stream& s, const block_options* options,
                                                                source_location site) {
   state& my = *state_;
-  expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
   const outcome made =
       my.guard == nullptr ? my.allocate(size, s, options, site) : my.allocate_watched(size, s, options, site);
   if (made.data != nullptr) my.tell(event_record::allocate, made.data, size, s.id(), site);
@@ -88,6 +87,7 @@ memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_opti
 }
 
 memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_options* given, source_location site) {
+  expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
   const block_options o = given != nullptr ? *given : block_options{};
   const bytes rounded = round(size);
   if (rounded < size || !fits_size_t(rounded)) {

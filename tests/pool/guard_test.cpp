@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/core/hook.hpp"
 #include "berth/pool/pool.hpp"
 #include "pool/guarded.hpp"
 
@@ -83,6 +84,16 @@ TEST_F(guard_death, use_on_after_the_free) {
   unsigned char* const b = take(100);
   guard_.free(b);
   EXPECT_DEATH(guard_.use_on(b, other_), stops(__LINE__, "use_on of .*, which is no block.*inside the block"));
+}
+TEST_F(guard_death, a_request_on_a_stream_that_was_moved_from_while_somebody_listens) {
+  const hook listener{[](void*, const memory_event&) noexcept {}, nullptr};
+  stream gone{host_};
+  const stream kept = std::move(gone);
+  const auto ask = [&] {
+    set_hook(&listener);
+    (void)guard_.allocate_raw(100, gone);
+  };
+  EXPECT_DEATH(ask(), stops(__LINE__ - 2, "pool: allocate on a stream that was moved from"));
 }
 
 // --- going on
