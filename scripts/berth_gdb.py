@@ -177,6 +177,9 @@ class Known:
     def holds(self, address):
         return self.address <= address < self.address + max(self.size, 1)
 
+    def is_like(self, other):
+        return (self.size, self.freed is None) == (other.size, other.freed is None)
+
     def said(self, memory):
         return (f"block of {self.size} bytes at {self.address:#x}, asked for at {memory.place(self.file, self.line)} by thread "
                 f"{self.thread} for stream {self.stream}, {self.since}")
@@ -254,6 +257,10 @@ class Recorder(Memory):
         return Known(address, size, file, line, thread, stream, f"{since / 1000:.3f} us after the recording began", freed,
                      free[0] if free else 0)
 
+    @property
+    def misses(self):
+        return self.dropped or not self.listening
+
     def remarks(self):
         if self.dropped:
             yield f"  {self.dropped} events were dropped for want of room: this may be wrong"
@@ -264,58 +271,79 @@ class Recorder(Memory):
 class Guards(Memory):
     """The blocks that all guards know now: live ones, and freed ones in quarantines (src/pool/guard_view.cpp)."""
 
+    FIELDS = ("data", "size", "since", "thread", "stream", "freed", "site", "freed_at", "line_at", "raw", "taken", "freed_since",
+              "freed_by")
+
     def __init__(self):
         super().__init__()
         self.guards = []
         at = self.address_of("berth_guards")
         if at is None:
             return
-        version, self.bytes, self.began, *self.at = self.read("<IIQ9I", at)
-        if version > 1:
+        n = len(self.FIELDS)
+        version, self.bytes, self.began, *fields = self.read(f"<IIQ{n}I", at)
+        if version not in (0, 2):
             raise gdb.GdbError("berth who: the program's guards are others than this script knows")
-        first = at + 16 + 9 * 4
+        self.at = dict(zip(self.FIELDS, fields))
+        first = at + 16 + n * 4
         (guard,) = self.words(first + -first % self.word, 1)
         while guard:
             guard, records = self.words(guard, 2)
             self.guards.append(records)
 
     def blocks(self):
-        all = {}
-        for records in self.guards:
-            for at in self.vector(records):
-                raw = self.memory.read_memory(at, self.bytes).tobytes()
-                if (b := self.known(raw)) is not None:
-                    all[b.address] = b
-        return all
+        """By address what users asked for; and what guards asked for instead, as (address, size)."""
+        all, asked = {}, set()
+        for records in self.guards:  # a guard comes before those that it asks
+            known = [self.known(at) for at in self.vector(records)]
+            all.update((b.address, b) for b, _ in known if b.address and (b.address, b.size) not in asked)
+            asked.update(source for b, source in known if b.address)
+        return all, asked
 
-    def known(self, raw):
-        data, size, since, thread, stream, freed, site, freed_at, line = self.at
-        word = "<Q" if self.word == 8 else "<I"
+    def known(self, record):
+        """At the address 0: a record that is nobody's now."""
+        raw = self.memory.read_memory(record, self.bytes).tobytes()
 
-        def take(form, at):
-            return struct.unpack_from(form, raw, at)[0]
+        def take(form, *fields):
+            return struct.unpack_from(form, raw, sum(self.at[f] for f in fields))[0]
 
-        if not take(word, data):
-            return None  # a record that is nobody's now
-        began = (take("<Q", since) - self.began) / 1e6
-        is_freed = self.place(take(word, freed_at), take("<Q", freed_at + line)) if take("<?", freed) else None
-        return Known(take(word, data), take("<Q", size), take(word, site), take("<Q", site + line), take("<I", thread),
-                     take("<I", stream), f"{began:.0f} ms after the first guard began", is_freed)
+        def word(field):
+            return take("<Q" if self.word == 8 else "<I", field)
+
+        def moment(field):
+            return f"{(take('<Q', field) - self.began) / 1e6:.0f} ms after the first guard began"
+
+        freed = None
+        if word("data") and take("<?", "freed"):
+            place = self.place(word("freed_at"), take("<Q", "freed_at", "line_at"))
+            freed = f"{place} by thread {take('<I', 'freed_by')}, {moment('freed_since')}"
+        block = Known(word("data"), take("<Q", "size"), word("site"), take("<Q", "site", "line_at"), take("<I", "thread"),
+                      take("<I", "stream"), moment("since"), freed)
+        return block, (word("raw"), take("<Q", "taken"))
+
+
+def merged(recorder, guards):
+    """By address (a block, who knows it). Of users' blocks: what a guard asked for lives until it leaves the quarantine, and the
+    recorder hears of that where an adaptor lies between guard and pool."""
+    of_guards, asked = guards.blocks()
+    all = {a: (b, guards) for a, b in of_guards.items()}
+    for a, b in recorder.blocks().items():
+        guarded = of_guards.get(a)
+        if (not recorder.misses and b.is_like(guarded)) if guarded else (a, b.size) not in asked:
+            all[a] = (b, recorder)  # who knows more of it
+    return all
 
 
 def who(address):
-    """Of what recorder and guards know. A recorder knows more of a block, but not where it missed events."""
+    """Of what recorder and guards know. Guards miss nothing, but forget what left the quarantine."""
     recorder, guards = Recorder(), Guards()
     if not recorder.version and not guards.guards:
         missing = ("there is no recorder in this program" if recorder.version is None else
                    "no recorder was started, or it is gone")
         raise gdb.GdbError(f"berth who: {missing} (berth/trace/recorder.hpp), and no guard (berth/pool/debug.hpp)")
-    told = [(guards, guards.blocks()), (recorder, recorder.blocks())]
-    if recorder.dropped or not recorder.listening:
-        told.reverse()
-    all = {a: (b, source) for source, blocks in told for a, b in blocks.items()}
-    block, by = max((k for k in all.values() if k[0].holds(address)), key=lambda k: (k[0].freed is None, k[0].order),
-                    default=(None, None))
+    all = merged(recorder, guards)
+    block, by = max((k for k in all.values() if k[0].holds(address)), default=(None, None),
+                    key=lambda k: (recorder.misses and k[1] is guards, k[0].freed is None, k[0].order))
     live = [k for k in all.values() if k[0].freed is None and k[0] is not block]
     if block is None:
         names = [n for n, is_there in (("recorder", recorder.version), ("guard", guards.guards)) if is_there]
@@ -343,7 +371,7 @@ class Berth(gdb.Command):
 
 class Who(gdb.Command):
     """berth who ADDRESS: whose block of a pool an address lies in, or did last; who asked for it and who freed it, and the live blocks
-below and above. Of a process or a core in which a recorder (berth/trace/recorder.hpp) was started."""
+below and above. Of a process or a core in which a recorder (berth/trace/recorder.hpp) was started, or guards watch pools."""
 
     def __init__(self):
         super().__init__("berth who", gdb.COMMAND_DATA)

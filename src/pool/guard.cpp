@@ -198,6 +198,10 @@ void guard_adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, sou
   b->freed_at = source_location::current(site.file_name(), site.line());
   my.add_to_quarantine(b);
   while (my.holds_more_than(my.options.quarantine) && my.can_leave_now(*my.oldest)) my.leave_quarantine(held);
+  if (my.newest == b) {  // who has no quarantine pays for no clock
+    b->freed_since = detail::coarse_ns();
+    b->freed_by = this_thread();
+  }
   if (my.unsettled != nullptr) my.left.store(true, std::memory_order_relaxed);
   my.count_call(site, held);
 }

@@ -65,6 +65,8 @@ struct guarded {
   source_location freed_at;
   const call_stack* stack = nullptr;  // of whoever asked, where it is kept
   guarded* next = nullptr;            // in the quarantine, oldest first; or spare
+  std::uint64_t freed_since = 0;      // for debuggers, as what follows
+  std::uint32_t freed_by = 0;         // the thread
 
   // Nothing that was enqueued touches the block, as far as is known without asking.
   [[nodiscard]] bool idle() const noexcept { return mine.done() && std::ranges::all_of(others, &block_use::done); }
@@ -299,8 +301,8 @@ struct berth_guards_view {
   std::uint32_t record_bytes;
   std::uint64_t began;  // the first guard, as `since`, in nanoseconds
   // Where these are in a record. `line_at`: of a place's line, 8 bytes, from its start.
-  std::uint32_t data, size, since, thread, stream, freed, site, freed_at, line_at;
-  berth::detail::guard_view* first;
+  std::uint32_t data, size, since, thread, stream, freed, site, freed_at, line_at, raw, taken, freed_since, freed_by;
+  berth::detail::guard_view* first;  // the newest: what a guard's guard knows comes after what that guard knows
 };
 #pragma GCC visibility push(default)
 extern berth_guards_view berth_guards;

@@ -19,7 +19,7 @@ std::mutex viewed;  // guards the list
 void guard_adaptor::state::show_to_debuggers() noexcept {
   const std::lock_guard held{viewed};
   if (berth_guards.version == 0) {
-    berth_guards = {.version = 1,
+    berth_guards = {.version = 2,
                     .record_bytes = sizeof(guarded),
                     .began = detail::coarse_ns(),
                     .data = offsetof(guarded, data),
@@ -31,6 +31,10 @@ void guard_adaptor::state::show_to_debuggers() noexcept {
                     .site = offsetof(guarded, site),
                     .freed_at = offsetof(guarded, freed_at),
                     .line_at = sizeof(source_location) - sizeof(std::uint64_t),
+                    .raw = offsetof(guarded, raw),
+                    .taken = offsetof(guarded, taken),
+                    .freed_since = offsetof(guarded, freed_since),
+                    .freed_by = offsetof(guarded, freed_by),
                     .first = nullptr};
   }
   view.next = std::exchange(berth_guards.first, &view);

@@ -1,10 +1,9 @@
-# usage: cmake -DGDB= -DPROGRAM= -DPRINTERS= -P printers.cmake
+include(${CMAKE_CURRENT_LIST_DIR}/asking.cmake)
 set(shown problem plan good bad nothing g v none empty "problem.buffers")
 foreach(name ${shown})
   list(APPEND prints -ex "print ${name}")
 endforeach()
-execute_process(COMMAND ${GDB} -nx -batch -iex "set auto-load safe-path /" -ex "source ${PRINTERS}" -ex "set width 0"
-                        -ex "break look_here" -ex run -ex up ${prints} ${PROGRAM}
+execute_process(COMMAND ${start} -ex "break look_here" -ex run -ex up ${prints} ${PROGRAM}
                 OUTPUT_VARIABLE said ERROR_VARIABLE said)
 foreach(line
     "= berth::plan::problem of 2 buffers, alignment 64"

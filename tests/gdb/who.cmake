@@ -1,15 +1,6 @@
-# usage: cmake -DGDB= -DPROGRAM= -DSCRIPT= -DCORE= -P who.cmake
-set(start ${GDB} -nx -batch -iex "set auto-load safe-path /" -ex "source ${SCRIPT}" -ex "set width 0")
+include(${CMAKE_CURRENT_LIST_DIR}/asking.cmake)
 set(ask -ex "berth who live + 3" -ex "berth who freed + 5000 - 1" -ex "berth who &on_the_stack" -ex "berth who" -ex "berth who odd"
         -ex "berth who lengthy" -ex "berth who nobody")
-
-function(look_for said)
-  foreach(line ${ARGN})
-    if(NOT said MATCHES "${line}")
-      message(FATAL_ERROR "gdb does not say: ${line}\n${said}")
-    endif()
-  endforeach()
-endfunction()
 set(lines "byte 3 of the block of 100 bytes at 0x[0-9a-f]+, asked for at a.cpp:7 by thread 0 for stream [0-9]+, [0-9.]+ us"
           "byte 4999 of the freed block of 5000 bytes at 0x[0-9a-f]+, asked for at b.cpp:8 by thread 1"
           "freed  at c.cpp:9 by thread 0"

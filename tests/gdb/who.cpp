@@ -4,12 +4,7 @@
 #include <thread>
 
 #include "berth/berth.hpp"
-
-namespace {
-[[gnu::noinline]] void look_here(const void* at) {
-  asm volatile("" : : "r"(at) : "memory");
-}
-}  // namespace
+#include "look_here.hpp"
 
 int main() {
   using namespace berth;

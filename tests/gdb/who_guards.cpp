@@ -1,38 +1,59 @@
-// Blocks that guards know and no recorder: who_guards.cmake asks gdb whose they are, in the process and in its core.
+// guard|recorder: blocks that guards know, alone or with a recorder. who_guards.cmake asks gdb whose they are, in the
+// process and in its core.
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "berth/berth.hpp"
+#include "look_here.hpp"
 
-namespace {
-[[gnu::noinline]] void look_here(const void* at) {
-  asm volatile("" : : "r"(at) : "memory");
-}
-}  // namespace
-
-int main() {
+int main(int, char** words) {
   using namespace berth;
-  set_debug({.guards = true});
   constexpr bytes limit = bytes{1} << 20;  // a core has all that pools reserve
   const device host = device::host();
   stream queue{host};
+  trace::recorder recorder{bytes{1} << 20};
+  if (std::strcmp(words[1], "recorder") == 0) recorder.start();
+  const auto take = [&queue](memory_source& from, bytes size, const char* file, std::uint32_t line) {
+    return static_cast<char*>(from.allocate_raw(size, queue, source_location::current(file, line)).value());
+  };
+  const auto take_and_free = [&](memory_source& from, bytes size, const char* file, std::uint32_t line) {
+    char* const b = take(from, size, file, line);
+    from.free(b, source_location::current(file, line + 1));
+    return b;
+  };
+
+  set_debug({.guards = true});
   {
     pool gone{host, {.limit = limit}};  // so is its guard
     gone.free(gone.allocate_raw(100, queue).value());
   }
   pool memory{host, {.limit = limit, .report_leaks = false}};
-  pool bare{host, {.limit = limit}};
-  guard_adaptor guard{bare, {.leaks = false}};
-  char* const live = static_cast<char*>(memory.allocate_raw(100, queue, source_location::current("a.cpp", 7)).value());
+  char* const live = take(memory, 100, "a.cpp", 7);
   char* freed = nullptr;
-  std::thread{[&] {
-    freed = static_cast<char*>(memory.allocate_raw(5000, queue, source_location::current("b.cpp", 8)).value());
-  }}.join();
+  std::thread{[&] { freed = take(memory, 5000, "b.cpp", 8); }}.join();
   memory.free(freed, source_location::current("c.cpp", 9));
-  char* const own = static_cast<char*>(guard.allocate_raw(300, queue, source_location::current("d.cpp", 10)).value());
+
+  // A program's own guards: of a watched pool, of a bare one, and of one whose adaptor tells of what they ask for.
+  guard_adaptor of_watched{memory, {.leaks = false}};
+  end_debug();
+  pool bare{host, {.limit = limit, .report_leaks = false}};
+  counting_adaptor counted{bare};
+  guard_adaptor of_bare{bare, {.leaks = false}}, of_counted{counted, {.leaks = false}};
+  guard_adaptor of_names{counted, {.red_zone = 0, .leaks = false}};
+  char* const watched_live = take(of_watched, 300, "d.cpp", 10);
+  char* const watched_freed = take_and_free(of_watched, 310, "d.cpp", 12);
+  char* const bare_live = take(of_bare, 320, "e.cpp", 10);
+  char* const bare_freed = take_and_free(of_bare, 330, "e.cpp", 12);
+  char* const counted_live = take(of_counted, 340, "f.cpp", 10);
+  char* const counted_freed = take_and_free(of_counted, 350, "f.cpp", 12);
+  char* const named_freed = take_and_free(of_names, 360, "g.cpp", 12);
+
   int on_the_stack = 0;
   look_here(&on_the_stack);
-  look_here(live);
-  look_here(own);
+  for (const void* const b :
+       {live, freed, watched_live, watched_freed, bare_live, bare_freed, counted_live, counted_freed, named_freed}) {
+    look_here(b);
+  }
   std::abort();
 }

@@ -1,11 +1,6 @@
-// One of each value that scripts/berth_gdb.py shows: CMakeLists.txt says how gdb is to show them.
+// One of each value that scripts/berth_gdb.py shows: printers.cmake says how gdb is to show them.
 #include "berth/berth.hpp"
-
-namespace {
-[[gnu::noinline]] void look_here(const void* at) {
-  asm volatile("" : : "r"(at) : "memory");
-}
-}  // namespace
+#include "look_here.hpp"
 
 int main() {
   using namespace berth;
