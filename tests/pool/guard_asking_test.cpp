@@ -13,6 +13,7 @@
 #include "berth/pool/guard.hpp"
 #include "berth/pool/pool.hpp"
 #include "pool/gate.hpp"
+#include "pool/guarded.hpp"
 #include "pool/telling_device.hpp"
 
 namespace berth {
@@ -28,7 +29,7 @@ class guard_asking : public testing::TestWithParam<bool> {
   }
   void make_guard(guard_options o) {
     o.go_on = true;
-    o.on_mistake = {[](void* to, const memory_mistake& m) { static_cast<told*>(to)->push_back(m.kind); }, &told_};
+    o.on_mistake = told_.callback();
     guard_.emplace(pool_, o);
   }
   void overwrite(void* data, bytes size) {
@@ -36,8 +37,7 @@ class guard_asking : public testing::TestWithParam<bool> {
     ASSERT_TRUE(queue_.synchronize());
   }
 
-  using told = std::vector<mistake_kind>;
-  told told_;
+  support::told told_;
   std::shared_ptr<support::telling_backend> backend_ =
       std::make_shared<support::telling_backend>(device::host(), GetParam());
   stream queue_{device{backend_}}, other_{device{backend_}};
@@ -62,7 +62,7 @@ TEST_P(guard_asking, a_free_asks_no_stream) {
     ASSERT_TRUE(queue_.synchronize());
     ASSERT_TRUE(other_.synchronize());
     EXPECT_EQ(guard_->check(), 0u);
-    EXPECT_TRUE(told_.empty());
+    EXPECT_TRUE(told_.kinds.empty());
   }
 }
 
@@ -99,7 +99,7 @@ TEST_P(guard_asking, a_block_can_be_freed_while_a_stream_is_asked) {
     ASSERT_TRUE(queue_.synchronize());
     guard_.reset();
   }
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
 }
 
 // What a free leaves for later is done by the next request: a look at the zones, and the pattern of freed blocks.
@@ -114,14 +114,14 @@ TEST_P(guard_asking, a_request_looks_at_what_was_freed_while_work_was_queued) {
   guard_->free(b);
   guard_->free(next);
   (void)guard_->allocate(10, queue_);
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
   late.open();
   ASSERT_TRUE(queue_.synchronize());
   (void)guard_->allocate(10, queue_);
-  EXPECT_EQ(told_, std::vector{overrun_behind});
+  EXPECT_EQ(told_.kinds, std::vector{overrun_behind});
   overwrite(next, 1);
   EXPECT_EQ(guard_->check(), 1u);
-  EXPECT_EQ(told_, (std::vector{overrun_behind, write_after_free}));
+  EXPECT_EQ(told_.kinds, (std::vector{overrun_behind, write_after_free}));
   EXPECT_EQ(guard_->statistics().unchecked, 0u);
 }
 
@@ -151,7 +151,7 @@ TEST_P(guard_asking, a_live_block_is_looked_at_while_its_stream_has_work) {
   late.hold(queue_);
   void* const unwritten = guard_->allocate_raw(1000, queue_).value();
   EXPECT_EQ(guard_->check(), 1u);
-  EXPECT_EQ(told_, std::vector{mistake_kind::overrun_behind});
+  EXPECT_EQ(told_.kinds, std::vector{mistake_kind::overrun_behind});
   late.open();
   ASSERT_TRUE(queue_.synchronize());
   guard_->free(b);
@@ -181,7 +181,7 @@ TEST_P(guard_asking, a_device_that_fails_accuses_nobody) {
       unchecked += guard_->statistics().unchecked;
     }
   }
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
   EXPECT_EQ(unchecked == 0, GetParam());
 }
 
@@ -195,7 +195,7 @@ TEST_P(guard_asking, a_look_without_host_memory_is_no_look) {
   backend_->out_of_host_memory = false;
   EXPECT_FALSE(guard_->allocate(1_MiB, queue_));
   EXPECT_EQ(guard_->statistics().unchecked, GetParam() ? 0u : 1u);
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
 }
 
 // A block that check() looked at is nobody's to look at again: a free lets it go, to whoever asks next, while the
@@ -227,7 +227,7 @@ TEST_P(guard_asking, a_free_lets_no_block_go_that_is_looked_at) {
   ASSERT_TRUE(queue_.synchronize());
   next.reset();
   EXPECT_EQ(guard_->check(), 0u);
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
 }
 
 // While a stream is asked for a block that block may leave, and its record be the next one's, which nobody asked for.
@@ -260,7 +260,7 @@ TEST_P(guard_asking, what_was_asked_for_one_block_says_nothing_of_the_next_with_
   ASSERT_TRUE(other_.synchronize());
   guard_->free(made[0]);
   guard_->free(made[1]);
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
 }
 
 TEST_P(guard_asking, checks_fall_due_while_others_ask) {
@@ -274,7 +274,7 @@ TEST_P(guard_asking, checks_fall_due_while_others_ask) {
     }
   }
   EXPECT_EQ(guard_->check(), 0u);
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(memory, guard_asking, testing::Bool(),

@@ -20,6 +20,7 @@
 #include "berth/pool/pool.hpp"
 #include "device/host/system.hpp"
 #include "pool/gate.hpp"
+#include "pool/guarded.hpp"
 #include "pool/hidden_pages.hpp"
 #include "pool/telling_device.hpp"
 
@@ -50,17 +51,11 @@ class guard_pages : public testing::Test {
   device host_ = device::host();
   stream queue_{host_};
   pool pool_{host_, {.limit = 64_MiB, .report_leaks = false}};
-  std::vector<mistake_kind> told_;
+  support::told told_;
   guard_adaptor guard_{pool_, options()};
 
   [[nodiscard]] guard_options options() {
-    return {.pages = true,
-            .go_on = true,
-            .on_mistake = {[](void* to, const memory_mistake& m) {
-                             static_cast<std::vector<mistake_kind>*>(to)->push_back(m.kind);
-                           },
-                           &told_},
-            .leaks = false};
+    return {.pages = true, .go_on = true, .on_mistake = told_.callback(), .leaks = false};
   }
   [[nodiscard]] byte_address take(memory_source& from, bytes size, bytes alignment = 0) {
     return static_cast<byte_address>(from.allocate_raw(size, queue_, {.alignment = alignment}).value());
@@ -76,7 +71,7 @@ TEST_F(guard_pages, what_is_behind_a_block_cannot_be_touched) {
     EXPECT_FALSE(can_touch(&b[size])) << size;
     guard_.free(const_cast<unsigned char*>(b));
   }
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
 }
 // Started anew for each death, as a child of fork has the parent's blocks without their pages.
 TEST_F(guard_pages, an_overrun_and_a_use_after_the_free_end_the_program_there) {
@@ -98,7 +93,7 @@ TEST_F(guard_pages, between_the_end_and_the_page_is_a_zone) {
   EXPECT_FALSE(can_touch(&b[128]));
   b[127] = 1;
   guard_.free(const_cast<unsigned char*>(b));
-  EXPECT_EQ(told_, std::vector{mistake_kind::overrun_behind});
+  EXPECT_EQ(told_.kinds, std::vector{mistake_kind::overrun_behind});
   const byte_address c = take(100);
   c[-1] = 1;
   EXPECT_EQ(guard_.check(), 1u);
@@ -113,7 +108,7 @@ TEST_F(guard_pages, a_wider_alignment_holds) {
     EXPECT_FALSE(can_touch(&b[to_the_page])) << alignment;
     b[to_the_page - 1] = 1;
     guard_.free(const_cast<unsigned char*>(b));
-    EXPECT_EQ(std::exchange(told_, {}), std::vector{mistake_kind::overrun_behind});
+    EXPECT_EQ(std::exchange(told_.kinds, {}), std::vector{mistake_kind::overrun_behind});
   }
 }
 TEST_F(guard_pages, a_freed_block_cannot_be_touched) {
@@ -123,7 +118,7 @@ TEST_F(guard_pages, a_freed_block_cannot_be_touched) {
   EXPECT_FALSE(can_touch(&b[4999]));
   EXPECT_EQ(guard_.check(), 0u);
   guard_.free(const_cast<unsigned char*>(b));
-  EXPECT_EQ(told_, std::vector{mistake_kind::double_free});
+  EXPECT_EQ(told_.kinds, std::vector{mistake_kind::double_free});
 }
 TEST_F(guard_pages, what_left_the_quarantine_is_memory_again) {
   guard_options o = options();
@@ -137,7 +132,7 @@ TEST_F(guard_pages, what_left_the_quarantine_is_memory_again) {
   (void)take(*guard, 1000);  // leaks
   EXPECT_GE(guard->statistics().quarantined_blocks, 1u);
   guard.reset();
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
   // All of the pool's memory can be written to.
   std::vector<void*> all;
   for (int i = 0; i < 64; ++i) all.push_back(pool_.allocate_raw(512_KiB, queue_).value());
@@ -191,7 +186,7 @@ TEST_F(guard_pages, pages_that_are_late_are_not_mixed_up) {
     for (int k = 1; k < 10; k += 2) guard.free(all[k]);
     for (const live_block& b : guard.live_blocks()) guard.free(const_cast<void*>(b.data));
   }
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
   EXPECT_EQ(guard.statistics().live_blocks, 0u);
 }
 
@@ -266,7 +261,7 @@ TEST_F(guard_pages, any_memory_of_the_host_has_pages) {
     EXPECT_FALSE(can_touch(&c[0]));
     guard.free(const_cast<unsigned char*>(b));
   }
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(told_.kinds.empty());
 }
 
 TEST_F(guard_pages, where_the_host_reaches_nothing_patterns_are_used_and_that_is_said) {
@@ -299,12 +294,8 @@ TEST_F(guard_pages, where_the_system_has_no_more_mappings_patterns_are_used_and_
 
   stream queue{device::host()};
   pool p{device::host(), {.limit = 1_MiB}};
-  std::size_t mistakes = 0;
-  guard_adaptor guard{
-      p,
-      {.pages = true,
-       .go_on = true,
-       .on_mistake = {[](void* n, const memory_mistake&) { ++*static_cast<std::size_t*>(n); }, &mistakes}}};
+  support::told told;
+  guard_adaptor guard{p, {.pages = true, .go_on = true, .on_mistake = told.callback()}};
   testing::internal::CaptureStderr();
   auto* const b = static_cast<unsigned char*>(guard.allocate_raw(128, queue).value());
   auto* const c = static_cast<unsigned char*>(guard.allocate_raw(128, queue).value());
@@ -316,12 +307,12 @@ TEST_F(guard_pages, where_the_system_has_no_more_mappings_patterns_are_used_and_
   guard.free(b);
   b[0] = 1;
   EXPECT_EQ(guard.check(), 1u);
-  EXPECT_EQ(mistakes, 2u);
+  EXPECT_EQ(told.kinds.size(), 2u);
 
   for (std::size_t i = 0; i < hidden; ++i) ASSERT_TRUE(detail::show_pages(at(i), page));
   munmap(all, length);
   guard.free(c);
-  EXPECT_EQ(mistakes, 2u);
+  EXPECT_EQ(told.kinds.size(), 2u);
   auto* const d = guard.allocate_raw(128, queue).value();
   EXPECT_EQ(guard.statistics().unpaged, 2u);
   guard.free(d);

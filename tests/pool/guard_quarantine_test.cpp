@@ -87,56 +87,47 @@ TEST_F(guard_quarantine_death, a_write_after_the_free_is_found_by_the_period) {
   b[7] = 0xdd;
 }
 
-TEST(guard_quarantine, the_quarantine_gives_way_to_a_request_that_would_fail) {
-  stream queue{device::host()};
-  pool p{device::host(), {.limit = 4_MiB}};
-  guard_adaptor guard{p};
-  for (int i = 0; i < 20; ++i) guard.free(guard.allocate_raw(3_MiB, queue).value());
-  EXPECT_EQ(guard.statistics().quarantined_blocks, 1u);
-  const auto none = guard.allocate_raw(5_MiB, queue);
+using guard_quarantine = telling_guard;
+
+TEST_F(guard_quarantine, the_quarantine_gives_way_to_a_request_that_would_fail) {
+  for (int i = 0; i < 20; ++i) guard_.free(guard_.allocate_raw(3_MiB, queue_).value());
+  EXPECT_EQ(guard_.statistics().quarantined_blocks, 1u);
+  const auto none = guard_.allocate_raw(5_MiB, queue_);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().number, 5_MiB);
 }
-TEST(guard_quarantine, an_overrun_by_work_that_was_queued_at_the_free_is_found_when_it_is_done) {
-  stream queue{device::host()};
-  pool p{device::host(), {.limit = 4_MiB}};
-  told t;
-  guard_adaptor guard{p, {.go_on = true, .on_mistake = t.callback()}};
+TEST_F(guard_quarantine, an_overrun_by_work_that_was_queued_at_the_free_is_found_when_it_is_done) {
   support::gate g;
-  unsigned char* const b = bytes_of(guard.allocate_raw(100, queue).value());
-  g.hold(queue);
-  ASSERT_TRUE(queue.fill(b, std::byte{5}, 101));
-  guard.free(b);
-  EXPECT_EQ(guard.check(), 0u);
+  unsigned char* const b = bytes_of(guard_.allocate_raw(100, queue_).value());
+  g.hold(queue_);
+  ASSERT_TRUE(queue_.fill(b, std::byte{5}, 101));
+  guard_.free(b);
+  EXPECT_EQ(guard_.check(), 0u);
   support::gate later;
   event done{device::host()};
-  ASSERT_TRUE(queue.record(done));
-  later.hold(queue);  // the stream has work for ever
+  ASSERT_TRUE(queue_.record(done));
+  later.hold(queue_);  // the stream has work for ever
   g.open();
   ASSERT_TRUE(done.synchronize());
-  EXPECT_EQ(guard.check(), 1u);
-  EXPECT_EQ(t.kinds, std::vector{mistake_kind::overrun_behind});
+  EXPECT_EQ(guard_.check(), 1u);
+  EXPECT_EQ(told_.kinds, std::vector{mistake_kind::overrun_behind});
   later.open();
-  ASSERT_TRUE(queue.synchronize());  // the gates are used until then
+  ASSERT_TRUE(queue_.synchronize());  // the gates are used until then
 }
-TEST(guard_quarantine, a_block_freed_while_work_is_queued_is_neither_accused_nor_overwritten) {
-  stream queue{device::host()};
-  pool p{device::host(), {.limit = 4_MiB}};
-  told t;
-  guard_adaptor guard{p, {.go_on = true, .on_mistake = t.callback()}};
+TEST_F(guard_quarantine, a_block_freed_while_work_is_queued_is_neither_accused_nor_overwritten) {
   support::gate g;
-  g.hold(queue);
-  unsigned char* const b = bytes_of(guard.allocate_raw(100, queue).value());
+  g.hold(queue_);
+  unsigned char* const b = bytes_of(guard_.allocate_raw(100, queue_).value());
   std::vector<unsigned char> got(100);
-  ASSERT_TRUE(queue.fill(b, std::byte{5}, 100));
-  ASSERT_TRUE(queue.copy(got.data(), b, 100));
-  guard.free(b);
-  EXPECT_EQ(guard.check(), 0u);  // neither now
+  ASSERT_TRUE(queue_.fill(b, std::byte{5}, 100));
+  ASSERT_TRUE(queue_.copy(got.data(), b, 100));
+  guard_.free(b);
+  EXPECT_EQ(guard_.check(), 0u);  // neither now
   g.open();
-  ASSERT_TRUE(queue.synchronize());
+  ASSERT_TRUE(queue_.synchronize());
   EXPECT_EQ(got, std::vector<unsigned char>(100, 5));
-  EXPECT_EQ(guard.check(), 0u);  // ... nor when it is done
-  EXPECT_EQ(t.kinds.size(), 0u);
+  EXPECT_EQ(guard_.check(), 0u);  // ... nor when it is done
+  EXPECT_EQ(told_.kinds.size(), 0u);
 }
 
 }  // namespace

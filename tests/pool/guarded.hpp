@@ -65,4 +65,13 @@ class stopping_guard : public testing::Test {
   }
 };
 
+// A guard that tells and goes on.
+class telling_guard : public testing::Test {
+ protected:
+  stream queue_{device::host()};
+  pool pool_{device::host(), {.limit = bytes{4} << 20}};
+  told told_;
+  guard_adaptor guard_{pool_, {.go_on = true, .on_mistake = told_.callback()}};
+};
+
 }  // namespace berth::support
