@@ -1,5 +1,6 @@
 // The fast path of requests, and what of a request needs no ladder.
 #include <algorithm>
+#include <limits>
 
 #include "berth/core/hook.hpp"
 #include "pool/sampler.hpp"
@@ -25,64 +26,69 @@ void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
   return made;
 }
 
+// By the guard where the thread's cache says that one is due, or, where it has none, the thread's sampler.
 memory_source::outcome pool::state::allocate_watched(bytes size, stream& s, const block_options* o,
                                                      source_location site) {
-  thread_local detail::sampler without_cache{0};
+  detail::thread_cache* const c = cache();
+  const bool due = c != nullptr ? c->is_due() : detail::this_threads_sampler().take(sample);
+  if (!due) return allocate(size, s, o, site);
+  if (c != nullptr && sample > 1) {
+    enter(*c);
+    c->grant(until_sampled() + 1);  // the guard's own request is one of them
+    c->leave();
+  }
+  return allocate_from(*guard, size, s, o, site);
+}
+
+std::int64_t pool::state::until_sampled() const noexcept {
+  if (sample == 0) return std::numeric_limits<std::int64_t>::max() / 2;
+  return sample == 1 ? 0 : detail::this_threads_sampler().draw(sample);
+}
+
+// What takes no more than the thread's cache: it is entered then. Null: nothing was done, and nothing failed.
+[[gnu::always_inline]] inline detail::thread_cache* pool::state::reuse_at_home(bytes size, const stream& s,
+                                                                               const source_location& site,
+                                                                               void*& data) noexcept {
   detail::thread_cache& c = directory.at_home();
-  detail::sampler& mine = c.mine() ? c.samples : without_cache;
-  return mine.take(sample) ? allocate_from(*guard, size, s, o, site) : allocate(size, s, o, site);
-}
-
-[[gnu::always_inline]] inline detail::extent* pool::state::reuse_at_home(detail::thread_cache& c, bytes rounded,
-                                                                         bytes size, std::uint32_t on,
-                                                                         const source_location& site,
-                                                                         void*& data) noexcept {
-  if (!c.enter()) [[unlikely]]
-    return nullptr;
-  detail::thread_cache::bin* const bin = c.find_at_home(rounded, on);
-  detail::extent* const e = bin != nullptr ? reuse(c, *bin, size, site, data) : nullptr;
-  if (e == nullptr) [[unlikely]]
-    c.leave();
-  return e;
-}
-
-// What the cache has not at home, what a listener hears of, and requests of watched pools. Where these sample, what is
-// not sampled costs what it does in others.
-[[gnu::noinline]] memory_source::outcome pool::allocate_otherwise(bytes size, stream& s, const block_options* options,
-                                                                  source_location site) {
-  state& my = *state_;
-  detail::thread_cache& c = my.directory.at_home();
   const stream_clock* const clock = s.clock().get();
-  const bytes rounded = my.by_mask(size);
-  if (rounded < size || options != nullptr || !c.mine() || clock == nullptr || (my.sample != 0 && c.samples.is_due()))
-    return allocate_slowly(size, s, options, site);
-  void* data = nullptr;
-  if (my.reuse_at_home(c, rounded, size, clock->id(), site, data) == nullptr) [[unlikely]]
-    return allocate_slowly(size, s, nullptr, site);
-  if (my.sample != 0) c.samples.pass();
-  if (c.counters.live >= c.notice_above) [[unlikely]]
-    my.notice(c, static_cast<std::int64_t>(size));
+  const bytes rounded = by_mask(size);
+  if (!c.mine() || rounded < size || clock == nullptr || c.is_due() || !c.enter()) [[unlikely]]
+    return nullptr;
+  detail::thread_cache::bin* const bin = c.find_at_home(rounded, clock->id());
+  if (bin != nullptr && reuse(c, *bin, size, site, data) != nullptr) [[likely]]
+    return &c;
   c.leave();
-  if (!state::tell_at_once(event_record::allocate, data, size, clock->id(), site)) [[unlikely]]
-    return my.allocate_told(data, size, clock->id(), site);
+  return nullptr;
+}
+
+// The same as do_allocate() with a listener.
+[[gnu::noinline]] memory_source::outcome pool::allocate_heard(bytes size, stream& s, source_location site) {
+  state& my = *state_;
+  void* data = nullptr;
+  detail::thread_cache* const c = my.reuse_at_home(size, s, site, data);
+  if (c == nullptr) [[unlikely]]
+    return allocate_slowly(size, s, nullptr, site);
+  if (c->counters.live >= c->notice_above) [[unlikely]]
+    my.notice(*c, static_cast<std::int64_t>(size));
+  c->leave();
+  if (!state::tell_at_once(event_record::allocate, data, size, s.id(), site)) [[unlikely]]
+    return my.allocate_told(data, size, s.id(), site);
   return {data, nullptr};
 }
 
 memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_options* options, source_location site) {
+  if (options != nullptr) [[unlikely]]
+    return allocate_slowly(size, s, options, site);
+  if (hook_is_set()) [[unlikely]]
+    return allocate_heard(size, s, site);
   state& my = *state_;
-  if (options != nullptr || hook_is_set()) [[unlikely]]
-    return allocate_otherwise(size, s, options, site);
-  detail::thread_cache& c = my.directory.at_home();
-  const stream_clock* const clock = s.clock().get();
-  const bytes rounded = my.fast_rounding(size);
-  if (!c.mine() || rounded < size || clock == nullptr) [[unlikely]]
-    return allocate_otherwise(size, s, nullptr, site);
   void* data = nullptr;
-  if (my.reuse_at_home(c, rounded, size, clock->id(), site, data) == nullptr) [[unlikely]]
+  detail::thread_cache* const c = my.reuse_at_home(size, s, site, data);
+  if (c == nullptr) [[unlikely]]
     return allocate_slowly(size, s, nullptr, site);
-  if (c.counters.live >= c.notice_above) [[unlikely]]
-    return my.finish_allocate(c, data, size);
-  c.leave();
+  if (c->counters.live >= c->notice_above) [[unlikely]]
+    return my.finish_allocate(*c, data, size);
+  c->leave();
   return {data, nullptr};
 }
 
@@ -117,7 +123,7 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
   const auto counted = static_cast<std::int64_t>(size);
   if (c != nullptr) {
     enter(*c);  // before the lock is let go, so that the block is counted when it can be seen
-    ++c->counters.misses;
+    c->count_miss();
     c->counters.live += counted;
     if (told_above == (memory.reserved() >= options.watermark)) [[likely]] {
       held.unlock();

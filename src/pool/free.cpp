@@ -41,7 +41,6 @@ void pool::state::free_heard(void* data, detail::extent* e, source_location site
   const bytes asked = e->asked;
   e->use.epoch = e->use.clock->epoch();
   const bool kept = c.push(*bin, e, data);
-  ++c.counters.frees;
   c.counters.live -= static_cast<std::int64_t>(asked);
   if (!kept || c.counters.live <= c.notice_below) [[unlikely]]
     return my.finish_free(c, asked);
@@ -108,7 +107,6 @@ void pool::state::take_back(detail::extent* e) noexcept {
   }
   enter(*c);
   note_uses(*e);
-  ++c->counters.frees;
   c->counters.live -= static_cast<std::int64_t>(asked);
   detail::thread_cache::bin* bin = nullptr;
   if (was != detail::extent_state::shared) {

@@ -21,13 +21,12 @@ std::uint32_t this_thread() noexcept {
   return number;
 }
 
-bool is_sampled(std::uint32_t every) noexcept {
-  if (every <= 1) return true;
-  thread_local detail::sampler mine{this_thread()};
-  return mine.take(every);
-}
-
 }  // namespace
+
+detail::sampler& detail::this_threads_sampler() noexcept {
+  thread_local sampler mine{this_thread()};
+  return mine;
+}
 
 guard_adaptor::guard_adaptor(memory_source& upstream, const guard_options& options)
     : state_{std::make_unique<state>(upstream, options)} {}
@@ -117,7 +116,8 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
   state& my = *state_;
   const bytes alignment = o != nullptr ? o->alignment : 0;
   // An alignment that is none is refused there.
-  if ((samples_ && !is_sampled(my.options.sample)) || (alignment != 0 && !is_power_of_two(alignment))) {
+  if ((samples_ && my.options.sample > 1 && !detail::this_threads_sampler().take(my.options.sample)) ||
+      (alignment != 0 && !is_power_of_two(alignment))) {
     return allocate_from(my.upstream, size, s, o, site);
   }
   const auto l = my.layout_of(size, alignment);

@@ -44,7 +44,6 @@ pool::state::state(pool* p, device d, const pool_options& o)
     by_mask = {.before = g < quantum ? align_up(rules.tail_pad, g) + quantum - 1 : g - 1,
                .mask = ~(std::max(g, quantum) - 1),
                .after = g < quantum ? 0 : align_up(rules.tail_pad, quantum)};
-    fast_rounding = by_mask;
   }
   const bytes total = dev.properties().total_memory;
   bytes most = std::min(limit_of(dev, o), total != 0 ? total : bytes{1} << 33);
@@ -103,7 +102,6 @@ void pool::state::watch() {
   guard_knows_addresses = guard->options().red_zone == 0;
   guard->samples_ = false;
   sample = std::max(1u, guard->options().sample);
-  fast_rounding = {};
 }
 
 // The whole block goes to the store, and the parts are taken out of it again before anybody sees that.

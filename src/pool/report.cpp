@@ -43,15 +43,12 @@ pool_statistics pool::state::statistics(lock_held& held) {
   drain();
   tidy(true, held);
   pool_statistics s;
-  detail::cache_counters sum = ended;
-  s.cache_hits = ended_hits;
+  detail::block_counts sum = ended;
   const standstill nobody_moves{*this};
   drain();
   for (const auto& c : caches) {
     publish(*c);
-    s.cache_hits += c->hits();
-    sum.misses += c->counters.misses;
-    sum.frees += c->counters.frees;
+    c->add_to(sum);
     s.cached += c->held();
   }
   s.live = static_cast<bytes>(live.load(std::memory_order_relaxed));
@@ -59,10 +56,11 @@ pool_statistics pool::state::statistics(lock_held& held) {
   s.free = space.free_bytes();
   s.reserved = memory.reserved();
   s.live_rounded = s.reserved - s.free - s.cached;
-  s.live_blocks = static_cast<std::size_t>(s.cache_hits + sum.misses - sum.frees);
+  s.live_blocks = static_cast<std::size_t>(sum.hits + sum.misses - sum.frees);
   s.reserved_peak = reserved_peak;
   s.largest_hole = space.largest();
-  s.allocations = s.cache_hits + sum.misses;
+  s.cache_hits = sum.hits;
+  s.allocations = sum.hits + sum.misses;
   s.frees = sum.frees;
   s.failures = failures;
   s.device_hits = device_hits;

@@ -97,13 +97,12 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
     e->mark.store(detail::thread_cache::live_mark(from), std::memory_order_relaxed);
     e->asked = size;
     e->remember(site);
+    c.count_hit();
     c.counters.live += static_cast<std::int64_t>(size);
     return e;
   }
-  // What allocate() does where it is that easy: the cache is entered then. Null: nothing was done, and nothing failed.
-  [[nodiscard]] static detail::extent* reuse_at_home(detail::thread_cache& c, bytes rounded, bytes size,
-                                                     std::uint32_t on, const source_location& site,
-                                                     void*& data) noexcept;
+  [[nodiscard]] detail::thread_cache* reuse_at_home(bytes size, const stream& s, const source_location& site,
+                                                    void*& data) noexcept;
   static void keep(state& my, detail::extent* e, void* data) noexcept;
   void free_heard(void* data, detail::extent* e, source_location site) noexcept;
   void free_told(void* data, detail::extent* e, source_location site) noexcept;
@@ -246,9 +245,9 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
 
   // Of a pool that is watched (berth/pool/debug.hpp). Users' blocks go through the guard, which takes its memory from
   // `bare`. The fast paths do not ask whether there is a guard; they fail by themselves and the slow ones ask.
-  // allocate() fails because the masks round every size to 0. free() fails because it finds no block at a guarded
-  // address; where a guard without red zones gives out the pool's own addresses, it finds a block that is marked as
-  // shared, which only the slow path frees.
+  // allocate() fails where the cache says that a sampled request is due. free() fails because it finds no block at a
+  // guarded address; where a guard without red zones gives out the pool's own addresses, it finds a block that is
+  // marked as shared, which only the slow path frees.
   class unguarded;
   std::unique_ptr<memory_source> bare;
   std::shared_ptr<guard_adaptor> guard;
@@ -257,16 +256,15 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void watch();
   // Asks the guard, or this pool where the request is not sampled.
   [[nodiscard]] outcome allocate_watched(bytes size, stream& s, const block_options* o, source_location site);
+  [[nodiscard]] std::int64_t until_sampled() const noexcept;  // requests of a cache
 
   // What the fast path reads; written by the constructor.
   const std::uint64_t id;
-  const bytes quantum;          // starts are multiples of this, and so are sizes
-  mask_rounding fast_rounding;  // by_mask; of a watched pool every size to 0
-  detail::block_map blocks;
-  detail::cache_directory directory;
-
+  const bytes quantum;  // starts are multiples of this, and so are sizes
   // Where the rules have to do with powers of two alone; else less than the size. See the constructor.
   mask_rounding by_mask;
+  detail::block_map blocks;
+  detail::cache_directory directory;
 
   pool* const self;
   const device dev;
@@ -311,8 +309,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::uint64_t misses = 0;  // requests served here
   std::string failure_report;
 
-  detail::cache_counters ended;  // of ended threads, and of those that got no cache
-  std::uint64_t ended_hits = 0;
+  detail::block_counts ended;  // of ended threads, and of those that got no cache
   std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0;
   bytes reserved_peak = 0;
   bool told_above = false;  // on_watermark was

@@ -156,6 +156,7 @@ detail::thread_cache* pool::state::attach() noexcept {
     spare_caches.pop_back();
     // Alone, a thread counts the exact peak by itself; several publish what they count now and then.
     c->publish_at = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
+    c->grant(until_sampled());
     publish(*c);
     c->resize(cache_share(), options.cache_blocks);
     share_caches();
@@ -193,10 +194,8 @@ void pool::state::detach(detail::thread_cache* c) noexcept {
     if (one.get() != c) continue;
     publish(*c);  // nobody else is here: the owner is at its end, and others need the lock
     while (detail::extent* chain = c->evict_one_bin()) push_pending(chain);
-    ended_hits += c->hits();
-    ended.misses += c->counters.misses;
-    ended.frees += c->counters.frees;
-    c->counters = {};
+    c->add_to(ended);
+    c->forget_counts();
     spare_caches.push_back(std::move(one));  // there is room since it was attached
     one = std::move(caches.back());
     caches.pop_back();

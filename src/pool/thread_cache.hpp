@@ -18,16 +18,18 @@
 
 #include "berth/core/thread_directory.hpp"
 #include "pool/extent.hpp"
-#include "pool/sampler.hpp"
 
 namespace berth::detail {
 
-// Counted without shared writes; summed by pool::statistics(). Allocations that the cache served are not counted but
-// calculated: the blocks that came into it, less those that left it in another way and those that are still in it.
+// Allocations that caches and the store served, and frees.
+struct block_counts {
+  std::uint64_t hits = 0, misses = 0, frees = 0;
+};
+
+// Counted without shared writes; summed by pool::statistics().
 struct cache_counters {
-  std::uint64_t misses = 0;  // allocations that the store served
-  std::uint64_t frees = 0;
-  std::uint64_t passed = 0;    // ... of blocks that the cache did not keep, or gave back later
+  std::uint64_t misses = 0;    // allocations that the store served
+  std::uint64_t passed = 0;    // freed blocks that the cache did not keep, or gave back later
   std::int64_t live = 0;       // bytes, as asked, not yet in the pool's sum
   std::int64_t live_peak = 0;  // the most of it since it was last published
 };
@@ -37,11 +39,7 @@ class thread_cache {
   // Keeps at most that many bytes and blocks, and no block of more than half the bytes. `number` is not 0, and no other
   // cache of the pool has it.
   thread_cache(bytes most_bytes, std::uint32_t most_blocks, std::uint16_t number) noexcept
-      : gate_{idle_gate()},
-        samples{number},
-        number_{number},
-        room_{make_room(most_bytes, most_blocks)},
-        all_room_{room_} {}
+      : gate_{idle_gate()}, number_{number}, room_{make_room(most_bytes, most_blocks)}, all_room_{room_} {}
   // Nobody's, for directories: it is there before anything else of the program runs.
   constexpr thread_cache() noexcept = default;
 
@@ -138,8 +136,30 @@ class thread_cache {
 
   [[nodiscard]] bytes held() const noexcept { return (all_room_ - room_) >> block_bits << 6; }
   [[nodiscard]] std::uint64_t held_blocks() const noexcept { return (all_room_ - room_) & (some_blocks - 1); }
-  // Allocations that the cache served.
-  [[nodiscard]] std::uint64_t hits() const noexcept { return counters.frees - counters.passed - held_blocks(); }
+  // Frees are not counted but calculated: the blocks that left the cache in one way or the other, and those in it.
+  void add_to(block_counts& sum) const noexcept {
+    const auto hits = static_cast<std::uint64_t>(granted_ - left_);
+    sum.hits += hits;
+    sum.misses += counters.misses;
+    sum.frees += hits + counters.passed + held_blocks();
+  }
+  void forget_counts() noexcept {
+    granted_ = left_;
+    counters = {};
+  }
+
+  // Of a pool that samples, one request is due after so many of this thread that are not. The owner may ask outside.
+  [[nodiscard]] bool is_due() const noexcept { return left_ <= 0; }
+  void grant(std::int64_t requests) noexcept {
+    granted_ += requests - left_;
+    left_ = requests;
+  }
+  void count_hit() noexcept { --left_; }
+  void count_miss() noexcept {
+    ++counters.misses;
+    --granted_;
+    --left_;
+  }
   // The mark of a block that this cache gave out.
   [[nodiscard]] static std::uint32_t live_mark(const bin& b) noexcept {
     return b.mark ^ make_mark(extent_state::cached, 0, 0) ^ make_mark(extent_state::live, 0, 0);
@@ -186,9 +206,10 @@ class thread_cache {
   std::int64_t notice_below = std::numeric_limits<std::int64_t>::min();
   std::int64_t publish_at = std::numeric_limits<std::int64_t>::max();  // |live| from which it goes into the pool's sum
   cache_counters counters;
-  sampler samples{0};  // of a watched pool's requests; the owner's, inside or not
 
  private:
+  std::int64_t left_ = 0;     // requests before one is due
+  std::int64_t granted_ = 0;  // what it would be had the cache served none
   std::uint16_t number_ = 0;
   std::uint64_t room_ = 0;
   std::uint64_t all_room_ = 0;

@@ -179,6 +179,23 @@ TEST(debug, what_a_pools_cache_gives_is_sampled_too) {
     end_debug();
   }
 }
+// Neither a new pool's first requests nor a new thread's are more likely than others.
+TEST(debug, pools_that_live_for_few_requests_are_sampled_as_others) {
+  set_debug({.guards = false, .quarantine = 0, .warn = true, .sample = 16});
+  int guarded = 0;
+  for (int i = 0; i < 400; ++i) {
+    stream queue{device::host()};
+    pool p{device::host(), {.limit = 4_MiB}};
+    for (int n = 0; n < 8; ++n) p.free(p.allocate_raw(100, queue).value());
+    const std::string report = debug_report();
+    if (const auto mine = report.rfind("\npool "); mine != std::string::npos) {
+      guarded += std::stoi(report.substr(report.find(": ", mine) + 2));
+    }
+  }
+  EXPECT_GT(guarded, 100);  // 200 in the mean
+  EXPECT_LT(guarded, 300);
+  end_debug();
+}
 // A path longer than any line that was foreseen, with what JSON escapes.
 TEST_F(debug_death, a_report_has_places_of_any_length) {
   stream queue{device::host()};

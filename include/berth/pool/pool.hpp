@@ -248,7 +248,7 @@ class pool final : public memory_source {
   [[nodiscard]] memory_source* untold() noexcept override;
 
   outcome allocate_slowly(bytes size, stream& s, const block_options* options, source_location site);
-  outcome allocate_otherwise(bytes size, stream& s, const block_options* options, source_location site);
+  outcome allocate_heard(bytes size, stream& s, source_location site);
 
   struct [[gnu::visibility("hidden")]] state;
   std::shared_ptr<state> state_;
