@@ -9,8 +9,10 @@
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/bound/bounds.hpp"
+#include "plan/dense_set.hpp"
 #include "plan/greedy/boxes.hpp"
 #include "plan/greedy/ejection.hpp"
+#include "plan/greedy/sweep.hpp"
 
 namespace berth::plan {
 namespace {
@@ -257,6 +259,23 @@ TEST(large, no_effort_ends_above_a_lower_one) {
     const problem p = core_beside_small({seed, 100, 8000, true, true});
     EXPECT_LE(solve(p)->arena(), solve(p, {.work = effort::fast})->arena()) << seed;
   }
+}
+
+// Sweeps of these end up to a quarter above the bound.
+TEST(large, a_thousand_buffers_end_nearer_to_the_bound_than_their_sweeps_at_effort_fast) {
+  int above_an_eighth = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    numbers from{seed};
+    problem p;
+    for (tick i = 0; i < 1000; ++i) {
+      p.add({.size = bytes{1} << from.below(20), .live = {i, i + 1 + static_cast<tick>(from.below(32))}});
+    }
+    const auto swept = sweep(p);
+    const bytes eighth = swept->why.bound + swept->why.bound / 8;
+    above_an_eighth += swept->arena > eighth && swept->arena <= swept->why.bound + swept->why.bound / 4 ? 1 : 0;
+    EXPECT_LE(solve(p, {.work = effort::fast})->arena(), eighth) << seed;
+  }
+  EXPECT_GT(above_an_eighth, 0);
 }
 
 }  // namespace berth::plan

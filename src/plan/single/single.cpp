@@ -102,9 +102,11 @@ bool fits(const problem& p, const swept& s) {
 }
 
 // At the bound no effort finds better; effort fast takes what fits and ends within a quarter of the bound, as sweeps of
-// networks nearly always do.
+// networks nearly always do; of many buffers an eighth.
 bool is_good_enough(const problem& p, const swept& s, effort level) {
-  return s.arena - s.why.bound <= (level == effort::fast ? s.why.bound / policy::good_enough_share : 0) && fits(p, s);
+  const bool is_many = p.buffers.size() >= policy::fewest_for_size_first;
+  const bytes share = is_many ? policy::good_enough_share_of_many : policy::good_enough_share;
+  return s.arena - s.why.bound <= (level == effort::fast ? s.why.bound / share : 0) && fits(p, s);
 }
 
 plan plan_of(swept s) {
@@ -295,8 +297,8 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     some.status = some.arena_bytes == some.lower_bound_bytes ? status::optimal : status::feasible;
     so_far->consider(some);
   };
-  layout found = best_start(in, bound.value, o, wait, out.work, show);
-  const units swept_to = quick ? static_cast<units>(quick->arena / in.unit) : unbounded;
+  const units swept_to = quick ? static_cast<units>(quick->arena / in.unit) : unbounded, quick_value = bound.value;
+  layout found = best_start(in, quick_value, o, wait, out.work, show, swept_to);
   if (swept_to < found.arena) found = of_items(p, in, *quick, std::move(found));
   if (found.arena > bound.value && o.work != effort::fast && !wait.over()) {
     bound.proved = thorough_bound(p, in, std::move(bound.proved), wait);
@@ -311,7 +313,7 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     if (found.arena > bound.value + near && !swept && !wait.over()) {
       options lower = o;
       lower.work = effort::fast;
-      layout fast = best_start(in, bound.value, lower, wait, out.work);
+      layout fast = best_start(in, quick_value, lower, wait, out.work, {}, swept_to);
       if (fast.arena < found.arena) found = std::move(fast);
     }
     tell(bound, in.unit, out);

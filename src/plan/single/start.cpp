@@ -57,6 +57,13 @@ void lower(const instance& in, units target, const options& o, layout& best, std
   }
 }
 
+layout pass_by_size(const instance& in, const patience& passes) {
+  occupancy taken{in};
+  layout placed = place_in_order(in, taken, sorted_items(in, order::size, passes), passes);
+  placed.solver = "first_fit/size";
+  return placed;
+}
+
 // For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
 layout of_many(const instance& in, std::size_t all, units target, const options& o, const patience& passes,
                const patience& wait, std::uint64_t& nodes) {
@@ -70,9 +77,7 @@ layout of_many(const instance& in, std::size_t all, units target, const options&
   // At effort fast a pass where a sweep ends far above; else ejections do more from what was swept.
   const bool pass = o.work == effort::fast && best.arena > target + target / policy::fast_near_share;
   if (pass || best.arena == unbounded) {
-    occupancy taken{in};
-    layout placed = place_in_order(in, taken, sorted_items(in, order::size, passes), passes);
-    placed.solver = "first_fit/size";
+    layout placed = pass_by_size(in, passes);
     if (placed.arena < best.arena) best = std::move(placed);
   }
   const std::uint64_t items = std::min(in.items.size(), policy::most_at_once);  // more do not fit the second
@@ -95,10 +100,17 @@ layout by_boxes(const instance& in, units target, const options& o, const patien
 }  // namespace
 
 layout best_start(const instance& in, units target, const options& o, const patience& wait, std::uint64_t& nodes,
-                  const std::function<void(const layout&)>& show) {
+                  const std::function<void(const layout&)>& show, units swept) {
   layout best;
   units goal = target;
   const patience passes = wait.for_looks(most_looks(o.work, in));
+  if (o.work == effort::fast && in.items.size() >= policy::fewest_for_size_first &&
+      swept <= std::min(in.capacity, target + target / policy::good_enough_share)) {
+    best = pass_by_size(in, passes);
+    if (best.arena > target + target / policy::good_enough_share_of_many && uses(technique::peaks))
+      nodes += place_core_first(in, best, target, core_seconds(o.work, in.items.size()), o, wait);
+    return best;
+  }
   if (in.items.size() > policy::many_items) {
     (void)wait.over();
     if (!nobody_waits(in, wait)) best = by_boxes(in, target, o, passes, wait, nodes);

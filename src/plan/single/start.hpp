@@ -20,8 +20,10 @@ namespace berth::plan {
 // orders, and mend again what one of them lowered.
 //
 // Of `o` the effort, the node limit and the threads are read. `nodes` grows by the search nodes spent; `show`, if any,
-// is shown what was best on the way.
+// is shown what was best on the way. Where sweeps ended at `swept`, which fits and is at most a quarter above
+// the target, effort fast makes one pass in order of size of 1,000 items and more, and nothing else.
 [[nodiscard]] layout best_start(const instance& in, units target, const options& o, const patience& wait,
-                                std::uint64_t& nodes, const std::function<void(const layout&)>& show = {});
+                                std::uint64_t& nodes, const std::function<void(const layout&)>& show = {},
+                                units swept = unbounded);
 
 }  // namespace berth::plan
