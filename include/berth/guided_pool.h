@@ -45,7 +45,7 @@ typedef struct berth_guided_pool_statistics {
   uint64_t steps;           /* begun */
   uint64_t planned;         /* allocations at the place planned for them */
   uint64_t elsewhere;       /* elsewhere in the plan's memory, since the step differed */
-  uint64_t passed;          /* by the pool beneath, since a plan was there or not */
+  uint64_t passed;          /* by the pool beneath, to the 16 streams that may have a plan; not those aligned */
   uint64_t broken_up;       /* plans whose free memory was needed in the middle of a step */
   uint64_t streams_planned; /* 16 at most */
   uint64_t parts;           /* bytes that the plans have, or will take with the first request */

@@ -276,7 +276,8 @@ void scratch_arena::trim(source_location where) noexcept {
   drop_spare();
   if (chunk_ != nullptr && top_ == chunk_->begin()) free_chunk(pop_chunk());
   peak_ = statistics().in_use;
-  if (chunk_ != nullptr) limit_ = top_;
+  limit_ = top_;
+  for (scratch_chunk* chunk = chunk_; chunk != nullptr; chunk = chunk->below) chunk->limit = chunk->top;
 }
 
 void scratch_arena::wrong_thread(source_location where) noexcept {

@@ -294,6 +294,23 @@ TEST(scratch_arena, trim_gives_back_what_nobody_uses) {
   arena.release(a);
 }
 
+TEST(scratch_arena, counts_its_peak_anew_after_a_trim_in_chunks_below_too) {
+  explicit_scratch_arena arena;
+  void* const a = arena.allocate(100);
+  void* const b = arena.allocate(100);
+  arena.release(arena.allocate(50'000));
+  arena.release(arena.allocate(500'000));  // in a chunk of its own, which stays
+  void* const c = arena.allocate(100);
+  arena.trim();
+  EXPECT_EQ(arena.statistics().peak, arena.statistics().in_use);
+  arena.release(b);
+  arena.release(c);
+  void* const again = arena.allocate(50'000);
+  EXPECT_EQ(arena.statistics().peak, arena.statistics().in_use);
+  arena.release(again);
+  arena.release(a);
+}
+
 TEST(scratch_arena, of_the_threads_takes_its_chunks_where_the_program_says) {
   static counting_source counter;  // outlives the threads
   berth::set_thread_chunk_source(&counter.source);

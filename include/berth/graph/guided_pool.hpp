@@ -66,7 +66,7 @@ struct guided_statistics {
   std::uint64_t steps = 0;      // begun
   std::uint64_t planned = 0;    // allocations at the place planned for them
   std::uint64_t elsewhere = 0;  // elsewhere in a part, since the step differed
-  std::uint64_t passed = 0;     // by the pool, since a plan was there or not
+  std::uint64_t passed = 0;     // by the pool, to streams that are planned or listened to; not those with options
   std::uint64_t broken_up = 0;  // parts whose free memory the pool needed in the middle of a step
   std::uint32_t streams_planned = 0;
   bytes parts = 0;        // that the parts have, or will take with the first request

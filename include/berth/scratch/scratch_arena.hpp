@@ -65,7 +65,7 @@ void set_thread_chunk_source(const chunk_source* source) noexcept;
 // Sizes count the bytes of headers and guards too: they are memory that the arena really takes.
 struct scratch_statistics {
   bytes in_use = 0;             // between the arena's bottom and its top now
-  bytes peak = 0;               // the most that in_use has been
+  bytes peak = 0;               // the most that in_use has been since the last trim()
   bytes reserved = 0;           // in chunks, used or not
   std::uint32_t chunks = 0;     // held now
   std::uint64_t growths = 0;    // chunks taken from the source in all; it stands still after warm-up
@@ -160,7 +160,8 @@ class scratch_arena {
   // O(1).
   [[nodiscard]] scratch_statistics statistics() const noexcept;
 
-  // Gives unused memory back: all of it where no block lives, else the spare chunk. The next use must grow again.
+  // Gives unused memory back: all of it where no block lives, else the spare chunk. The next use must grow again. The
+  // peak is counted anew.
   void trim(source_location where = source_location::current()) noexcept;
 
  protected:

@@ -1,6 +1,7 @@
 #include "plan/several/repair.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -63,11 +64,15 @@ std::vector<std::unique_ptr<candidate_memory>> memories_of(const problem& p, con
 }
 
 double ticks_of(const problem& p, const bundle& u) {
+  // Of all ticks there are the difference is no tick.
+  const auto length = [](const interval& live) {
+    return static_cast<double>(static_cast<std::uint64_t>(live.upper) - static_cast<std::uint64_t>(live.lower));
+  };
   double sum = 1;
   for (const index i : u.members) {
     const buffer& b = p.buffers[i];
-    if (b.lifetimes.empty()) sum += static_cast<double>(b.live.upper - b.live.lower);
-    for (const interval& live : b.lifetimes) sum += static_cast<double>(live.upper - live.lower);
+    if (b.lifetimes.empty()) sum += length(b.live);
+    for (const interval& live : b.lifetimes) sum += length(live);
   }
   return sum;
 }

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Makes up inputs for fuzz targets (tests/fuzz), one after another, each for so many seconds: what an hour of fuzzing
+# a target finds is asked by `scripts/fuzz.sh 3600`. Inputs that reached new code are kept in build/fuzz/corpus/TARGET,
+# so that a later call goes on from there; files put there by hand (models, logs) are taken as seeds. What was found
+# is written to build/fuzz/found, and the exit status is 1.
+# usage: scripts/fuzz.sh SECONDS [TARGET ...]
+set -eu
+cd "$(dirname "$0")/.."
+seconds=${1:?usage: scripts/fuzz.sh SECONDS [TARGET ...]}
+shift
+[ $# -gt 0 ] || set -- $(ls tests/fuzz/corpus)
+build=build/fuzz
+mkdir -p $build/found
+[ -e $build/build.ninja ] || cmake --preset fuzz >$build/configure.log
+cmake --build $build --target $(printf 'fuzz_%s ' "$@") >$build/build.log || { tail -n 50 $build/build.log; exit 2; }
+
+status=0
+printf '%-12s %8s %12s %8s %10s  %s\n' target seconds inputs edges "last new" found
+for target; do
+  mkdir -p $build/corpus/"$target"
+  log=$build/found/$target.log
+  verdict=nothing
+  # A log may ask for more memory than there is: that must be said, not had.
+  UBSAN_OPTIONS=print_stacktrace=1 $build/bin/fuzz_"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+    -print_final_stats=1 -artifact_prefix=$build/found/"$target"- $build/corpus/"$target" tests/fuzz/corpus/"$target" \
+    >"$log" 2>&1 || { verdict=$(sed -n 's/^SUMMARY: //p; s/.*Test unit written to //p' "$log" | tr '\n' ' '); status=1; }
+  # When the last new edge was reached, in parts of a hundred of all inputs: how far the search has come to an end.
+  awk -v target="$target" -v verdict="$verdict" '
+    /^#[0-9]+.* cov: / { for (i = 1; i < NF; ++i) if ($i == "cov:" && $(i + 1) > edges) { edges = $(i + 1); at = substr($1, 2) } }
+    /^stat::number_of_executed_units:/ { inputs = $2 }
+    /^Done [0-9]+ runs in [0-9]+ second/ { seconds = $5 }
+    END { printf "%-12s %8s %12s %8d %9.0f%%  %s\n", target, seconds, inputs, edges, inputs ? 100 * at / inputs : 0, verdict }' "$log"
+done
+exit $status
