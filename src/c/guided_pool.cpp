@@ -11,10 +11,10 @@ using namespace berth::c;
 // Calls do_it(guided pool).
 template <class Do>
 berth_status on_guided(const berth_pool* handle, Do do_it) noexcept {
-  const auto held = pools().look_up(handle);
-  if (held == nullptr) return no_such(handle, "pool");
-  if (!held->guided) return fail(BERTH_INVALID, "the pool is not guided (see berth_guided_pool_create)");
-  return guarded([&] { return do_it(*held->guided); });
+  return on_pool(handle, [&](held_pool& held) {
+    if (!held.guided) return fail(BERTH_INVALID, "the pool is not guided (see berth_guided_pool_create)");
+    return do_it(*held.guided);
+  });
 }
 
 }  // namespace

@@ -63,6 +63,14 @@ berth_status guarded(Do do_it) noexcept {
   }
 }
 
+// Calls do_it(the pool that the handle names), as guarded().
+template <class Do>
+berth_status on_pool(const berth_pool* handle, Do do_it) noexcept {
+  const auto held = pools().look_up(handle);
+  if (held == nullptr) return no_such(handle, "pool");
+  return guarded([&] { return do_it(*held); });
+}
+
 // The status of a result without a value.
 inline berth_status status_of(const result<void>& done) noexcept {
   return done ? succeed() : report(done.error());

@@ -59,9 +59,7 @@ berth_status find_block(const handles<held_pool>::use& pool, const void* handle,
 
 template <class Text>
 berth_status text_of(const berth_pool* handle, char* text, size_t room, size_t* length, Text ask) noexcept {
-  const auto held = pools().look_up(handle);
-  if (held == nullptr) return no_such(handle, "pool");
-  return guarded([&] { return give_text(ask(*held->own), text, room, length); });
+  return on_pool(handle, [&](const held_pool& held) { return give_text(ask(*held.own), text, room, length); });
 }
 
 }  // namespace
@@ -183,19 +181,15 @@ berth_status berth_pool_size_of(const berth_pool* pool, const void* block, uint6
 }
 
 berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released) {
-  const auto held = pools().look_up(pool);
-  if (held == nullptr) return no_such(pool, "pool");
-  return guarded([&] {
-    const berth::bytes n = held->own->trim(keep);
+  return on_pool(pool, [&](held_pool& held) {
+    const berth::bytes n = held.own->trim(keep);
     if (released != nullptr) *released = n;
     return succeed();
   });
 }
 
 berth_status berth_pool_statistics_of(const berth_pool* pool, berth_pool_statistics* statistics) {
-  const auto held = pools().look_up(pool);
-  if (held == nullptr) return no_such(pool, "pool");
-  return berth::c::give_statistics(held->own->statistics(), statistics);
+  return on_pool(pool, [&](const held_pool& held) { return give_statistics(held.own->statistics(), statistics); });
 }
 
 berth_status berth_pool_report(const berth_pool* pool, char* text, size_t room, size_t* length) {

@@ -4,49 +4,31 @@
 
 #include <atomic>
 #include <cstring>
+#include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "berth/onnxruntime.h"
 #include "c/guided_client.h"
+#include "c/pool_fixture.hpp"
 
 namespace {
 
-template <class T>
-T sized() {
-  T t{};
-  t.struct_size = sizeof t;
-  return t;
-}
+using berth::support::sized;
 
-class c_guided_pool : public testing::Test {
+class c_guided_pool : public berth::support::pool_fixture {
  protected:
-  c_guided_pool() {
-    EXPECT_EQ(berth_device_open("host", &device), BERTH_OK) << berth_error_text();
-    EXPECT_EQ(berth_stream_create(device, &stream), BERTH_OK) << berth_error_text();
-    pool = create();
-  }
-  ~c_guided_pool() override {
-    berth_pool_destroy(pool);
-    berth_stream_destroy(stream);
-    berth_device_close(device);
-  }
+  c_guided_pool() { pool = create(); }
 
-  berth_pool* create() {
-    auto options = sized<berth_pool_options>();
-    options.limit = std::uint64_t{16} << 20;
-    options.quiet = 1;
+  berth_pool* create(const berth_solve_options* search = nullptr) {
+    const berth_pool_options options = small();
     berth_pool* made = nullptr;
-    EXPECT_EQ(berth_guided_pool_create(device, &options, nullptr, &made), BERTH_OK) << berth_error_text();
+    EXPECT_EQ(berth_guided_pool_create(device, &options, search, &made), BERTH_OK) << berth_error_text();
     return made;
   }
   static void begin(berth_pool* of) { EXPECT_EQ(berth_guided_pool_begin_step(of), BERTH_OK) << berth_error_text(); }
-  static void* take(berth_pool* from, std::uint64_t size, berth_stream* on) {
-    void* block = nullptr;
-    EXPECT_EQ(berth_pool_allocate(from, size, on, &block), BERTH_OK) << berth_error_text();
-    return block;
-  }
   static void give(berth_pool* to, void* block) {
     EXPECT_EQ(berth_pool_free(to, block), BERTH_OK) << berth_error_text();
   }
@@ -65,15 +47,6 @@ class c_guided_pool : public testing::Test {
     EXPECT_EQ(berth_guided_pool_statistics_of(of, &s), BERTH_OK) << berth_error_text();
     return s;
   }
-  static berth_pool_statistics statistics(berth_pool* of) {
-    auto s = sized<berth_pool_statistics>();
-    EXPECT_EQ(berth_pool_statistics_of(of, &s), BERTH_OK) << berth_error_text();
-    return s;
-  }
-
-  berth_device* device = nullptr;
-  berth_stream* stream = nullptr;
-  berth_pool* pool = nullptr;
 };
 
 TEST(c_guided_pool_client, a_program_in_c_uses_all_of_it) {
@@ -112,6 +85,34 @@ TEST_F(c_guided_pool, a_step_that_changes_for_good_is_learnt_again) {
   }
   EXPECT_EQ(guidance(pool).planned, 2u + 2);
   EXPECT_EQ(guidance(pool).parts, guidance(pool).lower_bound);
+}
+
+// Steps as chance makes them: a greedy plan of some needs more than a search finds.
+TEST_F(c_guided_pool, the_search_is_as_hard_as_was_asked) {
+  const auto parts_of = [&](std::int32_t effort) {
+    auto search = sized<berth_solve_options>();
+    search.effort = effort;
+    std::uint64_t sum = 0;
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+      berth_pool* const searched = create(&search);
+      std::mt19937 random{seed};
+      std::vector<void*> out;
+      begin(searched);
+      for (int i = 0; i < 40; ++i) {
+        out.push_back(take(searched, 1 + random() % 100'000, stream));
+        if (out.size() < 6) continue;
+        std::swap(out[random() % out.size()], out.back());
+        give(searched, out.back());
+        out.pop_back();
+      }
+      for (void* block : out) give(searched, block);
+      begin(searched);
+      sum += guidance(searched).parts;
+      berth_pool_destroy(searched);
+    }
+    return sum;
+  };
+  EXPECT_GT(parts_of(BERTH_EFFORT_FAST), parts_of(BERTH_EFFORT_NORMAL));
 }
 
 TEST_F(c_guided_pool, another_streams_use_delays_the_place) {

@@ -11,6 +11,7 @@
 
 #include "berth/plan/solve.hpp"
 #include "c/plan_client.h"
+#include "c/sized.hpp"
 
 namespace {
 
@@ -24,12 +25,7 @@ struct problem_handle {
   berth_problem* handle = nullptr;
 };
 
-template <class T>
-T sized() {
-  T t{};
-  t.struct_size = sizeof t;
-  return t;
-}
+using berth::support::sized;
 
 // Three buffers, each in conflict with the next.
 void fill(berth_problem* p) {

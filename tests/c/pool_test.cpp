@@ -14,46 +14,21 @@
 #include "berth/recorder.h"
 #include "berth/trace/recorder.hpp"
 #include "c/pool_client.h"
+#include "c/pool_fixture.hpp"
 
 namespace {
 
-template <class T>
-T sized() {
-  T t{};
-  t.struct_size = sizeof t;
-  return t;
-}
+using berth::support::sized;
 
-class c_pool : public testing::Test {
+class c_pool : public berth::support::pool_fixture {
  protected:
   c_pool() {
-    EXPECT_EQ(berth_device_open("host", &device), BERTH_OK) << berth_error_text();
-    EXPECT_EQ(berth_stream_create(device, &stream), BERTH_OK) << berth_error_text();
-    auto options = sized<berth_pool_options>();
-    options.limit = std::uint64_t{16} << 20;
-    options.quiet = 1;
+    const berth_pool_options options = small();
     EXPECT_EQ(berth_pool_create(device, &options, &pool), BERTH_OK) << berth_error_text();
   }
-  ~c_pool() override {
-    berth_pool_destroy(pool);
-    berth_stream_destroy(stream);
-    berth_device_close(device);
-  }
 
-  void* take(std::uint64_t size) {
-    void* block = nullptr;
-    EXPECT_EQ(berth_pool_allocate(pool, size, stream, &block), BERTH_OK) << berth_error_text();
-    return block;
-  }
-  berth_pool_statistics statistics() {
-    auto s = sized<berth_pool_statistics>();
-    EXPECT_EQ(berth_pool_statistics_of(pool, &s), BERTH_OK) << berth_error_text();
-    return s;
-  }
-
-  berth_device* device = nullptr;
-  berth_stream* stream = nullptr;
-  berth_pool* pool = nullptr;
+  using pool_fixture::take;
+  void* take(std::uint64_t size) { return take(pool, size, stream); }
 };
 
 std::string text_of(berth_status (*ask)(const berth_pool*, char*, size_t, size_t*), const berth_pool* pool) {
@@ -75,13 +50,13 @@ TEST_F(c_pool, a_block_comes_back_in_stream_order) {
   EXPECT_EQ(size, 1000u);
   EXPECT_EQ(berth_pool_free(pool, first), BERTH_OK);
   EXPECT_EQ(take(1000), first);
-  EXPECT_EQ(statistics().cache_hits, 1u);
+  EXPECT_EQ(statistics(pool).cache_hits, 1u);
   EXPECT_EQ(berth_pool_free(pool, first), BERTH_OK);
   EXPECT_EQ(berth_stream_synchronize(stream), BERTH_OK);
   std::uint64_t released = 0;
   EXPECT_EQ(berth_pool_trim(pool, 0, &released), BERTH_OK);
   EXPECT_GT(released, 0u);
-  EXPECT_EQ(statistics().reserved, 0u);
+  EXPECT_EQ(statistics(pool).reserved, 0u);
 }
 
 TEST_F(c_pool, size_zero_is_null_and_no_failure) {
@@ -180,7 +155,7 @@ TEST_F(c_pool, a_wrong_free_is_a_status) {
   EXPECT_EQ(berth_pool_free(pool, block), BERTH_OK);
   EXPECT_EQ(berth_pool_free(pool, block), BERTH_INVALID);
   EXPECT_NE(std::string{berth_error_text()}.find("freed"), std::string::npos);
-  EXPECT_EQ(statistics().frees, 1u);
+  EXPECT_EQ(statistics(pool).frees, 1u);
   std::uint64_t size = 7;
   EXPECT_EQ(berth_pool_size_of(pool, block, &size), BERTH_INVALID);
   EXPECT_EQ(size, 7u);

@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "berth/plan.h"
+#include "c/sized.hpp"
 #include "fuzz/fuzz.hpp"
 
 using namespace berth;
 
 namespace {
+
+using berth::support::sized;
 
 constexpr std::uint64_t sizes[] = {0, 1, 7, 64, 100, 4096, 1u << 20, std::uint64_t{1} << 40, UINT64_MAX};
 constexpr std::int64_t ticks[] = {0, 1, 2, 3, 4, 5, 8, -1, INT64_MIN, INT64_MAX};
@@ -60,12 +63,6 @@ class game {
     return &problems_[how % problems_.size()];
   }
 
-  template <class T>
-  T sized() {
-    T t{};
-    t.struct_size = sizeof t;
-    return t;
-  }
   // A struct whose size may be anything; the bytes behind it are as the fuzzer says.
   template <class T>
   const T* resized(const T& from) {
