@@ -168,11 +168,13 @@ class Memory:
 
 
 class Known:
-    """A block: `since` and `freed` are texts, `freed` None while it is alive; `order` is larger for what was freed later."""
+    """A block: `since` and `freed` are texts, `freed` None while it is alive; `order` is larger for what was freed later; `guarded`
+    where a guard knows it, whoever tells."""
 
     def __init__(self, address, size, file, line, thread, stream, since, freed=None, order=0):
         self.address, self.size, self.file, self.line, self.since = address, size, file, line, since
         self.thread, self.stream, self.freed, self.order = thread, stream, freed, order
+        self.guarded = False
 
     def holds(self, address):
         return self.address <= address < self.address + max(self.size, 1)
@@ -327,11 +329,22 @@ def merged(recorder, guards):
     recorder hears of that where an adaptor lies between guard and pool."""
     of_guards, asked = guards.blocks()
     all = {a: (b, guards) for a, b in of_guards.items()}
+    for b in of_guards.values():
+        b.guarded = True
     for a, b in recorder.blocks().items():
         guarded = of_guards.get(a)
         if (not recorder.misses and b.is_like(guarded)) if guarded else (a, b.size) not in asked:
+            b.guarded = guarded is not None
             all[a] = (b, recorder)  # who knows more of it
     return all
+
+
+def holder(address, all, misses):
+    """The block that an address lies in, or did last. What is alive round a guarded block is what that one was cut from."""
+    holding = [k for k in all.values() if k[0].holds(address)]
+    if any(b.guarded for b, _ in holding):
+        holding = [(b, by) for b, by in holding if b.guarded or (b.freed and not misses)]
+    return max(holding, key=lambda k: (k[0].freed is None, k[0].order), default=(None, None))
 
 
 def who(address):
@@ -342,8 +355,7 @@ def who(address):
                    "no recorder was started, or it is gone")
         raise gdb.GdbError(f"berth who: {missing} (berth/trace/recorder.hpp), and no guard (berth/pool/debug.hpp)")
     all = merged(recorder, guards)
-    block, by = max((k for k in all.values() if k[0].holds(address)), default=(None, None),
-                    key=lambda k: (recorder.misses and k[1] is guards, k[0].freed is None, k[0].order))
+    block, by = holder(address, all, recorder.misses)
     live = [k for k in all.values() if k[0].freed is None and k[0] is not block]
     if block is None:
         names = [n for n, is_there in (("recorder", recorder.version), ("guard", guards.guards)) if is_there]

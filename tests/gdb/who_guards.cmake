@@ -6,7 +6,7 @@ set(ask -ex "berth who live + 3" -ex "berth who freed + 5000 - 1" -ex "berth who
 foreach(guard watched bare counted)
   list(APPEND ask -ex "berth who ${guard}_live - 1" -ex "berth who ${guard}_live + 5" -ex "berth who ${guard}_freed + 7")
 endforeach()
-list(APPEND ask -ex "berth who named_freed + 9")
+list(APPEND ask -ex "berth who named_freed + 9" -ex "berth who cut_freed + 11")
 
 set(lines "byte 5 of the block of 300 bytes ${at} d.cpp:10 "
           "[^0-9]1 bytes before the block of 300 bytes ${at} d.cpp:10 "
@@ -15,7 +15,8 @@ set(lines "byte 5 of the block of 300 bytes ${at} d.cpp:10 "
           "byte 5 of the block of 340 bytes ${at} f.cpp:10 "
           "[^0-9]1 bytes before the block of 340 bytes ${at} f.cpp:10 "
           "byte 7 of the freed block of 350 bytes ${at} f.cpp:12 [^\n]+\n  freed  at f.cpp:13 by thread 1, ${ms}"
-          "byte 9 of the freed block of 360 bytes ${at} g.cpp:12 [^\n]+\n  freed  at g.cpp:13 by thread 1, ${ms}")
+          "byte 9 of the freed block of 360 bytes ${at} g.cpp:12 [^\n]+\n  freed  at g.cpp:13 by thread 1, ${ms}"
+          "byte 11 of the freed block of 370 bytes ${at} h.cpp:12 [^\n]+\n  freed  at h.cpp:13 by thread 1, ${ms}")
 set(guard "byte 3 of the block of 100 bytes ${at} a.cpp:7 by thread 1 for stream 1, ${ms}"
           "byte 4999 of the freed block of 5000 bytes ${at} b.cpp:8 by thread 2 for stream 1, ${ms}\n  freed  at c.cpp:9 by thread 1, ${ms}"
           "byte 7 of the freed block of 310 bytes ${at} d.cpp:12 [^\n]+\n  freed  at d.cpp:13 by thread 1, ${ms}"
@@ -34,7 +35,7 @@ foreach(by guard recorder)
   foreach(text "${said}" "${of_core}")
     look_for("${text}" ${lines} ${${by}})
     # What guards ask for has two zones of 64 bytes more.
-    if(text MATCHES "block of (228|428|438|448|458|468|478|556) bytes")
+    if(text MATCHES "block of (228|428|438|448|458|468|478|488|498|556) bytes")
       message(FATAL_ERROR "gdb tells of what guards asked for:\n${text}")
     endif()
   endforeach()

@@ -3,9 +3,30 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "berth/berth.hpp"
 #include "look_here.hpp"
+
+namespace {
+// Cuts its blocks out of one of a pool's, as arenas do.
+class cutting_source final : public berth::memory_source {
+ public:
+  explicit cutting_source(berth::block of) : of_{std::move(of)}, next_{static_cast<char*>(of_.data())} {}
+  [[nodiscard]] const berth::device& get_device() const noexcept override { return host_; }
+
+ private:
+  outcome do_allocate(berth::bytes size, berth::stream&, const berth::block_options*, berth::source_location) override {
+    return {std::exchange(next_, next_ + berth::align_up(size, 64)), nullptr};
+  }
+  void do_free(void*, berth::bytes, std::uint32_t, berth::source_location) noexcept override {}
+  void do_use_on(void*, berth::stream&, const berth::source_location&) override {}
+
+  berth::device host_ = berth::device::host();
+  berth::block of_;
+  char* next_;
+};
+}  // namespace
 
 int main(int, char** words) {
   using namespace berth;
@@ -41,18 +62,21 @@ int main(int, char** words) {
   counting_adaptor counted{bare};
   guard_adaptor of_bare{bare, {.leaks = false}}, of_counted{counted, {.leaks = false}};
   guard_adaptor of_names{counted, {.red_zone = 0, .leaks = false}};
+  cutting_source cut{bare.allocate(8000, queue).value()};
+  guard_adaptor of_cut{cut, {.leaks = false}};
   char* const watched_live = take(of_watched, 300, "d.cpp", 10);
   char* const watched_freed = take_and_free(of_watched, 310, "d.cpp", 12);
   char* const bare_live = take(of_bare, 320, "e.cpp", 10);
   char* const bare_freed = take_and_free(of_bare, 330, "e.cpp", 12);
   char* const counted_live = take(of_counted, 340, "f.cpp", 10);
   char* const counted_freed = take_and_free(of_counted, 350, "f.cpp", 12);
+  char* const cut_freed = take_and_free(of_cut, 370, "h.cpp", 12);
   char* const named_freed = take_and_free(of_names, 360, "g.cpp", 12);
 
   int on_the_stack = 0;
   look_here(&on_the_stack);
-  for (const void* const b :
-       {live, freed, watched_live, watched_freed, bare_live, bare_freed, counted_live, counted_freed, named_freed}) {
+  for (const void* const b : {live, freed, watched_live, watched_freed, bare_live, bare_freed, counted_live,
+                              counted_freed, cut_freed, named_freed}) {
     look_here(b);
   }
   std::abort();
