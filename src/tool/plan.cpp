@@ -429,9 +429,34 @@ int plan_file(plan_call& call) {
   return got.diff && !got.diff->ok() ? answer_is_no : done;
 }
 
-}  // namespace
+// An empty text would be taken for an option that is not there.
+std::string something(const std::string& text) {
+  return text.empty() ? "is empty" : "";
+}
 
-std::function<int()> declare_plan(CLI::App& app) {
+std::string begins_names(const std::string& text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool good = !text.empty() && letter(text.front()) &&
+                    std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; });
+  return good ? std::string{} : "'" + text + "' is not a letter, then letters, digits and underscores";
+}
+
+void declare_reordering(CLI::App& app, plan_call& call) {
+  app.add_flag(
+      "--reorder", call.reorder,
+      "Of a model or a ggml graph trace (- is standard input): an order of the nodes with a smaller arena, and\n"
+      "the bound over all; --out FILE.onnx writes an .onnx FILE in that order");
+  add_bytes_option(app, "--budget", call.budget, "With --reorder: what the arena may take, as 524288 or 512KiB");
+  app.add_flag("--recompute", call.recompute,
+               "With --reorder: nodes may run again to keep the budget; without one, for the smallest arena found");
+  app.add_option("--move", call.move,
+                 "With --reorder: values may be copied to a slow memory and back for the same; RATE bytes while nodes\n"
+                 "touch one (0.1: a link ten times slower), each copy LATENCY bytes' time more")
+      ->check(something)
+      ->type_name("RATE[,LATENCY]");
+}
+
+void declare_search(CLI::App& app, plan_call& call) {
   // CLI11 itself wraps what is negative around, and takes no text at all for no option.
   const auto whole = [](const std::string& text) {
     const bool digits = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -440,8 +465,62 @@ std::function<int()> declare_plan(CLI::App& app) {
   const auto above_zero = [](const std::string& text) {
     return text.find_first_not_of('0') == std::string::npos ? "'" + text + "' is not above zero" : std::string{};
   };
-  // An empty text would be taken for an option that is not there.
-  const auto something = [](const std::string& text) { return text.empty() ? std::string{"is empty"} : std::string{}; };
+  app.add_option("--effort", call.effort, "How long to search for a smaller arena")
+      ->check(CLI::IsMember({"fast", "normal", "best"}));
+  app.add_option("--work", call.options.node_limit, "Search nodes instead of the effort's own number")
+      ->check(whole)
+      ->check(above_zero)
+      ->type_name("N");
+  app.add_option("--threads", call.options.threads,
+                 "Threads of the search, of which four are of use; they do not change the plan")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--deadline", call.options.deadline_s, "Seconds after which the best so far is taken")
+      ->type_name("SECONDS");
+  app.add_flag("--penalty-first", call.options.penalty_first,
+               "Reuse penalties come before the arena, which may take all of the capacity");
+}
+
+void declare_former_plan(CLI::App& app, plan_call& call) {
+  app.add_option("--keep", call.keep,
+                 "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it")
+      ->check(something);
+  CLI::Option* const diff =
+      app.add_option(
+             "--diff", call.diff,
+             "A former plan, JSON or CSV: exit status 1 where the arena grew beyond --growth, and which buffers\n"
+             "did it")
+          ->check(something)
+          ->type_name("OLD");
+  app.add_option("--growth", call.growth, "With --diff: what the arena may grow by, as 64KiB or 5%")
+      ->needs(diff)
+      ->capture_default_str()
+      ->type_name("BYTES|PERCENT%");
+}
+
+void declare_output(CLI::App& app, plan_call& call) {
+  add_out_option(
+      app, call.out,
+      "Also write the plan: FILE.json, FILE.csv, FILE.h (C constants) or FILE.html (a page); - is JSON on\n"
+      "standard output, in the table's place. Of a .tflite model also FILE.tflite: the model with the plan in\n"
+      "it, for TensorFlow Lite for Microcontrollers");
+  app.add_option(
+         "--scratch", call.scratch,
+         "With --out FILE.tflite: bytes that this operator's kernel takes while it runs, 0 for none, instead of\n"
+         "what the reference kernel does; once for each buffer")
+      ->type_name("[SUBGRAPH:]OPERATOR=BYTES")
+      ->allow_extra_args(false);
+  app.add_option("--header", call.header,
+                 "With --out FILE.tflite: a C header with the arena's size for the application")
+      ->check(something)
+      ->type_name("FILE.h");
+  app.add_option("--prefix", call.prefix, "What the names in FILE.h begin with, instead of FILE")
+      ->check(CLI::Validator{begins_names, ""})
+      ->type_name("NAME");
+}
+
+}  // namespace
+
+std::function<int()> declare_plan(CLI::App& app) {
   auto call = std::make_shared<plan_call>();
   app.add_option(
          "FILE", call->files,
@@ -454,18 +533,7 @@ std::function<int()> declare_plan(CLI::App& app) {
       ->check(something)
       ->type_name("I/N");
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
-  app.add_flag(
-      "--reorder", call->reorder,
-      "Of a model or a ggml graph trace (- is standard input): an order of the nodes with a smaller arena, and\n"
-      "the bound over all; --out FILE.onnx writes an .onnx FILE in that order");
-  add_bytes_option(app, "--budget", call->budget, "With --reorder: what the arena may take, as 524288 or 512KiB");
-  app.add_flag("--recompute", call->recompute,
-               "With --reorder: nodes may run again to keep the budget; without one, for the smallest arena found");
-  app.add_option("--move", call->move,
-                 "With --reorder: values may be copied to a slow memory and back for the same; RATE bytes while nodes\n"
-                 "touch one (0.1: a link ten times slower), each copy LATENCY bytes' time more")
-      ->check(something)
-      ->type_name("RATE[,LATENCY]");
+  declare_reordering(app, *call);
   app.add_flag("--json", call->json, "One JSON object on standard output");
   app.add_flag("--quiet", call->quiet, "Nothing on standard output, and no progress on a terminal");
   add_dim_option(app, call->dims);
@@ -477,59 +545,9 @@ std::function<int()> declare_plan(CLI::App& app) {
   for (const auto& r : rules::all()) rules.emplace_back(r.name);
   app.add_option("--rules", call->rules, "Placement rules of a chip, besides the problem's own (see berth devices)")
       ->check(CLI::IsMember(rules));
-  app.add_option("--effort", call->effort, "How long to search for a smaller arena")
-      ->check(CLI::IsMember({"fast", "normal", "best"}));
-  app.add_option("--work", call->options.node_limit, "Search nodes instead of the effort's own number")
-      ->check(whole)
-      ->check(above_zero)
-      ->type_name("N");
-  app.add_option("--threads", call->options.threads,
-                 "Threads of the search, of which four are of use; they do not change the plan")
-      ->check(CLI::Range(1, 256));
-  app.add_option("--deadline", call->options.deadline_s, "Seconds after which the best so far is taken")
-      ->type_name("SECONDS");
-  app.add_flag("--penalty-first", call->options.penalty_first,
-               "Reuse penalties come before the arena, which may take all of the capacity");
-  app.add_option("--keep", call->keep,
-                 "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it")
-      ->check(something);
-  CLI::Option* const diff =
-      app.add_option(
-             "--diff", call->diff,
-             "A former plan, JSON or CSV: exit status 1 where the arena grew beyond --growth, and which buffers\n"
-             "did it")
-          ->check(something)
-          ->type_name("OLD");
-  app.add_option("--growth", call->growth, "With --diff: what the arena may grow by, as 64KiB or 5%")
-      ->needs(diff)
-      ->capture_default_str()
-      ->type_name("BYTES|PERCENT%");
-  add_out_option(
-      app, call->out,
-      "Also write the plan: FILE.json, FILE.csv, FILE.h (C constants) or FILE.html (a page); - is JSON on\n"
-      "standard output, in the table's place. Of a .tflite model also FILE.tflite: the model with the plan in\n"
-      "it, for TensorFlow Lite for Microcontrollers");
-  app.add_option(
-         "--scratch", call->scratch,
-         "With --out FILE.tflite: bytes that this operator's kernel takes while it runs, 0 for none, instead of\n"
-         "what the reference kernel does; once for each buffer")
-      ->type_name("[SUBGRAPH:]OPERATOR=BYTES")
-      ->allow_extra_args(false);
-  app.add_option("--header", call->header,
-                 "With --out FILE.tflite: a C header with the arena's size for the application")
-      ->check(something)
-      ->type_name("FILE.h");
-  app.add_option("--prefix", call->prefix, "What the names in FILE.h begin with, instead of FILE")
-      ->check(CLI::Validator{
-          [](const std::string& text) {
-            const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-            const bool good = !text.empty() && letter(text.front()) && std::ranges::all_of(text, [&](char c) {
-              return letter(c) || (c >= '0' && c <= '9') || c == '_';
-            });
-            return good ? std::string{} : "'" + text + "' is not a letter, then letters, digits and underscores";
-          },
-          ""})
-      ->type_name("NAME");
+  declare_search(app, *call);
+  declare_former_plan(app, *call);
+  declare_output(app, *call);
   return [call] { return plan_file(*call); };
 }
 
