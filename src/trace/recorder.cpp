@@ -1,5 +1,7 @@
 #include "berth/trace/recorder.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <condition_variable>
@@ -10,6 +12,7 @@
 #include <system_error>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "trace/arrange.hpp"
 #include "trace/chunk_store.hpp"
@@ -78,7 +81,28 @@ struct recorder::state : std::enable_shared_from_this<state> {
   explicit state(bytes capacity) : store{capacity} {
     full.reserve(store.size());
     residue.reserve(store.size());
+    static const int around_forks =
+        pthread_atfork([] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
+    (void)around_forks;
+    const std::lock_guard held{listed};
+    next = std::exchange(first, this);
   }
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state() {
+    const std::lock_guard held{listed};
+    state** at = &first;
+    while (*at != this) at = &(*at)->next;
+    *at = next;
+  }
+
+  // All there are, for forks: every lock is held across one. Taken before any other.
+  static inline constinit std::mutex listed;
+  static inline constinit state* first = nullptr;
+  state* next = nullptr;
+  static void before_fork();
+  static void after_fork(bool in_child);
+
   [[nodiscard]] lane* attach() noexcept;  // null: no memory for one
   void leave(const std::shared_ptr<lane>& l) noexcept;
   bool prepare(lane& l) noexcept;
@@ -253,6 +277,29 @@ void recorder::state::tick() noexcept {
 void recorder::state::keep_ticking() {
   std::unique_lock held{control};
   while (!stopping.wait_for(held, tick_length, [this] { return !listening; })) tick();
+}
+
+void recorder::state::before_fork() {
+  listed.lock();
+  for (state* s = first; s != nullptr; s = s->next) {
+    s->control.lock();
+    s->lock.lock();
+  }
+  viewed.lock();
+}
+
+// The child has no ticking thread, whose end would be waited for without end, as would that of its wait for `stopping`.
+void recorder::state::after_fork(bool in_child) {
+  viewed.unlock();
+  for (state* s = first; s != nullptr; s = s->next) {
+    if (in_child) {
+      ::new (&s->ticker) std::thread;
+      ::new (&s->stopping) std::condition_variable;
+    }
+    s->lock.unlock();
+    s->control.unlock();
+  }
+  listed.unlock();
 }
 
 recorder::recorder(bytes capacity)

@@ -2,14 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <latch>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "berth/pool/pool.hpp"
+#include "in_child.hpp"
 
 namespace {
 using berth::trace::recorder;
@@ -226,6 +229,45 @@ TEST(recorder, may_be_read_and_destroyed_while_threads_begin_and_end) {
       EXPECT_EQ(r.dropped(), 0u);
     }
   }
+}
+
+// The recorder's own thread is not in the child, and its locks may be in the hands of threads that are not there
+// either.
+TEST(recorder, goes_on_and_ends_in_the_child_of_a_fork) {
+  SKIP_UNDER_TSAN();
+  WITH_THREADS_IN_THE_CHILD();
+  berth::pool p{berth::device::host()};
+  auto r = std::make_unique<recorder>();
+  r->start();
+  std::latch begun{1};
+  std::atomic<bool> over = false;
+  std::jthread busy{[&] {
+    berth::stream mine{berth::device::host()};
+    EXPECT_TRUE(p.allocate(64, mine));
+    begun.count_down();
+    while (!over) {
+      EXPECT_TRUE(p.allocate(64, mine));
+      (void)r->dropped();
+      (void)r->take();
+    }
+  }};
+  begun.wait();
+  for (int i = 0; i < 20; ++i) {
+    berth::test::in_child([&] {
+      const std::size_t before = r->take().events.size();
+      berth::stream mine{berth::device::host()};
+      berth::pool own{berth::device::host()};
+      WANT(own.allocate(64, mine));
+      WANT(r->take().events.size() == before + 2);
+      r->stop();
+      WANT(r->take().ended);
+      r.reset();
+      return 0;
+    });
+  }
+  over = true;
+  busy.join();
+  r->stop();
 }
 
 TEST(recorder, what_comes_after_a_pause_has_a_time_of_its_own) {

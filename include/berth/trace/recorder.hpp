@@ -13,7 +13,7 @@
 // One recorder at a time listens (contract). It must be stopped, and no thread be inside an allocation, before it is
 // destroyed. All members are thread-safe; those that read cost a sort of all records. Blocks are told apart by their
 // address alone. Places are kept as pointers to the program's texts: read them before a library that they lie in is
-// unloaded.
+// unloaded. The child of a fork goes on with what there was, and reads the clock once in 256 events only.
 #pragma once
 #pragma GCC visibility push(default)
 
