@@ -6,10 +6,10 @@
 #include <cinttypes>
 #include <condition_variable>
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <new>
-#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -298,6 +298,9 @@ void recorder::state::after_fork(bool in_child) {
     }
     s->lock.unlock();
     s->control.unlock();
+    // Threads of the child may have the lanes of threads that are not there, by the same register: where one of those
+    // had a fresh chunk and not yet its limit, the old chunk's would let them write far behind it.
+    if (in_child) s->tick();
   }
   listed.unlock();
 }
@@ -328,7 +331,7 @@ void recorder::start(source_location where) {
   }
   try {
     s.ticker = std::thread{[&s] { s.keep_ticking(); }};
-  } catch (const std::system_error&) {  // no thread to be had: stamps once in 256 events then
+  } catch (const std::exception&) {  // no thread, or no memory for one: stamps once in 256 events then
   }
 }
 

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstdlib>
 #include <latch>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,7 +17,38 @@
 #include "in_child.hpp"
 
 namespace {
+thread_local bool no_memory = false;
+}  // namespace
+
+// Not inlined: g++ 12 takes free() in an inlined delete for a mistake.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (void* const block = no_memory ? nullptr : std::malloc(size)) return block;
+  throw std::bad_alloc{};
+}
+[[gnu::noinline]] void operator delete(void* block) noexcept {
+  std::free(block);
+}
+[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept {
+  std::free(block);
+}
+
+namespace {
 using berth::trace::recorder;
+
+// It threw, and listened.
+TEST(recorder, listens_where_there_is_no_memory_for_its_thread) {
+  recorder r{0};
+  bool threw = false;
+  no_memory = true;
+  try {
+    r.start();
+  } catch (const std::bad_alloc&) {
+    threw = true;
+  }
+  no_memory = false;
+  EXPECT_FALSE(threw);
+  EXPECT_TRUE(berth::hook_is_set());
+}
 
 TEST(recorder, a_leak_has_its_file_and_line) {
   berth::stream queue{berth::device::host()};
@@ -268,6 +301,45 @@ TEST(recorder, goes_on_and_ends_in_the_child_of_a_fork) {
   over = true;
   busy.join();
   r->stop();
+}
+
+// A thread of the child may have the thread register, and so the lane, of one that is not there and was between two
+// chunks when the fork came.
+TEST(recorder, threads_of_a_child_go_on_where_others_changed_chunks) {
+  SKIP_UNDER_TSAN();
+  WITH_THREADS_IN_THE_CHILD();
+  const auto record = [](std::uintptr_t thread, std::uintptr_t i) {
+    const auto address = thread << 20 | i % 1000 << 6;
+    for (const auto kind : {berth::memory_event_kind::pool_allocate, berth::memory_event_kind::pool_free}) {
+      berth::emit({.kind = kind, .stream = 1, .address = reinterpret_cast<void*>(address), .size = 64});
+    }
+  };
+  recorder r{1 << 20};
+  r.start();
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> busy;
+  for (std::uintptr_t t = 1; t <= 3; ++t) {
+    busy.emplace_back([&, t] {
+      for (std::uintptr_t i = 0; !over; ++i) record(t, i);
+    });
+  }
+  for (int i = 0; i < 100; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds{i * 7 % 300});
+    berth::test::in_child([&] {
+      std::vector<std::jthread> own;
+      for (std::uintptr_t t = 11; t <= 13; ++t) {
+        own.emplace_back([&, t] {
+          for (std::uintptr_t n = 0; n < 6000; ++n) record(t, n);
+        });
+      }
+      own.clear();
+      for (const auto& e : r.take().events) WANT(e.size == 64 && e.stream == 1);
+      return 0;
+    });
+  }
+  over = true;
+  busy.clear();
+  r.stop();
 }
 
 TEST(recorder, what_comes_after_a_pause_has_a_time_of_its_own) {

@@ -58,7 +58,7 @@ class thread_directory {
   }
 
  private:
-  static constexpr unsigned bits = 12;  // threads beyond 4096 go without
+  static constexpr unsigned bits = 12;  // threads beyond 4096 are not found in it
   static constexpr std::size_t count = std::size_t{1} << bits;
   // In entries never used, and in those of threads that ended: so that no entry is null.
   static inline constinit T nobodys{};
