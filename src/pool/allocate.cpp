@@ -34,15 +34,15 @@ memory_source::outcome pool::state::allocate_watched(bytes size, stream& s, cons
   if (!due) return allocate(size, s, o, site);
   if (c != nullptr && sample > 1) {
     enter(*c);
-    c->grant(until_sampled() + 1);  // the guard's own request is one of them
+    c->grant(std::int64_t{detail::this_threads_sampler().draw(sample)} + 1);  // the guard's own request is one of them
     c->leave();
   }
   return allocate_from(*guard, size, s, o, site);
 }
 
-std::int64_t pool::state::until_sampled() const noexcept {
+std::int64_t pool::state::until_first_sampled() const noexcept {
   if (sample == 0) return std::numeric_limits<std::int64_t>::max() / 2;
-  return sample == 1 ? 0 : detail::this_threads_sampler().draw(sample);
+  return sample == 1 ? 0 : detail::this_threads_sampler().draw_first(sample);
 }
 
 // What takes no more than the thread's cache: it is entered then. Null: nothing was done, and nothing failed.

@@ -95,10 +95,30 @@ class pool::state::unguarded final : public memory_source {
   state& of_;
 };
 
+// What a program's own guard asks while a listener hears of its blocks: the watched pool, guarded and sampled as ever.
+class pool::state::untold_pool final : public memory_source {
+ public:
+  explicit untold_pool(state& of) noexcept : of_{of} {}
+  [[nodiscard]] const berth::device& get_device() const noexcept override { return of_.dev; }
+
+ private:
+  outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) override {
+    return of_.allocate_watched(size, s, o, site);
+  }
+  void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override {
+    free_to(*of_.guard, data, size, stream_id, site);
+  }
+  void do_use_on(void* data, stream& s, const source_location& where) override {
+    use_on_of(*of_.guard, data, s, where);
+  }
+  state& of_;
+};
+
 void pool::state::watch() {
   bare = std::make_unique<unguarded>(*this);
   guard = detail::watch(*bare, options.report_leaks);
   if (guard == nullptr) return;
+  untold = std::make_unique<untold_pool>(*this);
   guard_knows_addresses = guard->options().red_zone == 0;
   guard->samples_ = false;
   sample = std::max(1u, guard->options().sample);
@@ -197,7 +217,7 @@ void pool::do_use_on(void* data, stream& s, const source_location& where) {
 }
 
 memory_source* pool::untold() noexcept {
-  return state_->guard != nullptr ? state_->guard.get() : state_->bare.get();
+  return state_->guard != nullptr ? state_->untold.get() : state_->bare.get();
 }
 
 bool pool::split(void* data, std::span<const block_part> parts) {

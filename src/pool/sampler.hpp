@@ -1,6 +1,7 @@
 // One call in so many in the mean, at random distances, so that no pattern of calls is always missed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace berth::detail {
@@ -12,25 +13,27 @@ class sampler {
 
   // How many are passed over before the next.
   [[nodiscard]] std::uint32_t draw(std::uint32_t every) noexcept {
+    return static_cast<std::uint32_t>(next() % (2 * std::uint64_t{every} - 1));
+  }
+  // The same for who begins to count, as one who comes at any moment would find it: a short distance is seldom come
+  // upon, and the rest of one is shorter than it is. Else the first requests would be taken half as often as others.
+  [[nodiscard]] std::uint32_t draw_first(std::uint32_t every) noexcept {
+    const std::uint32_t one = draw(every);
+    return std::min(one, static_cast<std::uint32_t>(next() % (2 * std::uint64_t{every})));
+  }
+  // Each call by itself, so that guards with different shares can ask the same thread's.
+  [[nodiscard]] bool take(std::uint32_t every) noexcept { return every <= 1 || next() * every >> 32 == 0; }
+
+ private:
+  // Of 32 bits.
+  [[nodiscard]] std::uint64_t next() noexcept {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 7;
     random_ ^= random_ << 17;
-    return static_cast<std::uint32_t>((random_ >> 32) % (2 * std::uint64_t{every} - 1));
-  }
-  // The first call is taken.
-  [[nodiscard]] bool take(std::uint32_t every) noexcept {
-    if (every <= 1) return true;
-    if (left_ != 0) {
-      --left_;
-      return false;
-    }
-    left_ = draw(every);
-    return true;
+    return random_ >> 32;
   }
 
- private:
   std::uint64_t random_;
-  std::uint32_t left_ = 0;
 };
 
 [[nodiscard]] sampler& this_threads_sampler() noexcept;

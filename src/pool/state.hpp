@@ -249,14 +249,15 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // guarded address; where a guard without red zones gives out the pool's own addresses, it finds a block that is
   // marked as shared, which only the slow path frees.
   class unguarded;
-  std::unique_ptr<memory_source> bare;
+  class untold_pool;
+  std::unique_ptr<memory_source> bare, untold;
   std::shared_ptr<guard_adaptor> guard;
   bool guard_knows_addresses = false;
   std::uint32_t sample = 0;  // one request in so many goes to the guard; 0: there is none
   void watch();
   // Asks the guard, or this pool where the request is not sampled.
   [[nodiscard]] outcome allocate_watched(bytes size, stream& s, const block_options* o, source_location site);
-  [[nodiscard]] std::int64_t until_sampled() const noexcept;  // requests of a cache
+  [[nodiscard]] std::int64_t until_first_sampled() const noexcept;  // requests of a cache
 
   // What the fast path reads; written by the constructor.
   const std::uint64_t id;

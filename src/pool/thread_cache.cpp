@@ -156,7 +156,7 @@ detail::thread_cache* pool::state::attach() noexcept {
     spare_caches.pop_back();
     // Alone, a thread counts the exact peak by itself; several publish what they count now and then.
     c->publish_at = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
-    c->grant(until_sampled());
+    c->grant(until_first_sampled());
     publish(*c);
     c->resize(cache_share(), options.cache_blocks);
     share_caches();

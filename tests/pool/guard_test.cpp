@@ -141,6 +141,22 @@ TEST(guard, of_many_blocks_a_share_is_guarded) {
   EXPECT_EQ(guard.statistics().allocations, written);
   EXPECT_EQ(p.statistics().live, 0u);
 }
+// Whatever other guards of the thread take, and however short threads live.
+TEST(guard, a_share_is_the_same_for_every_guard_and_thread) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 64_MiB}};
+  guard_adaptor few{p, {.quarantine = 0, .sample = 1000}}, many{p, {.quarantine = 0, .sample = 4}};
+  for (int i = 0; i < 20'000; ++i) {
+    few.free(few.allocate_raw(100, queue).value());
+    many.free(many.allocate_raw(100, queue).value());
+  }
+  EXPECT_LT(few.statistics().allocations, 60u);  // 20 in the mean
+  EXPECT_GT(many.statistics().allocations, 4'000u);
+  EXPECT_LT(many.statistics().allocations, 6'000u);
+  guard_adaptor short_lived{p, {.quarantine = 0, .sample = 16}};
+  for (int i = 0; i < 160; ++i) std::jthread{[&] { short_lived.free(short_lived.allocate_raw(100, queue).value()); }};
+  EXPECT_LT(short_lived.statistics().allocations, 40u);  // 10 in the mean
+}
 
 // --- no false alarm
 

@@ -130,7 +130,8 @@ class memory_source {
   [[nodiscard]] static outcome failed(const error& why) noexcept;
 
   // For an adaptor whose users' blocks are not the source's, and that tells the hook (core/hook.hpp) of them itself:
-  // the same source, which tells nobody. Null: there is none, and the adaptor tells nobody.
+  // the same source, which tells nobody. Null: there is none, and the adaptor tells nobody. The answer is the same for
+  // as long as the source lives.
   [[nodiscard]] virtual memory_source* untold() noexcept { return nullptr; }
 
   // An adaptor calls these of the source it wraps.
