@@ -7,6 +7,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:?usage: scripts/fuzz.sh SECONDS [TARGET ...]}
+case $seconds in '' | *[!0-9]* | 0) echo "usage: scripts/fuzz.sh SECONDS [TARGET ...]" >&2; exit 2 ;; esac
 shift
 [ $# -gt 0 ] || set -- $(ls tests/fuzz/corpus)
 build=build/fuzz

@@ -63,7 +63,9 @@ struct mistake {
 struct watched_pool {
   std::uint64_t number = 0;
   std::string device;
+  std::uint32_t sample = 1;
   std::weak_ptr<guard_adaptor> guard;  // gone: what follows is its last word
+  bool counted = false;                // what follows, at least once
   guard_statistics sums{};
   std::vector<site_holding> alive{};
   bool ended = false;
@@ -154,6 +156,7 @@ void hear(void* context, const memory_mistake& m) noexcept try {
 
 void look_at(watched_pool& p, const guard_adaptor& g) {
   p.sums = g.statistics();
+  p.counted = true;
   p.alive = g.live_by_site();
 }
 
@@ -166,10 +169,11 @@ void add_json(std::string& out, const watched_pool& p) {
   print(out, "{\"pool\":%" PRIu64 ",\"device\":", p.number);
   out += quoted(p.device);
   print(out,
-        ",\"ended\":%s,\"allocations\":%" PRIu64 ",\"frees\":%" PRIu64 ",\"live_blocks\":%zu,\"live_bytes\":%" PRIu64
-        ",\"live_peak_bytes\":%" PRIu64 ",\"quarantined_bytes\":%" PRIu64 ",\"unchecked\":%" PRIu64 ",\"alive\":[",
-        p.ended ? "true" : "false", s.allocations, s.frees, s.live_blocks, s.live, s.live_peak, s.quarantined,
-        s.unchecked);
+        ",\"sample\":%u,\"counted\":%s,\"ended\":%s,\"allocations\":%" PRIu64 ",\"frees\":%" PRIu64
+        ",\"live_blocks\":%zu,\"live_bytes\":%" PRIu64 ",\"live_peak_bytes\":%" PRIu64 ",\"quarantined_bytes\":%" PRIu64
+        ",\"unchecked\":%" PRIu64 ",\"alive\":[",
+        p.sample, p.counted ? "true" : "false", p.ended ? "true" : "false", s.allocations, s.frees, s.live_blocks,
+        s.live, s.live_peak, s.quarantined, s.unchecked);
   for (std::size_t i = 0; i < p.alive.size(); ++i) {
     const site_holding& h = p.alive[i];
     (out += i == 0 ? "" : ",") += "{\"place\":" + quoted(place_of(h.site));
@@ -185,11 +189,16 @@ void add_text(std::string& out, const watched_pool& p) {
   const guard_statistics& s = p.sums;
   print(out, "pool %" PRIu64 " on ", p.number);
   out += p.device;
+  if (p.ended) out += " (ended)";
+  if (p.sample > 1) print(out, " (one block in %u)", p.sample);
+  if (!p.counted) {
+    out += ": the program stopped before its blocks were counted\n";
+    return;
+  }
   print(out,
-        "%s: %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64 " bytes alive in %zu blocks (peak %" PRIu64
+        ": %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64 " bytes alive in %zu blocks (peak %" PRIu64
         "), %" PRIu64 " bytes in quarantine, %" PRIu64 " blocks unchecked\n",
-        p.ended ? " (ended)" : "", s.allocations, s.frees, s.live, s.live_blocks, s.live_peak, s.quarantined,
-        s.unchecked);
+        s.allocations, s.frees, s.live, s.live_blocks, s.live_peak, s.quarantined, s.unchecked);
   for (const site_holding& h : p.alive) {
     print(out, "  %12" PRIu64 " bytes in %6zu blocks  ", h.size, h.blocks);
     out += place_of(h.site);
@@ -391,7 +400,7 @@ std::shared_ptr<guard_adaptor> watch(memory_source& m, bool report_leaks) {
                                                             .age_alarm = o->age_alarm,
                                                             .stack_depth = o->stack_depth,
                                                             .sample = o->sample});
-  d.pools.push_back({.number = number, .device = m.get_device().properties().name, .guard = g});
+  d.pools.push_back({.number = number, .device = m.get_device().properties().name, .sample = o->sample, .guard = g});
   return g;
 }
 

@@ -35,7 +35,11 @@ constexpr std::array flags{flag{"guards", &debug_options::guards},    flag{"page
                            flag{"signal", &debug_options::on_signal}, flag{"arenas", &debug_options::arenas}};
 constexpr std::uint64_t any = ~std::uint64_t{0};
 constexpr std::array amounts{
-    amount{"quarantine", 0, any, [](debug_options& o, std::uint64_t n) { o.quarantine = n; }},
+    amount{"quarantine", 0, any,
+           [](debug_options& o, std::uint64_t n) {
+             o.quarantine = n;
+             o.guards |= n != 0;  // without them nothing is kept there
+           }},
     amount{"every", 0, any, [](debug_options& o, std::uint64_t n) { o.check_every = n; }},
     amount{"live", 0, any, [](debug_options& o, std::uint64_t n) { o.live_alarm = n; }},
     amount{"bytes", 0, any, [](debug_options& o, std::uint64_t n) { o.bytes_alarm = n; }},

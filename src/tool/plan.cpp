@@ -429,11 +429,6 @@ int plan_file(plan_call& call) {
   return got.diff && !got.diff->ok() ? answer_is_no : done;
 }
 
-// An empty text would be taken for an option that is not there.
-std::string something(const std::string& text) {
-  return text.empty() ? "is empty" : "";
-}
-
 std::string begins_names(const std::string& text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const bool good = !text.empty() && letter(text.front()) &&

@@ -175,6 +175,7 @@ TEST_F(problem_files, wrong_json_names_the_place_and_the_reason) {
     return complaint("{\"format\":\"berth-problem/1\",\n\"buffers\":[\n" + buffer + "]" + rest + "}");
   };
   EXPECT_EQ(complaint("{\"format\":\"other\"}"), "problem: format is not 'berth-problem/1'");
+  EXPECT_EQ(complaint("{\"format\":\"berth-debug/1\"}"), "problem: a report of BERTH_DEBUG, not a problem");
   EXPECT_EQ(complaint("{\n\n\"format\":}").substr(0, 20), "problem:3: not JSON:");
   EXPECT_EQ(complaint("{\"format\":\"berth-problem/1\",\"bufers\":[]}"), "problem: unknown key 'bufers'");
   EXPECT_EQ(complaint("{\"format\":\"berth-problem/1\"}"), "problem: no key 'buffers'");

@@ -100,7 +100,8 @@ class Diff(unittest.TestCase):
         self.assertIn("snapshot: the same", self.run_berth("report", now, "--since", now).stdout)
         self.assertNotIn("since", json.loads(self.run_berth("report", now, "--json").stdout))
         log = self.file("log.csv", "ev,id,size,stream,thread,t_us\n")
-        for args, says in (((log, "--since", now), "FILE is no snapshot"), ((now, "--since", log), "is no snapshot (--since)")):
+        for args, says in (((log, "--since", now), "FILE is no snapshot"), ((now, "--since", log), "is no snapshot (--since)"),
+                           ((now, "--since", ""), "--since: is empty")):
             got = self.run_berth("report", *args)
             self.assertEqual((got.returncode, got.stdout), (2, ""))
             self.assertIn(says, got.stderr)

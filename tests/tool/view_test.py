@@ -135,6 +135,7 @@ class View(unittest.TestCase):
         for args, says in (((new, "--beside", log, "-o", page), "neither a plan"), ((log, "--beside", old, "-o", page), "is no plan"),
                            ((new, "--beside", old, "-o", self.path("t.json")), "in a page"),
                            ((new, "--beside", "/no/such", "-o", page), "cannot open"),
+                           ((new, "--beside", "", "-o", page), "--beside: is empty"),
                            ((new, "--beside", old, "-o", old), "is what was read")):
             got = self.run_berth("view", *args)
             self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)

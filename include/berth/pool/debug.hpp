@@ -8,8 +8,10 @@
 //                   leaks are found still
 //   pages           with guards (and switches them on): a page that nobody can touch behind each block, and freed
 //                   blocks that nobody can touch, on memory of the host: an overrun or a use after the free ends the
-//                   program at the instruction, whatever `warn` says
-//   quarantine=N    bytes, with KiB, MiB or GiB behind if one likes (64MiB)
+//                   program at the instruction, whatever `warn` says. What a block's alignment leaves behind it is a
+//                   zone
+//   quarantine=N    with guards (and switches them on, but for 0): bytes, with KiB, MiB or GiB behind if one likes
+//                   (64MiB)
 //   every=N         everything is looked at after so many calls of a pool
 //   arenas          model runners plan with red zones behind every buffer, and look at them after each node: which node
 //                   wrote behind which value (arena_guard.hpp). The arena is larger, and a run waits for every node
@@ -19,7 +21,8 @@
 //   stack, stack=N  who asked for a block: 12, or N return addresses, in reports and mistakes; microseconds a block
 //   live=N, bytes=N, age=SECONDS
 //                   an alarm, once a pool, when so many blocks or bytes are alive, or a block for so long
-//   sample=1/N      one block in N is guarded, by chance: for programs that run for long
+//   sample=1/N      one block in N is guarded, by chance: for programs that run for long. Alarms, leaks and the report
+//                   are of those blocks alone
 //   report=FILE     written when the program ends: text, or JSON where the name ends in .json
 //   signal          and at SIGUSR2, by a thread of its own
 // BERTH_DEBUG is read when the first pool is made. Unknown words are named on standard error, the others hold. A report
@@ -32,7 +35,8 @@
 // A child of fork has the same options, and a report of its own, report.PID.json, if it makes pools or mistakes.
 //
 // The report has, of every pool, what was allocated, what is alive by place (with blocks, bytes, age, stream and
-// thread), and every mistake with its place.
+// thread), and every mistake with its place. One that is written as a mistake stops the program has of each pool what
+// the last report before it had, or that it was not counted yet.
 #pragma once
 #pragma GCC visibility push(default)
 

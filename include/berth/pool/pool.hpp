@@ -34,6 +34,8 @@
 // Destruction waits for those streams whose queued work may still use the pool's memory; nobody else may use them
 // meanwhile. Contract: no berth::block of the pool is alive. Raw blocks still alive are leaks: a line for each, with
 // the place that asked for it, goes to standard error (pool_options::report_leaks).
+//
+// The child of a fork may use the pool, on the host (docs/device.md), if no other thread was inside it.
 #pragma once
 #pragma GCC visibility push(default)
 

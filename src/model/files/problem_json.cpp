@@ -242,6 +242,7 @@ problem_file read_problem_json(const std::string& path, std::string_view text) {
   const std::string form = format ? format->as_id() : root.find("arena_bytes") ? "berth-plan/1" : "";
   if (form == "berth-plan/1") root.fail("a plan, not a problem");
   if (form == "berth-snapshot/1") root.fail("a snapshot, not a problem");
+  if (form == "berth-debug/1") root.fail("a report of BERTH_DEBUG, not a problem");
   if (root.at("format").as_id() != "berth-problem/1") root.fail("format is not 'berth-problem/1'");
   document_reader reader;
   reader.file.path = path;
