@@ -21,8 +21,11 @@ thread_local bool no_memory = false;
 }  // namespace
 
 // Not inlined: g++ 12 takes free() in an inlined delete for a mistake.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return no_memory ? nullptr : std::malloc(size);
+}
 [[gnu::noinline]] void* operator new(std::size_t size) {
-  if (void* const block = no_memory ? nullptr : std::malloc(size)) return block;
+  if (void* const block = operator new(size, std::nothrow)) return block;
   throw std::bad_alloc{};
 }
 [[gnu::noinline]] void operator delete(void* block) noexcept {
