@@ -11,11 +11,19 @@
 #if __has_feature(thread_sanitizer)
 #define __SANITIZE_THREAD__ 1
 #endif
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
 #endif
 #ifdef __SANITIZE_THREAD__
 #define SKIP_UNDER_TSAN() GTEST_SKIP() << "the thread sanitizer ends a child that goes on after a fork"
 #else
 #define SKIP_UNDER_TSAN() static_cast<void>(0)
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define SKIP_UNDER_ASAN() GTEST_SKIP() << "the address sanitizer's allocator may be locked for ever in the child"
+#else
+#define SKIP_UNDER_ASAN() static_cast<void>(0)
 #endif
 
 namespace berth::test {

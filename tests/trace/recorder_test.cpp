@@ -271,6 +271,7 @@ TEST(recorder, may_be_read_and_destroyed_while_threads_begin_and_end) {
 // either.
 TEST(recorder, goes_on_and_ends_in_the_child_of_a_fork) {
   SKIP_UNDER_TSAN();
+  SKIP_UNDER_ASAN();  // threads allocate while this one forks
   WITH_THREADS_IN_THE_CHILD();
   berth::pool p{berth::device::host()};
   auto r = std::make_unique<recorder>();
@@ -310,6 +311,7 @@ TEST(recorder, goes_on_and_ends_in_the_child_of_a_fork) {
 // chunks when the fork came.
 TEST(recorder, threads_of_a_child_go_on_where_others_changed_chunks) {
   SKIP_UNDER_TSAN();
+  SKIP_UNDER_ASAN();  // threads allocate while this one forks
   WITH_THREADS_IN_THE_CHILD();
   const auto record = [](std::uintptr_t thread, std::uintptr_t i) {
     const auto address = thread << 20 | i % 1000 << 6;
