@@ -15,21 +15,30 @@ mkdir -p $build/found
 [ -e $build/build.ninja ] || cmake --preset fuzz >$build/configure.log
 cmake --build $build --target $(printf 'fuzz_%s ' "$@") >$build/build.log || { tail -n 50 $build/build.log; exit 2; }
 
+# Sets `used` to the processor seconds of all children so far; `times` knows them in this shell only, no inner one.
+count_used() {
+  times >$build/found/times.$$
+  used=$(tr 'ms' '  ' <$build/found/times.$$ | awk 'NR == 2 { printf "%d", 60 * $1 + $2 + 60 * $3 + $4 }')
+}
+
 status=0
-printf '%-12s %8s %12s %8s %10s  %s\n' target seconds inputs edges "last new" found
+printf '%-12s %9s %12s %8s %10s  %s\n' target processor inputs edges "last new" found
 for target; do
   mkdir -p $build/corpus/"$target"
   log=$build/found/$target.log
   verdict=nothing
+  count_used
+  before=$used
   # A log may ask for more memory than there is: that must be said, not had.
   UBSAN_OPTIONS=print_stacktrace=1 $build/bin/fuzz_"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
     -print_final_stats=1 -artifact_prefix=$build/found/"$target"- $build/corpus/"$target" tests/fuzz/corpus/"$target" \
     >"$log" 2>&1 || { verdict=$(sed -n 's/^SUMMARY: //p; s/.*Test unit written to //p' "$log" | tr '\n' ' '); status=1; }
+  count_used
   # When the last new edge was reached, in parts of a hundred of all inputs: how far the search has come to an end.
-  awk -v target="$target" -v verdict="$verdict" '
+  awk -v target="$target" -v verdict="$verdict" -v seconds=$((used - before)) '
     /^#[0-9]+.* cov: / { for (i = 1; i < NF; ++i) if ($i == "cov:" && $(i + 1) > edges) { edges = $(i + 1); at = substr($1, 2) } }
     /^stat::number_of_executed_units:/ { inputs = $2 }
-    /^Done [0-9]+ runs in [0-9]+ second/ { seconds = $5 }
-    END { printf "%-12s %8s %12s %8d %9.0f%%  %s\n", target, seconds, inputs, edges, inputs ? 100 * at / inputs : 0, verdict }' "$log"
+    END { printf "%-12s %8ds %12d %8d %9.0f%%  %s\n", target, seconds, inputs, edges, inputs ? 100 * at / inputs : 0, verdict }' "$log"
 done
+rm -f $build/found/times.$$
 exit $status
