@@ -51,8 +51,8 @@ class game {
       check();
       if (c_.byte() % 8 == 0) guided_->relearn();
     }
-    // Blocks that are alive when it ends are the pool's from then on.
-    const bool pool_frees = c_.byte() % 4 == 0;
+    // Blocks that are alive when it ends are the pool's from then on; of a part that another stream uses all together.
+    const bool pool_frees = c_.byte() % 4 == 0 && !shared_;
     while (!pool_frees && !live_.empty()) release(live_.size() - 1);
     guided_.reset();
     while (!live_.empty()) release(live_.size() - 1);
@@ -95,7 +95,9 @@ class game {
         if (!live_.empty()) release(a.which % live_.size());
         break;
       case 13:
-        if (!live_.empty()) guided_->use_on(live_[a.which % live_.size()].data, streams_[a.on % streams_.size()]);
+        if (live_.empty()) break;
+        shared_ = true;
+        guided_->use_on(live_[a.which % live_.size()].data, streams_[a.on % streams_.size()]);
         break;
       default: other(a);
     }
@@ -179,6 +181,7 @@ class game {
   std::vector<action> step_, now_;
   std::vector<held> live_;
   std::uint64_t taken_ = 0;
+  bool shared_ = false;
   unsigned marks_ = 0;
 };
 
