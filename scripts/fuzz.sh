@@ -6,7 +6,7 @@
 # usage: scripts/fuzz.sh SECONDS [TARGET ...]
 set -eu
 cd "$(dirname "$0")/.."
-seconds=${1:?usage: scripts/fuzz.sh SECONDS [TARGET ...]}
+seconds=${1-}
 case $seconds in '' | *[!0-9]* | 0) echo "usage: scripts/fuzz.sh SECONDS [TARGET ...]" >&2; exit 2 ;; esac
 shift
 [ $# -gt 0 ] || set -- $(ls tests/fuzz/corpus)
@@ -29,7 +29,7 @@ for target; do
   verdict=nothing
   count_used
   before=$used
-  # A log may ask for more memory than there is: that must be said, not had.
+  # No input may take more than 10 s or 2 GiB.
   UBSAN_OPTIONS=print_stacktrace=1 $build/bin/fuzz_"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
     -print_final_stats=1 -artifact_prefix=$build/found/"$target"- $build/corpus/"$target" tests/fuzz/corpus/"$target" \
     >"$log" 2>&1 || { verdict=$(sed -n 's/^SUMMARY: //p; s/.*Test unit written to //p' "$log" | tr '\n' ' '); status=1; }

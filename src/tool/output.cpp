@@ -11,12 +11,12 @@
 
 namespace berth::tool {
 
-std::string something(const std::string& text) {
+std::string not_empty(const std::string& text) {
   return text.empty() ? "is empty" : "";
 }
 
 CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& what, const std::string& also) {
-  return app.add_option("-o,--out" + (also.empty() ? "" : "," + also), out, what)->check(something)->type_name("FILE");
+  return app.add_option("-o,--out" + (also.empty() ? "" : "," + also), out, what)->check(not_empty)->type_name("FILE");
 }
 
 void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs, const char* option) {

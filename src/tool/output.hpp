@@ -11,7 +11,7 @@
 namespace berth::tool {
 
 // A check of options, says what is wrong: an empty text would be taken for an option that is not there.
-std::string something(const std::string& text);
+std::string not_empty(const std::string& text);
 
 // Declares -o, --out (and `also`, for a name it once had). "-" is standard output.
 CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& what, const std::string& also = "");

@@ -447,7 +447,7 @@ void declare_reordering(CLI::App& app, plan_call& call) {
   app.add_option("--move", call.move,
                  "With --reorder: values may be copied to a slow memory and back for the same; RATE bytes while nodes\n"
                  "touch one (0.1: a link ten times slower), each copy LATENCY bytes' time more")
-      ->check(something)
+      ->check(not_empty)
       ->type_name("RATE[,LATENCY]");
 }
 
@@ -478,13 +478,13 @@ void declare_search(CLI::App& app, plan_call& call) {
 void declare_former_plan(CLI::App& app, plan_call& call) {
   app.add_option("--keep", call.keep,
                  "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it")
-      ->check(something);
+      ->check(not_empty);
   CLI::Option* const diff =
       app.add_option(
              "--diff", call.diff,
              "A former plan, JSON or CSV: exit status 1 where the arena grew beyond --growth, and which buffers\n"
              "did it")
-          ->check(something)
+          ->check(not_empty)
           ->type_name("OLD");
   app.add_option("--growth", call.growth, "With --diff: what the arena may grow by, as 64KiB or 5%")
       ->needs(diff)
@@ -506,7 +506,7 @@ void declare_output(CLI::App& app, plan_call& call) {
       ->allow_extra_args(false);
   app.add_option("--header", call.header,
                  "With --out FILE.tflite: a C header with the arena's size for the application")
-      ->check(something)
+      ->check(not_empty)
       ->type_name("FILE.h");
   app.add_option("--prefix", call.prefix, "What the names in FILE.h begin with, instead of FILE")
       ->check(CLI::Validator{begins_names, ""})
@@ -525,7 +525,7 @@ std::function<int()> declare_plan(CLI::App& app) {
   app.add_option("--shard", call->shard,
                  "FILE is a folder: of the problems below it, this call plans each Nth from the Ith on, into\n"
                  "OUT/shard-I-of-N.jsonl, a line a problem; called again, only what is not there yet")
-      ->check(something)
+      ->check(not_empty)
       ->type_name("I/N");
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   declare_reordering(app, *call);

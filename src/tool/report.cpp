@@ -320,7 +320,7 @@ std::function<int()> declare_report(CLI::App& app) {
       ->check(CLI::IsMember({"warning", "danger"}))
       ->capture_default_str();
   app.add_option("--since", c->since, "An earlier snapshot: which places hold more, or less, than they did there")
-      ->check(something)
+      ->check(not_empty)
       ->type_name("SNAPSHOT");
   CLI::Option* const as_json = app.add_flag("--json", c->json, "One JSON object on standard output");
   app.add_flag("--metrics", c->metrics,

@@ -208,7 +208,7 @@ std::function<int()> declare_view(CLI::App& app) {
          "--beside", c->beside,
          "Of a plan: a former plan (or a problem or model), at the left on the same scale; what moved, grew, shrank, "
          "is new\nor gone is marked, and listed. Buffers of one name are the same one")
-      ->check(something);
+      ->check(not_empty);
   add_dim_option(app, c->dims);
   app.add_flag("--json", c->json, "One JSON object on standard output");
   return [c]() -> int {

@@ -5,24 +5,20 @@
 #include <vector>
 
 #include "berth/graph/guided_pool.hpp"
+#include "fuzz/blocks.hpp"
 #include "fuzz/fuzz.hpp"
 
 using namespace berth;
 
 namespace {
 
+using fuzz::held;
+
 constexpr bytes sizes[] = {1,       64,      100,     256,     1000,          4096,    10000,          65536,
                            1 << 18, 1 << 20, 3 << 20, 5 << 20, (2 << 20) - 1, 8 << 20, bytes{1} << 40, max_bytes};
 
 struct action {
   std::uint8_t kind, which, on;
-};
-
-struct held {
-  std::byte* data;
-  bytes size;
-  std::size_t on;
-  std::byte mark;
 };
 
 class game {
@@ -120,27 +116,15 @@ class game {
       return;
     }
     ++taken_;
-    held h{static_cast<std::byte*>(*got), size, on, static_cast<std::byte>(++marks_)};
+    const held h{static_cast<std::byte*>(*got), size, on, static_cast<std::byte>(++marks_)};
     fuzz::require(reinterpret_cast<std::uintptr_t>(h.data) % 64 == 0, "a block is aligned");
     fuzz::require(guided_->size_of(h.data) >= size, "a block has its size");
-    for (const held& other : live_) {
-      fuzz::require(h.data + h.size <= other.data || other.data + other.size <= h.data, "blocks are apart");
-    }
-    places(h, [&h](std::byte& b) { b = h.mark; });
-    live_.push_back(h);
-  }
-
-  // The ends and some bytes between.
-  template <class Visit>
-  static void places(const held& h, Visit visit) {
-    visit(h.data[0]);
-    visit(h.data[h.size - 1]);
-    for (bytes i = 1; i < 16; ++i) visit(h.data[h.size / 16 * i]);
+    fuzz::hold(live_, h);
   }
 
   void release(std::size_t i) {
     const held h = live_[i];
-    places(h, [&h](const std::byte& b) { fuzz::require(b == h.mark, "a block keeps its bytes"); });
+    fuzz::require_kept(h);
     live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(i));
     memory_source& from = guided_ ? static_cast<memory_source&>(*guided_) : *pool_;
     if (!guided_ || h.mark < std::byte{64}) {

@@ -4,22 +4,18 @@
 #include <cstring>
 #include <vector>
 
+#include "fuzz/blocks.hpp"
 #include "fuzz/fuzz.hpp"
 
 using namespace berth;
 
 namespace {
 
+using fuzz::held;
+
 constexpr bytes sizes[] = {
     1,       64,      65,      100, 256,           1000,          1024,    4096,           10000,    65536,
     1 << 20, 3 << 20, 5 << 20, 0,   (2 << 20) - 1, (2 << 20) + 1, 8 << 20, bytes{1} << 40, max_bytes};
-
-struct held {
-  std::byte* data;
-  bytes size;
-  std::size_t on;
-  std::byte mark;
-};
 
 class game {
  public:
@@ -80,29 +76,14 @@ class game {
     fuzz::require((*got == nullptr) == (size == 0), "a block has an address");
     if (*got == nullptr) return;
     fuzz::require(reinterpret_cast<std::uintptr_t>(*got) % alignment == 0, "a block is aligned");
-    held h{static_cast<std::byte*>(*got), size, on, static_cast<std::byte>(++marks_)};
-    for (const held& other : live_) {
-      fuzz::require(h.data + h.size <= other.data || other.data + other.size <= h.data, "blocks are apart");
-    }
-    mark(h);
-    live_.push_back(h);
+    const held h{static_cast<std::byte*>(*got), size, on, static_cast<std::byte>(++marks_)};
+    fuzz::hold(live_, h);
     live_bytes_ += size;
-  }
-
-  // The ends and some bytes between.
-  template <class Visit>
-  static void places(const held& h, Visit visit) {
-    visit(h.data[0]);
-    visit(h.data[h.size - 1]);
-    for (bytes i = 1; i < 16; ++i) visit(h.data[h.size / 16 * i]);
-  }
-  static void mark(const held& h) {
-    places(h, [&h](std::byte& b) { b = h.mark; });
   }
 
   void release(std::size_t i) {
     const held h = live_[i];
-    places(h, [&h](const std::byte& b) { fuzz::require(b == h.mark, "a block keeps its bytes"); });
+    fuzz::require_kept(h);
     live_[i] = live_.back();
     live_.pop_back();
     live_bytes_ -= h.size;

@@ -175,6 +175,16 @@ TEST(debug, a_share_of_a_pools_blocks_is_watched) {
     end_debug();
   }
 }
+// What the report has of the newest pool; empty where it has none.
+std::string report_of_newest() {
+  const std::string report = debug_report();
+  const auto at = report.rfind("\npool ");
+  return at == std::string::npos ? "" : report.substr(at);
+}
+// The allocations that it counts.
+int guarded_by(const std::string& report_of_one) {
+  return std::stoi(report_of_one.substr(report_of_one.find(": ") + 2));
+}
 // Out of the cache too, where what is not sampled never meets the guard.
 TEST(debug, what_a_pools_cache_gives_is_sampled_too) {
   for (const bool guards : {false, true}) {
@@ -188,9 +198,8 @@ TEST(debug, what_a_pools_cache_gives_is_sampled_too) {
         ASSERT_EQ(p.size_of(b), size);
         p.free(b);
       }
-      const std::string report = debug_report();
-      const std::string mine = report.substr(report.rfind("\npool "));
-      const int guarded = std::stoi(mine.substr(mine.find(": ") + 2));
+      const std::string mine = report_of_newest();
+      const int guarded = guarded_by(mine);
       EXPECT_NE(mine.find(" (one block in 16): "), std::string::npos) << mine;
       EXPECT_GT(guarded, 500) << mine;
       EXPECT_LT(guarded, 2000) << mine;
@@ -219,11 +228,9 @@ TEST(debug, a_listener_makes_no_pool_sample_more) {
         for (void* const b : held) own.free(b);
       }
       set_hook(nullptr);
-      const std::string report = debug_report();
-      const std::string mine = report.substr(report.rfind("\npool "));
-      const int guarded = std::stoi(mine.substr(mine.find(": ") + 2));
-      EXPECT_GT(guarded, 250) << mine;  // 512 in the mean
-      EXPECT_LT(guarded, 1000) << mine;
+      const int guarded = guarded_by(report_of_newest());
+      EXPECT_GT(guarded, 250);  // 512 in the mean
+      EXPECT_LT(guarded, 1000);
       EXPECT_EQ(p.statistics().live, 0u);
     }
     end_debug();
@@ -237,10 +244,7 @@ TEST(debug, pools_that_live_for_few_requests_are_sampled_as_others) {
     stream queue{device::host()};
     pool p{device::host(), {.limit = 4_MiB}};
     for (int n = 0; n < 8; ++n) p.free(p.allocate_raw(100, queue).value());
-    const std::string report = debug_report();
-    if (const auto mine = report.rfind("\npool "); mine != std::string::npos) {
-      guarded += std::stoi(report.substr(report.find(": ", mine) + 2));
-    }
+    if (const std::string mine = report_of_newest(); !mine.empty()) guarded += guarded_by(mine);
   }
   EXPECT_GT(guarded, 150);  // 200 in the mean
   EXPECT_LT(guarded, 250);

@@ -256,6 +256,22 @@ bool move_to_hints(const instance& in, const options& o, const patience& wait, l
   return kept.most;
 }
 
+struct known_values {
+  units quick_bound, bound, swept;
+};
+
+// No effort ends above a lower one, but for what is near enough of many items. Looked at last, since a lower start
+// leads the search astray (0027).
+layout not_above_fast(const instance& in, const options& o, const patience& wait, const known_values& known,
+                      layout found, std::uint64_t& work) {
+  const units near = in.items.size() > policy::few_items ? known.bound / policy::near_share : 0;
+  if (found.arena <= known.bound + near) return found;
+  options lower = o;
+  lower.work = effort::fast;
+  layout fast = best_start(in, known.quick_bound, lower, wait, work, {}, known.swept);
+  return fast.arena < found.arena ? std::move(fast) : std::move(found);
+}
+
 }  // namespace
 
 plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
@@ -306,16 +322,9 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     if (found.arena > bound.value && !wait.over()) {
       found = search_below(in, o, std::move(found), bound.value, wait, out);
     }
-    // No effort ends above a lower one, but for what is near enough of many items. Looked at last, since a lower start
-    // leads the search astray (0027).
-    const units near = in.items.size() > policy::few_items ? bound.value / policy::near_share : 0;
     const bool swept = quick && is_good_enough(p, *quick, effort::fast);  // what fast would give, no lower than `found`
-    if (found.arena > bound.value + near && !swept && !wait.over()) {
-      options lower = o;
-      lower.work = effort::fast;
-      layout fast = best_start(in, quick_value, lower, wait, out.work, {}, swept_to);
-      if (fast.arena < found.arena) found = std::move(fast);
-    }
+    if (!swept && !wait.over())
+      found = not_above_fast(in, o, wait, {quick_value, bound.value, swept_to}, std::move(found), out.work);
     tell(bound, in.unit, out);
   }
   if (found.arena > in.capacity || found.arena == unbounded) {

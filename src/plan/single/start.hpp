@@ -20,8 +20,9 @@ namespace berth::plan {
 // orders, and mend again what one of them lowered.
 //
 // Of `o` the effort, the node limit and the threads are read. `nodes` grows by the search nodes spent; `show`, if any,
-// is shown what was best on the way. Where sweeps ended at `swept`, which fits and is at most a quarter above
-// the target, effort fast makes one pass in order of size of 1,000 items and more, and nothing else.
+// is shown what was best on the way. Where sweeps ended at `swept`, which fits and is at most a quarter above the
+// target, effort fast makes of 1,000 items and more one pass in order of size, searches the peaks where that ends more
+// than an eighth above, and no more.
 [[nodiscard]] layout best_start(const instance& in, units target, const options& o, const patience& wait,
                                 std::uint64_t& nodes, const std::function<void(const layout&)>& show = {},
                                 units swept = unbounded);
