@@ -27,7 +27,7 @@
  *   BERTH_TORCH_DEVICE  cuda (where it says nothing), ascend or host: the kind of device that numbers count
  *   BERTH_TORCH_LIMIT   bytes that the pool of a device may hold
  *   BERTH_TORCH_LOG     a file: what happened, as a snapshot for `berth report`, `view` and `replay`, when the process
- * ends
+ *                       ends; of a child of fork the name is followed by a point and its process id
  *
  * Threads: all functions may be called from several at once. In the child of a fork (DataLoader's workers) the host
  * goes on, and devices with a driver throw; no other thread is inside a function of these while one forks, as the child

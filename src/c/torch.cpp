@@ -1,6 +1,8 @@
 // The pluggable allocator behind berth/torch.h.
 #include "berth/torch.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -221,6 +223,7 @@ struct all_devices {
   std::string kind = "cuda";
   bytes limit = berth::max_bytes;
   std::string log;
+  std::uint32_t process = berth::detail::process_generation();  // whose log it is
   std::unique_ptr<berth::trace::recorder> recorder;
   std::mutex opening;  // taken before `lock`, and held while a driver is asked: frees take the other one only
   std::map<int, double> fractions;  // guarded by `opening`
@@ -257,7 +260,9 @@ void write_log() {
   all_devices& a = all();
   a.recorder->stop();
   const std::string text = berth::trace::to_json(a.recorder->take());
-  const int failed = berth::write_whole_file(a.log, text);
+  // The child of a fork has a log of its own, and leaves its parent's alone.
+  const bool of_a_child = a.process != berth::detail::process_generation();
+  const int failed = berth::write_whole_file(of_a_child ? a.log + '.' + std::to_string(getpid()) : a.log, text);
   if (failed != 0) std::fprintf(stderr, "berth: BERTH_TORCH_LOG cannot be written: %s\n", std::strerror(failed));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "berth/core/contract.hpp"
+#include "core/make_room.hpp"
 #include "device/backend.hpp"
 
 namespace berth {
@@ -40,7 +41,7 @@ class knowledge {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return known_.size(); }
-  void make_room_for(std::size_t n) { known_.reserve(n); }
+  void make_room_for(std::size_t n) { make_room(known_, n - std::min(n, known_.size())); }
   // Becomes what the other had learned up to that epoch. Allocates nothing where there is room.
   void copy(const knowledge& other, std::uint64_t until) {
     known_.clear();

@@ -3,6 +3,8 @@
 #include <cinttypes>
 #include <new>
 
+#include "core/make_room.hpp"
+
 namespace berth {
 
 memory_source::outcome adaptor::do_allocate(bytes size, stream& s, const block_options* o, source_location site) {
@@ -11,7 +13,7 @@ memory_source::outcome adaptor::do_allocate(bytes size, stream& s, const block_o
     // Room first, for a block that could not be remembered would have to go back.
     one.emplace(nullptr, given{size, s.id(), site});
     const std::lock_guard held{lock_};
-    live_.reserve(live_.size() + coming_ + 1);
+    detail::make_room(live_, coming_ + 1);
     if (const auto allowed = before(size, site); !allowed) {
       after_failure(size, allowed.error());
       return failed(allowed.error());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "core/make_room.hpp"
+
 namespace berth::detail {
 namespace {
 
@@ -44,7 +46,10 @@ void backing::release_all() noexcept {
   bool clean = true;
   while (!chunks_.empty()) {
     const chunk c = chunks_.back();
-    if (shrink(c)) continue;
+    if (shrink(chunks_.size() - 1)) {
+      chunks_.pop_back();
+      continue;
+    }
     // A device that cannot unmap has failed for good: the memory goes with the last mapping, the addresses with it.
     clean = false;
     device_.destroy_physical(c.handle, c.size);
@@ -109,7 +114,7 @@ result<chunk> backing::grow(bytes offset, bytes size, bool device_block) {
   const error no_room{errc::limit_exceeded, "pool: the pool's limit", size};
   if (size > headroom()) return no_room;
   try {
-    chunks_.reserve(chunks_.size() + 1);
+    make_room(chunks_);
   } catch (const std::bad_alloc&) {
     return error{errc::out_of_memory, "pool: no memory for the pool's own records", size};
   }
@@ -124,8 +129,8 @@ result<chunk> backing::grow(bytes offset, bytes size, bool device_block) {
   return c;
 }
 
-bool backing::shrink(const chunk& c) noexcept {
-  const chunk gone = c;
+bool backing::shrink(std::size_t chunk) noexcept {
+  detail::chunk& gone = chunks_[chunk];
   ++device_calls_;
   if (is_device_block(gone.offset)) {
     device_.free(gone.address, gone.size, kind_);
@@ -135,8 +140,12 @@ bool backing::shrink(const chunk& c) noexcept {
   }
   reserved_ -= gone.size;
   if (shared_ != nullptr) shared_->give(gone.size);
-  chunks_.erase(std::ranges::lower_bound(chunks_, gone.offset, {}, &chunk::offset));
+  gone.size = 0;
   return true;
+}
+
+void backing::forget_gone() noexcept {
+  std::erase_if(chunks_, [](const chunk& c) { return c.size == 0; });
 }
 
 void* backing::address(bytes offset) const noexcept {
@@ -172,7 +181,7 @@ result<extent*> backing::stitch(std::span<const piece> pieces) {
   };
   if (window_ == 0 || !window_store_.prepare(2)) return no_room;
   try {
-    retired_.reserve(retired_.size() + stitched_ + 1);
+    make_room(retired_, stitched_ + 1);
   } catch (const std::bad_alloc&) {
     return no_room;
   }

@@ -73,8 +73,9 @@ class backing {
     chunks_[chunk].idle_since = t;
   }
   // Gives a chunk back. Contract: it is free, nothing in flight uses it, and no stitched block maps it. False where the
-  // device could not.
-  [[nodiscard]] bool shrink(const chunk& c) noexcept;
+  // device could not. Its place among the chunks stays, with size 0, until forget_gone() clears all such places.
+  [[nodiscard]] bool shrink(std::size_t chunk) noexcept;
+  void forget_gone() noexcept;
 
   [[nodiscard]] void* address(bytes offset) const noexcept;
 

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "berth/core/contract.hpp"
+#include "core/json.hpp"
 #include "core/whole_file.hpp"
 #include "pool/debug.hpp"
 
@@ -35,21 +36,6 @@ void print(std::string& out, const char* format, Values... values) {
   char line[600];
   const int n = std::snprintf(line, sizeof line, format, values...);
   if (n > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof line - 1));
-}
-
-// A JSON string.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      (out += '\\') += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      print(out, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    } else {
-      out += c;
-    }
-  }
-  return out += '"';
 }
 
 struct mistake {
@@ -167,7 +153,7 @@ std::string place_of(const source_location& site) {
 void add_json(std::string& out, const watched_pool& p) {
   const guard_statistics& s = p.sums;
   print(out, "{\"pool\":%" PRIu64 ",\"device\":", p.number);
-  out += quoted(p.device);
+  append_string(out, p.device);
   print(out,
         ",\"sample\":%u,\"counted\":%s,\"ended\":%s,\"allocations\":%" PRIu64 ",\"frees\":%" PRIu64
         ",\"live_blocks\":%zu,\"live_bytes\":%" PRIu64 ",\"live_peak_bytes\":%" PRIu64 ",\"quarantined_bytes\":%" PRIu64
@@ -176,10 +162,10 @@ void add_json(std::string& out, const watched_pool& p) {
         s.live, s.live_peak, s.quarantined, s.unchecked);
   for (std::size_t i = 0; i < p.alive.size(); ++i) {
     const site_holding& h = p.alive[i];
-    (out += i == 0 ? "" : ",") += "{\"place\":" + quoted(place_of(h.site));
+    append_string((out += i == 0 ? "" : ",") += "{\"place\":", place_of(h.site));
     print(out, ",\"blocks\":%zu,\"bytes\":%" PRIu64 ",\"oldest_s\":%.3f,\"stream\":%u,\"thread\":%u", h.blocks, h.size,
           h.oldest_s, h.stream, h.thread);
-    if (!h.stack.empty()) out += ",\"stack\":" + quoted(h.stack);
+    if (!h.stack.empty()) append_string(out += ",\"stack\":", h.stack);
     out += '}';
   }
   out += "]}";
@@ -220,9 +206,10 @@ void add_mistakes(std::string& out, const debugger& d, bool as_json) {
     const mistake& m = d.mistakes[i];
     if (as_json) {
       print(out, "%s{\"kind\":\"%s\",\"pool\":%" PRIu64 ",\"file\":", i == 0 ? "" : ",", name(m.kind), m.pool);
-      out += quoted(m.file);
+      append_string(out, m.file);
       print(out, ",\"line\":%u,\"text\":", m.line);
-      (out += quoted(m.text)) += '}';
+      append_string(out, m.text);
+      out += '}';
     } else {
       out += "  " + m.file + ':' + std::to_string(m.line) + ": " + m.text + '\n';
     }

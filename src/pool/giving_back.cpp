@@ -35,7 +35,10 @@ void pool::state::drain() noexcept {
 // streams that use a block, and those that the mappings of a dead stitched block wait for.
 void pool::state::note_awaited(const extent& e) noexcept {
   const auto raise = [this](const detail::stream_use& use) {
-    if (known_stream* const k = find_known(use.clock)) k->used = std::max(k->used, use.epoch);
+    known_stream* const k = find_known(use.clock);
+    if (k == nullptr) return;
+    k->used = std::max(k->used, use.epoch);
+    list(*k);
   };
   raise(e.use);
   if (e.uses) std::ranges::for_each(*e.uses, raise);
@@ -93,21 +96,37 @@ void pool::state::tell_watermark(lock_held& held) noexcept {
   }
 }
 
-// The free extent that holds a whole chunk which nothing touches any more; null where there is none.
-extent* pool::state::free_around(const detail::chunk& c) const noexcept {
-  extent* around = nullptr;
-  space.for_each_free([&](extent& e) {
-    if (e.offset <= c.offset && e.end() >= c.offset + c.size && e.done()) around = &e;
-  });
-  return around;
+// Calls f with each chunk's index, the last one's first, and the free extent that holds the chunk whole and that
+// nothing touches any more; null where there is none. f may give that chunk back; it says whether to go on.
+template <class Function>
+void pool::state::for_each_chunk(Function&& f) noexcept {
+  std::vector<extent*> idle;
+  try {
+    space.for_each_free([&](extent& e) {
+      if (e.done()) idle.push_back(&e);
+    });
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  std::ranges::sort(idle, {}, &extent::offset);
+  for (std::size_t i = memory.chunks().size(); i-- > 0;) {
+    const detail::chunk c = memory.chunks()[i];
+    while (!idle.empty() && idle.back()->offset > c.offset) idle.pop_back();
+    extent* const around = !idle.empty() && idle.back()->end() >= c.offset + c.size ? idle.back() : nullptr;
+    // Its record is another extent's, perhaps, once all of it has gone.
+    if (around != nullptr && around->size == c.size) idle.pop_back();
+    if (!f(i, around)) break;
+  }
+  memory.forget_gone();
 }
 
-// A chunk that free_around() found to be free.
-bool pool::state::give_chunk_back(const detail::chunk& c, extent* around) noexcept {
+// A chunk that for_each_chunk() found to be free.
+bool pool::state::give_chunk_back(std::size_t i, extent* around) noexcept {
+  const detail::chunk c = memory.chunks()[i];
   detail::lane& from = *around->home;
   const bool device_block = memory.is_device_block(c.offset);
   extent* const gone = space.take(around, c.offset, c.size);
-  if (!memory.shrink(c)) {
+  if (!memory.shrink(i)) {
     space.give(gone, from);
     return false;
   }
@@ -125,12 +144,10 @@ bytes pool::state::trim(bytes keep) noexcept {
   sweep_all(nullptr);
   memory.purge();
   if (memory.has_retired()) return 0;  // a mapping that is still in use may show any chunk
-  for (std::size_t i = memory.chunks().size(); i-- > 0 && memory.reserved() > keep;) {
-    const detail::chunk c = memory.chunks()[i];
-    extent* const around = free_around(c);
-    if (around == nullptr) continue;
-    if (!space.prepare(4) || !give_chunk_back(c, around)) break;
-  }
+  for_each_chunk([&](std::size_t i, extent* around) {
+    if (memory.reserved() <= keep) return false;
+    return around == nullptr || (space.prepare(4) && give_chunk_back(i, around));
+  });
   note_reserved();
   const bytes given = before - memory.reserved();
   if (given != 0) emit({.kind = memory_event_kind::pool_trim, .owner = self, .size = given});
@@ -143,17 +160,16 @@ void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noex
   sweep_all(nullptr);
   memory.purge();
   if (memory.has_retired()) return;
-  for (std::size_t i = memory.chunks().size(); i-- > 0;) {
-    const detail::chunk c = memory.chunks()[i];
-    extent* const around = free_around(c);
+  for_each_chunk([&](std::size_t i, extent* around) {
     if (around == nullptr) {
       memory.set_idle_since(i, {});
-    } else if (c.idle_since == decltype(c.idle_since){}) {
+    } else if (const auto since = memory.chunks()[i].idle_since; since == decltype(since){}) {
       memory.set_idle_since(i, now);
-    } else if (now - c.idle_since >= options.idle_release) {
-      if (!space.prepare(4) || !give_chunk_back(c, around)) break;
+    } else if (now - since >= options.idle_release) {
+      return space.prepare(4) && give_chunk_back(i, around);
     }
-  }
+    return true;
+  });
   note_reserved();
 }
 

@@ -27,6 +27,8 @@ constexpr bytes free_share = 10;
 // fit() looks at no more extents of another stream's lane than this, since none of them may be usable yet. On the
 // ladder join_and_fit() looks at all.
 constexpr unsigned elsewhere = 64;
+// Among so many it costs less to meet idle streams than to keep them out.
+constexpr std::size_t few_streams = 16;
 constexpr unsigned no_end = std::numeric_limits<unsigned>::max();
 
 }  // namespace
@@ -93,14 +95,16 @@ extent* pool::state::fit(const request& r) {
   const auto good = [&](const extent& x) { return serves(x, r); };
   const bytes n = r.size + r.slack;
   extent* e = space.find(r.by->free, n, good);
-  for (std::size_t i = 0; e == nullptr && apart && i < streams.size(); ++i) {
-    known_stream& k = *streams[i];
+  for (std::size_t i = 0; e == nullptr && apart && i < holding.size(); ++i) {
+    known_stream& k = *holding[i];
+    if (k.is_idle()) ++idle_met;
     if (&k == r.by || k.free.count == 0) continue;
     const bool done = k.clock->completed() >= k.free.floor;
     if (!done && !r.on.ordered_behind(k.clock->id(), k.free.floor)) continue;
     if (done && sweep_where_it_pays(k)) e = space.find_among(space.nobodys(), n, no_end, good);
     if (e == nullptr) e = space.find_among(k.free, n, elsewhere, good);
   }
+  if (holding.size() > few_streams && idle_met > holding.size()) unlist_idle();
   return e == nullptr ? nullptr : cut(e, r);
 }
 
@@ -134,6 +138,7 @@ extent* pool::state::join_and_fit(request& r) {
   if (first == nullptr) return nullptr;
   if (first == last) return cut(first, r);
   const auto& clock = r.on.clock();
+  list(*r.by);
   return cut(space.merge_run(first, last, {clock.get(), clock->epoch()}, r.by->free), r);
 }
 
@@ -143,7 +148,7 @@ extent* pool::state::wait_and_fit(request& r, bool for_all, lock_held& held) {
   std::vector<const stream_clock*> only;
   if (!for_all) {
     const extent* best = nullptr;
-    for (const auto& k : streams) {
+    for (const known_stream* k : holding) {
       const extent* e = space.find_among(k->free, r.size + r.slack, no_end, [](const extent&) { return true; });
       if (e != nullptr && (best == nullptr || e->size < best->size)) best = e;
     }

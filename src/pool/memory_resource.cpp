@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/make_room.hpp"
+
 namespace berth {
 
 resource_source::~resource_source() {
@@ -49,8 +51,8 @@ memory_source::outcome resource_source::do_allocate(bytes size, stream& s, const
     // The record first: a block that could not be remembered would have to go back.
     std::unordered_map<void*, given> one;
     one.emplace(nullptr, given{size, nullptr, *taken, {{s.clock(), 0}}});
-    live_.reserve(live_.size() + 1);
-    freed_.reserve(live_.size() + freed_.size() + 1);  // so that a free cannot fail
+    detail::make_room(live_);
+    detail::make_room(freed_, live_.size() + 1);  // so that a free cannot fail
     void* base = nullptr;
     try {
       base = upstream_->allocate(*taken);
@@ -63,8 +65,8 @@ memory_source::outcome resource_source::do_allocate(bytes size, stream& s, const
       held.lock();
       if (!done) return failed(no_more);
       give_back_what_is_done();
-      live_.reserve(live_.size() + 1);
-      freed_.reserve(live_.size() + freed_.size() + 1);
+      detail::make_room(live_);
+      detail::make_room(freed_, live_.size() + 1);
       base = upstream_->allocate(*taken);
     }
     const auto address = reinterpret_cast<std::uintptr_t>(base);

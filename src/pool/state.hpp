@@ -41,12 +41,15 @@ struct known_stream {
   lane free;                 // what its work may still touch
   std::uint64_t credit = 0;  // see sweep_where_it_pays
   std::uint64_t used = 0;    // the newest epoch of it that other streams' memory, or dead mappings, wait for
+  bool listed = false;       // among state::holding
   // While a thread asks streams (state::asking) these belong to that thread, which does not hold the lock:
   std::optional<event> last;   // recorded for other streams' sake
   std::uint64_t recorded = 0;  // the epochs up to this were closed by it
   bool outstanding = false;    // it was not yet reached when it was last asked
 
   [[nodiscard]] std::uint64_t awaited() const noexcept { return std::max(used, free.count != 0 ? free.ceiling : 0); }
+  // Nothing waits for it.
+  [[nodiscard]] bool is_idle() const noexcept { return free.count == 0 && clock->completed() >= used; }
 };
 
 // A request, rounded.
@@ -204,6 +207,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::known_stream* find_known(const stream_clock* clock) const noexcept;
   detail::known_stream& know(const stream& s, const source_location& site);
   void forget_streams();
+  void list(detail::known_stream& k) noexcept;
+  void unlist_idle() noexcept;
   [[nodiscard]] detail::lane& lane_of(const detail::stream_use& use) noexcept;
   [[nodiscard]] bool usable(const detail::extent& e, const stream& s) const noexcept;
   // Forgets the uses in a lane, or all but one's, that are done.
@@ -229,8 +234,9 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void tidy(bool at_once, lock_held& held) noexcept;
   void give_idle_back(std::chrono::steady_clock::time_point now) noexcept;
   bytes trim(bytes keep) noexcept;
-  bool give_chunk_back(const detail::chunk& c, detail::extent* around) noexcept;
-  [[nodiscard]] detail::extent* free_around(const detail::chunk& c) const noexcept;
+  bool give_chunk_back(std::size_t i, detail::extent* around) noexcept;
+  template <class Function>
+  void for_each_chunk(Function&& f) noexcept;
   void note_reserved() noexcept;
   // What on_watermark is to hear. Lets the lock go for good.
   void tell_watermark(lock_held& held) noexcept;
@@ -286,9 +292,11 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   detail::store space;
   detail::backing memory;
   std::vector<std::unique_ptr<detail::known_stream>> streams;  // by id
-  bool apart = false;                                          // there were two at some time: each has its lane
-  std::size_t forget_at = 16;                                  // that many make it look who has ended
-  bool asking = false;                                         // one thread at a time asks streams, without the lock
+  std::vector<detail::known_stream*> holding;                  // by id, all whose work holds memory back; see list()
+  std::size_t idle_met = 0;    // streams listed there that hold nothing, as often as fit() met them
+  bool apart = false;          // there were two at some time: each has its lane
+  std::size_t forget_at = 16;  // that many make it look who has ended
+  bool asking = false;         // one thread at a time asks streams, without the lock
   std::condition_variable answered;
   detail::known_stream* last_known = nullptr;                       // of find_known
   std::vector<std::unique_ptr<detail::thread_cache>> caches;        // of running threads

@@ -61,13 +61,12 @@ void store::add_range(bytes size) noexcept {
   extent* e = make();
   e->offset = 0;
   e->size = size;
-  e->set(extent_state::unbacked);
-  unbacked_ = e;
+  note_unbacked(e);
 }
 
 extent* store::lowest_unbacked(bytes n) const noexcept {
   extent* lowest = nullptr;
-  for (extent* e = unbacked_; e != nullptr; e = e->next) {
+  for (extent* e = unbacked_; e != nullptr; e = e->bin_after) {
     if (e->size >= n && (lowest == nullptr || e->offset < lowest->offset)) lowest = e;
   }
   return lowest;
@@ -75,7 +74,7 @@ extent* store::lowest_unbacked(bytes n) const noexcept {
 
 bytes store::largest_unbacked() const noexcept {
   bytes most = 0;
-  for (const extent* e = unbacked_; e != nullptr; e = e->next) most = std::max(most, e->size);
+  for (const extent* e = unbacked_; e != nullptr; e = e->bin_after) most = std::max(most, e->size);
   return most;
 }
 
@@ -83,18 +82,14 @@ extent* store::back(extent* e, bytes n) noexcept {
   forget_unbacked(e);
   if (e->size > n) {
     extent* rest = split(e, e->offset + n);
-    rest->set(extent_state::unbacked);
-    rest->next = unbacked_;
-    unbacked_ = rest;
+    note_unbacked(rest);
   }
-  e->next = nullptr;
   return e;
 }
 
 void store::unback(extent* e) noexcept {
   e->use = {};
   e->uses.reset();
-  e->set(extent_state::unbacked);
   if (e->after != nullptr && e->after->is(extent_state::unbacked)) {
     forget_unbacked(e->after);
     absorb_right(e);
@@ -104,14 +99,20 @@ void store::unback(extent* e) noexcept {
     forget_unbacked(e);
     absorb_right(e);
   }
-  e->next = unbacked_;
+  note_unbacked(e);
+}
+
+void store::note_unbacked(extent* e) noexcept {
+  e->set(extent_state::unbacked);
+  e->bin_before = nullptr;
+  e->bin_after = unbacked_;
+  if (unbacked_ != nullptr) unbacked_->bin_before = e;
   unbacked_ = e;
 }
 
-void store::forget_unbacked(const extent* e) noexcept {
-  extent** link = &unbacked_;
-  while (*link != e) link = &(*link)->next;
-  *link = e->next;
+void store::forget_unbacked(extent* e) noexcept {
+  if (e->bin_after != nullptr) e->bin_after->bin_before = e->bin_before;
+  (e->bin_before != nullptr ? e->bin_before->bin_after : unbacked_) = e->bin_after;
 }
 
 // A record for a part of an extent, with the same use and without neighbours.

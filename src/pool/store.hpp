@@ -57,9 +57,11 @@ class store {
   store& operator=(const store&) = delete;
   ~store() = default;
 
-  // A lane of the caller's for a stream, from now on. close() takes an empty one.
-  void open(lane& l) { lanes_.push_back(&l); }
-  void close(const lane& l) noexcept { std::erase(lanes_, &l); }
+  // The lanes of streams are the caller's. One has to be open while anything hangs in it; there is room for so many.
+  // close_all() leaves that of nobody, and those that are not empty have to be opened again.
+  void make_room_for_lanes(std::size_t n) { lanes_.reserve(1 + n); }
+  void open(lane& l) noexcept { lanes_.push_back(&l); }
+  void close_all() noexcept { lanes_.resize(1); }
   // The lane of memory that nothing touches. While one stream alone uses the pool, the caller gives all memory here,
   // that stream's too; when a second one comes, sort_out() moves what is the first one's into its lane.
   [[nodiscard]] lane& nobodys() noexcept { return nobodys_; }
@@ -144,13 +146,14 @@ class store {
   [[nodiscard]] extent* part(const extent& of, bytes offset, bytes size) noexcept;
   extent* split(extent* e, bytes at) noexcept;
   void absorb_right(extent* e) noexcept;
-  void forget_unbacked(const extent* e) noexcept;
+  void note_unbacked(extent* e) noexcept;
+  void forget_unbacked(extent* e) noexcept;
 
   bytes free_bytes_ = 0;
   std::size_t free_count_ = 0;
   lane nobodys_;
   std::vector<lane*> lanes_{&nobodys_};
-  extent* unbacked_ = nullptr;  // linked by next, by no order
+  extent* unbacked_ = nullptr;  // linked as a bin is, by no order
   extent* spare_ = nullptr;
   std::size_t spares_ = 0;
   std::vector<std::unique_ptr<extent[]>> records_;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/make_room.hpp"
 #include "pool/state.hpp"
 
 namespace berth {
@@ -40,20 +41,47 @@ known_stream& pool::state::know(const stream& s, const source_location& site) {
   expects(s.get_device() == dev, "pool: a stream of another device", site);
   if (streams.size() >= forget_at) forget_streams();
   auto fresh = std::make_unique<known_stream>(s.clock());
-  streams.reserve(streams.size() + 1);
-  space.open(fresh->free);
+  detail::make_room(streams);
+  holding.reserve(streams.capacity());
+  space.make_room_for_lanes(streams.capacity());
   const auto at = std::ranges::lower_bound(streams, s.id(), {}, [](const auto& k) { return k->clock->id(); });
   last_known = streams.insert(at, std::move(fresh))->get();
   if (!apart && streams.size() > 1) {
     apart = true;
-    for (const auto& k : streams) space.sort_out(k->free);
+    for (const auto& k : streams) {
+      list(*k);
+      space.sort_out(k->free);
+    }
   }
   return *last_known;
+}
+
+// Programs may make a stream for each request: whoever goes over streams goes over those that may hold memory back, not
+// over all that are known. A stream is listed before memory comes into its lane, or an epoch of it is noted, and stays
+// so until unlist_idle() finds that nothing of it is held back; fit(), which every request passes, calls that once it
+// has met as many idle ones as there are listed.
+void pool::state::list(known_stream& k) noexcept {
+  if (k.listed) return;
+  k.listed = true;
+  const auto at = std::ranges::lower_bound(holding, k.clock->id(), {}, [](const auto* h) { return h->clock->id(); });
+  holding.insert(at, &k);  // there is room for every known stream, here and in the store
+  space.open(k.free);
+}
+
+void pool::state::unlist_idle() noexcept {
+  std::erase_if(holding, [](known_stream* k) {
+    k->listed = !k->is_idle();
+    return !k->listed;
+  });
+  idle_met = 0;
+  space.close_all();
+  for (known_stream* k : holding) space.open(k->free);
 }
 
 lane& pool::state::lane_of(const detail::stream_use& use) noexcept {
   if (use.clock == nullptr) return space.nobodys();
   if (last_known == nullptr || last_known->clock.get() != use.clock) last_known = find_known(use.clock);
+  list(*last_known);
   if (apart) [[likely]]
     return last_known->free;
   last_known->used = std::max(last_known->used, use.epoch);  // no other stream, no other lane: all is merged
@@ -78,11 +106,10 @@ void pool::state::forget_streams() {
   memory.for_each_retired(remember);
   std::ranges::sort(remembered);
   last_known = nullptr;
+  unlist_idle();
   std::erase_if(streams, [&](const auto& k) {
-    const bool gone = k->clock->completed() == stream_clock::ended && k->free.count == 0 &&
-                      !std::ranges::binary_search(remembered, k->clock.get());
-    if (gone) space.close(k->free);
-    return gone;
+    return k->clock->completed() == stream_clock::ended && !k->listed &&
+           !std::ranges::binary_search(remembered, k->clock.get());
   });
   forget_at = std::max<std::size_t>(16, 2 * streams.size());
 }
@@ -119,7 +146,7 @@ void pool::state::sweep(lane& l) noexcept {
 }
 
 void pool::state::sweep_all(const lane* except) noexcept {
-  for (const auto& k : streams) {
+  for (known_stream* const k : holding) {
     if (&k->free != except && k->free.count != 0 && k->clock->completed() >= k->free.floor) sweep(k->free);
   }
 }
@@ -135,8 +162,8 @@ bool pool::state::sweep_where_it_pays(known_stream& k) noexcept {
 // --- asking and waiting
 
 bool pool::state::somebody_holds_back(const known_stream* but) const noexcept {
-  return std::ranges::any_of(streams,
-                             [&](const auto& k) { return k.get() != but && k->clock->completed() < k->awaited(); });
+  return std::ranges::any_of(holding,
+                             [but](const auto* k) { return k != but && k->clock->completed() < k->awaited(); });
 }
 
 namespace {
@@ -179,12 +206,12 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
     std::uint64_t until;
   };
   std::vector<question> all;
-  for (const auto& k : streams) {
+  for (known_stream* const k : holding) {
     const std::uint64_t until = k->awaited();
     if (k->clock->completed() >= until) continue;
     if (on != nullptr && on->ordered_behind(k->clock->id(), until)) continue;  // so is the stream behind itself
     if (only != nullptr && std::ranges::find(*only, k->clock.get()) == only->end()) continue;
-    all.push_back({k.get(), until});
+    all.push_back({k, until});
   }
   if (all.empty()) return;
   asking = true;  // so that nobody forgets a stream, or uses its event, meanwhile
@@ -203,10 +230,11 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
 // The host waits for the asking stream, since a host function on it may free blocks, and, where wait_for_streams
 // permits it, for every other stream whose work holds memory back.
 void pool::state::wait_on_host(const request& r, lock_held& held) {
-  std::vector<std::shared_ptr<stream_clock>> those;
-  for (const auto& k : streams) {
-    const bool holds_back = options.wait_for_streams && k->clock->completed() < k->awaited();
-    if (k.get() == r.by || holds_back) those.push_back(k->clock);
+  std::vector<std::shared_ptr<stream_clock>> those{r.by->clock};
+  if (options.wait_for_streams) {
+    for (const known_stream* k : holding) {
+      if (k != r.by && k->clock->completed() < k->awaited()) those.push_back(k->clock);
+    }
   }
   const unlocked outside{held};
   for (const auto& clock : those) (void)stream::synchronize(*clock);

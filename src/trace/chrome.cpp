@@ -5,7 +5,7 @@
 #include <queue>
 
 #include "berth/trace/picture.hpp"
-#include "trace/json.hpp"
+#include "core/json.hpp"
 
 namespace berth::trace {
 namespace {

@@ -46,7 +46,7 @@ result<log> parse_csv(std::string_view text) {
 std::string to_csv(const log& l) {
   std::string out = "ev,id,size,stream,thread,t_us\n";
   for (const log_entry& e : l) {
-    char row[160];
+    char row[400];  // a double has up to 309 digits before its point
     const int n = std::snprintf(row, sizeof row, "%c,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%.3f\n",
                                 e.allocate ? 'a' : 'f', e.id, e.size, e.stream, e.thread, e.t_us);
     out.append(row, static_cast<std::size_t>(n));

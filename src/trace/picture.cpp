@@ -8,7 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "trace/json.hpp"
+#include "core/json.hpp"
 #include "trace/page.hpp"
 
 namespace berth::trace {

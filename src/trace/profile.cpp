@@ -16,6 +16,10 @@ bytes class_of(bytes size) noexcept {
   return size > bytes{1} << 63 ? max_bytes : std::bit_ceil(size);
 }
 
+bytes sum_of(bytes a, bytes b) noexcept {
+  return checked_add(a, b).value_or(max_bytes);
+}
+
 template <class... Values>
 void print(std::string& out, const char* format, Values... values) {
   char line[256];
@@ -107,12 +111,12 @@ profile profile_of(const log& l) {
       all_sizes.push_back(static_cast<double>(e.size));
       auto& [c, a] = sizes[class_of(e.size)];
       ++c.allocations;
-      c.allocated += e.size;
+      c.allocated = sum_of(c.allocated, e.size);
       a.live += e.size;
       c.live_peak = std::max(c.live_peak, a.live);
       auto& [s, live] = streams[e.stream];
       ++s.allocations;
-      s.allocated += e.size;
+      s.allocated = sum_of(s.allocated, e.size);
       live += e.size;
       s.live_peak = std::max(s.live_peak, live);
     } else if (const auto at = open.find(e.id); at != open.end()) {
@@ -144,11 +148,11 @@ std::string to_open_metrics(const profile& p, const std::optional<pool_statistic
                             const latency_histogram* allocations, const latency_histogram* frees) {
   std::string out;
   family(out, "allocation_size_bytes", "histogram", "bytes", "Sizes as asked for, by power of two.");
-  std::uint64_t sum = 0;
+  bytes sum = 0;
   std::uint64_t count = 0;
   for (const size_class& c : p.sizes) {
     count += c.allocations;
-    sum += c.allocated;
+    sum = sum_of(sum, c.allocated);
     print(out, "berth_allocation_size_bytes_bucket{le=\"%" PRIu64 "\"} %" PRIu64 "\n", c.up_to, count);
   }
   print(out, "berth_allocation_size_bytes_bucket{le=\"+Inf\"} %" PRIu64 "\n", count);

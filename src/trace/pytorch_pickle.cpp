@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "berth/trace/engine_log.hpp"
-#include "trace/json.hpp"
+#include "core/json.hpp"
 
 namespace berth::trace {
 namespace {

@@ -423,11 +423,12 @@ std::vector<leak> recorder::leaks() const {
 std::string recorder::leak_report() const {
   std::string out;
   bytes sum = 0;
-  char line[600];
+  char line[120];
   const std::vector<leak> all = leaks();
   for (const leak& l : all) {
-    std::snprintf(line, sizeof line, "%" PRIu64 " bytes at 0x%" PRIx64 ", asked for at %s:%" PRIu32 "\n", l.size,
-                  l.address, l.site.file_name(), l.site.line());
+    std::snprintf(line, sizeof line, "%" PRIu64 " bytes at 0x%" PRIx64 ", asked for at ", l.size, l.address);
+    (out += line) += l.site.file_name();  // of any length
+    std::snprintf(line, sizeof line, ":%" PRIu32 "\n", l.site.line());
     out += line;
     sum += l.size;
   }

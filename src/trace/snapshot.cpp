@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/json.hpp"
 #include "trace/fields.hpp"
-#include "trace/json.hpp"
 
 namespace berth::trace {
 namespace {

@@ -439,6 +439,43 @@ TEST_F(torch, leaves_a_log) {
   EXPECT_THAT(text, HasSubstr("berth-snapshot/1"));
   EXPECT_THAT(text, HasSubstr(",12345,"));
 }
+// A child of fork that ends after its parent.
+TEST_F(torch, a_child_leaves_its_parents_log_alone) {
+#if defined(BERTH_EMULATED)
+  GTEST_SKIP() << "QEMU's user mode cannot start this program again";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::filesystem::path path{std::getenv("BERTH_TORCH_LOG")};
+  // The child's is the parent's name and a number.
+  const auto childs = [&path]() -> std::filesystem::path {
+    for (const auto& it : std::filesystem::directory_iterator{path.parent_path()}) {
+      const std::string name = it.path().filename().string();
+      const std::string stem = path.filename().string() + '.';
+      if (name.starts_with(stem) && name.find_first_not_of("0123456789", stem.size()) == std::string::npos) return it;
+    }
+    return {};
+  };
+  std::filesystem::remove(path);
+  while (!childs().empty()) std::filesystem::remove(childs());  // of a test that was cut off
+  EXPECT_EXIT(
+      {
+        (void)berth_torch_alloc(12345, 0, nullptr);
+        const pid_t parent = getpid();
+        if (fork() == 0) {
+          while (getppid() == parent) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        }
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+  for (int tries = 0; childs().empty() && tries < 2000; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  ASSERT_FALSE(childs().empty());
+  std::filesystem::remove(childs());
+  std::ifstream in{path};
+  EXPECT_THAT((std::string{std::istreambuf_iterator<char>{in}, {}}), HasSubstr(",12345,"));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {

@@ -56,6 +56,13 @@ TEST_F(debug_death, a_report_names_what_is_alive) {
   EXPECT_NE(json.find(place + R"(","blocks":1,"bytes":100)"), std::string::npos) << json;
 }
 
+TEST_F(debug_death, a_report_is_json_whatever_a_file_is_called) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 4_MiB}};
+  const auto b = p.allocate(100, queue, {}, source_location::current("d\xff\"\n.cpp", 9)).value();
+  EXPECT_NE(debug_report(true).find(R"("place":"d\ufffd\"\u000a.cpp:9","blocks":1)"), std::string::npos);
+}
+
 // Without red zones a block has the pool's own address, and the pool's short way must not let it go unheard.
 TEST(debug, names_without_guards_are_let_go_with_their_blocks) {
   set_debug({.leaks = true});

@@ -239,6 +239,25 @@ TEST(pool, threads_come_and_go_and_leave_nothing) {
   EXPECT_LE(s.reserved, 2_MiB);
 }
 
+// Each is a chunk of its own: what a request takes does not grow with the chunks that there are.
+TEST(pool, there_may_be_a_hundred_thousand_chunks) {
+  if constexpr (sizeof(void*) < 8) GTEST_SKIP() << "no addresses for it";
+  const device d = device::open("null:1000TiB").value();
+  stream s{d};
+  pool p{d};
+  std::vector<berth::block> all;
+  for (bytes i = 0; i < 120'000; ++i) {
+    all.push_back(p.allocate(1_GiB + i * 4_KiB, s).value());
+  }
+  const auto most = p.statistics().reserved;
+  for (std::size_t i = 0; i < all.size(); i += 2) all[i].reset();
+  const bytes half = p.trim();
+  EXPECT_GT(half, most / 3);
+  EXPECT_LT(half, most / 3 * 2);
+  all.clear();
+  EXPECT_EQ(p.trim(), most - half);
+}
+
 // What the cache served is not counted but derived; here it is counted by a model, which knows how many blocks of each
 // size this thread has freed and not asked for again. defragment() empties every cache.
 TEST(pool, cache_hits_are_those_of_a_model) {

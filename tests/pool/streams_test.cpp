@@ -229,6 +229,22 @@ TEST(pool_streams, pools_share_a_limit) {
   EXPECT_EQ(both->held(), 0u);
 }
 
+// A request looks at the streams that hold memory back, not at all that ever used the pool.
+TEST(pool_streams, there_may_be_thousands) {
+  if constexpr (sizeof(void*) < 8) GTEST_SKIP() << "no addresses for it";
+  const device d = device::open("null:1TiB").value();
+  std::vector<stream> all;
+  for (int i = 0; i < 12'000; ++i) all.emplace_back(d);
+  pool p{d, {.cache_bytes = 0}};
+  for (bytes round = 0; round < 20; ++round) {
+    for (stream& s : all) p.free(p.allocate_raw(3_MiB + round % 7 * 4_KiB, s).value());
+  }
+  const auto s = p.statistics();
+  EXPECT_EQ(s.frees, 20u * 12'000u);
+  EXPECT_EQ(s.live_rounded, 0u);
+  EXPECT_LE(s.reserved, 32_MiB);
+}
+
 TEST(pool_streams, a_fraction_of_the_device_is_a_limit) {
   const device d = device::open("null:1GiB").value();
   stream queue{d};

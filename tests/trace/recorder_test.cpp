@@ -71,6 +71,18 @@ TEST(recorder, a_leak_has_its_file_and_line) {
   p.free(kept);
 }
 
+TEST(recorder, a_path_of_any_length_is_told) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host(), {.report_leaks = false}};
+  const std::string path(5000, 'x');
+  recorder r;
+  r.start();
+  void* const kept = p.allocate_raw(64, queue, {}, berth::source_location::current(path.c_str(), 7)).value();
+  r.stop();
+  EXPECT_NE(r.leak_report().find(path + ":7\n"), std::string::npos);
+  p.free(kept);
+}
+
 TEST(recorder, a_log_of_several_threads_can_be_read_back) {
   berth::pool p{berth::device::host()};
   recorder r;
@@ -93,6 +105,15 @@ TEST(recorder, a_log_of_several_threads_can_be_read_back) {
   EXPECT_EQ(s.frees, 30'000u);
   EXPECT_EQ(s.unmatched_frees, 0u);
   EXPECT_TRUE(r.leaks().empty());
+}
+
+TEST(recorder, times_of_any_size_stand_in_a_log) {
+  berth::trace::log all;
+  for (const double t : {0.0, -1e308, 1e300, 1.7e308, 0.001}) all.push_back({.id = all.size(), .size = 64, .t_us = t});
+  const auto back = berth::trace::parse_csv(berth::trace::to_csv(all));
+  ASSERT_TRUE(back);
+  ASSERT_EQ(back->size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ((*back)[i].t_us, all[i].t_us);
 }
 
 // 16 chunks are the least: 32,000 events.

@@ -29,7 +29,7 @@ struct size_class {
   bytes up_to = 0;
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;
-  bytes allocated = 0;  // in all
+  bytes allocated = 0;  // in all, max_bytes where it is more
   bytes live_peak = 0;  // of this class alone
   spread lifetime_us;   // of those that were freed
 };
@@ -37,7 +37,7 @@ struct size_class {
 struct stream_profile {
   std::uint32_t stream = 0;
   std::uint64_t allocations = 0;
-  bytes allocated = 0;
+  bytes allocated = 0;  // as above
   bytes live_peak = 0;  // of this stream's blocks alone
 };
 

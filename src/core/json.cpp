@@ -1,9 +1,9 @@
-#include "trace/json.hpp"
+#include "core/json.hpp"
 
 #include <cmath>
 #include <cstdio>
 
-namespace berth::trace {
+namespace berth {
 namespace {
 
 // The length of the UTF-8 sequence that starts at text[i], or 0 where there is none (overlong forms and surrogates
@@ -65,4 +65,4 @@ void append_number(std::string& out, double n) {
   out.append(digits, static_cast<std::size_t>(length));
 }
 
-}  // namespace berth::trace
+}  // namespace berth

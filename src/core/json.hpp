@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace berth::trace {
+namespace berth {
 
 // As a JSON string that may stand inside a <script> element: '<' is escaped, so that no name can close it. Bytes that
 // are not UTF-8 become U+FFFD.
@@ -19,4 +19,4 @@ void append_number(std::string& out, std::unsigned_integral auto n) {
   out += std::to_string(n);
 }
 
-}  // namespace berth::trace
+}  // namespace berth
