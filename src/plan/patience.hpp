@@ -26,6 +26,10 @@ class patience {
 
   // Ends with this one, which has to live as long, or when so many looks more have been told: what a stage may cost.
   [[nodiscard]] patience for_looks(std::uint64_t looks) const;
+  // More at effort best.
+  [[nodiscard]] patience for_looks(std::uint64_t looks, effort work) const {
+    return for_looks(work == effort::best ? looks * policy::best_looks_factor : looks);
+  }
 
   // Whether to end now; once it is over it stays so. `looks`: what was done since it was last asked, in steps of some
   // ten nanoseconds. Costs a load, and every `looks_between_readings` a glance at the clock. Of one thread.

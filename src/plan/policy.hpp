@@ -19,11 +19,13 @@ namespace berth::plan::policy {
 // ---- What things cost, in looks ----
 
 inline constexpr std::uint64_t looks_between_readings = 4096;  // of the clock: 40 us
-inline constexpr std::uint64_t looks_a_node = 64;              // a node takes 0.5 to 100 us
-inline constexpr std::uint64_t looks_a_boxed_item = 16;        // 160 to 200 ns, measured: 0020
-inline constexpr std::uint64_t looks_an_assigned_state = 32;   // copying, sorting and comparing it at each change
-inline constexpr std::uint64_t looks_a_routed_item = 64;       // of problems with moves
-inline constexpr std::uint64_t intervals_moved_a_look = 16;  // moving one on in its list costs less than looking at it
+inline constexpr std::uint64_t best_looks_factor = 10;   // what a stage may look at: so many times that at effort best
+inline constexpr std::uint64_t looks_a_node = 64;        // a node takes 0.5 to 100 us
+inline constexpr std::uint64_t looks_a_boxed_item = 16;  // 160 to 200 ns, measured: 0020
+inline constexpr std::uint64_t looks_an_assigned_state = 32;  // copying, sorting and comparing it at each change ...
+inline constexpr std::size_t state_bytes_a_look = 64;         // ... which takes the longer, the more it says
+inline constexpr std::uint64_t looks_a_routed_item = 64;      // of problems with moves
+inline constexpr std::uint64_t intervals_moved_a_look = 16;   // moving one on in its list costs less than looking at it
 
 // ---- What a stop waits for (single/verified.hpp) ----
 
@@ -222,7 +224,9 @@ inline constexpr std::uint64_t passes_of_all_orders = 8;
 
 // ---- Reuse penalties (wishes/reuse.hpp) ----
 
-inline constexpr int reuse_rounds = 16;  // of moving one buffer at a time
+// Of moving one buffer at a time; and what all may look at: some seconds.
+inline constexpr int reuse_rounds = 16;
+inline constexpr std::uint64_t reuse_looks = 500'000'000;
 // Buffers up to which a plan is asked for that pays none of the dearest.
 inline constexpr std::size_t most_separated_buffers = 2000;
 // Branch and bound over pairs kept apart: in places of so many buffers, with so many nodes (some tenths of a second)
@@ -244,8 +248,11 @@ inline constexpr std::size_t most_assigned_memories = 200;
 inline constexpr std::size_t attempt_bundles = 600, fewest_attempts = 2, most_attempts = 16, slab_attempts = 32;
 // Assignments up to which each is tried.
 inline constexpr std::size_t most_listed_assignments = 512;
-// What the memories of one assignment may look at together: some seconds; and ten times that with effort best.
-inline constexpr std::uint64_t memories_looks = 500'000'000, best_memories_looks = 5'000'000'000;
+// What all choices of memories for one problem may look at, and all attempts to mend one: each some seconds.
+inline constexpr std::uint64_t assign_looks = 150'000'000, repair_looks = 300'000'000;
+inline constexpr std::uint64_t looks_a_mended_item = 64, looks_a_mended_choice = 8;
+// What the memories of one assignment may look at together: some seconds.
+inline constexpr std::uint64_t memories_looks = 500'000'000;
 
 // ---- Slabs (several/slabs.hpp) ----
 
@@ -260,6 +267,9 @@ inline constexpr std::uint64_t slab_looks = 100'000'000;
 
 // Periods that one copy takes at most: what is not done by then would be waited for as well.
 inline constexpr std::uint32_t longest_copy = 64;
+// What all attempts together may look at, and each search for residences: some seconds.
+inline constexpr std::uint64_t moves_looks = 500'000'000, residence_looks = 250'000'000;
+inline constexpr std::uint64_t looks_a_visit = 2, numbers_cleared_a_look = 16;
 // Visits, of periods routed or played: so much, and so much an item; so many times that with effort best.
 inline constexpr std::uint64_t move_visits = 4'000'000, move_visits_an_item = 50'000, best_move_factor = 30;
 // Chains tried: so many, divided by the buffers and so many more.

@@ -1,7 +1,6 @@
 #include "berth/plan/problem.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -41,7 +40,7 @@ result<void> validate_memories(const problem& p) {
     const memory& memory = p.memories[m];
     if (memory.alignment == 0) return invalid("memory: alignment is zero", m);
     if (memory.alignment > max_address) return too_large("memory: alignment exceeds 2^62 bytes", m);
-    if (!std::isfinite(memory.cost) || memory.cost < 0) return invalid("memory: cost is not a number >= 0", m);
+    if (!is_amount(memory.cost)) return invalid("memory: cost is not a number from 0 to 1e100", m);
     for (const auto& [lo, hi] : memory.reserved) {
       if (lo >= hi) return invalid("memory: a reserved range is empty or reversed", m);
     }
@@ -199,7 +198,7 @@ result<void> validate_pairs(const problem& p) {
   for (std::size_t k = 0; k < p.reuse_penalties.size(); ++k) {
     const reuse_penalty& r = p.reuse_penalties[k];
     if (!names_two_buffers(p, r.a, r.b)) return invalid("penalty: does not name two buffers", k);
-    if (!std::isfinite(r.weight) || r.weight < 0) return invalid("penalty: weight is not a number >= 0", k);
+    if (!is_amount(r.weight)) return invalid("penalty: weight is not a number from 0 to 1e100", k);
   }
   return {};
 }

@@ -3,13 +3,13 @@
 #include "berth/plan/solve.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/model/within.hpp"
 #include "plan/several/memories.hpp"
 #include "plan/several/one_memory.hpp"
+#include "plan/verify/within.hpp"
 #include "plan/wishes/reuse.hpp"
 
 namespace berth::plan {
@@ -77,12 +77,15 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
     if (!right) {
       if (const auto broken = verify(p, layout)) return error{errc::internal, broken->rule, broken->a};
     }
-    if (const auto wrong = verify_bound(p, 0, layout.proof))
+    // A proof that is more than can be checked may be right all the same.
+    if (const auto wrong = verify_bound_within(p, 0, layout.proof, bound_patience(p)))
       return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
   }
   layout.deadline_hit = wait.was_over();
-  if (layout.status == status::unknown && layout.deadline_hit && layout.reason.empty()) {
-    layout.reason = "it was stopped before there was a plan";
+  if (!layout.has_offsets() && layout.reason.empty()) {
+    layout.reason = layout.status == status::infeasible ? "no plan fits the capacity"
+                    : layout.deadline_hit               ? "it was stopped before there was a plan"
+                                                        : "no plan was found within the limits";
   }
   return tier_plan{.layout = std::move(layout), .cost = found.cost, .least = found.least};
 }
@@ -104,8 +107,8 @@ result<tier_plan> solve_tiers_within(const problem& p, std::span<const double> t
     return error{errc::invalid_input, "problem: not one number of touched bytes a buffer", touched.size()};
   }
   for (index i = 0; i < touched.size(); ++i) {
-    if (!std::isfinite(touched[i]) || touched[i] < 0) {
-      return error{errc::invalid_input, "buffer: touched bytes are not a number >= 0", i};
+    if (!is_amount(touched[i])) {
+      return error{errc::invalid_input, "buffer: touched bytes are not a number from 0 to 1e100", i};
     }
   }
   return drive(p, touched, o, wait);

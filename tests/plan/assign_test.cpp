@@ -122,4 +122,20 @@ TEST(assign, explicit_conflicts_tell_of_sizes_only) {
   EXPECT_EQ(got.memory_of, (std::vector<index>{1, 0}));
 }
 
+// Every choice of a birth is a state of its own.
+TEST(assign, tells_the_wait_of_every_choice) {
+  problem p;
+  std::vector<std::vector<double>> cost;
+  for (index m = 0; m < 8; ++m) p.memories.push_back({.name = std::to_string(m)});
+  for (index i = 0; i < 100; ++i) {
+    p.add({.size = 1, .live = {0, 1}});
+    cost.emplace_back();
+    for (index m = 0; m < 8; ++m) cost.back().push_back(m);
+  }
+  const patience wait = patience::of_looks(20'000'000);
+  const assignment got = assign(p, bundles_of(p, true), cost, std::vector<std::optional<bytes>>(8), 2048, wait);
+  EXPECT_TRUE(wait.was_over());
+  EXPECT_EQ(got.cost, 0);
+}
+
 }  // namespace berth::plan

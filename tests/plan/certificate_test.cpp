@@ -118,6 +118,16 @@ TEST(certificate, groups_reach_over_their_members) {
   EXPECT_EQ(objection_to(p, 5, {stack({0, 1})}), "two buffers of the stack do not conflict");
 }
 
+// Each pair of the two groups is looked at once.
+TEST(certificate, a_thousand_beside_a_thousand_pinned_ones) {
+  problem p;
+  for (index i = 0; i < 1000; ++i) p.add({.size = 16, .live = {0, 9}, .offset = 0, .alias_group = 0});
+  for (index i = 0; i < 1000; ++i) p.add({.size = 16, .live = {0, 9}, .alias_group = 1});
+  EXPECT_TRUE(accepts(p, {.at = 0}, 32));
+  EXPECT_FALSE(accepts(p, {.at = 0}, 33));
+  EXPECT_EQ(solve(p)->arena(), 32U);
+}
+
 TEST(certificate, memories_add_up) {
   problem p;
   p.memories = {{.name = "a"}, {.name = "b", .alignment = 8}};
@@ -153,6 +163,14 @@ TEST(certificate, searches_are_not_checked) {
   EXPECT_EQ(objection_to(p, 1, {}), "the arguments prove less than the bound");
   EXPECT_EQ(objection_to(p, 0, {}), "");
   EXPECT_EQ(objection_to(p, 0, {{.bound = 5, .at = 0}}), "the stack proves less than the argument says");
+}
+
+TEST(certificate, more_than_can_be_checked) {
+  problem p;
+  for (index i = 0; i < 1000; ++i) p.add({.size = 1, .live = {0, 9}});
+  EXPECT_EQ(objection_to(p, 0, certificate(300'000, argument{.bound = 1, .at = 1})),
+            "the arguments are more than can be checked");
+  EXPECT_EQ(objection_to(p, 1000, certificate(100, argument{.bound = 1000, .at = 1})), "");
 }
 
 // Whatever stack is claimed, what the checker can be made to accept is no more than the least arena there is.

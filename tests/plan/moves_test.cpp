@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "plan/moves/prices.hpp"
 #include "plan/moves_oracle.hpp"
 
 namespace berth::plan {
@@ -120,6 +121,17 @@ TEST(moves, groups_pins_and_several_lives_stay) {
   EXPECT_TRUE(solve_moves(made.p, made.t)->moves.empty());
 }
 
+// A route costs as much as its life is long.
+TEST(moves, prices_tell_the_wait_of_every_period) {
+  two_memories made;
+  for (index i = 0; i < 20; ++i) made.add(8, {0, 500}, {{.at = 0, .write = true}, {.at = 499}});
+  made.steps(0, 500, 1);
+  const patience wait = patience::of_looks(500'000);
+  std::uint64_t visits = 0;
+  (void)price_room(model_of(made.p, made.t), 1e6, ~std::uint64_t{0}, wait, visits);
+  EXPECT_TRUE(wait.was_over());
+}
+
 TEST(moves, the_same_on_every_run) {
   std::mt19937 random(5);
   for (int k = 0; k < 5; ++k) {
@@ -145,19 +157,23 @@ TEST(moves, refuses_what_means_nothing) {
             "problem: moves need lifetimes, and it has conflicts instead");
   EXPECT_EQ(says([](auto& m) { m.t.uses.pop_back(); }), "problem: not one list of uses a buffer");
   EXPECT_EQ(says([](auto& m) { m.t.uses[0][0].touched = -1; }),
-            "buffer: the bytes that a use touches are not a number >= 0");
+            "buffer: the bytes that a use touches are not a number from 0 to 1e100");
   EXPECT_EQ(says([](auto& m) { m.t.uses[0][1].at = 8; }), "buffer: is used outside of its lifetime");
   EXPECT_EQ(says([](auto& m) { std::swap(m.t.uses[0][0], m.t.uses[0][1]); }),
             "buffer: its uses are not in the order of their ticks");
   EXPECT_EQ(says([](auto& m) { m.t.uses[0][0].memory = 2; }), "buffer: a use is in a memory in which it may not live");
-  EXPECT_EQ(says([](auto& m) { m.t.steps[1].duration = infinite; }), "step: its duration is not a number >= 0");
+  EXPECT_EQ(says([](auto& m) { m.t.steps[1].duration = infinite; }),
+            "step: its duration is not a number from 0 to 1e100");
   EXPECT_EQ(says([](auto& m) { m.t.steps[1].at = 0; }), "step: not after the one before it");
   EXPECT_EQ(says([](auto& m) { m.t.steps.back().at = std::numeric_limits<tick>::max(); }),
             "step: is at the last tick there is");
   EXPECT_EQ(says([](auto& m) { m.t.links[1].to = 2; }), "link: of a memory there is not");
   EXPECT_EQ(says([](auto& m) { m.t.links[1].to = 1; }), "link: from a memory to itself");
-  EXPECT_EQ(says([](auto& m) { m.t.links[1].bandwidth = 0; }), "link: its bandwidth is not a number > 0");
-  EXPECT_EQ(says([](auto& m) { m.t.links[1].latency = -1; }), "link: its latency is not a number >= 0");
+  for (const double wrong : {0.0, 1e-101, 1e101}) {
+    EXPECT_EQ(says([wrong](auto& m) { m.t.links[1].bandwidth = wrong; }),
+              "link: its bandwidth is not a number from 1e-100 to 1e100");
+  }
+  EXPECT_EQ(says([](auto& m) { m.t.links[1].latency = -1; }), "link: its latency is not a number from 0 to 1e100");
   EXPECT_EQ(says([](auto& m) { m.t.links.push_back(m.t.links[0]); }), "link: a second one between the same memories");
 }
 

@@ -145,7 +145,7 @@ TEST(problem, names_the_memory_or_pair_at_fault) {
   expect_invalid(p, "memory: a reserved range is empty or reversed", 1);
   p.memories[1].reserved.clear();
   p.memories[1].cost = std::numeric_limits<double>::quiet_NaN();
-  expect_invalid(p, "memory: cost is not a number >= 0", 1);
+  expect_invalid(p, "memory: cost is not a number from 0 to 1e100", 1);
 
   p = two_buffers();
   p.separations = {{0, 1}, {1, 1}};
@@ -165,7 +165,11 @@ TEST(problem, names_the_memory_or_pair_at_fault) {
 
   p = two_buffers();
   p.reuse_penalties = {{0, 1, 1}, {0, 1, std::numeric_limits<double>::quiet_NaN()}};
-  expect_invalid(p, "penalty: weight is not a number >= 0", 1);
+  expect_invalid(p, "penalty: weight is not a number from 0 to 1e100", 1);
+  p.reuse_penalties[1].weight = 1e101;  // sums of such are no numbers, and no plan of them verifies
+  expect_invalid(p, "penalty: weight is not a number from 0 to 1e100", 1);
+  p.reuse_penalties[1].weight = 1e100;
+  EXPECT_TRUE(validate(p));
   p.reuse_penalties = {{0, 0, 1}};
   expect_invalid(p, "penalty: does not name two buffers", 0);
 }

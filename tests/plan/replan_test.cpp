@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <random>
+
 #include "berth/plan/verify.hpp"
 #include "plan/brute_force.hpp"
 #include "plan/generate.hpp"
@@ -110,6 +112,26 @@ TEST(replan, an_empty_buffer_pinned_above_all_leaves_room_below) {
   EXPECT_EQ(answer.moved, 0U);
   EXPECT_TRUE(answer.fewest);
   EXPECT_EQ(answer.layout.arena(), 3U);
+}
+
+// Places that no plan within the capacity can keep.
+TEST(replan, what_fits_a_capacity_fits_it_again) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random{seed};
+    problem p;
+    old_offsets before;
+    for (int i = 0; i < 20; ++i) {
+      const auto lower = static_cast<tick>(random() % 12);
+      p.add({.size = 1 + random() % 16, .live = {lower, lower + 1 + static_cast<tick>(random() % 4)}});
+      before.push_back(random() % 40);
+    }
+    p.capacity = solve(p, {.work = effort::fast})->arena();
+    if (!solve(p, {.work = effort::fast})->has_offsets()) continue;
+    const auto again = replan(p, before, {.work = effort::fast});
+    ASSERT_TRUE(again && again->layout.has_offsets()) << seed;
+    EXPECT_EQ(verify(p, again->layout), std::nullopt);
+    EXPECT_LE(again->layout.arena(), *p.capacity);
+  }
 }
 
 RC_GTEST_PROP(replan, agrees_with_the_exhaustive_oracle, ()) {

@@ -58,4 +58,18 @@ TEST(reuse, moves_a_buffer_away_from_the_dearer_one) {
   EXPECT_NE(answer.offset(1), answer.offset(2));
 }
 
+// Each move looks for a place among 3000 blocks, and tries some 6000.
+TEST(reuse, moves_among_thousands_that_live_throughout) {
+  constexpr index throughout = 3000, brief = 4000;
+  problem p;
+  for (index i = 0; i < throughout; ++i) p.add({.size = 16 + i % 8, .live = {0, 2 * brief}});
+  for (index i = 0; i < brief; ++i) p.add({.size = 16 + i % 8, .live = {2 * i, 2 * i + 1}});
+  for (index i = 0; i + 1 < brief; ++i) p.reuse_penalties.push_back({throughout + i, throughout + i + 1, 1});
+  plan answer = without_penalties(p);
+  const bytes arena = answer.arena();
+  lower_reuse_penalty(p, {.work = effort::fast}, {}, answer);
+  EXPECT_EQ(answer.arena(), arena);
+  EXPECT_LT(answer.reuse_penalty, brief);
+}
+
 }  // namespace berth::plan

@@ -56,7 +56,10 @@ struct objection {
 };
 
 // The first objection to "every plan of p needs at least lower_bound bytes", or nothing. Arguments of the kind search
-// prove nothing here. Contract: validate() passed. O(n + pairs log pairs + members^2), members being those listed.
+// prove nothing here. Contract: validate() passed. O(n + pairs log pairs + members^2), members being those listed, and
+// what they may lie beside times what is pinned, for each argument. Proofs made to take long are objected to as more
+// than can be checked: after 2^27 looks at buffers or pairs of them and 2^10 a buffer, some seconds. What solve()
+// proves of inputs that mean well takes some looks a buffer.
 [[nodiscard]] std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof);
 
 }  // namespace berth::plan

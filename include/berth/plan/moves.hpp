@@ -86,7 +86,8 @@ struct moves_plan {
 // separations and penalties hold between any stays of the two.
 [[nodiscard]] problem problem_of_stays(const problem& p, std::span<const stay> stays);
 
-// Whether p passes validate() and t fits it. The error's text and number are as validate()'s, also with "step" and
+// Whether p passes validate() and t fits it, and every time and number of bytes touched in it is an amount, every
+// bandwidth one of at least 1 / max_amount. The error's text and number are as validate()'s, also with "step" and
 // "link" as first words. O(n log n).
 [[nodiscard]] result<void> validate(const problem& p, const traffic& t);
 

@@ -27,6 +27,12 @@ using index = std::uint32_t;  // of a buffer or a memory: its place in the probl
 // No address of a plan exceeds it: offsets and sums of them then stay far from the end of 64 bits.
 inline constexpr bytes max_address = bytes{1} << 62;
 
+// Costs, weights, times and bytes touched are from 0 to this: their products, quotients and sums then stay numbers.
+inline constexpr double max_amount = 1e100;
+[[nodiscard]] constexpr bool is_amount(double n) noexcept {
+  return n >= 0 && n <= max_amount;
+}
+
 struct interval {
   tick lower = 0;
   tick upper = 0;
@@ -116,8 +122,8 @@ struct problem {
 
 // Whether every field means something: alignments >= 1, no empty or reversed lifetime (except where `conflicts`
 // replaces them), sizes, pins and their sum below max_address, indices in range, pins aligned, groups with one pin
-// at most and one memory in common, separations that do not contradict a group, costs that are numbers. What a
-// capacity forbids is not invalid: solve() answers infeasible.
+// at most and one memory in common, separations that do not contradict a group, costs and weights that are amounts.
+// What a capacity forbids is not invalid: solve() answers infeasible.
 //
 // The error's number is the index of the culprit, and the first word of its text says in which vector: "buffer",
 // "memory", "conflict", "separation" or "penalty" ("problem": the problem itself, and the number is the field's

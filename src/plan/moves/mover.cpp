@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "plan/mix.hpp"
 #include "plan/moves/prices.hpp"
@@ -39,6 +40,12 @@ double ideal_time(const moving_model& model, const moving_item& one) {
   return sum;
 }
 
+double ideal_time(const moving_model& model) {
+  double sum = 0;
+  for (const moving_item& one : model.items) sum += ideal_time(model, one);
+  return sum;
+}
+
 class mover {
  public:
   mover(const moving_model& model, effort level, std::uint64_t most_visits, const patience& wait)
@@ -46,11 +53,12 @@ class mover {
     for (index m = 0; m < model.memories(); ++m) {
       if (model.limits[m]) limited_.push_back(m);
     }
+    for (const moving_item& one : model.items) uses_ += one.uses.size();
   }
 
   [[nodiscard]] std::uint64_t visits() const { return router_.visits() + played_; }
 
-  [[nodiscard]] bool over() const { return visits() >= most_visits_ || wait_.over(); }
+  [[nodiscard]] bool over() const { return wait_over() || visits() >= most_visits_; }
 
   // Takes the residences where they keep the limits and are cheaper than the best so far.
   void consider(const std::vector<residence>& where) {
@@ -87,8 +95,7 @@ class mover {
       replay();
       auto at = order.begin();
       for (; at != order.end() && insert(*at, 1); ++at) {
-        if (wait_.over(policy::looks_a_routed_item) || (!best_.where.empty() && effort_ != effort::fast && over()))
-          return;
+        if (wait_over() || (!best_.where.empty() && effort_ != effort::fast && over())) return;
         if (where_[*at].size() > 1) replay();
       }
       if (at == order.end()) {
@@ -150,7 +157,14 @@ class mover {
   [[nodiscard]] timed_residences take_best() { return std::move(best_); }
 
  private:
+  // Tells the wait what was done since it was last asked.
+  [[nodiscard]] bool wait_over() const {
+    const std::uint64_t looks = router_.looks() + looks_;
+    return wait_.over(looks - std::exchange(told_, looks));
+  }
+
   void clear() {
+    looks_ += items() + model_.memories() * model_.periods() / policy::numbers_cleared_a_look;
     where_.assign(model_.items.size(), {});
     live_ = occupation{model_};
   }
@@ -162,14 +176,19 @@ class mover {
     replay();
   }
 
+  [[nodiscard]] std::uint64_t items() const { return model_.items.size(); }
+
   void replay() {
     play(model_, where_, timing_);
     played_ += model_.periods();
+    looks_ +=
+        items() + uses_ + model_.periods() + model_.links.size() * model_.periods() / policy::numbers_cleared_a_look;
   }
 
   // Without prices what is inserted first takes the room it likes best, however little it gains by it. improve() makes
   // the first few pay for bytes of a limited memory in the periods around tight_; the rest pay nothing.
   void raise_prices() {
+    looks_ += model_.memories() * model_.periods() / policy::numbers_cleared_a_look;
     const index m = limited_[random_.below(limited_.size())];
     const auto periods = static_cast<std::size_t>(model_.periods());
     const double dearest = *std::max_element(model_.cost.begin(), model_.cost.end());
@@ -188,6 +207,7 @@ class mover {
       where_[i] = router_.route(model_.items[i], live_, timing_, 1, price_);
     }
     live_.put(model_, model_.items[i], where_[i]);
+    looks_ += policy::looks_a_routed_item;
     return !where_[i].empty();
   }
 
@@ -195,6 +215,7 @@ class mover {
     const bool better = best_.where.empty() || timing_.cost() < best_.timing.cost() ||
                         (timing_.cost() == best_.timing.cost() && timing_.copied < best_.timing.copied);
     if (!better) return;
+    looks_ += 4 * items() + model_.links.size() * model_.periods() / policy::numbers_cleared_a_look;
     best_.where = where_;
     best_.timing = timing_;
     improved_ = visits();
@@ -204,6 +225,7 @@ class mover {
   // in which they are to be inserted. Nothing: all is as cheap as it can be.
   std::vector<index> neighbours() {
     std::vector<index> unhappy;
+    looks_ += 2 * items() + uses_;
     for (index i = 0; i < where_.size(); ++i) {
       double over = 0;
       for (const use_in_period& u : model_.items[i].uses) {
@@ -243,8 +265,11 @@ class mover {
   const patience& wait_;
   std::uint64_t most_visits_;
   router router_;
-  std::uint64_t played_ = 0;    // periods
-  std::uint64_t improved_ = 0;  // visits when the best was found
+  std::uint64_t played_ = 0;        // periods
+  std::uint64_t looks_ = 0;         // beside the router's
+  mutable std::uint64_t told_ = 0;  // of all looks
+  std::uint64_t uses_ = 0;          // of all items
+  std::uint64_t improved_ = 0;      // visits when the best was found
   std::vector<residence> where_;
   std::vector<residence> saved_;
   occupation live_{model_};
@@ -292,7 +317,9 @@ std::vector<index> by_birth(const moving_model& model) {
 timed_residences find_residences(const moving_model& model, const std::vector<residence>& start,
                                  std::uint64_t most_visits, const options& o, const patience& wait,
                                  std::uint64_t& visits) {
-  mover m{model, o.work, most_visits, wait};
+  const patience search = wait.for_looks(policy::residence_looks, o.work);
+  const patience pricing = wait.for_looks(policy::residence_looks / 4, o.work);
+  mover m{model, o.work, most_visits, search};
   if (!start.empty()) m.consider(start);
   const double dearest = model.cost.empty() ? 0 : *std::max_element(model.cost.begin(), model.cost.end());
   bool enough = false;
@@ -306,14 +333,15 @@ timed_residences find_residences(const moving_model& model, const std::vector<re
   timed_residences best;
   if (o.work == effort::fast || !m.found()) {
     best = m.take_best();
-    for (const moving_item& one : model.items) best.least_cost += ideal_time(model, one);
+    best.least_cost = ideal_time(model);
   } else {
-    const room_prices prices = price_room(model, m.best().timing.cost(), most_visits / 4, wait, visits);
+    const room_prices prices = price_room(model, m.best().timing.cost(), most_visits / 4, pricing, visits);
     m.construct(by_gain(model), prices.price);
     m.construct(by_size(model), prices.price);
     m.improve(prices.least_cost);
     best = m.take_best();
-    best.least_cost = std::min(prices.least_cost, best.timing.cost());
+    const double priced = pricing.was_over() ? std::max(prices.least_cost, ideal_time(model)) : prices.least_cost;
+    best.least_cost = std::min(priced, best.timing.cost());
   }
   visits += m.visits();
   return best;

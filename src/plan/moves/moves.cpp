@@ -1,7 +1,6 @@
 #include "berth/plan/moves.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "berth/plan/bound.hpp"
@@ -22,10 +21,6 @@ error invalid(const char* what, std::uint64_t number) {
   return {errc::invalid_input, what, number};
 }
 
-bool is_time(double t) {
-  return std::isfinite(t) && t >= 0;
-}
-
 result<void> validate_uses(const problem& p, const traffic& t) {
   if (t.uses.size() != p.buffers.size()) {
     return invalid("problem: not one list of uses a buffer", t.uses.size());
@@ -34,7 +29,9 @@ result<void> validate_uses(const problem& p, const traffic& t) {
     const buffer& b = p.buffers[i];
     tick before = std::numeric_limits<tick>::min();
     for (const use& u : t.uses[i]) {
-      if (!is_time(u.touched)) return invalid("buffer: the bytes that a use touches are not a number >= 0", i);
+      if (!is_amount(u.touched)) {
+        return invalid("buffer: the bytes that a use touches are not a number from 0 to 1e100", i);
+      }
       if (u.at < before) return invalid("buffer: its uses are not in the order of their ticks", i);
       before = u.at;
       const auto inside = [&](const interval& live) { return live.lower <= u.at && u.at < live.upper; };
@@ -53,7 +50,7 @@ result<void> validate_uses(const problem& p, const traffic& t) {
 
 result<void> validate_steps(const traffic& t) {
   for (std::size_t k = 0; k < t.steps.size(); ++k) {
-    if (!is_time(t.steps[k].duration)) return invalid("step: its duration is not a number >= 0", k);
+    if (!is_amount(t.steps[k].duration)) return invalid("step: its duration is not a number from 0 to 1e100", k);
     if (t.steps[k].at == std::numeric_limits<tick>::max()) return invalid("step: is at the last tick there is", k);
     if (k > 0 && t.steps[k].at <= t.steps[k - 1].at) return invalid("step: not after the one before it", k);
   }
@@ -66,8 +63,10 @@ result<void> validate_links(const problem& p, const traffic& t) {
     const link& l = t.links[k];
     if (l.from >= p.memories.size() || l.to >= p.memories.size()) return invalid("link: of a memory there is not", k);
     if (l.from == l.to) return invalid("link: from a memory to itself", k);
-    if (!std::isfinite(l.bandwidth) || l.bandwidth <= 0) return invalid("link: its bandwidth is not a number > 0", k);
-    if (!is_time(l.latency)) return invalid("link: its latency is not a number >= 0", k);
+    if (!(l.bandwidth >= 1 / max_amount && l.bandwidth <= max_amount)) {
+      return invalid("link: its bandwidth is not a number from 1e-100 to 1e100", k);
+    }
+    if (!is_amount(l.latency)) return invalid("link: its latency is not a number from 0 to 1e100", k);
     seen.emplace_back(l.from, l.to);
   }
   std::vector<std::pair<index, index>> sorted = seen;
@@ -279,8 +278,9 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
     answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0, 0);
   }
   std::optional<double> least_cost;  // of the first residences: later ones have lower limits
-  const bool fitted = improve(p, model, start, o, wait, least_cost, answer);
-  if (!fitted && round_up(p, model)) improve(p, model, start, o, wait, least_cost, answer);
+  const patience together = wait.for_looks(policy::moves_looks, o.work);
+  const bool fitted = improve(p, model, start, o, together, least_cost, answer);
+  if (!fitted && round_up(p, model)) improve(p, model, start, o, together, least_cost, answer);
   answer.bound = *least_cost;
   answer.layout.deadline_hit = wait.was_over();
   if (!answer.layout.has_offsets()) return answer;

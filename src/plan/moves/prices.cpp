@@ -1,6 +1,7 @@
 #include "plan/moves/prices.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "plan/policy.hpp"
 
@@ -17,11 +18,13 @@ room_prices price_room(const moving_model& model, double upper, std::uint64_t mo
   router routes{model};
   double part = 1;
   int stuck = 0;
+  std::uint64_t told = 0;  // of the looks
   for (int round = 0; round < 200 && part > 1e-3; ++round) {
     occupation taken{model};
     double least_cost = 0;
     for (const moving_item& one : model.items) {
-      if (wait.over(policy::looks_a_routed_item)) return best;
+      const std::uint64_t looks = routes.looks() - std::exchange(told, routes.looks());
+      if (wait.over(policy::looks_a_routed_item + looks)) return best;
       const residence legs = routes.route(one, nobody, idle, 0, price);
       if (legs.empty()) return best;  // it fits nowhere, whatever the prices
       taken.put(model, one, legs);

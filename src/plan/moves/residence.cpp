@@ -187,6 +187,7 @@ void router::look_at(const moving_item& one, const occupation& others, const std
   next_use_.assign(life + 1, one.last);
   for (std::uint32_t k = life; k-- > 0;) next_use_[k] = use_of_[k] >= 0 ? first_ + k : next_use_[k + 1];
   labels_.assign(std::size_t{life + 1} * sets_->sets.size(), {.best = {infinite, infinite}});
+  table_looks_ += life * (count + sets_->sets.size());
 }
 
 void router::relax(std::uint32_t period, std::uint32_t set, const label& by) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "berth/plan/moves.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 
@@ -134,6 +135,9 @@ class router {
   // States of its tables looked at so far.
   [[nodiscard]] std::uint64_t visits() const noexcept { return visits_; }
 
+  // What that and its tables cost, in looks.
+  [[nodiscard]] std::uint64_t looks() const noexcept { return visits_ * policy::looks_a_visit + table_looks_; }
+
  private:
   struct value {
     double time = 0;
@@ -169,6 +173,7 @@ class router {
   bool all_limited_ = false;             // all of the item's memories have a limit
   std::vector<std::uint32_t> next_use_;  // by period: of it or of a later one
   std::uint64_t visits_ = 0;
+  std::uint64_t table_looks_ = 0;
 };
 
 }  // namespace berth::plan

@@ -92,7 +92,9 @@ class planner {
   }
 
   void apply(const height_change& change) {
-    if (most_ > 1 && wait_.over(states_.size() * policy::looks_an_assigned_state)) {
+    const std::size_t choices = change.first ? bundles_[change.bundle].memories.size() : 1;
+    const std::size_t copied = (slots_ + limits_.size() * sizeof(bytes)) / policy::state_bytes_a_look;
+    if (most_ > 1 && wait_.over(states_.size() * choices * (policy::looks_an_assigned_state + copied))) {
       most_ = 1;
       trim();
     }

@@ -48,8 +48,7 @@ laid_out place(const problem& p, const std::vector<bundle>& bundles, const std::
   }
   for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
   part_maker parts{p};
-  const patience together =
-      wait.for_looks(o.work == effort::best ? policy::best_memories_looks : policy::memories_looks);
+  const patience together = wait.for_looks(policy::memories_looks, o.work);
   for (index m = 0; m < members.size(); ++m) {
     if (members[m].empty()) continue;
     const problem there = parts.part(m, members[m]);
@@ -191,6 +190,7 @@ struct assigned {
 
 assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
                           const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
+  const patience choosing = wait.for_looks(policy::assign_looks, o.work);
   std::vector<std::optional<bytes>> limits;
   for (const memory& m : p.memories) limits.push_back(m.capacity);
   const std::size_t bundle_states = o.work == effort::fast ? policy::fast_state_bundles : policy::state_bundles;
@@ -203,7 +203,7 @@ assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
                                           : std::clamp<std::size_t>(policy::attempt_bundles / (bundles.size() + 1),
                                                                     policy::fewest_attempts, policy::most_attempts);
   for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
-    out.by = assign(p, bundles, cost, limits, most_states, wait);
+    out.by = assign(p, bundles, cost, limits, most_states, choosing);
     if (attempt != 0) out.by.exact = false;  // by address the cheapest did not fit; what does may be dearer than needed
     if (out.by.memory_of.empty() && !bundles.empty()) {
       out.none = out.by.exact;
@@ -256,7 +256,7 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
     return each;
   }
   if (p.max_slab || !uses(technique::repair)) return best ? *std::move(best) : unknown_assignment(by_bytes.nodes, all);
-  const repaired by_address = repair(p, bundles, cost, by_bytes.wish, wait);
+  const repaired by_address = repair(p, bundles, cost, by_bytes.wish, wait.for_looks(policy::repair_looks, o.work));
   if (by_address.memory_of.empty() || (best && best->cost <= by_address.cost)) {
     return best ? *std::move(best) : unknown_assignment(by_bytes.nodes, all);
   }

@@ -9,6 +9,7 @@
 
 #include "plan/greedy/occupancy.hpp"
 #include "plan/model/instance.hpp"
+#include "plan/policy.hpp"
 
 namespace berth::plan {
 namespace {
@@ -124,6 +125,7 @@ class mender {
  private:
   std::size_t cheapest_that_takes(std::uint32_t u) {
     const bundle& one = bundles_[u];
+    looks_ += one.memories.size() * policy::looks_a_mended_choice;
     std::vector<std::size_t> choices(one.memories.size());
     std::iota(choices.begin(), choices.end(), std::size_t{0});
     std::stable_sort(choices.begin(), choices.end(),
@@ -152,7 +154,9 @@ class mender {
 
 repaired repair(const problem& p, const std::vector<bundle>& all, const std::vector<std::vector<double>>& cost,
                 const std::vector<index>& wished, const patience& wait) {
-  if (wait.over()) return {};
+  std::uint64_t items = 0;
+  for (const bundle& u : all) items += u.memories.size() * u.members.size();
+  if (wait.over(items * policy::looks_a_mended_item)) return {};
   mender with{p, all, cost};
   if (!with.can_count()) return {};
   std::vector<double> density(all.size()), area(all.size()), birth(all.size());

@@ -1,10 +1,16 @@
-// Kept apart from every solver: it uses nothing of src/plan, and computes in bytes on the problem as given.
+// Kept apart from every solver: of src/plan it uses nothing but the count of looks (patience.hpp), and computes in
+// bytes on the problem as given.
 #include "berth/plan/certificate.hpp"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
+#include <utility>
+
+#include "plan/patience.hpp"
+#include "plan/verify/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -38,20 +44,23 @@ struct block {
 };
 
 // The largest sum of some of the lengths that is at most `room`; at least that. All are multiples of `step`.
-bytes most_that_fits(const std::vector<bytes>& lengths, bytes room) {
+// Cells looked at are added to `looks`.
+bytes most_that_fits(const std::vector<bytes>& lengths, bytes room, std::uint64_t& looks) {
   bytes unit = 0, sum = 0;
+  looks += lengths.size();
   for (const bytes l : lengths) {
     unit = std::gcd(unit, l);
     sum += l;
   }
   if (sum <= room) return sum;
   const bytes cells = room / unit;
-  constexpr bytes most_cells = 1 << 14;
+  constexpr bytes most_cells = 1 << 14, cells_a_look = 8;
   if (cells > most_cells) return cells * unit;
   std::vector<bool> reached(cells + 1, false);
   reached[0] = true;
   for (const bytes l : lengths) {
     const bytes n = l / unit;
+    looks += cells / cells_a_look;
     for (bytes c = cells; c >= n; --c) {
       if (reached[c - n]) reached[c] = true;
     }
@@ -63,11 +72,15 @@ bytes most_that_fits(const std::vector<bytes>& lengths, bytes room) {
 
 class verifier {
  public:
-  verifier(const problem& p, bytes lower_bound, const certificate& proof)
-      : p_{p}, lower_bound_{lower_bound}, proof_{proof}, apart_{pairs_of(p)} {
+  verifier(const problem& p, bytes lower_bound, const certificate& proof, const patience& wait)
+      : p_{p}, lower_bound_{lower_bound}, proof_{proof}, wait_{wait}, apart_{pairs_of(p)} {
     for (index i = 0; i < p.buffers.size(); ++i) {
       if (p.buffers[i].alias_group) members_of_[*p.buffers[i].alias_group].push_back(i);
-      if (p.buffers[i].offset) pinned_.push_back(i);
+    }
+    std::set<index> groups;  // one pinned member stands for its group: head_of() looks at all that share its base
+    for (index i = 0; i < p.buffers.size(); ++i) {
+      if (!p.buffers[i].offset) continue;
+      if (!p.buffers[i].alias_group || groups.insert(*p.buffers[i].alias_group).second) pinned_.push_back(i);
     }
   }
 
@@ -85,6 +98,7 @@ class verifier {
       claimed[memory] = std::max(claimed[memory], why.bound);
       if (why.kind == argument::kind::search) continue;
       if (auto wrong = stack(why)) return wrong;
+      if (over()) return {};
       proved[memory] = std::max(proved[memory], why.bound);
     }
     const auto total = [](const std::map<index, bytes>& by_memory) {
@@ -116,11 +130,15 @@ class verifier {
     return pairs;
   }
 
+  // Tells the wait what was looked at since it was last asked.
+  bool over() const { return wait_.over(std::exchange(looks_, 0)); }
+
   objection object(const char* rule, std::optional<index> a = {}, std::optional<index> b = {}, bytes number = 0) const {
     return {rule, at_, a, b, number};
   }
 
   bool conflict(index a, index b) const {
+    looks_ += 1 + p_.buffers[a].lifetimes.size() + p_.buffers[b].lifetimes.size();
     const auto group = p_.buffers[a].alias_group;
     if (a == b || (group && group == p_.buffers[b].alias_group)) return false;
     if (p_.footprint(a) == 0 || p_.footprint(b) == 0) return false;
@@ -131,8 +149,11 @@ class verifier {
   // Calls `visit` with buffer i and all that share its base.
   template <class Visitor>
   void for_each_sharer(index i, const Visitor& visit) const {
+    ++looks_;
     if (!p_.buffers[i].alias_group) return visit(i);
-    for (const index m : members_of_.at(*p_.buffers[i].alias_group)) visit(m);
+    const std::vector<index>& sharers = members_of_.at(*p_.buffers[i].alias_group);
+    looks_ += sharers.size();
+    for (const index m : sharers) visit(m);
   }
 
   std::optional<bytes> pin_of(index i) const {
@@ -166,6 +187,7 @@ class verifier {
       for_each_sharer(i, [&](index k) {
         const buffer& b = p_.buffers[k];
         const memory& there = p_.memories[other];
+        looks_ += b.memories.size();
         shut_out |= !b.memories.empty() && std::find(b.memories.begin(), b.memories.end(), other) == b.memories.end();
         shut_out |= b.offset && !is_aligned(*b.offset, there.alignment);
         shut_out |= b.offset && there.capacity && *b.offset + p_.footprint(k) > *there.capacity;
@@ -178,21 +200,27 @@ class verifier {
   // The first multiple of `share` at which buffer i and its sharers are clear of all that is fixed in its memory.
   bytes head_of(index i, bytes share, const memory* place, const std::vector<index>& pinned) const {
     std::vector<block> forbidden;  // bases
-    for_each_sharer(i, [&](index m) {
-      const bytes size = p_.footprint(m);
-      const auto forbid = [&](bytes lo, bytes hi) {
-        if (size != 0 && lo < hi) forbidden.push_back({lo < size ? 0 : lo - size + 1, hi});
-      };
-      if (place != nullptr) {
-        for (const auto& [lo, hi] : place->reserved) forbid(lo, std::min(hi, max_address));
-      }
-      for (const index q : pinned) {
-        const bytes pin = *p_.buffers[q].offset;
+    // What keeps off members of these sizes: their ranges meet at `lo`, and together are that of the largest.
+    const auto forbid = [&](bytes size, bytes lo, bytes hi) {
+      if (size != 0 && lo < hi) forbidden.push_back({lo < size ? 0 : lo - size + 1, hi});
+    };
+    if (place != nullptr) {
+      const bytes reach = reach_of(i);
+      looks_ += place->reserved.size();
+      for (const auto& [lo, hi] : place->reserved) forbid(reach, lo, std::min(hi, max_address));
+    }
+    for (const index q : pinned) {
+      bytes size = 0, height = 0;  // of members that conflict with a part of q's group, and of such parts
+      for_each_sharer(i, [&](index m) {
+        if (over()) return;
         for_each_sharer(q, [&](index part) {
-          if (conflict(m, part)) forbid(pin, pin + p_.footprint(part));
+          if (!conflict(m, part)) return;
+          size = std::max(size, p_.footprint(m));
+          height = std::max(height, p_.footprint(part));
         });
-      }
-    });
+      });
+      forbid(size, *p_.buffers[q].offset, *p_.buffers[q].offset + height);
+    }
     std::sort(forbidden.begin(), forbidden.end(), [](const block& a, const block& b) { return a.lo < b.lo; });
     bytes base = 0;
     for (const block& f : forbidden) {
@@ -209,6 +237,8 @@ class verifier {
       std::map<index, index> largest;  // by alias group
       for (index i = 0; i < p_.buffers.size(); ++i) {
         const buffer& b = p_.buffers[i];
+        looks_ += 1 + b.lifetimes.size();
+        if (i % 1024 == 0 && over()) return {};
         if (p_.footprint(i) == 0 || !alive(b, *why.at)) continue;
         if (why.memory && p_.memories.size() > 1 && !only_in(i, *why.memory)) continue;
         if (!b.alias_group) {
@@ -224,6 +254,7 @@ class verifier {
       if (why.memory && p_.memories.size() > 1 && !only_in(i, *why.memory)) {
         return object("a buffer of the stack may live in another memory", i);
       }
+      if (over()) return {};
       for (const index other : members) {
         if (!conflict(i, other)) return object("two buffers of the stack do not conflict", i, other);
       }
@@ -244,10 +275,12 @@ class verifier {
       if (why.step > max_address) return object("a step above 2^62 bytes");
       // A pin holds in whichever memory its buffer lives: it blocks this one only where it can be in no other.
       std::vector<index> pinned = pinned_;
-      if (p_.memories.size() > 1) std::erase_if(pinned, [&](index i) { return !only_in(i, *why.memory); });
+      looks_ += pinned.size();
+      if (p_.memories.size() > 1) std::erase_if(pinned, [&](index i) { return over() || !only_in(i, *why.memory); });
       bound = height(members, pinned, why.step, place);
     }
-    if (bound < why.bound) return object("the stack proves less than the argument says", {}, {}, bound);
+    if (bound < why.bound && !wait_.was_over())
+      return object("the stack proves less than the argument says", {}, {}, bound);
     return {};
   }
 
@@ -263,6 +296,7 @@ class verifier {
     // What the member that lies highest adds to its length, or spares of it.
     bytes most_spared = 0, least_added = max_bytes;
     for (const index i : stacked) {
+      if (over()) return 0;
       const bytes reach = reach_of(i);
       if (const auto pin = pin_of(i)) {
         bound = std::max(bound, *pin + reach);
@@ -297,8 +331,9 @@ class verifier {
     bytes left = std::accumulate(lengths.begin(), lengths.end(), bytes{0});
     bytes start = 0;
     for (const block& b : blocks) {
+      if (over()) return 0;
       const bytes lo = align_up(b.lo, step);
-      const bytes taken = lo > start ? most_that_fits(lengths, lo - start) : 0;
+      const bytes taken = lo > start ? most_that_fits(lengths, lo - start, looks_) : 0;
       if (taken >= left) break;
       left -= taken;
       start = std::max(start, align_up(b.hi, step));
@@ -309,6 +344,8 @@ class verifier {
   const problem& p_;
   const bytes lower_bound_;
   const certificate& proof_;
+  const patience& wait_;
+  mutable std::uint64_t looks_ = 0;  // since the wait was told
   const std::vector<std::pair<index, index>> apart_;
   std::map<index, std::vector<index>> members_of_;  // by alias group
   std::vector<index> pinned_;
@@ -317,8 +354,24 @@ class verifier {
 
 }  // namespace
 
+std::optional<objection> verify_bound_within(const problem& p, bytes lower_bound, const certificate& proof,
+                                             const patience& wait) {
+  auto found = verifier{p, lower_bound, proof, wait}.run();
+  if (wait.was_over()) return {};
+  return found;
+}
+
+patience bound_patience(const problem& p) {
+  // Some seconds. What the planner proves takes some looks a buffer, or one for each pair of what shares two bases.
+  constexpr std::uint64_t most_looks = std::uint64_t{1} << 27, looks_a_buffer = 1 << 10;
+  return patience::of_looks(most_looks + looks_a_buffer * p.buffers.size());
+}
+
 std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof) {
-  return verifier{p, lower_bound, proof}.run();
+  const patience wait = bound_patience(p);
+  auto found = verify_bound_within(p, lower_bound, proof, wait);
+  if (wait.was_over()) return objection{.rule = "the arguments are more than can be checked"};
+  return found;
 }
 
 }  // namespace berth::plan

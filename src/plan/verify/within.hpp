@@ -1,6 +1,7 @@
-// verify() within a wait that the caller shares with other work of its own.
+// verify() and verify_bound() within a wait.
 #pragma once
 
+#include "berth/plan/certificate.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/patience.hpp"
 
@@ -8,5 +9,12 @@ namespace berth::plan {
 
 // As verify(); where the wait ends before it is done, nothing is said of the plan.
 [[nodiscard]] std::optional<violation> verify_within(const problem& p, const plan& answer, const patience& wait);
+
+// As verify_bound(); where the wait ends before it is done, nothing is said of the bound.
+[[nodiscard]] std::optional<objection> verify_bound_within(const problem& p, bytes lower_bound,
+                                                           const certificate& proof, const patience& wait);
+
+// What verify_bound() waits for.
+[[nodiscard]] patience bound_patience(const problem& p);
 
 }  // namespace berth::plan

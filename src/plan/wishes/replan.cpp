@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "berth/plan/verify.hpp"
+#include "plan/model/within.hpp"
 #include "plan/single/single.hpp"
+#include "plan/verify/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -29,20 +31,27 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
     if (before[i]) wished.buffers[i].hint = *before[i] <= max_address ? before[i] : std::nullopt;
   }
   replanned out;
+  const patience wait{o};
   if (hints_are_places(p)) {
     if (auto ok = validate(wished); !ok) return ok.error();
-    const patience wait{o};
     out.layout = solve_single(wished, o, wait, &out.fewest);
     out.layout.deadline_hit = wait.was_over();
     if (out.layout.has_offsets()) {
       if (const auto broken = verify(p, out.layout)) return error{errc::internal, broken->rule, broken->a};
-      if (const auto wrong = verify_bound(p, 0, out.layout.proof))
+      // A proof that is more than can be checked may be right all the same.
+      if (const auto wrong = verify_bound_within(p, 0, out.layout.proof, bound_patience(p)))
         return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
     }
   } else {
-    auto answer = solve(wished, o);
+    auto answer = solve_within(wished, o, wait);
     if (!answer) return answer.error();
     out.layout = std::move(*answer);
+  }
+  if (!out.layout.has_offsets()) {
+    // It may be the places that do not fit the capacity, or took the work that a plan would have needed.
+    auto answer = solve_within(p, o, wait);
+    if (!answer) return answer.error();
+    out = {.layout = std::move(*answer)};
   }
   if (!out.layout.has_offsets()) return out;
   for (index i = 0; i < n; ++i) {

@@ -79,7 +79,7 @@ class local_search {
     bool changed = false;
     for (index i = 0; i < p_.buffers.size() && !wait.was_over(); ++i) {
       if (!movable(i) || cost_at(i, answer_.offset(i)) <= 0 || wait.over(p_.buffers.size())) continue;
-      changed |= move(i);
+      changed |= move(i, wait);
     }
     return changed;
   }
@@ -107,7 +107,7 @@ class local_search {
     return cost;
   }
 
-  // Where buffer i may not lie, in order and merged; and how far its slab reaches.
+  // Where buffer i may not lie, in order; and how far its slab reaches.
   std::pair<std::vector<range>, bytes> forbidden(index i) const {
     std::vector<range> taken;
     const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
@@ -131,7 +131,20 @@ class local_search {
     return {taken, reach};
   }
 
-  bool move(index i) {
+  // Of ranges in order: those that touch or overlap as one.
+  static std::vector<range> merged(const std::vector<range>& taken) {
+    std::vector<range> out;
+    for (const range& r : taken) {
+      if (out.empty() || r.lo > out.back().hi) {
+        out.push_back(r);
+      } else {
+        out.back().hi = std::max(out.back().hi, r.hi);
+      }
+    }
+    return out;
+  }
+
+  bool move(index i, const patience& wait) {
     const auto found = forbidden(i);
     const std::vector<range>& taken = found.first;
     const bytes reach = found.second;
@@ -139,8 +152,10 @@ class local_search {
     bytes alignment = p_.alignment_of(i);
     if (!p_.memories.empty()) alignment = std::lcm(alignment, p_.memories[memory].alignment);
     const bytes size = p_.footprint(i);
+    const std::vector<range> apart = merged(taken);
     const auto is_free = [&](bytes at) {
-      return std::none_of(taken.begin(), taken.end(), [&](const range& r) { return at < r.hi && r.lo < at + size; });
+      const auto next = std::partition_point(apart.begin(), apart.end(), [at](const range& r) { return r.hi <= at; });
+      return next == apart.end() || next->lo >= at + size;
     };
     // Only the edges of other blocks can be better than what lies between them.
     std::vector<bytes> candidates{0};
@@ -159,6 +174,7 @@ class local_search {
     double least = cost_at(i, best);
     for (const bytes at : candidates) {
       if (at + size > reach || !is_free(at)) continue;
+      if (wait.over(partners_[i].size())) break;
       const double cost = cost_at(i, at);
       if (cost >= least) continue;
       least = cost;
@@ -327,7 +343,8 @@ void lower_reuse_penalty(const problem& p, const options& o, const patience& wai
     separate_the_dearest(p, o, wait, answer);
   local_search moves{p, o, answer};
   int rounds = policy::reuse_rounds;
-  while (uses(technique::reuse_moves) && rounds-- > 0 && moves.round(wait)) continue;
+  const patience few = wait.for_looks(policy::reuse_looks);
+  while (uses(technique::reuse_moves) && rounds-- > 0 && moves.round(few)) continue;
   if (uses(technique::reuse_pairs) && reuse_penalty_of(p, answer) > 0 && o.work != effort::fast)
     pay_least(p, o, wait, answer);
   answer.arena_bytes = arena_of(p, answer);  // a slab may have become shorter
