@@ -75,16 +75,16 @@ def renamed(lines, names, suffix):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     to = pathlib.Path(sys.argv[1])
     to.mkdir(parents=True, exist_ok=True)
     seen, system = set(), set()
     text = []
     face = ROOT / "src/c/plan.cpp"
+    includes = [find(m[1]) for line in face.read_text().splitlines() if (m := INCLUDE.match(line))]
     sources = sorted(p for s in SOURCES for p in (ROOT / "src" / s).rglob("*.cpp")) + [
-        ROOT / "src/c/handles.hpp", ROOT / "src/c/status.hpp", ROOT / "src/c/status.cpp",
-        ROOT / "src/c/solve_options.hpp", face]
+        header for header in includes if header not in FACES] + [ROOT / "src/c/status.cpp", face]
     sections = [(source, body_of(source, seen, system)) for source in sources if source not in seen and not seen.add(source)]
     texts = [source.read_text().splitlines() for source in sources]
     own = [own_names(lines) for lines in texts]

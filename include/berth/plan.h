@@ -76,7 +76,7 @@ typedef struct berth_memory {
   size_t struct_size;
   uint64_t capacity;        /* 0: unbounded */
   uint64_t alignment;       /* 0: 1 */
-  double cost;              /* a byte touched; lower is better */
+  double cost;              /* a byte touched, 0 to 1e100; lower is better */
   const uint64_t* reserved; /* pairs lo, hi: nothing is placed in [lo, hi). Copied */
   size_t reserved_count;    /* of pairs */
 } berth_memory;
@@ -97,7 +97,7 @@ berth_status berth_problem_add_memory(berth_problem* problem, const berth_memory
 berth_status berth_problem_add_conflicts(berth_problem* problem, const uint32_t (*pairs)[2], size_t count);
 /* Never at common addresses although never alive together. */
 berth_status berth_problem_add_separations(berth_problem* problem, const uint32_t (*pairs)[2], size_t count);
-/* A second objective, after the arena: the weight is paid where the two share any byte. */
+/* A second objective, after the arena: the weight, 0 to 1e100, is paid where the two share any byte. */
 berth_status berth_problem_add_reuse_penalty(berth_problem* problem, uint32_t a, uint32_t b, double weight);
 /* Whether every field means something, as berth_solve() asks it. O(n log n). */
 berth_status berth_problem_validate(const berth_problem* problem);

@@ -12,6 +12,7 @@
 #include "c/handles.hpp"
 #include "c/solve_options.hpp"
 #include "c/status.hpp"
+#include "core/make_room.hpp"
 
 namespace {
 
@@ -64,8 +65,8 @@ bool has_room(const berth::plan::problem& p, std::size_t count) noexcept {
 
 berth_status append_pairs(std::vector<berth::plan::pair>& to, const std::uint32_t (*pairs)[2], std::size_t count) {
   if (pairs == nullptr && count != 0) return fail(BERTH_INVALID, "pairs: null");
-  if (count > (std::numeric_limits<std::size_t>::max() / sizeof *pairs)) return fail(BERTH_INVALID, "pairs: too many");
-  to.reserve(to.size() + count);
+  if (count > to.max_size() - to.size()) return fail(BERTH_INVALID, "pairs: too many");
+  berth::detail::make_room(to, count);
   for (std::size_t i = 0; i < count; ++i) to.push_back({pairs[i][0], pairs[i][1]});
   return succeed();
 }
@@ -261,7 +262,7 @@ berth_status berth_problem_add_many(berth_problem* problem, size_t count, const 
   }
   return change(problem, [&](berth::plan::problem& p) {
     if (!has_room(p, count)) return fail(BERTH_INVALID, "buffer: too many");
-    p.buffers.reserve(p.buffers.size() + count);
+    berth::detail::make_room(p.buffers, count);
     for (std::size_t i = 0; i < count; ++i) p.add({.size = size[i], .live = {lower[i], upper[i]}});
     return succeed();
   });
@@ -359,14 +360,7 @@ berth_status berth_plan_summarize(const berth_plan* plan, berth_plan_summary* su
   s.reuse_penalty = p.reuse_penalty;
   // Texts are static and end with a zero.
   s.solver = p.solver.empty() ? "" : p.solver.data();
-  if (!p.has_offsets()) {
-    const bool proved = p.status == berth::plan::status::infeasible;
-    s.reason = !p.reason.empty() ? p.reason.data()
-               : proved          ? "no plan fits the capacity"
-                                 : "no plan was found within the limits";
-  } else {
-    s.reason = "";
-  }
+  s.reason = p.reason.empty() ? "" : p.reason.data();
   s.culprit = p.culprit;
   s.number = p.number;
   return berth::c::write(s, sizeof s, summary, "summary: null, or wrong struct_size");

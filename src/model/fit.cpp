@@ -116,7 +116,8 @@ fit_answer fit(const fit_question& q) {
     }
     answer.value = low;
   }
-  const auto above = tried.find(answer.value ? *answer.value + 1 : q.least);
+  // The value that did not fit: right above the answer.
+  const auto above = answer.value ? tried.upper_bound(*answer.value) : tried.find(q.least);
   answer.proved = above == tried.end() || above->second.least_total > q.memory;
   for (const auto& [value, point] : tried) answer.tried.push_back(point);
   return answer;

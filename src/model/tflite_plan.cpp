@@ -12,8 +12,9 @@
 namespace berth::model {
 namespace {
 
-constexpr bytes alignment = 16;                             // MicroArenaBufferAlignment()
-constexpr bytes most_bytes = (bytes{1} << 31) - alignment;  // sizes and offsets have 32 bits with a sign
+constexpr bytes alignment = 16;                              // MicroArenaBufferAlignment()
+constexpr bytes most_bytes = (bytes{1} << 31) - alignment;   // sizes and offsets have 32 bits with a sign
+constexpr std::size_t most_requests = std::size_t{1} << 15;  // TFLM's planner takes the square of their number
 
 // What TFLM's planner sees.
 struct request {
@@ -70,6 +71,11 @@ bytes rounded(const tflite_graph& g, bytes size) {
   return *up;
 }
 
+void add(requests& out, const tflite_graph& g, const request& r) {
+  if (out.all.size() == most_requests) g.file.fail("more than 2^15 tensors and scratch buffers to place");
+  out.all.push_back(r);
+}
+
 void add_tensors(requests& out, tflite_graph& g, const micro_times& times) {
   std::size_t number = 0;
   for (std::size_t s = 0; s < g.subgraphs.size(); ++s) {
@@ -84,7 +90,7 @@ void add_tensors(requests& out, tflite_graph& g, const micro_times& times) {
       if (it.constant || it.variable) continue;
       const bytes size = g.size_of(s, t, tflite_sizes::micro);
       if (size == 0) continue;
-      out.all.push_back({.size = rounded(g, size), .life = times.tensors[s][t], .pinned = std::nullopt});
+      add(out, g, {.size = rounded(g, size), .life = times.tensors[s][t], .pinned = std::nullopt});
       out.tensor.push_back(number);
     }
   }
@@ -116,7 +122,7 @@ void add_scratch(requests& out, tflite_graph& g, const micro_times& times, const
                     " asks for scratch, and no operator calls its subgraph: TFLM plans it with a size that nobody set");
       }
       for (const bytes size : sizes) {
-        out.all.push_back({.size = rounded(g, size), .life = life, .pinned = std::nullopt});
+        add(out, g, {.size = rounded(g, size), .life = life, .pinned = std::nullopt});
         out.scratch.push_back({.operation = op, .size = size, .subgraph = s});
       }
     }

@@ -89,9 +89,12 @@ class column {
     const auto held = py::reinterpret_steal<py::object>(
         PySequence_Fast(from.ptr(), "berth: a column is an array or a sequence of integers"));
     if (!held) throw py::error_already_set();
-    const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(held.ptr()));
+    // What an item's own __index__ does to a list does not reach a tuple.
+    const auto items = py::reinterpret_steal<py::object>(PySequence_Tuple(held.ptr()));
+    if (!items) throw py::error_already_set();
+    const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(items.ptr()));
     for (std::size_t i = 0; i < count; ++i) {
-      const py::handle item = PySequence_Fast_GET_ITEM(held.ptr(), static_cast<Py_ssize_t>(i));
+      const py::handle item = PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i));
       const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(item.ptr()));
       if (!whole) {
         PyErr_Clear();

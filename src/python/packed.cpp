@@ -433,6 +433,14 @@ solved_pointer unpack_plan(file_pointer file, std::string_view packed) {
   for (const index m : a.memory_of) {
     if (m >= made->file->problem.memories.size()) r.fail("in a pool that is not there");
   }
+  for (const plan::argument& g : a.proof) {
+    if (g.memory && *g.memory >= std::max<std::size_t>(1, made->file->problem.memories.size())) {
+      r.fail("an argument about a pool that is not there");
+    }
+    if (std::ranges::any_of(g.buffers, [buffers](index b) { return b >= buffers; })) {
+      r.fail("an argument about a buffer that is not there");
+    }
+  }
   return made;
 }
 

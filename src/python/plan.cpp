@@ -53,8 +53,7 @@ py::list boxes_of(const solved& s) {
 }  // namespace
 
 std::string reason_of(const solved& s) {
-  if (s.answer.has_offsets()) return "";
-  return s.answer.reason.empty() ? "no plan fits the capacity" : std::string{s.answer.reason};
+  return std::string{s.answer.reason};
 }
 
 std::string to_html(const solved& s, const std::string& title) {

@@ -79,7 +79,7 @@ std::pair<bytes, std::vector<plan::size_term>> problem::size_of(const py::object
     const bytes n = to_bytes(size, "size");
     return {n, {{n, {}}}};
   }
-  auto parsed = model::parse_size(size.cast<std::string>(), file_->symbolic->dimensions);
+  auto parsed = model::parse_size(size.cast<std::string>(), model::numbers_of(file_->symbolic->dimensions));
   if (const auto* wrong = std::get_if<std::string>(&parsed)) refuse("size: " + *wrong);
   auto& terms = std::get<0>(parsed);
   plan::problem alone;

@@ -262,6 +262,11 @@ TEST(c_plan, what_means_nothing_is_refused_and_changes_nothing) {
   const std::uint64_t one[] = {1};
   const std::int64_t tick[] = {0};
   EXPECT_EQ(berth_problem_add_many(p.handle, SIZE_MAX, one, tick, tick), BERTH_INVALID);
+  const std::uint32_t pairs[][2] = {{0, 1}};
+  for (const std::size_t many : {SIZE_MAX, SIZE_MAX / 8, PTRDIFF_MAX / sizeof *pairs + 1}) {
+    EXPECT_EQ(berth_problem_add_conflicts(p.handle, pairs, many), BERTH_INVALID);
+    EXPECT_EQ(berth_problem_add_separations(p.handle, pairs, many), BERTH_INVALID);
+  }
   EXPECT_EQ(berth_problem_validate(p.handle), BERTH_OK);
   b.lifetime_count = 0;
   ASSERT_EQ(berth_problem_add(p.handle, &b, nullptr), BERTH_OK);

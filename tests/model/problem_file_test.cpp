@@ -269,6 +269,18 @@ TEST_F(problem_files, plans_come_back_as_written) {
   }
 }
 
+TEST_F(problem_files, penalties_come_back_to_the_last_digit) {
+  for (const char* weight : {"1234567.25", "0.12345678", "1e100"}) {
+    auto f = read(R"({"format":"berth-problem/1","buffers":[{"id":"x","size":8,"lower":0,"upper":1},
+      {"id":"y","size":8,"lower":1,"upper":2}],"reuse_penalties":[["x","y",)" +
+                  std::string{weight} + "]]}");
+    const auto answer = plan::solve(f.problem);
+    ASSERT_TRUE(answer && answer->reuse_penalty > 0);
+    const plan::plan back = read_plan(file("plan.json", plan_json(f, *answer, 0.5)), f);
+    EXPECT_FALSE(plan::verify(f.problem, back)) << weight;
+  }
+}
+
 TEST_F(problem_files, ids_are_written_as_they_were_read) {
   const auto ids_of = [&](const std::string& first, const std::string& second) {
     const auto f = read(R"({"format":"berth-problem/1","buffers":[{"id":)" + first +

@@ -14,7 +14,7 @@ namespace {
 const std::vector<plan::dimension> two{{"batch", 1, 8}, {"seq", 1, 512}};
 
 std::string said(std::string_view text) {
-  const auto got = parse_size(text, two);
+  const auto got = parse_size(text, numbers_of(two));
   const auto* wrong = std::get_if<std::string>(&got);
   return wrong != nullptr ? *wrong : size_text(std::get<0>(got), two);
 }

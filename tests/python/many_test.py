@@ -239,6 +239,15 @@ class Caches(unittest.TestCase):
             self.assertEqual([facts(friend.solve(p)) for p in PROBLEMS], RIGHT)
             self.assertEqual(friend.hits, 60)
 
+    def test_a_certificate_of_what_is_not_there_is_refused(self):
+        p = berth.Problem.from_arrays([64, 64], [0, 1], [2, 3])
+        packed = p.solve()._packed(True)
+        self.assertEqual(packed[-9], 1)  # one argument; a second one, of a search, is about buffer 5 or pool 5
+        for more in (b"\x01\x00\x00\x00\x01\x05\x01", b"\x01\x00\x01\x05\x00\x00\x01"):
+            wrong = packed[:-9] + b"\x02" + packed[-8:] + more
+            with self.assertRaisesRegex(berth.InputError, "not there"):
+                p._unpacked(wrong)
+
     def test_only_what_decides_the_plan_is_the_key(self):
         cache = berth.PlanCache({})
         p = berth.Problem.from_arrays([1, 2], [0, 0], [1, 1])

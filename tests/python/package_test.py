@@ -55,6 +55,16 @@ class Arrays(unittest.TestCase):
         self.assertEqual(p.ids, q.ids)
         self.assertEqual(p.solve().offsets.tolist(), q.solve().offsets.tolist())
 
+    def test_items_that_change_their_list_do_no_harm(self):
+        class Clears:
+            def __index__(self):
+                column.clear()
+                return 1
+
+        column = [Clears()] + [10**6 + i for i in range(1000)]
+        p = berth.Problem.from_arrays(column, [0] * 1001, [1] * 1001)
+        self.assertEqual((len(p), p.solve().arena), (1001, 1 + sum(10**6 + i for i in range(1000))))
+
     def test_every_integer_of_every_width_and_stride(self):
         size, lower = numpy.arange(1, 101), numpy.arange(-50, 50)
         for kind in (numpy.int8, numpy.int16, numpy.int32, numpy.int64):
@@ -217,6 +227,19 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(berth.InputError, "no such built-in"):
             berth.read("builtin:nothing")
 
+
+    def test_bounds_that_change_their_dict_do_no_harm(self):
+        class Clears:
+            def __len__(self):
+                dims.clear()
+                return 2
+
+            def __getitem__(self, i):
+                return 1
+
+        dims = {"n": Clears()}
+        with self.assertRaises(berth.InputError):
+            berth.fit("/no/such.onnx", memory=1, dims=dims)
 
     def test_the_largest_value_that_fits(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -41,7 +41,8 @@ struct micro_plan {
 
 // Several subgraphs are planned together, by TFLM's one clock for what IF, WHILE and CALL_ONCE run. `scratch` takes the
 // place of what the reference kernels ask for, for the operators it names. Throws input_error: the file is no model,
-// has an operator whose scratch is not known, or calls a subgraph in a way that TFLM could not.
+// has an operator whose scratch is not known, calls a subgraph in a way that TFLM could not, or has more than 2^15
+// tensors and scratch buffers to place (TFLM's planner, which is followed here, takes the square of their number).
 [[nodiscard]] micro_plan plan_for_micro(const std::string& path, std::string_view text,
                                         const std::vector<micro_scratch>& scratch, const plan::options& options);
 

@@ -195,7 +195,7 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
   append_string(out += ",\"solver\":", answer.solver);
   append(out += ",\"work\":", answer.work);
   if (answer.deadline_hit) out += ",\"deadline_hit\":true";
-  if (!p.reuse_penalties.empty()) append(out += ",\"reuse_penalty\":", answer.reuse_penalty);
+  if (!p.reuse_penalties.empty()) (out += ",\"reuse_penalty\":") += json(answer.reuse_penalty).dump();
   append(out += ",\"elapsed_ms\":", elapsed_ms);
   if (!file.rules.empty()) append_string(out += ",\"rules\":", file.rules);
   append(out += ",\"size_granularity\":", p.granularity);
@@ -459,18 +459,19 @@ struct places_reader {
       if (rest.empty()) continue;
       fields.clear();
       while (!rest.empty()) fields.push_back(trim(cut(rest, ',')));
-      fields.resize(std::max(fields.size(), columns.size()));
-      const auto number = [&](const auto& column) {
-        const auto n = parse_number<bytes>(fields[column->second]);
-        if (n) return *n;
-        throw input_error(path, line,
-                          std::string{column->first} + " is not a whole number: " + quote(fields[column->second]));
+      const auto field = [&](const auto& column) {
+        return column->second < fields.size() ? fields[column->second] : std::string_view{};
       };
-      row r{.id = unguarded(fields[id->second]), .offset = number(offset)};
+      const auto number = [&](const auto& column) {
+        const auto n = parse_number<bytes>(field(column));
+        if (n) return *n;
+        throw input_error(path, line, std::string{column->first} + " is not a whole number: " + quote(field(column)));
+      };
+      row r{.id = unguarded(field(id)), .offset = number(offset)};
       if (size != columns.end()) r.size = number(size);
-      if (pool != columns.end()) r.pool = unguarded(fields[pool->second]);
+      if (pool != columns.end()) r.pool = unguarded(field(pool));
       if (slab != columns.end()) {
-        const auto k = parse_number<plan::index>(fields[slab->second]);
+        const auto k = parse_number<plan::index>(field(slab));
         if (!k || (*k >= placed.size() && !of_another)) throw input_error(path, line, "no such slab");
         r.slab = *k;
       }

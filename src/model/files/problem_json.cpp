@@ -41,6 +41,7 @@ struct document_reader {
   problem_file file;
   std::unordered_map<std::string, plan::index> buffers;
   std::unordered_map<std::string, plan::index> pools;
+  dimension_numbers dimensions;
   std::unordered_map<std::string, plan::index> groups;
   rules::placement rules;       // that the problem names; nothing stricter than none where it does not
   bool digits_as_text = false;  // an id that is a number is text: then all are written as text
@@ -86,8 +87,8 @@ struct document_reader {
     plan::dimension d{v.at("name").as_id(), v.at("least").as_bytes(), v.at("most").as_bytes()};
     if (!is_dimension_name(d.name)) v.at("name").fail("is not a letter, then letters, digits and underscores");
     if (d.least > d.most) v.fail("its bounds are reversed");
-    for (const plan::dimension& other : file.symbolic->dimensions) {
-      if (other.name == d.name) v.fail("a second dimension called " + quote(d.name));
+    if (!dimensions.emplace(d.name, static_cast<plan::index>(file.symbolic->dimensions.size())).second) {
+      v.fail("a second dimension called " + quote(d.name));
     }
     file.symbolic->dimensions.push_back(std::move(d));
   }
@@ -98,7 +99,7 @@ struct document_reader {
     } else if (v.is_number()) {
       file.symbolic->of.push_back({{v.as_bytes(), {}}});
     } else {
-      auto parsed = parse_size(v.as_id(), file.symbolic->dimensions);
+      auto parsed = parse_size(v.as_id(), dimensions);
       if (const auto* wrong = std::get_if<std::string>(&parsed)) v.fail(*wrong);
       file.symbolic->of.push_back(std::get<0>(std::move(parsed)));
     }

@@ -17,7 +17,7 @@ bool is_letter(char c) {
 
 struct size_parser {
   std::string_view text;
-  std::span<const plan::dimension> dimensions;
+  const dimension_numbers& dimensions;
   std::size_t at = 0;
   std::string wrong;
 
@@ -51,10 +51,9 @@ struct size_parser {
       term.factor = *product;
       return true;
     }
-    const auto known =
-        std::find_if(dimensions.begin(), dimensions.end(), [&](const plan::dimension& d) { return d.name == word; });
+    const auto known = dimensions.find(word);
     if (known == dimensions.end()) return fail(start, "no dimension is called " + quote(word));
-    term.dimensions.push_back(static_cast<plan::index>(known - dimensions.begin()));
+    term.dimensions.push_back(known->second);
     return true;
   }
 
@@ -76,8 +75,14 @@ bool is_dimension_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
 }
 
+dimension_numbers numbers_of(std::span<const plan::dimension> dimensions) {
+  dimension_numbers numbers;
+  for (plan::index i = 0; i < dimensions.size(); ++i) numbers.emplace(dimensions[i].name, i);
+  return numbers;
+}
+
 std::variant<std::vector<plan::size_term>, std::string> parse_size(std::string_view text,
-                                                                   std::span<const plan::dimension> dimensions) {
+                                                                   const dimension_numbers& dimensions) {
   size_parser parser{text, dimensions};
   std::vector<plan::size_term> terms;
   if (!parser.read_sum(terms)) return std::move(parser.wrong);

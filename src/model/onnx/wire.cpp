@@ -89,7 +89,7 @@ class wire_walk {
 
   // The object and the pointer to it.
   std::size_t size_of(const Descriptor& type) {
-    const auto [at, fresh] = sizes_.emplace(&type, 0);
+    const auto [at, fresh] = sizes_.try_emplace(&type, 0);
     if (fresh) {
       const auto* empty = google::protobuf::MessageFactory::generated_factory()->GetPrototype(&type);
       at->second = 24 + (empty == nullptr ? 256 : empty->SpaceUsedLong());
