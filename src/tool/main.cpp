@@ -48,9 +48,21 @@ constexpr verb verbs[] = {
     {"manual", "The manual page, and completions for shells", declare_manual},
 };
 
+// Without its middle where a name in a file is longer than anyone reads: the file is at the front, the reason at the
+// end.
+std::string shortened(const std::string& line) {
+  constexpr std::size_t front = 3072, end = 1024;
+  if (line.size() <= front + end) return line;
+  const auto in_character = [&line](std::size_t at) { return (static_cast<unsigned char>(line[at]) & 0xC0) == 0x80; };
+  std::size_t first = front, last = line.size() - end;
+  while (first > 0 && in_character(first)) --first;
+  while (last < line.size() && in_character(last)) ++last;
+  return line.substr(0, first) + " ... " + line.substr(last);
+}
+
 // One line, whatever stands in the names of files and in what they say.
 int complain(const std::string& why) {
-  std::fprintf(stderr, "berth: %s\n", printable(why).c_str());
+  std::fprintf(stderr, "berth: %s\n", shortened(printable(why)).c_str());
   return wrong_input;
 }
 

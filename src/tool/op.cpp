@@ -159,7 +159,7 @@ std::function<int()> declare_op(CLI::App& app) {
   app.add_option("--dtype", c->type, "Of the inputs: f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, bool")
       ->capture_default_str();
   app.add_option("--range", c->range, "Of the data: LOW:HIGH");
-  app.add_option("--seed", c->seed, "Of the data")->capture_default_str();
+  app.add_option("--seed", c->seed, "Of the data")->check(not_empty)->capture_default_str();
   app.add_flag("--edges", c->edges, "NaN, infinities, subnormals and the range's ends among the data");
   app.add_flag("--strided", c->strided, "Every second input with gaps and reversed dimensions");
   app.add_flag("--list", c->list, "The operators, with the shapes they are tried on");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "tool/command_line.hpp"
@@ -21,9 +22,10 @@ CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& 
 
 void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs, const char* option) {
   std::error_code absent;
-  if (!std::filesystem::is_regular_file(out, absent)) return;
+  if (out == "-" || !std::filesystem::is_regular_file(out, absent)) return;
   for (const std::string& in : inputs) {
-    if (std::filesystem::equivalent(in, out, absent)) throw usage_error(option + (": '" + out) + "' is what was read");
+    if (std::filesystem::equivalent(in == "-" ? "/dev/stdin" : in, out, absent))
+      throw usage_error(option + (": '" + out) + "' is what was read");
   }
 }
 
@@ -49,6 +51,7 @@ std::vector<std::string> file_names(const std::vector<std::string>& names) {
     return text;
   };
   std::unordered_set<std::string> taken;
+  std::unordered_map<std::string, std::size_t> last;  // number that a name got: those below it are taken
   std::vector<std::string> out;
   for (std::string name : names) {
     std::ranges::replace_if(
@@ -62,7 +65,12 @@ std::vector<std::string> file_names(const std::vector<std::string>& names) {
       --end;  // no half character
     name.resize(end);
     std::string made = name;
-    for (int k = 2; !taken.insert(in_small(made)).second; ++k) made = name + "_" + std::to_string(k);
+    if (!taken.insert(in_small(name)).second) {
+      std::size_t& k = last.try_emplace(in_small(name), 1).first->second;
+      do {
+        made = name + "_" + std::to_string(++k);
+      } while (!taken.insert(in_small(made)).second);
+    }
     out.push_back(std::move(made));
   }
   return out;

@@ -299,8 +299,9 @@ void require_good(const plan_call& call) {
     throw usage_error("--out: '" + call.out + "' ends neither in .json nor in .csv nor in .h nor in .html");
   }
   if (!call.prefix.empty() && !header) throw usage_error("--prefix: for --out FILE.h only");
-  // A new plan may take the place of the former one, which --keep names.
+  // A new plan may take the place of the former one, which --keep names; that of --diff is what the next is held to.
   refuse_input_as_output(call.out, call.files);
+  if (!call.diff.empty()) refuse_input_as_output(call.out, {call.diff});
   if (call.options.deadline_s && !(*call.options.deadline_s > 0 && std::isfinite(*call.options.deadline_s))) {
     throw usage_error("--deadline: not a number of seconds above zero");
   }

@@ -44,9 +44,10 @@ std::string diff_json(const plan_diff& d) {
 
 void print(const plan_diff& d, const std::string& former) {
   constexpr std::size_t most = 10;
-  const auto by = static_cast<std::int64_t>(d.arena) - static_cast<std::int64_t>(d.arena_before);
+  const bool grew = d.arena >= d.arena_before;
+  const std::string by = (grew ? "+" : "-") + human(grew ? d.arena - d.arena_before : d.arena_before - d.arena);
   std::printf("  against %s\n", printable(former).c_str());
-  std::printf("    arena       %s, %s\n", human_change(by).c_str(),
+  std::printf("    arena       %s, %s\n", by.c_str(),
               d.ok() ? "as allowed" : ("more than the " + human(d.allowed) + " allowed").c_str());
   std::printf("    alive       %s at the peak, before %s%s\n", human_exactly(d.peak).c_str(),
               human_exactly(d.peak_before).c_str(), d.at_peaks.empty() ? "; the same buffers" : ", of which");

@@ -34,16 +34,17 @@ std::string text_of(const ordered_json& j) {
   return j.dump(-1, ' ', true, ordered_json::error_handler_t::replace);
 }
 
-// Every file below the folder but hidden ones, as paths within it, in an order that is the same everywhere.
-std::vector<std::string> files_below(const std::string& folder) {
+// Every file below the folder but hidden ones, pipes and devices, and what former calls wrote below `out`, as paths
+// within it, in an order that is the same everywhere.
+std::vector<std::string> files_below(const std::string& folder, const std::string& out) {
   std::vector<std::string> names;
   std::error_code failed;
   for (fs::recursive_directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
     const bool hidden = at->path().filename().string().starts_with(".");
     std::error_code gone;
     if (at->is_directory(gone)) {
-      if (hidden) at.disable_recursion_pending();
-    } else if (!hidden) {
+      if (hidden || fs::equivalent(at->path(), out, gone)) at.disable_recursion_pending();
+    } else if (!hidden && !fs::is_other(at->status(gone))) {
       names.push_back(at->path().lexically_relative(folder).generic_string());
     }
   }
@@ -155,6 +156,7 @@ void parse_shard(const std::string& text, folder_call& call) {
 
 int plan_folder(const folder_call& call) {
   if (call.out.empty()) throw usage_error("a folder is planned into a folder: --out DIR");
+  if (call.out == "-") throw usage_error("--out: of a folder a folder, not standard output");
   std::error_code failed;
   fs::create_directories(call.out, failed);
   if (!fs::is_directory(call.out, failed)) throw usage_error("--out: '" + call.out + "' cannot be a folder");
@@ -162,7 +164,12 @@ int plan_folder(const folder_call& call) {
   const std::string path =
       (fs::path{call.out} / ("shard-" + std::to_string(call.shard) + "-of-" + std::to_string(call.shards) + ".jsonl"))
           .string();
-  const std::vector<std::string> names = files_below(call.folder);
+  const std::vector<std::string> names = files_below(call.folder, call.out);
+  if (fs::exists(path, failed) && !fs::is_regular_file(path, failed))
+    throw usage_error("--out: '" + path + "' is no file");
+  if (fs::is_symlink(path, failed)) {  // a link is followed in writing
+    for (const std::string& name : names) refuse_input_as_output(path, {(fs::path{call.folder} / name).string()});
+  }
   const auto former = lines_of(path);
   struct task {
     std::string name, key;
@@ -170,7 +177,8 @@ int plan_folder(const folder_call& call) {
   std::vector<task> left;
   std::string kept;
   tally t;
-  for (std::size_t i = call.shard - 1; i < names.size(); i += call.shards) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i % call.shards != call.shard - 1) continue;
     ++t.files;
     std::string key;
     try {

@@ -11,8 +11,6 @@ namespace berth::tool {
 
 std::string reason_of(const model::problem_file& file, const plan::plan& answer) {
   std::string text{answer.reason};
-  if (text.empty())
-    text = answer.status == plan::status::infeasible ? "no plan fits the capacity" : "no plan was found";
   if (text.rfind("buffer", 0) == 0 && answer.culprit < file.problem.buffers.size()) {
     text = "buffer '" + file.problem.buffers[answer.culprit].name + "'" + text.substr(6);
   }

@@ -118,8 +118,8 @@ int replay(const call& c) {
                        {"peak_reserved_bytes", r.of_policy.peak_reserved},
                        {"fragmentation", nullptr},
                        {"allocs", summary.allocations},
-                       {"pool_hit_rate", r.of_policy.pool_hit_rate},
-                       {"cache_hit_rate", r.of_policy.cache_hit_rate},
+                       {"pool_hit_rate", nullptr},
+                       {"cache_hit_rate", nullptr},
                        {"ns_per_op", r.ns_per_op.median},
                        {"ns_per_op_min", r.ns_per_op.least},
                        {"ns_per_op_max", r.ns_per_op.most},
@@ -127,7 +127,11 @@ int replay(const call& c) {
                        {"unmatched_frees", summary.unmatched_frees},
                        {"failed_at", nullptr}};
     if (r.failed_at) out["failed_at"] = *r.failed_at;
-    if (!r.failed_at) out["fragmentation"] = fragmentation;
+    if (!r.failed_at) {
+      out.update({{"fragmentation", fragmentation},
+                  {"pool_hit_rate", r.of_policy.pool_hit_rate},
+                  {"cache_hit_rate", r.of_policy.cache_hit_rate}});
+    }
     print_json(out);
   } else {
     std::printf("%s through %s, capacity %s\n", printable(c.file).c_str(), c.policy.c_str(), human(capacity).c_str());
@@ -135,9 +139,11 @@ int replay(const call& c) {
                 human(r.of_policy.peak_reserved).c_str());
     if (!r.failed_at) std::printf(" (fragmentation %.2f %%)", 100 * fragmentation);
     std::printf(r.failed_at ? " until there was no more\n" : "\n");
-    std::printf("  allocations    %llu: %.2f %% without the device, %.2f %% from the thread's cache, %llu stitched\n",
-                static_cast<unsigned long long>(summary.allocations), 100 * r.of_policy.pool_hit_rate,
-                100 * r.of_policy.cache_hit_rate, static_cast<unsigned long long>(r.of_policy.stitched));
+    if (!r.failed_at) {
+      std::printf("  allocations    %llu: %.2f %% without the device, %.2f %% from the thread's cache, %llu stitched\n",
+                  static_cast<unsigned long long>(summary.allocations), 100 * r.of_policy.pool_hit_rate,
+                  100 * r.of_policy.cache_hit_rate, static_cast<unsigned long long>(r.of_policy.stitched));
+    }
     std::printf("  time           %.1f ns an operation (%.1f to %.1f in %d passes)\n", r.ns_per_op.median,
                 r.ns_per_op.least, r.ns_per_op.most, playback_figures::passes);
     if (r.failed_at) {

@@ -283,14 +283,19 @@ static std::vector<change> grown_since(const std::string& earlier, const shown_i
   return compare(alive_in(*then), alive_in(*now));
 }
 
-static int print_metrics(const shown_input& input) {
+static int print_metrics(const shown_input& input, const std::string& path) {
+  // Of a log that contradicts itself nothing is said, here as little as in a report.
+  const auto metrics_of = [&path](const trace::log& log, const std::optional<pool_statistics>& pool = std::nullopt) {
+    (void)make_playback(log, path);
+    return trace::to_open_metrics(trace::profile_of(log), pool);
+  };
   std::string text;
   if (const auto* log = std::get_if<trace::log>(&input)) {
-    text = trace::to_open_metrics(trace::profile_of(*log));
+    text = metrics_of(*log);
   } else if (const auto* s = std::get_if<trace::snapshot>(&input)) {
-    text = trace::to_open_metrics(trace::profile_of(trace::to_log(*s)), s->pool);
+    text = metrics_of(trace::to_log(*s), s->pool);
   } else if (const auto* engine = std::get_if<trace::engine_log>(&input)) {
-    text = trace::to_open_metrics(trace::profile_of(trace::to_log(engine->history)));
+    text = metrics_of(trace::to_log(engine->history));
   } else {
     throw usage_error("--metrics: of logs and snapshots, and this is a plan");
   }
@@ -340,7 +345,7 @@ std::function<int()> declare_report(CLI::App& app) {
       const shown_input input = read_shown_input(c->file, c->dims, *line);
       if (c->metrics) {
         line.reset();
-        return print_metrics(input);
+        return print_metrics(input, c->file);
       }
       report r = std::visit([&](const auto& one) { return of(one, c->file, *line); }, input);
       const std::vector<life> all = lives(input);

@@ -254,13 +254,15 @@ void write_outputs(const call& c, report& r, const model::runner& planned, strea
   std::filesystem::create_directories(c.output, failed);
   if (failed) throw model::input_error(c.output, "cannot create the folder: " + failed.message());
   const auto& ports = planned.get_program().outputs;
-  std::vector<std::string> names, inputs;
+  std::vector<std::string> names, inputs{c.model};
   for (const auto& port : ports) names.push_back(port.name);
   for (const std::string& text : c.inputs) inputs.push_back(split_pair(text, "--input", "FILE.npy").second);
   names = file_names(names);
   for (std::size_t i = 0; i < ports.size(); ++i) {
     r.outputs[i].file = (std::filesystem::path{c.output} / (names[i] + ".npy")).string();
     refuse_input_as_output(r.outputs[i].file, inputs);
+  }
+  for (std::size_t i = 0; i < ports.size(); ++i) {
     model::write_npy(r.outputs[i].file, ports[i].type, ports[i].shape, read_output(planned, i, s).data());
   }
 }

@@ -77,7 +77,9 @@ bytes peak_of(const std::vector<trace::rectangle>& buffers) {
 std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_view text) {
   std::unordered_map<std::string_view, std::size_t> columns;
   std::string_view header = model::cut(text, '\n');
-  for (std::size_t c = 0; !header.empty(); ++c) columns.emplace(model::trim(model::cut(header, ',')), c);
+  for (std::size_t c = 0; !header.empty(); ++c) {
+    if (!columns.emplace(model::trim(model::cut(header, ',')), c).second) return std::nullopt;
+  }
   for (const char* needed : {"id", "lower", "upper", "size", "offset"}) {
     if (!columns.contains(needed)) return std::nullopt;
   }
@@ -90,8 +92,10 @@ std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_vie
     if (rest.empty()) continue;
     fields.clear();
     while (!rest.empty()) fields.push_back(model::trim(model::cut(rest, ',')));
-    fields.resize(std::max(fields.size(), columns.size()));
-    const auto field = [&](const char* name) { return fields[columns.at(name)]; };
+    const auto field = [&](const char* name) {
+      const std::size_t c = columns.at(name);
+      return c < fields.size() ? fields[c] : std::string_view{};
+    };
     const auto size = model::parse_number<bytes>(field("size")), offset = model::parse_number<bytes>(field("offset"));
     const auto lower = model::parse_number<std::int64_t>(field("lower"));
     const auto upper = model::parse_number<std::int64_t>(field("upper"));

@@ -73,6 +73,44 @@ class Diff(unittest.TestCase):
             self.assertEqual((d["peak_before"], d["peak"]), (peak(before), peak(after)))
             self.assertEqual(sum(c["after"] - c["before"] for c in d["at_peaks"]), d["peak"] - d["peak_before"])
 
+    # A gate that a "no" resets lets everything through from the second call on.
+    def test_the_former_plan_is_not_written_over(self):
+        _, old = self.plan("old", [("x", 0, 4, 1024)])
+        new, _ = self.plan("new", [("x", 0, 4, 4096)])
+        link = os.path.join(self.folder.name, "link.json")
+        os.symlink(old, link)
+        with open(old) as f:
+            before = f.read()
+        for out in (old, link):
+            for more in ((), ("--keep", old)):
+                got = self.run_berth("plan", new, "--diff", old, "--out", out, *more)
+                self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
+                self.assertIn("is what was read", got.stderr)
+        with open(old) as f:
+            self.assertEqual(f.read(), before)
+        self.assertEqual(self.run_berth("plan", new, "--keep", old, "--out", old).returncode, 0)
+
+    def test_standard_input_is_not_written_over(self):
+        problem, _ = self.plan("p", [("x", 0, 4, 1024)])
+        with open(problem) as f:
+            got = subprocess.run([BERTH, "plan", "-", "--out", problem], stdin=f, capture_output=True, text=True, timeout=60)
+        self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
+        self.assertIn("is what was read", got.stderr)
+
+    def test_an_error_is_a_line_that_can_be_read(self):
+        problem, _ = self.plan("p", [("x", 0, 4, 1024)])
+        got = self.run_berth("plan", problem, "--out", "\u00e9" * 30_000)
+        self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1))
+        self.assertLess(len(got.stderr), 5000)
+        self.assertTrue(got.stderr.startswith("berth: --out: '") and got.stderr.endswith("nor in .html\n"), got.stderr[-200:])
+
+    def test_an_arena_beyond_63_bits(self):
+        problem, _ = self.plan("p", [("x", 0, 4, 1024)])
+        for arena, says in ((2**63, "-8 EiB"), (2**64 - 1, "-16 EiB")):
+            old = self.file("huge.json", {"format": "berth-plan/1", "arena_bytes": arena, "lower_bound": 0,
+                                          "optimal": False, "solver": "x", "buffers": []})
+            self.assertIn(says + ", as allowed", self.diff(problem, old, 0)[1])
+
     def test_wrong_calls(self):
         problem, old = self.plan("p", [("x", 0, 4, 1024)])
         for args, says in (((problem, "--growth", "5%"), "--diff"), ((problem, "--diff", problem), "is no plan"),

@@ -51,6 +51,13 @@ class Fitting(unittest.TestCase):
         self.assertIn("the range ends", self.fit("--memory", "4KiB", "--dim", "n=1:3", "--dim", "m=2").stdout)
         self.assertIn("not even n=1", self.fit("--memory", "100", "--dim", "n=1:3", "--dim", "m=2", status=1).stdout)
 
+    def test_a_range_up_to_the_largest_number(self):
+        most = 2**63 - 1
+        self.file.write_text(json.dumps({"format": "berth-problem/1", "buffers": [
+            {"id": "x", "size": 64, "lower": 0, "upper": 1}], "dimensions": [{"name": "n", "least": 1, "most": most}]}))
+        answer = json.loads(self.fit("--memory", "4KiB", "--dim", f"n=1:{most}", "--json").stdout)
+        self.assertEqual((answer["value"], answer["proved"]), (most, True))
+
     def test_wrong_calls(self):
         memory = ("--memory", "4KiB")
         for what, dims in (

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs `berth plan DIR --shard`. usage: folder_test.py BERTH"""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -73,6 +74,37 @@ class Folders(unittest.TestCase):
             self.assertEqual(len(self.lines()), 11)
             self.assertIn("bad.csv:2: ", [line["error"] for line in self.lines() if "error" in line][0])
 
+    def test_neither_what_it_wrote_nor_a_pipe_is_a_problem(self):
+        self.out = self.problems / "plans"
+        os.mkfifo(self.problems / "pipe")
+        for kept in (0, 10):
+            answer = json.loads(self.plan("--json").stdout)
+            self.assertEqual((answer["files"], answer["kept"], answer["failed"]), (10, kept, 0))
+
+    def test_a_shard_that_leads_to_a_problem_is_not_written(self):
+        self.out.mkdir()
+        os.symlink(self.problems / "p1.csv", self.out / "shard-2-of-2.jsonl")
+        os.mkfifo(self.out / "shard-1-of-2.jsonl")
+        before = (self.problems / "p1.csv").read_text()
+        for shard, what in (("2/2", "is what was read"), ("1/2", "is no file")):
+            done = self.plan("--shard", shard, status=2)
+            self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
+            self.assertIn(what, done.stderr)
+        self.assertEqual((self.problems / "p1.csv").read_text(), before)
+
+    def test_more_shards_than_problems(self):
+        for shard, files in (("2", 1), ("11", 0), (str(2**64 - 1), 0)):
+            answer = json.loads(self.plan("--json", "--shard", f"{shard}/{2**64 - 1}").stdout)
+            self.assertEqual((answer["files"], answer["planned"]), (files, files))
+
+    def test_shards_below_the_folder_are_dealt_the_same_problems(self):
+        self.out = self.problems / "a" / "plans"
+        for _ in range(2):
+            for i in (1, 2, 3):
+                self.plan("--shard", f"{i}/3")
+        found = [line["file"] for line in self.lines()]
+        self.assertEqual((len(found), len(set(found))), (10, 10))
+
     def test_no_is_an_answer(self):
         for _ in range(2):
             answer = json.loads(self.plan("--json", "--capacity", "35", status=1).stdout)
@@ -86,6 +118,9 @@ class Folders(unittest.TestCase):
         for arguments in (["plan", str(self.problems)], ["plan", str(self.problems), "--out", str(self.problems)]):
             done = subprocess.run([BERTH, *arguments], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+        minus = subprocess.run([BERTH, "plan", str(self.problems), "--out", "-"], capture_output=True, text=True, cwd=self.place)
+        self.assertEqual((minus.returncode, minus.stdout, minus.stderr.count("\n")), (2, "", 1))
+        self.assertFalse((self.place / "-").exists())
         one = subprocess.run([BERTH, "plan", str(self.problems / "p1.csv"), "--shard", "1/2"], capture_output=True, text=True)
         self.assertIn("--shard: of a folder", one.stderr)
 

@@ -38,6 +38,8 @@ class Media(unittest.TestCase):
                      ("--scenario", "vdec", "--width", "99999", "--height", "1080"),
                      ("--scenario", "jpeg", "--width", "-1", "--height", "1080"),
                      ("--scenario", "jpeg", "--width", "0", "--height", "1080"),
+                     ("--scenario", "vdec", "--width", "640", "--height", "480", "--references", ""),
+                     ("--scenario", "vdec", "--width", "640", "--height", "480", "--packets", ""),
                      ("--scenario", "jpeg", "--width", "640", "--height", "480", "--references", "2"),
                      ("--scenario", "vdec", "--width", "640", "--height", "480", "--file", "1KiB")):
             done = self.run_berth(*args)

@@ -138,6 +138,25 @@ class Micro(unittest.TestCase):
                 f.write(data)
             self.refused("lying.tflite", lying, "--out", self.out)
 
+    # TFLM's planner compares each tensor with each: minutes for a file that names one tensor over and over.
+    def test_more_tensors_than_can_be_laid_out_are_refused(self):
+        with open(MODEL, "rb") as f:
+            data = bytearray(f.read())
+        data += bytes(-len(data) % 4)
+        subgraph = tables(data, follow(data, 0), 2)[0]
+        for i in (1, 2, 3, 0):  # no inputs, outputs and operators; the tensors come last
+            at = field(data, subgraph, i)
+            struct.pack_into("<I", data, at, len(data) - at)
+            data += bytes(4) if i != 0 else b""
+        count = 1_000_000
+        end = len(data) + 4 + 4 * count
+        data += struct.pack("<I", count) + struct.pack(f"<{count}I", *(end + 4 - at for at in range(len(data) + 4, end, 4)))
+        data += struct.pack("<HHi", 4, 4, 4)  # a table without fields, behind its list of fields
+        many = os.path.join(self.folder.name, "many.tflite")
+        with open(many, "wb") as f:
+            f.write(data)
+        self.refused("more than 2^15 tensors and scratch buffers", many, "--out", self.out)
+
     def test_scratch(self):
         got = json.loads(self.run_berth(MODEL, "--out", self.out, "--json", "--scratch", "0=1KiB", "--scratch", "0=8").stdout)
         self.assertEqual(got["scratch"][:2], [{"subgraph": 0, "operator": 0, "size": 1024}, {"subgraph": 0, "operator": 0, "size": 8}])

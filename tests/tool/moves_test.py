@@ -102,16 +102,16 @@ class Moves(unittest.TestCase):
 
     def test_bad_input_is_one_line(self):
         for change, says in (
-                (lambda p: p["transfers"][0].update(bandwidth=0), "'sram' to 'dram': its bandwidth is not a number > 0"),
+                (lambda p: p["transfers"][0].update(bandwidth=0), "'sram' to 'dram': its bandwidth is not a number from 1e-100 to 1e100"),
                 (lambda p: p["transfers"][0].update(to="l2"), "transfers[0].to: no pool has the id 'l2'"),
                 (lambda p: p["transfers"][0].update(speed=1), "transfers[0]: unknown key 'speed'"),
                 (lambda p: p["transfers"][0].pop("bandwidth"), "transfers[0]: no key 'bandwidth'"),
                 (lambda p: p["transfers"].append(p["transfers"][0]), "a second one between the same memories"),
                 (lambda p: p["steps"].append([7, 1]), "step at 7: not after the one before it"),
                 (lambda p: p["steps"].append([7]), "steps[8]: is not a tick and a duration"),
-                (lambda p: p["steps"][3].__setitem__(1, -1), "step at 3: its duration is not a number >= 0"),
+                (lambda p: p["steps"][3].__setitem__(1, -1), "step at 3: its duration is not a number from 0 to 1e100"),
                 (lambda p: p["buffers"][0]["uses"][1].update(at=8), "buffer 'x': is used outside of its lifetime"),
-                (lambda p: p["buffers"][0]["uses"][1].update(bytes=-1), "touches are not a number >= 0"),
+                (lambda p: p["buffers"][0]["uses"][1].update(bytes=-1), "touches are not a number from 0 to 1e100"),
                 (lambda p: p["buffers"][0]["uses"][1].update(pool="l2"), "buffers[0].uses[1].pool: no pool"),
                 (lambda p: p["buffers"][0].update(pools=["sram"], uses=[{"at": 0, "pool": "dram"}]),
                  "buffer 'x': a use is in a memory in which it may not live"),

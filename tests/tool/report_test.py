@@ -127,6 +127,14 @@ class Report(unittest.TestCase):
         answer, _ = self.report(rows, 1)  # fragmentation: p holds 90 for 60
         self.assertEqual((answer["arena_bytes"], answer["lower_bound"], answer["optimal"]), (130, 100, False))
 
+    def test_a_column_twice_is_refused(self):
+        for head in ("id,id,lower,upper,size,offset", "id,lower,upper,size,,,offset"):
+            path = self.file(head + "\na\n", "twice.csv")
+            for verb in (("report",), ("view", "-o", os.path.join(self.folder.name, "p.html"))):
+                got = self.run_berth(verb[0], path, *verb[1:])
+                self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
+                self.assertIn("twice.csv:1: header row", got.stderr)
+
     def test_without_reuse_means_one_thing(self):
         problem = self.file({"format": "berth-problem/1", "rules": "ascend_310p", "buffers": [
             {"id": n, "size": 33, "lower": k, "upper": k + 1} for k, n in enumerate("abc")]}, "p.json")
@@ -203,6 +211,29 @@ class Report(unittest.TestCase):
         refused = self.run_berth("report", self.file(PLAN), "--metrics")
         self.assertEqual((refused.returncode, len(refused.stderr.splitlines())), (2, 1))
 
+    def test_metrics_of_a_log_that_contradicts_itself(self):
+        huge = 2**62
+        for rows, what in (("a,1,64,0,0,0\na,1,64,0,0,1\n", ":3: id 1 is allocated twice"),
+                           (f"a,1,{huge},0,0,0\na,2,1,0,0,1\n", ":3: more than 2^62 bytes are alive")):
+            for more in ((), ("--metrics",)):
+                got = self.run_berth("report", self.file(LOG_HEAD + rows), *more)
+                self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
+                self.assertIn(what, got.stderr)
+        rows = "".join(f"a,{i},{huge},0,0,0\nf,{i},{huge},0,0,0\n" for i in range(4))
+        text = self.run_berth("report", self.file(LOG_HEAD + rows), "--metrics").stdout
+        self.assertIn(f"berth_allocation_size_bytes_sum {2**64 - 1}\n", text)
+
+    # A header row of many columns costs what its characters do, not as much again in each row.
+    def test_a_plan_with_very_many_columns(self):
+        columns = ",".join(f"c{i}" for i in range(300_000))
+        rows = "".join(f"{i},0,1,1,{i}\n" for i in range(200_000))
+        path = self.file("id,lower,upper,size,offset," + columns + "\n" + rows, "wide.csv")
+        answer = json.loads(self.run_berth("report", path, "--json").stdout)
+        self.assertEqual((answer["kind"], answer["arena_bytes"]), ("plan", 200_000))
+        problem = self.file("id,lower,upper,size\n" + "".join(f"{i},0,1,1\n" for i in range(200_000)), "problem.csv")
+        got = self.run_berth("verify", problem, path)
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+
     def test_fail_on(self):
         warning = copy.deepcopy(SNAPSHOT)
         warning["pool"]["live_peak"] = 80  # fragmentation 20 %
@@ -244,12 +275,15 @@ class Report(unittest.TestCase):
             wrong = self.run_berth("replay", *words, "--guided")
             self.assertEqual((wrong.returncode, wrong.stdout, len(wrong.stderr.splitlines())), (2, "", 1), (words, wrong.stderr))
 
-    def test_a_replay_that_fails_has_no_fragmentation(self):
+    def test_a_replay_that_fails_has_no_figures_of_the_whole(self):
         path = self.file(log(3))
         got = self.run_berth("replay", path, "--capacity", "1MiB", "--json")
         answer = json.loads(got.stdout)
         self.assertEqual((got.returncode, answer["failed_at"], answer["fragmentation"], answer["capacity"]), (1, 1, None, 2**20))
-        self.assertNotIn("fragmentation", self.run_berth("replay", path, "--capacity", "1MiB").stdout)
+        self.assertEqual((answer["pool_hit_rate"], answer["cache_hit_rate"]), (None, None))
+        text = self.run_berth("replay", path, "--capacity", "1MiB").stdout
+        self.assertNotIn("fragmentation", text)
+        self.assertNotIn("without the device", text)
 
     def test_a_percentage_of_very_much_is_all_there_is(self):
         path = self.file(LOG_HEAD + f"a,1,{2**62},0,0,0\n")

@@ -91,6 +91,10 @@ class Run(unittest.TestCase):
         over = self.run_berth("--out", self.path("out"), "--input", "x=" + self.path("out/a_b.npy"))
         self.assertEqual((over.returncode, over.stderr.count("\n")), (2, 1))
         self.assertIn("is what was read", over.stderr)
+        names = ["a", "A", "a_2", "A_2", "a:", "a/", "A_3", "A\\"]
+        self.write(model([("Relu", ["x"], [n]) for n in names], [("x", floats(2, 3))], [(n, floats(2, 3)) for n in names]))
+        files = [o["file"] for o in json.loads(self.run_berth("--out", self.path("more"), "--json").stdout)["outputs"]]
+        self.assertEqual([os.path.basename(f)[:-4] for f in files], ["a", "A_2", "a_2_2", "A_2_3", "a_", "a__2", "A_3", "A__3"])
 
     def test_other_elements_than_f32_are_read_run_and_written(self):
         half, double, words, bits = 10, 11, 7, 9
