@@ -21,7 +21,7 @@ template <class Visit>
 void places(const held& h, Visit visit) {
   visit(h.data[0]);
   visit(h.data[h.size - 1]);
-  for (bytes i = 1; i < 16; ++i) visit(h.data[h.size / 16 * i]);
+  for (bytes i = 1; i < 4; ++i) visit(h.data[h.size / 4 * i]);
 }
 
 // Into those that live.

@@ -204,6 +204,9 @@ class game {
     const bool read = berth_plan_memories(made, in.data(), in.size()) == BERTH_OK &&
                       berth_plan_slabs(made, slab.data(), slab.size()) == BERTH_OK;
     fuzz::require(read, "a plan has a place for every buffer");
+    auto s = sized<berth_plan_summary>();
+    fuzz::require(berth_plan_summarize(made, &s) == BERTH_OK && s.lower_bound <= s.arena, "a bound is above a plan");
+    for (const std::uint64_t offset : at) fuzz::require(offset <= s.arena, "an offset lies beyond the arena");
     const berth_status ok = berth_verify(of.handle, at.data(), in.data(), slab.data(), at.size());
     fuzz::require(ok == BERTH_OK, berth_error_text());
   }

@@ -112,13 +112,23 @@ class game {
     }
   }
 
-  void check() const {
+  void check() {
     const pool_statistics s = pool_->statistics();
     fuzz::require(s.live == live_bytes_, "live is what was asked for");
     fuzz::require(s.live_blocks == live_.size(), "live blocks are those that live");
     fuzz::require(s.live_rounded + s.cached + s.free == s.reserved, "reserved is the sum of its parts");
     fuzz::require(s.reserved <= pool_->options().limit, "the limit holds");
     fuzz::require(s.live <= s.live_rounded && s.reserved <= s.reserved_peak, "no part exceeds the whole");
+    fuzz::require(s.largest_hole <= s.free && s.live <= s.live_peak, "no part exceeds the whole");
+    fuzz::require(s.reserved_peak >= seen_.reserved_peak && s.live_peak >= seen_.live_peak, "peaks stay");
+    bytes live = 0, free = 0, cached = 0;
+    for (const stream_statistics& one : pool_->statistics_by_stream()) {
+      live += one.live;
+      free += one.free + one.pending;
+      cached += one.cached;
+    }
+    fuzz::require(live == s.live_rounded && free == s.free && cached == s.cached, "streams' parts are the pool's");
+    seen_ = s;
     fuzz::require(s.allocations - s.frees == live_.size(), "what was allocated and not freed lives");
   }
 
@@ -129,6 +139,7 @@ class game {
   std::vector<held> live_;
   bytes live_bytes_ = 0;
   unsigned marks_ = 0;
+  pool_statistics seen_;
 };
 
 }  // namespace

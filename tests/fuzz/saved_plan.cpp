@@ -24,5 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::uint32_t> order(g.nodes().size());
   std::iota(order.begin(), order.end(), 0u);
   fuzz::require(test::run_with_plan(g, *loaded, order) == right, "a plan that was taken runs right");
+  const auto again = load_plan(save_plan(*loaded), g, rules);
+  fuzz::require(again && again->offset_of == loaded->offset_of && again->workspace_of == loaded->workspace_of,
+                "a plan that was taken comes back as it was");
   return 0;
 }
