@@ -32,8 +32,10 @@ deb: build
 	cmake --build build --target installed
 	cd build && cpack
 
-docs: build
+# The configuration looks for Doxygen, so it comes after what installs it.
+docs:
 	scripts/setup.sh docs
+	cmake --preset $(PRESET)
 	cmake --build build --target reference
 
 clean:
