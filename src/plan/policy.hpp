@@ -251,7 +251,7 @@ inline constexpr std::size_t most_listed_assignments = 512;
 // What all choices of memories for one problem may look at, and all attempts to mend one: each some seconds.
 inline constexpr std::uint64_t assign_looks = 150'000'000, repair_looks = 300'000'000;
 inline constexpr std::uint64_t looks_a_mended_item = 64, looks_a_mended_choice = 8;
-// What the memories of one assignment may look at together: some seconds.
+// What the memories of all assignments that are tried may look at together: some seconds.
 inline constexpr std::uint64_t memories_looks = 500'000'000;
 
 // ---- Slabs (several/slabs.hpp) ----

@@ -172,6 +172,24 @@ RC_GTEST_PROP(replan, is_deterministic_and_sound_with_every_constraint, ()) {
   }
 }
 
+// Places that the greedy layouts at effort fast would keep to made them end above solve()'s.
+TEST(replan, needs_no_more_than_a_plan_without_old_places) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    problem p;
+    old_offsets before;
+    for (int i = 0; i < 12; ++i) {
+      const auto lower = static_cast<tick>(random() % 12);
+      p.add({.size = 1 + random() % 15, .live = {lower, lower + 1 + static_cast<tick>(random() % 8)}});
+      before.push_back(random() % 50);
+    }
+    for (const effort work : {effort::fast, effort::normal}) {
+      const options o{.work = work, .node_limit = 200};
+      ASSERT_LE(replan(p, before, o)->layout.arena(), solve(p, o)->arena()) << "seed " << seed;
+    }
+  }
+}
+
 // Hints are kept where they cost nothing, whatever found the plan.
 RC_GTEST_PROP(hints, are_kept_where_the_arena_allows_it, ()) {
   auto p = generate::random_problem({.most_buffers = 8, .most_size = 12, .penalties = false});

@@ -17,7 +17,7 @@ bool sweeps_serve(const problem& p) {
 }
 
 bool sweeps_serve(const buffer& b) {
-  return b.lifetimes.empty() && !b.offset && !b.hint && !b.alias_group;
+  return b.lifetimes.empty() && !b.offset && !b.alias_group;
 }
 
 // Lowers and uppers as steps between the ticks at which something happens.

@@ -32,9 +32,10 @@ struct swept {
 
 // The second pass is left out where the first ends within `tolerated` of the bound, as a share of it.
 //
-// Nothing where the problem has more than sizes, alignments and one lifetime a buffer in one memory, where too many
-// holes had to be looked at, or where the wait was over before the first pass was. The capacity is not looked at. O(n),
-// 20 to 50 ns a buffer, where the ticks are dense, as node indices are; else O(n log n). Contract: validate() passed.
+// Hints do not count. Nothing where the problem has more besides than sizes, alignments and one lifetime a buffer in
+// one memory, where too many holes had to be looked at, or where the wait was over before the first pass was. The
+// capacity is not looked at. O(n), 20 to 50 ns a buffer, where the ticks are dense, as node indices are; else O(n log
+// n). Contract: validate() passed.
 [[nodiscard]] std::optional<swept> sweep(const problem& p, double tolerated = 0, const patience& wait = {});
 
 // The second pass over items, where hundreds are live, too; offsets by item. Nothing where one is pinned or has

@@ -33,9 +33,10 @@ plan with_offsets(const problem& part, plan refused, const std::vector<index>& m
   return refused;
 }
 
-// Where a memory cannot take what it was assigned, the offsets `known` of this assignment do, if given.
+// Where a memory cannot take what it was assigned, the offsets `known` of this assignment do, if given. What is left of
+// `placing` is for this assignment and all that are tried after it.
 laid_out place(const problem& p, const std::vector<bundle>& bundles, const std::vector<index>& memory_of_bundle,
-               const options& o, const patience& wait, const std::vector<bytes>* known = nullptr) {
+               const options& o, const patience& placing, const std::vector<bytes>* known = nullptr) {
   laid_out placed;
   plan& answer = placed.answer;
   answer.status = status::optimal;
@@ -48,11 +49,10 @@ laid_out place(const problem& p, const std::vector<bundle>& bundles, const std::
   }
   for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
   part_maker parts{p};
-  const patience together = wait.for_looks(policy::memories_looks, o.work);
   for (index m = 0; m < members.size(); ++m) {
     if (members[m].empty()) continue;
     const problem there = parts.part(m, members[m]);
-    plan part = solve_one_memory(there, p.max_slab, o, together);
+    plan part = solve_one_memory(there, p.max_slab, o, placing);
     if (!part.has_offsets() && known != nullptr) part = with_offsets(there, std::move(part), members[m], *known);
     answer.work += part.work;
     answer.lower_bound_bytes += part.lower_bound_bytes;
@@ -140,19 +140,19 @@ memories_plan unknown_assignment(std::uint64_t nodes, const argument& in_all) {
 
 // The cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
 memories_plan try_each(const problem& p, const std::vector<bundle>& bundles,
-                       const std::vector<std::vector<double>>& cost, const options& o, const patience& wait,
+                       const std::vector<std::vector<double>>& cost, const options& o, const patience& placing,
                        std::uint64_t nodes, const argument& in_all) {
   bool refuted = o.work != effort::fast;
   const auto each = refuted ? all_assignments(bundles, cost) : std::vector<std::vector<index>>{};
   for (const std::vector<index>& memory_of_bundle : each) {
-    laid_out placed = place(p, bundles, memory_of_bundle, o, wait);
+    laid_out placed = place(p, bundles, memory_of_bundle, o, placing);
     nodes += placed.answer.work;
     placed.answer.work = nodes;
     if (!placed.full) {
       return chosen_plan(std::move(placed.answer), cost_of(bundles, cost, memory_of_bundle), refuted, in_all);
     }
-    refuted &= placed.proved && !wait.over();
-    if (wait.was_over()) break;
+    refuted &= placed.proved && !placing.over();
+    if (placing.was_over()) break;
   }
   if (!refuted || each.empty()) return unknown_assignment(nodes, in_all);
   plan answer =
@@ -163,10 +163,10 @@ memories_plan try_each(const problem& p, const std::vector<bundle>& bundles,
 
 // For problems in which every bundle has one memory only.
 memories_plan place_as_told(const problem& p, const std::vector<bundle>& bundles,
-                            const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
+                            const std::vector<std::vector<double>>& cost, const options& o, const patience& placing) {
   std::vector<index> memory_of;
   for (const bundle& u : bundles) memory_of.push_back(u.memories[0]);
-  laid_out placed = place(p, bundles, memory_of, o, wait);
+  laid_out placed = place(p, bundles, memory_of, o, placing);
   if (!placed.full) {
     return {.layout = std::move(placed.answer), .cost = cost_of(bundles, cost, memory_of), .least = true};
   }
@@ -189,7 +189,8 @@ struct assigned {
 };
 
 assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
-                          const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
+                          const std::vector<std::vector<double>>& cost, const options& o, const patience& wait,
+                          const patience& placing) {
   const patience choosing = wait.for_looks(policy::assign_looks, o.work);
   std::vector<std::optional<bytes>> limits;
   for (const memory& m : p.memories) limits.push_back(m.capacity);
@@ -210,14 +211,14 @@ assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
       return out;
     }
     if (attempt == 0) out.wish = out.by.memory_of;
-    laid_out placed = place(p, bundles, out.by.memory_of, o, wait);
+    laid_out placed = place(p, bundles, out.by.memory_of, o, placing);
     out.nodes += placed.answer.work;
     if (!placed.full) {
       out.placed = std::move(placed);
       return out;
     }
     const bytes used = live_in(p, bundles, out.by.memory_of, *placed.full);
-    if (used == 0 || wait.over()) return out;
+    if (used == 0 || placing.over()) return out;
     const bytes less = std::max<bytes>(1, used >> 10) << failures[*placed.full]++;
     limits[*placed.full] = used - std::min(used, less);
   }
@@ -235,10 +236,11 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
     if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
     return {.layout = refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, live)};
   }
+  const patience placing = wait.for_looks(policy::memories_looks, o.work);
   if (std::all_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.memories.size() == 1; })) {
-    return place_as_told(p, bundles, cost, o, wait);
+    return place_as_told(p, bundles, cost, o, placing);
   }
-  assigned by_bytes = assign_and_place(p, bundles, cost, o, wait);
+  assigned by_bytes = assign_and_place(p, bundles, cost, o, wait, placing);
   if (std::any_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.abridged; })) {
     by_bytes.none = by_bytes.by.exact = false;
   }
@@ -251,7 +253,7 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
     answer.work = by_bytes.nodes;
     best = chosen_plan(std::move(answer), by_bytes.by.cost, by_bytes.by.exact, all);
     if (by_bytes.by.exact) return *std::move(best);
-  } else if (memories_plan each = try_each(p, bundles, cost, o, wait, by_bytes.nodes, all);
+  } else if (memories_plan each = try_each(p, bundles, cost, o, placing, by_bytes.nodes, all);
              each.layout.has_offsets() || each.layout.status == status::infeasible) {
     return each;
   }
@@ -260,7 +262,7 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
   if (by_address.memory_of.empty() || (best && best->cost <= by_address.cost)) {
     return best ? *std::move(best) : unknown_assignment(by_bytes.nodes, all);
   }
-  laid_out placed = place(p, bundles, by_address.memory_of, o, wait, &by_address.offsets);
+  laid_out placed = place(p, bundles, by_address.memory_of, o, placing, &by_address.offsets);
   placed.answer.work += by_bytes.nodes;
   return chosen_plan(std::move(placed.answer), by_address.cost, false, all);
 }

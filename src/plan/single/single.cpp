@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "plan/bound/bounds.hpp"
 #include "plan/greedy/sweep.hpp"
@@ -272,6 +274,13 @@ layout not_above_fast(const instance& in, const options& o, const patience& wait
   return fast.arena < found.arena ? std::move(fast) : std::move(found);
 }
 
+// The items' hints, which are gone from there.
+std::vector<units> take_hints(instance& in) {
+  std::vector<units> hints;
+  for (item& it : in.items) hints.push_back(std::exchange(it.hint, no_offset));
+  return hints;
+}
+
 }  // namespace
 
 plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
@@ -288,11 +297,14 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
   const patience endless;
   const patience& first = p.buffers.size() <= policy::most_at_once ? endless : wait;
   std::optional<swept> quick = sweep(p, o.work == effort::fast ? policy::near_enough_for_one_sweep : 0, first);
-  if (quick && is_good_enough(p, *quick, o.work)) return plan_of(*std::move(quick));
+  const bool hinted = std::any_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return bool{b.hint}; });
+  if (quick && !hinted && is_good_enough(p, *quick, o.work)) return plan_of(*std::move(quick));
   if (quick && so_far != nullptr) so_far->consider(plan_of(*quick));
   if (quick && wait.over() && fits(p, *quick)) return plan_of(*std::move(quick));
   plan out;
-  const instance in = make_instance(p, first);
+  instance in = make_instance(p, first);
+  // The arena comes first: hints count below one that is found without them.
+  const std::vector<units> hints = take_hints(in);
   if (first.was_over()) return out;
   if (!in.representable) {
     out.reason = "the sizes, alignments, pins and reserved ranges together are too large to be counted";
@@ -331,7 +343,8 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     if (bound.value > in.capacity) out.status = status::infeasible;
     return out;
   }
-  if (std::any_of(in.items.begin(), in.items.end(), [](const item& it) { return it.hint != no_offset; })) {
+  if (std::any_of(hints.begin(), hints.end(), [](units hint) { return hint != no_offset; })) {
+    for (std::size_t i = 0; i < hints.size(); ++i) in.items[i].hint = hints[i];
     // An empty buffer that is pinned above all others leaves the hints room up to its pin.
     found.arena = std::max(found.arena, static_cast<units>(bound.empty_pin.bound / in.unit));
     const bool most = move_to_hints(in, o, wait, found, out.work);
