@@ -183,6 +183,7 @@ TEST(replan, needs_no_more_than_a_plan_without_old_places) {
       p.add({.size = 1 + random() % 15, .live = {lower, lower + 1 + static_cast<tick>(random() % 8)}});
       before.push_back(random() % 50);
     }
+    if (seed % 2 == 0) p.max_slab = 15 + random() % 20;
     for (const effort work : {effort::fast, effort::normal}) {
       const options o{.work = work, .node_limit = 200};
       ASSERT_LE(replan(p, before, o)->layout.arena(), solve(p, o)->arena()) << "seed " << seed;

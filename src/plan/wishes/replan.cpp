@@ -10,10 +10,15 @@
 namespace berth::plan {
 namespace {
 
+// Whether hints count only below an arena that is found as if there were none (solve_single).
+bool hints_come_last(const problem& p) {
+  return p.memories.size() <= 1 && !p.max_slab && p.reuse_penalties.empty();
+}
+
 // Whether keeping the most hints is the same as moving the fewest buffers: every buffer is an item of its own, and its
 // offset alone says where it is.
 bool hints_are_places(const problem& p) {
-  return p.memories.size() <= 1 && !p.max_slab && p.reuse_penalties.empty() &&
+  return hints_come_last(p) &&
          std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.alias_group.has_value(); });
 }
 
@@ -47,11 +52,13 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
     if (!answer) return answer.error();
     out.layout = std::move(*answer);
   }
-  if (!out.layout.has_offsets()) {
-    // It may be the places that do not fit the capacity, or took the work that a plan would have needed.
+  if (!out.layout.has_offsets() || (!out.layout.optimal() && !hints_come_last(p))) {
+    // It may be the places that do not fit the capacity, took the work that a plan would have needed or, of slabs and
+    // several memories, led to a larger arena.
     auto answer = solve_within(p, o, wait);
     if (!answer) return answer.error();
-    out = {.layout = std::move(*answer)};
+    const bool lower = answer->has_offsets() && answer->arena() < out.layout.arena();
+    if (!out.layout.has_offsets() || lower) out = {.layout = std::move(*answer)};
   }
   if (!out.layout.has_offsets()) return out;
   for (index i = 0; i < n; ++i) {
