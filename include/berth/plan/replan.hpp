@@ -23,7 +23,8 @@ struct replanned {
 // gets, which is chosen as solve() chooses it; a buffer in another memory or slab counts as moved where `before_memory`
 // or `before_slab` say where it was (by buffer; empty: unknown).
 //
-// effort::fast tries once to keep all and place the rest around them. Error: as solve(); or one number too few.
+// effort::fast tries once to keep all and place the rest around them. Costs a solve() and the search for places; with
+// slabs, several memories or penalties up to two. Error: as solve(); or one number too few.
 [[nodiscard]] result<replanned> replan(const problem& p, std::span<const std::optional<bytes>> before,
                                        const options& o = {}, std::span<const index> before_memory = {},
                                        std::span<const index> before_slab = {});
