@@ -18,7 +18,7 @@ namespace berth::model {
 
 namespace {
 
-gzFile stream(void* file) {
+gzFile gzip_of(void* file) {
   return static_cast<gzFile>(file);
 }
 
@@ -36,7 +36,7 @@ input_file::input_file(std::string path) : path_{std::move(path)} {
     const int in = take_standard_input();
     file_ = in < 0 ? nullptr : gzdopen(in, "rb");
     if (file_ == nullptr) throw input_error(path_, std::string{"cannot open: "} + std::strerror(errno));
-    gzbuffer(stream(file_), 1u << 17);
+    gzbuffer(gzip_of(file_), 1u << 17);
     return;
   }
   std::error_code status;
@@ -44,11 +44,11 @@ input_file::input_file(std::string path) : path_{std::move(path)} {
   // gzread passes a file that is not gzip through unchanged.
   file_ = gzopen(path_.c_str(), "rb");
   if (file_ == nullptr) throw input_error(path_, std::string{"cannot open: "} + std::strerror(errno));
-  gzbuffer(stream(file_), 1u << 17);
+  gzbuffer(gzip_of(file_), 1u << 17);
 }
 
 input_file::~input_file() {
-  gzclose_r(stream(file_));
+  gzclose_r(gzip_of(file_));
 }
 
 void input_file::append_to(std::string& text, std::size_t most) try {
@@ -58,9 +58,9 @@ void input_file::append_to(std::string& text, std::size_t most) try {
   while (used - before < most) {
     if (used == text.capacity()) text.reserve(std::max(used + least_chunk, used + used / 2));
     text.resize(used + std::min({text.capacity() - used, most - (used - before), std::size_t{1} << 20}));
-    const int got = gzread(stream(file_), text.data() + used, static_cast<unsigned>(text.size() - used));
+    const int got = gzread(gzip_of(file_), text.data() + used, static_cast<unsigned>(text.size() - used));
     int code = Z_OK;
-    const char* why = gzerror(stream(file_), &code);
+    const char* why = gzerror(gzip_of(file_), &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
       std::string_view reason = code == Z_ERRNO ? std::strerror(errno) : why;
       if (reason.starts_with(path_ + ": ")) reason.remove_prefix(path_.size() + 2);  // zlib names the file too
@@ -69,8 +69,8 @@ void input_file::append_to(std::string& text, std::size_t most) try {
     used += static_cast<std::size_t>(got);
     read_ += static_cast<std::size_t>(got);
     if (got == 0) break;
-    if (read_ > most_unpacked && gzdirect(stream(file_)) == 0) {
-      const auto packed = static_cast<std::size_t>(std::max<z_off_t>(gzoffset(stream(file_)), 0));
+    if (read_ > most_unpacked && gzdirect(gzip_of(file_)) == 0) {
+      const auto packed = static_cast<std::size_t>(std::max<z_off_t>(gzoffset(gzip_of(file_)), 0));
       if (read_ / most_unpacked_ratio > packed) {
         throw input_error(path_, "unpacks to more than 64 MiB and more than 200 times its own size");
       }
@@ -85,7 +85,7 @@ void input_file::append_rest_to(std::string& text, std::size_t longest) try {
   const auto refuse = [&] { throw input_error(path_, "longer than " + std::to_string(longest >> 20) + " MiB"); };
   std::error_code status;
   // Neither for what is packed nor for a pipe is the size known before.
-  if (path_ != "-" && gzdirect(stream(file_)) != 0 && std::filesystem::is_regular_file(path_, status)) {
+  if (path_ != "-" && gzdirect(gzip_of(file_)) != 0 && std::filesystem::is_regular_file(path_, status)) {
     const std::uintmax_t size = std::filesystem::file_size(path_, status);
     if (!status && size > longest) refuse();
     if (!status) text.reserve(static_cast<std::size_t>(size) + 1);

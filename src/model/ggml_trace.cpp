@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t none = UINT32_MAX;
 
-struct tensor {
+struct traced_tensor {
   enum class sort : std::uint8_t { leaf, node, external };
   std::size_t line = 0;
   sort kind = sort::leaf;
@@ -66,15 +66,17 @@ std::uint32_t id_in(const json_value& v, std::size_t tensors, const char* what) 
   return static_cast<std::uint32_t>(id);
 }
 
-tensor read_tensor(const json_value& v, std::size_t tensors, std::size_t line, std::uint32_t expected) {
+traced_tensor read_tensor(const json_value& v, std::size_t tensors, std::size_t line, std::uint32_t expected) {
   if (const bytes id = v.at("id").as_bytes(); id != expected) {
     v.fail("id " + std::to_string(id) + " where " + std::to_string(expected) + " was to come");
   }
-  tensor t;
+  traced_tensor t;
   t.line = line;
   const std::string kind = v.at("k").as_id();
   if (kind != "leaf" && kind != "node" && kind != "ext") v.fail("k is " + quote(kind) + ", not leaf, node or ext");
-  t.kind = kind == "leaf" ? tensor::sort::leaf : kind == "node" ? tensor::sort::node : tensor::sort::external;
+  t.kind = kind == "leaf"   ? traced_tensor::sort::leaf
+           : kind == "node" ? traced_tensor::sort::node
+                            : traced_tensor::sort::external;
   t.name = v.at("name").as_id();
   t.op = v.at("op").as_id();
   t.type.type = element_of(v.at("type").as_id());
@@ -104,7 +106,7 @@ tensor read_tensor(const json_value& v, std::size_t tensors, std::size_t line, s
 struct file_text {
   std::string name;
   bytes alignment = 1;
-  std::vector<tensor> tensors;
+  std::vector<traced_tensor> tensors;
 };
 
 file_text read_lines(const std::string& path, std::string_view text) {
@@ -141,14 +143,14 @@ file_text read_lines(const std::string& path, std::string_view text) {
 }
 
 // Builds the graph from the tensors, in the order in which they exist.
-class builder {
+class trace_builder {
  public:
-  builder(const file_text& file, ggml_trace& out) : file_{file}, out_{out} {
+  trace_builder(const file_text& file, ggml_trace& out) : file_{file}, out_{out} {
     out_.value_of.assign(file.tensors.size(), {});
   }
 
   void build() {
-    using sort = tensor::sort;
+    using sort = traced_tensor::sort;
     for (std::uint32_t i = 0; i < file_.tensors.size(); ++i) {
       if (file_.tensors[i].kind != sort::node && file_.tensors[i].view_of == none) add_root(i);
     }
@@ -159,7 +161,7 @@ class builder {
       if (file_.tensors[i].kind == sort::node) add_node(i);
     }
     for (std::uint32_t i = 0; i < file_.tensors.size(); ++i) {
-      const tensor& t = file_.tensors[i];
+      const traced_tensor& t = file_.tensors[i];
       if (t.kind != sort::external && (t.output || (!t.read && t.kind == sort::node))) {
         out_.graph.output(out_.value_of[i]);
       }
@@ -175,23 +177,23 @@ class builder {
   value_id operand(std::uint32_t i, std::uint32_t user) const {
     const value_id v = out_.value_of[i];
     if (v == value_id{}) {
-      const tensor& t = file_.tensors[user];
+      const traced_tensor& t = file_.tensors[user];
       throw input_error(out_.path, t.line,
                         "tensor " + quote(t.name) + " uses " + quote(file_.tensors[i].name) + ", which comes after it");
     }
     return v;
   }
   void add_root(std::uint32_t i) {
-    const tensor& t = file_.tensors[i];
-    const bool outside = t.placed || t.kind == tensor::sort::external;
+    const traced_tensor& t = file_.tensors[i];
+    const bool outside = t.placed || t.kind == traced_tensor::sort::external;
     bind(i, outside ? out_.graph.external(t.name, t.type) : out_.graph.input(t.name, t.type));
   }
   void add_view(std::uint32_t i) {
-    const tensor& t = file_.tensors[i];
+    const traced_tensor& t = file_.tensors[i];
     bind(i, out_.graph.view(t.name, operand(t.view_of, i), t.type, t.view_offset));
   }
   void add_node(std::uint32_t i) {
-    const tensor& t = file_.tensors[i];
+    const traced_tensor& t = file_.tensors[i];
     const bool computes =
         t.op != "VIEW" && t.op != "RESHAPE" && t.op != "PERMUTE" && t.op != "TRANSPOSE" && t.op != "NONE";
     if (!computes) return t.view_of != none ? add_view(i) : add_root(i);
@@ -223,7 +225,7 @@ ggml_trace read_ggml_trace(const std::string& path) {
 
 ggml_trace parse_ggml_trace(const std::string& path, std::string_view text) {
   file_text file = read_lines(path, text);
-  for (const tensor& t : file.tensors) {
+  for (const traced_tensor& t : file.tensors) {
     for (const std::uint32_t operand : t.operands) file.tensors[operand].read = true;
   }
   ggml_trace trace;
@@ -233,7 +235,7 @@ ggml_trace parse_ggml_trace(const std::string& path, std::string_view text) {
                  .start_alignment = file.alignment,
                  .size_granularity = file.alignment,
                  .source = "the trace's header"};
-  builder{file, trace}.build();
+  trace_builder{file, trace}.build();
   return trace;
 }
 

@@ -23,7 +23,7 @@ constexpr std::size_t most_touches = std::size_t{1} << 27;
 
 using list = std::vector<std::int32_t>;  // of tensors; -1: left out
 
-struct operation {
+struct timed_operation {
   list inputs, outputs;            // each once
   std::vector<std::size_t> calls;  // subgraphs
 };
@@ -63,7 +63,7 @@ class clock {
     };
     touch(inputs_[s], true);
     for (std::size_t op = 0; op < operations_[s].size(); ++op) {
-      const operation& it = operations_[s][op];
+      const timed_operation& it = operations_[s][op];
       micro_life& life = times.operators[s][op];
       tick();
       touch(it.outputs, true);
@@ -94,10 +94,10 @@ class clock {
     all.erase(std::unique(all.begin(), all.end()), all.end());
   }
 
-  operation read(std::size_t s, std::size_t op) {
+  timed_operation read(std::size_t s, std::size_t op) {
     using f = tflite_field::operation;
     const flatbuffer::place at = g_.subgraphs[s].operators[op];
-    operation made{g_.file.numbers(at, f::inputs), g_.file.numbers(at, f::outputs), {}};
+    timed_operation made{g_.file.numbers(at, f::inputs), g_.file.numbers(at, f::outputs), {}};
     const std::int32_t code = g_.code_of(at);
     for (const auto& caller : callers) {
       if (caller.code != code) continue;
@@ -128,7 +128,7 @@ class clock {
 
   // The kernels copy what they are given into the subgraph's inputs, and its outputs back, and compare no sizes.
   template <class Fail>
-  void check_copies(std::int32_t code, std::size_t s, const operation& op, Fail fail) {
+  void check_copies(std::int32_t code, std::size_t s, const timed_operation& op, Fail fail) {
     const auto copy = [&](std::size_t from_graph, const list& from, std::size_t to_graph, const list& to) {
       if (from.size() != to.size()) {
         fail("hands over " + std::to_string(from.size()) + " tensors where " + std::to_string(to.size()) +
@@ -170,7 +170,7 @@ class clock {
   tflite_graph& g_;
   std::vector<list> inputs_, outputs_;  // by subgraph
   std::vector<std::vector<std::optional<bytes>>> sizes_;
-  std::vector<std::vector<operation>> operations_;
+  std::vector<std::vector<timed_operation>> operations_;
   std::vector<bool> running_;
   std::size_t nested_ = 0;
   plan::tick now_ = 0;

@@ -42,7 +42,7 @@ created convolution(const convolution_description& d) {
                : convolution_forward::desc{kind,           algorithm,      input,     any_weights,
                                            output,         d.over.strides, dilations, d.over.pads_begin,
                                            d.over.pads_end};
-    convolution_forward::primitive_desc chosen{what, attributes(ops), cpu()};
+    convolution_forward::primitive_desc chosen{what, primitive_attributes(ops), cpu()};
     // The brgemm kernels of oneDNN 2.6 crash or fail on such windows where there are post-ops (tests/op).
     if (reads_only_padding_somewhere(d)) {
       while (std::strncmp(chosen.impl_info_str(), "brg", 3) == 0) {

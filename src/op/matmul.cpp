@@ -34,7 +34,7 @@ std::unique_ptr<operation> as_convolution(const matmul_description& d, const dnn
   using dnnl::convolution_forward;
   const auto what = d.bias ? convolution_forward::desc{kind, algorithm, a, b_any, bias, c, ones, zeros, zeros, zeros}
                            : convolution_forward::desc{kind, algorithm, a, b_any, c, ones, zeros, zeros, zeros};
-  convolution_forward::primitive_desc chosen{what, attributes(ops), cpu()};
+  convolution_forward::primitive_desc chosen{what, primitive_attributes(ops), cpu()};
   while (allocates(chosen.impl_info_str())) {
     if (!chosen.next_impl()) return nullptr;
   }
@@ -178,7 +178,7 @@ created matmul(const matmul_description& d) {
     dnnl::post_ops ops;
     append(ops, d.then);
     const auto what = d.bias ? dnnl::matmul::desc{a, b_wanted, bias, c} : dnnl::matmul::desc{a, b_wanted, c};
-    const dnnl::matmul::primitive_desc chosen{what, attributes(ops), cpu()};
+    const dnnl::matmul::primitive_desc chosen{what, primitive_attributes(ops), cpu()};
     if (allocates(chosen.impl_info_str())) {
       const bool dense =
           a == dense_descriptor(d.a.shape) && b == dense_descriptor(d.b.shape) && c == dense_descriptor(d.c.shape);

@@ -7,7 +7,7 @@ created concatenation(std::span<const tensor_type> inputs, const tensor_type& ou
     std::vector<dnnl::memory::desc> from;
     for (const tensor_type& input : inputs) from.push_back(descriptor(input));
     const dnnl::memory::desc to = descriptor(output);
-    const dnnl::concat::primitive_desc chosen{to, axis, from, cpu(), attributes()};
+    const dnnl::concat::primitive_desc chosen{to, axis, from, cpu(), primitive_attributes()};
     std::vector<primitive_operation::operand> operands;
     for (const auto& d : from) {
       operands.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(operands.size()), d, {}});
@@ -21,7 +21,7 @@ created reorder(const tensor_type& input, const tensor_type& output) {
   return guarded("op: no such reorder", [&]() -> std::unique_ptr<operation> {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
-    const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), to, attributes()};
+    const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), to, primitive_attributes()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_FROM, from, {}}, {DNNL_ARG_TO, to, {}}};
     return std::make_unique<primitive_operation>(chosen, dnnl::reorder{chosen}, std::move(operands));
   });
@@ -32,7 +32,7 @@ created pad(const tensor_type& input, const tensor_type& output, std::vector<std
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc whole = descriptor(output);
     const dnnl::memory::desc inside = whole.submemory_desc(input.shape, begin);
-    const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), inside, attributes()};
+    const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), inside, primitive_attributes()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_FROM, from, {}}, {DNNL_ARG_TO, inside, {}}};
     auto made = std::make_unique<primitive_operation>(chosen, dnnl::reorder{chosen}, std::move(operands));
     made->fill_first(1, value, whole.get_size() / sizeof(float));

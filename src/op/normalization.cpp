@@ -8,7 +8,7 @@ created softmax(const tensor_type& input, const tensor_type& output, int axis) {
     const dnnl::memory::desc to = descriptor(output);
     const dnnl::softmax_v2_forward::desc what{dnnl::prop_kind::forward_inference, dnnl::algorithm::softmax_accurate,
                                               from, to, axis};
-    const dnnl::softmax_v2_forward::primitive_desc chosen{what, attributes(), cpu()};
+    const dnnl::softmax_v2_forward::primitive_desc chosen{what, primitive_attributes(), cpu()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
     return std::make_unique<primitive_operation>(chosen, dnnl::softmax_v2_forward{chosen}, std::move(operands));
   });
@@ -23,7 +23,7 @@ created layer_normalization(const tensor_type& input, const tensor_type& output,
     using flags = dnnl::normalization_flags;
     const dnnl::layer_normalization_forward::desc what{dnnl::prop_kind::forward_inference, from, epsilon,
                                                        flags::use_scale | flags::use_shift};
-    const dnnl::layer_normalization_forward::primitive_desc chosen{what, attributes(), cpu()};
+    const dnnl::layer_normalization_forward::primitive_desc chosen{what, primitive_attributes(), cpu()};
     std::vector<primitive_operation::operand> operands{
         {DNNL_ARG_SRC, from, {}}, {DNNL_ARG_SCALE, scale, {}}, {DNNL_ARG_SHIFT, scale, {}}, {DNNL_ARG_DST, to, {}}};
     return std::make_unique<primitive_operation>(chosen, dnnl::layer_normalization_forward{chosen},

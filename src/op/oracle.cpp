@@ -79,7 +79,7 @@ template <class V>
 using binary = std::function<V(V, V)>;
 template <class V>
 const std::map<std::string, binary<V>>& binaries() {
-  static const std::map<std::string, binary<V>> all{
+  static const auto& all = *new std::map<std::string, binary<V>>{
       {"Add", plus<V>},
       {"Sub", minus<V>},
       {"Mul", product<V>},
@@ -102,8 +102,8 @@ template <class V>
 using unary = std::function<V(V)>;
 template <class V>
 const std::map<std::string, unary<V>>& unaries() {
-  static const std::map<std::string, unary<V>> all = [] {
-    std::map<std::string, unary<V>> m{
+  static const auto& all = *[] {
+    auto* const made = new std::map<std::string, unary<V>>{
         {"Identity", [](V x) { return x; }},
         {"Neg", [](V x) { return std::is_integral_v<V> ? minus(V{0}, x) : -x; }},
         {"Abs", [](V x) { return x > 0 || x != x ? x : minus(V{0}, x); }},
@@ -111,18 +111,18 @@ const std::map<std::string, unary<V>>& unaries() {
         {"Relu", [](V x) { return x > 0 || x != x ? x : V{0}; }},
     };
     if constexpr (std::is_floating_point_v<V>) {
-      m.emplace("Exp", [](V x) { return std::exp(x); });
-      m.emplace("Log", [](V x) { return std::log(x); });
-      m.emplace("Sqrt", [](V x) { return std::sqrt(x); });
-      m.emplace("Sin", [](V x) { return std::sin(x); });
-      m.emplace("Cos", [](V x) { return std::cos(x); });
-      m.emplace("Tanh", [](V x) { return std::tanh(x); });
-      m.emplace("Sigmoid", [](V x) { return 1 / (1 + std::exp(-x)); });
-      m.emplace("Erf", [](V x) { return std::erf(x); });
-      m.emplace("Floor", [](V x) { return std::floor(x); });
-      m.emplace("Ceil", [](V x) { return std::ceil(x); });
+      made->emplace("Exp", [](V x) { return std::exp(x); });
+      made->emplace("Log", [](V x) { return std::log(x); });
+      made->emplace("Sqrt", [](V x) { return std::sqrt(x); });
+      made->emplace("Sin", [](V x) { return std::sin(x); });
+      made->emplace("Cos", [](V x) { return std::cos(x); });
+      made->emplace("Tanh", [](V x) { return std::tanh(x); });
+      made->emplace("Sigmoid", [](V x) { return 1 / (1 + std::exp(-x)); });
+      made->emplace("Erf", [](V x) { return std::erf(x); });
+      made->emplace("Floor", [](V x) { return std::floor(x); });
+      made->emplace("Ceil", [](V x) { return std::ceil(x); });
     }
-    return m;
+    return made;
   }();
   return all;
 }
@@ -130,7 +130,7 @@ const std::map<std::string, unary<V>>& unaries() {
 // Over all dimensions, which is what a reduction without attributes does; CumSum over the last, as it is tried.
 template <class V>
 bool reduced(const std::string& op, const array<V>& x, array<V>& y) {
-  static const std::map<std::string, binary<V>> all{
+  static const auto& all = *new std::map<std::string, binary<V>>{
       {"ReduceSum", plus<V>},
       {"ReduceProd", product<V>},
       {"ReduceMax", binaries<V>().at("Max")},

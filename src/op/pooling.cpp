@@ -21,7 +21,7 @@ created pooling(pool_kind kind, const tensor_type& input, const tensor_type& out
                                               dilations,
                                               over.pads_begin,
                                               over.pads_end};
-    const dnnl::pooling_v2_forward::primitive_desc chosen{what, attributes(), cpu()};
+    const dnnl::pooling_v2_forward::primitive_desc chosen{what, primitive_attributes(), cpu()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
     return std::make_unique<primitive_operation>(chosen, dnnl::pooling_v2_forward{chosen}, std::move(operands));
   });
@@ -32,7 +32,7 @@ created mean(const tensor_type& input, const tensor_type& output) {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
     const dnnl::reduction::desc what{dnnl::algorithm::reduction_mean, from, to, 0.0f, 0.0f};
-    const dnnl::reduction::primitive_desc chosen{what, attributes(), cpu()};
+    const dnnl::reduction::primitive_desc chosen{what, primitive_attributes(), cpu()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
     return std::make_unique<primitive_operation>(chosen, dnnl::reduction{chosen}, std::move(operands));
   });

@@ -21,14 +21,14 @@ bool lie_alike(std::span<const std::int64_t> shape, std::span<const std::int64_t
 
 dnnl::stream& queue() {
   // A CPU stream of oneDNN keeps no state between primitives, so that one serves all threads.
-  static dnnl::stream s{cpu()};
+  static auto& s = *new dnnl::stream{cpu()};
   return s;
 }
 
 }  // namespace
 
 dnnl::engine& cpu() {
-  static dnnl::engine e{dnnl::engine::kind::cpu, 0};
+  static auto& e = *new dnnl::engine{dnnl::engine::kind::cpu, 0};
   return e;
 }
 
@@ -50,19 +50,20 @@ std::vector<std::int64_t> channels_last(std::span<const std::int64_t> shape) {
 }
 
 namespace {
-constexpr std::int64_t most_extent = std::int64_t{1} << 30;
+constexpr std::int64_t most_library_extent = std::int64_t{1} << 30;
 }  // namespace
 
 void require_countable(const tensor_type& input, const window& over) {
   for (std::size_t i = 0; i < over.kernel.size(); ++i) {
     const std::int64_t reach = (over.kernel[i] - 1) * over.dilations[i] + 1;
     const std::int64_t seen = input.shape[i + 2] + over.pads_begin[i] + over.pads_end[i];
-    if (std::max({reach, seen, over.strides[i]}) > most_extent) throw uncountable{};
+    if (std::max({reach, seen, over.strides[i]}) > most_library_extent) throw uncountable{};
   }
 }
 
 dnnl::memory::desc descriptor(const tensor_type& t, ones as) {
-  if (std::any_of(t.shape.begin(), t.shape.end(), [](std::int64_t d) { return d > most_extent; })) throw uncountable{};
+  if (std::any_of(t.shape.begin(), t.shape.end(), [](std::int64_t d) { return d > most_library_extent; }))
+    throw uncountable{};
   if (t.type != element::f32) throw dnnl::error{dnnl_unimplemented, "berth: only f32 tensors have kernels"};
   if (t.shape.empty()) return dnnl::memory::desc{{1}, dnnl::memory::data_type::f32, dnnl::memory::dims{1}};
   const std::vector<std::int64_t> rows = row_major(t.shape), last = channels_last(t.shape);
@@ -109,7 +110,7 @@ void append(dnnl::post_ops& ops, const activations& each) {
   }
 }
 
-dnnl::primitive_attr attributes(const dnnl::post_ops& ops) {
+dnnl::primitive_attr primitive_attributes(const dnnl::post_ops& ops) {
   dnnl::primitive_attr a;
   a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   a.set_post_ops(ops);

@@ -37,7 +37,7 @@ void require_countable(const tensor_type& input, const window& over);
 
 void append(dnnl::post_ops& ops, const activations& each);
 // The attributes of every primitive: scratchpad in the caller's hands, and the post-ops.
-[[nodiscard]] dnnl::primitive_attr attributes(const dnnl::post_ops& ops = {});
+[[nodiscard]] dnnl::primitive_attr primitive_attributes(const dnnl::post_ops& ops = {});
 
 class primitive_operation final : public operation {
  public:

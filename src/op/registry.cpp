@@ -1,8 +1,11 @@
 // The one table of operators. A new operator is a row in a file below operators/, whose list stands here.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <string>
 
+#include "berth/core/contract.hpp"
 #include "op/operators/rows.hpp"
 
 namespace berth::op {
@@ -13,23 +16,32 @@ extern const rows algebra_rows, binary_rows, choosing_rows, counting_rows, eleme
 
 namespace {
 
-std::vector<const definition*> sorted() {
-  std::vector<const definition*> table;
+// Without memory of the heap: find() is asked where there may be none.
+struct sorted_rows {
+  std::array<const definition*, 512> row;
+  std::size_t count = 0;
+};
+
+sorted_rows sorted() {
+  sorted_rows table;
   for (const rows* each :
        {&algebra_rows,      &binary_rows,    &choosing_rows,  &counting_rows,      &elementwise_rows, &gathering_rows,
         &lane_rows,         &loss_rows,      &movement_rows,  &normalization_rows, &pooling_rows,     &product_rows,
         &quantization_rows, &recurrent_rows, &reduction_rows, &resizing_rows,      &sampling_rows,    &shaping_rows,
         &signal_rows,       &training_rows,  &window_rows}) {
-    for (const definition& d : *each) table.push_back(&d);
+    for (const definition& d : *each) {
+      expects(table.count < table.row.size(), "op: more operators than the table has room for");
+      table.row[table.count++] = &d;
+    }
   }
-  std::sort(table.begin(), table.end(),
+  std::sort(table.row.begin(), table.row.begin() + static_cast<std::ptrdiff_t>(table.count),
             [](const definition* a, const definition* b) { return std::strcmp(a->name, b->name) < 0; });
   return table;
 }
 
-const std::vector<const definition*>& table() {
-  static const std::vector<const definition*> all = sorted();
-  return all;
+std::span<const definition* const> table() noexcept {
+  static const sorted_rows all = sorted();
+  return {all.row.data(), all.count};
 }
 
 const definition& row_of(const request& q) {
@@ -76,9 +88,10 @@ void validate_inputs(const request& q) {
 }  // namespace
 
 const definition* find(std::string_view name) noexcept {
-  const auto at = std::lower_bound(table().begin(), table().end(), name,
+  const auto all = table();
+  const auto at = std::lower_bound(all.begin(), all.end(), name,
                                    [](const definition* d, std::string_view n) { return d->name < n; });
-  return at != table().end() && (*at)->name == name ? *at : nullptr;
+  return at != all.end() && (*at)->name == name ? *at : nullptr;
 }
 
 std::span<const definition* const> all() {

@@ -24,7 +24,7 @@ std::int64_t product_of(std::span<const std::int64_t> each) {
 }
 
 // In place on the result, where there are any; they want no workspace.
-std::unique_ptr<operation> functions(const description& d) {
+std::unique_ptr<operation> functions_after(const description& d) {
   if (d.then.empty()) return nullptr;
   auto made = op::elementwise(d.output, d.output, d.then);
   if (!made || (*made)->workspace() != 0) throw dnnl::error{dnnl_unimplemented, "berth: no such functions"};
@@ -156,7 +156,7 @@ class spread_product final : public over_kernels {
       m.then = d.then;
       m.bias = d.bias;
     } else {
-      then = functions(d);
+      then = functions_after(d);
     }
     auto product = op::matmul(m);
     if (!product) return nullptr;
@@ -352,7 +352,7 @@ std::unique_ptr<operation> gradient::made(const description& d) {
   const dnnl::convolution_forward::primitive_desc forth{
       {dnnl::prop_kind::forward_training, direct, y, any, x, w.strides, dilations, w.pads_begin, w.pads_end}, cpu()};
   dnnl::convolution_backward_data::primitive_desc chosen{
-      {direct, y, any, x, w.strides, dilations, w.pads_begin, w.pads_end}, attributes(), cpu(), forth};
+      {direct, y, any, x, w.strides, dilations, w.pads_begin, w.pads_end}, primitive_attributes(), cpu(), forth};
   while (std::strncmp(chosen.impl_info_str(), "jit", 3) != 0) {  // others allocate, or are plain loops
     if (!chosen.next_impl()) return nullptr;
   }
@@ -362,7 +362,7 @@ std::unique_ptr<operation> gradient::made(const description& d) {
       {DNNL_ARG_DIFF_SRC, y, {}}};
   auto kernel =
       std::make_unique<primitive_operation>(chosen, dnnl::convolution_backward_data{chosen}, std::move(operands));
-  return std::make_unique<gradient>(d, std::move(kernel), functions(d));
+  return std::make_unique<gradient>(d, std::move(kernel), functions_after(d));
 }
 
 }  // namespace

@@ -18,14 +18,14 @@ std::uint32_t first_step_at(plan::tick t) {
   return static_cast<std::uint32_t>(std::max<plan::tick>(t + 1, 0) / 3);
 }
 
-struct question {
+struct moves_question {
   plan::problem memories;
   plan::traffic traffic;
   std::vector<std::uint32_t> root;  // by buffer; of workspaces no_node
 };
 
-question ask(const means& by, const std::vector<std::uint32_t>& steps, bytes capacity) {
-  question made;
+moves_question ask(const means& by, const std::vector<std::uint32_t>& steps, bytes capacity) {
+  moves_question made;
   made.memories.memories = {{.name = "fast", .capacity = capacity}, {.name = "slow", .cost = 1}};
   const double rate = by.link->bandwidth, latency = by.link->latency;
   made.traffic.links = {{fast, slow, rate, latency}, {slow, fast, rate, latency}};
@@ -60,7 +60,7 @@ question ask(const means& by, const std::vector<std::uint32_t>& steps, bytes cap
 std::vector<std::uint32_t> with_planned_copies(const means& by, const std::vector<std::uint32_t>& steps, bytes aim,
                                                const std::atomic<bool>* stop) {
   if (aim <= by.n.base) return steps;
-  const question q = ask(by, steps, aim - by.n.base);
+  const moves_question q = ask(by, steps, aim - by.n.base);
   const auto found = plan::solve_moves(q.memories, q.traffic, {.work = plan::effort::fast, .stop = stop});
   if (!found) return steps;
   // Before which step, out before in, in the planner's order.

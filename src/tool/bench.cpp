@@ -15,6 +15,7 @@
 #include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"
+#include "tool/value_of.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -51,18 +52,9 @@ constexpr way ways[] = {{"basic", false, false, false, {45.2, 120.3, 2.45, 35}},
                         {"zero-copy", false, true, false, {32.1, 0, 1.52, 5}},
                         {"all", true, true, true, {6.3, 0, 1.23, 3}}};
 
-struct figures {
+struct round_figures {
   double allocation_us = 0, copy_us = 0, total_us = 0, fragmentation = 0;
 };
-
-template <class T>
-T value_of(result<T> r) {
-  if (!r) throw std::runtime_error(std::string{"bench: "} + r.error().what);
-  return std::move(r).value();
-}
-void value_of(result<void> r) {
-  if (!r) throw std::runtime_error(std::string{"bench: "} + r.error().what);
-}
 
 class stopwatch {
  public:
@@ -74,16 +66,16 @@ class stopwatch {
   }
 };
 
-constexpr bytes sizes[] = {tensor_bytes, tensor_bytes, tensor_bytes, workspace_bytes};
+constexpr bytes round_sizes[] = {tensor_bytes, tensor_bytes, tensor_bytes, workspace_bytes};
 
 // What a round needs at once, by a plan: both inputs are read into the result, and all four are given back together.
 bytes planned_need(const rules::placement& rules) {
   plan::problem round{rules};
-  for (const bytes size : sizes) round.add({.size = size, .live = {0, 1}});
+  for (const bytes size : round_sizes) round.add({.size = size, .live = {0, 1}});
   return value_of(plan::solve(round)).arena();
 }
 
-figures measure(const device& where, const way& w, int rounds) {
+round_figures measure(const device& where, const way& w, int rounds) {
   const memory_kind kind = w.zero_copy ? memory_kind::pinned : memory_kind::device;
   const rules::placement& rules = w.zero_copy ? where.properties().pinned_rules : where.properties().rules;
   stream s{where};
@@ -92,18 +84,18 @@ figures measure(const device& where, const way& w, int rounds) {
   if (w.planned) options.initial = planned_need(rules);
   pool memory{where, options};
   std::vector<std::byte> host(3 * tensor_bytes, std::byte{1});
-  figures f;
+  round_figures f;
   stopwatch watch;
-  const auto round = [&](figures& to) {
+  const auto round = [&](round_figures& to) {
     void* blocks[4] = {};
     block pooled[4];
     watch.time(to.allocation_us, [&] {
       for (int i = 0; i < 4; ++i) {
         if (w.pooled) {
-          pooled[i] = value_of(memory.allocate(sizes[i], s));
+          pooled[i] = value_of(memory.allocate(round_sizes[i], s));
           blocks[i] = pooled[i].data();
         } else {
-          blocks[i] = value_of(where.allocate(sizes[i], kind));
+          blocks[i] = value_of(where.allocate(round_sizes[i], kind));
         }
       }
     });
@@ -135,12 +127,12 @@ figures measure(const device& where, const way& w, int rounds) {
         if (w.pooled) {
           pooled[i] = block{};
         } else {
-          where.free(blocks[i], sizes[i], kind);
+          where.free(blocks[i], round_sizes[i], kind);
         }
       }
     });
   };
-  figures warm;
+  round_figures warm;
   for (int i = 0; i < 10; ++i) round(warm);
   watch.time(f.total_us, [&] {
     for (int i = 0; i < rounds; ++i) round(f);
@@ -152,7 +144,7 @@ figures measure(const device& where, const way& w, int rounds) {
     f.fragmentation = memory.statistics().fragmentation();
   } else {
     double asked = 0, held = 0;
-    for (const bytes size : sizes) {
+    for (const bytes size : round_sizes) {
       asked += static_cast<double>(size);
       held += static_cast<double>(rules.footprint(size).value_or(size));
     }
@@ -173,9 +165,9 @@ int run(const std::string& what, const std::string& name, int rounds, bool json)
                 printable(p.name).c_str(), printable(p.description).c_str(), rounds);
     std::printf("  %-10s %22s %22s %22s %18s\n", "", "allocation, us", "copy, us", "total, ms", "fragmentation, %");
   }
-  figures basic, all;
+  round_figures basic, all;
   for (const way& w : ways) {
-    const figures f = measure(*opened, w, rounds);
+    const round_figures f = measure(*opened, w, rounds);
     if (&w == &ways[0]) basic = f;
     all = f;
     rows.push_back({{"way", w.name},

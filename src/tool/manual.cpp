@@ -40,7 +40,7 @@ void split_values(option_facts& o) {
   o.takes.erase(open);
 }
 
-option_facts facts_of(const CLI::Option& option) {
+option_facts option_facts_of(const CLI::Option& option) {
   option_facts o{.takes = option.get_items_expected_max() == 0 ? "" : option.get_type_name(),
                  .what = option.get_description()};
   for (const std::string& name : option.get_snames()) o.names.push_back("-" + name);
@@ -54,12 +54,12 @@ option_facts facts_of(const CLI::Option& option) {
   return o;
 }
 
-std::vector<verb_facts> facts_of(const CLI::App& root) {
+std::vector<verb_facts> verb_facts_of(const CLI::App& root) {
   std::vector<verb_facts> verbs;
   for (const CLI::App* app : root.get_subcommands([](const CLI::App*) { return true; })) {
     verb_facts v{.name = app->get_name(), .what = app->get_description(), .footer = app->get_footer(), .options = {}};
     for (const CLI::Option* option : app->get_options([](const CLI::Option*) { return true; })) {
-      v.options.push_back(facts_of(*option));
+      v.options.push_back(option_facts_of(*option));
     }
     verbs.push_back(std::move(v));
   }
@@ -221,7 +221,7 @@ std::function<int()> declare_manual(CLI::App& app) {
   app.add_flag("--json", c->json, "One JSON object on standard output: the verbs and their options");
   return [c, &app] {
     const CLI::App& root = *app.get_parent();
-    const std::vector<verb_facts> verbs = facts_of(root);
+    const std::vector<verb_facts> verbs = verb_facts_of(root);
     if (c->json) {
       if (c->out != "-") throw usage_error("--out: not with --json");
       print_json(to_json(verbs));

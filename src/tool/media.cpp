@@ -56,15 +56,15 @@ result<plan::problem> problem_of(const media_call& call) {
                              .model = model});
 }
 
-struct figures {
+struct media_figures {
   bytes live = 0;  // the most bytes that are in use at a time, with nothing added
   bytes block_in_pages = 0;
   plan::separate_allocations apart{};
 };
 
-figures figures_of(plan::problem p, bytes arena) {
+media_figures figures_of(plan::problem p, bytes arena) {
   constexpr bytes huge = bytes{2} << 20;
-  figures f{.block_in_pages = align_up(arena, huge), .apart = plan::one_allocation_each(p)};
+  media_figures f{.block_in_pages = align_up(arena, huge), .apart = plan::one_allocation_each(p)};
   for (plan::buffer& b : p.buffers) {
     b.granularity = 1;
     b.tail_pad = 0;
@@ -75,7 +75,7 @@ figures figures_of(plan::problem p, bytes arena) {
   return f;
 }
 
-void print_table(const media_call& call, const plan::problem& p, const plan::plan& answer, const figures& f) {
+void print_table(const media_call& call, const plan::problem& p, const plan::plan& answer, const media_figures& f) {
   std::printf("%s, %ux%u on %s\n", call.scenario.c_str(), call.width, call.height, call.chip.c_str());
   std::printf("  %-12s %14s %14s %8s %10s\n", "buffer", "offset", "size", "start", "ticks");
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
@@ -98,7 +98,7 @@ int plan_media(const media_call& call) {
   const auto answer = plan::solve(*p);
   if (!answer) throw usage_error(answer.error().what);
   const bool verified = !plan::verify(*p, *answer);
-  const figures f = figures_of(*p, answer->arena());
+  const media_figures f = figures_of(*p, answer->arena());
   if (!call.json) {
     print_table(call, *p, *answer, f);
     return verified ? done : answer_is_no;

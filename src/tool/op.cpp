@@ -20,7 +20,7 @@ namespace berth::tool {
 
 namespace {
 
-struct call {
+struct op_call {
   std::string name, type = "f32";
   std::optional<std::string> shapes, range;  // given empty, they are wrong
   std::uint32_t seed = 1;
@@ -50,7 +50,7 @@ std::string table_name(const std::string& name) {
   throw usage_error("no operator is called '" + name + "'; berth op --list names them");
 }
 
-op::check_options options_of(const call& c) {
+op::check_options options_of(const op_call& c) {
   op::check_options o;
   o.type = op::element_named(c.type);
   if (o.type == element::other) throw usage_error("--dtype: no element type is called '" + c.type + "'");
@@ -130,7 +130,7 @@ int list(bool json) {
   return done;
 }
 
-int run(const call& c) {
+int run(const op_call& c) {
   if (c.list) return list(c.json);
   if (c.name.empty()) throw usage_error("op: which operator? berth op --list names them");
   const std::string name = table_name(c.name);
@@ -153,7 +153,7 @@ int run(const call& c) {
 }  // namespace
 
 std::function<int()> declare_op(CLI::App& app) {
-  auto c = std::make_shared<call>();
+  auto c = std::make_shared<op_call>();
   app.add_option("NAME", c->name, "The operator, as ONNX calls it, in letters of any size");
   app.add_option("--shape", c->shapes, "Of each input: 64x32,32 (default: the table's example)");
   app.add_option("--dtype", c->type, "Of the inputs: f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, bool")

@@ -147,7 +147,7 @@ std::optional<schedule::transfer> transfer_of(const std::string& text) {
 }
 
 // What is shown, whether nodes run again or not.
-struct answer {
+struct reordered {
   graph_plan given_plan;
   graph_plan plan;
   schedule::rewritten after;
@@ -168,7 +168,7 @@ struct answer {
   [[nodiscard]] bool optimal() const { return plan.arena() == bound; }
 };
 
-answer in_order(const graph& g, const reorder_call& call, const schedule::options& o) {
+reordered in_order(const graph& g, const reorder_call& call, const schedule::options& o) {
   graph_fault why;
   auto found = schedule::find_order(g, o, &why);
   if (!found) throw model::input_error(call.file, why.text.empty() ? found.error().what : why.text);
@@ -185,10 +185,10 @@ answer in_order(const graph& g, const reorder_call& call, const schedule::option
           .within = true};
 }
 
-answer run_again(const read_graph& input, const std::optional<schedule::transfer>& move, const reorder_call& call,
-                 const schedule::options& o) {
+reordered run_again(const read_graph& input, const std::optional<schedule::transfer>& move, const reorder_call& call,
+                    const schedule::options& o) {
   const graph& g = input.g;
-  answer made = in_order(g, call, o);
+  reordered made = in_order(g, call, o);
   const bool enough = call.budget && made.plan.arena() <= *call.budget;
   const schedule::recompute_options how{.order = o, .again = call.recompute, .once = input.once, .move = move};
   graph_fault why;
@@ -223,7 +223,7 @@ answer run_again(const read_graph& input, const std::optional<schedule::transfer
 
 #ifdef BERTH_TOOL_RUN
 // Writes the file in the order found. False, and nothing is written: what would be read of it is not what was planned.
-bool write_model(const reorder_call& call, const read_graph& input, const answer& found,
+bool write_model(const reorder_call& call, const read_graph& input, const reordered& found,
                  const rules::placement& rules) {
   const std::string file = model::onnx_in_order(call.file, input.file, input.shapes, found.steps);
   const model::shapes_graph again = read_onnx_graph(call.out, file, false, call.dims);
@@ -246,7 +246,7 @@ bool write_model(const reorder_call& call, const read_graph& input, const answer
 }
 #endif
 
-std::string page(const reorder_call& call, const graph& given, const answer& found) {
+std::string page(const reorder_call& call, const graph& given, const reordered& found) {
   trace::picture picture;
   picture.title = file_name(call.file) + ", before and after";
   picture.facts = {{"arena before", human_exactly(found.given_plan.arena())},
@@ -261,12 +261,13 @@ std::string page(const reorder_call& call, const graph& given, const answer& fou
   return trace::to_html(picture);
 }
 
-std::size_t copies(const graph& g, const answer& found) {
+std::size_t copies(const graph& g, const reordered& found) {
   return static_cast<std::size_t>(std::ranges::count_if(
       found.steps, [&](std::uint32_t s) { return schedule::meaning_of(g, s).kind != schedule::step_kind::node; }));
 }
 
-nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, const answer& found, double elapsed_ms) {
+nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, const reordered& found,
+                               double elapsed_ms) {
   nlohmann::ordered_json order = nlohmann::ordered_json::array();
   for (const node& n : found.after.graph.nodes()) order.push_back(n.name);
   nlohmann::ordered_json buffers = nlohmann::ordered_json::array();
@@ -311,7 +312,7 @@ nlohmann::ordered_json to_json(const reorder_call& call, const graph& given, con
   return made;
 }
 
-void print_table(const reorder_call& call, const graph& given, const answer& found, double elapsed_ms) {
+void print_table(const reorder_call& call, const graph& given, const reordered& found, double elapsed_ms) {
   std::printf("%s\n", printable(call.file).c_str());
   std::printf("  nodes         %zu\n", given.nodes().size());
   std::printf("  arena before  %s\n", human_exactly(found.given_plan.arena()).c_str());
@@ -378,7 +379,7 @@ int plan_reordered(const reorder_call& call) {
     options.rules = both;
   }
   line->stage("ordering");
-  answer found = beyond_order(call) ? run_again(input, move, call, options) : in_order(input.g, call, options);
+  reordered found = beyond_order(call) ? run_again(input, move, call, options) : in_order(input.g, call, options);
   found.notes = input.notes;
   found.within = !call.budget || found.plan.arena() <= *call.budget;
   found.verified = !schedule::verify_steps(input.g, found.steps, {}, input.before, input.once) &&

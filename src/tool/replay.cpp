@@ -29,7 +29,7 @@ bytes read_capacity(const std::string& text, bytes peak) {
                     "' is neither a number of bytes, such as 1GiB, nor a percentage of the peak");
 }
 
-struct call {
+struct replay_call {
   std::string file;
   std::string policy = "berth";
   std::string capacity = "1000%";
@@ -46,7 +46,7 @@ trace::log read_log(const std::string& path) {
                                      ", not a log: it allocates nothing (berth report, berth view)");
 }
 
-int print_guided(const call& c, const trace::log_summary& log, bytes capacity, const guided_figures& r) {
+int print_guided(const replay_call& c, const trace::log_summary& log, bytes capacity, const guided_figures& r) {
   const double over = log.peak_live == 0 ? 0 : static_cast<double>(r.held) / static_cast<double>(log.peak_live);
   if (c.json) {
     nlohmann::json out{{"policy", "guided"},
@@ -94,7 +94,7 @@ int print_guided(const call& c, const trace::log_summary& log, bytes capacity, c
   return r.failed_at ? answer_is_no : done;
 }
 
-int replay(const call& c) {
+int replay(const replay_call& c) {
   std::optional<progress_line> line{std::in_place, !c.json};
   line->stage("reading " + file_name(c.file));
   const trace::log log = read_log(c.file);
@@ -156,7 +156,7 @@ int replay(const call& c) {
 }  // namespace
 
 std::function<int()> declare_replay(CLI::App& app) {
-  auto c = std::make_shared<call>();
+  auto c = std::make_shared<replay_call>();
   app.add_option(
          "TRACE", c->file,
          "An allocation log (ev,id,size,stream,thread,t_us as CSV), a recorder's snapshot (JSON), a memory "

@@ -34,6 +34,7 @@
 #include "tool/problem_argument.hpp"
 #include "tool/progress_line.hpp"
 #include "tool/units.hpp"
+#include "tool/value_of.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -42,7 +43,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-struct call {
+struct run_call {
   std::string model;
   std::string device = "host";
   std::vector<std::string> dims;    // name=N
@@ -85,7 +86,7 @@ struct output_report {
   std::string file;  // of --out
 };
 
-struct report {
+struct run_report {
   std::string model, device;
   std::size_t nodes = 0;
   std::vector<output_report> outputs;
@@ -99,7 +100,7 @@ struct report {
 };
 
 // Throws input_error where the inputs alone are more than this machine has: a dimension bound too large, mostly.
-void require_room_for_inputs(const call& c, const model::program& p) {
+void require_room_for_inputs(const run_call& c, const model::program& p) {
   const auto room = static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * static_cast<bytes>(sysconf(_SC_PAGESIZE));
   bytes sum = 0;
   for (const auto& port : p.inputs) {
@@ -113,7 +114,7 @@ void require_room_for_inputs(const call& c, const model::program& p) {
 
 using contents = std::vector<std::vector<std::byte>>;  // by input
 
-contents read_inputs(const call& c, const model::program& p) {
+contents read_inputs(const run_call& c, const model::program& p) {
   std::map<std::string, std::string> files;
   for (const std::string& text : c.inputs) {
     if (!files.insert(split_pair(text, "--input", "FILE.npy")).second) {
@@ -161,18 +162,6 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-template <class T>
-T value_of(result<T> r) {
-  if (!r) {
-    throw std::runtime_error(std::string{r.error().what} + " (" + name(r.error().code) + ", " +
-                             std::to_string(r.error().number) + ")");
-  }
-  return std::move(r).value();
-}
-void value_of(result<void> r) {
-  if (!r) throw std::runtime_error(r.error().what);
-}
-
 template <class F>
 double ms(F&& f) {
   const auto begin = clock::now();
@@ -189,7 +178,7 @@ void run_once(model::runner& planned, const contents& inputs, stream& s) {
 }
 
 // Planned runs and, on the host, runs with one malloc per tensor by turns, so that both see the same machine.
-void time_runs(report& r, model::runner& planned, const contents& inputs, stream& s, const leak_count& blocks) {
+void time_runs(run_report& r, model::runner& planned, const contents& inputs, stream& s, const leak_count& blocks) {
   std::optional<model::per_tensor_runner> naive;
   if (r.on_host) naive.emplace(planned, s);
   std::vector<const void*> addresses;
@@ -249,7 +238,7 @@ nlohmann::ordered_json pool_json(const pool& p) {
 }
 
 // One .npy an output, called after it; no two outputs go to one file, and none over an input.
-void write_outputs(const call& c, report& r, const model::runner& planned, stream& s) {
+void write_outputs(const run_call& c, run_report& r, const model::runner& planned, stream& s) {
   std::error_code failed;
   std::filesystem::create_directories(c.output, failed);
   if (failed) throw model::input_error(c.output, "cannot create the folder: " + failed.message());
@@ -267,8 +256,8 @@ void write_outputs(const call& c, report& r, const model::runner& planned, strea
   }
 }
 
-report run_model(const call& c, progress_line& line) {
-  report r;
+run_report run_model(const run_call& c, progress_line& line) {
+  run_report r;
   r.model = c.model;
   const leak_count leaks;
   {
@@ -320,7 +309,7 @@ report run_model(const call& c, progress_line& line) {
   return r;
 }
 
-nlohmann::ordered_json to_json(const report& r) {
+nlohmann::ordered_json to_json(const run_report& r) {
   nlohmann::ordered_json j;
   j["model"] = r.model;
   j["device"] = r.device;
@@ -365,7 +354,7 @@ constexpr peer_figure peer_figures[] = {
     {"blazeface_front.onnx", 2.49},  {"face_detection_front_128x128_barracuda.onnx", 2.49},
     {"speech_embedding.onnx", 0.83}, {"embedding_model.onnx", 0.83}};
 
-void print_table(const report& r) {
+void print_table(const run_report& r) {
   const auto row = [](const char* what, const std::string& value, const std::string& note = "") {
     std::printf("  %-22s %14s   %s\n", what, value.c_str(), note.c_str());
   };
@@ -413,7 +402,7 @@ void print_table(const report& r) {
 }  // namespace
 
 std::function<int()> declare_run(CLI::App& app) {
-  auto c = std::make_shared<call>();
+  auto c = std::make_shared<run_call>();
   std::string builtin;
   for (const std::string& name : model::builtin_names()) builtin += ", " + name;
   app.add_option("MODEL", c->model, "An .onnx file (- is standard input)" + builtin)->required();
@@ -428,7 +417,7 @@ std::function<int()> declare_run(CLI::App& app) {
   return [c] {
     if (c->output == "-") throw usage_error("--out: a folder, not standard output");
     std::optional<progress_line> line{std::in_place, !c->json};
-    const report r = run_model(*c, *line);
+    const run_report r = run_model(*c, *line);
     line.reset();
     c->json ? print_json(to_json(r)) : print_table(r);
     return static_cast<int>(r.leaks == 0 ? done : answer_is_no);

@@ -40,14 +40,14 @@ bool holds(const known_block& b, std::uint64_t address) {
   return address >= b.asked.address && address - b.asked.address < std::max<bytes>(b.asked.size, 1);
 }
 
-struct answer {
+struct found_block {
   const known_block* block = nullptr;  // the live one, or of those that are gone the one freed last
   const known_block* below = nullptr;  // live ones, that do not hold the address
   const known_block* above = nullptr;
 };
 
-answer look_up(const std::map<std::uint64_t, known_block>& all, std::uint64_t address) {
-  answer a;
+found_block look_up(const std::map<std::uint64_t, known_block>& all, std::uint64_t address) {
+  found_block a;
   for (const auto& [start, b] : all) {
     if (holds(b, address)) {
       const bool newer = a.block == nullptr || (a.block->freed && (!b.freed || b.freed->t_us >= a.block->freed->t_us));
@@ -85,7 +85,7 @@ std::string text_of(const trace::snapshot& s, const known_block& b) {
          printable(place_of(s, b.asked.site)) + since;
 }
 
-void print(const trace::snapshot& s, std::uint64_t address, const answer& a) {
+void print(const trace::snapshot& s, std::uint64_t address, const found_block& a) {
   if (a.block == nullptr) {
     std::printf("%s: in no block that the snapshot knows\n", hex(address).c_str());
   } else {
@@ -143,7 +143,7 @@ std::function<int()> declare_who(CLI::App& app) {
     const auto* const s = std::get_if<trace::snapshot>(&input);
     if (s == nullptr) throw model::input_error(c->file, "is no snapshot of a recorder");
     const auto all = blocks_of(*s);
-    const answer a = look_up(all, address);
+    const found_block a = look_up(all, address);
     const bool alive = a.block != nullptr && !a.block->freed;
     if (c->json) {
       print_json(nlohmann::ordered_json{{"address", address},

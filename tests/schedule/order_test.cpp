@@ -10,6 +10,7 @@
 #include "schedule/levels.hpp"
 #include "schedule/net.hpp"
 #include "schedule/schedule_oracle.hpp"
+#include "support/sanitizers.hpp"
 
 namespace berth {
 namespace {
@@ -90,8 +91,9 @@ TEST(Order, FaultsAreAnswers) {
 // Beside all orders of small graphs with views, in-place results, workspaces, states and nodes that write into others:
 // the bound is the least peak, and no order has a smaller arena.
 TEST(Order, EqualsTheBestOfAllOrders) {
-  int better = 0, proved = 0;
-  for (std::uint32_t seed = 0; seed < 2000; ++seed) {
+  const unsigned cases = support::cases(2000);
+  unsigned better = 0, proved = 0;
+  for (std::uint32_t seed = 0; seed < cases; ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 4 + static_cast<int>(seed % 3)});
     const bool exact = seed % 2 == 0;
     const rules::placement& rules = exact ? rules::unconstrained() : rules::host();
@@ -116,13 +118,13 @@ TEST(Order, EqualsTheBestOfAllOrders) {
     proved += exact && found->optimal() ? 1 : 0;
     EXPECT_TRUE(verify_plan(found->after.graph, found->plan, rules).ok()) << seed;
   }
-  EXPECT_GT(better, 100);
-  EXPECT_GT(proved, 990);
+  EXPECT_GT(better, cases / 20);
+  EXPECT_GT(proved, cases / 2 * 99 / 100);
 }
 
 // The same bytes come out, in the arena and the order found.
 TEST(Order, ComputesWhatTheGivenOrderComputes) {
-  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+  for (std::uint32_t seed = 0; seed < support::cases(200); ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 5 + static_cast<int>(seed % 60)});
     const auto found = find_order(g, {.work = plan::effort::fast});
     ASSERT_TRUE(found) << seed;
@@ -132,7 +134,7 @@ TEST(Order, ComputesWhatTheGivenOrderComputes) {
 
 // A bound found within little work is never above what more work finds.
 TEST(Order, BoundsAndPeaksOfLittleAndMuchWorkAgree) {
-  for (std::uint32_t seed = 0; seed < 150; ++seed) {
+  for (std::uint32_t seed = 0; seed < support::cases(150); ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 14 + static_cast<int>(seed % 12)});
     const auto n = schedule::make_net(g.structure(), rules::host(), {});
     std::vector<std::uint32_t> given(g.nodes().size());
@@ -176,7 +178,7 @@ TEST(Order, AStopEndsTheExactSearchWhereItStands) {
 }
 
 TEST(Order, LanesAreKept) {
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < support::cases(60); ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 20, .lanes = 3, .states = false, .writes_into = false});
     const auto found = find_order(g);
     ASSERT_TRUE(found) << seed;

@@ -9,6 +9,7 @@
 #include "schedule/beside_least.hpp"
 #include "schedule/schedule_oracle.hpp"
 #include "schedule/training_graphs.hpp"
+#include "support/sanitizers.hpp"
 
 namespace berth {
 namespace {
@@ -88,7 +89,7 @@ double least_cost(const graph& g, bytes budget, std::size_t more) {
 
 TEST(Recompute, BesideAllSteps) {
   int compared = 0, equal = 0, missed = 0;
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < support::cases(60); ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 5});
     const schedule::recompute_options o{.order = {.rules = rules::unconstrained()}, .cost = std::vector<double>(5, 1)};
     const auto free = schedule::recompute_within(g, max_bytes, o);
@@ -117,7 +118,7 @@ TEST(Recompute, BesideAllSteps) {
 // All recompute sets of small graphs, in all orders: an independent search over what is there (recompute_oracle.hpp).
 TEST(Recompute, BesideTheLeastOfAllRecomputeSets) {
   test::beside_least random, trained;
-  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+  for (std::uint32_t seed = 0; seed < support::cases(500); ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 7, .states = false, .writes_into = false});
     if (test::takes_over_outputs(g)) continue;
     std::vector<double> cost;
@@ -132,7 +133,7 @@ TEST(Recompute, BesideTheLeastOfAllRecomputeSets) {
   std::printf("random: %d compared, %d at the least, %d missed\n", random.compared, random.equal, random.missed);
   std::printf("training: %d compared, %d at the least, %d missed, cost %.3f over it\n", trained.compared, trained.equal,
               trained.missed, trained.extra / trained.least);
-  EXPECT_GT(random.compared, 200);
+  EXPECT_GT(random.compared, static_cast<int>(support::cases(200)));
   EXPECT_GE(random.equal * 6, random.compared * 5);
   EXPECT_GT(trained.compared, 10);
   EXPECT_GE(trained.equal * 4, trained.compared * 3);

@@ -4,6 +4,7 @@
 
 #include "berth/schedule/rewrite.hpp"
 #include "schedule/schedule_oracle.hpp"
+#include "support/sanitizers.hpp"
 
 namespace berth {
 namespace {
@@ -65,8 +66,8 @@ TEST(Rewrite, RefusesWhatCannotBe) {
 
 // Nodes that run twice, anywhere the verifier allows, change no byte.
 TEST(Rewrite, RunsAgainWithTheSameResult) {
-  int repeated = 0;
-  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+  unsigned repeated = 0;
+  for (std::uint32_t seed = 0; seed < support::cases(400); ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 12});
     std::mt19937 random{seed};
     std::vector<std::uint32_t> steps;
@@ -85,7 +86,7 @@ TEST(Rewrite, RunsAgainWithTheSameResult) {
     EXPECT_TRUE(verify_plan(made->graph, *plan, rules::host()).ok()) << seed;
     EXPECT_EQ(test::run_rewritten(g, *made, *plan, steps), test::run_given(g)) << seed;
   }
-  EXPECT_GT(repeated, 300);
+  EXPECT_GT(repeated, support::cases(300));
 }
 
 }  // namespace

@@ -165,6 +165,10 @@ class Verbs(unittest.TestCase):
         self.expect_wrong("replay", path, says="longer than 2048 MiB")
         self.expect_wrong("plan", self.file("p.csv", HEAD + "\n" * 2**24), says="more than 2^24 rows")
 
+    def catches_ctrl_c(self, process):
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        return int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) & 1 << (signal.SIGINT - 1)
+
     def run_on_a_terminal(self, *args, interrupt=False):
         """Standard error is a terminal; returns the exit status, standard output and what the terminal was sent."""
         try:
@@ -182,7 +186,7 @@ class Verbs(unittest.TestCase):
                 if not part:
                     break
                 sent += part
-                if interrupt:
+                if interrupt and self.catches_ctrl_c(berth):  # not while it reads yet
                     berth.send_signal(signal.SIGINT)
                     interrupt = False
             out = berth.stdout.read()
@@ -193,10 +197,8 @@ class Verbs(unittest.TestCase):
         problem = self.file("p.json", json.dumps(mycielski(8)))
         command = [BERTH, "plan", problem, "--effort", "best", "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as berth:
-            caught = 0
-            while not caught & 1 << (signal.SIGINT - 1):  # until it listens
-                status = pathlib.Path(f"/proc/{berth.pid}/status").read_text()
-                caught = int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16)
+            while not self.catches_ctrl_c(berth):
+                pass
             berth.send_signal(signal.SIGINT)
             out, err = berth.communicate(timeout=60)
         self.assertEqual((berth.returncode, err), (0, ""))

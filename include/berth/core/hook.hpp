@@ -41,7 +41,12 @@ struct memory_event {
 
 // A pool_allocate or pool_free event, as it is kept.
 struct event_record {
-  enum kind_of_record : std::uint8_t { stamp, allocate, free };  // a stamp is the listener's own
+  enum kind_of_record : std::uint8_t {
+    stamp,
+    allocate,
+    free,
+    gone
+  };  // stamps, and what is gone, are the listener's own
 
   std::uint64_t address;
   std::uint64_t size_and_kind;  // size * 4 + kind: no block has 2^62 bytes

@@ -29,7 +29,7 @@ namespace berth::model {
 struct problem_file {
   std::string path;
   plan::problem problem;                         // buffer::name is the id in the file
-  std::vector<std::uint32_t> lines;              // by buffer: its line, from 1; empty where the format has no lines
+  std::vector<std::uint32_t> lines;              // by buffer: its line, or 0: none; empty where the format has none
   bool numeric_ids = false;                      // ids were numbers: they are written as numbers again
   std::optional<plan::symbolic_sizes> symbolic;  // sizes depend on dimensions: `problem` has them at the largest values
   std::optional<plan::traffic> traffic;          // what moves between pools need, where the file speaks of it

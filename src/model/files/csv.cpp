@@ -13,7 +13,7 @@
 namespace berth::model {
 namespace {
 
-enum column : std::uint8_t { id, lower, upper, size, alignment, offset, hint, gaps, column_count };
+enum class column : std::uint8_t { id, lower, upper, size, alignment, offset, hint, gaps, column_count };
 
 struct header {
   std::vector<column> columns;
@@ -32,6 +32,7 @@ struct header {
 }
 
 header read_header(const std::string& path, std::string_view row) {
+  using enum column;
   struct entry {
     std::string_view name;
     column which;
@@ -41,15 +42,16 @@ header read_header(const std::string& path, std::string_view row) {
                                     {"size", size},    {"hint", hint},   {"gaps", gaps},    {"alignment", alignment},
                                     {"offset", offset}};
   header h;
-  std::array<bool, column_count> seen{};
+  std::array<bool, static_cast<std::size_t>(column_count)> seen{};
   for (bool more = true; more;) {
     more = row.find(',') != std::string_view::npos;
     const std::string_view name = trim(cut(row, ','));
     const auto* known =
         std::find_if(std::begin(names), std::end(names), [&](const entry& e) { return e.name == name; });
     if (known == std::end(names)) refuse_column(path, name);
-    if (seen[known->which]) throw input_error(path, 1, "header row: a second column for " + quote(name));
-    seen[known->which] = true;
+    bool& is_there = seen[static_cast<std::size_t>(known->which)];
+    if (is_there) throw input_error(path, 1, "header row: a second column for " + quote(name));
+    is_there = true;
     h.columns.push_back(known->which);
     h.closed |= name == "end";
   }
@@ -73,7 +75,7 @@ class row_reader {
       const bool last = row.find(',') == std::string_view::npos;
       const std::string_view field = trim(cut(row, ','));
       if (last) row = {};
-      if (header_.columns[c] == gaps) {
+      if (header_.columns[c] == column::gaps) {
         gap_list = field;
       } else {
         set(b, header_.columns[c], field);
@@ -106,6 +108,7 @@ class row_reader {
   }
 
   void set(plan::buffer& b, column which, std::string_view field) const {
+    using enum column;
     switch (which) {
       case id: b.name = unguarded(field); return;
       case lower: b.live.lower = number<plan::tick>(field, "lower"); return;

@@ -130,7 +130,7 @@ void require_valid(const problem_file& file) {
   };
   if (kind == "buffer") {
     const std::string text = "buffer " + quote(buffers[e.number].name) + std::string{what.substr(kind.size())};
-    if (file.lines.empty()) throw input_error(file.path, text);
+    if (file.lines.empty() || file.lines[e.number] == 0) throw input_error(file.path, text);
     throw input_error(file.path, file.lines[e.number], text);
   }
   if (kind == "memory") {

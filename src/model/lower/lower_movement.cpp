@@ -169,7 +169,7 @@ struct ways {
     bool any_type = false;
   };
   static const way* find(const std::string& op) {
-    static const std::map<std::string, way, std::less<>> all{
+    static const auto& all = *new std::map<std::string, way, std::less<>>{
         {"Abs", {&lowering::elementwise}},
         {"Add", {&lowering::binary}},
         {"AveragePool", {&lowering::pooling}},

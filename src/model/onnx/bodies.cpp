@@ -10,10 +10,6 @@ namespace berth::model {
 
 namespace {
 
-[[noreturn]] void fail(const description& m, const node& n, const std::string& what) {
-  throw input_error(m.source, called(n) + ": " + what);
-}
-
 // The body, reading values of the graphs around it by their new names.
 std::shared_ptr<const subgraph> reading(const subgraph& from, scoped_names& names) {
   const scoped_names::inner_graph inside{names};
@@ -47,13 +43,13 @@ node renamed(const node& from, const std::string& prefix, scoped_names& names) {
 std::optional<bool> inference::known_truth(const node& n, const std::string& name) const {
   const tensor* t = constant(name);
   if (t == nullptr) return std::nullopt;
-  if (t->type != element::boolean || t->data.size() != 1) fail(m_, n, "its condition is not one boolean");
+  if (t->type != element::boolean || t->data.size() != 1) fail(n, "its condition is not one boolean");
   return t->data[0] != std::byte{0};
 }
 
 const subgraph& inference::body_of(const node& n, const char* which) const {
   const auto found = n.bodies.find(which);
-  if (found == n.bodies.end()) fail(m_, n, std::string{"it has no "} + which);
+  if (found == n.bodies.end()) fail(n, std::string{"it has no "} + which);
   return *found->second;
 }
 
@@ -61,8 +57,7 @@ const subgraph& inference::body_of(const node& n, const char* which) const {
 std::vector<std::string> inference::unfold(const node& n, const subgraph& body,
                                            const std::vector<std::string>& inputs) {
   if (inputs.size() != body.inputs.size()) {
-    fail(m_, n,
-         "its body takes " + std::to_string(body.inputs.size()) + " inputs, not " + std::to_string(inputs.size()));
+    fail(n, "its body takes " + std::to_string(body.inputs.size()) + " inputs, not " + std::to_string(inputs.size()));
   }
   renaming names{"@" + std::to_string(++bodies_) + "/", {}};
   for (std::size_t i = 0; i < inputs.size(); ++i) names.of.say(body.inputs[i], inputs[i]);
@@ -81,9 +76,9 @@ std::vector<std::string> inference::unfold(const node& n, const subgraph& body,
 
 // One branch where the condition is known; else both are computed and one is chosen, element by element.
 void inference::add_if(const node& n) {
-  if (n.inputs.size() != 1) fail(m_, n, "has not one condition");
+  if (n.inputs.size() != 1) fail(n, "has not one condition");
   const subgraph &yes = body_of(n, "then_branch"), &no = body_of(n, "else_branch");
-  if (n.outputs.size() > std::min(yes.outputs.size(), no.outputs.size())) fail(m_, n, "its branches give less");
+  if (n.outputs.size() > std::min(yes.outputs.size(), no.outputs.size())) fail(n, "its branches give less");
   if (const auto known = known_truth(n, n.inputs[0])) {
     const auto results = unfold(n, *known ? yes : no, {});
     for (std::size_t i = 0; i < n.outputs.size(); ++i) add_named(n, "Identity", {results[i]}, n.outputs[i]);
@@ -91,7 +86,7 @@ void inference::add_if(const node& n) {
   }
   const value_info& said = type_of(n, n.inputs[0]);
   if (said.type != element::boolean || element_count(m_, called(n), said.shape) != 1) {
-    fail(m_, n, "its condition is not one boolean");
+    fail(n, "its condition is not one boolean");
   }
   const std::string condition = fresh(n, "condition");
   add_named(n, "Squeeze", {n.inputs[0]}, condition);
@@ -112,10 +107,10 @@ void inference::choose(const node& n, const std::string& condition, const std::s
     }
     return keep_list(n, output, std::move(chosen));
   }
-  if (x != nullptr || y != nullptr) fail(m_, n, late + "sequences or optionals that differ, for '" + output + "'");
+  if (x != nullptr || y != nullptr) fail(n, late + "sequences or optionals that differ, for '" + output + "'");
   const value_info &one = type_of(n, a), &other = type_of(n, b);
   if (one.type != other.type || one.shape != other.shape) {
-    fail(m_, n, late + text_of(one.shape) + " and " + text_of(other.shape) + " for '" + output + "'");
+    fail(n, late + text_of(one.shape) + " and " + text_of(other.shape) + " for '" + output + "'");
   }
   add_named(n, "Where", {condition, a, b}, output);
 }
@@ -126,19 +121,19 @@ void inference::add_loop(const node& n) {
   const auto given = [&](std::size_t i) { return i < n.inputs.size() && !n.inputs[i].empty(); };
   const tensor* trips = given(0) ? constant(n.inputs[0]) : nullptr;
   if (trips == nullptr || trips->type != element::i64 || trips->data.size() != sizeof(std::int64_t)) {
-    fail(m_, n, "how often it runs is not known before it runs");
+    fail(n, "how often it runs is not known before it runs");
   }
   std::int64_t rounds = 0;
   std::memcpy(&rounds, trips->data.data(), sizeof rounds);
   const auto goes_on = [&](const std::string& name) {
     const auto known = known_truth(n, name);
-    if (!known) fail(m_, n, "its condition is not known before it runs");
+    if (!known) fail(n, "its condition is not known before it runs");
     return *known;
   };
   bool more = !given(1) || goes_on(n.inputs[1]);
   const std::size_t carried = n.inputs.size() < 2 ? 0 : n.inputs.size() - 2;
   if (body.outputs.size() < 1 + carried || n.outputs.size() + 1 > body.outputs.size()) {
-    fail(m_, n, "its body's outputs do not fit its own");
+    fail(n, "its body's outputs do not fit its own");
   }
   std::vector<std::string> values(n.inputs.begin() + static_cast<std::ptrdiff_t>(n.inputs.size() - carried),
                                   n.inputs.end());
@@ -163,17 +158,17 @@ void inference::add_loop(const node& n) {
 
 // The body once for each element of what is scanned.
 void inference::add_scan(const node& n) {
-  if (m_.opset < 9) fail(m_, n, "its kind of before opset 9 is not supported");
+  if (m_.opset < 9) fail(n, "its kind of before opset 9 is not supported");
   const subgraph& body = body_of(n, "body");
   const auto many = attribute_or<std::int64_t>(m_, n, "num_scan_inputs", 0);
-  if (many < 1 || many > std::ssize(n.inputs)) fail(m_, n, "num_scan_inputs is out of range");
+  if (many < 1 || many > std::ssize(n.inputs)) fail(n, "num_scan_inputs is out of range");
   const std::size_t scans = static_cast<std::size_t>(many), carried = n.inputs.size() - scans;
   if (body.outputs.size() < carried || n.outputs.size() > body.outputs.size()) {
-    fail(m_, n, "its body's outputs do not fit its own");
+    fail(n, "its body's outputs do not fit its own");
   }
   const auto listed = [&](const char* name, std::size_t i, std::size_t count) {
     const auto entries = attribute_or(m_, n, name, shape{});
-    if (!entries.empty() && entries.size() != count) fail(m_, n, std::string{name} + " has not one entry each");
+    if (!entries.empty() && entries.size() != count) fail(n, std::string{name} + " has not one entry each");
     return entries.empty() ? std::int64_t{0} : entries[i];
   };
   std::vector<std::size_t> axes;
@@ -181,9 +176,9 @@ void inference::add_scan(const node& n) {
   for (std::size_t k = 0; k < scans; ++k) {
     const shape& s = type_of(n, n.inputs[carried + k]).shape;
     const std::int64_t axis = listed("scan_input_axes", k, scans), rank = std::ssize(s);
-    if (axis < -rank || axis >= rank) fail(m_, n, "axis " + std::to_string(axis) + " is out of range");
+    if (axis < -rank || axis >= rank) fail(n, "axis " + std::to_string(axis) + " is out of range");
     axes.push_back(static_cast<std::size_t>(axis < 0 ? axis + rank : axis));
-    if (rounds >= 0 && rounds != s[axes.back()]) fail(m_, n, "what it scans is not of one length");
+    if (rounds >= 0 && rounds != s[axes.back()]) fail(n, "what it scans is not of one length");
     rounds = s[axes.back()];
   }
   std::vector<std::string> values(n.inputs.begin(), n.inputs.begin() + static_cast<std::ptrdiff_t>(carried));
@@ -215,7 +210,7 @@ void inference::add_scan(const node& n) {
 // A result of each round, one behind the other along a new dimension.
 void inference::add_scanned(const node& n, std::vector<std::string> of, const std::string& output, std::int64_t axis) {
   if (output.empty()) return;
-  if (of.empty()) fail(m_, n, "it runs not once, so that '" + output + "' is empty");
+  if (of.empty()) fail(n, "it runs not once, so that '" + output + "' is empty");
   add_joined(n, std::move(of), output, axis, true);
 }
 

@@ -15,10 +15,6 @@ namespace berth::model {
 
 namespace {
 
-[[noreturn]] void fail(const description& m, const node& n, const std::string& what) {
-  throw input_error(m.source, called(n) + ": " + what);
-}
-
 bool holds_nothing(const shape& s) {
   return std::find(s.begin(), s.end(), 0) != s.end();
 }
@@ -56,7 +52,9 @@ op::request request_of(const description& m, const node& n, const value_types& t
       continue;
     }
     const auto found = types.find(name);
-    if (found == types.end()) fail(m, n, "input '" + name + "' comes from no earlier node");
+    if (found == types.end()) {
+      throw input_error(m.source, called(n) + ": input '" + name + "' comes from no earlier node");
+    }
     const auto constant = m.constants.find(name);
     q.inputs.emplace_back(tensor_type{found->second.shape, found->second.type});
     q.constants.push_back(constant == m.constants.end() ? nullptr : &constant->second);
@@ -68,6 +66,10 @@ op::request request_of(const description& m, const node& n, const value_types& t
   q.attributes = n.attributes;
   q.outputs = n.outputs.size();
   return q;
+}
+
+void inference::fail(const node& n, const std::string& what) const {
+  throw input_error(m_.source, called(n) + ": " + what);
 }
 
 value_types inference::run() {
@@ -94,7 +96,7 @@ value_types inference::run() {
 }
 
 inference::way inference::way_of(const std::string& op) {
-  static const std::map<std::string_view, way> all{
+  static const auto& all = *new std::map<std::string_view, way>{
       {"ConcatFromSequence", &inference::add_concat},
       {"If", &inference::add_if},
       {"Loop", &inference::add_loop},
@@ -116,13 +118,13 @@ inference::way inference::way_of(const std::string& op) {
 }
 
 void inference::add(node n) {
-  if (n.outputs.empty()) fail(m_, n, "has no outputs");
+  if (n.outputs.empty()) fail(n, "has no outputs");
   if (const way special = way_of(n.op)) return (this->*special)(n);
   if (n.op == "Identity" && n.inputs.size() == 1 && list_of(n.inputs[0]) != nullptr) {
     return keep_list(n, n.outputs[0], *list_of(n.inputs[0]));
   }
   for (const std::string& name : n.inputs) {
-    if (list_of(name) != nullptr) fail(m_, n, "'" + name + "' is a sequence or an optional, not a tensor");
+    if (list_of(name) != nullptr) fail(n, "'" + name + "' is a sequence or an optional, not a tensor");
   }
   for (const std::string& name : n.outputs) check_new(n, name);
   std::vector<tensor> folded;
@@ -139,7 +141,7 @@ void inference::add(node n) {
       folded = fold(m_, n, q, results, room_);
     }
   } catch (const op::refusal& why) {
-    fail(m_, n, why.what());
+    fail(n, why.what());
   }
   for (std::size_t i = 0; i < folded.size(); ++i) {
     (void)element_count(m_, called(n), folded[i].shape);
@@ -196,14 +198,14 @@ const tensor* inference::constant(const std::string& name) const {
 }
 void inference::check_new(const node& n, const std::string& result) const {
   if (types_.contains(result) || list_of(result) != nullptr) {
-    fail(m_, n, "its result '" + result + "' is there already");
+    fail(n, "its result '" + result + "' is there already");
   }
 }
 
 const value_info& inference::type_of(const node& n, const std::string& name) const {
-  if (list_of(name) != nullptr) fail(m_, n, "'" + name + "' is a sequence or an optional, not a tensor");
+  if (list_of(name) != nullptr) fail(n, "'" + name + "' is a sequence or an optional, not a tensor");
   const auto found = types_.find(name);
-  if (found == types_.end()) fail(m_, n, "'" + name + "' comes from no earlier node");
+  if (found == types_.end()) fail(n, "'" + name + "' comes from no earlier node");
   return found->second;
 }
 
@@ -236,7 +238,7 @@ bytes inference::copied_by(const node& n, const renaming& names) {
 // Inputs and outputs count like nodes: a body may have no others.
 void inference::count(const node& n, std::size_t more) {
   if (more > most_unfolded - unfolded_) {
-    fail(m_, n,
+    fail(n,
          "sub-graphs and sequences come to more than " + std::to_string(most_unfolded) + " nodes, inputs and outputs");
   }
   unfolded_ += more;

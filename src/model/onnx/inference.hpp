@@ -39,6 +39,7 @@ class inference {
   using way = void (inference::*)(const node&);
 
   // infer.cpp
+  [[noreturn]] void fail(const node& n, const std::string& what) const;
   void add(node n);
   [[nodiscard]] static way way_of(const std::string& op);  // null: a node of the table
   void add_wide(const node& n, element type);

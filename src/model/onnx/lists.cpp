@@ -11,10 +11,6 @@ namespace berth::model {
 
 namespace {
 
-[[noreturn]] void fail(const description& m, const node& n, const std::string& what) {
-  throw input_error(m.source, called(n) + ": " + what);
-}
-
 // The whole numbers of a constant; none where it is not known now, or of another type.
 std::optional<shape> integers_of(const tensor* t) {
   if (t == nullptr || (t->type != element::i64 && t->type != element::i32)) return std::nullopt;
@@ -46,15 +42,15 @@ const inference::list* inference::list_of(const std::string& name) const {
 
 const inference::list& inference::sequence(const node& n, std::size_t i) const {
   const std::string which = "input " + std::to_string(i);
-  if (i >= n.inputs.size() || n.inputs[i].empty()) fail(m_, n, which + " is missing");
+  if (i >= n.inputs.size() || n.inputs[i].empty()) fail(n, which + " is missing");
   const list* l = list_of(n.inputs[i]);
   if (l == nullptr) (void)type_of(n, n.inputs[i]);
-  if (l == nullptr || l->nothing) fail(m_, n, which + " is no sequence");
+  if (l == nullptr || l->nothing) fail(n, which + " is no sequence");
   return *l;
 }
 
 const std::string& inference::tensor_of(const node& n, std::size_t i) const {
-  if (i >= n.inputs.size() || n.inputs[i].empty()) fail(m_, n, "input " + std::to_string(i) + " is missing");
+  if (i >= n.inputs.size() || n.inputs[i].empty()) fail(n, "input " + std::to_string(i) + " is missing");
   (void)type_of(n, n.inputs[i]);
   return n.inputs[i];
 }
@@ -72,7 +68,7 @@ void inference::keep_list(const node& n, const std::string& output, list made) {
 void inference::put_in(const node& n, list& l, std::size_t at, const std::string& name) const {
   const element type = type_of(n, name).type;
   if (l.type != element::other && l.type != type) {
-    fail(m_, n, "'" + name + "' is " + op::name(type) + ", and the sequence is of " + op::name(l.type));
+    fail(n, "'" + name + "' is " + op::name(type) + ", and the sequence is of " + op::name(l.type));
   }
   l.type = type;
   l.of.insert(l.of.begin() + static_cast<std::ptrdiff_t>(at), name);
@@ -83,11 +79,11 @@ std::size_t inference::place_in(const node& n, std::size_t i, std::size_t places
   if (i >= n.inputs.size() || n.inputs[i].empty()) return otherwise;
   const auto known = integers_of(constant(tensor_of(n, i)));
   if (!known || known->size() != 1) {
-    fail(m_, n, "its position '" + n.inputs[i] + "' is not one whole number that is known before it runs");
+    fail(n, "its position '" + n.inputs[i] + "' is not one whole number that is known before it runs");
   }
   const std::int64_t at = known->front(), length = static_cast<std::int64_t>(otherwise);
   if (at < -length || at >= static_cast<std::int64_t>(places)) {
-    fail(m_, n, "position " + std::to_string(at) + " is out of range for a sequence of " + std::to_string(length));
+    fail(n, "position " + std::to_string(at) + " is out of range for a sequence of " + std::to_string(length));
   }
   return static_cast<std::size_t>(at < 0 ? at + length : at);
 }
@@ -105,7 +101,7 @@ void inference::add_construct(const node& n) {
 
 void inference::add_empty(const node& n) {
   const auto type = op::element_of_onnx(attribute_or<std::int64_t>(m_, n, "dtype", op::onnx_number(element::f32)));
-  if (type == element::other) fail(m_, n, "sequences of that element type are not supported");
+  if (type == element::other) fail(n, "sequences of that element type are not supported");
   keep_list(n, n.outputs[0], {{}, type});
 }
 
@@ -119,7 +115,7 @@ void inference::add_insert(const node& n) {
 void inference::add_erase(const node& n) {
   list made = sequence(n, 0);
   const std::size_t length = made.of.size();
-  if (length == 0) fail(m_, n, "the sequence is empty");
+  if (length == 0) fail(n, "the sequence is empty");
   const std::size_t at = place_in(n, 1, length, length);
   made.of.erase(made.of.begin() + static_cast<std::ptrdiff_t>(std::min(at, length - 1)));  // none named: the last
   keep_list(n, n.outputs[0], std::move(made));
@@ -128,7 +124,7 @@ void inference::add_erase(const node& n) {
 void inference::add_at(const node& n) {
   const list& from = sequence(n, 0);
   const std::size_t at = place_in(n, 1, from.of.size(), from.of.size());
-  if (at == from.of.size()) fail(m_, n, "input 1 is missing");
+  if (at == from.of.size()) fail(n, "input 1 is missing");
   alias(n, from.of[at]);
 }
 
@@ -146,7 +142,7 @@ void inference::add_split(const node& n) {
   const std::string& x = tensor_of(n, 0);
   const shape& s = type_of(n, x).shape;
   const std::int64_t rank = std::ssize(s), said = attribute_or<std::int64_t>(m_, n, "axis", 0);
-  if (said < -rank || said >= rank) fail(m_, n, "axis " + std::to_string(said) + " is out of range");
+  if (said < -rank || said >= rank) fail(n, "axis " + std::to_string(said) + " is out of range");
   const std::int64_t extent = s[static_cast<std::size_t>(said < 0 ? said + rank : said)];
   const bool named = n.inputs.size() > 1 && !n.inputs[1].empty();
   shape sizes;
@@ -154,10 +150,10 @@ void inference::add_split(const node& n) {
   if (named) {
     const tensor* split = constant(tensor_of(n, 1));
     const auto known = integers_of(split);
-    if (!known) fail(m_, n, "'" + n.inputs[1] + "' is no whole numbers that are known before it runs");
+    if (!known) fail(n, "'" + n.inputs[1] + "' is no whole numbers that are known before it runs");
     if (split->shape.empty()) {
       each = known->front();
-      if (each < 1) fail(m_, n, "pieces of " + std::to_string(each) + " are none");
+      if (each < 1) fail(n, "pieces of " + std::to_string(each) + " are none");
     } else {
       count(n, known->size());
       sizes = *known;
@@ -169,7 +165,7 @@ void inference::add_split(const node& n) {
     for (std::int64_t done = 0; done < extent; done += each) sizes.push_back(std::min(each, extent - done));
   }
   list made{{}, type_of(n, x).type};
-  if (sizes.empty() && extent != 0) fail(m_, n, "no pieces are no " + std::to_string(extent) + " elements");
+  if (sizes.empty() && extent != 0) fail(n, "no pieces are no " + std::to_string(extent) + " elements");
   if (sizes.empty()) return keep_list(n, n.outputs[0], std::move(made));
   for (std::size_t i = 0; i < sizes.size(); ++i) made.of.push_back(fresh(n, "piece"));
   node split{n.name, "Split", {x}, made.of, {{"axis", said}}};
@@ -193,8 +189,8 @@ void inference::add_split(const node& n) {
 
 void inference::add_concat(const node& n) {
   const list& from = sequence(n, 0);
-  if (from.of.empty()) fail(m_, n, "the sequence is empty, so that nothing says which shape the result has");
-  if (!n.attributes.contains("axis")) fail(m_, n, "has no axis");
+  if (from.of.empty()) fail(n, "the sequence is empty, so that nothing says which shape the result has");
+  if (!n.attributes.contains("axis")) fail(n, "has no axis");
   const bool anew = attribute_or<std::int64_t>(m_, n, "new_axis", 0) != 0;
   add_joined(n, from.of, n.outputs[0], attribute_or<std::int64_t>(m_, n, "axis", 0), anew);
 }
@@ -203,10 +199,10 @@ void inference::add_concat(const node& n) {
 void inference::add_map(const node& n) {
   const subgraph& body = body_of(n, "body");
   const std::size_t length = sequence(n, 0).of.size();
-  if (n.outputs.size() > body.outputs.size()) fail(m_, n, "its body's outputs do not fit its own");
+  if (n.outputs.size() > body.outputs.size()) fail(n, "its body's outputs do not fit its own");
   for (const std::string& name : n.inputs) {
     const list* l = list_of(name);
-    if (l != nullptr && l->of.size() != length) fail(m_, n, "its sequences are not of one length");
+    if (l != nullptr && l->of.size() != length) fail(n, "its sequences are not of one length");
   }
   std::vector<list> made(n.outputs.size());
   for (std::size_t i = 0; i < length; ++i) {
@@ -235,9 +231,9 @@ void inference::add_has_element(const node& n) {
 }
 
 void inference::add_get_element(const node& n) {
-  if (n.inputs.empty() || n.inputs[0].empty()) fail(m_, n, "input 0 is missing");
+  if (n.inputs.empty() || n.inputs[0].empty()) fail(n, "input 0 is missing");
   const list* l = list_of(n.inputs[0]);
-  if (l != nullptr && l->nothing) fail(m_, n, "the optional '" + n.inputs[0] + "' holds nothing");
+  if (l != nullptr && l->nothing) fail(n, "the optional '" + n.inputs[0] + "' holds nothing");
   alias(n, n.inputs[0]);
 }
 

@@ -103,7 +103,7 @@ asking batch_norm(setting& s) {
   };
 }
 
-constexpr row table[] = {
+constexpr row dimension_table[] = {
     {"ArgMax", "aclnnArgMax", index_of_extreme},
     {"ArgMin", "aclnnArgMin", index_of_extreme},
     {"BatchNormalization", "aclnnBatchNorm", batch_norm},
@@ -122,6 +122,6 @@ constexpr row table[] = {
 }  // namespace
 
 extern const rows dimension_rows;
-const rows dimension_rows{table};
+const rows dimension_rows{dimension_table};
 
 }  // namespace berth::op::ascend

@@ -103,7 +103,7 @@ asking copy(setting& s) {
   };
 }
 
-constexpr row table[] = {
+constexpr row elementwise_table[] = {
     {"Abs", "aclnnAbs", one},
     {"Acos", "aclnnAcos", one},
     {"Acosh", "aclnnAcosh", one},
@@ -165,6 +165,6 @@ constexpr row table[] = {
 }  // namespace
 
 extern const rows elementwise_rows;
-const rows elementwise_rows{table};
+const rows elementwise_rows{elementwise_table};
 
 }  // namespace berth::op::ascend

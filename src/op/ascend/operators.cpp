@@ -13,10 +13,10 @@ extern const rows dimension_rows, elementwise_rows, product_rows, shape_rows, wi
 namespace {
 
 const row* find_row(const std::string& op) {
-  static const auto all = [] {
-    std::map<std::string, const row*, std::less<>> made;
+  static const auto& all = *[] {
+    auto* const made = new std::map<std::string, const row*, std::less<>>;
     for (const rows* each : {&dimension_rows, &elementwise_rows, &product_rows, &shape_rows, &window_rows}) {
-      for (const row& r : *each) made.emplace(r.op, &r);
+      for (const row& r : *each) made->emplace(r.op, &r);
     }
     return made;
   }();

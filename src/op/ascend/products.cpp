@@ -40,7 +40,7 @@ asking gemm(setting& s) {
   };
 }
 
-constexpr row table[] = {
+constexpr row product_table[] = {
     {"Gemm", "aclnnAddmm", gemm},
     {"MatMul", "aclnnMatmul", matmul},
 };
@@ -48,6 +48,6 @@ constexpr row table[] = {
 }  // namespace
 
 extern const rows product_rows;
-const rows product_rows{table};
+const rows product_rows{product_table};
 
 }  // namespace berth::op::ascend

@@ -65,7 +65,7 @@ asking gather(setting& s) {
   };
 }
 
-constexpr row table[] = {
+constexpr row shape_table[] = {
     {"Concat", "aclnnCat", concatenate}, {"Expand", "aclnnExpand", expand},
     {"Gather", "aclnnGatherV2", gather}, {"GatherElements", "aclnnGather", gather},
     {"Pad", "aclnnConstantPadNd", pad},  {"Slice", "aclnnSliceV2", slice},
@@ -76,6 +76,6 @@ constexpr row table[] = {
 }  // namespace
 
 extern const rows shape_rows;
-const rows shape_rows{table};
+const rows shape_rows{shape_table};
 
 }  // namespace berth::op::ascend

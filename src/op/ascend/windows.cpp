@@ -116,7 +116,7 @@ asking global_maximum(setting& s) {
   return reducing(s, spatial(s), true);
 }
 
-constexpr row table[] = {
+constexpr row window_table[] = {
     {"AveragePool", "aclnnAvgPool2d", average_pool},
     {"Conv", "aclnnConvolution", convolution},
     {"ConvTranspose", "aclnnConvolution", transposed_convolution},
@@ -128,6 +128,6 @@ constexpr row table[] = {
 }  // namespace
 
 extern const rows window_rows;
-const rows window_rows{table};
+const rows window_rows{window_table};
 
 }  // namespace berth::op::ascend

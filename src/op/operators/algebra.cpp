@@ -240,7 +240,7 @@ made determinant(const request& q, const types& outputs) {
   return function(q, outputs, run, static_cast<bytes>(count_of({n, n})) * sizeof(double), "one matrix in f64");
 }
 
-constexpr definition table[] = {
+constexpr definition algebra_table[] = {
     {"Det", 1, 0, false, determinant_type, determinant, "3x8x8"},
     {"Einsum", any_number, 0, false, einsum_type, einsum, "16x24,24x8"},
 };
@@ -248,6 +248,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows algebra_rows;
-const rows algebra_rows{table};
+const rows algebra_rows{algebra_table};
 
 }  // namespace berth::op

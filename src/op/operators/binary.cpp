@@ -8,7 +8,7 @@ namespace berth::op {
 
 namespace {
 
-#define BERTH_FUNCTION(NAME, EXPRESSION)                             \
+#define BERTH_BINARY(NAME, EXPRESSION)                               \
   struct NAME##_of {                                                 \
     template <class C>                                               \
     C operator()([[maybe_unused]] const double* p, C a, C b) const { \
@@ -58,33 +58,33 @@ C remainder_of(const double* p, C a, C b) {
   }
 }
 
-BERTH_FUNCTION(add, sum(a, b));
-BERTH_FUNCTION(add_scaled, sum(a, times(from_real<C>(p[0]), b)));
-BERTH_FUNCTION(subtract, difference(a, b));
-BERTH_FUNCTION(multiply, times(a, b));
-BERTH_FUNCTION(divide, quotient(a, b));
-BERTH_FUNCTION(power, power(a, b));
-BERTH_FUNCTION(modulo, remainder_of(p, a, b));
-BERTH_FUNCTION(maximum, is_nan(a) || a > b ? a : b);
-BERTH_FUNCTION(minimum, is_nan(a) || a < b ? a : b);
-BERTH_FUNCTION(logical_and, a != 0 && b != 0);
-BERTH_FUNCTION(logical_or, a != 0 || b != 0);
-BERTH_FUNCTION(logical_xor, (a != 0) != (b != 0));
-BERTH_FUNCTION(bit_and, a& b);
-BERTH_FUNCTION(bit_or, a | b);
-BERTH_FUNCTION(bit_xor, a ^ b);
-BERTH_FUNCTION(shift_left,
-               static_cast<std::uint64_t>(b) > 63 ? C{0} : static_cast<C>(static_cast<std::uint64_t>(a) << b));
-BERTH_FUNCTION(shift_right,
-               static_cast<std::uint64_t>(b) > 63 ? C{0} : static_cast<C>(static_cast<std::uint64_t>(a) >> b));
-BERTH_FUNCTION(equal, a == b);
-BERTH_FUNCTION(greater, a > b);
-BERTH_FUNCTION(greater_or_equal, a >= b);
-BERTH_FUNCTION(less, a < b);
-BERTH_FUNCTION(less_or_equal, a <= b);
-BERTH_FUNCTION(prelu, a >= 0 ? a : times(a, b));
-BERTH_FUNCTION(clip_below, is_nan(a) || a > b ? a : b);
-BERTH_FUNCTION(clip_above, is_nan(a) || a < b ? a : b);
+BERTH_BINARY(add, sum(a, b));
+BERTH_BINARY(add_scaled, sum(a, times(from_real<C>(p[0]), b)));
+BERTH_BINARY(subtract, difference(a, b));
+BERTH_BINARY(multiply, times(a, b));
+BERTH_BINARY(divide, quotient(a, b));
+BERTH_BINARY(power, power(a, b));
+BERTH_BINARY(modulo, remainder_of(p, a, b));
+BERTH_BINARY(maximum, is_nan(a) || a > b ? a : b);
+BERTH_BINARY(minimum, is_nan(a) || a < b ? a : b);
+BERTH_BINARY(logical_and, a != 0 && b != 0);
+BERTH_BINARY(logical_or, a != 0 || b != 0);
+BERTH_BINARY(logical_xor, (a != 0) != (b != 0));
+BERTH_BINARY(bit_and, a& b);
+BERTH_BINARY(bit_or, a | b);
+BERTH_BINARY(bit_xor, a ^ b);
+BERTH_BINARY(shift_left,
+             static_cast<std::uint64_t>(b) > 63 ? C{0} : static_cast<C>(static_cast<std::uint64_t>(a) << b));
+BERTH_BINARY(shift_right,
+             static_cast<std::uint64_t>(b) > 63 ? C{0} : static_cast<C>(static_cast<std::uint64_t>(a) >> b));
+BERTH_BINARY(equal, a == b);
+BERTH_BINARY(greater, a > b);
+BERTH_BINARY(greater_or_equal, a >= b);
+BERTH_BINARY(less, a < b);
+BERTH_BINARY(less_or_equal, a <= b);
+BERTH_BINARY(prelu, a >= 0 ? a : times(a, b));
+BERTH_BINARY(clip_below, is_nan(a) || a > b ? a : b);
+BERTH_BINARY(clip_above, is_nan(a) || a < b ? a : b);
 
 struct over_count_of {
   template <class C>
@@ -225,9 +225,7 @@ types prelu_type(const request& q) {
 constexpr const char* two_shapes = "64x1024,64x1024";
 #define BERTH_TWO(NAME, INFER, FUNCTIONS) \
   { NAME, 2, 0, true, INFER, two<FUNCTIONS>, two_shapes }
-constexpr std::uint32_t any = any_number;
-
-constexpr definition table[] = {
+constexpr definition binary_table[] = {
     {"Add", 2, 0, true, numbers_like_all, add, two_shapes},
     BERTH_TWO("And", truth_of_truths, (on_integers<logical_and_of, 2>)),
     {"BitShift", 2, 0, true, integers_like_all, shift, two_shapes},
@@ -241,16 +239,16 @@ constexpr definition table[] = {
     BERTH_TWO("GreaterOrEqual", truth_of_two, (on_all<greater_or_equal_of, 2>)),
     BERTH_TWO("Less", truth_of_two, (on_all<less_of, 2>)),
     BERTH_TWO("LessOrEqual", truth_of_two, (on_all<less_or_equal_of, 2>)),
-    {"Max", any, 0, true, like_any_number, successive<on_all<maximum_of, 2>>, two_shapes},
-    {"Mean", any, 0, true, like_any_number, mean_of_all, two_shapes},
-    {"Min", any, 0, true, like_any_number, successive<on_all<minimum_of, 2>>, two_shapes},
+    {"Max", any_number, 0, true, like_any_number, successive<on_all<maximum_of, 2>>, two_shapes},
+    {"Mean", any_number, 0, true, like_any_number, mean_of_all, two_shapes},
+    {"Min", any_number, 0, true, like_any_number, successive<on_all<minimum_of, 2>>, two_shapes},
     {"Mod", 2, 0, true, numbers_like_all, modulo, two_shapes},
     BERTH_TWO("Mul", numbers_like_all, (on_all<multiply_of, 2>)),
     BERTH_TWO("Or", truth_of_truths, (on_integers<logical_or_of, 2>)),
     {"PRelu", 2, 0, true, prelu_type, two<on_all<prelu_of, 2>>, "64x1024,1024"},
     {"Pow", 2, 0, true, power_type, raise, two_shapes},
     BERTH_TWO("Sub", numbers_like_all, (on_all<subtract_of, 2>)),
-    {"Sum", any, 0, true, like_any_number, successive<on_all<add_of, 2>>, two_shapes},
+    {"Sum", any_number, 0, true, like_any_number, successive<on_all<add_of, 2>>, two_shapes},
     {"Where", 3, 0, true, where_type, choose, "64x1024,64x1024,64x1024"},
     BERTH_TWO("Xor", truth_of_truths, (on_integers<logical_xor_of, 2>)),
 };
@@ -258,6 +256,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows binary_rows;
-const rows binary_rows{table};
+const rows binary_rows{binary_table};
 
 }  // namespace berth::op

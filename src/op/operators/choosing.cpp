@@ -281,7 +281,7 @@ made unique(const request& q, const types& outputs) {
   });
 }
 
-constexpr definition table[] = {
+constexpr definition choosing_table[] = {
     {"Compress", 2, 2, true, compress_type, compress, "64x1024"},
     {"NonMaxSuppression", 5, 31, true, boxes_type, choose_boxes, "1x16x4,1x2x16"},
     {"NonZero", 1, 1, true, non_zero_type, non_zero, "64"},
@@ -291,6 +291,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows choosing_rows;
-const rows choosing_rows{table};
+const rows choosing_rows{choosing_table};
 
 }  // namespace berth::op

@@ -103,13 +103,13 @@ made counts(const request& q, const types& outputs) {
   return function(q, outputs, run, 64 * sizeof(std::int64_t), "one sequence of words");
 }
 
-constexpr definition table[] = {
+constexpr definition counting_table[] = {
     {"TfIdfVectorizer", 1, 0, false, counts_type, counts, "4x16"},
 };
 
 }  // namespace
 
 extern const rows counting_rows;
-const rows counting_rows{table};
+const rows counting_rows{counting_table};
 
 }  // namespace berth::op

@@ -24,14 +24,14 @@ struct named {
   float fallback;
 };
 
-#define BERTH_FUNCTION(NAME, EXPRESSION)                        \
+#define BERTH_UNARY(NAME, EXPRESSION)                           \
   struct NAME##_of : no_numbers {                               \
     template <class C>                                          \
     C operator()([[maybe_unused]] const double* p, C x) const { \
       return static_cast<C>(EXPRESSION);                        \
     }                                                           \
   }
-#define BERTH_FUNCTION_WITH(NAME, EXPRESSION, ...)                                       \
+#define BERTH_UNARY_WITH(NAME, EXPRESSION, ...)                                          \
   struct NAME##_of : attribute_numbers<NAME##_of> {                                      \
     static constexpr named names[] = {__VA_ARGS__};                                      \
     template <class C>                                                                   \
@@ -52,54 +52,54 @@ C absolute(C x) {
     return std::abs(x);
 }
 
-BERTH_FUNCTION(identity, x);
-BERTH_FUNCTION(abs, absolute(x));
-BERTH_FUNCTION(neg, difference(C{0}, x));
-BERTH_FUNCTION(sign, x > 0 ? 1 : x == 0 ? 0 : x < 0 ? -1 : x);
-BERTH_FUNCTION(relu, x > 0 ? x : x != x ? x : 0);
-BERTH_FUNCTION(acos, std::acos(x));
-BERTH_FUNCTION(acosh, std::acosh(x));
-BERTH_FUNCTION(asin, std::asin(x));
-BERTH_FUNCTION(asinh, std::asinh(x));
-BERTH_FUNCTION(atan, std::atan(x));
-BERTH_FUNCTION(atanh, std::atanh(x));
-BERTH_FUNCTION(ceil, std::ceil(x));
-BERTH_FUNCTION(cos, std::cos(x));
-BERTH_FUNCTION(cosh, std::cosh(x));
-BERTH_FUNCTION(erf, std::erf(x));
-BERTH_FUNCTION(exp, std::exp(x));
-BERTH_FUNCTION(floor, std::floor(x));
-BERTH_FUNCTION(log, std::log(x));
-BERTH_FUNCTION(reciprocal, 1 / x);
-BERTH_FUNCTION(round, std::nearbyint(x));  // to even, the rounding that programs start with
-BERTH_FUNCTION(sigmoid, 1 / (1 + std::exp(-x)));
-BERTH_FUNCTION(sin, std::sin(x));
-BERTH_FUNCTION(sinh, std::sinh(x));
-BERTH_FUNCTION(softplus, x > 20 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
-BERTH_FUNCTION(softsign, x / (1 + std::abs(x)));
-BERTH_FUNCTION(sqrt, std::sqrt(x));
-BERTH_FUNCTION(tan, std::tan(x));
-BERTH_FUNCTION(tanh, std::tanh(x));
-BERTH_FUNCTION(hard_swish, x* std::fmin(std::fmax(x / 6 + C(0.5), C(0)), C(1)));
-BERTH_FUNCTION(mish, x* std::tanh(std::log1p(std::exp(x))));
-BERTH_FUNCTION(gelu_erf, x* C(0.5) * (1 + std::erf(x * C(0.70710678118654752440))));
-BERTH_FUNCTION(gelu_tanh, x* C(0.5) * (1 + std::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
-BERTH_FUNCTION(not_a_number, x != x);
-BERTH_FUNCTION(logical_not, x == 0);
+BERTH_UNARY(identity, x);
+BERTH_UNARY(abs, absolute(x));
+BERTH_UNARY(neg, difference(C{0}, x));
+BERTH_UNARY(sign, x > 0 ? 1 : x == 0 ? 0 : x < 0 ? -1 : x);
+BERTH_UNARY(relu, x > 0 ? x : x != x ? x : 0);
+BERTH_UNARY(acos, std::acos(x));
+BERTH_UNARY(acosh, std::acosh(x));
+BERTH_UNARY(asin, std::asin(x));
+BERTH_UNARY(asinh, std::asinh(x));
+BERTH_UNARY(atan, std::atan(x));
+BERTH_UNARY(atanh, std::atanh(x));
+BERTH_UNARY(ceil, std::ceil(x));
+BERTH_UNARY(cos, std::cos(x));
+BERTH_UNARY(cosh, std::cosh(x));
+BERTH_UNARY(erf, std::erf(x));
+BERTH_UNARY(exp, std::exp(x));
+BERTH_UNARY(floor, std::floor(x));
+BERTH_UNARY(log, std::log(x));
+BERTH_UNARY(reciprocal, 1 / x);
+BERTH_UNARY(round, std::nearbyint(x));  // to even, the rounding that programs start with
+BERTH_UNARY(sigmoid, 1 / (1 + std::exp(-x)));
+BERTH_UNARY(sin, std::sin(x));
+BERTH_UNARY(sinh, std::sinh(x));
+BERTH_UNARY(softplus, x > 20 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
+BERTH_UNARY(softsign, x / (1 + std::abs(x)));
+BERTH_UNARY(sqrt, std::sqrt(x));
+BERTH_UNARY(tan, std::tan(x));
+BERTH_UNARY(tanh, std::tanh(x));
+BERTH_UNARY(hard_swish, x* std::fmin(std::fmax(x / 6 + C(0.5), C(0)), C(1)));
+BERTH_UNARY(mish, x* std::tanh(std::log1p(std::exp(x))));
+BERTH_UNARY(gelu_erf, x* C(0.5) * (1 + std::erf(x * C(0.70710678118654752440))));
+BERTH_UNARY(gelu_tanh, x* C(0.5) * (1 + std::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
+BERTH_UNARY(not_a_number, x != x);
+BERTH_UNARY(logical_not, x == 0);
 
-BERTH_FUNCTION_WITH(celu, x > 0 ? x : a * std::expm1(x / a), {"alpha", 1});
-BERTH_FUNCTION_WITH(elu, x > 0 ? x : a * std::expm1(x), {"alpha", 1});
-BERTH_FUNCTION_WITH(hard_sigmoid, std::fmin(std::fmax(a* x + b, C(0)), C(1)), {"alpha", 0.2f}, {"beta", 0.5f});
-BERTH_FUNCTION_WITH(leaky_relu, x >= 0 ? x : a * x, {"alpha", 0.01f});
-BERTH_FUNCTION_WITH(selu, b*(x > 0 ? x : a * std::expm1(x)), {"alpha", 1.67326319217681884765625f},
-                    {"gamma", 1.05070102214813232421875f});
-BERTH_FUNCTION_WITH(swish, x / (1 + std::exp(-a * x)), {"alpha", 1});
-BERTH_FUNCTION_WITH(thresholded_relu, x > a ? x : 0, {"alpha", 1});
-BERTH_FUNCTION_WITH(shrink,
-                    static_cast<double>(x) < -p[1]  ? sum(x, a)
-                    : static_cast<double>(x) > p[1] ? difference(x, a)
-                                                    : C{0},
-                    {"bias", 0.0f}, {"lambd", 0.5f});
+BERTH_UNARY_WITH(celu, x > 0 ? x : a * std::expm1(x / a), {"alpha", 1});
+BERTH_UNARY_WITH(elu, x > 0 ? x : a * std::expm1(x), {"alpha", 1});
+BERTH_UNARY_WITH(hard_sigmoid, std::fmin(std::fmax(a* x + b, C(0)), C(1)), {"alpha", 0.2f}, {"beta", 0.5f});
+BERTH_UNARY_WITH(leaky_relu, x >= 0 ? x : a * x, {"alpha", 0.01f});
+BERTH_UNARY_WITH(selu, b*(x > 0 ? x : a * std::expm1(x)), {"alpha", 1.67326319217681884765625f},
+                 {"gamma", 1.05070102214813232421875f});
+BERTH_UNARY_WITH(swish, x / (1 + std::exp(-a * x)), {"alpha", 1});
+BERTH_UNARY_WITH(thresholded_relu, x > a ? x : 0, {"alpha", 1});
+BERTH_UNARY_WITH(shrink,
+                 static_cast<double>(x) < -p[1]  ? sum(x, a)
+                 : static_cast<double>(x) > p[1] ? difference(x, a)
+                                                 : C{0},
+                 {"bias", 0.0f}, {"lambd", 0.5f});
 
 struct infinite_of {
   static std::vector<double> numbers(const request& q) {
@@ -162,7 +162,7 @@ made cast(const request& q, const types& outputs) {
 #define BERTH_NUMBER(NAME, F) \
   { NAME, 1, 0, true, like_first_number, one<on_all<F##_of, 1>, F##_of>, "64x1024" }
 
-constexpr definition table[] = {
+constexpr definition elementwise_table[] = {
     BERTH_NUMBER("Abs", abs),
     BERTH_REAL("Acos", acos),
     BERTH_REAL("Acosh", acosh),
@@ -212,6 +212,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows elementwise_rows;
-const rows elementwise_rows{table};
+const rows elementwise_rows{elementwise_table};
 
 }  // namespace berth::op

@@ -133,7 +133,7 @@ void scatter_one(const std::string& how, element type, std::byte* to, const std:
     store_as<std::int64_t>(type)(&v, to, 0, 1);
   }
 }
-std::string reduction_of(const request& q) {
+std::string scatter_reduction(const request& q) {
   auto how = attribute_or<std::string>(q, "reduction", "none");
   if (how != "none" && how != "add" && how != "mul" && how != "max" && how != "min")
     refuse("reduction '" + how + "' is not one");
@@ -151,7 +151,7 @@ void copy_first(std::span<std::byte* const> at, const nest& whole, std::size_t b
 
 types scatter_elements_type(const request& q) {
   (void)require_indices(q, 1);
-  (void)reduction_of(q);
+  (void)scatter_reduction(q);
   const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
   const shape &data = shape_of(q, 0), &indices = shape_of(q, 1);
   if (input(q, 2).type != input(q, 0).type || shape_of(q, 2) != indices || indices.size() != data.size()) {
@@ -169,7 +169,7 @@ made scatter_elements(const request& q, const types& outputs) {
   strides to_by = strides_of(outputs[0]);
   const nest whole{data.shape, {strides_of(data), to_by}};
   const std::int64_t along = std::exchange(to_by[axis], 0);
-  const auto run = [along, whole, how = reduction_of(q), size = data.shape[axis], index_type = indices.type,
+  const auto run = [along, whole, how = scatter_reduction(q), size = data.shape[axis], index_type = indices.type,
                     type = data.type,
                     over = nest{indices.shape, {strides_of(indices), strides_of(input(q, 2)), to_by}}](
                        std::span<std::byte* const> at, void*) {
@@ -276,7 +276,7 @@ made gather_nd(const request& q, const types& outputs) {
 
 types scatter_nd_type(const request& q) {
   const pointed p = pointed_of(q);
-  (void)reduction_of(q);
+  (void)scatter_reduction(q);
   if (input(q, 2).type != input(q, 0).type || shape_of(q, 2) != joined({&p.pointers, &p.slice})) {
     refuse("data, indices and updates do not fit one another");
   }
@@ -292,7 +292,7 @@ made scatter_nd(const request& q, const types& outputs) {
       slice_from(update_by.begin() + outer, update_by.end());
   const strides slice_to(to_by.begin() + static_cast<std::ptrdiff_t>(p.depth), to_by.end());
   const nest whole{shape_of(q, 0), {strides_of(input(q, 0)), to_by}};
-  const auto run = [whole, how = reduction_of(q), type = outputs[0].type, pointer = reader_of(q, p, to_by),
+  const auto run = [whole, how = scatter_reduction(q), type = outputs[0].type, pointer = reader_of(q, p, to_by),
                     over = nest{p.pointers, {index_by, updates}},
                     inner = nest{p.slice, {slice_from, slice_to}}](std::span<std::byte* const> at, void*) {
     copy_first(at, whole, element_size(type));
@@ -376,7 +376,7 @@ made reverse(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-constexpr definition table[] = {
+constexpr definition gathering_table[] = {
     {"Gather", 2, 0, true, gather_type, gather, "1000x256,64"},
     {"GatherElements", 2, 0, true, gather_elements_type, gather_elements, "64x1024,64x1024"},
     {"GatherND", 2, 0, true, gather_nd_type, gather_nd, "64x64,32x2"},
@@ -390,6 +390,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows gathering_rows;
-const rows gathering_rows{table};
+const rows gathering_rows{gathering_table};
 
 }  // namespace berth::op

@@ -272,7 +272,7 @@ made top(const request& q, const types& outputs) {
   return nullptr;
 }
 
-constexpr definition table[] = {
+constexpr definition lane_table[] = {
     {"ArgMax", 1, 0, true, arg_type, arg<true>, "64x1024"},
     {"ArgMin", 1, 0, true, arg_type, arg<false>, "64x1024"},
     {"CumSum", 2, 2, true, cumulative_type, cumulate, "64x1024"},
@@ -285,6 +285,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows lane_rows;
-const rows lane_rows{table};
+const rows lane_rows{lane_table};
 
 }  // namespace berth::op

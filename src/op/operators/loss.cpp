@@ -8,7 +8,7 @@ namespace berth::op {
 
 namespace {
 
-std::string reduction_of(const request& q) {
+std::string loss_reduction(const request& q) {
   auto how = attribute_or<std::string>(q, "reduction", "mean");
   if (how != "none" && how != "mean" && how != "sum") refuse("reduction '" + how + "' is not one");
   return how;
@@ -23,13 +23,13 @@ types loss_type(const request& q) {
   if (shape_of(q, 1) != targets || !is_integer(input(q, 1).type)) refuse("not one class per element");
   if (has(q, 2) && shape_of(q, 2) != shape{x[1]}) refuse("not one weight per class");
   const element type = input(q, 0).type;
-  return {dense(type, reduction_of(q) == "none" ? targets : shape{}), dense(type, x)};
+  return {dense(type, loss_reduction(q) == "none" ? targets : shape{}), dense(type, x)};
 }
 
 // -weight[class] x[class], of x as it is or of its logarithmic softmax, which is the second result.
 made loss(const request& q, const types& outputs) {
   const bool entropy = q.op == "SoftmaxCrossEntropyLoss";
-  const auto how = reduction_of(q);
+  const auto how = loss_reduction(q);
   const shape x = shape_of(q, 0);
   const strides x_by = strides_of(input(q, 0));
   strides class_free = x_by, second(x.size(), 0);
@@ -82,7 +82,7 @@ types negative_type(const request& q) {
   return t;
 }
 
-constexpr definition table[] = {
+constexpr definition loss_table[] = {
     {"NegativeLogLikelihoodLoss", 3, 0, true, negative_type, loss, "64x10,64"},
     {"SoftmaxCrossEntropyLoss", 3, 0, true, loss_type, loss, "64x10,64"},
 };
@@ -90,6 +90,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows loss_rows;
-const rows loss_rows{table};
+const rows loss_rows{loss_table};
 
 }  // namespace berth::op

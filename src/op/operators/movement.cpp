@@ -292,9 +292,8 @@ made triangle(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-constexpr std::uint32_t any = any_number;
-constexpr definition table[] = {
-    {"Concat", any, 0, true, concatenation_type, concatenation, "64x1024,64x1024"},
+constexpr definition movement_table[] = {
+    {"Concat", any_number, 0, true, concatenation_type, concatenation, "64x1024,64x1024"},
     {"DepthToSpace", 1, 0, true, depth_to_space_type, depth_to_space, "1x16x32x32"},
     {"Expand", 2, 2, true, expand_type, expand, "64x1"},
     {"Pad", 4, 2 | 8, true, pad_type, pad, "64x1024"},
@@ -309,6 +308,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows movement_rows;
-const rows movement_rows{table};
+const rows movement_rows{movement_table};
 
 }  // namespace berth::op

@@ -273,7 +273,7 @@ made response(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-constexpr definition table[] = {
+constexpr definition normalization_table[] = {
     {"BatchNormalization", 5, 0, true, batch_type, batch, "2x16x16x16,16,16,16,16"},
     {"InstanceNormalization", 3, 0, true, instance_type, instance, "2x16x16x16,16,16"},
     {"LRN", 1, 0, false, response_type, response, "2x16x16x16"},
@@ -285,6 +285,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows normalization_rows;
-const rows normalization_rows{table};
+const rows normalization_rows{normalization_table};
 
 }  // namespace berth::op

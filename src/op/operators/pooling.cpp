@@ -207,7 +207,7 @@ made unpool(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-constexpr definition table[] = {
+constexpr definition pooling_table[] = {
     {"AveragePool", 1, 0, false, real_pool_type, average_pool, "1x8x32x32"},
     {"GlobalAveragePool", 1, 0, false, global_pool_type, average_pool, "1x8x32x32"},
     {"GlobalLpPool", 1, 0, false, global_pool_type, norm_pool, "1x8x32x32"},
@@ -220,6 +220,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows pooling_rows;
-const rows pooling_rows{table};
+const rows pooling_rows{pooling_table};
 
 }  // namespace berth::op

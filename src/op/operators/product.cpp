@@ -225,7 +225,7 @@ made linear_product(const request& q, const types& outputs) {
   return quantized_product(q, outputs, 0, 3, linear_rescaling(q, rows_and_columns(q, 0, 3)));
 }
 
-constexpr definition table[] = {
+constexpr definition product_table[] = {
     {"Gemm", 3, 0, false, gemm_type, gemm, "128x256,256x64,64"},
     {"MatMul", 2, 0, false, product_type, matmul, "128x256,256x64"},
     {"MatMulInteger", 4, 0, false, integer_product_type, integer_product, "16x32,32x16"},
@@ -235,6 +235,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows product_rows;
-const rows product_rows{table};
+const rows product_rows{product_table};
 
 }  // namespace berth::op

@@ -104,7 +104,7 @@ made dynamic(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-constexpr definition table[] = {
+constexpr definition quantization_table[] = {
     {"DequantizeLinear", 3, 0, true, dequantized_type, dequantize, "64x1024,1"},
     {"DynamicQuantizeLinear", 1, 0, true, dynamic_type, dynamic, "64x1024"},
     {"QuantizeLinear", 3, 0, true, quantized_type, quantize, "64x1024,1"},
@@ -113,6 +113,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows quantization_rows;
-const rows quantization_rows{table};
+const rows quantization_rows{quantization_table};
 
 }  // namespace berth::op

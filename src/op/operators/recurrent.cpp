@@ -292,7 +292,7 @@ made operation_of(const request& q, const types& outputs) {
   return recurrent(q, outputs, C);
 }
 
-constexpr definition table[] = {
+constexpr definition recurrent_table[] = {
     {"GRU", 6, 0, false, type_of<cell::gru>, operation_of<cell::gru>, "8x2x24,1x48x24,1x48x16"},
     {"LSTM", 8, 0, false, type_of<cell::lstm>, operation_of<cell::lstm>, "8x2x24,1x64x24,1x64x16"},
     {"RNN", 6, 0, false, type_of<cell::rnn>, operation_of<cell::rnn>, "8x2x24,1x16x24,1x16x16"},
@@ -301,6 +301,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows recurrent_rows;
-const rows recurrent_rows{table};
+const rows recurrent_rows{recurrent_table};
 
 }  // namespace berth::op

@@ -194,7 +194,7 @@ made reduce(const request& q, const types& outputs) {
 #define BERTH_REDUCTION(NAME) \
   { NAME, 2, 2, true, reduction_type, reduce, "64x1024" }
 
-constexpr definition table[] = {
+constexpr definition reduction_table[] = {
     BERTH_REDUCTION("ReduceL1"),        BERTH_REDUCTION("ReduceL2"),   BERTH_REDUCTION("ReduceLogSum"),
     BERTH_REDUCTION("ReduceLogSumExp"), BERTH_REDUCTION("ReduceMax"),  BERTH_REDUCTION("ReduceMean"),
     BERTH_REDUCTION("ReduceMin"),       BERTH_REDUCTION("ReduceProd"), BERTH_REDUCTION("ReduceSum"),
@@ -204,6 +204,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows reduction_rows;
-const rows reduction_rows{table};
+const rows reduction_rows{reduction_table};
 
 }  // namespace berth::op

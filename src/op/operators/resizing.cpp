@@ -354,7 +354,7 @@ made resize(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-constexpr definition table[] = {
+constexpr definition resizing_table[] = {
     {"Resize", 4, 2 | 4 | 8, false, resize_type, resize, "1x4x16x16"},
     {"Upsample", 2, 2, false, resize_type, resize, "1x4x16x16"},
 };
@@ -362,6 +362,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows resizing_rows;
-const rows resizing_rows{table};
+const rows resizing_rows{resizing_table};
 
 }  // namespace berth::op

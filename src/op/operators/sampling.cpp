@@ -245,7 +245,7 @@ made align(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-constexpr definition table[] = {
+constexpr definition sampling_table[] = {
     {"GridSample", 2, 0, false, grid_type, sample_grid, "1x4x16x16,1x12x12x2"},
     {"RoiAlign", 3, 0, false, aligned_type, align, "2x4x16x16,6x4,6"},
 };
@@ -253,6 +253,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows sampling_rows;
-const rows sampling_rows{table};
+const rows sampling_rows{sampling_table};
 
 }  // namespace berth::op

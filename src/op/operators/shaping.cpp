@@ -158,7 +158,7 @@ made eye(const request& q, const types& outputs) {
   });
 }
 
-constexpr definition table[] = {
+constexpr definition shaping_table[] = {
     {"ConstantOfShape", 1, 1, true, filled_type, filled, "2"},
     {"Dropout", 3, 2 | 4, true, dropout_type, dropout, "64x1024"},
     {"EyeLike", 1, 1, true, eye_type, eye, "64x64"},
@@ -174,6 +174,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows shaping_rows;
-const rows shaping_rows{table};
+const rows shaping_rows{shaping_table};
 
 }  // namespace berth::op

@@ -252,7 +252,7 @@ made mel(const request& q, const types& outputs) {
                   });
 }
 
-constexpr definition table[] = {
+constexpr definition signal_table[] = {
     {"BlackmanWindow", 1, 1, true, window_type, window_values<blackman>, "1"},
     {"DFT", 3, 6, false, dft_type, dft, "2x64x1"},
     {"HammingWindow", 1, 1, true, window_type, window_values<hamming>, "1"},
@@ -264,6 +264,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows signal_rows;
-const rows signal_rows{table};
+const rows signal_rows{signal_table};
 
 }  // namespace berth::op

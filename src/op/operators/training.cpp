@@ -150,7 +150,7 @@ made optimizer(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-constexpr definition table[] = {
+constexpr definition training_table[] = {
     {"Adagrad", any_number, 0, true, optimizer_type<adagrad>, optimizer<adagrad>, "scalar,scalar,64x64,64x64,64x64"},
     {"Adam", any_number, 0, true, optimizer_type<adam>, optimizer<adam>, "scalar,scalar,64x64,64x64,64x64,64x64"},
     {"Momentum", any_number, 0, true, optimizer_type<momentum>, optimizer<momentum>, "scalar,scalar,64x64,64x64,64x64"},
@@ -159,6 +159,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows training_rows;
-const rows training_rows{table};
+const rows training_rows{training_table};
 
 }  // namespace berth::op

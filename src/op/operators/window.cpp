@@ -229,7 +229,7 @@ made spread(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-constexpr definition table[] = {
+constexpr definition window_table[] = {
     {"Conv", 3, 0, false, convolution_type, convolution, "1x8x32x32,16x8x3x3"},
     {"ConvInteger", 4, 0, false, integer_convolution_type, integer_convolution, "1x8x16x16,8x8x3x3"},
     {"ConvTranspose", 3, 0, false, spread_type, spread, "1x8x16x16,8x8x3x3"},
@@ -239,6 +239,6 @@ constexpr definition table[] = {
 }  // namespace
 
 extern const rows window_rows;
-const rows window_rows{table};
+const rows window_rows{window_table};
 
 }  // namespace berth::op

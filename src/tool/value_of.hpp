@@ -1,0 +1,23 @@
+// Results on the way to the command's user: what failed ends the verb, by an exception that says why.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "berth/core/result.hpp"
+
+namespace berth::tool {
+
+inline void value_of(result<void> r) {
+  if (r) return;
+  throw std::runtime_error(std::string{r.error().what} + " (" + name(r.error().code) + ", " +
+                           std::to_string(r.error().number) + ")");
+}
+template <class T>
+T value_of(result<T> r) {
+  if (!r) value_of(result<void>{r.error()});
+  return std::move(r).value();
+}
+
+}  // namespace berth::tool
