@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string_view>
 
 #include "berth/core/bytes.hpp"
@@ -23,6 +24,21 @@
 #include "device/process.hpp"
 
 namespace berth::detail {
+
+// What f gives, or, where the system has no memory for somebody's own records, that as an error. f leaves everything as
+// it was where it throws. Without exceptions there is no error: the program ends where it asked.
+template <class F>
+auto without_bad_alloc(F&& f) noexcept -> decltype(f()) {
+#if defined(__cpp_exceptions)
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return error{errc::out_of_memory, "device: no host memory for its own records"};
+  }
+#else
+  return f();
+#endif
+}
 
 class backend_event {
  public:

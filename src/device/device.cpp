@@ -14,6 +14,7 @@ namespace {
 
 using detail::address_book;
 using detail::device_backend;
+using detail::without_bad_alloc;
 
 struct backend_entry {
   std::string_view name;
@@ -126,13 +127,13 @@ result<void> check_physical(const device_backend& backend, bytes size, source_lo
 }  // namespace
 
 result<device> device::open(std::string_view name) {
-  static open_devices open_by_name;
+  static auto* const open_by_name = new open_devices;  // never destroyed
   const std::size_t colon = name.find(':');
   const std::string_view family = name.substr(0, colon);
   const std::string_view argument = colon == std::string_view::npos ? "" : name.substr(colon + 1);
   for (const backend_entry& entry : backends) {
     if (entry.name != family) continue;
-    auto backend = entry.by_name ? open_by_name.open(name, entry, argument) : entry.open(argument);
+    auto backend = entry.by_name ? open_by_name->open(name, entry, argument) : entry.open(argument);
     if (!backend) return backend.error();
     return device{std::move(*backend)};
   }
@@ -160,12 +161,14 @@ device_statistics device::statistics() const noexcept {
 result<void*> device::allocate(bytes size, memory_kind kind) const {
   if (auto ok = check_size(size); !ok) return ok.error();
   if (!backend_->works_here()) return detail::device_before_fork;
-  auto entry = address_book::make_range({.size = size, .kind = kind});
-  auto block = backend_->allocate(size, kind);
-  if (!block) return block;
-  backend_->book.add(std::move(entry), *block);
-  note_given(*backend_, *block, size);
-  return block;
+  return without_bad_alloc([&]() -> result<void*> {
+    auto entry = address_book::make_range({.size = size, .kind = kind});
+    auto block = backend_->allocate(size, kind);
+    if (!block) return block;
+    backend_->book.add(std::move(entry), *block);
+    note_given(*backend_, *block, size);
+    return block;
+  });
 }
 
 void device::free(void* block, bytes size, memory_kind kind, source_location where) const noexcept {
@@ -188,10 +191,12 @@ void* device::native() const noexcept {
 result<void*> device::reserve(bytes size) const {
   if (auto ok = check_physical(*backend_, size, source_location::current()); !ok) return ok.error();
   if (!backend_->works_here()) return detail::device_before_fork;
-  auto entry = address_book::make_range({.size = size, .reservation = true});
-  auto address = backend_->reserve(size);
-  if (address) backend_->book.add(std::move(entry), *address);
-  return address;
+  return without_bad_alloc([&]() -> result<void*> {
+    auto entry = address_book::make_range({.size = size, .reservation = true});
+    auto address = backend_->reserve(size);
+    if (address) backend_->book.add(std::move(entry), *address);
+    return address;
+  });
 }
 
 void device::release(void* address, bytes size, source_location where) const noexcept {
@@ -204,12 +209,14 @@ void device::release(void* address, bytes size, source_location where) const noe
 result<std::uint64_t> device::create_physical(bytes size, physical_form form) const {
   if (auto ok = check_physical(*backend_, size, source_location::current()); !ok) return ok.error();
   if (!backend_->works_here()) return detail::device_before_fork;
-  auto entry = address_book::make_physical(size, form);
-  auto handle = backend_->create_physical(size, form);
-  if (!handle) return handle;
-  backend_->book.add(std::move(entry), *handle);
-  note_given(*backend_, physical_name(*handle), size);
-  return handle;
+  return without_bad_alloc([&]() -> result<std::uint64_t> {
+    auto entry = address_book::make_physical(size, form);
+    auto handle = backend_->create_physical(size, form);
+    if (!handle) return handle;
+    backend_->book.add(std::move(entry), *handle);
+    note_given(*backend_, physical_name(*handle), size);
+    return handle;
+  });
 }
 
 void device::destroy_physical(std::uint64_t handle, bytes size, source_location where) const noexcept {
@@ -228,9 +235,12 @@ result<void> device::map(void* address, bytes size, std::uint64_t handle, bytes 
   if (backend_->book.mapping_count() >= backend_->properties().max_mappings) {
     return error{errc::out_of_memory, "map: the system's limit of mappings is reached", size};
   }
-  const char* mistake = backend_->book.begin_map(address, size, handle, offset);
-  expects(mistake == nullptr, mistake, where);
-  auto done = backend_->works_here() ? backend_->map(address, size, handle, offset) : detail::device_before_fork;
+  const auto noted = without_bad_alloc(
+      [&]() -> result<const char*> { return backend_->book.begin_map(address, size, handle, offset); });
+  if (!noted) return noted.error();
+  expects(*noted == nullptr, *noted, where);
+  if (!backend_->works_here()) return detail::device_before_fork;
+  auto done = without_bad_alloc([&] { return backend_->map(address, size, handle, offset); });
   if (!done) backend_->book.cancel_map(address);
   return done;
 }
@@ -238,8 +248,8 @@ result<void> device::map(void* address, bytes size, std::uint64_t handle, bytes 
 result<void> device::unmap(void* address, bytes size, source_location where) const {
   if (auto ok = check_physical(*backend_, size, where); !ok) return ok;
   expects(backend_->book.whole_mappings(address, size), "unmap: the range is not made of whole mappings", where);
-  auto done = backend_->works_here() ? backend_->unmap(address, size) : detail::device_before_fork;
-  if (!done) return done;
+  if (!backend_->works_here()) return detail::device_before_fork;
+  if (auto done = without_bad_alloc([&] { return backend_->unmap(address, size); }); !done) return done;
   auto* start = static_cast<std::byte*>(address);
   for (bytes left = size; left != 0;) {
     const auto ended = backend_->book.end_map(start);

@@ -224,11 +224,13 @@ stream::~stream() = default;
 
 template <class Make>
 result<stream> stream::make(device d, Make make_queue) {
-  auto clock = std::make_shared<stream_clock>(detail::last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1);
   if (!d.backend().works_here()) return detail::device_before_fork;
-  auto queue = make_queue(d.backend(), clock);
-  if (!queue) return queue.error();
-  return stream{std::make_unique<detail::stream_state>(std::move(d), std::move(clock), std::move(*queue))};
+  return detail::without_bad_alloc([&]() -> result<stream> {
+    auto clock = std::make_shared<stream_clock>(detail::last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1);
+    auto queue = make_queue(d.backend(), clock);
+    if (!queue) return queue.error();
+    return stream{std::make_unique<detail::stream_state>(std::move(d), std::move(clock), std::move(*queue))};
+  });
 }
 
 result<stream> stream::create(device d) {
@@ -249,7 +251,7 @@ void* stream::native() const noexcept {
 
 result<void> stream::follow_native() {
   if (!clock_->of_this_process()) return detail::stream_before_fork;
-  return state_->queue->follow_native();
+  return detail::without_bad_alloc([&] { return state_->queue->follow_native(); });
 }
 
 const device& stream::get_device() const noexcept {
@@ -260,7 +262,7 @@ result<void> stream::copy(void* to, const void* from, bytes size) {
   if (size == 0) return {};
   if (!clock_->of_this_process()) return detail::stream_before_fork;
   if (const auto earlier = state_->take_unheard()) return *earlier;
-  auto done = state_->queue->copy(to, from, size);
+  auto done = detail::without_bad_alloc([&] { return state_->queue->copy(to, from, size); });
   if (done) detail::count_copy(state_->owner.backend(), to, from, size);
   return done;
 }
@@ -269,13 +271,13 @@ result<void> stream::fill(void* to, std::byte value, bytes size) {
   if (size == 0) return {};
   if (!clock_->of_this_process()) return detail::stream_before_fork;
   if (const auto earlier = state_->take_unheard()) return *earlier;
-  return state_->queue->fill(to, value, size);
+  return detail::without_bad_alloc([&] { return state_->queue->fill(to, value, size); });
 }
 
 result<void> stream::call(void (*function)(void*), void* context) {
   if (!clock_->of_this_process()) return detail::stream_before_fork;
   if (const auto earlier = state_->take_unheard()) return *earlier;
-  return state_->queue->call(function, context);
+  return detail::without_bad_alloc([&] { return state_->queue->call(function, context); });
 }
 
 result<void> stream::record(event& e, source_location where) {
@@ -297,14 +299,19 @@ result<void> stream::record(detail::stream_state& on, event& e, source_location 
   expects(e.state_->owner == on.owner, "record: the event belongs to another device", where);
   if (!on.clock->of_this_process()) return detail::stream_before_fork;
   detail::event_state& to = *e.state_;
-  std::uint64_t closed = 0;
-  {
-    // All that `behind` had learned by this epoch is there now: there will be room for it.
-    const std::lock_guard lock{on.mutex};
-    to.behind.make_room_for(on.behind.size());
-    closed = on.clock->advance();
-  }
-  if (auto done = on.queue->record(*to.event, closed); !done) return done;
+  const auto enqueued = detail::without_bad_alloc([&]() -> result<std::uint64_t> {
+    std::uint64_t closed = 0;
+    {
+      // All that `behind` had learned by this epoch is there now: there will be room for it.
+      const std::lock_guard lock{on.mutex};
+      to.behind.make_room_for(on.behind.size());
+      closed = on.clock->advance();
+    }
+    if (const auto done = on.queue->record(*to.event, closed); !done) return done.error();
+    return closed;
+  });
+  if (!enqueued) return enqueued.error();
+  const std::uint64_t closed = *enqueued;
   const std::lock_guard lock{on.mutex};
   to.behind.copy(on.behind, closed);
   to.clock = on.clock;
@@ -333,12 +340,15 @@ result<void> stream::wait(detail::stream_state& on, const event& e, source_locat
   if (!on.clock->of_this_process() || !recorded.of_this_process()) return detail::stream_before_fork;
   if (recorded.clock == nullptr || recorded.clock == on.clock) return {};
   const std::lock_guard alone{on.waiting};
-  {
-    const std::lock_guard lock{on.mutex};
-    on.behind.forget_ended();
-    on.behind.make_room_for(on.behind.size() + recorded.behind.size() + 1);
-  }
-  if (auto done = on.queue->wait(*recorded.event); !done) return done;
+  const auto enqueued = detail::without_bad_alloc([&]() -> result<void> {
+    {
+      const std::lock_guard lock{on.mutex};
+      on.behind.forget_ended();
+      on.behind.make_room_for(on.behind.size() + recorded.behind.size() + 1);
+    }
+    return on.queue->wait(*recorded.event);
+  });
+  if (!enqueued) return enqueued;
   const std::lock_guard lock{on.mutex};
   const std::uint64_t now = on.clock->epoch();  // what closes it asks the device behind this wait
   on.behind.learn(recorded.clock, recorded.epoch, now);
@@ -372,7 +382,7 @@ result<void> stream::synchronize(const stream_clock& of) {
 result<void> stream::synchronize(detail::stream_state& on) {
   if (!on.clock->of_this_process()) return on.clock->forsake();
   const std::uint64_t closed = on.clock->advance();
-  auto done = on.queue->synchronize();
+  auto done = detail::without_bad_alloc([&on] { return on.queue->synchronize(); });
   if (done) on.all_done(closed);
   return done;
 }
@@ -395,7 +405,7 @@ result<bool> stream::query(const stream_clock& of) {
 result<bool> stream::query(detail::stream_state& on) {
   if (!on.clock->of_this_process()) return on.clock->forsake().error();
   const std::uint64_t closed = on.clock->advance();
-  auto done = on.queue->query();
+  auto done = detail::without_bad_alloc([&on] { return on.queue->query(); });
   if (done && *done) on.all_done(closed);
   return done;
 }
@@ -426,15 +436,17 @@ event::~event() = default;
 
 result<event> event::create(device d) {
   if (!d.backend().works_here()) return detail::device_before_fork;
-  auto made = d.backend().create_event();
-  if (!made) return made.error();
-  return event{std::make_unique<detail::event_state>(std::move(d), std::move(*made))};
+  return detail::without_bad_alloc([&]() -> result<event> {
+    auto made = d.backend().create_event();
+    if (!made) return made.error();
+    return event{std::make_unique<detail::event_state>(std::move(d), std::move(*made))};
+  });
 }
 
 result<bool> event::query() const {
   if (state_->clock == nullptr) return true;
   if (!state_->of_this_process()) return state_->forsake().error();
-  auto reached = state_->event->query();
+  auto reached = detail::without_bad_alloc([this] { return state_->event->query(); });
   if (reached && *reached) state_->reached();
   return reached;
 }
@@ -442,7 +454,7 @@ result<bool> event::query() const {
 result<void> event::synchronize() const {
   if (state_->clock == nullptr) return {};
   if (!state_->of_this_process()) return state_->forsake();
-  auto reached = state_->event->synchronize();
+  auto reached = detail::without_bad_alloc([this] { return state_->event->synchronize(); });
   if (reached) state_->reached();
   return reached;
 }

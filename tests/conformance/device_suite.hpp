@@ -30,12 +30,16 @@ class gate {
     open_.notify_all();
   }
   static void pass(void* self) noexcept {
-    auto& flag = static_cast<gate*>(self)->open_;
-    flag.wait(false, std::memory_order_acquire);
+    auto& here = *static_cast<gate*>(self);
+    here.reached_.store(true, std::memory_order_release);
+    here.reached_.notify_all();
+    here.open_.wait(false, std::memory_order_acquire);
   }
+  void wait_until_reached() noexcept { reached_.wait(false, std::memory_order_acquire); }
 
  private:
   std::atomic<bool> open_{false};
+  std::atomic<bool> reached_{false};
 };
 
 class device_suite : public testing::TestWithParam<const char*> {
@@ -448,6 +452,8 @@ TEST_P(device_suite, pinned_memory_has_two_addresses) {
     EXPECT_EQ(host[size - 1], std::byte{0});
     EXPECT_EQ(read(s, copy, size), sent);
     device_->free(copy, size);
+  } else {
+    EXPECT_EQ(device_->host_address(block), nullptr);
   }
   device_->free(block, size, memory_kind::pinned);
   EXPECT_EQ(device_->host_address(block), nullptr);

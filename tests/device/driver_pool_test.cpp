@@ -12,6 +12,7 @@
 #include "berth/pool/guard.hpp"
 #include "berth/pool/pool.hpp"
 #include "conformance/pool_suite.hpp"
+#include "support/sanitizers.hpp"
 
 namespace berth {
 namespace {
@@ -165,7 +166,7 @@ TEST_P(driver_pool, gives_no_block_too_early) {
   EXPECT_EQ(counted("mistakes"), 0u);
   EXPECT_EQ(counted("violations"), 0u);
 }
-INSTANTIATE_TEST_SUITE_P(seeds, driver_pool, testing::Range(0u, 6u));
+INSTANTIATE_TEST_SUITE_P(seeds, driver_pool, testing::Range(0u, support::cases(6)));
 
 }  // namespace
 

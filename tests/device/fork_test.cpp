@@ -100,6 +100,7 @@ TEST(fork, streams_and_events_of_the_parent_fail_and_end) {
   ASSERT_TRUE(busy->call(gate::pass, &g));  // its worker waits inside
   const std::uint64_t open = busy->epoch();
   ASSERT_TRUE(busy->record(*recorded));
+  g.wait_until_reached();  // a sanitizer's own locks may be held while a thread begins, and in the child for ever
   in_child([&] {
     for (stream* s : {busy.get(), idle.get()}) {
       WANT(!s->call([](void*) {}, nullptr) && !s->record(*recorded) && !s->wait(*recorded));

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <thread>
 #include <vector>
 
 #include "berth/core/hook.hpp"
 #include "berth/device/stream.hpp"
+#include "in_child.hpp"
 
 namespace {
 std::atomic<std::uint64_t> news{0};
@@ -218,6 +221,31 @@ TEST(host, ranges_of_physical_memory_are_used_again) {
   EXPECT_EQ(second, whole + 128_KiB);
   host.destroy_physical(first, 128_KiB);
   host.destroy_physical(second, 63 * 128_KiB);
+}
+
+// A limit of the sizes of files counts for it, and a program may have been told to survive its signal.
+TEST(host, physical_memory_that_the_system_refused_is_not_given_later) {
+  SKIP_UNDER_TSAN();
+  for (const bool survives : {true, false}) {
+    berth::test::in_child([survives] {
+      const device host = device::host();
+      const rlimit most{1_MiB, 1_MiB};
+      WANT(setrlimit(RLIMIT_FSIZE, &most) == 0);
+      if (survives) WANT(std::signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+      const auto refused = host.create_physical(2_MiB);
+      WANT(!refused && refused.error().code == errc::out_of_memory);
+      constexpr bytes size = 256_KiB;
+      for (int i = 0; i < 5; ++i) {
+        const auto part = host.create_physical(size);
+        WANT(part.has_value() == (i < 4));
+        if (!part) continue;
+        void* const at = host.reserve(size).value();
+        WANT(host.map(at, size, *part, 0));
+        std::memset(at, 1, size);
+      }
+      return 0;
+    });
+  }
 }
 
 TEST(host, a_device_speaks_of_its_memory_through_the_hook) {

@@ -104,7 +104,7 @@ class device {
   void free(void* block, bytes size, memory_kind kind = memory_kind::device,
             source_location where = source_location::current()) const noexcept;
   // The host's address of an address inside a pinned block, or inside any memory of a host-accessible device; null
-  // elsewhere.
+  // elsewhere, and on "null", which has no memory.
   [[nodiscard]] void* host_address(void* device_address) const noexcept;
 
   // Virtual memory, where properties().virtual_memory (else unsupported). Sizes, offsets and addresses are multiples

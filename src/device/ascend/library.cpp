@@ -12,7 +12,7 @@
 namespace berth::detail::ascend {
 namespace {
 
-functions acl;              // filled by load_once()
+functions loaded;           // filled by load_once()
 std::atomic<int> users{1};  // the process itself until it ends, and each open device
 constexpr bytes text_size = 256;
 
@@ -20,26 +20,28 @@ result<const functions*> load_once() {
   void* library = dlopen("libascendcl.so", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return error{errc::no_such_device, "ascend: libascendcl.so (CANN) is not installed"};
 #define BERTH_ASCEND_LOAD(type, name, parameters) \
-  acl.name = reinterpret_cast<decltype(acl.name)>(dlsym(library, #name));
+  loaded.name = reinterpret_cast<decltype(loaded.name)>(dlsym(library, #name));
 #define BERTH_ASCEND_LOAD_REQUIRED(type, name, parameters) \
   BERTH_ASCEND_LOAD(type, name, parameters)                \
-  if (acl.name == nullptr) return error{errc::no_such_device, "ascend: this CANN is too old: it has no " #name};
+  if (loaded.name == nullptr) return error{errc::no_such_device, "ascend: this CANN is too old: it has no " #name};
   BERTH_ASCEND_OPTIONAL(BERTH_ASCEND_LOAD)
   BERTH_ASCEND_REQUIRED(BERTH_ASCEND_LOAD_REQUIRED)
 #undef BERTH_ASCEND_LOAD_REQUIRED
   // Media has libraries of its own, which the first may not have loaded.
-  if (void* media = dlopen("libacl_dvpp.so", RTLD_NOW | RTLD_LOCAL); media != nullptr && acl.acldvppMalloc == nullptr) {
-    acl.acldvppMalloc = reinterpret_cast<decltype(acl.acldvppMalloc)>(dlsym(media, "acldvppMalloc"));
-    acl.acldvppFree = reinterpret_cast<decltype(acl.acldvppFree)>(dlsym(media, "acldvppFree"));
+  if (void* media = dlopen("libacl_dvpp.so", RTLD_NOW | RTLD_LOCAL);
+      media != nullptr && loaded.acldvppMalloc == nullptr) {
+    loaded.acldvppMalloc = reinterpret_cast<decltype(loaded.acldvppMalloc)>(dlsym(media, "acldvppMalloc"));
+    loaded.acldvppFree = reinterpret_cast<decltype(loaded.acldvppFree)>(dlsym(media, "acldvppFree"));
   }
   if (void* media = dlopen("libacl_dvpp_mpi.so", RTLD_NOW | RTLD_LOCAL);
-      media != nullptr && acl.hi_mpi_dvpp_malloc == nullptr) {
-    acl.hi_mpi_dvpp_malloc = reinterpret_cast<decltype(acl.hi_mpi_dvpp_malloc)>(dlsym(media, "hi_mpi_dvpp_malloc"));
-    acl.hi_mpi_dvpp_free = reinterpret_cast<decltype(acl.hi_mpi_dvpp_free)>(dlsym(media, "hi_mpi_dvpp_free"));
+      media != nullptr && loaded.hi_mpi_dvpp_malloc == nullptr) {
+    loaded.hi_mpi_dvpp_malloc =
+        reinterpret_cast<decltype(loaded.hi_mpi_dvpp_malloc)>(dlsym(media, "hi_mpi_dvpp_malloc"));
+    loaded.hi_mpi_dvpp_free = reinterpret_cast<decltype(loaded.hi_mpi_dvpp_free)>(dlsym(media, "hi_mpi_dvpp_free"));
   }
-  acl.is_simulated = dlsym(library, "ascend_simulator_violations") != nullptr;
+  loaded.is_simulated = dlsym(library, "ascend_simulator_violations") != nullptr;
 #undef BERTH_ASCEND_LOAD
-  switch (const status s = acl.aclInit(nullptr)) {
+  switch (const status s = loaded.aclInit(nullptr)) {
     case success:
       // The library was loaded before this is registered, so that its own exit handlers run after it.
       std::atexit(remove_user);
@@ -49,12 +51,12 @@ result<const functions*> load_once() {
       return error{errc::no_such_device, "ascend: libascendcl.so is the stub for linking, no runtime",
                    static_cast<std::uint64_t>(s)};
     default: {
-      error e = failure(acl, s, "ascend: AscendCL does not start");
+      error e = failure(loaded, s, "ascend: AscendCL does not start");
       e.code = errc::no_such_device;  // a driver that does not start is as good as none
       return e;
     }
   }
-  return &acl;
+  return &loaded;
 }
 
 // A text that lasts: `what`, and what AscendCL said, in one printable line.
@@ -102,7 +104,7 @@ void add_user() noexcept {
 }
 
 void remove_user() noexcept {
-  if (users.fetch_sub(1, std::memory_order_acq_rel) == 1) acl.aclFinalize();
+  if (users.fetch_sub(1, std::memory_order_acq_rel) == 1) loaded.aclFinalize();
 }
 
 error failure(const functions& of, status s, const char* what) noexcept {

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +52,12 @@ class file_space {
       holes_.insert(std::move(rest));
     }
     return start;
+  }
+
+  // Of the part that take() gave last, at the end.
+  void undo_growth(bytes start) noexcept {
+    taken_.erase(start);
+    end_ = start;
   }
 
   void give_back(bytes start) noexcept {
@@ -103,11 +110,6 @@ class host_device final : public device_backend {
     const std::size_t limit = number_in("/proc/sys/vm/max_map_count", 65530);
     properties_.max_mappings = properties_.virtual_memory ? (limit - std::min(limit, limit / 8 + 4096)) / 2 : 0;
   }
-  ~host_device() override {
-    the_one_ = nullptr;
-    if (own_file_.descriptor >= 0) close(own_file_.descriptor);
-    for (const file& one : parents_files_) close(one.descriptor);
-  }
 
   result<void*> allocate(bytes size, memory_kind kind) override {
     if (size > properties_.total_memory) {
@@ -152,11 +154,11 @@ class host_device final : public device_backend {
     if (auto ok = have_own_file(); !ok) return ok.error();
     const bytes end_before = space_.end();
     const bytes start = space_.take(size);
-    const auto length = static_cast<off_t>(space_.end() - own_file_.first);
-    if (space_.end() != end_before && ftruncate(own_file_.descriptor, length) != 0) {
-      const error failure = system_error("host: physical memory");
-      space_.give_back(start);
-      return failure;
+    if (space_.end() != end_before) {
+      if (auto ok = lengthen(own_file_.descriptor, space_.end() - own_file_.first); !ok) {
+        space_.undo_growth(start);
+        return ok.error();
+      }
     }
     physical_ += size;
     return start + 1;
@@ -216,6 +218,16 @@ class host_device final : public device_backend {
     const int flags = MAP_FIXED | (in.parents ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED);
     const auto start = static_cast<off_t>(handle - 1 - in.first + offset);
     return mmap(address, size, PROT_READ | PROT_WRITE, flags, in.descriptor, start) != MAP_FAILED;
+  }
+
+  // Beyond the process's limit the system would send a signal that ends it.
+  static result<void> lengthen(int descriptor, bytes length) noexcept {
+    rlimit most{};
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && length > most.rlim_cur) {
+      return error{errc::out_of_memory, "host: physical memory: the limit of the sizes of files (ulimit -f)", length};
+    }
+    if (ftruncate(descriptor, static_cast<off_t>(length)) != 0) return system_error("host: physical memory");
+    return {};
   }
 
   // The first new physical memory after a fork makes the child's file. The caller holds the mutex.
@@ -285,8 +297,9 @@ class host_device final : public device_backend {
 }  // namespace
 
 result<std::shared_ptr<device_backend>> open_host(std::string_view argument) {
-  static const std::shared_ptr<device_backend> the_host = std::make_shared<host_device>();
-  return argument.empty() ? the_host : open_placed(argument);
+  // Never destroyed: what ends with the program, or after it, may still ask for it.
+  static const auto* const the_host = new std::shared_ptr<device_backend>{std::make_shared<host_device>()};
+  return argument.empty() ? *the_host : open_placed(argument);
 }
 
 }  // namespace berth::detail

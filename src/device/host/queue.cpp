@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "device/host_function.hpp"
+
 namespace berth::detail {
 namespace {
 
@@ -119,6 +121,7 @@ bool host_queue::add_segment() noexcept {
 }
 
 void host_queue::consume() noexcept {
+  const runs_host_functions here;
   std::uint64_t done = 0;
   std::uint64_t enqueued = 0;
   for (;;) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "device/backend.hpp"
+#include "device/host_function.hpp"
 
 namespace berth::detail {
 namespace {
@@ -31,6 +32,7 @@ class null_queue final : public backend_queue {
   result<void> copy(void*, const void*, bytes) override { return {}; }
   result<void> fill(void*, std::byte, bytes) override { return {}; }
   result<void> call(void (*function)(void*), void* context) override {
+    const runs_host_functions here;
     function(context);
     return {};
   }
@@ -70,6 +72,7 @@ class null_device final : public device_backend {
     return block;
   }
   void free(void*, bytes size, memory_kind) noexcept override { give_back(size); }
+  void* host_address(void*, memory_kind) noexcept override { return nullptr; }
   bool survives_fork() const noexcept override { return true; }
 
   result<void*> reserve(bytes size) override { return new_address(size); }
