@@ -231,7 +231,7 @@ class Recorder(Memory):
                 if size_and_kind & 3 == 0:  # a stamp
                     made += [(since, address, *e) for e in waiting]
                     since, waiting = address, []
-                else:
+                elif size_and_kind & 3 != 3:  # else it is gone
                     waiting.append((thread, size_and_kind & 3 == 1, address, size_and_kind >> 2, file, line, stream))
             made += [(since, float("inf"), *e) for e in waiting]
         return sorted(made, key=lambda e: e[0])

@@ -1,12 +1,14 @@
 // What recording adds to an allocation and its free from the cache: unrecorded and recorded batches by turns in one
 // run, the recording as young as memory allows (fresh pages), and after its capacity is reached (folding).
 //
-// Prints nanoseconds for a pair: the minimum of many batches, and the median in brackets.
+// Prints nanoseconds for a pair: the minimum of many batches, and the median in brackets. Of several threads, each with
+// a pool of its own, the time of one thread's processor.
 #include "berth/trace/recorder.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -78,6 +80,39 @@ void compare(const char* what, bytes size, std::size_t live, bytes capacity, int
               recorded.least(), recorded.median(), recorded.least() / bare.least(), recorded.median() / bare.median());
 }
 
+double processor_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+// Recorded throughout; the capacity is reached after a few batches.
+void with_threads(unsigned threads, bytes capacity, int batches) {
+  berth::trace::recorder r{capacity};
+  std::vector<series> of(threads);
+  r.start();
+  {
+    std::vector<std::jthread> all;
+    for (series& mine : of) {
+      all.emplace_back([&mine, batches] {
+        load l{4_KiB, 0};
+        for (int i = 0; i < batches; ++i) {
+          const double before = processor_ns();
+          for (int k = 0; k < 10; ++k) l.batch();
+          mine.ns.push_back((processor_ns() - before) / (10 * pairs));
+        }
+      });
+    }
+  }
+  r.stop();
+  series whole;
+  for (series& s : of) whole.ns.insert(whole.ns.end(), s.ns.begin() + batches / 2, s.ns.end());
+  char what[64];
+  std::snprintf(what, sizeof what, "4 KiB, %u threads, capacity of %u MiB reached", threads,
+                static_cast<unsigned>(capacity >> 20));
+  std::printf("%-44s                %6.1f (%5.1f)\n", what, whole.least(), whole.median());
+}
+
 }  // namespace
 
 int main() {
@@ -89,4 +124,7 @@ int main() {
   compare("4 KiB, freed at once, capacity reached", 4_KiB, 0, 1_MiB, 100, 200);
   compare("4 KiB, 1000 alive, capacity reached", 4_KiB, 1000, 1_MiB, 100, 200);
   compare("4 KiB, 10000 alive, capacity reached", 4_KiB, 10000, 4_MiB, 400, 200);
+  for (const bytes capacity : {1_MiB, 64_MiB}) {
+    for (const unsigned threads : {1u, 4u, 16u}) with_threads(threads, capacity, 200);
+  }
 }

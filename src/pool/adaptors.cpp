@@ -15,7 +15,7 @@ memory_source::outcome adaptor::do_allocate(bytes size, stream& s, const block_o
     const std::lock_guard held{lock_};
     detail::make_room(live_, coming_ + 1);
     if (const auto allowed = before(size, site); !allowed) {
-      after_failure(size, allowed.error());
+      after_failure(size, allowed.error(), site);
       return failed(allowed.error());
     }
     ++coming_;
@@ -27,7 +27,7 @@ memory_source::outcome adaptor::do_allocate(bytes size, stream& s, const block_o
   --coming_;
   if (made.data == nullptr) {
     take_back(size);
-    after_failure(size, *made.why);
+    after_failure(size, *made.why, site);
     return made;
   }
   auto entry = one.extract(nullptr);
@@ -57,8 +57,8 @@ void logging_adaptor::after_allocate(void* data, const given& g) {
                g.site.file_name(), g.site.line());
 }
 
-void logging_adaptor::after_failure(bytes size, const error& why) {
-  std::fprintf(to_, "failed %" PRIu64 " %s: %s\n", size, name(why.code), why.what);
+void logging_adaptor::after_failure(bytes size, const error& why, const source_location& site) {
+  std::fprintf(to_, "failed %" PRIu64 " %s %s:%" PRIu32 "\n", size, name(why.code), site.file_name(), site.line());
 }
 
 void logging_adaptor::after_free(void* data, const given& g, const source_location& site) noexcept {

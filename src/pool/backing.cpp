@@ -64,7 +64,7 @@ void backing::release_all() noexcept {
 }
 
 // Reserves `factor` times what may be held; where there are not so many addresses, half of that, and so on.
-result<void*> backing::reserve_wide(bytes factor, bytes& size) noexcept {
+result<void*> backing::reserve_wide(bytes factor, bytes& size) const noexcept {
   result<void*> range = error{errc::overflow, "pool: more addresses than there are", most_};
   for (; factor != 0 && !range; factor /= 2) {
     const auto wide = checked_mul(most_, factor);
@@ -75,10 +75,26 @@ result<void*> backing::reserve_wide(bytes factor, bytes& size) noexcept {
   return range;
 }
 
+// The same for chunks. Where there are fewer addresses than the device has memory (`ulimit -v`, an emulator), a pool
+// without a limit takes a quarter to a half of what is left: the rest of the program needs some too. One with a limit
+// is to hold it, and asks again.
+result<void*> backing::reserve_space() noexcept {
+  auto range = reserve_wide(space_factor, space_);
+  bytes fits = most_ < limit_ ? align_down(most_ / 2, granule_) : 0;
+  for (; !range && fits >= 2 * granule_; fits = align_down(fits / 2, granule_)) {
+    range = device_.reserve(fits);
+    if (!range) continue;
+    device_.release(*range, fits);
+    space_ = align_down(fits / 2, granule_);
+    range = device_.reserve(space_);
+  }
+  return range;
+}
+
 result<void> backing::open() noexcept {
   if (!virtual_memory_ || base_ != nullptr) return {};
   if (most_ == 0) return error{errc::limit_exceeded, "pool: the limit is below the device's granule", limit_};
-  const auto base = reserve_wide(space_factor, space_);
+  const auto base = reserve_space();
   if (!base) return base.error();
   base_ = static_cast<std::byte*>(*base);
   if (!window_store_.prepare(1)) return {};

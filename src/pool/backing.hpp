@@ -105,7 +105,8 @@ class backing {
     std::shared_ptr<std::vector<stream_use>> uses;
   };
   [[nodiscard]] result<void> obtain(chunk& c, bool device_block);
-  [[nodiscard]] result<void*> reserve_wide(bytes factor, bytes& size) noexcept;
+  [[nodiscard]] result<void*> reserve_wide(bytes factor, bytes& size) const noexcept;
+  [[nodiscard]] result<void*> reserve_space() noexcept;
   [[nodiscard]] result<void> map_piece(std::byte*& at, bytes begin, bytes end, std::size_t& made);
 
   device device_;

@@ -1,10 +1,10 @@
 // From a block's address to its extent. Read without a lock; changed under the pool's.
 //
 // Open addressing with linear probing and backward-shift deletion, at most half full. A reader may run beside a
-// writer: it can miss an entry that moves just then (and must ask again under the lock), but what it finds is right,
-// because the entry of a live block is compared by the address in its own record, which nobody changes while the
-// block lives. Tables that were outgrown are kept until the end, for readers inside them; they are geometric, so
-// together no larger than the newest.
+// writer. What it finds is right, because the entry of a live block is compared by the address in its own record, which
+// nobody changes while the block lives. An entry that moves just then can be missed; writers count their moves, so that
+// find() knows when to look again (a sequence lock). Tables that were outgrown are kept until the end, for readers
+// inside them; they are geometric, so together no larger than the newest.
 #pragma once
 
 #include <algorithm>
@@ -21,18 +21,17 @@ namespace berth::detail {
 
 class block_map {
  public:
-  // The extent that starts at the address, or null. Lock-free. find_at_home() looks at one place only.
+  // The extent that starts at the address, or null. Takes no lock. find_at_home() looks at one place only.
   [[nodiscard]] extent* find_at_home(const void* address) const noexcept {
     const table* t = table_.load(std::memory_order_acquire);
     extent* e = t->slots[t->home(address)].load(std::memory_order_acquire);
     return e != nullptr && e->at() == address ? e : nullptr;
   }
   [[nodiscard]] extent* find(const void* address) const noexcept {
-    const table* t = table_.load(std::memory_order_acquire);
-    for (std::size_t i = t->home(address);; i = (i + 1) & t->mask) {
-      extent* e = t->slots[i].load(std::memory_order_acquire);
-      if (e == nullptr) return nullptr;
-      if (e->at() == address) return e;
+    for (;;) {
+      const std::uint32_t moves = moves_.load(std::memory_order_acquire);
+      extent* const e = probe(address);
+      if (e != nullptr || (moves % 2 == 0 && moves_.load(std::memory_order_relaxed) == moves)) return e;
     }
   }
 
@@ -62,6 +61,8 @@ class block_map {
 
   void erase(const extent* e) noexcept {
     table& t = *table_.load(std::memory_order_relaxed);
+    const std::uint32_t moves = moves_.load(std::memory_order_relaxed);
+    moves_.store(moves + 1, std::memory_order_relaxed);  // whoever sees what follows sees this: stores release
     std::size_t hole = t.home(e->at());
     while (t.slots[hole].load(std::memory_order_relaxed) != e) hole = (hole + 1) & t.mask;
     for (std::size_t i = (hole + 1) & t.mask;; i = (i + 1) & t.mask) {
@@ -73,6 +74,7 @@ class block_map {
       hole = i;
     }
     t.slots[hole].store(nullptr, std::memory_order_release);
+    moves_.store(moves + 2, std::memory_order_release);
     --count_;
   }
 
@@ -101,6 +103,13 @@ class block_map {
     std::atomic<extent*>* slots;
     std::atomic<extent*> none{nullptr};  // of a table without room
   };
+  [[nodiscard]] extent* probe(const void* address) const noexcept {
+    const table* t = table_.load(std::memory_order_acquire);
+    for (std::size_t i = t->home(address);; i = (i + 1) & t->mask) {
+      extent* e = t->slots[i].load(std::memory_order_acquire);
+      if (e == nullptr || e->at() == address) return e;
+    }
+  }
   void put(table& t, extent* e) noexcept {
     std::size_t i = t.home(e->at());
     while (t.slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & t.mask;
@@ -109,7 +118,8 @@ class block_map {
 
   table first_;
   std::atomic<table*> table_{&first_};
-  alignas(64) std::size_t count_ = 0;  // apart from what readers read
+  std::atomic<std::uint32_t> moves_{0};  // odd while entries move
+  alignas(64) std::size_t count_ = 0;    // apart from what readers read
   std::vector<std::unique_ptr<table>> tables_;
 };
 

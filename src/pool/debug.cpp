@@ -20,23 +20,19 @@
 #include <utility>
 
 #include "berth/core/contract.hpp"
+#include "core/countable.hpp"
 #include "core/json.hpp"
+#include "core/print.hpp"
 #include "core/whole_file.hpp"
 #include "pool/debug.hpp"
 
 namespace berth {
 namespace {
 
+using detail::print;
+
 constexpr std::size_t most_mistakes = 1000;  // kept in full; the rest are counted
 constexpr std::size_t most_ended = 100;      // pools that ended with nothing alive: the same
-
-// Of numbers and short names: what may be of any length is appended.
-template <class... Values>
-void print(std::string& out, const char* format, Values... values) {
-  char line[600];
-  const int n = std::snprintf(line, sizeof line, format, values...);
-  if (n > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof line - 1));
-}
 
 struct mistake {
   mistake_kind kind;
@@ -384,7 +380,7 @@ std::shared_ptr<guard_adaptor> watch(memory_source& m, bool report_leaks) {
                                                             .leaks = o->leaks || report_leaks,
                                                             .live_alarm = o->live_alarm,
                                                             .bytes_alarm = o->bytes_alarm,
-                                                            .age_alarm = o->age_alarm,
+                                                            .age_alarm = countable(o->age_alarm),
                                                             .stack_depth = o->stack_depth,
                                                             .sample = o->sample});
   d.pools.push_back({.number = number, .device = m.get_device().properties().name, .sample = o->sample, .guard = g});

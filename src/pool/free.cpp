@@ -1,4 +1,5 @@
 // The fast path of frees, and what a free of another thread, or with uses, takes before the store has the block again.
+// None of it waits for the pool's lock: a device call that is made with it may wait for the host function that frees.
 #include "berth/core/hook.hpp"
 #include "pool/state.hpp"
 
@@ -53,20 +54,13 @@ void pool::state::finish_free(detail::thread_cache& c, bytes size) noexcept {
   c.leave();
 }
 
-// Without the lock an entry may be missed that moves just then.
-detail::extent* pool::state::extent_at(const void* data) noexcept {
-  if (detail::extent* const e = blocks.find(data); e != nullptr) return e;
-  const std::lock_guard held{lock};
-  return blocks.find(data);
-}
-
 // Of a block with a guard the listener hears what its user asked for, as soon as the user gave it back.
 void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   if (guard != nullptr) {
     if (hook_is_set()) {
       if (const auto asked = self->size_of(data)) {
         const void* const raw = guard->source_block_of(data);
-        const detail::extent* const e = extent_at(raw != nullptr ? raw : data);
+        const detail::extent* const e = blocks.find(raw != nullptr ? raw : data);
         if (e != nullptr) tell(event_record::free, data, *asked, e->stream(), site);
       }
     }
@@ -79,7 +73,7 @@ void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_l
 
 detail::extent* pool::state::block_to_free(void* data, bytes size, std::uint32_t stream_id,
                                            source_location site) noexcept {
-  detail::extent* const e = extent_at(data);
+  detail::extent* const e = blocks.find(data);
   expects(e != nullptr, "pool: free of a pointer that is no block of this pool (foreign, or freed twice)", site);
   expects(e->lives(), "pool: double free", site);
   expects(size == any_size || size == e->asked, "pool: free with another size than was allocated", site);
@@ -96,13 +90,14 @@ void pool::state::take_back(detail::extent* e) noexcept {
   expects(was == detail::extent_state::live || was == detail::extent_state::shared,
           "pool: double free, by two threads at once");
   e->set(detail::extent_state::returning);
-  detail::thread_cache* const c = cache();
+  detail::thread_cache* const c = cache(std::try_to_lock);
   if (c == nullptr) {
-    const std::lock_guard held{lock};
+    const std::lock_guard held{without_cache};
     note_uses(*e);
     live.fetch_sub(static_cast<std::int64_t>(asked), std::memory_order_relaxed);
-    ++ended.frees;
-    put_back(e);
+    ++frees_without_cache;
+    e->next = nullptr;
+    push_pending(e);
     return;
   }
   enter(*c);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "berth/pool/pool.hpp"
+#include "core/countable.hpp"
 #include "pool/guard_state.hpp"
 
 namespace berth {
@@ -17,8 +18,9 @@ using detail::guarded;
 
 namespace {
 
-// What of these options the device can do.
+// What of these options the device, and the clock, can do.
 guard_options possible(guard_options o, const device& d) noexcept {
+  o.age_alarm = detail::countable(o.age_alarm);
   if (!o.pages) return o;
   if (o.red_zone == 0) o.red_zone = 64;
   if (d.properties().host_accessible) return o;

@@ -6,6 +6,16 @@
 
 namespace berth {
 
+void* source_resource::do_allocate(std::size_t size, std::size_t alignment) {
+  const auto data = source_->allocate_raw(size == 0 ? 1 : size, *stream_, block_options{.alignment = alignment});
+  if (!data) throw std::bad_alloc{};
+  if (!stream_->idle() && !stream::synchronize(*stream_->clock())) {
+    source_->free(*data);
+    throw std::bad_alloc{};
+  }
+  return *data;
+}
+
 resource_source::~resource_source() {
   const std::lock_guard held{lock_};
   expects(live_.empty(), "resource_source: destroyed while blocks of it are alive");

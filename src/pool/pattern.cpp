@@ -59,10 +59,16 @@ comparison pattern_memory::compare(const std::byte* data, bytes n, std::byte wan
 
 bool pattern_memory::open_reader() noexcept try {
   if (staging_ != nullptr) return true;
+  if (nothing_to_read_) return false;
   auto made = stream::create(dev_);
   if (!made) return false;
   const auto block = dev_.allocate(staging_size, memory_kind::pinned);
   if (!block) return false;
+  nothing_to_read_ = dev_.host_address(*block) == nullptr;
+  if (nothing_to_read_) {
+    dev_.free(*block, staging_size, memory_kind::pinned);
+    return false;
+  }
   reader_.emplace(std::move(*made));
   staging_ = *block;
   return true;

@@ -58,6 +58,7 @@ class pattern_memory {
 
   const device& dev_;
   const bool on_host_;
+  bool nothing_to_read_ = false;  // the device has addresses only
   std::optional<stream> reader_;
   void* staging_ = nullptr;
 };

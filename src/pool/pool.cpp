@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "berth/core/hook.hpp"
+#include "core/countable.hpp"
 #include "pool/debug.hpp"
 #include "pool/state.hpp"
 
@@ -24,6 +25,11 @@ bytes limit_of(const device& d, const pool_options& o) noexcept {
   return std::min(o.limit, static_cast<bytes>(static_cast<double>(total) * std::max(0.0, o.fraction)));
 }
 
+pool_options with_countable_time(pool_options o) noexcept {
+  o.idle_release = detail::countable(o.idle_release);
+  return o;
+}
+
 }  // namespace
 
 pool::state::state(pool* p, device d, const pool_options& o)
@@ -32,7 +38,7 @@ pool::state::state(pool* p, device d, const pool_options& o)
       blocks{},
       self{p},
       dev{std::move(d)},
-      options{o},
+      options{with_countable_time(o)},
       rules{rules_of(dev, o.kind)},
       cache_bytes{o.cache_bytes},
       all_cache_bytes{o.all_cache_bytes},
@@ -81,12 +87,13 @@ class pool::state::unguarded final : public memory_source {
  private:
   outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) override {
     const outcome made = of_.allocate(size, s, o, site);
-    if (made.data != nullptr && of_.guard_knows_addresses) of_.extent_at(made.data)->set(detail::extent_state::shared);
+    if (made.data != nullptr && of_.guard_knows_addresses)
+      of_.blocks.find(made.data)->set(detail::extent_state::shared);
     return made;
   }
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override {
     if (of_.guard_knows_addresses) {
-      detail::extent* const e = of_.extent_at(data);
+      detail::extent* const e = of_.blocks.find(data);
       if (e != nullptr && e->is(detail::extent_state::shared) && !e->uses) e->set(detail::extent_state::live);
     }
     of_.take_back(of_.block_to_free(data, size, stream_id, site));
@@ -194,9 +201,20 @@ pool::pool(device d, const pool_options& options) : state_{std::make_shared<stat
   state_->watch();
   if (options.initial == 0) return;
   std::unique_lock held{state_->lock};
-  error why;
-  const bytes rounded = align_up(std::min(options.initial, max_bytes / 2), state_->memory.granule());
-  state_->add_chunk(std::min(rounded, state_->memory.headroom()), why);
+  const bytes granule = state_->memory.granule();
+  const bytes wanted = align_up(std::min(options.initial, max_bytes / 2), granule);
+  bytes left = align_down(std::min(wanted, state_->memory.headroom()), granule);
+  // Of what the device refuses, halves.
+  for (bytes size = left; size != 0; size = std::min(size, left)) {
+    error why;
+    if (state_->add_chunk(size, why)) {
+      left -= size;
+    } else if (why.code == errc::out_of_memory || why.code == errc::limit_exceeded) {
+      size = align_down(size / 2, granule);
+    } else {
+      break;
+    }
+  }
   state_->tell_watermark(held);
 }
 
@@ -239,15 +257,13 @@ defragmentation pool::defragment() {
   std::unique_lock held{state_->lock};
   state& s = *state_;
   defragmentation gain{.largest_before = s.space.largest()};
-  const std::size_t mappings = s.memory.mappings();
-  const bytes reserved = s.memory.reserved();
   s.flush();
-  s.look_round(held);
+  s.look_round(held);  // lets others in
+  const std::size_t mappings = s.memory.mappings();
   s.sweep_all(nullptr);
   s.memory.purge();
   gain.largest_after = s.space.largest();
   gain.unmapped = mappings - s.memory.mappings();
-  gain.released = reserved - s.memory.reserved();
   s.tell_watermark(held);
   return gain;
 }
@@ -270,7 +286,7 @@ std::optional<bytes> pool::size_of(const void* data) const noexcept {
   if (state_->guard != nullptr) {
     if (const auto size = state_->guard->size_of(data); size || state_->guard->options().sample == 1) return size;
   }
-  const detail::extent* const e = state_->extent_at(data);
+  const detail::extent* const e = state_->blocks.find(data);
   if (e == nullptr || !e->lives()) return std::nullopt;
   return e->asked;
 }

@@ -1,11 +1,11 @@
 // What a pool says about itself. Each function stops the pool for as long as it looks.
 #include <algorithm>
 #include <cinttypes>
-#include <cstdio>
 #include <map>
 #include <string_view>
 #include <tuple>
 
+#include "core/print.hpp"
 #include "pool/state.hpp"
 
 namespace berth {
@@ -13,15 +13,9 @@ namespace {
 
 using detail::extent;
 using detail::extent_state;
+using detail::print;
 
 constexpr std::size_t top = 10;  // sites shown
-
-template <class... Values>
-void print(std::string& out, const char* format, Values... values) {
-  char line[512];
-  const int n = std::snprintf(line, sizeof line, format, values...);
-  if (n > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof line - 1));
-}
 
 // 1536 -> "1.50 KiB": for people.
 std::string human(bytes n) {
@@ -45,6 +39,7 @@ pool_statistics pool::state::statistics(lock_held& held) {
   pool_statistics s;
   detail::block_counts sum = ended;
   const standstill nobody_moves{*this};
+  sum.frees += frees_without_cache;
   drain();
   for (const auto& c : caches) {
     publish(*c);

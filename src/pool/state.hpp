@@ -5,11 +5,13 @@
 //                                        -> climb -> the rungs    the lock, let go wherever a stream is asked or waited
 //                                                                 for and around on_pressure
 //   free:     pool::do_free     -> this thread's cache            no lock
-//               state::take_back -> the cache, or the pending stack; drain() sorts that into the store, with the lock
+//               state::take_back -> the cache, or the pending stack; drain() sorts that into the store, with the lock.
+//                                   A thread's first free makes its cache where the lock is free.
 //   use_on, trim, defragment, statistics, reports                 the lock; who must see all caches seizes them too
 //
-// Order: the pool's lock, then a cache (seized); a thread in its cache takes no lock. Nobody waits for a stream, nor
-// calls one, with the lock held: host functions of streams may free blocks. The device's memory calls are made with it.
+// Order: the pool's lock, then a cache (seized, and not across a call of the device); a thread in its cache takes no
+// lock. Nobody waits for a stream, nor calls one, with the lock held. The device's memory calls are made with it, and
+// may wait for streams, whose host functions may free blocks: so no free waits for the lock.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "berth/core/hook.hpp"
@@ -84,7 +87,6 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // failure. allocate() tells nobody, as a guard may ask. Functions called finish_ are called inside a cache: they
   // complete what was begun there, and leave it.
   [[nodiscard]] outcome allocate(bytes size, stream& s, const block_options* given, source_location site);
-  [[nodiscard]] detail::extent* extent_at(const void* data) noexcept;  // takes the lock where it must
   void free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
   // What may be given back; the contract is checked.
   [[nodiscard]] detail::extent* block_to_free(void* data, bytes size, std::uint32_t stream_id,
@@ -138,26 +140,31 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void close() noexcept;
 
   // --- thread_cache.cpp
-  // Of this thread; null where there is no memory for one.
+  // Of this thread; null where there is no memory for one, or, to be tried, where somebody has the lock.
   [[nodiscard]] detail::thread_cache* cache() noexcept {
     detail::thread_cache* const c = directory.find();
-    return c != nullptr ? c : attach();
+    return c != nullptr ? c : attach(lock_held{lock});
   }
-  [[nodiscard]] detail::thread_cache* attach() noexcept;
-  // Enters it. Not with the lock held, unless by allocate(), whom nobody can keep out then.
-  void enter(detail::thread_cache& c) noexcept {
-    while (!c.enter() && !c.enter_with_fence()) [[unlikely]] {
-        const std::lock_guard wait{lock};
-      }
+  [[nodiscard]] detail::thread_cache* cache(std::try_to_lock_t) noexcept {
+    detail::thread_cache* const c = directory.find();
+    return c != nullptr ? c : attach(lock_held{lock, std::try_to_lock});
+  }
+  [[nodiscard]] detail::thread_cache* attach(std::unique_lock<std::mutex> held) noexcept;
+  // Enters it, as soon as nobody has seized it. Not with the lock held, unless by allocate(), whom nobody can keep out
+  // then.
+  static void enter(detail::thread_cache& c) noexcept {
+    while (!c.enter() && !c.enter_with_fence()) [[unlikely]] std::this_thread::yield();
   }
   void detach(detail::thread_cache* c) noexcept;  // the thread ends
   [[nodiscard]] bytes cache_share() const noexcept;
   void share_caches() noexcept;  // out all_cache_bytes among the threads
 
-  // While it lives, nobody is in any cache. With the lock held.
+  // While it lives, nobody is in any cache, and nobody frees without one. With the lock held, and no device called.
   class standstill {
    public:
-    explicit standstill(const state& s) noexcept : caches_{s.caches} { detail::thread_cache::seize_all(caches_); }
+    explicit standstill(const state& s) noexcept : caches_{s.caches}, no_frees_{s.without_cache} {
+      detail::thread_cache::seize_all(caches_);
+    }
     standstill(const standstill&) = delete;
     standstill& operator=(const standstill&) = delete;
     ~standstill() {
@@ -166,6 +173,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
 
    private:
     const std::vector<std::unique_ptr<detail::thread_cache>>& caches_;
+    const std::lock_guard<std::mutex> no_frees_;
   };
 
   // All that follows with the lock held. What takes `held` may let it go for a while.
@@ -284,6 +292,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
 
   // What several threads write.
   alignas(64) std::atomic<detail::extent*> pending{nullptr};
+  mutable std::mutex without_cache;  // held by a free that has no cache
+  std::uint64_t frees_without_cache = 0;
   alignas(64) std::atomic<std::int64_t> live{0};  // sums of published counters
   std::atomic<std::int64_t> live_peak{0};
 
@@ -318,7 +328,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::uint64_t misses = 0;  // requests served here
   std::string failure_report;
 
-  detail::block_counts ended;  // of ended threads, and of those that got no cache
+  detail::block_counts ended;  // of ended threads, and allocations of those that got no cache
   std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0;
   bytes reserved_peak = 0;
   bool told_above = false;  // on_watermark was

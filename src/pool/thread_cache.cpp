@@ -138,12 +138,11 @@ class attachments {
 
 }  // namespace detail
 
-detail::thread_cache* pool::state::attach() noexcept {
-  if (thread_ended) return nullptr;
+detail::thread_cache* pool::state::attach(std::unique_lock<std::mutex> held) noexcept {
+  if (thread_ended || !held) return nullptr;
   thread_local detail::attachments mine;
   try {
     mine.make_room();
-    const std::lock_guard held{lock};
     caches.reserve(caches.size() + 1);
     spare_caches.reserve(caches.size() + 1 + spare_caches.size());
     if (spare_caches.empty()) {

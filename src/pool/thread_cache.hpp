@@ -52,7 +52,7 @@ class thread_cache {
     leave();
     return false;
   }
-  // False only where somebody has seized the cache: wait for the pool's lock, which that one holds, and try again.
+  // False only where somebody has seized the cache.
   [[nodiscard]] bool enter_with_fence() noexcept;
   void leave() noexcept { inside_.store(false, std::memory_order_release); }
 

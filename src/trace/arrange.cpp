@@ -1,7 +1,10 @@
 #include "trace/arrange.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <bitset>
+#include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -11,8 +14,9 @@ namespace berth::trace {
 void decode_records(const record* at, const record* end, std::uint32_t thread, std::vector<timed>& out) {
   std::uint64_t now = 0;
   for (; at < end; ++at) {
+    if (at->kind() == record::gone) continue;
     if (at->kind() != record::stamp) {
-      out.push_back({*at, thread, now, UINT64_MAX});
+      out.push_back({*at, thread, now, UINT64_MAX, now, at});
       continue;
     }
     now = at->address;
@@ -89,6 +93,7 @@ class turns {
 
   void emit(std::size_t i) {
     out_.events.push_back(all_[i]);
+    out_.events.back().earliest = all_[i].from;
     now_ = out_.events.back().from = std::max(now_, all_[i].from);
   }
 
@@ -161,20 +166,35 @@ arranged arrange(std::vector<timed> all) {
   return t.finish();
 }
 
-std::uint32_t forget_pairs(chunk& c) noexcept {
-  constexpr std::uint32_t slots = 8192;
-  static_assert(slots > 2 * chunk::capacity && slots == 1u << (64 - 51));
-  std::array<std::uint16_t, slots> last_at{};  // by address: its last allocation's place, from 1
-  std::bitset<chunk::capacity> gone;
+void owners::note(const record* at, const record* end, std::uint32_t thread) noexcept {
+  const owner me = owner_of(thread);
+  const auto add = [me](owner& to) { to = to == nobody || to == me ? me : several; };
+  for (; at < end; ++at) {
+    if (at->kind() == record::stamp || at->kind() == record::gone) continue;
+    const std::uint64_t h = mixed(at->address);
+    add(of_[h % places]);
+    add(of_[places + h / places % places]);
+  }
+}
+
+std::uint32_t forget_pairs(chunk& c, const owners* among) noexcept {
+  constexpr std::uint32_t most_slots = 8192;
+  static_assert(most_slots > 2 * chunk::most_records);
+  const std::uint32_t slots = std::bit_ceil(2 * c.count + 2);
+  const int shift = 64 - std::countr_zero(slots);
+  std::array<std::uint16_t, most_slots> last_at;  // by address: its last allocation's place, from 1
+  std::fill_n(last_at.begin(), slots, std::uint16_t{0});
+  std::bitset<chunk::most_records> gone;
   std::uint32_t forgotten = 0;
   for (std::uint32_t i = 0; i < c.count; ++i) {
     const record& r = c.records[i];
-    if (r.kind() == record::stamp) continue;
-    auto slot = static_cast<std::uint32_t>((r.address * 0x9E3779B97F4A7C15u) >> 51);
-    while (last_at[slot] != 0 && c.records[last_at[slot] - 1u].address != r.address) slot = (slot + 1) % slots;
+    if (r.kind() == record::stamp || r.kind() == record::gone) continue;
+    auto slot = static_cast<std::uint32_t>((r.address * 0x9E3779B97F4A7C15u) >> shift);
+    while (last_at[slot] != 0 && c.records[last_at[slot] - 1u].address != r.address) slot = (slot + 1) & (slots - 1);
     if (r.kind() == record::allocate) {
       last_at[slot] = static_cast<std::uint16_t>(i + 1);
-    } else if (last_at[slot] != 0 && !gone[last_at[slot] - 1u]) {
+    } else if (last_at[slot] != 0 && !gone[last_at[slot] - 1u] &&
+               (among == nullptr || among->has_alone(c.thread, r.address))) {
       gone.set(last_at[slot] - 1u);
       gone.set(i);
       forgotten += 2;
@@ -187,13 +207,65 @@ std::uint32_t forget_pairs(chunk& c) noexcept {
     if (c.records[i].kind() == record::stamp) {
       time = c.records[i];
       stamp = &time;
-    } else if (!gone[i]) {
+    } else if (!gone[i] && c.records[i].kind() != record::gone) {
       if (stamp != nullptr) c.records[left++] = *std::exchange(stamp, nullptr);
       c.records[left++] = c.records[i];
     }
   }
   c.count = left;
   return forgotten;
+}
+
+std::vector<timed> settle(std::span<const stretch> old, std::span<const stretch> later,
+                          const std::unordered_set<std::uint64_t>& busy, std::uint64_t& forgotten) {
+  std::vector<timed> all, kept, some;
+  std::unordered_set<std::uint64_t> settled;
+  for (const stretch& s : old) decode_records(s.begin, s.end, s.thread, some);
+  for (timed& t : some) {
+    t.place = nullptr;
+    const bool left = busy.contains(t.what.address);
+    (left ? kept : all).push_back(t);
+    if (!left) settled.insert(t.what.address);
+  }
+  for (const stretch& s : later) {
+    some.clear();
+    decode_records(s.begin, s.end, s.thread, some);
+    std::ranges::copy_if(some, std::back_inserter(all),
+                         [&](const timed& t) { return settled.contains(t.what.address); });
+  }
+  std::size_t gone = all.size();
+  const arranged a = arrange(std::move(all));
+  std::unordered_map<std::uint64_t, const timed*> alive;
+  for (const timed& t : a.events) {
+    if (t.what.kind() == record::allocate) {
+      alive[t.what.address] = &t;
+    } else {
+      alive.erase(t.what.address);
+    }
+  }
+  std::unordered_set<const record*> stay;
+  const auto keep = [&](const timed& t) {
+    --gone;
+    if (t.place != nullptr) {
+      stay.insert(t.place);
+    } else {
+      kept.push_back(t);
+      kept.back().from = t.earliest;
+    }
+  };
+  std::ranges::for_each(a.orphans, keep);
+  for (const auto& [address, t] : alive) keep(*t);
+  std::ranges::stable_sort(kept, [](const timed& x, const timed& y) {
+    return x.thread != y.thread ? x.thread < y.thread : x.from < y.from;
+  });
+  forgotten += gone;
+  for (const stretch& s : later) {
+    for (record* r = s.begin; r < s.end; ++r) {
+      if (r->kind() == record::stamp || !settled.contains(r->address) || stay.contains(r)) continue;
+      r->size_and_kind |= std::uint64_t{record::gone};
+    }
+  }
+  return kept;
 }
 
 }  // namespace berth::trace

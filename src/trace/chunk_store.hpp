@@ -1,7 +1,10 @@
 // The recorder's memory: chunks in one mapping, made present before it is needed, since a fresh page costs more than
-// the records it holds.
+// the records it holds. A chunk is a 1024th of it, so that many threads can have one each; from 8 KiB, as each costs a
+// lock, to 64 KiB.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
@@ -17,6 +20,7 @@ class chunk_store {
   ~chunk_store();
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint32_t chunk_records() const noexcept { return chunk_records_; }
   // Lets the system make all pages present. Needed once, only for speed.
   void touch() noexcept;
 
@@ -26,8 +30,10 @@ class chunk_store {
   void give_back(chunk* c) noexcept { spare_.push_back(c); }  // there is room for all
 
  private:
+  std::size_t chunk_bytes_;
+  std::uint32_t chunk_records_;
   std::size_t size_;
-  chunk* chunks_ = nullptr;
+  std::byte* chunks_ = nullptr;
   std::vector<chunk*> spare_;
 };
 

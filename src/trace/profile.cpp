@@ -4,12 +4,15 @@
 #include <bit>
 #include <cinttypes>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <unordered_map>
 
+#include "core/print.hpp"
+
 namespace berth::trace {
 namespace {
+
+using berth::detail::print;
 
 bytes class_of(bytes size) noexcept {
   if (size <= 64) return 64;
@@ -18,13 +21,6 @@ bytes class_of(bytes size) noexcept {
 
 bytes sum_of(bytes a, bytes b) noexcept {
   return checked_add(a, b).value_or(max_bytes);
-}
-
-template <class... Values>
-void print(std::string& out, const char* format, Values... values) {
-  char line[256];
-  const int n = std::snprintf(line, sizeof line, format, values...);
-  if (n > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(n), sizeof line - 1));
 }
 
 void family(std::string& out, const char* name, const char* type, const char* unit, const char* help) {

@@ -11,19 +11,20 @@ namespace berth::trace {
 
 using record = event_record;  // of a stamp, the address is in nanoseconds since the start
 
-inline constexpr std::size_t chunk_bytes = std::size_t{1} << 16;
+inline constexpr std::size_t most_chunk_bytes = std::size_t{1} << 16;
 
 // `count` is written by whoever holds the recorder's lock, when the chunk is no longer written to.
 struct chunk {
-  static constexpr std::uint32_t capacity = (chunk_bytes - 8) / sizeof(record);
+  static constexpr std::size_t head_bytes = 8;
+  static constexpr std::uint32_t most_records = (most_chunk_bytes - head_bytes) / sizeof(record);
   std::uint32_t count;
   std::uint32_t thread;
-  std::array<record, capacity> records;
+  std::array<record, most_records> records;  // as many of them as chunk_store::chunk_records() are there
 
   [[nodiscard]] const record* begin() const noexcept { return records.data(); }
   [[nodiscard]] const record* end() const noexcept { return records.data() + count; }
 };
-static_assert(sizeof(chunk) <= chunk_bytes);
-static_assert(offsetof(chunk, records) == 8);  // scripts/berth_gdb.py
+static_assert(sizeof(chunk) <= most_chunk_bytes);
+static_assert(offsetof(chunk, records) == chunk::head_bytes);  // scripts/berth_gdb.py
 
 }  // namespace berth::trace

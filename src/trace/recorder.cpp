@@ -12,6 +12,7 @@
 #include <new>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "trace/arrange.hpp"
@@ -23,11 +24,13 @@ namespace {
 
 constexpr std::uint32_t events_a_stamp = 256;
 constexpr std::chrono::milliseconds tick_length{4};
+constexpr std::size_t chunks_a_fold = 8;  // one at a time, each would look at what others did in its time
 
 // What one thread writes to, in lines of its own. Handed on to another when the thread ends.
 struct alignas(64) lane : event_buffer {
   chunk* open = nullptr;  // changed by the thread, under the recorder's lock
   std::uint32_t number = 0;
+  std::uint64_t next_from = 0;  // of the chunk after the one that is looked at
 };
 
 record stamp_at(std::uint64_t ns) noexcept {
@@ -69,13 +72,15 @@ struct recorder::state : std::enable_shared_from_this<state> {
   // With room for all chunks.
   std::vector<chunk*> full;     // in the order in which they filled up
   std::vector<chunk*> residue;  // what is left of the oldest, each thread's in its order
-  bool over = false;            // live blocks alone fill a quarter of the capacity: nothing more is kept
+  owners among;
+  bool over = false;  // live blocks alone fill a quarter of the capacity: nothing more is kept
   std::uint64_t forgotten = 0;
   std::atomic<std::uint64_t> dropped{0};
 
   std::mutex control;  // of start and stop
   std::condition_variable stopping;
   bool listening = false;
+  std::uint64_t stops = 0;  // how often: each ends the ticker of its time, whoever starts the next meanwhile
   std::thread ticker;
 
   explicit state(bytes capacity) : store{capacity} {
@@ -106,11 +111,17 @@ struct recorder::state : std::enable_shared_from_this<state> {
   [[nodiscard]] lane* attach() noexcept;  // null: no memory for one
   void leave(const std::shared_ptr<lane>& l) noexcept;
   bool prepare(lane& l) noexcept;
+  void close(lane& l) noexcept;
+  bool close_idle() noexcept;
   void fold_oldest() noexcept;
+  void fold(chunk* oldest, const owners* in) noexcept;
+  template <class Function>
+  void for_each_chunk(Function f) noexcept;
+  void note_owners(std::size_t n) noexcept;
   void merge_residue() noexcept;
   [[nodiscard]] arranged everything() const;
   void tick() noexcept;
-  void keep_ticking();
+  void keep_ticking(std::uint64_t until_stop);
 };
 
 namespace {
@@ -170,20 +181,17 @@ void recorder::state::leave(const std::shared_ptr<lane>& l) noexcept {
 // Writes a stamp, into a fresh chunk where the open one is full. False where there is none to be had.
 bool recorder::state::prepare(lane& l) noexcept {
   record* at = l.at.load(std::memory_order_relaxed);
-  record* end = l.open == nullptr ? nullptr : l.open->records.data() + chunk::capacity;
+  record* end = l.open == nullptr ? nullptr : l.open->records.data() + store.chunk_records();
   if (end - at < 2) {  // a stamp and an event
     const std::lock_guard held{lock};
-    while (store.empty() && !full.empty() && !over) fold_oldest();
+    while (store.empty() && !over && (!full.empty() || close_idle())) fold_oldest();
     chunk* const fresh = store.take();
     if (fresh == nullptr) return false;
-    if (l.open != nullptr) {
-      l.open->count = static_cast<std::uint32_t>(at - l.open->begin());
-      full.push_back(l.open);
-    }
+    if (l.open != nullptr) close(l);
     l.open = fresh;
     fresh->thread = l.number;
     at = fresh->records.data();
-    end = at + chunk::capacity;
+    end = at + store.chunk_records();
     l.at.store(at, std::memory_order_relaxed);  // no longer into the chunk that is full
   }
   const std::chrono::nanoseconds now = std::chrono::steady_clock::now() - begin;
@@ -193,14 +201,39 @@ bool recorder::state::prepare(lane& l) noexcept {
   return true;
 }
 
-// Makes a chunk empty, or at least smaller. The lock is held.
+// By the lane's thread, or where it has none. The lock is held.
+void recorder::state::close(lane& l) noexcept {
+  l.open->count = static_cast<std::uint32_t>(l.at.load(std::memory_order_relaxed) - l.open->begin());
+  full.push_back(l.open);
+  l.open = nullptr;
+}
+
+// The chunks of threads that ended, and whose lanes nobody has now. False where there is none.
+bool recorder::state::close_idle() noexcept {
+  for (const auto& l : idle) {
+    if (l->open == nullptr) continue;
+    close(*l);
+    l->limit.store(nullptr, std::memory_order_relaxed);
+    l->at.store(nullptr, std::memory_order_relaxed);
+  }
+  return !full.empty();
+}
+
+// Makes some chunks empty, or at least smaller. The lock is held.
 void recorder::state::fold_oldest() noexcept {
-  chunk* const oldest = full.front();
-  full.erase(full.begin());
-  forgotten += forget_pairs(*oldest);
+  const bool alone = lanes.size() == 1;
+  const std::size_t n = alone ? 1 : std::min(full.size(), chunks_a_fold);
+  if (!alone) note_owners(n);
+  for (std::size_t i = 0; i < n; ++i) fold(full[i], alone ? nullptr : &among);
+  full.erase(full.begin(), full.begin() + static_cast<std::ptrdiff_t>(n));
+  if (residue.size() > store.size() / 2) merge_residue();
+}
+
+void recorder::state::fold(chunk* oldest, const owners* in) noexcept {
+  forgotten += forget_pairs(*oldest, in);
   const auto last =
       std::find_if(residue.rbegin(), residue.rend(), [oldest](const chunk* c) { return c->thread == oldest->thread; });
-  if (last != residue.rend() && (*last)->count + oldest->count <= chunk::capacity) {
+  if (last != residue.rend() && (*last)->count + oldest->count <= store.chunk_records()) {
     std::copy(oldest->begin(), oldest->end(), (*last)->records.data() + (*last)->count);
     (*last)->count += oldest->count;
     oldest->count = 0;
@@ -210,34 +243,66 @@ void recorder::state::fold_oldest() noexcept {
   } else {
     residue.push_back(oldest);
   }
-  if (residue.size() > store.size() / 2) merge_residue();
+}
+
+// f(chunk, end, index in `full` or none, from, until) for all chunks, each thread's newest first. A chunk begins with a
+// stamp, and ends where the thread's next one begins.
+template <class Function>
+void recorder::state::for_each_chunk(Function f) noexcept {
+  constexpr std::uint64_t never = UINT64_MAX;
+  const auto tell = [&](chunk* c, const record* end, std::size_t i) {
+    const std::uint64_t from = c->records.front().address;
+    f(c, end, i, from, std::exchange(lanes[c->thread]->next_from, from));
+  };
+  for (const auto& l : lanes) {
+    l->next_from = never;
+    if (l->open == nullptr) continue;
+    const record* const end = l->at.load(std::memory_order_acquire);
+    if (end != l->open->begin()) tell(l->open, end, SIZE_MAX);  // else its stamp is yet to come
+  }
+  for (std::size_t i = full.size(); i-- > 0;) tell(full[i], full[i]->end(), i);
+  for (std::size_t i = residue.size(); i-- > 0;) tell(residue[i], residue[i]->end(), SIZE_MAX);
+}
+
+// Whose the addresses are in the time of the first n full chunks. What was done there before a free in one of these is
+// in some chunk by now: the block was handed over.
+void recorder::state::note_owners(std::size_t n) noexcept {
+  std::uint64_t earliest = UINT64_MAX, latest = 0;
+  for_each_chunk([&](chunk*, const record*, std::size_t i, std::uint64_t from, std::uint64_t until) {
+    if (i >= n) return;
+    earliest = std::min(earliest, from);
+    latest = std::max(latest, until);
+  });
+  among.clear();
+  for_each_chunk([&](const chunk* c, const record* end, std::size_t, std::uint64_t from, std::uint64_t until) {
+    if (from <= latest && until >= earliest) among.note(c->begin(), end, c->thread);
+  });
 }
 
 // Pairs across chunks and threads: what is left are blocks alive, and frees whose allocation is in a later chunk.
 void recorder::state::merge_residue() noexcept try {
-  std::vector<timed> all;
-  for (const chunk* c : residue) decode_records(c->begin(), c->end(), c->thread, all);
-  arranged a = arrange(std::move(all));
-  std::unordered_map<std::uint64_t, std::size_t> alive;
-  for (std::size_t i = 0; i < a.events.size(); ++i) {
-    if (a.events[i].what.kind() == record::allocate) {
-      alive[a.events[i].what.address] = i;
-    } else {
-      alive.erase(a.events[i].what.address);
-    }
+  std::vector<stretch> old, later;
+  for (chunk* c : residue) old.push_back({c->records.data(), c->records.data() + c->count, c->thread});
+  for (chunk* c : full) later.push_back({c->records.data(), c->records.data() + c->count, c->thread});
+  const std::size_t closed = later.size();
+  for (const auto& l : lanes) {
+    if (l->open == nullptr) continue;
+    later.push_back({l->open->records.data(), l->at.load(std::memory_order_acquire), l->number});
   }
-  std::vector<timed> kept = std::move(a.orphans);
-  for (const auto& [address, i] : alive) kept.push_back(a.events[i]);
-  std::ranges::stable_sort(kept, [](const timed& x, const timed& y) {
-    return x.thread != y.thread ? x.thread < y.thread : x.from < y.from;
-  });
-  forgotten += a.events.size() - alive.size();
+  // These ends are no moment: what one thread did last may come after what another one, asked before, did next. At all
+  // other addresses than those of what came meanwhile they are one.
+  std::unordered_set<std::uint64_t> busy;
+  for (std::size_t i = closed; i < later.size(); ++i) {
+    const record* const now = lanes[later[i].thread]->at.load(std::memory_order_acquire);
+    for (const record* r = later[i].end; r < now; ++r) busy.insert(r->address);
+  }
+  const std::vector<timed> kept = settle(old, later, busy, forgotten);
   for (chunk* c : residue) store.give_back(c);
   residue.clear();
   const timed* before = nullptr;
   for (const timed& t : kept) {
     chunk* c = residue.empty() ? nullptr : residue.back();
-    const bool fresh = c == nullptr || c->thread != t.thread || c->count + 2 > chunk::capacity;
+    const bool fresh = c == nullptr || c->thread != t.thread || c->count + 2 > store.chunk_records();
     if (fresh) {
       c = store.take();
       if (c == nullptr) {
@@ -274,9 +339,9 @@ void recorder::state::tick() noexcept {
   for (const auto& l : lanes) l->limit.store(nullptr, std::memory_order_relaxed);
 }
 
-void recorder::state::keep_ticking() {
+void recorder::state::keep_ticking(std::uint64_t until_stop) {
   std::unique_lock held{control};
-  while (!stopping.wait_for(held, tick_length, [this] { return !listening; })) tick();
+  while (!stopping.wait_for(held, tick_length, [&] { return stops >= until_stop; })) tick();
 }
 
 void recorder::state::before_fork() {
@@ -330,7 +395,7 @@ void recorder::start(source_location where) {
     berth_recorder = {3, sizeof(record), &s, &s.lanes, &s.residue, &s.full, &s.dropped, &s.listening};
   }
   try {
-    s.ticker = std::thread{[&s] { s.keep_ticking(); }};
+    s.ticker = std::thread{[&s, next = s.stops + 1] { s.keep_ticking(next); }};
   } catch (const std::exception&) {  // no thread, or no memory for one: stamps once in 256 events then
   }
 }
@@ -343,6 +408,7 @@ void recorder::stop() noexcept {
     if (!s.listening) return;
     set_hook(nullptr);
     s.listening = false;
+    ++s.stops;
     ticker = std::move(s.ticker);
   }
   s.stopping.notify_all();

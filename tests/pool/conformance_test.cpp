@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <memory_resource>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "berth/pool/adaptors.hpp"
 #include "berth/pool/debug.hpp"
@@ -11,6 +15,7 @@
 #include "berth/pool/memory_resource.hpp"
 #include "berth/pool/pool.hpp"
 #include "conformance/pool_suite.hpp"
+#include "pool/gate.hpp"
 
 namespace berth::conformance {
 namespace {
@@ -147,6 +152,28 @@ TEST(adaptors, tracking_knows_the_line) {
   EXPECT_NE(std::string{live[0].site.file_name()}.find("conformance_test.cpp"), std::string::npos);
 }
 
+TEST(adaptors, logging_names_the_place_of_each_call) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = bytes{1} << 20}};
+  char* text = nullptr;
+  std::size_t length = 0;
+  std::FILE* const to = open_memstream(&text, &length);
+  ASSERT_NE(to, nullptr);
+  logging_adaptor logging{p, to};
+  constexpr std::uint32_t line = __LINE__;
+  auto b = logging.allocate(10, queue);
+  EXPECT_FALSE(logging.allocate(bytes{2} << 20, queue));
+  std::fflush(to);
+  const std::string said{text, length};
+  char made[96];
+  std::snprintf(made, sizeof made, "allocate %p 10 stream %u ", static_cast<void*>(b->data()), queue.id());
+  b->reset();
+  std::fclose(to);
+  std::free(text);
+  const auto place = [](std::uint32_t at) { return std::string{__FILE__} + ':' + std::to_string(at) + '\n'; };
+  EXPECT_EQ(said, made + place(line + 1) + "failed 2097152 limit_exceeded " + place(line + 2));
+}
+
 TEST(adaptors, counting_counts) {
   stream queue{device::host()};
   pool p{device::host(), {.limit = bytes{1} << 20}};
@@ -174,6 +201,22 @@ TEST(memory_resource, standard_containers_live_in_a_pool) {
     EXPECT_GT(p.statistics().live, 50'000u);
   }
   EXPECT_EQ(p.statistics().live, 0u);
+}
+
+// Containers write at once, and work that is queued may still write a block that was freed.
+TEST(source_resource, waits_for_what_is_queued_on_its_stream) {
+  stream queue{device::host()};
+  pool p{device::host()};
+  source_resource resource{p, queue};
+  auto* data = static_cast<std::byte*>(resource.allocate(4096));
+  support::gate late;
+  late.hold(queue);
+  ASSERT_TRUE(queue.fill(data, std::byte{1}, 4096));
+  resource.deallocate(data, 4096);
+  std::jthread other{[&late] { late.open(); }};
+  const std::pmr::vector<unsigned char> written(4096, 7, &resource);
+  ASSERT_TRUE(queue.synchronize());
+  EXPECT_EQ(std::ranges::count(written, 7), 4096);
 }
 
 TEST(resource_source, memory_goes_back_when_the_streams_that_use_it_are_done) {

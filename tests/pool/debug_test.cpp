@@ -327,6 +327,18 @@ TEST(debug, pools_that_ended_with_nothing_alive_are_counted_not_kept) {
   end_debug();
 }
 
+TEST(debug, no_block_is_as_old_as_the_longest_ages) {
+  for (const std::chrono::seconds age : {std::chrono::seconds::max(), std::chrono::seconds{11LL << 55}}) {
+    set_debug({.guards = true, .age_alarm = age});
+    stream queue{device::host()};
+    pool p{device::host(), {.limit = 4_MiB}};
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < 3; ++i) p.free(p.allocate_raw(100, queue).value());
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    end_debug();
+  }
+}
+
 TEST(debug, words) {
   const debug_words all = read_debug(
       "guards,quarantine=3KiB,every=7,warn,leaks,live=1000,bytes=2GiB,age=60,stack=5,sample=1/64,report=a "

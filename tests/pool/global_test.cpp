@@ -1,6 +1,10 @@
 // A pool that is a global object, used by the constructor of another one, before anything of the library has been
-// initialised, and by the destructor after main.
+// initialised, and by the destructor after main. And one that is made by the destructor of an object older than
+// anything of the library.
 #include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
 
 #include "berth/pool/pool.hpp"
 
@@ -20,6 +24,20 @@ struct early {
   }
   ~early() { memory.free(block); }
 };
+
+struct oldest {
+  ~oldest() {
+    const berth::device again = berth::device::host();
+    const auto by_name = berth::device::open("host");
+    berth::stream queue{again};
+    berth::pool memory{again};
+    if (by_name && *by_name == again && memory.allocate(1000, queue) && again.properties().name == "host") return;
+    std::fputs("the host device is not there any more\n", stderr);
+    std::_Exit(1);
+  }
+};
+
+[[gnu::init_priority(101)]] oldest the_oldest;
 [[gnu::init_priority(101)]] early the_early;  // before all that has no number
 
 TEST(pool_global, allocates_before_main) {

@@ -158,6 +158,20 @@ TEST(guard, a_share_is_the_same_for_every_guard_and_thread) {
   EXPECT_LT(short_lived.statistics().allocations, 40u);  // 10 in the mean
 }
 
+// On a device of addresses without memory nothing can be looked at, and nobody is accused.
+TEST(guard, memory_that_nobody_reads_is_unchecked) {
+  const device nowhere = device::open("null:1GiB").value();
+  stream queue{nowhere};
+  pool p{nowhere};
+  guard_adaptor guard{p, {.quarantine = 0}};
+  for (int i = 0; i < 10; ++i) guard.free(guard.allocate_raw(1000, queue).value());
+  EXPECT_EQ(guard.check(), 0u);
+  guard.tend();  // the last one leaves
+  EXPECT_EQ(guard.statistics().mistakes, 0u);
+  EXPECT_EQ(guard.statistics().unchecked, 10u);
+  EXPECT_EQ(p.statistics().live, 0u);
+}
+
 // --- no false alarm
 
 // Threads on shared streams, with work queued, host functions that free, use_on, small quarantines: everything that is

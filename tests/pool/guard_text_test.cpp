@@ -112,6 +112,17 @@ TEST(guard_text, bytes_and_ages_have_alarms_too) {
   EXPECT_EQ(times(said, "of 2 live blocks the oldest is the block of 100 bytes"), 1u) << said;
   EXPECT_NE(said.find(place), std::string::npos);
 }
+// Longer than the clock counts.
+TEST(guard_text, no_block_is_as_old_as_the_longest_ages) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 4_MiB}};
+  for (const std::chrono::milliseconds age : {std::chrono::milliseconds::max(), std::chrono::milliseconds{1LL << 58}}) {
+    guard_adaptor guard{p, {.age_alarm = age}};
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < 3; ++i) guard.free(guard.allocate_raw(100, queue).value());
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  }
+}
 
 }  // namespace
 }  // namespace berth

@@ -2,18 +2,23 @@
 // daily. Each was once a defect.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "berth/pool/adaptors.hpp"
 #include "berth/pool/pool.hpp"
 #include "pool/gate.hpp"
 #include "pool/thread_cache.hpp"
+#include "support/faulty_device.hpp"
 
 namespace berth {
 namespace {
@@ -164,6 +169,75 @@ TEST(pool_lifetime, a_double_free_in_many_threads_is_a_broken_contract) {
     }
   };
   EXPECT_DEATH(race(), "double free|freed twice");
+}
+
+// Drivers' frees wait for what runs: host functions too, which may free a first block of their thread.
+class waiting_backend final : public support::faulty_backend {
+ public:
+  using faulty_backend::faulty_backend;
+  std::function<void()> before_free = [] {};
+  void free(void* block, bytes size, memory_kind kind) noexcept override {
+    before_free();
+    faulty_backend::free(block, size, kind);
+  }
+};
+
+TEST(pool_lifetime, host_functions_free_while_the_device_takes_memory_back) {
+  const auto backend = std::make_shared<waiting_backend>(device::host());
+  backend->heal();
+  const device d{backend};
+  stream queue{d};
+  pool p{d, {.kind = memory_kind::pinned}};
+  support::gate begun;
+  std::promise<void> freed;
+  struct job {
+    pool& source;
+    void* data;
+    support::gate& begun;
+    std::promise<void>& freed;
+  } mine{p, p.allocate_raw(3_MiB, queue).value(), begun, freed};
+  (void)p.allocate(8_MiB, queue);
+  ASSERT_TRUE(queue.synchronize());
+  ASSERT_TRUE(queue.call(
+      [](void* given) {
+        job& j = *static_cast<job*>(given);
+        j.begun.wait();
+        j.source.free(j.data);
+        j.freed.set_value();
+      },
+      &mine));
+  bool waited = false;
+  backend->before_free = [&, once = false]() mutable {
+    if (std::exchange(once, true)) return;
+    begun.open();
+    waited = freed.get_future().wait_for(std::chrono::seconds{10}) == std::future_status::ready;
+  };
+  EXPECT_GT(p.trim(), 0u);
+  EXPECT_TRUE(waited) << "the free waits for the pool, which waits for the device";
+}
+
+// Threads whose first call is a free have no cache yet, and do not get one while somebody else looks at the pool.
+TEST(pool_lifetime, what_is_seen_of_a_pool_holds_while_new_threads_free) {
+  constexpr bytes size = 1000;
+  stream queue{device::host()};
+  pool p{device::host()};
+  std::atomic<bool> stop{false};
+  std::jthread looker{[&] {
+    while (!stop) {
+      for (const live_block& b : p.live_blocks()) EXPECT_EQ(b.size, size);
+      const pool_statistics s = p.statistics();
+      EXPECT_LE(s.frees, s.allocations);
+    }
+  }};
+  for (int round = 0; round < 200; ++round) {
+    std::array<void*, 8> blocks;
+    for (void*& b : blocks) b = p.allocate_raw(size, queue).value();
+    std::array<std::jthread, blocks.size()> threads;
+    for (std::size_t i = 0; i < blocks.size(); ++i) threads[i] = std::jthread{[&p, b = blocks[i]] { p.free(b); }};
+  }
+  stop = true;
+  looker.join();
+  EXPECT_EQ(p.statistics().live, 0u);
 }
 
 // A callback that frees through the same adaptors, from another thread.

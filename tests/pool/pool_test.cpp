@@ -296,4 +296,13 @@ TEST(pool, cache_hits_are_those_of_a_model) {
   EXPECT_EQ(p.statistics().cache_hits, expected);
   EXPECT_GT(expected, 2000u);
 }
+
+TEST(pool, takes_at_its_start_as_much_as_there_is) {
+  const device d = *device::open("null:64MiB");
+  const pool p{d, {.initial = 64_MiB + 4096}};
+  EXPECT_EQ(p.statistics().reserved, 64_MiB);
+  const pool limited{*device::open("null:64MiB"), {.limit = 10_MiB, .initial = berth::max_bytes}};
+  EXPECT_EQ(limited.statistics().reserved, 10_MiB);
+}
+
 }  // namespace

@@ -1,10 +1,14 @@
 // Requests that meet the limit while others take, free and give back: one fails only where what it needs was not to be
 // had. What happens in between happens in the moment when a device is asked, as there the pool's lock is open.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <barrier>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <thread>
@@ -12,8 +16,10 @@
 #include <vector>
 
 #include "berth/pool/pool.hpp"
+#include "in_child.hpp"
 #include "pool/gate.hpp"
 #include "pool/telling_device.hpp"
+#include "support/sanitizers.hpp"
 
 namespace berth {
 namespace {
@@ -193,6 +199,26 @@ TEST(pool_shortage, three_threads_after_one_stream_where_it_may_wait) {
 }
 TEST(pool_shortage, three_threads_after_one_late_stream) {
   three_after_one(true, true);
+}
+
+// As where `ulimit -v` is below the machine's memory. An emulator does not hear of it, and a sanitizer maps terabytes.
+TEST(pool_shortage, fewer_addresses_than_memory_are_shared_with_others) {
+  if (support::sanitized || support::emulated) GTEST_SKIP() << "the limit is not this program's";
+  test::in_child([] {
+    const device host = device::host();
+    bytes pages = 0;
+    std::ifstream{"/proc/self/statm"} >> pages;  // that are mapped already
+    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + 1_GiB;
+    const rlimit few{most, most};
+    WANT(pages != 0 && host.properties().total_memory > most && setrlimit(RLIMIT_AS, &few) == 0);
+    stream s{host};
+    pool first{host};
+    pool second{host};
+    WANT(first.allocate(50_MiB, s) && second.allocate(10_MiB, s));
+    const std::unique_ptr<void, decltype(&std::free)> rest{std::malloc(256_MiB), &std::free};
+    WANT(rest != nullptr);
+    return 0;
+  });
 }
 
 }  // namespace

@@ -173,6 +173,18 @@ TEST(pool_streams, chunks_that_stay_free_go_back) {
   EXPECT_TRUE(p.allocate(32_MiB, queue));
 }
 
+// Longer than the clock counts.
+TEST(pool_streams, chunks_that_may_stay_free_for_ever_do) {
+  stream queue{device::host()};
+  for (const std::chrono::milliseconds time :
+       {std::chrono::milliseconds::max(), std::chrono::milliseconds{1LL << 58}}) {
+    pool p{device::host(), {.limit = 64_MiB, .idle_release = time}};
+    (void)p.allocate(32_MiB, queue);
+    ASSERT_TRUE(queue.synchronize());
+    for (int i = 0; i < 3; ++i) EXPECT_GE(p.statistics().reserved, 32_MiB);
+  }
+}
+
 // Pinned chunks do not join: without collecting, free ones of the wrong size stay beside the new.
 TEST(pool_streams, free_chunks_go_back_before_a_pool_grows_beyond_its_mark) {
   stream queue{device::host()};

@@ -21,4 +21,16 @@ inline constexpr bool thread_sanitized = false;
 #undef BERTH_HAS_FEATURE
 inline constexpr bool sanitized = address_sanitized || thread_sanitized;
 
+#ifdef BERTH_EMULATED
+inline constexpr bool emulated = true;
+#else
+inline constexpr bool emulated = false;
+#endif
+
+// How many of so many made-up cases are tried: a quarter under a sanitizer or an emulator, where each takes ten to
+// thirty times as long and other mistakes are looked for than a wrong answer.
+[[nodiscard]] constexpr unsigned cases(unsigned all) {
+  return sanitized || emulated ? (all + 3) / 4 : all;
+}
+
 }  // namespace berth::support

@@ -4,14 +4,21 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <memory>
 #include <set>
+#include <utility>
 
 namespace {
 using berth::trace::arrange;
 using berth::trace::chunk;
+using berth::trace::decode_records;
 using berth::trace::forget_pairs;
+using berth::trace::owners;
 using berth::trace::record;
+using berth::trace::settle;
+using berth::trace::stretch;
 using berth::trace::timed;
 
 record make(record::kind_of_record kind, std::uint64_t address, std::uint64_t size = 1) {
@@ -120,7 +127,7 @@ RC_GTEST_PROP(forget_pairs, takes_out_exactly_the_pairs, ()) {
   const auto write = [](const record& r) { c.records[c.count++] = r; };
   write(make(stamp, 0));
   for (const int step : steps) {
-    if (c.count + 1 >= chunk::capacity) break;
+    if (c.count + 1 >= chunk::most_records) break;
     if (step == 0) {
       write({++now, 0, "", 0, 0});
       continue;
@@ -139,7 +146,7 @@ RC_GTEST_PROP(forget_pairs, takes_out_exactly_the_pairs, ()) {
     times.push_back(now);
     write(r);
   }
-  const auto forgotten = forget_pairs(c);
+  const auto forgotten = forget_pairs(c, nullptr);
   RC_ASSERT(forgotten == static_cast<std::size_t>(std::ranges::count(gone, true)));
   std::uint64_t time = 0;
   std::size_t next = 0;
@@ -156,5 +163,99 @@ RC_GTEST_PROP(forget_pairs, takes_out_exactly_the_pairs, ()) {
   }
   while (next < expected.size() && gone[next]) ++next;
   RC_ASSERT(next == expected.size());
+}
+
+// Three threads write into chunks of eight records, which are closed, folded as the recorder does it, and settled, at
+// random. What is alive in the end must be right, and where every event has a stamp of its own, so that the order is
+// known, who asked for it.
+struct history {
+  std::vector<std::unique_ptr<chunk>> made;
+  std::array<chunk*, 3> open{};
+  std::vector<chunk*> full, residue;
+  std::uint64_t now = 0;
+  std::uint64_t forgotten = 0;
+  std::uint64_t events_a_stamp = 1;
+
+  chunk* fresh(std::uint32_t thread) {
+    made.push_back(std::make_unique_for_overwrite<chunk>());
+    made.back()->thread = thread;
+    made.back()->count = 0;
+    return made.back().get();
+  }
+  void write(std::uint32_t thread, const record& r) {
+    chunk*& mine = open[thread];
+    if (mine != nullptr && mine->count + 2 > 8) full.push_back(std::exchange(mine, nullptr));
+    if (mine == nullptr) mine = fresh(thread);
+    if (++now % events_a_stamp == 0 || mine->count == 0) mine->records[mine->count++] = make(stamp, now);
+    mine->records[mine->count++] = r;
+  }
+  [[nodiscard]] std::vector<chunk*> all() const {
+    std::vector<chunk*> out = residue;
+    out.insert(out.end(), full.begin(), full.end());
+    std::ranges::copy_if(open, std::back_inserter(out), [](const chunk* c) { return c != nullptr; });
+    return out;
+  }
+  void fold() {
+    if (full.empty()) return;
+    owners among;
+    for (const chunk* c : all()) among.note(c->begin(), c->end(), c->thread);
+    forgotten += forget_pairs(*full.front(), &among);
+    residue.push_back(full.front());
+    full.erase(full.begin());
+  }
+  void settle_all() {
+    std::vector<stretch> old, later;
+    for (chunk* c : all()) {
+      const bool is_old = std::ranges::find(residue, c) != residue.end();
+      (is_old ? old : later).push_back({c->records.data(), c->records.data() + c->count, c->thread});
+    }
+    const auto kept = settle(old, later, {}, forgotten);
+    residue.clear();
+    for (const timed& t : kept) {
+      if (residue.empty() || residue.back()->thread != t.thread) residue.push_back(fresh(t.thread));
+      chunk& c = *residue.back();
+      c.records[c.count++] = make(stamp, t.from);
+      c.records[c.count++] = t.what;
+    }
+  }
+};
+
+RC_GTEST_PROP(folding, knows_what_is_alive, ()) {
+  const auto steps = *rc::gen::container<std::vector<std::pair<int, int>>>(
+      rc::gen::pair(rc::gen::inRange(0, 3), rc::gen::inRange(0, 12)));
+  history h;
+  h.events_a_stamp = *rc::gen::inRange<std::uint64_t>(1, 6);
+  std::map<std::uint64_t, std::uint64_t> alive;  // its allocation's number, which stands in its size
+  std::uint64_t number = 0;
+  for (const auto& [thread, what] : steps) {
+    if (what == 10) h.fold();
+    if (what == 11) h.settle_all();
+    if (what >= 10) continue;
+    const std::uint64_t address = 64 * static_cast<std::uint64_t>(what / 3 + 1);
+    ++number;
+    if (alive.contains(address)) {
+      h.write(static_cast<std::uint32_t>(thread), make(f, address, alive[address]));
+      alive.erase(address);
+    } else {
+      h.write(static_cast<std::uint32_t>(thread), make(a, address, number));
+      alive[address] = number;
+    }
+  }
+  std::vector<timed> all;
+  for (const chunk* c : h.all()) decode_records(c->begin(), c->end(), c->thread, all);
+  RC_ASSERT(all.size() + h.forgotten == number);
+  const auto out = arrange(all);
+  RC_ASSERT(out.orphans.empty());
+  std::map<std::uint64_t, std::uint64_t> left;
+  for (const timed& t : out.events) {
+    if (t.what.kind() == a) {
+      RC_ASSERT(left.emplace(t.what.address, t.what.size()).second);
+    } else {
+      RC_ASSERT(left.erase(t.what.address) == 1);
+    }
+  }
+  if (h.events_a_stamp == 1) RC_ASSERT(left == alive);
+  RC_ASSERT(std::ranges::equal(
+      left, alive, {}, [](const auto& x) { return x.first; }, [](const auto& x) { return x.first; }));
 }
 }  // namespace

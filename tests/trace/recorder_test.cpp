@@ -9,6 +9,7 @@
 #include <latch>
 #include <memory>
 #include <new>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,7 +117,7 @@ TEST(recorder, times_of_any_size_stand_in_a_log) {
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ((*back)[i].t_us, all[i].t_us);
 }
 
-// 16 chunks are the least: 32,000 events.
+// 1 MiB is the least: 32,000 events.
 TEST(recorder, forgets_the_oldest_history_but_no_leak) {
   berth::stream queue{berth::device::host()};
   berth::pool p{berth::device::host(), {.report_leaks = false}};
@@ -155,6 +156,73 @@ TEST(recorder, drops_only_where_live_blocks_fill_it) {
   EXPECT_GT(s.events.size(), 20'000u);
   EXPECT_EQ(s.dropped + s.events.size(), 60'000u);
   EXPECT_NE(r.leak_report().find("dropped"), std::string::npos);
+}
+
+// At one time, so that each has records of its own.
+void give_and_take(berth::pool& p, int threads) {
+  std::barrier all{threads};
+  std::vector<std::jthread> working;
+  for (int t = 0; t < threads; ++t) {
+    working.emplace_back([&] {
+      berth::stream mine{berth::device::host()};
+      (void)p.allocate(64, mine);
+      all.arrive_and_wait();
+    });
+  }
+}
+
+TEST(recorder, drops_nothing_of_many_threads_in_little_memory) {
+  berth::pool p{berth::device::host()};
+  recorder r{0};
+  r.start();
+  give_and_take(p, 100);
+  r.stop();
+  EXPECT_EQ(r.dropped(), 0u);
+  EXPECT_EQ(r.take().events.size(), 200u);
+}
+
+// The pairs that each thread sees are not those that were: they are forgotten together or not at all.
+TEST(recorder, a_block_that_goes_to_and_fro_is_no_leak_when_it_is_forgotten) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host()};
+  recorder r{0};
+  r.start();
+  std::binary_semaphore go{0}, come{0};
+  void* x = nullptr;
+  constexpr int rounds = 500;
+  std::jthread other{[&] {
+    for (int i = 0; i < rounds; ++i) {
+      go.acquire();
+      p.free(x);
+      x = p.allocate_raw(1000, queue).value();
+      come.release();
+    }
+  }};
+  for (int i = 0; i < rounds; ++i) {
+    x = p.allocate_raw(1000, queue).value();
+    go.release();
+    come.acquire();
+    p.free(x);
+  }
+  for (int i = 0; i < 100'000; ++i) (void)p.allocate(1000, queue);
+  r.stop();
+  EXPECT_EQ(r.dropped(), 0u);
+  EXPECT_EQ(r.leak_report(), "0 leaks, 0 bytes\n");
+  EXPECT_GT(r.take().forgotten, 100'000u);
+}
+
+TEST(recorder, threads_that_ended_leave_their_place_to_others) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host()};
+  recorder r{0};
+  r.start();
+  give_and_take(p, 127);
+  for (int i = 0; i < 20000; ++i) (void)p.allocate(64, queue);
+  r.stop();
+  const auto s = r.take();
+  EXPECT_EQ(s.dropped, 0u);
+  EXPECT_EQ(s.forgotten + s.events.size(), 2u * (127 + 20000));
+  EXPECT_TRUE(r.leaks().empty());
 }
 
 TEST(recorder, threads_may_end_and_pass_blocks_on) {
@@ -366,6 +434,28 @@ TEST(recorder, threads_of_a_child_go_on_where_others_changed_chunks) {
   over = true;
   busy.clear();
   r.stop();
+}
+
+// A recorder that another thread starts again is not the one whose end stop() waits for.
+TEST(recorder, stops_while_another_thread_starts_it) {
+  SKIP_UNDER_TSAN();
+  WITH_THREADS_IN_THE_CHILD();
+  berth::test::in_child([] {
+    recorder r{0};
+    std::atomic<bool> over = false;
+    std::jthread other{[&] {
+      while (!over) r.start();
+    }};
+    for (int i = 0; i < 1000; ++i) {
+      r.start();
+      r.stop();
+    }
+    over = true;
+    other.join();
+    r.stop();
+    WANT(r.take().ended);
+    return 0;
+  });
 }
 
 TEST(recorder, what_comes_after_a_pause_has_a_time_of_its_own) {

@@ -40,7 +40,7 @@ class adaptor : public memory_source {
   virtual result<void> before(bytes, const source_location&) { return {}; }
   virtual void take_back(bytes) noexcept {}
   virtual void after_allocate(void*, const given&) {}
-  virtual void after_failure(bytes, const error&) {}
+  virtual void after_failure(bytes, const error&, const source_location&) {}
   virtual void after_free(void*, const given&, const source_location&) noexcept {}
 
   mutable std::mutex lock_;
@@ -100,7 +100,7 @@ class counting_adaptor final : public adaptor {
     counts_.live += g.size;
     counts_.live_peak = counts_.live > counts_.live_peak ? counts_.live : counts_.live_peak;
   }
-  void after_failure(bytes, const error&) override { ++counts_.failures; }
+  void after_failure(bytes, const error&, const source_location&) override { ++counts_.failures; }
   void after_free(void*, const given& g, const source_location&) noexcept override {
     ++counts_.frees;
     counts_.live -= g.size;
@@ -116,7 +116,7 @@ class logging_adaptor final : public adaptor {
 
  private:
   void after_allocate(void* data, const given& g) override;
-  void after_failure(bytes size, const error& why) override;
+  void after_failure(bytes size, const error& why, const source_location& site) override;
   void after_free(void* data, const given& g, const source_location& site) noexcept override;
 
   std::FILE* to_;

@@ -13,8 +13,8 @@
 // Streams. Where the block's stream is idle and the host reaches the memory, patterns are written and read at once.
 // Elsewhere the zones are written in stream order (two fills), and a freed block is looked at and filled by the first
 // request, tend() or check() that finds its work done; one that leaves the quarantine before is counted as unchecked.
-// Memory that the host does not reach is read through a stream of the guard's own. So a correct program is never
-// accused, whatever is queued when.
+// Memory that the host does not reach is read through a stream of the guard's own; that of "null" by nobody, so that
+// all its blocks are unchecked. So a correct program is never accused, whatever is queued when.
 //
 // A request, tend() and check() may record an event on the streams of freed blocks, ask them, and read memory through a
 // stream: from the calling thread, with no lock held that a free takes. A free does nothing with streams, as it may run

@@ -12,9 +12,11 @@
 
 namespace berth {
 
-// A std::pmr::memory_resource over a source of blocks and a stream: standard containers in a pool's memory. Contract:
-// the host may dereference the device's addresses, and source and stream outlive the resource's users. Throws
-// std::bad_alloc where the source has no memory. As thread-safe as the source.
+// A std::pmr::memory_resource over a source of blocks and a stream: standard containers in a pool's memory. Containers
+// write at once, so a request waits for what is queued on the stream, which may still touch a block that was freed
+// there: give it a stream of its own. Contract: the host may dereference the device's addresses, and source and stream
+// outlive the resource's users. Throws std::bad_alloc where the source has no memory, or the device fails. As
+// thread-safe as the source.
 class source_resource final : public std::pmr::memory_resource {
  public:
   source_resource(memory_source& source, stream& s) noexcept : source_{&source}, stream_{&s} {
@@ -22,11 +24,7 @@ class source_resource final : public std::pmr::memory_resource {
   }
 
  private:
-  void* do_allocate(std::size_t size, std::size_t alignment) override {
-    auto data = source_->allocate_raw(size == 0 ? 1 : size, *stream_, block_options{.alignment = alignment});
-    if (!data) throw std::bad_alloc{};
-    return *data;
-  }
+  void* do_allocate(std::size_t size, std::size_t alignment) override;
   void do_deallocate(void* data, std::size_t size, std::size_t) override {
     source_->free(data, size == 0 ? 1 : size, *stream_);
   }

@@ -191,7 +191,6 @@ struct block_part {
 };
 
 struct defragmentation {
-  bytes released = 0;        // given back to the device
   bytes largest_before = 0;  // the largest hole
   bytes largest_after = 0;
   std::size_t unmapped = 0;  // mappings of stitched blocks that were waiting to be undone

@@ -5,10 +5,11 @@
 // reads the clock once in 256 events, and once after every tick (4 ms) of a thread that the recorder keeps while it
 // listens. A full chunk costs a lock.
 //
-// The records' memory is `capacity`, made present by the first start(). When it is full, the oldest history is folded:
-// blocks that came and went in it are forgotten and counted, blocks still alive stay, so that leaks are right however
-// long the run is. Only where that does not help, because the records of live blocks alone fill a quarter of it,
-// records are dropped, and reports say how many.
+// The records' memory is `capacity`, made present by the first start(); half a MiB for folding comes beside it. When it
+// is full, the oldest history is folded: blocks that came and went in it are forgotten and counted, blocks still alive
+// stay, so that leaks are right however long the run is. Only where that does not help, because the records of live
+// blocks alone fill a quarter of it, or more threads record at once than it has chunks (128 of 1 MiB, 1024 from 8 MiB
+// on), records are dropped, and reports say how many.
 //
 // One recorder at a time listens (contract). It must be stopped, and no thread be inside an allocation, before it is
 // destroyed. All members are thread-safe; those that read cost a sort of all records. Blocks are told apart by their
