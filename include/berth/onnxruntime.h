@@ -47,8 +47,8 @@ typedef struct berth_onnxruntime_options {
 berth_status berth_onnxruntime_create(berth_pool* pool, berth_stream* stream, const berth_onnxruntime_options* options,
                                       struct OrtAllocator** out);
 /* ONNX Runtime must hold it no more: first the sessions and the environment go. *alive (unless null) is how many blocks
- * nobody freed; they stay the pool's, whose end reports them. Null does nothing; what is no allocator of ours is
- * BERTH_INVALID. */
+ * nobody freed; they stay the pool's, whose end reports them. The pool and the stream may go with it, so not from
+ * within a stream's work (berth/status.h): BERTH_INVALID, as for what is no allocator of ours. Null does nothing. */
 berth_status berth_onnxruntime_destroy(struct OrtAllocator* allocator, uint64_t* alive);
 
 typedef struct berth_onnxruntime_counts {

@@ -36,16 +36,17 @@ typedef struct berth_pool_options {
   uint64_t idle_release_ms;   /* a chunk that was free for so long goes back; 0: never */
   int32_t no_stitch;          /* 1: no block is built of scattered granules */
   int32_t quiet;              /* 1: destruction does not write leaks to standard error */
-  /* Called where a request is about to fail, without any lock: it may free blocks, trim pools, synchronise streams. Not
-   * zero: search once more, and ask again (attempt counts from 1) if that was in vain. It may not call longjmp. */
+  /* Called where a request is about to fail, without any lock: it may free blocks, trim pools, synchronise streams, but
+   * not destroy the pool and the stream of the request. Not zero: search once more, and ask again (attempt counts from
+   * 1) if that was in vain. It may not call longjmp. */
   int (*pressure)(void* context, uint64_t size, uint32_t attempt);
   void* context;
 } berth_pool_options;
 
 /* `options` may be null. */
 berth_status berth_pool_create(const berth_device* device, const berth_pool_options* options, berth_pool** out);
-/* Waits for work that may still use its memory, which then goes back: blocks still alive are leaks, and a line for each
- * goes to standard error. Null does nothing. */
+/* Waits for work that may still use its memory, so not from within a stream's work (berth/status.h). The memory then
+ * goes back: blocks still alive are leaks, and a line for each goes to standard error. Null does nothing. */
 void berth_pool_destroy(berth_pool* pool);
 
 /* A block for work enqueued on the stream from now on, in *out. Size 0 gives a null, which need not be freed.

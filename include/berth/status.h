@@ -2,8 +2,13 @@
  *
  * Errors. Each call returns a status; a call that fails leaves its outputs and its handles' objects as they were, and
  * berth_error_text() says what was wrong. Nothing aborts, and no exception leaves. Handles are checked: one that is
- * null, was destroyed, or is of another kind is BERTH_NO_SUCH_HANDLE. A handle destroyed during a call stays alive
- * until that call returns.
+ * null, was destroyed, or is of another kind is BERTH_NO_SUCH_HANDLE. What is destroyed during a call stays alive until
+ * that call returns.
+ *
+ * Streams, pools and executors wait for work when they are destroyed, and for the calls of other threads that use them;
+ * when the call that destroys one returns it is gone. Where that would wait for itself it fails, says so in
+ * berth_error_text(), and the handle stays: in a host function (berth_stream_call), as far as the device tells (a
+ * driver's own threads are not known), and for the pool and the stream of a request in its `pressure` callback.
  *
  * Stability. Structs grow at their end only, and their first field is their size as the caller compiled them: set it,
  * best by BERTH_INIT, and every other field to zero where it does not matter. What an older caller's struct lacks

@@ -3,7 +3,7 @@
  * Errors, handles and structs of other versions: berth/status.h.
  *
  * Threads. Every function may be called from several threads at once. A stream that is destroyed waits for its work, so
- * not from within that work. */
+ * not from within a stream's work (berth/status.h). */
 #ifndef BERTH_STREAM_H
 #define BERTH_STREAM_H
 

@@ -6,25 +6,48 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
 namespace berth::c {
 
+// What is made at its first use, in place since that may be in a call that has no memory for it, and never destroyed: a
+// thread or a global object of the caller's may still hold a handle when the program ends.
+template <class T>
+class never_destroyed {
+  alignas(T) std::array<std::byte, sizeof(T)> place_{};
+
+ public:
+  template <class... Arguments>
+  explicit never_destroyed(Arguments... with) noexcept : value{*::new (place_.data()) T(with...)} {}
+  never_destroyed(const never_destroyed&) = delete;
+  never_destroyed& operator=(const never_destroyed&) = delete;
+  T& value;
+};
+
 // Of objects of one type; `kind`, below 16, tells its handles from those of another table. Thread-safe. Looking up is
 // two atomic additions and takes no lock: slots stay where they are, and one word of each counts who uses it.
+//
+// An object goes with its last user. Where its end waits for work, that work may need the very thread: then `process`
+// is given, whoever removes the object waits until nobody else uses it, and ends it himself. `process` says in which
+// process of a family of forks this is, since whoever used an object when its process forked is not there in the child
+// and never leaves; such an object stays for good where somebody did.
 template <class T>
 class handles {
   struct slot {
     std::atomic<std::uint64_t> state{first_generation};
+    std::uint32_t process = 0;  // in which the object came here
     std::shared_ptr<T> object;
   };
 
  public:
-  explicit handles(unsigned kind) noexcept : kind_{kind} {}
+  using process_number = std::uint32_t (*)() noexcept;
+  explicit handles(unsigned kind, process_number process = nullptr) noexcept : kind_{kind}, process_{process} {}
   handles(const handles&) = delete;
   handles& operator=(const handles&) = delete;
   ~handles() {
@@ -43,6 +66,8 @@ class handles {
     [[nodiscard]] bool operator==(std::nullptr_t) const noexcept { return slot_ == nullptr; }
     [[nodiscard]] T& operator*() const noexcept { return *slot_->object; }
     [[nodiscard]] T* operator->() const noexcept { return slot_->object.get(); }
+    // For whoever keeps the object beyond the call.
+    [[nodiscard]] std::shared_ptr<T> share() const noexcept { return slot_->object; }
 
    private:
     friend class handles;
@@ -68,6 +93,7 @@ class handles {
     free_.pop_back();
     slot& s = *slot_at(at);
     s.object = std::move(object);
+    if (process_ != nullptr) s.process = process_();
     const std::uint64_t before = s.state.fetch_or(live, std::memory_order_release);
     return reinterpret_cast<void*>(static_cast<std::uintptr_t>(before >> 32) << (slot_bits + 4) | (at + 1) << 4 |
                                    kind_);
@@ -85,10 +111,11 @@ class handles {
   // The same for whoever keeps it beyond the call: null where the handle names nothing.
   [[nodiscard]] std::shared_ptr<T> find(const void* handle) noexcept {
     const use found = look_up(handle);
-    return found == nullptr ? nullptr : found.slot_->object;
+    return found == nullptr ? nullptr : found.share();
   }
 
-  // False where the handle names nothing. The object goes with its last user.
+  // False where the handle names nothing. With `process`: not by a thread that uses the object, and not by one that
+  // another user may wait for.
   bool remove(const void* handle) noexcept {
     const std::size_t at = number_of(handle);
     slot* const s = slot_at(at);
@@ -96,13 +123,17 @@ class handles {
     std::uint64_t now = s->state.load(std::memory_order_acquire);
     for (;;) {
       if (!names(handle, now)) return false;
-      const std::uint64_t next = ((now >> 32) + 1) & generations;
-      if (s->state.compare_exchange_weak(now, next << 32 | leaving | ((now & users) + 1), std::memory_order_acq_rel)) {
-        break;
+      const std::uint64_t waits = process_ != nullptr && s->process == process_() ? awaited : 0;
+      const std::uint64_t next = (((now >> 32) + 1) & generations) << 32 | leaving | waits | ((now & users) + 1);
+      if (!s->state.compare_exchange_weak(now, next, std::memory_order_acq_rel)) continue;
+      if (waits == 0) {
+        leave(*s, at);
+      } else {
+        wait_for_others(*s, next);
+        end(*s, at);
       }
+      return true;
     }
-    leave(*s, at);
-    return true;
   }
 
  private:
@@ -112,11 +143,13 @@ class handles {
   static constexpr std::uint64_t generations = (std::uint64_t{1} << generation_bits) - 1;
   static constexpr std::size_t most = (std::size_t{1} << slot_bits) - 2;
   // From the top of a state: generation; whether the handle is valid; whether it no longer is and the object is still
-  // there; who looks at the slot, through a valid handle or an old one.
+  // there; whether the one who removed it waits to have it to himself; who looks at the slot, through a valid handle or
+  // an old one.
   static constexpr std::uint64_t first_generation = std::uint64_t{1} << 32;
   static constexpr std::uint64_t live = std::uint64_t{1} << 31;
   static constexpr std::uint64_t leaving = std::uint64_t{1} << 30;
-  static constexpr std::uint64_t users = leaving - 1;
+  static constexpr std::uint64_t awaited = std::uint64_t{1} << 29;
+  static constexpr std::uint64_t users = awaited - 1;
   // Chunk c holds the 64 * 2^c slots from 64 * (2^c - 1) on.
   static constexpr std::size_t least_chunk = 64;
   static constexpr unsigned chunk_of(std::size_t at) noexcept {
@@ -141,16 +174,35 @@ class handles {
 
   void leave(slot& s, std::size_t at) noexcept {
     const std::uint64_t now = s.state.fetch_sub(1, std::memory_order_acq_rel) - 1;
-    if ((now & users) != 0 || (now & leaving) == 0) return;
+    if ((now & leaving) == 0) [[likely]]
+      return;
+    if ((now & awaited) != 0) return s.state.notify_all();
+    if ((now & users) != 0) return;
     // Whoever takes `leaving` away has the object to himself; others who look at the slot meanwhile do so in vain.
     std::uint64_t expected = now;
-    if (!s.state.compare_exchange_strong(expected, now & ~leaving, std::memory_order_acq_rel)) return;
+    if (s.state.compare_exchange_strong(expected, now & ~leaving, std::memory_order_acq_rel)) end(s, at);
+  }
+
+  // For the one user of an object that is leaving who stays: until the others have left.
+  static void wait_for_others(slot& s, std::uint64_t now) noexcept {
+    for (;;) {
+      if ((now & users) != 1) {
+        s.state.wait(now, std::memory_order_acquire);
+        now = s.state.load(std::memory_order_acquire);
+      } else if (s.state.compare_exchange_weak(now, (now & ~(leaving | awaited)) - 1, std::memory_order_acq_rel)) {
+        return;
+      }
+    }
+  }
+
+  void end(slot& s, std::size_t at) noexcept {
     const std::shared_ptr<T> gone = std::move(s.object);
     const std::lock_guard held{lock_};
     free_.push_back(at);
   }
 
   const std::uintptr_t kind_;
+  const process_number process_;
   std::array<std::atomic<slot*>, slot_bits> chunks_{};  // stay: an old handle may be looked up at any time
   std::mutex lock_;                                     // guards what follows
   std::size_t count_ = 0;

@@ -1,9 +1,14 @@
 // What the handles of stream.h, pool.h, guided_pool.h and recorder.h name, and what their functions share.
 #pragma once
 
+#include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "berth/device/stream.hpp"
 #include "berth/graph/guided_pool.hpp"
@@ -14,6 +19,7 @@
 
 namespace berth::c {
 
+// The end of a stream and of a pool waits for work, and whoever destroys one for the calls that use it (handles.hpp).
 struct held_stream {
   stream queue;
 };
@@ -34,11 +40,62 @@ struct held_pool {
   [[nodiscard]] const device& get_device() const noexcept { return own->get_device(); }
 };
 
+// A request of this thread that asks the caller for memory, and what it uses meanwhile.
+class asking_caller {
+ public:
+  asking_caller(const held_pool& pool, const stream& on) noexcept
+      : pool_{pool}, on_{on}, outer_{std::exchange(innermost, this)} {}
+  asking_caller(const asking_caller&) = delete;
+  asking_caller& operator=(const asking_caller&) = delete;
+  ~asking_caller() { innermost = outer_; }
+
+  [[nodiscard]] static bool uses(const held_pool& pool) noexcept {
+    return any([&](const asking_caller& r) { return &r.pool_ == &pool; });
+  }
+  [[nodiscard]] static bool uses(const held_stream& on) noexcept {
+    return any([&](const asking_caller& r) { return &r.on_ == &on.queue; });
+  }
+
+ private:
+  template <class Test>
+  static bool any(Test test) noexcept {
+    const asking_caller* r = innermost;
+    while (r != nullptr && !test(*r)) r = r->outer_;
+    return r != nullptr;
+  }
+  static inline constinit thread_local const asking_caller* innermost = nullptr;
+  const held_pool& pool_;
+  const stream& on_;
+  const asking_caller* const outer_;
+};
+
 handles<device>& devices() noexcept;
 #pragma GCC visibility push(default)  // for the library of operators, as in status.hpp
 handles<held_stream>& streams() noexcept;
+std::uint32_t this_process() noexcept;  // for tables whose objects wait for work when they end
+bool runs_work() noexcept;              // whether this thread runs a stream's work, as far as is known
 #pragma GCC visibility pop
 handles<held_pool>& pools() noexcept;
+
+inline berth_status refuse_to_wait(const char* kind) noexcept {
+  char text[96];
+  std::snprintf(text, sizeof text, "%s: destroyed in a call or in work that its end would wait for", kind);
+  return fail(BERTH_INVALID, text);
+}
+
+// Ends what the handle names, which waits for work and for the calls that use it. Null does nothing. Refused, and the
+// handle stays, where this thread would wait for itself: in a call that uses it, or in a stream's work. All work counts
+// as that: what waits for what there, nobody knows before it is too late.
+template <class T>
+berth_status destroy(handles<T>& table, const void* handle, const char* kind) noexcept {
+  if (handle == nullptr) return succeed();
+  if constexpr (requires(const T& held) { asking_caller::uses(held); }) {
+    const auto held = table.look_up(handle);
+    if (held != nullptr && asking_caller::uses(*held)) return refuse_to_wait(kind);
+  }
+  if (runs_work() && table.look_up(handle) != nullptr) return refuse_to_wait(kind);
+  return table.remove(handle) ? succeed() : no_such(handle, kind);
+}
 
 // A new handle of `object`.
 template <class T, class Handle>
@@ -58,8 +115,12 @@ berth_status guarded(Do do_it) noexcept {
     return no_memory();
   } catch (const bad_result& e) {
     return report(e.error());
+  } catch (const std::length_error& e) {  // beyond all memory
+    return fail(BERTH_NO_MEMORY, e.what());
+  } catch (const std::system_error& e) {  // no thread to be had
+    return fail(BERTH_NO_MEMORY, e.what());
   } catch (const std::exception& e) {
-    return fail(BERTH_NO_MEMORY, e.what());  // a length beyond all memory, no thread to be had
+    return fail(BERTH_INTERNAL, e.what());
   }
 }
 

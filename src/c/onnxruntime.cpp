@@ -44,16 +44,12 @@ struct allocator : OrtAllocator {
 
 // Which pointers are allocators of ours: what C code hands back may be anything.
 std::mutex& lock() noexcept {
-  static auto* const one = new std::mutex;
-  return *one;
+  static constinit std::mutex one;
+  return one;
 }
-std::unordered_set<const void*>& alive() {
-  static auto* const all = new std::unordered_set<const void*>;
-  return *all;
-}
-allocator* find(const OrtAllocator* a) {
-  const std::lock_guard held{lock()};
-  return alive().contains(a) ? const_cast<allocator*>(static_cast<const allocator*>(a)) : nullptr;
+std::unordered_set<const void*>& alive() noexcept {
+  static never_destroyed<std::unordered_set<const void*>> all;
+  return all.value;
 }
 
 void* take(allocator& a, std::size_t size, const char* what) noexcept {
@@ -139,9 +135,9 @@ extern "C" {
 berth_status berth_onnxruntime_create(berth_pool* pool, berth_stream* stream, const berth_onnxruntime_options* options,
                                       OrtAllocator** out) {
   if (out == nullptr) return fail(BERTH_INVALID, "OrtAllocator** out: null");
-  const auto from = pools().find(pool);
+  const auto from = pools().look_up(pool);
   if (from == nullptr) return no_such(pool, "pool");
-  const auto on = streams().find(stream);
+  const auto on = streams().look_up(stream);
   if (on == nullptr) return no_such(stream, "stream");
   if (!(on->queue.get_device() == from->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
   berth_onnxruntime_options o{};
@@ -157,8 +153,8 @@ berth_status berth_onnxruntime_create(berth_pool* pool, berth_stream* stream, co
     auto made = std::make_unique<allocator>();
     made->version = o.api_version;
     made->given = o;
-    made->pool = from;
-    made->stream = on;
+    made->pool = from.share();
+    made->stream = on.share();
     made->Alloc = alloc;
     made->Free = give_back;
     made->Info = info;
@@ -174,6 +170,7 @@ berth_status berth_onnxruntime_create(berth_pool* pool, berth_stream* stream, co
 
 berth_status berth_onnxruntime_destroy(OrtAllocator* handle, uint64_t* still_alive) {
   if (handle == nullptr) return succeed();
+  if (runs_work()) return refuse_to_wait("allocator for ONNX Runtime");  // its pool and its stream may go with it
   {
     const std::lock_guard held{lock()};
     if (alive().erase(handle) == 0) return fail(BERTH_INVALID, "no allocator for ONNX Runtime");
@@ -184,8 +181,9 @@ berth_status berth_onnxruntime_destroy(OrtAllocator* handle, uint64_t* still_ali
 }
 
 berth_status berth_onnxruntime_counts_of(const OrtAllocator* handle, berth_onnxruntime_counts* counts) {
-  const allocator* const a = find(handle);
-  if (a == nullptr) return fail(BERTH_INVALID, "no allocator for ONNX Runtime");
+  const std::lock_guard held{lock()};  // while it is read it does not go
+  if (!alive().contains(handle)) return fail(BERTH_INVALID, "no allocator for ONNX Runtime");
+  const auto* const a = static_cast<const allocator*>(handle);
   berth_onnxruntime_counts c{};
   c.allocations = a->allocations;
   c.reserves = a->reserves;

@@ -48,14 +48,13 @@ struct held_executor {
   }
 };
 
-// Never destroyed, as the other tables (stream.cpp).
 handles<held_tensor>& tensors() noexcept {
-  static auto* const all = new handles<held_tensor>{7};
-  return *all;
+  static never_destroyed<handles<held_tensor>> all{7};
+  return all.value;
 }
 handles<held_executor>& executors() noexcept {
-  static auto* const all = new handles<held_executor>{8};
-  return *all;
+  static never_destroyed<handles<held_executor>> all{8, this_process};
+  return all.value;
 }
 
 template <class Do>
@@ -244,7 +243,7 @@ berth_status berth_op_workspace_size(const char* name, const berth_tensor* const
 berth_status berth_executor_workspace_part(const berth_executor* executor, size_t index, const char** what,
                                            uint64_t* size) {
   if (what == nullptr || size == nullptr) return fail(BERTH_INVALID, "what or size: null");
-  const auto held = executors().find(executor);
+  const auto held = executors().look_up(executor);
   if (held == nullptr) return no_such(executor, "executor");
   const auto* run = held->served.run.get();
   if (run == nullptr || index >= run->workspace_parts().size()) {
@@ -256,17 +255,13 @@ berth_status berth_executor_workspace_part(const berth_executor* executor, size_
 }
 
 void berth_executor_destroy(berth_executor* executor) {
-  if (executor != nullptr && !executors().remove(executor)) {
-    no_such(executor, "executor");
-    return;
-  }
-  succeed();
+  (void)destroy(executors(), executor, "executor");
 }
 
 berth_status berth_op_run(void* workspace, uint64_t workspace_size, berth_executor* executor, berth_stream* stream) {
-  const auto held = executors().find(executor);
+  const auto held = executors().look_up(executor);
   if (held == nullptr) return no_such(executor, "executor");
-  const auto on = streams().find(stream);
+  const auto on = streams().look_up(stream);
   if (on == nullptr) return no_such(stream, "stream");
   return guarded([&]() -> berth_status {
     const std::lock_guard locked{held->lock};
@@ -280,7 +275,10 @@ berth_status berth_op_run(void* workspace, uint64_t workspace_size, berth_execut
     if (!as_before && !held->idle()) {
       return fail(BERTH_INVALID, "op: a run with other addresses has not been waited for");
     }
-    if (std::find(held->streams.begin(), held->streams.end(), on) == held->streams.end()) held->streams.push_back(on);
+    auto kept = on.share();
+    if (std::find(held->streams.begin(), held->streams.end(), kept) == held->streams.end()) {
+      held->streams.push_back(std::move(kept));
+    }
     auto done = held->served.run->run_checked({ranges.data(), count}, work, on->queue);
     if (!done) return report(done.error());
     std::copy_n(ranges.begin(), count, held->ranges.begin());

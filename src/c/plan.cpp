@@ -35,14 +35,13 @@ struct held_plan {
   std::size_t buffers = 0;
 };
 
-// Never destroyed: a thread or a global object of the caller's may still hold a handle when the program ends.
 berth::c::handles<held_problem>& problems() {
-  static auto* const all = new berth::c::handles<held_problem>{1};
-  return *all;
+  static berth::c::never_destroyed<berth::c::handles<held_problem>> all{1};
+  return all.value;
 }
 berth::c::handles<held_plan>& plans() {
-  static auto* const all = new berth::c::handles<held_plan>{2};
-  return *all;
+  static berth::c::never_destroyed<berth::c::handles<held_plan>> all{2};
+  return all.value;
 }
 
 // --- problems

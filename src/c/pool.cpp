@@ -9,8 +9,8 @@
 namespace berth::c {
 
 handles<held_pool>& pools() noexcept {
-  static auto* const all = new handles<held_pool>{5};
-  return *all;
+  static never_destroyed<handles<held_pool>> all{5, this_process};
+  return all.value;
 }
 
 }  // namespace berth::c
@@ -19,7 +19,7 @@ namespace {
 
 using namespace berth::c;
 
-berth_status validate(const berth_pool_options& o) noexcept {
+berth_status validate_options(const berth_pool_options& o) noexcept {
   if (o.kind != BERTH_MEMORY_DEVICE && o.kind != BERTH_MEMORY_PINNED) {
     return fail(BERTH_INVALID, "pool options: no such kind of memory");
   }
@@ -28,7 +28,7 @@ berth_status validate(const berth_pool_options& o) noexcept {
   return BERTH_OK;
 }
 
-berth::pool_options options_of(held_pool& mine) {
+berth::pool_options pool_options_of(held_pool& mine) {
   const berth_pool_options& o = mine.given;
   berth::pool_options out;
   if (o.kind == BERTH_MEMORY_PINNED) out.kind = berth::memory_kind::pinned;
@@ -43,7 +43,9 @@ berth::pool_options options_of(held_pool& mine) {
   if (o.pressure != nullptr) {
     out.on_pressure.context = &mine;
     out.on_pressure.function = [](void* context, const berth::pool_pressure& p) {
-      const berth_pool_options& told = static_cast<held_pool*>(context)->given;
+      const held_pool& held = *static_cast<held_pool*>(context);
+      const asking_caller here{held, p.on};
+      const berth_pool_options& told = held.given;
       return told.pressure(told.context, p.size, p.attempt) != 0;
     };
   }
@@ -73,11 +75,11 @@ berth_status berth::c::create_pool(const berth_device* device, const berth_pool_
   if (options != nullptr) {
     if (const auto no = read(options, sizeof o, o, "pool options: wrong struct_size")) return no;
   }
-  if (const auto no = validate(o)) return no;
+  if (const auto no = validate_options(o)) return no;
   return guarded([&] {
     auto made = std::make_shared<held_pool>();
     made->given = o;
-    made->own.emplace(*on, options_of(*made));
+    made->own.emplace(*on, pool_options_of(*made));
     if (guided_by != nullptr) made->guided.emplace(*made->own, *guided_by);
     return give(pools(), std::move(made), out, "too many pools are alive");
   });
@@ -111,11 +113,7 @@ berth_status berth_pool_create(const berth_device* device, const berth_pool_opti
 }
 
 void berth_pool_destroy(berth_pool* pool) {
-  if (pool != nullptr && !pools().remove(pool)) {
-    no_such(pool, "pool");
-    return;
-  }
-  succeed();
+  (void)destroy(pools(), pool, "pool");
 }
 
 berth_status berth_pool_allocate_at(berth_pool* pool, uint64_t size, uint64_t alignment, berth_stream* stream,

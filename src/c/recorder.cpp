@@ -21,14 +21,14 @@ struct held_recorder {
 };
 
 handles<held_recorder>& recorders() noexcept {
-  static auto* const all = new handles<held_recorder>{6};
-  return *all;
+  static never_destroyed<handles<held_recorder>> all{6};
+  return all.value;
 }
 
 // Of start and stop: that another listens is the caller's mistake in C++, and an answer here.
 std::mutex& control() noexcept {
-  static auto* const one = new std::mutex;
-  return *one;
+  static constinit std::mutex one;
+  return one;
 }
 
 template <class Ask>
@@ -106,14 +106,11 @@ berth_status berth_recorder_dropped(const berth_recorder* recorder, uint64_t* ev
 
 berth_status berth_recorder_write(const berth_recorder* recorder, const berth_pool* pool, const char* path) {
   if (path == nullptr) return fail(BERTH_INVALID, "path: null");
-  std::shared_ptr<held_pool> beside;
-  if (pool != nullptr) {
-    beside = pools().find(pool);
-    if (beside == nullptr) return no_such(pool, "pool");
-  }
+  const auto beside = pools().look_up(pool);
+  if (pool != nullptr && beside == nullptr) return no_such(pool, "pool");
   return on_recorder(recorder, [&](const held_recorder& r) {
     berth::trace::snapshot s = r.keeps.take();
-    if (beside != nullptr) {
+    if (pool != nullptr) {
       s.pool = beside->own->statistics();
       s.device = beside->get_device().statistics();
     }

@@ -4,17 +4,24 @@
 #include <utility>
 
 #include "c/objects.hpp"
+#include "device/host_function.hpp"
+#include "device/process.hpp"
 
 namespace berth::c {
 
-// Never destroyed: a thread or a global object of the caller's may still hold a handle when the program ends.
 handles<device>& devices() noexcept {
-  static auto* const all = new handles<device>{3};
-  return *all;
+  static never_destroyed<handles<device>> all{3};
+  return all.value;
 }
 handles<held_stream>& streams() noexcept {
-  static auto* const all = new handles<held_stream>{4};
-  return *all;
+  static never_destroyed<handles<held_stream>> all{4, this_process};
+  return all.value;
+}
+std::uint32_t this_process() noexcept {
+  return detail::process_generation();
+}
+bool runs_work() noexcept {
+  return detail::runs_host_functions::here();
 }
 
 }  // namespace berth::c
@@ -88,11 +95,7 @@ berth_status berth_stream_wrap(const berth_device* device, void* native, berth_s
 }
 
 void berth_stream_destroy(berth_stream* stream) {
-  if (stream != nullptr && !streams().remove(stream)) {
-    no_such(stream, "stream");
-    return;
-  }
-  succeed();
+  (void)destroy(streams(), stream, "stream");
 }
 
 berth_status berth_stream_native(const berth_stream* stream, void** native) {

@@ -273,20 +273,31 @@ one_device* find_device(int number) {
   return found != a.devices.end() ? found->second.get() : nullptr;
 }
 
-one_device& device_of(int number) {
-  if (one_device* const known = find_device(number)) return *known;
+std::string name_of_device(int number) {
+  const all_devices& a = all();
+  return number == berth_torch_host || a.kind == "host" ? "host" : a.kind + ":" + std::to_string(number);
+}
+
+// The device of that number, opened where nobody has asked for it yet.
+berth::result<one_device*> open_device(int number) {
+  if (one_device* const known = find_device(number)) return known;
   all_devices& a = all();
   const std::lock_guard alone{a.opening};
-  if (one_device* const known = find_device(number)) return *known;
-  const bool host = number == berth_torch_host || a.kind == "host";
-  const std::string name = host ? "host" : a.kind + ":" + std::to_string(number);
-  auto opened = berth::device::open(name);
-  if (!opened) throw std::runtime_error{"berth: " + name + ": " + opened.error().what};
+  if (one_device* const known = find_device(number)) return known;
+  auto opened = berth::device::open(name_of_device(number));
+  if (!opened) return opened.error();
   berth::pool_options o{.limit = a.limit, .report_leaks = false};
   if (const auto fraction = a.fractions.find(number); fraction != a.fractions.end()) o.fraction = fraction->second;
   auto made = std::make_unique<one_device>(*std::move(opened), o);
   const std::lock_guard held{a.lock};
-  return *a.devices.emplace(number, std::move(made)).first->second;
+  return a.devices.emplace(number, std::move(made)).first->second.get();
+}
+
+// The same for PyTorch, which knows exceptions only.
+one_device& device_of(int number) {
+  const auto found = open_device(number);
+  if (!found) throw std::runtime_error{"berth: " + name_of_device(number) + ": " + found.error().what};
+  return **found;
 }
 
 // Whose live block it is.
@@ -366,7 +377,11 @@ void berth_torch_reset() {
 }
 
 int berth_torch_statistics(int device, berth_pool_statistics* statistics) {
-  return berth::c::guarded([&] { return berth::c::give_statistics(device_of(device).pool.statistics(), statistics); });
+  return berth::c::guarded([&] {
+    const auto found = open_device(device);
+    if (!found) return berth::c::report(found.error());
+    return berth::c::give_statistics((*found)->pool.statistics(), statistics);
+  });
 }
 
 void berth_torch_memory_fraction(double fraction, int device) {

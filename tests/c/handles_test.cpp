@@ -1,8 +1,16 @@
 #include "c/handles.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <optional>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
+
+#include "c/objects.hpp"
+#include "c/pool_fixture.hpp"
+#include "in_child.hpp"
 
 namespace berth::c {
 namespace {
@@ -101,6 +109,184 @@ TEST(c_handles, are_given_taken_and_used_by_many) {
   for (const auto& each : shown) (void)all.remove(each.load());
   EXPECT_EQ(alive, 0);
   EXPECT_GT(taken, 0);
+}
+
+// Work that is inside a call which uses the handle until the handle has been destroyed, and then does last().
+template <class T, class Last>
+struct work {
+  handles<T>& table;
+  void* handle;
+  Last last;
+  std::atomic<bool> inside{false};
+  std::atomic<bool> done{false};
+
+  void start(berth_stream* on) {
+    ASSERT_EQ(berth_stream_call(
+                  on, [](void* self) { static_cast<work*>(self)->run(); }, this),
+              BERTH_OK);
+    while (!inside) std::this_thread::yield();
+  }
+  void run() {
+    {
+      const auto used = table.look_up(handle);
+      inside = true;
+      while (!(table.look_up(handle) == nullptr)) std::this_thread::yield();
+    }
+    last();
+    done = true;
+  }
+};
+template <class T, class Last>
+work(handles<T>&, void*, Last) -> work<T, Last>;
+
+// Of streams and pools, whose end waits for work: the one who destroys does that, whoever leaves last.
+class c_destroy : public support::pool_fixture {
+ protected:
+  static void SetUpTestSuite() { alarm(60); }  // a deadlock is a failure
+  static void TearDownTestSuite() { alarm(0); }
+  c_destroy() { EXPECT_EQ(berth_pool_create(device, nullptr, &pool), BERTH_OK) << berth_error_text(); }
+
+  static void refused(const char* kind) {
+    const std::string said = berth_error_text();
+    EXPECT_EQ(said.rfind(kind, 0), 0u) << said;
+    EXPECT_NE(said.find("would wait for"), std::string::npos) << said;
+  }
+};
+
+TEST_F(c_destroy, a_stream_that_its_own_work_uses) {
+  berth_stream* own = nullptr;
+  ASSERT_EQ(berth_stream_create(device, &own), BERTH_OK);
+  int known = 0;
+  work asks{streams(), static_cast<void*>(own),
+            [&] { EXPECT_EQ(berth_stream_query(own, &known), BERTH_NO_SUCH_HANDLE); }};
+  asks.start(own);
+  berth_stream_destroy(own);
+  EXPECT_TRUE(asks.done);
+}
+
+TEST_F(c_destroy, a_pool_that_work_on_its_memory_uses) {
+  auto quiet = small();
+  berth_pool* own = nullptr;
+  ASSERT_EQ(berth_pool_create(device, &quiet, &own), BERTH_OK);
+  void* const block = take(own, 1000, stream);
+  work frees{pools(), static_cast<void*>(own), [&] { EXPECT_EQ(berth_pool_free(own, block), BERTH_NO_SUCH_HANDLE); }};
+  frees.start(stream);
+  berth_pool_destroy(own);
+  EXPECT_TRUE(frees.done);
+}
+
+TEST_F(c_destroy, waits_for_all_who_use_it) {
+  berth_stream* own = nullptr;
+  ASSERT_EQ(berth_stream_create(device, &own), BERTH_OK);
+  std::atomic<int> inside{0};
+  std::atomic<int> left{0};
+  std::vector<std::jthread> callers;
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&] {
+      {
+        const auto used = streams().look_up(own);
+        ++inside;
+        while (!(streams().look_up(own) == nullptr)) std::this_thread::yield();
+        EXPECT_FALSE(streams().remove(own));  // a second one has nothing to wait for
+      }
+      ++left;
+    });
+  }
+  while (inside != 4) std::this_thread::yield();
+  const std::weak_ptr<held_stream> object = streams().find(own);
+  berth_stream_destroy(own);
+  EXPECT_TRUE(object.expired());
+  callers.clear();
+  EXPECT_EQ(left, 4);
+}
+
+TEST_F(c_destroy, is_refused_in_a_streams_work) {
+  struct {
+    berth_stream* of;
+    berth_pool* other;
+  } both{stream, pool};
+  const auto everything = [](void* context) {
+    auto& its = *static_cast<decltype(both)*>(context);
+    berth_stream_destroy(its.of);
+    refused("stream");
+    berth_pool_destroy(its.other);
+    refused("pool");
+    berth_pool_destroy(reinterpret_cast<berth_pool*>(its.of));
+    EXPECT_STREQ(berth_error_text(), "pool: destroyed, or no such handle");
+    berth_pool_destroy(nullptr);
+    EXPECT_STREQ(berth_error_text(), "");
+  };
+  ASSERT_EQ(berth_stream_call(stream, everything, &both), BERTH_OK);
+  EXPECT_EQ(berth_stream_synchronize(stream), BERTH_OK);
+  EXPECT_EQ(berth_pool_free(pool, take(pool, 1000, stream)), BERTH_OK);
+}
+
+// Where host functions run at once, in the call that enqueues them.
+TEST_F(c_destroy, is_refused_in_work_on_the_null_device) {
+  berth_device* none = nullptr;
+  berth_stream* own = nullptr;
+  ASSERT_EQ(berth_device_open("null", &none), BERTH_OK);
+  ASSERT_EQ(berth_stream_create(none, &own), BERTH_OK);
+  const auto destroys = [](void* itself) { berth_stream_destroy(static_cast<berth_stream*>(itself)); };
+  ASSERT_EQ(berth_stream_call(own, destroys, own), BERTH_OK);
+  EXPECT_EQ(berth_stream_synchronize(own), BERTH_OK) << "it stays";
+  berth_stream_destroy(own);
+  EXPECT_STREQ(berth_error_text(), "");
+  berth_device_close(none);
+}
+
+TEST_F(c_destroy, is_refused_in_a_request_that_uses_it) {
+  struct asked {
+    berth_pool *own = nullptr, *other = nullptr;
+    berth_stream *on = nullptr, *beside = nullptr;
+    int times = 0;
+  } all{.other = pool, .on = stream};
+  ASSERT_EQ(berth_stream_create(device, &all.beside), BERTH_OK);
+  auto options = small();
+  options.context = &all;
+  options.pressure = [](void* context, std::uint64_t, std::uint32_t) {
+    auto& a = *static_cast<asked*>(context);
+    ++a.times;
+    berth_pool_destroy(a.own);
+    refused("pool");
+    berth_stream_destroy(a.on);
+    refused("stream");
+    berth_stream_destroy(a.beside);
+    berth_pool_destroy(a.other);
+    EXPECT_STREQ(berth_error_text(), "");
+    return 0;
+  };
+  ASSERT_EQ(berth_pool_create(device, &options, &all.own), BERTH_OK);
+  void* const most = take(all.own, options.limit / 4 * 3, stream);
+  void* block = nullptr;
+  EXPECT_EQ(berth_pool_allocate(all.own, options.limit / 2, stream, &block), BERTH_LIMIT);
+  EXPECT_EQ(all.times, 1);
+  EXPECT_EQ(berth_pool_free(all.own, most), BERTH_OK);
+  berth_pool_destroy(all.own);
+  EXPECT_STREQ(berth_error_text(), "");
+  pool = nullptr;
+}
+
+// Who used it when the process forked never leaves in the child.
+TEST_F(c_destroy, does_not_wait_in_a_child_for_threads_of_its_parent) {
+  SKIP_UNDER_TSAN();
+  const auto used = pools().look_up(pool);
+  test::in_child([this] {
+    berth_pool_destroy(pool);
+    WANT(pools().look_up(pool) == nullptr);
+    return 0;
+  });
+}
+
+TEST(c_guarded, tells_each_exception_by_its_own_status) {
+  const auto status_of_throwing = [](const auto& what) { return guarded([&]() -> berth_status { throw what; }); };
+  EXPECT_EQ(status_of_throwing(std::bad_alloc{}), BERTH_NO_MEMORY);
+  EXPECT_EQ(status_of_throwing(std::length_error{"vector"}), BERTH_NO_MEMORY);
+  EXPECT_EQ(status_of_throwing(std::system_error{std::make_error_code(std::errc::resource_unavailable_try_again)}),
+            BERTH_NO_MEMORY);
+  EXPECT_EQ(status_of_throwing(bad_result{{errc::no_such_device, "none"}}), BERTH_NO_DEVICE);
+  EXPECT_EQ(status_of_throwing(std::out_of_range{"map::at"}), BERTH_INTERNAL);
+  EXPECT_STREQ(last_text(), "map::at");
 }
 
 }  // namespace

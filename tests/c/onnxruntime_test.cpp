@@ -4,11 +4,33 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "c/onnxruntime_slots.hpp"
+
+// What is freed is filled, so that a count read there is not nothing. Not inlined: g++ 12 takes free() in an inlined
+// delete for a mistake.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return std::malloc(size == 0 ? 1 : size);
+}
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (void* const block = operator new(size, std::nothrow)) return block;
+  throw std::bad_alloc{};
+}
+[[gnu::noinline]] void operator delete(void* block) noexcept {
+  std::free(block);
+}
+[[gnu::noinline]] void operator delete(void* block, std::size_t size) noexcept {
+  std::memset(block, 0x5a, size);
+  std::free(block);
+}
 
 struct OrtKeyValuePairs {
   std::map<std::string, std::string> pairs;
@@ -16,17 +38,7 @@ struct OrtKeyValuePairs {
 
 namespace {
 
-// The struct as ONNX Runtime 1.25 has it, written down once more.
-struct slots {
-  std::uint32_t version;
-  void* (*alloc)(void*, std::size_t);
-  void (*free)(void*, void*);
-  const void* (*info)(const void*);
-  void* (*reserve)(void*, std::size_t);
-  void* (*get_stats)(const void*, OrtKeyValuePairs**);
-  void* (*alloc_on_stream)(void*, std::size_t, void*);
-  void* (*shrink)(void*);
-};
+using slots = berth::support::onnxruntime_slots;
 
 void create_pairs(OrtKeyValuePairs** out) {
   *out = new OrtKeyValuePairs;
@@ -216,4 +228,37 @@ TEST_F(onnxruntime, bad_calls_are_refused) {
   EXPECT_EQ(berth_onnxruntime_destroy(allocator_, nullptr), BERTH_OK);
   EXPECT_EQ(berth_onnxruntime_destroy(allocator_, nullptr), BERTH_INVALID);
 }
+
+TEST_F(onnxruntime, counts_are_asked_for_while_it_goes) {
+  std::atomic<OrtAllocator*> shown{nullptr};
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::thread asks{[&] {
+    while (!stop) {
+      berth_onnxruntime_counts c{};
+      c.struct_size = sizeof c;
+      if (berth_onnxruntime_counts_of(shown, &c) == BERTH_OK && (c.allocations | c.frees | c.failures) != 0) ++wrong;
+    }
+  }};
+  for (int i = 0; i < 50000 && wrong == 0; ++i) {
+    if (create(25) != BERTH_OK) ++wrong;
+    shown = allocator_;
+    if (berth_onnxruntime_destroy(allocator_, nullptr) != BERTH_OK) ++wrong;
+  }
+  stop = true;
+  asks.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// The pool and the stream may go with it, which wait for work.
+TEST_F(onnxruntime, is_not_destroyed_in_a_streams_work) {
+  ASSERT_EQ(create(25), BERTH_OK);
+  const auto destroys = [](void* it) {
+    EXPECT_EQ(berth_onnxruntime_destroy(static_cast<OrtAllocator*>(it), nullptr), BERTH_INVALID);
+  };
+  ASSERT_EQ(berth_stream_call(stream_, destroys, allocator_), BERTH_OK);
+  EXPECT_EQ(berth_stream_synchronize(stream_), BERTH_OK);
+  EXPECT_EQ(berth_onnxruntime_destroy(allocator_, nullptr), BERTH_OK);
+}
+
 }  // namespace

@@ -370,6 +370,26 @@ TEST_F(torch, the_host_has_a_pool_of_its_own) {
   EXPECT_NE(berth_torch_statistics(0, nullptr), BERTH_OK);
 }
 
+// The environment is read once: the test starts itself once more.
+TEST_F(torch, a_device_that_is_not_there_has_its_own_status) {
+#if defined(BERTH_EMULATED)
+  GTEST_SKIP() << "QEMU's user mode cannot start this program again";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto judge = [](const char* kind) {
+    setenv("BERTH_TORCH_DEVICE", kind, 1);
+    berth_device* none = nullptr;
+    const berth_status said = berth_device_open((std::string{kind} + ":1000000").c_str(), &none);
+    const std::string text = berth_error_text();
+    berth_pool_statistics s{};
+    s.struct_size = sizeof s;
+    const int got = berth_torch_statistics(1000000, &s);
+    std::fprintf(stderr, "%d instead of %d, \"%s\" instead of \"%s\"\n", got, said, berth_error_text(), text.c_str());
+    std::_Exit(said == BERTH_OK || got != said || text != berth_error_text());
+  };
+  for (const char* const kind : {"cuda", "ascend", "nothing"}) EXPECT_EXIT(judge(kind), testing::ExitedWithCode(0), "");
+}
+
 // DataLoader's workers: on the host they go on, with blocks of before and new ones; a driver is the parent's.
 TEST_F(torch, the_child_of_a_fork_goes_on_on_the_host) {
   if (berth::support::thread_sanitized) GTEST_SKIP() << "the thread sanitizer ends a child that goes on after a fork";
