@@ -1,6 +1,7 @@
 #include "berth/graph/arena.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "berth/core/hook.hpp"
@@ -77,7 +78,7 @@ result<arena> arena::reserve(std::span<const graph* const> family, memory_source
     auto plan = plan_graph(*g, made.options_, why);
     if (!plan) return plan.error();
     most = std::max(most, plan->arena());
-    made.entries_.push_back({std::move(*plan), {}, false});
+    made.entries_.push_back({std::move(*plan)});
   }
   if (const auto taken = made.take_block(most, why); !taken) return taken.error();
   made.generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
@@ -104,7 +105,7 @@ result<arena> arena::reserve(const graph& g, graph_plan plan, memory_source& sou
   }
   made.state_names_ = names_of_states(g);
   const bytes size = plan.arena();
-  made.entries_.push_back({std::move(plan), {}, false});
+  made.entries_.push_back({std::move(plan)});
   if (const auto taken = made.take_block(size, why); !taken) return taken.error();
   made.generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
   return made;
@@ -120,7 +121,7 @@ result<arena> arena::within(const graph& g, void* memory, bytes size, const aren
   if (!plan) return plan.error();
   expects(reinterpret_cast<std::uintptr_t>(memory) % plan->alignment == 0, "arena: the caller's memory is misaligned",
           where);
-  made.entries_.push_back({std::move(*plan), {}, false});
+  made.entries_.push_back({std::move(*plan)});
   made.state_names_ = names_of_states(g);
   made.base_ = static_cast<std::byte*>(memory);
   made.size_ = size;
@@ -137,6 +138,7 @@ arena& arena::operator=(arena&& other) noexcept {
   size_ = std::exchange(other.size_, 0);
   options_ = std::move(other.options_);
   entries_ = std::move(other.entries_);
+  attached_ = std::move(other.attached_);
   state_names_ = std::move(other.state_names_);
   generation_ = std::move(other.generation_);
   counters_ = std::move(other.counters_);
@@ -148,10 +150,15 @@ arena::~arena() {
   tell(memory_event_kind::arena_release, block_, stream_, source_);
 }
 
-// A block of at least `size` bytes in place of the present one, with the states copied over.
-result<void> arena::take_block(bytes size, graph_fault* why) {
-  const auto rounded = checked_align_up(size, std::max<bytes>(options_.growth_step, 1));
-  const bytes wanted = rounded && *rounded <= options_.budget ? *rounded : size;
+// The size of the block for a plan of `needed` bytes: a multiple of the step, where the budget has room for it.
+bytes arena::block_size(bytes needed) const noexcept {
+  const auto rounded = checked_align_up(needed, std::max<bytes>(options_.growth_step, 1));
+  return rounded && *rounded <= options_.budget ? *rounded : needed;
+}
+
+// A block for a plan of `needed` bytes in place of the present one, with the states copied over.
+result<void> arena::take_block(bytes needed, graph_fault* why) {
+  const bytes wanted = block_size(needed);
   auto fresh = source_->allocate(wanted, *stream_, {.alignment = base_alignment()});
   if (!fresh) return fail(no_memory(fresh.error(), wanted), why);
   const bytes states = entries_.front().plan.state_bytes;
@@ -172,11 +179,11 @@ bytes arena::base_alignment() const noexcept {
   return is_aligned(source_->get_device().properties().rules.start_alignment, wanted) ? 0 : wanted;
 }
 
-// Entry i becomes the current one.
-void arena::serve(std::size_t i) {
-  std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
-              entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-  if (i != 0) generation_->fetch_add(1, std::memory_order_acq_rel);
+// `e` of `from` becomes the current entry, in place of another.
+void arena::serve(entry_list& from, entry_list::iterator e) noexcept {
+  entries_.splice(entries_.begin(), from, e);
+  attached_.clear();
+  generation_->fetch_add(1, std::memory_order_acq_rel);
 }
 
 graph_fault arena::check_states(const graph& g) const {
@@ -226,18 +233,17 @@ result<bind_outcome> arena::bind_new(const graph& g, graph_fault* why) {
   if (!g.fault().ok()) return fail(g.fault(), why);
   if (graph_fault fault = check_states(g); !fault.ok()) return fail(std::move(fault), why);
   const auto serving = [&](auto serves) {
-    return static_cast<std::size_t>(
-        std::find_if(entries_.begin(), entries_.end(), [&](const entry& e) { return serves(e.plan.structure); }) -
-        entries_.begin());
+    return std::find_if(entries_.begin(), entries_.end(),
+                        [&](const entry& e) { return serves(e.plan.structure, g.structure()); });
   };
-  if (const std::size_t i = serving([&](const auto& s) { return same_structure(s, g.structure()); });
-      i < entries_.size()) {
-    serve(i);
+  if (const auto e = serving(same_structure); e != entries_.end()) {
+    serve(entries_, e);
     return bind_outcome::cached;
   }
-  if (const std::size_t i = serving([&](const auto& s) { return fits_within(s, g.structure()); });
-      i < entries_.size()) {
-    keep({plan_for_smaller(entries_[i].plan, g.structure()), {}, true});
+  if (const auto e = serving(fits_within); e != entries_.end()) {
+    entry_list fresh;
+    fresh.push_back({plan_for_smaller(e->plan, g.structure()), true});
+    keep(fresh);
     return bind_outcome::fits;
   }
 
@@ -251,25 +257,27 @@ result<bind_outcome> arena::bind_new(const graph& g, graph_fault* why) {
   auto plan = plan_graph(g, planning, why);
   if (!plan) return plan.error();
   const bool grows = plan->arena() > size_;
+  entry_list fresh;
+  fresh.push_back({std::move(*plan)});
   if (grows) {
-    if (const auto taken = take_block(plan->arena(), why); !taken) return taken.error();
+    if (const auto taken = take_block(fresh.front().plan.arena(), why); !taken) return taken.error();
   }
+  // The block is another now: from here on nothing may fail.
   ++counters_.replans_for[static_cast<std::size_t>(d.what)];
-  keep({std::move(*plan), {}, false});
+  keep(fresh);
   return grows ? bind_outcome::grown : bind_outcome::replanned;
 }
 
-// `fresh` becomes the current entry. Plans that were searched for and those that they imply are counted apart, so that
-// a run of small graphs does not push out the plan for the worst case.
-void arena::keep(entry fresh) {
-  const auto same_sort = [&](const entry& e) { return e.implied == fresh.implied; };
+// The one entry of `fresh` becomes the current one. Plans that were searched for and those that they imply are counted
+// apart, so that a run of small graphs does not push out the plan for the worst case.
+void arena::keep(entry_list& fresh) noexcept {
+  const auto same_sort = [&](const entry& e) { return e.implied == fresh.front().implied; };
   const auto held = static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), same_sort));
   if (held >= std::max(options_.cached_plans, 1u)) {
     const auto oldest = std::find_if(entries_.rbegin(), entries_.rend(), same_sort);
     entries_.erase(std::prev(oldest.base()));
   }
-  entries_.insert(entries_.begin(), std::move(fresh));
-  generation_->fetch_add(1, std::memory_order_acq_rel);
+  serve(fresh, fresh.begin());
 }
 
 void* arena::address(value_id v) const noexcept {
@@ -277,14 +285,14 @@ void* arena::address(value_id v) const noexcept {
   const bytes at = current.plan.offset_of[v.index];
   if (at != no_offset) return base_ + at;
   const value_record& value = current.plan.structure.values[v.index];
-  if (current.attached.empty() || current.attached[value.root] == nullptr) return nullptr;
+  if (attached_.empty() || attached_[value.root] == nullptr) return nullptr;
   bytes in_root = 0;
   if (value.kind == value_kind::view) {
     for (const view_record& view : current.plan.structure.views) {
       if (view.value == v.index) in_root = view.offset;
     }
   }
-  return static_cast<std::byte*>(current.attached[value.root]) + in_root;
+  return static_cast<std::byte*>(attached_[value.root]) + in_root;
 }
 
 void* arena::workspace(node_id n) const noexcept {
@@ -302,21 +310,19 @@ placed_value arena::handle(value_id v) const {
 }
 
 result<void> arena::attach(value_id v, void* address, bytes size) {
-  entry& current = entries_.front();
-  const auto& values = current.plan.structure.values;
+  const auto& values = get_plan().structure.values;
   if (v.index >= values.size()) return error{errc::invalid_input, "arena: attach of no value", v.index};
   const value_record& value = values[v.index];
   if (value.kind != value_kind::constant && value.kind != value_kind::external) {
     return error{errc::invalid_input, "arena: attach of a value that has its place in the arena", v.index};
   }
   if (size < value.size) return error{errc::invalid_input, "arena: attach of too few bytes", value.size};
-  if (current.attached.empty()) current.attached.assign(values.size(), nullptr);
-  current.attached[v.index] = address;
+  if (attached_.empty()) attached_.assign(values.size(), nullptr);
+  attached_[v.index] = address;
   return {};
 }
 
 result<void> arena::check_attached(const graph& g, graph_fault* why) const {
-  const entry& current = entries_.front();
   for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
     const node& node = g.nodes()[n];
     for (const auto* ends : {&node.inputs, &node.outputs}) {
@@ -324,9 +330,10 @@ result<void> arena::check_attached(const graph& g, graph_fault* why) const {
         const value& root = g[g[v].root];
         const bool outside = root.kind == value_kind::constant || root.kind == value_kind::external;
         if (!outside || root.size == 0) continue;
-        if (!current.attached.empty() && current.attached[g[v].root.index] != nullptr) continue;
+        const value_id at = g[v].root;
+        if (at.index < attached_.size() && attached_[at.index] != nullptr) continue;
         return fail({fault_kind::unplaced_external,
-                     g[v].root,
+                     at,
                      {n},
                      root.size,
                      "value '" + root.name + "' (" + std::to_string(root.size) + " bytes), which node '" + node.name +
@@ -339,11 +346,12 @@ result<void> arena::check_attached(const graph& g, graph_fault* why) const {
 }
 
 bytes arena::trim() {
-  entries_.erase(entries_.begin() + 1, entries_.end());
   const bytes before = size_;
-  if (source_ == nullptr || get_plan().arena() >= before) return 0;
-  if (!take_block(get_plan().arena(), nullptr)) return 0;
-  generation_->fetch_add(1, std::memory_order_acq_rel);
+  const bytes needed = get_plan().arena();
+  if (source_ != nullptr && block_size(needed) < before && take_block(needed, nullptr)) {
+    generation_->fetch_add(1, std::memory_order_acq_rel);
+  }
+  entries_.erase(std::next(entries_.begin()), entries_.end());
   return before - size_;
 }
 

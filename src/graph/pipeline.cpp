@@ -1,6 +1,8 @@
 #include "berth/graph/pipeline.hpp"
 
+#include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -32,6 +34,38 @@ graph_fault validate_link(std::span<const graph* const> graphs, const pipeline_l
     const bytes lacking = to[link.to].size - from[link.from].size;
     return bad_link(to, link.to, lacking,
                     "lacks " + std::to_string(lacking) + " bytes of '" + from[link.from].name + "'");
+  }
+  return {};
+}
+
+// States of one name share one place: each graph has one of them, and all have its size.
+graph_fault validate_states(std::span<const graph* const> graphs) {
+  std::unordered_map<std::string_view, std::pair<std::size_t, bytes>> known;  // by name: the latest graph, and its size
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    for (std::uint32_t v = 0; v < graphs[i]->values().size(); ++v) {
+      const value& it = graphs[i]->values()[v];
+      if (it.kind != value_kind::state || it.name.empty()) continue;
+      const auto [found, fresh] = known.try_emplace(it.name, i, it.size);
+      if (fresh) continue;
+      auto& [graph_of_it, size] = found->second;
+      if (graph_of_it == i) {
+        return {fault_kind::duplicate_name,
+                {v},
+                {},
+                it.size,
+                "two states of graph " + std::to_string(i) + " are both called '" + it.name +
+                    "': graphs share states by their names"};
+      }
+      if (size != it.size) {
+        return {fault_kind::state_changed,
+                {v},
+                {},
+                it.size,
+                "state '" + it.name + "' (" + std::to_string(it.size) + " bytes) of graph " + std::to_string(i) +
+                    " is a state of " + std::to_string(size) + " bytes in graph " + std::to_string(graph_of_it)};
+      }
+      graph_of_it = i;
+    }
   }
   return {};
 }
@@ -75,9 +109,9 @@ class joiner {
       } else if (it.kind == value_kind::external) {
         value_of[v] = made_.whole.external(prefix + it.name, sized(it));
       } else if (it.kind == value_kind::state) {
-        const auto [known, fresh] = states_.try_emplace(it.name);
-        if (fresh) known->second = made_.whole.state(it.name, sized(it));
-        value_of[v] = known->second;
+        const auto known = states_.find(it.name);
+        value_of[v] = known != states_.end() ? known->second : made_.whole.state(it.name, sized(it));
+        if (!it.name.empty()) states_.emplace(it.name, value_of[v]);
       }
     }
     const auto brought = made_.whole.node_n(prefix + "begin", {}, std::move(types), {.op = "begin"});
@@ -153,24 +187,37 @@ class joiner {
   std::unordered_map<std::string, value_id> states_;
 };
 
+// By value, whether it is still in the arena when g has run. Reading a view is reading its root.
+std::vector<bool> left_behind(const graph& g) {
+  std::vector<bool> read(g.values().size(), false), stays(g.values().size());
+  for (const node& n : g.nodes()) {
+    for (const value_id v : n.inputs) read[g[v].root.index] = true;
+  }
+  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+    const value& it = g.values()[v];
+    stays[v] = it.output ? graph_structure::in_arena(g[it.root].kind) : it.kind == value_kind::result && !read[v];
+  }
+  return stays;
+}
+
 }  // namespace
 
 std::vector<pipeline_link> links_by_name(std::span<const graph* const> graphs) {
   std::vector<pipeline_link> links;
-  std::unordered_map<std::string, std::pair<std::uint32_t, value_id>> left;  // by name: the latest that stays
+  std::map<std::pair<std::string_view, bytes>, std::pair<std::uint32_t, value_id>> left;  // the latest of name and size
   for (std::uint32_t i = 0; i < graphs.size(); ++i) {
     const graph& g = *graphs[i];
+    if (!g.fault().ok()) continue;  // its ids may be of nothing
     for (std::uint32_t v = 0; v < g.values().size(); ++v) {
       const value& it = g.values()[v];
       if (it.kind != value_kind::external || it.name.empty()) continue;
-      const auto found = left.find(it.name);
-      if (found == left.end()) continue;
-      const auto [from, value] = found->second;
-      if ((*graphs[from])[value].size == it.size) links.push_back({from, value, i, {v}});
+      const auto found = left.find({it.name, it.size});
+      if (found != left.end()) links.push_back({found->second.first, found->second.second, i, {v}});
     }
+    const std::vector<bool> stays = left_behind(g);
     for (std::uint32_t v = 0; v < g.values().size(); ++v) {
       const value& it = g.values()[v];
-      if (it.output && it.kind == value_kind::result && !it.name.empty()) left[it.name] = {i, {v}};
+      if (stays[v] && !it.name.empty()) left[{it.name, it.size}] = {i, {v}};
     }
   }
   return links;
@@ -184,6 +231,7 @@ result<joined_graphs> join(std::span<const graph* const> graphs, std::span<const
       return fail({fault_kind::bad_node, {}, {0}, 0, "a graph with several lanes cannot be part of a pipeline"}, why);
     }
   }
+  if (graph_fault fault = validate_states(graphs); !fault.ok()) return fail(std::move(fault), why);
   for (const pipeline_link& link : links) {
     if (graph_fault fault = validate_link(graphs, link); !fault.ok()) return fail(std::move(fault), why);
   }

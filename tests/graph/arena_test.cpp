@@ -110,10 +110,29 @@ TEST_F(arena_test, trim_gives_back_what_the_bound_graph_does_not_need) {
   EXPECT_EQ(*a.bind(large.g), bind_outcome::grown);
   const bytes before = a.size();
   EXPECT_EQ(*a.bind(small.g), bind_outcome::cached);
+  const placed_value handle = a.handle(small.first);
   const bytes given_back = a.trim();
+  EXPECT_FALSE(handle.get());
   EXPECT_GT(given_back, 0u);
   EXPECT_EQ(given_back, before - a.size());
   EXPECT_EQ(a.size(), a.get_plan().arena());
+}
+
+// The block's size is a multiple of the step: a smaller plan may need the same block.
+TEST_F(arena_test, trim_that_saves_nothing_moves_nothing) {
+  const chain large = make_chain(1000);
+  chain small = make_chain(100);
+  small.g.output(small.first);
+  arena a = reserve(large.g, {{}, change_policy::grow, 65'536});
+  EXPECT_EQ(*a.bind(small.g), bind_outcome::replanned);
+  void* const where = a.address(small.first);
+  const placed_value handle = a.handle(small.first);
+  EXPECT_EQ(a.trim(), 0u);
+  EXPECT_EQ(a.size(), 65'536u);
+  EXPECT_EQ(a.address(small.first), where);
+  EXPECT_TRUE(handle.get());
+  EXPECT_EQ(memory_.statistics().live_peak, 65'536u);
+  EXPECT_EQ(*a.bind(large.g), bind_outcome::replanned);  // its plan is forgotten
 }
 
 TEST_F(arena_test, memory_of_the_caller_is_the_budget) {
@@ -142,6 +161,46 @@ TEST_F(arena_test, row_1_a_view_of_an_unplaced_external_is_named) {
   EXPECT_TRUE(a.attach(embd, elsewhere, sizeof elsewhere));
   EXPECT_TRUE(a.check_attached(g));
   EXPECT_EQ(a.address({1}), elsewhere + 50);
+}
+
+// The address may have had its time: nothing is said of it while other graphs are served.
+TEST_F(arena_test, what_is_attached_goes_with_the_plan) {
+  const auto with_weights = [](std::int64_t n) {
+    graph g;
+    const value_id w = g.constant("weights", {.shape = {16}});
+    const value_id x = g.input("x", {.shape = {n}});
+    g.output(g.node("y", {w, x}, {.shape = {n}}));
+    return g;
+  };
+  const value_id weights{0};
+  float elsewhere[16];
+  const graph first = with_weights(100), smaller = with_weights(10), other = with_weights(200);
+  arena a = reserve(first);
+  for (const graph* next : {&smaller, &other}) {
+    ASSERT_TRUE(a.attach(weights, elsewhere, sizeof elsewhere));
+    EXPECT_EQ(*a.bind(first), bind_outcome::unchanged);
+    EXPECT_TRUE(a.check_attached(first));
+    ASSERT_TRUE(a.bind(*next));
+    EXPECT_EQ(a.address(weights), nullptr);
+    EXPECT_EQ(*a.bind(first), bind_outcome::cached);
+    EXPECT_EQ(a.address(weights), nullptr);
+    EXPECT_FALSE(a.check_attached(first, &why_));
+    EXPECT_EQ(why_.kind, fault_kind::unplaced_external);
+  }
+}
+
+TEST_F(arena_test, what_another_graph_has_besides_is_not_attached) {
+  graph g;
+  const value_id weights = g.constant("weights", {.shape = {16}});
+  g.output(g.node("y", {weights}, {.shape = {16}}));
+  float elsewhere[16];
+  arena a = reserve(g);
+  ASSERT_TRUE(a.attach(weights, elsewhere, sizeof elsewhere));
+  graph larger = g;
+  const value_id more = larger.constant("more", {.shape = {16}});
+  larger.output(larger.node("z", {weights, more}, {.shape = {16}}));
+  EXPECT_FALSE(a.check_attached(larger, &why_));
+  EXPECT_EQ(why_.value, more);
 }
 
 TEST_F(arena_test, row_2_a_view_into_a_regrown_arena_is_an_error) {

@@ -11,6 +11,8 @@
 namespace {
 using namespace berth;
 
+using graph_list = std::vector<const graph*>;
+
 graph_options packed() {
   graph_options o;
   o.rules = rules::unconstrained();
@@ -129,5 +131,133 @@ TEST_F(whisper_like, a_link_that_lacks_bytes_is_named) {
   EXPECT_NE(why.text.find("'embd_conv' lacks 4 bytes"), std::string::npos) << why.text;
   const std::vector<pipeline_link> backwards{{1, from, 0, embd_conv}};
   EXPECT_FALSE(join(refs, backwards, &why));
+}
+
+tensor_type of_bytes(bytes size) {
+  return {.size = size};
+}
+
+// A graph of one state, which one node reads.
+graph with_state(const char* name, bytes size) {
+  graph g;
+  const value_id s = g.state(name, of_bytes(size));
+  g.output(g.node("n", {s}, of_bytes(64)));
+  return g;
+}
+
+TEST(pipeline, a_state_of_another_size_is_named) {
+  const graph first = with_state("s", 16), second = with_state("s", 4096), same = with_state("s", 16);
+  graph_fault why;
+  const auto joined = join(graph_list{&first, &same, &second}, {}, &why);
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().code, errc::invalid_input);
+  EXPECT_EQ(why.kind, fault_kind::state_changed);
+  EXPECT_EQ(why.value, value_id{0});
+  EXPECT_EQ(why.number, 4096u);
+  EXPECT_EQ(why.text, "state 's' (4096 bytes) of graph 2 is a state of 16 bytes in graph 1");
+  EXPECT_FALSE(join(graph_list{&second, &first}, {}));
+  EXPECT_TRUE(join(graph_list{&first, &same}, {}));
+}
+
+TEST(pipeline, states_without_a_name_are_states_of_their_own) {
+  graph two = with_state("", 16);
+  two.state("", of_bytes(16));
+  const graph other = with_state("", 4096);
+  stream s{device::host()};
+  pool memory{device::host()};
+  graph_fault why;
+  const auto made = pipeline_arena::reserve(graph_list{&two, &other}, {}, memory, s, packed(), &why);
+  ASSERT_TRUE(made) << why.text;
+  EXPECT_EQ(made->get_plan().state_bytes, 16u + 16 + 4096);
+  EXPECT_NE(made->address(0, {0}), made->address(0, {2}));
+}
+
+TEST(pipeline, two_states_of_one_name_in_one_graph_are_named) {
+  graph g = with_state("s", 16);
+  const value_id again = g.state("s", of_bytes(16));
+  graph_fault why;
+  EXPECT_FALSE(join(graph_list{&g}, {}, &why));
+  EXPECT_EQ(why.kind, fault_kind::duplicate_name);
+  EXPECT_EQ(why.value, again);
+  EXPECT_EQ(why.number, 16u);
+  EXPECT_EQ(why.text, "two states of graph 0 are both called 's': graphs share states by their names");
+}
+
+// A graph that reads the external value "y".
+graph reader_of_y() {
+  graph g;
+  const value_id y = g.external("y", of_bytes(64));
+  g.output(g.node("z", {y}, of_bytes(64)));
+  return g;
+}
+
+TEST(pipeline, a_result_that_nobody_reads_is_linked) {
+  graph first;
+  const value_id y = first.node("y", {first.input("x", of_bytes(64))}, of_bytes(64));
+  first.node("later", {}, of_bytes(64));
+  graph between;
+  between.output(between.node("w", {}, of_bytes(64)));
+  const graph second = reader_of_y();
+  const graph_list refs{&first, &between, &second};
+  const auto links = links_by_name(refs);
+  ASSERT_EQ(links.size(), 1u);
+  EXPECT_EQ(links[0].from_graph, 0u);
+  EXPECT_EQ(links[0].from, y);
+  stream s{device::host()};
+  pool memory{device::host()};
+  const auto made = pipeline_arena::reserve(refs, links, memory, s, packed());
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->address(0, y), made->address(2, {0}));
+  EXPECT_NE(made->address(0, y), made->address(0, {2}));
+  EXPECT_NE(made->address(0, y), made->address(1, {0}));
+}
+
+TEST(pipeline, a_result_of_which_a_view_is_read_is_not_left_behind) {
+  graph first;
+  const value_id y = first.node("y", {first.input("x", of_bytes(64))}, of_bytes(64));
+  first.output(first.node("w", {first.view(y, of_bytes(32))}, of_bytes(64)));
+  const graph second = reader_of_y();
+  EXPECT_TRUE(links_by_name(graph_list{&first, &second}).empty());
+}
+
+TEST(pipeline, every_output_with_memory_in_the_arena_is_linked) {
+  const graph second = reader_of_y();
+  graph of_view;
+  const value_id whole = of_view.node("whole", {}, of_bytes(128));
+  of_view.output(of_view.view("y", whole, of_bytes(64), 64));
+  graph of_input;
+  of_input.output(of_input.input("y", of_bytes(64)));
+  graph outside;  // what lies elsewhere cannot be handed on
+  outside.output(outside.view("y", outside.external("elsewhere", of_bytes(64)), of_bytes(64)));
+  for (const graph* first : {&of_view, &of_input, &outside}) {
+    const graph_list refs{first, &second};
+    const auto links = links_by_name(refs);
+    EXPECT_EQ(links.size(), first == &outside ? 0u : 1u);
+    EXPECT_TRUE(join(refs, links));
+  }
+}
+
+TEST(pipeline, what_has_the_name_and_another_size_hides_nothing) {
+  graph first, nearer;
+  const value_id y = first.node("y", {}, of_bytes(64));
+  first.output(y);
+  nearer.output(nearer.node("y", {}, of_bytes(32)));
+  const graph second = reader_of_y();
+  const auto links = links_by_name(graph_list{&first, &nearer, &second});
+  ASSERT_EQ(links.size(), 1u);
+  EXPECT_EQ(links[0].from_graph, 0u);
+  EXPECT_EQ(links[0].from, y);
+}
+
+TEST(pipeline, a_graph_with_a_fault_is_named_by_join) {
+  graph first;
+  first.output(first.node("y", {value_id{7}}, of_bytes(64)));
+  const graph second = reader_of_y();
+  const graph_list refs{&first, &second};
+  const auto links = links_by_name(refs);
+  EXPECT_TRUE(links.empty());
+  graph_fault why;
+  EXPECT_FALSE(join(refs, links, &why));
+  EXPECT_EQ(why.kind, fault_kind::unknown_value);
 }
 }  // namespace

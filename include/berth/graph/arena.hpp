@@ -12,13 +12,15 @@
 //   replanned  planned anew; the block is large enough
 //   grown      planned anew, and a larger block taken
 // The last two happen only where arena_options::on_change allows it; otherwise the answer is an error that names the
-// first thing that changed. A failed reserve or bind leaves the arena, its plan and its memory as they were.
+// first thing that changed. A failed reserve or bind leaves the arena, its plan and its memory as they were, also where
+// the host's memory runs out, which is std::bad_alloc.
 //
 // States keep their bytes through all of this: they lie at the same offsets in every plan of one arena, and are
 // copied, in stream order, where a larger block is taken. All graphs of one arena therefore declare the same states.
 //
 // Handles: handle(v) gives a placed_value that knows when the arena has another block, serves another plan, or is gone.
-// A raw address() is valid until the next bind() that does not answer `unchanged`.
+// A raw address() is valid until the next bind() that does not answer `unchanged`, and the next trim() that gives bytes
+// back.
 //
 // Not thread-safe, but for placed_value. The memory source, stream and caller's memory must outlive the arena.
 #pragma once
@@ -27,6 +29,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -117,14 +120,16 @@ class arena {
   [[nodiscard]] void* workspace(node_id n) const noexcept;
   [[nodiscard]] placed_value handle(value_id v) const;
 
-  // Says where a constant or external value of the current graph is. Holds until another plan serves. Error: v is
-  // neither, or `size` is less than its bytes (number: the bytes it needs).
+  // Says where a constant or external value of the current graph is. Holds until the next bind() that does not answer
+  // `unchanged`, and does not come back with this graph: what was there may be gone by then. Error: v is neither, or
+  // `size` is less than its bytes (number: the bytes it needs).
   result<void> attach(value_id v, void* address, bytes size);
   // Whether every constant and external value that a node reads or writes has an address.
   [[nodiscard]] result<void> check_attached(const graph& g, graph_fault* why = nullptr) const;
 
-  // Forgets all plans but the current one and gives back what it does not need. Returns the bytes given back; 0 where
-  // nothing could be saved, or no smaller block could be had.
+  // Forgets all plans but the current one. Where a block of the size that reserve() would take for it is smaller than
+  // the present one, the arena moves there, states and all, and handles are no longer good. Returns the bytes given
+  // back; 0 where nothing could be saved, or no smaller block could be had: then nothing has moved.
   bytes trim();
 
   [[nodiscard]] const graph_plan& get_plan() const noexcept { return entries_.front().plan; }
@@ -134,15 +139,16 @@ class arena {
  private:
   struct entry {
     graph_plan plan;
-    std::vector<void*> attached;  // by value; empty until attach() is called
-    bool implied = false;         // another entry's plan, cut to smaller sizes
+    bool implied = false;  // another entry's plan, cut to smaller sizes
   };
+  using entry_list = std::list<entry>;  // an entry goes from one to another without an allocation
 
   arena() = default;
-  result<void> take_block(bytes size, graph_fault* why);
+  bytes block_size(bytes needed) const noexcept;
+  result<void> take_block(bytes needed, graph_fault* why);
   bytes base_alignment() const noexcept;
-  void serve(std::size_t i);
-  void keep(entry fresh);
+  void serve(entry_list& from, entry_list::iterator e) noexcept;
+  void keep(entry_list& fresh) noexcept;
   void count(bind_outcome b) noexcept { ++counters_.outcomes[static_cast<std::size_t>(b)]; }
   graph_fault check_states(const graph& g) const;
   result<bind_outcome> bind_new(const graph& g, graph_fault* why);
@@ -153,7 +159,8 @@ class arena {
   std::byte* base_ = nullptr;
   bytes size_ = 0;
   arena_options options_;
-  std::vector<entry> entries_;            // the current one, then those used before it, latest first
+  entry_list entries_;                    // the current one, then those used before it, latest first
+  std::vector<void*> attached_;           // by value of the current entry; empty until attach() is called
   std::vector<std::string> state_names_;  // in order of declaration
   std::shared_ptr<std::atomic<std::uint64_t>> generation_;
   arena_counters counters_;

@@ -36,7 +36,8 @@ enum class fault_kind : std::uint8_t {
   no_plan,            // the planner found none within its work limit; number: bytes proved necessary
   out_of_memory,      // number: bytes asked for
   changed,            // the graph is not the one that was planned
-  state_changed,      // the states differ from those that the arena keeps; number: bytes of the first that differs
+  state_changed,      // the states differ from those that the arena, or an earlier graph of a pipeline, keeps; number:
+                      // bytes of the first that differs
   bad_plan,           // a plan that says something impossible; number: the byte of the file, or the bytes in question
   clobbered,          // a plan under which a read would find foreign bytes; number: the first such byte
 };

@@ -4,7 +4,8 @@
 // may overlap. What one graph hands to another (a link: a result here, an external value there) lives from its
 // producer to the end of the last graph that reads it, so that a reader may run again. An output that nobody is linked
 // to is there until the next graph of the pipeline runs; inputs are to be written after the graph before has run.
-// States of one name are one state.
+// States of one name are one state, of one size, and each graph has at most one of them; one without a name is nobody
+// else's.
 //
 // All of this is one graph: the pipeline's graphs joined, with a node before each that brings its inputs and one
 // behind it that reads what must still be there. plan_graph() plans it, and the shadow verifier judges it, as any
@@ -34,8 +35,8 @@ struct pipeline_link {
   value_id to;                 // external there, of no more bytes
 };
 
-// Links every external value to the value of the same name and size that the nearest earlier graph leaves behind (an
-// output, or a result that nobody reads there).
+// Links every external value to the latest of the same name and size that an earlier graph leaves behind: an output
+// that lies in the arena, or a result that nobody reads there. A graph with a fault is passed over; join() names it.
 [[nodiscard]] std::vector<pipeline_link> links_by_name(std::span<const graph* const> graphs);
 
 struct joined_graphs {
@@ -44,7 +45,8 @@ struct joined_graphs {
   std::vector<std::vector<node_id>> node_of;
 };
 
-// Faults: those of the graphs, and links that fit no value. `why`, where given, is filled on error.
+// Faults: those of the graphs, links that fit no value, state_changed where a state has another size than in an earlier
+// graph, duplicate_name where two states of a graph have one name. `why`, where given, is filled on error.
 [[nodiscard]] result<joined_graphs> join(std::span<const graph* const> graphs, std::span<const pipeline_link> links,
                                          graph_fault* why = nullptr);
 
