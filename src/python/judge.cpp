@@ -4,6 +4,13 @@
 
 namespace berth::python {
 
+void require_whole(const solved& plan) {
+  model::require_valid(*plan.file);
+  if (plan.answer.has_offsets() && arena_taken(plan) != plan.answer.arena()) {
+    refuse("packed plan: its arena is not what its offsets take");
+  }
+}
+
 bool judge(const solved& plan, bool prove) {
   const plan::problem& p = plan.file->problem;
   const plan::plan& answer = plan.answer;

@@ -243,6 +243,16 @@ void require_indices(const reader& r, const model::problem_file& file) {
   if (file.symbolic && file.symbolic->of.size() != p.buffers.size()) r.fail("not a size for each buffer");
 }
 
+// The sizes in the buffers are those at the largest values.
+void require_sizes(const reader& r, const model::problem_file& file) {
+  if (!file.symbolic) return;
+  const auto most = plan::at_most(file.problem, *file.symbolic);
+  if (!most) r.fail(most.error().what);
+  if (!std::ranges::equal(most->buffers, file.problem.buffers, {}, &plan::buffer::size, &plan::buffer::size)) {
+    r.fail("a size that its dimensions do not give");
+  }
+}
+
 }  // namespace
 
 std::string pack(const model::problem_file& file, bool names) {
@@ -359,6 +369,7 @@ model::problem_file unpack_problem(std::string_view packed) {
   file.taken_over = r.list([&r] { return r.number(); });
   r.end();
   require_indices(r, file);
+  require_sizes(r, file);
   return file;
 }
 

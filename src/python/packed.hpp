@@ -1,8 +1,9 @@
 // Problems and plans as bytes: what pickle carries, what a plan cache keeps and what its keys are hashed from.
 //
 // Numbers are LEB128 (7 bits a byte, the lowest first), signed ones zigzag; texts and lists have their length before
-// them. What is unpacked may come from anywhere: lengths are held to the bytes that are left, and the problem has still
-// to pass validate(), the plan verify() and verify_bound().
+// them. What is unpacked may come from anywhere: lengths are held to the bytes that are left, indices to what is there,
+// sizes to what their dimensions give, and the problem has still to pass validate(), the plan require_whole() or
+// judge().
 #pragma once
 
 #include <string>
@@ -34,6 +35,10 @@ struct ordered {
 // Throw refusal: cut off, too long, or of another version.
 [[nodiscard]] model::problem_file unpack_problem(std::string_view packed);
 [[nodiscard]] solved_pointer unpack_plan(file_pointer file, std::string_view packed);
+
+// Of a plan from anywhere: throws refusal where the problem is not valid, or the arena is not what the offsets take.
+// All that a berth.Plan is used for stands on these; whether it keeps to the problem's rules is left to verify().
+void require_whole(const solved& plan);
 
 // Of a plan from anywhere: throws refusal where its offsets do not pass verify(), or the problem is not valid. True
 // where what it says of itself is proved besides: it fills its bound, or the bound exceeds the capacity, and its

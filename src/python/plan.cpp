@@ -3,6 +3,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "berth/trace/picture.hpp"
 #include "model/plan_picture.hpp"
 #include "python/packed.hpp"
@@ -51,6 +55,25 @@ py::list boxes_of(const solved& s) {
 }
 
 }  // namespace
+
+bytes arena_taken(const solved& s) {
+  const plan::problem& p = s.file->problem;
+  const plan::plan& a = s.answer;
+  std::map<std::pair<index, index>, bytes> ends;  // by memory and slab
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const auto end = checked_add(a.offsets[i], p.footprint(i));
+    if (!end) refuse("buffer '" + p.buffers[i].name + "': its end exceeds 64 bits");
+    bytes& highest = ends[{a.memory_of.empty() ? 0 : a.memory_of[i], a.slab_of.empty() ? 0 : a.slab_of[i]}];
+    highest = std::max(highest, *end);
+  }
+  bytes taken = 0;
+  for (const auto& [place, end] : ends) {
+    const auto sum = checked_add(taken, end);
+    if (!sum) refuse("the slabs' ends exceed 64 bits together");
+    taken = *sum;
+  }
+  return taken;
+}
 
 std::string reason_of(const solved& s) {
   return std::string{s.answer.reason};
@@ -103,8 +126,10 @@ void declare_plan(py::module_& m) {
           [](const solved& s) { return py::make_tuple(py::bytes(pack(*s.file)), py::bytes(pack(s.answer))); },
           [](const py::tuple& state) {
             if (state.size() != 2) refuse("packed plan: not a problem and a plan");
-            return unpack_plan(std::make_shared<model::problem_file>(unpack_problem(state[0].cast<std::string>())),
-                               state[1].cast<std::string>());
+            auto made = unpack_plan(std::make_shared<model::problem_file>(unpack_problem(state[0].cast<std::string>())),
+                                    state[1].cast<std::string>());
+            require_whole(*made);
+            return made;
           }))
       .def("__repr__", [](const solved& s) {
         return "<berth.Plan " + std::string{plan::name(s.answer.status)} + ", arena " +

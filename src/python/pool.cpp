@@ -48,9 +48,9 @@ std::shared_ptr<const held_block> block_of(const queue_pointer& on, bytes size, 
 tensor allocate(const queue_pointer& pool, const py::object& shape, const py::object& dtype,
                 const queue_pointer& asked) {
   const queue_pointer on = stream_of(pool, asked);
-  const bytes size = bytes_of(dtype, shape);
-  const auto got = block_of(on, size, 0);
-  return tensor_over(got, on, got->memory.data(), size, dtype, shape);
+  tensor_items all = items_of(dtype, shape);
+  const auto got = block_of(on, all.size(), 0);
+  return tensor_over(got, on, got->memory.data(), std::move(all));
 }
 
 arena arena_of(const queue_pointer& pool, const solved_pointer& plan, const queue_pointer& asked) {
@@ -84,10 +84,10 @@ std::size_t buffer_of(const arena& a, const py::object& which) {
 
 tensor tensor_of(const arena& a, const py::object& which, const py::object& dtype, const py::object& shape) {
   const std::size_t i = buffer_of(a, which);
-  const bytes size = a.of->file->problem.buffers[i].size;
+  tensor_items all = items_within(a.of->file->problem.buffers[i].size, dtype, shape);
   std::byte* const base = static_cast<std::byte*>(a.block->memory.data());
   std::byte* const data = base == nullptr ? nullptr : base + a.of->answer.offsets[i];
-  return tensor_over(a.block, a.block->on, data, size, dtype, shape);
+  return tensor_over(a.block, a.block->on, data, std::move(all));
 }
 
 py::dict statistics(const queue_pointer& q) {

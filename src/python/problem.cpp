@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "berth/model/plan_file.hpp"
 #include "berth/plan/bound.hpp"
@@ -65,12 +64,13 @@ index problem::add(const py::object& size, const py::object& live, const py::obj
   b.offset = to_bytes_or_none(offset, "offset");
   b.hint = to_bytes_or_none(hint, "hint");
   b.alias_group = alias_group;
-  for (const std::string& name : pools) b.memories.push_back(memory(name));
+  for (const std::string& name : pools) b.memories.push_back(memory(file_->problem, name));
   for (; ids_of_ < this->size(); ++ids_of_) ids_.insert(file_->problem.buffers[ids_of_].name);
   if (!ids_.insert(b.name).second) refuse("buffer '" + b.name + "' is there already");
   ++ids_of_;
   model::problem_file& file = to_change();
   if (file.symbolic) file.symbolic->of.push_back(std::move(terms));
+  if (!file.lines.empty()) file.lines.push_back(0);
   return file.problem.add(std::move(b));
 }
 
@@ -147,9 +147,9 @@ void problem::penalize(index a, index b, double weight) {
 solved_pointer problem::plan_of(const py::object& offsets, const std::vector<std::string>& pools,
                                 std::vector<index> slabs) const {
   model::require_valid(*file_);
-  const plan::problem& p = file_->problem;
   auto made = std::make_shared<solved>();
   made->file = file_;
+  const plan::problem& p = made->file->problem;  // whatever an offset's own __index__ does to this one
   plan::plan& answer = made->answer;
   for (const py::handle each : offsets) {
     const bytes at = to_bytes(each, "offsets");
@@ -164,17 +164,9 @@ solved_pointer problem::plan_of(const py::object& offsets, const std::vector<std
   if (slabs.size() != (p.max_slab ? p.buffers.size() : 0)) refuse("slabs: not one for each buffer");
   answer.status = plan::status::feasible;
   answer.solver = "given";
-  for (const std::string& name : pools) answer.memory_of.push_back(memory(name));
-  std::map<std::pair<index, index>, bytes> ends;  // by pool and slab
-  for (index i = 0; i < p.buffers.size(); ++i) {
-    if (p.buffers[i].size == 0) continue;
-    bytes& end = ends[{pools.empty() ? 0 : answer.memory_of[i], slabs.empty() ? 0 : slabs[i]}];
-    const auto own = checked_add(answer.offsets[i], p.footprint(i));
-    if (!own) refuse("buffer '" + p.buffers[i].name + "': its end exceeds 64 bits");
-    end = std::max(end, *own);
-  }
-  for (const auto& [place, end] : ends) answer.arena_bytes += end;
+  for (const std::string& name : pools) answer.memory_of.push_back(memory(p, name));
   answer.slab_of = std::move(slabs);
+  answer.arena_bytes = arena_taken(*made);
   return made;
 }
 
@@ -223,8 +215,8 @@ plan::pair problem::checked(index a, index b) const {
   return {a, b};
 }
 
-index problem::memory(const std::string& name) const {
-  const auto& all = file_->problem.memories;
+index problem::memory(const plan::problem& of, const std::string& name) {
+  const auto& all = of.memories;
   const auto found = std::find_if(all.begin(), all.end(), [&](const plan::memory& m) { return m.name == name; });
   if (found == all.end()) refuse("there is no pool '" + name + "'");
   return static_cast<index>(found - all.begin());

@@ -54,7 +54,7 @@ class problem {
   // What is about to be changed: a copy, where a plan or a solver under way holds it too.
   model::problem_file& to_change();
   [[nodiscard]] plan::pair checked(index a, index b) const;
-  [[nodiscard]] index memory(const std::string& name) const;
+  [[nodiscard]] static index memory(const plan::problem& of, const std::string& name);
 
   std::shared_ptr<model::problem_file> file_;
   std::unordered_set<std::string> ids_;  // of the first ids_of_ buffers: made when a name is added

@@ -1,5 +1,7 @@
 #include "python/refusal.hpp"
 
+#include <string_view>
+
 #include "berth/model/input_error.hpp"
 
 namespace berth::python {
@@ -8,8 +10,15 @@ namespace {
 
 PyObject* input_error_class = nullptr;  // lives as long as the module, which is never unloaded
 
-void raise(const char* what, py::object file, py::object line, py::object item) {
-  const py::object made = py::reinterpret_borrow<py::object>(input_error_class)(what);
+// Paths are bytes, and stand here as os.fsdecode() has them.
+py::object decoded(std::string_view text) {
+  PyObject* const made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  if (made == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made);
+}
+
+void raise_input_error(const char* what, py::object file, py::object line, py::object item) {
+  const py::object made = py::reinterpret_borrow<py::object>(input_error_class)(decoded(what));
   made.attr("file") = std::move(file);
   made.attr("line") = std::move(line);
   made.attr("index") = std::move(item);
@@ -65,10 +74,10 @@ void declare_errors(py::module_& m) {
     try {
       if (p) std::rethrow_exception(p);
     } catch (const model::input_error& e) {
-      raise(e.what(), py::str(e.file().data(), e.file().size()),
-            e.line() != 0 ? py::object{py::int_(e.line())} : py::none(), py::none());
+      raise_input_error(e.what(), decoded(e.file()), e.line() != 0 ? py::object{py::int_(e.line())} : py::none(),
+                        py::none());
     } catch (const refusal& e) {
-      raise(e.what(), py::none(), py::none(), e.item() ? py::object{py::int_(*e.item())} : py::none());
+      raise_input_error(e.what(), py::none(), py::none(), e.item() ? py::object{py::int_(*e.item())} : py::none());
     }
   });
 }

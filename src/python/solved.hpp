@@ -32,6 +32,10 @@ using solved_pointer = std::shared_ptr<solved>;
 [[nodiscard]] plan::options options_of(const std::string& effort, std::uint64_t work, std::optional<double> deadline,
                                        unsigned threads, bool penalty_first);
 
+// The bytes that the offsets take: their highest end, summed over memories and slabs. Throws refusal where that exceeds
+// 64 bits. Contract: an offset for each buffer of a valid problem, in memories that are there.
+[[nodiscard]] bytes arena_taken(const solved& s);
+
 // Why there are no offsets; empty where there are.
 [[nodiscard]] std::string reason_of(const solved& s);
 [[nodiscard]] std::string to_html(const solved& s, const std::string& title);

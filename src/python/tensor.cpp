@@ -43,7 +43,8 @@ const item_type& named(const py::object& dtype) {
     name = dtype.cast<std::string>();
   } else {
     for (const char* has : {"name", "__name__"}) {
-      if (name.empty() && py::hasattr(dtype, has)) name = py::str(dtype.attr(has)).cast<std::string>();
+      const py::object given = name.empty() ? py::getattr(dtype, has, py::none()) : py::none();
+      if (!given.is_none()) name = py::str(given).cast<std::string>();
     }
   }
   for (const item_type& t : item_types) {
@@ -230,20 +231,30 @@ void raise(const error& e) {
   throw py::error_already_set();
 }
 
-bytes bytes_of(const py::object& dtype, const py::object& shape) {
-  return product(named(dtype).type.bits / 8, shape_of(shape));
+bytes tensor_items::size() const {
+  return product(type.bits / 8, shape);
 }
 
-tensor tensor_over(std::shared_ptr<const void> owner, queue_pointer on, void* data, bytes size, const py::object& dtype,
-                   const py::object& shape) {
-  tensor t;
-  t.type = named(dtype).type;
-  t.shape = shape.is_none() ? std::vector{static_cast<std::int64_t>(size / t.item())} : shape_of(shape);
-  const bytes needed = product(t.item(), t.shape);
-  if (needed > size) {
+tensor_items items_of(const py::object& dtype, const py::object& shape) {
+  const dlpack::data_type type = named(dtype).type;
+  return {type, shape_of(shape)};
+}
+
+tensor_items items_within(bytes size, const py::object& dtype, const py::object& shape) {
+  const dlpack::data_type type = named(dtype).type;
+  tensor_items all{type,
+                   shape.is_none() ? std::vector{static_cast<std::int64_t>(size / (type.bits / 8))} : shape_of(shape)};
+  if (const bytes needed = all.size(); needed > size) {
     refuse("shape: it takes " + std::to_string(needed) + " bytes, and there are " + std::to_string(size));
   }
-  t.strides = rows(t.shape);
+  return all;
+}
+
+tensor tensor_over(std::shared_ptr<const void> owner, queue_pointer on, void* data, tensor_items of) {
+  tensor t;
+  t.type = of.type;
+  t.strides = rows(of.shape);
+  t.shape = std::move(of.shape);
   t.device = device_of(on->home->device);
   t.owner = std::move(owner);
   t.on = std::move(on);

@@ -77,13 +77,21 @@ struct tensor {
   void settle() const;
 };
 
-// Of `bytes` from `data`, which `owner` keeps. `dtype` is a name, a numpy.dtype or what has a __name__ such as
-// numpy.float32; `shape` is one number, a sequence of them, or None: as many items as fit.
-[[nodiscard]] tensor tensor_over(std::shared_ptr<const void> owner, queue_pointer on, void* data, bytes size,
-                                 const py::object& dtype, const py::object& shape);
+// A type and a shape. Both are asked once: a shape may be what gives its numbers a single time.
+struct tensor_items {
+  dlpack::data_type type;
+  std::vector<std::int64_t> shape;
 
-// What a shape and a type take: for a block that is still to be allocated.
-[[nodiscard]] bytes bytes_of(const py::object& dtype, const py::object& shape);
+  [[nodiscard]] bytes size() const;  // refused where it does not fit the addresses
+};
+// `dtype` is a name, a numpy.dtype or what has a __name__ such as numpy.float32; `shape` is one number or what gives
+// numbers.
+[[nodiscard]] tensor_items items_of(const py::object& dtype, const py::object& shape);
+// `shape` may be None too: as many items as fit `size` bytes. Refused where they are more than these.
+[[nodiscard]] tensor_items items_within(bytes size, const py::object& dtype, const py::object& shape);
+
+// Of the bytes from `data`, which `owner` keeps and which are as many as the items take.
+[[nodiscard]] tensor tensor_over(std::shared_ptr<const void> owner, queue_pointer on, void* data, tensor_items of);
 
 // Memory's failures become MemoryError, wrong arguments InputError, a device's RuntimeError.
 [[noreturn]] void raise(const error& e);

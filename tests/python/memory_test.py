@@ -77,6 +77,28 @@ class Tensors(unittest.TestCase):
         del b
         self.assertEqual(live(self.pool), 0)
 
+    def test_a_shape_may_be_whatever_gives_numbers_once(self):
+        for shape in ((2, 3), [2, 3], iter([2, 3]), (n for n in (2, 3)), map(int, "23")):
+            t = self.pool.allocate(shape, dtype="float32")
+            self.assertEqual((t.shape, t.nbytes), ((2, 3), 24))
+        p = berth.Problem()
+        p.add(24, (0, 1), id="x")
+        arena = self.pool.arena(p.solve())
+        self.assertEqual(arena.tensor("x", dtype="float32", shape=iter([2, 3])).shape, (2, 3))
+        with self.assertRaises(TypeError):
+            self.pool.allocate(None)
+
+    def test_a_type_is_asked_for_its_name_once(self):
+        class Changing:
+            names = ["uint8", "float64"]
+
+            @property
+            def name(self):
+                return self.names.pop(0)
+
+        t = self.pool.allocate(8, dtype=Changing())
+        self.assertEqual((t.dtype, t.nbytes), ("uint8", 8))
+
     def test_every_type_is_numpys(self):
         for name in "uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split():
             t = self.pool.allocate(5, dtype=getattr(numpy, name))

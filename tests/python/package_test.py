@@ -46,6 +46,29 @@ def rich_problem():
     return p
 
 
+def of_state(kind, *state):
+    made = kind.__new__(kind)
+    made.__setstate__(state)
+    return made
+
+
+def with_number(packed, at, number):
+    """The packed bytes with another number where one begins."""
+    end = at
+    while packed[end] & 0x80:
+        end += 1
+    digits = []
+    while number >= 0x80:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    return packed[:at] + bytes(digits + [number]) + packed[end + 1 :]
+
+
+def behind(packed, text):
+    """Where the first number behind a packed text begins."""
+    return packed.index(bytes([len(text)]) + text.encode()) + 1 + len(text)
+
+
 class Arrays(unittest.TestCase):
     def as_by_add(self, make, size, lower, upper, **more):
         q = berth.Problem()
@@ -152,6 +175,32 @@ class Values(unittest.TestCase):
             self.assertEqual((again.status, again.solver), (plan.status, plan.solver))
             self.assertEqual(again.to_html(), plan.to_html())
 
+    def test_a_given_plans_arena_counts_empty_buffers(self):
+        p = berth.Problem(alignment=4)
+        p.add(8, (0, 2))
+        p.add(0, (0, 2), offset=100)
+        given = p.plan(list(p.solve()))
+        self.assertEqual((given.arena, p.verify(given)), (100, None))
+        slabs = berth.Problem(max_slab=1 << 20)
+        for _ in range(5):
+            slabs.add(1, (0, 2))
+        with self.assertRaisesRegex(berth.InputError, "64 bits"):
+            slabs.plan([1 << 62] * 5, slabs=range(5))
+
+    def test_a_given_plan_is_of_the_problem_as_it_was(self):
+        p = berth.Problem()
+        p.add_pool("a")
+        p.add_pool("b")
+        p.add(10, (0, 1))
+
+        class Adds:
+            def __index__(self):
+                p.add_pool("late")
+                return 0
+
+        with self.assertRaisesRegex(berth.InputError, "late"):
+            p.plan([Adds()], pools=["late"])
+
     def test_a_plan_keeps_the_problem_that_it_answers(self):
         p = berth.Problem()
         p.add(10, (0, 1), id="there before")
@@ -186,6 +235,77 @@ class Values(unittest.TestCase):
                     except berth.InputError:
                         pass
 
+    def test_tensors_of_broken_pickles_lie_in_their_arenas(self):
+        p = berth.Problem(alignment=8, granularity=4)
+        for i in range(3):
+            p.add(100 * (i + 1), (i, i + 2), id=str(i), alignment=[None, 64][i % 2])
+        state = p.solve().__getstate__()
+        pool = berth.Pool("null:1GiB")
+        make = random.Random(11)
+        taken = 0
+        for _ in range(2000):
+            part = make.randrange(2)
+            broken = list(state)
+            at = make.randrange(2, len(state[part]))
+            broken[part] = with_number(state[part] + b"\0", at, make.choice((0, 1, 3, 64, 1 << 10, 1 << 62)))[:-1]
+            try:
+                plan = of_state(berth.Plan, *broken)
+                arena = pool.arena(plan)
+            except (berth.InputError, MemoryError):
+                continue
+            taken += 1
+            for i in range(len(arena)):
+                self.assertLessEqual(plan[i] + arena.tensor(i).nbytes, arena.nbytes)
+        self.assertGreater(taken, 100)
+
+    def test_a_pickled_plan_has_the_arena_that_its_offsets_take(self):
+        p = berth.Problem()
+        p.add(4096, (0, 2), id="a")
+        p.add(1 << 20, (1, 3), id="b")
+        problem, plan = p.solve().__getstate__()
+        for arena in (0, 64, p.solve().arena - 1, 1 << 40):
+            with self.assertRaisesRegex(berth.InputError, "packed plan: .*arena"):
+                of_state(berth.Plan, problem, with_number(plan, 3, arena))
+        larger = with_number(problem, behind(problem, "b"), 1 << 40)
+        with self.assertRaisesRegex(berth.InputError, "packed plan: .*arena"):
+            of_state(berth.Plan, larger, plan)
+
+    def test_a_pickled_plan_is_of_a_valid_problem(self):
+        p = berth.Problem()
+        p.add(4096, (0, 2), id="a", alignment=64)
+        problem, plan = p.solve().__getstate__()
+        without_alignment = with_number(problem, behind(problem, "problem") + 2, 0)
+        with self.assertRaisesRegex(berth.InputError, "alignment"):
+            of_state(berth.Plan, without_alignment, plan)
+
+    def test_a_pickled_plan_may_break_the_rules_as_before(self):
+        p = rich_problem()
+        wrong = p.plan([16, 16, 16], pools=["fast", "fast", "slow"])
+        self.assertEqual(p.verify(pickle.loads(pickle.dumps(wrong))), p.verify(wrong))
+        self.assertIsNotNone(p.verify(wrong))
+        none = berth.Problem(capacity=1)
+        none.add(2, (0, 1))
+        self.assertEqual(pickle.loads(pickle.dumps(none.solve())).status, "infeasible")
+        slabs = berth.Problem(max_slab=1000)
+        for i in range(5):
+            slabs.add(400, (i, i + 3))
+        plan = slabs.solve()
+        self.assertEqual(slabs.format(pickle.loads(pickle.dumps(plan))), slabs.format(plan))
+
+    def test_a_pickled_problem_has_the_sizes_that_its_dimensions_give(self):
+        p = berth.Problem()
+        p.add_dimension("n", 1, 100)
+        p.add("4*n", (0, 2), id="aa")
+        self.assertEqual(pickle.loads(pickle.dumps(p)).max_live, 400)
+        (packed,) = p.__getstate__()
+        broken = {
+            "size": with_number(packed, behind(packed, "aa"), 1 << 20),
+            "dimension": with_number(packed, behind(packed, "n"), 101),  # its least
+        }
+        for what, each in broken.items():
+            with self.subTest(what), self.assertRaisesRegex(berth.InputError, "packed problem: .*" + what):
+                of_state(berth.Problem, each)
+
     def test_pictures(self):
         plan = rich_problem().solve()
         self.assertIn("<svg", plan._repr_html_())
@@ -202,6 +322,25 @@ class Values(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
+    def test_paths_that_are_no_text_are_named(self):
+        path = os.fsdecode(b"/nowhere/\xff.csv")
+        with self.assertRaisesRegex(berth.InputError, "^" + path) as caught:
+            berth.read(path)
+        self.assertEqual(caught.exception.file, path)
+
+    def test_buffers_added_to_a_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "p.csv"
+            path.write_text("id,lower,upper,size\nx,0,2,10\n")
+            p = berth.read(path)
+            p.add(20, (1, 3), id="new")
+            self.assertEqual(pickle.loads(pickle.dumps(p)).ids, ["x", "new"])
+            p.add(30, (2, 1), id="reversed")
+            with self.assertRaises(berth.InputError) as caught:
+                p.solve()
+            self.assertEqual((caught.exception.file, caught.exception.line), (str(path), None))
+            self.assertRegex(str(caught.exception), "p.csv: buffer 'reversed'")
+
     def test_paths(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "p.csv"

@@ -8,7 +8,7 @@ __version__: str
 
 Column = Union[numpy.typing.NDArray[Any], Sequence[SupportsIndex], memoryview]
 Live = Sequence[SupportsIndex]
-Shape = Union[SupportsIndex, Sequence[SupportsIndex]]
+Shape = Union[SupportsIndex, Iterable[SupportsIndex]]
 
 class InputError(ValueError):
     file: Optional[str]
