@@ -124,6 +124,7 @@ families make(const call& c) {
   add_tilings(all, c.seeds);
   add_full(all, c.seeds);
   add_aligned(all, c.seeds);
+  add_alignments(all, c.seeds);
   add_crowded(all, c.seeds);
   add_loose(all, c.seeds);
   add_mixed(all, c.seeds);

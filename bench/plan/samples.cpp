@@ -138,6 +138,25 @@ void add_aligned(families& out, unsigned seeds) {
   }
 }
 
+// Alignments from a cache line to a huge page, all at once or in time; sizes evenly over their magnitudes.
+void add_alignments(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 8 * seeds; ++seed) {
+    std::mt19937 random(7000 + seed);
+    const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+    const unsigned buffers = 40U << (seed % 4);
+    const bool at_once = seed / 4 % 2 == 0;
+    problem p;
+    for (unsigned i = 0; i < buffers; ++i) {
+      const tick lower = at_once ? 0 : static_cast<tick>(below(buffers));
+      const tick upper = lower + 1 + (at_once ? 0 : static_cast<tick>(below(20)));
+      const bytes magnitude = bytes{1} << (6 + below(17));
+      const bytes size = magnitude + random() % magnitude;
+      p.add({.size = size, .live = {lower, upper}, .alignment = bytes{64} << 3 * below(6)});
+    }
+    out["alignments"].push_back({std::to_string(buffers) + " alignments " + std::to_string(seed), std::move(p)});
+  }
+}
+
 void add_crowded(families& out, unsigned seeds) {
   for (unsigned seed = 0; seed < 2 * seeds; ++seed) {
     std::mt19937 random(1000 + seed);
@@ -192,13 +211,15 @@ void add_mixed(families& out, unsigned seeds) {
 namespace {
 
 // Buffers alive by chance, and what is live at most.
-problem alive_by_chance(std::mt19937& random, unsigned n, bytes& most_live) {
+// `uneven`: a size is as likely to be of one power of two as of another.
+problem alive_by_chance(std::mt19937& random, unsigned n, bytes& most_live, bool uneven = false) {
   problem p;
   std::vector<bytes> live(n + 20, 0);
   for (unsigned i = 0; i < n; ++i) {
     const auto lower = static_cast<tick>(random() % n);
     const tick upper = lower + 1 + static_cast<tick>(random() % 20);
-    p.add({.size = 1 + random() % 100, .live = {lower, upper}});
+    const bytes size = uneven ? (1 + random() % 9) << random() % 14 : 1 + random() % 100;
+    p.add({.size = size, .live = {lower, upper}});
     for (tick t = lower; t < upper; ++t) live[static_cast<std::size_t>(t)] += p.buffers.back().size;
   }
   most_live = *std::max_element(live.begin(), live.end());
@@ -245,6 +266,15 @@ void add_slabs(families& out, unsigned seeds) {
     problem p = alive_by_chance(random, n, most_live);
     p.max_slab = std::max<bytes>(100, most_live / 3);
     out["slabs"].push_back({std::to_string(n) + " in slabs " + std::to_string(seed), std::move(p)});
+  }
+  for (unsigned seed = 0; seed < 3 * seeds; ++seed) {
+    std::mt19937 random(8000 + seed);
+    constexpr std::array<unsigned, 3> sizes{80, 300, 1000};
+    const unsigned n = sizes[seed % 3];
+    bytes most_live = 0;
+    problem p = alive_by_chance(random, n, most_live, true);
+    p.max_slab = std::max<bytes>(bytes{9} << 13, most_live / 4);
+    out["uneven slabs"].push_back({std::to_string(n) + " in uneven slabs " + std::to_string(seed), std::move(p)});
   }
 }
 

@@ -28,6 +28,7 @@ void add_full(families& out, unsigned seeds);
 // Small sizes at multiples of 1, 2 and 4, alive by chance: what alignment wastes decides. Ten a seed, of 16 to 40
 // buffers.
 void add_aligned(families& out, unsigned seeds);
+void add_alignments(families& out, unsigned seeds);
 
 // A coarse tiling, and 100 to 900 small buffers that live after it: what is small must not cost the core its search.
 // Two a seed.
@@ -47,7 +48,8 @@ void add_hints(families& out, unsigned seeds);
 // Reuse penalties between six times as many pairs as buffers. Two a seed, of 24 to 96 buffers.
 void add_penalties(families& out, unsigned seeds);
 
-// Slabs of a third of what is live at most: of 8 units, whose splits can all be tried, of 80 and of 600. Three a seed.
+// Slabs of a third of what is live at most: of 8 units, whose splits can all be tried, of 80 and of 600; and, a family
+// of their own, of a quarter, of 80, 300 and 1,000 units of uneven sizes. Six a seed.
 void add_slabs(families& out, unsigned seeds);
 
 // Two memories, the first of half of what is live at most. Two a seed, of 40 to 160 buffers.

@@ -23,7 +23,7 @@ constexpr std::array names{
     named{"boxes", technique::boxes},
     named{"ejections", technique::ejections},
     named{"peaks", technique::peaks},
-    named{"order", technique::order, 2},
+    named{"order", technique::order, 5},
     named{"sections", technique::sections},
     named{"holes", technique::holes},
     named{"decomposition", technique::decomposition},
@@ -45,7 +45,7 @@ constexpr std::array names{
     named{"repair", technique::repair},
     named{"slab_splits", technique::slab_splits},
     named{"slabs_by_height", technique::slabs_by_height},
-    named{"slabs_by_birth", technique::slabs_by_birth},
+    named{"grown_slabs", technique::grown_slabs, 2},
     named{"slab_moves", technique::slab_moves},
 };
 

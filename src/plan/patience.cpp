@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/countable.hpp"
 #include "plan/policy.hpp"
 
 namespace berth::plan {
@@ -9,10 +10,9 @@ namespace berth::plan {
 using clock = std::chrono::steady_clock;
 
 patience::patience(const options& o) : stop_{o.stop} {
-  constexpr double longest = 1e6;  // seconds: what a clock counts without overflow
   if (!o.deadline_s) return;
-  until_ = clock::now() +
-           std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(std::min(longest, *o.deadline_s)));
+  const auto given = detail::countable(std::chrono::duration<double>{*o.deadline_s});
+  until_ = clock::now() + std::chrono::duration_cast<clock::duration>(given);
 }
 
 patience patience::of_looks(std::uint64_t looks) {

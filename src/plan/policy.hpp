@@ -142,7 +142,8 @@ inline constexpr std::uint64_t node_ns = 500, node_ns_a_conflict = 75, node_ns_a
 
 // ---- The search (search/search.hpp) ----
 
-// Entries of failed states: 16 MiB; a sixteenth of it where fewer nodes than that are to be spent.
+// Entries of failed states: 16 MiB; a sixteenth of it where fewer nodes than that are to be spent, and no more than
+// twice to four times these.
 inline constexpr unsigned log2_failed_states = 20;
 inline constexpr unsigned log2_failed_states_less = 4;
 // What one search notes of them before it tells the others: it begins with so many, and ends at 16 MiB.

@@ -39,7 +39,7 @@ enum class technique : std::uint8_t {
   repair,
   slab_splits,
   slabs_by_height,
-  slabs_by_birth,
+  grown_slabs,  // by order
   slab_moves,
 };
 

@@ -253,5 +253,22 @@ TEST(certificate, alignments_finer_than_the_unit) {
   EXPECT_FALSE(verify_bound(p, 0, answer->proof));
 }
 
+// The search refutes 9, where its stack reaches 7; the empty buffer's pin alone proves as much.
+TEST(certificate, an_empty_buffer_pinned_as_high_as_the_search_proved) {
+  problem p;
+  p.alignment = 3;
+  memory m;
+  m.reserved = {{3, 6}};
+  p.memories.push_back(m);
+  p.add({.size = 1, .live = {3, 5}, .alignment = 5});
+  p.add({.size = 1, .live = {4, 6}});
+  p.add({.size = 1, .live = {2, 7}});
+  p.add({.size = 0, .live = {3, 8}, .alignment = 5, .offset = 10});
+  const auto answer = solve(p);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->lower_bound(), 10u);
+  EXPECT_FALSE(verify_bound(p, 10, answer->proof));
+}
+
 }  // namespace
 }  // namespace berth::plan

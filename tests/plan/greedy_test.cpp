@@ -36,7 +36,7 @@ RC_GTEST_PROP(greedy, every_order_gives_a_plan, ()) {
   const problem p = random_problem(40);
   const instance in = make_instance(p);
   occupancy taken{in};
-  for (const order by : {order::breadth, order::size}) {
+  for (const order by : {order::breadth, order::size, order::birth, order::death, order::area}) {
     const layout got = place_in_order(in, taken, sorted_items(in, by));
     for (index i = 0; i < p.buffers.size(); ++i) {
       if (in.item_of[i] == no_item) continue;

@@ -42,7 +42,7 @@ std::optional<violation> check(const problem& p, const instance& in, const std::
   return verify(p, as_plan);
 }
 
-constexpr std::array all_orders = {order::breadth, order::size};
+constexpr std::array all_orders = {order::breadth, order::size, order::birth, order::death, order::area};
 
 }  // namespace
 

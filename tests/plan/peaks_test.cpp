@@ -9,6 +9,7 @@
 #include "plan/dense_set.hpp"
 #include "plan/greedy/ejection.hpp"
 #include "plan/greedy/sweep.hpp"
+#include "support/sanitizers.hpp"
 
 namespace berth::plan {
 namespace {
@@ -72,7 +73,7 @@ RC_GTEST_PROP(peaks, a_core_that_is_placed_first_leaves_a_plan, ()) {
 
 TEST(peaks, end_at_the_bound_where_ejections_alone_are_stuck) {
   int at_bound = 0, ejected = 0;
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= support::cases(4); ++seed) {
     const problem p = even_set(seed, 6000, 100);
     const instance in = make_instance(p);
     const units bound = section_bound(in);

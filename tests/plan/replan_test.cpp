@@ -4,10 +4,12 @@
 #include <rapidcheck/gtest.h>
 
 #include <random>
+#include <utility>
 
 #include "berth/plan/verify.hpp"
 #include "plan/brute_force.hpp"
 #include "plan/generate.hpp"
+#include "support/sanitizers.hpp"
 
 namespace berth::plan {
 namespace {
@@ -116,7 +118,7 @@ TEST(replan, an_empty_buffer_pinned_above_all_leaves_room_below) {
 
 // Places that no plan within the capacity can keep.
 TEST(replan, what_fits_a_capacity_fits_it_again) {
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < support::cases(400); ++seed) {
     std::mt19937 random{seed};
     problem p;
     old_offsets before;
@@ -172,22 +174,38 @@ RC_GTEST_PROP(replan, is_deterministic_and_sound_with_every_constraint, ()) {
   }
 }
 
+std::pair<problem, old_offsets> twelve_at_random(std::mt19937& random) {
+  problem p;
+  old_offsets before;
+  for (int i = 0; i < 12; ++i) {
+    const auto lower = static_cast<tick>(random() % 12);
+    p.add({.size = 1 + random() % 15, .live = {lower, lower + 1 + static_cast<tick>(random() % 8)}});
+    before.push_back(random() % 50);
+  }
+  return {p, before};
+}
+
 // Places that the greedy layouts at effort fast would keep to made them end above solve()'s.
 TEST(replan, needs_no_more_than_a_plan_without_old_places) {
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < support::cases(100); ++seed) {
     std::mt19937 random(seed);
-    problem p;
-    old_offsets before;
-    for (int i = 0; i < 12; ++i) {
-      const auto lower = static_cast<tick>(random() % 12);
-      p.add({.size = 1 + random() % 15, .live = {lower, lower + 1 + static_cast<tick>(random() % 8)}});
-      before.push_back(random() % 50);
-    }
+    auto [p, before] = twelve_at_random(random);
     if (seed % 2 == 0) p.max_slab = 15 + random() % 20;
     for (const effort work : {effort::fast, effort::normal}) {
       const options o{.work = work, .node_limit = 200};
       ASSERT_LE(replan(p, before, o)->layout.arena(), solve(p, o)->arena()) << "seed " << seed;
     }
+  }
+}
+
+// Hints of the problem's own led solve() to other layouts than the old places did, one in a hundred a lower one.
+TEST(replan, needs_no_more_than_a_plan_with_hints) {
+  for (unsigned seed = 0; seed < support::cases(400); ++seed) {
+    std::mt19937 random(seed);
+    auto [p, before] = twelve_at_random(random);
+    p.buffers[random() % 12].hint = random() % 50;
+    const options o{.work = effort::fast};
+    ASSERT_LE(replan(p, before, o)->layout.arena(), solve(p, o)->arena()) << "seed " << seed;
   }
 }
 

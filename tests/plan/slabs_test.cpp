@@ -32,6 +32,39 @@ bool keeps_the_rules(problem p, bytes max_slab, const plan& answer) {
   return brute_force::accepts(p, answer);
 }
 
+// The sum of slabs into which buffers are put by falling size, each at the lowest place of the first slab that takes
+// it.
+bytes first_fit_by_size(const problem& p, bytes max_slab) {
+  std::vector<buffer> buffers = p.buffers;
+  std::stable_sort(buffers.begin(), buffers.end(), [](const buffer& a, const buffer& b) { return a.size > b.size; });
+  struct placed {
+    interval live;
+    bytes from, to;
+  };
+  std::vector<std::vector<placed>> slabs;
+  for (const buffer& b : buffers) {
+    for (std::size_t k = 0;; ++k) {
+      if (k == slabs.size()) slabs.emplace_back();
+      bytes at = 0;
+      for (const placed& below : slabs[k]) {  // by where they begin
+        const bool meets = b.live.lower < below.live.upper && below.live.lower < b.live.upper;
+        if (meets && below.from < at + b.size) at = std::max(at, below.to);
+      }
+      if (at + b.size > max_slab) continue;
+      slabs[k].push_back({b.live, at, at + b.size});
+      std::sort(slabs[k].begin(), slabs[k].end(), [](const placed& x, const placed& y) { return x.from < y.from; });
+      break;
+    }
+  }
+  bytes sum = 0;
+  for (const auto& slab : slabs) {
+    bytes top = 0;
+    for (const placed& one : slab) top = std::max(top, one.to);
+    sum += top;
+  }
+  return sum;
+}
+
 }  // namespace
 
 // Few bundles: every split is tried. Against every layout that there is.
@@ -49,7 +82,7 @@ RC_GTEST_PROP(slabs, of_few_buffers_need_the_least_sum, ()) {
   RC_ASSERT(answer.arena() == *brute_force::smallest_arena(cut));
 }
 
-// Many: by height or by birth, and then moved. Never more than every buffer in a slab of its own.
+// Many: by height, by birth or by size, and then moved. Never more than every buffer in a slab of its own.
 RC_GTEST_PROP(slabs, of_many_buffers_keep_the_rules, ()) {
   const problem p = random_set(11 + generate::upto(40), generate::one_in(2));
   RC_PRE(validate(p));
@@ -61,6 +94,25 @@ RC_GTEST_PROP(slabs, of_many_buffers_keep_the_rules, ()) {
   for (index i = 0; i < p.buffers.size(); ++i) stacked += p.footprint(i) + p.alignment_of(i) - 1;
   RC_ASSERT(answer.arena() <= stacked);
   RC_ASSERT(answer.lower_bound() <= answer.arena());
+}
+
+// A few large buffers among many small ones, more than are moved from slab to slab.
+TEST(slabs, of_hundreds_of_buffers_need_no_more_than_first_fit_by_size) {
+  for (const std::uint32_t seed : {1U, 2U, 3U, 4U}) {
+    std::mt19937 random{seed};
+    problem p;
+    for (int i = 0; i < 600; ++i) {
+      const auto lower = static_cast<tick>(random() % 400);
+      p.add(
+          {.size = (1 + random() % 9) << random() % 14, .live = {lower, lower + 1 + static_cast<tick>(random() % 60)}});
+    }
+    const bytes max_slab = bytes{1} << 17;
+    for (const effort level : {effort::fast, effort::normal}) {
+      const plan answer = solve_slabs(p, max_slab, {.work = level}, {});
+      EXPECT_TRUE(keeps_the_rules(p, max_slab, answer)) << seed;
+      EXPECT_LE(answer.arena(), first_fit_by_size(p, max_slab)) << seed;
+    }
+  }
 }
 
 // Wherever the wait ends, also between two slabs that a buffer is moved from and to: what is answered keeps the rules.

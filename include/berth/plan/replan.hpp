@@ -24,7 +24,7 @@ struct replanned {
 // or `before_slab` say where it was (by buffer; empty: unknown).
 //
 // effort::fast tries once to keep all and place the rest around them. Costs a solve() and the search for places; with
-// slabs, several memories or penalties up to two. Error: as solve(); or one number too few.
+// slabs, several memories, penalties or hints of the problem's own up to two. Error: as solve(); or one number too few.
 [[nodiscard]] result<replanned> replan(const problem& p, std::span<const std::optional<bytes>> before,
                                        const options& o = {}, std::span<const index> before_memory = {},
                                        std::span<const index> before_slab = {});

@@ -16,10 +16,16 @@ namespace {
 struct attempt {
   order by;
   std::string_view name;
+  bool at_fast = false;
 };
 
-// By breadth is the one that large networks reward.
-constexpr std::array<attempt, 2> portfolio{{{order::breadth, "first_fit/breadth"}, {order::size, "first_fit/size"}}};
+// By breadth is the one that large networks reward. What is hard to align comes before what fills the holes that it
+// leaves; sizes that are nearly equal are best taken in time, either way.
+constexpr std::array<attempt, 5> portfolio{{{order::breadth, "first_fit/breadth"},
+                                            {order::size, "first_fit/size", true},
+                                            {order::birth, "first_fit/birth", true},
+                                            {order::death, "first_fit/death"},
+                                            {order::area, "first_fit/area"}}};
 
 std::uint64_t lifetime_of(const instance& in, const item& it) {
   std::uint64_t sum = 0;
@@ -99,10 +105,9 @@ void place_above(const instance& in, std::span<const std::uint32_t> items, units
 }  // namespace
 
 std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait) {
-  // Sorted by rising `first`, then rising `second`: what is to come first is counted down from the top.
+  // Sorted by rising numbers: what is to come first is counted down from the top.
   struct keyed {
-    std::uint64_t first;
-    std::uint64_t second;
+    std::array<std::uint64_t, 3> by;
     std::uint32_t item;
   };
   constexpr std::uint64_t top = ~std::uint64_t{0};
@@ -113,17 +118,24 @@ std::vector<std::uint32_t> sorted_items(const instance& in, order by, const pati
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     const item& it = in.items[i];
     if (it.pin != no_offset) continue;
-    const auto size = static_cast<std::uint64_t>(it.size);
+    const auto size = static_cast<std::uint64_t>(it.size), aligned = top - static_cast<std::uint64_t>(it.alignment);
     const std::uint64_t life = lifetime_of(in, it);
+    const auto ranges = in.ranges_of(it);
+    const std::uint64_t born = ranges.empty() ? 0 : ranges.front().first,
+                        dies = ranges.empty() ? 0 : ranges.back().last;
     switch (by) {
-      case order::size: keys.push_back({top - size, top - life, i}); break;
-      case order::breadth: keys.push_back({rank[i], top - size, i}); break;
+      case order::breadth: keys.push_back({{rank[i], top - size, 0}, i}); break;
+      case order::size: keys.push_back({{aligned, top - size, top - life}, i}); break;
+      case order::birth: keys.push_back({{born, top - dies, top - size}, i}); break;
+      case order::death: keys.push_back({{top - dies, born, top - size}, i}); break;
+      case order::area: {
+        const bool large = life != 0 && size > top / life;  // an order needs no exact product
+        keys.push_back({{aligned, large ? 0 : top - size * life, top - size}, i});
+        break;
+      }
     }
   }
-  const auto before = [](const keyed& x, const keyed& y) {
-    if (x.first != y.first) return x.first < y.first;
-    return x.second != y.second ? x.second < y.second : x.item < y.item;
-  };
+  const auto before = [](const keyed& x, const keyed& y) { return x.by != y.by ? x.by < y.by : x.item < y.item; };
   (void)sort_within(keys.begin(), keys.end(), before, wait);
   std::vector<std::uint32_t> out;
   out.reserve(keys.size());
@@ -177,15 +189,17 @@ layout try_orders(const instance& in, units target, units goal, effort level, la
     best.solver = name;
   };
   occupancy taken{in};
-  const std::size_t tries = level == effort::fast ? 1 : portfolio.size();
-  for (std::size_t k = 0; k < tries && best.arena > goal && (k == 0 || !passes.over()); ++k) {
-    if (!uses(technique::order, k)) continue;
+  const bool is_fast = level == effort::fast;
+  bool tried = false;
+  for (std::size_t k = 0; k < portfolio.size() && best.arena > goal && !(tried && passes.over()); ++k) {
     const attempt& a = portfolio[k];
+    if ((is_fast && !a.at_fast) || !uses(technique::order, k)) continue;
+    tried = true;
     std::vector<std::uint32_t> items = sorted_items(in, a.by, passes);
     layout got = place_in_order(in, taken, items, passes);
     std::string_view name = a.name;
-    for (int round = 0; k == 0 && uses(technique::squeaky_wheel) && level != effort::fast &&
-                        round < policy::squeaky_rounds && got.arena > goal && !passes.over();
+    for (int round = 0; k == 0 && uses(technique::squeaky_wheel) && !is_fast && round < policy::squeaky_rounds &&
+                        got.arena > goal && !passes.over();
          ++round) {
       std::stable_partition(items.begin(), items.end(),
                             [&](std::uint32_t i) { return got.offsets[i] + in.items[i].size > target; });

@@ -21,7 +21,10 @@ struct layout {
 
 enum class order : std::uint8_t {
   breadth,  // by the tallest of its sections
-  size,
+  size,     // what is aligned most, then what is largest, then what lives longest
+  birth,    // what begins first, then what lives longest
+  death,    // the same backwards in time
+  area,     // what is aligned most, then size times lifetime
 };
 
 // The items without the pinned ones, in the given order; ties by index.

@@ -17,7 +17,7 @@ struct life {
   bytes size;
 };
 
-struct event {
+struct life_end {
   tick at;
   std::uint32_t life;
   bool starts;
@@ -139,28 +139,28 @@ void sort_links(instance& in, link_list& all, const patience& wait) {
 
 // By time, ends before starts, then by life, as they come; by counting where the ticks are as dense as node indices
 // are. False: the wait is over.
-bool sort_events(std::vector<event>& events, const patience& wait) {
+bool sort_events(std::vector<life_end>& events, const patience& wait) {
   if (events.empty()) return true;
-  const auto by_time = [](const event& x, const event& y) { return x.at < y.at; };
+  const auto by_time = [](const life_end& x, const life_end& y) { return x.at < y.at; };
   const auto [least, most] = std::minmax_element(events.begin(), events.end(), by_time);
   const auto first = static_cast<std::uint64_t>(least->at);
   // Unsigned: the span of the times may exceed 63 bits.
   const std::uint64_t span = static_cast<std::uint64_t>(most->at) - first;
   if (span >= 2 * events.size()) {
-    const auto earlier = [](const event& x, const event& y) {
+    const auto earlier = [](const life_end& x, const life_end& y) {
       return std::tuple{x.at, x.starts, x.life} < std::tuple{y.at, y.starts, y.life};
     };
     return sort_within(events.begin(), events.end(), earlier, wait);
   }
-  const auto key = [first](const event& e) {
+  const auto key = [first](const life_end& e) {
     return static_cast<std::size_t>((static_cast<std::uint64_t>(e.at) - first) * 2 + (e.starts ? 1 : 0));
   };
   std::vector<std::uint32_t> begin(static_cast<std::size_t>(span) * 2 + 3, 0);
-  for (const event& e : events) ++begin[key(e) + 1];
+  for (const life_end& e : events) ++begin[key(e) + 1];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<event> sorted(events.size());
+  std::vector<life_end> sorted(events.size());
   if (wait.over(events.size())) return false;
-  for (const event& e : events) sorted[begin[key(e)]++] = e;
+  for (const life_end& e : events) sorted[begin[key(e)]++] = e;
   events = std::move(sorted);
   return true;
 }
@@ -168,7 +168,7 @@ bool sort_events(std::vector<event>& events, const patience& wait) {
 // Gives every life its sections, and in.ticks: the number of a section rises where a lifetime starts after one has
 // ended.
 std::uint32_t find_sections(const problem& p, instance& in, std::vector<life>& lives, const patience& wait) {
-  std::vector<event> events;
+  std::vector<life_end> events;
   events.reserve(2 * p.buffers.size());
   const auto add = [&](index i, const interval& t) {
     const auto id = static_cast<std::uint32_t>(lives.size());
@@ -185,7 +185,7 @@ std::uint32_t find_sections(const problem& p, instance& in, std::vector<life>& l
   if (wait.over(events.size()) || !sort_events(events, wait) || wait.over(events.size())) return 0;
   std::uint32_t section = 0;
   bool ended = false;
-  for (const event& e : events) {
+  for (const life_end& e : events) {
     if (e.starts) {
       section += ended;
       ended = false;

@@ -1,7 +1,6 @@
 #include "plan/moves/mover.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -11,8 +10,6 @@
 
 namespace berth::plan {
 namespace {
-
-constexpr double infinite = std::numeric_limits<double>::infinity();
 
 class random_numbers {
  public:

@@ -17,32 +17,32 @@
 namespace berth::plan {
 namespace {
 
-error invalid(const char* what, std::uint64_t number) {
+error malformed(const char* what, std::uint64_t number) {
   return {errc::invalid_input, what, number};
 }
 
 result<void> validate_uses(const problem& p, const traffic& t) {
   if (t.uses.size() != p.buffers.size()) {
-    return invalid("problem: not one list of uses a buffer", t.uses.size());
+    return malformed("problem: not one list of uses a buffer", t.uses.size());
   }
   for (index i = 0; i < t.uses.size(); ++i) {
     const buffer& b = p.buffers[i];
     tick before = std::numeric_limits<tick>::min();
     for (const use& u : t.uses[i]) {
       if (!is_amount(u.touched)) {
-        return invalid("buffer: the bytes that a use touches are not a number from 0 to 1e100", i);
+        return malformed("buffer: the bytes that a use touches are not a number from 0 to 1e100", i);
       }
-      if (u.at < before) return invalid("buffer: its uses are not in the order of their ticks", i);
+      if (u.at < before) return malformed("buffer: its uses are not in the order of their ticks", i);
       before = u.at;
       const auto inside = [&](const interval& live) { return live.lower <= u.at && u.at < live.upper; };
       const bool alive =
           b.lifetimes.empty() ? inside(b.live) : std::any_of(b.lifetimes.begin(), b.lifetimes.end(), inside);
-      if (!alive) return invalid("buffer: is used outside of its lifetime", i);
+      if (!alive) return malformed("buffer: is used outside of its lifetime", i);
       if (!u.memory) continue;
       const bool may =
           *u.memory < p.memories.size() &&
           (b.memories.empty() || std::find(b.memories.begin(), b.memories.end(), *u.memory) != b.memories.end());
-      if (!may) return invalid("buffer: a use is in a memory in which it may not live", i);
+      if (!may) return malformed("buffer: a use is in a memory in which it may not live", i);
     }
   }
   return {};
@@ -50,9 +50,9 @@ result<void> validate_uses(const problem& p, const traffic& t) {
 
 result<void> validate_steps(const traffic& t) {
   for (std::size_t k = 0; k < t.steps.size(); ++k) {
-    if (!is_amount(t.steps[k].duration)) return invalid("step: its duration is not a number from 0 to 1e100", k);
-    if (t.steps[k].at == std::numeric_limits<tick>::max()) return invalid("step: is at the last tick there is", k);
-    if (k > 0 && t.steps[k].at <= t.steps[k - 1].at) return invalid("step: not after the one before it", k);
+    if (!is_amount(t.steps[k].duration)) return malformed("step: its duration is not a number from 0 to 1e100", k);
+    if (t.steps[k].at == std::numeric_limits<tick>::max()) return malformed("step: is at the last tick there is", k);
+    if (k > 0 && t.steps[k].at <= t.steps[k - 1].at) return malformed("step: not after the one before it", k);
   }
   return {};
 }
@@ -61,12 +61,12 @@ result<void> validate_links(const problem& p, const traffic& t) {
   std::vector<std::pair<index, index>> seen;
   for (std::size_t k = 0; k < t.links.size(); ++k) {
     const link& l = t.links[k];
-    if (l.from >= p.memories.size() || l.to >= p.memories.size()) return invalid("link: of a memory there is not", k);
-    if (l.from == l.to) return invalid("link: from a memory to itself", k);
+    if (l.from >= p.memories.size() || l.to >= p.memories.size()) return malformed("link: of a memory there is not", k);
+    if (l.from == l.to) return malformed("link: from a memory to itself", k);
     if (!(l.bandwidth >= 1 / max_amount && l.bandwidth <= max_amount)) {
-      return invalid("link: its bandwidth is not a number from 1e-100 to 1e100", k);
+      return malformed("link: its bandwidth is not a number from 1e-100 to 1e100", k);
     }
-    if (!is_amount(l.latency)) return invalid("link: its latency is not a number from 0 to 1e100", k);
+    if (!is_amount(l.latency)) return malformed("link: its latency is not a number from 0 to 1e100", k);
     seen.emplace_back(l.from, l.to);
   }
   std::vector<std::pair<index, index>> sorted = seen;
@@ -74,8 +74,8 @@ result<void> validate_links(const problem& p, const traffic& t) {
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice == sorted.end()) return {};
   const auto first = std::find(seen.begin(), seen.end(), *twice);
-  return invalid("link: a second one between the same memories",
-                 static_cast<std::uint64_t>(std::find(first + 1, seen.end(), *twice) - seen.begin()));
+  return malformed("link: a second one between the same memories",
+                   static_cast<std::uint64_t>(std::find(first + 1, seen.end(), *twice) - seen.begin()));
 }
 
 // Whole lives in one memory each: solve_tiers() with the memories that the uses demand.
@@ -218,8 +218,8 @@ problem problem_of_stays(const problem& p, std::span<const stay> stays) {
 
 result<void> validate(const problem& p, const traffic& t) {
   if (auto ok = validate(p); !ok) return ok;
-  if (p.memories.empty()) return invalid("problem: moves without memories", 0);
-  if (p.conflicts) return invalid("problem: moves need lifetimes, and it has conflicts instead", p.conflicts->size());
+  if (p.memories.empty()) return malformed("problem: moves without memories", 0);
+  if (p.conflicts) return malformed("problem: moves need lifetimes, and it has conflicts instead", p.conflicts->size());
   if (auto ok = validate_uses(p, t); !ok) return ok;
   if (auto ok = validate_steps(t); !ok) return ok;
   return validate_links(p, t);

@@ -11,8 +11,6 @@
 namespace berth::plan {
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
-
 // Every tick at which something begins, ends or can be copied. Where nothing happens for a while, copies may follow
 // each other: as many as there are memories, from the slowest to the fastest, are given ticks of their own.
 std::vector<tick> breakpoints(const problem& p, const traffic& t) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "plan/policy.hpp"
 
 namespace berth::plan {
+
+// A time, or a price, that is never paid.
+inline constexpr double infinite = std::numeric_limits<double>::infinity();
 
 struct use_in_period {
   std::uint32_t period = 0;

@@ -1,6 +1,7 @@
 #include "plan/search/failed_states.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "plan/mix.hpp"
@@ -14,15 +15,22 @@ state_key word_of(std::uint32_t i, units offset) noexcept {
   return {place, mix(place + odd * (i + std::uint64_t{1}))};
 }
 
-failed_states::failed_states(unsigned log2_entries)
-    : entries_(std::size_t{1} << log2_entries), mask_{(std::uint64_t{1} << log2_entries) - 1} {}
+failed_states::failed_states(std::uint64_t nodes) noexcept {
+  const unsigned most = policy::log2_failed_states;
+  const unsigned log2 = nodes >> most != 0 ? most
+                                           : std::min(most - policy::log2_failed_states_less,
+                                                      static_cast<unsigned>(std::bit_width(nodes)) + 1);
+  mask_ = (std::uint64_t{1} << log2) - 1;
+}
 
 bool failed_states::contains(state_key k, units capacity) const noexcept {
+  if (entries_.empty()) return false;
   const entry& e = entries_[k.place & mask_];
   return e.check == k.check && e.capacity >= capacity;
 }
 
-void failed_states::insert(state_key k, units capacity) noexcept {
+void failed_states::insert(state_key k, units capacity) {
+  if (entries_.empty()) entries_.resize(mask_ + 1);
   entry& e = entries_[k.place & mask_];
   if (e.check == k.check) capacity = std::max(capacity, e.capacity);
   e = {k.check, capacity};

@@ -25,12 +25,14 @@ inline constexpr state_key nothing_open{};
 [[nodiscard]] state_key word_of(std::uint32_t i, units offset) noexcept;
 
 // A hash table of states that failed, each with the largest capacity at which it did. Where two states fall on one
-// place of the table the later one is kept; they are told apart by `check`.
+// place of the table the later one is kept; they are told apart by `check`. It takes memory from the first of them on:
+// most searches of small problems end before that, in less time than its pages take.
 class failed_states {
  public:
-  explicit failed_states(unsigned log2_entries);
+  // For searches of so many nodes together.
+  explicit failed_states(std::uint64_t nodes) noexcept;
   [[nodiscard]] bool contains(state_key k, units capacity) const noexcept;
-  void insert(state_key k, units capacity) noexcept;
+  void insert(state_key k, units capacity);
 
  private:
   struct entry {
@@ -38,7 +40,7 @@ class failed_states {
     units capacity = -1;
   };
   std::vector<entry> entries_;
-  std::uint64_t mask_;
+  std::uint64_t mask_ = 0;
 };
 
 // The states that one search has seen fail since it last handed them to the common table (move_to()). Each search keeps

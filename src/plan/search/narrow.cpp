@@ -36,8 +36,7 @@ class narrower {
         wait_{wait},
         beams_apply_{uses(technique::skylines) && how.rules.skylines && in.items.size() >= policy::fewest_for_beams &&
                      in.items.size() <= policy::most_for_beams && skylines::apply_to(in, state.best.arena)},
-        known_{policy::log2_failed_states -
-               (how.nodes >> policy::log2_failed_states == 0 ? policy::log2_failed_states_less : 0)} {}
+        known_{how.nodes} {}
 
   // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {

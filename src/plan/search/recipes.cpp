@@ -9,7 +9,7 @@
 namespace berth::plan {
 namespace {
 
-constexpr std::int64_t one = 1 << 16;  // of what log2_of counts
+constexpr std::int64_t one_octave = 1 << 16;  // of what log2_of counts
 
 // log2(x) in 65536ths, in whole numbers only: the same on every machine. x >= 1.
 std::int64_t log2_of(std::uint64_t x) {
@@ -40,7 +40,7 @@ strategy make_strategy(const instance& in, const conflict_graph& graph, const re
                r.restart == 0 || !uses(technique::restarts)
                    ? 0
                    : std::max<std::uint64_t>(r.restart, policy::restart_nodes_an_item * n),
-               policy::noise_in_quarters * one / 4,
+               policy::noise_in_quarters * one_octave / 4,
                seed};
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::uint64_t life = graph.cliques_of(i).size();
@@ -49,7 +49,7 @@ strategy make_strategy(const instance& in, const conflict_graph& graph, const re
     units top = 0;
     for (const std::uint32_t c : graph.cliques_of(i)) top = std::max(top, height[c]);
     // A hundredth of the tallest section counts as much as a factor of e in size.
-    out.priority[i] += top / (tallest / 4096 + 1) * (144 * one / 4096);
+    out.priority[i] += top / (tallest / 4096 + 1) * (144 * one_octave / 4096);
   }
   return out;
 }

@@ -11,7 +11,7 @@
 namespace berth::plan {
 namespace {
 
-constexpr std::int64_t one = std::int64_t{1} << 40;  // of a score
+constexpr std::int64_t whole_score = std::int64_t{1} << 40;  // of a score
 constexpr std::int64_t cost_steps = policy::beam_cost_steps;
 
 // x^(quarters/4) for 0 <= x <= 1, both in 65536ths; in whole numbers, the same on every machine.
@@ -98,7 +98,9 @@ void skylines::start_try() {
   const auto draw = [this](policy::drawn_from range) {
     return range.least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(range.most - range.least + 1));
   };
-  const auto scaled = [](std::int64_t hundredths, std::int64_t parts) { return one / 100 * hundredths / parts; };
+  const auto scaled = [](std::int64_t hundredths, std::int64_t parts) {
+    return whole_score / 100 * hundredths / parts;
+  };
   by_.waste = scaled(draw(policy::beam_waste), sections_) >> 16;
   by_.rough = scaled(draw(policy::beam_rough), std::int64_t{sections_} * policy::beam_step_costs[0]);
   by_.area = scaled(draw(policy::beam_area), std::max<std::int64_t>(1, now_->area));
@@ -109,7 +111,7 @@ void skylines::start_try() {
   for (std::int64_t k = 0; k <= cost_steps; ++k)
     cost_[static_cast<std::size_t>(k)] = power((k << 16) / cost_steps, quarters);
   for (std::uint32_t s = 0; s < sections_; ++s) {
-    room_[s] = static_cast<std::uint64_t>(one) / (static_cast<std::uint64_t>(capacity_ - now_->load[s]) + 1);
+    room_[s] = static_cast<std::uint64_t>(whole_score) / (static_cast<std::uint64_t>(capacity_ - now_->load[s]) + 1);
   }
   most_gain_ = 0;
   for (const rectangle& p : now_->rectangles) {

@@ -11,7 +11,7 @@ namespace {
 struct lying {
   index buffer;
   bytes offset, end;
-  tick dies;
+  interval live;
 };
 
 // A place in a slab: how much that grows for it, and how much of the hole it leaves.
@@ -21,17 +21,18 @@ struct place {
 
 struct growing {
   std::vector<lying> all;
-  std::vector<lying> alive;  // by offset
+  std::vector<lying> in_the_way;  // by offset; of all, those that a later buffer may meet
   bytes height = 0;
 
-  // A hole below what is alive is better than any place above it.
-  std::optional<place> best_for(bytes size, bytes alignment, tick now, bytes limit) {
-    std::erase_if(alive, [&](const lying& l) { return l.dies <= now; });
+  // A hole below what is alive is better than any place above it; by size the first, by birth the smallest.
+  std::optional<place> best_for(bytes size, bytes alignment, const interval& live, bytes limit, slab_order by) const {
     std::optional<place> best;
     bytes from = 0;
-    for (const lying& l : alive) {
+    for (const lying& l : in_the_way) {
+      if (l.live.upper <= live.lower || live.upper <= l.live.lower) continue;
       const bytes at = align_up(from, alignment);
       if (at + size <= l.offset && (!best || l.offset - at - size < best->left)) best = {0, l.offset - at - size, at};
+      if (best && by == slab_order::size) return best;
       from = std::max(from, l.end);
     }
     const bytes at = align_up(from, alignment);
@@ -41,9 +42,9 @@ struct growing {
   }
   void put(const lying& l) {
     all.push_back(l);
-    alive.insert(std::upper_bound(alive.begin(), alive.end(), l.offset,
-                                  [](bytes offset, const lying& other) { return offset < other.offset; }),
-                 l);
+    in_the_way.insert(std::upper_bound(in_the_way.begin(), in_the_way.end(), l.offset,
+                                       [](bytes offset, const lying& other) { return offset < other.offset; }),
+                      l);
     height = std::max(height, l.end);
   }
 };
@@ -70,28 +71,35 @@ grown_slab finished(growing g) {
 
 }  // namespace
 
-std::vector<grown_slab> grow_slabs(const problem& p, bytes max_slab, const patience& wait) {
+std::vector<grown_slab> grow_slabs(const problem& p, bytes max_slab, slab_order by, const patience& wait) {
   if (!only_lifetimes(p)) return {};
   std::vector<index> order(p.buffers.size());
   std::iota(order.begin(), order.end(), index{0});
-  const auto born = [&](index i) { return life_of(p.buffers[i]).lower; };
-  std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return born(a) < born(b); });
+  const bool by_birth = by == slab_order::birth;
+  std::stable_sort(order.begin(), order.end(), [&](index a, index b) {
+    return by_birth ? life_of(p.buffers[a]).lower < life_of(p.buffers[b]).lower : p.footprint(a) > p.footprint(b);
+  });
   std::vector<growing> open;
   for (const index i : order) {
-    if (wait.over()) return {};
+    const interval live = life_of(p.buffers[i]);
     std::size_t where = open.size();
     place best{max_bytes, max_bytes, 0};
+    std::uint64_t looks = 0;
     for (std::size_t k = 0; k < open.size(); ++k) {
-      const auto here = open[k].best_for(p.footprint(i), p.alignment_of(i), born(i), max_slab);
+      if (by_birth) std::erase_if(open[k].in_the_way, [&](const lying& l) { return l.live.upper <= live.lower; });
+      looks += open[k].in_the_way.size();
+      const auto here = open[k].best_for(p.footprint(i), p.alignment_of(i), live, max_slab, by);
       if (!here || std::pair{best.growth, best.left} <= std::pair{here->growth, here->left}) continue;
       best = *here;
       where = k;
+      if (!by_birth) break;
     }
+    if (wait.over(looks)) return {};
     if (where == open.size()) {
       open.emplace_back();
       best = {0, 0, 0};
     }
-    open[where].put({i, best.offset, best.offset + p.footprint(i), life_of(p.buffers[i]).upper});
+    open[where].put({i, best.offset, best.offset + p.footprint(i), live});
   }
   std::vector<grown_slab> slabs;
   for (growing& g : open) slabs.push_back(finished(std::move(g)));

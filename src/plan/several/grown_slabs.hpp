@@ -1,6 +1,7 @@
-// Slabs as an allocator at run time would fill them: one buffer after the other, in order of birth.
+// Slabs filled one buffer after the other.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "berth/plan/problem.hpp"
@@ -14,9 +15,14 @@ struct grown_slab {
   bytes height = 0;
 };
 
-// Each buffer goes into the smallest hole that takes it, else on top of the slab that has to grow least for it, else
-// into a slab of its own, none higher than `max_slab`. Nothing where more than lifetimes counts, or the wait is over.
-// Contract: no buffer is larger than `max_slab`. O(n * live buffers).
-[[nodiscard]] std::vector<grown_slab> grow_slabs(const problem& p, bytes max_slab, const patience& wait);
+enum class slab_order : std::uint8_t {
+  birth,  // as an allocator at run time would: each buffer into the smallest hole that takes it, else on top of the
+          // slab that has to grow least for it. O(n * live buffers)
+  size,   // the largest first, each at the lowest place of the first slab that takes it. O(n * n)
+};
+
+// What no slab takes begins one of its own; none is higher than `max_slab`. Nothing where more than lifetimes counts,
+// or the wait is over. Contract: no buffer is larger than `max_slab`.
+[[nodiscard]] std::vector<grown_slab> grow_slabs(const problem& p, bytes max_slab, slab_order by, const patience& wait);
 
 }  // namespace berth::plan

@@ -225,11 +225,10 @@ assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
   return out;
 }
 
-}  // namespace
-
-memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundles,
-                             const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
-  const argument all = spread_bound_within(p, o.work != effort::fast, wait);  // in all memories together
+// `all`: what all memories together must hold.
+memories_plan at_effort(const problem& p, const std::vector<bundle>& bundles,
+                        const std::vector<std::vector<double>>& cost, const options& o, const patience& wait,
+                        const argument& all) {
   const bytes live = all.bound;
   for (const bundle& u : bundles) {
     const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
@@ -265,6 +264,22 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
   laid_out placed = place(p, bundles, by_address.memory_of, o, placing, &by_address.offsets);
   placed.answer.work += by_bytes.nodes;
   return chosen_plan(std::move(placed.answer), by_address.cost, false, all);
+}
+
+}  // namespace
+
+memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundles,
+                             const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
+  const argument all = spread_bound_within(p, o.work != effort::fast, wait);
+  memories_plan found = at_effort(p, bundles, cost, o, wait, all);
+  if (o.work == effort::fast || found.least || found.layout.status == status::infeasible || wait.over()) return found;
+  // Memories that are filled better refuse other assignments, and what is chosen for that may cost more in the end.
+  options quick = o;
+  quick.work = effort::fast;
+  memories_plan other = at_effort(p, bundles, cost, quick, wait, all);
+  other.layout.work += found.layout.work;
+  const bool better = other.layout.has_offsets() && (!found.layout.has_offsets() || other.cost < found.cost);
+  return better ? std::move(other) : std::move(found);
 }
 
 }  // namespace berth::plan

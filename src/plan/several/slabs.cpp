@@ -95,11 +95,11 @@ class cutter {
     return slabs;
   }
 
-  // By the rule of grow_slabs(): in order of birth, as an allocator would; then each slab is planned by itself. Nothing
-  // where more than lifetimes counts.
-  std::vector<slab> by_birth() {
+  // By grow_slabs(); then each slab is planned by itself. Nothing where more than lifetimes counts.
+  std::vector<slab> grown(slab_order by) {
     std::vector<slab> slabs;
-    for (grown_slab& g : grow_slabs(p_, limit_, wait_)) {
+    const patience wait = wait_.for_looks(by == slab_order::birth ? ~std::uint64_t{0} : policy::slab_looks);
+    for (grown_slab& g : grow_slabs(p_, limit_, by, wait)) {
       slab made{std::move(g.members), {}};
       made.layout.status = status::feasible;
       made.layout.solver = "slabs";
@@ -304,9 +304,10 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
     }
   } else if (slabs.empty()) {
     if (uses(technique::slabs_by_height)) slabs = cut.by_height();
-    if (uses(technique::slabs_by_birth)) {
-      std::vector<slab> born = cut.by_birth();
-      if (slabs.empty() || (!born.empty() && sum_of(born) < sum_of(slabs))) slabs = std::move(born);
+    for (const slab_order by : {slab_order::birth, slab_order::size}) {
+      if (!uses(technique::grown_slabs, static_cast<std::size_t>(by))) continue;
+      std::vector<slab> grown = cut.grown(by);
+      if (slabs.empty() || (!grown.empty() && sum_of(grown) < sum_of(slabs))) slabs = std::move(grown);
     }
     if (uses(technique::slab_moves) && !slabs.empty() && o.work != effort::fast &&
         cut.bundles().size() <= policy::most_moved_bundles) {

@@ -144,7 +144,7 @@ void tell(const rising_bound& bound, bytes unit, plan& out) {
   out.lower_bound_bytes = std::max(found, bound.empty_pin.bound);
   out.proof.clear();
   if (out.lower_bound_bytes == 0) return;
-  out.proof.push_back(bound.empty_pin.bound > found ? bound.empty_pin : bound.proved.why);
+  out.proof.push_back(bound.empty_pin.bound >= found ? bound.empty_pin : bound.proved.why);
   if (bound.value > bound.proved.value && found > bound.empty_pin.bound) {
     out.proof.push_back({.kind = argument::kind::search, .bound = found});
   }

@@ -38,7 +38,7 @@ bool overlap(const buffer& a, const buffer& b) {
 }
 
 // An addresses' range in which a buffer may not lie.
-struct block {
+struct address_range {
   bytes lo = 0;
   bytes hi = 0;
 };
@@ -70,9 +70,9 @@ bytes most_that_fits(const std::vector<bytes>& lengths, bytes room, std::uint64_
   return c * unit;
 }
 
-class verifier {
+class proof_verifier {
  public:
-  verifier(const problem& p, bytes lower_bound, const certificate& proof, const patience& wait)
+  proof_verifier(const problem& p, bytes lower_bound, const certificate& proof, const patience& wait)
       : p_{p}, lower_bound_{lower_bound}, proof_{proof}, wait_{wait}, apart_{pairs_of(p)} {
     for (index i = 0; i < p.buffers.size(); ++i) {
       if (p.buffers[i].alias_group) members_of_[*p.buffers[i].alias_group].push_back(i);
@@ -199,7 +199,7 @@ class verifier {
 
   // The first multiple of `share` at which buffer i and its sharers are clear of all that is fixed in its memory.
   bytes head_of(index i, bytes share, const memory* place, const std::vector<index>& pinned) const {
-    std::vector<block> forbidden;  // bases
+    std::vector<address_range> forbidden;  // bases
     // What keeps off members of these sizes: their ranges meet at `lo`, and together are that of the largest.
     const auto forbid = [&](bytes size, bytes lo, bytes hi) {
       if (size != 0 && lo < hi) forbidden.push_back({lo < size ? 0 : lo - size + 1, hi});
@@ -221,9 +221,10 @@ class verifier {
       });
       forbid(size, *p_.buffers[q].offset, *p_.buffers[q].offset + height);
     }
-    std::sort(forbidden.begin(), forbidden.end(), [](const block& a, const block& b) { return a.lo < b.lo; });
+    std::sort(forbidden.begin(), forbidden.end(),
+              [](const address_range& a, const address_range& b) { return a.lo < b.lo; });
     bytes base = 0;
-    for (const block& f : forbidden) {
+    for (const address_range& f : forbidden) {
       if (f.lo > base) break;  // the rest starts higher
       base = std::max(base, align_up(f.hi, share));
     }
@@ -290,7 +291,7 @@ class verifier {
     constexpr std::size_t most_head_work = 10'000'000;
     const bool with_heads = stacked.size() * pinned.size() <= most_head_work;
     bytes bound = 0;
-    std::vector<block> blocks;
+    std::vector<address_range> blocks;
     std::vector<member> free;
     std::vector<bytes> lengths;
     // What the member that lies highest adds to its length, or spares of it.
@@ -327,10 +328,10 @@ class verifier {
       for (const auto& [lo, hi] : place->reserved)
         blocks.push_back({std::min(lo, max_address), std::min(hi, max_address)});
     }
-    std::sort(blocks.begin(), blocks.end(), [](const block& a, const block& b) { return a.lo < b.lo; });
+    std::sort(blocks.begin(), blocks.end(), [](const address_range& a, const address_range& b) { return a.lo < b.lo; });
     bytes left = std::accumulate(lengths.begin(), lengths.end(), bytes{0});
     bytes start = 0;
-    for (const block& b : blocks) {
+    for (const address_range& b : blocks) {
       if (over()) return 0;
       const bytes lo = align_up(b.lo, step);
       const bytes taken = lo > start ? most_that_fits(lengths, lo - start, looks_) : 0;
@@ -356,7 +357,7 @@ class verifier {
 
 std::optional<objection> verify_bound_within(const problem& p, bytes lower_bound, const certificate& proof,
                                              const patience& wait) {
-  auto found = verifier{p, lower_bound, proof, wait}.run();
+  auto found = proof_verifier{p, lower_bound, proof, wait}.run();
   if (wait.was_over()) return {};
   return found;
 }

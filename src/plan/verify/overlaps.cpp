@@ -66,20 +66,20 @@ class ordered_bits {
   std::vector<std::vector<std::uint64_t>> levels_;
 };
 
-struct event {
+struct life_event {
   std::uint64_t at;  // the tick, shifted so that unsigned order is the order of time
   index buffer;
   bool start;  // at one tick, ends come before starts
 };
 
 // Sorted by time; by counting where the ticks are as dense as node indices usually are.
-std::vector<event> events_in_order(const problem& p, const patience& wait) {
+std::vector<life_event> events_in_order(const problem& p, const patience& wait) {
   const auto shifted = [](tick t) { return static_cast<std::uint64_t>(t) ^ (std::uint64_t{1} << 63); };
-  std::vector<event> events;
+  std::vector<life_event> events;
   events.reserve(2 * p.buffers.size());
   std::uint64_t first = ~std::uint64_t{0}, last = 0;
   const auto add = [&](index i, const interval& live) {
-    const event start{shifted(live.lower), i, true}, stop{shifted(live.upper), i, false};
+    const life_event start{shifted(live.lower), i, true}, stop{shifted(live.upper), i, false};
     first = std::min(first, start.at);
     last = std::max(last, stop.at);
     events.push_back(start);
@@ -94,20 +94,22 @@ std::vector<event> events_in_order(const problem& p, const patience& wait) {
   if (events.empty()) return events;
   // Unsigned: the span of the times may exceed 63 bits.
   if (static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) < 2 * events.size()) {
-    const auto key = [first](const event& e) { return (e.at - first) * 2 + (e.start ? 1 : 0); };
+    const auto key = [first](const life_event& e) { return (e.at - first) * 2 + (e.start ? 1 : 0); };
     std::vector<std::uint32_t> begin((last - first) * 2 + 3, 0);
-    for (const event& e : events) ++begin[key(e) + 1];
+    for (const life_event& e : events) ++begin[key(e) + 1];
     for (std::size_t k = 1; k < begin.size(); ++k) begin[k] += begin[k - 1];
-    std::vector<event> sorted(events.size());
-    for (const event& e : events) sorted[begin[key(e)]++] = e;
+    std::vector<life_event> sorted(events.size());
+    for (const life_event& e : events) sorted[begin[key(e)]++] = e;
     return sorted;
   }
-  const auto earlier = [](const event& x, const event& y) { return x.at != y.at ? x.at < y.at : x.start < y.start; };
+  const auto earlier = [](const life_event& x, const life_event& y) {
+    return x.at != y.at ? x.at < y.at : x.start < y.start;
+  };
   if (!sort_within(events.begin(), events.end(), earlier, wait)) events.clear();
   return events;
 }
 
-struct block {
+struct living_block {
   tick lower;
   tick upper;
   bytes lo;
@@ -116,23 +118,23 @@ struct block {
 };
 
 // Whether buffers can be looked at by their births, as long as few are alive.
-enum class by_birth : std::uint8_t { can_be, no_need, cannot_be };
+enum class births : std::uint8_t { can_be, no_need, cannot_be };
 
 constexpr std::size_t most_looks_per_buffer = 32;
 
 // What takes bytes, by birth. no_need: no two share a byte, or the wait is over. cannot_be: there is more than one
 // lifetime, base or place, or too much is alive.
-by_birth blocks_by_birth(const problem& p, const plan& answer, const patience& wait, std::vector<block>& blocks) {
+births blocks_by_birth(const problem& p, const plan& answer, const patience& wait, std::vector<living_block>& blocks) {
   constexpr std::size_t few_blocks = 1000;
-  if (!answer.memory_of.empty() || !answer.slab_of.empty()) return by_birth::cannot_be;
+  if (!answer.memory_of.empty() || !answer.slab_of.empty()) return births::cannot_be;
   blocks.reserve(p.buffers.size());
   bool in_order = true, stacked = true;
   double alive_ticks = 0;
   tick first = std::numeric_limits<tick>::max(), last = std::numeric_limits<tick>::min();
   for (index i = 0; i < p.buffers.size(); ++i) {
-    if (i % 4096 == 0 && wait.over()) return by_birth::no_need;
+    if (i % 4096 == 0 && wait.over()) return births::no_need;
     const buffer& b = p.buffers[i];
-    if (!b.lifetimes.empty() || b.alias_group) return by_birth::cannot_be;
+    if (!b.lifetimes.empty() || b.alias_group) return births::cannot_be;
     const bytes size = p.footprint(i);
     if (size == 0) continue;
     in_order = in_order && (blocks.empty() || blocks.back().lower <= b.live.lower);
@@ -142,26 +144,26 @@ by_birth blocks_by_birth(const problem& p, const plan& answer, const patience& w
     alive_ticks += static_cast<double>(b.live.upper) - static_cast<double>(b.live.lower);
     blocks.push_back({b.live.lower, b.live.upper, answer.offsets[i], answer.offsets[i] + size, i});
   }
-  if (stacked) return by_birth::no_need;
-  if (in_order) return by_birth::can_be;
+  if (stacked) return births::no_need;
+  if (in_order) return births::can_be;
   // Not worth sorting where many are alive.
   const double ticks = static_cast<double>(last) - static_cast<double>(first);
-  if (blocks.size() > few_blocks && alive_ticks > most_looks_per_buffer * ticks) return by_birth::cannot_be;
-  const auto earlier = [](const block& x, const block& y) {
+  if (blocks.size() > few_blocks && alive_ticks > most_looks_per_buffer * ticks) return births::cannot_be;
+  const auto earlier = [](const living_block& x, const living_block& y) {
     return x.lower != y.lower ? x.lower < y.lower : x.buffer < y.buffer;
   };
-  return sort_within(blocks.begin(), blocks.end(), earlier, wait) ? by_birth::can_be : by_birth::no_need;
+  return sort_within(blocks.begin(), blocks.end(), earlier, wait) ? births::can_be : births::no_need;
 }
 
 // Looks at all that is alive whenever a buffer comes to life: without an order of the offsets, and faster than any as
 // long as few are alive. False: too much was alive.
-bool look_at_all_alive(const std::vector<block>& blocks, const patience& wait, std::optional<violation>& found) {
-  std::vector<block> alive;
+bool look_at_all_alive(const std::vector<living_block>& blocks, const patience& wait, std::optional<violation>& found) {
+  std::vector<living_block> alive;
   std::size_t looks = 0, lives = 0;
-  for (const block& born : blocks) {
+  for (const living_block& born : blocks) {
     if (lives % 1024 == 0 && wait.over(1024 * 8)) return true;
     for (std::size_t k = 0; k < alive.size();) {
-      const block& other = alive[k];
+      const living_block& other = alive[k];
       if (other.upper <= born.lower) {
         alive[k] = alive.back();
         alive.pop_back();
@@ -182,7 +184,7 @@ bool look_at_all_alive(const std::vector<block>& blocks, const patience& wait, s
 }
 
 // A base that takes bytes: a buffer's, or that of an alias group, which is as long as its longest member alive.
-struct entry {
+struct base_entry {
   std::uint64_t where = 0;  // memory and slab
   bytes lo = 0;
   bytes hi = 0;
@@ -191,7 +193,7 @@ struct entry {
 
 // In the order of memory, slab and offset; entry_of: by buffer. Members of an alias group share the first one's. False:
 // the wait is over.
-bool make_entries(const problem& p, const plan& answer, const patience& wait, std::vector<entry>& entries,
+bool make_entries(const problem& p, const plan& answer, const patience& wait, std::vector<base_entry>& entries,
                   std::vector<index>& entry_of) {
   const auto count = static_cast<index>(p.buffers.size());
   entries.reserve(p.buffers.size());
@@ -201,7 +203,7 @@ bool make_entries(const problem& p, const plan& answer, const patience& wait, st
     const std::uint64_t slab = answer.slab_of.empty() ? 0 : answer.slab_of[i];
     entries.push_back({memory << 32 | slab, answer.offsets[i], answer.offsets[i] + p.footprint(i), i});
   }
-  const auto below = [](const entry& a, const entry& b) {
+  const auto below = [](const base_entry& a, const base_entry& b) {
     if (a.where != b.where) return a.where < b.where;
     return a.lo != b.lo ? a.lo < b.lo : a.longest < b.longest;
   };
@@ -222,21 +224,21 @@ bool make_entries(const problem& p, const plan& answer, const patience& wait, st
 // A sweep over time that keeps the entries that are alive. Their blocks are disjoint as long as no violation was found,
 // so that a new one can only collide with its two neighbours.
 std::optional<violation> sweep_over_time(const problem& p, const plan& answer, const patience& wait) {
-  std::vector<entry> entries;
+  std::vector<base_entry> entries;
   std::vector<index> entry_of;
   if (!make_entries(p, answer, wait, entries, entry_of)) return {};
   const bool any_group =
       std::any_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.alias_group.has_value(); });
   ordered_bits live(entries.size());
-  std::map<index, std::multiset<std::pair<bytes, index>>> live_members;  // by entry of a group
+  std::map<index, std::multiset<std::pair<bytes, index>>> live_members;  // by base_entry of a group
   const auto collision = [&](std::size_t lower, std::size_t upper, index culprit) -> std::optional<violation> {
-    const entry &a = entries[lower], &b = entries[upper];
+    const base_entry &a = entries[lower], &b = entries[upper];
     if (a.where != b.where || a.lo >= b.hi || b.lo >= a.hi) return {};
     const index other = a.longest == culprit ? b.longest : a.longest;
     return violation{"two buffers overlap in time and place", culprit, other, answer.offsets[culprit]};
   };
   std::uint64_t seen = 0;
-  for (const event& e : events_in_order(p, wait)) {
+  for (const life_event& e : events_in_order(p, wait)) {
     if (++seen % 1024 == 0 && wait.over(1024 * 4)) return {};
     const index at = entry_of[e.buffer];
     if (any_group && p.buffers[e.buffer].alias_group) {
@@ -271,11 +273,11 @@ std::optional<violation> sweep_over_time(const problem& p, const plan& answer, c
 }  // namespace
 
 std::optional<violation> overlap_in_time(const problem& p, const plan& answer, const patience& wait) {
-  std::vector<block> blocks;
-  const by_birth how = blocks_by_birth(p, answer, wait, blocks);
-  if (how == by_birth::no_need) return {};
+  std::vector<living_block> blocks;
+  const births how = blocks_by_birth(p, answer, wait, blocks);
+  if (how == births::no_need) return {};
   std::optional<violation> found;
-  if (how == by_birth::can_be && look_at_all_alive(blocks, wait, found)) return found;
+  if (how == births::can_be && look_at_all_alive(blocks, wait, found)) return found;
   return sweep_over_time(p, answer, wait);
 }
 

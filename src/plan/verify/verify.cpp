@@ -12,18 +12,18 @@ namespace berth::plan {
 namespace {
 
 // A slab of a memory: offsets are counted from its base.
-using place = std::pair<index, index>;
+using slab_place = std::pair<index, index>;
 
-class verifier {
+class plan_verifier {
  public:
-  verifier(const problem& of, const plan& claimed, const patience& wait) : p{of}, answer{claimed}, wait_{wait} {}
+  plan_verifier(const problem& of, const plan& claimed, const patience& wait) : p{of}, answer{claimed}, wait_{wait} {}
 
   // The first violation; nothing, too, where the wait ended before the end.
   std::optional<violation> places();
   std::optional<violation> claims() const;
 
  private:
-  place place_of(index i) const {
+  slab_place place_of(index i) const {
     return {answer.memory_of.empty() ? 0 : answer.memory_of[i], answer.slab_of.empty() ? 0 : answer.slab_of[i]};
   }
   bytes offset(index i) const { return answer.offsets[i]; }
@@ -55,16 +55,16 @@ class verifier {
   const problem& p;
   const plan& answer;
   const patience& wait_;
-  std::vector<index> first_of_group_;  // one of its members + 1
-  std::map<place, index> highest_;     // of each slab: the buffer that ends highest
-  index top_ = 0;                      // the same where there is one
+  std::vector<index> first_of_group_;    // one of its members + 1
+  std::map<slab_place, index> highest_;  // of each slab: the buffer that ends highest
+  index top_ = 0;                        // the same where there is one
 };
 
 violation at(const char* rule, index a, bytes number) {
   return {rule, a, a, number};
 }
 
-std::optional<violation> verifier::counts() const {
+std::optional<violation> plan_verifier::counts() const {
   const std::size_t n = p.buffers.size();
   if (!answer.has_offsets()) return at("the plan has no offsets", 0, 0);
   if (answer.offsets.size() != n) return at("the plan has not one offset a buffer", 0, answer.offsets.size());
@@ -78,7 +78,7 @@ std::optional<violation> verifier::counts() const {
   return {};
 }
 
-std::optional<violation> verifier::shape(index first, index last) {
+std::optional<violation> plan_verifier::shape(index first, index last) {
   for (index i = first; i < last; ++i) {
     const auto [memory, slab] = place_of(i);
     const auto& allowed = p.buffers[i].memories;
@@ -92,7 +92,7 @@ std::optional<violation> verifier::shape(index first, index last) {
   return {};
 }
 
-std::optional<violation> verifier::alignment(index first, index last) {
+std::optional<violation> plan_verifier::alignment(index first, index last) {
   for (index i = first; i < last; ++i) {
     if (!is_aligned(offset(i), p.alignment_of(i))) return at("an offset is not aligned", i, offset(i));
     if (!p.memories.empty() && !is_aligned(offset(i), p.memories[place_of(i).first].alignment)) {
@@ -102,7 +102,7 @@ std::optional<violation> verifier::alignment(index first, index last) {
   return {};
 }
 
-std::optional<violation> verifier::pins(index first, index last) {
+std::optional<violation> plan_verifier::pins(index first, index last) {
   for (index i = first; i < last; ++i) {
     if (p.buffers[i].offset && *p.buffers[i].offset != offset(i)) {
       return at("a pinned buffer is not where its pin is", i, offset(i));
@@ -111,7 +111,7 @@ std::optional<violation> verifier::pins(index first, index last) {
   return {};
 }
 
-std::optional<violation> verifier::groups(index first, index last) {
+std::optional<violation> plan_verifier::groups(index first, index last) {
   if (first == 0) first_of_group_.clear();
   for (index i = first; i < last; ++i) {
     const auto group = p.buffers[i].alias_group;
@@ -127,7 +127,7 @@ std::optional<violation> verifier::groups(index first, index last) {
 }
 
 // Finds what ends highest, besides.
-std::optional<violation> verifier::slabs(index first, index last) {
+std::optional<violation> plan_verifier::slabs(index first, index last) {
   for (index i = first; i < last; ++i) {
     if (p.max_slab && end(i) > *p.max_slab) return at("a buffer ends beyond the largest slab", i, end(i));
     if (one_place()) {
@@ -141,10 +141,10 @@ std::optional<violation> verifier::slabs(index first, index last) {
 }
 
 // Rule by rule, some buffers at a time: they are then read from memory once.
-std::optional<violation> verifier::one_by_one() {
+std::optional<violation> plan_verifier::one_by_one() {
   constexpr index at_a_time = 1024;
-  static constexpr auto rules = {&verifier::shape, &verifier::alignment, &verifier::pins, &verifier::groups,
-                                 &verifier::slabs};
+  static constexpr auto rules = {&plan_verifier::shape, &plan_verifier::alignment, &plan_verifier::pins,
+                                 &plan_verifier::groups, &plan_verifier::slabs};
   for (index i = 0; i < count(); i += std::min(at_a_time, count() - i)) {
     if (wait_.over(at_a_time)) return {};
     for (const auto rule : rules) {
@@ -155,11 +155,11 @@ std::optional<violation> verifier::one_by_one() {
       }
     }
   }
-  if (one_place() && count() > 0) highest_.emplace(place{0, 0}, top_);
+  if (one_place() && count() > 0) highest_.emplace(slab_place{0, 0}, top_);
   return {};
 }
 
-std::optional<violation> verifier::capacity() {
+std::optional<violation> plan_verifier::capacity() {
   std::map<index, bytes> used;  // by memory, over its slabs
   for (const auto& [where, i] : highest_) {
     const auto limit = p.memories.empty() ? p.capacity : p.memories[where.first].capacity;
@@ -170,7 +170,7 @@ std::optional<violation> verifier::capacity() {
   return {};
 }
 
-std::optional<violation> verifier::reserved() {
+std::optional<violation> plan_verifier::reserved() {
   for (index m = 0; m < p.memories.size(); ++m) {
     auto ranges = p.memories[m].reserved;
     if (ranges.empty()) continue;
@@ -197,7 +197,7 @@ std::optional<violation> verifier::reserved() {
   return {};
 }
 
-std::optional<violation> verifier::conflicts() {
+std::optional<violation> plan_verifier::conflicts() {
   if (!p.conflicts) return overlap_in_time(p, answer, wait_);
   std::uint64_t seen = 0;
   for (const pair& c : *p.conflicts) {
@@ -209,14 +209,14 @@ std::optional<violation> verifier::conflicts() {
   return {};
 }
 
-std::optional<violation> verifier::separations() {
+std::optional<violation> plan_verifier::separations() {
   for (const pair& s : p.separations) {
     if (share_bytes(s.a, s.b)) return violation{"two separated buffers share bytes", s.a, s.b, offset(s.a)};
   }
   return {};
 }
 
-std::optional<violation> verifier::claims() const {
+std::optional<violation> plan_verifier::claims() const {
   bytes needed = 0;
   for (const auto& [where, i] : highest_) needed = checked_add(needed, end(i)).value_or(max_bytes);
   if (needed != answer.arena_bytes) return at("the arena is not what the plan says", 0, needed);
@@ -237,10 +237,10 @@ std::optional<violation> verifier::claims() const {
   return {};
 }
 
-std::optional<violation> verifier::places() {
+std::optional<violation> plan_verifier::places() {
   if (auto found = counts()) return found;
-  for (const auto rule : {&verifier::one_by_one, &verifier::capacity, &verifier::reserved, &verifier::conflicts,
-                          &verifier::separations}) {
+  for (const auto rule : {&plan_verifier::one_by_one, &plan_verifier::capacity, &plan_verifier::reserved,
+                          &plan_verifier::conflicts, &plan_verifier::separations}) {
     if (auto found = (this->*rule)(); found || wait_.was_over()) return found;
   }
   return {};
@@ -250,7 +250,7 @@ std::optional<violation> verifier::places() {
 
 std::optional<violation> verify_places(const problem& p, const plan& answer) {
   const patience endless;
-  return verifier{p, answer, endless}.places();
+  return plan_verifier{p, answer, endless}.places();
 }
 
 std::optional<violation> verify(const problem& p, const plan& answer) {
@@ -258,7 +258,7 @@ std::optional<violation> verify(const problem& p, const plan& answer) {
 }
 
 std::optional<violation> verify_within(const problem& p, const plan& answer, const patience& wait) {
-  verifier check{p, answer, wait};
+  plan_verifier check{p, answer, wait};
   if (auto found = check.places(); found || wait.was_over()) return found;
   return check.claims();
 }

@@ -9,7 +9,7 @@
 namespace berth::plan {
 namespace {
 
-constexpr index none = ~index{0};
+constexpr index no_index = ~index{0};
 
 bool contains(const interval& all, const interval& part) {
   return all.lower <= part.lower && part.upper <= all.upper;
@@ -24,7 +24,7 @@ bool differ(double a, double b) {
   return !(std::abs(a - b) <= 1e-9 * (1 + std::abs(a) + std::abs(b)));
 }
 
-struct verifier {
+struct moves_verifier {
   const problem& p;
   const traffic& t;
   const moves_plan& answer;
@@ -48,7 +48,7 @@ struct verifier {
   moves_violation at_move(const char* rule, index m) const { return {rule, answer.moves[m].buffer}; }
 };
 
-std::optional<moves_violation> verifier::shape() {
+std::optional<moves_violation> moves_verifier::shape() {
   stays_of.resize(p.buffers.size());
   for (index s = 0; s < answer.stays.size(); ++s) {
     const stay& one = answer.stays[s];
@@ -61,7 +61,7 @@ std::optional<moves_violation> verifier::shape() {
     if (one.ready < one.live.lower || one.ready > one.live.upper) return at_stay("a stay is ready outside of it", s);
     stays_of[one.buffer].push_back(s);
   }
-  move_into.assign(answer.stays.size(), none);
+  move_into.assign(answer.stays.size(), no_index);
   for (index m = 0; m < answer.moves.size(); ++m) {
     const move& one = answer.moves[m];
     if (one.from >= answer.stays.size() || one.to >= answer.stays.size() || one.from == one.to) {
@@ -70,25 +70,25 @@ std::optional<moves_violation> verifier::shape() {
     if (answer.stays[one.from].buffer != one.buffer || answer.stays[one.to].buffer != one.buffer) {
       return at_move("a move joins stays that are not its buffer's", m);
     }
-    if (move_into[one.to] != none) return at_move("a second move into one stay", m);
+    if (move_into[one.to] != no_index) return at_move("a second move into one stay", m);
     move_into[one.to] = m;
   }
   return {};
 }
 
 // Each buffer begins in one stay, is somewhere throughout its life, and in a memory once at a time.
-std::optional<moves_violation> verifier::lives() const {
+std::optional<moves_violation> moves_verifier::lives() const {
   for (index i = 0; i < p.buffers.size(); ++i) {
     const interval life = whole_life(p.buffers[i]);
     if (stays_of[i].empty()) return moves_violation{"a buffer has no stay", i};
     std::vector<interval> ready;
     std::map<index, std::vector<interval>> by_memory;
-    index first = none;
+    index first = no_index;
     for (const index s : stays_of[i]) {
       const stay& one = answer.stays[s];
       if (!contains(life, one.live)) return at_stay("a stay outside of its buffer's life", s);
-      if (move_into[s] == none) {
-        if (first != none) return at_stay("a stay into which nothing is copied", s);
+      if (move_into[s] == no_index) {
+        if (first != no_index) return at_stay("a stay into which nothing is copied", s);
         if (one.live.lower != life.lower || one.ready != life.lower) {
           return at_stay("a first stay does not begin with the life", s);
         }
@@ -119,7 +119,7 @@ std::optional<moves_violation> verifier::lives() const {
   return {};
 }
 
-std::optional<moves_violation> verifier::copies() const {
+std::optional<moves_violation> moves_verifier::copies() const {
   for (index m = 0; m < answer.moves.size(); ++m) {
     const move& one = answer.moves[m];
     const stay& from = answer.stays[one.from];
@@ -139,7 +139,7 @@ std::optional<moves_violation> verifier::copies() const {
 }
 
 template <class Visit>
-void verifier::for_each_use(index i, Visit visit) const {
+void moves_verifier::for_each_use(index i, Visit visit) const {
   std::vector<const use*> uses;
   for (const use& u : t.uses[i]) uses.push_back(&u);
   std::stable_sort(uses.begin(), uses.end(), [](const use* a, const use* b) { return a->at < b->at; });
@@ -158,7 +158,7 @@ void verifier::for_each_use(index i, Visit visit) const {
   }
 }
 
-std::optional<moves_violation> verifier::uses() const {
+std::optional<moves_violation> moves_verifier::uses() const {
   std::optional<moves_violation> wrong;
   for (index i = 0; i < p.buffers.size() && !wrong; ++i) {
     for_each_use(i, [&](const use& u, const std::vector<const stay*>& there) {
@@ -175,7 +175,7 @@ std::optional<moves_violation> verifier::uses() const {
   return wrong;
 }
 
-std::optional<moves_violation> verifier::places() const {
+std::optional<moves_violation> moves_verifier::places() const {
   const problem stays = problem_of_stays(p, answer.stays);
   const auto found = verify(stays, answer.layout);
   if (!found) return {};
@@ -184,7 +184,7 @@ std::optional<moves_violation> verifier::places() const {
 }
 
 // One move at a time on a link, each for as long as the link takes.
-std::optional<moves_violation> verifier::links() const {
+std::optional<moves_violation> moves_verifier::links() const {
   std::map<std::pair<index, index>, std::vector<index>> on_link;
   for (index m = 0; m < answer.moves.size(); ++m) {
     const move& one = answer.moves[m];
@@ -209,7 +209,7 @@ std::optional<moves_violation> verifier::links() const {
 }
 
 // The modelled time over again: every tick at which something is, in order.
-std::optional<moves_violation> verifier::times() const {
+std::optional<moves_violation> moves_verifier::times() const {
   struct moment {
     double duration = 0;
     std::vector<index> due, starting;
@@ -259,10 +259,10 @@ std::optional<moves_violation> verifier::times() const {
 }  // namespace
 
 std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer) {
-  verifier check{.p = p, .t = t, .answer = answer, .stays_of = {}, .move_into = {}};
+  moves_verifier check{.p = p, .t = t, .answer = answer, .stays_of = {}, .move_into = {}};
   if (auto found = check.shape()) return found;
-  for (const auto rule :
-       {&verifier::lives, &verifier::copies, &verifier::uses, &verifier::places, &verifier::links, &verifier::times}) {
+  for (const auto rule : {&moves_verifier::lives, &moves_verifier::copies, &moves_verifier::uses,
+                          &moves_verifier::places, &moves_verifier::links, &moves_verifier::times}) {
     if (auto found = (check.*rule)()) return found;
   }
   return {};

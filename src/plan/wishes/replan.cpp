@@ -15,6 +15,13 @@ bool hints_come_last(const problem& p) {
   return p.memories.size() <= 1 && !p.max_slab && p.reuse_penalties.empty();
 }
 
+// Whether the arena for the old places is never above that of solve(). Hints of the problem's own lead solve() to other
+// layouts than the old places do, and one of these may be lower by luck.
+bool ends_no_higher(const problem& p) {
+  return hints_come_last(p) &&
+         std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.hint.has_value(); });
+}
+
 // Whether keeping the most hints is the same as moving the fewest buffers: every buffer is an item of its own, and its
 // offset alone says where it is.
 bool hints_are_places(const problem& p) {
@@ -52,9 +59,9 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
     if (!answer) return answer.error();
     out.layout = std::move(*answer);
   }
-  if (!out.layout.has_offsets() || (!out.layout.optimal() && !hints_come_last(p))) {
-    // It may be the places that do not fit the capacity, took the work that a plan would have needed or, of slabs and
-    // several memories, led to a larger arena.
+  if (!out.layout.has_offsets() || (!out.layout.optimal() && !ends_no_higher(p))) {
+    // It may be the places that do not fit the capacity, took the work that a plan would have needed or led to a larger
+    // arena.
     auto answer = solve_within(p, o, wait);
     if (!answer) return answer.error();
     const bool lower = answer->has_offsets() && answer->arena() < out.layout.arena();

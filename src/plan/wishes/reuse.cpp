@@ -49,7 +49,7 @@ std::optional<bytes> room_of(const problem& p, const options& o, index m) {
   return p.memories.empty() ? p.capacity : p.memories[m].capacity;
 }
 
-struct range {
+struct byte_range {
   bytes lo = 0;
   bytes hi = 0;
 };
@@ -108,8 +108,8 @@ class local_search {
   }
 
   // Where buffer i may not lie, in order; and how far its slab reaches.
-  std::pair<std::vector<range>, bytes> forbidden(index i) const {
-    std::vector<range> taken;
+  std::pair<std::vector<byte_range>, bytes> forbidden(index i) const {
+    std::vector<byte_range> taken;
     const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
     bytes reach = room_of(p_, options_, memory).value_or(0);
     if (!p_.memories.empty()) {
@@ -127,14 +127,14 @@ class local_search {
         taken.push_back({answer_.offset(j), answer_.offset(j) + p_.footprint(j)});
       }
     }
-    std::sort(taken.begin(), taken.end(), [](const range& a, const range& b) { return a.lo < b.lo; });
+    std::sort(taken.begin(), taken.end(), [](const byte_range& a, const byte_range& b) { return a.lo < b.lo; });
     return {taken, reach};
   }
 
   // Of ranges in order: those that touch or overlap as one.
-  static std::vector<range> merged(const std::vector<range>& taken) {
-    std::vector<range> out;
-    for (const range& r : taken) {
+  static std::vector<byte_range> merged(const std::vector<byte_range>& taken) {
+    std::vector<byte_range> out;
+    for (const byte_range& r : taken) {
       if (out.empty() || r.lo > out.back().hi) {
         out.push_back(r);
       } else {
@@ -146,15 +146,16 @@ class local_search {
 
   bool move(index i, const patience& wait) {
     const auto found = forbidden(i);
-    const std::vector<range>& taken = found.first;
+    const std::vector<byte_range>& taken = found.first;
     const bytes reach = found.second;
     const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
     bytes alignment = p_.alignment_of(i);
     if (!p_.memories.empty()) alignment = std::lcm(alignment, p_.memories[memory].alignment);
     const bytes size = p_.footprint(i);
-    const std::vector<range> apart = merged(taken);
+    const std::vector<byte_range> apart = merged(taken);
     const auto is_free = [&](bytes at) {
-      const auto next = std::partition_point(apart.begin(), apart.end(), [at](const range& r) { return r.hi <= at; });
+      const auto next =
+          std::partition_point(apart.begin(), apart.end(), [at](const byte_range& r) { return r.hi <= at; });
       return next == apart.end() || next->lo >= at + size;
     };
     // Only the edges of other blocks can be better than what lies between them.
@@ -163,7 +164,7 @@ class local_search {
       if (hi <= reach) candidates.push_back(align_up(hi, alignment));
       if (lo >= size) candidates.push_back(align_down(lo - size, alignment));
     };
-    for (const range& r : taken) beside(r.lo, r.hi);
+    for (const byte_range& r : taken) beside(r.lo, r.hi);
     for (const partner& other : partners_[i]) {
       if (same_place(answer_, i, other.other)) {
         beside(answer_.offset(other.other), answer_.offset(other.other) + p_.footprint(other.other));
