@@ -22,7 +22,7 @@ test:
 	cmake --preset $(PRESET)
 	cmake --build build
 	scripts/fetch_models.sh --all || test $$? = 1
-	ctest --test-dir build --output-on-failure --parallel $$(nproc)
+	ctest --test-dir build --output-on-failure --parallel $$(($$(nproc) + 1))
 
 install: build
 	cmake --build build --target installed

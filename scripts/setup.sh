@@ -10,7 +10,7 @@ packages="g++ cmake ninja-build make python3 pkg-config \
 case "${1:-}" in
   tests) packages="$packages pocl-opencl-icd dpkg-dev file libonnx-testdata \
     python3-numpy python3-pytest python3-setuptools python3-wheel python3-venv mypy" ;;
-  checks) packages="$packages clang clang-format libclang-rt-14-dev git" ;;
+  checks) packages="$packages clang clang-format libclang-rt-14-dev lld git" ;;
   cross) packages="$packages g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;
   models) packages="$packages npm" ;;
   docs) packages="$packages doxygen" ;;
