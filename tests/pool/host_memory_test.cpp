@@ -111,7 +111,7 @@ void at_every_request(const char* name, const pool_options& options) {
 }
 
 TEST(host_memory, may_end_anywhere_under_a_pool) {
-  at_every_request("host", {.limit = 2_GiB});
+  at_every_request("host", {.limit = 512_MiB});
   at_every_request("host", {.limit = 40_MiB, .wait_for_streams = true});
   at_every_request("host", {.kind = memory_kind::pinned, .limit = 40_MiB});
   at_every_request("null:64MiB", {});
