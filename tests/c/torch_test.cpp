@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "berth/device/stream.hpp"
+#include "in_child.hpp"
 #include "support/sanitizers.hpp"
 
 // Of this thread, where a test says so, all fail.
@@ -392,10 +393,8 @@ TEST_F(torch, a_device_that_is_not_there_has_its_own_status) {
 
 // DataLoader's workers: on the host they go on, with blocks of before and new ones; a driver is the parent's.
 TEST_F(torch, the_child_of_a_fork_goes_on_on_the_host) {
-  if (berth::support::thread_sanitized) GTEST_SKIP() << "the thread sanitizer ends a child that goes on after a fork";
-#if defined(BERTH_EMULATED)
-  GTEST_SKIP() << "QEMU's user mode dies where a forked child starts a thread";
-#endif
+  SKIP_UNDER_TSAN();
+  WITH_THREADS_IN_THE_CHILD();
   constexpr ssize_t size = 1 << 20;
   auto* const a = static_cast<std::byte*>(berth_torch_alloc(size, berth_torch_host, nullptr));
   void* const b = berth_torch_alloc(size, 0, nullptr);
@@ -461,6 +460,7 @@ TEST_F(torch, leaves_a_log) {
 }
 // A child of fork that ends after its parent.
 TEST_F(torch, a_child_leaves_its_parents_log_alone) {
+  SKIP_UNDER_ASAN();  // the stream's worker may begin at the fork
 #if defined(BERTH_EMULATED)
   GTEST_SKIP() << "QEMU's user mode cannot start this program again";
 #endif
