@@ -275,7 +275,7 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
     answer.layout = std::move(whole->layout);
     answer.unmoved = answer.access;
   } else {
-    answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0, 0);
+    answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0);
   }
   std::optional<double> least_cost;  // of the first residences: later ones have lower limits
   const patience together = wait.for_looks(policy::moves_looks, o.work);

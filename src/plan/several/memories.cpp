@@ -133,7 +133,7 @@ memories_plan chosen_plan(plan layout, double cost, bool least, const argument& 
 }
 
 memories_plan unknown_assignment(std::uint64_t nodes, const argument& in_all) {
-  plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, in_all.bound);
+  plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, in_all);
   answer.work = nodes;
   return {.layout = std::move(answer)};
 }
@@ -155,8 +155,7 @@ memories_plan try_each(const problem& p, const std::vector<bundle>& bundles,
     if (placing.was_over()) break;
   }
   if (!refuted || each.empty()) return unknown_assignment(nodes, in_all);
-  plan answer =
-      refused(status::infeasible, "no assignment to the memories fits: every one was tried", 0, 0, in_all.bound);
+  plan answer = refused(status::infeasible, "no assignment to the memories fits: every one was tried", 0, 0, in_all);
   answer.work = nodes;
   return {.layout = std::move(answer)};
 }
@@ -173,8 +172,10 @@ memories_plan place_as_told(const problem& p, const std::vector<bundle>& bundles
   const auto why = placed.proved ? status::infeasible : status::unknown;
   plan& part = placed.answer;
   plan answer = part.reason.empty() ? refused(why, "a memory cannot take the buffers it must", 0,
-                                              p.memories[*placed.full].capacity.value_or(0), part.lower_bound_bytes)
-                                    : refused(why, part.reason, part.culprit, part.number, part.lower_bound_bytes);
+                                              p.memories[*placed.full].capacity.value_or(0))
+                                    : refused(why, part.reason, part.culprit, part.number);
+  answer.lower_bound_bytes = part.lower_bound_bytes;
+  answer.proof = std::move(part.proof);
   answer.work = part.work;
   return {.layout = std::move(answer)};
 }
@@ -229,11 +230,10 @@ assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
 memories_plan at_effort(const problem& p, const std::vector<bundle>& bundles,
                         const std::vector<std::vector<double>>& cost, const options& o, const patience& wait,
                         const argument& all) {
-  const bytes live = all.bound;
   for (const bundle& u : bundles) {
     const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
     if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
-    return {.layout = refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, live)};
+    return {.layout = refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, all)};
   }
   const patience placing = wait.for_looks(policy::memories_looks, o.work);
   if (std::all_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.memories.size() == 1; })) {
@@ -244,7 +244,8 @@ memories_plan at_effort(const problem& p, const std::vector<bundle>& bundles,
     by_bytes.none = by_bytes.by.exact = false;
   }
   if (by_bytes.none) {
-    return {.layout = refused(status::infeasible, "the memories cannot take all that is live at once", 0, live, live)};
+    return {.layout =
+                refused(status::infeasible, "the memories cannot take all that is live at once", 0, all.bound, all)};
   }
   std::optional<memories_plan> best;
   if (by_bytes.placed) {

@@ -254,6 +254,13 @@ class cutter {
   std::uint64_t nodes_ = 0;
 };
 
+// Every split was tried: no plan needs less than `bound`.
+void by_search(plan& answer, bytes bound) {
+  if (bound <= answer.lower_bound_bytes) return;
+  answer.lower_bound_bytes = bound;
+  answer.proof.push_back({.kind = argument::kind::search, .bound = bound});
+}
+
 // `proved`: no split needs less.
 plan plan_of(const problem& p, const std::vector<slab>& slabs, bool proved, const argument& why, std::uint64_t nodes) {
   plan answer;
@@ -266,11 +273,9 @@ plan plan_of(const problem& p, const std::vector<slab>& slabs, bool proved, cons
     }
   }
   answer.arena_bytes = sum_of(slabs);
-  answer.lower_bound_bytes = proved ? answer.arena_bytes : why.bound;
+  answer.lower_bound_bytes = why.bound;
   if (why.bound != 0) answer.proof.push_back(why);
-  if (answer.lower_bound_bytes > why.bound) {
-    answer.proof.push_back({.kind = argument::kind::search, .bound = answer.lower_bound_bytes});
-  }
+  if (proved) by_search(answer, answer.arena_bytes);
   answer.status = answer.arena_bytes == answer.lower_bound_bytes ? status::optimal : status::feasible;
   answer.solver = slabs.size() == 1 ? slabs[0].layout.solver : "slabs";
   answer.work = nodes;
@@ -284,7 +289,7 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
   const bytes bound = why.bound;
   for (index i = 0; i < p.buffers.size(); ++i) {
     if (p.footprint(i) <= max_slab) continue;
-    return refused(status::infeasible, "buffer is larger than the largest slab", i, max_slab, bound);
+    return refused(status::infeasible, "buffer is larger than the largest slab", i, max_slab, why);
   }
   cutter cut{p, max_slab, o, wait};
   std::vector<slab> slabs;
@@ -316,9 +321,12 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
   }
   if (!fits()) {
     const bool impossible = proved || (capacity && bound > *capacity);
-    return refused(impossible ? status::infeasible : status::unknown,
-                   proved ? "no split into slabs fits: every one was tried" : "no split into slabs was found that fits",
-                   0, slabs.empty() ? 0 : sum_of(slabs), proved && !slabs.empty() ? sum_of(slabs) : bound);
+    plan answer =
+        refused(impossible ? status::infeasible : status::unknown,
+                proved ? "no split into slabs fits: every one was tried" : "no split into slabs was found that fits", 0,
+                slabs.empty() ? 0 : sum_of(slabs), why);
+    if (proved) by_search(answer, sum_of(slabs));
+    return answer;
   }
   return plan_of(p, slabs, proved, why, cut.nodes());
 }

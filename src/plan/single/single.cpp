@@ -283,13 +283,14 @@ std::vector<units> take_hints(instance& in) {
 
 }  // namespace
 
-plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound) {
+plan refused(enum status s, std::string_view reason, index culprit, bytes number, const argument& why) {
   plan answer;
   answer.status = s;
   answer.reason = reason;
   answer.culprit = culprit;
   answer.number = number;
-  answer.lower_bound_bytes = bound;
+  answer.lower_bound_bytes = why.bound;
+  if (why.bound != 0) answer.proof.push_back(why);
   return answer;
 }
 

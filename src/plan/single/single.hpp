@@ -20,6 +20,7 @@ namespace berth::plan {
                                 bool* most_hints = nullptr, verified* so_far = nullptr);
 
 // A plan without offsets.
-[[nodiscard]] plan refused(enum status s, std::string_view reason, index culprit, bytes number, bytes bound);
+[[nodiscard]] plan refused(enum status s, std::string_view reason, index culprit, bytes number,
+                           const argument& why = {});
 
 }  // namespace berth::plan
