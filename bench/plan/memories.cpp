@@ -1,5 +1,6 @@
 // Two memories, of which the fast one holds a part of what is live at the peak: the cost of an assignment that fits by
 // address, beside the first memory that fits, in order of birth. A byte in the slow memory costs one.
+// Then with a slow memory that is not much larger: how often there is a plan at all.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -7,6 +8,7 @@
 
 #include "../../tests/plan/first_memory.hpp"
 #include "berth/plan/bound.hpp"
+#include "berth/plan/solve.hpp"
 #include "berth/plan/tiers.hpp"
 #include "user_seconds.hpp"
 
@@ -34,10 +36,26 @@ problem network(unsigned buffers, double share, unsigned seed) {
   return p;
 }
 
+// Each of the two has half of that share of the peak.
+void measure_full(unsigned buffers, double share, unsigned seeds) {
+  unsigned found = 0, impossible = 0;
+  const double start = user_seconds();
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    problem p = network(buffers, share / 2, seed);
+    p.memories[1].capacity = p.memories[0].capacity;
+    const plan got = *solve(p);
+    found += got.has_offsets() ? 1 : 0;
+    impossible += got.status == status::infeasible ? 1 : 0;
+  }
+  std::printf("%5u buffers, both memories %.2f of the peak: found %u of %u, of which %u have none, %.3f s each\n",
+              buffers, share, found, seeds, impossible, (user_seconds() - start) / seeds);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main() {
-  constexpr unsigned seeds = 8;
+  constexpr unsigned seeds = 8, full_seeds = 40;
   for (const unsigned buffers : {30U, 100U, 300U, 1000U}) {
     for (const double share : {0.3, 0.6, 0.9}) {
       int found = 0, least = 0;
@@ -61,5 +79,8 @@ int main() {
           buffers, share, found, seeds, least, cost / first_fit, seconds / seeds);
       std::fflush(stdout);
     }
+  }
+  for (const unsigned buffers : {30U, 100U, 300U}) {
+    for (const double share : {1.05, 1.1, 1.2, 1.4}) measure_full(buffers, share, full_seeds);
   }
 }

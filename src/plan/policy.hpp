@@ -241,14 +241,18 @@ inline constexpr int most_reuse_plans = 256;
 // Choices of buffers that name no memory: so many in all, and so many a buffer at least.
 inline constexpr std::size_t most_choices = 500'000, fewest_choices = 16;
 // Assignment by live bytes: states times bundles, and states. Explicit conflicts and more memories than this are
-// assigned one by one.
-inline constexpr std::size_t fast_state_bundles = 50'000, state_bundles = 1'000'000, most_states = 2048;
+// assigned one by one. One in so many of the states kept are those with the most room, whatever they cost: the cheapest
+// fill a memory until a bundle that may live nowhere else ends them all.
+inline constexpr std::size_t fast_state_bundles = 50'000, state_bundles = 1'000'000, most_states = 2048,
+                             roomy_share = 8;
 inline constexpr std::size_t most_assigned_memories = 200;
 // Attempts at an assignment that also fits by address: so many divided by the bundles, within these limits; with slabs,
 // where a memory's limit may have to fall to nothing, always as many.
 inline constexpr std::size_t attempt_bundles = 600, fewest_attempts = 2, most_attempts = 16, slab_attempts = 32;
 // Assignments up to which each is tried.
 inline constexpr std::size_t most_listed_assignments = 512;
+// How often what found no room in a memory goes to the front, in each order.
+inline constexpr int mended_rounds = 16;
 // What all choices of memories for one problem may look at, and all attempts to mend one: each some seconds.
 inline constexpr std::uint64_t assign_looks = 150'000'000, repair_looks = 300'000'000;
 inline constexpr std::uint64_t looks_a_mended_item = 64, looks_a_mended_choice = 8;

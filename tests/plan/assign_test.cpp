@@ -138,4 +138,18 @@ TEST(assign, tells_the_wait_of_every_choice) {
   EXPECT_EQ(got.cost, 0);
 }
 
+// The cheapest eight states fill the first memory, in which alone the last buffer may live.
+TEST(assign, room_is_kept_for_what_may_live_nowhere_else) {
+  problem p;
+  p.memories = {{.name = "a", .capacity = bytes{12}}, {.name = "b"}};
+  for (int i = 0; i < 12; ++i) p.add({.size = 1, .live = {i, 20}});
+  p.add({.size = 6, .live = {12, 20}, .memories = {0}});
+  const auto bundles = bundles_of(p);
+  std::vector<std::vector<double>> cost(12, {0, 1});
+  cost.push_back({0});
+  const assignment got = assign(p, bundles, cost, {12, std::nullopt}, 8);
+  ASSERT_EQ(got.memory_of.size(), 13u);
+  EXPECT_LE(std::count(got.memory_of.begin(), got.memory_of.end(), index{0}), 7);
+}
+
 }  // namespace berth::plan

@@ -51,6 +51,25 @@ RC_GTEST_PROP(repair, gives_memories_and_offsets_that_are_allowed, ()) {
   }
 }
 
+// 5, 3, 2 and 4, 4, 2 fill two memories of 10: 4 beside 5 leaves no room for the last 2.
+TEST(repair, what_found_no_room_goes_first) {
+  problem p;
+  p.memories = {{.name = "a", .capacity = bytes{10}}, {.name = "b", .capacity = bytes{10}}};
+  for (const bytes size : {5, 4, 4, 3, 2, 2}) p.add({.size = size, .live = {0, 1}});
+  const auto bundles = bundles_of(p);
+  const std::vector<std::vector<double>> cost(bundles.size(), {0, 0});
+  EXPECT_EQ(repair(p, bundles, cost, {}, {}).memory_of.size(), 6u);
+}
+TEST(repair, the_largest_first_may_be_cheapest) {
+  problem p;
+  p.memories = {{.name = "fast", .capacity = bytes{10}}, {.name = "slow"}};
+  p.add({.size = 1, .live = {0, 1}});
+  p.add({.size = 10, .live = {0, 10}});
+  p.add({.size = 1, .live = {9, 10}});
+  const auto bundles = bundles_of(p);
+  EXPECT_EQ(repair(p, bundles, {{0, 1}, {0, 10}, {0, 1}}, {}, {}).cost, 2);
+}
+
 // Two halves of the fast memory are taken in turn; the third buffer, alive with both, finds no room by address although
 // its bytes would fit in sum.
 TEST(repair, puts_elsewhere_what_finds_no_room_by_address) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <tuple>
 
 #include "plan/policy.hpp"
 
@@ -72,6 +73,7 @@ struct state {
   std::string where;  // by slot of a live bundle: its memory + 1; 0 where the slot is free
   std::vector<bytes> load;
   double cost = 0;
+  double fullness = 0;
   std::int64_t last = -1;
 };
 
@@ -175,7 +177,27 @@ class planner {
     exact_ = false;
     std::sort(states_.begin(), states_.end(),
               [](const state& a, const state& b) { return a.cost != b.cost ? a.cost < b.cost : a.where < b.where; });
+    keep_roomy(most_ - most_ / policy::roomy_share);
     states_.resize(most_);
+  }
+
+  // Of the states from there on, those with the most room come first.
+  void keep_roomy(std::size_t from) {
+    for (std::size_t k = from; k < states_.size(); ++k) states_[k].fullness = fullness(states_[k]);
+    const auto at = [&](std::size_t k) { return states_.begin() + static_cast<std::ptrdiff_t>(k); };
+    std::partial_sort(at(from), at(most_), states_.end(), [](const state& a, const state& b) {
+      return std::tie(a.fullness, a.cost, a.where) < std::tie(b.fullness, b.cost, b.where);
+    });
+  }
+
+  // Of the memory that is nearest to its limit.
+  double fullness(const state& s) const {
+    double most = 0;
+    for (index m = 0; m < limits_.size(); ++m) {
+      if (limits_[m] && *limits_[m] != 0)
+        most = std::max(most, static_cast<double>(s.load[m]) / static_cast<double>(*limits_[m]));
+    }
+    return most;
   }
 
   const std::vector<bundle>& bundles_;

@@ -99,6 +99,8 @@ class mender {
       : p_{p}, bundles_{all}, cost_{cost}, memories_{memories_of(p, all)} {}
 
   [[nodiscard]] bool can_count() const { return !memories_.empty(); }
+  // The bundle that no memory had room for.
+  [[nodiscard]] std::uint32_t stuck() const { return stuck_; }
 
   [[nodiscard]] repaired place(const std::vector<std::uint32_t>& order, const patience& wait) {
     repaired out;
@@ -106,6 +108,7 @@ class mender {
     for (const auto& b : memories_) b->clear();
     for (const std::uint32_t u : order) {
       const std::size_t k = cheapest_that_takes(u);
+      stuck_ = u;
       if (k == cost_[u].size() || wait.over(std::exchange(looks_, 0))) return {};
       out.memory_of[u] = bundles_[u].memories[k];
       out.cost += cost_[u][k];
@@ -148,6 +151,7 @@ class mender {
   const std::vector<std::vector<double>>& cost_;
   std::vector<std::unique_ptr<candidate_memory>> memories_;
   std::uint64_t looks_ = 0;  // since the wait was told
+  std::uint32_t stuck_ = 0;
 };
 
 }  // namespace
@@ -159,11 +163,12 @@ repaired repair(const problem& p, const std::vector<bundle>& all, const std::vec
   if (wait.over(items * policy::looks_a_mended_item)) return {};
   mender with{p, all, cost};
   if (!with.can_count()) return {};
-  std::vector<double> density(all.size()), area(all.size()), birth(all.size());
+  std::vector<double> density(all.size()), area(all.size()), birth(all.size()), size(all.size());
   std::vector<char> pinned(all.size(), 0), wish(all.size(), 0);
   for (std::size_t u = 0; u < all.size(); ++u) {
     area[u] = static_cast<double>(all[u].size) * ticks_of(p, all[u]);
     density[u] = saved(cost[u]) / std::max(1.0, area[u]);
+    size[u] = static_cast<double>(all[u].size);
     birth[u] = -static_cast<double>(birth_of(p, all[u]));
     for (const index i : all[u].members) pinned[u] |= p.buffers[i].offset ? 1 : 0;
     const auto least = std::min_element(cost[u].begin(), cost[u].end()) - cost[u].begin();
@@ -179,10 +184,20 @@ repaired repair(const problem& p, const std::vector<bundle>& all, const std::vec
       return by_wish && wish[a] != 0 ? wished_rank[a] > wished_rank[b] : rank[a] > rank[b];
     });
     repaired got = with.place(order, wait);
+    // What found no room goes first, as long as there is no result at all ("squeaky wheel": Joslin, Clements 1999).
+    for (int round = 0; got.memory_of.empty() && best.memory_of.empty() && round < policy::mended_rounds; ++round) {
+      if (wait.was_over()) return;
+      const auto stuck = std::find(order.begin(), order.end(), with.stuck());
+      const auto first =
+          std::find_if(order.begin(), stuck, [&](std::uint32_t u) { return pinned[u] <= pinned[*stuck]; });
+      std::rotate(first, stuck, stuck + 1);
+      got = with.place(order, wait);
+    }
     if (!got.memory_of.empty() && (best.memory_of.empty() || got.cost < best.cost)) best = std::move(got);
   };
   attempt(false, density, density);
   attempt(false, birth, birth);
+  attempt(false, size, size);
   if (!wished.empty()) {
     attempt(true, density, density);
     attempt(true, area, density);
