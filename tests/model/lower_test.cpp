@@ -118,6 +118,8 @@ TEST(lower, transposed_convolutions_take_in_what_follows_them) {
     y = m.add("BatchNormalization", {y, m.weights({12}), m.weights({12}), m.weights({12}), m.weights({12}, 1)});
     m.d.outputs = {m.conv(m.add("Relu", {y}), 12, 4, 1)};
     m.check();
+    // oneDNN has kernels for groups of so few channels with AVX-512 alone; else what follows has kernels of its own.
+    if (c.groups != 1 && !__builtin_cpu_supports("avx512f")) continue;
     EXPECT_EQ(run(m.d, inputs_of(m.d)).nodes, 5u) << c.kernel << " " << c.stride;  // two images are laid out anew
   }
 }
