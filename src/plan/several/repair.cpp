@@ -162,7 +162,7 @@ repaired repair(const problem& p, const std::vector<bundle>& all, const std::vec
   for (const bundle& u : all) items += u.memories.size() * u.members.size();
   if (wait.over(items * policy::looks_a_mended_item)) return {};
   mender with{p, all, cost};
-  if (!with.can_count()) return {};
+  if (all.empty() || !with.can_count()) return {};
   std::vector<double> density(all.size()), area(all.size()), birth(all.size()), size(all.size());
   std::vector<char> pinned(all.size(), 0), wish(all.size(), 0);
   for (std::size_t u = 0; u < all.size(); ++u) {
