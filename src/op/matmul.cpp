@@ -7,14 +7,6 @@
 
 namespace berth::op {
 
-bool allocates(const char* kernel) {
-  return std::strstr(kernel, "gemm") != nullptr && std::strncmp(kernel, "brg", 3) != 0;
-}
-
-bool is_reference(const char* kernel) {
-  return std::strncmp(kernel, "ref", 3) == 0;
-}
-
 namespace {
 
 // Rows times a constant matrix, as a convolution with a window of one: the rows are the pixels of an image whose

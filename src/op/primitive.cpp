@@ -27,6 +27,18 @@ dnnl::stream& queue() {
 
 }  // namespace
 
+bool allocates(const char* kernel) {
+  return std::strstr(kernel, "gemm") != nullptr && std::strncmp(kernel, "brg", 3) != 0;
+}
+
+bool is_reference(const char* kernel) {
+  return std::strncmp(kernel, "ref", 3) == 0;
+}
+
+bool is_generated(const char* kernel) {
+  return std::strncmp(kernel, "jit", 3) == 0 || std::strncmp(kernel, "brg", 3) == 0;
+}
+
 dnnl::engine& cpu() {
   static auto& e = *new dnnl::engine{dnnl::engine::kind::cpu, 0};
   return e;
@@ -77,6 +89,10 @@ dnnl::memory::desc descriptor(const tensor_type& t, ones as) {
   }
   for (auto& stride : strides) stride /= element_bytes;
   return dnnl::memory::desc{t.shape, dnnl::memory::data_type::f32, strides};
+}
+
+bool is_channels_last(const tensor_type& t) {
+  return descriptor(t) == descriptor({t.shape, t.type, 0, channels_last(t.shape)});
 }
 
 dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& shape) {

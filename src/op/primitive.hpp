@@ -20,6 +20,7 @@ namespace berth::op {
 // in that layout (else of the other one).
 enum class ones : std::uint8_t { channels_last, row_major };
 [[nodiscard]] dnnl::memory::desc descriptor(const tensor_type& t, ones as = ones::channels_last);
+[[nodiscard]] bool is_channels_last(const tensor_type& t);
 // Kernels of oneDNN 2.6 count in 32 bits: beyond 2^30 they divide by what has become zero. Thrown by descriptor() and
 // require_countable(), an error of the factory by way of guarded().
 struct uncountable {};
@@ -29,6 +30,8 @@ void require_countable(const tensor_type& input, const window& over);
 [[nodiscard]] bool allocates(const char* kernel);
 // oneDNN's plain loops.
 [[nodiscard]] bool is_reference(const char* kernel);
+// Code that oneDNN generates for just these shapes: its fastest.
+[[nodiscard]] bool is_generated(const char* kernel);
 // Whether some output element's window may lie in the padding altogether: the first one before the input, the last one
 // behind it, or one that steps over an input smaller than its dilation.
 [[nodiscard]] bool reads_only_padding_somewhere(const convolution_description& d);

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "berth/core/contract.hpp"
-#include "op/primitive.hpp"
+#include "op/over_kernels.hpp"
 
 namespace berth::op {
 
@@ -17,64 +17,15 @@ using description = transposed_convolution_description;
 
 constexpr std::int64_t most_generated = 64;  // elements of one dimension of a window
 
-std::int64_t product_of(std::span<const std::int64_t> each) {
-  std::int64_t n = 1;
-  for (const std::int64_t d : each) n *= d;
-  return n;
+std::size_t operands_of(const description& d) {
+  return d.bias ? 4 : 3;
 }
-
-// In place on the result, where there are any; they want no workspace.
-std::unique_ptr<operation> functions_after(const description& d) {
-  if (d.then.empty()) return nullptr;
-  auto made = op::elementwise(d.output, d.output, d.then);
-  if (!made || (*made)->workspace() != 0) throw dnnl::error{dnnl_unimplemented, "berth: no such functions"};
-  return *std::move(made);
-}
-
-// What the three share: kernels that run one behind the other inside this operation, on the caller's operands.
-class over_kernels : public operation {
- public:
-  [[nodiscard]] const char* kernel() const noexcept override { return first_->kernel(); }
-  [[nodiscard]] bytes packed_size(std::size_t k) const noexcept override {
-    if (k != 1) return 0;
-    const bytes own = first_->packed_size(1);
-    return own != 0 ? own : static_cast<bytes>(weights_) * sizeof(float);
-  }
-  result<void> pack(std::size_t k, const void* plain, void* packed) const override {
-    if (k != 1) return operation::pack(k, plain, packed);
-    std::vector<float> turned(static_cast<std::size_t>(weights_));
-    turn(static_cast<const float*>(plain), turned.data());
-    if (first_->packed_size(1) != 0) return first_->pack(1, turned.data(), packed);
-    std::memcpy(packed, turned.data(), turned.size() * sizeof(float));
-    return {};
-  }
-
- protected:
-  over_kernels(const description& d, std::unique_ptr<operation> first, bytes besides)
-      : operation{d.bias ? std::size_t{4} : std::size_t{3}, besides + first->workspace()},
-        first_{std::move(first)},
-        weights_{product_of(d.weights.shape)} {}
-
-  // From the layout of the weights' type to the one that first_ takes as plain.
-  virtual void turn(const float* plain, float* turned) const = 0;
-
-  std::unique_ptr<operation> first_;
-  std::int64_t weights_;
-  std::span<void* const> at_;
-  void* workspace_ = nullptr;
-
- private:
-  void bind(std::span<void* const> addresses, void* workspace) noexcept final {
-    at_ = addresses;
-    workspace_ = workspace;
-  }
-};
 
 // Without strides each result is a sum over a window of the input, as a convolution's, the weights last to first.
 class turned_convolution final : public over_kernels {
  public:
   turned_convolution(const description& d, std::unique_ptr<operation> convolution)
-      : over_kernels{d, std::move(convolution), 0},
+      : over_kernels{operands_of(d), product_of(d.weights.shape), std::move(convolution), 0},
         groups_{d.groups},
         in_{d.weights.shape[0] / d.groups},
         out_{d.weights.shape[1]},
@@ -96,8 +47,7 @@ class turned_convolution final : public over_kernels {
     c.weights.strides = row_major(c.weights.shape);
     auto convolution = op::convolution(c);
     if (!convolution) return nullptr;
-    const char* const kernel = (*convolution)->kernel();
-    if (allocates(kernel) || is_reference(kernel)) return nullptr;  // there is a better way, be it the plain one
+    if (!is_generated((*convolution)->kernel())) return nullptr;  // there is a better way, be it the plain one
     return std::make_unique<turned_convolution>(d, *std::move(convolution));
   }
 
@@ -121,31 +71,24 @@ class turned_convolution final : public over_kernels {
 // being the product's already, and added up where they overlap or are cut.
 class spread_product final : public over_kernels {
  public:
-  static constexpr bytes band_bytes = 64 << 10;
-
   spread_product(const description& d, std::unique_ptr<operation> product, std::unique_ptr<operation> then,
                  std::int64_t band)
-      : over_kernels{d, std::move(product), band_size(d, band) + bias_size(d)},
+      : over_kernels{operands_of(d), product_of(d.weights.shape), std::move(product),
+                     band_size(d, band) + bias_size(d)},
         then_{std::move(then)},
         side_by_side_{side_by_side(d)},
         biased_{d.bias},
         band_{band},
         in_{d.input.shape[1]},
         out_{d.output.shape[1]},
-        batch_{d.input.shape[0]} {
-    const std::size_t spatial = d.over.kernel.size();
-    for (std::size_t i = 0; i < spatial; ++i) {
-      along_[i + 3 - spatial] = {d.input.shape[i + 2], d.output.shape[i + 2], d.over.kernel[i],
-                                 d.over.strides[i],    d.over.dilations[i],   d.over.pads_begin[i]};
-    }
-    window_ = product_of(d.over.kernel);
-  }
+        batch_{d.input.shape[0]},
+        window_{product_of(d.over.kernel)},
+        along_{along_of(d.over, d.input.shape, d.output.shape)} {}
 
   static std::unique_ptr<operation> made(const description& d) {
     if (d.groups != 1) return nullptr;
     const std::int64_t pixels = product_of(d.input.shape) / d.input.shape[1], each = values(d);
-    const std::int64_t most = std::max<std::int64_t>(static_cast<std::int64_t>(band_bytes) / 4 / each, 16);
-    const std::int64_t band = std::min(most, pixels);
+    const std::int64_t band = rows_of_a_band(each, pixels);
     matmul_description m;
     m.a = {{band, d.input.shape[1]}, element::f32, 0, {}};
     m.b = {{d.input.shape[1], each}, element::f32, 0, {}};
@@ -156,7 +99,7 @@ class spread_product final : public over_kernels {
       m.then = d.then;
       m.bias = d.bias;
     } else {
-      then = functions_after(d);
+      then = functions_after(d.output, d.then);
     }
     auto product = op::matmul(m);
     if (!product) return nullptr;
@@ -268,15 +211,9 @@ class spread_product final : public over_kernels {
     }
   }
 
-  struct along {  // one dimension
-    std::int64_t from = 1, to = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
-    [[nodiscard]] std::int64_t at(std::int64_t i, std::int64_t k) const noexcept {
-      return i * stride + k * dilation - pad;
-    }
-  };
   std::unique_ptr<operation> then_;
   bool side_by_side_, biased_;
-  std::int64_t band_, in_, out_, batch_, window_ = 1;
+  std::int64_t band_, in_, out_, batch_, window_;
   std::array<along, 3> along_;
 };
 
@@ -284,7 +221,7 @@ class spread_product final : public over_kernels {
 class gradient final : public over_kernels {
  public:
   gradient(const description& d, std::unique_ptr<operation> kernel, std::unique_ptr<operation> then)
-      : over_kernels{d, std::move(kernel), 0},
+      : over_kernels{operands_of(d), product_of(d.weights.shape), std::move(kernel), 0},
         then_{std::move(then)},
         biased_{d.bias},
         out_{d.output.shape[1]},
@@ -353,7 +290,7 @@ std::unique_ptr<operation> gradient::made(const description& d) {
       {dnnl::prop_kind::forward_training, direct, y, any, x, w.strides, dilations, w.pads_begin, w.pads_end}, cpu()};
   dnnl::convolution_backward_data::primitive_desc chosen{
       {direct, y, any, x, w.strides, dilations, w.pads_begin, w.pads_end}, primitive_attributes(), cpu(), forth};
-  while (std::strncmp(chosen.impl_info_str(), "jit", 3) != 0) {  // others allocate, or are plain loops
+  while (!is_generated(chosen.impl_info_str())) {  // others allocate, or are plain loops
     if (!chosen.next_impl()) return nullptr;
   }
   std::vector<primitive_operation::operand> operands{
@@ -362,7 +299,7 @@ std::unique_ptr<operation> gradient::made(const description& d) {
       {DNNL_ARG_DIFF_SRC, y, {}}};
   auto kernel =
       std::make_unique<primitive_operation>(chosen, dnnl::convolution_backward_data{chosen}, std::move(operands));
-  return std::make_unique<gradient>(d, std::move(kernel), functions_after(d));
+  return std::make_unique<gradient>(d, std::move(kernel), functions_after(d.output, d.then));
 }
 
 }  // namespace
@@ -370,10 +307,7 @@ std::unique_ptr<operation> gradient::made(const description& d) {
 created transposed_convolution(const transposed_convolution_description& d) {
   return guarded("op: no such transposed convolution", [&]() -> std::unique_ptr<operation> {
     const std::size_t rank = d.input.shape.size();
-    const auto last = [](const tensor_type& t) {
-      return descriptor(t) == descriptor({t.shape, t.type, 0, channels_last(t.shape)});
-    };
-    if (rank < 3 || rank > 5 || !last(d.input) || !last(d.output)) {
+    if (rank < 3 || rank > 5 || !is_channels_last(d.input) || !is_channels_last(d.output)) {
       throw dnnl::error{dnnl_unimplemented, "berth: channels lie last, in one to three dimensions"};
     }
     for (const tensor_type* t : {&d.input, &d.weights, &d.output}) {
