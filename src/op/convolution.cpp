@@ -1,8 +1,128 @@
+#include <algorithm>
+#include <array>
 #include <cstring>
 
-#include "op/primitive.hpp"
+#include "op/over_kernels.hpp"
 
 namespace berth::op {
+
+namespace {
+
+// A convolution as a matrix product whose rows are windows: they are gathered in bands that stay in the cache, where
+// oneDNN's gemm kernel would lay out those of the whole image in its workspace.
+class gathered_product final : public over_kernels {
+ public:
+  gathered_product(const convolution_description& d, std::unique_ptr<operation> product,
+                   std::unique_ptr<operation> then, std::int64_t band)
+      : over_kernels{std::size_t{3} + d.bias + d.accumulate, product_of(d.weights.shape), std::move(product),
+                     windows_size(d, band) + sums_size(d, band)},
+        then_{std::move(then)},
+        sums_at_{windows_size(d, band) / sizeof(float)},
+        kernel_at_{(windows_size(d, band) + sums_size(d, band)) / sizeof(float)},
+        biased_{d.bias},
+        accumulates_{d.accumulate},
+        band_{band},
+        in_{d.input.shape[1]},
+        out_{d.output.shape[1]},
+        pixels_{product_of(d.output.shape) / d.output.shape[1]},
+        window_{product_of(d.over.kernel)},
+        along_{along_of(d.over, d.output.shape, d.input.shape)} {}
+
+  // Null: it does not know these layouts.
+  static std::unique_ptr<operation> made(const convolution_description& d) {
+    const std::size_t rank = d.input.shape.size();
+    if (d.groups != 1 || rank < 3 || rank > 5 || !is_channels_last(d.input) || !is_channels_last(d.output)) {
+      return nullptr;
+    }
+    const std::int64_t out = d.output.shape[1], each = d.input.shape[1] * product_of(d.over.kernel);
+    const std::int64_t band = rows_of_a_band(each, product_of(d.output.shape) / out);
+    matmul_description m;
+    m.a = {{band, each}, element::f32, 0, {}};
+    m.b = {{each, out}, element::f32, 0, {}};
+    m.c = {{band, out}, element::f32, 0, {}};
+    m.b_constant = true;
+    m.bias = d.bias;
+    if (!d.accumulate) m.then = d.then;
+    auto product = op::matmul(m);
+    if (!product) return nullptr;
+    auto then = functions_after(d.output, d.accumulate ? d.then : activations{});
+    return std::make_unique<gathered_product>(d, *std::move(product), std::move(then), band);
+  }
+
+  [[nodiscard]] const char* kernel() const noexcept override { return "product of gathered windows"; }
+
+ private:
+  static bytes windows_size(const convolution_description& d, std::int64_t band) {
+    const std::int64_t each = d.input.shape[1] * product_of(d.over.kernel);
+    return align_up(static_cast<bytes>(band * each) * sizeof(float), workspace_alignment);
+  }
+  static bytes sums_size(const convolution_description& d, std::int64_t band) {
+    if (!d.accumulate) return 0;
+    return align_up(static_cast<bytes>(band * d.output.shape[1]) * sizeof(float), workspace_alignment);
+  }
+
+  void turn(const float* plain, float* turned) const override {
+    for (std::int64_t m = 0; m < out_; ++m) {
+      for (std::int64_t c = 0; c < in_; ++c) {
+        for (std::int64_t k = 0; k < window_; ++k) turned[(k * in_ + c) * out_ + m] = *plain++;
+      }
+    }
+  }
+
+  void compute() noexcept override {
+    auto* const to = static_cast<float*>(at_.back());
+    auto* const windows = static_cast<float*>(workspace_);
+    float* const sums = windows + sums_at_;
+    for (std::int64_t done = 0; done < pixels_; done += band_) {
+      const std::int64_t first = std::min(done, pixels_ - band_);  // the last band begins among the pixels done
+      gather(first, windows);
+      float* const results = to + first * out_;
+      std::array<void*, 4> operands{windows, at_[1], at_[2], accumulates_ ? sums : results};
+      if (!biased_) operands[2] = operands[3];
+      first_->execute(std::span<void* const>{operands.data(), biased_ ? std::size_t{4} : std::size_t{3}},
+                      windows + kernel_at_);
+      if (!accumulates_) continue;
+      const auto* const addend = static_cast<const float*>(at_[at_.size() - 2]) + first * out_;
+      for (std::int64_t i = (done - first) * out_; i < band_ * out_; ++i) results[i] = addend[i] + sums[i];
+    }
+    if (then_ != nullptr) {
+      const std::array<void*, 2> in_place{to, to};
+      then_->execute(in_place, nullptr);
+    }
+  }
+
+  // What the windows of a band touch, a row each.
+  void gather(std::int64_t first, float* row) const noexcept {
+    const auto& [deep, high, wide] = along_;
+    const auto* const image = static_cast<const float*>(at_[0]);
+    for (std::int64_t p = first; p < first + band_; ++p) {
+      const std::int64_t w = p % wide.from, h = p / wide.from % high.from, line = p / wide.from / high.from;
+      for (std::int64_t k = 0; k < deep.kernel * high.kernel; ++k, row += wide.kernel * in_) {
+        const std::int64_t z = deep.at(line % deep.from, k / high.kernel), y = high.at(h, k % high.kernel);
+        if (z < 0 || z >= deep.to || y < 0 || y >= high.to) {
+          std::fill_n(row, wide.kernel * in_, 0.0f);
+        } else {
+          gather_line(image + ((line / deep.from * deep.to + z) * high.to + y) * wide.to * in_, w, row);
+        }
+      }
+    }
+  }
+  void gather_line(const float* line, std::int64_t w, float* row) const noexcept {
+    const along& wide = along_[2];
+    for (std::int64_t k = 0; k < wide.kernel; ++k, row += in_) {
+      const std::int64_t x = wide.at(w, k);
+      x < 0 || x >= wide.to ? std::fill_n(row, in_, 0.0f) : std::copy_n(line + x * in_, in_, row);
+    }
+  }
+
+  std::unique_ptr<operation> then_;  // where there is an addend
+  std::size_t sums_at_, kernel_at_;  // in the workspace, in floats
+  bool biased_, accumulates_;
+  std::int64_t band_, in_, out_, pixels_, window_;
+  std::array<along, 3> along_;
+};
+
+}  // namespace
 
 bool reads_only_padding_somewhere(const convolution_description& d) {
   for (std::size_t i = 0; i < d.over.kernel.size(); ++i) {
@@ -48,6 +168,9 @@ created convolution(const convolution_description& d) {
       while (std::strncmp(chosen.impl_info_str(), "brg", 3) == 0) {
         if (!chosen.next_impl()) throw dnnl::error{dnnl_unimplemented, "berth: no kernel for this padding"};
       }
+    }
+    if (!is_generated(chosen.impl_info_str())) {
+      if (auto other = gathered_product::made(d)) return other;
     }
 
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, input, {}}};
