@@ -106,10 +106,8 @@ class prover {
         consider_section(static_cast<std::uint32_t>(tallest), members_of(static_cast<std::uint32_t>(tallest)));
       }
     }
-    for (const pair& s : p_.separations) consider_pair(s);
-    if (p_.conflicts) {
-      for (const pair& c : *p_.conflicts) consider_pair(c);
-    }
+    consider_pairs(p_.separations);
+    if (p_.conflicts) consider_pairs(*p_.conflicts);
   }
 
   void thorough() {
@@ -190,8 +188,18 @@ class prover {
     return members;
   }
 
-  void consider_pair(const pair& of) {
-    if (conflict(of.a, of.b)) consider_buffers({of.a, of.b});
+  // Looks at those alone that may prove more.
+  void consider_pairs(const std::vector<pair>& pairs) {
+    constexpr std::uint64_t looks_a_pair = 4, looks_a_stack = 64;
+    const units most_step = *std::max_element(steps_.begin(), steps_.end());
+    for (const pair& of : pairs) {
+      if (!conflict(of.a, of.b)) continue;
+      const item &a = in_.items[in_.item_of[of.a]], &b = in_.items[in_.item_of[of.b]];
+      const bool sum_decides = reserved_.empty() && a.pin == no_offset && b.pin == no_offset;
+      const bool may_prove_more = !sum_decides || a.size + b.size + most_step > best.value;
+      if (wait_.over(may_prove_more ? looks_a_stack : looks_a_pair)) return;
+      if (may_prove_more) consider_buffers({of.a, of.b});
+    }
   }
 
   bool obeys(std::uint32_t i, units step) const {
@@ -340,9 +348,8 @@ units section_bound(const instance& in) {
   return heights.empty() ? 0 : *std::max_element(heights.begin(), heights.end());
 }
 
-proved_bound quick_bound(const problem& p, const instance& in) {
-  const patience endless;
-  prover with{p, in, endless};
+proved_bound quick_bound(const problem& p, const instance& in, const patience& wait) {
+  prover with{p, in, wait};
   with.quick();
   return std::move(with.best);
 }

@@ -17,8 +17,8 @@ struct proved_bound {
 };
 
 // The best of: the tallest section (plain, and rounded to each alignment), each pinned buffer, the largest buffer, each
-// pair that is kept apart. O(n log n).
-[[nodiscard]] proved_bound quick_bound(const problem& p, const instance& in);
+// pair that is kept apart, of which a wait that is over leaves some out. O(n log n + pairs).
+[[nodiscard]] proved_bound quick_bound(const problem& p, const instance& in, const patience& wait = {});
 
 // Also: every section with all that a stack can say of it, and the heaviest cliques of conflicts that no section shows
 // (separations, explicit conflicts, several lifetimes). Bounded work: on large instances parts of it are left out.

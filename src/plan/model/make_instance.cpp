@@ -44,8 +44,6 @@ struct raw_item {
 
 constexpr bytes largest_count = bytes{1} << 60;
 
-using link_list = std::vector<std::tuple<std::uint32_t, item_link>>;  // by item
-
 std::vector<raw_item> collect_items(const problem& p, std::vector<std::uint32_t>& item_of) {
   std::vector<raw_item> items;
   items.reserve(p.buffers.size());
@@ -116,25 +114,64 @@ std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::option
   return merged;
 }
 
-// Several links between one pair of items become one, with the greatest heights of them.
-void sort_links(instance& in, link_list& all, const patience& wait) {
-  const auto before = [](const auto& x, const auto& y) {
-    return std::tuple{std::get<0>(x), std::get<1>(x).other} < std::tuple{std::get<0>(y), std::get<1>(y).other};
+// Calls f(item, link) for both items of each pair that may not share bytes: of all pairs that are given, and, where
+// those stand for the lifetimes, of reserved ranges and all items. `height`: of each buffer, 0 where it has no item.
+template <class Function>
+void for_each_link(const problem& p, const instance& in, const std::vector<units>& height, Function f) {
+  const auto link = [&](std::uint32_t a, units height_a, std::uint32_t b, units height_b) {
+    f(a, item_link{b, height_a, height_b});
+    f(b, item_link{a, height_b, height_a});
   };
-  if (!sort_within(all.begin(), all.end(), before, wait)) return;
-  for (std::size_t k = 0; k < all.size();) {
-    const std::uint32_t owner = std::get<0>(all[k]);
-    in.items[owner].links_first = static_cast<std::uint32_t>(in.links.size());
-    while (k < all.size() && std::get<0>(all[k]) == owner) {
-      item_link merged = std::get<1>(all[k]);
-      for (++k; k < all.size() && std::get<0>(all[k]) == owner && std::get<1>(all[k]).other == merged.other; ++k) {
-        merged.height = std::max(merged.height, std::get<1>(all[k]).height);
-        merged.other_height = std::max(merged.other_height, std::get<1>(all[k]).other_height);
-      }
-      in.links.push_back(merged);
+  const auto all = [&](const std::vector<pair>& pairs) {
+    for (const pair& c : pairs) {
+      const std::uint32_t a = in.item_of[c.a];
+      const std::uint32_t b = in.item_of[c.b];
+      if (a != b && height[c.a] != 0 && height[c.b] != 0) link(a, height[c.a], b, height[c.b]);
     }
-    in.items[owner].links_last = static_cast<std::uint32_t>(in.links.size());
+  };
+  all(p.separations);
+  if (!p.conflicts) return;
+  all(*p.conflicts);
+  for (std::uint32_t range = in.own_items; range < in.items.size(); ++range) {
+    for (std::uint32_t k = 0; k < in.own_items; ++k) {
+      if (in.items[k].size != 0) link(range, in.items[range].size, k, in.items[k].size);
+    }
   }
+}
+
+// Several links between one pair of items become one, with the greatest heights of them. Sorted by counting, then item
+// by item.
+void add_links(const problem& p, instance& in, const patience& wait) {
+  std::vector<units> height(p.buffers.size(), 0);
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    if (in.item_of[i] != no_item) height[i] = static_cast<units>(p.footprint(i) / in.unit);
+  }
+  std::vector<std::uint32_t> end(in.items.size(), 0);  // of each item's
+  for_each_link(p, in, height, [&](std::uint32_t owner, const item_link&) { ++end[owner]; });
+  const std::size_t count = std::accumulate(end.begin(), end.end(), std::size_t{0});
+  if (wait.over(count)) return;
+  std::exclusive_scan(end.begin(), end.end(), end.begin(), std::uint32_t{0});
+  in.links.resize(count);
+  for_each_link(p, in, height, [&](std::uint32_t owner, const item_link& link) { in.links[end[owner]++] = link; });
+  const auto before = [](const item_link& x, const item_link& y) { return x.other < y.other; };
+  std::uint32_t at = 0, kept = 0;
+  for (std::size_t owner = 0; owner < in.items.size(); ++owner) {
+    if (wait.over(end[owner] - at)) return;
+    if (!sort_within(in.links.begin() + at, in.links.begin() + end[owner], before, wait)) return;
+    in.items[owner].links_first = kept;
+    for (; at < end[owner]; ++at) {
+      const item_link link = in.links[at];
+      if (kept != in.items[owner].links_first && in.links[kept - 1].other == link.other) {
+        item_link& merged = in.links[kept - 1];
+        merged.height = std::max(merged.height, link.height);
+        merged.other_height = std::max(merged.other_height, link.other_height);
+      } else {
+        in.links[kept++] = link;
+      }
+    }
+    in.items[owner].links_last = kept;
+  }
+  in.links.resize(kept);
 }
 
 // By time, ends before starts, then by life, as they come; by counting where the ticks are as dense as node indices
@@ -251,18 +288,6 @@ void add_items(instance& in, const std::vector<raw_item>& raw, std::size_t more)
   in.own_items = static_cast<std::uint32_t>(in.items.size());
 }
 
-void add_links(const problem& p, const std::vector<pair>& pairs, const instance& in, link_list& links) {
-  for (const pair& c : pairs) {
-    const std::uint32_t a = in.item_of[c.a];
-    const std::uint32_t b = in.item_of[c.b];
-    if (a == b || a == no_item || b == no_item || p.footprint(c.a) == 0 || p.footprint(c.b) == 0) continue;
-    const auto ha = static_cast<units>(p.footprint(c.a) / in.unit);
-    const auto hb = static_cast<units>(p.footprint(c.b) / in.unit);
-    links.push_back({a, {b, ha, hb}});
-    links.push_back({b, {a, hb, ha}});
-  }
-}
-
 void add_ranges(instance& in, std::vector<life> lives) {
   const auto by_item = [](const life& x, const life& y) { return x.item < y.item; };
   if (!std::is_sorted(lives.begin(), lives.end(), by_item)) std::stable_sort(lives.begin(), lives.end(), by_item);
@@ -292,17 +317,6 @@ void add_reserved(instance& in, units at, units size) {
   in.items.push_back(it);
 }
 
-// The last item, where conflicts are given as pairs.
-void link_to_all_own(const instance& in, link_list& links) {
-  const auto self = static_cast<std::uint32_t>(in.items.size() - 1);
-  const units height = in.items[self].size;
-  for (std::uint32_t k = 0; k < in.own_items; ++k) {
-    if (in.items[k].size == 0) continue;
-    links.push_back({self, {k, height, in.items[k].size}});
-    links.push_back({k, {self, in.items[k].size, height}});
-  }
-}
-
 }  // namespace
 
 instance make_instance(const problem& p, const patience& wait) {
@@ -321,11 +335,7 @@ instance make_instance(const problem& p, const patience& wait) {
   if (capacity) in.capacity = static_cast<units>(std::min(*capacity / in.unit, static_cast<bytes>(unbounded)));
 
   add_items(in, raw, reserved.size());
-  link_list links;
-  add_links(p, p.separations, in, links);
-  if (p.conflicts) {
-    add_links(p, *p.conflicts, in, links);
-  } else {
+  if (!p.conflicts) {
     std::vector<life> lives;
     in.sections = find_sections(p, in, lives, wait);
     if (wait.was_over()) return in;
@@ -333,9 +343,8 @@ instance make_instance(const problem& p, const patience& wait) {
   }
   for (const auto& [lo, hi] : reserved) {
     add_reserved(in, static_cast<units>(lo / in.unit), static_cast<units>((hi - lo) / in.unit));
-    if (p.conflicts) link_to_all_own(in, links);
   }
-  sort_links(in, links, wait);
+  add_links(p, in, wait);
   return in;
 }
 

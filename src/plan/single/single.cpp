@@ -311,7 +311,7 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     out.reason = "the sizes, alignments, pins and reserved ranges together are too large to be counted";
     return out;
   }
-  rising_bound bound{.proved = quick_bound(p, in), .empty_pin = highest_empty_pin(p)};
+  rising_bound bound{.proved = quick_bound(p, in, wait), .empty_pin = highest_empty_pin(p)};
   bound.value = bound.proved.value;
   tell(bound, in.unit, out);
   if (is_refuted(p, in, bound, out)) {

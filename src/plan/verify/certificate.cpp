@@ -119,14 +119,22 @@ class proof_verifier {
     bytes head = 0;
   };
 
+  // What may not share bytes, sorted: by counting, first by the greater of the two.
   static std::vector<std::pair<index, index>> pairs_of(const problem& p) {
-    std::vector<std::pair<index, index>> pairs;
+    std::vector<std::pair<index, index>> pairs, other;
     const auto add = [&](const pair& of) { pairs.emplace_back(std::min(of.a, of.b), std::max(of.a, of.b)); };
     for (const pair& s : p.separations) add(s);
     if (p.conflicts) {
       for (const pair& c : *p.conflicts) add(c);
     }
-    std::sort(pairs.begin(), pairs.end());
+    other.resize(pairs.size());
+    for (const auto by : {&std::pair<index, index>::second, &std::pair<index, index>::first}) {
+      std::vector<std::size_t> place(p.buffers.size(), 0);
+      for (const auto& of : pairs) ++place[of.*by];
+      std::exclusive_scan(place.begin(), place.end(), place.begin(), std::size_t{0});
+      for (const auto& of : pairs) other[place[of.*by]++] = of;
+      pairs.swap(other);
+    }
     return pairs;
   }
 
