@@ -28,8 +28,8 @@ class gathered_product final : public over_kernels {
         window_{product_of(d.over.kernel)},
         along_{along_of(d.over, d.output.shape, d.input.shape)} {}
 
-  // Null: it does not know these layouts.
-  static std::unique_ptr<operation> made(const convolution_description& d) {
+  // Null: it does not know these layouts, groups or functions.
+  static std::unique_ptr<operation> made(const convolution_description& d) try {
     const std::size_t rank = d.input.shape.size();
     if (d.groups != 1 || rank < 3 || rank > 5 || !is_channels_last(d.input) || !is_channels_last(d.output)) {
       return nullptr;
@@ -47,6 +47,8 @@ class gathered_product final : public over_kernels {
     if (!product) return nullptr;
     auto then = functions_after(d.output, d.accumulate ? d.then : activations{});
     return std::make_unique<gathered_product>(d, *std::move(product), std::move(then), band);
+  } catch (const dnnl::error&) {
+    return nullptr;
   }
 
   [[nodiscard]] const char* kernel() const noexcept override { return "product of gathered windows"; }

@@ -128,6 +128,20 @@ TEST(convolution, of_models_is_right_and_takes_little_and_nothing_of_the_heap) {
   }
 }
 
+TEST(convolution, of_no_images_computes_nothing_and_of_no_channels_is_refused) {
+  const use some{{1, 64, 4, 4}, {64, 64, 3, 3}, {{3, 3}, {1, 1}, {5, 5}, {5, 5}, {5, 5}}};
+  use no_image = some, no_input = some, no_output = some;
+  no_image.input[0] = 0;
+  no_input.input[1] = no_input.weights[1] = 0;
+  no_output.weights[0] = 0;
+  auto made = op::convolution(described(no_image));
+  ASSERT_TRUE(made.has_value());
+  const laid_out m{no_image, **made};
+  execute(**made, m.at);
+  EXPECT_FALSE(op::convolution(described(no_input)).has_value());
+  EXPECT_FALSE(op::convolution(described(no_output)).has_value());
+}
+
 use arbitrary_use() {
   const auto pick = [](std::int64_t least, std::int64_t most) { return *rc::gen::inRange(least, most + 1); };
   const auto flag = [] { return *rc::gen::arbitrary<bool>(); };
