@@ -1,6 +1,7 @@
 // The one table of operators. A new operator is a row in a file below operators/, whose list stands here.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -85,6 +86,17 @@ void validate_inputs(const request& q) {
   }
 }
 
+// How many elements there is room for between the first byte of a tensor and its last, whose strides are valid.
+std::int64_t places_of(const tensor_type& t) {
+  const auto each = static_cast<std::int64_t>(std::max<bytes>(element_size(t.type), 1));
+  std::int64_t reach = 0;
+  for (std::size_t d = 0; d < t.shape.size(); ++d) {
+    if (t.shape[d] == 0) return 0;
+    reach += std::abs((t.shape[d] - 1) * t.strides[d]);
+  }
+  return reach / each + 1;
+}
+
 }  // namespace
 
 const definition* find(std::string_view name) noexcept {
@@ -132,6 +144,11 @@ served serve(const request& q, std::vector<tensor_type> outputs) {
       if (outputs[i].shape[d] > 1 && s.outputs[i].strides[d] == 0) {
         refuse("result " + std::to_string(i) + " has a stride of 0: its elements would lie on one another");
       }
+    }
+    const std::int64_t elements = count_of(s.outputs[i].shape), places = places_of(s.outputs[i]);
+    if (elements > places) {
+      refuse("result " + std::to_string(i) + " has " + std::to_string(elements) + " elements in " +
+             std::to_string(places) + " places: they would lie on one another");
     }
   }
   const auto empty = [](const tensor_type& t) { return std::find(t.shape.begin(), t.shape.end(), 0) != t.shape.end(); };

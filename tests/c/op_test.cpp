@@ -243,6 +243,11 @@ TEST_F(c_operators, bad_descriptions) {
   EXPECT_EQ(complaint(add(a, a, half, nullptr)), "Add: result 0 is 4 f32, not 4 f16");
   EXPECT_EQ(complaint(add(a, a, same, nullptr)),
             "Add: result 0 has a stride of 0: its elements would lie on one another");
+  const std::int64_t on_itself[] = {4, 4};
+  berth_tensor* square = tensor(BERTH_F32, {2, 3}, nullptr, 0);
+  berth_tensor* small = tensor(BERTH_F32, {2, 3}, nullptr, 0, on_itself);
+  EXPECT_EQ(complaint(add(square, square, small, nullptr)),
+            "Add: result 0 has 6 elements in 4 places: they would lie on one another");
   EXPECT_EQ(add(reinterpret_cast<berth_tensor*>(device), a, a, nullptr), BERTH_NO_SUCH_HANDLE);
   EXPECT_EQ(add(a, a, nullptr, nullptr), BERTH_NO_SUCH_HANDLE);
   berth_attribute bad = {};
