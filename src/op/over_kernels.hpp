@@ -29,7 +29,7 @@ struct along {
 [[nodiscard]] std::array<along, 3> along_of(const window& over, std::span<const std::int64_t> from,
                                             std::span<const std::int64_t> to);
 
-// In place on the result, where there are any; they want no workspace.
+// In place on the result, where there are any; they want no workspace. Throws dnnl::error: they have no such kernel.
 [[nodiscard]] std::unique_ptr<operation> functions_after(const tensor_type& output, const activations& then);
 
 // How many rows of `each` floats are worked on at once, of so many: they stay in a core's cache.

@@ -1,7 +1,6 @@
 // The one table of operators. A new operator is a row in a file below operators/, whose list stands here.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -56,11 +55,16 @@ const definition& row_of(const request& q) {
   return *d;
 }
 
-// Kernels step through memory by these: whole elements, and nowhere beyond what 64 bits count.
-void validate_strides(const tensor_type& t, const std::string& what) {
-  if (t.strides.empty()) return;
+std::int64_t step_of(const tensor_type& t) {
+  return static_cast<std::int64_t>(std::max<bytes>(element_size(t.type), 1));
+}
+
+// Kernels step through memory by these: whole elements, and nowhere beyond what 64 bits count. How many bytes lie
+// between the begin of its first element and that of its last; 0 where no strides are said.
+std::int64_t validated_reach(const tensor_type& t, const std::string& what) {
+  if (t.strides.empty()) return 0;
   if (t.strides.size() != t.shape.size()) refuse(what + " has not one stride per dimension");
-  const auto size = static_cast<std::int64_t>(std::max<bytes>(element_size(t.type), 1));
+  const std::int64_t size = step_of(t);
   std::int64_t reach = 0;
   for (std::size_t d = 0; d < t.shape.size(); ++d) {
     if (t.shape[d] < 2) continue;
@@ -71,6 +75,7 @@ void validate_strides(const tensor_type& t, const std::string& what) {
       refuse(what + " reaches beyond 2^61 bytes");
     }
   }
+  return reach;
 }
 
 void validate_inputs(const request& q) {
@@ -82,19 +87,8 @@ void validate_inputs(const request& q) {
     if (!has(q, i)) continue;
     const tensor_type& t = *q.inputs[i];
     (void)count_of(t.shape);
-    validate_strides(t, "input " + std::to_string(i));
+    (void)validated_reach(t, "input " + std::to_string(i));
   }
-}
-
-// How many elements there is room for between the first byte of a tensor and its last, whose strides are valid.
-std::int64_t places_of(const tensor_type& t) {
-  const auto each = static_cast<std::int64_t>(std::max<bytes>(element_size(t.type), 1));
-  std::int64_t reach = 0;
-  for (std::size_t d = 0; d < t.shape.size(); ++d) {
-    if (t.shape[d] == 0) return 0;
-    reach += std::abs((t.shape[d] - 1) * t.strides[d]);
-  }
-  return reach / each + 1;
 }
 
 }  // namespace
@@ -138,15 +132,15 @@ served serve(const request& q, std::vector<tensor_type> outputs) {
       refuse("result " + std::to_string(i) + " is " + text_of(s.outputs[i].shape) + " " + name(s.outputs[i].type) +
              ", not " + text_of(outputs[i].shape) + " " + name(outputs[i].type));
     }
-    validate_strides(outputs[i], "result " + std::to_string(i));
+    const std::int64_t reach = validated_reach(outputs[i], "result " + std::to_string(i));
     s.outputs[i].strides = strides_of(outputs[i]);
     for (std::size_t d = 0; d < outputs[i].shape.size(); ++d) {
       if (outputs[i].shape[d] > 1 && s.outputs[i].strides[d] == 0) {
         refuse("result " + std::to_string(i) + " has a stride of 0: its elements would lie on one another");
       }
     }
-    const std::int64_t elements = count_of(s.outputs[i].shape), places = places_of(s.outputs[i]);
-    if (elements > places) {
+    const std::int64_t elements = count_of(outputs[i].shape), places = reach / step_of(outputs[i]) + 1;
+    if (!outputs[i].strides.empty() && elements > places) {
       refuse("result " + std::to_string(i) + " has " + std::to_string(elements) + " elements in " +
              std::to_string(places) + " places: they would lie on one another");
     }
