@@ -22,10 +22,10 @@ inline constexpr std::uint64_t looks_between_readings = 4096;  // of the clock: 
 inline constexpr std::uint64_t best_looks_factor = 10;   // what a stage may look at: so many times that at effort best
 inline constexpr std::uint64_t looks_a_node = 64;        // a node takes 0.5 to 100 us
 inline constexpr std::uint64_t looks_a_boxed_item = 16;  // 160 to 200 ns, measured: 0020
-inline constexpr std::uint64_t looks_an_assigned_state = 32;  // copying, sorting and comparing it at each change ...
-inline constexpr std::size_t state_bytes_a_look = 64;         // ... which takes the longer, the more it says
-inline constexpr std::uint64_t looks_a_routed_item = 64;      // of problems with moves
-inline constexpr std::uint64_t intervals_moved_a_look = 16;   // moving one on in its list costs less than looking at it
+inline constexpr std::uint64_t looks_an_assigned_state = 4;  // copying, sorting and comparing it at each change ...
+inline constexpr std::size_t state_bytes_a_look = 128;       // ... which takes the longer, the more it says
+inline constexpr std::uint64_t looks_a_routed_item = 64;     // of problems with moves
+inline constexpr std::uint64_t intervals_moved_a_look = 16;  // moving one on in its list costs less than looking at it
 
 // ---- What a stop waits for (single/verified.hpp) ----
 
@@ -243,7 +243,7 @@ inline constexpr std::size_t most_choices = 500'000, fewest_choices = 16;
 // Assignment by live bytes: states times bundles, and states. Explicit conflicts and more memories than this are
 // assigned one by one. One in so many of the states kept are those with the most room, whatever they cost: the cheapest
 // fill a memory until a bundle that may live nowhere else ends them all.
-inline constexpr std::size_t fast_state_bundles = 50'000, state_bundles = 1'000'000, most_states = 2048,
+inline constexpr std::size_t fast_state_bundles = 50'000, state_bundles = 1'000'000, most_states = 16384,
                              roomy_share = 8;
 inline constexpr std::size_t most_assigned_memories = 200;
 // Attempts at an assignment that also fits by address: so many divided by the bundles, within these limits; with slabs,

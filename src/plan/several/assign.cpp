@@ -88,8 +88,8 @@ struct candidate {
   index memory = 0;
 };
 
-// Bounded by the cost so far: a beam. States are in order of cost, so that what comes of one choice of memory is too,
-// and the cheapest of all choices are found by merging; only what is kept is copied.
+// States are in order of cost, so that what comes of one choice of memory is too, and the cheapest of all choices are
+// found by merging; only what is kept is copied. States that agree in all that lives can only come of a death.
 class planner {
  public:
   planner(const std::vector<bundle>& bundles, const std::vector<std::vector<double>>& cost,

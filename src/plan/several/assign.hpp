@@ -2,9 +2,9 @@
 //
 // Dynamic programming over time. A state says where each bundle that is live now lives; its value is the least cost of
 // reaching it. Chains and graphs of a few live tensors, as compilers make them, keep a handful of states and are solved
-// exactly; where there are more states than `most_states`, the dearest are dropped, but for
-// some that leave the most room in the fullest memory, and the answer says that it is not
-// proved. Capacities are taken as sums of bytes: whether the bundles also fit by address is for the caller to find out.
+// exactly; where there are more states than `most_states`, the dearest are dropped, but for some that leave the most
+// room in the fullest memory, and the answer says that it is not proved. Capacities are taken as sums of bytes: whether
+// the bundles also fit by address is for the caller to find out.
 #pragma once
 
 #include <cstdint>
