@@ -243,8 +243,8 @@ inline constexpr std::size_t most_choices = 500'000, fewest_choices = 16;
 // Assignment by live bytes: states times bundles, and states. Explicit conflicts and more memories than this are
 // assigned one by one. One in so many of the states kept are those with the most room, whatever they cost: the cheapest
 // fill a memory until a bundle that may live nowhere else ends them all.
-inline constexpr std::size_t fast_state_bundles = 50'000, state_bundles = 1'000'000, most_states = 16384,
-                             roomy_share = 8;
+inline constexpr std::size_t fast_state_bundles = 50'000, fast_most_states = 2048;
+inline constexpr std::size_t state_bundles = 1'000'000, most_states = 16384, roomy_share = 8;
 inline constexpr std::size_t most_assigned_memories = 200;
 // Attempts at an assignment that also fits by address: so many divided by the bundles, within these limits; with slabs,
 // where a memory's limit may have to fall to nothing, always as many.

@@ -195,8 +195,10 @@ assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
   const patience choosing = wait.for_looks(policy::assign_looks, o.work);
   std::vector<std::optional<bytes>> limits;
   for (const memory& m : p.memories) limits.push_back(m.capacity);
-  const std::size_t bundle_states = o.work == effort::fast ? policy::fast_state_bundles : policy::state_bundles;
-  const std::size_t most_states = std::clamp<std::size_t>(bundle_states / (bundles.size() + 1), 1, policy::most_states);
+  const bool fast = o.work == effort::fast;
+  const std::size_t most_states =
+      std::clamp<std::size_t>((fast ? policy::fast_state_bundles : policy::state_bundles) / (bundles.size() + 1), 1,
+                              fast ? policy::fast_most_states : policy::most_states);
   std::vector<int> failures(p.memories.size(), 0);
   assigned out;
   // The more bundles, the fewer attempts: repair() then makes an assignment fit by address. It knows no slabs; with
