@@ -74,6 +74,18 @@ TEST(tiers, a_memory_of_slabs_that_takes_too_little_is_left_to_others) {
   EXPECT_EQ(verify(p, got->layout), std::nullopt);
 }
 
+// Found by the fuzz target of the planner.
+TEST(tiers, a_bound_of_one_memory_whose_pins_clash_is_proved) {
+  problem p;
+  p.memories = {{.name = "only", .capacity = bytes{19}}};
+  for (const bytes at : {12, 11, 15}) p.add({.size = 10, .live = {0, 5}, .offset = at});
+  p.add({.size = 20, .live = {0, 5}});
+  const auto got = solve_tiers(p, std::vector<double>(4, 1.0));
+  EXPECT_EQ(got->layout.status, status::infeasible);
+  EXPECT_EQ(got->layout.lower_bound(), 50);
+  EXPECT_EQ(verify_bound(p, 0, got->layout.proof), std::nullopt);
+}
+
 double cost_of(const problem& p, const std::vector<double>& touched, const std::vector<brute_force::spot>& spots) {
   double sum = 0;
   for (index i = 0; i < spots.size(); ++i) sum += touched[i] * p.memories[spots[i].memory].cost;
