@@ -53,7 +53,7 @@ std::string quoted(const std::string& s) {
 }
 
 // Bytes from the first to behind the last element; nothing on overflow.
-std::optional<bytes> extent(const tensor_type& type) {
+std::optional<bytes> spanned(const tensor_type& type) {
   std::optional<bytes> total = element_size(type.type);
   if (type.strides.empty()) {
     for (const auto d : type.shape) total = total ? checked_mul(*total, static_cast<bytes>(d)) : total;
@@ -91,7 +91,7 @@ bytes graph::resolve(const std::string& name, tensor_type& type) {
     report(fault_kind::bad_shape, v, {}, 0, "value " + quoted(name) + " has neither a size nor an element type");
     return 0;
   }
-  const auto size = extent(type);
+  const auto size = spanned(type);
   if (!size) {
     report(fault_kind::size_overflow, v, {}, max_bytes, "value " + quoted(name) + " takes more than 2^64 - 1 bytes");
     return 0;
