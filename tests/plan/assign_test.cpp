@@ -82,6 +82,15 @@ std::optional<double> least_cost(const case_of_assignment& c) {
   return least;
 }
 
+void expect_least(const case_of_assignment& c, const assignment& got, const std::optional<double>& least) {
+  RC_ASSERT(got.exact);
+  RC_ASSERT(got.memory_of.empty() == !least.has_value());
+  if (!least) return;
+  RC_ASSERT(within_limits(c, got.memory_of));
+  RC_ASSERT(got.cost == *least);
+  RC_ASSERT(got.cost == cost_of(c, got.memory_of));
+}
+
 struct answer_over_time {
   std::optional<double> least;
   std::size_t most_states = 1;
@@ -148,24 +157,14 @@ RC_GTEST_PROP(assign, many_live_buffers_cost_no_more_than_the_least, ()) {
   }
   const auto [least, most_states] = least_cost_over_time(c);
   const assignment got = assign(c.p, c.bundles, c.cost, c.limits, most_states);
-  RC_ASSERT(got.exact);
-  RC_ASSERT(got.memory_of.empty() == !least.has_value());
-  if (!least) return;
-  RC_ASSERT(within_limits(c, got.memory_of));
-  RC_ASSERT(got.cost == *least);
-  RC_ASSERT(got.cost == cost_of(c, got.memory_of));
+  expect_least(c, got, least);
 }
 
 RC_GTEST_PROP(assign, costs_no_more_than_any_assignment_that_fits, ()) {
   const case_of_assignment c = random_case(6);
   const auto least = least_cost(c);
   const assignment got = assign(c.p, c.bundles, c.cost, c.limits, 4096);
-  RC_ASSERT(got.exact);
-  RC_ASSERT(got.memory_of.empty() == !least.has_value());
-  if (!least) return;
-  RC_ASSERT(within_limits(c, got.memory_of));
-  RC_ASSERT(got.cost == *least);
-  RC_ASSERT(got.cost == cost_of(c, got.memory_of));
+  expect_least(c, got, least);
 }
 
 // With few states the answer may be dearer, or none: then it does not say that it is exact.

@@ -198,8 +198,12 @@ class planner {
   // The cheapest, and of the others those that leave the most room.
   void keep_cheap_and_roomy(bytes height) {
     const std::size_t cheap = most_ - most_ / policy::roomy_share;
+    const std::vector<double> before = fullness();
     std::vector<std::pair<double, std::size_t>> rest;
-    for (std::size_t k = cheap; k < candidates_.size(); ++k) rest.emplace_back(fullness(candidates_[k], height), k);
+    for (std::size_t k = cheap; k < candidates_.size(); ++k) {
+      const candidate& c = candidates_[k];
+      rest.emplace_back(std::max(before[c.from], share(c.memory, load(now_, c.from)[c.memory] + height)), k);
+    }
     const auto end = rest.begin() + static_cast<std::ptrdiff_t>(most_ - cheap);
     std::nth_element(rest.begin(), end, rest.end());
     std::sort(rest.begin(), end, [](const auto& x, const auto& y) { return x.second < y.second; });
@@ -207,13 +211,15 @@ class planner {
     candidates_.resize(most_);
   }
 
-  // Of the memory that is nearest to its limit.
-  double fullness(const candidate& c, bytes height) {
-    double most = 0;
-    for (index m = 0; m < limits_.size(); ++m) {
-      const bytes used = load(now_, c.from)[m] + (m == c.memory ? height : 0);
-      if (limits_[m] && *limits_[m] != 0)
-        most = std::max(most, static_cast<double>(used) / static_cast<double>(*limits_[m]));
+  [[nodiscard]] double share(index m, bytes used) const {
+    return limits_[m] && *limits_[m] != 0 ? static_cast<double>(used) / static_cast<double>(*limits_[m]) : 0;
+  }
+
+  // Of the memory that is nearest to its limit, by state. A new bundle adds to one memory alone.
+  std::vector<double> fullness() {
+    std::vector<double> most(now_.each.size(), 0);
+    for (std::size_t s = 0; s < most.size(); ++s) {
+      for (index m = 0; m < limits_.size(); ++m) most[s] = std::max(most[s], share(m, load(now_, s)[m]));
     }
     return most;
   }
