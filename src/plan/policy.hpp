@@ -236,6 +236,16 @@ inline constexpr std::size_t most_paired_buffers = 256;
 inline constexpr std::uint64_t most_reuse_nodes = 200'000;
 inline constexpr int most_reuse_plans = 256;
 
+// ---- Prices of limits (subgradient.hpp) ----
+
+// A step of prices is that much shorter after so many rounds without gain, until it is the shortest.
+struct price_steps {
+  int rounds, before_shorter;
+  double shorter, shortest, deflection;
+};
+// Of residences a limit of visits allows some tens of rounds.
+inline constexpr price_steps residence_prices{200, 5, 0.5, 1e-3, 0};
+
 // ---- Several memories (several/, single/parts.cpp; 0025) ----
 
 // Choices of buffers that name no memory: so many in all, and so many a buffer at least.

@@ -332,7 +332,7 @@ timed_residences find_residences(const moving_model& model, const std::vector<re
     best = m.take_best();
     best.least_cost = ideal_time(model);
   } else {
-    const room_prices prices = price_room(model, m.best().timing.cost(), most_visits / 4, pricing, visits);
+    const limit_prices prices = price_room(model, m.best().timing.cost(), most_visits / 4, pricing, visits);
     m.construct(by_gain(model), prices.price);
     m.construct(by_size(model), prices.price);
     m.improve(prices.least_cost);

@@ -1,0 +1,58 @@
+#include "plan/subgradient.hpp"
+
+#include <algorithm>
+
+namespace berth::plan {
+namespace {
+
+// But half of where it is to go it does go, or it runs away.
+constexpr double most_deflected = 0.5;
+
+// To where limits are exceeded, but not straight back to where it came from; no price falls below nothing. Returns the
+// square of its length.
+double turn(std::vector<double>& direction, const std::vector<double>& excess, const std::vector<double>& price,
+            double deflection) {
+  double along = 0, before = 0, straight = 0, length = 0;
+  for (std::size_t at = 0; at < excess.size(); ++at) {
+    along += excess[at] * direction[at];
+    before += direction[at] * direction[at];
+    straight += excess[at] * excess[at];
+  }
+  const double kept = along < 0 ? std::min(-deflection * along / before, -most_deflected * straight / along) : 0;
+  for (std::size_t at = 0; at < excess.size(); ++at) {
+    direction[at] = excess[at] + kept * direction[at];
+    if (price[at] <= 0) direction[at] = std::max(0.0, direction[at]);
+    length += direction[at] * direction[at];
+  }
+  return length;
+}
+
+}  // namespace
+
+limit_prices price_limits(std::size_t limits, double upper, const policy::price_steps& steps, const relaxation& relax) {
+  limit_prices best{.least_cost = 0, .price = std::vector<double>(limits, 0)};
+  std::vector<double> price = best.price, excess(limits), direction(limits, 0);
+  double part = 1;
+  int stuck = 0;
+  for (int round = 0; round < steps.rounds && part > steps.shortest; ++round) {
+    const std::optional<double> least_cost = relax(price, excess);
+    if (!least_cost) break;
+    if (*least_cost > best.least_cost) {
+      best = {.least_cost = *least_cost, .price = price};
+      stuck = 0;
+    } else if (++stuck == steps.before_shorter) {
+      part *= steps.shorter;
+      stuck = 0;
+      price = best.price;
+      std::fill(direction.begin(), direction.end(), 0.0);
+      continue;
+    }
+    const double length = turn(direction, excess, price, steps.deflection);
+    if (length <= 0 || *least_cost >= upper) break;
+    const double step = part * (upper - *least_cost) / length;
+    for (std::size_t at = 0; at < limits; ++at) price[at] = std::max(0.0, price[at] + step * direction[at]);
+  }
+  return best;
+}
+
+}  // namespace berth::plan
