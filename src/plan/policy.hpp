@@ -22,7 +22,7 @@ inline constexpr std::uint64_t looks_between_readings = 4096;  // of the clock: 
 inline constexpr std::uint64_t best_looks_factor = 10;   // what a stage may look at: so many times that at effort best
 inline constexpr std::uint64_t looks_a_node = 64;        // a node takes 0.5 to 100 us
 inline constexpr std::uint64_t looks_a_boxed_item = 16;  // 160 to 200 ns, measured: 0020
-inline constexpr std::uint64_t looks_an_assigned_state = 4;  // merging and copying it at each change ...
+inline constexpr std::uint64_t looks_an_assigned_state = 4;  // choosing and copying it at each change ...
 inline constexpr std::size_t state_bytes_a_look = 128;       // ... which takes the longer, the more it says
 inline constexpr std::uint64_t looks_a_routed_item = 64;     // of problems with moves
 inline constexpr std::uint64_t intervals_moved_a_look = 16;  // moving one on in its list costs less than looking at it
@@ -244,27 +244,30 @@ struct price_steps {
   double shorter, shortest, deflection;
 };
 // Of residences a limit of visits allows some tens of rounds.
-inline constexpr price_steps residence_prices{200, 5, 0.5, 1e-3, 0};
+inline constexpr price_steps residence_prices{200, 5, 0.5, 1e-3, 0}, memory_prices{300, 10, 0.7, 1e-4, 1.5};
 
 // ---- Several memories (several/, single/parts.cpp; 0025) ----
 
 // Choices of buffers that name no memory: so many in all, and so many a buffer at least.
 inline constexpr std::size_t most_choices = 500'000, fewest_choices = 16;
 // Assignment by live bytes: states times bundles, and states. Explicit conflicts and more memories than this are
-// assigned one by one. One in so many of the states kept are those with the most room, whatever they cost: the cheapest
-// fill a memory until a bundle that may live nowhere else ends them all.
+// assigned one by one. Of the states that go on one in so many is the best of its part of how full the fullest memory
+// is, of so many parts. A share of all goes first. Up to most_exact a double tells whole numbers apart.
 inline constexpr std::size_t fast_state_bundles = 50'000, fast_most_states = 2048;
-inline constexpr std::size_t state_bundles = 1'000'000, most_states = 16384, roomy_share = 8;
+inline constexpr std::size_t state_bundles = 1'000'000, most_states = 16384;
 inline constexpr std::size_t most_assigned_memories = 200;
+inline constexpr std::size_t roomy_share = 2, parts_of_room = 32, few_states_share = 16;
+inline constexpr double most_exact = 0x1p52;
 // Attempts at an assignment that also fits by address: so many divided by the bundles, within these limits; with slabs,
 // where a memory's limit may have to fall to nothing, always as many.
-inline constexpr std::size_t attempt_bundles = 600, fewest_attempts = 2, most_attempts = 16, slab_attempts = 32;
+inline constexpr std::size_t attempt_bundles = 6000, fewest_attempts = 2, most_attempts = 16, slab_attempts = 32;
 // Assignments up to which each is tried.
 inline constexpr std::size_t most_listed_assignments = 512;
 // How often what found no room in a memory goes to the front, in each order.
 inline constexpr int mended_rounds = 16;
-// What all choices of memories for one problem may look at, and all attempts to mend one: each some seconds.
-inline constexpr std::uint64_t assign_looks = 150'000'000, repair_looks = 300'000'000;
+// What all choices of memories for one problem may look at, and all attempts to mend one: each some seconds. Of the
+// former what prices for one choice may: a tenth of a second.
+inline constexpr std::uint64_t assign_looks = 150'000'000, repair_looks = 300'000'000, price_looks = 50'000'000;
 inline constexpr std::uint64_t looks_a_mended_item = 64, looks_a_mended_choice = 8;
 // What the memories of all assignments that are tried may look at together: some seconds.
 inline constexpr std::uint64_t memories_looks = 500'000'000;

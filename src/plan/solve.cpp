@@ -87,7 +87,8 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
                     : layout.deadline_hit               ? "it was stopped before there was a plan"
                                                         : "no plan was found within the limits";
   }
-  return tier_plan{.layout = std::move(layout), .cost = found.cost, .least = found.least};
+  return tier_plan{
+      .layout = std::move(layout), .cost = found.cost, .cost_bound = found.cost_bound, .least = found.least()};
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ constexpr double most_deflected = 0.5;
 
 // To where limits are exceeded, but not straight back to where it came from; no price falls below nothing. Returns the
 // square of its length.
-double turn(std::vector<double>& direction, const std::vector<double>& excess, const std::vector<double>& price,
-            double deflection) {
+double deflect(std::vector<double>& direction, const std::vector<double>& excess, const std::vector<double>& price,
+               double deflection) {
   double along = 0, before = 0, straight = 0, length = 0;
   for (std::size_t at = 0; at < excess.size(); ++at) {
     along += excess[at] * direction[at];
@@ -47,7 +47,7 @@ limit_prices price_limits(std::size_t limits, double upper, const policy::price_
       std::fill(direction.begin(), direction.end(), 0.0);
       continue;
     }
-    const double length = turn(direction, excess, price, steps.deflection);
+    const double length = deflect(direction, excess, price, steps.deflection);
     if (length <= 0 || *least_cost >= upper) break;
     const double step = part * (upper - *least_cost) / length;
     for (std::size_t at = 0; at < limits; ++at) price[at] = std::max(0.0, price[at] + step * direction[at]);

@@ -112,6 +112,8 @@ RC_GTEST_PROP(tiers, agrees_with_the_exhaustive_oracle, ()) {
     RC_ASSERT(brute_force::allowed(*made, spots));
     RC_ASSERT(cost_of(*made, touched, spots) == answer.cost);
     RC_ASSERT(answer.cost >= best);
+    RC_ASSERT(answer.cost_bound <= best);
+    RC_ASSERT(answer.least == (answer.cost_bound == answer.cost));
     if (answer.least) RC_ASSERT(answer.cost == best);
   }
 }

@@ -10,8 +10,9 @@ namespace berth::plan {
 
 struct tier_plan {
   plan layout;
-  double cost = 0;     // the sum over buffers of touched bytes times the cost of the buffer's memory
-  bool least = false;  // proved: no assignment of whole lives to memories costs less
+  double cost = 0;        // the sum over buffers of touched bytes times the cost of the buffer's memory
+  double cost_bound = 0;  // proved: no assignment of whole lives to memories costs less
+  bool least = false;     // ... so that this one costs the least
 };
 
 // As solve(), with memories chosen by use: buffer i costs touched[i] * cost of its memory, where touched[i] counts the

@@ -1,11 +1,15 @@
 #include "plan/several/assign.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "plan/mix.hpp"
 #include "plan/policy.hpp"
 #include "plan/several/heights.hpp"
+#include "plan/several/prices.hpp"
 
 namespace berth::plan {
 namespace {
@@ -19,6 +23,7 @@ struct decision {
 
 struct state {
   double cost = 0;
+  double rank = 0;        // and what its live bundles have yet to pay for room
   std::uint64_t key = 0;  // of its row of `where`: equal rows have equal keys
   std::int64_t last = -1;
 };
@@ -33,34 +38,52 @@ struct state_table {
 // A state that would come of putting a new bundle into a memory.
 struct candidate {
   double cost = 0;
+  double rank = 0;
   std::uint32_t from = 0;
   index memory = 0;
 };
 
-// States are in order of cost, so that what comes of one choice of memory is too, and the cheapest of all choices are
-// found by merging; only what is kept is copied. States that agree in all that lives can only come of a death.
+struct question {
+  const std::vector<bundle>& bundles;
+  const std::vector<std::vector<double>>& cost;
+  const std::vector<std::optional<bytes>>& limits;
+  const memory_prices& prices;
+  const patience& wait;
+};
+
+// States of least rank go on. Only what is kept is copied. States that agree in all that lives can only come of a
+// death. The rank of a state and what all bundles to come pay at the least, less what room sells for from now on,
+// bounds what can come of it from below.
 class planner {
+  using ranked = std::pair<double, std::uint32_t>;  // and a place in candidates_
+
  public:
-  planner(const std::vector<bundle>& bundles, const std::vector<std::vector<double>>& cost,
-          const std::vector<std::optional<bytes>>& limits, std::size_t most_states, const patience& wait)
-      : bundles_{bundles},
-        cost_{cost},
-        limits_{limits},
-        wait_{wait},
+  // `enough`: what costs so much or more is of no use.
+  planner(const question& q, std::size_t most_states, double enough)
+      : bundles_{q.bundles},
+        cost_{q.cost},
+        limits_{q.limits},
+        prices_{q.prices},
+        wait_{q.wait},
         most_{most_states},
-        slot_of_(bundles.size()),
-        height_(bundles.size()) {
+        enough_{enough + q.prices.rounding},
+        slot_of_(q.bundles.size()),
+        height_(q.bundles.size()) {
     now_.each.resize(1);
-    now_.load.assign(limits.size(), 0);
+    now_.load.assign(limits_.size(), 0);
+    for (std::size_t u = 0; u < bundles_.size(); ++u) to_come_ += least_paid(u);
+    for (std::size_t at = 0; at < prices_.price.size(); ++at) to_come_ -= sold(at);
   }
 
   void apply(const height_change& change) {
+    if (begun_ && change.at != at_) end_section();
+    at_ = change.at;
+    begun_ = true;
     const std::size_t choices = change.first ? bundles_[change.bundle].memories.size() : 1;
     const std::size_t copied = (row_ + limits_.size() * sizeof(bytes)) / policy::state_bytes_a_look;
     if (most_ > 1 && wait_.over(now_.each.size() * (choices * policy::looks_an_assigned_state + copied))) {
       most_ = 1;
-      exact_ = exact_ && now_.each.size() <= 1;
-      now_.each.resize(std::min<std::size_t>(now_.each.size(), 1));
+      keep_first_only();
     }
     if (change.first) {
       birth(change);
@@ -74,9 +97,11 @@ class planner {
     assignment found;
     found.exact = exact_;
     if (now_.each.empty()) return found;
-    found.cost = now_.each.front().cost;
+    const state& best = *std::min_element(now_.each.begin(), now_.each.end(),
+                                          [](const state& x, const state& y) { return x.cost < y.cost; });
+    found.cost = best.cost;
     found.memory_of.resize(bundles_.size());
-    for (std::int64_t k = now_.each.front().last; k >= 0; k = decisions_[static_cast<std::size_t>(k)].before) {
+    for (std::int64_t k = best.last; k >= 0; k = decisions_[static_cast<std::size_t>(k)].before) {
       const decision& d = decisions_[static_cast<std::size_t>(k)];
       found.memory_of[d.bundle] = d.memory;
     }
@@ -84,6 +109,40 @@ class planner {
   }
 
  private:
+  [[nodiscard]] double least_paid(std::size_t u) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t k = 0; k < cost_[u].size(); ++k) least = std::min(least, cost_[u][k] + prices_.room[u][k]);
+    return least;
+  }
+
+  [[nodiscard]] double sold(std::size_t at) const {
+    const auto limit = limits_[at % limits_.size()];
+    return limit ? prices_.price[at] * static_cast<double>(*limit) : 0;
+  }
+
+  // What was live until now has paid for it.
+  void end_section() {
+    const std::size_t begin = section_++ * limits_.size();
+    for (index m = 0; m < limits_.size() && begin < prices_.price.size(); ++m) {
+      const double price = prices_.price[begin + m];
+      if (price == 0) continue;
+      to_come_ += sold(begin + m);
+      for (std::size_t s = 0; s < now_.each.size(); ++s) {
+        now_.each[s].rank -= price * static_cast<double>(load(now_, s)[m]);
+      }
+    }
+  }
+
+  void keep_first_only() {
+    if (now_.each.size() <= 1) return;
+    exact_ = false;
+    std::size_t first = 0;
+    for (std::size_t s = 1; s < now_.each.size(); ++s) {
+      if (now_.each[s].rank < now_.each[first].rank) first = s;
+    }
+    keep_if([&](std::size_t s) { return s == first; });
+  }
+
   std::uint8_t* where(state_table& t, std::size_t s) const { return t.where.data() + s * row_; }
   bytes* load(state_table& t, std::size_t s) const { return t.load.data() + s * limits_.size(); }
 
@@ -110,54 +169,55 @@ class planner {
       load(next_, s)[c.memory] += change.height;
       decisions_.push_back({now_.each[c.from].last, change.bundle, c.memory});
       next_.each[s] = {.cost = c.cost,
+                       .rank = c.rank,
                        .key = now_.each[c.from].key ^ key_of(slot, at),
                        .last = static_cast<std::int64_t>(decisions_.size()) - 1};
     }
     std::swap(now_, next_);
   }
 
-  // In order of cost, and of the states they come from where that is equal.
   void list_candidates(const height_change& change) {
     candidates_.clear();
-    run_ends_.assign(1, 0);
-    const std::vector<index>& memories = bundles_[change.bundle].memories;
-    for (std::size_t k = 0; k < memories.size(); ++k) {
-      const index m = memories[k];
+    const index u = change.bundle;
+    to_come_ -= least_paid(u);
+    for (std::size_t k = 0; k < bundles_[u].memories.size(); ++k) {
+      const index m = bundles_[u].memories[k];
+      const double paid = cost_[u][k] + prices_.room[u][k];
       for (std::size_t s = 0; s < now_.each.size(); ++s) {
         if (change.height != 0 && limits_[m] && load(now_, s)[m] + change.height > *limits_[m]) continue;
-        candidates_.push_back({now_.each[s].cost + cost_[change.bundle][k], static_cast<std::uint32_t>(s), m});
+        const state& from = now_.each[s];
+        if (from.rank + paid + to_come_ > enough_) continue;
+        candidates_.push_back({from.cost + cost_[u][k], from.rank + paid, static_cast<std::uint32_t>(s), m});
       }
-      run_ends_.push_back(candidates_.size());
-    }
-    const auto at = [&](std::size_t k) { return candidates_.begin() + static_cast<std::ptrdiff_t>(k); };
-    while (run_ends_.size() > 2) {
-      std::size_t kept = 1;
-      for (std::size_t k = 2; k < run_ends_.size(); k += 2) {
-        std::inplace_merge(at(run_ends_[k - 2]), at(run_ends_[k - 1]), at(run_ends_[k]),
-                           [](const candidate& x, const candidate& y) {
-                             return x.cost != y.cost ? x.cost < y.cost : x.from < y.from;
-                           });
-        run_ends_[kept++] = run_ends_[k];
-      }
-      if (run_ends_.size() % 2 == 0) run_ends_[kept++] = run_ends_.back();
-      run_ends_.resize(kept);
     }
   }
 
-  // The cheapest, and of the others those that leave the most room.
+  // Those of least rank; and of the others, for each part of what the fullest memory holds, again those of least rank:
+  // what is to come may need room that what is live now has no use for.
   void keep_cheap_and_roomy(bytes height) {
-    const std::size_t cheap = most_ - most_ / policy::roomy_share;
+    std::vector<ranked> by;
+    for (const candidate& c : candidates_) by.emplace_back(c.rank, static_cast<std::uint32_t>(by.size()));
+    const auto rest = by.begin() + static_cast<std::ptrdiff_t>(most_ - most_ / policy::roomy_share);
+    std::nth_element(by.begin(), rest, by.end());
     const std::vector<double> before = fullness();
-    std::vector<std::pair<double, std::size_t>> rest;
-    for (std::size_t k = cheap; k < candidates_.size(); ++k) {
-      const candidate& c = candidates_[k];
-      rest.emplace_back(std::max(before[c.from], share(c.memory, load(now_, c.from)[c.memory] + height)), k);
+    const auto part = [&](const ranked& r) {
+      const candidate& c = candidates_[r.second];
+      const double full = std::max(before[c.from], share(c.memory, load(now_, c.from)[c.memory] + height));
+      return std::min(policy::parts_of_room - 1, static_cast<std::size_t>(full * policy::parts_of_room));
+    };
+    std::array<std::vector<ranked>, policy::parts_of_room> parts;
+    for (auto each = rest; each != by.end(); ++each) parts[part(*each)].push_back(*each);
+    by.erase(rest, by.end());
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const std::size_t left = parts.size() - k;
+      const std::size_t most = std::min((most_ - by.size() + left - 1) / left, parts[k].size());
+      const auto end = parts[k].begin() + static_cast<std::ptrdiff_t>(most);
+      if (most < parts[k].size()) std::nth_element(parts[k].begin(), end, parts[k].end());
+      by.insert(by.end(), parts[k].begin(), end);
     }
-    const auto end = rest.begin() + static_cast<std::ptrdiff_t>(most_ - cheap);
-    std::nth_element(rest.begin(), end, rest.end());
-    std::sort(rest.begin(), end, [](const auto& x, const auto& y) { return x.second < y.second; });
-    for (std::size_t k = cheap; k < most_; ++k) candidates_[k] = candidates_[rest[k - cheap].second];
-    candidates_.resize(most_);
+    std::sort(by.begin(), by.end(), [](const ranked& x, const ranked& y) { return x.second < y.second; });
+    for (std::size_t k = 0; k < by.size(); ++k) candidates_[k] = candidates_[by[k].second];
+    candidates_.resize(by.size());
   }
 
   [[nodiscard]] double share(index m, bytes used) const {
@@ -184,7 +244,7 @@ class planner {
     });
   }
 
-  // Of states in which all live bundles lie in the same memories only the cheapest, which comes first, is kept.
+  // Of states in which all live bundles lie in the same memories only the cheapest is kept.
   void death(index u) {
     const std::size_t slot = slot_of_[u];
     std::size_t places = 2;
@@ -203,6 +263,7 @@ class planner {
         }
         const std::size_t other = first - 1;
         if (now_.each[other].key == key && std::equal(where(now_, s), where(now_, s) + row_, where(now_, other))) {
+          if (now_.each[s].cost < now_.each[other].cost) now_.each[other] = now_.each[s];
           return false;
         }
       }
@@ -247,8 +308,14 @@ class planner {
   const std::vector<bundle>& bundles_;
   const std::vector<std::vector<double>>& cost_;
   const std::vector<std::optional<bytes>>& limits_;
+  const memory_prices& prices_;
   const patience& wait_;
   std::size_t most_;
+  double enough_;
+  double to_come_ = 0;  // the least that all bundles to come pay, less what room sells for from now on
+  std::size_t section_ = 0;
+  tick at_ = 0;
+  bool begun_ = false;
   std::vector<std::size_t> slot_of_;
   std::vector<bytes> height_;
   std::vector<std::size_t> free_slots_;
@@ -256,11 +323,22 @@ class planner {
   std::size_t row_ = 0;  // bytes of a row of `where`: slots_ or more
   state_table now_, next_;
   std::vector<candidate> candidates_;
-  std::vector<std::size_t> run_ends_;      // of candidates_, by choice of memory
   std::vector<std::uint32_t> first_with_;  // by key: the state + 1 that has it
   std::vector<decision> decisions_;
   bool exact_ = true;
 };
+
+// By how much an assignment that is cheaper than another is so at the least.
+double least_step(const std::vector<std::vector<double>>& cost) {
+  double sum = 0;
+  for (const auto& choices : cost) {
+    for (const double each : choices) {
+      if (each != std::floor(each)) return 0;
+    }
+    sum += *std::max_element(choices.begin(), choices.end());
+  }
+  return sum < policy::most_exact ? 1 : 0;
+}
 
 assignment assign_each_alone(const std::vector<bundle>& bundles, const std::vector<std::vector<double>>& cost,
                              const std::vector<std::optional<bytes>>& limits) {
@@ -274,10 +352,11 @@ assignment assign_each_alone(const std::vector<bundle>& bundles, const std::vect
       if (limit && bundles[u].size > *limit) continue;
       if (!best || cost[u][k] < cost[u][*best]) best = k;
     }
-    if (!best) return {.memory_of = {}, .cost = 0, .exact = true};  // this bundle fits nowhere
+    if (!best) return {.memory_of = {}, .exact = true};  // this bundle fits nowhere
     found.memory_of[u] = bundles[u].memories[*best];
     found.cost += cost[u][*best];
   }
+  found.least_cost = found.cost;
   return found;
 }
 
@@ -286,9 +365,31 @@ assignment assign_each_alone(const std::vector<bundle>& bundles, const std::vect
 assignment assign(const problem& p, const std::vector<bundle>& bundles, const std::vector<std::vector<double>>& cost,
                   const std::vector<std::optional<bytes>>& limits, std::size_t most_states, const patience& wait) {
   if (p.conflicts || limits.size() > policy::most_assigned_memories) return assign_each_alone(bundles, cost, limits);
-  planner states{bundles, cost, limits, most_states, wait};
-  for (const height_change& change : heights_over_time(p, bundles)) states.apply(change);
-  return states.finish();
+  const auto changes = heights_over_time(p, bundles);
+  const memory_prices prices = price_memories(changes, bundles, cost, limits, wait);
+  const question q{bundles, cost, limits, prices, wait};
+  const auto with = [&](std::size_t states, double enough) {
+    planner way{q, states, enough};
+    for (const height_change& change : changes) way.apply(change);
+    return way.finish();
+  };
+  const double step = least_step(cost);
+  const double least = step > 0 ? std::ceil(prices.least_cost) : prices.least_cost;
+  // Few states find what the bounds of many are compared with.
+  const std::size_t few = std::max<std::size_t>(1, most_states / policy::few_states_share);
+  assignment best = with(few, std::numeric_limits<double>::infinity());
+  const bool known = !best.memory_of.empty();
+  best.exact |= known && best.cost <= least;
+  if (!best.exact && few < most_states) {
+    assignment other = with(most_states, known ? best.cost - step : std::numeric_limits<double>::infinity());
+    if (!known || (!other.memory_of.empty() && other.cost < best.cost)) {
+      best = std::move(other);
+    } else {
+      best.exact = other.exact;
+    }
+  }
+  best.least_cost = best.exact && !best.memory_of.empty() ? best.cost : least;
+  return best;
 }
 
 }  // namespace berth::plan

@@ -123,12 +123,12 @@ std::vector<std::vector<index>> all_assignments(const std::vector<bundle>& bundl
 
 // What is proved of a plan whose bundles could have been assigned to other memories. The bounds of its own memories do
 // not count, since another assignment could need less; only what all memories together must hold does (`in_all`).
-memories_plan chosen_plan(plan layout, double cost, bool least, const argument& in_all) {
-  memories_plan found{.layout = std::move(layout), .cost = cost, .least = least};
+memories_plan chosen_plan(plan layout, double cost, double cost_bound, const argument& in_all) {
+  memories_plan found{.layout = std::move(layout), .cost = cost, .cost_bound = std::min(cost, cost_bound)};
   found.layout.lower_bound_bytes = in_all.bound;
   found.layout.proof.clear();
   if (in_all.bound != 0) found.layout.proof.push_back(in_all);
-  found.layout.status = least && found.layout.arena_bytes == in_all.bound ? status::optimal : status::feasible;
+  found.layout.status = found.least() && found.layout.arena_bytes == in_all.bound ? status::optimal : status::feasible;
   return found;
 }
 
@@ -141,7 +141,7 @@ memories_plan unknown_assignment(std::uint64_t nodes, const argument& in_all) {
 // The cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
 memories_plan try_each(const problem& p, const std::vector<bundle>& bundles,
                        const std::vector<std::vector<double>>& cost, const options& o, const patience& placing,
-                       std::uint64_t nodes, const argument& in_all) {
+                       std::uint64_t nodes, double cost_bound, const argument& in_all) {
   bool refuted = o.work != effort::fast;
   const auto each = refuted ? all_assignments(bundles, cost) : std::vector<std::vector<index>>{};
   for (const std::vector<index>& memory_of_bundle : each) {
@@ -149,7 +149,8 @@ memories_plan try_each(const problem& p, const std::vector<bundle>& bundles,
     nodes += placed.answer.work;
     placed.answer.work = nodes;
     if (!placed.full) {
-      return chosen_plan(std::move(placed.answer), cost_of(bundles, cost, memory_of_bundle), refuted, in_all);
+      const double each_cost = cost_of(bundles, cost, memory_of_bundle);
+      return chosen_plan(std::move(placed.answer), each_cost, refuted ? each_cost : cost_bound, in_all);
     }
     refuted &= placed.proved && !placing.over();
     if (placing.was_over()) break;
@@ -167,7 +168,8 @@ memories_plan place_as_told(const problem& p, const std::vector<bundle>& bundles
   for (const bundle& u : bundles) memory_of.push_back(u.memories[0]);
   laid_out placed = place(p, bundles, memory_of, o, placing);
   if (!placed.full) {
-    return {.layout = std::move(placed.answer), .cost = cost_of(bundles, cost, memory_of), .least = true};
+    const double only = cost_of(bundles, cost, memory_of);
+    return {.layout = std::move(placed.answer), .cost = only, .cost_bound = only};
   }
   const auto why = placed.proved ? status::infeasible : status::unknown;
   plan& part = placed.answer;
@@ -185,6 +187,7 @@ struct assigned {
   std::optional<laid_out> placed;
   assignment by;            // of what was placed
   std::vector<index> wish;  // what would have been cheapest
+  double cost_bound = 0;    // proved: no assignment costs less
   bool none = false;        // proved: no assignment fits
   std::uint64_t nodes = 0;
 };
@@ -208,9 +211,9 @@ assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
                                                                     policy::fewest_attempts, policy::most_attempts);
   for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
     out.by = assign(p, bundles, cost, limits, most_states, choosing);
-    if (attempt != 0) out.by.exact = false;  // by address the cheapest did not fit; what does may be dearer than needed
+    if (attempt == 0) out.cost_bound = out.by.least_cost;
     if (out.by.memory_of.empty() && !bundles.empty()) {
-      out.none = out.by.exact;
+      out.none = attempt == 0 && out.by.exact;
       return out;
     }
     if (attempt == 0) out.wish = out.by.memory_of;
@@ -243,7 +246,8 @@ memories_plan at_effort(const problem& p, const std::vector<bundle>& bundles,
   }
   assigned by_bytes = assign_and_place(p, bundles, cost, o, wait, placing);
   if (std::any_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.abridged; })) {
-    by_bytes.none = by_bytes.by.exact = false;
+    by_bytes.none = false;
+    by_bytes.cost_bound = 0;
   }
   if (by_bytes.none) {
     return {.layout =
@@ -253,9 +257,9 @@ memories_plan at_effort(const problem& p, const std::vector<bundle>& bundles,
   if (by_bytes.placed) {
     plan& answer = by_bytes.placed->answer;
     answer.work = by_bytes.nodes;
-    best = chosen_plan(std::move(answer), by_bytes.by.cost, by_bytes.by.exact, all);
-    if (by_bytes.by.exact) return *std::move(best);
-  } else if (memories_plan each = try_each(p, bundles, cost, o, placing, by_bytes.nodes, all);
+    best = chosen_plan(std::move(answer), by_bytes.by.cost, by_bytes.cost_bound, all);
+    if (best->least()) return *std::move(best);
+  } else if (memories_plan each = try_each(p, bundles, cost, o, placing, by_bytes.nodes, by_bytes.cost_bound, all);
              each.layout.has_offsets() || each.layout.status == status::infeasible) {
     return each;
   }
@@ -266,7 +270,7 @@ memories_plan at_effort(const problem& p, const std::vector<bundle>& bundles,
   }
   laid_out placed = place(p, bundles, by_address.memory_of, o, placing, &by_address.offsets);
   placed.answer.work += by_bytes.nodes;
-  return chosen_plan(std::move(placed.answer), by_address.cost, false, all);
+  return chosen_plan(std::move(placed.answer), by_address.cost, by_bytes.cost_bound, all);
 }
 
 }  // namespace
@@ -275,12 +279,13 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
                              const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   const argument all = spread_bound_within(p, o.work != effort::fast, wait);
   memories_plan found = at_effort(p, bundles, cost, o, wait, all);
-  if (o.work == effort::fast || found.least || found.layout.status == status::infeasible || wait.over()) return found;
+  if (o.work == effort::fast || found.least() || found.layout.status == status::infeasible || wait.over()) return found;
   // Memories that are filled better refuse other assignments, and what is chosen for that may cost more in the end.
   options quick = o;
   quick.work = effort::fast;
   memories_plan other = at_effort(p, bundles, cost, quick, wait, all);
   other.layout.work += found.layout.work;
+  other.cost_bound = std::max(other.cost_bound, std::min(found.cost_bound, other.cost));
   const bool better = other.layout.has_offsets() && (!found.layout.has_offsets() || other.cost < found.cost);
   return better ? std::move(other) : std::move(found);
 }

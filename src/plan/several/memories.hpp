@@ -14,7 +14,9 @@ namespace berth::plan {
 struct memories_plan {
   plan layout;
   double cost = 0;
-  bool least = false;  // proved: no assignment costs less
+  double cost_bound = 0;  // proved: no assignment costs less
+
+  [[nodiscard]] bool least() const { return layout.has_offsets() && cost <= cost_bound; }
 };
 
 // cost[u][k]: of bundles[u] in bundles[u].memories[k]. Contract: validate() passed and there are memories.
