@@ -114,6 +114,21 @@ TEST(cost, of_effort_fast_is_bounded_a_buffer_whatever_is_alive) {
   }
 }
 
+// A square of them would take minutes.
+TEST(cost, of_many_lifetimes_of_one_buffer_or_group_is_no_square_of_them) {
+  constexpr tick lives = 300'000;
+  problem one;
+  one.add({.size = 64});
+  one.add({.size = 32, .live = {0, 2 * lives}});
+  for (tick t = 0; t < lives; ++t) one.buffers[0].lifetimes.push_back({2 * t, 2 * t + 1});
+  EXPECT_EQ(solved(one, effort::normal).answer.arena(), 96);
+  problem group;
+  for (tick t = 0; t < lives; ++t) {
+    group.add({.size = 64 + static_cast<bytes>(t % 7), .live = {3 * t, 3 * t + 5}, .alias_group = 0});
+  }
+  EXPECT_EQ(solved(group, effort::normal).answer.arena(), 70);
+}
+
 TEST(cost, of_many_pins_is_no_square_of_them) {
   problem p;
   for (index i = 0; i < 20'000; ++i) p.add({.size = 64, .live = {0, 10}, .offset = bytes{i} * 128});

@@ -237,8 +237,8 @@ std::uint32_t find_sections(const problem& p, instance& in, std::vector<life>& l
   return events.empty() ? 0 : section + 1;
 }
 
-// The ranges of one item of several lives: its height is the tallest live one's.
-void merge_ranges(std::span<const life> lives, bytes unit, std::vector<section_range>& out) {
+// The ranges of one item of several lives: its height is the tallest live one's. O(lives * log lives); sorts them.
+void merge_ranges(std::span<life> lives, bytes unit, std::vector<section_range>& out) {
   std::vector<std::uint32_t> cuts;
   for (const life& q : lives) {
     cuts.push_back(q.first_section);
@@ -246,14 +246,21 @@ void merge_ranges(std::span<const life> lives, bytes unit, std::vector<section_r
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  std::sort(lives.begin(), lives.end(), [](const life& x, const life& y) { return x.first_section < y.first_section; });
+  const auto lower = [](const life& x, const life& y) { return x.size < y.size; };
+  std::vector<life> live;  // a heap, the tallest first; what has ended is taken off where it comes first
   const std::size_t begin = out.size();
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
-    bytes tallest = 0;
-    for (const life& q : lives) {
-      if (q.first_section <= cuts[k] && cuts[k] < q.last_section) tallest = std::max(tallest, q.size);
+  for (std::size_t k = 0, next = 0; k + 1 < cuts.size(); ++k) {
+    for (; next < lives.size() && lives[next].first_section <= cuts[k]; ++next) {
+      live.push_back(lives[next]);
+      std::push_heap(live.begin(), live.end(), lower);
     }
-    if (tallest == 0) continue;
-    const auto height = static_cast<units>(tallest / unit);
+    while (!live.empty() && live.front().last_section <= cuts[k]) {
+      std::pop_heap(live.begin(), live.end(), lower);
+      live.pop_back();
+    }
+    if (live.empty()) continue;
+    const auto height = static_cast<units>(live.front().size / unit);
     if (out.size() > begin && out.back().last == cuts[k] && out.back().height == height) {
       out.back().last = cuts[k + 1];
     } else {
