@@ -266,8 +266,10 @@ inline constexpr std::size_t most_listed_assignments = 512;
 // How often what found no room in a memory goes to the front, in each order.
 inline constexpr int mended_rounds = 16;
 // What all choices of memories for one problem may look at, and all attempts to mend one: each some seconds. Of the
-// former what prices for one choice may: a tenth of a second.
+// former what prices for one choice may: a tenth of a second. And what is tried after a wait that was over before there
+// was a plan: some tenths.
 inline constexpr std::uint64_t assign_looks = 150'000'000, repair_looks = 300'000'000, price_looks = 50'000'000;
+inline constexpr std::uint64_t late_repair_looks = 30'000'000;
 inline constexpr std::uint64_t looks_a_mended_item = 64, looks_a_mended_choice = 8;
 // What the memories of all assignments that are tried may look at together: some seconds.
 inline constexpr std::uint64_t memories_looks = 500'000'000;

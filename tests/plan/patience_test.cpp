@@ -98,6 +98,45 @@ TEST(patience, that_is_over_at_once_still_gives_a_plan_of_one_memory) {
   }
 }
 
+TEST(patience, that_is_over_at_once_still_gives_a_plan_of_several_memories) {
+  const std::atomic<bool> stop{true};
+  for (const effort work : {effort::fast, effort::normal, effort::best}) {
+    problem p = in_three_memories(dense_set(5000, 200));
+    p.buffers[17].offset = 1 << 20;
+    p.buffers[40].alias_group = p.buffers[41].alias_group = 3;
+    const auto got = solve(p, {.work = work, .stop = &stop});
+    ASSERT_TRUE(got && got->has_offsets());
+    EXPECT_TRUE(got->deadline_hit);
+    EXPECT_FALSE(verify(p, *got));
+    EXPECT_NE(got->memory_of, std::vector<index>(p.buffers.size(), 2)) << "all in the dearest";
+  }
+}
+
+TEST(patience, that_ends_beside_several_memories_gives_what_effort_fast_does) {
+  const problem p = in_three_memories(dense_set(300, 60));
+  const patience endless;
+  const auto quick = solve_within(p, {.work = effort::fast}, endless);
+  const auto cut = solve_within(p, {}, patience::of_looks(3 * endless.looks() / 2));
+  ASSERT_TRUE(quick && cut && quick->has_offsets());
+  EXPECT_TRUE(cut->deadline_hit);
+  EXPECT_EQ(cut->memory_of, quick->memory_of);
+}
+
+TEST(patience, that_may_end_and_does_not_changes_no_plan_of_several_memories) {
+  for (const std::size_t n : {20, 50, 120}) {
+    for (const effort work : {effort::fast, effort::normal}) {
+      const problem p = in_three_memories(dense_set(static_cast<index>(n), static_cast<tick>(n / 5)));
+      const auto without = solve(p, {.work = work});
+      const auto with = solve(p, {.work = work, .deadline_s = 1e6});
+      ASSERT_TRUE(without && with && with->has_offsets());
+      EXPECT_FALSE(with->deadline_hit);
+      EXPECT_EQ(without->offsets, with->offsets);
+      EXPECT_EQ(without->memory_of, with->memory_of);
+      EXPECT_EQ(without->lower_bound(), with->lower_bound());
+    }
+  }
+}
+
 // So many that nobody waits until the last plan is verified: what was verified by then is given, or a stack.
 TEST(patience, of_many_buffers_may_end_at_any_stage) {
   problem plain = dense_set(140'000, 12), mixed = plain;

@@ -1,6 +1,9 @@
 #include "plan/several/memories.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
 
 #include "berth/plan/bound.hpp"
 #include "plan/model/within.hpp"
@@ -13,6 +16,23 @@
 
 namespace berth::plan {
 namespace {
+
+// What is asked, as every step is told it.
+struct asked {
+  const problem& p;
+  const std::vector<bundle>& bundles;
+  const std::vector<std::vector<double>>& cost;
+  options o;
+  const argument& all;  // what all memories together must hold
+
+  [[nodiscard]] asked at(effort work) const {
+    asked other = *this;
+    other.o.work = work;
+    return other;
+  }
+};
+
+constexpr double any_cost = std::numeric_limits<double>::infinity();
 
 struct laid_out {
   plan answer;
@@ -35,8 +55,9 @@ plan with_offsets(const problem& part, plan refused, const std::vector<index>& m
 
 // Where a memory cannot take what it was assigned, the offsets `known` of this assignment do, if given. What is left of
 // `placing` is for this assignment and all that are tried after it.
-laid_out place(const problem& p, const std::vector<bundle>& bundles, const std::vector<index>& memory_of_bundle,
-               const options& o, const patience& placing, const std::vector<bytes>* known = nullptr) {
+laid_out place(const asked& q, const std::vector<index>& memory_of_bundle, const patience& placing,
+               const std::vector<bytes>* known = nullptr) {
+  const problem& p = q.p;
   laid_out placed;
   plan& answer = placed.answer;
   answer.status = status::optimal;
@@ -44,15 +65,15 @@ laid_out place(const problem& p, const std::vector<bundle>& bundles, const std::
   answer.memory_of.resize(p.buffers.size());
   if (p.max_slab) answer.slab_of.resize(p.buffers.size());
   std::vector<std::vector<index>> members(p.memories.size());
-  for (std::size_t u = 0; u < bundles.size(); ++u) {
-    for (const index i : bundles[u].members) answer.memory_of[i] = memory_of_bundle[u];
+  for (std::size_t u = 0; u < q.bundles.size(); ++u) {
+    for (const index i : q.bundles[u].members) answer.memory_of[i] = memory_of_bundle[u];
   }
   for (index i = 0; i < p.buffers.size(); ++i) members[answer.memory_of[i]].push_back(i);
   part_maker parts{p};
   for (index m = 0; m < members.size(); ++m) {
     if (members[m].empty()) continue;
     const problem there = parts.part(m, members[m]);
-    plan part = solve_one_memory(there, p.max_slab, o, placing);
+    plan part = solve_one_memory(there, p.max_slab, q.o, placing);
     if (!part.has_offsets() && known != nullptr) part = with_offsets(there, std::move(part), members[m], *known);
     answer.work += part.work;
     answer.lower_bound_bytes += part.lower_bound_bytes;
@@ -81,31 +102,30 @@ laid_out place(const problem& p, const std::vector<bundle>& bundles, const std::
 }
 
 // Live bytes of memory m under an assignment: what its limit must fall below to force another one.
-bytes live_in(const problem& p, const std::vector<bundle>& bundles, const std::vector<index>& memory_of_bundle,
-              index m) {
+bytes live_in(const asked& q, const std::vector<index>& memory_of_bundle, index m) {
   std::vector<index> members;
-  for (std::size_t u = 0; u < bundles.size(); ++u) {
-    if (memory_of_bundle[u] == m) members.insert(members.end(), bundles[u].members.begin(), bundles[u].members.end());
+  for (std::size_t u = 0; u < q.bundles.size(); ++u) {
+    const std::vector<index>& own = q.bundles[u].members;
+    if (memory_of_bundle[u] == m) members.insert(members.end(), own.begin(), own.end());
   }
   std::sort(members.begin(), members.end());
-  return max_live(part_of(p, m, members));
+  return max_live(part_of(q.p, m, members));
 }
 
-double cost_of(const std::vector<bundle>& bundles, const std::vector<std::vector<double>>& cost,
-               const std::vector<index>& memory_of_bundle) {
+double cost_of(const asked& q, const std::vector<index>& memory_of_bundle) {
   double sum = 0;
-  for (std::size_t u = 0; u < bundles.size(); ++u) {
-    const auto chosen = std::find(bundles[u].memories.begin(), bundles[u].memories.end(), memory_of_bundle[u]);
-    sum += cost[u][static_cast<std::size_t>(chosen - bundles[u].memories.begin())];
+  for (std::size_t u = 0; u < q.bundles.size(); ++u) {
+    const std::vector<index>& choices = q.bundles[u].memories;
+    const auto chosen = std::find(choices.begin(), choices.end(), memory_of_bundle[u]);
+    sum += q.cost[u][static_cast<std::size_t>(chosen - choices.begin())];
   }
   return sum;
 }
 
 // All assignments, cheapest first; none where there are too many to try each.
-std::vector<std::vector<index>> all_assignments(const std::vector<bundle>& bundles,
-                                                const std::vector<std::vector<double>>& cost) {
+std::vector<std::vector<index>> all_assignments(const asked& q) {
   std::vector<std::vector<index>> all{{}};
-  for (const bundle& u : bundles) {
+  for (const bundle& u : q.bundles) {
     if (all.size() * u.memories.size() > policy::most_listed_assignments) return {};
     std::vector<std::vector<index>> longer;
     for (const std::vector<index>& start : all) {
@@ -116,65 +136,61 @@ std::vector<std::vector<index>> all_assignments(const std::vector<bundle>& bundl
     }
     all = std::move(longer);
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const auto& a, const auto& b) { return cost_of(bundles, cost, a) < cost_of(bundles, cost, b); });
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return cost_of(q, a) < cost_of(q, b); });
   return all;
 }
 
 // What is proved of a plan whose bundles could have been assigned to other memories. The bounds of its own memories do
-// not count, since another assignment could need less; only what all memories together must hold does (`in_all`).
-memories_plan chosen_plan(plan layout, double cost, double cost_bound, const argument& in_all) {
+// not count, since another assignment could need less; only what all memories together must hold does.
+memories_plan chosen_plan(const asked& q, plan layout, double cost, double cost_bound) {
   memories_plan found{.layout = std::move(layout), .cost = cost, .cost_bound = std::min(cost, cost_bound)};
-  found.layout.lower_bound_bytes = in_all.bound;
+  found.layout.lower_bound_bytes = q.all.bound;
   found.layout.proof.clear();
-  if (in_all.bound != 0) found.layout.proof.push_back(in_all);
-  found.layout.status = found.least() && found.layout.arena_bytes == in_all.bound ? status::optimal : status::feasible;
+  if (q.all.bound != 0) found.layout.proof.push_back(q.all);
+  found.layout.status = found.least() && found.layout.arena_bytes == q.all.bound ? status::optimal : status::feasible;
   return found;
 }
 
-memories_plan unknown_assignment(std::uint64_t nodes, const argument& in_all) {
-  plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, in_all);
+memories_plan unknown_assignment(const asked& q, std::uint64_t nodes) {
+  plan answer = refused(status::unknown, "no assignment to the memories was found that fits", 0, 0, q.all);
   answer.work = nodes;
   return {.layout = std::move(answer)};
 }
 
 // The cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
-memories_plan try_each(const problem& p, const std::vector<bundle>& bundles,
-                       const std::vector<std::vector<double>>& cost, const options& o, const patience& placing,
-                       std::uint64_t nodes, double cost_bound, const argument& in_all) {
-  bool refuted = o.work != effort::fast;
-  const auto each = refuted ? all_assignments(bundles, cost) : std::vector<std::vector<index>>{};
+memories_plan try_each(const asked& q, const patience& placing, std::uint64_t nodes, double cost_bound) {
+  bool refuted = q.o.work != effort::fast;
+  const auto each = refuted ? all_assignments(q) : std::vector<std::vector<index>>{};
   for (const std::vector<index>& memory_of_bundle : each) {
-    laid_out placed = place(p, bundles, memory_of_bundle, o, placing);
+    laid_out placed = place(q, memory_of_bundle, placing);
     nodes += placed.answer.work;
     placed.answer.work = nodes;
     if (!placed.full) {
-      const double each_cost = cost_of(bundles, cost, memory_of_bundle);
-      return chosen_plan(std::move(placed.answer), each_cost, refuted ? each_cost : cost_bound, in_all);
+      const double cost = cost_of(q, memory_of_bundle);
+      return chosen_plan(q, std::move(placed.answer), cost, refuted ? cost : cost_bound);
     }
     refuted &= placed.proved && !placing.over();
     if (placing.was_over()) break;
   }
-  if (!refuted || each.empty()) return unknown_assignment(nodes, in_all);
-  plan answer = refused(status::infeasible, "no assignment to the memories fits: every one was tried", 0, 0, in_all);
+  if (!refuted || each.empty()) return unknown_assignment(q, nodes);
+  plan answer = refused(status::infeasible, "no assignment to the memories fits: every one was tried", 0, 0, q.all);
   answer.work = nodes;
   return {.layout = std::move(answer)};
 }
 
 // For problems in which every bundle has one memory only.
-memories_plan place_as_told(const problem& p, const std::vector<bundle>& bundles,
-                            const std::vector<std::vector<double>>& cost, const options& o, const patience& placing) {
+memories_plan place_as_told(const asked& q, const patience& placing) {
   std::vector<index> memory_of;
-  for (const bundle& u : bundles) memory_of.push_back(u.memories[0]);
-  laid_out placed = place(p, bundles, memory_of, o, placing);
+  for (const bundle& u : q.bundles) memory_of.push_back(u.memories[0]);
+  laid_out placed = place(q, memory_of, placing);
   if (!placed.full) {
-    const double only = cost_of(bundles, cost, memory_of);
+    const double only = cost_of(q, memory_of);
     return {.layout = std::move(placed.answer), .cost = only, .cost_bound = only};
   }
   const auto why = placed.proved ? status::infeasible : status::unknown;
   plan& part = placed.answer;
   plan answer = part.reason.empty() ? refused(why, "a memory cannot take the buffers it must", 0,
-                                              p.memories[*placed.full].capacity.value_or(0))
+                                              q.p.memories[*placed.full].capacity.value_or(0))
                                     : refused(why, part.reason, part.culprit, part.number);
   answer.lower_bound_bytes = part.lower_bound_bytes;
   answer.proof = std::move(part.proof);
@@ -192,38 +208,37 @@ struct assigned {
   std::uint64_t nodes = 0;
 };
 
-assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
-                          const std::vector<std::vector<double>>& cost, const options& o, const patience& wait,
-                          const patience& placing) {
-  const patience choosing = wait.for_looks(policy::assign_looks, o.work);
+assigned assign_and_place(const asked& q, const patience& wait, const patience& placing) {
+  const problem& p = q.p;
+  const patience choosing = wait.for_looks(policy::assign_looks, q.o.work);
   std::vector<std::optional<bytes>> limits;
   for (const memory& m : p.memories) limits.push_back(m.capacity);
-  const bool fast = o.work == effort::fast;
+  const bool fast = q.o.work == effort::fast;
   const std::size_t most_states =
-      std::clamp<std::size_t>((fast ? policy::fast_state_bundles : policy::state_bundles) / (bundles.size() + 1), 1,
+      std::clamp<std::size_t>((fast ? policy::fast_state_bundles : policy::state_bundles) / (q.bundles.size() + 1), 1,
                               fast ? policy::fast_most_states : policy::most_states);
   std::vector<int> failures(p.memories.size(), 0);
   assigned out;
   // The more bundles, the fewer attempts: repair() then makes an assignment fit by address. It knows no slabs; with
   // these a memory's limit may have to fall to nothing, which takes more attempts.
   const std::size_t attempts = p.max_slab ? policy::slab_attempts
-                                          : std::clamp<std::size_t>(policy::attempt_bundles / (bundles.size() + 1),
+                                          : std::clamp<std::size_t>(policy::attempt_bundles / (q.bundles.size() + 1),
                                                                     policy::fewest_attempts, policy::most_attempts);
   for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
-    out.by = assign(p, bundles, cost, limits, most_states, choosing);
+    out.by = assign(p, q.bundles, q.cost, limits, most_states, choosing);
     if (attempt == 0) out.cost_bound = out.by.least_cost;
-    if (out.by.memory_of.empty() && !bundles.empty()) {
+    if (out.by.memory_of.empty() && !q.bundles.empty()) {
       out.none = attempt == 0 && out.by.exact;
       return out;
     }
     if (attempt == 0) out.wish = out.by.memory_of;
-    laid_out placed = place(p, bundles, out.by.memory_of, o, placing);
+    laid_out placed = place(q, out.by.memory_of, placing);
     out.nodes += placed.answer.work;
     if (!placed.full) {
       out.placed = std::move(placed);
       return out;
     }
-    const bytes used = live_in(p, bundles, out.by.memory_of, *placed.full);
+    const bytes used = live_in(q, out.by.memory_of, *placed.full);
     if (used == 0 || placing.over()) return out;
     const bytes less = std::max<bytes>(1, used >> 10) << failures[*placed.full]++;
     limits[*placed.full] = used - std::min(used, less);
@@ -231,46 +246,89 @@ assigned assign_and_place(const problem& p, const std::vector<bundle>& bundles,
   return out;
 }
 
-// `all`: what all memories together must hold.
-memories_plan at_effort(const problem& p, const std::vector<bundle>& bundles,
-                        const std::vector<std::vector<double>>& cost, const options& o, const patience& wait,
-                        const argument& all) {
-  for (const bundle& u : bundles) {
-    const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
-    if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
-    return {.layout = refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, all)};
+bool repairs(const asked& q) {
+  return !q.p.max_slab && uses(technique::repair);
+}
+
+// The plan at the offsets that repair() found.
+plan as_repaired(const asked& q, const repaired& by_address) {
+  plan answer;
+  answer.offsets = by_address.offsets;
+  answer.memory_of.resize(q.p.buffers.size());
+  answer.solver = "first_fit";
+  std::vector<bytes> top(q.p.memories.size(), 0);
+  for (std::size_t u = 0; u < q.bundles.size(); ++u) {
+    const index m = by_address.memory_of[u];
+    for (const index i : q.bundles[u].members) {
+      answer.memory_of[i] = m;
+      top[m] = std::max(top[m], answer.offsets[i] + q.p.footprint(i));
+    }
   }
-  const patience placing = wait.for_looks(policy::memories_looks, o.work);
-  if (std::all_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.memories.size() == 1; })) {
-    return place_as_told(p, bundles, cost, o, placing);
+  answer.arena_bytes = std::accumulate(top.begin(), top.end(), bytes{0});
+  return answer;
+}
+
+// By repair(), where it finds a plan that costs less than `most`.
+std::optional<memories_plan> repaired_plan(const asked& q, const std::vector<index>& wish, double most,
+                                           double cost_bound, const patience& wait, const patience& placing) {
+  if (!repairs(q)) return {};
+  const repaired by_address = repair(q.p, q.bundles, q.cost, wish, wait);
+  if (by_address.memory_of.empty() || by_address.cost >= most) return {};
+  plan answer =
+      placing.over() ? as_repaired(q, by_address) : place(q, by_address.memory_of, placing, &by_address.offsets).answer;
+  return chosen_plan(q, std::move(answer), by_address.cost, cost_bound);
+}
+
+memories_plan at_effort(const asked& q, const patience& wait) {
+  const patience placing = wait.for_looks(policy::memories_looks, q.o.work);
+  if (std::all_of(q.bundles.begin(), q.bundles.end(), [](const bundle& u) { return u.memories.size() == 1; })) {
+    return place_as_told(q, placing);
   }
-  assigned by_bytes = assign_and_place(p, bundles, cost, o, wait, placing);
-  if (std::any_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.abridged; })) {
+  if (placing.over() && repairs(q)) return unknown_assignment(q, 0);  // which is the shortest way to a plan
+  assigned by_bytes = assign_and_place(q, wait, placing);
+  if (std::any_of(q.bundles.begin(), q.bundles.end(), [](const bundle& u) { return u.abridged; })) {
     by_bytes.none = false;
     by_bytes.cost_bound = 0;
   }
   if (by_bytes.none) {
-    return {.layout =
-                refused(status::infeasible, "the memories cannot take all that is live at once", 0, all.bound, all)};
+    const char* why = "the memories cannot take all that is live at once";
+    return {.layout = refused(status::infeasible, why, 0, q.all.bound, q.all)};
   }
   std::optional<memories_plan> best;
   if (by_bytes.placed) {
     plan& answer = by_bytes.placed->answer;
     answer.work = by_bytes.nodes;
-    best = chosen_plan(std::move(answer), by_bytes.by.cost, by_bytes.cost_bound, all);
+    best = chosen_plan(q, std::move(answer), by_bytes.by.cost, by_bytes.cost_bound);
     if (best->least()) return *std::move(best);
-  } else if (memories_plan each = try_each(p, bundles, cost, o, placing, by_bytes.nodes, by_bytes.cost_bound, all);
+  } else if (memories_plan each = try_each(q, placing, by_bytes.nodes, by_bytes.cost_bound);
              each.layout.has_offsets() || each.layout.status == status::infeasible) {
     return each;
   }
-  if (p.max_slab || !uses(technique::repair)) return best ? *std::move(best) : unknown_assignment(by_bytes.nodes, all);
-  const repaired by_address = repair(p, bundles, cost, by_bytes.wish, wait.for_looks(policy::repair_looks, o.work));
-  if (by_address.memory_of.empty() || (best && best->cost <= by_address.cost)) {
-    return best ? *std::move(best) : unknown_assignment(by_bytes.nodes, all);
+  auto other = repaired_plan(q, by_bytes.wish, best ? best->cost : any_cost, by_bytes.cost_bound,
+                             wait.for_looks(policy::repair_looks, q.o.work), placing);
+  if (!other) return best ? *std::move(best) : unknown_assignment(q, by_bytes.nodes);
+  other->layout.work += by_bytes.nodes;
+  return *std::move(other);
+}
+
+// At effort fast and at the effort asked for: memories that are filled better refuse other assignments, and what is
+// chosen for that may cost more in the end. The former takes a fraction of the time, so that it comes first where the
+// caller may end the work, which changes no answer.
+memories_plan at_both_efforts(const asked& q, const patience& wait) {
+  if (q.o.work == effort::fast) return at_effort(q, wait);
+  const asked quick = q.at(effort::fast);
+  std::optional<memories_plan> other;
+  if (wait.may_end()) {
+    other = at_effort(quick, wait);
+    if (wait.over()) return *std::move(other);
   }
-  laid_out placed = place(p, bundles, by_address.memory_of, o, placing, &by_address.offsets);
-  placed.answer.work += by_bytes.nodes;
-  return chosen_plan(std::move(placed.answer), by_address.cost, by_bytes.cost_bound, all);
+  memories_plan found = at_effort(q, wait);
+  if (found.least() || found.layout.status == status::infeasible) return found;
+  if (!other) other = at_effort(quick, wait);
+  other->layout.work += found.layout.work;
+  other->cost_bound = std::max(other->cost_bound, std::min(found.cost_bound, other->cost));
+  const bool better = other->layout.has_offsets() && (!found.layout.has_offsets() || other->cost < found.cost);
+  return better ? *std::move(other) : std::move(found);
 }
 
 }  // namespace
@@ -278,16 +336,17 @@ memories_plan at_effort(const problem& p, const std::vector<bundle>& bundles,
 memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundles,
                              const std::vector<std::vector<double>>& cost, const options& o, const patience& wait) {
   const argument all = spread_bound_within(p, o.work != effort::fast, wait);
-  memories_plan found = at_effort(p, bundles, cost, o, wait, all);
-  if (o.work == effort::fast || found.least() || found.layout.status == status::infeasible || wait.over()) return found;
-  // Memories that are filled better refuse other assignments, and what is chosen for that may cost more in the end.
-  options quick = o;
-  quick.work = effort::fast;
-  memories_plan other = at_effort(p, bundles, cost, quick, wait, all);
-  other.layout.work += found.layout.work;
-  other.cost_bound = std::max(other.cost_bound, std::min(found.cost_bound, other.cost));
-  const bool better = other.layout.has_offsets() && (!found.layout.has_offsets() || other.cost < found.cost);
-  return better ? std::move(other) : std::move(found);
+  for (const bundle& u : bundles) {
+    const auto takes = [&](index m) { return !p.memories[m].capacity || u.size <= *p.memories[m].capacity; };
+    if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
+    return {.layout = refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, all)};
+  }
+  const asked q{p, bundles, cost, o, all};
+  memories_plan found = at_both_efforts(q, wait);
+  if (found.layout.status != status::unknown || !wait.over()) return found;
+  // A plan that comes a little late is one.
+  auto late = repaired_plan(q, {}, any_cost, 0, patience::of_looks(policy::late_repair_looks), wait);
+  return late ? *std::move(late) : std::move(found);
 }
 
 }  // namespace berth::plan
