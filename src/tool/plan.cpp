@@ -21,6 +21,7 @@
 #include "berth/plan/moves.hpp"
 #include "berth/plan/replan.hpp"
 #include "berth/plan/solve.hpp"
+#include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
 #include "model/files/plan_text.hpp"
@@ -68,9 +69,15 @@ struct plan_call {
   bool quiet = false;
 };
 
+// What all buffers' bytes cost, each in its pool, and at the least.
+struct pool_cost {
+  double paid = 0, bound = 0;
+};
+
 // What came of a call.
 struct plan_answer {
   plan::replanned found;
+  std::optional<pool_cost> cost;             // where pools have costs
   std::optional<plan::symbolic_plan> order;  // for all values of the dimensions; `found` is then at the largest
   std::optional<bytes> most_bytes;           // --at: the arena at the largest values
   std::optional<plan::moves_plan> moves;     // with traffic; `found` is then of its stays
@@ -120,6 +127,10 @@ std::string more_json(const plan_call& call, const model::problem_file& file, co
     text += ",\"moved\":" + std::to_string(got.found.moved) +
             ",\"moved_bytes\":" + std::to_string(got.found.moved_bytes) +
             ",\"moved_fewest\":" + (got.found.fewest ? "true" : "false");
+  }
+  if (got.cost) {
+    text += ",\"cost\":" + nlohmann::json(got.cost->paid).dump() +
+            ",\"cost_bound\":" + nlohmann::json(got.cost->bound).dump();
   }
   if (got.diff) text += ',' + diff_json(*got.diff);
   if (got.most_bytes) {
@@ -182,6 +193,15 @@ void print_moves(const plan::problem& p, const plan::moves_plan& answer) {
   }
 }
 
+void print_pools(const model::problem_file& file, const plan::plan& answer) {
+  const std::vector<bytes> arena = model::arena_by_memory(file.problem, answer);
+  for (std::size_t m = 0; m < file.problem.memories.size(); ++m) {
+    const plan::memory& one = file.problem.memories[m];
+    std::printf("    %-12s%s%s\n", printable(one.name).c_str(), human_exactly(arena[m]).c_str(),
+                one.capacity ? (" of " + human_exactly(*one.capacity)).c_str() : "");
+  }
+}
+
 void print_table(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
   const plan::problem& p = file.problem;
   const plan::plan& answer = got.found.layout;
@@ -198,11 +218,21 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
   std::printf("  without reuse %s\n", human_exactly(model::no_reuse_bytes(file)).c_str());
   std::printf("  arena         %s", human_exactly(answer.arena()).c_str());
   if (got.most_bytes) std::printf("; at the largest values %s", human_exactly(*got.most_bytes).c_str());
-  std::printf("\n  lower bound   %s\n", human_exactly(answer.lower_bound()).c_str());
+  std::printf("\n");
+  print_pools(got.moves ? model::file_of_stays(file, *got.moves) : file, answer);
+  std::printf("  lower bound   %s\n", human_exactly(answer.lower_bound()).c_str());
   if (answer.optimal()) {
     std::printf("  optimal       yes, proved\n");
   } else {
     std::printf("  optimal       not proved: at most %.3f %% above\n", over);
+  }
+  if (got.cost) {
+    std::printf("  cost          %.6g; ", got.cost->paid);
+    if (got.cost->paid <= got.cost->bound) {
+      std::printf("the least, proved\n");
+    } else {
+      std::printf("at least %.6g\n", got.cost->bound);
+    }
   }
   if (!p.reuse_penalties.empty()) std::printf("  reuse penalty %g\n", answer.reuse_penalty);
   if (got.moves) print_moves(p, *got.moves);
@@ -220,16 +250,24 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
   for (const std::string& note : file.notes) std::printf("  note          %s\n", printable(note).c_str());
 }
 
-plan::replanned answer_for(const plan_call& call, const model::problem_file& file) {
-  if (call.keep.empty()) {
-    auto answer = plan::solve(file.problem, call.options);
-    if (!answer) throw model::input_error(call.file, answer.error().what);
-    return {.layout = std::move(*answer)};
-  }
-  const model::former_places former = model::read_former_places(call.keep, file);
-  auto answer = plan::replan(file.problem, former.offsets, call.options, former.memory_of, former.slab_of);
+template <typename Answer>
+Answer taken(const plan_call& call, result<Answer> answer) {
   if (!answer) throw model::input_error(call.file, answer.error().what);
   return std::move(*answer);
+}
+
+plan_answer answer_for(const plan_call& call, const model::problem_file& file) {
+  const plan::problem& p = file.problem;
+  if (!call.keep.empty()) {
+    const model::former_places former = model::read_former_places(call.keep, file);
+    return {.found = taken(call, plan::replan(p, former.offsets, call.options, former.memory_of, former.slab_of))};
+  }
+  const bool priced = std::ranges::any_of(p.memories, [](const plan::memory& m) { return m.cost > 0; });
+  if (p.memories.size() <= 1 || !priced) return {.found = {.layout = taken(call, plan::solve(p, call.options))}};
+  std::vector<double> all_bytes(p.buffers.size());  // solve() counts the same, and does not say what it comes to
+  for (plan::index i = 0; i < all_bytes.size(); ++i) all_bytes[i] = static_cast<double>(p.footprint(i));
+  plan::tier_plan found = taken(call, plan::solve_tiers(p, all_bytes, call.options));
+  return {.found = {.layout = std::move(found.layout)}, .cost = pool_cost{found.cost, found.cost_bound}};
 }
 
 // Where an order needs more than there is the answer is no: no offsets.
@@ -262,18 +300,17 @@ plan_answer plan_symbolic(const plan_call& call, model::problem_file& file) {
     throw usage_error("--out: CSV has no place for the order of a problem with dimensions; use .json or --at");
   }
   const std::vector<bytes> values = call.at.empty() ? std::vector<bytes>{} : values_of(file, call.at);
-  auto order = plan::solve_symbolic(file.problem, *file.symbolic, call.options);
-  if (!order) throw model::input_error(call.file, order.error().what);
+  plan::symbolic_plan order = taken(call, plan::solve_symbolic(file.problem, *file.symbolic, call.options));
   plan_answer got;
   if (call.at.empty()) {
-    hold_to_capacity(order->most, file.problem.capacity);
-    got.found.layout = order->most;
-    got.order = std::move(*order);
+    hold_to_capacity(order.most, file.problem.capacity);
+    got.found.layout = order.most;
+    got.order = std::move(order);
   } else {
     model::problem_file there = problem_at(file, values);
-    got.found.layout = plan_at(file, *order, values, there.problem);
+    got.found.layout = plan_at(file, order, values, there.problem);
     hold_to_capacity(got.found.layout, there.problem.capacity);
-    got.most_bytes = order->most.arena();
+    got.most_bytes = order.most.arena();
     file = std::move(there);
   }
   return got;
@@ -284,11 +321,9 @@ plan_answer plan_moves(const plan_call& call, const model::problem_file& file) {
   if (ends_with(call.out, ".csv") || ends_with(call.out, ".h")) {
     throw usage_error("--out: a plan with moves is written to .json or .html");
   }
-  auto answer = plan::solve_moves(file.problem, *file.traffic, call.options);
-  if (!answer) throw model::input_error(call.file, answer.error().what);
   plan_answer got;
-  got.found.layout = answer->layout;
-  got.moves = std::move(*answer);
+  got.moves = taken(call, plan::solve_moves(file.problem, *file.traffic, call.options));
+  got.found.layout = got.moves->layout;
   return got;
 }
 
@@ -413,7 +448,7 @@ int plan_file(plan_call& call) {
   call.options.watch = line->watch();
   plan_answer got = file.symbolic  ? plan_symbolic(call, file)
                     : file.traffic ? plan_moves(call, file)
-                                   : plan_answer{.found = answer_for(call, file)};
+                                   : answer_for(call, file);
   std::signal(SIGINT, SIG_DFL);
   got.elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   line->stage("writing");

@@ -146,6 +146,23 @@ class Verbs(unittest.TestCase):
         self.assertEqual(got.returncode, 1)
         self.assertIn("buffer 'x' alone exceeds the capacity (8 B)", got.stdout)
 
+    def test_pools_say_what_they_hold_and_what_it_costs(self):
+        text = {"format": "berth-problem/1", "pools": [{"id": "fast", "capacity": 10}, {"id": "slow"}], "buffers": [
+            {"id": "x", "size": 10, "lower": 0, "upper": 2}, {"id": "y", "size": 5, "lower": 1, "upper": 3},
+            {"id": "z", "size": 6, "lower": 1, "upper": 3}]}
+        problem = self.file("p.json", json.dumps(text))
+        self.assertNotIn("cost", json.loads(self.run_berth("plan", problem, "--json").stdout))
+        shown = self.run_berth("plan", problem).stdout
+        self.assertNotIn("cost", shown)
+        text["pools"][1]["cost"] = 0.5
+        problem = self.file("p.json", json.dumps(text))
+        got = json.loads(self.run_berth("plan", problem, "--json").stdout)
+        self.assertEqual((got["cost"], got["cost_bound"]), (5.5, 5.5))
+        self.assertEqual([p["arena_bytes"] for p in got["pools"]], [10, 11])
+        shown = self.run_berth("plan", problem).stdout
+        for line in ("    fast        10 B of 10 B\n", "    slow        11 B\n", "  cost          5.5; the least, proved\n"):
+            self.assertIn(line, shown)
+
     def test_pins_that_clash_are_named(self):
         problem = self.file("p.csv", "id,lower,upper,size,offset\nx,0,2,4,0\ny,1,3,4,2\n")
         got = self.run_berth("plan", problem)

@@ -49,7 +49,8 @@ void append_certificate(std::string& out, const problem_file& file, const plan::
   out += ']';
 }
 
-// By memory, the sum over its slabs of the highest end.
+}  // namespace
+
 std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& answer) {
   std::vector<std::vector<bytes>> tops(std::max<std::size_t>(1, p.memories.size()));
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
@@ -63,8 +64,6 @@ std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& ans
   }
   return arena;
 }
-
-}  // namespace
 
 void append(std::string& out, double n) {
   char digits[40];

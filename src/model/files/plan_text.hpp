@@ -67,6 +67,9 @@ class c_names {
   std::string macro_, function_;
 };
 
+// By memory, the sum over its slabs of the highest end. Contract: the plan has offsets.
+[[nodiscard]] std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& answer);
+
 // A comment of C that tells the id, on a line of its own; nothing where the id in capitals is the name.
 [[nodiscard]] std::string macro_comment(const std::string& id, std::string_view name);
 
