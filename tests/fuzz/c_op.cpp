@@ -96,7 +96,9 @@ constexpr const char* texts[] = {"NOTSET",  "SAME_UPPER", "SAME_LOWER", "VALID",
                                  "reflect", "nearest",    "linear",     "cubic",      "add",           "mul",
                                  "max",     "none",       "mean",       "sum",        "LEFT",          "CRD",
                                  "tanh",    "floor",      "ceil",       "asymmetric", "align_corners", ""};
-constexpr std::size_t most_bytes = std::size_t{1} << 20;  // of an operand that is run
+// Of an operand that is run. A window may take each element of one with each of another: a second with sanitizers.
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+constexpr std::int64_t most_elements = 1 << 12;
 
 void said(berth_status s) {
   fuzz::require((s == BERTH_OK) == (berth_error_text()[0] == '\0'), "a failure has a text, a success none");
@@ -116,7 +118,7 @@ class operand {
                                      bool row_major) {
     operand o;
     std::vector<std::int64_t> strides;
-    std::int64_t low = 0, high = 0;
+    std::int64_t low = 0, high = 0, elements = 1;
     auto next = static_cast<std::int64_t>(size_of(type));
     bool empty = false, large = false;
     strides.resize(shape.size());
@@ -137,6 +139,8 @@ class operand {
       }
       if (shape[d] > 1) (strides[d] < 0 ? low : high) += (shape[d] - 1) * strides[d];
       next *= std::max<std::int64_t>(shape[d], 1);
+      elements *= std::max<std::int64_t>(shape[d], 1);
+      large = large || elements > most_elements;
     }
     const auto span = large || empty ? 0 : static_cast<std::size_t>(high - low) + size_of(type);
     if (span > most_bytes) large = true;
