@@ -52,33 +52,45 @@ void measure_full(unsigned buffers, double share, unsigned seeds) {
   std::fflush(stdout);
 }
 
+// `slabs`: how many the fast memory has, or 0.
+void measure(unsigned buffers, double share, unsigned slabs) {
+  constexpr unsigned seeds = 8;
+  int found = 0, least = 0;
+  double cost = 0, bound = 0, first_fit = 0, seconds = 0;
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    problem p = network(buffers, share, seed);
+    std::vector<double> touched;
+    bytes largest = 0;
+    for (index i = 0; i < p.buffers.size(); ++i) {
+      touched.push_back(static_cast<double>(p.buffers[i].size));
+      largest = std::max(largest, p.footprint(i));
+    }
+    if (slabs != 0) p.max_slab = std::max(largest, *p.memories[0].capacity / slabs);
+    const double start = user_seconds();
+    const tier_plan got = *solve_tiers(p, touched);
+    seconds += user_seconds() - start;
+    if (!got.layout.has_offsets()) continue;
+    ++found;
+    least += got.least ? 1 : 0;
+    cost += got.cost;
+    bound += got.cost_bound;
+    first_fit += first_memory::cost(p);
+  }
+  std::printf(
+      "%5u buffers, fast memory %.1f of the peak%s: found %d of %u, proved least %d, cost %.3f of first fit, "
+      "%.3f of its bound, %.3f s each\n",
+      buffers, share, slabs != 0 ? " in slabs" : "", found, seeds, least, cost / first_fit, cost / bound,
+      seconds / seeds);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main() {
-  constexpr unsigned seeds = 8, full_seeds = 40;
-  for (const unsigned buffers : {30U, 100U, 300U, 1000U}) {
-    for (const double share : {0.3, 0.6, 0.9}) {
-      int found = 0, least = 0;
-      double cost = 0, bound = 0, first_fit = 0, seconds = 0;
-      for (unsigned seed = 0; seed < seeds; ++seed) {
-        const problem p = network(buffers, share, seed);
-        std::vector<double> touched;
-        for (const buffer& b : p.buffers) touched.push_back(static_cast<double>(b.size));
-        const double start = user_seconds();
-        const tier_plan got = *solve_tiers(p, touched);
-        seconds += user_seconds() - start;
-        if (!got.layout.has_offsets()) continue;
-        ++found;
-        least += got.least ? 1 : 0;
-        cost += got.cost;
-        bound += got.cost_bound;
-        first_fit += first_memory::cost(p);
-      }
-      std::printf(
-          "%5u buffers, fast memory %.1f of the peak: found %d of %u, proved least %d, cost %.3f of first fit, "
-          "%.3f of its bound, %.3f s each\n",
-          buffers, share, found, seeds, least, cost / first_fit, cost / bound, seconds / seeds);
-      std::fflush(stdout);
+  constexpr unsigned full_seeds = 40;
+  for (const unsigned slabs : {0U, 5U}) {
+    for (const unsigned buffers : {30U, 100U, 300U, 1000U}) {
+      for (const double share : {0.3, 0.6, 0.9}) measure(buffers, share, slabs);
     }
   }
   for (const unsigned buffers : {30U, 100U, 300U}) {

@@ -258,9 +258,10 @@ inline constexpr std::size_t state_bundles = 1'000'000, most_states = 16384;
 inline constexpr std::size_t most_assigned_memories = 200;
 inline constexpr std::size_t roomy_share = 2, parts_of_room = 32, few_states_share = 16;
 inline constexpr double most_exact = 0x1p52;
-// Attempts at an assignment that also fits by address: so many divided by the bundles, within these limits; with slabs,
-// where a memory's limit may have to fall to nothing, always as many.
-inline constexpr std::size_t attempt_bundles = 6000, fewest_attempts = 2, most_attempts = 16, slab_attempts = 32;
+// Attempts at an assignment that also fits by address: so many divided by the bundles, within these limits. With slabs
+// an attempt takes four times as long.
+inline constexpr std::size_t attempt_bundles = 6000, attempt_slab_bundles = 1500, fewest_attempts = 2,
+                             most_attempts = 16;
 // Assignments up to which each is tried.
 inline constexpr std::size_t most_listed_assignments = 512;
 // How often what found no room in a memory goes to the front, in each order.
@@ -270,6 +271,8 @@ inline constexpr int mended_rounds = 16;
 // was a plan: some tenths.
 inline constexpr std::uint64_t assign_looks = 150'000'000, repair_looks = 300'000'000, price_looks = 50'000'000;
 inline constexpr std::uint64_t late_repair_looks = 30'000'000;
+// How many items and sections all slabs of one memory may have together there: some hundred megabytes.
+inline constexpr std::uint64_t most_mended_slabs = std::uint64_t{1} << 22;
 inline constexpr std::uint64_t looks_a_mended_item = 64, looks_a_mended_choice = 8;
 // What the memories of all assignments that are tried may look at together: some seconds.
 inline constexpr std::uint64_t memories_looks = 500'000'000;

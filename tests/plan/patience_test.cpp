@@ -104,11 +104,14 @@ TEST(patience, that_is_over_at_once_still_gives_a_plan_of_several_memories) {
     problem p = in_three_memories(dense_set(5000, 200));
     p.buffers[17].offset = 1 << 20;
     p.buffers[40].alias_group = p.buffers[41].alias_group = 3;
-    const auto got = solve(p, {.work = work, .stop = &stop});
-    ASSERT_TRUE(got && got->has_offsets());
-    EXPECT_TRUE(got->deadline_hit);
-    EXPECT_FALSE(verify(p, *got));
-    EXPECT_NE(got->memory_of, std::vector<index>(p.buffers.size(), 2)) << "all in the dearest";
+    for (const bool slabs : {false, true}) {
+      if (slabs) p.max_slab = 32 << 20;
+      const auto got = solve(p, {.work = work, .stop = &stop});
+      ASSERT_TRUE(got && got->has_offsets());
+      EXPECT_TRUE(got->deadline_hit);
+      EXPECT_FALSE(verify(p, *got));
+      EXPECT_NE(got->memory_of, std::vector<index>(p.buffers.size(), 2)) << "all in the dearest";
+    }
   }
 }
 

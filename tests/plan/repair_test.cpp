@@ -25,8 +25,8 @@ std::vector<std::vector<double>> random_costs(const std::vector<bundle>& bundles
 // Whatever the constraints: what it gives keeps each of them, by an oracle that looks at pairs and bytes.
 RC_GTEST_PROP(repair, gives_memories_and_offsets_that_are_allowed, ()) {
   for (int round = 0; round < 5; ++round) {
-    const auto made =
-        generate::random_problem({.most_buffers = 12, .most_memories = 3, .most_size = 10, .most_ticks = 12});
+    const auto made = generate::random_problem(
+        {.most_buffers = 12, .most_memories = 3, .most_size = 10, .most_ticks = 12, .slabs = generate::one_in(3)});
     if (!made || made->memories.empty()) continue;
     const std::vector<bundle> bundles = bundles_of(*made, true);
     if (std::any_of(bundles.begin(), bundles.end(), [](const bundle& u) { return u.memories.empty(); })) continue;
@@ -44,7 +44,9 @@ RC_GTEST_PROP(repair, gives_memories_and_offsets_that_are_allowed, ()) {
       const auto chosen = std::find(choices.begin(), choices.end(), got.memory_of[u]);
       RC_ASSERT(chosen != choices.end());
       sum += cost[u][static_cast<std::size_t>(chosen - choices.begin())];
-      for (const index i : bundles[u].members) spots[i] = {got.memory_of[u], 0, got.offsets[i]};
+      for (const index i : bundles[u].members) {
+        spots[i] = {got.memory_of[u], made->max_slab ? got.slab_of[i] : 0, got.offsets[i]};
+      }
     }
     RC_ASSERT(brute_force::allowed(*made, spots));
     RC_ASSERT(got.cost == sum);
@@ -68,6 +70,23 @@ TEST(repair, the_largest_first_may_be_cheapest) {
   p.add({.size = 1, .live = {9, 10}});
   const auto bundles = bundles_of(p);
   EXPECT_EQ(repair(p, bundles, {{0, 1}, {0, 10}, {0, 1}}, {}, {}).cost, 2);
+}
+
+// 25 bytes in slabs of 10: two of them and one of 5.
+TEST(repair, begins_a_slab_where_a_bundle_fits_in_none_and_the_memory_has_room_for_it) {
+  problem p;
+  p.max_slab = 10;
+  p.memories = {{.name = "fast", .capacity = bytes{25}}, {.name = "slow"}};
+  std::vector<std::vector<double>> cost;
+  for (const bytes size : {9, 8, 5, 4, 4, 1}) {
+    p.add({.size = size, .live = {0, 1}});
+    cost.push_back({0, static_cast<double>(size)});
+  }
+  const auto bundles = bundles_of(p);
+  const repaired got = repair(p, bundles, cost, {}, {});
+  EXPECT_EQ(got.memory_of, (std::vector<index>{0, 0, 0, 1, 1, 0}));
+  EXPECT_EQ(got.slab_of, (std::vector<index>{0, 1, 2, 0, 0, 0}));
+  EXPECT_EQ(got.offsets, (std::vector<bytes>{0, 0, 0, 0, 4, 9}));
 }
 
 // Two halves of the fast memory are taken in turn; the third buffer, alive with both, finds no room by address although

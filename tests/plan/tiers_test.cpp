@@ -65,13 +65,16 @@ TEST(tiers, a_memory_of_slabs_that_takes_too_little_is_left_to_others) {
   problem p;
   p.max_slab = 300;
   p.memories = {{.name = "fast", .capacity = bytes{600}}, {.name = "slow", .cost = 1}};
+  std::vector<double> touched;
   for (unsigned i = 0; i < 150; ++i) {
     const auto lower = static_cast<tick>(random() % 60);
     p.add({.size = 1 + random() % 200, .live = {lower, lower + 1 + static_cast<tick>(random() % 6)}});
+    touched.push_back(static_cast<double>(p.buffers.back().size));
   }
-  const auto got = solve_tiers(p, std::vector<double>(150, 1.0));
+  const auto got = solve_tiers(p, touched);
   ASSERT_TRUE(got->layout.has_offsets()) << got->layout.reason;
   EXPECT_EQ(verify(p, got->layout), std::nullopt);
+  EXPECT_LE(got->cost, first_memory::cost(p)) << "which knows no slabs";
 }
 
 // Found by the fuzz target of the planner.

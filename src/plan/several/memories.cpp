@@ -40,23 +40,39 @@ struct laid_out {
   bool proved = false;        // ... and never could; answer.reason, culprit and number may say why
 };
 
-// The plan of a memory that `refused` to take `members`, at offsets known to fit.
-plan with_offsets(const problem& part, plan refused, const std::vector<index>& members,
-                  const std::vector<bytes>& known) {
-  refused.status = status::feasible;
-  refused.reason = {};
-  refused.solver = "first_fit";
-  for (std::size_t k = 0; k < members.size(); ++k) {
-    refused.offsets.push_back(known[members[k]]);
-    refused.arena_bytes = std::max(refused.arena_bytes, known[members[k]] + part.footprint(static_cast<index>(k)));
+// `members` where they are known to fit.
+plan as_known(const problem& p, const std::vector<index>& members, const repaired& known) {
+  plan part;
+  part.status = status::feasible;
+  part.solver = "first_fit";
+  std::vector<bytes> top;
+  for (const index i : members) {
+    const std::size_t slab = p.max_slab ? known.slab_of[i] : 0;
+    if (top.size() <= slab) top.resize(slab + 1, 0);
+    top[slab] = std::max(top[slab], known.offsets[i] + p.footprint(i));
+    part.offsets.push_back(known.offsets[i]);
+    if (p.max_slab) part.slab_of.push_back(known.slab_of[i]);
   }
-  return refused;
+  part.arena_bytes = std::accumulate(top.begin(), top.end(), bytes{0});
+  return part;
 }
 
-// Where a memory cannot take what it was assigned, the offsets `known` of this assignment do, if given. What is left of
-// `placing` is for this assignment and all that are tried after it.
+// The plan of a memory, `there`, or what is `known` of it, if given, where that is lower or `placing` is over.
+plan part_plan(const asked& q, const problem& there, const std::vector<index>& members, const patience& placing,
+               const repaired* known) {
+  if (known == nullptr) return solve_one_memory(there, q.p.max_slab, q.o, placing);
+  plan sure = as_known(q.p, members, *known);
+  if (placing.over()) return sure;
+  plan part = solve_one_memory(there, q.p.max_slab, q.o, placing);
+  if (part.has_offsets() && part.arena_bytes <= sure.arena_bytes) return part;
+  sure.work = part.work;
+  return sure;
+}
+
+// `known`: offsets of this assignment. What is left of `placing` is for this assignment and all that are tried after
+// it.
 laid_out place(const asked& q, const std::vector<index>& memory_of_bundle, const patience& placing,
-               const std::vector<bytes>* known = nullptr) {
+               const repaired* known = nullptr) {
   const problem& p = q.p;
   laid_out placed;
   plan& answer = placed.answer;
@@ -72,9 +88,7 @@ laid_out place(const asked& q, const std::vector<index>& memory_of_bundle, const
   part_maker parts{p};
   for (index m = 0; m < members.size(); ++m) {
     if (members[m].empty()) continue;
-    const problem there = parts.part(m, members[m]);
-    plan part = solve_one_memory(there, p.max_slab, q.o, placing);
-    if (!part.has_offsets() && known != nullptr) part = with_offsets(there, std::move(part), members[m], *known);
+    const plan part = part_plan(q, parts.part(m, members[m]), members[m], placing, known);
     answer.work += part.work;
     answer.lower_bound_bytes += part.lower_bound_bytes;
     for (argument why : part.proof) {
@@ -219,11 +233,10 @@ assigned assign_and_place(const asked& q, const patience& wait, const patience& 
                               fast ? policy::fast_most_states : policy::most_states);
   std::vector<int> failures(p.memories.size(), 0);
   assigned out;
-  // The more bundles, the fewer attempts: repair() then makes an assignment fit by address. It knows no slabs; with
-  // these a memory's limit may have to fall to nothing, which takes more attempts.
-  const std::size_t attempts = p.max_slab ? policy::slab_attempts
-                                          : std::clamp<std::size_t>(policy::attempt_bundles / (q.bundles.size() + 1),
-                                                                    policy::fewest_attempts, policy::most_attempts);
+  // The more bundles, the fewer attempts: repair() then makes an assignment fit by address.
+  const std::size_t attempts = std::clamp<std::size_t>(
+      (p.max_slab ? policy::attempt_slab_bundles : policy::attempt_bundles) / (q.bundles.size() + 1),
+      policy::fewest_attempts, policy::most_attempts);
   for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
     out.by = assign(p, q.bundles, q.cost, limits, most_states, choosing);
     if (attempt == 0) out.cost_bound = out.by.least_cost;
@@ -246,37 +259,14 @@ assigned assign_and_place(const asked& q, const patience& wait, const patience& 
   return out;
 }
 
-bool repairs(const asked& q) {
-  return !q.p.max_slab && uses(technique::repair);
-}
-
-// The plan at the offsets that repair() found.
-plan as_repaired(const asked& q, const repaired& by_address) {
-  plan answer;
-  answer.offsets = by_address.offsets;
-  answer.memory_of.resize(q.p.buffers.size());
-  answer.solver = "first_fit";
-  std::vector<bytes> top(q.p.memories.size(), 0);
-  for (std::size_t u = 0; u < q.bundles.size(); ++u) {
-    const index m = by_address.memory_of[u];
-    for (const index i : q.bundles[u].members) {
-      answer.memory_of[i] = m;
-      top[m] = std::max(top[m], answer.offsets[i] + q.p.footprint(i));
-    }
-  }
-  answer.arena_bytes = std::accumulate(top.begin(), top.end(), bytes{0});
-  return answer;
-}
-
 // By repair(), where it finds a plan that costs less than `most`.
 std::optional<memories_plan> repaired_plan(const asked& q, const std::vector<index>& wish, double most,
                                            double cost_bound, const patience& wait, const patience& placing) {
-  if (!repairs(q)) return {};
+  if (!uses(technique::repair)) return {};
   const repaired by_address = repair(q.p, q.bundles, q.cost, wish, wait);
   if (by_address.memory_of.empty() || by_address.cost >= most) return {};
-  plan answer =
-      placing.over() ? as_repaired(q, by_address) : place(q, by_address.memory_of, placing, &by_address.offsets).answer;
-  return chosen_plan(q, std::move(answer), by_address.cost, cost_bound);
+  laid_out placed = place(q, by_address.memory_of, placing, &by_address);
+  return chosen_plan(q, std::move(placed.answer), by_address.cost, cost_bound);
 }
 
 memories_plan at_effort(const asked& q, const patience& wait) {
@@ -284,7 +274,8 @@ memories_plan at_effort(const asked& q, const patience& wait) {
   if (std::all_of(q.bundles.begin(), q.bundles.end(), [](const bundle& u) { return u.memories.size() == 1; })) {
     return place_as_told(q, placing);
   }
-  if (placing.over() && repairs(q)) return unknown_assignment(q, 0);  // which is the shortest way to a plan
+  // The repair alone is the shortest way to a plan.
+  if (placing.over() && uses(technique::repair)) return unknown_assignment(q, 0);
   assigned by_bytes = assign_and_place(q, wait, placing);
   if (std::any_of(q.bundles.begin(), q.bundles.end(), [](const bundle& u) { return u.abridged; })) {
     by_bytes.none = false;

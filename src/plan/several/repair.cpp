@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "plan/greedy/occupancy.hpp"
@@ -14,39 +15,88 @@
 namespace berth::plan {
 namespace {
 
-// One memory, and all that may live there.
-struct candidate_memory {
-  candidate_memory(part_maker& parts, index m, const std::vector<index>& members)
-      : in{make_instance(parts.part(m, members))} {
-    if (!in.representable) return;
-    for (std::size_t k = 0; k < members.size(); ++k) item_of.emplace_back(members[k], in.item_of[k]);
-    taken = std::make_unique<occupancy>(in);
+// One memory, and all that may live there. Without slabs it is one as large as it is.
+class candidate_memory {
+ public:
+  candidate_memory(part_maker& parts, index m, const std::vector<index>& members, std::optional<bytes> max_slab)
+      : in_{make_instance(parts.part(m, members))} {
+    if (!in_.representable) return;
+    for (std::size_t k = 0; k < members.size(); ++k) item_of_.emplace_back(members[k], in_.item_of[k]);
+    if (max_slab) height_ = static_cast<units>(std::min(*max_slab / in_.unit, static_cast<bytes>(unbounded)));
   }
 
-  void clear() {
-    taken->clear();
-    for (std::uint32_t i = in.own_items; i < in.items.size(); ++i) taken->insert(i, in.items[i].pin);
+  [[nodiscard]] bool representable() const { return in_.representable; }
+
+  void clear() { open_ = 0; }
+
+  // Places an item in the first slab that has room for it, if any has.
+  [[nodiscard]] std::optional<index> take(std::uint32_t i) {
+    for (index s = 0; s < open_; ++s) {
+      if (takes(s, i)) return s;
+    }
+    if (last_is_empty() || !open_next()) return {};
+    const index last = open_ - 1;
+    return takes(last, i) ? std::optional{last} : std::nullopt;
   }
 
-  // Places an item, if there is room.
-  bool take(std::uint32_t i) {
-    const berth::plan::item& it = in.items[i];
-    const bool pinned = it.pin != no_offset;
-    if (pinned && !taken->is_free(i, it.pin)) return false;
-    const units at = pinned ? it.pin : taken->find(i);
-    if (at + it.size > in.capacity) return false;
-    taken->insert(i, at);
+  // Of a buffer of the whole problem.
+  [[nodiscard]] std::uint32_t item(index i) const {
+    return std::lower_bound(item_of_.begin(), item_of_.end(), std::pair{i, std::uint32_t{0}})->second;
+  }
+
+  [[nodiscard]] bytes offset(std::uint32_t i, index s) const {
+    return static_cast<bytes>(slabs_[s].taken->offset(i)) * in_.unit;
+  }
+
+  // How much was looked at since this was last asked.
+  [[nodiscard]] std::uint64_t take_looks() { return std::exchange(looks_, 0); }
+
+ private:
+  struct slab {
+    std::unique_ptr<occupancy> taken;
+    bool empty = true;
+  };
+
+  [[nodiscard]] bool last_is_empty() const { return open_ != 0 && slabs_[open_ - 1].empty; }
+  [[nodiscard]] units capacity(index s) const { return std::min(height_, in_.capacity - units{s} * height_); }
+
+  // False where the memory has no room for another slab, or so many are more than is reasonable.
+  bool open_next() {
+    if (height_ == 0) return false;
+    if (open_ != 0 && (height_ >= in_.capacity || units{open_} >= (in_.capacity + height_ - 1) / height_ ||
+                       std::uint64_t{open_} * (in_.sections + in_.items.size()) > policy::most_mended_slabs)) {
+      return false;
+    }
+    if (open_ == slabs_.size()) slabs_.push_back({std::make_unique<occupancy>(in_)});
+    slab& next = slabs_[open_++];
+    next.taken->clear();
+    next.empty = true;
+    for (std::uint32_t i = in_.own_items; i < in_.items.size(); ++i) next.taken->insert(i, in_.items[i].pin);
     return true;
   }
 
-  instance in;
-  std::unique_ptr<occupancy> taken;
-  // Of a buffer of the whole problem.
-  [[nodiscard]] std::uint32_t item(index i) const {
-    return std::lower_bound(item_of.begin(), item_of.end(), std::pair{i, std::uint32_t{0}})->second;
+  bool takes(index s, std::uint32_t i) {
+    occupancy& taken = *slabs_[s].taken;
+    const std::uint64_t before = taken.looks();
+    const berth::plan::item& it = in_.items[i];
+    const bool pinned = it.pin != no_offset;
+    bool fits = !pinned || taken.is_free(i, it.pin);
+    if (fits) {
+      const units at = pinned ? it.pin : taken.find(i);
+      fits = at + it.size <= capacity(s);
+      if (fits) taken.insert(i, at);
+    }
+    looks_ += taken.looks() - before;
+    slabs_[s].empty &= !fits;
+    return fits;
   }
 
-  std::vector<std::pair<index, std::uint32_t>> item_of;  // sorted
+  instance in_;
+  units height_ = unbounded;  // of a slab
+  std::vector<slab> slabs_;
+  index open_ = 0;  // the slabs in use; the others are left of an earlier order
+  std::uint64_t looks_ = 0;
+  std::vector<std::pair<index, std::uint32_t>> item_of_;  // sorted
 };
 
 std::vector<std::unique_ptr<candidate_memory>> memories_of(const problem& p, const std::vector<bundle>& all) {
@@ -58,8 +108,8 @@ std::vector<std::unique_ptr<candidate_memory>> memories_of(const problem& p, con
   part_maker parts{p};
   for (index m = 0; m < members.size(); ++m) {
     std::sort(members[m].begin(), members[m].end());
-    memories.push_back(std::make_unique<candidate_memory>(parts, m, members[m]));
-    if (!memories.back()->in.representable) return {};
+    memories.push_back(std::make_unique<candidate_memory>(parts, m, members[m], p.max_slab));
+    if (!memories.back()->representable()) return {};
   }
   return memories;
 }
@@ -105,28 +155,19 @@ class mender {
   [[nodiscard]] repaired place(const std::vector<std::uint32_t>& order, const patience& wait) {
     repaired out;
     out.memory_of.resize(bundles_.size());
+    out.offsets.resize(p_.buffers.size());
+    if (p_.max_slab) out.slab_of.resize(p_.buffers.size());
     for (const auto& b : memories_) b->clear();
     for (const std::uint32_t u : order) {
-      const std::size_t k = cheapest_that_takes(u);
       stuck_ = u;
-      if (k == cost_[u].size() || wait.over(std::exchange(looks_, 0))) return {};
-      out.memory_of[u] = bundles_[u].memories[k];
-      out.cost += cost_[u][k];
-    }
-    out.offsets.resize(p_.buffers.size());
-    for (std::size_t u = 0; u < bundles_.size(); ++u) {
-      const candidate_memory& b = *memories_[out.memory_of[u]];
-      for (const index i : bundles_[u].members) {
-        const std::uint32_t it = b.item(i);
-        out.offsets[i] =
-            it == no_item ? p_.buffers[i].offset.value_or(0) : static_cast<bytes>(b.taken->offset(it)) * b.in.unit;
-      }
+      if (!take(u, out) || wait.over(std::exchange(looks_, 0))) return {};
     }
     return out;
   }
 
  private:
-  std::size_t cheapest_that_takes(std::uint32_t u) {
+  // Puts a bundle into the cheapest memory that takes it.
+  bool take(std::uint32_t u, repaired& out) {
     const bundle& one = bundles_[u];
     looks_ += one.memories.size() * policy::looks_a_mended_choice;
     std::vector<std::size_t> choices(one.memories.size());
@@ -137,13 +178,20 @@ class mender {
       candidate_memory& b = *memories_[one.memories[k]];
       const auto member =
           std::find_if(one.members.begin(), one.members.end(), [&](index i) { return b.item(i) != no_item; });
-      if (member == one.members.end()) return k;
-      const std::uint64_t before = b.taken->looks();
-      const bool taken = b.take(b.item(*member));
-      looks_ += b.taken->looks() - before;
-      if (taken) return k;
+      std::optional<index> slab = 0;
+      if (member != one.members.end()) slab = b.take(b.item(*member));
+      looks_ += b.take_looks();
+      if (!slab) continue;
+      out.memory_of[u] = one.memories[k];
+      out.cost += cost_[u][k];
+      for (const index i : one.members) {
+        const std::uint32_t it = b.item(i);
+        out.offsets[i] = it == no_item ? p_.buffers[i].offset.value_or(0) : b.offset(it, *slab);
+        if (p_.max_slab) out.slab_of[i] = *slab;
+      }
+      return true;
     }
-    return choices.size();
+    return false;
   }
 
   const problem& p_;
