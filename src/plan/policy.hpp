@@ -271,8 +271,8 @@ inline constexpr int mended_rounds = 16;
 // was a plan: some tenths.
 inline constexpr std::uint64_t assign_looks = 150'000'000, repair_looks = 300'000'000, price_looks = 50'000'000;
 inline constexpr std::uint64_t late_repair_looks = 30'000'000;
-// How many items and sections all slabs of one memory may have together there: some hundred megabytes.
-inline constexpr std::uint64_t most_mended_slabs = std::uint64_t{1} << 22;
+// How many items and sections all slabs of all memories may have together there: some hundred megabytes.
+inline constexpr std::uint64_t most_mended_places = std::uint64_t{1} << 22;
 inline constexpr std::uint64_t looks_a_mended_item = 64, looks_a_mended_choice = 8;
 // What the memories of all assignments that are tried may look at together: some seconds.
 inline constexpr std::uint64_t memories_looks = 500'000'000;

@@ -29,12 +29,12 @@ class candidate_memory {
 
   void clear() { open_ = 0; }
 
-  // Places an item in the first slab that has room for it, if any has.
-  [[nodiscard]] std::optional<index> take(std::uint32_t i) {
+  // Places an item in the first slab that has room for it, if any has. A slab that is opened takes of `places_left`.
+  [[nodiscard]] std::optional<index> take(std::uint32_t i, std::uint64_t& places_left) {
     for (index s = 0; s < open_; ++s) {
       if (takes(s, i)) return s;
     }
-    if (last_is_empty() || !open_next()) return {};
+    if (last_is_empty() || !open_next(places_left)) return {};
     const index last = open_ - 1;
     return takes(last, i) ? std::optional{last} : std::nullopt;
   }
@@ -60,14 +60,17 @@ class candidate_memory {
   [[nodiscard]] bool last_is_empty() const { return open_ != 0 && slabs_[open_ - 1].empty; }
   [[nodiscard]] units capacity(index s) const { return std::min(height_, in_.capacity - units{s} * height_); }
 
-  // False where the memory has no room for another slab, or so many are more than is reasonable.
-  bool open_next() {
+  // False where the memory has no room for another slab, or so many are more than is reasonable: every memory may have
+  // one.
+  bool open_next(std::uint64_t& places_left) {
     if (height_ == 0) return false;
-    if (open_ != 0 && (height_ >= in_.capacity || units{open_} >= (in_.capacity + height_ - 1) / height_ ||
-                       std::uint64_t{open_} * (in_.sections + in_.items.size()) > policy::most_mended_slabs)) {
-      return false;
+    if (open_ != 0 && (height_ >= in_.capacity || units{open_} >= (in_.capacity + height_ - 1) / height_)) return false;
+    if (open_ == slabs_.size()) {
+      const std::uint64_t places = in_.sections + in_.items.size();
+      if (open_ != 0 && places > places_left) return false;
+      places_left -= std::min(places, places_left);
+      slabs_.push_back({std::make_unique<occupancy>(in_)});
     }
-    if (open_ == slabs_.size()) slabs_.push_back({std::make_unique<occupancy>(in_)});
     slab& next = slabs_[open_++];
     next.taken->clear();
     next.empty = true;
@@ -86,7 +89,7 @@ class candidate_memory {
       fits = at + it.size <= capacity(s);
       if (fits) taken.insert(i, at);
     }
-    looks_ += taken.looks() - before;
+    looks_ += taken.looks() - before + policy::looks_a_mended_choice;
     slabs_[s].empty &= !fits;
     return fits;
   }
@@ -179,7 +182,7 @@ class mender {
       const auto member =
           std::find_if(one.members.begin(), one.members.end(), [&](index i) { return b.item(i) != no_item; });
       std::optional<index> slab = 0;
-      if (member != one.members.end()) slab = b.take(b.item(*member));
+      if (member != one.members.end()) slab = b.take(b.item(*member), places_left_);
       looks_ += b.take_looks();
       if (!slab) continue;
       out.memory_of[u] = one.memories[k];
@@ -199,6 +202,7 @@ class mender {
   const std::vector<std::vector<double>>& cost_;
   std::vector<std::unique_ptr<candidate_memory>> memories_;
   std::uint64_t looks_ = 0;  // since the wait was told
+  std::uint64_t places_left_ = policy::most_mended_places;
   std::uint32_t stuck_ = 0;
 };
 
