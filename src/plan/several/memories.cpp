@@ -24,6 +24,7 @@ struct asked {
   const std::vector<std::vector<double>>& cost;
   options o;
   const argument& all;  // what all memories together must hold
+  effort moving;        // of bundles between slabs
 
   [[nodiscard]] asked at(effort work) const {
     asked other = *this;
@@ -60,10 +61,11 @@ plan as_known(const problem& p, const std::vector<index>& members, const repaire
 // The plan of a memory, `there`, or what is `known` of it, if given, where that is lower or `placing` is over.
 plan part_plan(const asked& q, const problem& there, const std::vector<index>& members, const patience& placing,
                const repaired* known) {
-  if (known == nullptr) return solve_one_memory(there, q.p.max_slab, q.o, placing);
+  const auto planned = [&] { return solve_one_memory(there, q.p.max_slab, q.o, placing, nullptr, q.moving); };
+  if (known == nullptr) return planned();
   plan sure = as_known(q.p, members, *known);
   if (placing.over()) return sure;
-  plan part = solve_one_memory(there, q.p.max_slab, q.o, placing);
+  plan part = planned();
   if (part.has_offsets() && part.arena_bytes <= sure.arena_bytes) return part;
   sure.work = part.work;
   return sure;
@@ -269,11 +271,13 @@ std::optional<memories_plan> repaired_plan(const asked& q, const std::vector<ind
   return chosen_plan(q, std::move(placed.answer), by_address.cost, cost_bound);
 }
 
+bool has_choice(const std::vector<bundle>& all) {
+  return std::any_of(all.begin(), all.end(), [](const bundle& u) { return u.memories.size() != 1; });
+}
+
 memories_plan at_effort(const asked& q, const patience& wait) {
   const patience placing = wait.for_looks(policy::memories_looks, q.o.work);
-  if (std::all_of(q.bundles.begin(), q.bundles.end(), [](const bundle& u) { return u.memories.size() == 1; })) {
-    return place_as_told(q, placing);
-  }
+  if (!has_choice(q.bundles)) return place_as_told(q, placing);
   // The repair alone is the shortest way to a plan.
   if (placing.over() && uses(technique::repair)) return unknown_assignment(q, 0);
   assigned by_bytes = assign_and_place(q, wait, placing);
@@ -332,7 +336,8 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
     if (std::any_of(u.memories.begin(), u.memories.end(), takes)) continue;
     return {.layout = refused(status::infeasible, "buffer fits none of its memories", u.members.front(), u.size, all)};
   }
-  const asked q{p, bundles, cost, o, all};
+  const bool well = !has_choice(bundles) || bundles.size() <= policy::most_well_moved_bundles;
+  const asked q{p, bundles, cost, o, all, well ? effort::normal : effort::fast};
   memories_plan found = at_both_efforts(q, wait);
   if (found.layout.status != status::unknown || !wait.over()) return found;
   // A plan that comes a little late is one.

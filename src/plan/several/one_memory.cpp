@@ -9,7 +9,7 @@ namespace berth::plan {
 
 // Buffers of no bytes included, which the engine need not place.
 plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o, const patience& wait,
-                      verified* so_far) {
+                      verified* so_far, effort moving) {
   auto limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
   if (max_slab) limit = std::min(limit.value_or(*max_slab), *max_slab);
   for (index i = 0; limit && i < p.buffers.size(); ++i) {
@@ -17,7 +17,7 @@ plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, co
     if (!b.offset || *b.offset + p.footprint(i) <= *limit) continue;
     return refused(status::infeasible, "buffer is pinned beyond the capacity", i, *b.offset);
   }
-  if (max_slab) return solve_slabs(p, *max_slab, o, wait);
+  if (max_slab) return solve_slabs(p, *max_slab, o, wait, moving);
   plan answer = solve_single(p, o, wait, nullptr, so_far);
   if (answer.status != status::infeasible) return answer;
   for (index i = 0; limit && i < p.buffers.size(); ++i) {

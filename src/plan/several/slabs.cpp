@@ -150,7 +150,7 @@ class cutter {
   }
 
   // Moves single bundles from slab to slab as long as the sum falls.
-  void settle(std::vector<slab>& slabs) {
+  void settle(std::vector<slab>& slabs, effort level) {
     std::size_t tries = policy::slab_moves;
     const patience wait = wait_.for_looks(policy::slab_looks);
     for (bool fell = true; fell && tries != 0;) {
@@ -160,12 +160,12 @@ class cutter {
           return std::binary_search(s.members.begin(), s.members.end(), bundles_[u].members.front());
         };
         const auto from = std::find_if(slabs.begin(), slabs.end(), holds);
-        const slab left = without(*from, u, wait);
+        const slab left = without(*from, u, level, wait);
         if (!left.layout.has_offsets() || left.layout.arena() >= from->layout.arena()) continue;
         for (auto to = slabs.begin(); to != slabs.end() && tries != 0; ++to) {
           if (to == from) continue;
           --tries;
-          slab grown = with(*to, u, wait);
+          slab grown = with(*to, u, level, wait);
           if (!grown.layout.has_offsets() ||
               left.layout.arena() + grown.layout.arena() >= from->layout.arena() + to->layout.arena()) {
             continue;
@@ -184,16 +184,16 @@ class cutter {
   std::uint64_t nodes() const { return nodes_; }
 
  private:
-  slab without(const slab& s, index u, const patience& wait) {
+  slab without(const slab& s, index u, effort level, const patience& wait) {
     std::vector<index> members;
     std::set_difference(s.members.begin(), s.members.end(), bundles_[u].members.begin(), bundles_[u].members.end(),
                         std::back_inserter(members));
-    return make(std::move(members), effort::normal, wait);
+    return make(std::move(members), level, wait);
   }
-  slab with(const slab& s, index u, const patience& wait) {
+  slab with(const slab& s, index u, effort level, const patience& wait) {
     std::vector<index> members = s.members;
     members.insert(members.end(), bundles_[u].members.begin(), bundles_[u].members.end());
-    return make(std::move(members), effort::normal, wait);
+    return make(std::move(members), level, wait);
   }
 
   // The slab of `kept`, at the offsets that `layout`, a layout of `all`, has for them.
@@ -284,7 +284,7 @@ plan plan_of(const problem& p, const std::vector<slab>& slabs, bool proved, cons
 
 }  // namespace
 
-plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patience& wait) {
+plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patience& wait, effort moving) {
   const argument why = spread_bound_within(p, o.work != effort::fast, wait);
   const bytes bound = why.bound;
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -316,7 +316,7 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
     }
     if (uses(technique::slab_moves) && !slabs.empty() && o.work != effort::fast &&
         cut.bundles().size() <= policy::most_moved_bundles) {
-      cut.settle(slabs);
+      cut.settle(slabs, moving);
     }
   }
   if (!fits()) {

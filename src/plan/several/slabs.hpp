@@ -10,7 +10,9 @@ namespace berth::plan {
 
 // Plans a problem of one memory at most, with every offset in a slab no longer than `max_slab`: one slab where that is
 // enough; else the largest bundles first, each into the slab that grows least. Of few bundles every split is tried,
-// unless with effort fast: the answer is then proved. Contract: validate() passed.
-[[nodiscard]] plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patience& wait);
+// unless with effort fast: the answer is then proved. Of more, single bundles are moved to other slabs, which are
+// planned with effort `moving`. Contract: validate() passed.
+[[nodiscard]] plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patience& wait,
+                               effort moving = effort::normal);
 
 }  // namespace berth::plan
