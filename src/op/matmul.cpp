@@ -153,9 +153,15 @@ class own_product final : public operation {
   std::span<void* const> addresses_;  // the base's
 };
 
-bool has_no_elements(const dnnl::memory::desc& d) {
-  const dnnl::memory::dims dims = d.dims();
-  return std::find(dims.begin(), dims.end(), 0) != dims.end();
+// What oneDNN sees to where it is asked.
+bool is_product(const matmul_description& d) {
+  const auto &a = d.a.shape, &b = d.b.shape, &c = d.c.shape;
+  const std::size_t rank = c.size();
+  if (rank < 2 || a.size() != rank || b.size() != rank) return false;
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    if (c[i] != (a[i] == 1 ? b[i] : a[i]) || (b[i] != 1 && b[i] != c[i])) return false;
+  }
+  return a[rank - 2] == c[rank - 2] && b[rank - 1] == c[rank - 1] && a[rank - 1] == b[rank - 2];
 }
 
 }  // namespace
@@ -172,14 +178,16 @@ created matmul(const matmul_description& d) {
     bias_shape.back() = d.c.shape.back();
     const memory::desc bias = dense_descriptor(bias_shape);
 
+    // Of no elements: oneDNN 2.6, asked whether it can generate such a product for AVX-512, divides by the dimensions.
+    if (a.get_size() == 0 || b.get_size() == 0) {
+      if (!is_product(d)) throw dnnl::error{dnnl_invalid_arguments, "shapes"};
+      if (c.get_size() != 0 && c != dense_descriptor(d.c.shape)) throw dnnl::error{dnnl_unimplemented, "scattered"};
+      return std::make_unique<own_product>(d);
+    }
+
     dnnl::post_ops ops;
     append(ops, d.then);
     const auto what = d.bias ? dnnl::matmul::desc{a, b_wanted, bias, c} : dnnl::matmul::desc{a, b_wanted, c};
-    // The products that oneDNN 2.6 generates for AVX-512 divide by their dimensions, before they are asked for as well.
-    if (has_no_elements(a) || has_no_elements(b)) {
-      if (!has_no_elements(c) && c != dense_descriptor(d.c.shape)) throw dnnl::error{dnnl_unimplemented, "scattered"};
-      return std::make_unique<own_product>(d);
-    }
     const dnnl::matmul::primitive_desc chosen{what, primitive_attributes(ops), cpu()};
     if (allocates(chosen.impl_info_str())) {
       const bool dense =

@@ -280,7 +280,8 @@ inline constexpr std::uint64_t memories_looks = 500'000'000;
 // ---- Slabs (several/slabs.hpp) ----
 
 // Bundles up to which every split into slabs is tried (2^10 sets), and up to which single ones are moved into others.
-// Up to which that is with effort normal where memories are chosen, each of which is planned some times.
+// Where memories are chosen each of them is planned some times, so that only up to the last are moves planned with
+// effort normal.
 inline constexpr std::size_t most_split_bundles = 10, most_moved_bundles = 400, most_well_moved_bundles = 60;
 // Moves that are tried: tens of milliseconds. What they, or layouts without pins that clash, may look at: about a
 // second.

@@ -28,8 +28,8 @@ bytes sum_of(const std::vector<slab>& slabs) {
 
 class cutter {
  public:
-  cutter(const problem& p, bytes max_slab, const options& o, const patience& wait)
-      : p_{p}, limit_{max_slab}, options_{o}, wait_{wait}, parts_{p}, bundles_{bundles_of(p)} {}
+  cutter(const problem& p, bytes max_slab, const options& o, const patience& wait, effort moving)
+      : p_{p}, limit_{max_slab}, options_{o}, wait_{wait}, moving_{moving}, parts_{p}, bundles_{bundles_of(p)} {}
 
   // The plan of one slab with these buffers; without offsets where they do not fit it.
   slab make(std::vector<index> members, effort level, const patience& wait) {
@@ -150,7 +150,7 @@ class cutter {
   }
 
   // Moves single bundles from slab to slab as long as the sum falls.
-  void settle(std::vector<slab>& slabs, effort level) {
+  void settle(std::vector<slab>& slabs) {
     std::size_t tries = policy::slab_moves;
     const patience wait = wait_.for_looks(policy::slab_looks);
     for (bool fell = true; fell && tries != 0;) {
@@ -160,12 +160,12 @@ class cutter {
           return std::binary_search(s.members.begin(), s.members.end(), bundles_[u].members.front());
         };
         const auto from = std::find_if(slabs.begin(), slabs.end(), holds);
-        const slab left = without(*from, u, level, wait);
+        const slab left = without(*from, u, wait);
         if (!left.layout.has_offsets() || left.layout.arena() >= from->layout.arena()) continue;
         for (auto to = slabs.begin(); to != slabs.end() && tries != 0; ++to) {
           if (to == from) continue;
           --tries;
-          slab grown = with(*to, u, level, wait);
+          slab grown = with(*to, u, wait);
           if (!grown.layout.has_offsets() ||
               left.layout.arena() + grown.layout.arena() >= from->layout.arena() + to->layout.arena()) {
             continue;
@@ -184,16 +184,16 @@ class cutter {
   std::uint64_t nodes() const { return nodes_; }
 
  private:
-  slab without(const slab& s, index u, effort level, const patience& wait) {
+  slab without(const slab& s, index u, const patience& wait) {
     std::vector<index> members;
     std::set_difference(s.members.begin(), s.members.end(), bundles_[u].members.begin(), bundles_[u].members.end(),
                         std::back_inserter(members));
-    return make(std::move(members), level, wait);
+    return make(std::move(members), moving_, wait);
   }
-  slab with(const slab& s, index u, effort level, const patience& wait) {
+  slab with(const slab& s, index u, const patience& wait) {
     std::vector<index> members = s.members;
     members.insert(members.end(), bundles_[u].members.begin(), bundles_[u].members.end());
-    return make(std::move(members), level, wait);
+    return make(std::move(members), moving_, wait);
   }
 
   // The slab of `kept`, at the offsets that `layout`, a layout of `all`, has for them.
@@ -249,6 +249,7 @@ class cutter {
   bytes limit_;
   const options& options_;
   const patience& wait_;
+  effort moving_;
   part_maker parts_;
   std::vector<bundle> bundles_;
   std::uint64_t nodes_ = 0;
@@ -291,7 +292,7 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
     if (p.footprint(i) <= max_slab) continue;
     return refused(status::infeasible, "buffer is larger than the largest slab", i, max_slab, why);
   }
-  cutter cut{p, max_slab, o, wait};
+  cutter cut{p, max_slab, o, wait, moving};
   std::vector<slab> slabs;
   if (bound <= max_slab) {
     std::vector<index> all(p.buffers.size());
@@ -316,7 +317,7 @@ plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patie
     }
     if (uses(technique::slab_moves) && !slabs.empty() && o.work != effort::fast &&
         cut.bundles().size() <= policy::most_moved_bundles) {
-      cut.settle(slabs, moving);
+      cut.settle(slabs);
     }
   }
   if (!fits()) {
