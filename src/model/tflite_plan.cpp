@@ -21,6 +21,8 @@ struct request {
   bytes size = 0;  // a multiple of the alignment
   micro_life life;
   std::optional<bytes> pinned;
+
+  friend bool operator==(const request&, const request&) = default;
 };
 
 // The size of the head as GreedyMemoryPlanner lays it out: what is pinned first, then the largest, each in the first
@@ -63,6 +65,8 @@ struct requests {
   std::vector<micro_scratch> scratch;
   bytes variables = 0;
   std::vector<bool> online;  // by tensor: no place may be said
+
+  friend bool operator==(const requests&, const requests&) = default;
 };
 
 bytes rounded(const tflite_graph& g, bytes size) {
@@ -129,15 +133,30 @@ void add_scratch(requests& out, tflite_graph& g, const micro_times& times, const
   }
 }
 
+requests requests_of(const std::string& path, std::string_view text, const std::vector<micro_scratch>& scratch) {
+  tflite_graph g = read_tflite_graph(path, text, tflite_reads::all);
+  const micro_times times = times_for_micro(g);
+  requests out;
+  add_tensors(out, g, times);
+  add_scratch(out, g, times, scratch);
+  return out;
+}
+
+// Where parts of a file share bytes, a position that is mended for one of them is something else to another.
+bool reads_as(const requests& before, const std::string& path, std::string_view text,
+              const std::vector<micro_scratch>& scratch) {
+  try {
+    return requests_of(path, text, scratch) == before;
+  } catch (const input_error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 micro_plan plan_for_micro(const std::string& path, std::string_view text, const std::vector<micro_scratch>& scratch,
                           const plan::options& options) {
-  tflite_graph g = read_tflite_graph(path, text, tflite_reads::all);
-  const micro_times times = times_for_micro(g);
-  requests r;
-  add_tensors(r, g, times);
-  add_scratch(r, g, times, scratch);
+  const requests r = requests_of(path, text, scratch);
   micro_plan out;
   out.offsets.assign(r.online.size(), -1);
   out.scratch = r.scratch;
@@ -155,19 +174,23 @@ micro_plan plan_for_micro(const std::string& path, std::string_view text, const 
   const auto solved = plan::solve(problem, options);
   if (!solved) throw input_error(path, solved.error().what);
   out.lower_bound = solved->lower_bound();
+  std::vector<request> pinned = r.all;
   for (std::size_t b = 0; b < planned.size(); ++b) {
     if (planned[b] >= r.tensor.size()) continue;  // TFLM has no place to pin scratch
     const std::size_t tensor = r.tensor[planned[b]];
     if (r.online[tensor]) continue;
     const bytes at = solved->offsets[b];
     if (at > most_bytes - r.all[planned[b]].size) throw input_error(path, "an arena of 2 GiB or more");
-    r.all[planned[b]].pinned = at;
+    pinned[planned[b]].pinned = at;
     out.offsets[tensor] = static_cast<std::int32_t>(at);
   }
-  out.head = greedy_head(r.all);
+  out.head = greedy_head(pinned);
   if (out.head > out.own_head) return out;
   if (out.head > most_bytes) throw input_error(path, "an arena of 2 GiB or more");
   out.model = with_offline_plan(path, text, out.offsets);
+  if (!reads_as(r, path, out.model, scratch)) {
+    throw input_error(path, "a broken TFLite model: its parts overlap, so that no plan can be written into it");
+  }
   return out;
 }
 

@@ -14,6 +14,8 @@ namespace berth::model {
 struct micro_life {
   plan::tick first = -1;  // never: its subgraph is called by none
   plan::tick last = -1;   // the tick itself is part of it
+
+  friend bool operator==(const micro_life&, const micro_life&) = default;
 };
 
 struct micro_times {

@@ -62,6 +62,22 @@ TEST(tflite_plan, takes_the_place_of_a_former_one) {
   EXPECT_EQ(words(metadata_of(twice.model).begin()->second), words(metadata_of(once.model).begin()->second));
 }
 
+// Where the content of buffer 0 stands in the file, and it is no buffer but the first tensor: what mends the one spoils
+// the type of the other.
+TEST(tflite_plan, refuses_a_file_that_would_be_another_model) {
+  std::string text = model{}.bytes();
+  const berth::model_test::reader r{text};
+  const std::size_t root = r.follow(0), buffers = r.follow(r.field(root, 4));
+  const std::size_t tensor = r.tables(r.tables(root, 2).at(0), 0).at(0);
+  for (unsigned i = 0; i < 4; ++i) text[buffers + 4 + i] = static_cast<char>((tensor - buffers - 4) >> (8 * i));
+  try {
+    (void)plan_for_micro("m", text, {}, {});
+    FAIL() << "a plan was written into it";
+  } catch (const input_error& e) {
+    EXPECT_STREQ(e.what(), "m: a broken TFLite model: its parts overlap, so that no plan can be written into it");
+  }
+}
+
 // 24 tensors, each read by the next operator and by one a few steps on.
 model chain(std::mt19937& random) {
   model m;

@@ -26,6 +26,8 @@ struct micro_scratch {
   std::size_t operation = 0;  // of its subgraph, in the order of execution, from 0
   bytes size = 0;
   std::size_t subgraph = 0;
+
+  friend bool operator==(const micro_scratch&, const micro_scratch&) = default;
 };
 
 struct micro_plan {
@@ -41,8 +43,9 @@ struct micro_plan {
 
 // Several subgraphs are planned together, by TFLM's one clock for what IF, WHILE and CALL_ONCE run. `scratch` takes the
 // place of what the reference kernels ask for, for the operators it names. Throws input_error: the file is no model,
-// has an operator whose scratch is not known, calls a subgraph in a way that TFLM could not, or has more than 2^15
-// tensors and scratch buffers to place (TFLM's planner, which is followed here, takes the square of their number).
+// has an operator whose scratch is not known, calls a subgraph in a way that TFLM could not, has more than 2^15
+// tensors and scratch buffers to place (TFLM's planner, which is followed here, takes the square of their number), or
+// has parts that overlap, so that it would be another model with a plan in it.
 [[nodiscard]] micro_plan plan_for_micro(const std::string& path, std::string_view text,
                                         const std::vector<micro_scratch>& scratch, const plan::options& options);
 
