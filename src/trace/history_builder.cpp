@@ -17,7 +17,7 @@ bool history_builder::allocate(const event& e) {
   if (e.size > most_alive - before_bytes_ - live_ || e.size > UINT64_MAX - e.address) return false;
   live_ += e.size;
   live_peak_ = std::max(live_peak_, live_);
-  alive_.emplace(e.address, block{e.size, false});
+  alive_.emplace(e.address, block{e.size, false, now_.size()});
   known_.insert(e.address);
   now_.push_back(e);
   now_.back().allocate = true;
@@ -37,10 +37,14 @@ bool history_builder::free(const event& e) {
 }
 
 bool history_builder::was_alive(const event& e) {
+  if (const auto at = alive_.find(e.address); at != alive_.end()) {
+    std::uint32_t& site = (at->second.before ? before_ : now_)[at->second.event].site;
+    if (site == 0) site = e.site;
+  }
   if (known_.contains(e.address)) return true;
   if (e.size > most_alive - before_bytes_ - live_peak_ || e.size > UINT64_MAX - e.address) return false;
   before_bytes_ += e.size;
-  alive_.emplace(e.address, block{e.size, true});
+  alive_.emplace(e.address, block{e.size, true, before_.size()});
   known_.insert(e.address);
   before_.push_back(e);
   before_.back().allocate = true;

@@ -17,7 +17,8 @@ class history_builder {
   [[nodiscard]] bool allocate(const event& e);
   // Of an address that was never heard of, the block was alive before the history.
   [[nodiscard]] bool free(const event& e);
-  // A block of before the history, unless something was heard of its address already.
+  // A block of before the history, unless something was heard of its address already: then its site is that of the
+  // block there, where that has none.
   [[nodiscard]] bool was_alive(const event& e);
 
   // So far, without those of before.
@@ -30,6 +31,7 @@ class history_builder {
   struct block {
     bytes size;
     bool before;
+    std::size_t event;  // in before_ or now_
   };
   void close(event by);
 

@@ -12,10 +12,8 @@ using value = pickle::value;
 // answers false where it cannot go on, and `wrong` says why.
 class reader {
  public:
-  // Writers put 1,000 items at a time into a list. Without an end a byte of the file costs a hundred of memory.
-  static constexpr std::size_t most_waiting = std::size_t{1} << 20;
-
-  explicit reader(std::string_view bytes) : in_{bytes} {}
+  explicit reader(std::string_view bytes)
+      : in_{bytes}, most_waiting_{std::max<std::size_t>(bytes.size() / 8, std::size_t{1} << 20)} {}
 
   result<pickle> read() {
     while (at_ < in_.size()) {
@@ -83,7 +81,7 @@ class reader {
     return true;
   }
   bool push(const value& v) {
-    if (stack_.size() == most_waiting) return fail("too many values wait for the list that holds them");
+    if (stack_.size() == most_waiting_) return fail("too many values wait for the list that holds them");
     stack_.push_back(v);
     return true;
   }
@@ -240,6 +238,9 @@ class reader {
   }
 
   std::string_view in_;
+  // Of values for a list, which libtorch writes at once. The shortest take a byte of the file and a hundred of memory,
+  // what is worth reading more than ten of the file.
+  std::size_t most_waiting_;
   std::size_t at_ = 0;
   std::size_t op_at_ = 0;
   const char* wrong_ = "";

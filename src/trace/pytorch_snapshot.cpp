@@ -82,6 +82,10 @@ class snapshot_reader {
     const value* v = p_.find(dict, key);
     return v == nullptr ? std::nullopt : pickle::number(*v);
   }
+  [[nodiscard]] std::string_view text(const value& dict, std::string_view key) const {
+    const value* v = p_.find(dict, key);
+    return v == nullptr ? std::string_view{} : p_.text(*v).value_or("");
+  }
   std::uint32_t stream_of(const value& dict) {
     return streams_.try_emplace(number(dict, "stream").value_or(0), static_cast<std::uint32_t>(streams_.size()))
         .first->second;
@@ -103,10 +107,13 @@ class snapshot_reader {
         const auto size = number(b, "size"), own = number(b, "address");
         if (!size || state == nullptr) return fail("a block has no size or no state");
         if (p_.text(*state).value_or("inactive").starts_with("active")) {
+          const value* before = history_of(b);
+          const auto asked = before == nullptr ? number(b, "requested_size") : number(*before, "real_size");
+          const std::uint32_t site = site_of(b);
           still_alive_.push_back({.stream = stream_of(s),
-                                  .site = site_of(b),
+                                  .site = site == 0 && before != nullptr ? site_of(*before) : site,
                                   .address = own.value_or(next),
-                                  .size = std::min(number(b, "requested_size").value_or(*size), *size)});
+                                  .size = std::min(asked.value_or(*size), *size)});
         }
         next += *size;
       }
@@ -118,8 +125,7 @@ class snapshot_reader {
     if (trace_ == nullptr) return true;
     for (const value& v : *trace_) {
       if (!enter(v)) return false;
-      const value* action = p_.find(v, "action");
-      const std::string_view what = action == nullptr ? "" : p_.text(*action).value_or("");
+      const std::string_view what = text(v, "action");
       const double time = static_cast<double>(number(v, "time_us").value_or(0));
       if (start_ < 0) start_ = time;
       event e{.address = number(v, "addr").value_or(0),
@@ -167,7 +173,30 @@ class snapshot_reader {
     out_.reserved_peak = most;
   }
 
-  // The innermost frame outside of PyTorch itself, which says where the user's program asked; else the innermost one.
+  // PyTorch 2.0 has what a block was asked for, and where, in a list of its former owners, the last one first.
+  [[nodiscard]] const value* history_of(const value& block) const {
+    const value* all = p_.find(block, "history");
+    if (all == nullptr || all->is != pickle::kind::list || p_.list(*all)->empty()) return nullptr;
+    const value& last = p_.list(*all)->front();
+    return last.is == pickle::kind::dict && p_.list(last)->size() <= 128 ? &last : nullptr;
+  }
+
+  // How well a frame says where the user's program asked: 0 is not at all. Beside Python's own frames there are those
+  // of the interpreter and of libtorch, by name or by file, unless stacks="python" was asked for.
+  [[nodiscard]] static int worth(std::string_view file, std::string_view function) {
+    if (file.empty() || file == "??") return 0;
+    const auto has = [file](std::string_view part) { return file.find(part) != std::string_view::npos; };
+    if (file.starts_with("<ipython-input") || file == "<stdin>" || file == "<string>") return 4;
+    const bool python = file.ends_with(".py");
+    if (file.starts_with('<') || has("/torch/") || has("\\torch\\") || has("/torch_npu/")) return python ? 3 : 2;
+    if (python) return 4;
+    for (const char* of_torch : {"c10::", "at::", "torch::"}) {
+      if (function.starts_with(of_torch)) return 1;
+    }
+    return 2;
+  }
+
+  // The innermost frame of those that say it best.
   std::uint32_t site_of(const value& dict) {
     const value* frames = p_.find(dict, "frames");
     if (frames == nullptr || frames->is != pickle::kind::list) return 0;
@@ -175,18 +204,18 @@ class snapshot_reader {
     if (!first) return at->second;
     std::string_view chosen;
     std::uint64_t line = 0;
+    int best = 0;
     for (const value& f : *p_.list(*frames)) {
       if (f.is != pickle::kind::dict || p_.list(f)->size() > 128) continue;
-      const value* name = p_.find(f, "filename");
-      const std::string_view file = name == nullptr ? "" : p_.text(*name).value_or("").substr(0, longest_path);
-      if (file.empty() || file == "??") continue;
-      const bool inner = file.find("/torch/") != std::string_view::npos || file.starts_with('<');
-      if (inner && !chosen.empty()) continue;
+      const std::string_view file = text(f, "filename").substr(0, longest_path);
+      const int worth_it = worth(file, text(f, "name"));
+      if (worth_it <= best) continue;
+      best = worth_it;
       chosen = file;
       line = number(f, "line").value_or(0);
-      if (!inner) break;
+      if (best == 4) break;
     }
-    if (chosen.empty()) return 0;
+    if (best == 0) return 0;
     const auto next = static_cast<std::uint32_t>(sites_.size() + 1);
     const auto in_32_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(line, UINT32_MAX));
     return at->second = sites_.try_emplace({std::string{chosen}, in_32_bits}, next).first->second;

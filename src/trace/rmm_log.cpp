@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -36,22 +37,27 @@ std::uint32_t number_of(std::string_view name, std::map<std::string, std::uint32
 }  // namespace
 
 result<engine_log> parse_rmm_csv(std::string_view text) {
-  constexpr double day = 86400e6;
+  constexpr double hour = 3600e6, day = 24 * hour;
   engine_log out;
   out.engine = "RMM";
   history_builder builder;
   std::map<std::string, std::uint32_t, std::less<>> threads, streams;
-  std::uint64_t line = 0;
+  std::uint64_t line = 0, cut_off = 0;
   double start = -1, before = 0, days = 0;
   const auto wrong = [&line](const char* what) { return error{errc::invalid_input, what, line}; };
   while (!text.empty()) {
     ++line;
+    const bool last = text.find('\n') == std::string_view::npos;
     std::string_view row = cut(text, '\n');
     if (!row.empty() && row.back() == '\r') row.remove_suffix(1);
     if (line == 1 && !row.starts_with("Thread,Time,Action,Pointer,Size,Stream")) {
       return wrong("a log of RMM begins with Thread,Time,Action,Pointer,Size,Stream");
     }
     if (line == 1 || row.empty()) continue;
+    if (last && std::ranges::count(row, ',') < 5) {  // a program that crashed never wrote the rest of its buffer
+      cut_off = 1;
+      break;
+    }
     event e;
     e.thread = number_of(cut(row, ','), threads);
     double time = 0;
@@ -61,9 +67,11 @@ result<engine_log> parse_rmm_csv(std::string_view text) {
     if (!read(cut(row, ','), e.size)) return wrong("Size is not a number of bytes");
     e.stream = number_of(cut(row, ','), streams);
     if (start < 0) start = before = time;
-    if (time + day / 2 < before) days += day;  // the clock knows no date, and midnight was passed
-    before = time;
-    e.t_us = time + days - start;
+    // The clock knows no date. A thread may be late, by an hour at most, with what it dated before midnight.
+    const bool yesterday = days > 0 && time > before + day - hour;
+    if (time + day / 2 < before) days += day;
+    if (!yesterday) before = time;
+    e.t_us = time + days - (yesterday ? day : 0) - start;
     if (action == "allocate failure") {
       out.failed.push_back({.before = builder.events(), .size = e.size, .stream = e.stream});
       continue;
@@ -81,6 +89,7 @@ result<engine_log> parse_rmm_csv(std::string_view text) {
   }
   if (line == 0) return wrong("the file is empty");
   builder.finish(out);
+  out.unmatched += cut_off;
   return out;
 }
 

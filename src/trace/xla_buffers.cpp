@@ -26,6 +26,8 @@ struct simulated {
   std::int64_t canonical = 0;
   std::string_view instruction;
   const char* at = nullptr;  // in the file
+  std::int64_t region = 0;   // the buffer at the end of all sharing
+  bool kept = false;         // a FREE whose region the next user shares, and does not allocate anew
 };
 
 struct heap {
@@ -136,9 +138,13 @@ class xla_reader {
     out_.engine = "XLA";
     out_.device = static_cast<std::uint32_t>(largest - heaps_.begin());
     out_.devices = static_cast<std::uint32_t>(heaps_.size());
-    if (const auto held = held_.find(largest->allocation); held != held_.end()) {
+    // An allocation that was combined of several heaps says nothing of one of them (BufferAssigner puts the temporary
+    // ones of a memory end to end).
+    const auto held = held_.find(largest->allocation);
+    if (held != held_.end() && std::ranges::count(heaps_, largest->allocation, &heap::allocation) == 1) {
       out_.reserved_peak = static_cast<bytes>(held->second);
     }
+    if (!find_regions(largest->events)) return false;
     for (const simulated& e : largest->events) {
       if (!step(e)) return false;
       now_ += 1;
@@ -148,15 +154,49 @@ class xla_reader {
     return true;
   }
 
+  enum : std::int64_t { alloc, release, share };
+
+  // Where an operator writes over its operand, HeapSimulator::RunComputation frees the operand and lets the result
+  // share its memory in the next event: the memory is never free. Of a chain of sharing all are in one region, which is
+  // as large as the largest of them.
+  bool find_regions(std::vector<simulated>& events) {
+    std::unordered_map<std::int64_t, std::int64_t> region_of;
+    for (simulated& e : events) {
+      if (e.kind < alloc || e.kind > share) return fail("an event is none of ALLOC, FREE and SHARE_WITH", e.at);
+      const std::int64_t shown = e.kind == share ? e.canonical : e.buffer;
+      const auto known = region_of.find(shown);
+      e.region = e.kind == alloc || known == region_of.end() ? shown : known->second;
+      if (e.kind == release) continue;
+      region_of[e.buffer] = e.region;
+      if (!sizes_.contains(shown)) return fail("an event of a buffer that logical_buffers does not have", e.at);
+      bytes& size = regions_[e.region].size;
+      for (const std::int64_t user : {shown, e.buffer}) {
+        if (const auto own = sizes_.find(user); own != sizes_.end()) {
+          size = std::max(size, static_cast<bytes>(own->second));
+        }
+      }
+    }
+    std::unordered_map<std::int64_t, bool> shared_next;
+    for (auto e = events.rbegin(); e != events.rend(); ++e) {
+      bool& next = shared_next[e->region];
+      if (e->kind == release) {
+        e->kept = next;
+      } else {
+        next = e->kind == share;
+      }
+    }
+    return true;
+  }
+
   struct region {
     std::uint64_t address = 0;
+    bytes size = 0;
     std::uint64_t users = 0;
+    bool alive = false;
   };
 
   bool step(const simulated& e) {
-    if (e.kind < 0 || e.kind > 2) return fail("an event is none of ALLOC, FREE and SHARE_WITH", e.at);
-    const std::int64_t shown = e.kind == 2 ? e.canonical : e.buffer;
-    if (e.kind == 1) {
+    if (e.kind == release) {
       const auto at = in_.find(e.buffer);
       if (at == in_.end()) {
         ++unmatched_;
@@ -164,26 +204,26 @@ class xla_reader {
       }
       region& r = regions_[at->second];
       in_.erase(at);
-      return --r.users != 0 || tell(false, r, 0, e);
+      if (--r.users != 0 || e.kept || !r.alive) return true;
+      r.alive = false;
+      return tell(false, r, e);
     }
-    const auto size = sizes_.find(shown);
-    if (size == sizes_.end()) return fail("an event of a buffer that logical_buffers does not have", e.at);
-    if (!in_.emplace(e.buffer, shown).second) return fail("a buffer is allocated that is alive", e.at);
-    region& r = regions_[shown];
-    if (r.users++ != 0) return true;
-    if (size->second == 0) return true;
-    return tell(true, r, static_cast<bytes>(size->second), e);
+    if (!in_.emplace(e.buffer, e.region).second) return fail("a buffer is allocated that is alive", e.at);
+    region& r = regions_[e.region];
+    ++r.users;
+    if (r.alive || r.size == 0) return true;
+    r.alive = true;
+    return tell(true, r, e);
   }
 
   // The trace has no addresses: a region gets one at its first allocation.
-  bool tell(bool allocate, region& r, bytes size, const simulated& e) {
-    if (allocate && r.address == 0) {
-      if (next_ > most || size > most - next_) return fail("the buffers have more than 2^62 bytes", e.at);
+  bool tell(bool allocate, region& r, const simulated& e) {
+    if (r.address == 0) {
+      if (next_ > most || r.size > most - next_) return fail("the buffers have more than 2^62 bytes", e.at);
       r.address = next_;
-      next_ += align_up(size, 64);
+      next_ += align_up(r.size, 64);
     }
-    if (r.address == 0) return true;  // of no bytes
-    const event told{.site = allocate ? site_of(e.instruction) : 0, .address = r.address, .size = size, .t_us = now_};
+    const event told{.site = allocate ? site_of(e.instruction) : 0, .address = r.address, .size = r.size, .t_us = now_};
     return (allocate ? builder_.allocate(told) : builder_.free(told)) || fail("more than 2^62 bytes are alive", e.at);
   }
 
@@ -200,7 +240,7 @@ class xla_reader {
   const char* at_ = nullptr;
   std::unordered_map<std::int64_t, std::int64_t> sizes_, held_;  // of buffers, and of XLA's allocations
   std::vector<heap> heaps_;
-  std::unordered_map<std::int64_t, std::int64_t> in_;  // a live buffer's canonical one
+  std::unordered_map<std::int64_t, std::int64_t> in_;  // a live buffer's region
   std::unordered_map<std::int64_t, region> regions_;
   std::unordered_map<std::string_view, std::uint32_t> sites_;
   history_builder builder_;

@@ -82,6 +82,59 @@ TEST(engine_log, of_pytorch) {
   EXPECT_EQ(log->failed[0].site, 1u);
 }
 
+// _record_memory_history() writes the frames of C++ too, before those of Python; Jupyter and Windows have their own
+// names.
+TEST(engine_log, of_pytorch_the_place_is_the_users) {
+  struct frame {
+    const char *file, *function;
+  };
+  const auto chosen = [](std::initializer_list<frame> all) {
+    std::vector<std::string> out;
+    for (const frame& f : all) {
+      out.push_back(dict({{"filename", text(f.file)}, {"line", number(7)}, {"name", text(f.function)}}));
+    }
+    const std::string bytes = snapshot_of({}, {list({happens("alloc", 64, 1, 0, list(out))})});
+    const auto log = parse_pytorch_snapshot(bytes);
+    return log && log->history.sites.size() == 1 ? log->history.sites[0].file : "";
+  };
+  const frame torch{"/usr/lib/python3/site-packages/torch/nn/modules/linear.py", "forward"};
+  const frame caching{"CUDACachingAllocator.cpp", "c10::cuda::CUDACachingAllocator::Native::malloc(unsigned long)"};
+  const frame made{"python_torch_functions_0.cpp", "torch::autograd::THPVariable_zeros(_object*)"};
+  const frame interpreter{"/usr/local/src/conda/python-3.12.3/Objects/descrobject.c", "method_vectorcall"};
+  EXPECT_EQ(chosen({caching, {"", "x"}, {"??", "x"}, made, interpreter, torch, {"/home/me/train.py", "f"}, torch}),
+            "/home/me/train.py");
+  EXPECT_EQ(chosen({{"C:\\lib\\site-packages\\torch\\nn\\linear.py", "f"}, {"C:\\me\\train.py", "f"}}),
+            "C:\\me\\train.py");
+  EXPECT_EQ(chosen({torch, {"/usr/lib/torch_npu/contrib/transfer_to_npu.py", "f"}, {"train.py", "f"}}), "train.py");
+  EXPECT_EQ(chosen({torch, {"<ipython-input-5-0b1f>", "<module>"}}), "<ipython-input-5-0b1f>");
+  EXPECT_EQ(chosen({caching, {"<frozen runpy>", "run"}, torch}), torch.file);
+  EXPECT_EQ(chosen({caching, made, {"/home/me/serve.cpp", "serve(int)"}}), "/home/me/serve.cpp");  // libtorch alone
+  EXPECT_EQ(chosen({caching}), caching.file);
+  EXPECT_EQ(chosen({{"??", "x"}}), "");
+}
+
+// stacks of the state only; and PyTorch 2.0, whose blocks have a history.
+TEST(engine_log, of_pytorch_what_only_the_segments_say) {
+  const std::string place = frames({{"/home/me/train.py", 42}});
+  const std::string with_frames = dict({{"size", number(512)}, {"state", text("active_allocated")}, {"frames", place}});
+  const std::string former = dict({{"addr", number(8192)}, {"real_size", number(4)}, {"frames", place}});
+  const std::string of_2_0 =
+      dict({{"size", number(512)}, {"state", text("active_allocated")}, {"history", list({former})}});
+  const std::string bytes = snapshot_of({segment(4096, 512, {with_frames}), segment(8192, 512, {of_2_0})},
+                                        {list({happens("alloc", 4096, 500, 0)})});
+  const auto log = parse_pytorch_snapshot(bytes);
+  ASSERT_TRUE(log) << log.error().what;
+  const auto& events = log->history.events;
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].address, 8192u);
+  EXPECT_EQ(events[0].size, 4u);
+  EXPECT_EQ(events[1].size, 500u);
+  for (const event& e : events) {
+    ASSERT_NE(e.site, 0u);
+    EXPECT_EQ(log->history.sites[e.site - 1].line, 42u);
+  }
+}
+
 TEST(engine_log, of_pytorch_what_was_held_when_it_failed) {
   const auto log = parse_pytorch_snapshot(
       snapshot_of({segment(4096, 100, {})},
@@ -212,6 +265,42 @@ TEST(engine_log, of_rmm) {
   EXPECT_EQ(log->failed[0].before, 4u);
   EXPECT_EQ(log->failed[0].size, 4096u);
   EXPECT_FALSE(log->failed[0].reserved || log->failed[0].device_free || log->reserved_peak);
+}
+
+// A thread dates its row, and waits for another that passes midnight before it writes it.
+TEST(engine_log, of_rmm_at_midnight) {
+  const auto log = parse_rmm_csv(
+      "Thread,Time,Action,Pointer,Size,Stream\n"
+      "1,23:59:59.999990,allocate,0x40,1,0\n"
+      "2,00:00:00.000003,allocate,0x80,1,0\n"
+      "1,23:59:59.999999,free,0x40,1,0\n"
+      "2,00:00:00.000010,free,0x80,1,0\n"
+      "2,13:00:00.000000,allocate,0x40,1,0\n"
+      "2,00:00:01.000000,free,0x40,1,0\n");  // half a day of silence is no step back
+  ASSERT_TRUE(log);
+  const auto& events = log->history.events;
+  ASSERT_EQ(events.size(), 6u);
+  EXPECT_NEAR(events[1].t_us, 13, 0.1);
+  EXPECT_NEAR(events[2].t_us, 13, 0.1);
+  EXPECT_NEAR(events[3].t_us, 20, 0.1);
+  EXPECT_NEAR(events[5].t_us, 86400e6 + 1000010, 0.1);
+}
+
+// A program that ran out of memory and crashed never wrote the rest of its buffer.
+TEST(engine_log, of_rmm_that_a_crash_cut_off) {
+  const std::string whole =
+      "Thread,Time,Action,Pointer,Size,Stream\n"
+      "1,10:00:00.000001,allocate,0x40,1048576,0\n"
+      "1,10:00:00.000002,allocate failure,(nil),4096,0\n";
+  const std::string last = "1,10:00:00.000003,allocate,0x200000,1048576,0";
+  for (std::size_t n = 0; n <= last.size(); ++n) {
+    const auto log = parse_rmm_csv(whole + last.substr(0, n));
+    ASSERT_TRUE(log) << n << log.error().what;
+    EXPECT_EQ(log->failed.size(), 1u);
+    const bool all = n >= last.size() - 1;  // but for the stream
+    EXPECT_EQ(log->history.events.size(), all ? 2u : 1u) << n;
+    EXPECT_EQ(log->unmatched, all || n == 0 ? 0u : 1u) << n;
+  }
 }
 
 TEST(engine_log, of_rmm_that_is_wrong_names_the_line) {

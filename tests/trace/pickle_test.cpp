@@ -59,6 +59,18 @@ TEST(pickle, numbers_of_every_width) {
   EXPECT_EQ(read("G\x3f\xf0\0\0\0\0\0\0"s).n, 0x3ff0000000000000u);
 }
 
+// libtorch writes a list as one mark, all items and one opcode, Python a thousand items at a time.
+TEST(pickle, a_list_of_a_million_items_at_once) {
+  constexpr std::size_t count = (std::size_t{1} << 20) + 5;
+  std::string items = "](";
+  for (std::size_t i = 0; i < count; ++i) items += "G\x3f\xf0\0\0\0\0\0\0"s;
+  const std::string bytes = pickled(items + "e");
+  const auto p = read_pickle(bytes);
+  ASSERT_TRUE(p) << p.error().what;
+  EXPECT_EQ(p->list(p->root)->size(), count);
+  EXPECT_THAT(why(pickled("](" + std::string(count, 'N') + "e")), HasSubstr("too many values wait"));
+}
+
 TEST(pickle, nothing_is_executed) {
   // Each as a real pickle would have it: os.system("true"), a class, a persistent id, an extension.
   const std::vector<std::string> executing = {"cos\nsystem\n" + text("true") + "\x85R",

@@ -113,6 +113,47 @@ TEST(xla_buffers, a_buffer_that_comes_again) {
   EXPECT_EQ(read->unmatched, 1u);
 }
 
+// HeapSimulator::RunComputation: an operand that is written over is freed, and its memory shared in the next event; the
+// values of one buffer (a loop's) leave other events between.
+TEST(xla_buffers, what_is_shared_after_its_free_was_never_free) {
+  const std::string sizes = buffer(1, 320) + buffer(2, 320) + buffer(3, 64);
+  for (const std::string& between : {std::string{}, happens(alloc, 3, "c")}) {
+    const auto read = parse_xla_proto(sizes + field(4, happens(alloc, 1, "a") + happens(release, 1, "a") + between +
+                                                           happens(share, 2, "b", 1) + happens(release, 2, "b")));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->unmatched, 0u);
+    const auto& events = read->history.events;
+    ASSERT_EQ(events.size(), between.empty() ? 2u : 3u);
+    EXPECT_TRUE(events.front().allocate && !events.back().allocate);
+    EXPECT_EQ(events.front().address, events.back().address);
+    EXPECT_EQ(events.back().t_us, between.empty() ? 3 : 4);
+  }
+  // Allocated again between, it was free.
+  const auto again =
+      parse_xla_proto(sizes + field(4, happens(alloc, 1, "a") + happens(release, 1, "a") + happens(alloc, 1, "c") +
+                                           happens(share, 2, "b", 1) + happens(release, 1, "b")));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->history.events.size(), 3u);
+}
+
+TEST(xla_buffers, chains_of_sharing_are_one_region_of_the_largest_size) {
+  const auto read =
+      parse_xla_proto(buffer(1, 100) + buffer(2, 700) + buffer(3, 50) +
+                      field(4, happens(alloc, 1, "a") + happens(share, 2, "b", 1) + happens(share, 3, "c", 2) +
+                                   happens(release, 1, "d") + happens(release, 2, "d") + happens(release, 3, "d")));
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->history.events.size(), 2u);
+  EXPECT_EQ(read->history.events[0].size, 700u);
+  EXPECT_EQ(read->history.events[1].t_us, 5);
+}
+
+TEST(xla_buffers, an_allocation_of_several_heaps_is_no_heaps_reserved_peak) {
+  const std::string one = field(4, happens(alloc, 1, "a") + field(3, 7)), other = field(4, field(3, 7));
+  const std::string before = buffer(1, 10) + field(3, field(1, 7) + field(2, 1536));
+  EXPECT_EQ(parse_xla_proto(before + one)->reserved_peak, 1536u);
+  EXPECT_FALSE(parse_xla_proto(before + one + other)->reserved_peak);
+}
+
 // --- hostile files
 
 void refused(const std::string& message, const char* says) {
