@@ -77,10 +77,14 @@ class reader {
   std::uint32_t count(std::size_t least) noexcept {
     return static_cast<std::uint32_t>(number(std::min<std::size_t>((in_.size() - at_) / least, UINT32_MAX)));
   }
+  // A name, which messages tell: one short line.
   std::string text() {
+    constexpr std::size_t longest = 256;
     const std::size_t length = count(1);
-    if (length > in_.size() - at_) return fail(), std::string{};
+    if (length > longest || length > in_.size() - at_) return fail(), std::string{};
     const auto* first = reinterpret_cast<const char*>(in_.data() + at_);
+    const bool plain = std::none_of(first, first + length, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+    if (!plain) return fail(), std::string{};
     at_ += length;
     return {first, first + length};
   }

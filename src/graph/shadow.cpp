@@ -127,9 +127,13 @@ class replay {
     return {};
   }
 
-  // Whether result v of node n may lie on operand i: it was declared so, and both are the same bytes exactly.
-  [[nodiscard]] bool in_place(const node& n, value_id v, std::uint32_t i) const {
-    if (n.outputs[0] != v || std::find(n.in_place.begin(), n.in_place.end(), i) == n.in_place.end()) return false;
+  // Whether result v of a node may lie on operand i: it was declared so, of one layout, and both are the same bytes
+  // exactly.
+  [[nodiscard]] bool in_place(std::uint32_t index, value_id v, std::uint32_t i) const {
+    const node& n = g_.nodes()[index];
+    const graph_structure& s = g_.structure();
+    const auto allowed = s.in_place(s.nodes[index]);
+    if (n.outputs[0] != v || std::find(allowed.begin(), allowed.end(), i) == allowed.end()) return false;
     const value& operand = g_[n.inputs[i]];
     return of(v).begin == of(operand.root).begin && g_[v].size == g_[operand.root].size && g_[v].size == operand.size &&
            operand.root_offset == 0;
@@ -153,7 +157,7 @@ class replay {
         }
       }
       for (std::uint32_t i = 0; i < n.inputs.size(); ++i) {
-        if (placed(n.inputs[i]) && of(v).overlaps(of(n.inputs[i])) && !in_place(n, v, i)) {
+        if (placed(n.inputs[i]) && of(v).overlaps(of(n.inputs[i])) && !in_place(index, v, i)) {
           return fault(v, {index}, of(v).begin, describe(v) + " overlaps its operand, " + describe(n.inputs[i]));
         }
       }
@@ -251,22 +255,27 @@ class replay {
     return all;
   }
 
-  // reach[n]: the nodes that run before n under every schedule, as bits.
-  [[nodiscard]] std::vector<std::vector<bool>> ancestors() const {
+  // Of earlier nodes, as bits.
+  using node_set = std::vector<std::uint64_t>;
+  static bool has(const node_set& all, std::uint32_t n) {
+    return n / 64 < all.size() && (all[n / 64] >> n % 64 & 1) != 0;
+  }
+
+  // reach[n]: the nodes that run before n under every schedule.
+  [[nodiscard]] std::vector<node_set> ancestors() const {
     const auto count = g_.nodes().size();
-    std::vector<std::vector<bool>> reach(count, std::vector<bool>(count, false));
+    std::vector<node_set> reach(count);
     std::map<std::uint32_t, std::uint32_t> last_of;
     std::vector<std::uint32_t> written_before(count, UINT32_MAX);
     for (const view_record& v : g_.structure().views) {
       if (v.before != 0 && v.writer != 0) written_before[v.writer - 1] = v.before - 1;
     }
     for (std::uint32_t n = 0; n < count; ++n) {
+      reach[n].resize((n + 63) / 64);
       const auto behind = [&](std::uint32_t other) {
         if (other >= n) return;
-        for (std::uint32_t k = 0; k < other; ++k) {
-          if (reach[other][k]) reach[n][k] = true;
-        }
-        reach[n][other] = true;
+        for (std::size_t k = 0; k < reach[other].size(); ++k) reach[n][k] |= reach[other][k];
+        reach[n][other / 64] |= std::uint64_t{1} << other % 64;
       };
       const node& it = g_.nodes()[n];
       if (const auto last = last_of.find(it.stream); last != last_of.end()) behind(last->second);
@@ -290,7 +299,7 @@ class replay {
       if (a.to_the_end || b.from_the_start || b.touched_by.empty()) return false;
       const std::uint32_t first = b.touched_by.front();
       return std::all_of(a.touched_by.begin(), a.touched_by.end(),
-                         [&](std::uint32_t n) { return before[first][n] || n == first; });
+                         [&](std::uint32_t n) { return has(before[first], n) || n == first; });
     };
     for (std::size_t j = 0; j < all.size(); ++j) {
       for (std::size_t i = 0; i < j; ++i) {

@@ -186,6 +186,31 @@ TEST_F(chain, other_rules_are_refused) {
   EXPECT_EQ(why.text, "the saved plan was made under other placement rules ('none')");
 }
 
+// Texts are told in messages: a terminal must not obey them, and a line not be a megabyte.
+TEST_F(chain, texts_that_are_no_names_are_refused) {
+  for (const std::string& name : {std::string{"host')\n\x1b[2J"}, std::string(257, 'x')}) {
+    graph_plan p = planned(g);
+    p.provenance.rules = name;
+    EXPECT_EQ(refusal(save_plan(p)), fault_kind::bad_plan);
+    EXPECT_EQ(why.text.find("host"), std::string::npos) << why.text;
+  }
+}
+
+// The same bytes in columns are other numbers: declared in place or not, nothing is taken over.
+TEST_F(chain, a_result_of_another_layout_lies_on_no_operand) {
+  graph other;
+  const value_id rows = other.input("rows", {.shape = {4, 4}, .strides = {16, 4}});
+  const value_id columns =
+      other.node("columns", {rows}, {.shape = {4, 4}, .strides = {4, 16}}, {.op = "copy", .in_place = {0}});
+  other.output(columns);
+  graph_plan p = planned(other);
+  EXPECT_TRUE(load_plan(save_plan(p), other, packed_rules(), &why)) << why.text;
+  p.offset_of[columns.index] = p.offset_of[rows.index];
+  p.lower_bound_bytes = 0;
+  EXPECT_FALSE(load_plan(save_plan(p), other, packed_rules(), &why));
+  EXPECT_EQ(why.kind, fault_kind::clobbered);
+}
+
 TEST_F(chain, values_that_overlap_are_named_with_their_bytes) {
   const graph_plan p = planned(g);
   EXPECT_EQ(refusal(with_offset(p, a, p.offset_of[x.index] + 4)), fault_kind::clobbered);

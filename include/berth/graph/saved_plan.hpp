@@ -9,8 +9,8 @@
 // out again, so that it cannot be wrong.
 //
 // load_plan() believes nothing. The bytes may be cut off, damaged or made by an enemy: the answer is then an error,
-// found in time and memory that are linear in what was given. What comes back has passed verify_plan() for the very
-// graph; the lower bound alone is the writer's claim.
+// found in time and memory that are linear in what was given, of a graph of several lanes in those that verify_bytes()
+// takes. What comes back has passed verify_plan() for the very graph; the lower bound alone is the writer's claim.
 //
 // The form, "berth graph plan" version 1: the 8 bytes "berthgp\n", then in little-endian order a 32-bit version, a
 // 64-bit FNV-1a checksum of all bytes behind it, and the 64-bit digest() of the structure; then numbers as LEB128 of
