@@ -48,6 +48,13 @@ inline void drop_byte_order_mark(std::string& text) {
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
 }
 
+// read_file() of what such editors have written.
+[[nodiscard]] inline std::string read_text_file(const std::string& path) {
+  std::string text = read_file(path);
+  drop_byte_order_mark(text);
+  return text;
+}
+
 // Writes a file of a random name beside `path`, made for it alone, and renames, so that a failure leaves no partial
 // file and nobody's link is followed; a link at `path` stays, and what it leads to is replaced. A device or a pipe is
 // written straight into, and so is standard output. Throws input_error.

@@ -1,5 +1,7 @@
 #include "model/plan_picture.hpp"
 
+#include "model/files/plan_text.hpp"
+
 namespace berth::model {
 
 std::vector<trace::rectangle> rectangles_of(const problem_file& file, const plan::plan& answer) {
@@ -8,6 +10,7 @@ std::vector<trace::rectangle> rectangles_of(const problem_file& file, const plan
   all.reserve(p.buffers.size());
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
     const plan::buffer& b = p.buffers[i];
+    const plan::interval life = whole_life(p, i);
     std::string memory = p.memories.empty() ? "" : p.memories[answer.memory_of.empty() ? 0 : answer.memory_of[i]].name;
     if (!answer.slab_of.empty()) {
       memory += (memory.empty() ? "slab " : ", slab ") + std::to_string(answer.slab_of[i]);
@@ -15,8 +18,8 @@ std::vector<trace::rectangle> rectangles_of(const problem_file& file, const plan
     all.push_back({.name = b.name,
                    .offset = answer.offset(i),
                    .size = b.size,
-                   .lower = b.lifetimes.empty() ? b.live.lower : b.lifetimes.front().lower,
-                   .upper = b.lifetimes.empty() ? b.live.upper : b.lifetimes.back().upper,
+                   .lower = life.lower,
+                   .upper = life.upper,
                    .memory = std::move(memory)});
   }
   return all;

@@ -38,17 +38,22 @@ struct tflite_reader : tflite_graph {
     for (const flatbuffer::place at : file.tables(to.at, tflite_field::subgraph::tensors)) {
       const auto buffer = file.number<std::uint32_t>(at, tflite_field::tensor::buffer, 0);
       if (buffer >= buffers.size() && buffer != 0) file.fail("there is no buffer " + std::to_string(buffer));
-      bool constant = false;
+      bool constant = file.number<std::uint32_t>(at, tflite_field::tensor::external_buffer, 0) != 0;
       if (buffer != 0) {
         const auto data = file.reference(buffers[buffer], tflite_field::buffer::data);
-        constant = (data != 0 && file.length(data, 1) != 0) ||
-                   file.number<std::uint64_t>(buffers[buffer], tflite_field::buffer::offset, 0) > 1;
+        constant |= (data != 0 && file.length(data, 1) != 0) ||
+                    file.number<std::uint64_t>(buffers[buffer], tflite_field::buffer::offset, 0) > 1;
       }
       to.tensors.push_back({.at = at,
                             .name = std::string{file.text(at, tflite_field::tensor::name)},
                             .constant = constant,
                             .variable = file.number<std::uint8_t>(at, tflite_field::tensor::is_variable, 0) != 0});
     }
+  }
+
+  // What has no elements need not be written: the shape of a scalar, of a RESHAPE, is a constant without data.
+  [[nodiscard]] bool is_empty(const tflite_tensor& t) {
+    return std::ranges::count(file.numbers(t.at, tflite_field::tensor::shape), 0) != 0;
   }
 
   // By the order of the operators, which is that of execution.
@@ -66,6 +71,7 @@ struct tflite_reader : tflite_graph {
       const flatbuffer::place at = g.operators[op];
       for_each(subgraph, at, tflite_field::operation::inputs, [&](tflite_tensor& t, std::size_t i) {
         if (t.constant) return;
+        if (t.lower == never && is_empty(t)) return;
         if (t.lower == never) {
           file.fail(operator_called(subgraph, op) + " reads " + called(subgraph, i) + ", which nobody has written");
         }
@@ -77,7 +83,7 @@ struct tflite_reader : tflite_graph {
       });
     }
     for_each(subgraph, g.at, tflite_field::subgraph::outputs, [&](tflite_tensor& t, std::size_t i) {
-      if (t.lower == never && !t.constant) file.fail("nobody writes the output " + called(subgraph, i));
+      if (t.lower == never && !t.constant && !is_empty(t)) file.fail("nobody writes the output " + called(subgraph, i));
       if (t.lower != never) t.upper = std::max<plan::tick>(end, 1);
     });
   }

@@ -24,7 +24,8 @@ struct tflite_field {
     static constexpr unsigned tensors = 0, inputs = 1, outputs = 2, operators = 3;
   };
   struct tensor {
-    static constexpr unsigned shape = 0, type = 1, buffer = 2, name = 3, is_variable = 5, has_rank = 8;
+    static constexpr unsigned shape = 0, type = 1, buffer = 2, name = 3, is_variable = 5, has_rank = 8,
+                              external_buffer = 10;  // weights in another file
   };
   struct operation {
     static constexpr unsigned code = 0, inputs = 1, outputs = 2, options_type = 3, options = 4,

@@ -254,6 +254,82 @@ TEST_F(problem_files, structured_problems_of_dsa_solver) {
   EXPECT_NE(plan_json(f, *answer, 1).find("{\"id\":0,\"offset\":"), std::string::npos);
 }
 
+// A rule that is passed over makes a plan that the format's own validator rejects.
+TEST_F(problem_files, what_dsa_solver_may_ask_and_berth_does_not_know_is_refused) {
+  const std::string text = R"({"schema_version":1,"problem":{"pools":[{"id":1,"name":"V","reserved_ranges":[]},
+{"id":2,"name":"V","reserved_ranges":[]}],"buffers":[
+{"id":"007","size":16,"alignment":8,"live_intervals":[{"lower":0,"upper":2}],"allowed_pools":[2]}],
+"constraints":{"pinned_allocations":[{"buffer":"007","offset":8,"pool":2}]},
+"pypto_structure":{"whole_slot_reuse":false,"pipeline_groups":[]}}})";
+  auto f = read(text);
+  const std::string written = plan_json(f, *plan::solve(f.problem), 1);
+  EXPECT_NE(written.find("\"id\":\"007\""), std::string::npos);
+  EXPECT_NE(written.find("\"pool\":\"V#2\""), std::string::npos);
+  EXPECT_FALSE(plan::verify(f.problem, read_plan(file("plan.json", written), f)));
+  const auto wrong = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    return complaint(changed.replace(changed.find(from), from.size(), to));
+  };
+  EXPECT_EQ(wrong("version\":1", "version\":2"),
+            "problem: schema_version: is not 1: another version may mean other rules");
+  EXPECT_EQ(wrong("reuse\":false", "reuse\":true").substr(0, 51),
+            "problem: problem.pypto_structure.whole_slot_reuse: ");
+  EXPECT_EQ(wrong("\"pinned", "\"no_partial_overlaps\":[],\"pinned").substr(0, 41),
+            "problem: problem.constraints: unknown key");
+  EXPECT_EQ(wrong("\"allowed_pools\":[2]", "\"allowed_pools\":[]"),
+            "problem:3: problem.buffers[0].allowed_pools: is empty");
+  EXPECT_EQ(wrong("\"pool\":2", "\"pool\":1").substr(0, 57),
+            "problem: problem.constraints.pinned_allocations[0].pool: ");
+  EXPECT_NE(wrong("[{\"buffer\"", "[{\"buffer\":\"007\",\"offset\":8,\"pool\":2},{\"buffer\"").find("a second pin"),
+            std::string::npos);
+}
+
+TEST_F(problem_files, a_key_is_the_same_however_it_is_written) {
+  EXPECT_EQ(complaint(R"({"format":"berth-problem/1","buffers":[
+{"id":"x","size":8,"\u0073ize":4096,"lower":0,"upper":1}]})"),
+            "problem:2: a second key 'size'");
+}
+
+// Spreadsheets write a byte order mark; a table may begin with comments and blank lines.
+TEST_F(problem_files, tables_may_have_lines_before_their_header) {
+  auto f = read("# made by hand\n\nid,lower,upper,size\nx,0,1,4\n");
+  EXPECT_EQ(f.problem.buffers.size(), 1u);
+  EXPECT_EQ(complaint("# c\nid,lower,upper,size\nx,0,1,y\n"), "problem:3: size is not a whole number of 64 bits: 'y'");
+  EXPECT_EQ(complaint("# c\nid,lower,size\n"), "problem:2: header row: no column upper");
+  for (const char* plan : {"\xef\xbb\xbfid,offset\nx,4\n", "\n\nid,offset\nx,4\n", "# c\nid,offset\nx,4\n"}) {
+    EXPECT_EQ(read_plan(file("plan", plan), f).offsets, std::vector<bytes>{4}) << plan;
+  }
+}
+
+TEST_F(problem_files, a_plan_of_several_pools_says_which) {
+  auto f = read(R"({"format":"berth-problem/1","pools":[{"id":"p"},{"id":"q"}],"buffers":[
+{"id":"x","size":1,"lower":0,"upper":1},{"id":"y","size":1,"lower":0,"upper":1,"pools":["q"]}]})");
+  const plan::plan both = read_plan(file("plan", "id,offset,pool\nx,0,p\ny,0,q\n"), f);
+  EXPECT_FALSE(plan::verify(f.problem, both));
+  try {
+    (void)read_plan(file("plan", R"({"buffers":[{"id":"y","offset":0},{"id":"x","offset":0}]})"), f);
+    FAIL();
+  } catch (const input_error& e) {
+    EXPECT_NE(std::string{e.what()}.find("buffers[1]: the plan does not say in which pool buffer 'x' is"),
+              std::string::npos);
+  }
+}
+
+TEST_F(problem_files, former_places_know_that_all_was_in_slab_0) {
+  const auto f =
+      read(R"({"format":"berth-problem/1","max_slab":8,"buffers":[{"id":"x","size":4,"lower":0,"upper":2}]})");
+  EXPECT_EQ(read_former_places(file("p", "id,offset,slab\nx,0,0\n"), f).slab_of.size(), 1u);
+  EXPECT_TRUE(read_former_places(file("p", "id,offset\nx,0\n"), f).slab_of.empty());
+}
+
+// With explicit conflicts a lifetime is no rule; what is written of it is none that ends before it begins.
+TEST_F(problem_files, lifetimes_beside_conflicts_are_written_the_right_way_round) {
+  const auto f = read(R"({"format":"berth-problem/1","conflicts":[["x","y"]],"buffers":[
+{"id":"x","size":1,"lower":5,"upper":2},{"id":"y","size":1}]})");
+  require_valid(f);
+  EXPECT_NE(plan_json(f, *plan::solve(f.problem), 0).find("\"lower\":5,\"upper\":5"), std::string::npos);
+}
+
 TEST_F(problem_files, plans_come_back_as_written) {
   auto f = read(R"({"format":"berth-problem/1","max_slab":8,"pools":[{"id":"p\"q","capacity":8},{"id":"s"}],
     "buffers":[{"id":"x y","size":8,"lower":0,"upper":2},{"id":"z","size":6,"lower":1,"upper":3},

@@ -132,6 +132,20 @@ TEST_F(symbolic_files, plans_come_back_as_they_were_written) {
       return std::string{e.what()}.substr(folder_.path("").size());
     }
   };
+  // What a program takes from the plan is the problem's: a formula is in any order of its terms.
+  EXPECT_EQ(complaint_of("\"size_formula\":\"4*n\"", "\"size_formula\":\"n*4\""), "");
+  EXPECT_EQ(complaint_of("\"size_formula\":\"4*n\"", "\"size_formula\":\"3*n\""),
+            "plan:2: buffers[0].size_formula: is not the problem's size, '4*n'");
+  EXPECT_EQ(complaint_of("\"size_formula\":\"n\"", "\"size_formula\":\"n*\"").substr(0, 31),
+            "plan:3: buffers[1].size_formula");
+  EXPECT_EQ(complaint_of("\"alignment\":64", "\"alignment\":8"),
+            "plan:3: buffers[1].alignment: is not the problem's, which is 64");
+  EXPECT_EQ(complaint_of("\"size_granularity\":8", "\"size_granularity\":1"),
+            "plan: size_granularity: is not the problem's, which is 8");
+  EXPECT_EQ(complaint_of("\"name\":\"n\"", "\"name\":\"m\""),
+            "plan: dimensions[0]: is not the problem's, which is 'n'");
+  EXPECT_NE(complaint_of("\"least\":", "\"least\":1"), "");
+
   EXPECT_EQ(complaint_of("\"order\"", "\"ordre\""),
             "plan: no key 'order': not a plan for all values of the dimensions");
   EXPECT_EQ(complaint_of("\"order\":[\"", "\"order\":[\"q"),

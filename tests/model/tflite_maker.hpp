@@ -66,6 +66,7 @@ struct tensor {
   std::uint64_t buffer = 0;
   bool variable = false;
   bool has_rank = false;
+  std::uint64_t external_buffer = 0;
 };
 
 struct graph {
@@ -128,9 +129,17 @@ struct model : graph {
     const auto list = w.vector(graph[0], std::vector<std::int64_t>(g.tensors.size()));
     for (std::size_t i = 0; i < g.tensors.size(); ++i) {
       const tensor& t = g.tensors[i];
-      const auto at = w.table(
-          list + 4 * i,
-          {{4, 0}, {1, t.type}, {4, t.buffer}, {4, 0}, {0, 0}, {1, t.variable}, {0, 0}, {0, 0}, {1, t.has_rank}});
+      const auto at = w.table(list + 4 * i, {{4, 0},
+                                             {1, t.type},
+                                             {4, t.buffer},
+                                             {4, 0},
+                                             {0, 0},
+                                             {1, t.variable},
+                                             {0, 0},
+                                             {0, 0},
+                                             {1, t.has_rank},
+                                             {0, 0},
+                                             {t.external_buffer != 0 ? 4u : 0u, t.external_buffer}});
       w.vector(at[0], t.shape);
       w.text(at[3], t.name);
     }

@@ -68,6 +68,22 @@ TEST(tflite, names_become_utf8) {
   berth::model::require_good_ids(file);
 }
 
+// The shape of a scalar, which RESHAPE reads, has no elements and so no data; weights may lie in another file.
+TEST(tflite, constants_without_data_need_no_writer) {
+  const auto named = [](auto change) {
+    model m;
+    m.tensors.push_back({.name = "extra", .shape = {4}});
+    m.operators[1].first.push_back(5);
+    change(m.tensors[5]);
+    std::string names;
+    for (const auto& b : read_tflite("m.tflite", m.bytes()).problem.buffers) names += b.name + ' ';
+    return names;
+  };
+  EXPECT_THROW((void)named([](auto&) {}), berth::model::input_error);
+  EXPECT_EQ(named([](auto& t) { t.shape = {0}; }), "x h y state ");
+  EXPECT_EQ(named([](auto& t) { t.external_buffer = 1; }), "x h y state ");
+}
+
 TEST(tflite, says_what_is_unknown_or_wrong) {
   const auto with = [](auto change) {
     model m;

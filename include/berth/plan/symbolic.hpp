@@ -29,6 +29,8 @@ struct dimension {
 struct size_term {
   bytes factor = 1;
   std::vector<index> dimensions;
+
+  friend bool operator==(const size_term&, const size_term&) = default;
 };
 
 // The sizes of a problem's buffers as sums of products; what stands in the buffers themselves is not read.

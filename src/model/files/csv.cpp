@@ -20,18 +20,18 @@ struct header {
   bool closed = false;  // a column `end`: the last tick itself
 };
 
-[[noreturn]] void refuse_column(const std::string& path, std::string_view name) {
+[[noreturn]] void refuse_column(const std::string& path, std::size_t line, std::string_view name) {
   if (name == "ev")
-    throw input_error(path, 1, "an allocation log, not a problem: berth replay, report and view take it");
+    throw input_error(path, line, "an allocation log, not a problem: berth replay, report and view take it");
   if (name == "pool" || name == "slab")
-    throw input_error(path, 1, "a plan, not a problem: berth report and view take it");
+    throw input_error(path, line, "a plan, not a problem: berth report and view take it");
   throw input_error(
-      path, 1,
+      path, line,
       "header row: " + quote(name) +
           " is none of its columns: id, lower, upper, size, and where wanted alignment, offset, hint, gaps");
 }
 
-header read_header(const std::string& path, std::string_view row) {
+header read_header(const std::string& path, std::size_t line, std::string_view row) {
   using enum column;
   struct entry {
     std::string_view name;
@@ -48,16 +48,16 @@ header read_header(const std::string& path, std::string_view row) {
     const std::string_view name = trim(cut(row, ','));
     const auto* known =
         std::find_if(std::begin(names), std::end(names), [&](const entry& e) { return e.name == name; });
-    if (known == std::end(names)) refuse_column(path, name);
+    if (known == std::end(names)) refuse_column(path, line, name);
     bool& is_there = seen[static_cast<std::size_t>(known->which)];
-    if (is_there) throw input_error(path, 1, "header row: a second column for " + quote(name));
+    if (is_there) throw input_error(path, line, "header row: a second column for " + quote(name));
     is_there = true;
     h.columns.push_back(known->which);
     h.closed |= name == "end";
   }
   static constexpr std::array<const char*, 4> required = {"id", "lower", "upper", "size"};
   for (std::size_t c = 0; c < required.size(); ++c) {
-    if (!seen[c]) throw input_error(path, 1, std::string{"header row: no column "} + required[c]);
+    if (!seen[c]) throw input_error(path, line, std::string{"header row: no column "} + required[c]);
   }
   return h;
 }
@@ -161,13 +161,15 @@ class row_reader {
 problem_file read_problem_csv(const std::string& path, std::string_view text) {
   problem_file file;
   file.path = path;
-  const header h = read_header(path, cut(text, '\n'));
+  std::size_t line = 1;
+  const std::string_view first = cut_header(text, line);
+  const header h = read_header(path, line, first);
   row_reader reader{path, h};
   const auto rows = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
   if (rows > most_buffers) throw input_error(path, "more than 2^24 rows");
   file.problem.buffers.reserve(rows);
   file.lines.reserve(rows);
-  for (std::size_t line = 2; !text.empty(); ++line) {
+  for (++line; !text.empty(); ++line) {
     const std::string_view row = trim(cut(text, '\n'));
     if (row.empty()) continue;
     file.problem.buffers.push_back(reader.read(row, line));

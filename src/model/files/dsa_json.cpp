@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "model/files/checks.hpp"
 #include "model/files/text.hpp"
@@ -16,6 +17,7 @@ struct dsa_reader {
   problem_file file;
   std::unordered_map<std::string, plan::index> buffers;
   std::unordered_map<std::string, plan::index> pools;
+  std::unordered_set<std::string> pool_names;
 
   static plan::index named(const std::unordered_map<std::string, plan::index>& table, const json_value& v) {
     const auto it = table.find(v.as_id());
@@ -24,23 +26,30 @@ struct dsa_reader {
   }
 
   void read_pool(const json_value& v) {
+    v.only_keys({"id", "name", "capacity", "reserved_ranges", "bank_geometry"});
     plan::memory m;
-    m.name = v.find("name") ? v.at("name").as_id() : v.at("id").as_id();
+    const std::string id = v.at("id").as_id();
+    m.name = v.find("name") ? v.at("name").as_id() : id;
+    if (!pool_names.insert(m.name).second && !pool_names.insert(m.name += "#" + id).second) {
+      v.fail("a second pool called " + quote(m.name));
+    }
     if (const auto f = v.find("capacity")) m.capacity = f->as_bytes();
     if (v.find("bank_geometry")) v.fail("bank geometries are not supported");
     const json_value reserved = v.at("reserved_ranges");
     for (std::size_t k = 0; k < reserved.size(); ++k) {
       m.reserved.emplace_back(reserved.at(k).at("begin").as_bytes(), reserved.at(k).at("end").as_bytes());
     }
-    if (!pools.emplace(v.at("id").as_id(), static_cast<plan::index>(file.problem.memories.size())).second) {
+    if (!pools.emplace(id, static_cast<plan::index>(file.problem.memories.size())).second) {
       v.fail("a second pool with this id");
     }
     file.problem.memories.push_back(std::move(m));
   }
 
   void read_buffer(const json_value& v) {
+    v.only_keys({"id", "name", "size", "alignment", "live_intervals", "allowed_pools"});
     plan::buffer b;
     b.name = v.at("id").as_id();
+    file.numeric_ids = file.numeric_ids && v.at("id").is_number();
     b.size = v.at("size").as_bytes();
     b.alignment = v.at("alignment").as_bytes();
     const json_value live = v.at("live_intervals");
@@ -50,6 +59,7 @@ struct dsa_reader {
     std::sort(b.lifetimes.begin(), b.lifetimes.end(), [](const auto& x, const auto& y) { return x.lower < y.lower; });
     if (b.lifetimes.empty()) live.fail("is empty");
     const json_value allowed = v.at("allowed_pools");
+    if (allowed.size() == 0) allowed.fail("is empty");
     for (std::size_t k = 0; k < allowed.size(); ++k) b.memories.push_back(named(pools, allowed.at(k)));
     buffers.emplace(b.name, static_cast<plan::index>(file.problem.buffers.size()));
     file.problem.add(std::move(b));
@@ -75,10 +85,13 @@ struct dsa_reader {
   }
 
   void read_pin(const json_value& v) {
-    const plan::index pinned = named(buffers, v.at("buffer"));
+    v.only_keys({"buffer", "offset", "pool", "exclusive_for_all_time"});
+    const plan::index pinned = named(buffers, v.at("buffer")), pool = named(pools, v.at("pool"));
     plan::buffer& b = file.problem.buffers[pinned];
+    if (b.offset) v.fail("a second pin of buffer " + quote(b.name));
+    if (std::ranges::count(b.memories, pool) == 0) v.at("pool").fail("is none of the buffer's allowed_pools");
     b.offset = v.at("offset").as_bytes();
-    b.memories = {named(pools, v.at("pool"))};
+    b.memories = {pool};
     const auto exclusive = v.find("exclusive_for_all_time");
     if (!exclusive || !exclusive->as_bool()) return;
     if (file.problem.separations.size() + file.problem.buffers.size() > most_pairs) {
@@ -90,6 +103,12 @@ struct dsa_reader {
   }
 
   void read(const json_value& problem, const std::vector<std::uint32_t>& lines) {
+    problem.only_keys({"pools", "buffers", "constraints", "cost_model", "pypto_structure", "objective"});
+    if (const auto target = problem.find("pypto_structure")) {
+      const auto whole = target->find("whole_slot_reuse");
+      if (whole && whole->as_bool())
+        whole->fail("is not supported: two buffers on bytes of one another must be one slot");
+    }
     const json_value memories = problem.at("pools");
     for (std::size_t k = 0; k < memories.size(); ++k) read_pool(memories.at(k));
     const json_value list = problem.at("buffers");
@@ -98,6 +117,7 @@ struct dsa_reader {
     if (located) file.lines = lines;
     require_good_ids(file);
     const json_value constraints = problem.at("constraints");
+    constraints.only_keys({"colocations", "separations", "temporal_exclusions", "pinned_allocations"});
     if (const auto f = constraints.find("temporal_exclusions"); f && f->size() > 0) f->fail("not supported");
     if (const auto f = constraints.find("colocations")) read_colocations(*f);
     if (const auto f = constraints.find("pinned_allocations")) {

@@ -6,9 +6,9 @@
 
 namespace berth::model {
 
-// `problem`: the document's member of that name. Its target's own notes (pypto_structure, objective, reasons) do not
-// constrain a plan and are passed over. Throws input_error, also for bank geometries and temporal exclusions, which
-// Berth has no equal of.
+// `problem`: the document's member of that name. Notes that do not constrain a plan (the objective, reasons,
+// pypto_structure but for whole_slot_reuse) are passed over. Throws input_error, also for bank geometries, temporal
+// exclusions and whole_slot_reuse, which Berth has no equal of, and for what the schema's version 1 does not know.
 [[nodiscard]] problem_file read_dsa_problem(const std::string& path, const json_value& problem,
                                             const std::vector<std::uint32_t>& lines);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "berth/model/input_error.hpp"
 #include "model/files/text.hpp"
@@ -153,8 +155,24 @@ class shape_check {
     }
   }
 
+  // The same key may be written in several ways, with escapes. What is no string is left to the parser.
+  void refuse_escaped_again(std::vector<std::string_view>::const_iterator first) const {
+    const auto is_escaped = [](std::string_view key) { return key.find('\\') != std::string_view::npos; };
+    if (std::none_of(first, keys_.end(), is_escaped)) return;
+    std::vector<std::pair<std::string, const char*>> meant;
+    for (auto key = first; key != keys_.end(); ++key) {
+      const json text = json::parse('"' + std::string{*key} + '"', nullptr, false);
+      if (text.is_string()) meant.emplace_back(text.get<std::string>(), key->data());
+    }
+    std::ranges::sort(meant);
+    const auto twice = std::ranges::adjacent_find(meant, {}, &std::pair<std::string, const char*>::first);
+    if (twice == meant.end()) return;
+    fail(static_cast<std::size_t>(std::next(twice)->second - text_.data()), "a second key " + quote(twice->first));
+  }
+
   void close() {
     const auto first = keys_.begin() + static_cast<std::ptrdiff_t>(open_.back());
+    refuse_escaped_again(first);
     std::sort(first, keys_.end());
     const auto twice = std::adjacent_find(first, keys_.end());
     if (twice != keys_.end()) {

@@ -172,7 +172,7 @@ std::string moves_json(const problem_file& file, const plan::moves_plan& answer,
 }
 
 plan::moves_plan read_moves_plan(const std::string& path, problem_file& file) {
-  return moves_reader{path, file}.read(read_file(path));
+  return moves_reader{path, file}.read(read_text_file(path));
 }
 
 }  // namespace berth::model

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <unordered_map>
 
 #include "berth/model/input_error.hpp"
@@ -12,10 +13,6 @@
 
 namespace berth::model {
 namespace {
-
-plan::interval whole_life(const plan::buffer& b) {
-  return b.lifetimes.empty() ? b.live : plan::interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
-}
 
 plan::index memory_of(const plan::plan& answer, plan::index i) {
   return answer.memory_of.empty() ? 0 : answer.memory_of[i];
@@ -51,17 +48,20 @@ void append_certificate(std::string& out, const problem_file& file, const plan::
 
 }  // namespace
 
+plan::interval whole_life(const plan::problem& p, plan::index i) {
+  const plan::buffer& b = p.buffers[i];
+  if (!b.lifetimes.empty()) return {b.lifetimes.front().lower, b.lifetimes.back().upper};
+  return {b.live.lower, std::max(b.live.lower, b.live.upper)};
+}
+
 std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& answer) {
-  std::vector<std::vector<bytes>> tops(std::max<std::size_t>(1, p.memories.size()));
+  std::map<std::pair<plan::index, plan::index>, bytes> tops;  // by memory and slab
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    auto& slabs = tops[memory_of(answer, i)];
-    if (slabs.size() <= slab_of(answer, i)) slabs.resize(slab_of(answer, i) + 1, 0);
-    slabs[slab_of(answer, i)] = std::max(slabs[slab_of(answer, i)], answer.offset(i) + p.footprint(i));
+    bytes& top = tops[{memory_of(answer, i), slab_of(answer, i)}];
+    top = std::max(top, answer.offset(i) + p.footprint(i));
   }
-  std::vector<bytes> arena(tops.size(), 0);
-  for (std::size_t m = 0; m < tops.size(); ++m) {
-    for (const bytes top : tops[m]) arena[m] += top;
-  }
+  std::vector<bytes> arena(std::max<std::size_t>(1, p.memories.size()), 0);
+  for (const auto& [place, top] : tops) arena[place.first] += top;
   return arena;
 }
 
@@ -216,7 +216,7 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
     append_id(out += i == 0 ? "\n{\"id\":" : ",\n{\"id\":", file, p.buffers[i].name);
     append(out += ",\"offset\":", answer.offset(i));
     append(out += ",\"size\":", p.buffers[i].size);
-    const plan::interval live = whole_life(p.buffers[i]);
+    const plan::interval live = whole_life(p, i);
     append(out += ",\"lower\":", live.lower);
     append(out += ",\"upper\":", live.upper);
     if (!p.memories.empty()) append_string(out += ",\"pool\":", p.memories[memory_of(answer, i)].name);
@@ -243,7 +243,7 @@ std::string plan_csv(const problem_file& file, const plan::plan& answer) {
   if (!answer.slab_of.empty()) out += ",slab";
   out += '\n';
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    const plan::interval live = whole_life(p.buffers[i]);
+    const plan::interval live = whole_life(p, i);
     out += guarded(p.buffers[i].name);
     append(out += ',', live.lower);
     append(out += ',', live.upper);
@@ -361,7 +361,7 @@ struct places_reader {
     bytes offset = 0;
     std::optional<bytes> size;
     std::optional<std::string_view> pool;
-    plan::index slab = 0;
+    std::optional<plan::index> slab;
   };
 
   // Returns what is wrong with it, or nothing.
@@ -378,8 +378,15 @@ struct places_reader {
       if (memory == pools.end() && !of_another) return "the problem has no pool " + quote(*r.pool);
       answer.memory_of[i] = memory == pools.end() ? static_cast<plan::index>(pools.size()) : memory->second;
     }
-    if (r.slab != 0 && answer.slab_of.empty()) answer.slab_of.resize(placed.size());
-    if (r.slab != 0) answer.slab_of[i] = r.slab;
+    if (!r.pool && !of_another && file.problem.memories.size() > 1) {
+      const auto& allowed = file.problem.buffers[i].memories;
+      if (allowed.size() != 1) return "the plan does not say in which pool buffer " + quote(r.id) + " is";
+      answer.memory_of[i] = allowed.front();
+    }
+    // All in slab 0 is something else than not said, for those that may move.
+    const bool in_slab = r.slab && (*r.slab != 0 || file.problem.max_slab);
+    if (in_slab && answer.slab_of.empty()) answer.slab_of.resize(placed.size());
+    if (in_slab) answer.slab_of[i] = *r.slab;
     return {};
   }
 
@@ -394,9 +401,12 @@ struct places_reader {
       const json_value v = list.at(k, lines.size() == list.size() ? lines[k] : 0);
       const auto pool = v.find("pool"), slab = v.find("slab"), size = v.find("size");
       const std::string id = v.at("id").as_id(), in = pool ? pool->as_id() : "";
-      const bytes slab_number = slab ? slab->as_bytes() : 0;
-      if (slab_number >= std::max(placed.size(), list.size())) slab->fail("is not below the number of buffers");
-      row r{.id = id, .offset = v.at("offset").as_bytes(), .slab = static_cast<plan::index>(slab_number)};
+      row r{.id = id, .offset = v.at("offset").as_bytes()};
+      if (slab) {
+        const bytes number = slab->as_bytes();
+        if (number >= std::max(placed.size(), list.size())) slab->fail("is not below the number of buffers");
+        r.slab = static_cast<plan::index>(number);
+      }
       if (size) r.size = size->as_bytes();
       if (pool) r.pool = in;
       const std::string wrong = place(r);
@@ -443,17 +453,18 @@ struct places_reader {
 
   void read_csv(std::string_view text) {
     std::unordered_map<std::string_view, std::size_t> columns;
-    std::string_view header = cut(text, '\n');
+    std::size_t line = 1;
+    std::string_view header = cut_header(text, line);
     for (std::size_t c = 0; !header.empty(); ++c) {
       const std::string_view name = trim(cut(header, ','));
-      if (!columns.emplace(name, c).second) throw input_error(path, 1, "a second column for " + quote(name));
+      if (!columns.emplace(name, c).second) throw input_error(path, line, "a second column for " + quote(name));
     }
     const auto id = columns.find("id"), offset = columns.find("offset");
     const auto pool = columns.find("pool"), slab = columns.find("slab"), size = columns.find("size");
     if (id == columns.end() || offset == columns.end())
-      throw input_error(path, 1, "not a plan: no columns id and offset");
+      throw input_error(path, line, "not a plan: no columns id and offset");
     std::vector<std::string_view> fields;
-    for (std::size_t line = 2; !text.empty(); ++line) {
+    for (++line; !text.empty(); ++line) {
       std::string_view rest = trim(cut(text, '\n'));
       if (rest.empty()) continue;
       fields.clear();
@@ -518,7 +529,7 @@ struct places_reader {
 }  // namespace
 
 plan::plan read_plan(const std::string& path, problem_file& file) {
-  return read_plan_text(path, read_file(path), file);
+  return read_plan_text(path, read_text_file(path), file);
 }
 
 plan::plan read_plan_text(const std::string& path, std::string_view text, problem_file& file) {
@@ -532,7 +543,7 @@ plan::plan read_plan_text(const std::string& path, std::string_view text, proble
 
 former_places read_former_places(const std::string& path, const problem_file& file) {
   places_reader reader{path, file, nullptr};
-  reader.read(read_file(path));
+  reader.read(read_text_file(path));
   former_places out{.offsets = {}, .memory_of = std::move(reader.answer.memory_of), .slab_of = {}};
   for (plan::index i = 0; i < reader.placed.size(); ++i) {
     out.offsets.push_back(reader.placed[i] ? std::optional<bytes>{reader.answer.offsets[i]} : std::nullopt);

@@ -67,6 +67,10 @@ class c_names {
   std::string macro_, function_;
 };
 
+// From a buffer's first tick to its last. Of a problem with explicit conflicts lifetimes are no rule and may be
+// reversed; what is shown is not.
+[[nodiscard]] plan::interval whole_life(const plan::problem& p, plan::index i);
+
 // By memory, the sum over its slabs of the highest end. Contract: the plan has offsets.
 [[nodiscard]] std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& answer);
 

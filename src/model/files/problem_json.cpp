@@ -237,6 +237,8 @@ problem_file read_problem_json(const std::string& path, std::string_view text) {
   const json document = parse_json(path, text);
   const json_value root{document, "", path, 0};
   if (root.is_object() && !root.find("format") && root.find("problem")) {
+    const auto version = root.find("schema_version");
+    if (version && version->as_bytes() != 1) version->fail("is not 1: another version may mean other rules");
     return read_dsa_problem(path, root.at("problem"), lines_of_elements(text, "buffers", 2));
   }
   const auto format = root.find("format");

@@ -1,6 +1,9 @@
 #include "berth/model/symbolic_file.hpp"
 
+#include <algorithm>
+#include <tuple>
 #include <unordered_map>
+#include <variant>
 
 #include "berth/model/input_error.hpp"
 #include "berth/model/plan_file.hpp"
@@ -31,6 +34,47 @@ std::vector<std::span<const plan::index>> supports_by_buffer(const plan::symboli
   return out;
 }
 
+std::vector<plan::size_term> in_order(std::vector<plan::size_term> terms) {
+  for (plan::size_term& t : terms) std::ranges::sort(t.dimensions);
+  std::ranges::sort(terms, {}, [](const plan::size_term& t) { return std::tie(t.dimensions, t.factor); });
+  return terms;
+}
+
+void require(const std::optional<json_value>& said, bytes mine) {
+  if (said && said->as_bytes() != mine) said->fail("is not the problem's, which is " + std::to_string(mine));
+}
+
+// A program that uses the plan takes sizes, alignments and dimensions from it: where it says them, they are the
+// problem's. `file` is as strict as the plan's rules make it.
+void require_the_same(const json_value& root, const problem_file& file) {
+  const plan::problem& p = file.problem;
+  require(root.find("size_granularity"), p.granularity);
+  require(root.find("tail_pad"), p.tail_pad);
+  const auto said = root.find("dimensions");
+  if (!said) return;
+  const std::vector<plan::dimension>& mine = file.symbolic->dimensions;
+  if (said->size() != mine.size()) said->fail("are not those of the problem");
+  for (std::size_t k = 0; k < mine.size(); ++k) {
+    const json_value d = said->at(k);
+    if (d.at("name").as_id() != mine[k].name) d.fail("is not the problem's, which is " + quote(mine[k].name));
+    require(d.at("least"), mine[k].least);
+    require(d.at("most"), mine[k].most);
+  }
+}
+
+void require_the_same(const json_value& v, const problem_file& file, plan::index i, const dimension_numbers& numbers) {
+  const plan::problem& p = file.problem;
+  require(v.find("alignment"), p.alignment_of(i));
+  require(v.find("size_granularity"), p.granularity_of(i));
+  require(v.find("tail_pad"), p.tail_pad_of(i));
+  const auto formula = v.find("size_formula");
+  if (!formula) return;
+  const auto terms = parse_size(formula->as_id(), numbers);
+  if (const auto* wrong = std::get_if<std::string>(&terms)) formula->fail(*wrong);
+  if (in_order(std::get<0>(terms)) == in_order(file.symbolic->of[i])) return;
+  formula->fail("is not the problem's size, " + quote(size_text(file.symbolic->of[i], file.symbolic->dimensions)));
+}
+
 }  // namespace
 
 std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_plan& answer, double elapsed_ms) {
@@ -53,7 +97,7 @@ std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_pl
 }
 
 plan::symbolic_plan read_symbolic_plan(const std::string& path, problem_file& file) {
-  const std::string text = read_file(path);
+  const std::string text = read_text_file(path);
   const json document = parse_json(path, text);
   const json_value root{document, "", path, 0};
   const auto order = root.is_object() ? root.find("order") : std::nullopt;
@@ -69,14 +113,17 @@ plan::symbolic_plan read_symbolic_plan(const std::string& path, problem_file& fi
     if (it == buffers.end()) v.fail("the problem has no buffer " + quote(id));
     return it->second;
   };
+  require_the_same(root, file);
+  const dimension_numbers numbers = numbers_of(file.symbolic->dimensions);
   const json_value list = root.at("buffers");
   const auto lines = lines_of_elements(text, "buffers", 1);
   std::vector<std::vector<plan::index>> supports(buffers.size());
   for (std::size_t k = 0; k < list.size(); ++k) {
     const json_value v = list.at(k, lines.size() == list.size() ? lines[k] : 0);
     const json_value below = v.at("supports");
-    std::vector<plan::index>& mine = supports[named(v.at("id"))];
-    for (std::size_t b = 0; b < below.size(); ++b) mine.push_back(named(below.at(b)));
+    const plan::index i = named(v.at("id"));
+    require_the_same(v, file, i, numbers);
+    for (std::size_t b = 0; b < below.size(); ++b) supports[i].push_back(named(below.at(b)));
   }
   out.first.push_back(0);
   std::vector<bool> ordered(buffers.size());  // a second time in the order is wrong, and its supports would count again

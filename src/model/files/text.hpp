@@ -34,6 +34,13 @@ template <class Number>
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
+// Cuts off the first line that is neither blank nor a comment; `line`, that of the first, becomes its number.
+[[nodiscard]] inline std::string_view cut_header(std::string_view& text, std::size_t& line) {
+  std::string_view row = trim(cut(text, '\n'));
+  for (; (row.empty() || row.front() == '#') && !text.empty(); ++line) row = trim(cut(text, '\n'));
+  return row;
+}
+
 // An id as it stands in CSV that a spreadsheet may open: before = + - @ an apostrophe, so that it is no formula there;
 // a whole number stays. One that has apostrophes before such a character gets another, so that unguarded() undoes it.
 [[nodiscard]] inline bool needs_guard(std::string_view id) {
