@@ -1,7 +1,9 @@
 #include "berth/plan/problem.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -84,24 +86,49 @@ bool pin_is_aligned(const problem& p, index i, bytes offset) {
                      [&](index m) { return fits(p.memories[m]); });
 }
 
-// The most that alignment in any of its memories can add in front of buffer i, plus one.
-std::optional<bytes> widest_alignment(const problem& p, index i, const std::vector<bytes>& of_memories) {
-  bytes widest = p.alignment_of(i);
-  for (const bytes alignment : of_memories) {
-    const auto both = least_common_multiple(p.alignment_of(i), alignment);
-    if (!both) return std::nullopt;
-    widest = std::max(widest, *both);
+// What alignment can add in front of buffers, by the alignments of all memories.
+class alignments {
+ public:
+  explicit alignments(const std::vector<memory>& memories) {
+    for (const memory& m : memories) of_memories_.push_back(m.alignment);
+    std::sort(of_memories_.begin(), of_memories_.end(), std::greater{});
+    of_memories_.erase(std::unique(of_memories_.begin(), of_memories_.end()), of_memories_.end());
   }
-  return widest;
-}
+
+  // The most that any memory can add in front of a buffer that is aligned so, plus one; nothing above 64 bits.
+  std::optional<bytes> widest_with(bytes own) {
+    if (of_memories_.empty()) return own;
+    const auto [known, is_new] = widest_.try_emplace(own, own);
+    if (is_new) known->second = find_widest(own);
+    return known->second;
+  }
+
+ private:
+  // A file of a megabyte can ask for a hundred million pairs of different alignments. After millions, as no real
+  // problem has, it is what they could add at the most.
+  std::optional<bytes> find_widest(bytes own) {
+    bytes widest = own;
+    for (const bytes alignment : of_memories_) {
+      const auto most = checked_mul(own, alignment);
+      if (most && *most <= widest) break;  // no smaller one adds more
+      if (pairs_left_ == 0) return most;
+      --pairs_left_;
+      const auto both = least_common_multiple(own, alignment);
+      if (!both) return std::nullopt;
+      widest = std::max(widest, *both);
+    }
+    return widest;
+  }
+
+  std::vector<bytes> of_memories_;  // different ones, from the largest
+  std::map<bytes, std::optional<bytes>> widest_;
+  std::uint32_t pairs_left_ = 4'000'000;  // about a second
+};
 
 result<void> validate_buffers(const problem& p) {
   bytes total = 0;
   std::vector<index> named_by(p.memories.size(), 0);
-  std::vector<bytes> of_memories;
-  for (const memory& m : p.memories) of_memories.push_back(m.alignment);
-  std::sort(of_memories.begin(), of_memories.end());
-  of_memories.erase(std::unique(of_memories.begin(), of_memories.end()), of_memories.end());
+  alignments with_memories{p.memories};
   for (index i = 0; i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
     if (!p.conflicts) {
@@ -113,7 +140,7 @@ result<void> validate_buffers(const problem& p) {
     if (!rounded || *rounded > max_address) return too_large("buffer: size exceeds 2^62 bytes", i);
     if (b.alignment > max_address) return too_large("buffer: alignment exceeds 2^62 bytes", i);
     if (auto ok = validate_memory_names(p, b, i, named_by); !ok) return ok;
-    const auto widest = widest_alignment(p, i, of_memories);
+    const auto widest = with_memories.widest_with(p.alignment_of(i));
     if (!widest || *widest > max_address) {
       return too_large("buffer: its alignment and its memory's together exceed 2^62 bytes", i);
     }

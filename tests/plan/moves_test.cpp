@@ -132,6 +132,45 @@ TEST(moves, prices_tell_the_wait_of_every_period) {
   EXPECT_TRUE(wait.was_over());
 }
 
+// In two memories nothing shares bytes, and a pair that is named again is the same pair.
+TEST(moves, only_stays_in_one_memory_are_kept_apart) {
+  two_memories made;
+  made.add(8, {0, 8}, {});
+  made.add(8, {0, 8}, {});
+  made.p.separations = {{0, 1}, {1, 0}, {0, 1}};
+  made.p.reuse_penalties = {{0, 1, 2}, {0, 1, 3}};
+  const std::vector<stay> stays{{.buffer = 0, .memory = 1, .live = {0, 3}},
+                                {.buffer = 0, .memory = 0, .live = {2, 8}},
+                                {.buffer = 1, .memory = 0, .live = {0, 5}},
+                                {.buffer = 1, .memory = 1, .live = {4, 7}},
+                                {.buffer = 1, .memory = 0, .live = {6, 8}}};
+  const problem apart = problem_of_stays(made.p, stays);
+  std::vector<std::pair<index, index>> pairs, paid;
+  for (const pair& s : apart.separations) pairs.emplace_back(s.a, s.b);
+  for (const reuse_penalty& r : apart.reuse_penalties) paid.emplace_back(r.a, r.b);
+  const std::vector<std::pair<index, index>> once{{1, 2}, {1, 4}, {0, 3}};
+  EXPECT_EQ(pairs, once);
+  EXPECT_EQ(paid, (std::vector<std::pair<index, index>>{{1, 2}, {1, 4}, {0, 3}, {1, 2}, {1, 4}, {0, 3}}));
+}
+
+// Each penalty would count for every two stays of its buffers in one memory.
+TEST(moves, of_too_many_pairs_are_not_made) {
+  two_memories made = a_buffer_in_the_way();
+  made.p.reuse_penalties.assign(600'000, {0, 1, 1});
+  const auto whole = *solve_moves(made.p, made.t, {.work = effort::fast});
+  EXPECT_TRUE(whole.moves.empty());
+  EXPECT_EQ(whole.cost(), whole.unmoved);
+  two_memories forced;
+  for (int k = 0; k < 2; ++k) {
+    forced.add(4, {0, 4}, {{.at = 0, .write = true, .memory = 1}, {.at = 3, .memory = 0}});
+  }
+  EXPECT_FALSE(solve_moves(forced.p, forced.t, {.work = effort::fast})->moves.empty());
+  forced.p.reuse_penalties = made.p.reuse_penalties;
+  const auto none = *solve_moves(forced.p, forced.t, {.work = effort::fast});
+  EXPECT_EQ(none.layout.status, status::unknown);
+  EXPECT_EQ(none.layout.reason, "separations and penalties name too many pairs of stays");
+}
+
 TEST(moves, the_same_on_every_run) {
   std::mt19937 random(5);
   for (int k = 0; k < 5; ++k) {

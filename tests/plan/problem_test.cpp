@@ -114,6 +114,33 @@ TEST(problem, names_the_buffer_at_fault) {
                  "buffer: its alias group is not below the number of buffers", 1);
 }
 
+// Whichever memory adds most, and where the largest alignment does not.
+TEST(problem, alignments_of_buffers_and_memories_count_together) {
+  problem p = two_buffers();
+  p.memories.resize(3);
+  p.memories[0].alignment = bytes{1} << 40;
+  p.memories[1].alignment = (bytes{1} << 21) - 1;
+  p.buffers[1].memories = {0};
+  p.buffers[1].alignment = bytes{1} << 40;
+  EXPECT_TRUE(validate(p));  // 2^61 together
+  p.memories[1].alignment = (bytes{1} << 22) - 1;
+  expect_invalid(p, "buffer: the sizes and alignments up to this one exceed 2^62 bytes together", 1, errc::overflow);
+  p.memories[1].alignment = (bytes{1} << 22) + 1;
+  expect_invalid(p, "buffer: its alignment and its memory's together exceed 2^62 bytes", 1, errc::overflow);
+  p.memories[1].alignment = bytes{1} << 22;
+  EXPECT_TRUE(validate(p));
+}
+
+// A hundred million pairs, in half a minute if each was looked at: without common factors, then with one.
+TEST(problem, thousands_of_different_alignments_of_buffers_and_memories) {
+  for (const bytes factor : {1, 2}) {
+    problem p;
+    for (bytes k = 0; k < 15'000; ++k) p.memories.push_back({.alignment = factor * ((1 << 18) + k)});
+    for (bytes k = 0; k < 6'000; ++k) p.add({.size = 1, .live = {0, 1}, .alignment = factor * ((1 << 29) + 2 * k + 1)});
+    EXPECT_TRUE(validate(p));
+  }
+}
+
 TEST(problem, groups_have_one_base) {
   problem p = two_buffers();
   p.buffers[0].alias_group = p.buffers[1].alias_group = 1;

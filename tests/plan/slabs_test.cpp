@@ -172,6 +172,55 @@ TEST(slabs, pins_that_clash_lie_in_different_slabs) {
   EXPECT_TRUE(keeps_the_rules(p, 10, answer));
 }
 
+// Half are pinned at one offset, so that each of those needs a slab of its own.
+problem half_pinned(int buffers) {
+  std::mt19937 random{5};
+  problem p;
+  for (int i = 0; i < buffers; ++i) {
+    p.add({.size = 1 + random() % 900, .live = {0, 9}});
+    if (i % 2 != 0) p.buffers.back().offset = 0;
+  }
+  return p;
+}
+
+// However soon the wait ends.
+TEST(slabs, pins_that_clash_are_stacked_apart) {
+  const problem p = half_pinned(400);
+  for (const std::uint64_t looks : {0, 10'000, 1'000'000}) {
+    const plan answer = solve_slabs(p, 1000, {}, patience::of_looks(looks));
+    ASSERT_TRUE(answer.has_offsets()) << looks;
+    EXPECT_TRUE(keeps_the_rules(p, 1000, answer)) << looks;
+  }
+}
+
+// All that clash go at once: one by one, so many would be laid out 20,000 times, in half a minute.
+TEST(slabs, pins_that_clash_are_laid_out_twice_a_slab) {
+  const problem p = half_pinned(400);
+  const plan answer = solve_slabs(p, 1000, {.work = effort::fast}, {});
+  ASSERT_TRUE(answer.has_offsets());
+  EXPECT_TRUE(keeps_the_rules(p, 1000, answer));
+}
+
+// Explicit conflicts, gaps between lifetimes, groups, separations and a reserved range: whatever makes pins clash.
+RC_GTEST_PROP(slabs, of_many_pins_keep_the_rules, ()) {
+  problem p = random_set(11 + generate::upto(30), true);
+  p.separations.push_back({0, 2});
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    buffer& b = p.buffers[i];
+    if (generate::one_in(3)) b.lifetimes = {b.live, {b.live.upper + 2, b.live.upper + 4}};
+    if (!b.alias_group && generate::one_in(2)) b.offset = static_cast<bytes>(4 * (1 + generate::upto(2)));
+  }
+  if (generate::one_in(3)) {
+    p.conflicts.emplace();
+    for (index i = 1; i < p.buffers.size(); ++i) p.conflicts->push_back({i - 1, i});
+  }
+  if (generate::one_in(3)) p.memories = {{.name = "m", .reserved = {{0, 2}, {40, max_address}}}};
+  RC_PRE(validate(p));
+  const plan answer = solve_slabs(p, 30, {.work = effort::fast}, {});
+  RC_ASSERT(answer.has_offsets());
+  RC_ASSERT(keeps_the_rules(p, 30, answer));
+}
+
 // No way to fill slabs finds a place for any buffer.
 TEST(slabs, none_where_every_place_is_reserved) {
   problem p;

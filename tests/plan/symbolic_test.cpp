@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "plan/generate.hpp"
 
@@ -114,6 +115,21 @@ TEST(symbolic, a_wrong_order_has_no_proof) {
   EXPECT_EQ(broken([](symbolic_plan& b) { --b.most.arena_bytes; }), "the arena at the largest values is another");
   EXPECT_EQ(broken([](symbolic_plan& b) { ++b.most.offsets[0]; }), "an offset at the largest values is another");
   EXPECT_EQ(broken([](symbolic_plan& b) { b.most.offsets.clear(); }), "accepted");
+}
+
+// Sizes so long take as long as thousands of buffers, and as many orders as of thirty would take half a minute.
+TEST(symbolic, sizes_of_thousands_of_factors) {
+  std::mt19937 random{2};  // no order is at the bound everywhere
+  symbolic_problem p;
+  p.sizes.dimensions = {{"n", 1, 1000}, {"u", 0, 1}};
+  for (int i = 0; i < 30; ++i) {
+    const auto lower = static_cast<tick>(random() % 20);
+    const size_term growing{random() % 40, {0}}, fixed{random() % 20'000, {}};
+    const size_term first = random() % 2 != 0 ? growing : fixed;
+    p.add({first, {1, std::vector<index>(2500, 1)}}, {lower, lower + 1 + static_cast<tick>(random() % 12)});
+  }
+  const symbolic_plan plan = *solve_symbolic(p.rest, p.sizes);
+  EXPECT_FALSE(verify(p.rest, p.sizes, plan));
 }
 
 symbolic_problem random_problem() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "berth/plan/bound.hpp"
 #include "berth/plan/tiers.hpp"
@@ -178,6 +179,67 @@ bool round_up(const problem& p, moving_model& model) {
   return changed;
 }
 
+// Pairs of stays that separations and penalties may name, besides one for each of them: some tens of megabytes, and
+// about a second.
+constexpr std::uint64_t most_stay_pairs = 500'000;
+
+// Stays by buffer, each buffer's in the order of their memories, so that those of two buffers that can share bytes are
+// found without looking at all pairs.
+class stays_in_memories {
+ public:
+  stays_in_memories(std::size_t buffers, std::span<const stay> stays) : stays_{stays}, of_(buffers) {
+    for (index k = 0; k < stays.size(); ++k) of_[stays[k].buffer].push_back(k);
+    for (std::vector<index>& list : of_) {
+      std::stable_sort(list.begin(), list.end(), [&](index x, index y) { return stays[x].memory < stays[y].memory; });
+    }
+  }
+
+  [[nodiscard]] const std::vector<index>& of(index buffer) const { return of_[buffer]; }
+
+  // Calls visit(stay of a, stays of b) for every stay of a, with those that are in its memory.
+  template <class Visit>
+  void for_each_in_one_memory(index a, index b, Visit visit) const {
+    const std::vector<index>& theirs = of_[b];
+    for (const index x : of_[a]) {
+      const index m = stays_[x].memory;
+      const auto first =
+          std::partition_point(theirs.begin(), theirs.end(), [&](index y) { return stays_[y].memory < m; });
+      const auto last = std::partition_point(first, theirs.end(), [&](index y) { return stays_[y].memory == m; });
+      visit(x, std::span<const index>{first, last});
+    }
+  }
+
+ private:
+  std::span<const stay> stays_;
+  std::vector<std::vector<index>> of_;
+};
+
+// The separations, each pair once.
+std::vector<pair> different_separations(const problem& p) {
+  std::set<std::pair<index, index>> seen;
+  std::vector<pair> out;
+  for (const pair& s : p.separations) {
+    if (seen.insert(std::minmax(s.a, s.b)).second) out.push_back(s);
+  }
+  return out;
+}
+
+// Whether problem_of_stays() would list more pairs than can be dealt with, or look at as many stays for them.
+bool too_many_pairs(const problem& p, std::span<const stay> stays) {
+  const stays_in_memories all{p.buffers.size(), stays};
+  const std::uint64_t most = most_stay_pairs + p.separations.size() + p.reuse_penalties.size();
+  std::uint64_t pairs = 0;
+  const auto exceeds = [&](const auto& named) {
+    all.for_each_in_one_memory(named.a, named.b, [&](index, std::span<const index> theirs) {
+      pairs += std::max<std::uint64_t>(1, theirs.size());
+    });
+    return pairs > most;
+  };
+  const std::vector<pair> separations = different_separations(p);
+  return std::any_of(separations.begin(), separations.end(), exceeds) ||
+         std::any_of(p.reuse_penalties.begin(), p.reuse_penalties.end(), exceeds);
+}
+
 std::uint64_t visit_limit(const options& o, std::size_t items) {
   if (o.node_limit != 0) return o.node_limit;
   if (o.work == effort::fast) return 0;
@@ -190,12 +252,11 @@ std::uint64_t visit_limit(const options& o, std::size_t items) {
 problem problem_of_stays(const problem& p, std::span<const stay> stays) {
   problem made = p;
   made.buffers.clear();
-  std::vector<std::vector<index>> of(p.buffers.size());
-  for (index k = 0; k < stays.size(); ++k) of[stays[k].buffer].push_back(k);
+  const stays_in_memories all{p.buffers.size(), stays};
   for (const stay& s : stays) {
     buffer b = p.buffers[s.buffer];
     b.memories = {s.memory};
-    if (of[s.buffer].size() > 1) {
+    if (all.of(s.buffer).size() > 1) {
       b.live = s.live;
       b.lifetimes.clear();
     }
@@ -203,15 +264,15 @@ problem problem_of_stays(const problem& p, std::span<const stay> stays) {
   }
   made.separations.clear();
   made.reuse_penalties.clear();
-  for (const pair& s : p.separations) {
-    for (const index a : of[s.a]) {
-      for (const index b : of[s.b]) made.separations.push_back({a, b});
-    }
+  for (const pair& s : different_separations(p)) {
+    all.for_each_in_one_memory(s.a, s.b, [&](index x, std::span<const index> theirs) {
+      for (const index y : theirs) made.separations.push_back({x, y});
+    });
   }
   for (const reuse_penalty& r : p.reuse_penalties) {
-    for (const index a : of[r.a]) {
-      for (const index b : of[r.b]) made.reuse_penalties.push_back({a, b, r.weight});
-    }
+    all.for_each_in_one_memory(r.a, r.b, [&](index x, std::span<const index> theirs) {
+      for (const index y : theirs) made.reuse_penalties.push_back({x, y, r.weight});
+    });
   }
   return made;
 }
@@ -241,6 +302,10 @@ bool improve(const problem& p, moving_model model, const std::vector<residence>&
     if (attempt != 0 && wait.over()) return true;
     if (best.layout.has_offsets() && found.timing.cost() >= best.cost()) return attempt == 0;
     moves_plan next = moves_of(p, model, found);
+    if (too_many_pairs(p, next.stays)) {
+      if (!best.layout.has_offsets()) best.layout.reason = "separations and penalties name too many pairs of stays";
+      return true;
+    }
     const problem stays = problem_of_stays(p, next.stays);
     auto placed = solve_within(stays, o, wait);
     if (!placed) return true;  // so many stays that their sizes overflow together

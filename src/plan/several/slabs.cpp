@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <span>
 #include <utility>
 
+#include "plan/model/instance.hpp"
 #include "plan/model/within.hpp"
 #include "plan/policy.hpp"
 #include "plan/several/grown_slabs.hpp"
@@ -21,9 +24,61 @@ struct slab {
   plan layout;
 };
 
+// What one item of a layout in which pins clash counts: it is planned twice, in about a microsecond.
+constexpr std::uint64_t looks_a_clash_item = 128;
+
 bytes sum_of(const std::vector<slab>& slabs) {
   return std::accumulate(slabs.begin(), slabs.end(), bytes{0},
                          [](bytes sum, const slab& s) { return sum + s.layout.arena(); });
+}
+
+// By item: whether it is pinned where a reserved range or one lies that came before and stays. Without them no pins
+// clash. A sweep over sections that keeps what is pinned, alive and disjoint.
+std::vector<bool> pins_that_clash(const instance& in) {
+  struct pinned {
+    units lo, hi;
+    bool operator<(const pinned& other) const { return lo < other.lo; }
+  };
+  struct change {
+    std::uint32_t section;
+    bool begins;
+    std::uint32_t item;
+    pinned what;
+  };
+  std::vector<bool> gone(in.items.size(), false);
+  std::vector<change> changes;
+  std::vector<std::uint32_t> order(in.items.size());
+  std::iota(order.begin(), order.end(), std::uint32_t{0});
+  std::rotate(order.begin(), order.begin() + in.own_items, order.end());  // reserved ranges come first, and stay
+  for (const std::uint32_t i : order) {
+    const item& it = in.items[i];
+    if (it.pin == no_offset) continue;
+    for (const item_link& l : in.links_of(it)) {
+      const units other = in.items[l.other].pin;
+      const bool before = i < in.own_items && (l.other < i || l.other >= in.own_items) && !gone[l.other];
+      if (before && other != no_offset && it.pin < other + l.other_height && other < it.pin + l.height) gone[i] = true;
+    }
+    for (const section_range& r : in.ranges_of(it)) {
+      changes.push_back({r.first, true, i, {it.pin, it.pin + r.height}});
+      changes.push_back({r.last, false, i, {it.pin, it.pin + r.height}});
+    }
+  }
+  std::stable_sort(changes.begin(), changes.end(), [](const change& x, const change& y) {
+    return x.section != y.section ? x.section < y.section : x.begins < y.begins;
+  });
+  std::set<pinned> alive;
+  for (const change& c : changes) {
+    if (gone[c.item]) continue;  // since a clash no part of it is alive
+    if (!c.begins) {
+      alive.erase(c.what);
+      continue;
+    }
+    const auto above = alive.lower_bound(c.what);
+    gone[c.item] =
+        (above != alive.end() && above->lo < c.what.hi) || (above != alive.begin() && std::prev(above)->hi > c.what.lo);
+    if (!gone[c.item]) alive.insert(above, c.what);
+  }
+  return gone;
 }
 
 class cutter {
@@ -45,15 +100,16 @@ class cutter {
   }
 
   // Lays all in one unbounded memory and keeps what ends below the limit; the rest again, into the next slab. When the
-  // wait is over the rest is stacked.
+  // wait is over the rest is stacked; and where pins clash so often that each slab takes few.
   std::vector<slab> by_height() {
     std::vector<slab> slabs;
     std::vector<index> left(p_.buffers.size());
     std::iota(left.begin(), left.end(), index{0});
-    while (!left.empty() && !wait_.over()) {
+    const patience clashes = wait_.for_looks(policy::slab_looks);
+    while (!left.empty() && !wait_.over() && !clashes.was_over()) {
       std::vector<index> laid = left;
-      const plan layout = lay(laid);
-      if (!layout.has_offsets()) return {};
+      const plan layout = lay(laid, clashes);
+      if (!layout.has_offsets()) break;
       std::vector<bool> stays(p_.buffers.size(), false);
       std::vector<bool> lies(p_.buffers.size(), false);
       for (std::size_t k = 0; k < laid.size(); ++k) {
@@ -67,31 +123,14 @@ class cutter {
       }
       for (const index i : kept) stays[i] = true;
       std::copy_if(left.begin(), left.end(), std::back_inserter(rest), [&](index i) { return !stays[i]; });
-      if (kept.empty()) return {};
+      if (kept.empty()) break;
       std::sort(kept.begin(), kept.end());
       slab made = make(kept, options_.work, wait_);
       if (!made.layout.has_offsets()) made = as_laid(std::move(kept), laid, layout);
       slabs.push_back(std::move(made));
       left = std::move(rest);
     }
-    std::vector<bool> is_left(p_.buffers.size(), false);
-    for (const index i : left) is_left[i] = true;
-    std::vector<index> stacked;
-    bytes height = 0;
-    const auto close = [&] {
-      if (!stacked.empty()) slabs.push_back(make(std::exchange(stacked, {}), effort::fast, wait_));
-      height = 0;
-      return slabs.empty() || slabs.back().layout.has_offsets();
-    };
-    for (const bundle& u : bundles_) {
-      if (!is_left[u.members.front()]) continue;
-      bytes alignment = 1;
-      for (const index i : u.members) alignment = std::max(alignment, p_.alignment_of(i));
-      if (height + u.size + alignment > limit_ && !close()) return {};
-      height += u.size + alignment;
-      stacked.insert(stacked.end(), u.members.begin(), u.members.end());
-    }
-    if (!close()) return {};
+    if (!stack(left, slabs)) slabs.clear();
     return slabs;
   }
 
@@ -212,21 +251,73 @@ class cutter {
     return made;
   }
 
-  // A layout of these buffers in one unbounded memory. Where pins clash, buffers go until none does: in another slab
-  // they need not.
-  plan lay(std::vector<index>& members) {
-    const patience wait = wait_.for_looks(policy::slab_looks);
-    for (;;) {
-      problem part = parts_.part(0, members);
-      (part.memories.empty() ? part.capacity : part.memories[0].capacity).reset();
-      plan layout = solve_single(part, {.work = effort::fast}, wait_);
-      if (layout.status != status::infeasible || wait.over(members.size())) return layout;
-      const auto gone = std::find_if(bundles_.begin(), bundles_.end(), [&](const bundle& u) {
-        return std::binary_search(u.members.begin(), u.members.end(), members[layout.culprit]);
-      });
-      std::erase_if(members,
-                    [&](index i) { return std::binary_search(gone->members.begin(), gone->members.end(), i); });
+  // A layout of these buffers in one unbounded memory. Those go whose pins clash: in another slab they need not.
+  plan lay(std::vector<index>& members, const patience& clashes) {
+    problem part = unbounded_part(members);
+    plan layout = solve_single(part, {.work = effort::fast}, wait_);
+    if (layout.status != status::infeasible) return layout;
+    (void)clashes.over(members.size() * looks_a_clash_item);
+    const instance in = make_instance(part, wait_);
+    if (!in.representable || wait_.was_over()) return layout;
+    const std::vector<bool> gone = pins_that_clash(in);
+    std::vector<index> stay;
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      if (in.item_of[k] == no_item || !gone[in.item_of[k]]) stay.push_back(members[k]);
     }
+    members = std::move(stay);
+    return solve_single(unbounded_part(members), {.work = effort::fast}, wait_);
+  }
+
+  // What is reserved beyond the end of a slab keeps nothing from lying there, so that only pins can clash.
+  problem unbounded_part(const std::vector<index>& members) {
+    problem part = parts_.part(0, members);
+    if (part.memories.empty()) {
+      part.capacity.reset();
+      return part;
+    }
+    memory& whole = part.memories[0];
+    whole.capacity.reset();
+    std::erase_if(whole.reserved, [&](const auto& range) { return range.first >= limit_; });
+    for (auto& range : whole.reserved) range.second = std::min(range.second, limit_);
+    return part;
+  }
+
+  // The rest by its heights alone, in as many slabs as that takes. False: there is a bundle that fits no slab.
+  bool stack(const std::vector<index>& rest, std::vector<slab>& slabs) {
+    std::vector<bool> is_left(p_.buffers.size(), false);
+    for (const index i : rest) is_left[i] = true;
+    std::vector<index> stacked;  // bundles
+    bytes height = 0;
+    for (index u = 0; u < bundles_.size(); ++u) {
+      if (!is_left[bundles_[u].members.front()]) continue;
+      bytes alignment = 1;
+      for (const index i : bundles_[u].members) alignment = std::max(alignment, p_.alignment_of(i));
+      const bytes needed = bundles_[u].size + alignment;
+      if (height + needed > limit_) {
+        if (!close(stacked, slabs)) return false;
+        stacked.clear();
+        height = 0;
+      }
+      height += needed;
+      stacked.push_back(u);
+    }
+    return close(stacked, slabs);
+  }
+
+  // A slab of these bundles; of halves of them where they do not fit one, as where pins clash.
+  bool close(std::span<const index> stacked, std::vector<slab>& slabs) {
+    if (stacked.empty()) return true;
+    std::vector<index> members;
+    for (const index u : stacked) {
+      members.insert(members.end(), bundles_[u].members.begin(), bundles_[u].members.end());
+    }
+    slab made = make(std::move(members), effort::fast, wait_);
+    if (made.layout.has_offsets()) {
+      slabs.push_back(std::move(made));
+      return true;
+    }
+    const std::size_t half = stacked.size() / 2;
+    return half != 0 && close(stacked.first(half), slabs) && close(stacked.subspan(half), slabs);
   }
 
   static bool parts_fit(const std::vector<slab>& of, std::size_t set) {

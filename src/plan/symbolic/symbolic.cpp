@@ -178,6 +178,15 @@ struct candidate {
   }
 };
 
+// How many buffers of short sizes it takes as long to evaluate as these: a buffer is worth eight terms and factors.
+std::size_t buffers_worth(const symbolic_sizes& s) {
+  std::size_t length = 0;
+  for (const std::vector<size_term>& sum_of : s.of) {
+    for (const size_term& t : sum_of) length += 1 + t.dimensions.size();
+  }
+  return std::max(s.of.size(), length / 8);
+}
+
 // A try costs some tens of nanoseconds a buffer and point: 15 ms at effort normal.
 std::size_t tries_of(effort level, std::size_t buffers) {
   switch (level) {
@@ -208,9 +217,9 @@ class order_search {
 
   // At each point in turn takes a buffer out of the chain that makes the arena as high as it is, and puts it below the
   // one it rests on, or anywhere; what is no worse is kept.
-  void improve(candidate& best, std::size_t tries, const patience& wait) {
-    const std::size_t n = p_.buffers.size();
-    for (std::size_t k = 0; k < tries && n > 1 && !wait.over(points_.size() * n); ++k) {
+  void improve(candidate& best, effort level, const patience& wait) {
+    const std::size_t n = p_.buffers.size(), worth = buffers_worth(s_), tries = tries_of(level, worth);
+    for (std::size_t k = 0; k < tries && n > 1 && !wait.over(points_.size() * worth); ++k) {
       const std::size_t v = k % points_.size();
       if (best.arenas[v] <= bounds_[v]) continue;
       const std::vector<index> chain = highest_chain(best.plan, points_[v]);  // places in the order, from above
@@ -318,7 +327,7 @@ result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, 
     candidate next = search.rate(std::move(order));
     if (!best || next.better_than(*best)) best = std::move(next);
   }
-  search.improve(*best, tries_of(o.work, p.buffers.size()), wait);
+  search.improve(*best, o.work, wait);
 
   symbolic_plan out = std::move(best->plan);
   out.most = std::move(plans[0]);
