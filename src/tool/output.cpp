@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "model/file.hpp"
 #include "tool/command_line.hpp"
 #include "tool/printable.hpp"
 
@@ -26,6 +30,25 @@ void refuse_input_as_output(const std::string& out, const std::vector<std::strin
   for (const std::string& in : inputs) {
     if (std::filesystem::equivalent(in == "-" ? "/dev/stdin" : in, out, absent))
       throw usage_error(option + (": '" + out) + "' is what was read");
+  }
+}
+
+void write_both(const std::string& first, std::string_view first_text, const std::string& second,
+                std::string_view second_text) {
+  std::error_code absent;
+  std::optional<std::string> before;
+  if (std::filesystem::is_regular_file(first, absent)) {
+    std::ifstream file{first, std::ios::binary};  // as it is: read_file() would unpack it
+    before.emplace(std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{});
+  }
+  const bool is_new = !std::filesystem::exists(first, absent);
+  model::write_file(first, first_text);
+  try {
+    model::write_file(second, second_text);
+  } catch (...) {
+    if (before) model::write_file(first, *before);
+    if (is_new) std::filesystem::remove(first, absent);
+    throw;
   }
 }
 

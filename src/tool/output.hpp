@@ -20,6 +20,10 @@ CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& 
 void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs,
                             const char* option = "--out");
 
+// Both files, or neither: where the second cannot be written, the first is again what it was. Throws input_error.
+void write_both(const std::string& first, std::string_view first_text, const std::string& second,
+                std::string_view second_text);
+
 // One line of JSON on standard output, in ASCII; bytes that are not UTF-8 become U+FFFD.
 void print_json(const nlohmann::json& answer);
 void print_json(const nlohmann::ordered_json& answer);

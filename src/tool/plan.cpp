@@ -456,7 +456,7 @@ int plan_file(plan_call& call) {
     line.reset();
     return refuse(call, file, got.found.layout, got.elapsed_ms);
   }
-  if (!call.diff.empty()) got.diff = diff_to(call.diff, facts_of(file, got.found.layout), call.growth);
+  if (!call.diff.empty()) got.diff = diff_to(call.diff, file, facts_of(file, got.found.layout), call.growth);
   if (!call.out.empty()) write_out(call, file, got);
   const std::string text = call.json && call.out != "-" ? json_of(call, file, got) : "";
   line.reset();

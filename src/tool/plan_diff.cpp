@@ -1,7 +1,12 @@
 #include "tool/plan_diff.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <variant>
 
 #include "berth/model/input_error.hpp"
@@ -10,13 +15,42 @@
 #include "tool/verb.hpp"
 
 namespace berth::tool {
+namespace {
 
-plan_diff diff_to(const std::string& former, const plan_facts& now, const std::string& growth) {
+// The sum over memories and slabs of the highest end, each size rounded as the problem rounds that of the same id; one
+// that the problem no longer has, as it rounds those about which it says nothing.
+bytes arena_under(const std::string& path, const plan::problem& p, const plan_facts& plan) {
+  const auto checked = [&path](std::optional<bytes> n) {
+    if (!n) throw model::input_error(path, "its sizes exceed 64 bits as the problem rounds them (--diff)");
+    return *n;
+  };
+  std::unordered_map<std::string_view, plan::index> ids;
+  ids.reserve(p.buffers.size());
+  for (plan::index i = 0; i < p.buffers.size(); ++i) ids.emplace(p.buffers[i].name, i);
+  std::map<std::string_view, bytes> tops;
+  for (const trace::rectangle& r : plan.buffers) {
+    const auto i = ids.find(r.name);
+    const bool known = i != ids.end();
+    const auto rounded = checked_align_up(r.size, known ? p.granularity_of(i->second) : p.granularity);
+    const auto end = checked_add(r.offset, checked(rounded));
+    const auto padded = checked_add(checked(end), known ? p.tail_pad_of(i->second) : p.tail_pad);
+    tops[r.memory] = std::max(tops[r.memory], checked(padded));
+  }
+  bytes arena = 0;
+  for (const auto& [memory, top] : tops) arena = checked(checked_add(arena, top));
+  return arena;
+}
+
+}  // namespace
+
+plan_diff diff_to(const std::string& former, const model::problem_file& file, const plan_facts& now,
+                  const std::string& growth) {
   const trace_input read = read_trace_input(former);
   const auto* const before = std::get_if<plan_facts>(&read);
   if (before == nullptr) throw model::input_error(former, "is no plan, as berth plan --out writes it (--diff)");
-  plan_diff d{.arena_before = before->arena, .arena = now.arena, .at_peaks = {}};
-  const auto allowed = parse_bytes_or_share(growth, before->arena);
+  const bytes arena = before->says_arena ? before->arena : arena_under(former, file.problem, *before);
+  plan_diff d{.arena_before = arena, .arena = now.arena, .at_peaks = {}};
+  const auto allowed = parse_bytes_or_share(growth, arena);
   if (!allowed)
     throw usage_error("--growth: '" + growth + "' is neither a number of bytes, such as 64KiB, nor a percentage");
   d.allowed = *allowed;

@@ -69,8 +69,11 @@ int plan_micro(const micro_call& c) {
   const model::micro_plan p = model::plan_for_micro(c.file, text, scratch, c.options);
   if (!p.model.empty()) {
     const std::string stem = std::filesystem::path{c.header}.stem().string();
-    if (!c.header.empty()) model::write_file(c.header, model::micro_header(p, c.prefix.empty() ? stem : c.prefix));
-    model::write_file(c.out, p.model);
+    if (c.header.empty()) {
+      model::write_file(c.out, p.model);
+    } else {
+      write_both(c.header, model::micro_header(p, c.prefix.empty() ? stem : c.prefix), c.out, p.model);
+    }
   }
   if (c.json) {
     nlohmann::ordered_json out{{"format", "berth-plan/1"},

@@ -15,6 +15,7 @@ playback make_playback(const trace::log& log, const std::string& path) {
   std::unordered_map<std::uint32_t, std::uint32_t> streams;
   std::vector<std::uint32_t> spare;
   bytes alive = 0;
+  const auto at_event = [](std::uint64_t row) { return "event " + std::to_string(row) + ": "; };
   p.steps.reserve(log.size());
   for (std::uint64_t row = 0; row < log.size(); ++row) {
     const trace::log_entry& e = log[row];
@@ -30,9 +31,9 @@ playback make_playback(const trace::log& log, const std::string& path) {
       }
       const playback::step s{e.size, slot, stream->second, true, row};
       if (!live.emplace(e.id, s).second) {
-        throw model::input_error(path, row + 2, "id " + std::to_string(e.id) + " is allocated twice");
+        throw model::input_error(path, at_event(row) + "id " + std::to_string(e.id) + " is allocated twice");
       }
-      if (e.size > most - alive) throw model::input_error(path, row + 2, "more than 2^62 bytes are alive");
+      if (e.size > most - alive) throw model::input_error(path, at_event(row) + "more than 2^62 bytes are alive");
       alive += e.size;
       p.steps.push_back(s);
     } else if (const auto block = live.find(e.id); block != live.end()) {

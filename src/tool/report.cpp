@@ -155,7 +155,8 @@ json to_json(const tool::advice& a) {
 }
 
 json to_json(const tool::failure& f, const std::string& place) {
-  json out{{"size", f.request.size}, {"at", f.request.before}, {"place", place}, {"live_bytes", f.live}};
+  json out{
+      {"size", f.request.size}, {"at", f.request.before}, {"place", place}, {"live_bytes", f.live}, {"since", f.since}};
   for (const auto& [key, value] : {std::pair{"reserved_bytes", f.request.reserved},
                                    {"device_free_bytes", f.request.device_free},
                                    {"available_bytes", f.available},
@@ -232,7 +233,10 @@ void print(const tool::failure& f, const report& r) {
   if (f.request.device_free) std::printf(", %s free on the device", human(*f.request.device_free).c_str());
   const std::string needed = f.needs ? human(*f.needs) : "more than there can be";
   const auto survived = f.survived();
-  std::printf("\n    Berth's pool needs %s to serve all that and the request%s\n", needed.c_str(),
+  const std::string served = f.since == 0 ? "all that and the request"
+                                          : "the request and all since event " + std::to_string(f.since) +
+                                                ", before which more was alive than there was now";
+  std::printf("\n    Berth's pool needs %s to serve %s%s\n", needed.c_str(), served.c_str(),
               !survived   ? ""
               : *survived ? ": it would have survived"
                           : ": it would have failed too");

@@ -1,6 +1,8 @@
 #include "tool/survival.hpp"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace berth::tool {
 namespace {
@@ -12,14 +14,51 @@ std::optional<bytes> reserved_under(const playback& p, bytes limit) {
   return pool->result().peak_reserved;
 }
 
+// The event from which on no more than `most` bytes are alive: the first of all where it never was more.
+std::size_t settled_under(const trace::log& log, bytes most) {
+  std::unordered_map<std::uint64_t, bytes> sizes;
+  bytes live = 0;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < log.size(); ++i) {
+    if (log[i].allocate) {
+      sizes[log[i].id] = log[i].size;
+      live += log[i].size;
+    } else if (const auto block = sizes.find(log[i].id); block != sizes.end()) {
+      live -= block->second;
+      sizes.erase(block);
+    }
+    // The event behind the last of these is the free that brings it down.
+    if (live > most) from = std::min(i + 2, log.size());
+  }
+  return from;
+}
+
+// The log from that event on; before it, the blocks that are alive then, in the order in which they came. Contract: no
+// two allocations have one id, as in to_log().
+trace::log log_from(const trace::log& log, std::size_t from) {
+  std::unordered_set<std::uint64_t> alive;
+  for (std::size_t i = 0; i < from; ++i) {
+    if (log[i].allocate) {
+      alive.insert(log[i].id);
+    } else {
+      alive.erase(log[i].id);
+    }
+  }
+  trace::log out;
+  for (std::size_t i = 0; i < log.size(); ++i) {
+    if (i >= from || alive.contains(log[i].id)) out.push_back(log[i]);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<bytes> smallest_limit(const playback& p, bytes peak_live) {
+  if (reserved_under(p, peak_live)) return peak_live;  // less is never enough
   const auto reserved = reserved_under(p, ample_room(peak_live));
   if (!reserved) return std::nullopt;
-  if (reserved_under(p, peak_live)) return peak_live;  // less is never enough
   bytes enough = std::max(*reserved, peak_live), too_little = peak_live;
-  while (enough - too_little > std::max<bytes>(peak_live / 1024, 1)) {
+  while (enough - too_little > std::max<bytes>(enough / 1024, 1)) {
     const bytes limit = too_little + (enough - too_little) / 2;
     if (const auto fits = reserved_under(p, limit)) {
       enough = std::min(limit, std::max(*fits, peak_live));
@@ -42,8 +81,15 @@ std::optional<failure> last_failure(const trace::engine_log& log, const std::str
   f.live = trace::summarize(up_to).live_at_end;
   constexpr bytes most = bytes{1} << 62;  // make_playback()
   if (f.request.size > most - f.live) return f;
-  up_to.push_back({.stream = f.request.stream, .id = up_to.size(), .size = f.request.size});
-  f.needs = smallest_limit(make_playback(up_to, path), trace::summarize(up_to).peak_live);
+  const trace::log_entry request{.stream = f.request.stream, .id = up_to.size(), .size = f.request.size};
+  if (f.available) f.since = settled_under(up_to, *f.available);
+  if (f.since != 0) up_to = log_from(up_to, static_cast<std::size_t>(f.since));
+  up_to.push_back(request);
+  const playback p = make_playback(up_to, path);
+  f.needs = smallest_limit(p, trace::summarize(up_to).peak_live);
+  // Only a replay under that very limit says so: those that were tried come near the smallest from above.
+  const bool not_enough = f.available && (!f.needs || *f.needs > *f.available);
+  if (not_enough && reserved_under(p, *f.available)) f.needs = f.available;
   return f;
 }
 

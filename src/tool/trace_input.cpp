@@ -84,7 +84,7 @@ std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_vie
     if (!columns.contains(needed)) return std::nullopt;
   }
   if (columns.contains("gaps")) return std::nullopt;
-  plan_facts plan{.solver = "unknown", .buffers = {}};
+  plan_facts plan{.says_arena = false, .solver = "unknown", .buffers = {}};
   std::map<std::string, bytes> tops;
   std::vector<std::string_view> fields;
   for (std::size_t line = 2; !text.empty(); ++line) {
@@ -117,6 +117,33 @@ std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_vie
   plan.lower_bound = std::min(peak_of(plan.buffers), plan.arena);
   plan.optimal = plan.arena == plan.lower_bound;
   return plan;
+}
+
+// What shows only in the whole. Where it is read, since a line can be told there: parse_csv() passes over empty ones.
+void require_consistent(const std::string& path, std::string_view text, const trace::log& log) {
+  const auto fail = [&path, text](std::size_t event, const std::string& what) {
+    std::string_view rest = text;
+    (void)model::cut(rest, '\n');
+    for (std::size_t line = 2; !rest.empty(); ++line) {
+      const std::string_view row = model::cut(rest, '\n');
+      if (!row.empty() && row != "\r" && event-- == 0) throw model::input_error(path, line, what);
+    }
+    throw model::input_error(path, what);
+  };
+  std::unordered_map<std::uint64_t, bytes> alive;
+  bytes live = 0;
+  for (std::size_t i = 0; i < log.size(); ++i) {
+    if (log[i].allocate) {
+      if (!alive.emplace(log[i].id, log[i].size).second) {
+        fail(i, "id " + std::to_string(log[i].id) + " is allocated twice");
+      }
+      if (log[i].size > most_bytes - live) fail(i, "more than 2^62 bytes are alive");
+      live += log[i].size;
+    } else if (const auto block = alive.find(log[i].id); block != alive.end()) {
+      live -= block->second;
+      alive.erase(block);
+    }
+  }
 }
 
 std::uint32_t as_u32(const json_value& v) {
@@ -260,6 +287,7 @@ trace_input read_trace_input(const std::string& path) try {
   if (first.starts_with("ev,")) {
     auto log = trace::parse_csv(text);
     if (!log) throw model::input_error(path, log.error().number, log.error().what);
+    require_consistent(path, text, *log);
     return *std::move(log);
   }
   if (first.starts_with("Thread,Time,Action")) return checked(path, trace::parse_rmm_csv(text), "");

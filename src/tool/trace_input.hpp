@@ -19,6 +19,7 @@ namespace berth::tool {
 // A plan as `berth plan` writes it.
 struct plan_facts {
   bytes arena = 0;
+  bool says_arena = true;  // CSV does not: its arena is the highest end of the sizes, which are not rounded
   bytes lower_bound = 0;
   bytes no_reuse = 0;  // model::no_reuse_bytes()
   bool optimal = false;

@@ -57,6 +57,54 @@ class Diff(unittest.TestCase):
         self.assertEqual(same["at_peaks"], [])
         self.assertIn("the same buffers", text)
 
+    # CSV has sizes as they are, and no arena: it counts as the problem of the new plan rounds.
+    def test_a_former_plan_in_csv_is_rounded_alike(self):
+        buffers = [{"id": i, "size": 1, "lower": 0, "upper": 2} for i in "xy"]
+        slabs = {"size_granularity": 64, "max_slab": 64}
+        for rules in ({"size_granularity": 64}, {"size_granularity": 64, "tail_pad": 32}, slabs):
+            problem = self.file("p.json", {"format": "berth-problem/1", **rules, "buffers": buffers})
+            for old in ("old.csv", "old.json"):
+                old = os.path.join(self.folder.name, old)
+                self.assertEqual(self.run_berth("plan", problem, "--out", old).returncode, 0)
+                d, text = self.diff(problem, old, 0)
+                self.assertEqual(d["arena_before"], 192 if "tail_pad" in rules else 128)
+                self.assertIn("+0 B, as allowed", text)
+        # What is gone counts too, and what grew is still more.
+        old = self.file("o.csv", "id,lower,upper,size,offset\nx,0,2,1,64\ny,0,2,1,0\n")
+        less = self.file("less.json", {"format": "berth-problem/1", "size_granularity": 64, "buffers": buffers[1:]})
+        self.assertEqual(self.diff(less, old, 0)[0]["arena_before"], 128)
+        grown = [buffers[0], {**buffers[1], "size": 65}]
+        more = self.file("more.json", {"format": "berth-problem/1", "size_granularity": 64, "buffers": grown})
+        self.assertIn("+64 B, more than the 0 B allowed", self.diff(more, old, 1)[1])
+        rows = "".join(f"{i},0,2,1,0,{i}\n" for i in range(3))
+        slabs = self.file("slabs.csv", "id,lower,upper,size,offset,slab\n" + rows)
+        vast = self.file("vast.json", {"format": "berth-problem/1", "size_granularity": 2**62, "tail_pad": 2**62,
+                                       "buffers": [{**buffers[0], "size": 0}]})
+        got = self.run_berth("plan", vast, "--diff", slabs)
+        self.assertEqual((got.returncode, got.stdout), (2, ""))
+        self.assertIn("slabs.csv: its sizes exceed 64 bits", got.stderr)
+
+    # Where conflicts replace lifetimes, a reversed one is no fault.
+    def test_a_lifetime_that_conflicts_replace(self):
+        problem = self.file("p.json", {"format": "berth-problem/1", "conflicts": [["x", "y"]], "buffers": [
+            {"id": "x", "size": 8, "lower": 5, "upper": 2}, {"id": "y", "size": 8, "lower": 0, "upper": 2}]})
+        for old in ("old.csv", "old.json"):
+            old = os.path.join(self.folder.name, old)
+            self.assertEqual(self.run_berth("plan", problem, "--out", old).returncode, 0)
+            self.assertEqual(self.diff(problem, old, 0)[0]["arena_before"], 16)
+            self.assertEqual(json.loads(self.run_berth("report", old, "--json").stdout)["peak"]["bytes"], 8)
+        self.assertEqual(json.loads(self.run_berth("report", problem, "--json").stdout)["peak"]["bytes"], 8)
+        for old, empty, reversed_life, says in (("old.json", '"upper":5', '"upper":2', "ends before it begins"),
+                                                ("old.csv", "x,5,5,", "x,5,2,", "lifetime is empty or reversed")):
+            with open(os.path.join(self.folder.name, old)) as f:
+                written = f.read()
+            self.assertIn(empty, written)
+            old = self.file(old, written.replace(empty, reversed_life))
+            for call in (("plan", problem, "--diff", old), ("report", old)):
+                got = self.run_berth(*call)
+                self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
+                self.assertIn(says, got.stderr)
+
     # Whatever changed: the buffers' growths add up to that of the peak.
     def test_the_growths_add_up(self):
         random.seed(5)

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pickle
+import random
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,10 @@ INNER = {"filename": "/usr/lib/python3/dist-packages/torch/nn/functional.py", "l
 def event(action, addr, size, t, **more):
     return {"action": action, "addr": addr, "size": size, "stream": 0, "time_us": 1700000000000000 + t,
             "frames": [INNER, USER], **more}
+
+
+def oom_of(size):
+    return {"action": "oom", "size": size, "stream": 0, "time_us": 1700000000000100, "frames": [], "device_free": 0}
 
 
 def fragmented(device_free=0):
@@ -100,6 +105,68 @@ class EngineLogs(unittest.TestCase):
         del fine["device_traces"][0][-1]
         got = self.answer("report", pickle.dumps(fine), 0)
         self.assertIsNone(got["failed"])
+
+    # Sixteen blocks of 20 MiB, all freed, fourteen of their segments given back and taken by somebody else: what was
+    # alive at the start is no reason why a pool of what is left would not serve what comes then.
+    def test_what_was_given_back_before_is_not_needed(self):
+        base, trace = 0x7F0000000000, []
+        for action in ("segment_alloc", "alloc", "free_completed"):
+            trace += [event(action, base + i * 64 * MIB, 20 * MIB, len(trace) + i) for i in range(16)]
+        trace += [event("segment_free", base + i * 64 * MIB, 20 * MIB, 60) for i in range(2, 16)]
+        segments = [{"device": 0, "address": base + i * 64 * MIB, "total_size": 20 * MIB, "stream": 0, "blocks": []}
+                    for i in range(2)]
+
+        def report(size, events=48):
+            oom = oom_of(size)
+            kept = [e for e in trace if e["action"] != "free_completed" or e["addr"] < base + (events - 32) * 64 * MIB]
+            content = pickle.dumps({"segments": segments, "device_traces": [kept + [oom]]})
+            return self.answer("report", content, 1)["failed"], self.run_berth("report", self.file(content)).stdout
+
+        got, text = report(30 * MIB)
+        self.assertEqual((got["available_bytes"], got["live_bytes"], got["at"]), (40 * MIB, 0, 32))
+        self.assertTrue(got["pool_survives"], got)
+        self.assertEqual(got["since"], 30)  # the free at 29 leaves two blocks
+        self.assertTrue(30 * MIB <= got["pool_needs_bytes"] <= 40 * MIB, got)
+        self.assertIn("since event 30, before which more was alive than there was now: it would have survived", text)
+        got, text = report(41 * MIB)
+        self.assertFalse(got["pool_survives"])
+        self.assertIn("it would have failed too", text)
+        self.assertEqual(report(20 * MIB, 47)[0]["pool_survives"], True)  # one block is alive
+        self.assertEqual(report(20 * MIB + 1, 47)[0]["pool_survives"], False)
+        self.assertEqual(report(1, 45)[0]["pool_survives"], False)  # more than there is was alive to the last
+
+    # One replay under what there was, instead of a limit that comes near it.
+    def test_the_verdict_is_that_of_a_replay(self):
+        random.seed(0)
+        base, live, events, rows = 0x7F0000000000, {}, [], ["ev,id,size,stream,thread,t_us"]
+        for i in range(30):
+            if live and random.random() < 0.35:
+                at = random.choice(list(live))
+                size = live.pop(at)
+                events.append(event("free_completed", at, size, i))
+            else:
+                at, size = base + i * 64 * MIB, random.randrange(3 * MIB, 9 * MIB)
+                live[at] = size
+                events.append(event("alloc", at, size, i))
+            rows.append(f"{'a' if at in live else 'f'},{at},{size},0,0,0")
+        size = random.randrange(10 * MIB, 20 * MIB)
+        oom = oom_of(size)
+        log = self.file("\n".join(rows + [f"a,1,{size},0,0,0"]).encode(), "log.csv")
+        least = sum(live.values()) + size
+
+        def report(available):
+            segments = [{"device": 0, "address": base, "total_size": available, "stream": 0, "blocks": []}]
+            content = pickle.dumps({"segments": segments, "device_traces": [events + [oom]]})
+            return self.answer("report", content, 1)["failed"]
+
+        served = set()
+        for available in [least - 1, *(least + i * 4096 for i in range(0, 10))]:
+            replayed = self.run_berth("replay", log, "--capacity", str(available)).returncode == 0
+            got = report(available)
+            self.assertEqual(got["pool_survives"], replayed, got)
+            self.assertEqual(got["pool_needs_bytes"] <= available, replayed, got)
+            served.add(replayed)
+        self.assertEqual(served, {False, True})
 
     def test_replay_and_view(self):
         content = pickle.dumps(fragmented())

@@ -182,6 +182,14 @@ class Micro(unittest.TestCase):
         self.refused("--prefix: with --out FILE.tflite for --header only", MODEL, "--out", self.out, "--prefix", "x")
         self.refused("a.h", MODEL, "--out", self.out, "--header", os.path.join(self.folder.name, "none", "a.h"))
         self.assertFalse(os.path.exists(header))
+        nowhere = os.path.join(self.folder.name, "none", "planned.tflite")
+        self.refused("planned.tflite: cannot write", MODEL, "--out", nowhere, "--header", header)
+        self.assertFalse(os.path.exists(header))
+        with open(header, "w") as f:
+            f.write("as it was")
+        self.refused("planned.tflite: cannot write", MODEL, "--out", nowhere, "--header", header)
+        with open(header) as f:
+            self.assertEqual(f.read(), "as it was")
         self.refused("scratch of operator 99", MODEL, "--out", self.out, "--scratch", "99=8")
         self.refused("--out FILE.tflite: with one FILE", MODEL, "--out", self.out, "--rules", "host")
 

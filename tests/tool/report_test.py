@@ -315,6 +315,9 @@ class Report(unittest.TestCase):
         self.expect_wrong(LOG_HEAD + "q,1,2,0,0,0\n", "f:2: ev")
         self.expect_wrong(LOG_HEAD + "a,1,2,0,0,nan\n", "f:2: t_us")
         self.expect_wrong(LOG_HEAD + "a,1,2,0,0,0\na,1,2,0,0,0\n", "f:3: id 1 is allocated twice")
+        for gap in ("\n\n", "\r\n\n"):  # which are passed over, and counted
+            self.expect_wrong(LOG_HEAD + gap + "a,1,2,0,0,0\n" + gap + "a,1,2,0,0,0\n", "f:7: id 1 is allocated twice")
+        self.expect_wrong(LOG_HEAD + f"\na,1,{2**62},0,0,0\n\na,2,1,0,0,0\n", "f:5: more than 2^62 bytes are alive")
         self.expect_wrong(LOG_HEAD + "a,1,9223372036854775808,0,0,0\n", "2^62")
         self.expect_wrong("{}", "no key 'format'")
         self.expect_wrong("{", "not JSON")
