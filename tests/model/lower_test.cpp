@@ -212,6 +212,23 @@ TEST(lower, an_output_that_is_an_input_or_a_constant_gets_memory_of_its_own) {
   m.check();
 }
 
+// Of a square result as many values are one a column or one a row: only their shape says which.
+TEST(lower, the_bias_of_a_product_is_one_a_row_where_its_shape_says_so) {
+  for (const shape& of_bias : {shape{4}, shape{1, 4}, shape{4, 1}, shape{4, 4}, shape{1}}) {
+    small_model m;
+    const std::string x = m.input({4, 4}), w = m.weights({4, 4}), bias = m.weights(of_bias);
+    m.d.outputs = {m.add("Gemm", {x, w, bias}), m.add("Gemm", {x, w})};
+    const ran r = run(m.d, inputs_of(m.d));
+    const dense add = decoded(m.d.constants.at(bias));
+    for (std::size_t i = 0; i < 16; ++i) {
+      const std::size_t row = of_bias.size() == 2 && of_bias[0] == 4 ? i / 4 : 0;
+      const std::size_t column = of_bias.back() == 4 ? i % 4 : 0;
+      const std::size_t at = row * static_cast<std::size_t>(of_bias.back()) + column;
+      EXPECT_NEAR(r.outputs[0].values[i] - r.outputs[1].values[i], add.values[at], 1e-5) << i;
+    }
+  }
+}
+
 // A scale and a shift of one number each behind a convolution, as PP-OCR's layers have them.
 // The higher of two limits counts, and a lower limit above an upper one is where everything ends.
 TEST(lower, several_limits_behind_one_kernel) {

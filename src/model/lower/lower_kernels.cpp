@@ -205,8 +205,10 @@ bool lowering::gemm(const node& n) {
   const tensor *b = constant_input(n, 1), *bias = constant_input(n, 2);
   const bool scaled = attribute_or(m_, n, "alpha", 1.0f) != 1.0f || attribute_or(m_, n, "beta", 1.0f) != 1.0f;
   const auto columns = static_cast<std::size_t>(shape_of(n.outputs[0]).back());
-  if (scaled || b == nullptr || (has_input(n, 2) && (bias == nullptr || bias->data.size() != columns * 4)))
-    return false;
+  // One value a column; as many values, one a row, are those of a square result.
+  const bool by_column = bias != nullptr && bias->data.size() == columns * 4 &&
+                         (columns == 1 || bias->shape.back() == static_cast<std::int64_t>(columns));
+  if (scaled || b == nullptr || (has_input(n, 2) && !by_column)) return false;
   const auto turned = [&](placed p) {
     std::swap(p.type.shape[0], p.type.shape[1]);
     std::swap(p.type.strides[0], p.type.strides[1]);
