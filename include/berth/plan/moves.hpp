@@ -83,7 +83,7 @@ struct moves_plan {
 };
 
 // What `layout` is a plan of: the stays as buffers, each in its memory. A buffer of one stay keeps all its fields;
-// separations and penalties hold between any stays of the two.
+// separations and penalties hold between any stays of the two in one memory.
 [[nodiscard]] problem problem_of_stays(const problem& p, std::span<const stay> stays);
 
 // Whether p passes validate() and t fits it, and every time and number of bytes touched in it is an amount, every
