@@ -65,9 +65,9 @@ struct engine_log {
 // Whether a file that begins so is one for the following. Its first 4096 bytes are enough.
 [[nodiscard]] bool is_xla_proto(std::string_view start) noexcept;
 [[nodiscard]] bool is_xla_text(std::string_view start) noexcept;
-// The reserved peak is what XLA gave the heap, where it did so for that heap alone. Errors: invalid_input; the number is the offset in the file, or the line
-// of the text, where it is wrong, or 0 where it is what the file lacks. Throws bad_alloc. Time and memory in proportion
-// to the file.
+// The reserved peak is what XLA gave the heap, where it did so for that heap alone. Errors: invalid_input; the number
+// is the offset in the file, or the line of the text, where it is wrong, or 0 where it is what the file lacks. Throws
+// bad_alloc. Time and memory in proportion to the file.
 [[nodiscard]] result<engine_log> parse_xla_proto(std::string_view message);
 [[nodiscard]] result<engine_log> parse_xla_text(std::string_view text);
 
