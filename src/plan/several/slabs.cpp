@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 
 #include "plan/model/instance.hpp"
+#include "plan/model/pins.hpp"
 #include "plan/model/within.hpp"
 #include "plan/policy.hpp"
 #include "plan/several/grown_slabs.hpp"
@@ -30,55 +30,6 @@ constexpr std::uint64_t looks_a_clash_item = 128;
 bytes sum_of(const std::vector<slab>& slabs) {
   return std::accumulate(slabs.begin(), slabs.end(), bytes{0},
                          [](bytes sum, const slab& s) { return sum + s.layout.arena(); });
-}
-
-// By item: whether it is pinned where a reserved range or one lies that came before and stays. Without them no pins
-// clash. A sweep over sections that keeps what is pinned, alive and disjoint.
-std::vector<bool> pins_that_clash(const instance& in) {
-  struct pinned {
-    units lo, hi;
-    bool operator<(const pinned& other) const { return lo < other.lo; }
-  };
-  struct change {
-    std::uint32_t section;
-    bool begins;
-    std::uint32_t item;
-    pinned what;
-  };
-  std::vector<bool> gone(in.items.size(), false);
-  std::vector<change> changes;
-  std::vector<std::uint32_t> order(in.items.size());
-  std::iota(order.begin(), order.end(), std::uint32_t{0});
-  std::rotate(order.begin(), order.begin() + in.own_items, order.end());  // reserved ranges come first, and stay
-  for (const std::uint32_t i : order) {
-    const item& it = in.items[i];
-    if (it.pin == no_offset) continue;
-    for (const item_link& l : in.links_of(it)) {
-      const units other = in.items[l.other].pin;
-      const bool before = i < in.own_items && (l.other < i || l.other >= in.own_items) && !gone[l.other];
-      if (before && other != no_offset && it.pin < other + l.other_height && other < it.pin + l.height) gone[i] = true;
-    }
-    for (const section_range& r : in.ranges_of(it)) {
-      changes.push_back({r.first, true, i, {it.pin, it.pin + r.height}});
-      changes.push_back({r.last, false, i, {it.pin, it.pin + r.height}});
-    }
-  }
-  std::stable_sort(changes.begin(), changes.end(), [](const change& x, const change& y) {
-    return x.section != y.section ? x.section < y.section : x.begins < y.begins;
-  });
-  std::set<pinned> alive;
-  for (const change& c : changes) {
-    if (gone[c.item]) continue;  // since a clash no part of it is alive
-    if (!c.begins) {
-      alive.erase(c.what);
-      continue;
-    }
-    const auto above = alive.lower_bound(c.what);
-    gone[c.item] =
-        (above != alive.end() && above->lo < c.what.hi) || (above != alive.begin() && std::prev(above)->hi > c.what.lo);
-    if (!gone[c.item]) alive.insert(above, c.what);
-  }
-  return gone;
 }
 
 class cutter {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "plan/greedy/sweep.hpp"
 #include "plan/model/conflicts.hpp"
 #include "plan/model/instance.hpp"
+#include "plan/model/pins.hpp"
 #include "plan/policy.hpp"
 #include "plan/search/narrow.hpp"
 #include "plan/single/components.hpp"
@@ -19,57 +19,6 @@
 
 namespace berth::plan {
 namespace {
-
-// An item pinned where another one or a reserved range lies, if any: then no plan exists, whatever the capacity. A
-// sweep over sections that keeps what is pinned and alive: disjoint as long as nothing clashed, so that what comes can
-// only collide with its neighbours.
-std::uint32_t pin_that_clashes(const instance& in) {
-  struct pinned {
-    units lo;
-    units hi;
-    std::uint32_t item;
-    bool operator<(const pinned& other) const { return lo < other.lo; }
-  };
-  struct change {
-    std::uint32_t section;
-    bool begins;
-    pinned what;
-  };
-  // Of a reserved range and a buffer it is the buffer.
-  const auto culprit = [&](std::uint32_t a, std::uint32_t b) {
-    return std::max(a, b) < in.own_items ? std::max(a, b) : std::min(a, b);
-  };
-  std::vector<change> changes;
-  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
-    const item& it = in.items[i];
-    if (it.pin == no_offset) continue;
-    for (const section_range& r : in.ranges_of(it)) {
-      const pinned taken{it.pin, it.pin + r.height, i};
-      changes.push_back({r.first, true, taken});
-      changes.push_back({r.last, false, taken});
-    }
-    for (const item_link& l : in.links_of(it)) {
-      const units other = in.items[l.other].pin;
-      if (other != no_offset && it.pin < other + l.other_height && other < it.pin + l.height)
-        return culprit(i, l.other);
-    }
-  }
-  std::stable_sort(changes.begin(), changes.end(), [](const change& x, const change& y) {
-    return x.section != y.section ? x.section < y.section : x.begins < y.begins;
-  });
-  std::set<pinned> alive;
-  for (const change& c : changes) {
-    if (!c.begins) {
-      alive.erase(c.what);
-      continue;
-    }
-    const auto above = alive.lower_bound(c.what);
-    if (above != alive.end() && above->lo < c.what.hi) return culprit(c.what.item, above->item);
-    if (above != alive.begin() && std::prev(above)->hi > c.what.lo) return culprit(c.what.item, std::prev(above)->item);
-    alive.insert(above, c.what);
-  }
-  return no_item;
-}
 
 void fill(const problem& p, const instance& in, const layout& found, plan& out) {
   out.offsets.resize(p.buffers.size());
@@ -152,13 +101,15 @@ void tell(const rising_bound& bound, bytes unit, plan& out) {
 
 // Whether no plan exists; says why in `out`.
 bool is_refuted(const problem& p, const instance& in, const rising_bound& bound, plan& out) {
-  const std::uint32_t clash = pin_that_clashes(in);
-  if (clash != no_item) {
+  const std::vector<bool> pins = pins_that_clash(in);
+  const auto clash = std::find(pins.begin(), pins.end(), true);
+  if (clash != pins.end()) {
     out.reason = "buffer is pinned where another one or a reserved range lies";
-    out.culprit = static_cast<index>(std::find(in.item_of.begin(), in.item_of.end(), clash) - in.item_of.begin());
+    const auto item = static_cast<std::uint32_t>(clash - pins.begin());
+    out.culprit = static_cast<index>(std::find(in.item_of.begin(), in.item_of.end(), item) - in.item_of.begin());
   }
   const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
-  return bound.value > in.capacity || clash != no_item || (limit && bound.empty_pin.bound > *limit);
+  return bound.value > in.capacity || clash != pins.end() || (limit && bound.empty_pin.bound > *limit);
 }
 
 layout of_items(const problem& p, const instance& in, const swept& s, layout found) {
