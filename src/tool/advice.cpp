@@ -77,8 +77,7 @@ advice about_hits(const playback& p, const trace::log_summary& s, const trial& n
 
 }  // namespace
 
-std::vector<advice> advise(const trace::health& h, const trace::log& log, const std::string& path,
-                           progress_line& line) {
+std::vector<advice> advise(const trace::health& h, const trace::log& log, progress_line& line) {
   const auto poor = [&h](const char* name) {
     return std::ranges::any_of(
         h, [name](const trace::threshold& t) { return std::strcmp(t.name, name) == 0 && !t.ok().value_or(true); });
@@ -86,7 +85,7 @@ std::vector<advice> advise(const trace::health& h, const trace::log& log, const 
   std::vector<advice> all;
   if (log.empty() || (!poor("fragmentation") && !poor("pool_hits"))) return all;
   line.stage("replaying under other options");
-  const playback p = make_playback(log, path);
+  const playback p = make_playback(log);
   const trace::log_summary s = trace::summarize(log);
   const pool_options options{.limit = ample_room(s.peak_live), .wait_for_streams = true, .report_leaks = false};
   const trial now = replay(p, s.peak_live, options);

@@ -20,9 +20,7 @@ struct advice {
 };
 
 // For each threshold that is not excellent and depends on the pool. The log is replayed on a device without memory,
-// once for each option and value that may help; an option is named only where the figure got better. Throws
-// input_error.
-[[nodiscard]] std::vector<advice> advise(const trace::health& h, const trace::log& log, const std::string& path,
-                                         progress_line& line);
+// once for each option and value that may help; an option is named only where the figure got better.
+[[nodiscard]] std::vector<advice> advise(const trace::health& h, const trace::log& log, progress_line& line);
 
 }  // namespace berth::tool

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "berth/model/input_error.hpp"
 #include "tool/processor_time.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
-playback make_playback(const trace::log& log, const std::string& path) {
-  constexpr bytes most = bytes{1} << 62;
+playback make_playback(const trace::log& log) {
   playback p;
   std::unordered_map<std::uint64_t, playback::step> live;
   std::unordered_map<std::uint32_t, std::uint32_t> streams;
   std::vector<std::uint32_t> spare;
-  bytes alive = 0;
-  const auto at_event = [](std::uint64_t row) { return "event " + std::to_string(row) + ": "; };
   p.steps.reserve(log.size());
   for (std::uint64_t row = 0; row < log.size(); ++row) {
     const trace::log_entry& e = log[row];
@@ -30,18 +26,13 @@ playback make_playback(const trace::log& log, const std::string& path) {
         spare.pop_back();
       }
       const playback::step s{e.size, slot, stream->second, true, row};
-      if (!live.emplace(e.id, s).second) {
-        throw model::input_error(path, at_event(row) + "id " + std::to_string(e.id) + " is allocated twice");
-      }
-      if (e.size > most - alive) throw model::input_error(path, at_event(row) + "more than 2^62 bytes are alive");
-      alive += e.size;
+      live.emplace(e.id, s);
       p.steps.push_back(s);
     } else if (const auto block = live.find(e.id); block != live.end()) {
       playback::step s = block->second;
       s.allocate = false;
       s.row = row;
       spare.push_back(s.slot);
-      alive -= s.size;
       live.erase(block);
       p.steps.push_back(s);
     }

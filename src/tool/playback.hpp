@@ -29,9 +29,9 @@ struct playback {
   std::uint32_t streams = 0;
 };
 
-// Frees of ids that are not alive are passed over. Throws input_error: an id is allocated twice, or more is alive at
-// once than 2^62 bytes.
-[[nodiscard]] playback make_playback(const trace::log& log, const std::string& path);
+// Frees of ids that are not alive are passed over. Contract: as read_trace_input() and to_log() give it, no id is
+// allocated while it is alive, and no more than 2^62 bytes are alive at once.
+[[nodiscard]] playback make_playback(const trace::log& log);
 
 // A capacity at which a pool never has to be tight: ten times the log's peak, and enough for its first steps.
 [[nodiscard]] inline bytes ample_room(bytes peak_live) noexcept {

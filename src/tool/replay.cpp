@@ -98,7 +98,7 @@ int replay(const replay_call& c) {
   std::optional<progress_line> line{std::in_place, !c.json};
   line->stage("reading " + file_name(c.file));
   const trace::log log = read_log(c.file);
-  const playback p = make_playback(log, c.file);
+  const playback p = make_playback(log);
   const trace::log_summary summary = trace::summarize(log);
   const bytes capacity = read_capacity(c.capacity, summary.peak_live);
   if (c.guided) {

@@ -42,7 +42,7 @@ struct report {
   std::string engine;
 };
 
-report of(const plan_facts& plan, const std::string&, progress_line&) {
+report of(const plan_facts& plan, progress_line&) {
   report r{.kind = "plan",
            .measured_how = "a plan allocates and copies nothing: fragmentation is 1 - lower bound / arena"};
   r.health = trace::check({.fragmentation = fragmentation_of(plan.lower_bound, plan.arena)});
@@ -51,8 +51,8 @@ report of(const plan_facts& plan, const std::string&, progress_line&) {
   return r;
 }
 
-report of(const trace::log& log, const std::string& path, progress_line& line) {
-  const playback p = make_playback(log, path);
+report of(const trace::log& log, progress_line& line) {
+  const playback p = make_playback(log);
   const trace::log_summary s = trace::summarize(log);
   const playback_figures o = play(p, "berth", ample_room(s.peak_live), line);
   report r{.kind = "trace", .measured_how = "replayed through the pool, on a device without memory"};
@@ -64,7 +64,7 @@ report of(const trace::log& log, const std::string& path, progress_line& line) {
   }
   r.health = trace::check(m);
   r.failed_at = o.failed_at;
-  r.advice = advise(r.health, log, path, line);
+  r.advice = advise(r.health, log, line);
   r.figures = {{"allocations", s.allocations},
                {"frees", s.frees},
                {"unmatched_frees", s.unmatched_frees},
@@ -76,10 +76,10 @@ report of(const trace::log& log, const std::string& path, progress_line& line) {
   return r;
 }
 
-report of(const trace::snapshot& s, const std::string& path, progress_line& line) {
+report of(const trace::snapshot& s, progress_line& line) {
   report r{.kind = "snapshot", .measured_how = "by the pool, the device and a stopwatch while it ran"};
   r.health = trace::check(trace::measure(s));
-  r.advice = advise(r.health, trace::to_log(s), path, line);
+  r.advice = advise(r.health, trace::to_log(s), line);
   if (s.device && !r.health[3].ok().value_or(true)) {
     r.advice.push_back(
         {.threshold = "zero_copy",
@@ -106,12 +106,12 @@ report of(const trace::snapshot& s, const std::string& path, progress_line& line
   return r;
 }
 
-report of(const trace::engine_log& log, const std::string& path, progress_line& line) {
+report of(const trace::engine_log& log, progress_line& line) {
   report r{
       .kind = "engine", .measured_how = "fragmentation is that of the engine's own allocator", .engine = log.engine};
   const trace::log events = trace::to_log(log.history);
   const trace::log_summary s = trace::summarize(events);
-  const playback p = make_playback(events, path);
+  const playback p = make_playback(events);
   line.stage("replaying under tighter limits");
   const auto needs = smallest_limit(p, s.peak_live);
   if (log.reserved_peak && s.peak_live != 0) {
@@ -120,7 +120,7 @@ report of(const trace::engine_log& log, const std::string& path, progress_line& 
     r.health = trace::check({});
     r.measured_how = "the log does not say what the engine's own allocator held";
   }
-  r.failed = last_failure(log, path, line);
+  r.failed = last_failure(log, line);
   if (r.failed) r.failed_place = place_of(log.history, r.failed->request.site);
   const auto or_null = [](const std::optional<bytes>& n) { return n ? json(*n) : json(nullptr); };
   r.figures = {{"engine", log.engine},
@@ -287,10 +287,8 @@ static std::vector<change> grown_since(const std::string& earlier, const shown_i
   return compare(alive_in(*then), alive_in(*now));
 }
 
-static int print_metrics(const shown_input& input, const std::string& path) {
-  // Of a log that contradicts itself nothing is said, here as little as in a report.
-  const auto metrics_of = [&path](const trace::log& log, const std::optional<pool_statistics>& pool = std::nullopt) {
-    (void)make_playback(log, path);
+static int print_metrics(const shown_input& input) {
+  const auto metrics_of = [](const trace::log& log, const std::optional<pool_statistics>& pool = std::nullopt) {
     return trace::to_open_metrics(trace::profile_of(log), pool);
   };
   std::string text;
@@ -349,9 +347,9 @@ std::function<int()> declare_report(CLI::App& app) {
       const shown_input input = read_shown_input(c->file, c->dims, *line);
       if (c->metrics) {
         line.reset();
-        return print_metrics(input, c->file);
+        return print_metrics(input);
       }
-      report r = std::visit([&](const auto& one) { return of(one, c->file, *line); }, input);
+      report r = std::visit([&](const auto& one) { return of(one, *line); }, input);
       const std::vector<life> all = lives(input);
       r.peak = peak_of(all);
       r.at_peak = largest_first(alive_at(all, r.peak.at));

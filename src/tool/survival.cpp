@@ -69,7 +69,7 @@ std::optional<bytes> smallest_limit(const playback& p, bytes peak_live) {
   return enough;
 }
 
-std::optional<failure> last_failure(const trace::engine_log& log, const std::string& path, progress_line& line) {
+std::optional<failure> last_failure(const trace::engine_log& log, progress_line& line) {
   if (log.failed.empty()) return std::nullopt;
   line.stage("replaying up to the request that failed");
   failure f{.request = log.failed.back()};
@@ -79,13 +79,13 @@ std::optional<failure> last_failure(const trace::engine_log& log, const std::str
   trace::log up_to = trace::to_log(log.history);
   up_to.resize(std::min<std::size_t>(up_to.size(), static_cast<std::size_t>(f.request.before)));
   f.live = trace::summarize(up_to).live_at_end;
-  constexpr bytes most = bytes{1} << 62;  // make_playback()
+  constexpr bytes most = bytes{1} << 62;  // as in make_playback()
   if (f.request.size > most - f.live) return f;
   const trace::log_entry request{.stream = f.request.stream, .id = up_to.size(), .size = f.request.size};
   if (f.available) f.since = settled_under(up_to, *f.available);
   if (f.since != 0) up_to = log_from(up_to, static_cast<std::size_t>(f.since));
   up_to.push_back(request);
-  const playback p = make_playback(up_to, path);
+  const playback p = make_playback(up_to);
   f.needs = smallest_limit(p, trace::summarize(up_to).peak_live);
   // Only a replay under that very limit says so: those that were tried come near the smallest from above.
   const bool not_enough = f.available && (!f.needs || *f.needs > *f.available);

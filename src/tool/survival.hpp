@@ -34,8 +34,7 @@ struct failure {
   }
 };
 
-// Empty where none failed. Throws input_error.
-[[nodiscard]] std::optional<failure> last_failure(const trace::engine_log& log, const std::string& path,
-                                                  progress_line& line);
+// Empty where none failed.
+[[nodiscard]] std::optional<failure> last_failure(const trace::engine_log& log, progress_line& line);
 
 }  // namespace berth::tool

@@ -25,10 +25,6 @@ namespace {
 
 using nlohmann::json;
 
-trace::picture picture_of(const plan_facts& plan, const std::string&) {
-  return tool::picture_of(plan);
-}
-
 // The addresses of stitched blocks, heard while it lives.
 class stitch_listener {
  public:
@@ -92,8 +88,8 @@ trace::picture picture_of_events(std::vector<life> blocks, const std::vector<std
   return p;
 }
 
-trace::picture picture_of(const trace::log& log, const std::string& path) {
-  const playback steps = make_playback(log, path);
+trace::picture picture_of(const trace::log& log) {
+  const playback steps = make_playback(log);
   const trace::log_summary s = trace::summarize(log);
   const auto pool = make_policy("berth", ample_room(s.peak_live), steps.streams);
   std::vector<std::uint64_t> at;  // by allocation
@@ -118,7 +114,7 @@ trace::picture picture_of(const trace::log& log, const std::string& path) {
   return p;
 }
 
-trace::picture picture_of(const trace::snapshot& s, const std::string&) {
+trace::picture picture_of(const trace::snapshot& s) {
   std::vector<std::uint64_t> at;
   std::vector<double> when;
   bytes live = 0, peak = 0;
@@ -140,8 +136,8 @@ trace::picture picture_of(const trace::snapshot& s, const std::string&) {
 }
 
 // As the engine's own allocator placed them.
-trace::picture picture_of(const trace::engine_log& log, const std::string& path) {
-  trace::picture p = picture_of(log.history, path);
+trace::picture picture_of(const trace::engine_log& log) {
+  trace::picture p = picture_of(log.history);
   p.facts.emplace_back("by", std::string{log.engine} + ", device " + std::to_string(log.device));
   if (log.reserved_peak) p.facts.emplace_back("reserved by it", human(*log.reserved_peak));
   if (!log.failed.empty()) p.facts.emplace_back("requests it failed", std::to_string(log.failed.size()));
@@ -235,7 +231,7 @@ std::function<int()> declare_view(CLI::App& app) {
         return static_cast<int>(done);
       }
       line->stage("drawing");
-      trace::picture picture = std::visit([&](const auto& one) { return picture_of(one, c->file); }, input);
+      trace::picture picture = std::visit([&](const auto& one) { return picture_of(one); }, input);
       picture.title = title_of(c->file);
       if (!c->beside.empty()) picture.before = former_of(*c, input, *line);
       const bool for_perfetto = c->out.ends_with(".json");
