@@ -227,7 +227,7 @@ TEST_F(files, spoiled_orders_are_refused_or_judged) {
   };
   tally count;
   spoil(
-      600, random, [&](int) { return symbolic_plan_json(f, best, 1); }, judge, count);
+      1000, random, [&](int) { return symbolic_plan_json(f, best, 1); }, judge, count);
   EXPECT_GT(count.refused, 100);
   EXPECT_GT(count.right, 20);
   EXPECT_GT(count.wrong, 20);
