@@ -4,7 +4,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <limits>
+#include <map>
+#include <string>
 
+#include "berth/plan/verify.hpp"
 #include "plan/moves/prices.hpp"
 #include "plan/moves_oracle.hpp"
 
@@ -169,6 +172,82 @@ TEST(moves, of_too_many_pairs_are_not_made) {
   const auto none = *solve_moves(forced.p, forced.t, {.work = effort::fast});
   EXPECT_EQ(none.layout.status, status::unknown);
   EXPECT_EQ(none.layout.reason, "separations and penalties name too many pairs of stays");
+}
+
+// Two buffers that go to and fro between the memories, `stays` times each, at the same ticks and side by side.
+std::pair<two_memories, moves_plan> two_that_go_to_and_fro(index stays) {
+  two_memories made;
+  moves_plan answer;
+  const tick end = 2 * static_cast<tick>(stays) + 1;
+  for (index b = 0; b < 2; ++b) {
+    made.add(4, {0, end}, {});
+    for (index k = 0; k < stays; ++k) {
+      const auto me = static_cast<index>(answer.stays.size());
+      const tick begin = 2 * static_cast<tick>(k);
+      answer.stays.push_back({b, k % 2, {begin, k + 1 == stays ? end : begin + 3}, k == 0 ? 0 : begin + 1});
+      answer.layout.offsets.push_back(4 * b);
+      answer.layout.memory_of.push_back(k % 2);
+      if (k == 0) continue;
+      answer.moves.push_back({b, me - 1, me, {begin, begin + 1}, 0, 0});
+      answer.copied += 4;
+    }
+  }
+  made.t.links[0].bandwidth = made.t.links[1].bandwidth = 1e12;  // copies take no time to speak of
+  answer.layout.status = status::feasible;
+  answer.layout.arena_bytes = 16;
+  return {made, answer};
+}
+
+// A file of a megabyte can name as many pairs of stays as a machine cannot hold.
+TEST(moves, the_check_of_many_stays_looks_at_no_pair_of_them) {
+  auto [made, answer] = two_that_go_to_and_fro(2'150);
+  made.p.separations.assign(1'000, {0, 1});
+  made.p.reuse_penalties.assign(40'000, {0, 1, 1});
+  EXPECT_FALSE(verify(made.p, made.t, answer));
+  answer.layout.reuse_penalty = 1;
+  EXPECT_STREQ(verify(made.p, made.t, answer)->rule, "the reuse penalty is not what the plan says");
+  answer.layout.reuse_penalty = 0;
+  answer.layout.offsets[3] = 8;  // the first buffer's second stay in the slow memory, above the other's
+  EXPECT_STREQ(verify(made.p, made.t, answer)->rule, "the arena is not what the plan says");
+  answer.layout.arena_bytes = 20;
+  EXPECT_FALSE(verify(made.p, made.t, answer));
+  answer.layout.offsets[3] = 7;
+  EXPECT_STREQ(verify(made.p, made.t, answer)->rule, "two buffers overlap in time and place");
+}
+
+// What stays at different times may share bytes, but not where their buffers are separated.
+TEST(moves, the_check_counts_the_pairs_of_stays_that_share_bytes) {
+  std::mt19937 random(11);
+  const auto upto = [&](unsigned most) { return static_cast<unsigned>(random() % (most + 1)); };
+  std::map<std::string, int> found;
+  for (int k = 0; k < 1000; ++k) {
+    auto made = moves_oracle::small_problem(random);
+    if (upto(1) == 0) made.base.separations = {{1, 0}, {0, 1}};
+    if (upto(1) == 0) made.base.reuse_penalties = {{0, 1, 2}, {1, 0, 0.5}};
+    auto answer = *solve_moves(made.base, made.moves, {.work = effort::fast});
+    if (!answer.layout.has_offsets() || answer.stays.empty()) continue;
+    plan& layout = answer.layout;
+    const auto any = [&] { return upto(static_cast<unsigned>(layout.offsets.size()) - 1); };
+    layout.offsets[any()] = layout.offsets[any()] + upto(2);
+    if (upto(3) == 0) layout.reuse_penalty += 2;
+    if (upto(1) == 0) {
+      const auto says = verify(problem_of_stays(made.base, answer.stays), layout);
+      const bool arena = says && says->rule == std::string{"the arena is not what the plan says"};
+      if (arena) layout.arena_bytes = says->number;
+    }
+    const auto listed = verify(problem_of_stays(made.base, answer.stays), layout);
+    const auto counted = verify(made.base, made.moves, answer);
+    ++found[listed ? listed->rule : ""];
+    ASSERT_EQ(counted.has_value(), listed.has_value());
+    if (!listed) continue;
+    EXPECT_STREQ(counted->rule, listed->rule);
+    if (!counted->buffer) continue;
+    EXPECT_EQ(*counted->buffer, answer.stays[listed->a].buffer);
+  }
+  for (const char* rule : {"", "two separated buffers share bytes", "the reuse penalty is not what the plan says",
+                           "two buffers overlap in time and place", "the arena is not what the plan says"}) {
+    EXPECT_GT(found[rule], 0) << rule;
+  }
 }
 
 TEST(moves, the_same_on_every_run) {

@@ -105,7 +105,7 @@ struct moves_violation {
 // An independent check, which shares no code with the solver: the stays cover what they must, each copy has an intact
 // source, a link and the time it takes, copies on a link do not overlap, each use finds its buffer, nothing stale is
 // read, offsets pass verify(), and times and sums are what the plan says. Contract: validate(p, t) passed.
-// O(n log n + uses * stays of a buffer).
+// O(n log n + uses * memories + pairs that separations and penalties name * stays of a buffer * log n).
 [[nodiscard]] std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer);
 
 }  // namespace berth::plan

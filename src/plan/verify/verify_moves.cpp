@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "berth/plan/moves.hpp"
 #include "berth/plan/verify.hpp"
@@ -23,6 +24,44 @@ interval whole_life(const buffer& b) {
 bool differ(double a, double b) {
   return !(std::abs(a - b) <= 1e-9 * (1 + std::abs(a) + std::abs(b)));
 }
+
+// Where the stays of each buffer lie. All stays of one buffer are equally long, so that in their order those that share
+// bytes with a given range are neighbours: pairs of stays, which may be the square of what a plan is long, are counted
+// and not looked at.
+class stays_by_place {
+ public:
+  // Contract: `layout` has passed verify_places().
+  stays_by_place(const problem& p, const moves_plan& answer) : p_{p}, of_(p.buffers.size()) {
+    for (index s = 0; s < answer.stays.size(); ++s) {
+      const stay& one = answer.stays[s];
+      if (p.footprint(one.buffer) == 0) continue;
+      const index slab = answer.layout.slab_of.empty() ? 0 : answer.layout.slab_of[s];
+      of_[one.buffer].emplace_back(one.memory, slab, answer.layout.offsets[s]);
+    }
+    for (std::vector<place>& list : of_) std::sort(list.begin(), list.end());
+  }
+
+  // The number of pairs of a stay of a and one of b that share bytes.
+  std::uint64_t shared(index a, index b) {
+    if (of_[a].size() > of_[b].size()) std::swap(a, b);
+    const auto [known, added] = shared_.try_emplace({a, b}, 0);
+    if (!added) return known->second;
+    for (const auto& [memory, slab, low] : of_[a]) {
+      const bytes above = p_.footprint(b) - 1;  // what begins at low - above reaches into the range
+      const auto first =
+          std::lower_bound(of_[b].begin(), of_[b].end(), place{memory, slab, low - std::min(low, above)});
+      const auto last = std::lower_bound(first, of_[b].end(), place{memory, slab, low + p_.footprint(a)});
+      known->second += static_cast<std::uint64_t>(last - first);
+    }
+    return known->second;
+  }
+
+ private:
+  using place = std::tuple<index, index, bytes>;  // memory, slab, offset
+  const problem& p_;
+  std::vector<std::vector<place>> of_;
+  std::map<std::pair<index, index>, std::uint64_t> shared_;
+};
 
 struct moves_verifier {
   const problem& p;
@@ -175,12 +214,31 @@ std::optional<moves_violation> moves_verifier::uses() const {
   return wrong;
 }
 
+// As verify() of problem_of_stays(), in its order, but for the pairs of stays that separations and penalties name.
 std::optional<moves_violation> moves_verifier::places() const {
-  const problem stays = problem_of_stays(p, answer.stays);
-  const auto found = verify(stays, answer.layout);
-  if (!found) return {};
-  if (found->a >= answer.stays.size()) return moves_violation{found->rule, {}};
-  return at_stay(found->rule, found->a);
+  problem alone = p;
+  alone.separations.clear();
+  alone.reuse_penalties.clear();
+  const problem stays = problem_of_stays(alone, answer.stays);
+  const auto named = [&](const violation& found) {
+    return found.a < answer.stays.size() ? at_stay(found.rule, found.a) : moves_violation{found.rule, {}};
+  };
+  if (const auto found = verify_places(stays, answer.layout)) return named(*found);
+  stays_by_place placed{p, answer};
+  for (const pair& s : p.separations) {
+    if (placed.shared(s.a, s.b) != 0) return moves_violation{"two separated buffers share bytes", s.a};
+  }
+  plan unpaid = answer.layout;
+  unpaid.reuse_penalty = 0;
+  if (const auto found = verify(stays, unpaid)) return named(*found);
+  double penalty = 0;
+  for (const reuse_penalty& r : p.reuse_penalties) {
+    penalty += r.weight * static_cast<double>(placed.shared(r.a, r.b));
+  }
+  if (differ(penalty, answer.layout.reuse_penalty)) {
+    return moves_violation{"the reuse penalty is not what the plan says", {}};
+  }
+  return {};
 }
 
 // One move at a time on a link, each for as long as the link takes.
