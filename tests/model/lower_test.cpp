@@ -50,6 +50,12 @@ struct small_model {
     std::memcpy(t.data.data(), values.data(), t.data.size());
     return keep(std::move(t));
   }
+  std::string numbers(shape s, const std::vector<float>& values) {
+    model::tensor t{element::f32, std::move(s), std::vector<std::byte>(values.size() * sizeof(float))};
+    std::memcpy(t.data.data(), values.data(), t.data.size());
+    return keep(std::move(t));
+  }
+  std::string number(float value) { return numbers({}, {value}); }
   std::string keep(model::tensor t) {
     const std::string name = numbered("c", d.constants.size());
     d.constants.emplace(name, std::move(t));
@@ -259,6 +265,67 @@ TEST(lower, several_linear_functions_behind_one_kernel) {
   y = alone.add("Relu", {alone.add("Add", {y, alone.weights({1})})});
   alone.d.outputs = {alone.add("Add", {alone.add("Mul", {y, alone.weights({1})}), alone.weights({1})})};
   alone.check();
+}
+
+// What a node rounds to decides what comes behind it.
+TEST(lower, a_division_by_a_constant_is_one) {
+  for (const float by : {41.0f, 3.0f, 0.1f, -7.0f, 8.0f, 0.25f, 0x1p-140f}) {
+    small_model m;
+    const std::string x = m.input({1, 1, 8, 8}), c = m.number(by);
+    const std::string same = m.add("Conv", {x, m.numbers({1, 1, 1, 1}, {1})});
+    m.d.outputs = {m.add("Floor", {m.add("Div", {x, c})}), m.add("Floor", {m.add("Div", {m.add("Relu", {x}), c})}),
+                   m.add("Floor", {m.add("Div", {same, c})})};
+    dense image = zeros({1, 1, 8, 8});
+    for (std::size_t i = 0; i < 64; ++i) image.values[i] = by * static_cast<float>(i);
+    const ran r = run(m.d, {image});
+    for (std::size_t i = 0; i < 64; ++i) {
+      const float at = image.values[i];
+      EXPECT_EQ(r.outputs[0].values[i], std::floor(at / by)) << at << " / " << by;
+      EXPECT_EQ(r.outputs[1].values[i], std::floor(std::max(at, 0.0f) / by)) << at << " / " << by;
+      EXPECT_EQ(r.outputs[2].values[i], std::floor(at / by)) << at << " / " << by;
+    }
+  }
+}
+
+TEST(lower, linear_functions_become_one_where_that_rounds_as_both) {
+  const auto one = [](const std::string& op, std::vector<float> x, float c) {
+    for (float& v : x) v = op == "Add" ? v + c : op == "Sub" ? v - c : op == "Mul" ? v * c : v / c;
+    return x;
+  };
+  const struct {
+    const char* first;
+    float by;
+    const char* second;
+    float then;
+    std::size_t nodes;
+  } cases[] = {{"Add", -3, "Mul", 0.1f, 2},   {"Mul", 0.1f, "Sub", 0.3f, 2}, {"Mul", 2, "Add", 0.1f, 1},
+               {"Add", 0.1f, "Mul", 0.5f, 1}, {"Mul", 3, "Mul", 0.25f, 1},   {"Mul", 0.1f, "Mul", 0.7f, 2},
+               {"Add", 0.1f, "Add", 0.7f, 2}, {"Sub", 0.1f, "Mul", -1, 1},   {"Div", 8, "Sub", 0.1f, 1},
+               {"Mul", -1, "Mul", 0.1f, 1},   {"Add", 0.1f, "Div", 4, 1},    {"Add", 0.1f, "Div", 3, 2}};
+  for (const auto& c : cases) {
+    small_model m;
+    m.d.outputs = {m.add(c.second, {m.add(c.first, {m.input({64}), m.number(c.by)}), m.number(c.then)})};
+    dense x = random_dense({64}, 3);
+    for (std::size_t i = 0; i < 32; ++i) x.values[i] = static_cast<float>(i) / 4;  // 3 among them
+    const ran r = run(m.d, {x});
+    EXPECT_EQ(r.outputs[0].values, one(c.second, one(c.first, x.values, c.by), c.then)) << c.first << " " << c.second;
+    EXPECT_EQ(r.nodes, c.nodes) << c.first << " " << c.by << " " << c.second << " " << c.then;
+  }
+}
+
+// Behind a sum, whose own rounding nobody promises, a product and what is added to it are one, which rounds once.
+TEST(lower, a_scale_and_a_shift_behind_a_convolution_are_its_own) {
+  const auto nodes = [](const char* first, const char* second) {
+    small_model m;
+    std::string y = m.conv(m.input({1, 4, 6, 6}), 4, 4, 3);
+    if (*first != 0) y = m.add(second, {m.add(first, {y, m.number(0.1f)}), m.number(0.7f)});
+    m.d.outputs = {y};
+    m.check();
+    return run(m.d, inputs_of(m.d)).nodes;
+  };
+  const std::size_t alone = nodes("", "");
+  EXPECT_EQ(nodes("Mul", "Add"), alone);
+  EXPECT_EQ(nodes("Add", "Mul"), alone + 1);
 }
 
 // Random chains of operators over a pool of values, so that residuals, broadcasts and views meet in every order.

@@ -108,7 +108,7 @@ bool lowering::convolution(const node& n) {
   room_.unroll(m_, n, unrolled(d.over));
   d.groups = attribute_or<std::int64_t>(m_, n, "group", 1);
   d.accumulate = addend.has_value();
-  d.then = absorb_activations(result);
+  d.then = absorb_activations(result, true);
   op::created made = op::convolution(d);
   if (!made) fail(n, made.error().what);
 
@@ -170,7 +170,7 @@ bool lowering::transposed_convolution(const node& n) {
     result = next->outputs[0];
   }
   d.bias = !shift.empty();
-  d.then = absorb_activations(result);
+  d.then = absorb_activations(result, true);
   op::created made = op::transposed_convolution(d);
   if (!made) fail(n, made.error().what);
   const placed x = as_channels_last(n, get(n, 0));
@@ -250,7 +250,7 @@ void lowering::product(const node& n, placed a, const tensor* b_constant, placed
     }
   }
   d.bias = bias != nullptr;
-  d.then = absorb_activations(result);
+  d.then = absorb_activations(result, true);
 
   // Rows of a are independent: with a constant matrix on the right, all batches are one product.
   if (b_constant != nullptr && b_constant->shape.size() == 2) {
@@ -295,7 +295,7 @@ bool lowering::elementwise(const node& n) {
   if (!is_dense(x.type)) x = as_row_major(n, x);
   std::string result = n.outputs[0];
   // One function, if of several nodes: with more, oneDNN 2.6 computes them by its reference code.
-  const op::activations each = absorb_activations(result, {*first}, 1);
+  const op::activations each = absorb_activations(result, false, {*first}, 1);
   const tensor_type type = dense(x.type.shape, x.type.strides);
   define(result, emit(n, result, {x.id}, type, op::elementwise(x.type, type, each), {0}));
   return true;
@@ -328,7 +328,7 @@ bool lowering::binary(const node& n) {
     b = get(n, 1 - left);
     if (b.type.shape == output) b = in_layout(n, b, a.type.strides);
   }
-  const op::activations then = absorb_activations(result);
+  const op::activations then = absorb_activations(result, false);
   const tensor_type type = dense(output, a.type.strides);
   op::created made = op::binary(binary_kind_of(n.op), a.type, widened(b.type, output.size()), type, then);
   define(result, emit(n, result, {a.id, b.id}, type, std::move(made), {0}));
@@ -366,7 +366,7 @@ bool lowering::batch_normalization(const node& n) {
       keep_constant(n, result + ":shift", float_tensor(per_channel, a.shift), op::row_major(per_channel));
   const placed scaled = emit(n, result + ":scaled", {x.id, scale.id}, type,
                              op::binary(op::binary_kind::multiply, x.type, scale.type, type, {}), {0});
-  const op::activations then = absorb_activations(result);
+  const op::activations then = absorb_activations(result, false);
   define(result, emit(n, result, {scaled.id, shift.id}, type,
                       op::binary(op::binary_kind::add, type, shift.type, type, then), {0}));
   return true;

@@ -184,6 +184,13 @@ placed lowering::emit(const node& n, const std::string& result, std::vector<valu
   return {id, std::move(type)};
 }
 
+namespace {
+bool is_power_of_two(float v) {
+  int exponent = 0;
+  return std::fabs(std::frexp(v, &exponent)) == 0.5f;
+}
+}  // namespace
+
 std::optional<op::activation> lowering::as_activation(const node& n, std::string& data) const {
   using kind = op::activation_kind;
   constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -234,19 +241,38 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
   if (op == "Sub") return side == 1 ? op::activation{kind::linear, 1, -*c} : op::activation{kind::linear, -1, *c};
   if (op == "Max") return op::activation{kind::clip, *c, infinity};
   if (op == "Min") return op::activation{kind::clip, -infinity, *c};
-  if (op == "Div" && side == 1) return op::activation{kind::linear, 1 / *c, 0};
+  // A division rounds as the product with 1 / c does only where that is no rounded number itself.
+  if (op == "Div" && side == 1 && is_power_of_two(*c) && std::isnormal(1 / *c))
+    return op::activation{kind::linear, 1 / *c, 0};
   if (op == "Pow" && side == 1)
     return *c == 2 ? op::activation{kind::square, 0, 0} : op::activation{kind::power, 1, *c};
   return std::nullopt;
 }
 
-bool joined(op::activations& each, const op::activation& next) {
+namespace {
+// Of two linear functions the one that rounds as both do (among normal numbers): where one of them is a product with a
+// power of two, which rounds nothing. Behind a sum also where a product is followed by what is added to it: rounded
+// once instead of twice, beside the sum's own rounding, which nobody promises.
+std::optional<op::activation> as_one(const op::activation& first, const op::activation& then, bool of_sum) {
+  const auto doubles = [](const op::activation& a) { return a.beta == 0 && is_power_of_two(a.alpha); };
+  const bool fused = of_sum && first.beta == 0 && std::fabs(then.alpha) == 1;
+  if (!doubles(first) && !doubles(then) && !fused) return std::nullopt;
+  const op::activation both{op::activation_kind::linear, first.alpha * then.alpha, first.beta * then.alpha + then.beta};
+  const auto representable = [](float v) { return v == 0 || std::isnormal(v); };
+  if (!representable(both.alpha) || !representable(both.beta)) return std::nullopt;
+  return both;
+}
+}  // namespace
+
+bool joined(op::activations& each, const op::activation& next, bool of_sum) {
   using kind = op::activation_kind;
   if (!each.empty() && each.back().kind == next.kind) {
     op::activation& last = each.back();
     if (next.kind == kind::linear) {
-      last = {kind::linear, last.alpha * next.alpha, last.beta * next.alpha + next.beta};
-      return true;
+      if (const auto both = as_one(last, next, of_sum)) {
+        last = *both;
+        return true;
+      }
     }
     if (next.kind == kind::clip) {  // the limits are limited: alpha is the lower one
       const auto limited = [&](float v) { return std::min(std::max(v, next.alpha), next.beta); };
@@ -262,12 +288,13 @@ bool joined(op::activations& each, const op::activation& next) {
   return true;
 }
 
-op::activations lowering::absorb_activations(std::string& result, op::activations found, std::size_t most) {
+op::activations lowering::absorb_activations(std::string& result, bool of_sum, op::activations found,
+                                             std::size_t most) {
   for (const node* next = only_reader(result); next != nullptr; next = only_reader(result)) {
     std::string data;
     const auto a = as_activation(*next, data);
     op::activations longer = found;
-    if (!a || data != result || !joined(longer, *a) || longer.size() > most) break;
+    if (!a || data != result || !joined(longer, *a, of_sum) || longer.size() > most) break;
     found = std::move(longer);
     absorbed_.insert(next);
     result = next->outputs[0];

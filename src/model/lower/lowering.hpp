@@ -20,9 +20,10 @@ struct placed {
   tensor_type type;
 };
 
-// Appends a function to a kernel's. Linear ones side by side become one, and so do limits; false where a second one of
-// a kind stays, with other numbers: kernels of oneDNN 2.6 mix up the numbers of two (tests/model/lower_test.cpp).
-[[nodiscard]] bool joined(op::activations& each, const op::activation& next);
+// Appends a function to a kernel's; `of_sum`: of one that sums products. Linear ones side by side become one where that
+// rounds as both do, and limits always; false where a second one of a kind stays, with other numbers: kernels of oneDNN
+// 2.6 mix up the numbers of two (tests/model/lower_test.cpp).
+[[nodiscard]] bool joined(op::activations& each, const op::activation& next, bool of_sum);
 
 class lowering {
  public:
@@ -66,8 +67,8 @@ class lowering {
   // The element-wise function that n computes of one run-time input, if it is one; `data` is that input's name.
   [[nodiscard]] std::optional<op::activation> as_activation(const node& n, std::string& data) const;
   // Follows the only readers of `result` while they are element-wise functions, behind those `found` already; `result`
-  // becomes the last one's. At most so many functions, well below oneDNN's 32 post-ops.
-  [[nodiscard]] op::activations absorb_activations(std::string& result, op::activations found = {},
+  // becomes the last one's. At most so many functions, well below oneDNN's 32 post-ops. `of_sum`: see joined().
+  [[nodiscard]] op::activations absorb_activations(std::string& result, bool of_sum, op::activations found = {},
                                                    std::size_t most = 8);
 
   // lower_*.cpp: ways to the library's kernels and to views, one per group of operators. False, before anything was
