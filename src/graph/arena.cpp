@@ -6,26 +6,29 @@
 
 #include "berth/core/hook.hpp"
 #include "graph/fail.hpp"
+#include "graph/states.hpp"
 
 namespace berth {
 namespace {
 
 constexpr std::uint64_t gone = 0;  // the generation of an arena that is no more
 
-graph_fault no_memory(const error& from, bytes size) {
-  return {from.code == errc::limit_exceeded ? fault_kind::over_budget : fault_kind::out_of_memory,
+graph_fault no_block(const error& from, bytes size) {
+  return {from.code == errc::limit_exceeded  ? fault_kind::over_budget
+          : from.code == errc::device_failed ? fault_kind::device_failed
+                                             : fault_kind::out_of_memory,
           {},
           {},
           size,
           "no block of " + std::to_string(size) + " bytes for the arena: " + from.what};
 }
 
-std::vector<std::string> names_of_states(const graph& g) {
-  std::vector<std::string> names;
-  for (const value& v : g.values()) {
-    if (v.kind == value_kind::state) names.push_back(v.name);
-  }
-  return names;
+graph_fault not_copied(const error& from, bytes states) {
+  return {fault_kind::device_failed,
+          {},
+          {},
+          states,
+          "the states of " + std::to_string(states) + " bytes are not copied to the arena's next block: " + from.what};
 }
 
 // Nothing where there is no block: the memory is the caller's, or none was taken.
@@ -73,7 +76,9 @@ result<arena> arena::reserve(std::span<const graph* const> family, memory_source
   bytes most = 0;
   for (const graph* g : family) {
     if (!made.entries_.empty()) {
-      if (graph_fault fault = made.check_states(*g); !fault.ok()) return fail(std::move(fault), why);
+      if (graph_fault fault = changed_state(made.entries_.front().plan.structure, made.state_names_, *g); !fault.ok()) {
+        return fail(std::move(fault), why);
+      }
     }
     auto plan = plan_graph(*g, made.options_, why);
     if (!plan) return plan.error();
@@ -160,10 +165,12 @@ bytes arena::block_size(bytes needed) const noexcept {
 result<void> arena::take_block(bytes needed, graph_fault* why) {
   const bytes wanted = block_size(needed);
   auto fresh = source_->allocate(wanted, *stream_, {.alignment = base_alignment()});
-  if (!fresh) return fail(no_memory(fresh.error(), wanted), why);
+  if (!fresh) return fail(no_block(fresh.error(), wanted), why);
   const bytes states = entries_.front().plan.state_bytes;
   if (block_ && states != 0) {
-    if (const auto copied = stream_->copy(fresh->data(), block_.data(), states); !copied) return copied.error();
+    if (const auto copied = stream_->copy(fresh->data(), block_.data(), states); !copied) {
+      return fail(not_copied(copied.error(), states), why);
+    }
   }
   tell(memory_event_kind::arena_release, block_, stream_, source_);
   block_ = std::move(*fresh);
@@ -186,37 +193,9 @@ void arena::serve(entry_list& from, entry_list::iterator e) noexcept {
   generation_->fetch_add(1, std::memory_order_acq_rel);
 }
 
-graph_fault arena::check_states(const graph& g) const {
-  const graph_structure& planned = entries_.front().plan.structure;
-  std::vector<bytes> sizes;
-  for (const value_record& v : planned.values) {
-    if (v.kind == value_kind::state) sizes.push_back(v.size);
-  }
-  std::size_t i = 0;
-  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
-    const value& now = g.values()[v];
-    if (now.kind != value_kind::state) continue;
-    if (i < sizes.size() && sizes[i] == now.size && state_names_[i] == now.name) {
-      ++i;
-      continue;
-    }
-    return {fault_kind::state_changed,
-            {v},
-            {},
-            now.size,
-            "state '" + now.name + "' (" + std::to_string(now.size) + " bytes) is not what the arena keeps there" +
-                (i < sizes.size() ? ": '" + state_names_[i] + "' (" + std::to_string(sizes[i]) + " bytes)" : "")};
-  }
-  if (i == sizes.size()) return {};
-  return {fault_kind::state_changed,
-          {},
-          {},
-          sizes[i],
-          "state '" + state_names_[i] + "' (" + std::to_string(sizes[i]) + " bytes) is missing from the graph"};
-}
-
 result<bind_outcome> arena::bind(const graph& g, graph_fault* why) {
-  if (same_structure(entries_.front().plan.structure, g.structure()) && g.fault().ok()) [[likely]] {
+  if (same_structure(entries_.front().plan.structure, g.structure()) && g.fault().ok() &&
+      same_state_names(state_names_, g)) [[likely]] {
     count(bind_outcome::unchanged);
     return bind_outcome::unchanged;
   }
@@ -231,7 +210,9 @@ result<bind_outcome> arena::bind(const graph& g, graph_fault* why) {
 
 result<bind_outcome> arena::bind_new(const graph& g, graph_fault* why) {
   if (!g.fault().ok()) return fail(g.fault(), why);
-  if (graph_fault fault = check_states(g); !fault.ok()) return fail(std::move(fault), why);
+  if (graph_fault fault = changed_state(entries_.front().plan.structure, state_names_, g); !fault.ok()) {
+    return fail(std::move(fault), why);
+  }
   const auto serving = [&](auto serves) {
     return std::find_if(entries_.begin(), entries_.end(),
                         [&](const entry& e) { return serves(e.plan.structure, g.structure()); });

@@ -19,6 +19,7 @@ const char* name(fault_kind k) noexcept {
     case fault_kind::state_changed: return "state_changed";
     case fault_kind::bad_plan: return "bad_plan";
     case fault_kind::clobbered: return "clobbered";
+    case fault_kind::device_failed: return "device_failed";
   }
   return "unknown";
 }
@@ -48,6 +49,7 @@ error to_error(const graph_fault& fault) noexcept {
     case fault_kind::bad_plan: return {errc::invalid_input, "graph: the plan is not valid; byte", fault.number};
     case fault_kind::clobbered:
       return {errc::invalid_input, "graph: a read would find foreign bytes, at offset", fault.number};
+    case fault_kind::device_failed: return {errc::device_failed, "graph: the device failed; bytes", fault.number};
   }
   return {errc::invalid_input, "graph: no fault", 0};
 }

@@ -148,6 +148,15 @@ result<graph_plan> plan_graph(const graph& g, const graph_options& o, graph_faul
   made.state_bytes = *states;
 
   auto packed = pack_best(structure, rules, o.search);
+  if (!packed && packed.error().code == errc::overflow) {
+    return fail({fault_kind::size_overflow,
+                 {},
+                 {},
+                 *all,
+                 "all values together take " + std::to_string(*all) +
+                     " bytes: no more than 2^62, with alignments, can be planned"},
+                why);
+  }
   if (!packed) return packed.error();
   if (!packed->plan.has_offsets()) {
     return fail({fault_kind::no_plan, {}, {}, packed->plan.lower_bound(), "the planner found no plan"}, why);

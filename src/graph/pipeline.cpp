@@ -8,6 +8,7 @@
 
 #include "graph/fail.hpp"
 #include "graph/order.hpp"
+#include "graph/states.hpp"
 
 namespace berth {
 namespace {
@@ -250,7 +251,7 @@ result<pipeline_arena> pipeline_arena::reserve(std::span<const graph* const> gra
   auto memory = arena::reserve(joined->whole, source, s, options, why);
   if (!memory) return memory.error();
   pipeline_arena made;
-  for (const graph* g : graphs) made.planned_.push_back(g->structure());
+  for (const graph* g : graphs) made.planned_.push_back({g->structure(), names_of_states(*g)});
   made.value_of_ = std::move(joined->value_of);
   made.node_of_ = std::move(joined->node_of);
   made.memory_ = std::make_unique<arena>(std::move(*memory));
@@ -259,9 +260,13 @@ result<pipeline_arena> pipeline_arena::reserve(std::span<const graph* const> gra
 
 result<void> pipeline_arena::check(std::uint32_t i, const graph& now, graph_fault* why) const {
   if (!now.fault().ok()) return fail(now.fault(), why);
-  const difference d = first_difference(planned_[i], now.structure());
-  if (d.what == change::none) return {};
-  return fail({fault_kind::changed, d.value, d.node, 0, describe(d, planned_[i], now)}, why);
+  const graph_structure& planned = planned_[i].structure;
+  const difference d = first_difference(planned, now.structure());
+  if (d.what != change::none) return fail({fault_kind::changed, d.value, d.node, 0, describe(d, planned, now)}, why);
+  if (graph_fault fault = changed_state(planned, planned_[i].states, now); !fault.ok()) {
+    return fail(std::move(fault), why);
+  }
+  return {};
 }
 
 void* pipeline_arena::address(std::uint32_t i, value_id v) const noexcept {

@@ -25,7 +25,9 @@ bytes limit_of(const device& d, const pool_options& o) noexcept {
   return std::min(o.limit, static_cast<bytes>(static_cast<double>(total) * std::max(0.0, o.fraction)));
 }
 
-pool_options with_countable_time(pool_options o) noexcept {
+// What the options come to on this device.
+pool_options settled(const device& d, pool_options o) noexcept {
+  o.limit = limit_of(d, o);
   o.idle_release = detail::countable(o.idle_release);
   return o;
 }
@@ -38,11 +40,11 @@ pool::state::state(pool* p, device d, const pool_options& o)
       blocks{},
       self{p},
       dev{std::move(d)},
-      options{with_countable_time(o)},
+      options{settled(dev, o)},
       rules{rules_of(dev, o.kind)},
       cache_bytes{o.cache_bytes},
       all_cache_bytes{o.all_cache_bytes},
-      memory{dev, o.kind, limit_of(dev, o), o.shared, quantum, o.max_mappings, o.stitch} {
+      memory{dev, o.kind, options.limit, o.shared, quantum, o.max_mappings, o.stitch} {
   // ALIGN_UP(ALIGN_UP(size, granularity) + pad, quantum): the smaller of the two powers divides the larger, so that one
   // rounding is enough.
   const bytes g = rules.size_granularity;
@@ -52,7 +54,7 @@ pool::state::state(pool* p, device d, const pool_options& o)
                .after = g < quantum ? 0 : align_up(rules.tail_pad, quantum)};
   }
   const bytes total = dev.properties().total_memory;
-  bytes most = std::min(limit_of(dev, o), total != 0 ? total : bytes{1} << 33);
+  bytes most = std::min(options.limit, total != 0 ? total : bytes{1} << 33);
   if (o.shared != nullptr) most = std::min(most, o.shared->most());
   if (cache_bytes == max_bytes) cache_bytes = most / 8;
   if (all_cache_bytes == max_bytes) all_cache_bytes = most / 4;

@@ -103,7 +103,7 @@ std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule) 
   std::vector<part> parts;
   if (h != none) parts.push_back(first);
   // Then the largest first, for few mappings, and of the last the smallest that is enough.
-  std::ranges::sort(sources, std::ranges::greater{}, &source::whole);
+  std::ranges::sort(sources, [](const source& a, const source& b) { return a.whole() > b.whole(); });
   for (std::size_t i = 0; i < sources.size() && need != 0; ++i) {
     if (sources[i].from == first.from || sources[i].from == last.from) continue;
     std::size_t chosen = i;

@@ -141,6 +141,9 @@ class rewriter {
     return nullptr;
   }
 
+  // Graphs of which something moves have one lane.
+  [[nodiscard]] std::uint32_t lane() const { return g_.nodes().empty() ? 0 : g_.nodes().front().stream; }
+
   const char* copy(step_meaning it) {
     const value& v = g_.values()[it.index];
     const auto writes = [&](std::uint32_t view) { return g_.values()[view].producer != node_id{}; };
@@ -153,12 +156,12 @@ class rewriter {
       return way + v.name + (times > 1 ? "#" + std::to_string(times) : "");
     };
     if (it.kind == step_kind::out) {
-      (void)made_.node_n(name("out ", ++outs_[it.index]), {now_[it.index]}, {}, {.op = "CopyOut"});
+      (void)made_.node_n(name("out ", ++outs_[it.index]), {now_[it.index]}, {}, {.op = "CopyOut", .stream = lane()});
       return nullptr;
     }
     tensor_type type = v.type;
     type.size = v.size;
-    now_[it.index] = made_.node(name("in ", ++ins_[it.index]), {}, std::move(type), {.op = "CopyIn"});
+    now_[it.index] = made_.node(name("in ", ++ins_[it.index]), {}, std::move(type), {.op = "CopyIn", .stream = lane()});
     copies_[it.index].push_back(now_[it.index]);
     return nullptr;
   }

@@ -52,6 +52,10 @@ class replay {
     const value& it = g_[v];
     const auto& runs = runs_[it.root.index];
     const bytes end = it.root_offset + it.size;
+    // No bytes were written by nobody: only the root has to be there.
+    if (it.size == 0 && it.kind == value_kind::view) {
+      return {{end, runs.begin()->second == nobody ? nobody : outside}};
+    }
     contents found;
     for (auto run = std::prev(runs.upper_bound(it.root_offset));
          run != runs.end() && (run->first < end || found.empty()); ++run) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "berth/pool/pool.hpp"
+#include "support/faulty_device.hpp"
 
 namespace {
 using namespace berth;
@@ -102,6 +103,51 @@ TEST_F(arena_test, states_keep_their_bytes_when_the_arena_grows) {
   other.state("kv", {.shape = {32}});
   EXPECT_FALSE(a.bind(other, &why_));
   EXPECT_EQ(why_.kind, fault_kind::state_changed);
+}
+
+// Two graphs that differ in nothing but what their states are called: the bytes of one are not the other's.
+TEST_F(arena_test, a_state_of_another_name_is_another_state) {
+  const auto with_state = [](const char* name) {
+    graph g;
+    const value_id s = g.state(name, {.shape = {16}});
+    g.output(g.node("y", {s}, {.shape = {16}}));
+    return g;
+  };
+  const graph keys = with_state("keys"), values = with_state("values");
+  arena a = reserve(keys);
+  EXPECT_FALSE(a.bind(values, &why_));
+  EXPECT_EQ(why_.kind, fault_kind::state_changed);
+  EXPECT_EQ(why_.text, "state 'values' (64 bytes) is not what the arena keeps there: 'keys' (64 bytes)");
+  EXPECT_EQ(*a.bind(with_state("keys")), bind_outcome::unchanged);
+  EXPECT_EQ(a.counters().failures, 1u);
+}
+
+// Whatever call to the device fails: the fault says so in words, and the arena serves what it served.
+TEST_F(arena_test, a_device_that_fails_while_the_arena_grows_is_told) {
+  const auto with_state = [](std::int64_t n) {
+    graph g;
+    g.output(g.node("y", {g.state("kv", {.shape = {16}}), g.input("x", {.shape = {n}})}, {.shape = {n}}));
+    return g;
+  };
+  const graph small = with_state(10), large = with_state(1'000'000);
+  bool copying = false;
+  for (std::uint64_t nth = 1;; ++nth) {
+    auto faulty = support::make_faulty(device::host());
+    stream s{faulty.device};
+    pool memory{faulty.device};
+    arena a = arena::reserve(small, memory, s).value();
+    faulty->fail({.nth = nth});
+    why_ = {};
+    const auto bound = a.bind(large, &why_);
+    if (faulty->calls() < nth) break;
+    if (bound) continue;  // there was another way
+    EXPECT_EQ(bound.error().code, errc::device_failed) << nth;
+    EXPECT_EQ(why_.kind, fault_kind::device_failed) << nth;
+    EXPECT_NE(why_.text.find("injected fault"), std::string::npos) << why_.text;
+    copying |= why_.text.starts_with("the states of 64 bytes are not copied");
+    EXPECT_EQ(*a.bind(small), bind_outcome::unchanged) << nth;
+  }
+  EXPECT_TRUE(copying);
 }
 
 TEST_F(arena_test, trim_gives_back_what_the_bound_graph_does_not_need) {

@@ -127,6 +127,17 @@ TEST(bad_input, sizes_that_exceed_64_bits_together) {
   EXPECT_EQ(why.kind, fault_kind::size_overflow);
 }
 
+TEST(bad_input, sizes_that_exceed_what_can_be_planned_together) {
+  graph g;
+  const tensor_type large{.type = element::other, .size = bytes{1} << 61};
+  g.output(g.node("y", {g.input("a", large), g.input("b", large)}, {.shape = {4}}));
+  const graph_fault why = refusal(g);
+  EXPECT_EQ(why.kind, fault_kind::size_overflow);
+  EXPECT_EQ(why.number, (bytes{1} << 62) + 16);
+  EXPECT_EQ(why.text,
+            "all values together take 4611686018427387920 bytes: no more than 2^62, with alignments, can be planned");
+}
+
 // No error: the root survives.
 TEST(bad_input, an_output_that_is_a_view) {
   graph g;

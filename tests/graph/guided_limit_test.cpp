@@ -65,6 +65,20 @@ TEST(guided_limit, a_part_is_broken_up_where_the_pool_needs_it) {
   EXPECT_EQ(guided.statistics().broken_up, 1u);
 }
 
+// A request for more than the pool's share of the device breaks up nothing: it can never be had.
+TEST(guided_limit, no_part_is_broken_up_for_more_than_the_share_of_the_device) {
+  const device small = device::open("null:1048576").value();
+  stream queue{small};
+  pool p{small, {.fraction = 0.5}};
+  guided_pool guided{p};
+  for (int i = 0; i < 3; ++i) {
+    guided.begin_step();
+    guided.free(guided.allocate_raw(100'000, queue).value());
+  }
+  EXPECT_FALSE(guided.allocate_raw(600'000, queue));
+  EXPECT_EQ(guided.statistics().broken_up, 0u);
+}
+
 // Another one meets the limit just before this one fails, and breaks up all there is.
 TEST(guided_limit, who_fails_while_another_breaks_up_the_parts_asks_again) {
   struct pressed {

@@ -183,6 +183,19 @@ TEST(pipeline, two_states_of_one_name_in_one_graph_are_named) {
   EXPECT_EQ(why.text, "two states of graph 0 are both called 's': graphs share states by their names");
 }
 
+TEST(pipeline, a_state_of_another_name_is_not_what_was_planned) {
+  const graph first = with_state("a", 16), second = with_state("b", 16);
+  stream s{device::host()};
+  pool memory{device::host()};
+  const auto made = pipeline_arena::reserve(graph_list{&first, &second}, {}, memory, s, packed());
+  ASSERT_TRUE(made);
+  EXPECT_TRUE(made->check(1, with_state("b", 16)));
+  graph_fault why;
+  EXPECT_FALSE(made->check(1, first, &why));
+  EXPECT_EQ(why.kind, fault_kind::state_changed);
+  EXPECT_EQ(why.text, "state 'a' (16 bytes) is not what the arena keeps there: 'b' (16 bytes)");
+}
+
 // A graph that reads the external value "y".
 graph reader_of_y() {
   graph g;

@@ -33,6 +33,25 @@ graph two_branches() {
   return g;
 }
 
+// What reads no bytes sees no writing, wherever it lies: it only wants its root to be there.
+TEST(Order, AViewOfNoBytesSeesNoWriting) {
+  for (const bytes at : {bytes{0}, bytes{16}, bytes{32}, bytes{64}}) {
+    graph g;
+    const auto x = g.input("x", of(64));
+    const auto r = g.node("r", {x}, of(64));
+    const auto none = g.view("none", r, of(0), at);
+    const auto w = g.node_into("w", {x}, g.view("part", r, of(32), 0));
+    const auto big = g.node("big", {none}, of(4096));
+    const auto little = g.node("little", {big}, of(1));
+    g.output(g.node("z", {little, w}, of(64)));
+    const auto found = find_order(g);
+    ASSERT_TRUE(found) << at << ": " << found.error().what;
+    const std::vector<std::uint32_t> late{0, 2, 3, 1, 4}, early{2, 0, 1, 3, 4};
+    EXPECT_FALSE(schedule::verify_steps(g, late)) << at;
+    EXPECT_STREQ(schedule::verify_steps(g, early)->rule, "a node reads what is not there yet") << at;
+  }
+}
+
 TEST(Order, RunsOneBranchAfterTheOther) {
   const auto found = find_order(two_branches());
   ASSERT_TRUE(found);

@@ -47,6 +47,23 @@ TEST(Recompute, RunsAgainWhatWouldBeKept) {
   EXPECT_EQ(recompute_within(g, 0, {.once = {0, 5}}).error().number, 5u);
 }
 
+// Copies run where the graph runs, or a graph of one lane would have two.
+TEST(Recompute, CopiesRunOnTheLaneOfTheGraph) {
+  graph g;
+  const auto of = [](bytes size) { return tensor_type{.size = size}; };
+  const auto on_seven = [](const char* op) { return node_options{.op = op, .stream = 7}; };
+  const auto x = g.input("x", of(1024));
+  const auto a = g.node("a", {x}, of(64), on_seven("a"));
+  const auto wide = g.node("wide", {a}, of(2048), on_seven("wide"));
+  const auto small = g.node("small", {wide}, of(64), on_seven("small"));
+  g.output(g.node("end", {small, x}, of(64), on_seven("end")));
+  const auto moved = recompute_within(g, 64 + 2048, {.again = false, .move = schedule::transfer{1, 0}});
+  ASSERT_TRUE(moved) << moved.error().what;
+  ASSERT_TRUE(moved->within);
+  EXPECT_GT(moved->copied, 0u);
+  for (const node& n : moved->after.graph.nodes()) EXPECT_EQ(n.stream, 7u) << n.name;
+}
+
 TEST(Recompute, BadCostsAreErrors) {
   const graph g = test::long_skip();
   EXPECT_EQ(recompute_within(g, 0, {.cost = {1}}).error().code, errc::invalid_input);

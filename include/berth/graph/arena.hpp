@@ -150,7 +150,6 @@ class arena {
   void serve(entry_list& from, entry_list::iterator e) noexcept;
   void keep(entry_list& fresh) noexcept;
   void count(bind_outcome b) noexcept { ++counters_.outcomes[static_cast<std::size_t>(b)]; }
-  graph_fault check_states(const graph& g) const;
   result<bind_outcome> bind_new(const graph& g, graph_fault* why);
 
   memory_source* source_ = nullptr;  // null: in the caller's memory

@@ -40,6 +40,7 @@ enum class fault_kind : std::uint8_t {
                       // bytes of the first that differs
   bad_plan,           // a plan that says something impossible; number: the byte of the file, or the bytes in question
   clobbered,          // a plan under which a read would find foreign bytes; number: the first such byte
+  device_failed,      // a call to the device failed; number: bytes that it was about
 };
 
 [[nodiscard]] const char* name(fault_kind k) noexcept;

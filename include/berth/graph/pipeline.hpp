@@ -59,7 +59,8 @@ class pipeline_arena {
                                                       stream& s, const graph_options& o = {},
                                                       graph_fault* why = nullptr);
 
-  // Whether `now` is what graph i was when it was planned; else an error that names the first difference.
+  // Whether `now` is what graph i was when it was planned, its states named as they were; else an error that names the
+  // first difference.
   [[nodiscard]] result<void> check(std::uint32_t i, const graph& now, graph_fault* why = nullptr) const;
 
   // Of graph i's value (also of an external value that a link fills; null for other externals and for constants).
@@ -72,7 +73,11 @@ class pipeline_arena {
  private:
   pipeline_arena() = default;
 
-  std::vector<graph_structure> planned_;  // by graph
+  struct planned_graph {
+    graph_structure structure;
+    std::vector<std::string> states;  // their names
+  };
+  std::vector<planned_graph> planned_;
   std::vector<std::vector<value_id>> value_of_;
   std::vector<std::vector<node_id>> node_of_;
   std::unique_ptr<arena> memory_;

@@ -204,6 +204,7 @@ class pool final : public memory_source {
   ~pool() override;
 
   [[nodiscard]] const berth::device& get_device() const noexcept override;
+  // As given, but `limit`: with the share of the device's memory that `fraction` says where that is less.
   [[nodiscard]] const pool_options& options() const noexcept;
 
   // Gives free memory back to the device, in whole chunks, until no more than `keep` bytes are reserved or nothing is
