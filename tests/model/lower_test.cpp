@@ -328,6 +328,94 @@ TEST(lower, a_scale_and_a_shift_behind_a_convolution_are_its_own) {
   EXPECT_EQ(nodes("Add", "Mul"), alone + 1);
 }
 
+// The table's kernels for everything: what the library's are held against.
+ran run_plainly(const model::description& d, const std::vector<dense>& inputs) {
+  return run(d, inputs,
+             [](const op::request& q, std::vector<tensor_type> outputs) { return op::serve(q, std::move(outputs)); });
+}
+void check_against_plain_kernels(const small_model& m) {
+  const auto inputs = inputs_of(m.d);
+  const ran got = run(m.d, inputs), want = run_plainly(m.d, inputs);
+  for (std::size_t i = 0; i < want.outputs.size(); ++i) {
+    EXPECT_EQ(got.outputs[i].shape, want.outputs[i].shape);
+    EXPECT_LT(relative_error(got.outputs[i], want.outputs[i]), 1e-5f) << "output " << i;
+  }
+}
+
+TEST(lower, means_over_a_dimension_of_one) {
+  for (const std::int64_t keep : {0, 1}) {
+    small_model m;
+    const std::string x = m.input({2, 1, 3}), y = m.input({1, 4, 1, 1});
+    m.d.outputs = {m.add("ReduceMean", {m.add("Relu", {x})}, {{"axes", shape{1}}, {"keepdims", keep}}),
+                   m.add("ReduceMean", {y}, {{"axes", shape{2, 3}}, {"keepdims", keep}})};
+    check_against_plain_kernels(m);
+  }
+}
+
+TEST(lower, a_lower_limit_above_the_upper_one) {
+  small_model m;
+  const std::string x = m.input({1, 4, 6, 6}), low = m.number(0.5f), high = m.number(-0.25f);
+  m.d.outputs = {m.add("Clip", {x, low, high}), m.add("Clip", {m.conv(x, 4, 4, 3), low, high}),
+                 m.add("Clip", {m.add("Mul", {x, x})}, {{"min", 2.0f}, {"max", 1.0f}}),
+                 m.add("Min", {m.add("Max", {x, low}), high})};
+  check_against_plain_kernels(m);
+}
+
+TEST(lower, a_row_alone_is_normalized) {
+  small_model m;
+  m.d.outputs = {m.add("LayerNormalization", {m.input({8}), m.weights({8}, 1), m.weights({8})})};
+  check_against_plain_kernels(m);
+}
+
+TEST(lower, windows_over_four_dimensions) {
+  small_model m;
+  const std::string x = m.input({1, 2, 3, 4, 3, 4});
+  const std::map<std::string, attribute> twos{{"kernel_shape", shape{2, 2, 2, 2}}};
+  const std::string w = m.weights({2, 2, 2, 2, 2, 2});
+  const std::string y = m.add("BatchNormalization", {m.add("Conv", {x, w, m.weights({2})}), m.weights({2}),
+                                                     m.weights({2}), m.weights({2}), m.weights({2}, 1)});
+  const std::string padded = m.add("Pad", {x, m.integers({0, 0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0})});
+  m.d.outputs = {m.add("Relu", {m.add("Add", {y, y})}),
+                 m.add("Conv", {padded, w}),
+                 m.add("ConvTranspose", {x, w}),
+                 m.add("MaxPool", {x}, twos),
+                 m.add("AveragePool", {x}, twos),
+                 m.add("GlobalAveragePool", {x}),
+                 m.add("ReduceMean", {x}, {{"axes", shape{2, 3, 4, 5}}})};
+  check_against_plain_kernels(m);
+}
+
+// oneDNN counts twelve dimensions.
+TEST(lower, tensors_of_thirteen_dimensions) {
+  small_model m;
+  shape s(13, 1), statistics{2};
+  s[1] = s[5] = s[12] = 2;
+  shape pads(26, 0);
+  pads[5] = pads[25] = 1;
+  const std::string x = m.input(s), y = m.input(s);
+  const std::map<std::string, attribute> last{{"axis", std::int64_t{12}}};
+  shape turned{0, 12, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1}, window(11, 1), weights(13, 1);
+  window[10] = 2;
+  weights[1] = weights[12] = 2;
+  m.d.outputs = {
+      m.add("Relu", {x}),
+      m.add("Add", {x, y}),
+      m.add("Mul", {x, m.number(3)}),
+      m.add("Clip", {x}, {{"min", 0.0f}, {"max", 0.5f}}),
+      m.add("Softmax", {x}, last),
+      m.add("Concat", {x, y}, last),
+      m.add("Pad", {x, m.integers(pads)}),
+      m.add("ReduceMean", {x}, {{"axes", shape{5, 12}}}),
+      m.add("LayerNormalization", {x, m.weights({2}), m.weights({2})}),
+      m.add("MatMul", {x, m.weights({2, 3})}),
+      m.add("BatchNormalization", {x, m.weights({2}), m.weights({2}), m.weights({2}), m.weights({2}, 1)}),
+      m.add("Sigmoid", {m.add("Transpose", {x}, {{"perm", turned}})}),
+      m.add("MaxPool", {x}, {{"kernel_shape", window}}),
+      m.add("Conv", {x, m.weights(weights)}),
+  };
+  check_against_plain_kernels(m);
+}
+
 // Random chains of operators over a pool of values, so that residuals, broadcasts and views meet in every order.
 RC_GTEST_PROP(lower, random_models_equal_the_reference, ()) {
   small_model m;

@@ -30,11 +30,12 @@ inline std::vector<dense> inputs_of(const model::description& d) {
   return inputs;
 }
 
-inline ran run(model::description d, const std::vector<dense>& inputs) {
+// `by`: as model::lower takes it.
+inline ran run(model::description d, const std::vector<dense>& inputs, op::server by = {}) {
   pool memory{device::host()};
   stream s{device::host()};
   ran r;
-  auto made = model::runner::create(model::lower(std::move(d)), memory, s).value();
+  auto made = model::runner::create(model::lower(std::move(d), std::move(by)), memory, s).value();
   r.arena = made.get_arena().get_plan().arena();
   r.lower_bound = made.get_arena().get_plan().lower_bound();
   const model::program& p = made.get_program();

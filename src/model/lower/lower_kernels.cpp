@@ -32,6 +32,11 @@ std::int64_t unrolled(const op::window& w) {
   return 64 * w.kernel.back();
 }
 
+// oneDNN's windows have three dimensions at most.
+bool library_has_windows(const shape& s) {
+  return s.size() <= 5;
+}
+
 // y = x * scale + shift, per channel: what a batch normalization is once its statistics are constants.
 struct affine {
   std::vector<float> scale, shift;
@@ -64,6 +69,7 @@ bool lowering::convolution(const node& n) {
   const tensor* weights = constant_input(n, 1);
   const tensor* bias = constant_input(n, 2);
   if (weights == nullptr || (has_input(n, 2) && bias == nullptr)) return false;
+  if (!library_has_windows(weights->shape)) return false;
   const placed x = as_channels_last(n, get(n, 0));
   std::string result = n.outputs[0];
   room_.take(m_, n, weights->data.size());
@@ -378,7 +384,7 @@ bool lowering::layer_normalization(const node& n) {
   const std::int64_t width = wanted.back();
   const auto axis = attribute_or<std::int64_t>(m_, n, "axis", -1);
   const auto fits = [&](std::size_t i) { return shape_of(n.inputs[i]) == shape{width}; };
-  if ((axis != -1 && axis != rank - 1) || n.outputs.size() > 1 || !fits(1) || (has_input(n, 2) && !fits(2)))
+  if (rank < 2 || (axis != -1 && axis != rank - 1) || n.outputs.size() > 1 || !fits(1) || (has_input(n, 2) && !fits(2)))
     return false;
   const placed x = as_row_major(n, get(n, 0));
   room_.unroll(m_, n, width);
@@ -406,6 +412,7 @@ bool lowering::softmax(const node& n) {
 }
 
 bool lowering::pooling(const node& n) {
+  if (!library_has_windows(shape_of(n.inputs[0]))) return false;
   const std::string& result = n.outputs[0];
   tensor_type type = dense(shape_of(result), op::channels_last(shape_of(result)));
   if (n.op == "GlobalAveragePool") {
@@ -436,11 +443,13 @@ bool lowering::pooling(const node& n) {
 bool lowering::reduce_mean(const node& n) {
   const auto axes = op::reduced_axes(request(n));
   if (axes.empty()) return false;
+  const shape kept = op::reduced(shape_of(n.inputs[0]), axes, true);
+  if (kept == shape_of(n.inputs[0])) return reshape(n);  // each is the mean of itself
   placed x = get(n, 0);
   if (!is_dense(x.type)) x = as_row_major(n, x);
-  const shape kept = op::reduced(x.type.shape, axes, true);
   const tensor_type type = dense(kept, op::row_major(kept));
-  const bool spatial = kept.size() > 2 && kept[0] == x.type.shape[0] && kept[1] == x.type.shape[1] &&
+  const bool spatial = kept.size() > 2 && library_has_windows(kept) && kept[0] == x.type.shape[0] &&
+                       kept[1] == x.type.shape[1] &&
                        std::all_of(kept.begin() + 2, kept.end(), [](std::int64_t d) { return d == 1; });
   placed made;
   if (spatial) {  // what global average pooling is

@@ -217,6 +217,9 @@ struct ways {
   }
 };
 
+// Dimensions that oneDNN's kernels count.
+constexpr std::size_t most_library_rank = 12;
+
 void lowering::lower(const node& n) {
   try {
     const ways::way* better = ways::find(n.op);
@@ -228,7 +231,9 @@ void lowering::lower(const node& n) {
       const shape& s = q.inputs[i]->shape;
       return std::find(s.begin(), s.end(), 0) == s.end();
     });
-    const bool known = better != nullptr && some && (better->any_type || (f32 && !by_));
+    const bool few = std::all_of(operands.begin(), operands.end(),
+                                 [&](std::size_t i) { return q.inputs[i]->shape.size() <= most_library_rank; });
+    const bool known = better != nullptr && some && (better->any_type || (f32 && few && !by_));
     if (known && (this->*better->take)(n)) return;
     plain(n);
   } catch (const op::refusal& why) {

@@ -229,7 +229,8 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
       if (!scalar(2)) return std::nullopt;
       high = *scalar(2);
     }
-    return op::activation{kind::clip, low, high};
+    if (std::isnan(low) || std::isnan(high)) return std::nullopt;
+    return op::activation{kind::clip, std::min(low, high), high};  // the upper limit counts where they are crossed
   }
   if (n.inputs.size() != 2) return std::nullopt;
   const std::size_t side = constant_input(n, 0) != nullptr ? 0 : 1;
@@ -239,8 +240,8 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
   if (op == "Add") return op::activation{kind::linear, 1, *c};
   if (op == "Mul") return op::activation{kind::linear, *c, 0};
   if (op == "Sub") return side == 1 ? op::activation{kind::linear, 1, -*c} : op::activation{kind::linear, -1, *c};
-  if (op == "Max") return op::activation{kind::clip, *c, infinity};
-  if (op == "Min") return op::activation{kind::clip, -infinity, *c};
+  if (op == "Max" && !std::isnan(*c)) return op::activation{kind::clip, *c, infinity};
+  if (op == "Min" && !std::isnan(*c)) return op::activation{kind::clip, -infinity, *c};
   // A division rounds as the product with 1 / c does only where that is no rounded number itself.
   if (op == "Div" && side == 1 && is_power_of_two(*c) && std::isnormal(1 / *c))
     return op::activation{kind::linear, 1 / *c, 0};
