@@ -91,6 +91,15 @@ void validate_inputs(const request& q) {
   }
 }
 
+// Input 1 with `ones` dimensions of 1 behind its own (trailing_ones()).
+request widened(request q, std::size_t ones) {
+  tensor_type& t = *q.inputs[1];
+  if (!t.strides.empty()) t.strides.insert(t.strides.end(), ones, step_of(t));
+  t.shape.insert(t.shape.end(), ones, 1);
+  q.attributes.erase("axis");
+  return q;
+}
+
 }  // namespace
 
 const definition* find(std::string_view name) noexcept {
@@ -117,6 +126,7 @@ std::vector<std::size_t> operands_of(const request& q) {
 std::vector<tensor_type> infer(const request& q) {
   const definition& d = row_of(q);
   validate_inputs(q);
+  if (const std::size_t ones = trailing_ones(q); ones != 0) return infer(widened(q, ones));
   std::vector<tensor_type> outputs = d.infer(q);
   if (outputs.size() < q.outputs)
     refuse("has " + std::to_string(q.outputs) + " results, the operator at most " + std::to_string(outputs.size()));
@@ -126,6 +136,7 @@ std::vector<tensor_type> infer(const request& q) {
 }
 
 served serve(const request& q, std::vector<tensor_type> outputs) {
+  if (const std::size_t ones = trailing_ones(q); ones != 0) return serve(widened(q, ones), std::move(outputs));
   served s{infer(q), nullptr};
   for (std::size_t i = 0; i < outputs.size() && i < s.outputs.size(); ++i) {
     if (outputs[i].shape != s.outputs[i].shape || outputs[i].type != s.outputs[i].type) {

@@ -1,8 +1,10 @@
 #include "op/shapes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <set>
+#include <string_view>
 
 namespace berth::op {
 
@@ -27,6 +29,19 @@ shape broadcast(const shape& a, const shape& b) {
     result[result.size() - 1 - i] = x == 1 ? y : x;
   }
   return result;
+}
+
+std::size_t trailing_ones(const request& q) {
+  if (q.opset >= 7 || !has(q, 0) || !has(q, 1)) return 0;
+  const std::size_t of_a = shape_of(q, 0).size(), of_b = shape_of(q, 1).size();
+  if (q.op == "PRelu") return of_b == 1 && of_a > 2 ? of_a - 2 : 0;
+  constexpr std::array<std::string_view, 11> with_axis{"Add", "And", "Div", "Equal", "Greater", "Less",
+                                                       "Mul", "Or",  "Pow", "Sub",   "Xor"};
+  if (std::find(with_axis.begin(), with_axis.end(), q.op) == with_axis.end()) return 0;
+  if (of_b == 0 || !q.attributes.contains("axis") || attribute_or<std::int64_t>(q, "broadcast", 0) == 0) return 0;
+  const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
+  if (axis + of_b > of_a) refuse("input 1 does not fit into input 0 from axis " + std::to_string(axis) + " on");
+  return of_a - axis - of_b;
 }
 
 shape concatenated(const request& q) {
@@ -154,7 +169,6 @@ slicing sliced(const request& q) {
     s.step[d] = std::clamp(steps[i], -longest, longest);
     const std::int64_t length = back ? first - clamped(ends[i]) : clamped(ends[i]) - first;
     s.result[d] = length <= 0 || size == 0 ? 0 : (length - 1) / std::abs(s.step[d]) + 1;
-    if (back && starts[i] < -size) s.result[d] = 0;
   }
   return s;
 }
@@ -212,7 +226,8 @@ std::vector<std::int64_t> paddings(const request& q) {
   }
   if (all.size() != 2 * rank) refuse("pads has not two entries per dimension");
   for (const std::int64_t p : all) {
-    if (p < 0 || p > (std::int64_t{1} << 40)) refuse("padding " + std::to_string(p) + " is out of range");
+    constexpr std::int64_t most = std::int64_t{1} << 40;
+    if (p < -most || p > most) refuse("padding " + std::to_string(p) + " is out of range");
   }
   return all;
 }

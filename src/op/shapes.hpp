@@ -14,6 +14,9 @@ namespace berth::op {
 // The attribute "axis" of a request.
 [[nodiscard]] std::size_t axis_of(const request& q, std::int64_t fallback, std::int64_t rank);
 [[nodiscard]] shape broadcast(const shape& a, const shape& b);
+// Before opset 7 input 1 of an element-wise operator lies along input 0's dimensions from "axis" on, and a slope along
+// the channels. How many dimensions of 1 it lacks behind its own to broadcast as it has done since.
+[[nodiscard]] std::size_t trailing_ones(const request& q);
 [[nodiscard]] shape concatenated(const request& q);
 // Reshape, Flatten, Squeeze, Unsqueeze; Identity and Dropout keep the shape.
 [[nodiscard]] shape reshaped(const request& q);
@@ -30,7 +33,7 @@ struct slicing {
 // The dimensions a reduction runs over, ascending. Empty only where the operator does nothing.
 [[nodiscard]] std::vector<std::size_t> reduced_axes(const request& q, std::size_t axes_input = 1);
 [[nodiscard]] shape reduced(const shape& from, const std::vector<std::size_t>& axes, bool keep);
-// Pad's amounts: rank begins, then rank ends.
+// Pad's amounts: rank begins, then rank ends. Below 0 it crops.
 [[nodiscard]] std::vector<std::int64_t> paddings(const request& q);
 // The window of Conv or a pool over an input of this shape; `kernel` from the weights (Conv) or empty.
 [[nodiscard]] window window_of(const request& q, const shape& from, shape kernel);

@@ -416,6 +416,100 @@ TEST(lower, tensors_of_thirteen_dimensions) {
   check_against_plain_kernels(m);
 }
 
+// Before opset 7 the second operand's dimensions lie in the first one's from `axis` on, a slope's in the channels.
+TEST(lower, operands_of_before_opset_7_lie_along_their_axis) {
+  const shape s{2, 3, 3, 3};
+  const struct {
+    shape of_b;
+    std::int64_t axis;
+  } cases[] = {{{3}, 1}, {{3, 3}, 1}, {{2}, 0}, {{2, 3}, 0}, {{3}, 3}, {{3}, -3}, {{}, 0}, {{1, 1}, 1}};
+  for (const std::string op : {"Add", "Sub", "Mul", "Div", "PRelu"}) {
+    for (const auto& c : cases) {
+      if (op == "PRelu" && (c.of_b != shape{3} || c.axis != 1)) continue;
+      for (const bool constant : {false, true}) {
+        small_model m;
+        m.d.opset = 6;
+        const std::string x = m.input(s), b = constant ? m.weights(c.of_b, 2) : m.input(c.of_b);
+        std::map<std::string, attribute> how{{"broadcast", std::int64_t{1}}, {"axis", c.axis}};
+        if (op == "PRelu") how.clear();
+        m.d.outputs = {m.add(op, {x, b}, how), m.add(op, {m.conv(x, 3, 3, 1), b}, how), m.conv(x, 3, 3, 1)};
+        m.d.nodes[3].inputs[1] = m.d.nodes[1].inputs[1];
+        m.d.nodes[3].inputs[2] = m.d.nodes[1].inputs[2];
+        const auto inputs = inputs_of(m.d);
+        const ran r = run(m.d, inputs);
+        const dense other = constant ? decoded(m.d.constants.at(b)) : inputs[1];
+        each_index(s, [&](const shape& i) {
+          shape at;
+          for (std::size_t d = 0; d < other.shape.size(); ++d) {
+            const auto from = static_cast<std::size_t>(c.axis < 0 ? c.axis + 4 : c.axis);
+            at.push_back(other.shape[d] == 1 ? 0 : i[d + from]);
+          }
+          const float y = other.at(at);
+          const auto want = [&](float v) {
+            if (op == "PRelu") return v < 0 ? v * y : v;
+            return op == "Add" ? v + y : op == "Sub" ? v - y : op == "Mul" ? v * y : v / y;
+          };
+          const float scale = std::max(1.0f, std::fabs(want(1)));
+          EXPECT_NEAR(r.outputs[0].at(i), want(inputs[0].at(i)), 1e-5f * scale) << op;
+          EXPECT_NEAR(r.outputs[1].at(i), want(r.outputs[2].at(i)), 1e-5f * scale) << op;
+        });
+      }
+    }
+  }
+}
+
+TEST(lower, a_square_product_and_one_number_a_row_of_before_opset_7) {
+  small_model m;
+  m.d.opset = 6;
+  const std::string x = m.input({4, 4}), w = m.weights({4, 4}), bias = m.weights({4});
+  m.d.outputs = {
+      m.add("Add", {m.add("MatMul", {x, w}), bias}, {{"broadcast", std::int64_t{1}}, {"axis", std::int64_t{0}}}),
+      m.add("MatMul", {x, w})};
+  const ran r = run(m.d, inputs_of(m.d));
+  const dense add = decoded(m.d.constants.at(bias));
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_NEAR(r.outputs[0].values[i] - r.outputs[1].values[i], add.values[i / 4], 1e-5) << i;
+  }
+}
+
+TEST(lower, parts_that_nobody_named_are_parts) {
+  small_model m;
+  const std::string x = m.input({6, 2});
+  const std::string part = m.add("Split", {x}, {{"axis", std::int64_t{0}}}, 3);
+  m.d.nodes.back().outputs[2] = "";
+  m.d.outputs = {part, part + "_1"};
+  const auto inputs = inputs_of(m.d);
+  const ran r = run(m.d, inputs);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(r.outputs[i].shape, (shape{2, 2}));
+    const auto from = inputs[0].values.begin() + static_cast<std::ptrdiff_t>(4 * i);
+    EXPECT_EQ(r.outputs[i].values, (std::vector<float>{from, from + 4}));
+  }
+}
+
+TEST(lower, before_opset_4_channels_are_concatenated) {
+  small_model m;
+  m.d.opset = 3;
+  m.d.outputs = {m.add("Concat", {m.input({2, 3}), m.input({2, 3})})};
+  const auto inputs = inputs_of(m.d);
+  const ran r = run(m.d, inputs);
+  ASSERT_EQ(r.outputs[0].shape, (shape{2, 6}));
+  each_index({2, 6}, [&](const shape& i) {
+    EXPECT_EQ(r.outputs[0].at(i), inputs[i[1] < 3 ? 0 : 1].at({i[0], i[1] % 3}));
+  });
+}
+
+TEST(lower, an_image_is_cropped_by_padding_below_nothing) {
+  small_model m;
+  const std::string x = m.add("Relu", {m.input({1, 3, 8, 9})}), w = m.weights({4, 3, 3, 3});
+  const std::string cropped = m.add("Pad", {x, m.integers({0, 0, -1, 0, 0, 0, 2, -3})});
+  const std::string middle = m.add("Slice", {x, m.integers({1, 0}), m.integers({8, 6}), m.integers({2, 3})});
+  const std::string padded = m.add("Pad", {middle, m.integers({0, 0, 0, 0, 0, 0, 2, 0})});
+  m.d.outputs = {m.add("Conv", {cropped, w}), m.add("Conv", {padded, w})};
+  const ran r = run(m.d, inputs_of(m.d));
+  EXPECT_LT(relative_error(r.outputs[0], r.outputs[1]), 1e-6f);
+}
+
 // Random chains of operators over a pool of values, so that residuals, broadcasts and views meet in every order.
 RC_GTEST_PROP(lower, random_models_equal_the_reference, ()) {
   small_model m;

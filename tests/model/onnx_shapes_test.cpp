@@ -238,6 +238,12 @@ TEST_F(onnx_shapes, what_sub_graphs_read_is_alive_until_then) {
 }
 
 // The data of one with the shape of the other would be read beyond its end.
+TEST_F(onnx_shapes, parts_that_nobody_named_are_parts) {
+  onnx_maker m;
+  m.input("x", {6, 2}).node("Split", {"x"}, {"a", "b", ""}).output("a").output("b");
+  EXPECT_EQ(sizes(read(m.text())), (std::map<std::string, bytes>{{"x", 48}, {"a", 16}, {"b", 16}}));
+}
+
 TEST_F(onnx_shapes, two_initializers_of_one_name) {
   onnx_maker m;
   m.input("x", {4}).list("w", {1}).list("at", {1000000});

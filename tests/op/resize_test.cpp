@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "berth/op/operator.hpp"
@@ -109,6 +110,19 @@ TEST(resize, a_neighbour_without_weight_adds_nothing) {
     };
     EXPECT_EQ(value(0), 1.0f);
     EXPECT_EQ(value(1), 2.0f);
+  }
+}
+
+// As ONNX's own shapes and ONNX Runtime have it: in f64 the product would lie just below a whole number.
+TEST(resize, a_length_of_a_scale_is_counted_in_f32) {
+  for (const auto& [from, scale, to] : {std::tuple{10, 0.7f, 7}, {3, 1.0f / 3, 1}, {100, 0.29f, 29}, {5, 1.3f, 6}}) {
+    op::tensor scales{element::f32, {2}, std::vector<std::byte>(8)};
+    const float both[] = {1, scale};
+    std::memcpy(scales.data.data(), both, 8);
+    const tensor_type x{{1, from}}, list{{2}};
+    const op::request resize{"Resize", 17, {x, {}, list}, {nullptr, nullptr, &scales}};
+    EXPECT_EQ(op::infer(resize)[0].shape, (op::shape{1, to})) << from << " " << scale;
+    EXPECT_EQ(op::infer({"Upsample", 9, {x, list}, {nullptr, &scales}})[0].shape, (op::shape{1, to}));
   }
 }
 

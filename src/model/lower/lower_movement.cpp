@@ -70,7 +70,7 @@ bool lowering::split(const node& n) {
 bool lowering::concatenation(const node& n) {
   const std::string& result = n.outputs[0];
   const shape& output = shape_of(result);
-  const std::size_t axis = op::axis_of(request(n), 0, static_cast<std::int64_t>(output.size()));
+  const std::size_t axis = op::axis_of(request(n), m_.opset < 4 ? 1 : 0, static_cast<std::int64_t>(output.size()));
   const bool last = std::any_of(n.inputs.begin(), n.inputs.end(), [&](const std::string& name) {
     const auto found = values_.find(name);
     return found != values_.end() && constant(name) == nullptr && is_channels_last(found->second.type) &&
@@ -101,6 +101,7 @@ bool lowering::pad(const node& n) {
     value = floats(m_, called(n), *t).front();
   }
   const auto pads = op::paddings(request(n));
+  if (std::any_of(pads.begin(), pads.end(), [](std::int64_t p) { return p < 0; })) return false;  // it crops
   placed x = get(n, 0);
   if (!is_channels_last(x.type)) x = as_row_major(n, x);
   const shape& output = shape_of(n.outputs[0]);

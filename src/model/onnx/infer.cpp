@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -10,6 +11,7 @@
 #include "model/onnx/fold.hpp"
 #include "model/onnx/inference.hpp"
 #include "op/request.hpp"
+#include "op/shapes.hpp"
 
 namespace berth::model {
 
@@ -134,7 +136,9 @@ void inference::add(node n) {
       folded.push_back(constant_of(m_, n));
       if (unfolded_ != 0) room_.take(m_, n, folded.back().data.size());  // perhaps a copy
     } else {
-      while (n.outputs.back().empty() && n.outputs.size() > 1) n.outputs.pop_back();
+      // Left out at the end: not there. But of Split each is a part.
+      while (n.op != "Split" && n.outputs.back().empty() && n.outputs.size() > 1) n.outputs.pop_back();
+      if (m_.opset < 7) widen_operand(n);
       const op::request q = request_of(m_, n, types_);
       results = op::infer(q);
       if (widen_ && gains_by_widening(q) && !holds_nothing(results[0].shape)) return add_wide(n, results[0].type);
@@ -160,6 +164,20 @@ void inference::add(node n) {
     }
   }
   if (computes) left_.push_back(std::move(n));
+}
+
+// Before opset 7 an operand lies along an axis of the other one: with dimensions of 1 behind its own it broadcasts as
+// it has done since.
+void inference::widen_operand(node& n) {
+  const std::size_t ones = op::trailing_ones(request_of(m_, n, types_));
+  if (ones == 0) return;
+  shape axes(ones);
+  std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(type_of(n, n.inputs[1]).shape.size()));
+  std::string widened = fresh(n, "wide");
+  add_named(n, "Unsqueeze", {n.inputs[1]}, widened, {{"axes", std::move(axes)}});
+  n.inputs[1] = std::move(widened);
+  n.attributes.erase("axis");
+  n.attributes.erase("broadcast");
 }
 
 void inference::add_wide(const node& n, element type) {

@@ -42,6 +42,7 @@ class inference {
   [[noreturn]] void fail(const node& n, const std::string& what) const;
   void add(node n);
   [[nodiscard]] static way way_of(const std::string& op);  // null: a node of the table
+  void widen_operand(node& n);
   void add_wide(const node& n, element type);
   void add_cast(const node& n, const std::string& from, const std::string& to, element type);
   void know(const std::string& name, tensor t);

@@ -271,7 +271,7 @@ class shapes_reader {
         fail(called(n) + ": input '" + name + "' comes from no earlier node");
       }
     }
-    while (n.outputs.size() > 1 && n.outputs.back().empty()) n.outputs.pop_back();
+    while (n.op != "Split" && n.outputs.size() > 1 && n.outputs.back().empty()) n.outputs.pop_back();
     for (const std::string& name : n.outputs) {
       if (!name.empty() && taken(name)) fail(called(n) + ": its result '" + name + "' is there already");
     }

@@ -30,6 +30,7 @@ served serve_on(const device& on, const functions& acl, const request& q, std::v
   if (s.run == nullptr) return s;
   const row* r = find_row(q.op);
   if (r == nullptr) refuse("the device " + on.properties().name + " has no operator for it");
+  require(trailing_ones(q) == 0, "the device broadcasts as it is done since opset 7");
   setting how{acl, q, s.outputs, {}, nullptr, 0};
   take_functions(how, r->name);
   std::vector<operand_rule> rules;

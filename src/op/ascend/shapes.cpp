@@ -1,4 +1,6 @@
 // What moves elements and computes nothing.
+#include <algorithm>
+
 #include "op/ascend/rows.hpp"
 
 namespace berth::op::ascend {
@@ -22,7 +24,8 @@ asking tile(setting& s) {
 
 asking concatenate(setting& s) {
   s.how.listed = s.given;
-  return [f = s.first, axis = static_cast<std::int64_t>(axis_of(s.q, 0, static_cast<std::int64_t>(s.rank()))),
+  return [f = s.first,
+          axis = static_cast<std::int64_t>(axis_of(s.q, s.q.opset < 4 ? 1 : 0, static_cast<std::int64_t>(s.rank()))),
           out = s.given](tensors t, const list_handle* list, sizes w, made e) {
     return asked_of<const list_handle*, std::int64_t, tensor_handle*, sizes, made>(f, list, axis, t[out], w, e);
   };
@@ -47,6 +50,7 @@ asking slice(setting& s) {
 asking pad(setting& s) {
   require(attribute_or<std::string>(s.q, "mode", "constant") == "constant", "the device pads with one number");
   const auto pads = paddings(s.q);
+  require(std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p >= 0; }), "the device does not crop");
   std::vector<std::int64_t> inside_out;
   for (std::size_t d = s.rank(); d-- > 0;) inside_out.insert(inside_out.end(), {pads[d], pads[d + s.rank()]});
   const scalar value = has(s.q, 2) ? constant_of(s, 2) : scalar_of(s, attribute_or<float>(s.q, "value", 0));

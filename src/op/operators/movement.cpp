@@ -188,9 +188,29 @@ made space_to_depth(const request& q, const types& outputs) {
   return regroup(q, outputs, r);
 }
 
+// What is left of the input once amounts below 0 have cropped it, and what lies beside that.
+struct padding {
+  shape inside;
+  std::vector<std::int64_t> cropped;  // in front, by dimension
+  std::vector<std::int64_t> pads;     // rank begins, then rank ends
+};
+padding padding_of(const request& q) {
+  padding p{shape_of(q, 0), {}, paddings(q)};
+  for (std::size_t d = 0; d < p.inside.size(); ++d) {
+    std::int64_t &front = p.pads[d], &back = p.pads[d + p.inside.size()];
+    p.inside[d] += std::min<std::int64_t>(front, 0) + std::min<std::int64_t>(back, 0);
+    if (p.inside[d] < 0) refuse("crops more than there is");
+    p.cropped.push_back(std::max<std::int64_t>(-front, 0));
+    front = std::max<std::int64_t>(front, 0);
+    back = std::max<std::int64_t>(back, 0);
+  }
+  return p;
+}
+
 types pad_type(const request& q) {
-  shape to = shape_of(q, 0);
-  const auto pads = paddings(q);
+  const padding p = padding_of(q);
+  const auto& pads = p.pads;
+  shape to = p.inside;
   const auto mode = attribute_or<std::string>(q, "mode", "constant");
   if (mode != "constant" && mode != "edge" && mode != "reflect") refuse("mode '" + mode + "' is not one");
   for (std::size_t d = 0; d < to.size(); ++d) {
@@ -206,15 +226,19 @@ types pad_type(const request& q) {
 // The elements inside, and then, a dimension after another, what lies beside them: dimension d's edges are copied from
 // the result itself, whole as far as the dimensions before d are.
 made pad(const request& q, const types& outputs) {
-  const auto pads = paddings(q);
+  const padding p = padding_of(q);
+  const auto& pads = p.pads;
   const auto mode = attribute_or<std::string>(q, "mode", "constant");
-  const shape& from = shape_of(q, 0);
+  const shape& from = p.inside;
   const strides to_by = strides_of(outputs[0]);
   strided_copy inside;
   inside.shape = from;
   inside.from_by = strides_of(input(q, 0));
   inside.to_by = to_by;
-  for (std::size_t d = 0; d < from.size(); ++d) inside.to_offset += pads[d] * to_by[d];
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    inside.from_offset += p.cropped[d] * inside.from_by[d];
+    inside.to_offset += pads[d] * to_by[d];
+  }
   std::vector<strided_copy> each{inside};
   filling fill;
   const std::size_t inputs = operands_of(q).size();

@@ -43,9 +43,10 @@ resizing resizing_of(const request& q) {
   } else {
     if (r.scales.size() != from.size()) refuse("scales has not one entry per dimension");
     for (std::size_t d = 0; d < from.size(); ++d) {
-      const double size = std::floor(static_cast<double>(from[d]) * r.scales[d]);
+      const double size = static_cast<double>(from[d]) * r.scales[d];
       if (!(r.scales[d] > 0) || !(size < static_cast<double>(most_extent))) refuse("scales is out of range");
-      r.to[d] = static_cast<std::int64_t>(size);
+      // In f32, as ONNX's rule for shapes and ONNX Runtime: 0.7 of 10 is 7 there, and 6.9999999 in f64.
+      r.to[d] = static_cast<std::int64_t>(static_cast<float>(from[d]) * static_cast<float>(r.scales[d]));
     }
   }
   if (attribute_or<std::string>(q, "coordinate_transformation_mode", "") == "tf_crop_and_resize") {
