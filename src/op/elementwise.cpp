@@ -1,4 +1,7 @@
+#include <limits>
+
 #include "berth/core/contract.hpp"
+#include "berth/op/operator.hpp"
 #include "op/primitive.hpp"
 
 namespace berth::op {
@@ -14,6 +17,19 @@ dnnl::algorithm algorithm_of(binary_kind kind) {
     case binary_kind::minimum: return dnnl::algorithm::binary_min;
   }
   return dnnl::algorithm::undef;
+}
+
+// The functions that oneDNN's kernels give a number of NaN.
+void keep_nan(primitive_operation& o, const activation& a, const tensor_type& input, const tensor_type& output) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  request q{"", 6, {input}};
+  if (a.kind == activation_kind::exp) q.op = "Exp";
+  if (a.kind == activation_kind::relu && a.alpha == 0) q.op = "Relu";
+  if (a.kind == activation_kind::clip) {
+    q.op = "Clip";
+    q.attributes = {{"min", a.alpha}, {"max", a.beta}};
+  }
+  if (!q.op.empty()) o.replace_below(-infinity, q, output);
 }
 }  // namespace
 
@@ -34,7 +50,9 @@ created elementwise(const tensor_type& input, const tensor_type& output, const a
     const dnnl::eltwise_forward::desc what{dnnl::prop_kind::forward_inference, kind, from, alpha, beta};
     const dnnl::eltwise_forward::primitive_desc chosen{what, primitive_attributes(rest), cpu()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::eltwise_forward{chosen}, std::move(operands));
+    auto made = std::make_unique<primitive_operation>(chosen, dnnl::eltwise_forward{chosen}, std::move(operands));
+    if (each.size() == 1) keep_nan(*made, each[0], input, output);
+    return made;
   });
 }
 
@@ -50,7 +68,13 @@ created binary(binary_kind kind, const tensor_type& a, const tensor_type& b, con
     const dnnl::binary::primitive_desc chosen{what, primitive_attributes(ops), cpu()};
     std::vector<primitive_operation::operand> operands{
         {DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::binary{chosen}, std::move(operands));
+    auto made = std::make_unique<primitive_operation>(chosen, dnnl::binary{chosen}, std::move(operands));
+    // NaN of the second operand comes through, of the first it does not.
+    const bool most = kind == binary_kind::maximum, least = kind == binary_kind::minimum;
+    if ((most || least) && then.empty()) {
+      made->replace_below(-std::numeric_limits<float>::infinity(), {most ? "Max" : "Min", 8, {a, b}}, output);
+    }
+    return made;
   });
 }
 

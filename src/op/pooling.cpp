@@ -1,3 +1,6 @@
+#include <limits>
+
+#include "berth/op/operator.hpp"
 #include "op/primitive.hpp"
 
 namespace berth::op {
@@ -23,7 +26,15 @@ created pooling(pool_kind kind, const tensor_type& input, const tensor_type& out
                                               over.pads_end};
     const dnnl::pooling_v2_forward::primitive_desc chosen{what, primitive_attributes(), cpu()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::pooling_v2_forward{chosen}, std::move(operands));
+    auto made = std::make_unique<primitive_operation>(chosen, dnnl::pooling_v2_forward{chosen}, std::move(operands));
+    if (kind == pool_kind::maximum) {  // oneDNN's begins at the least number, and passes NaN and -infinity over
+      std::vector<std::int64_t> pads = over.pads_begin;
+      pads.insert(pads.end(), over.pads_end.begin(), over.pads_end.end());
+      const attributes window{
+          {"kernel_shape", over.kernel}, {"strides", over.strides}, {"dilations", over.dilations}, {"pads", pads}};
+      made->replace_below(std::numeric_limits<float>::lowest(), {"MaxPool", 12, {input}, {}, window}, output);
+    }
+    return made;
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "berth/core/contract.hpp"
+#include "berth/op/operator.hpp"
 
 namespace berth::op {
 
@@ -12,9 +13,9 @@ namespace {
 constexpr std::int64_t element_bytes = 4;
 
 // Whether elements lie alike under both strides. The stride of a dimension of size 1 says nothing.
-bool lie_alike(std::span<const std::int64_t> shape, std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] != 1 && a[d] != b[d]) return false;
+bool lie_alike(std::span<const std::int64_t> sizes, std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] != 1 && a[d] != b[d]) return false;
   }
   return true;
 }
@@ -23,6 +24,16 @@ dnnl::stream& queue() {
   // A CPU stream of oneDNN keeps no state between primitives, so that one serves all threads.
   static auto& s = *new dnnl::stream{cpu()};
   return s;
+}
+
+bool all_at_least(const float* x, std::size_t count, float least) {
+  constexpr std::size_t block = 4096;  // within which nothing is decided, so that the loop is one of vectors
+  for (std::size_t begin = 0; begin < count; begin += block) {
+    int below = 0;
+    for (std::size_t i = begin; i < std::min(count, begin + block); ++i) below |= !(x[i] >= least);
+    if (below != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -44,19 +55,19 @@ dnnl::engine& cpu() {
   return e;
 }
 
-std::vector<std::int64_t> row_major(std::span<const std::int64_t> shape) {
-  std::vector<std::int64_t> strides(shape.size());
+std::vector<std::int64_t> row_major(std::span<const std::int64_t> sizes) {
+  std::vector<std::int64_t> strides(sizes.size());
   std::int64_t next = element_bytes;
-  for (std::size_t d = shape.size(); d-- > 0; next *= shape[d]) strides[d] = next;
+  for (std::size_t d = sizes.size(); d-- > 0; next *= sizes[d]) strides[d] = next;
   return strides;
 }
 
-std::vector<std::int64_t> channels_last(std::span<const std::int64_t> shape) {
-  if (shape.size() < 3) return row_major(shape);
-  std::vector<std::int64_t> strides(shape.size());
+std::vector<std::int64_t> channels_last(std::span<const std::int64_t> sizes) {
+  if (sizes.size() < 3) return row_major(sizes);
+  std::vector<std::int64_t> strides(sizes.size());
   strides[1] = element_bytes;
-  std::int64_t next = element_bytes * shape[1];
-  for (std::size_t d = shape.size(); d-- > 2; next *= shape[d]) strides[d] = next;
+  std::int64_t next = element_bytes * sizes[1];
+  for (std::size_t d = sizes.size(); d-- > 2; next *= sizes[d]) strides[d] = next;
   strides[0] = next;
   return strides;
 }
@@ -95,8 +106,8 @@ bool is_channels_last(const tensor_type& t) {
   return descriptor(t) == descriptor({t.shape, t.type, 0, channels_last(t.shape)});
 }
 
-dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& shape) {
-  return descriptor({shape, element::f32, 0, row_major(shape)});
+dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& sizes) {
+  return descriptor({sizes, element::f32, 0, row_major(sizes)});
 }
 
 void append(dnnl::post_ops& ops, const activations& each) {
@@ -152,6 +163,14 @@ primitive_operation::primitive_operation(dnnl::primitive p, std::vector<operand>
   }
 }
 
+void primitive_operation::replace_below(float least, const request& q, const tensor_type& output) {
+  try {
+    instead_ = serve(q, {output}).run;
+    least_ = least;
+  } catch (const refusal&) {  // in a layout that only the primitive knows
+  }
+}
+
 bytes primitive_operation::packed_size(std::size_t k) const noexcept {
   return operands_[k].plain ? operands_[k].descriptor.get_size() : 0;
 }
@@ -182,6 +201,12 @@ void primitive_operation::bind(std::span<void* const> addresses, void* workspace
 }
 
 void primitive_operation::compute() noexcept {
+  if (instead_ != nullptr) {
+    const std::size_t count = operands_[0].descriptor.get_size() / sizeof(float);
+    if (!all_at_least(static_cast<const float*>(addresses_[0]), count, least_)) {
+      return instead_->execute(addresses_, nullptr);
+    }
+  }
   if (copy_ && addresses_[copy_->first] != addresses_[copy_->second]) {
     std::memcpy(addresses_[copy_->second], addresses_[copy_->first], operands_[copy_->second].descriptor.get_size());
   }

@@ -12,6 +12,8 @@
 
 namespace berth::op {
 
+struct request;
+
 // The CPU engine. One per process: primitives and memory of one engine work together.
 [[nodiscard]] dnnl::engine& cpu();
 
@@ -56,6 +58,9 @@ class primitive_operation final : public operation {
 
   // Before the kernel runs, operand `from` is copied to operand `to` unless they lie at one address.
   void copy_first(std::size_t from, std::size_t to) noexcept { copy_ = {from, to}; }
+  // Berth's own kernel for the request takes the primitive's place in runs whose operand 0 holds an element that is not
+  // at least `least`, as NaN never is: kernels of oneDNN pass such elements over.
+  void replace_below(float least, const request& q, const tensor_type& output);
   // Before the kernel runs, the first `count` elements of operand `to` are set to `value`.
   void fill_first(std::size_t to, float value, std::size_t count) noexcept { fill_ = {to, count, value}; }
 
@@ -81,7 +86,9 @@ class primitive_operation final : public operation {
     float value;
   };
   std::optional<fill> fill_;
-  std::span<void* const> addresses_;  // the base's
+  float least_ = 0;
+  std::unique_ptr<operation> instead_;  // replace_below()'s; null: none
+  std::span<void* const> addresses_;    // the base's
   const char* kernel_;
 };
 

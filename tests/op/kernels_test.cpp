@@ -310,6 +310,49 @@ TEST(kernels, pooling_leaves_padding_out_unless_told) {
   }
 }
 
+// What is no number stays that, and what lies below all numbers is the most of itself alone: values that oneDNN's own
+// kernels pass over.
+TEST(kernels, what_is_no_number_stays_that) {
+  using kind = op::activation_kind;
+  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const tensor_type t = type_of({1, 8, 4, 4});
+  dense x = random_dense(t.shape, 1);
+  const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  for (const bool odd : {false, true}) {
+    if (odd) x.values[5] = nan;
+    for (const op::activation& a : {op::activation{kind::exp, 0, 0}, {kind::relu, 0, 0}, {kind::clip, -0.5f, 0.5f}}) {
+      dense want = x;
+      for (float& v : want.values) {
+        if (std::isnan(v)) continue;
+        v = a.kind == kind::exp ? std::exp(v) : a.kind == kind::relu ? std::max(v, 0.0f) : std::clamp(v, -0.5f, 0.5f);
+      }
+      const placed_memory m{t, x};
+      execute(*op::elementwise(t, t, {a}).value(), {m.address(), m.address()});
+      const dense got = m.read();
+      for (std::size_t i = 0; i < got.values.size(); ++i) {
+        EXPECT_TRUE(same(got.values[i], want.values[i]) || std::fabs(got.values[i] - want.values[i]) < 1e-5f) << i;
+      }
+    }
+    for (const auto of_two : {op::binary_kind::maximum, op::binary_kind::minimum}) {
+      const placed_memory a{t, x}, b{t, random_dense(t.shape, 2)}, c{t};
+      execute(*op::binary(of_two, t, t, t, {}).value(), {a.address(), b.address(), c.address()});
+      EXPECT_EQ(std::isnan(c.read().values[5]), odd);
+    }
+  }
+  const tensor_type u = type_of({1, 8, 2, 2});
+  const op::window twos{{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}};
+  auto most = op::pooling(op::pool_kind::maximum, t, u, twos).value();
+  for (const float v : {-infinity, nan}) {
+    x.values[4 * 16 + 4] = x.values[4 * 16 + 5] = v;  // half of a window, and the other half
+    for (const std::size_t i : {0u, 1u}) x.values[4 * 16 + i] = v == -infinity ? v : 1;
+    const placed_memory from{t, x}, to{u};
+    execute(*most, {from.address(), to.address()});
+    EXPECT_TRUE(same(to.read().values[4 * 4], v));
+    EXPECT_TRUE(std::isnan(to.read().values[0]));  // of element 5, above
+    EXPECT_FALSE(std::isnan(to.read().values[2]));
+  }
+}
+
 TEST(kernels, mean_softmax_and_layer_normalization) {
   const dense x = random_dense({2, 3, 8}, 1);
   const tensor_type t = type_of(x.shape, false);
