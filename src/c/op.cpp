@@ -34,17 +34,23 @@ struct held_executor {
   std::vector<std::shared_ptr<held_tensor>> operands;  // of phase two, in order
   std::vector<op::memory_range> ranges;                // of the last run
   op::memory_range workspace;
-  std::vector<std::shared_ptr<held_stream>> streams;  // that it has run on
+  std::vector<std::shared_ptr<stream_clock>> streams;  // that it has run on; they may go before it
 
   held_executor() = default;
   held_executor(const held_executor&) = delete;
   held_executor& operator=(const held_executor&) = delete;
   ~held_executor() {
-    for (const auto& s : streams) (void)s->queue.synchronize();
+    for (const auto& s : streams) (void)stream::synchronize(*s);
   }
 
-  [[nodiscard]] bool idle() {
-    return std::all_of(streams.begin(), streams.end(), [](const auto& s) { return s->queue.query().value_or(true); });
+  // A stream that failed, or was the parent's before a fork, runs nothing any more.
+  [[nodiscard]] bool idle() const {
+    return std::all_of(streams.begin(), streams.end(), [](const auto& s) { return stream::query(*s).value_or(true); });
+  }
+  void remember(const std::shared_ptr<stream_clock>& on) {
+    if (std::find(streams.begin(), streams.end(), on) != streams.end()) return;
+    std::erase_if(streams, [](const auto& s) { return s->completed() == stream_clock::ended; });
+    streams.push_back(on);
   }
 };
 
@@ -275,10 +281,7 @@ berth_status berth_op_run(void* workspace, uint64_t workspace_size, berth_execut
     if (!as_before && !held->idle()) {
       return fail(BERTH_INVALID, "op: a run with other addresses has not been waited for");
     }
-    auto kept = on.share();
-    if (std::find(held->streams.begin(), held->streams.end(), kept) == held->streams.end()) {
-      held->streams.push_back(std::move(kept));
-    }
+    held->remember(on->queue.clock());
     auto done = held->served.run->run_checked({ranges.data(), count}, work, on->queue);
     if (!done) return report(done.error());
     std::copy_n(ranges.begin(), count, held->ranges.begin());

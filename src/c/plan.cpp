@@ -1,6 +1,7 @@
 // The planner's C face: structs in, handles checked, berth/plan called, statuses out.
 #include "berth/plan.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <limits>
@@ -246,6 +247,8 @@ berth_status berth_problem_add(berth_problem* problem, const berth_buffer* buffe
   if ((b.lifetimes == nullptr && b.lifetime_count != 0) || (b.memories == nullptr && b.memory_count != 0)) {
     return fail(BERTH_INVALID, "buffer: a count without an array");
   }
+  constexpr std::size_t most = std::min<std::size_t>(std::numeric_limits<std::uint32_t>::max(), PTRDIFF_MAX / 4);
+  if (b.memory_count > most) return fail(BERTH_INVALID, "buffer: too many memories");
   return change(problem, [&](berth::plan::problem& p) {
     if (!has_room(p, 1)) return fail(BERTH_INVALID, "buffer: too many");
     const auto at = p.add(buffer_of(b));

@@ -1,6 +1,7 @@
 // Devices and streams behind berth/stream.h.
 #include "berth/stream.h"
 
+#include <memory>
 #include <utility>
 
 #include "c/objects.hpp"
@@ -95,7 +96,11 @@ berth_status berth_stream_wrap(const berth_device* device, void* native, berth_s
 }
 
 void berth_stream_destroy(berth_stream* stream) {
-  (void)destroy(streams(), stream, "stream");
+  std::shared_ptr<berth::stream_clock> clock;
+  if (const auto held = streams().look_up(stream); !(held == nullptr)) clock = held->queue.clock();
+  const berth_status status = destroy(streams(), stream, "stream");
+  // An allocator may keep it (berth/onnxruntime.h): then its end is not what waits.
+  if (status == BERTH_OK && clock != nullptr) (void)berth::stream::synchronize(*clock);
 }
 
 berth_status berth_stream_native(const berth_stream* stream, void** native) {

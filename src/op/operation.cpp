@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 
 #include "berth/core/contract.hpp"
 #include "berth/device/device.hpp"
@@ -70,7 +71,11 @@ result<void> operation::run_checked(std::span<const memory_range> operands, memo
   std::array<void*, 64> addresses;
   if (count > addresses.size()) return refused("op: more operands than can be checked", count);
   for (std::size_t i = 0; i < count; ++i) addresses[i] = operands[i].address;
-  return run(std::span<void* const>{addresses.data(), count}, workspace.address, s, where);
+  const std::span<void* const> at{addresses.data(), count};
+  if (!holds(at, workspace.address) && in_flight_.load(std::memory_order_acquire) != 0) {
+    return refused("op: a run at other addresses has not ended", std::numeric_limits<std::size_t>::max());
+  }
+  return run(at, workspace.address, s, where);
 }
 
 bool operation::runs_on(const device& d) const noexcept {
@@ -85,11 +90,15 @@ result<void> operation::pack(std::size_t, const void*, void*) const {
   return error{errc::unsupported, "op: this operand has no layout of its own", 0};
 }
 
+bool operation::holds(std::span<void* const> addresses, const void* workspace) const noexcept {
+  return has_addresses_ && workspace == workspace_ &&
+         std::equal(addresses.begin(), addresses.end(), addresses_.begin());
+}
+
 void operation::take(std::span<void* const> addresses, void* workspace, source_location where) noexcept {
   expects(addresses.size() == addresses_.size(), "op: as many addresses as operands", where);
   expects(workspace != nullptr || workspace_bytes_ == 0, "op: the workspace asked for is missing", where);
-  if (has_addresses_ && workspace == workspace_ && std::equal(addresses.begin(), addresses.end(), addresses_.begin()))
-    return;
+  if (holds(addresses, workspace)) return;
   expects(in_flight_.load(std::memory_order_acquire) == 0, "op: other addresses while a run is in flight", where);
   std::copy(addresses.begin(), addresses.end(), addresses_.begin());
   workspace_ = workspace;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -200,6 +201,20 @@ TEST_F(onnxruntime, outlives_the_handles_it_was_made_of) {
   std::uint64_t alive = 0;
   EXPECT_EQ(berth_onnxruntime_destroy(allocator_, &alive), BERTH_OK);
   EXPECT_EQ(alive, 1u);
+}
+
+TEST_F(onnxruntime, its_stream_waits_for_work_when_it_is_destroyed) {
+  ASSERT_EQ(create(25), BERTH_OK);
+  std::atomic<bool> done{false};
+  const auto take_long = [](void* done_at) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});
+    *static_cast<std::atomic<bool>*>(done_at) = true;
+  };
+  ASSERT_EQ(berth_stream_call(stream_, take_long, &done), BERTH_OK);
+  berth_stream_destroy(stream_);
+  stream_ = nullptr;
+  EXPECT_TRUE(done);
+  EXPECT_EQ(berth_onnxruntime_destroy(allocator_, nullptr), BERTH_OK);
 }
 
 TEST_F(onnxruntime, bad_calls_are_refused) {

@@ -4,14 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "c/op_client.h"
+#include "in_child.hpp"
 
 namespace {
 
@@ -149,11 +154,62 @@ TEST_F(c_top, other_addresses_wait_for_the_run_in_flight) {
   finish();
   EXPECT_EQ(values, (std::array<float, 2>{9, 6}));
   ASSERT_EQ(berth_op_run(workspace.data(), size, executor, stream), BERTH_OK) << berth_error_text();
-  berth_stream_destroy(stream);  // the executor still knows it
+  berth_stream_destroy(stream);  // before the executor
   stream = nullptr;
   berth_executor_destroy(executor);
   executors.clear();
   EXPECT_EQ(values, (std::array<float, 2>{0, 0}));
+}
+
+// As long as nobody waits for it.
+void take_long(void*) {
+  std::this_thread::sleep_for(std::chrono::milliseconds{300});
+}
+
+TEST_F(c_top, a_stream_that_is_destroyed_waits_for_its_runs) {
+  ASSERT_EQ(berth_stream_call(stream, take_long, nullptr), BERTH_OK);
+  ASSERT_EQ(berth_op_run(workspace.data(), size, executor, stream), BERTH_OK) << berth_error_text();
+  berth_stream_destroy(stream);
+  stream = nullptr;
+  EXPECT_EQ(values, (std::array<float, 2>{9, 6}));
+}
+
+TEST_F(c_top, an_executor_keeps_no_streams) {
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator{"/proc/self/task"}, std::filesystem::directory_iterator{});
+  };
+  if (!std::filesystem::exists("/proc/self/task")) GTEST_SKIP() << "threads are counted in /proc";
+  const auto before = threads();
+  for (int i = 0; i < 50; ++i) {
+    berth_stream* one = nullptr;
+    ASSERT_EQ(berth_stream_create(device, &one), BERTH_OK) << berth_error_text();
+    ASSERT_EQ(berth_op_run(workspace.data(), size, executor, one), BERTH_OK) << berth_error_text();
+    berth_stream_destroy(one);
+  }
+  EXPECT_LT(threads(), before + 10);
+}
+
+TEST_F(c_top, what_ran_at_a_fork_is_an_answer_in_the_child) {
+  SKIP_UNDER_TSAN();
+  SKIP_UNDER_ASAN();
+  WITH_THREADS_IN_THE_CHILD();
+  ASSERT_EQ(berth_stream_call(stream, take_long, nullptr), BERTH_OK);
+  ASSERT_EQ(berth_op_run(workspace.data(), size, executor, stream), BERTH_OK) << berth_error_text();
+  berth::test::in_child([&] {
+    berth_stream* own = nullptr;
+    WANT(berth_stream_create(device, &own) == BERTH_OK);
+    WANT(berth_stream_synchronize(stream) == BERTH_DEVICE_FAILED);
+    std::array<float, 8> other{};
+    WANT(berth_tensor_set_data(input, other.data(), sizeof other) == BERTH_OK);
+    WANT(berth_op_run(workspace.data(), size, executor, own) == BERTH_INVALID);
+    WANT(std::string{berth_error_text()} == "op: a run at other addresses has not ended");
+    WANT(berth_tensor_set_data(input, x.data(), sizeof x) == BERTH_OK);
+    WANT(berth_op_run(workspace.data(), size, executor, own) == BERTH_OK);  // the same again
+    WANT(berth_stream_synchronize(own) == BERTH_OK);
+    WANT((values == std::array<float, 2>{9, 6}));
+    return 0;
+  });
+  finish();
 }
 
 TEST_F(c_operators, every_named_pair_is_an_operator_of_the_table) {

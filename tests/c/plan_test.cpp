@@ -257,6 +257,14 @@ TEST(c_plan, what_means_nothing_is_refused_and_changes_nothing) {
   b.fields = 0;
   b.lifetime_count = 1;
   EXPECT_EQ(berth_problem_add(p.handle, &b, nullptr), BERTH_INVALID);
+  b.lifetime_count = 0;
+  const std::uint32_t anywhere[] = {0};
+  b.memories = anywhere;
+  b.memory_count = SIZE_MAX;
+  EXPECT_EQ(berth_problem_add(p.handle, &b, nullptr), BERTH_INVALID);
+  EXPECT_STREQ(berth_error_text(), "buffer: too many memories");
+  b.memories = nullptr;
+  b.memory_count = 0;
   EXPECT_EQ(berth_problem_add(p.handle, nullptr, nullptr), BERTH_INVALID);
   EXPECT_EQ(berth_problem_add_many(p.handle, 1, nullptr, nullptr, nullptr), BERTH_INVALID);
   const std::uint64_t one[] = {1};
@@ -268,7 +276,6 @@ TEST(c_plan, what_means_nothing_is_refused_and_changes_nothing) {
     EXPECT_EQ(berth_problem_add_separations(p.handle, pairs, many), BERTH_INVALID);
   }
   EXPECT_EQ(berth_problem_validate(p.handle), BERTH_OK);
-  b.lifetime_count = 0;
   ASSERT_EQ(berth_problem_add(p.handle, &b, nullptr), BERTH_OK);
   EXPECT_EQ(berth_problem_validate(p.handle), BERTH_INVALID);
   EXPECT_EQ(berth_error_index(), 3u);

@@ -76,7 +76,8 @@ class operation {
                    source_location where = source_location::current());
   // The same after a look at what is given. Nothing is enqueued and no byte is written where it is refused.
   // Errors: invalid_input (number: the operand's index, operand_count() for the workspace): one is null, too small or
-  // misaligned, a result overlaps another operand without lying exactly where it may, the workspace overlaps one;
+  // misaligned, a result overlaps another operand without lying exactly where it may, the workspace overlaps one (other
+  // numbers: not as many operands, or a run at other addresses that has not ended);
   // unsupported: the stream's device is one whose memory this kernel cannot reach.
   [[nodiscard]] result<void> run_checked(std::span<const memory_range> operands, memory_range workspace, stream& s,
                                          source_location where = source_location::current());
@@ -95,6 +96,7 @@ class operation {
   virtual void compute() noexcept = 0;
   // One run at the addresses given last.
   virtual result<void> enqueue(stream& s);
+  [[nodiscard]] bool holds(std::span<void* const> addresses, const void* workspace) const noexcept;
   void take(std::span<void* const> addresses, void* workspace, source_location where) noexcept;
   static void run_enqueued(void* self) noexcept;
 
