@@ -76,7 +76,8 @@ bytes peak_of(const std::vector<trace::rectangle>& buffers) {
 // bound is what is alive at once. Nothing where it is something else, which its own reader then judges.
 std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_view text) {
   std::unordered_map<std::string_view, std::size_t> columns;
-  std::string_view header = model::cut(text, '\n');
+  std::size_t line = 1;
+  std::string_view header = model::cut_header(text, line);
   for (std::size_t c = 0; !header.empty(); ++c) {
     if (!columns.emplace(model::trim(model::cut(header, ',')), c).second) return std::nullopt;
   }
@@ -87,7 +88,7 @@ std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_vie
   plan_facts plan{.says_arena = false, .solver = "unknown", .buffers = {}};
   std::map<std::string, bytes> tops;
   std::vector<std::string_view> fields;
-  for (std::size_t line = 2; !text.empty(); ++line) {
+  for (++line; !text.empty(); ++line) {
     std::string_view rest = model::trim(model::cut(text, '\n'));
     if (rest.empty()) continue;
     fields.clear();
@@ -123,8 +124,9 @@ std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_vie
 void require_consistent(const std::string& path, std::string_view text, const trace::log& log) {
   const auto fail = [&path, text](std::size_t event, const std::string& what) {
     std::string_view rest = text;
-    (void)model::cut(rest, '\n');
-    for (std::size_t line = 2; !rest.empty(); ++line) {
+    std::size_t line = 1;
+    (void)model::cut_header(rest, line);
+    for (++line; !rest.empty(); ++line) {
       const std::string_view row = model::cut(rest, '\n');
       if (!row.empty() && row != "\r" && event-- == 0) throw model::input_error(path, line, what);
     }
@@ -275,7 +277,9 @@ trace_input read_trace_input(const std::string& path) try {
   model::drop_byte_order_mark(text);
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   if (start == std::string::npos) throw model::input_error(path, 1, "is empty");
-  const std::string_view first = std::string_view{text}.substr(start, text.find('\n', start) - start);
+  std::string_view rest = text;
+  std::size_t line = 1;
+  const std::string_view first = model::cut_header(rest, line);
   const bool graph = first.find("\"ggml-graph-trace/") != std::string_view::npos;
   if (text[start] == '{' && !graph) {
     const model::json document = model::parse_json(path, text);

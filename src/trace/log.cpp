@@ -13,18 +13,14 @@ namespace berth::trace {
 result<log> parse_csv(std::string_view text) {
   log out;
   constexpr std::size_t most_events = std::size_t{1} << 26;  // some gigabytes
-  std::uint64_t number = 0;
+  std::size_t number = 1;
   const auto wrong = [&number](const char* what) { return error{errc::invalid_input, what, number}; };
-  while (!text.empty()) {
-    ++number;
+  if (!cut_header(text, number).starts_with("ev,id,size,stream,thread,t_us")) {
+    return wrong("an allocation log begins with ev,id,size,stream,thread,t_us");
+  }
+  for (++number; !text.empty(); ++number) {
     std::string_view line = cut(text, '\n');
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    if (number == 1) {
-      if (!line.starts_with("ev,id,size,stream,thread,t_us")) {
-        return wrong("an allocation log begins with ev,id,size,stream,thread,t_us");
-      }
-      continue;
-    }
     if (line.empty()) continue;
     if (out.size() == most_events) return wrong("more than 2^26 events");
     log_entry e;
@@ -39,7 +35,6 @@ result<log> parse_csv(std::string_view text) {
     if (!read(cut(line, ','), e.t_us) || !std::isfinite(e.t_us)) return wrong("t_us is not a number");
     out.push_back(e);
   }
-  if (number == 0) return wrong("the file is empty");
   return out;
 }
 

@@ -17,7 +17,7 @@ bool read_time(std::string_view text, double& us) {
   }
   if (!read(text.substr(0, text.find_first_of(".:")), part) || part > (std::uint64_t{1} << 33)) return false;
   seconds += part;
-  cut(text, text.find('.') != std::string_view::npos ? '.' : ':');
+  (void)cut(text, text.find('.') != std::string_view::npos ? '.' : ':');
   double fraction = 0, unit = 1;
   for (const char c : text) {
     if (c < '0' || c > '9') return false;

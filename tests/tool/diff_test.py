@@ -70,7 +70,7 @@ class Diff(unittest.TestCase):
                 self.assertEqual(d["arena_before"], 192 if "tail_pad" in rules else 128)
                 self.assertIn("+0 B, as allowed", text)
         # What is gone counts too, and what grew is still more.
-        old = self.file("o.csv", "id,lower,upper,size,offset\nx,0,2,1,64\ny,0,2,1,0\n")
+        old = self.file("o.csv", "# of release 1\n\nid,lower,upper,size,offset\nx,0,2,1,64\ny,0,2,1,0\n")
         less = self.file("less.json", {"format": "berth-problem/1", "size_granularity": 64, "buffers": buffers[1:]})
         self.assertEqual(self.diff(less, old, 0)[0]["arena_before"], 128)
         grown = [buffers[0], {**buffers[1], "size": 65}]

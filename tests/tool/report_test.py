@@ -127,6 +127,19 @@ class Report(unittest.TestCase):
         answer, _ = self.report(rows, 1)  # fragmentation: p holds 90 for 60
         self.assertEqual((answer["arena_bytes"], answer["lower_bound"], answer["optimal"]), (130, 100, False))
 
+    def test_tables_may_begin_with_comments(self):
+        plan = "id,lower,upper,size,offset\nx,0,2,60,0\ny,1,3,40,60\n"
+        for head in ("# of step 3\n\n", "\r\n  # a\r\n", "\ufeff# b\n", "\ufeff\n"):
+            lines = head.count("\n")
+            self.assertEqual(self.report(head + plan, 0)[0]["arena_bytes"], 100)
+            self.assertEqual(self.report(head + plan.replace("\n", "\r\n"), 0)[0]["kind"], "plan")
+            self.expect_wrong(head + plan.replace("60,0", f"{2**62 + 1},0"), f"f:{lines + 2}: the sizes or offsets")
+            self.assertEqual(self.report(head + log(300), 0)[0]["allocations"], 301)
+            self.expect_wrong(head + LOG_HEAD + "q,1,2,0,0,0\n", f"f:{lines + 2}: ev")
+            self.expect_wrong(head + LOG_HEAD + "\na,1,2,0,0,0\na,1,2,0,0,0\n", f"f:{lines + 4}: id 1 is allocated twice")
+            got = self.run_berth("replay", self.file(head + log(300)), "--json")
+            self.assertEqual((got.returncode, got.stderr), (0, ""))
+
     def test_a_column_twice_is_refused(self):
         for head in ("id,id,lower,upper,size,offset", "id,lower,upper,size,,,offset"):
             path = self.file(head + "\na\n", "twice.csv")

@@ -482,4 +482,13 @@ TEST(log, a_bad_row_is_named) {
   EXPECT_FALSE(berth::trace::parse_csv(""));
   EXPECT_FALSE(berth::trace::parse_csv("ev,id,size,stream,thread,t_us\na,1,2,0,0,nan\n"));
 }
+
+TEST(log, comments_may_come_before_the_header) {
+  const std::string head = "\n # from step 3\r\nev,id,size,stream,thread,t_us\na,1,2,0,0,0\n\n";
+  const auto log = berth::trace::parse_csv(head + "f,1,,0,0,1\n");
+  ASSERT_TRUE(log);
+  EXPECT_EQ(log->size(), 2u);
+  EXPECT_EQ(berth::trace::parse_csv(head + "x,1,2,0,0,0\n").error().number, 6u);
+  EXPECT_EQ(berth::trace::parse_csv("# no table\n").error().number, 1u);
+}
 }  // namespace

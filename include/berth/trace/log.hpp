@@ -1,10 +1,10 @@
 // An allocation log: who took and gave back how many bytes, in program order. The form in which a recording is kept,
 // replayed (`berth replay`) and looked at.
 //
-// The file form is CSV with the header `ev,id,size,stream,thread,t_us`: ev is a (allocate) or f (free); an id names one
-// block from its a to its f, and may be used again after that; sizes are in bytes, as asked for; t_us is the time in
-// microseconds since the recording began. Blocks that were alive when it began come first, with t_us 0. What may follow
-// t_us in a row is passed over.
+// The file form is CSV with the header `ev,id,size,stream,thread,t_us`, before which blank lines and comments (#) may
+// stand: ev is a (allocate) or f (free); an id names one block from its a to its f, and may be used again after that;
+// sizes are in bytes, as asked for; t_us is the time in microseconds since the recording began. Blocks that were alive
+// when it began come first, with t_us 0. What may follow t_us in a row is passed over.
 #pragma once
 #pragma GCC visibility push(default)
 

@@ -7,7 +7,11 @@
 #include <string>
 #include <string_view>
 
+#include "trace/text.hpp"
+
 namespace berth::model {
+
+using trace::cut, trace::cut_header, trace::trim;
 
 // All of `text` as a decimal number; nothing where it is not one or does not fit.
 template <class Number>
@@ -16,29 +20,6 @@ template <class Number>
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (code != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
   return n;
-}
-
-// Cuts the part before the first `separator` (or all) off the front of `text`.
-[[nodiscard]] inline std::string_view cut(std::string_view& text, char separator) {
-  const std::size_t at = text.find(separator);
-  const std::string_view front = text.substr(0, at);
-  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
-  return front;
-}
-
-// The line without the blanks and the carriage return around it.
-[[nodiscard]] inline std::string_view trim(std::string_view text) {
-  constexpr std::string_view blank = " \t\r";
-  const std::size_t first = text.find_first_not_of(blank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blank) - first + 1);
-}
-
-// Cuts off the first line that is neither blank nor a comment; `line`, that of the first, becomes its number.
-[[nodiscard]] inline std::string_view cut_header(std::string_view& text, std::size_t& line) {
-  std::string_view row = trim(cut(text, '\n'));
-  for (; (row.empty() || row.front() == '#') && !text.empty(); ++line) row = trim(cut(text, '\n'));
-  return row;
 }
 
 // An id as it stands in CSV that a spreadsheet may open: before = + - @ an apostrophe, so that it is no formula there;
