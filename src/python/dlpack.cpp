@@ -22,15 +22,12 @@ struct exported {
   std::optional<stream> reader;  // goes first, which waits for its work: only then may the bytes go
 };
 
-// The reader's stream may still have to run functions of Python's, so whoever has the interpreter's lock gives it up
-// for the wait.
 template <class Managed>
 void let_go(Managed* m) {
-  auto* const gone = static_cast<exported<Managed>*>(m->context);
-  const bool waits = gone->reader && Py_IsInitialized() != 0 && PyGILState_Check() != 0;
-  PyThreadState* const mine = waits ? PyEval_SaveThread() : nullptr;
-  delete gone;
-  if (waits) PyEval_RestoreThread(mine);
+  const std::unique_ptr<exported<Managed>> gone{static_cast<exported<Managed>*>(m->context)};
+  if (!gone->reader) return;
+  const others_run_meanwhile here;
+  gone->reader.reset();
 }
 
 template <class Managed>

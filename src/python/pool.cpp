@@ -29,7 +29,7 @@ queue_pointer open(const std::string& name, const py::object& limit) {
     if (opened.error().code == errc::no_such_device) refuse("device: " + std::string{opened.error().what});
     raise(opened.error());
   }
-  return std::make_shared<queue>(std::make_shared<pool_home>(*std::move(opened), most));
+  return make_waiting<queue>(make_waiting<pool_home>(*std::move(opened), most));
 }
 
 queue_pointer stream_of(const queue_pointer& pool, const queue_pointer& asked) {
@@ -211,7 +211,7 @@ void declare_pool(py::module_& m) {
             return arena_of(p.on, plan, asked_of(s));
           },
           arg("plan"), py::kw_only(), arg("stream") = py::none(), "One block for all buffers of a plan.")
-      .def("stream", [](const pool_handle& p) { return stream_handle{std::make_shared<queue>(p.on->home)}; })
+      .def("stream", [](const pool_handle& p) { return stream_handle{make_waiting<queue>(p.on->home)}; })
       .def(
           "for_numpy", [](const pool_handle& p) { return for_numpy(p.on->home); },
           "A context manager: arrays that this thread (or asyncio task) makes inside it lie in the pool, for as long "

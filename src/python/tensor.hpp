@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/device/stream.hpp"
@@ -14,6 +15,30 @@
 #include "python/refusal.hpp"
 
 namespace berth::python {
+
+// While this lives the interpreter's lock is given up, where this thread has it: the end of a stream or a pool waits
+// for work, which may be a function of Python's.
+class others_run_meanwhile {
+ public:
+  others_run_meanwhile() : mine_{Py_IsInitialized() != 0 && PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr} {}
+  others_run_meanwhile(const others_run_meanwhile&) = delete;
+  others_run_meanwhile& operator=(const others_run_meanwhile&) = delete;
+  ~others_run_meanwhile() {
+    if (mine_ != nullptr) PyEval_RestoreThread(mine_);
+  }
+
+ private:
+  PyThreadState* const mine_;
+};
+
+// For what waits when it ends: its last holder may be whoever has the lock.
+template <class T, class... With>
+std::shared_ptr<T> make_waiting(With&&... with) {
+  return {new T(std::forward<With>(with)...), [](const T* gone) {
+            const others_run_meanwhile here;
+            delete gone;
+          }};
+}
 
 // A pool and the device it is on. Whatever was allocated from it keeps it. A request waits for the work of all of the
 // pool's streams rather than fail.

@@ -4,6 +4,8 @@ nothing between them."""
 
 import ctypes
 import os
+import subprocess
+import sys
 import unittest
 
 os.environ["BERTH_FAKE_LATE"] = "1"
@@ -27,6 +29,30 @@ def fill(stream, tensor, value):
     failed = driver.cuMemsetD8Async(where, ctypes.c_ubyte(value), size, ctypes.c_void_p(stream))
     driver.cuCtxPopCurrent_v2(ctypes.byref(context))
     assert failed == 0
+
+
+# Streams run by themselves here, on threads of the driver's.
+WITH_FUNCTIONS = """
+import ctypes, faulthandler, time
+faulthandler.dump_traceback_later(10, exit=True)
+import berth
+
+driver = ctypes.CDLL("libcuda.so.1")
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def function(_):
+    time.sleep(0.05)
+    print("ran", flush=True)
+
+def call_on(stream):
+    context = ctypes.c_void_p()
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    driver.cuCtxPushCurrent_v2(context)
+    assert driver.cuLaunchHostFunc(ctypes.c_void_p(stream), function, None) == 0
+    driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+
+pool = berth.Pool("cuda:0")
+"""
 
 
 class Producer:
@@ -127,6 +153,20 @@ class OnCuda(unittest.TestCase):
                 berth.from_dlpack(back).copy_from(again)
                 self.assertEqual((int(back.min()), int(back.max())), (9, 9))
         del reader, other
+
+    def test_whoever_drops_the_last_of_a_stream_lets_its_functions_run(self):
+        environment = {name: value for name, value in os.environ.items() if name != "BERTH_FAKE_LATE"}
+        for which, lines in (
+            ("a stream", "s = pool.stream(); call_on(s.native); del s"),
+            ("its tensor", "s = pool.stream(); t = pool.allocate(8, stream=s); call_on(s.native); del s; del t"),
+            ("a pool", "t = pool.allocate(8); c = t.__dlpack__(stream=1); call_on(None); del c, t; del pool"),
+            ("a capsule", "t = pool.allocate(8); c = t.__dlpack__(stream=1); call_on(None); del t, pool; del c"),
+            ("a reader", "r = pool.stream(); t = pool.allocate(8); c = t.__dlpack__(stream=r.native); call_on(r.native); del c"),
+        ):
+            with self.subTest(which):
+                program = WITH_FUNCTIONS + lines + "\nprint('dropped')"
+                ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+                self.assertEqual((ran.stdout, ran.stderr, ran.returncode), ("ran\ndropped\n", "", 0))
 
     def test_a_producers_work_is_waited_for(self):
         made, t = berth.Pool("cuda:0").allocate(1 << 20), self.pool.allocate(1 << 20)

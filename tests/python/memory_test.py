@@ -214,6 +214,25 @@ class Tensors(unittest.TestCase):
             with self.assertRaises(BufferError):
                 ask()
 
+    def test_copies_between_devices_are_refused(self):
+        with self.assertRaisesRegex(berth.InputError, "from another device"):
+            berth.Pool("null").allocate(8).copy_from(berth.Pool("null:1GiB").allocate(8))
+        t = berth.Pool("null").allocate(8)
+        t.copy_from(self.pool.allocate(8))  # one side may be the host
+        self.pool.allocate(8).copy_from(t)
+        try:
+            opencl = berth.Pool("opencl:0")
+        except (berth.InputError, RuntimeError):
+            self.skipTest("no OpenCL")
+        with self.assertRaisesRegex(berth.InputError, "from another device"):
+            opencl.allocate(8).copy_from(t)
+        one, two = opencl.allocate(8), berth.Pool("opencl:0").allocate(8)
+        one.copy_from(berth.from_dlpack(numpy.full(8, 7, numpy.uint8)))
+        two.copy_from(one)
+        back = self.pool.allocate(8)
+        back.copy_from(two)
+        self.assertEqual(bytes(memoryview(back)), b"\7" * 8)
+
     def test_wrong_arguments(self):
         for wrong in (
             lambda: berth.Pool("toaster"),
