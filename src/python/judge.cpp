@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "berth/plan/certificate.hpp"
 #include "berth/plan/verify.hpp"
 #include "python/packed.hpp"
@@ -24,6 +26,7 @@ bool judge(const solved& plan, bool prove) {
                                          : answer.status == plan::status::infeasible && p.memories.empty() &&
                                                p.capacity && answer.lower_bound() > *p.capacity;
   if (!best || answer.deadline_hit || p.memories.size() > 1 || !p.reuse_penalties.empty()) return false;
+  if (std::ranges::any_of(p.buffers, [](const plan::buffer& b) { return b.hint.has_value(); })) return false;
   return !plan::verify_bound(p, answer.lower_bound(), answer.proof);
 }
 

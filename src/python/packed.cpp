@@ -5,6 +5,8 @@
 #include <numeric>
 #include <type_traits>
 
+#include "core/json.hpp"
+
 namespace berth::python {
 
 namespace {
@@ -85,6 +87,12 @@ class reader {
     left_.remove_prefix(length);
     return s;
   }
+  // Which Python has as a str.
+  [[nodiscard]] std::string name() {
+    std::string s = text();
+    if (as_utf8(s) != s) fail("a text that is not UTF-8");
+    return s;
+  }
   [[nodiscard]] bool flag() {
     const std::uint64_t n = number();
     if (n > 1) fail("neither yes nor no");
@@ -155,7 +163,7 @@ plan::interval read_interval(reader& r) {
 
 plan::buffer read_buffer(reader& r) {
   plan::buffer b;
-  b.name = r.text();
+  b.name = r.name();
   b.size = r.number();
   const std::uint64_t has = r.number();
   b.live = read_interval(r);
@@ -180,7 +188,7 @@ void write(writer& w, const plan::memory& m) {
 
 plan::memory read_memory(reader& r) {
   plan::memory m;
-  m.name = r.text();
+  m.name = r.name();
   m.capacity = r.maybe();
   m.alignment = r.number();
   m.reserved = r.list([&r] {
@@ -207,7 +215,7 @@ plan::symbolic_sizes read_symbolic(reader& r) {
   plan::symbolic_sizes s;
   s.dimensions = r.list([&r] {
     plan::dimension d;
-    d.name = r.text();
+    d.name = r.name();
     d.least = r.number();
     d.most = r.number();
     return d;
@@ -346,7 +354,7 @@ model::problem_file unpack_problem(std::string_view packed) {
   model::problem_file file;
   plan::problem& p = file.problem;
   file.path = r.text();
-  file.rules = r.text();
+  file.rules = r.name();
   file.numeric_ids = r.flag();
   p.alignment = r.number();
   p.granularity = r.number();
@@ -413,8 +421,8 @@ solved_pointer unpack_plan(file_pointer file, std::string_view packed) {
   a.work = r.number();
   a.deadline_hit = r.flag();
   a.reuse_penalty = r.real();
-  a.solver = made->solver = r.text();
-  a.reason = made->reason = r.text();
+  a.solver = made->solver = r.name();
+  a.reason = made->reason = r.name();
   a.culprit = r.place();
   a.number = r.number();
   a.offsets = r.list([&r] { return r.number(); });

@@ -43,7 +43,8 @@ void require_whole(const solved& plan);
 // Of a plan from anywhere: throws refusal where its offsets do not pass verify(), or the problem is not valid. True
 // where what it says of itself is proved besides: it fills its bound, or the bound exceeds the capacity, and its
 // certificate proves the bound, so that solve() would have nothing better. What a plan says of several memories' costs
-// and of reuse penalties is proved by none. Without `prove` it is not asked for, and the answer is false.
+// and of reuse penalties is proved by none, nor that it keeps to hints as solve() would. Without `prove` it is not
+// asked for, and the answer is false.
 [[nodiscard]] bool judge(const solved& plan, bool prove);
 
 }  // namespace berth::python

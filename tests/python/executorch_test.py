@@ -82,6 +82,11 @@ class Hook(unittest.TestCase):
         with self.assertRaisesRegex(berth.InputError, "no lifetime"):
             berth.executorch.plan(16, specs, NOTHING)
         self.assertIsNone(specs[0].mem_offset)
+        specs = [Spec(8, (0, 1)), Spec(8, (3, 2), 2)]  # the second memory has no plan
+        with self.assertRaises(berth.InputError):
+            berth.executorch.plan(16, specs, NOTHING)
+        self.assertEqual([(s.allocated_memory, s.mem_id, s.mem_offset) for s in specs], [(8, None, None), (8, 2, None)])
+        specs = [Spec(8, (0, 1))]
         best = functools.partial(berth.executorch.plan, effort="best")
         self.assertEqual(best(16, [specs[0], specs[0]], NOTHING), [0, 16])
 

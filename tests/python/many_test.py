@@ -8,7 +8,10 @@ import os
 import pathlib
 import pickle
 import random
+import resource
 import signal
+import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -177,6 +180,16 @@ class Failing(unittest.TestCase):
         self.assertTrue(killed)
 
 
+    def test_what_making_a_task_raises_is_not_taken_for_a_death(self):
+        class Fails(berth.Problem):
+            def _packed(self, names=True):
+                raise RuntimeError("mine")
+
+        for executor in (None, Here(), Here):
+            with self.assertRaisesRegex(RuntimeError, "mine"):
+                berth.plan_many([PROBLEMS[0], Fails(), PROBLEMS[1]], executor=executor)
+
+
 class Journals(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -212,6 +225,29 @@ class Journals(unittest.TestCase):
         record["entry"] = base64.b64encode(hashlib.sha256(wrong).digest() + wrong).decode()
         self.path.write_text(json.dumps(record) + "\n")
         self.assertEqual(facts(berth.plan_many(PROBLEMS[:1], journal=self.path)[0]), RIGHT[0])
+
+    def test_a_disk_that_is_full_costs_no_plan(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4000, hard))
+            try:
+                plans = berth.plan_many(PROBLEMS, journal=self.path)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.assertEqual([facts(plan) for plan in plans], RIGHT)
+        self.assertTrue(said and all("journal" in str(w.message) for w in said))
+        self.assertEqual(self.path.stat().st_size, 4000)
+        again = Here()
+        berth.plan_many(PROBLEMS, executor=again, journal=self.path)  # goes on behind what was cut off
+        self.assertLess(sum(again.tasks), len(PROBLEMS))
+
+    def test_a_line_that_nobody_can_read(self):
+        self.path.write_text("[" * 200000 + "\n")
+        for tasks in ([1], []):
+            executor = Here()
+            self.assertEqual(facts(berth.plan_many(PROBLEMS[:1], executor=executor, journal=self.path)[0]), RIGHT[0])
+            self.assertEqual(executor.tasks, tasks)
 
     def test_nowhere_to_write(self):
         with self.assertRaises(OSError):
@@ -354,6 +390,45 @@ class Caches(unittest.TestCase):
         (self.path.parent / "file").write_text("")
         with self.assertRaisesRegex(berth.InputError, "cannot be a cache's folder"):
             berth.PlanCache(self.path.parent / "file")
+
+    def test_what_a_killed_writer_left_is_no_entry(self):
+        program = (
+            "import berth, os, signal\n"
+            f"cache = berth.PlanCache({str(self.path)!r})\n"
+            "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+            "cache.solve(berth.Problem())\n"
+        )
+        self.assertEqual(subprocess.run([sys.executable, "-c", program]).returncode, -signal.SIGKILL)
+        self.assertEqual(len([file for file in self.path.rglob("*") if file.is_file()]), 1)
+        store = berth.PlanCache(self.path).store
+        self.assertEqual((list(store), len(store)), ([], 0))
+
+    def test_an_entry_whose_texts_are_none_is_refused(self):
+        p = problem(3)
+        best = p.solve()
+        packed = best._packed(True)
+        for text in (best.solver.encode(), best.reason.encode()):
+            if not text:
+                continue
+            bent = packed.replace(text, b"\xff" + text[1:])
+            self.assertNotEqual(bent, packed)
+            entry = hashlib.sha256(bent).digest() + bent
+            self.assertIsNone(many.plan_from(p, entry, trusted=True, ordered=True))
+
+    def test_a_plan_that_passes_hints_over_is_not_believed(self):
+        def two(first, second):
+            p = berth.Problem()
+            p.add(8, (0, 1), hint=first, id="a")
+            p.add(8, (0, 1), hint=second, id="b")
+            return p
+
+        asked = two(8, 0)
+        key = many.key_of(asked, dict(effort="normal", work=0, deadline=None, penalty_first=False))
+        for other in (two(8, 0), two(0, 8)):  # of which one has the buffers in the entry's order
+            cache = berth.PlanCache({key: many.entry_of(other.solve(), False)})
+            self.assertEqual(cache.solve(asked).offsets.tolist(), [8, 0])
+        friends = berth.PlanCache({key: many.entry_of(asked.solve(), True)}, trusted=True)
+        self.assertEqual((friends.solve(asked).offsets.tolist(), friends.hits), ([8, 0], 1))
 
     def test_a_store_that_may_not_be_written(self):
         class ReadOnly(dict):

@@ -13,8 +13,8 @@ from .many import entry_of, key_of, plan_from
 
 
 class Folder(MutableMapping[str, bytes]):
-    """A folder as a mapping: one file a key, in one of 256 folders. Files are written beside their place and renamed, so
-    that several processes may share it."""
+    """A folder as a mapping: one file a key, in one of 256 folders. Files are written beside their place, under names that
+    start with a point, and renamed, so that several processes may share it."""
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]):
         self.path = pathlib.Path(path)
@@ -36,7 +36,7 @@ class Folder(MutableMapping[str, bytes]):
     def __setitem__(self, key: str, value: bytes) -> None:
         to = self._file(key)
         to.parent.mkdir(exist_ok=True)
-        number, name = tempfile.mkstemp(dir=to.parent)
+        number, name = tempfile.mkstemp(dir=to.parent, prefix=".")
         try:
             with os.fdopen(number, "wb") as file:
                 file.write(value)
@@ -52,7 +52,7 @@ class Folder(MutableMapping[str, bytes]):
             raise KeyError(key) from error
 
     def __iter__(self) -> Iterator[str]:
-        for file in self.path.glob("??/*"):
+        for file in self.path.glob("??/[!.]*"):
             yield file.parent.name + file.name
 
     def __len__(self) -> int:
@@ -67,8 +67,8 @@ class PlanCache:
 
     An entry's offsets are verified, and its certificate has to prove that no plan is better: whoever wrote it, and
     whatever became of it since, a wrong entry costs time and nothing else. Plans that only an exhausted search proves, or
-    nothing, can be judged so by nobody, and are solved again, unless `trusted` says that only friends write there: then
-    they are used where their checksum and their offsets are right.
+    nothing, and those of buffers with hints, can be judged so by nobody, and are solved again, unless `trusted` says that
+    only friends write there: then they are used where their checksum and their offsets are right.
     """
 
     def __init__(self, store: Union[str, "os.PathLike[str]", MutableMapping[str, bytes]], *, trusted: bool = False):

@@ -8,6 +8,7 @@ here: the tests have stand-ins for its specs.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Dict, Iterable, List
 
 from ._core import InputError, Problem
@@ -40,17 +41,17 @@ def plan(
     sizes[: len(taken)] = taken
     places = []
     for memory, held in sorted(memories.items()):
-        for spec in held:
-            spec.realign(alignment)
-        held.sort(key=lambda s: (s.lifetime[0], s.lifetime[1], s.allocated_memory))
+        sized = [(copy.copy(spec).realign(alignment), spec) for spec in held]
+        sized.sort(key=lambda each: (each[1].lifetime[0], each[1].lifetime[1], each[0]))
         problem = Problem(alignment=alignment)
-        for spec in held:
-            problem.add(spec.allocated_memory, (spec.lifetime[0], spec.lifetime[1] + 1))  # both ends are in it
+        for size, spec in sized:
+            problem.add(size, (spec.lifetime[0], spec.lifetime[1] + 1))  # both ends are in it
         answer = problem.solve(effort=effort)
         start = -(-sizes[memory] // alignment) * alignment
-        places += [(spec, memory, start + answer[i]) for i, spec in enumerate(held)]
+        places += [(spec, memory, start + answer[i]) for i, (_, spec) in enumerate(sized)]
         sizes[memory] = start + answer.arena + extra_padding
     for spec, memory, offset in places:
+        spec.realign(alignment)
         # Specs whose bytes overlap are to be of one object: a memory is one.
         spec.mem_id, spec.mem_offset, spec.mem_obj_id = memory, offset, 0
     return sizes

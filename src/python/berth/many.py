@@ -121,7 +121,7 @@ class Journal:
         try:
             record = json.loads(line)
             self._kept[record["key"]] = base64.b64decode(record["entry"], validate=True)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             return
 
     def get(self, key: str, problem: Problem) -> Optional[Plan]:
@@ -137,7 +137,10 @@ class Journal:
             warnings.warn(f"{self.path}: {error}; this plan is not in the journal", RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:  # what add() has said of already: the file is closed, and the plans are there
+            warnings.warn(f"{self.path}: {error}; its last plans are not in the journal", RuntimeWarning, stacklevel=2)
 
 
 def _tasks(jobs: Iterable[_Job], count: int, one_each: bool) -> Iterator[List[_Job]]:
@@ -159,11 +162,12 @@ def _run(executor: Executor, tasks: Iterable[List[_Job]], options: Dict[str, Any
     """What the executor answers, as it comes. Ends early where it dies: what it then owes is not answered."""
     waiting: Dict["concurrent.futures.Future[List[Answer]]", List[_Job]] = {}
     try:
-        try:
-            for task in tasks:
-                waiting[executor.submit(solve_packed, [job.packed for job in task], options)] = task
-        except (concurrent.futures.BrokenExecutor, RuntimeError):  # died, or was shut down
-            pass
+        for task in tasks:
+            try:
+                future = executor.submit(solve_packed, [job.packed for job in task], options)
+            except RuntimeError:  # a BrokenExecutor, or it was shut down
+                break
+            waiting[future] = task
         for future in concurrent.futures.as_completed(list(waiting)):
             task = waiting.pop(future)
             try:
