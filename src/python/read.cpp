@@ -27,8 +27,9 @@ model::description read_model(const std::string& path, const std::map<std::strin
 }  // namespace
 
 std::string path_of(const py::object& path) {
-  const auto coded = py::module_::import("os").attr("fsencode")(path);
-  return coded.cast<std::string>();
+  const auto coded = py::module_::import("os").attr("fsencode")(path).cast<std::string>();
+  if (coded.find('\0') != std::string::npos) refuse("path: it has a zero byte");  // whose rest no file's name has
+  return coded;
 }
 
 problem read(const py::object& path, const std::map<std::string, std::int64_t>& dims) {

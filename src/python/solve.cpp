@@ -6,6 +6,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -78,7 +79,9 @@ bool hear(const plan::progress& watch, const py::object& progress, bool best_on_
   }
   if (progress.is_none()) return true;
   const py::object said = progress(watch.arena.load(), watch.lower_bound.load(), watch.work.load());
-  return !said.is(py::bool_(false));
+  if (said.is(py::bool_(false))) return false;
+  const std::string_view type{Py_TYPE(said.ptr())->tp_name};  // numpy's False is another: numpy.bool_, or numpy.bool
+  return !type.starts_with("numpy.bool") || py::bool_(said);
 }
 
 plan::plan watched(const model::problem_file& file, const plan::options& o, const py::object& progress,

@@ -235,6 +235,16 @@ class Values(unittest.TestCase):
                     except berth.InputError:
                         pass
 
+    def test_names_of_a_pickle_are_text(self):
+        p = berth.Problem()
+        p.add_dimension("batch", 1, 2)
+        p.add_pool("bank")
+        p.add("3*batch", (0, 1), id="data")
+        packed = p._packed()
+        for name in (b"batch", b"bank", b"data"):
+            with self.assertRaisesRegex(berth.InputError, "not UTF-8"):
+                berth.Problem._of_packed(packed.replace(name, b"\xff" + name[1:]))
+
     def test_tensors_of_broken_pickles_lie_in_their_arenas(self):
         p = berth.Problem(alignment=8, granularity=4)
         for i in range(3):
@@ -328,6 +338,15 @@ class Files(unittest.TestCase):
             berth.read(path)
         self.assertEqual(caught.exception.file, path)
 
+    def test_a_zero_byte_in_a_path_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "p.csv"
+            path.write_text("id,lower,upper,size\nx,0,2,10\n")
+            for ask in (berth.read, berth.plan_moves, lambda p: berth.fit(p, memory=1, dims={"batch": (1, 2)})):
+                for wrong in (f"{path}\0.json", os.fsencode(path) + b"\0"):
+                    with self.assertRaisesRegex(berth.InputError, "^path: it has a zero byte$"):
+                        ask(wrong)
+
     def test_buffers_added_to_a_files(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "p.csv"
@@ -412,6 +431,21 @@ class Stopping(unittest.TestCase):
         self.assertTrue(told)
         self.assertTrue(plan.deadline_hit)
         self.assertIsNone(p.verify(plan))
+
+    def test_numpys_false_ends_the_search_too(self):
+        def stops(told=[]):
+            told.append(1)
+            if len(told) > 500:
+                raise TimeoutError("it goes on")
+            return numpy.False_
+
+        p = hard_problem()
+        for told in ([], []):
+            plan = p.solve(effort="best", work=10**12, progress=lambda *_: stops(told))
+            self.assertTrue(plan.deadline_hit)
+            plan = asyncio.run(berth.solve_async(p, effort="best", work=10**12, progress=lambda *_: stops(told)))
+            self.assertTrue(plan.deadline_hit)
+        self.assertFalse(p.solve(effort="fast", progress=lambda *_: 0).deadline_hit)
 
     def test_what_progress_raises_is_raised(self):
         def fails(*_):

@@ -87,7 +87,9 @@ async def solve_async(problem: Problem, **options: Any) -> Plan:
     progress = options.pop("progress", None)
 
     def going_on(arena: int, lower_bound: int, work: int) -> Any:
-        return False if cancelled else progress and progress(arena, lower_bound, work)
+        if cancelled:
+            return False
+        return None if progress is None else progress(arena, lower_bound, work)
 
     try:
         return await asyncio.to_thread(functools.partial(problem.solve, progress=going_on, **options))
