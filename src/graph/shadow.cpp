@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,14 +39,19 @@ class shadow_memory {
     first->second = by;
     runs_.erase(std::next(first), last);
   }
-  // The first byte of r that is not `by`'s, and its owner.
-  [[nodiscard]] std::pair<bytes, owner> foreign(const range& r, owner by) const {
+  // The first byte of r of whose owner `wrong` says so, and the owner.
+  template <class Wrong>
+  [[nodiscard]] std::pair<bytes, owner> first(const range& r, Wrong wrong) const {
     auto run = std::prev(runs_.upper_bound(r.begin));
     for (bytes at = r.begin; at < r.end; at = run->first) {
-      if (run->second != by) return {at, run->second};
+      if (wrong(run->second)) return {at, run->second};
       ++run;
     }
-    return {no_offset, by};
+    return {no_offset, nobody};
+  }
+  // The first byte of r that is not `by`'s, and its owner.
+  [[nodiscard]] std::pair<bytes, owner> foreign(const range& r, owner by) const {
+    return first(r, [by](owner o) { return o != by; });
   }
 
  private:
@@ -55,6 +61,53 @@ class shadow_memory {
   }
 
   std::map<bytes, owner> runs_;
+};
+
+// Which nodes run before which under every schedule, as vector clocks.
+class running_order {
+ public:
+  explicit running_order(const graph& g) : lane_(g.nodes().size()), position_(g.nodes().size()) {
+    std::map<std::uint32_t, std::uint32_t> lane_of;
+    for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
+      lane_[n] = lane_of.try_emplace(g.nodes()[n].stream, static_cast<std::uint32_t>(lane_of.size())).first->second;
+    }
+    lanes_ = lane_of.size();
+    clocks_.assign(g.nodes().size() * lanes_, 0);
+    std::vector<std::uint32_t> written_before(g.nodes().size(), UINT32_MAX), last(lanes_, UINT32_MAX);
+    for (const view_record& v : g.structure().views) {
+      if (v.before != 0 && v.writer != 0) written_before[v.writer - 1] = v.before - 1;
+    }
+    for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
+      const node& it = g.nodes()[n];
+      behind(n, last[lane_[n]]);
+      last[lane_[n]] = n;
+      for (const value_id v : it.inputs) {
+        behind(n, g[v].producer.index);
+        behind(n, g[g[v].root].producer.index);
+      }
+      for (const value_id v : it.outputs) behind(n, g[g[v].root].producer.index);
+      behind(n, written_before[n]);
+      position_[n] = ++clocks_[n * lanes_ + lane_[n]];
+    }
+  }
+
+  [[nodiscard]] std::uint32_t lane(std::uint32_t n) const { return lane_[n]; }
+  // Whether node n runs before the other one, or is it.
+  [[nodiscard]] bool no_later(std::uint32_t n, std::uint32_t other) const {
+    return position_[n] <= clocks_[other * lanes_ + lane_[n]];
+  }
+
+ private:
+  void behind(std::uint32_t n, std::uint32_t other) {
+    if (other >= n) return;
+    for (std::size_t l = 0; l < lanes_; ++l) {
+      clocks_[n * lanes_ + l] = std::max(clocks_[n * lanes_ + l], clocks_[other * lanes_ + l]);
+    }
+  }
+
+  std::size_t lanes_ = 0;
+  std::vector<std::uint32_t> lane_, position_;  // a node is number `position` of its lane, from 1
+  std::vector<std::uint32_t> clocks_;           // by node and lane: how many of the lane's run before it or are it
 };
 
 class replay {
@@ -226,93 +279,86 @@ class replay {
     return {};
   }
 
-  // Everything that takes memory, with the nodes that touch it; `first` is the one that creates it.
+  // Everything that takes memory, with the nodes that touch it.
   struct tenant {
     value_id value;
     range place;
-    std::vector<std::uint32_t> touched_by;
+    std::uint32_t first = 0;               // the node that creates it, or touches it first
+    std::vector<std::uint32_t> last_ones;  // of each lane that touches it the last node that does
     bool from_the_start = false;
     bool to_the_end = false;
+
+    [[nodiscard]] auto in_time() const {
+      const std::uint32_t last = last_ones.empty() ? 0 : *std::max_element(last_ones.begin(), last_ones.end());
+      return std::tuple{!from_the_start, first, last, to_the_end};
+    }
   };
 
-  [[nodiscard]] std::vector<tenant> tenants() const {
-    std::vector<std::vector<std::uint32_t>> touched(g_.values().size());
+  [[nodiscard]] std::vector<tenant> tenants(const running_order& order) const {
+    std::vector<tenant> all(g_.values().size());
     for (std::uint32_t n = 0; n < g_.nodes().size(); ++n) {
-      for (const value_id v : g_.nodes()[n].outputs) touched[g_[v].root.index].push_back(n);
-      for (const value_id v : g_.nodes()[n].inputs) touched[g_[v].root.index].push_back(n);
+      const auto touch = [&](value_id v) {
+        tenant& t = all[g_[v].root.index];
+        if (t.last_ones.empty()) t.first = n;
+        const auto same_lane = [&](std::uint32_t other) { return order.lane(other) == order.lane(n); };
+        const auto known = std::find_if(t.last_ones.begin(), t.last_ones.end(), same_lane);
+        if (known == t.last_ones.end()) {
+          t.last_ones.push_back(n);
+        } else {
+          *known = n;
+        }
+      };
+      for (const value_id v : g_.nodes()[n].outputs) touch(v);
+      for (const value_id v : g_.nodes()[n].inputs) touch(v);
     }
-    std::vector<tenant> all;
     for (std::uint32_t i = 0; i < g_.values().size(); ++i) {
       const value& v = g_.values()[i];
-      if (v.kind == value_kind::view || !placed({i})) continue;
       const bool state = v.kind == value_kind::state;
-      all.push_back({{i}, of({i}), std::move(touched[i]), state || v.kind == value_kind::input, state || v.output});
-      std::sort(all.back().touched_by.begin(), all.back().touched_by.end());
+      all[i].value = {i};
+      all[i].from_the_start = state || v.kind == value_kind::input;
+      all[i].to_the_end = state || v.output;
+      if (placed({i})) all[i].place = of({i});
     }
+    std::erase_if(all, [&](const tenant& t) { return g_[t.value].kind == value_kind::view || !placed(t.value); });
     for (std::uint32_t n = 0; n < g_.nodes().size(); ++n) {
-      if (g_.nodes()[n].workspace != 0) all.push_back({{}, workspace(n), {n}, false, false});
+      if (g_.nodes()[n].workspace != 0) all.push_back({{}, workspace(n), n, {n}});
     }
     return all;
   }
 
-  // Of earlier nodes, as bits.
-  using node_set = std::vector<std::uint64_t>;
-  static bool has(const node_set& all, std::uint32_t n) {
-    return n / 64 < all.size() && (all[n / 64] >> n % 64 & 1) != 0;
-  }
-
-  // reach[n]: the nodes that run before n under every schedule.
-  [[nodiscard]] std::vector<node_set> ancestors() const {
-    const auto count = g_.nodes().size();
-    std::vector<node_set> reach(count);
-    std::map<std::uint32_t, std::uint32_t> last_of;
-    std::vector<std::uint32_t> written_before(count, UINT32_MAX);
-    for (const view_record& v : g_.structure().views) {
-      if (v.before != 0 && v.writer != 0) written_before[v.writer - 1] = v.before - 1;
-    }
-    for (std::uint32_t n = 0; n < count; ++n) {
-      reach[n].resize((n + 63) / 64);
-      const auto behind = [&](std::uint32_t other) {
-        if (other >= n) return;
-        for (std::size_t k = 0; k < reach[other].size(); ++k) reach[n][k] |= reach[other][k];
-        reach[n][other / 64] |= std::uint64_t{1} << other % 64;
-      };
-      const node& it = g_.nodes()[n];
-      if (const auto last = last_of.find(it.stream); last != last_of.end()) behind(last->second);
-      last_of[it.stream] = n;
-      for (const value_id v : it.inputs) {
-        behind(g_[v].producer.index);
-        behind(g_[g_[v].root].producer.index);
-      }
-      for (const value_id v : it.outputs) behind(g_[g_[v].root].producer.index);
-      behind(written_before[n]);
-    }
-    return reach;
-  }
-
+  // To be gone before another begins goes on from one to the next: who is gone before somebody who is gone before a
+  // third is gone before the third. So on every byte only those who follow each other have to be asked.
   graph_fault in_any_order() const {
-    const std::vector<tenant> all = tenants();
-    const auto before = ancestors();
+    const running_order order{g_};
+    std::vector<tenant> all = tenants(order);
+    std::stable_sort(all.begin(), all.end(),
+                     [](const tenant& a, const tenant& b) { return a.in_time() < b.in_time(); });
     // a is gone before b begins: every node that touches a runs before b's first, or is the one that hands a's
     // memory over to b in place (apart() has judged that).
     const auto gone = [&](const tenant& a, const tenant& b) {
-      if (a.to_the_end || b.from_the_start || b.touched_by.empty()) return false;
-      const std::uint32_t first = b.touched_by.front();
-      return std::all_of(a.touched_by.begin(), a.touched_by.end(),
-                         [&](std::uint32_t n) { return has(before[first], n) || n == first; });
+      if (a.to_the_end || b.from_the_start) return false;
+      return std::all_of(a.last_ones.begin(), a.last_ones.end(),
+                         [&](std::uint32_t n) { return order.no_later(n, b.first); });
     };
+    shadow_memory memory{std::max<bytes>(p_.arena_bytes, 1)};
     for (std::size_t j = 0; j < all.size(); ++j) {
-      for (std::size_t i = 0; i < j; ++i) {
-        if (!all[i].place.overlaps(all[j].place) || gone(all[i], all[j]) || gone(all[j], all[i])) continue;
-        const bool named = all[j].value != value_id{};
-        const value_id v = named ? all[j].value : all[i].value;
-        const value_id other = named ? all[i].value : all[j].value;
-        return fault(v, {}, all[j].place.begin,
-                     (v == value_id{} ? "a workspace" : describe(v)) + " shares bytes with " +
-                         (other == value_id{} ? "a workspace" : describe(other)) + ", and no order keeps them apart");
-      }
+      const tenant& next = all[j];
+      const auto [at, owner] = memory.first(next.place, [&](shadow_memory::owner i) {
+        return i != shadow_memory::nobody && !gone(all[static_cast<std::size_t>(i)], next);
+      });
+      if (at != no_offset) return no_order(all[static_cast<std::size_t>(owner)], next);
+      memory.write(next.place, static_cast<shadow_memory::owner>(j));
     }
     return {};
+  }
+
+  graph_fault no_order(const tenant& a, const tenant& b) const {
+    const bool named = b.value != value_id{};
+    const value_id v = named ? b.value : a.value;
+    const value_id other = named ? a.value : b.value;
+    return fault(v, {}, b.place.begin,
+                 (v == value_id{} ? "a workspace" : describe(v)) + " shares bytes with " +
+                     (other == value_id{} ? "a workspace" : describe(other)) + ", and no order keeps them apart");
   }
 
   const graph& g_;

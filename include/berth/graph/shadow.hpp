@@ -2,15 +2,15 @@
 //
 // Works on offsets alone and shares no code with liveness or planning, so that it can judge any plan, also one from
 // a file. One lane: an interval map of the arena says which value owns which bytes; a node reads its operands, then
-// writes its results. Several lanes: every two values (and workspaces) that share a byte must be ordered, by
-// reachability over all nodes.
+// writes its results. Several lanes: every two values (and workspaces) that share a byte must be ordered, by vector
+// clocks over all nodes.
 //
 // Checked: every place is inside the arena; what a node reads was written, by its producer, and not overwritten
 // since; results and workspaces of a node lie clear of each other and of its operands, but for a result that takes
 // over a whole operand in place; outputs and states are intact at the end; separated values are apart. Whether the
 // offsets satisfy an alignment is checked here too.
 //
-// O((values + nodes + edges) log fragments) for one lane; O(nodes^2 / 64 x edges + values^2) for several.
+// O((values + nodes + edges) log fragments) for one lane; for several, O((nodes + edges) x lanes) besides.
 #pragma once
 #pragma GCC visibility push(default)
 
