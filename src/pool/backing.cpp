@@ -196,8 +196,10 @@ result<extent*> backing::stitch(std::span<const piece> pieces) {
     return window_store_.find(window_store_.nobodys(), size, [](const extent&) { return true; });
   };
   if (window_ == 0 || !window_store_.prepare(2)) return no_room;
+  std::vector<piece> shown;
   try {
     make_room(retired_, stitched_ + 1);
+    shown.assign(pieces.begin(), pieces.end());
   } catch (const std::bad_alloc&) {
     return no_room;
   }
@@ -218,7 +220,7 @@ result<extent*> backing::stitch(std::span<const piece> pieces) {
         extent* stuck = window_store_.take(hole, hole->offset, mapped_so_far);
         stuck->mappings = made;
         mappings_ += made;
-        retired_.push_back({stuck, {}, nullptr});  // there is room
+        retired_.push_back({stuck, std::move(shown), {}, nullptr});  // there is room
       }
     }
     return mapped.error();
@@ -234,9 +236,25 @@ void* backing::window_address(const extent& window) const noexcept {
   return window_base_ + window.offset;
 }
 
-void backing::retire(extent* window, stream_use use, std::shared_ptr<std::vector<stream_use>> uses) noexcept {
+void backing::retire(extent* window, std::vector<piece> shown, stream_use use,
+                     std::shared_ptr<std::vector<stream_use>> uses) noexcept {
   --stitched_;
-  retired_.push_back({window, use, std::move(uses)});  // stitch() made room for every live stitched block
+  // stitch() made room for every live stitched block.
+  retired_.push_back({window, std::move(shown), use, std::move(uses)});
+}
+
+std::vector<bool> backing::still_shown() const {
+  std::vector<bool> all(chunks_.size());
+  for (const retired_block& r : retired_) {
+    for (const piece& p : r.shown) {
+      const auto first =
+          std::ranges::upper_bound(chunks_, p.offset, {}, [](const chunk& c) { return c.offset + c.size; });
+      for (auto c = first; c != chunks_.end() && c->offset < p.offset + p.size; ++c) {
+        all[static_cast<std::size_t>(c - chunks_.begin())] = true;
+      }
+    }
+  }
+  return all;
 }
 
 bool backing::purge() noexcept {

@@ -28,11 +28,6 @@ struct chunk {
   std::chrono::steady_clock::time_point idle_since{};  // for the pool to keep
 };
 
-struct piece {
-  bytes offset = 0;
-  bytes size = 0;
-};
-
 class backing {
  public:
   backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes quantum,
@@ -85,13 +80,17 @@ class backing {
   [[nodiscard]] result<extent*> stitch(std::span<const piece> pieces);
   [[nodiscard]] void* window_address(const extent& window) const noexcept;
   // The block is gone; its addresses stay mapped until the uses are done and someone needs them.
-  void retire(extent* window, stream_use use, std::shared_ptr<std::vector<stream_use>> uses) noexcept;
+  // `shown`: the pieces that are mapped there. No chunk of theirs may go before.
+  void retire(extent* window, std::vector<piece> shown, stream_use use,
+              std::shared_ptr<std::vector<stream_use>> uses) noexcept;
   // Unmaps retired blocks whose uses are done. True where any was. What the device cannot unmap stays for the next
   // time.
   bool purge() noexcept;
   // Mappings of stitched blocks, live and retired.
   [[nodiscard]] std::size_t mappings() const noexcept { return mappings_; }
   [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
+  // By chunk: whether such mappings show it. May throw bad_alloc.
+  [[nodiscard]] std::vector<bool> still_shown() const;
   // Calls f with each dead block whose mappings wait: its `use` and `uses`.
   template <class Function>
   void for_each_retired(Function&& f) const {
@@ -101,6 +100,7 @@ class backing {
  private:
   struct retired_block {
     extent* window;
+    std::vector<piece> shown;
     stream_use use;
     std::shared_ptr<std::vector<stream_use>> uses;
   };

@@ -62,9 +62,15 @@ struct stream_use {
 struct extent;
 struct lane;
 
+struct piece {
+  bytes offset = 0;
+  bytes size = 0;
+};
+
 struct stitching {
   std::vector<extent*> pieces;  // in the order of the block's addresses
   extent* window = nullptr;     // the addresses, in the window's store
+  std::vector<piece> shown;     // ... what they show
 };
 
 struct alignas(64) extent {

@@ -58,7 +58,7 @@ void pool::state::put_back(extent* e) noexcept {
     piece->uses = e->uses;
     space.give(piece, to);
   }
-  memory.retire(e->stitched->window, e->use, std::move(e->uses));
+  memory.retire(e->stitched->window, std::move(e->stitched->shown), e->use, std::move(e->uses));
   space.recycle(e);
 }
 
@@ -97,11 +97,14 @@ void pool::state::tell_watermark(lock_held& held) noexcept {
 }
 
 // Calls f with each chunk's index, the last one's first, and the free extent that holds the chunk whole and that
-// nothing touches any more; null where there is none. f may give that chunk back; it says whether to go on.
+// nothing touches any more; null where there is none, or a mapping that is still in use shows the chunk. f may give
+// that chunk back; it says whether to go on.
 template <class Function>
 void pool::state::for_each_chunk(Function&& f) noexcept {
   std::vector<extent*> idle;
+  std::vector<bool> shown;
   try {
+    shown = memory.still_shown();
     space.for_each_free([&](extent& e) {
       if (e.done()) idle.push_back(&e);
     });
@@ -115,7 +118,7 @@ void pool::state::for_each_chunk(Function&& f) noexcept {
     extent* const around = !idle.empty() && idle.back()->end() >= c.offset + c.size ? idle.back() : nullptr;
     // Its record is another extent's, perhaps, once all of it has gone.
     if (around != nullptr && around->size == c.size) idle.pop_back();
-    if (!f(i, around)) break;
+    if (!f(i, shown[i] ? nullptr : around)) break;
   }
   memory.forget_gone();
 }
@@ -143,7 +146,6 @@ bytes pool::state::trim(bytes keep) noexcept {
   if (before <= keep) return 0;
   sweep_all(nullptr);
   memory.purge();
-  if (memory.has_retired()) return 0;  // a mapping that is still in use may show any chunk
   for_each_chunk([&](std::size_t i, extent* around) {
     if (memory.reserved() <= keep) return false;
     return around == nullptr || (space.prepare(4) && give_chunk_back(i, around));
@@ -159,7 +161,6 @@ void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noex
   flush();
   sweep_all(nullptr);
   memory.purge();
-  if (memory.has_retired()) return;
   for_each_chunk([&](std::size_t i, extent* around) {
     if (around == nullptr) {
       memory.set_idle_since(i, {});
@@ -187,7 +188,6 @@ void pool::state::look_round(lock_held& held) noexcept {
 void pool::state::tidy(bool at_once, lock_held& held) noexcept {
   const bool ages = options.idle_release.count() > 0;
   const bool much = space.free_bytes() > keep_free;
-  if (!much) release_mark = keep_free;
   const bool due = much && (at_once || space.free_bytes() > release_mark || misses >= next_release);
   const auto now = ages ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
   const bool old = ages && now >= next_idle_look;
@@ -199,8 +199,10 @@ void pool::state::tidy(bool at_once, lock_held& held) noexcept {
   }
   if (const bytes free = space.free_bytes(); due && free > keep_free) {
     trim(memory.reserved() - (free - keep_free));
-    release_mark = space.free_bytes() + least_release;  // what could not go now is not tried at every turn
-    next_release = misses + release_turn;
+    // What could not go now is not tried at every turn, and the less often the more pieces there are to look at.
+    const bytes left = space.free_bytes();
+    release_mark = left > keep_free ? left + least_release : keep_free;
+    next_release = misses + release_turn + space.free_count();
   }
 }
 

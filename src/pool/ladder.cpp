@@ -77,23 +77,24 @@ bool pool::state::serves(const extent& e, const request& r) const noexcept {
   return usable(e, r.on) && (!r.options.no_stitch || memory.is_device_block(e.offset));
 }
 
+bytes pool::state::reach(const extent& e, const request& r) const noexcept {
+  if (r.slack == 0) return r.size;
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.address(e.offset));
+  return align_up(address, r.options.alignment) - address + r.size;
+}
+
 // Takes the request's bytes out of a free extent that has enough.
 extent* pool::state::cut(extent* e, const request& r) noexcept {
-  bytes at = space.place(*e, r.size);
-  if (r.options.alignment > quantum) {
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.address(e->offset));
-    at = e->offset + (align_up(address, r.options.alignment) - address);
-  }
+  const bytes at = r.slack == 0 ? space.place(*e, r.size) : e->offset + (reach(*e, r) - r.size);
   extent* taken = space.take(e, at, r.size);
   taken->address.store(memory.address(at), std::memory_order_relaxed);
   return taken;
 }
 
 // In what the stream freed itself and in what nobody touches any more; else in what other streams freed, as far as it
-// is known to be usable and found quickly. The ladder looks at all of it.
-extent* pool::state::fit(const request& r) {
-  const auto good = [&](const extent& x) { return serves(x, r); };
-  const bytes n = r.size + r.slack;
+// is known to be usable and found quickly. The ladder looks at all of it. Of extents of n bytes or more.
+extent* pool::state::find_fit(const request& r, bytes n) {
+  const auto good = [&](const extent& x) { return serves(x, r) && reach(x, r) <= x.size; };
   extent* e = space.find(r.by->free, n, good);
   for (std::size_t i = 0; e == nullptr && apart && i < holding.size(); ++i) {
     known_stream& k = *holding[i];
@@ -105,6 +106,13 @@ extent* pool::state::fit(const request& r) {
     if (e == nullptr) e = space.find_among(k.free, n, elsewhere, good);
   }
   if (holding.size() > few_streams && idle_met > holding.size()) unlist_idle();
+  return e;
+}
+
+// Where no extent is so large that it has an aligned place wherever it begins, one that begins well may do.
+extent* pool::state::fit(const request& r) {
+  extent* e = find_fit(r, r.size + r.slack);
+  if (e == nullptr && r.slack != 0) e = find_fit(r, r.size);
   return e == nullptr ? nullptr : cut(e, r);
 }
 
@@ -116,8 +124,8 @@ extent* pool::state::join_and_fit(request& r) {
   if (extent* e = fit(r)) return e;
   if (!apart) return nullptr;
   sweep_all(&r.by->free);
+  sweep_further_uses(r.by->free);
   const auto joins = [&](const extent* e) { return e != nullptr && e->is(extent_state::free) && serves(*e, r); };
-  const bytes n = r.size + r.slack;
   extent* first = nullptr;
   extent* last = nullptr;
   bytes best = max_bytes;
@@ -129,7 +137,7 @@ extent* pool::state::join_and_fit(request& r) {
       run += x->size;
       end = x;
     }
-    if (run >= n && run < best) {
+    if (run >= reach(e, r) && run < best) {
       best = run;
       first = &e;
       last = end;
@@ -149,7 +157,8 @@ extent* pool::state::wait_and_fit(request& r, bool for_all, lock_held& held) {
   if (!for_all) {
     const extent* best = nullptr;
     for (const known_stream* k : holding) {
-      const extent* e = space.find_among(k->free, r.size + r.slack, no_end, [](const extent&) { return true; });
+      const extent* e =
+          space.find_among(k->free, r.size, no_end, [&](const extent& x) { return reach(x, r) <= x.size; });
       if (e != nullptr && (best == nullptr || e->size < best->size)) best = e;
     }
     if (best == nullptr) return nullptr;
@@ -196,15 +205,21 @@ bool pool::state::add_chunk(bytes size, error& why, bool device_block) {
   return true;
 }
 
+std::optional<bytes> pool::state::chunk_for(const request& r) const noexcept {
+  // Of granules chunks are mapped, and begin at one. Where a block of the device begins only its rules say.
+  const bool begins_well =
+      r.slack == 0 || (memory.stitches() && !r.options.no_stitch && r.options.alignment <= memory.granule());
+  const auto size = begins_well ? std::optional{r.size} : checked_add(r.size, r.options.alignment);
+  return size ? checked_align_up(*size, memory.granule()) : std::nullopt;
+}
+
 // Adds a chunk for the request: a larger one than it needs, where the device and the limit allow that; else one of just
 // its size; else one of what it lacks besides the free memory right below the new chunk. A request that must not be
 // stitched gets a device block of just its size.
 bool pool::state::grow(request& r) {
-  bytes need = r.size + (r.options.alignment > quantum ? r.options.alignment : 0);
-  if (need < r.size) return false;
-  const auto rounded = checked_align_up(need, memory.granule());
-  if (!rounded) return false;
-  need = *rounded;
+  const auto sized = chunk_for(r);
+  if (!sized) return false;
+  const bytes need = *sized;
   if (memory.reserved() > options.collect_above - std::min(need, options.collect_above)) {
     trim(options.collect_above - std::min(need, options.collect_above));
   }
@@ -223,8 +238,9 @@ bool pool::state::grow(request& r) {
   // The top of the space may have most of it already.
   const extent* top = space.lowest_unbacked(1);
   if (top == nullptr || top->before == nullptr || !top->before->is(extent_state::free)) return false;
-  if (!usable(*top->before, r.on) || top->before->size >= need) return false;
-  const bytes lack = align_up(need - top->before->size, memory.granule());
+  const bytes reached = reach(*top->before, r);
+  if (!usable(*top->before, r.on) || top->before->size >= reached) return false;
+  const bytes lack = align_up(reached - top->before->size, memory.granule());
   return lack <= room && add(lack);
 }
 
@@ -326,9 +342,11 @@ result<extent*> pool::state::climb(request& r, lock_held& held) {
   error why;
   for (unsigned attempt = 1;; ++attempt) {
     if (extent* e = rungs(r, held)) return e;
-    why = r.device_error               ? *r.device_error
-          : memory.headroom() < r.size ? error{errc::limit_exceeded, "pool: the pool's limit is reached", r.asked}
-                                       : error{errc::out_of_memory, "pool: the device has no more memory", r.asked};
+    const auto sized = chunk_for(r);
+    why = r.device_error ? *r.device_error
+          : !sized || memory.headroom() < *sized
+              ? error{errc::limit_exceeded, "pool: the pool's limit is reached", r.asked}
+              : error{errc::out_of_memory, "pool: the device has no more memory", r.asked};
     if (options.on_pressure.function == nullptr) break;
     bool again = false;
     {

@@ -191,7 +191,7 @@ void pool::state::close() noexcept {
       std::fprintf(stderr, "berth: leak: %llu bytes at %p, asked for at %s:%u\n",
                    static_cast<unsigned long long>(e.asked), e.at(), e.file, e.line);
     }
-    if (e.stitched) memory.retire(e.stitched->window, {}, nullptr);
+    if (e.stitched) memory.retire(e.stitched->window, {}, {}, nullptr);
   });
   memory.release_all();
   closed = true;

@@ -62,7 +62,7 @@ struct request {
   stream& on;
   const block_options& options;
   source_location site;
-  bytes slack = 0;                      // more than `size` for the alignment's sake
+  bytes slack = 0;                      // with so much more every extent has a place for the alignment
   known_stream* by = nullptr;           // of `on`, which lives: so does this
   std::optional<error> device_error{};  // of what was tried for it
 };
@@ -197,17 +197,22 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] error refused(const detail::request& r, const error& why);
   void make_ready();  // after the lock was let go. Throws bad_alloc where the records cannot grow.
   [[nodiscard]] bool serves(const detail::extent& e, const detail::request& r) const noexcept;
+  // Bytes from the extent's start to the end of the request's block, were it the first there that is aligned.
+  [[nodiscard]] bytes reach(const detail::extent& e, const detail::request& r) const noexcept;
   [[nodiscard]] detail::extent* cut(detail::extent* e, const detail::request& r) noexcept;
+  [[nodiscard]] detail::extent* find_fit(const detail::request& r, bytes n);
   [[nodiscard]] detail::extent* fit(const detail::request& r);
   [[nodiscard]] detail::extent* join_and_fit(detail::request& r);
   [[nodiscard]] detail::extent* wait_and_fit(detail::request& r, bool for_all, lock_held& held);
   [[nodiscard]] bool flush_pays(bytes instead_of) const noexcept { return flush_debt * flush_worth < instead_of; }
+  // The size of a chunk in which the request has room wherever it lies; nothing where there is no such size.
+  [[nodiscard]] std::optional<bytes> chunk_for(const detail::request& r) const noexcept;
   [[nodiscard]] bool grow(detail::request& r);
   bool grow_by_holes(detail::request& r);
   bool add_chunk(bytes size, error& why, bool device_block = false);
   // stitch.cpp
   [[nodiscard]] detail::extent* stitch(detail::request& r, lock_held& held);
-  [[nodiscard]] detail::extent* stitch_free(const detail::request& r, bool& lacks_addresses);
+  [[nodiscard]] detail::extent* stitch_free(detail::request& r, bool& lacks_addresses);
   [[nodiscard]] bool may_stitch(const detail::request& r) const noexcept;
   [[nodiscard]] bytes stitchable(const detail::request& r) const noexcept;  // free bytes that a stitched block can use
 
@@ -222,6 +227,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // Forgets the uses in a lane, or all but one's, that are done.
   void sweep(detail::lane& l) noexcept;
   void sweep_all(const detail::lane* except) noexcept;
+  // Forgets the uses by further streams that are done in a lane whose own stream is asking.
+  void sweep_further_uses(detail::lane& l) noexcept;
   // The same, where enough requests came to pay for it. False where it was put off.
   bool sweep_where_it_pays(detail::known_stream& k) noexcept;
   enum class asking_for { look, device_wait };

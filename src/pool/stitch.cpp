@@ -4,8 +4,9 @@
 // Granules are mapped as a whole, but a block may begin in the middle of its first granule and end in the middle of its
 // last. So of all free extents a block can use
 //   any number of whole granules, the end of one granule as its head, and the beginning of another as its tail,
-// and a request fails only if the whole granules, the largest head and the largest tail together are too small: what
-// cannot be used is less than one granule for each hole.
+// the two of different extents, and a request fails only if the whole granules, and the largest head and tail that go
+// together, are too small: what cannot be used is less than one granule for each hole, and less than one more where
+// the largest head and tail are of one extent.
 #include <algorithm>
 #include <vector>
 
@@ -50,8 +51,9 @@ std::size_t choose(const std::vector<source>& sources, bytes n, std::size_t exce
   return best;
 }
 
-// Parts for n bytes, in the order of the block's addresses; none where the sources do not suffice.
-std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule) {
+// Parts for n bytes, in the order of the block's addresses; none where the sources do not suffice. Without a head the
+// block begins at a granule, as an alignment may demand.
+std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule, bool with_head) {
   bytes whole = 0;
   for (const source& s : sources) whole += s.whole();
   const std::size_t none = sources.size();
@@ -67,7 +69,7 @@ std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule) 
   if (rest != 0 || whole < n) {
     const bytes lack = whole >= n - rest ? rest : n - whole;
     t = choose(sources, lack, none, tail_of);
-    h = choose(sources, lack, none, head_of);
+    if (with_head) h = choose(sources, lack, none, head_of);
     const bytes most_tail = t == none ? 0 : sources[t].tail();
     const bytes most_head = h == none ? 0 : sources[h].head();
     if (most_tail >= lack) {
@@ -75,11 +77,17 @@ std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule) 
     } else if (most_head >= lack) {
       head = lack;
     } else if (whole < align_up(n, granule)) {
-      if (h == t) h = choose(sources, lack, t, head_of);
-      if (h == t || h == none) return {};
+      if (h == t &&
+          h != none) {  // not both of one extent: the largest head with another's tail, or the other way round
+        const std::size_t other_h = choose(sources, lack, t, head_of);
+        const std::size_t other_t = choose(sources, lack, h, tail_of);
+        const bytes with_other_head = most_tail + (other_h == t ? 0 : sources[other_h].head());
+        const bytes with_other_tail = most_head + (other_t == h ? 0 : sources[other_t].tail());
+        (with_other_head >= with_other_tail ? h : t) = with_other_head >= with_other_tail ? other_h : other_t;
+      }
+      if (h == t || h == none || sources[h].head() + sources[t].tail() < lack) return {};
       tail = sources[t].tail();
       head = lack - tail;
-      if (head > sources[h].head()) return {};
     }
   }
   if (tail == 0) t = none;
@@ -134,7 +142,8 @@ bytes pool::state::stitchable(const request& r) const noexcept {
 }
 
 bool pool::state::may_stitch(const request& r) const noexcept {
-  return options.stitch && memory.stitches() && !r.options.no_stitch && r.options.alignment <= quantum;
+  return options.stitch && memory.stitches() && !r.options.no_stitch &&
+         r.options.alignment <= std::max(quantum, memory.granule());
 }
 
 extent* pool::state::stitch(request& r, lock_held& held) {
@@ -148,7 +157,7 @@ extent* pool::state::stitch(request& r, lock_held& held) {
   return memory.purge() ? stitch_free(r, lacks_addresses) : nullptr;
 }
 
-extent* pool::state::stitch_free(const request& r, bool& lacks_addresses) {
+extent* pool::state::stitch_free(request& r, bool& lacks_addresses) {
   const bytes granule = memory.granule();
   std::vector<source> sources;
   space.for_each_free([&](extent& e) {
@@ -156,7 +165,7 @@ extent* pool::state::stitch_free(const request& r, bool& lacks_addresses) {
     const bytes last = align_down(e.end(), granule);
     if (first <= last && usable(e, r.on) && !memory.is_device_block(e.offset)) sources.push_back({&e, first, last});
   });
-  const std::vector<part> parts = compose(sources, r.size, granule);
+  const std::vector<part> parts = compose(sources, r.size, granule, r.slack == 0);
   if (parts.empty()) return nullptr;
   if (!space.prepare(2 * parts.size() + 6)) return nullptr;
   std::vector<piece> pieces;
@@ -165,9 +174,13 @@ extent* pool::state::stitch_free(const request& r, bool& lacks_addresses) {
   made->pieces.reserve(parts.size());
   const auto window = memory.stitch(pieces);
   lacks_addresses = !window;
-  if (!window) return nullptr;
+  if (!window) {
+    if (window.error().code == errc::device_failed) r.device_error = window.error();
+    return nullptr;
+  }
 
   // Nothing fails from here on.
+  const bytes first = pieces.front().offset;
   for (const part& p : parts) {
     extent* e = space.take(p.from, p.where.offset, p.where.size);
     e->set(extent_state::piece);
@@ -176,9 +189,10 @@ extent* pool::state::stitch_free(const request& r, bool& lacks_addresses) {
     made->pieces.push_back(e);
   }
   made->window = *window;
+  made->shown = std::move(pieces);
   extent* block = space.make();
   block->size = r.size;
-  block->address.store(static_cast<std::byte*>(memory.window_address(**window)) + pieces[0].offset % granule,
+  block->address.store(static_cast<std::byte*>(memory.window_address(**window)) + first % granule,
                        std::memory_order_relaxed);
   block->stitched = std::move(made);
   ++stitched;

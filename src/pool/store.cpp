@@ -258,6 +258,13 @@ extent* store::clear_use(extent* e) noexcept {
   return give(e, nobodys_);
 }
 
+extent* store::clear_further_uses(extent* e) noexcept {
+  lane& in = *e->home;
+  unlink(e);
+  e->uses.reset();
+  return give(e, in);
+}
+
 bytes store::largest() const noexcept {
   bytes most = 0;
   for (const lane* l : lanes_) {

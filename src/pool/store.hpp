@@ -4,8 +4,8 @@
 // whose work may still touch them, and one for those that nothing touches. So a request never looks at what other
 // streams' work holds back, however much that is. A lane is bins of 1/16 octave under a two-level bitmap (after Masmano
 // et al., TLSF, 2004); within a bin the search is exact above 1 MiB, where a merely good fit costs 3-5 % of memory, and
-// looks at no more than `look` extents below it. Small requests are cut from the high end of a free extent and large
-// ones from the low end, which keeps them apart (docs/decisions/0401-placement.md).
+// looks at no more than `look` extents below it, but where no larger one is left. Small requests are cut from the high
+// end of a free extent and large ones from the low end, which keeps them apart (docs/decisions/0401-placement.md).
 //
 // Invariants, checked by check():
 //   I1  neighbours touch: e.after->offset == e.end(), and before / after mirror each other;
@@ -112,6 +112,8 @@ class store {
   extent* merge_run(extent* first, extent* last, stream_use use, lane& to) noexcept;
   // Says that nothing touches the free extent e any more.
   extent* clear_use(extent* e) noexcept;
+  // Says that no further streams (extent::uses) touch it; its own may.
+  extent* clear_further_uses(extent* e) noexcept;
 
   template <class Function>
   void for_each_free(Function&& f) const {
@@ -163,7 +165,9 @@ class store {
 template <class Usable>
 extent* store::find_in(const lane& l, bytes n, extent* best, unsigned& most, Usable&& usable) noexcept {
   const unsigned last = best != nullptr ? bin_of(best->size) : lane::bins - 1;
-  for (unsigned bin = l.next(bin_of(n)); bin <= last; bin = l.next(bin + 1)) {
+  const unsigned own = bin_of(n);  // here some are too small
+  bool passed_over = false;
+  const auto search = [&](unsigned bin, bool all) {
     bool found = false;
     unsigned looked = 0;
     for (extent* e = l.heads[bin]; e != nullptr; e = e->bin_after) {
@@ -174,11 +178,19 @@ extent* store::find_in(const lane& l, bytes n, extent* best, unsigned& most, Usa
         found = true;
         if (e->size == n && n < small) break;
       }
-      if (--most == 0) return best;
-      if (found && n < small && ++looked == look) break;
+      if (--most == 0) return true;
+      if ((found || (bin == own && !all)) && n < small && ++looked == look) {
+        passed_over = !found && e->bin_after != nullptr;
+        break;
+      }
     }
-    if (found) return best;
+    return found;
+  };
+  for (unsigned bin = l.next(own); bin <= last; bin = l.next(bin + 1)) {
+    if (search(bin, false)) return best;
   }
+  // Nothing larger: then one that was not looked at.
+  if (passed_over && best == nullptr) search(own, true);
   return best;
 }
 

@@ -145,6 +145,23 @@ void pool::state::sweep(lane& l) noexcept {
   if (l.count != 0) l.floor = floor;
 }
 
+void pool::state::sweep_further_uses(lane& l) noexcept {
+  try {
+    swept.reserve(l.count);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  swept.clear();
+  // Done, not ordered before the asking stream: what is merged has one epoch of its stream, and that may be an older
+  // one.
+  l.for_each([&](extent& e) {
+    if (e.uses && std::ranges::all_of(*e.uses, &detail::stream_use::done)) swept.push_back(&e);
+  });
+  for (extent* e : swept) {
+    if (e->is(detail::extent_state::free) && e->home == &l && e->uses) space.clear_further_uses(e);
+  }
+}
+
 void pool::state::sweep_all(const lane* except) noexcept {
   for (known_stream* const k : holding) {
     if (&k->free != except && k->free.count != 0 && k->clock->completed() >= k->free.floor) sweep(k->free);

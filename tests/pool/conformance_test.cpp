@@ -224,16 +224,31 @@ TEST(resource_source, memory_goes_back_when_the_streams_that_use_it_are_done) {
   stream queue{device::host()};
   stream other{device::host()};
   resource_source source{memory};
+  support::gate late, later;
+  late.hold(queue);
+  later.hold(other);
   auto b = source.allocate(600, queue);
   ASSERT_TRUE(b);
   b->use_on(other);
   b->reset();
   EXPECT_GE(memory.out, 600u);
   EXPECT_EQ(source.pending(), 600u);
+  late.open();
   ASSERT_TRUE(queue.synchronize());
   EXPECT_FALSE(source.allocate(600, queue));  // the other stream may use it yet
+  later.open();
   ASSERT_TRUE(other.synchronize());
   EXPECT_TRUE(source.allocate(600, queue));
+}
+
+// A stream on which nothing is queued need not be asked: it uses nothing.
+TEST(resource_source, memory_of_an_idle_stream_goes_back_at_once) {
+  stream queue{device::host()};
+  resource_source source{*std::pmr::new_delete_resource()};
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(source.allocate(4096, queue));
+    EXPECT_EQ(source.pending(), 0u);
+  }
 }
 
 TEST(resource_source, a_full_resource_is_asked_again_after_the_stream_is_done) {

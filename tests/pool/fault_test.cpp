@@ -177,6 +177,21 @@ TEST(pool_fault, a_device_failure_is_said_to_be_one) {
   EXPECT_TRUE(p.allocate(1000, w.first));
 }
 
+TEST(pool_fault, a_device_that_fails_while_stitching_has_failed) {
+  world w{device::host()};
+  const bytes g = device::host().properties().granule;
+  pool p{w.faulty.device, {.limit = 512 * g, .cache_bytes = 0}};
+  void* const base = p.allocate_raw(512 * g, w.first).value();
+  std::vector<block_part> kept;
+  for (bytes at = 0; at < 512 * g; at += 2 * g) kept.push_back({at, g});
+  ASSERT_TRUE(p.split(base, kept));
+  w.faulty->fail({.nth = 1, .count = std::numeric_limits<std::uint64_t>::max()});
+  EXPECT_EQ(p.allocate(100 * g, w.first).error().code, errc::device_failed);
+  w.faulty->heal();
+  EXPECT_TRUE(p.allocate(100 * g, w.first));
+  for (const block_part& part : kept) p.free(static_cast<std::byte*>(base) + part.offset);
+}
+
 // Each call of a stream that can fail.
 std::vector<std::function<bool(stream&)>> calls_of_users() {
   return {[](stream& s) { return s.synchronize().has_value(); },

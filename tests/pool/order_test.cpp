@@ -176,6 +176,24 @@ TEST(soak, does_not_grow) {
   EXPECT_LE(p.statistics().reserved, after_warm_up + 4_MiB);
 }
 
+// A bin holds sizes that differ by a sixteenth. Those that are just too small are not all looked at while there is a
+// larger one; where there is none, the one among them that is large enough is found.
+TEST(store, a_bin_of_what_is_just_too_small_is_passed_over) {
+  berth::detail::store space;
+  ASSERT_TRUE(space.prepare(1100));
+  const auto any = [](const berth::detail::extent&) { return true; };
+  bytes at = 0;
+  const auto add = [&](bytes size) {
+    (void)space.add(at, size, nullptr, nullptr);
+    at += size + 64;
+  };
+  add(2112);
+  for (int i = 0; i < 1000; ++i) add(2048);
+  EXPECT_EQ(space.find(space.nobodys(), 2112, any)->offset, 0u);
+  add(8192);
+  EXPECT_EQ(space.find_among(space.nobodys(), 2112, 64, any)->size, 8192u);
+}
+
 // The store against a plain model: sets of bytes.
 RC_GTEST_PROP(store, keeps_its_invariants_and_loses_nothing, ()) {
   using berth::detail::extent;

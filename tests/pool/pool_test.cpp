@@ -81,6 +81,62 @@ TEST(pool, stitches_when_no_hole_fits) {
   for (int i = 1; i < 8; i += 2) p.free(all[i], 128_KiB, queue);
 }
 
+// One of each hole's ends: where the largest head and the largest tail are of one hole, another's do too.
+TEST(pool, stitches_the_head_of_one_hole_to_the_tail_of_another) {
+  const bytes g = device::host().properties().granule;
+  const std::pair<bytes, bytes> both{g + 448, 3 * g - 448}, whole{10 * g, 12 * g};
+  for (const std::pair<bytes, bytes>& one : {std::pair{5 * g, 5 * g + g - 576}, std::pair{5 * g + 576, 6 * g}}) {
+    stream queue{device::host()};
+    pool p{device::host(), {.limit = 512 * g, .cache_bytes = 0}};
+    void* const base = p.allocate_raw(512 * g, queue).value();
+    std::vector<berth::block_part> kept;
+    bytes at = 0;
+    for (const auto& [begin, end] : {both, one, whole}) {
+      kept.push_back({at, begin - at});
+      at = end;
+    }
+    kept.push_back({at, 512 * g - at});
+    ASSERT_TRUE(p.split(base, kept));
+    const bytes wanted = 2 * g + (g - 448) + (g - 576);
+    auto made = p.allocate(wanted, queue);
+    ASSERT_TRUE(made) << p.out_of_memory_report();
+    std::memset(made->data(), 7, wanted);
+    EXPECT_EQ(p.statistics().stitched, 1u);
+    for (const berth::block_part& part : kept) p.free(static_cast<std::byte*>(base) + part.offset);
+  }
+}
+
+TEST(pool, an_alignment_costs_no_room_where_memory_begins_aligned) {
+  stream queue{device::host()};
+  pool p{device::host(), {.limit = 4_MiB, .cache_bytes = 0}};
+  for (int i = 0; i < 2; ++i) {  // the device's, and a hole
+    const auto all = p.allocate(4_MiB, queue, {.alignment = 4096});
+    ASSERT_TRUE(all) << p.out_of_memory_report();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all->data()) % 4096, 0u);
+  }
+  EXPECT_EQ(p.allocate(4_MiB + 1, queue, {.alignment = 4096}).error().code, berth::errc::limit_exceeded);
+}
+
+// Up to a granule: where a stitched block begins.
+TEST(pool, stitches_aligned_blocks) {
+  const bytes g = device::host().properties().granule;
+  for (const bytes alignment : {bytes{64}, bytes{128}, g}) {
+    stream queue{device::host()};
+    pool p{device::host(), {.limit = 512 * g, .cache_bytes = 0}};
+    void* const base = p.allocate_raw(512 * g, queue).value();
+    std::vector<berth::block_part> kept;
+    for (bytes at = 0; at < 512 * g; at += 4 * g) kept.push_back({at + g / 2, g});
+    ASSERT_TRUE(p.split(base, kept));
+    const bytes wanted = 100 * g + 64;
+    const auto made = p.allocate(wanted, queue, {.alignment = alignment});
+    ASSERT_TRUE(made) << alignment << p.out_of_memory_report();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(made->data()) % alignment, 0u);
+    std::memset(made->data(), 7, wanted);
+    EXPECT_EQ(p.statistics().stitched, 1u);
+    for (const berth::block_part& part : kept) p.free(static_cast<std::byte*>(base) + part.offset);
+  }
+}
+
 TEST(pool, bad_requests_are_errors_whatever_the_cache_holds) {
   stream queue{device::host()};
   pool p{device::host(), {.limit = 1_MiB}};

@@ -159,6 +159,52 @@ TEST(pool_streams, the_threshold_holds_once_the_work_is_done_and_counts_caches) 
   }
 }
 
+// What further streams used is their own stream's again once they are done: it joins up, piece by piece.
+TEST(pool_streams, memory_that_other_streams_are_done_with_joins_up) {
+  stream queue{device::host()}, other{device::host()};
+  pool p{device::host(), {.limit = 1_MiB, .stitch = false, .cache_bytes = 0}};
+  gate late;
+  std::vector<void*> all;
+  for (int i = 0; i < 16; ++i) all.push_back(p.allocate_raw(64_KiB, queue).value());
+  late.hold(other);
+  for (void* data : all) p.use_on(data, other);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i != 5 && i != 10) p.free(all[i]);
+  }
+  EXPECT_FALSE(p.allocate(128_KiB, queue));
+  late.open();
+  ASSERT_TRUE(other.synchronize());
+  const auto held = p.allocate(128_KiB, queue);  // of the shortest run
+  ASSERT_TRUE(held) << p.out_of_memory_report();
+  EXPECT_EQ(p.statistics().largest_hole, 5 * 64_KiB);
+  p.free(all[5]);
+  p.free(all[10]);
+}
+
+// Mappings that a busy stream still uses keep the chunks that they show, and no others.
+TEST(pool_streams, a_stitched_block_that_is_in_use_keeps_its_own_chunks_only) {
+  gate late;
+  stream queue{device::host()}, other{device::host()};
+  pool p{device::host(), {.limit = 128_MiB, .cache_bytes = 0}};
+  const bytes granule = device::host().properties().granule;
+  void* const base = p.allocate_raw(2_MiB, queue).value();
+  std::vector<block_part> kept;
+  for (bytes at = 0; at < 2_MiB; at += 2 * granule) kept.push_back({at, granule});
+  ASSERT_TRUE(p.split(base, kept));
+  auto large = p.allocate(126_MiB, other).value();  // nothing is left below the limit
+  void* const stitched = p.allocate_raw(64 * granule, queue).value();
+  ASSERT_EQ(p.statistics().stitched, 1u);
+  late.hold(queue);
+  p.free(stitched);
+  large.reset();
+  ASSERT_TRUE(other.synchronize());
+  EXPECT_EQ(p.trim(0), 126_MiB);
+  late.open();
+  ASSERT_TRUE(queue.synchronize());
+  for (const block_part& part : kept) p.free(static_cast<std::byte*>(base) + part.offset);
+  EXPECT_EQ(p.trim(0), 2_MiB);
+}
+
 TEST(pool_streams, chunks_that_stay_free_go_back) {
   stream queue{device::host()};
   pool p{device::host(), {.limit = 64_MiB, .idle_release = std::chrono::milliseconds{4}}};
