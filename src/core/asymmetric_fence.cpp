@@ -37,7 +37,7 @@ void asymmetric_fence() noexcept {
 #if defined(__linux__) && !defined(BERTH_THREAD_SANITIZER)
   if (has_asymmetric_fence()) {
     const bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-    expects(done, "membarrier failed after it was registered");
+    expects(done, "membarrier failed after it was registered: a seccomp filter that was set since forbids it?");
   }
 #endif
 }

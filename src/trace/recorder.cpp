@@ -73,7 +73,8 @@ struct recorder::state : std::enable_shared_from_this<state> {
   std::vector<chunk*> full;     // in the order in which they filled up
   std::vector<chunk*> residue;  // what is left of the oldest, each thread's in its order
   owners among;
-  bool over = false;  // live blocks alone fill a quarter of the capacity: nothing more is kept
+  bool over = false;  // live blocks alone filled a quarter of the capacity when that was looked at last
+  std::chrono::steady_clock::time_point look_again;
   std::uint64_t forgotten = 0;
   std::atomic<std::uint64_t> dropped{0};
 
@@ -113,6 +114,7 @@ struct recorder::state : std::enable_shared_from_this<state> {
   bool prepare(lane& l) noexcept;
   void close(lane& l) noexcept;
   bool close_idle() noexcept;
+  void make_room() noexcept;
   void fold_oldest() noexcept;
   void fold(chunk* oldest, const owners* in) noexcept;
   template <class Function>
@@ -184,7 +186,7 @@ bool recorder::state::prepare(lane& l) noexcept {
   record* end = l.open == nullptr ? nullptr : l.open->records.data() + store.chunk_records();
   if (end - at < 2) {  // a stamp and an event
     const std::lock_guard held{lock};
-    while (store.empty() && !over && (!full.empty() || close_idle())) fold_oldest();
+    make_room();
     chunk* const fresh = store.take();
     if (fresh == nullptr) return false;
     if (l.open != nullptr) close(l);
@@ -217,6 +219,19 @@ bool recorder::state::close_idle() noexcept {
     l->at.store(nullptr, std::memory_order_relaxed);
   }
   return !full.empty();
+}
+
+// Sees to it that there is an empty chunk, as far as folding helps. Where live blocks are too many for that, it is
+// tried again when ten times as long has passed as it took: they may be gone by then. The lock is held.
+void recorder::state::make_room() noexcept {
+  if (!store.empty()) return;
+  const auto from = std::chrono::steady_clock::now();
+  if (over && from < look_again) return;
+  over = false;
+  while (store.empty() && !over && (!full.empty() || close_idle())) fold_oldest();
+  if (!over) return;
+  const auto now = std::chrono::steady_clock::now();
+  look_again = now + 10 * (now - from);
 }
 
 // Makes some chunks empty, or at least smaller. The lock is held.

@@ -158,6 +158,33 @@ TEST(recorder, drops_only_where_live_blocks_fill_it) {
   EXPECT_NE(r.leak_report().find("dropped"), std::string::npos);
 }
 
+// A peak of blocks that fill the recorder passes, and what comes then is recorded again.
+TEST(recorder, goes_on_when_there_are_fewer_blocks) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host()};
+  recorder r{1 << 20};
+  r.start();
+  const auto churn = [&](int n) {
+    for (int i = 0; i < n; ++i) p.free(p.allocate_raw(256, queue).value());
+  };
+  std::vector<void*> peak;
+  for (int i = 0; i < 18'000; ++i) {
+    peak.push_back(p.allocate_raw(256, queue).value());
+    churn(5);
+  }
+  for (void* data : peak) p.free(data);
+  EXPECT_GT(r.dropped(), 0u);
+  bool seen = false;
+  for (int i = 0; i < 500 && !seen; ++i) {
+    void* const kept = p.allocate_raw(333, queue).value();
+    for (const auto& l : r.leaks()) seen |= l.size == 333;
+    p.free(kept);
+    churn(1000);
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  EXPECT_TRUE(seen);
+}
+
 // At one time, so that each has records of its own.
 void give_and_take(berth::pool& p, int threads) {
   std::barrier all{threads};

@@ -9,7 +9,7 @@
 // is full, the oldest history is folded: blocks that came and went in it are forgotten and counted, blocks still alive
 // stay, so that leaks are right however long the run is. Only where that does not help, because the records of live
 // blocks alone fill a quarter of it, or more threads record at once than it has chunks (128 of 1 MiB, 1024 from 8 MiB
-// on), records are dropped, and reports say how many.
+// on), records are dropped, and reports say how many; when live blocks have become fewer it goes on.
 //
 // One recorder at a time listens (contract). It must be stopped, and no thread be inside an allocation, before it is
 // destroyed. All members are thread-safe; those that read cost a sort of all records. Blocks are told apart by their
@@ -52,7 +52,7 @@ class recorder {
   [[nodiscard]] snapshot take() const;
   // The same as an allocation log.
   [[nodiscard]] log to_log() const;
-  // Blocks given out and not given back, oldest first. Exact where dropped() is 0.
+  // Blocks given out and not given back, oldest first. Exact where dropped() is 0, of what came back while it listened.
   [[nodiscard]] std::vector<leak> leaks() const;
   // "SIZE bytes at ADDRESS, asked for at FILE:LINE" for each, then the sum; says where records were dropped.
   [[nodiscard]] std::string leak_report() const;
