@@ -94,7 +94,7 @@ extent* pool::state::cut(extent* e, const request& r) noexcept {
 // In what the stream freed itself and in what nobody touches any more; else in what other streams freed, as far as it
 // is known to be usable and found quickly. The ladder looks at all of it. Of extents of n bytes or more.
 extent* pool::state::find_fit(const request& r, bytes n) {
-  const auto good = [&](const extent& x) { return serves(x, r) && reach(x, r) <= x.size; };
+  const auto good = [&](const extent& x) { return serves(x, r) && (r.slack == 0 || reach(x, r) <= x.size); };
   extent* e = space.find(r.by->free, n, good);
   for (std::size_t i = 0; e == nullptr && apart && i < holding.size(); ++i) {
     known_stream& k = *holding[i];

@@ -169,6 +169,7 @@ extent* store::find_in(const lane& l, bytes n, extent* best, unsigned& most, Usa
   bool passed_over = false;
   const auto search = [&](unsigned bin, bool all) {
     bool found = false;
+    const bool counts = bin == own && !all;
     unsigned looked = 0;
     for (extent* e = l.heads[bin]; e != nullptr; e = e->bin_after) {
       if (e->size >= n &&
@@ -179,7 +180,7 @@ extent* store::find_in(const lane& l, bytes n, extent* best, unsigned& most, Usa
         if (e->size == n && n < small) break;
       }
       if (--most == 0) return true;
-      if ((found || (bin == own && !all)) && n < small && ++looked == look) {
+      if ((found || counts) && n < small && ++looked == look) {
         passed_over = !found && e->bin_after != nullptr;
         break;
       }
