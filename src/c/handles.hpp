@@ -41,7 +41,7 @@ template <class T>
 class handles {
   struct slot {
     std::atomic<std::uint64_t> state{first_generation};
-    std::uint32_t process = 0;  // in which the object came here
+    std::atomic<std::uint32_t> process{0};  // in which the object came here
     std::shared_ptr<T> object;
   };
 
