@@ -541,6 +541,23 @@ RC_GTEST_PROP(lower, random_models_equal_the_reference, ()) {
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
+// What each copies is found in phase one, and kept: all together no more than the file's size allows.
+TEST(lower, what_kernels_keep_is_taken_from_what_a_file_may_have) {
+  small_model m;
+  const std::int64_t wide = std::int64_t{1} << 20;
+  const std::string x = m.input({1, wide});
+  model::tensor every_other{element::boolean, {wide}, std::vector<std::byte>(static_cast<std::size_t>(wide))};
+  for (std::size_t i = 0; i < every_other.data.size(); i += 2) every_other.data[i] = std::byte{1};
+  const std::string condition = m.keep(std::move(every_other));
+  for (int i = 0; i < 40; ++i) m.d.outputs.push_back(m.add("Compress", {x, condition}, {{"axis", std::int64_t{1}}}));
+  try {
+    (void)model::lower(m.d);
+    ADD_FAILURE() << "40 times 8 MiB";
+  } catch (const model::input_error& e) {
+    EXPECT_NE(std::string{e.what()}.find("all together exceed 256 MiB"), std::string::npos) << e.what();
+  }
+}
+
 TEST(lower, says_which_node_has_no_kernel) {
   small_model m;
   m.d.outputs = {m.add("Bernoulli", {m.input({2, 3})})};

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "berth/op/operator.hpp"
@@ -53,7 +54,9 @@ image resized(const op::request& q, const image& x, const tensor_type& to) {
   image y{to, std::vector<std::byte>(size)};
   std::vector<std::byte> from = x.bytes;
   void* const at[] = {from.data(), y.bytes.data()};
-  s.run->execute(at, nullptr);
+  std::vector<std::byte> workspace(s.run->workspace() + op::workspace_alignment);
+  const auto begin = reinterpret_cast<std::uintptr_t>(workspace.data());
+  s.run->execute(at, workspace.data() + (op::workspace_alignment - begin % op::workspace_alignment));
   return y;
 }
 
@@ -123,6 +126,24 @@ TEST(resize, a_length_of_a_scale_is_counted_in_f32) {
     const op::request resize{"Resize", 17, {x, {}, list}, {nullptr, nullptr, &scales}};
     EXPECT_EQ(op::infer(resize)[0].shape, (op::shape{1, to})) << from << " " << scale;
     EXPECT_EQ(op::infer({"Upsample", 9, {x, list}, {nullptr, &scales}})[0].shape, (op::shape{1, to}));
+  }
+}
+
+// Kept by each node they would be tens of megabytes a node of a small file; in the workspace nodes share them.
+TEST(resize, neighbours_are_workspace) {
+  const std::int64_t wide = std::int64_t{1} << 20;
+  op::tensor sizes{element::i64, {2}, std::vector<std::byte>(16)};
+  const op::shape to{1, wide};
+  std::memcpy(sizes.data.data(), to.data(), 16);
+  for (const auto& [mode, each] : {std::pair{"nearest", 8}, {"linear", 32}, {"cubic", 64}}) {
+    const op::request q{"Resize",
+                        17,
+                        {tensor_type{{1, 2}}, {}, {}, tensor_type{{2}, element::i64}},
+                        {nullptr, nullptr, nullptr, &sizes},
+                        {{"mode", std::string{mode}}}};
+    const bytes workspace = op::serve(q).run->workspace();
+    EXPECT_GE(workspace, static_cast<bytes>(each * wide)) << mode;
+    EXPECT_LE(workspace, static_cast<bytes>(each * wide) + 1024) << mode;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "model/lower/lowering.hpp"
 #include "model/onnx/fold.hpp"
+#include "op/plain/plain.hpp"
 
 namespace berth::model {
 
@@ -138,6 +139,7 @@ void lowering::plain(const node& n) {
     }
     made = serve(q);
   }
+  if (const auto* own = dynamic_cast<const op::plain_operation*>(made.run.get())) room_.take(m_, n, own->held());
   std::vector<value_id> inputs;
   std::vector<std::uint32_t> in_place;
   for (std::size_t k = 0; k < placed_at.size(); ++k) {

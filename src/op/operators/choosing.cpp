@@ -63,31 +63,36 @@ types compress_type(const request& q) {
 made compress(const request& q, const types& outputs) {
   tensor_type from = input(q, 0);
   if (!is_row_major(from)) refuse("an input that is not row-major");
+  if (!is_row_major(outputs[0])) refuse("a result that is not row-major");
   const bool flat = !q.attributes.contains("axis");
   if (flat) from = dense(from.type, {count_of(from.shape)});
   const std::size_t axis = flat ? 0 : axis_of(q, 0, rank_of(q, 0));
-  std::vector<strided_copy> each;
-  std::int64_t at = 0;
-  const auto indices = chosen(q);
-  for (std::size_t i = 0; i < indices.size();) {  // indices that follow one another are one copy
-    const std::int64_t index = indices[i];
-    std::int64_t run = 1;
-    while (i + static_cast<std::size_t>(run) < indices.size() &&
-           indices[i + static_cast<std::size_t>(run)] == index + run)
-      ++run;
-    i += static_cast<std::size_t>(run);
-    if (each.size() == std::size_t{1} << 16) refuse("more than 2^16 pieces");
-    strided_copy c;
-    c.shape = from.shape;
-    c.shape[axis] = run;
-    c.from_by = strides_of(from);
-    c.to_by = strides_of(outputs[0]);
-    c.from_offset = index * c.from_by[axis];
-    c.to_offset = at * c.to_by[axis];
-    at += run;
-    each.push_back(std::move(c));
+  const auto cut = static_cast<std::ptrdiff_t>(axis);
+  const auto size = static_cast<std::int64_t>(element_size(from.type));
+  const std::int64_t outer = count_of({from.shape.begin(), from.shape.begin() + cut});
+  const std::int64_t row = count_of({from.shape.begin() + cut + 1, from.shape.end()}) * size;
+  // Indices that follow one another are one copy.
+  struct piece {
+    std::int64_t begin, count;
+  };
+  std::vector<piece> pieces;
+  for (const std::int64_t i : chosen(q)) {
+    if (pieces.empty() || pieces.back().begin + pieces.back().count != i) pieces.push_back({i, 0});
+    ++pieces.back().count;
   }
-  return copies(q, outputs, std::move(each));
+  pieces.shrink_to_fit();
+  const bytes held = pieces.size() * sizeof(piece);
+  const auto run = [pieces = std::move(pieces), outer, row, plane = from.shape[axis] * row](
+                       std::span<std::byte* const> at, void*) {
+    std::byte* to = at[1];
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (const piece& p : pieces) {
+        std::memcpy(to, at[0] + o * plane + p.begin * row, static_cast<std::size_t>(p.count * row));
+        to += p.count * row;
+      }
+    }
+  };
+  return holding(function(q, outputs, run), held);
 }
 
 // Greedy choice of boxes by their scores, none that overlaps a chosen one by more than a share of what both cover.

@@ -1,9 +1,11 @@
 // Resize and Upsample: each result element is a weighted sum of its neighbours, dimension by dimension. Indices and
-// weights per index of each dimension are found in phase one.
+// weights per index of each dimension are found first in each run.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <limits>
 
 #include "op/operators/rows.hpp"
 
@@ -68,42 +70,42 @@ types resize_type(const request& q) {
   return {dense(input(q, 0).type, r.to)};
 }
 
-// Where the result's index lies among the input's.
-double source_of(const request& q, const resizing& r, std::size_t d, double x, double length) {
+// Where an index of the result lies among the input's, in dimension d.
+using coordinates = std::function<double(double)>;
+coordinates source_of(const request& q, const resizing& r, std::size_t d) {
   const bool old = q.op == "Upsample" || q.opset < 11;
   const auto mode = attribute_or<std::string>(q, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel");
-  const auto to = static_cast<double>(r.to[d]);
-  if (mode == "half_pixel") return (x + 0.5) / r.scales[d] - 0.5;
-  if (mode == "pytorch_half_pixel") return to > 1 ? (x + 0.5) / r.scales[d] - 0.5 : 0;
-  const double whole = length * r.scales[d];  // ONNX counts in the length that the scale makes, whole or not
-  if (mode == "align_corners") return whole != 1 && x != 0 ? x * (length - 1) / (whole - 1) : 0;
-  if (mode == "asymmetric") return x / r.scales[d];
+  const double scale = r.scales[d], length = static_cast<double>(shape_of(q, 0)[d]), to = static_cast<double>(r.to[d]);
+  const coordinates half_pixel = [=](double x) { return (x + 0.5) / scale - 0.5; };
+  const auto nowhere = [](double) { return 0.0; };
+  if (mode == "half_pixel") return half_pixel;
+  if (mode == "pytorch_half_pixel") return to > 1 ? half_pixel : nowhere;
+  const double whole = length * scale;  // ONNX counts in the length that the scale makes, whole or not
+  if (mode == "align_corners") {
+    if (whole == 1) return nowhere;
+    return [=](double x) { return x != 0 ? x * (length - 1) / (whole - 1) : 0; };
+  }
+  if (mode == "asymmetric") return [=](double x) { return x / scale; };
   if (mode == "half_pixel_symmetric") {
-    return length / 2 * (1 - to / whole) + (x + 0.5) / r.scales[d] - 0.5;
+    return [=](double x) { return length / 2 * (1 - to / whole) + (x + 0.5) / scale - 0.5; };
   }
   if (mode == "tf_crop_and_resize") {
     const double begin = r.roi[d], end = r.roi[d + r.to.size()];
-    return to > 1 ? begin * (length - 1) + x * (end - begin) * (length - 1) / (to - 1)
-                  : 0.5 * (begin + end) * (length - 1);
+    return [=](double x) {
+      return to > 1 ? begin * (length - 1) + x * (end - begin) * (length - 1) / (to - 1)
+                    : 0.5 * (begin + end) * (length - 1);
+    };
   }
   refuse("coordinate_transformation_mode '" + mode + "' is not one");
 }
 
-// Up to four neighbours of one index of a dimension.
-struct taps {
-  std::array<std::int64_t, 4> at{};  // byte offsets
-  std::array<double, 4> weight{};
-  int count = 0;
-  bool outside = false;  // extrapolated
-};
-
-std::int64_t nearest(const request& q, double x) {
+double (*nearest_of(const request& q))(double) {
   const bool old = q.op == "Upsample" || q.opset < 11;
   const auto how = attribute_or<std::string>(q, "nearest_mode", old ? "floor" : "round_prefer_floor");
-  if (how == "floor") return static_cast<std::int64_t>(std::floor(x));
-  if (how == "ceil") return static_cast<std::int64_t>(std::ceil(x));
-  if (how == "round_prefer_ceil") return static_cast<std::int64_t>(std::floor(x + 0.5));
-  return static_cast<std::int64_t>(std::ceil(x - 0.5));
+  if (how == "floor") return [](double x) { return std::floor(x); };
+  if (how == "ceil") return [](double x) { return std::ceil(x); };
+  if (how == "round_prefer_ceil") return [](double x) { return std::floor(x + 0.5); };
+  return [](double x) { return std::ceil(x - 0.5); };
 }
 
 // Keys, "Cubic convolution interpolation for digital image processing" (1981).
@@ -114,98 +116,158 @@ std::array<double, 4> cubic_weights(double fraction, double a) {
   return {far(t + 1), near(t), near(u), far(u + 1)};
 }
 
-taps taps_of(const request& q, const resizing& r, std::size_t d, std::int64_t index, std::int64_t by) {
-  const std::int64_t size = shape_of(q, 0)[d];
-  const auto mode = attribute_or<std::string>(q, "mode", "nearest");
-  taps t;
-  if (r.to[d] == size && r.scales[d] == 1 && r.roi.empty()) {
-    t.count = 1;
-    t.at[0] = index * by;
-    t.weight[0] = 1;
-    return t;
-  }
-  const double there = source_of(q, r, d, static_cast<double>(index), static_cast<double>(size));
-  t.outside = !r.roi.empty() && (there < 0 || there > static_cast<double>(size - 1));
-  const double x = std::clamp(there, -4.0, static_cast<double>(size) + 4);  // beyond, all neighbours are the edge
+// Up to four neighbours of one index of a dimension: `first` and those behind it, which may lie beyond the edges.
+struct taps {
   std::int64_t first = 0;
-  if (mode == "nearest") {
-    first = nearest(q, x);
-    t.count = 1;
-    t.weight[0] = 1;
-  } else if (mode == "linear") {
-    first = static_cast<std::int64_t>(std::floor(x));
-    t.count = 2;
-    t.weight[1] = x - std::floor(x);
-    t.weight[0] = 1 - t.weight[1];
-  } else if (mode == "cubic") {
-    first = static_cast<std::int64_t>(std::floor(x)) - 1;
-    t.count = 4;
-    t.weight = cubic_weights(x - std::floor(x), attribute_or(q, "cubic_coeff_a", -0.75f));
-    if (attribute_or<std::int64_t>(q, "exclude_outside", 0) != 0) {
-      double total = 0;
-      for (int k = 0; k < 4; ++k) {
-        if (first + k < 0 || first + k >= size) t.weight[static_cast<std::size_t>(k)] = 0;
-        total += t.weight[static_cast<std::size_t>(k)];
-      }
-      for (double& w : t.weight) w /= total;
-    }
-  } else {
-    refuse("mode '" + mode + "' is not one");
-  }
-  for (int k = 0; k < t.count; ++k)
-    t.at[static_cast<std::size_t>(k)] = std::clamp<std::int64_t>(first + k, 0, size - 1) * by;
-  return t;
-}
-
-struct dimension {
-  std::vector<taps> table;
-  std::int64_t by;
+  std::array<double, 4> weight{1};
+  bool outside = false;  // extrapolated
 };
 
+// One dimension, and which of the input's elements an index of the result is made of.
+struct dimension {
+  std::int64_t count = 0, size = 0;  // of the result, of the input
+  std::int64_t from_by = 0, by = 0;  // strides of both
+  std::size_t each = 1;              // neighbours of an index
+  coordinates source{};              // empty: an index is made of itself
+  double (*nearest)(double) = nullptr;
+  double cubic = 0;
+  bool exclude_outside = false, crops = false;
+
+  [[nodiscard]] taps neighbours(std::int64_t index) const {
+    taps t;
+    t.first = index;
+    if (!source) return t;
+    const double there = source(static_cast<double>(index));
+    t.outside = crops && !(there >= 0 && there <= static_cast<double>(size - 1));
+    if (t.outside) return {0, {}, true};
+    const double x = std::clamp(there, -4.0, static_cast<double>(size) + 4);  // beyond, all neighbours are the edge
+    t.first = static_cast<std::int64_t>(each == 1 ? nearest(x) : std::floor(x)) - (each == 4 ? 1 : 0);
+    if (each == 2) t.weight = {1 - (x - std::floor(x)), x - std::floor(x)};
+    if (each != 4) return t;
+    t.weight = cubic_weights(x - std::floor(x), cubic);
+    if (!exclude_outside) return t;
+    double total = 0;
+    for (std::int64_t k = 0; k < 4; ++k) {
+      if (t.first + k < 0 || t.first + k >= size) t.weight[static_cast<std::size_t>(k)] = 0;
+      total += t.weight[static_cast<std::size_t>(k)];
+    }
+    for (double& w : t.weight) w /= total;
+    return t;
+  }
+  [[nodiscard]] std::int64_t clamped(std::int64_t i) const noexcept { return std::clamp<std::int64_t>(i, 0, size - 1); }
+  // Whether each index of the result is made of the input's same index alone.
+  [[nodiscard]] bool stays() const {
+    if (each != 1) return false;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const taps t = neighbours(i);
+      if (t.outside || clamped(t.first) != i) return false;
+    }
+    return true;
+  }
+  // Where an index lies is a line: it leaves the input at its ends.
+  [[nodiscard]] bool extrapolates() const { return neighbours(0).outside || neighbours(count - 1).outside; }
+};
+
+dimension dimension_of(const request& q, const resizing& r, std::size_t d, const tensor_type& to) {
+  dimension m{r.to[d], shape_of(q, 0)[d], strides_of(input(q, 0))[d], strides_of(to)[d]};
+  if (m.count == m.size && r.scales[d] == 1 && r.roi.empty()) return m;
+  const auto mode = attribute_or<std::string>(q, "mode", "nearest");
+  if (mode != "nearest" && mode != "linear" && mode != "cubic") refuse("mode '" + mode + "' is not one");
+  m.each = mode == "cubic" ? 4 : mode == "linear" ? 2 : 1;
+  m.source = source_of(q, r, d);
+  m.nearest = nearest_of(q);
+  m.cubic = attribute_or(q, "cubic_coeff_a", -0.75f);
+  m.exclude_outside = attribute_or<std::int64_t>(q, "exclude_outside", 0) != 0;
+  m.crops = !r.roi.empty();
+  if (m.stays()) m.source = nullptr;
+  return m;
+}
+
+// Of the indices of each dimension the neighbours' byte offsets and, where they are summed, weights. They lie in the
+// workspace, which nodes share: kept by each they were 70 MiB a node of a small file. To make them takes little beside
+// a result of all these indices.
+struct neighbour_tables {
+  static constexpr std::int64_t outside = std::numeric_limits<std::int64_t>::min();  // an offset: it is extrapolated
+  std::array<const std::int64_t*, most_rank> offset{};
+  std::array<const double*, most_rank> weight{};
+
+  neighbour_tables(const std::vector<dimension>& over, bool weighted, void* workspace) {
+    auto* next = static_cast<std::byte*>(workspace);
+    for (std::size_t d = 0; d < over.size(); ++d) {
+      const std::size_t each = over[d].each, entries = static_cast<std::size_t>(over[d].count) * each;
+      auto* const offsets = reinterpret_cast<std::int64_t*>(next);
+      next += entries * sizeof(std::int64_t);
+      auto* const weights = weighted ? reinterpret_cast<double*>(next) : nullptr;
+      if (weighted) next += entries * sizeof(double);
+      for (std::int64_t i = 0; i < over[d].count; ++i) {
+        const taps t = over[d].neighbours(i);
+        const auto first = static_cast<std::size_t>(i) * each;
+        for (std::size_t k = 0; k < each; ++k) {
+          offsets[first + k] = over[d].clamped(t.first + static_cast<std::int64_t>(k)) * over[d].from_by;
+          if (weighted) weights[first + k] = t.weight[k];
+        }
+        if (t.outside) offsets[first] = outside;
+      }
+      offset[d] = offsets;
+      weight[d] = weights;
+    }
+  }
+  static bytes size_of(const std::vector<dimension>& over, bool weighted) {
+    bytes size = 0;
+    for (const dimension& d : over)
+      size += static_cast<bytes>(d.count) * d.each * (sizeof(std::int64_t) + (weighted ? sizeof(double) : 0));
+    return size;
+  }
+};
+constexpr const char* what_workspace_holds = "neighbours";
+
+using indices = std::array<std::size_t, most_rank>;
 // f(base addresses, index) for every index of the dimensions `over`, the addresses those of the result's element and of
 // the input as a whole.
 template <class F>
 void each_index(const std::vector<dimension>& over, std::span<std::byte* const> at, F&& f) {
-  std::array<std::int64_t, most_rank> index{};
+  indices index{};
   for (;;) {
     std::array<std::byte*, 2> base{at[0], at[1]};
-    for (std::size_t d = 0; d < over.size(); ++d) base[1] += index[d] * over[d].by;
+    for (std::size_t d = 0; d < over.size(); ++d) base[1] += static_cast<std::int64_t>(index[d]) * over[d].by;
     f(base, index);
     std::size_t d = over.size();
-    while (d-- > 0 && ++index[d] == std::ssize(over[d].table)) index[d] = 0;
+    while (d-- > 0 && ++index[d] == static_cast<std::size_t>(over[d].count)) index[d] = 0;
     if (d == static_cast<std::size_t>(-1)) return;
   }
 }
 
 // Every element is one of the input's: what nearest neighbours are.
 made picked(const request& q, const types& outputs, std::vector<dimension> all) {
-  dimension last = std::move(all.back());
-  all.pop_back();
-  const auto run = [all = std::move(all), last = std::move(last), each = element_size(outputs[0].type)](
-                       std::span<std::byte* const> at, void*) {
-    each_index(all, at, [&](const std::array<std::byte*, 2>& base, const std::array<std::int64_t, most_rank>& index) {
+  const bytes size = neighbour_tables::size_of(all, false);
+  const auto run = [all, outer = std::vector<dimension>(all.begin(), all.end() - 1),
+                    each = element_size(outputs[0].type)](std::span<std::byte* const> at, void* workspace) {
+    const neighbour_tables n{all, false, workspace};
+    const std::size_t last = outer.size();
+    each_index(outer, at, [&](const std::array<std::byte*, 2>& base, const indices& index) {
       const std::byte* from = base[0];
       std::byte* to = base[1];
-      for (std::size_t d = 0; d < all.size(); ++d) from += all[d].table[static_cast<std::size_t>(index[d])].at[0];
-      for (const taps& t : last.table) {
-        std::memcpy(to, from + t.at[0], each);
-        to += last.by;
+      for (std::size_t d = 0; d < last; ++d) from += n.offset[d][index[d]];
+      for (std::int64_t i = 0; i < all[last].count; ++i) {
+        std::memcpy(to, from + n.offset[last][i], each);
+        to += all[last].by;
       }
     });
   };
-  return function(q, outputs, run);
+  return function(q, outputs, run, size, what_workspace_holds);
 }
 
 // The same where the dimensions that stay are a dense run.
-made picked_in_runs(const request& q, const types& outputs, std::vector<dimension> over, const nest& rest) {
+made picked_in_runs(const request& q, const types& outputs, const std::vector<dimension>& over, const nest& rest) {
   const auto size = static_cast<std::size_t>(rest.row()) * static_cast<std::size_t>(element_size(outputs[0].type));
-  const auto run = [over = std::move(over), rest, size](std::span<std::byte* const> at, void*) {
-    each_index(over, at, [&](std::array<std::byte*, 2> base, const std::array<std::int64_t, most_rank>& index) {
-      for (std::size_t d = 0; d < over.size(); ++d) base[0] += over[d].table[static_cast<std::size_t>(index[d])].at[0];
+  const auto run = [over, rest, size](std::span<std::byte* const> at, void* workspace) {
+    const neighbour_tables n{over, false, workspace};
+    each_index(over, at, [&](std::array<std::byte*, 2> base, const indices& index) {
+      for (std::size_t d = 0; d < over.size(); ++d) base[0] += n.offset[d][index[d]];
       rest.rows(base, [&](std::byte* const* row) { std::memcpy(row[1], row[0], size); });
     });
   };
-  return function(q, outputs, run);
+  return function(q, outputs, run, neighbour_tables::size_of(over, false), what_workspace_holds);
 }
 
 // Weighted sums over few dimensions: the neighbours of a place are found once, for all indices of the dimensions that
@@ -213,22 +275,24 @@ made picked_in_runs(const request& q, const types& outputs, std::vector<dimensio
 constexpr std::size_t most_blended = 3, most_neighbours = 64;
 
 // The neighbours of one place that count, in order.
-struct neighbours {
+struct place_neighbours {
   std::array<std::int64_t, most_neighbours> offset;
   std::array<double, most_neighbours> weight;
   std::size_t count = 0;
+  bool outside = false;
 };
-neighbours neighbours_of(const std::vector<dimension>& over, const std::array<std::int64_t, most_rank>& index) {
-  neighbours n;
+place_neighbours neighbours_of(const std::vector<dimension>& over, const neighbour_tables& all, const indices& index) {
+  place_neighbours n;
   n.offset[0] = 0;
   n.weight[0] = 1;
   n.count = 1;
   for (std::size_t d = 0; d < over.size(); ++d) {
-    const taps& t = over[d].table[static_cast<std::size_t>(index[d])];
-    const auto each = static_cast<std::size_t>(t.count);
+    const std::size_t each = over[d].each, first = index[d] * each;
+    n.outside = n.outside || all.offset[d][first] == neighbour_tables::outside;
+    if (n.outside) return n;
     for (std::size_t k = n.count * each; k-- > 0;) {  // from the back: what is still read lies before
-      n.offset[k] = n.offset[k / each] + t.at[k % each];
-      n.weight[k] = n.weight[k / each] * t.weight[k % each];
+      n.offset[k] = n.offset[k / each] + all.offset[d][first + k % each];
+      n.weight[k] = n.weight[k / each] * all.weight[d][first + k % each];
     }
     n.count *= each;
   }
@@ -244,7 +308,7 @@ neighbours neighbours_of(const std::vector<dimension>& over, const std::array<st
 
 // Rows of f32 that lie densely: the same sums as one by one, in loops that the compiler makes vectors of.
 template <std::size_t N>
-void blend(const neighbours& n, const std::byte* from, std::byte* to, std::int64_t count) noexcept {
+void blend(const place_neighbours& n, const std::byte* from, std::byte* to, std::int64_t count) noexcept {
   std::array<const float*, N> in;
   for (std::size_t k = 0; k < N; ++k) in[k] = reinterpret_cast<const float*>(from + n.offset[k]);
   auto* const out = reinterpret_cast<float*>(to);
@@ -257,102 +321,85 @@ void blend(const neighbours& n, const std::byte* from, std::byte* to, std::int64
   }
 }
 
-made blended(const request& q, const types& outputs, std::vector<dimension> over, const nest& rest, double beyond) {
-  const auto run = [over = std::move(over), rest, beyond, type = outputs[0].type](std::span<std::byte* const> at,
-                                                                                  void*) {
+made blended(const request& q, const types& outputs, const std::vector<dimension>& over, const nest& rest,
+             double beyond) {
+  const auto run = [over, rest, beyond, type = outputs[0].type](std::span<std::byte* const> at, void* workspace) {
     const bool dense = type == element::f32 && rest.stride(0) == 4 && rest.stride(1) == 4;
-    each_index(over, at, [&](const std::array<std::byte*, 2>& base, const std::array<std::int64_t, most_rank>& index) {
-      bool outside = false;
-      for (std::size_t d = 0; d < over.size(); ++d)
-        outside = outside || over[d].table[static_cast<std::size_t>(index[d])].outside;
-      const neighbours n = neighbours_of(over, index);
+    const neighbour_tables tables{over, true, workspace};
+    each_index(over, at, [&](const std::array<std::byte*, 2>& base, const indices& index) {
+      const place_neighbours n = neighbours_of(over, tables, index);
       rest.rows(base, [&](std::byte* const* row) {
-        if (dense && !outside && n.count == 4) return blend<4>(n, row[0], row[1], rest.row());
-        if (dense && !outside && n.count == 2) return blend<2>(n, row[0], row[1], rest.row());
-        if (dense && !outside && n.count == 1) return blend<1>(n, row[0], row[1], rest.row());
+        if (dense && !n.outside && n.count == 4) return blend<4>(n, row[0], row[1], rest.row());
+        if (dense && !n.outside && n.count == 2) return blend<2>(n, row[0], row[1], rest.row());
+        if (dense && !n.outside && n.count == 1) return blend<1>(n, row[0], row[1], rest.row());
         for (std::int64_t i = 0; i < rest.row(); ++i) {
           const std::byte* from = row[0] + i * rest.stride(0);
-          double total = outside ? beyond : 0;
-          for (std::size_t k = 0; k < n.count && !outside; ++k) total += n.weight[k] * read(type, from + n.offset[k]);
+          double total = n.outside ? beyond : 0;
+          for (std::size_t k = 0; k < n.count && !n.outside; ++k) total += n.weight[k] * read(type, from + n.offset[k]);
           write(type, row[1] + i * rest.stride(1), total);
         }
       });
     });
   };
-  return function(q, outputs, run);
+  return function(q, outputs, run, neighbour_tables::size_of(over, true), what_workspace_holds);
+}
+
+// Weighted sums over however many dimensions.
+made summed(const request& q, const types& outputs, const std::vector<dimension>& all, double beyond) {
+  const auto run = [all, beyond, type = outputs[0].type](std::span<std::byte* const> at, void* workspace) {
+    const neighbour_tables n{all, true, workspace};
+    each_index(all, at, [&](const std::array<std::byte*, 2>& base, const indices& index) {
+      bool outside = false;
+      for (std::size_t d = 0; d < all.size(); ++d) {
+        outside = outside || n.offset[d][index[d] * all[d].each] == neighbour_tables::outside;
+      }
+      double total = 0;
+      indices tap{};
+      for (bool more = !outside; more;) {
+        double weight = 1;
+        std::int64_t offset = 0;
+        for (std::size_t d = 0; d < all.size(); ++d) {
+          weight *= n.weight[d][index[d] * all[d].each + tap[d]];
+          offset += n.offset[d][index[d] * all[d].each + tap[d]];
+        }
+        if (weight != 0) total += weight * read(type, base[0] + offset);
+        more = false;
+        for (std::size_t d = all.size(); d-- > 0 && !more;) {
+          more = ++tap[d] < all[d].each;
+          if (!more) tap[d] = 0;
+        }
+      }
+      write(type, base[1], outside ? beyond : total);
+    });
+  };
+  return function(q, outputs, run, neighbour_tables::size_of(all, true), what_workspace_holds);
 }
 
 made resize(const request& q, const types& outputs) {
   const resizing r = resizing_of(q);
-  const strides from = strides_of(input(q, 0)), to = strides_of(outputs[0]);
-  std::vector<dimension> all;
-  for (std::size_t d = 0; d < r.to.size(); ++d) {
-    dimension each{{}, to[d]};
-    for (std::int64_t i = 0; i < r.to[d]; ++i) each.table.push_back(taps_of(q, r, d, i, from[d]));
-    all.push_back(std::move(each));
-  }
-  const auto one = [](const taps& t) { return t.count == 1 && !t.outside; };
-  const auto ones = [&](const dimension& d) { return std::all_of(d.table.begin(), d.table.end(), one); };
-  const double beyond = attribute_or(q, "extrapolation_value", 0.0f);
-  std::vector<dimension> changed;
+  std::vector<dimension> all, changed;
   shape same;
   strides same_from, same_to;
-  for (std::size_t d = 0; d < all.size(); ++d) {
-    bool stays = true;
-    for (std::int64_t i = 0; i < std::ssize(all[d].table); ++i) {
-      const taps& t = all[d].table[static_cast<std::size_t>(i)];
-      stays = stays && one(t) && t.at[0] == i * from[d];
-    }
-    if (stays) {
-      same.push_back(r.to[d]);
-      same_from.push_back(from[d]);
-      same_to.push_back(to[d]);
+  for (std::size_t d = 0; d < r.to.size(); ++d) {
+    all.push_back(dimension_of(q, r, d, outputs[0]));
+    if (all.back().source) {
+      changed.push_back(all.back());
     } else {
-      changed.push_back(all[d]);
+      same.push_back(r.to[d]);
+      same_from.push_back(all.back().from_by);
+      same_to.push_back(all.back().by);
     }
   }
   const nest rest{same, {same_from, same_to}};
-  if (std::all_of(changed.begin(), changed.end(), ones)) {
+  const auto one = [](const dimension& d) { return d.each == 1 && !d.extrapolates(); };
+  if (std::all_of(changed.begin(), changed.end(), one)) {
     const auto step = static_cast<std::int64_t>(element_size(outputs[0].type));
     const bool dense = rest.row() > 1 && rest.stride(0) == step && rest.stride(1) == step;
-    if (dense) return picked_in_runs(q, outputs, std::move(changed), rest);
+    if (dense) return picked_in_runs(q, outputs, changed, rest);
     if (!all.empty()) return picked(q, outputs, std::move(all));
   }
-  if (changed.size() <= most_blended) return blended(q, outputs, std::move(changed), rest, beyond);
-  const auto run = [all, beyond, s = r.to, type = outputs[0].type](std::span<std::byte* const> at, void*) {
-    std::array<std::int64_t, most_rank> index{};
-    std::array<int, most_rank> tap{};
-    for (;;) {
-      std::byte* result = at[1];
-      bool outside = false;
-      for (std::size_t d = 0; d < s.size(); ++d) {
-        result += index[d] * all[d].by;
-        outside = outside || all[d].table[static_cast<std::size_t>(index[d])].outside;
-      }
-      double total = 0;
-      tap.fill(0);
-      for (bool more = !outside; more;) {
-        double weight = 1;
-        std::int64_t offset = 0;
-        for (std::size_t d = 0; d < s.size(); ++d) {
-          const taps& t = all[d].table[static_cast<std::size_t>(index[d])];
-          weight *= t.weight[static_cast<std::size_t>(tap[d])];
-          offset += t.at[static_cast<std::size_t>(tap[d])];
-        }
-        if (weight != 0) total += weight * read(type, at[0] + offset);
-        more = false;
-        for (std::size_t d = s.size(); d-- > 0 && !more;) {
-          more = ++tap[d] < all[d].table[static_cast<std::size_t>(index[d])].count;
-          if (!more) tap[d] = 0;
-        }
-      }
-      write(type, result, outside ? beyond : total);
-      std::size_t d = s.size();
-      while (d-- > 0 && ++index[d] == s[d]) index[d] = 0;
-      if (d == static_cast<std::size_t>(-1)) return;
-    }
-  };
-  return function(q, outputs, run);
+  const double beyond = attribute_or(q, "extrapolation_value", 0.0f);
+  return changed.size() <= most_blended ? blended(q, outputs, changed, rest, beyond) : summed(q, outputs, all, beyond);
 }
 
 constexpr definition resizing_table[] = {

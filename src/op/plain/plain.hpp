@@ -20,6 +20,9 @@ inline constexpr std::int64_t chunk = 256;
 class plain_operation : public operation {
  public:
   [[nodiscard]] const char* kernel() const noexcept override { return "plain"; }
+  // Bytes that it keeps from phase one on, where they are as many as a constant has elements.
+  [[nodiscard]] bytes held() const noexcept { return held_; }
+  void hold(bytes held) noexcept { held_ = held; }
 
  protected:
   // `in_place`: every input is read at the element that is written, before it is.
@@ -44,6 +47,7 @@ class plain_operation : public operation {
   }
   std::span<void* const> addresses_;
   void* workspace_ = nullptr;
+  bytes held_ = 0;
 };
 
 // Strides of t as seen under the larger shape `s`: 0 where t is broadcast.
@@ -124,6 +128,12 @@ template <class F>
 [[nodiscard]] made function(const request& q, const std::vector<tensor_type>& outputs, F f, bytes workspace = 0,
                             const char* what = "") {
   return std::make_unique<function_operation<F>>(q, outputs, std::move(f), workspace, what);
+}
+
+// The operation, one of the plain kernels, says that it holds so much.
+[[nodiscard]] inline made holding(made run, bytes held) {
+  static_cast<plain_operation&>(*run).hold(held);
+  return run;
 }
 
 }  // namespace berth::op
