@@ -116,9 +116,11 @@ class dropper {
   }
 
   // Nodes that must run before step `at` so that `v` can run again there, v included; what would otherwise have to stay
-  // over the peak for it is made again too. False: it cannot be, or the chain is too long.
-  bool chain(std::uint32_t v, std::uint32_t at, std::uint32_t peak, candidate& c, bytes& held) const {
-    if (by_.again[v] == 0 || c.again.size() >= longest_chain) return false;
+  // over the peak for it is made again too. False: it cannot be, or the chain is too long with the nodes that `depth`
+  // calls above will add to it: so no call is in vain, nor deeper than the longest chain.
+  bool chain(std::uint32_t v, std::uint32_t at, std::uint32_t peak, candidate& c, bytes& held,
+             std::size_t depth = 0) const {
+    if (by_.again[v] == 0 || c.again.size() + depth >= longest_chain) return false;
     for (const std::uint32_t r : net_.uses[v]) {
       const stay* there = latest(r, at);
       if (there == nullptr) return false;
@@ -127,7 +129,7 @@ class dropper {
       if (p != no_node && std::ranges::find(c.again, p) != c.again.end()) continue;
       if (there->last >= peak) continue;  // stays a little longer, behind the peak
       const std::size_t before = c.again.size();
-      if (p != no_node && chain(p, at, peak, c, held)) continue;
+      if (p != no_node && chain(p, at, peak, c, held, depth + 1)) continue;
       c.again.resize(before);
       held += net_.root[r];  // it has to stay over the peak
     }

@@ -1,11 +1,13 @@
 #include "berth/schedule/recompute.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cmath>
 #include <limits>
 #include <string>
 
+#include "in_child.hpp"
 #include "schedule/beside_least.hpp"
 #include "schedule/schedule_oracle.hpp"
 #include "schedule/training_graphs.hpp"
@@ -62,6 +64,47 @@ TEST(Recompute, CopiesRunOnTheLaneOfTheGraph) {
   ASSERT_TRUE(moved->within);
   EXPECT_GT(moved->copied, 0u);
   for (const node& n : moved->after.graph.nodes()) EXPECT_EQ(n.stream, 7u) << n.name;
+}
+
+// A large value that is wanted late, behind a row of others that were dropped before.
+graph behind_a_row(std::uint32_t length) {
+  graph g;
+  const auto of = [](bytes size) { return tensor_type{.size = size}; };
+  auto y = g.input("x", of(1));
+  for (std::uint32_t i = 0; i < length; ++i) y = g.node("n" + std::to_string(i), {y}, of(64));
+  const auto large = g.node("large", {y}, of(1 << 20));
+  const auto a = g.node("a", {large}, of(64));
+  const auto b = g.node("b", {a}, of(4 << 20));
+  const auto c = g.node("c", {b}, of(64));
+  g.output(g.node("z", {c, large}, of(64)));
+  return g;
+}
+
+void* drop_behind_a_row(void* within) {
+  const schedule::recompute_options fast{
+      .order = {.work = plan::effort::fast, .placing = {.work = plan::effort::fast}}};
+  const auto found = recompute_within(behind_a_row(5000), (4 << 20) + (64 << 10), fast);
+  *static_cast<bool*>(within) = found && found->within;
+  return nullptr;
+}
+
+// The stack does not grow with the row: 64 nodes at most run again for one value, and the first of them reads what is
+// kept.
+TEST(Recompute, LongRowsNeedNoDeepStack) {
+  SKIP_UNDER_TSAN();
+  WITH_THREADS_IN_THE_CHILD();
+  test::in_child([] {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    WANT(pthread_attr_setstacksize(&attributes, support::sanitized ? 1 << 20 : 256 << 10) == 0);
+    pthread_t thread;
+    bool within = false;
+    WANT(pthread_create(&thread, &attributes, drop_behind_a_row, &within) == 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+    WANT(within);
+    return 0;
+  });
 }
 
 TEST(Recompute, BadCostsAreErrors) {
