@@ -77,6 +77,9 @@ shape squeezed(const request& q, const shape& from) {
   shape to;
   for (std::size_t d = 0; d < from.size(); ++d) {
     const bool drop = axes.empty() ? from[d] == 1 : axes.contains(d);
+    if (drop && from[d] != 1) {
+      refuse("axis " + std::to_string(d) + " is squeezed, but is " + std::to_string(from[d]) + " long");
+    }
     if (!drop) to.push_back(from[d]);
   }
   return to;
@@ -178,8 +181,11 @@ std::vector<std::int64_t> split_sizes(const request& q) {
   const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
   auto sizes = list(q, "split", 1, q.outputs);
   const auto parts = static_cast<std::int64_t>(q.outputs);
+  const bool counted = q.attributes.contains("num_outputs");  // the last part may be shorter
+  if (const auto said = attribute_or(q, "num_outputs", parts); said != parts) {
+    refuse("num_outputs is " + std::to_string(said) + ", but it has " + std::to_string(parts) + " results");
+  }
   if (sizes.empty()) {
-    const bool counted = q.attributes.contains("num_outputs");  // the last part may be shorter
     if (!counted && from[axis] % parts != 0) refuse("the axis does not split evenly");
     const std::int64_t each = (from[axis] + parts - 1) / parts;
     for (std::int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<std::int64_t>(from[axis] - i * each, 0, each));
@@ -275,7 +281,10 @@ shape windowed(const request& q, const shape& from, std::int64_t channels, const
     const std::int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
     const std::int64_t room = from[i + 2] + w.pads_begin[i] + w.pads_end[i] - reach;
     if (room < 0) refuse("the window is larger than its input (" + text_of(from) + ")");
-    to.push_back((room + (ceil ? w.strides[i] - 1 : 0)) / w.strides[i] + 1);
+    std::int64_t steps = (room + (ceil ? w.strides[i] - 1 : 0)) / w.strides[i] + 1;
+    // No window that rounding up adds begins in the padding at the end, as in ONNX (since 1.17), ONNX Runtime, PyTorch.
+    if (ceil && (steps - 1) * w.strides[i] >= from[i + 2] + w.pads_begin[i]) --steps;
+    to.push_back(steps);
   }
   return to;
 }

@@ -1,4 +1,6 @@
 // Functions of one operand.
+#include <algorithm>
+
 #include "op/operators/rows.hpp"
 #include "op/plain/map.hpp"
 
@@ -23,6 +25,17 @@ struct named {
   const char* name;
   float fallback;
 };
+
+// Towards 0 by the bias. The sum of an integer and a fraction is cut, not the fraction.
+template <class C>
+C shrunk(C x, double bias, double limit) {
+  const auto wide = static_cast<double>(x);
+  if (!(wide < -limit) && !(wide > limit)) return 0;
+  if constexpr (std::is_integral_v<C>) {
+    if (bias != std::trunc(bias)) return from_real<C>(wide < -limit ? wide + bias : wide - bias);
+  }
+  return wide < -limit ? sum(x, from_real<C>(bias)) : difference(x, from_real<C>(bias));
+}
 
 #define BERTH_UNARY(NAME, EXPRESSION)                           \
   struct NAME##_of : no_numbers {                               \
@@ -89,17 +102,13 @@ BERTH_UNARY(logical_not, x == 0);
 
 BERTH_UNARY_WITH(celu, x > 0 ? x : a * std::expm1(x / a), {"alpha", 1});
 BERTH_UNARY_WITH(elu, x > 0 ? x : a * std::expm1(x), {"alpha", 1});
-BERTH_UNARY_WITH(hard_sigmoid, std::fmin(std::fmax(a* x + b, C(0)), C(1)), {"alpha", 0.2f}, {"beta", 0.5f});
+BERTH_UNARY_WITH(hard_sigmoid, std::clamp(a* x + b, C(0), C(1)), {"alpha", 0.2f}, {"beta", 0.5f});
 BERTH_UNARY_WITH(leaky_relu, x >= 0 ? x : a * x, {"alpha", 0.01f});
 BERTH_UNARY_WITH(selu, b*(x > 0 ? x : a * std::expm1(x)), {"alpha", 1.67326319217681884765625f},
                  {"gamma", 1.05070102214813232421875f});
 BERTH_UNARY_WITH(swish, x / (1 + std::exp(-a * x)), {"alpha", 1});
 BERTH_UNARY_WITH(thresholded_relu, x > a ? x : 0, {"alpha", 1});
-BERTH_UNARY_WITH(shrink,
-                 static_cast<double>(x) < -p[1]  ? sum(x, a)
-                 : static_cast<double>(x) > p[1] ? difference(x, a)
-                                                 : C{0},
-                 {"bias", 0.0f}, {"lambd", 0.5f});
+BERTH_UNARY_WITH(shrink, shrunk(x, p[0], p[1]), {"bias", 0.0f}, {"lambd", 0.5f});
 
 struct infinite_of {
   static std::vector<double> numbers(const request& q) {

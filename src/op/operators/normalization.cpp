@@ -92,6 +92,7 @@ struct grouped {
   std::int64_t count = 1;
   bool centred = true;
   double epsilon = 0;
+  bool to_deviation = false;  // epsilon is added to the deviation, else to the variance
   element type = element::f32, scale_type = element::f32;
   std::ptrdiff_t scale = -1, shift = -1, mean = -1, deviation = -1;  // operands; -1: there is none
   std::size_t result = 0;
@@ -123,7 +124,8 @@ made normalize(const request& q, const types& outputs, grouped g) {
             squares += x * x;
           }
         });
-        const double inverse = 1 / std::sqrt(squares / static_cast<double>(g.count) + g.epsilon);
+        const double variance = squares / static_cast<double>(g.count);
+        const double inverse = 1 / (g.to_deviation ? std::sqrt(variance) + g.epsilon : std::sqrt(variance + g.epsilon));
         g.inner.rows(four, [&](std::byte* const* r) {
           for (std::int64_t i = 0; i < g.inner.row(); ++i) {
             const double scale = g.scale < 0 ? 1 : read(g.scale_type, r[1] + i * g.inner.stride(1));
@@ -232,6 +234,7 @@ made mean_variance(const request& q, const types& outputs) {
   }
   grouped g;
   g.epsilon = 1e-9;
+  g.to_deviation = true;
   g.result = 1;
   g.outer = nest{outer, outer_by};
   g.inner = nest{inner, inner_by};
@@ -244,6 +247,40 @@ types response_type(const request& q) {
   if (attribute_or<std::int64_t>(q, "size", 0) < 1) refuse("size is out of range");
   return first_real(q);
 }
+// Sums of what lies in a window that passes over channels, without a walk over the window for each: it touches two
+// blocks of its width, the end of one and the begin of the next. Nothing is subtracted, which would leave rounding
+// errors of large neighbours behind, and NaN of infinite ones.
+class window_sums {
+ public:
+  window_sums(std::int64_t channels, std::int64_t size)
+      : before_{std::min((size - 1) / 2, channels)},
+        width_{before_ + std::min(size / 2, channels) + 1},
+        channels_{channels},
+        places_{channels + width_ - 1} {}
+  [[nodiscard]] bytes workspace() const noexcept { return static_cast<bytes>(places_) * 2 * sizeof(double); }
+  // term(channel), summed up from each block's begin, and to its end.
+  template <class F>
+  void fill(void* workspace, F&& term) const noexcept {
+    auto *from_begin = static_cast<double*>(workspace), *to_end = from_begin + places_;
+    for (std::int64_t i = 0; i < places_; ++i) {
+      const std::int64_t c = i - before_;
+      to_end[i] = c >= 0 && c < channels_ ? term(c) : 0.0;
+      from_begin[i] = to_end[i] + (i % width_ == 0 ? 0.0 : from_begin[i - 1]);
+    }
+    for (std::int64_t i = places_ - 1; i-- > 0;) {
+      if ((i + 1) % width_ != 0) to_end[i] += to_end[i + 1];
+    }
+  }
+  [[nodiscard]] double of(const void* workspace, std::int64_t channel) const noexcept {
+    const auto* const from_begin = static_cast<const double*>(workspace);
+    const double next = from_begin[channel + width_ - 1];
+    return channel % width_ == 0 ? next : from_begin[places_ + channel] + next;
+  }
+
+ private:
+  std::int64_t before_, width_, channels_, places_;
+};
+
 made response(const request& q, const types& outputs) {
   const shape x = shape_of(q, 0);
   const double alpha = attribute_or(q, "alpha", 1e-4f), beta = attribute_or(q, "beta", 0.75f),
@@ -252,25 +289,24 @@ made response(const request& q, const types& outputs) {
   shape plane = x;
   plane[1] = 1;
   const strides from = strides_of(input(q, 0)), to = strides_of(outputs[0]);
-  const auto run = [=, type = outputs[0].type, over = nest{plane, {from, to}}](std::span<std::byte* const> at, void*) {
+  const window_sums sums{x[1], size};
+  const auto run = [=, type = outputs[0].type, over = nest{plane, {from, to}}](std::span<std::byte* const> at,
+                                                                               void* workspace) {
     over.rows(at, [&](std::byte* const* row) {
       for (std::int64_t i = 0; i < over.row(); ++i) {
         const std::byte* x0 = row[0] + i * over.stride(0);
+        sums.fill(workspace, [&](std::int64_t c) {
+          const double v = read(type, x0 + c * from[1]);
+          return v * v;
+        });
         for (std::int64_t c = 0; c < x[1]; ++c) {
-          double squares = 0;
-          const std::int64_t begin = std::max<std::int64_t>(c - (size - 1) / 2, 0);
-          const std::int64_t end = std::min<std::int64_t>(c + size / 2 + 1, x[1]);
-          for (std::int64_t k = begin; k < end; ++k) {
-            const double v = read(type, x0 + k * from[1]);
-            squares += v * v;
-          }
-          const double divisor = std::pow(bias + alpha / static_cast<double>(size) * squares, beta);
+          const double divisor = std::pow(bias + alpha / static_cast<double>(size) * sums.of(workspace, c), beta);
           write(type, row[1] + i * over.stride(1) + c * to[1], read(type, x0 + c * from[1]) / divisor);
         }
       }
     });
   };
-  return function(q, outputs, run);
+  return function(q, outputs, run, sums.workspace(), "sums of neighbours");
 }
 
 constexpr definition normalization_table[] = {

@@ -38,24 +38,34 @@ void each_pool(const pooled& p, F&& f) {
     }
   }
 }
-// f(offset in x, place in x) for the elements of the window that are there; returns how many the window has inside the
-// declared padding.
+// f(offset in x, place in x) for the elements of the window that are there, and no step for those in the padding, of
+// which there may be 2^30 a dimension; returns how many the window has inside the declared padding.
 template <class F>
-std::int64_t each_in_window(const pooled& p, std::int64_t n, std::int64_t c, const place& at, F&& f) {
-  std::int64_t padded = 0;
-  place k{}, i{};
+double each_in_window(const pooled& p, std::int64_t n, std::int64_t c, const place& at, F&& f) {
+  double padded = 1;
+  bool any = true;
+  place first{}, count{}, k{}, i{};
+  for (std::size_t d = 0; d < p.spatial.size(); ++d) {
+    const std::int64_t begin = at[d] * p.over.strides[d] - p.over.pads_begin[d], step = p.over.dilations[d];
+    // How many of the window lie before `end`.
+    const auto before = [&](std::int64_t end) {
+      return end <= begin ? 0 : std::min((end - begin - 1) / step + 1, p.over.kernel[d]);
+    };
+    const std::int64_t skipped = before(0);
+    first[d] = begin + skipped * step;
+    count[d] = before(p.x[d + 2]) - skipped;
+    any = any && count[d] > 0;
+    padded *= static_cast<double>(before(p.x[d + 2] + p.over.pads_end[d]));
+  }
+  if (!any) return padded;
   do {
     std::int64_t from = n * p.x_by[0] + c * p.x_by[1];
-    bool inside = true, declared = true;
     for (std::size_t d = 0; d < p.spatial.size(); ++d) {
-      i[d] = at[d] * p.over.strides[d] + k[d] * p.over.dilations[d] - p.over.pads_begin[d];
-      inside = inside && i[d] >= 0 && i[d] < p.x[d + 2];
-      declared = declared && i[d] < p.x[d + 2] + p.over.pads_end[d];
+      i[d] = first[d] + k[d] * p.over.dilations[d];
       from += i[d] * p.x_by[d + 2];
     }
-    padded += declared;
-    if (inside) f(from, i);
-  } while (advance(k, p.over.kernel));
+    f(from, i);
+  } while (advance(k, count.data(), p.spatial.size()));
   return padded;
 }
 
@@ -136,13 +146,12 @@ made average_pool(const request& q, const types& outputs) {
                        std::span<std::byte* const> at, void*) {
     each_pool(p, [&](std::int64_t n, std::int64_t c, const place& y) {
       double total = 0;
-      std::int64_t inside = 0;
-      const std::int64_t padded = each_in_window(p, n, c, y, [&](std::int64_t from, const place&) {
+      double inside = 0;
+      const double padded = each_in_window(p, n, c, y, [&](std::int64_t from, const place&) {
         total += read(type, at[0] + from);
         ++inside;
       });
-      const std::int64_t count = std::max<std::int64_t>(padding_counts ? padded : inside, 1);
-      write(type, at[1] + offset_of(by, n, c, y), total / static_cast<double>(count));
+      write(type, at[1] + offset_of(by, n, c, y), total / std::max(padding_counts ? padded : inside, 1.0));
     });
   };
   return function(q, outputs, run);

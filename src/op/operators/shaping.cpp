@@ -30,7 +30,7 @@ types dropout_type(const request& q) {
     const auto ratio = trains && has(q, 1) ? numbers(q, 1, 1) : std::vector<double>{};
     if (trains && (ratio.empty() || ratio[0] != 0)) refuse("training is not supported: its result is random");
   }
-  t.push_back(dense(element::boolean, t[0].shape));
+  t.push_back(dense(q.opset < 10 ? t[0].type : element::boolean, t[0].shape));
   return t;
 }
 made dropout(const request& q, const types& outputs) {
@@ -38,13 +38,15 @@ made dropout(const request& q, const types& outputs) {
   const std::int64_t count = count_of(from.shape);
   if (outputs.size() > 1 && !is_row_major(outputs[1])) refuse("a mask that is not row-major");
   const auto run = [over = nest{from.shape, {strides_of(from), strides_of(outputs[0])}}, size = element_size(from.type),
-                    mask = outputs.size() > 1, count](std::span<std::byte* const> at, void*) {
+                    mask = outputs.size() > 1 ? outputs[1].type : element::other,
+                    count](std::span<std::byte* const> at, void*) {
     over.rows(at, [&](std::byte* const* row) {
       for (std::int64_t i = 0; i < over.row(); ++i) {
         std::memmove(row[1] + i * over.stride(1), row[0] + i * over.stride(0), size);
       }
     });
-    if (mask) std::memset(at[2], 1, static_cast<std::size_t>(count));
+    const auto each = static_cast<std::int64_t>(element_size(mask));
+    for (std::int64_t i = 0; i < count && mask != element::other; ++i) write(mask, at[2] + i * each, 1);
   };
   return function(q, outputs, run);
 }
@@ -104,6 +106,13 @@ struct range_numbers {
   double start, step;
   std::int64_t whole_start, whole_step, count;
 };
+// How many of them lie before the end: f64 does not tell large neighbouring integers apart.
+double steps_between(std::int64_t start, std::int64_t end, std::int64_t step) {
+  if (step > 0 ? start >= end : start <= end) return 0;
+  const auto a = static_cast<std::uint64_t>(start), b = static_cast<std::uint64_t>(end),
+             by = static_cast<std::uint64_t>(step);  // 64 bits without a sign hold any distance
+  return static_cast<double>(step > 0 ? (b - a - 1) / by + 1 : (a - b - 1) / (0 - by) + 1);
+}
 range_numbers range_of(const request& q) {
   range_numbers r{parameter(q, 0).type, 0, 0, 0, 0, 0};
   std::array<double, 3> v{};
@@ -113,15 +122,16 @@ range_numbers range_of(const request& q) {
     v[i] = values[0];
   }
   if (v[2] == 0) refuse("a step of 0");
-  const double count = std::ceil((v[1] - v[0]) / v[2]);
+  double count = std::ceil((v[1] - v[0]) / v[2]);
+  if (is_integer(r.type)) {
+    r.whole_start = integers(q, 0, 1)[0];
+    r.whole_step = integers(q, 2, 1)[0];
+    count = steps_between(r.whole_start, integers(q, 1, 1)[0], r.whole_step);
+  }
   if (!(count < static_cast<double>(most_extent))) refuse("more than 2^30 numbers");
   r.start = v[0];
   r.step = v[2];
   r.count = count > 0 ? static_cast<std::int64_t>(count) : 0;
-  if (is_integer(r.type)) {
-    r.whole_start = integers(q, 0, 1)[0];
-    r.whole_step = integers(q, 2, 1)[0];
-  }
   return r;
 }
 types range_type(const request& q) {
