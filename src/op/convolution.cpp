@@ -138,6 +138,11 @@ bool reads_only_padding_somewhere(const convolution_description& d) {
 created convolution(const convolution_description& d) {
   return guarded("op: no such convolution", [&]() -> std::unique_ptr<operation> {
     using dnnl::memory;
+    require_countable(d.input, d.over);
+    const std::size_t rank = d.input.shape.size();
+    if (d.weights.shape.size() != rank || d.output.shape.size() != rank || d.groups < 1) {
+      throw dnnl::error{dnnl_invalid_arguments, "berth: weights or a result of another rank"};
+    }
     // oneDNN counts dilation from 0 and keeps groups as a leading dimension of the weights.
     memory::dims dilations = d.over.dilations;
     for (auto& dilation : dilations) --dilation;
@@ -146,7 +151,6 @@ created convolution(const convolution_description& d) {
       weights[0] /= d.groups;
       weights.insert(weights.begin(), d.groups);
     }
-    require_countable(d.input, d.over);
     const memory::desc input = descriptor(d.input);
     const memory::desc output = descriptor(d.output);
     const memory::desc any_weights{weights, memory::data_type::f32, memory::format_tag::any};
@@ -182,7 +186,7 @@ created convolution(const convolution_description& d) {
     operands.push_back({DNNL_ARG_DST, output, {}});
     const std::size_t last = operands.size() - 1;
     auto made = std::make_unique<primitive_operation>(chosen, convolution_forward{chosen}, std::move(operands));
-    if (d.accumulate) made->copy_first(last - 1, last);
+    if (d.accumulate) made->copy_first(last - 1, last, d.output);
     return made;
   });
 }

@@ -153,7 +153,7 @@ class own_product final : public operation {
   std::span<void* const> addresses_;  // the base's
 };
 
-// What oneDNN sees to where it is asked.
+// Matrices of two dimensions or more that multiply.
 bool is_product(const matmul_description& d) {
   const auto &a = d.a.shape, &b = d.b.shape, &c = d.c.shape;
   const std::size_t rank = c.size();
@@ -169,6 +169,7 @@ bool is_product(const matmul_description& d) {
 created matmul(const matmul_description& d) {
   return guarded("op: no such matrix product", [&]() -> std::unique_ptr<operation> {
     using dnnl::memory;
+    if (!is_product(d)) throw dnnl::error{dnnl_invalid_arguments, "shapes"};
     const memory::desc a = descriptor(d.a, ones::row_major);
     const memory::desc b = descriptor(d.b, ones::row_major);
     const memory::desc c = descriptor(d.c, ones::row_major);
@@ -180,7 +181,6 @@ created matmul(const matmul_description& d) {
 
     // Of no elements: oneDNN 2.6, asked whether it can generate such a product for AVX-512, divides by the dimensions.
     if (a.get_size() == 0 || b.get_size() == 0) {
-      if (!is_product(d)) throw dnnl::error{dnnl_invalid_arguments, "shapes"};
       if (c.get_size() != 0 && c != dense_descriptor(d.c.shape)) throw dnnl::error{dnnl_unimplemented, "scattered"};
       return std::make_unique<own_product>(d);
     }

@@ -31,11 +31,12 @@ created pad(const tensor_type& input, const tensor_type& output, std::vector<std
   return guarded("op: no such padding", [&]() -> std::unique_ptr<operation> {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc whole = descriptor(output);
+    if (begin.size() != output.shape.size()) throw dnnl::error{dnnl_invalid_arguments, "berth: begins of another rank"};
     const dnnl::memory::desc inside = whole.submemory_desc(input.shape, begin);
     const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), inside, primitive_attributes()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_FROM, from, {}}, {DNNL_ARG_TO, inside, {}}};
     auto made = std::make_unique<primitive_operation>(chosen, dnnl::reorder{chosen}, std::move(operands));
-    made->fill_first(1, value, whole.get_size() / sizeof(float));
+    made->fill_first(1, value, output);
     return made;
   });
 }

@@ -16,6 +16,7 @@ created softmax(const tensor_type& input, const tensor_type& output, int axis) {
 
 created layer_normalization(const tensor_type& input, const tensor_type& output, float epsilon) {
   return guarded("op: no such layer normalization", [&]() -> std::unique_ptr<operation> {
+    if (input.shape.empty()) throw dnnl::error{dnnl_unimplemented, "berth: layer normalization of a scalar"};
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
     if (from != to) throw dnnl::error{dnnl_unimplemented, "berth: layer normalization keeps the layout"};

@@ -1,6 +1,7 @@
 #include "op/primitive.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "berth/core/contract.hpp"
@@ -26,14 +27,42 @@ dnnl::stream& queue() {
   return s;
 }
 
-bool all_at_least(const float* x, std::size_t count, float least) {
-  constexpr std::size_t block = 4096;  // within which nothing is decided, so that the loop is one of vectors
-  for (std::size_t begin = 0; begin < count; begin += block) {
+bool all_at_least(const std::byte* row, std::int64_t stride, std::int64_t count, float least) {
+  const auto element = [&](std::int64_t i) {
+    float x;
+    std::memcpy(&x, row + i * stride, sizeof x);
+    return x;
+  };
+  if (stride != element_bytes) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (!(element(i) >= least)) return false;
+    }
+    return true;
+  }
+  const auto* const x = reinterpret_cast<const float*>(row);
+  constexpr std::int64_t block = 4096;  // within which nothing is decided, so that the loop is one of vectors
+  for (std::int64_t begin = 0; begin < count; begin += block) {
     int below = 0;
-    for (std::size_t i = begin; i < std::min(count, begin + block); ++i) below |= !(x[i] >= least);
+    for (std::int64_t i = begin; i < std::min(count, begin + block); ++i) below |= !(x[i] >= least);
     if (below != 0) return false;
   }
   return true;
+}
+
+void fill_row(std::byte* to, std::int64_t stride, std::int64_t count, float value) {
+  if (stride == element_bytes) {
+    std::fill_n(reinterpret_cast<float*>(to), count, value);
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, &value, sizeof value);
+}
+
+void copy_row(const std::byte* from, std::byte* to, std::int64_t stride, std::int64_t count) {
+  if (stride == element_bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(count * element_bytes));
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, from + i * stride, sizeof(float));
 }
 
 }  // namespace
@@ -56,20 +85,20 @@ dnnl::engine& cpu() {
 }
 
 std::vector<std::int64_t> row_major(std::span<const std::int64_t> sizes) {
-  std::vector<std::int64_t> strides(sizes.size());
+  std::vector<std::int64_t> by(sizes.size());
   std::int64_t next = element_bytes;
-  for (std::size_t d = sizes.size(); d-- > 0; next *= sizes[d]) strides[d] = next;
-  return strides;
+  for (std::size_t d = sizes.size(); d-- > 0; next *= sizes[d]) by[d] = next;
+  return by;
 }
 
 std::vector<std::int64_t> channels_last(std::span<const std::int64_t> sizes) {
   if (sizes.size() < 3) return row_major(sizes);
-  std::vector<std::int64_t> strides(sizes.size());
-  strides[1] = element_bytes;
+  std::vector<std::int64_t> by(sizes.size());
+  by[1] = element_bytes;
   std::int64_t next = element_bytes * sizes[1];
-  for (std::size_t d = sizes.size(); d-- > 2; next *= sizes[d]) strides[d] = next;
-  strides[0] = next;
-  return strides;
+  for (std::size_t d = sizes.size(); d-- > 2; next *= sizes[d]) by[d] = next;
+  by[0] = next;
+  return by;
 }
 
 namespace {
@@ -77,6 +106,11 @@ constexpr std::int64_t most_library_extent = std::int64_t{1} << 30;
 }  // namespace
 
 void require_countable(const tensor_type& input, const window& over) {
+  const std::size_t rank = over.kernel.size();
+  for (const auto* each : {&over.strides, &over.dilations, &over.pads_begin, &over.pads_end}) {
+    if (each->size() != rank) throw dnnl::error{dnnl_invalid_arguments, "berth: a window of several ranks"};
+  }
+  if (input.shape.size() != rank + 2) throw dnnl::error{dnnl_invalid_arguments, "berth: a window of another rank"};
   for (std::size_t i = 0; i < over.kernel.size(); ++i) {
     const std::int64_t reach = (over.kernel[i] - 1) * over.dilations[i] + 1;
     const std::int64_t seen = input.shape[i + 2] + over.pads_begin[i] + over.pads_end[i];
@@ -88,18 +122,26 @@ dnnl::memory::desc descriptor(const tensor_type& t, ones as) {
   if (std::any_of(t.shape.begin(), t.shape.end(), [](std::int64_t d) { return d > most_library_extent; }))
     throw uncountable{};
   if (t.type != element::f32) throw dnnl::error{dnnl_unimplemented, "berth: only f32 tensors have kernels"};
+  if (!t.strides.empty() && t.strides.size() != t.shape.size()) {
+    throw dnnl::error{dnnl_invalid_arguments, "berth: not one stride per dimension"};
+  }
   if (t.shape.empty()) return dnnl::memory::desc{{1}, dnnl::memory::data_type::f32, dnnl::memory::dims{1}};
   const std::vector<std::int64_t> rows = row_major(t.shape), last = channels_last(t.shape);
-  std::vector<std::int64_t> strides = t.strides.empty() ? rows : t.strides;
+  std::vector<std::int64_t> by = t.strides.empty() ? rows : t.strides;
   const auto& first = as == ones::channels_last ? last : rows;
   const auto& second = as == ones::channels_last ? rows : last;
-  if (lie_alike(t.shape, strides, first)) {
-    strides = first;
-  } else if (lie_alike(t.shape, strides, second)) {
-    strides = second;
+  if (lie_alike(t.shape, by, first)) {
+    by = first;
+  } else if (lie_alike(t.shape, by, second)) {
+    by = second;
   }
-  for (auto& stride : strides) stride /= element_bytes;
-  return dnnl::memory::desc{t.shape, dnnl::memory::data_type::f32, strides};
+  for (std::size_t d = 0; d < by.size(); ++d) {
+    const bool counts = t.shape[d] != 1;
+    if (counts && by[d] % element_bytes != 0)
+      throw dnnl::error{dnnl_unimplemented, "berth: a stride within an element"};
+    by[d] /= element_bytes;
+  }
+  return dnnl::memory::desc{t.shape, dnnl::memory::data_type::f32, by};
 }
 
 bool is_channels_last(const tensor_type& t) {
@@ -163,8 +205,17 @@ primitive_operation::primitive_operation(dnnl::primitive p, std::vector<operand>
   }
 }
 
+void primitive_operation::copy_first(std::size_t from, std::size_t to, const tensor_type& type) {
+  copy_ = {from, to, nest{type.shape, {strides_of(type), strides_of(type)}}};
+}
+
+void primitive_operation::fill_first(std::size_t to, float value, const tensor_type& type) {
+  fill_ = {to, nest{type.shape, {strides_of(type)}}, value};
+}
+
 void primitive_operation::replace_below(float least, const request& q, const tensor_type& output) {
   try {
+    looked_at_ = nest{q.inputs[0]->shape, {strides_of(*q.inputs[0])}};
     instead_ = serve(q, {output}).run;
     least_ = least;
   } catch (const refusal&) {  // in a layout that only the primitive knows
@@ -201,16 +252,25 @@ void primitive_operation::bind(std::span<void* const> addresses, void* workspace
 }
 
 void primitive_operation::compute() noexcept {
+  const auto at = [&](std::size_t k) { return static_cast<std::byte*>(addresses_[k]); };
   if (instead_ != nullptr) {
-    const std::size_t count = operands_[0].descriptor.get_size() / sizeof(float);
-    if (!all_at_least(static_cast<const float*>(addresses_[0]), count, least_)) {
-      return instead_->execute(addresses_, nullptr);
-    }
+    bool all = true;
+    const std::array<std::byte*, 1> x{at(0)};
+    looked_at_.rows(x, [&](std::byte* const* row) {
+      all = all && all_at_least(row[0], looked_at_.stride(0), looked_at_.row(), least_);
+    });
+    if (!all) return instead_->execute(addresses_, nullptr);
   }
-  if (copy_ && addresses_[copy_->first] != addresses_[copy_->second]) {
-    std::memcpy(addresses_[copy_->second], addresses_[copy_->first], operands_[copy_->second].descriptor.get_size());
+  if (copy_ && at(copy_->from) != at(copy_->to)) {
+    const std::array<std::byte*, 2> both{at(copy_->from), at(copy_->to)};
+    copy_->over.rows(
+        both, [&](std::byte* const* row) { copy_row(row[0], row[1], copy_->over.stride(1), copy_->over.row()); });
   }
-  if (fill_) std::fill_n(static_cast<float*>(addresses_[fill_->to]), fill_->count, fill_->value);
+  if (fill_) {
+    const std::array<std::byte*, 1> to{at(fill_->to)};
+    fill_->over.rows(
+        to, [&](std::byte* const* row) { fill_row(row[0], fill_->over.stride(0), fill_->over.row(), fill_->value); });
+  }
   const auto status =
       dnnl_primitive_execute(primitive_.get(), queue().get(), static_cast<int>(arguments_.size()), arguments_.data());
   expects(status == dnnl_success, "op: a kernel that was created runs");

@@ -9,15 +9,15 @@
 #include "berth/graph/graph.hpp"
 #include "berth/op/kernels.hpp"
 #include "berth/op/operation.hpp"
+#include "op/plain/nest.hpp"
 
 namespace berth::op {
-
-struct request;
 
 // The CPU engine. One per process: primitives and memory of one engine work together.
 [[nodiscard]] dnnl::engine& cpu();
 
-// The descriptor of an f32 tensor; throws dnnl::error (unimplemented) for other element types. The stride of a
+// The descriptor of an f32 tensor; throws dnnl::error (unimplemented) for other element types, and for strides that are
+// no multiples of theirs. The stride of a
 // dimension of size 1 says nothing, but kernels compare it: it becomes that of the layout named, where the rest lies
 // in that layout (else of the other one).
 enum class ones : std::uint8_t { channels_last, row_major };
@@ -26,7 +26,8 @@ enum class ones : std::uint8_t { channels_last, row_major };
 // Kernels of oneDNN 2.6 count in 32 bits: beyond 2^30 they divide by what has become zero. Thrown by descriptor() and
 // require_countable(), an error of the factory by way of guarded().
 struct uncountable {};
-// Of every spatial dimension what the window sees of it, padding included.
+// Of every spatial dimension what the window sees of it, padding included. Throws dnnl::error where input and window
+// are not of one rank.
 void require_countable(const tensor_type& input, const window& over);
 // oneDNN's gemm kernels, which it falls back on without AVX-512, take memory from the heap while they run.
 [[nodiscard]] bool allocates(const char* kernel);
@@ -56,13 +57,14 @@ class primitive_operation final : public operation {
   primitive_operation(const Descriptor& d, dnnl::primitive p, std::vector<operand> operands)
       : primitive_operation(std::move(p), std::move(operands), d.scratchpad_desc(), d.impl_info_str()) {}
 
-  // Before the kernel runs, operand `from` is copied to operand `to` unless they lie at one address.
-  void copy_first(std::size_t from, std::size_t to) noexcept { copy_ = {from, to}; }
+  // Before the kernel runs, operand `from` is copied to operand `to`, both of this type, unless they lie at one
+  // address.
+  void copy_first(std::size_t from, std::size_t to, const tensor_type& type);
   // Berth's own kernel for the request takes the primitive's place in runs whose operand 0 holds an element that is not
   // at least `least`, as NaN never is: kernels of oneDNN pass such elements over.
   void replace_below(float least, const request& q, const tensor_type& output);
-  // Before the kernel runs, the first `count` elements of operand `to` are set to `value`.
-  void fill_first(std::size_t to, float value, std::size_t count) noexcept { fill_ = {to, count, value}; }
+  // Before the kernel runs, the elements of operand `to`, which is of this type, are set to `value`.
+  void fill_first(std::size_t to, float value, const tensor_type& type);
 
   [[nodiscard]] const char* kernel() const noexcept override { return kernel_; }
   [[nodiscard]] bytes packed_size(std::size_t k) const noexcept override;
@@ -79,13 +81,19 @@ class primitive_operation final : public operation {
   std::vector<dnnl::memory> memories_;      // by operand; empty where it is not the primitive's
   dnnl::memory scratchpad_;                 // empty where none is wanted
   std::vector<dnnl_exec_arg_t> arguments_;  // of the C interface: its C++ form builds a map on every call
-  std::optional<std::pair<std::size_t, std::size_t>> copy_;
+  // Walks, since what lies in a tensor's gaps is others'; oneDNN's sizes count it.
+  struct copy {
+    std::size_t from, to;
+    nest over;
+  };
   struct fill {
     std::size_t to;
-    std::size_t count;
+    nest over;
     float value;
   };
+  std::optional<copy> copy_;
   std::optional<fill> fill_;
+  nest looked_at_;  // operand 0 of replace_below()
   float least_ = 0;
   std::unique_ptr<operation> instead_;  // replace_below()'s; null: none
   std::span<void* const> addresses_;    // the base's

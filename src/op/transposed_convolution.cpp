@@ -314,6 +314,9 @@ created transposed_convolution(const transposed_convolution_description& d) {
       if (product_of(t->shape) == 0) throw dnnl::error{dnnl_unimplemented, "berth: nothing to compute"};
     }
     require_countable(d.input, d.over);
+    if (d.weights.shape.size() != rank || d.output.shape.size() != rank || d.groups < 1) {
+      throw dnnl::error{dnnl_invalid_arguments, "berth: weights or a result of another rank"};
+    }
     std::unique_ptr<operation> made;
     const auto unless_refused = [&](auto&& make) {
       try {

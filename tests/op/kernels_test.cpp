@@ -419,4 +419,55 @@ TEST(kernels, what_no_kernel_takes_is_an_error) {
   EXPECT_EQ(made.error().code, errc::unsupported);
 }
 
+// Two of four columns, or channels: what lies between is others'.
+TEST(kernels, a_result_with_gaps_is_written_nowhere_else) {
+  const tensor_type row{{1, 2}}, part{{2, 2}, element::f32, 0, {16, 4}};
+  std::vector<float> x{1, 2}, y(8, 5.0f);
+  if (auto made = op::pad(row, part, {1, 0}, 9.0f)) {
+    execute(**made, {x.data(), y.data()});
+    EXPECT_EQ(y, (std::vector<float>{9, 9, 5, 5, 1, 2, 5, 5}));
+  }
+
+  op::convolution_description d;
+  d.input = type_of({1, 1, 1, 2});
+  d.weights = {{2, 1, 1, 1}};
+  d.output = {{1, 2, 1, 2}, element::f32, 0, {32, 4, 32, 16}};
+  d.over = {{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}};
+  d.accumulate = true;
+  if (auto made = op::convolution(d)) {
+    std::vector<float> addend{10, 20, -1, -1, 30, 40, -1, -1}, w{1, 1}, z(8, 5.0f);
+    std::vector<float> packed((*made)->packed_size(1) / sizeof(float));
+    if (!packed.empty()) {
+      ASSERT_TRUE((*made)->pack(1, w.data(), packed.data()));
+    }
+    execute(**made, {x.data(), packed.empty() ? w.data() : packed.data(), addend.data(), z.data()});
+    EXPECT_EQ(z, (std::vector<float>{11, 21, 5, 5, 32, 42, 5, 5}));
+  }
+}
+
+TEST(kernels, descriptions_of_nothing_are_errors) {
+  EXPECT_EQ(op::matmul({}).error().code, errc::unsupported);
+  op::matmul_description biased;
+  biased.bias = true;
+  EXPECT_EQ(op::matmul(biased).error().code, errc::unsupported);
+  EXPECT_EQ(op::layer_normalization({}, {}, 1e-5f).error().code, errc::unsupported);
+  op::convolution_description c;
+  c.bias = true;
+  c.groups = 2;
+  EXPECT_EQ(op::convolution(c).error().code, errc::unsupported);
+  const op::window square{{2, 2}, {1, 1}, {1, 1}, {0, 0}, {0, 0}};
+  EXPECT_EQ(op::pooling(op::pool_kind::average, {{1}}, {{1}}, square).error().code, errc::unsupported);
+  EXPECT_EQ(op::pooling(op::pool_kind::average, {{1, 1, 2, 2}}, {{1, 1, 1, 1}}, {{2, 2}, {}, {}, {}, {}}).error().code,
+            errc::unsupported);
+  EXPECT_EQ(op::transposed_convolution({}).error().code, errc::unsupported);
+  EXPECT_EQ(op::concatenation({}, {}, 0).error().code, errc::unsupported);
+}
+
+TEST(kernels, strides_that_are_none_are_refused) {
+  const tensor_type whole{{2, 2}}, odd{{2, 2}, element::f32, 0, {10, 4}}, few{{2, 2}, element::f32, 0, {8}};
+  EXPECT_FALSE(op::reorder(few, whole));
+  EXPECT_FALSE(op::reorder(odd, whole));
+  EXPECT_FALSE(op::reorder(whole, odd));
+}
+
 }  // namespace
