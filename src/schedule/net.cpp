@@ -25,26 +25,38 @@ rows turned(const rows& r, std::size_t columns) {
   return rows_of(made);
 }
 
+// By value: the values from which it is separated.
+lists separated(const graph_structure& g) {
+  lists made(g.separations.empty() ? 0 : g.values.size());
+  for (std::size_t s = 0; s + 1 < g.separations.size(); s += 2) {
+    made[g.separations[s]].push_back(g.separations[s + 1]);
+    made[g.separations[s + 1]].push_back(g.separations[s]);
+  }
+  return made;
+}
+
 // Roots of node n's operands that its first result may take over where it is their last use (liveness.hpp).
-void find_takes(const graph_structure& g, const node_record& node, const std::vector<std::uint32_t>& root_of,
-                std::vector<std::uint32_t>& found) {
+void find_takes(const graph_structure& g, const node_record& node, const lists& apart,
+                const std::vector<std::uint32_t>& root_of, std::vector<std::uint32_t>& found) {
   const auto candidates = g.in_place(node);
   const auto inputs = g.inputs(node);
   if (candidates.empty() || g.values[g.outputs(node)[0]].size == 0) return;
-  const std::uint32_t result = g.outputs(node)[0];
+  std::vector<std::uint8_t> named(inputs.size(), 0);
+  for (const std::uint32_t k : candidates) named[k] = 1;
+  std::vector<std::uint32_t> refused;  // roots
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (named[i] == 0) refused.push_back(g.values[inputs[i]].root);
+  }
+  if (!apart.empty()) {
+    const auto& others = apart[g.outputs(node)[0]];
+    refused.insert(refused.end(), others.begin(), others.end());
+  }
+  std::ranges::sort(refused);
   for (const std::uint32_t k : candidates) {
     const std::uint32_t v = g.values[inputs[k]].root;
     const value_record& r = g.values[v];
     if (r.output != 0 || (r.kind != value_kind::input && r.kind != value_kind::result) || r.size == 0) continue;
-    bool refused = false;
-    for (std::uint32_t i = 0; i < inputs.size(); ++i) {
-      if (g.values[inputs[i]].root == v && std::ranges::find(candidates, i) == candidates.end()) refused = true;
-    }
-    for (std::size_t s = 0; s + 1 < g.separations.size(); s += 2) {
-      refused = refused || (g.separations[s] == v && g.separations[s + 1] == result) ||
-                (g.separations[s] == result && g.separations[s + 1] == v);
-    }
-    if (!refused) found.push_back(root_of[v]);
+    if (!std::ranges::binary_search(refused, v)) found.push_back(root_of[v]);
   }
   std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -153,6 +165,7 @@ std::optional<net> make_net(const graph_structure& g, const rules::placement& ru
     made.at_start += footprint(g.values[v].size);
     (void)loose(g.values[v].size);  // of one that nobody reads too
   }
+  const lists apart = separated(g);
   for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {
     made.makes.push_back(0);
     made.extra.push_back(footprint(g.nodes[n].workspace));
@@ -164,7 +177,7 @@ std::optional<net> make_net(const graph_structure& g, const rules::placement& ru
       if (!read) made.loose_extra.back() = std::max(made.loose_extra.back(), loose(g.values[v].size));
     }
     std::vector<std::uint32_t> takes;
-    find_takes(g, g.nodes[n], found.of_value, takes);
+    find_takes(g, g.nodes[n], apart, found.of_value, takes);
     made.takes.add(takes);
   }
   return made;

@@ -21,9 +21,15 @@ class rewriter {
         runs_(g.nodes().size(), 0),
         outs_(g.values().size(), 0),
         ins_(g.values().size(), 0),
-        copies_(g.values().size()) {
-    for (std::uint32_t v = 0; v < g.values().size(); ++v) {
-      if (g.values()[v].kind == value_kind::view) views_of_root(v).push_back(v);
+        copies_(g.values().size()),
+        views_(g.structure().views.empty() ? 0 : g.values().size()),
+        covers_(views_.size(), 0) {
+    for (const view_record& v : g.structure().views) {
+      views_[g.structure().values[v.value].root].push_back(v.value);
+      covers_[v.value] = v.before;
+    }
+    for (auto& row : views_) {
+      std::ranges::stable_sort(row, {}, [&](std::uint32_t v) { return place_of(v); });
     }
   }
 
@@ -46,9 +52,10 @@ class rewriter {
   }
 
  private:
-  std::vector<std::uint32_t>& views_of_root(std::uint32_t v) {
-    if (views_.empty()) views_.resize(g_.values().size());
-    return views_[g_.values()[v].root.index];
+  // Where a value begins in its root, and the node whose writing it shows, plus one.
+  [[nodiscard]] std::pair<bytes, std::uint32_t> place_of(std::uint32_t value) const {
+    const auto& v = g_.values()[value];
+    return {v.root_offset, v.kind == value_kind::view ? v.producer.index + 1 : 0};
   }
 
   void declare(std::uint32_t v) {
@@ -88,18 +95,17 @@ class rewriter {
   }
 
   // A value that a writing node may name as its destination: that of the given graph, or one of equal bytes.
-  value_id destination(value_id written, const std::vector<view_record>& records) {
+  value_id destination(value_id written) {
     const value& it = g_[written];
-    const auto record = std::ranges::find(records, written.index, &view_record::value);
-    const std::uint32_t before = record->before;
+    const std::pair place{it.root_offset, covers_[written.index]};
     const auto serves = [&](std::uint32_t d) {
       const value& v = g_.values()[d];
-      const std::uint32_t shown = v.kind == value_kind::view ? v.producer.index + 1 : 0;
-      return d < written.index && v.root_offset == it.root_offset && v.size == it.size && shown == before &&
-             v.type.shape == it.type.shape && v.type.strides == it.type.strides && v.type.type == it.type.type;
+      return d < written.index && v.size == it.size && v.type.shape == it.type.shape &&
+             v.type.strides == it.type.strides && v.type.type == it.type.type;
     };
-    if (serves(it.root.index)) return instance(it.root);
-    for (const std::uint32_t d : views_[it.root.index]) {
+    if (place_of(it.root.index) == place && serves(it.root.index)) return instance(it.root);
+    for (const std::uint32_t d :
+         std::ranges::equal_range(views_[it.root.index], place, {}, [&](std::uint32_t v) { return place_of(v); })) {
       if (serves(d)) return instance({d});
     }
     return no_value;
@@ -117,7 +123,7 @@ class rewriter {
     const std::string name = again ? it.name + "#" + std::to_string(runs_[n]) : it.name;
     if (!it.outputs.empty() && g_[it.outputs[0]].kind == value_kind::view) {
       if (again) return "schedule: a node that writes through a view would run again";
-      const value_id into = destination(it.outputs[0], g_.structure().views);
+      const value_id into = destination(it.outputs[0]);
       if (into == no_value) return "schedule: a step writes into what has not run yet";
       now_[it.outputs[0].index] = made_.node_into(name, std::move(inputs), into, std::move(options));
       root_then_[it.outputs[0].index] = now_[g_[it.outputs[0]].root.index];
@@ -182,7 +188,8 @@ class rewriter {
   std::vector<std::uint32_t> runs_;
   std::vector<std::uint32_t> outs_, ins_;          // by value: copies so far
   std::vector<std::vector<value_id>> copies_;      // by root: all that were made
-  std::vector<std::vector<std::uint32_t>> views_;  // by root
+  std::vector<std::vector<std::uint32_t>> views_;  // by root, by place; empty where there are none
+  std::vector<std::uint32_t> covers_;  // by view that a node writes: the node whose writing was there, plus one
 };
 
 }  // namespace

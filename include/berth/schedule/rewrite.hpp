@@ -28,7 +28,7 @@ struct rewritten {
 // step's index: no such step, a node that reads what has not run yet, a node that writes through a view and runs again,
 // a copy of what does not lie in the arena, is a state or a view, or is written through one.
 // Whether every read sees what it saw in the given order is verify_steps()'s question. Contract: g.fault().ok().
-// O(values + nodes + edges + steps), and for a writing node the number of its root's views.
+// O(values + nodes + edges + steps, and views log views), and for a writing node the views that begin with its own.
 [[nodiscard]] result<rewritten> rewrite(const graph& g, std::span<const std::uint32_t> steps);
 
 }  // namespace berth::schedule
