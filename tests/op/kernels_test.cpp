@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "op/dense.hpp"
@@ -443,6 +446,29 @@ TEST(kernels, a_result_with_gaps_is_written_nowhere_else) {
     execute(**made, {x.data(), packed.empty() ? w.data() : packed.data(), addend.data(), z.data()});
     EXPECT_EQ(z, (std::vector<float>{11, 21, 5, 5, 32, 42, 5, 5}));
   }
+}
+
+// The last row of four columns, of which two are the tensor's, ends with the memory.
+TEST(kernels, an_operand_with_gaps_is_read_nowhere_else) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(mprotect(static_cast<std::byte*>(memory) + page, page, PROT_NONE), 0);
+  float* const x = static_cast<float*>(memory) + page / sizeof(float) - 6;
+  const float rows[] = {1, 2, std::numeric_limits<float>::quiet_NaN(), 0, 3, 4};
+  std::copy(std::begin(rows), std::end(rows), x);
+  const tensor_type image{{1, 1, 2, 2}, element::f32, 0, {32, 32, 16, 4}}, one{{1, 1, 1, 1}};
+  float y = 0;
+  if (auto made = op::pooling(op::pool_kind::maximum, image, one, {{2, 2}, {1, 1}, {1, 1}, {0, 0}, {0, 0}})) {
+    execute(**made, {x, &y});
+    EXPECT_EQ(y, 4);
+  }
+  const tensor_type part{{2, 2}, element::f32, 0, {16, 4}};
+  if (auto made = op::elementwise(part, part, {{op::activation_kind::relu, 0, 0}})) {
+    execute(**made, {x, x});
+    EXPECT_EQ(x[5], 4);
+  }
+  munmap(memory, 2 * page);
 }
 
 TEST(kernels, descriptions_of_nothing_are_errors) {
