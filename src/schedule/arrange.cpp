@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "schedule/greedy.hpp"
 #include "schedule/levels.hpp"
+#include "schedule/sequence.hpp"
 #include "schedule/valley.hpp"
 #include "schedule/windows.hpp"
 
@@ -16,8 +18,8 @@ using order = std::vector<std::uint32_t>;
 // A part of the net that is ordered apart from the others.
 struct part {
   net of;
-  order nodes;  // of the whole net, in the order found so far; node i of `of` is `names[i]`
-  order names;
+  order names;  // node i of `of` is names[i] of the whole net
+  order found;  // the best so far, of `of`
   bytes peak = 0;
   bytes bound = 0;
 };
@@ -25,15 +27,15 @@ struct part {
 // Reachability, as sets of words by node: as far as 20,000 nodes (50 MB).
 constexpr std::uint32_t most_for_sets = 20'000;
 
-// Positions in `given` at which the net falls apart: all nodes before are before all nodes behind, but for one between.
-std::vector<std::uint32_t> joints(const net& n, const order& given) {
+// Nodes at which the net falls apart: all others are before or behind it. Contract: the numbers are an order of n.
+std::vector<std::uint32_t> joints(const net& n) {
   if (n.size() > most_for_sets) return {};
   const std::size_t words = (n.size() + 63) / 64;
   const auto count = [&](const rows& next, bool forward) {
     std::vector<std::uint64_t> reach(words * n.size(), 0);
     std::vector<std::uint32_t> sum(n.size(), 0);
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      const std::uint32_t v = forward ? given[i] : given[given.size() - 1 - i];
+    for (std::uint32_t i = 0; i < n.size(); ++i) {
+      const std::uint32_t v = forward ? i : n.size() - 1 - i;
       std::uint64_t* own = reach.data() + v * words;
       for (const std::uint32_t u : next[v]) {
         const std::uint64_t* other = reach.data() + u * words;
@@ -47,8 +49,8 @@ std::vector<std::uint32_t> joints(const net& n, const order& given) {
   const auto ancestors = count(n.before, true);
   const auto descendants = count(n.after, false);
   std::vector<std::uint32_t> found;
-  for (std::uint32_t i = 0; i < given.size(); ++i) {
-    if (ancestors[given[i]] + descendants[given[i]] + 1 == n.size()) found.push_back(i);
+  for (std::uint32_t v = 0; v < n.size(); ++v) {
+    if (ancestors[v] + descendants[v] + 1 == n.size()) found.push_back(v);
   }
   return found;
 }
@@ -58,7 +60,7 @@ class arranger {
   arranger(const net& n, allowance& allowed) : net_{n}, allowed_{allowed} {}
 
   arranged run(const order& given) {
-    split({}, given, true);
+    split(given);
     bytes target = std::max(net_.at_start, peak_at_end());
     for (part& p : parts_) {
       bound(p);
@@ -77,7 +79,9 @@ class arranger {
       target = std::max(target, parts_[i].bound);
     }
     arranged answer;
-    for (const part& p : parts_) answer.order.insert(answer.order.end(), p.nodes.begin(), p.nodes.end());
+    for (const part& p : parts_) {
+      for (const std::uint32_t v : p.found) answer.order.push_back(p.names[v]);
+    }
     answer.peak = peak_of(net_, answer.order);
     answer.bound = std::min(target, answer.peak);
     return answer;
@@ -90,60 +94,60 @@ class arranger {
     return live;
   }
 
-  static order named(const order& names, const order& local) {
-    order made;
-    for (const std::uint32_t v : local) made.push_back(names[v]);
+  static order counted(std::size_t size) {
+    order made(size);
+    std::iota(made.begin(), made.end(), 0u);
     return made;
   }
 
-  // Cuts at joints, then at a valley, until neither is found. `nodes` run behind `done`, in this order so far.
-  void split(const order& done, const order& nodes, bool by_joints) {
-    if (nodes.empty()) return;
-    order names = nodes;
-    net of = part_of(net_, done, names);
-    order local(names.size());
-    for (std::uint32_t i = 0; i < local.size(); ++i) local[i] = i;
-    if (by_joints && nodes.size() > 1) {
-      const auto at = joints(of, local);
-      if (!at.empty()) {
-        order before = done;
-        const auto piece = [&](std::size_t from, std::size_t to, bool again) {
-          const order inside(nodes.begin() + static_cast<std::ptrdiff_t>(from),
-                             nodes.begin() + static_cast<std::ptrdiff_t>(to));
-          split(before, inside, again);
-          before.insert(before.end(), inside.begin(), inside.end());
-        };
-        std::size_t from = 0;
-        for (const std::uint32_t i : at) {
-          piece(from, i, false);
-          piece(i, i + 1, false);
-          from = i + 1;
+  // Cuts at joints, then at a valley, until neither is found.
+  void split(const order& given) {
+    struct piece {
+      std::size_t from, to;
+      bool by_joints;
+    };
+    sequence line{net_, given};
+    std::vector<piece> open{{0, given.size(), true}};  // the first one last
+    while (!open.empty()) {
+      const piece now = open.back();
+      open.pop_back();
+      const std::size_t size = now.to - now.from;
+      if (size == 0) continue;
+      net of = line.part(now.from, now.to);
+      if (now.by_joints && size > 1) {
+        const auto at = joints(of);
+        if (!at.empty()) {
+          std::size_t to = now.to;
+          for (auto i = at.rbegin(); i != at.rend(); ++i) {
+            open.push_back({now.from + *i + 1, to, false});
+            to = now.from + *i;
+            open.push_back({to, to + 1, false});
+          }
+          open.push_back({now.from, to, false});
+          continue;
         }
-        piece(from, nodes.size(), false);
-        return;
       }
-    }
-    if (nodes.size() > 2 && allowed_.edges != 0) {
-      if (const auto valley = find_valley(of, allowed_.edges)) {
-        order first, second;
-        for (std::uint32_t i = 0; i < local.size(); ++i) ((*valley)[i] != 0 ? first : second).push_back(names[i]);
-        split(done, first, true);
-        order before = done;
-        before.insert(before.end(), first.begin(), first.end());
-        split(before, second, true);
-        return;
+      if (size > 2 && allowed_.edges != 0) {
+        if (const auto valley = find_valley(of, allowed_.edges)) {
+          order local = counted(size);
+          const auto second = std::ranges::stable_partition(local, [&](std::uint32_t v) { return (*valley)[v] != 0; });
+          line.put(now.from, now.to, local);
+          open.push_back({now.to - second.size(), now.to, true});
+          open.push_back({now.from, now.to - second.size(), true});
+          continue;
+        }
       }
+      const auto begin = line.order().begin() + static_cast<std::ptrdiff_t>(now.from);
+      part made{std::move(of), {begin, begin + static_cast<std::ptrdiff_t>(size)}, counted(size), 0, 0};
+      made.peak = peak_of(made.of, made.found);
+      parts_.push_back(std::move(made));
     }
-    part made{std::move(of), nodes, std::move(names), 0, 0};
-    made.peak = peak_of(made.of, local);
-    parts_.push_back(std::move(made));
   }
 
   void bound(part& p) {
     p.bound = p.of.at_start;
     std::vector<bytes> steps;
-    order local(p.names.size());
-    for (std::uint32_t i = 0; i < local.size(); ++i) local[i] = i;
+    order local = counted(p.names.size());
     (void)peak_of(p.of, local, &steps);
     // Where the step is high now, the least step is most likely to be.
     std::ranges::stable_sort(local, [&](std::uint32_t a, std::uint32_t b) { return steps[a] > steps[b]; });
@@ -158,24 +162,15 @@ class arranger {
     const bytes peak = peak_of(p.of, local);
     if (peak >= p.peak) return;
     p.peak = peak;
-    p.nodes = named(p.names, local);
+    p.found = local;
   }
 
   void greedy(part& p) {
-    order given(p.names.size());
-    for (std::uint32_t i = 0; i < given.size(); ++i) given[i] = i;
+    const order given = counted(p.names.size());
     for (const rule by : {rule::least_left, rule::least_step, rule::deepest}) {
       if (p.peak <= p.bound || allowed_.stopped()) return;
       take(p, greedy_order(p.of, given, by, allowed_.nodes));
     }
-  }
-
-  order local_of(const part& p) const {
-    std::vector<std::uint32_t> place(net_.size());
-    for (std::uint32_t i = 0; i < p.names.size(); ++i) place[p.names[i]] = i;
-    order made;
-    for (const std::uint32_t v : p.nodes) made.push_back(place[v]);
-    return made;
   }
 
   void levels(part& p, bytes from, std::uint64_t states) {
@@ -188,7 +183,7 @@ class arranger {
   }
 
   void windows(part& p, bytes floor, std::uint64_t states) {
-    order local = local_of(p);
+    order local = p.found;
     std::uint64_t states_left = std::min(states, allowed_.states);
     const std::uint64_t before = states_left;
     improve_by_windows(p.of, local, floor, states_left, allowed_.stop);

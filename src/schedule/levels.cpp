@@ -9,6 +9,7 @@
 #include <queue>
 #include <tuple>
 
+#include "schedule/sequence.hpp"
 #include "schedule/valley.hpp"
 
 namespace berth::schedule {

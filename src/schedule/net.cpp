@@ -17,14 +17,6 @@ rows rows_of(const lists& all) {
   return made;
 }
 
-rows turned(const rows& r, std::size_t columns) {
-  lists made(columns);
-  for (std::uint32_t i = 0; i < r.size(); ++i) {
-    for (const std::uint32_t j : r[i]) made[j].push_back(i);
-  }
-  return rows_of(made);
-}
-
 // By value: the values from which it is separated.
 lists separated(const graph_structure& g) {
   lists made(g.separations.empty() ? 0 : g.values.size());
@@ -124,6 +116,19 @@ std::optional<bytes> state_bytes(const graph_structure& g, const rules::placemen
 
 }  // namespace
 
+rows turned(const rows& r, std::size_t columns) {
+  rows made;
+  made.first.assign(columns + 1, 0);
+  for (const std::uint32_t j : r.items) ++made.first[j + 1];
+  for (std::size_t j = 0; j < columns; ++j) made.first[j + 1] += made.first[j];
+  made.items.resize(r.items.size());
+  std::vector<std::uint32_t> next(made.first.begin(), made.first.end() - 1);
+  for (std::uint32_t i = 0; i < r.size(); ++i) {
+    for (const std::uint32_t j : r[i]) made.items[next[j]++] = i;
+  }
+  return made;
+}
+
 std::optional<net> make_net(const graph_structure& g, const rules::placement& rules,
                             std::span<const std::uint32_t> keep, std::span<const node_pair> pairs) {
   const auto states = state_bytes(g, rules);
@@ -180,61 +185,6 @@ std::optional<net> make_net(const graph_structure& g, const rules::placement& ru
     find_takes(g, g.nodes[n], apart, found.of_value, takes);
     made.takes.add(takes);
   }
-  return made;
-}
-
-net part_of(const net& n, std::span<const std::uint32_t> done, std::span<const std::uint32_t> inside) {
-  net made;
-  made.base = n.base;
-  std::vector<std::uint32_t> place(n.size(), no_node);  // in `inside`
-  std::vector<std::uint8_t> has_run(n.size(), 0);
-  for (const std::uint32_t v : done) has_run[v] = 1;
-  for (std::uint32_t i = 0; i < inside.size(); ++i) place[inside[i]] = i;
-  std::vector<std::uint32_t> root_of(n.root.size(), no_node);
-  std::vector<std::uint32_t> row;
-  for (std::uint32_t r = 0; r < n.root.size(); ++r) {
-    const std::uint32_t from = n.producer[r];
-    const bool there = from == no_node || has_run[from] != 0;
-    if (!there && place[from] == no_node) continue;  // comes later
-    row.clear();
-    bool stays = n.stays[r] != 0;
-    for (const std::uint32_t u : n.users[r]) {
-      if (place[u] != no_node)
-        row.push_back(place[u]);
-      else
-        stays = stays || has_run[u] == 0;
-    }
-    if (row.empty() && there) {
-      if (stays) made.base += n.root[r];
-      continue;
-    }
-    root_of[r] = static_cast<std::uint32_t>(made.root.size());
-    made.root.push_back(n.root[r]);
-    made.producer.push_back(there ? no_node : place[from]);
-    made.stays.push_back(stays ? 1 : 0);
-    std::ranges::sort(row);
-    made.users.add(row);
-  }
-  made.uses = turned(made.users, inside.size());
-  made.at_start = made.base;
-  for (std::size_t r = 0; r < made.root.size(); ++r) {
-    if (made.producer[r] == no_node) made.at_start += made.root[r];
-  }
-  for (const std::uint32_t v : inside) {
-    row.clear();
-    for (const std::uint32_t u : n.before[v]) {
-      if (place[u] != no_node) row.push_back(place[u]);
-    }
-    made.before.add(row);
-    made.makes.push_back(n.makes[v]);
-    made.extra.push_back(n.extra[v]);
-    row.clear();
-    for (const std::uint32_t r : n.takes[v]) {
-      if (root_of[r] != no_node && made.stays[root_of[r]] == 0) row.push_back(root_of[r]);
-    }
-    made.takes.add(row);
-  }
-  made.after = turned(made.before, inside.size());
   return made;
 }
 

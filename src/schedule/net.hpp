@@ -43,6 +43,9 @@ struct rows {
   }
 };
 
+// By number in the rows, below `columns`: the rows that it is in, rising.
+[[nodiscard]] rows turned(const rows& r, std::size_t columns);
+
 struct net {
   rows before, after;        // by node: those that must run before it and after it (not all of them: the closure is)
   std::vector<bytes> makes;  // by node: results that outlive it
@@ -54,7 +57,7 @@ struct net {
   std::vector<std::uint32_t> producer;  // by root; no_node: there from the start
   std::vector<std::uint8_t> stays;      // by root: still wanted when all nodes have run
   rows users;                           // by root
-  rows made_by;                         // by node: roots (make_net() only)
+  rows made_by;                         // by node: roots
   bytes base = 0;                       // there throughout
   bytes at_start = 0;                   // live before the first node: with what nobody reads
   std::vector<bytes> loose;             // by root: what its size is rounded up by (make_net() only)
@@ -69,9 +72,6 @@ struct net {
 // beside writings.
 [[nodiscard]] std::optional<net> make_net(const graph_structure& g, const rules::placement& rules,
                                           std::span<const std::uint32_t> keep, std::span<const node_pair> pairs = {});
-
-// The net of `inside`, a part of n that runs when all of `done` has, before the rest. Node i of it is inside[i].
-[[nodiscard]] net part_of(const net& n, std::span<const std::uint32_t> done, std::span<const std::uint32_t> inside);
 
 // The most bytes live in this order, by step if asked; `start` and the end count too. O(nodes + edges).
 [[nodiscard]] bytes peak_of(const net& n, std::span<const std::uint32_t> order, std::vector<bytes>* by_step = nullptr);
