@@ -9,7 +9,9 @@
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 namespace berth {
 namespace {
@@ -26,12 +28,16 @@ int write_and_close(int file, std::string_view text) noexcept {
   return failed;
 }
 
-// Where the links of an existing file lead.
-std::string target_of(const std::string& path) {
-  char* const found = ::realpath(path.c_str(), nullptr);
-  std::string target = found == nullptr ? path : found;
-  std::free(found);
-  return target;
+// Where the links lead, also to what is not there yet.
+std::string target_of(std::string path) {
+  constexpr int most_links = 40;  // as many as Linux follows
+  for (int links = 0; links < most_links; ++links) {
+    std::error_code no_link;
+    const std::filesystem::path to = std::filesystem::read_symlink(path, no_link);
+    if (no_link) break;
+    path = (std::filesystem::path{path}.parent_path() / to).string();
+  }
+  return path;
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ int write_whole_file(const std::string& path, std::string_view text) {
     const int straight = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     return straight < 0 ? errno : write_and_close(straight, text);
   }
-  const std::string target = exists ? target_of(path) : path;
+  const std::string target = target_of(path);
   // A name of its own beside it, where nobody can have put a file or a link: it must not exist, and cannot be guessed.
   std::uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random) return errno;

@@ -158,7 +158,8 @@ int run(const std::string& what, const std::string& name, int rounds, bool json)
   const auto opened = device::open(name);
   if (!opened) throw usage_error("--device " + name + ": " + opened.error().what);
   const device_properties& p = (*opened).properties();
-  if (p.name == "null") throw usage_error("--device null: has addresses without memory, and the table copies bytes");
+  if (p.name.starts_with("null"))
+    throw usage_error("--device " + printable(name) + ": has addresses without memory, and the table copies bytes");
   auto rows = nlohmann::ordered_json::array();
   if (!json) {
     std::printf("%s (%s), %d rounds; in brackets what AscendCL's guide prints of its own machine\n\n",

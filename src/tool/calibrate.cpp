@@ -205,6 +205,8 @@ void print(const stack_limit& l) {
 }
 
 int tell_stack_limit(bytes stack, bool json) {
+  constexpr bytes most = bytes{1} << 30;  // it is written all over, some twenty times
+  if (stack > most) throw usage_error("--stack: " + human(stack) + " are more than the 1 GiB that are tried");
   const auto limit = fits_size_t(stack) ? find_stack_limit(static_cast<std::size_t>(stack)) : std::nullopt;
   if (!limit) throw usage_error("--stack: there is no thread with a stack of " + human(stack));
   if (json) {

@@ -1,4 +1,6 @@
 // berth op: one operator on made-up data, judged and timed.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -50,11 +52,24 @@ std::string table_name(const std::string& name) {
   throw usage_error("no operator is called '" + name + "'; berth op --list names them");
 }
 
+// The reference is computed in f64, with indices beside it: some 64 bytes an element (measured with Add).
+void require_room(const std::vector<op::shape>& shapes) {
+  const double room = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double elements = 0;
+  for (const op::shape& one : shapes) {
+    double product = 1;
+    for (const std::int64_t d : one) product *= static_cast<double>(d);
+    elements += product;
+  }
+  if (elements * 64 > room) throw usage_error("--shape: to check so many elements takes more memory than there is");
+}
+
 op::check_options options_of(const op_call& c) {
   op::check_options o;
   o.type = op::element_named(c.type);
   if (o.type == element::other) throw usage_error("--dtype: no element type is called '" + c.type + "'");
   if (c.shapes) o.shapes = op::shapes_of(*c.shapes);
+  require_room(o.shapes);
   if (c.range) {
     char rest = 0;
     if (std::sscanf(c.range->c_str(), "%lf:%lf%c", &o.low, &o.high, &rest) != 2 || !(o.low <= o.high) ||

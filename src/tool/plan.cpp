@@ -270,15 +270,6 @@ plan_answer answer_for(const plan_call& call, const model::problem_file& file) {
   return {.found = {.layout = std::move(found.layout)}, .cost = pool_cost{found.cost, found.cost_bound}};
 }
 
-// Where an order needs more than there is the answer is no: no offsets.
-void hold_to_capacity(plan::plan& answer, const std::optional<bytes>& capacity) {
-  if (!capacity || answer.arena() <= *capacity) return;
-  answer.offsets.clear();
-  answer.status = answer.lower_bound() > *capacity ? plan::status::infeasible : plan::status::unknown;
-  answer.reason = "the order found needs more than the capacity";
-  answer.number = answer.arena();
-}
-
 // What an order gives at one value a dimension; the bound is that of a plan made for these values.
 plan::plan plan_at(const model::problem_file& file, const plan::symbolic_plan& order, const std::vector<bytes>& values,
                    const plan::problem& there) {
@@ -337,15 +328,12 @@ void require_good(const plan_call& call) {
   // A new plan may take the place of the former one, which --keep names; that of --diff is what the next is held to.
   refuse_input_as_output(call.out, call.files);
   if (!call.diff.empty()) refuse_input_as_output(call.out, {call.diff});
-  if (call.options.deadline_s && !(*call.options.deadline_s > 0 && std::isfinite(*call.options.deadline_s))) {
-    throw usage_error("--deadline: not a number of seconds above zero");
-  }
 }
 
 int reorder(const plan_call& call) {
   const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.diff.empty() ||
-                     !call.at.empty() || !call.prefix.empty() || !call.header.empty() || !call.scratch.empty() ||
-                     call.capacity || call.options.penalty_first || call.options.deadline_s ||
+                     !call.shard.empty() || !call.at.empty() || !call.prefix.empty() || !call.header.empty() ||
+                     !call.scratch.empty() || call.capacity || call.options.penalty_first || call.options.deadline_s ||
                      call.options.node_limit != 0;
   if (other) {
     throw usage_error(
@@ -370,8 +358,8 @@ int reorder(const plan_call& call) {
 }
 
 int plan_into_model(const plan_call& call) {
-  if (call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.at.empty() || !call.dims.empty() ||
-      !call.rules.empty() || call.capacity || call.options.penalty_first) {
+  if (call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.diff.empty() || !call.at.empty() ||
+      !call.dims.empty() || !call.rules.empty() || call.capacity || call.options.penalty_first) {
     throw usage_error(
         "--out FILE.tflite: with one FILE, --scratch, --header, --prefix, --effort, --work, --threads and --deadline "
         "only");
@@ -417,6 +405,9 @@ int plan_file(plan_call& call) {
   call.options.work = call.effort == "fast"   ? plan::effort::fast
                       : call.effort == "best" ? plan::effort::best
                                               : plan::effort::normal;
+  if (call.options.deadline_s && !(*call.options.deadline_s > 0 && std::isfinite(*call.options.deadline_s))) {
+    throw usage_error("--deadline: not a number of seconds above zero");
+  }
   if (call.reorder) return reorder(call);
   if (call.budget || call.recompute || !call.move.empty()) {
     throw usage_error("--budget, --recompute, --move: with --reorder only");

@@ -111,10 +111,9 @@ planned_file plan_one(const std::string& path, const folder_call& call) {
     return {without_line_breaks(model::moves_json(file, moves, elapsed_ms())), true};
   }
   if (file.symbolic) {
-    const plan::symbolic_plan order = good(plan::solve_symbolic(file.problem, *file.symbolic, call.options));
-    if (file.problem.capacity && order.most.arena() > *file.problem.capacity) {
-      throw model::input_error(path, "the order found needs more than the capacity");
-    }
+    plan::symbolic_plan order = good(plan::solve_symbolic(file.problem, *file.symbolic, call.options));
+    hold_to_capacity(order.most, file.problem.capacity);
+    if (!order.most.has_offsets()) return {refused_json(file, order.most)};
     return {without_line_breaks(model::symbolic_plan_json(file, order, elapsed_ms())), true};
   }
   const plan::plan answer = good(plan::solve(file.problem, call.options));

@@ -48,4 +48,12 @@ plan_facts facts_planned(const model::problem_file& file, progress_line& line) {
   return planned(file, std::move(*answer));
 }
 
+void hold_to_capacity(plan::plan& answer, const std::optional<bytes>& capacity) {
+  if (!capacity || answer.arena() <= *capacity) return;
+  answer.offsets.clear();
+  answer.status = answer.lower_bound() > *capacity ? plan::status::infeasible : plan::status::unknown;
+  answer.reason = "the order found needs more than the capacity";
+  answer.number = answer.arena();
+}
+
 }  // namespace berth::tool

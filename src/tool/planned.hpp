@@ -1,6 +1,7 @@
 // A problem planned for whoever wants to look at its plan, and what people are told where there is none.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "berth/model/problem_file.hpp"
@@ -15,6 +16,9 @@ namespace berth::tool {
 
 // "buffer 'x' alone exceeds the capacity (8 B); every plan needs at least 16 B, the capacity is 4 B"
 [[nodiscard]] std::string reason_of(const model::problem_file& file, const plan::plan& answer);
+
+// Where an order needs more than there is the answer is no: no offsets.
+void hold_to_capacity(plan::plan& answer, const std::optional<bytes>& capacity);
 
 // Thrown where a problem that was to be shown has no plan: the answer is no.
 class no_plan : public std::runtime_error {

@@ -392,7 +392,9 @@ int plan_reordered(const reorder_call& call) {
   if (model_out) found.verified = found.verified && write_model(call, input, found, *options.rules);
 #endif
   if (!call.out.empty() && !html && !model_out && !to_output) {
-    model::write_file(call.out, to_json(call, input.g, found, elapsed).dump() + "\n");
+    model::write_file(
+        call.out,
+        to_json(call, input.g, found, elapsed).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
   }
   line.reset();
   if (call.json || to_output)

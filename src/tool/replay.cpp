@@ -32,7 +32,7 @@ bytes read_capacity(const std::string& text, bytes peak) {
 struct replay_call {
   std::string file;
   std::string policy = "berth";
-  std::string capacity = "1000%";
+  std::string capacity;  // empty: where the pool is never tight
   bool guided = false;
   bool json = false;
 };
@@ -100,7 +100,8 @@ int replay(const replay_call& c) {
   const trace::log log = read_log(c.file);
   const playback p = make_playback(log);
   const trace::log_summary summary = trace::summarize(log);
-  const bytes capacity = read_capacity(c.capacity, summary.peak_live);
+  const bytes capacity =
+      c.capacity.empty() ? ample_room(summary.peak_live) : read_capacity(c.capacity, summary.peak_live);
   if (c.guided) {
     if (c.policy != "berth") throw usage_error("--guided: our pool is guided, not another policy");
     const guided_figures r = play_guided(p, capacity, *line);
@@ -165,9 +166,11 @@ std::function<int()> declare_replay(CLI::App& app) {
       ->required();
   app.add_option("--policy", c->policy, "Our pool, or one of our re-implementations of other allocators' policies")
       ->check(CLI::IsMember(policy_names()));
-  app.add_option("--capacity", c->capacity, "What it may take: 1GiB, or 101% of the log's peak live bytes")
-      ->type_name("BYTES or PERCENT%")
-      ->capture_default_str();
+  app.add_option(
+         "--capacity", c->capacity,
+         "What it may take: 1GiB, or 101% of the log's peak live bytes;\nelse ten times that peak, at least 64 MiB")
+      ->check(not_empty)
+      ->type_name("BYTES or PERCENT%");
   app.add_flag("--guided", c->guided,
                "The log is one step that repeats: planned after the first time, then served by the plan");
   app.add_flag("--json", c->json, "One JSON object on standard output");

@@ -323,16 +323,21 @@ std::function<int()> declare_report(CLI::App& app) {
          "input")
       ->required();
   add_dim_option(app, c->dims);
-  app.add_option("--fail-on", c->fail_on, "The band from which on the exit status is 1: warning or danger")
-      ->check(CLI::IsMember({"warning", "danger"}))
-      ->capture_default_str();
-  app.add_option("--since", c->since, "An earlier snapshot: which places hold more, or less, than they did there")
-      ->check(not_empty)
-      ->type_name("SNAPSHOT");
+  CLI::Option* const band =
+      app.add_option("--fail-on", c->fail_on, "The band from which on the exit status is 1: warning or danger")
+          ->check(CLI::IsMember({"warning", "danger"}))
+          ->capture_default_str();
+  CLI::Option* const since =
+      app.add_option("--since", c->since, "An earlier snapshot: which places hold more, or less, than they did there")
+          ->check(not_empty)
+          ->type_name("SNAPSHOT");
   CLI::Option* const as_json = app.add_flag("--json", c->json, "One JSON object on standard output");
   app.add_flag("--metrics", c->metrics,
-               "Sizes, lifetimes and peaks by size class and stream, and the pool's figures, as OpenMetrics text")
-      ->excludes(as_json);
+               "Sizes, lifetimes and peaks by size class and stream, and the pool's figures, as OpenMetrics "
+               "text;\nnothing is judged")
+      ->excludes(as_json)
+      ->excludes(band)
+      ->excludes(since);
   app.footer(
       "Exit status 1: a figure is in the band of --fail-on or a worse one, a log's replay runs out of memory, a "
       "snapshot taken after the\n"

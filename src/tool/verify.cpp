@@ -78,6 +78,7 @@ int verify_file(const verify_call& call) {
   model::require_valid(file);
   if (file.traffic) {
     if (call.bound) throw usage_error("--bound: a plan with moves has no certificate");
+    if (!call.at.empty()) throw usage_error("--at: a problem with transfers has no dimensions");
     line.reset();
     return verify_moves(file, plan_path, call.json);
   }

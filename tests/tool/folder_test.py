@@ -34,6 +34,22 @@ class Folders(unittest.TestCase):
     def lines(self):
         return [json.loads(line) for file in self.out.iterdir() for line in file.read_text().splitlines()]
 
+    def test_an_order_above_the_capacity_is_no_plan_and_kept(self):
+        dims = {"format": "berth-problem/1", "dimensions": [{"name": "n", "least": 1, "most": 4}],
+                "buffers": [{"id": "x", "size": "64*n", "lower": 0, "upper": 1}]}
+        for old in self.problems.rglob("p*.csv"):
+            old.unlink()
+        (self.problems / "sym.json").write_text(json.dumps(dims))
+        for planned in (1, 0):
+            got = json.loads(self.plan("--capacity", "10", "--json", status=1).stdout)
+            self.assertEqual((got["planned"], got["without_plan"], got["failed"]), (planned, 1, 0))
+        self.assertEqual(self.lines()[0]["plan"]["arena_bytes"], None)
+
+    def test_deadlines_are_numbers_above_zero(self):
+        for deadline in ("nan", "-5", "0"):
+            done = self.plan("--deadline", deadline, status=2)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
     def test_shards_have_every_problem_once(self):
         for i in (1, 2, 3):
             self.plan("--shard", f"{i}/3")

@@ -77,6 +77,10 @@ class Micro(unittest.TestCase):
         self.assertEqual(got.stderr.count("\n"), 1)
         self.assertFalse(os.path.exists(self.out))
 
+    def test_what_a_model_is_not_held_to_is_refused(self):
+        self.refused("--out FILE.tflite", MODEL, "--out", self.out, "--diff", MODEL)
+        self.refused("--deadline", MODEL, "--out", self.out, "--deadline", "nan")
+
     def test_the_plan_is_in_the_model(self):
         got = self.run_berth(MODEL, "--out", self.out, "--json")
         self.assertEqual((got.returncode, got.stderr), (0, ""))

@@ -45,6 +45,12 @@ class Moves(unittest.TestCase):
         self.assertEqual(got.stderr.count("\n"), 1, got.stderr)
         self.assertIn(says, got.stderr)
 
+    def test_there_are_no_values_of_dimensions(self):
+        problem, plan = self.file("p.json", PROBLEM), os.path.join(self.folder.name, "plan.json")
+        self.assertEqual(self.run_berth("plan", problem, "--out", plan).returncode, 0)
+        got = self.run_berth("verify", problem, plan, "--at", "n=1")
+        self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1))
+
     def test_a_plan_with_moves_is_written_and_verified(self):
         problem = self.file("p.json", PROBLEM)
         got = self.run_berth("plan", problem, "--json", "--out", os.path.join(self.folder.name, "plan.json"))

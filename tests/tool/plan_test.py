@@ -268,6 +268,15 @@ class Verbs(unittest.TestCase):
         for name, text in (("p.csv", HEAD + "x,0,2,8\n"), ("p.json", '{"format":"berth-problem/1","buffers":[]}')):
             self.assertEqual(self.run_berth("plan", self.file(name, "\ufeff" + text)).returncode, 0)
 
+    def test_a_link_to_nothing_stays_a_link(self):
+        problem = self.file("p.csv", HEAD + "x,0,1,8\n")
+        link, there = os.path.join(self.folder.name, "link.json"), os.path.join(self.folder.name, "there.json")
+        os.symlink("there.json", link)
+        self.assertEqual(self.run_berth("plan", problem, "--out", link).returncode, 0)
+        self.assertTrue(os.path.islink(link))
+        with open(there) as f:
+            self.assertEqual(json.load(f)["arena_bytes"], 8)
+
     def test_keep_says_what_moved(self):
         first = self.file("p.csv", HEAD + "a,0,9,8\nb,0,9,8\nc,0,9,8\n")
         old = self.file("old.csv", "id,offset\na,8\nb,16\nc,0\ngone,24\n")

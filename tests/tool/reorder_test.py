@@ -62,6 +62,23 @@ class Reorder(unittest.TestCase):
     def run_tool(self, *words):
         return subprocess.run([BERTH, *words], capture_output=True, text=True)
 
+    def test_a_name_that_is_no_text_is_written(self):
+        model = os.path.join(os.fsencode(self.folder.name), b"\xff.onnx")
+        with open(model, "wb") as f:
+            f.write(two_branches())
+        out = os.path.join(self.folder.name, "order.json")
+        got = subprocess.run([BERTH, "plan", model, "--reorder", "--out", out], capture_output=True, timeout=60)
+        self.assertEqual(got.returncode, 0, got.stderr)
+        with open(out) as f:
+            self.assertIn("arena_bytes", json.load(f))
+
+    def test_a_shard_is_of_a_folder(self):
+        model = os.path.join(self.folder.name, "two.onnx")
+        with open(model, "wb") as f:
+            f.write(two_branches())
+        got = subprocess.run([BERTH, "plan", model, "--reorder", "--shard", "1/2"], capture_output=True, timeout=60)
+        self.assertEqual((got.returncode, got.stdout), (2, b""))
+
     def test_builtin_model(self):
         before = json.loads(self.run_tool("plan", "builtin:resnet50", "--json").stdout)
         done = self.run_tool("plan", "builtin:resnet50", "--reorder", "--json")

@@ -303,6 +303,17 @@ class Report(unittest.TestCase):
         answer = json.loads(self.run_berth("replay", path, "--capacity", "1000%", "--json").stdout)
         self.assertEqual(answer["capacity"], 2**64 - 1)
 
+    def test_a_small_log_has_room(self):
+        path = self.file(LOG_HEAD + "a,1,100,0,0,0\na,2,100,0,0,1\nf,1,,0,0,2\n")
+        got = self.run_berth("replay", path, "--json")
+        self.assertEqual((got.returncode, json.loads(got.stdout)["failed_at"]), (0, None))
+
+    def test_metrics_judge_nothing(self):
+        path = self.file(log(3))
+        for judged in (("--since", path), ("--fail-on", "warning")):
+            got = self.run_berth("report", path, "--metrics", *judged)
+            self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1))
+
     def test_policies_are_listed(self):
         listed = "{berth,first-fit-like,best-fit-like,bfc-like,pytorch-like}"
         self.assertIn(listed, self.run_berth("replay", "--help").stdout)
