@@ -166,7 +166,7 @@ class trace_builder {
         out_.graph.output(out_.value_of[i]);
       }
     }
-    if (const graph_fault& fault = out_.graph.fault(); !fault.ok()) throw input_error(out_.path, fault.text);
+    if (const graph_fault& fault = out_.graph.fault(); !fault.ok()) throw input_error(out_.path, one_line(fault.text));
   }
 
  private:

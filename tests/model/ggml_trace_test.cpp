@@ -131,6 +131,13 @@ TEST_F(ggml_trace_file, a_view_beyond_its_root_is_refused) {
   EXPECT_NE(refusal().find("104 bytes beyond 'cache'"), std::string::npos) << refusal();
 }
 
+// Whatever a tensor is called, the message is one line.
+TEST_F(ggml_trace_file, a_name_of_several_lines_is_told_on_one) {
+  replace("\"vs\":8,\"vo\":256,\"src\":[8]", "\"vs\":8,\"vo\":1000,\"src\":[8]");
+  replace("\"name\":\"slot\"", "\"name\":\"sl\\not\\u001b[31m\"");
+  EXPECT_TRUE(refusal().find("view 'sl ot [31m' of 128 bytes") != std::string::npos) << refusal();
+}
+
 TEST_F(ggml_trace_file, an_id_that_is_no_tensor_is_refused) {
   replace("\"src\":[0,1]", "\"src\":[0,9]");
   EXPECT_NE(refusal().find("is no tensor of the trace"), std::string::npos) << refusal();

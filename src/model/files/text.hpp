@@ -1,6 +1,7 @@
 // Text as files have it: numbers, fields of a line, and what of it may stand in a message.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -42,6 +43,14 @@ template <class Number>
   std::string out = "'";
   for (const char c : text.substr(0, 40)) out += c < 0x20 || c > 0x7e ? '?' : c;
   return out + (text.size() > 40 ? "...'" : "'");
+}
+
+// Without control characters, which stand in texts of libonnx and in names made to hurt.
+[[nodiscard]] inline std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
 }
 
 }  // namespace berth::model

@@ -18,6 +18,7 @@
 #include "berth/core/bytes.hpp"
 #include "berth/model/description.hpp"
 #include "berth/model/input_error.hpp"
+#include "model/files/text.hpp"
 #include "model/onnx/proto.hpp"
 #include "op/request.hpp"
 

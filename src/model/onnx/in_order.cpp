@@ -11,6 +11,7 @@
 #include "berth/core/contract.hpp"
 #include "berth/model/input_error.hpp"
 #include "berth/model/onnx.hpp"
+#include "model/files/text.hpp"
 #include "model/onnx/node_uses.hpp"
 #include "model/onnx/proto.hpp"
 

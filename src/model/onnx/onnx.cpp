@@ -10,6 +10,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "model/file.hpp"
+#include "model/files/text.hpp"
 #include "model/onnx/external.hpp"
 #include "model/onnx/proto.hpp"
 #include "model/onnx/said_dimensions.hpp"

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "berth/model/input_error.hpp"
+#include "model/files/text.hpp"
 #include "model/onnx/wire.hpp"
 #include "op/request.hpp"
 
@@ -62,13 +63,6 @@ bool is_known_domain(const onnx::NodeProto& n) {
     return n.op_type() == "Adagrad" || n.op_type() == "Adam" || n.op_type() == "Momentum";
   }
   return n.domain().empty() || n.domain() == "ai.onnx";
-}
-
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
 }
 
 const std::string& name_of(const std::string& path, const std::string& name) {

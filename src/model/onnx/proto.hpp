@@ -26,8 +26,6 @@ void add_captured(const onnx::NodeProto& n, std::set<std::string>& names);
 // ONNX's own, or one of the optimizers of ai.onnx.preview.training that the table of operators has.
 [[nodiscard]] bool is_known_domain(const onnx::NodeProto& n);
 
-// Without control characters, which stand in texts of libonnx and in names made to hurt.
-[[nodiscard]] std::string one_line(std::string text);
 // The name; throws input_error where it is not one line, since names stand in every message and report.
 const std::string& name_of(const std::string& path, const std::string& name);
 

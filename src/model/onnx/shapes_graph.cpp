@@ -9,6 +9,7 @@
 #include "berth/model/input_error.hpp"
 #include "berth/model/onnx.hpp"
 #include "model/file.hpp"
+#include "model/files/text.hpp"
 #include "model/onnx/fold.hpp"
 #include "model/onnx/infer.hpp"
 #include "model/onnx/node_uses.hpp"
