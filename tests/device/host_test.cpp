@@ -309,5 +309,18 @@ TEST(open, says_why_not) {
   }
 }
 
+// A host function that fails as code does reaches the program's handlers, on whose thread else the signal goes nowhere.
+TEST(host_streams, workers_take_the_signals_of_their_own_faults_alone) {
+  stream s{device::host()};
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  ASSERT_TRUE(s.call([](void* out) { pthread_sigmask(SIG_BLOCK, nullptr, static_cast<sigset_t*>(out)); }, &blocked));
+  ASSERT_TRUE(s.synchronize());
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+    EXPECT_EQ(sigismember(&blocked, own), 0) << own;
+  for (const int other : {SIGTERM, SIGINT, SIGCHLD, SIGALRM, SIGUSR1})
+    EXPECT_EQ(sigismember(&blocked, other), 1) << other;
+}
+
 }  // namespace
 }  // namespace berth

@@ -27,11 +27,13 @@ result<std::unique_ptr<backend_queue>> host_queue::create(std::shared_ptr<stream
   }
   queue->head_ = queue->tail_;
 
-  // Signals are the program's business: the worker takes none.
-  sigset_t all;
+  // Signals are the program's business: the worker takes none but those of its own faults, which blocked would end the
+  // program without its handlers.
+  sigset_t others;
   sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigfillset(&others);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&others, fault);
+  pthread_sigmask(SIG_SETMASK, &others, &before);
   const int failure = pthread_create(
       &queue->worker_, nullptr,
       [](void* self) -> void* {
