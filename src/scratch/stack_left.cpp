@@ -4,8 +4,8 @@
 
 #if defined(__linux__)
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #endif
@@ -35,7 +35,10 @@ void ask(bounds& b) noexcept {
   if (!found) return;
   b.low = reinterpret_cast<std::uintptr_t>(address);
   b.high = b.low + size;
-  if (getpid() == gettid()) {
+  // On the process's initial stack, near whose end the system left these bytes: within a page behind it where musl
+  // tells the end. In the child of a fork the first thread may be on another.
+  constexpr std::uintptr_t page = 4096;
+  if (getauxval(AT_RANDOM) - b.low < size + page) {
     // musl reports only what is mapped so far; the limit is what it may grow to.
     rlimit limit{};
     if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < b.high)

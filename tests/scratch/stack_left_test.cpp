@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <array>
 #include <optional>
 #include <vector>
 
 #include "berth/scratch/scratch_arena.hpp"
+#include "support/sanitizers.hpp"
 
 namespace {
 
@@ -55,6 +58,30 @@ TEST(stack_left, of_a_thread_is_less_than_its_stack) {
   ASSERT_TRUE(left);
   EXPECT_LT(*left, 256u << 10);
   EXPECT_GT(*left, 100u << 10);
+}
+
+// There the worker is the process's first thread, and still on its own small stack.
+TEST(stack_left, in_the_child_of_a_worker_is_of_the_workers_stack) {
+  if (berth::support::thread_sanitized) GTEST_SKIP() << "the thread sanitizer ends a child of fork that goes on";
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 << 10), 0);
+  bool right = false;
+  pthread_t thread;
+  const auto body = [](void* out) -> void* {
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto left = berth::stack_left();
+      _exit(left && *left < 256u << 10 && *left > 100u << 10 ? 0 : 1);
+    }
+    int status = 0;
+    *static_cast<bool*>(out) = waitpid(child, &status, 0) == child && status == 0;
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, &right), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  EXPECT_TRUE(right);
 }
 
 ucontext_t main_context;
