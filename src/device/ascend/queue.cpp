@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <thread>
+#include <utility>
 
 #include "berth/rules/placement.hpp"
 #include "device/ascend/kind.hpp"
@@ -11,8 +13,18 @@ namespace berth::detail::ascend {
 
 result<void> reporter::subscribe(stream_handle s) {
   if (acl_.aclrtLaunchHostFunc != nullptr) return {};
-  thread_ = std::thread{[this] { run(); }};
-  const auto number = static_cast<std::uint64_t>(thread_.native_handle());  // pthread_self() there
+  const int failure = pthread_create(
+      &thread_, nullptr,
+      [](void* self) -> void* {
+        static_cast<reporter*>(self)->run();
+        return nullptr;
+      },
+      this);
+  if (failure != 0) {
+    return error{errc::device_failed, "ascend: no thread for host functions", static_cast<std::uint64_t>(failure)};
+  }
+  running_ = true;
+  const auto number = static_cast<std::uint64_t>(thread_);  // pthread_self() there
   auto done = checked(acl_, acl_.aclrtSubscribeReport(number, s), "ascend: host functions of a stream");
   if (done) stream_ = s;
   phase_.store(done ? phase::subscribed : phase::ending, std::memory_order_release);
@@ -21,11 +33,10 @@ result<void> reporter::subscribe(stream_handle s) {
 }
 
 void reporter::unsubscribe() noexcept {
-  if (!thread_.joinable()) return;
+  if (!std::exchange(running_, false)) return;
   phase_.store(phase::ending, std::memory_order_release);
-  const auto number = static_cast<std::uint64_t>(thread_.native_handle());
-  thread_.join();
-  if (stream_ != nullptr) acl_.aclrtUnSubscribeReport(number, stream_);
+  pthread_join(thread_, nullptr);
+  if (stream_ != nullptr) acl_.aclrtUnSubscribeReport(static_cast<std::uint64_t>(thread_), stream_);
 }
 
 void reporter::run() noexcept {

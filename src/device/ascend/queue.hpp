@@ -1,10 +1,11 @@
 // Streams and events over AscendCL.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <deque>
 #include <mutex>
-#include <thread>
 
 #include "device/ascend/library.hpp"
 #include "device/ascend/memory.hpp"
@@ -32,7 +33,8 @@ class reporter {
   const functions& acl_;
   context context_;
   stream_handle stream_ = nullptr;
-  std::thread thread_;
+  pthread_t thread_{};  // not std::thread, which throws where there is none left
+  bool running_ = false;
   enum class phase { starting, subscribed, ending };
   std::atomic<phase> phase_{phase::starting};
 };
