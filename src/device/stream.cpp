@@ -338,7 +338,9 @@ result<void> stream::wait(detail::stream_state& on, const event& e, source_locat
   expects(e.state_->owner == on.owner, "wait: the event belongs to another device", where);
   const detail::event_state& recorded = *e.state_;
   if (!on.clock->of_this_process() || !recorded.of_this_process()) return detail::stream_before_fork;
-  if (recorded.clock == nullptr || recorded.clock == on.clock) return {};
+  if (recorded.clock == nullptr) return {};
+  // Behind its own work it is, unless the driver gave its handle to another stream since.
+  if (recorded.clock == on.clock) return detail::without_bad_alloc([&on] { return on.queue->follow_native(); });
   const std::lock_guard alone{on.waiting};
   const auto enqueued = detail::without_bad_alloc([&]() -> result<void> {
     {

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+#include <chrono>
 #include <optional>
 #include <thread>
 
@@ -81,6 +83,60 @@ TEST(fake_cuda, a_captured_stream_says_so_and_stays_whole) {
   EXPECT_TRUE(s.synchronize());
   EXPECT_GE(s.completed(), epoch);
   d.free(block, 64);
+}
+
+// The legacy default stream is ordered with blocking streams: while one of those is captured it cannot be asked either.
+TEST(fake_cuda, the_default_stream_beside_a_captured_one_says_so_and_loses_nothing) {
+  const device d = device::open("cuda:0").value();
+  stream theirs{d};
+  stream s = stream::wrap(d, nullptr).value();
+  void* block = d.allocate(64).value();
+  FAKE(fake_cuda_begin_capture)(theirs.native());
+  FAKE(fake_cuda_capture_is_of_a_blocking_stream)();
+  EXPECT_EQ(s.query().error(), (error{errc::device_failed, "cuda: the stream is being captured"}));
+  EXPECT_FALSE(stream::query(*s.clock()));  // a pool's question: no failure that the user would hear of
+  EXPECT_TRUE(FAKE(fake_cuda_end_capture)());
+  EXPECT_TRUE(s.fill(block, std::byte{1}, 64));
+  EXPECT_TRUE(s.synchronize());
+  d.free(block, 64);
+}
+
+// The stream's own event orders what is recorded behind nothing new, unless the handle means another stream by now.
+TEST(fake_cuda, a_wait_for_its_own_event_holds_where_the_handle_was_given_again) {
+  const device d = device::open("cuda:0").value();
+  auto& push = of_the_fake<int(void*)>("cuCtxPushCurrent_v2");
+  auto& pop = of_the_fake<int(void**)>("cuCtxPopCurrent_v2");
+  auto& create = of_the_fake<int(void**, unsigned)>("cuStreamCreate");
+  auto& destroy = of_the_fake<int(void*)>("cuStreamDestroy_v2");
+  constexpr unsigned non_blocking = 1;
+  void* popped = nullptr;
+  void* first = nullptr;
+  void* second = nullptr;
+  push(d.native());
+  ASSERT_EQ(create(&first, non_blocking), 0);
+  static std::atomic<bool> go{false};
+  static std::atomic<bool> done{false};
+  std::thread later;
+  {
+    stream s = stream::wrap(d, first).value();
+    event e{d};
+    ASSERT_TRUE(s.call([](void*) { go.wait(false), done = true; }, nullptr));
+    ASSERT_TRUE(s.record(e));
+    destroy(first);
+    ASSERT_EQ(create(&second, non_blocking), 0);
+    ASSERT_EQ(second, first);
+    later = std::thread{[] {
+      std::this_thread::sleep_for(std::chrono::milliseconds{50});
+      go = true;
+      go.notify_all();
+    }};
+    EXPECT_TRUE(s.wait(e));
+    EXPECT_TRUE(done);
+  }
+  later.join();
+  of_the_fake<int()>("cuCtxSynchronize")();
+  destroy(second);
+  pop(&popped);
 }
 
 // Whoever only polls gets to the end: over a handle whose stream was destroyed, and over one that was given again.

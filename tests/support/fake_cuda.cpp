@@ -88,7 +88,8 @@ struct world {
   order host;
   history history_of_bytes;
   std::uint64_t mistakes = 0;
-  bool refuses_aliases = std::getenv("BERTH_FAKE_NO_ALIASES") != nullptr, capturing = false, captured_whole = true;
+  bool refuses_aliases = std::getenv("BERTH_FAKE_NO_ALIASES") != nullptr, capturing = false, captured_whole = true,
+       captured_blocks = false;
   stream_handle captured = nullptr;
   physical last_handle = 0;
   std::size_t used = 0;
@@ -251,6 +252,11 @@ void fake_cuda_begin_capture(void* stream) {
   const std::lock_guard lock{the().mutex};
   the().capturing = the().captured_whole = true;
   the().captured = static_cast<stream_handle>(stream);
+  the().captured_blocks = false;
+}
+void fake_cuda_capture_is_of_a_blocking_stream() {
+  const std::lock_guard lock{the().mutex};
+  the().captured_blocks = true;
 }
 bool fake_cuda_end_capture() {
   const std::lock_guard lock{the().mutex};
@@ -322,6 +328,7 @@ status cuThreadExchangeStreamCaptureMode(int* mode) {
 status cuStreamIsCapturing(stream_handle s, int* capture_status) {
   NEEDS_STREAM(s);
   const std::lock_guard lock{the().mutex};
+  if (s == nullptr && the().capturing && the().captured_blocks) return implicit_capture;
   *capture_status = the().capturing && the().captured == s ? 1 : capture_none;
   return success;
 }

@@ -12,6 +12,8 @@ std::uint64_t fake_cuda_live();
 // Begins a capture of the stream in the global mode; ends it, and says whether it is whole: no thread has made a call
 // that breaks it.
 void fake_cuda_begin_capture(void* stream);
+// The stream that is captured is a blocking one, which the legacy default stream is ordered with.
+void fake_cuda_capture_is_of_a_blocking_stream();
 bool fake_cuda_end_capture();
 // From now on no physical memory can be mapped a second time.
 void fake_cuda_refuse_aliases(bool refuse);

@@ -202,7 +202,10 @@ class cuda_queue final : public backend_queue {
   [[nodiscard]] result<void> not_captured() const noexcept {
     int capture = capture_none;
     if (cu_.cuStreamIsCapturing == nullptr) return {};
-    if (const status s = cu_.cuStreamIsCapturing(stream_, &capture); s != success) return failure(s, "cuda: a capture");
+    const status s = cu_.cuStreamIsCapturing(stream_, &capture);
+    // The legacy default stream is ordered with blocking streams, and cannot be asked while one of them is captured.
+    if (s == implicit_capture) return captured;
+    if (s != success) return failure(s, "cuda: a capture");
     if (capture == capture_none) return {};
     return captured;
   }

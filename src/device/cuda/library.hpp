@@ -26,6 +26,7 @@ enum : status {
   invalid_handle = 400,
   not_ready = 600,
   context_destroyed = 709,
+  implicit_capture = 906,
 };
 
 enum : int {  // CUdevice_attribute
