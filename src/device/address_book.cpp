@@ -1,7 +1,6 @@
 #include "device/address_book.hpp"
 
 #include <iterator>
-#include <mutex>
 #include <utility>
 
 namespace berth::detail {
@@ -36,12 +35,12 @@ address_book::physical_entry address_book::make_physical(bytes size, physical_fo
 
 void address_book::add(range_entry entry, void* address) noexcept {
   entry.key() = number(address);
-  const std::unique_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   ranges_.insert(std::move(entry));
 }
 
 bool address_book::remove(void* address, const range& r) noexcept {
-  const std::unique_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   const auto it = ranges_.find(number(address));
   if (it == ranges_.end()) return false;
   if (it->second.size != r.size || it->second.kind != r.kind || it->second.reservation != r.reservation) return false;
@@ -50,7 +49,7 @@ bool address_book::remove(void* address, const range& r) noexcept {
 }
 
 std::optional<address_book::located> address_book::find(const void* address) const noexcept {
-  const std::shared_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   const auto it = containing(ranges_, number(address));
   if (it == ranges_.end()) return std::nullopt;
   return located{it->first, it->second};
@@ -64,12 +63,12 @@ std::optional<memory_kind> address_book::kind_of(const void* address) const noex
 
 void address_book::add(physical_entry entry, std::uint64_t handle) noexcept {
   entry.key() = handle;
-  const std::unique_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   physicals_.insert(std::move(entry));
 }
 
 address_book::destroyed address_book::destroy(std::uint64_t handle, bytes size) noexcept {
-  const std::unique_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   const auto it = physicals_.find(handle);
   if (it == physicals_.end() || it->second.size != size || it->second.destroyed) return destroyed::no_such_handle;
   if (it->second.mappings == 0) {
@@ -81,7 +80,7 @@ address_book::destroyed address_book::destroy(std::uint64_t handle, bytes size) 
 }
 
 const char* address_book::begin_map(void* address, bytes size, std::uint64_t handle, bytes offset) {
-  const std::unique_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   const std::uintptr_t start = number(address);
   const auto reservation = containing(ranges_, start);
   if (reservation == ranges_.end() || !reservation->second.reservation ||
@@ -107,15 +106,8 @@ const char* address_book::begin_map(void* address, bytes size, std::uint64_t han
   return nullptr;
 }
 
-void address_book::cancel_map(void* address) noexcept {
-  const std::unique_lock lock{mutex_};
-  const auto it = mappings_.find(number(address));
-  --physicals_.find(it->second.handle)->second.mappings;
-  mappings_.erase(it);
-}
-
 bool address_book::whole_mappings(void* address, bytes size) const noexcept {
-  const std::shared_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   std::uintptr_t at = number(address);
   for (auto it = mappings_.find(at); it != mappings_.end() && it->first == at && it->second.size <= size; ++it) {
     at += it->second.size;
@@ -126,7 +118,7 @@ bool address_book::whole_mappings(void* address, bytes size) const noexcept {
 }
 
 address_book::ended_mapping address_book::end_map(void* address) noexcept {
-  const std::unique_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   const auto it = mappings_.find(number(address));
   const auto memory = physicals_.find(it->second.handle);
   ended_mapping ended{.size = it->second.size, .handle = memory->first, .physical_size = memory->second.size};
@@ -139,12 +131,12 @@ address_book::ended_mapping address_book::end_map(void* address) noexcept {
 }
 
 std::size_t address_book::mapping_count() const noexcept {
-  const std::shared_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   return mappings_.size();
 }
 
 bool address_book::has_mappings(void* address, bytes size) const noexcept {
-  const std::shared_lock lock{mutex_};
+  const std::lock_guard lock{mutex_};
   const std::uintptr_t start = number(address);
   const auto it = mappings_.lower_bound(start);
   return it != mappings_.end() && it->first - start < size;

@@ -10,9 +10,8 @@
 
 #include <cstdint>
 #include <map>
-#include <new>
+#include <mutex>
 #include <optional>
-#include <shared_mutex>
 
 #include "berth/core/bytes.hpp"
 #include "berth/device/device.hpp"
@@ -62,10 +61,9 @@ class address_book {
 
   // The reason why the call would be a mistake, or null and the mapping is noted.
   [[nodiscard]] const char* begin_map(void* address, bytes size, std::uint64_t handle, bytes offset);
-  // Forgets one mapping that could not be made.
-  void cancel_map(void* address) noexcept;
   [[nodiscard]] bool whole_mappings(void* address, bytes size) const noexcept;
-  // Forgets the mapping that starts there. The handle may be destroyed now where this was its last one.
+  // Forgets the mapping that starts there, or that could not be made there. The handle may be destroyed now where this
+  // was its last one.
   struct ended_mapping {
     bytes size = 0;
     std::uint64_t handle = 0;
@@ -80,15 +78,13 @@ class address_book {
   // locked.
   void lock() noexcept { mutex_.lock(); }
   void unlock() noexcept { mutex_.unlock(); }
-  // The child's thread is not the one that has locked, by the numbers that the system's lock keeps: it gets a new lock.
-  void unlock_in_child() noexcept { new (&mutex_) std::shared_mutex; }
   template <class Function>
   void for_each_mapping(Function&& f) const {
     for (const auto& [address, one] : mappings_) f(reinterpret_cast<void*>(address), one);
   }
 
  private:
-  mutable std::shared_mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::uintptr_t, range> ranges_;
   std::map<std::uint64_t, physical> physicals_;
   std::map<std::uintptr_t, mapping> mappings_;

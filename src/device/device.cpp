@@ -1,8 +1,12 @@
 #include "berth/device/device.hpp"
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "berth/core/contract.hpp"
@@ -61,29 +65,53 @@ constexpr std::array backends{
 // The devices that are open by name. Entries of closed devices are reused.
 class open_devices {
  public:
+  open_devices() {
+    the_one_ = this;
+    pthread_atfork([] { the_one_->mutex_.lock(); }, [] { the_one_->mutex_.unlock(); },
+                   [] { the_one_->go_on_in_child(); });
+  }
+
   result<std::shared_ptr<device_backend>> open(std::string_view name, const backend_entry& entry,
                                                std::string_view argument) {
-    const std::lock_guard lock{mutex_};
-    named* slot = nullptr;
-    for (named& one : open_) {
-      if (one.name == name) {
-        if (auto backend = one.backend.lock()) return backend;
-        slot = &one;
-      }
-    }
+    const std::lock_guard lock{opening_};
+    const inside here;
+    if (auto backend = find(name)) return backend;
     auto backend = entry.open(argument);
-    if (!backend) return backend;
-    if (slot == nullptr) slot = &open_.emplace_back(named{std::string{name}, {}});
-    slot->backend = *backend;
+    if (backend) note(name, *backend);
     return backend;
   }
 
  private:
+  std::shared_ptr<device_backend> find(std::string_view name) {
+    const std::lock_guard lock{mutex_};
+    const auto it = std::ranges::find(open_, name, &named::name);
+    return it != open_.end() ? it->backend.lock() : nullptr;
+  }
+  void note(std::string_view name, const std::shared_ptr<device_backend>& backend) {
+    const std::lock_guard lock{mutex_};
+    auto it = std::ranges::find(open_, name, &named::name);
+    if (it == open_.end()) it = open_.insert(it, named{std::string{name}, {}});
+    it->backend = backend;
+  }
+
+  // Another thread's opening does not come to an end here. One of this thread, whose driver forks, does.
+  void go_on_in_child() noexcept {
+    if (!opens_here_) new (&opening_) std::mutex;
+    mutex_.unlock();
+  }
+
+  struct inside {
+    inside() noexcept { opens_here_ = true; }
+    ~inside() { opens_here_ = false; }
+  };
   struct named {
     std::string name;
     std::weak_ptr<device_backend> backend;
   };
-  std::mutex mutex_;
+  static inline open_devices* the_one_ = nullptr;  // for the handlers of fork, which take no argument
+  static inline constinit thread_local bool opens_here_ = false;
+  std::mutex opening_;  // one device after the other; not held across a fork, as a driver may take its time, and forks
+  std::mutex mutex_;    // guards what follows
   std::vector<named> open_;
 };
 
@@ -101,6 +129,17 @@ void note_given(device_backend& backend, const void* address, bytes size) noexce
 void note_taken_back(device_backend& backend, const void* address, bytes size) noexcept {
   backend.counters.held.fetch_sub(size, std::memory_order_relaxed);
   emit({.kind = memory_event_kind::device_free, .owner = &backend, .address = address, .size = size});
+}
+
+// Ends the mapping that starts there in the book. The memory goes where that was its last one and it was destroyed
+// meanwhile. Gives the mapping's size.
+bytes end_mapping(device_backend& backend, void* address) noexcept {
+  const auto ended = backend.book.end_map(address);
+  if (ended.last_of_destroyed) {
+    note_taken_back(backend, physical_name(ended.handle), ended.physical_size);
+    if (backend.works_here()) backend.destroy_physical(ended.handle, ended.physical_size);
+  }
+  return ended.size;
 }
 
 bool granular(const device_backend& backend, bytes n) noexcept {
@@ -239,26 +278,26 @@ result<void> device::map(void* address, bytes size, std::uint64_t handle, bytes 
       [&]() -> result<const char*> { return backend_->book.begin_map(address, size, handle, offset); });
   if (!noted) return noted.error();
   expects(*noted == nullptr, *noted, where);
-  if (!backend_->works_here()) return detail::device_before_fork;
-  auto done = without_bad_alloc([&] { return backend_->map(address, size, handle, offset); });
-  if (!done) backend_->book.cancel_map(address);
+  auto done = without_bad_alloc([&]() -> result<void> {
+    if (!backend_->works_here()) return detail::device_before_fork;
+    return backend_->map(address, size, handle, offset);
+  });
+  if (!done) end_mapping(*backend_, address);
   return done;
 }
 
 result<void> device::unmap(void* address, bytes size, source_location where) const {
   if (auto ok = check_physical(*backend_, size, where); !ok) return ok;
   expects(backend_->book.whole_mappings(address, size), "unmap: the range is not made of whole mappings", where);
-  if (!backend_->works_here()) return detail::device_before_fork;
-  if (auto done = without_bad_alloc([&] { return backend_->unmap(address, size); }); !done) return done;
+  // In the child of a fork it gives back as free() and release() do: in the book alone.
+  if (backend_->works_here()) {
+    if (auto done = without_bad_alloc([&] { return backend_->unmap(address, size); }); !done) return done;
+  }
   auto* start = static_cast<std::byte*>(address);
   for (bytes left = size; left != 0;) {
-    const auto ended = backend_->book.end_map(start);
-    if (ended.last_of_destroyed) {
-      note_taken_back(*backend_, physical_name(ended.handle), ended.physical_size);
-      backend_->destroy_physical(ended.handle, ended.physical_size);
-    }
-    start += ended.size;
-    left -= ended.size;
+    const bytes ended = end_mapping(*backend_, start);
+    start += ended;
+    left -= ended;
   }
   return {};
 }

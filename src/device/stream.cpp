@@ -260,6 +260,7 @@ const device& stream::get_device() const noexcept {
 
 result<void> stream::copy(void* to, const void* from, bytes size) {
   if (size == 0) return {};
+  if (!fits_size_t(size)) return error{errc::overflow, "copy: a size beyond the address space", size};
   if (!clock_->of_this_process()) return detail::stream_before_fork;
   if (const auto earlier = state_->take_unheard()) return *earlier;
   auto done = detail::without_bad_alloc([&] { return state_->queue->copy(to, from, size); });
@@ -269,6 +270,7 @@ result<void> stream::copy(void* to, const void* from, bytes size) {
 
 result<void> stream::fill(void* to, std::byte value, bytes size) {
   if (size == 0) return {};
+  if (!fits_size_t(size)) return error{errc::overflow, "fill: a size beyond the address space", size};
   if (!clock_->of_this_process()) return detail::stream_before_fork;
   if (const auto earlier = state_->take_unheard()) return *earlier;
   return detail::without_bad_alloc([&] { return state_->queue->fill(to, value, size); });
@@ -426,7 +428,7 @@ bool stream::idle() const noexcept {
 }
 
 bool stream::ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept {
-  if (stream_id == id()) return true;
+  if (stream_id == id() || !clock_->of_this_process()) return true;  // elsewhere nothing of it runs
   const std::lock_guard lock{state_->mutex};
   return state_->behind.of(stream_id) >= e;
 }

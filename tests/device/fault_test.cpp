@@ -84,5 +84,35 @@ TEST(fault, a_failed_wait_orders_nothing) {
   EXPECT_TRUE(b.ordered_behind(a.id(), of_a));
 }
 
+// Another thread may destroy the memory while it is being mapped.
+class destroys_while_mapping final : public support::faulty_backend {
+ public:
+  using faulty_backend::faulty_backend;
+  const device* through = nullptr;
+  std::uint64_t destroyed = 0;
+  result<void> map(void*, bytes size, std::uint64_t handle, bytes) override {
+    through->destroy_physical(handle, size);
+    return error{errc::device_failed, "injected fault"};
+  }
+  void destroy_physical(std::uint64_t handle, bytes size) noexcept override {
+    ++destroyed;
+    faulty_backend::destroy_physical(handle, size);
+  }
+};
+
+TEST(fault, a_failed_map_of_memory_that_went_meanwhile_gives_it_back) {
+  const auto backend = std::make_shared<destroys_while_mapping>(device::host());
+  const device d{backend};
+  backend->through = &d;
+  const bytes granule = d.properties().granule;
+  if (granule == 0) GTEST_SKIP() << "no virtual memory";
+  void* const range = d.reserve(granule).value();
+  const std::uint64_t memory = d.create_physical(granule).value();
+  EXPECT_FALSE(d.map(range, granule, memory, 0));
+  EXPECT_EQ(backend->destroyed, 1u);
+  EXPECT_EQ(d.statistics().held, 0u);
+  d.release(range, granule);
+}
+
 }  // namespace
 }  // namespace berth

@@ -4,10 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "berth/device/stream.hpp"
 #include "conformance/device_suite.hpp"
@@ -157,6 +159,97 @@ TEST(fork, a_driver_is_left_alone_by_the_child) {
     return 0;
   });
   d->free(block, 4096);
+}
+
+// The child's tidying up goes through, and nothing of it is a mistake.
+TEST(fork, mappings_of_a_driver_end_in_the_child_without_it) {
+  SKIP_UNDER_TSAN();
+  const char* const named = std::getenv("BERTH_DEVICE");
+  if (named == nullptr) GTEST_SKIP() << "no driver";
+  const device d = device::open(named).value();
+  if (!d.properties().virtual_memory) GTEST_SKIP() << "no virtual memory";
+  const bytes granule = d.properties().granule;
+  auto* range = static_cast<std::byte*>(d.reserve(2 * granule).value());
+  const std::uint64_t memory = d.create_physical(granule).value();
+  const std::uint64_t unmapped = d.create_physical(granule).value();
+  ASSERT_TRUE(d.map(range, granule, memory, 0));
+  in_child([&] {
+    const auto mapped = d.map(range + granule, granule, unmapped, 0);
+    WANT(!mapped && mapped.error().code == errc::device_failed);
+    d.destroy_physical(unmapped, granule);
+    d.destroy_physical(memory, granule);
+    WANT(d.unmap(range, granule));
+    d.release(range, 2 * granule);
+    WANT(d.statistics().held == 0);
+    return 0;
+  });
+  ASSERT_TRUE(d.unmap(range, granule));
+  d.destroy_physical(memory, granule);
+  d.destroy_physical(unmapped, granule);
+  d.release(range, 2 * granule);
+}
+
+TEST(fork, a_driver_that_was_loaded_before_opens_no_device_in_the_child) {
+  SKIP_UNDER_TSAN();
+  const char* const named = std::getenv("BERTH_DEVICE");
+  if (named == nullptr) GTEST_SKIP() << "no driver";
+  (void)device::open(named).value();
+  in_child([&] {
+    const auto opened = device::open(named);
+    WANT(!opened && opened.error().code == errc::device_failed);
+    (void)list_devices();  // comes to an end
+    return 0;
+  });
+  EXPECT_TRUE(device::open(named));
+}
+
+// Forks again and again while another thread is inside most of the time: no child may find a lock held for ever.
+template <class Inside, class Child>
+void fork_while(Inside inside, Child child) {
+  std::atomic<bool> stop{false};
+  std::thread other{[&] {
+    while (!stop) inside();
+  }};
+  for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) {
+    in_child([&] {
+      child();
+      return 0;
+    });
+  }
+  stop = true;
+  other.join();
+}
+
+TEST(fork, devices_that_go_on_are_whole_in_the_child) {
+  SKIP_UNDER_TSAN();
+  SKIP_UNDER_ASAN();
+  for (const char* name : {"host", "host:huge", "null"}) {
+    const auto opened = device::open(name);
+    if (!opened) continue;  // a system without huge pages
+    const device d = *opened;
+    int outside = 0;
+    fork_while([&] { (void)d.host_address(&outside); }, [&] { d.free(d.allocate(4096).value(), 4096); });
+  }
+}
+
+TEST(fork, devices_open_in_the_child_while_the_parent_opens_some) {
+  SKIP_UNDER_TSAN();
+  SKIP_UNDER_ASAN();
+  fork_while([] { (void)device::open("host"); }, [] { (void)device::open("host"); });
+}
+
+TEST(fork, streams_of_the_parent_are_ordered_behind_all_in_the_child) {
+  SKIP_UNDER_TSAN();
+  SKIP_UNDER_ASAN();
+  const device host = device::host();
+  stream s{host};
+  stream other{host};
+  EXPECT_FALSE(s.ordered_behind(other.id(), 1));
+  in_child([&] {
+    WANT(s.ordered_behind(other.id(), 1));
+    return 0;
+  });
+  fork_while([&] { (void)s.ordered_behind(other.id(), 1); }, [&] { (void)s.ordered_behind(other.id(), 1); });
 }
 
 }  // namespace

@@ -9,14 +9,18 @@
 #include <cstring>
 #include <mutex>
 
+#include "device/process.hpp"
+
 namespace berth::detail::ascend {
 namespace {
 
 functions loaded;           // filled by load_once()
+std::uint32_t process = 0;  // where: process_generation()
 std::atomic<int> users{1};  // the process itself until it ends, and each open device
 constexpr bytes text_size = 256;
 
 result<const functions*> load_once() {
+  process = process_generation();
   void* library = dlopen("libascendcl.so", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return error{errc::no_such_device, "ascend: libascendcl.so (CANN) is not installed"};
 #define BERTH_ASCEND_LOAD(type, name, parameters) \
@@ -96,6 +100,7 @@ errc code_of(status s) noexcept {
 
 result<const functions*> load() {
   static const result<const functions*> loaded = load_once();
+  if (loaded && process != process_generation()) return device_before_fork;
   return loaded;
 }
 
@@ -104,6 +109,7 @@ void add_user() noexcept {
 }
 
 void remove_user() noexcept {
+  if (process != process_generation()) return;  // a child of it: there the library is not to be called
   if (users.fetch_sub(1, std::memory_order_acq_rel) == 1) loaded.aclFinalize();
 }
 

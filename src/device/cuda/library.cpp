@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "device/process.hpp"
+
 namespace berth::detail::cuda {
 namespace {
 
@@ -40,7 +42,9 @@ result<const functions*> load_once() {
 }  // namespace
 
 result<const functions*> load() {
+  static const std::uint32_t process = process_generation();
   static const result<const functions*> loaded = load_once();
+  if (loaded && process != process_generation()) return device_before_fork;
   return loaded;
 }
 

@@ -8,7 +8,6 @@
 // lose the parts that are left over (docs/decisions/0403).
 #define _FILE_OFFSET_BITS 64  // 64-bit file offsets on 32-bit hosts
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,14 +17,13 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <new>
 #include <vector>
 
-#include "device/backend.hpp"
 #include "device/host/placed_device.hpp"
 #include "device/host/queue.hpp"
 #include "device/host/system.hpp"
+#include "device/survivor.hpp"
 
 namespace berth::detail {
 namespace {
@@ -92,13 +90,9 @@ class file_space {
   bytes end_ = 0;
 };
 
-class host_device final : public device_backend {
+class host_device final : public surviving_device {
  public:
   host_device() {
-    the_one_ = this;
-    static const int around_forks =
-        pthread_atfork([] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
-    (void)around_forks;
     properties_ = host_properties();
     own_file_ = {.descriptor = memfd_create("berth", MFD_CLOEXEC)};
     properties_.virtual_memory = own_file_.descriptor >= 0;
@@ -199,8 +193,6 @@ class host_device final : public device_backend {
     return std::unique_ptr<backend_event>{new host_event};
   }
 
-  bool survives_fork() const noexcept override { return true; }
-
  private:
   struct file {
     bytes first = 0;  // the start of its first byte
@@ -242,20 +234,8 @@ class host_device final : public device_backend {
     return {};
   }
 
-  // Nobody is inside while the process is copied.
-  static void before_fork() noexcept {
-    if (the_one_ == nullptr) return;
-    the_one_->book.lock();
-    the_one_->mutex_.lock();
-  }
-  static void after_fork(bool in_child) noexcept {
-    if (the_one_ == nullptr) return;
-    if (in_child) the_one_->part_from_parent();
-    the_one_->mutex_.unlock();
-    in_child ? the_one_->book.unlock_in_child() : the_one_->book.unlock();
-  }
   // What fails here (too many mappings) leaves the parent's bytes for reading only.
-  void part_from_parent() noexcept {
+  void part_from_parent() noexcept override {
     own_file_.parents = true;
     book.for_each_mapping([this](void* address, const address_book::mapping& one) {
       if (!map_from(file_of(one.handle), address, one.size, one.handle, one.offset)) {
@@ -263,8 +243,6 @@ class host_device final : public device_backend {
       }
     });
   }
-
-  static inline host_device* the_one_ = nullptr;  // for the handlers of fork, which take no argument
 
   static constexpr int reservation_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
@@ -286,7 +264,7 @@ class host_device final : public device_backend {
   }
 
   std::atomic<bytes> unlocked_{0};
-  std::mutex mutex_;  // guards what follows
+  // mutex_ guards what follows.
   std::map<void*, bytes> unlocked_blocks_;
   file own_file_;
   std::vector<file> parents_files_;  // oldest first

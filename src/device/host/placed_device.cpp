@@ -19,12 +19,11 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <optional>
 
-#include "device/backend.hpp"
 #include "device/host/queue.hpp"
 #include "device/host/system.hpp"
+#include "device/survivor.hpp"
 
 namespace berth::detail {
 namespace {
@@ -81,7 +80,7 @@ std::optional<page_rule> read(std::string_view argument) noexcept {
   return p;
 }
 
-class placed_device final : public device_backend {
+class placed_device final : public surviving_device {
  public:
   placed_device(std::string_view argument, const page_rule& p)
       : rule_{p},
@@ -125,7 +124,6 @@ class placed_device final : public device_backend {
   }
 
   bool reaches_foreign_memory() const noexcept override { return true; }
-  bool survives_fork() const noexcept override { return true; }
   bytes unlocked() const noexcept override { return unlocked_.load(std::memory_order_relaxed); }
 
   result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override {
@@ -161,7 +159,7 @@ class placed_device final : public device_backend {
   const page_rule rule_;
   const bytes huge_page_;
   std::atomic<bytes> unlocked_{0};
-  std::mutex mutex_;  // guards what follows
+  // mutex_ guards what follows.
   std::map<void*, bytes> unlocked_blocks_;
 };
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "device/backend.hpp"
 #include "device/host_function.hpp"
+#include "device/survivor.hpp"
 
 namespace berth::detail {
 namespace {
@@ -49,7 +49,7 @@ class null_queue final : public backend_queue {
   std::shared_ptr<stream_clock> clock_;
 };
 
-class null_device final : public device_backend {
+class null_device final : public surviving_device {
  public:
   null_device(std::string_view argument, bytes total) {
     properties_.name = "null";
@@ -73,7 +73,6 @@ class null_device final : public device_backend {
   }
   void free(void*, bytes size, memory_kind) noexcept override { give_back(size); }
   void* host_address(void*, memory_kind) noexcept override { return nullptr; }
-  bool survives_fork() const noexcept override { return true; }
 
   result<void*> reserve(bytes size) override { return new_address(size); }
   result<std::uint64_t> create_physical(bytes size, physical_form) override {

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "device/process.hpp"
+
 namespace berth::detail::opencl {
 namespace {
 
@@ -29,7 +31,9 @@ result<const functions*> load_once() {
 }  // namespace
 
 result<const functions*> load() {
+  static const std::uint32_t process = process_generation();
   static const result<const functions*> loaded = load_once();
+  if (loaded && process != process_generation()) return device_before_fork;
   return loaded;
 }
 
