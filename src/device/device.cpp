@@ -163,6 +163,11 @@ result<void> check_physical(const device_backend& backend, bytes size, source_lo
   return check_size(size);
 }
 
+// Whether not this device alone cannot be opened, but none of its kind: then a number beyond all says the same.
+bool fails_for_all(const backend_entry& entry) {
+  return entry.open(std::to_string(std::numeric_limits<int>::max())).error().code != errc::no_such_device;
+}
+
 }  // namespace
 
 result<device> device::open(std::string_view name) {
@@ -310,14 +315,16 @@ std::vector<device_listing> list_devices() {
       if (entry.numbered) name.append(":").append(std::to_string(ordinal));
       const auto found = device::open(name);
       // The one past the last is no device; the first one missing is worth a line that says why.
-      if (!found && ordinal > 0) break;
+      const bool none = !found && found.error().code == errc::no_such_device;
+      if (none && ordinal > 0) break;
       device_listing& one = all.emplace_back();
       one.name = std::move(name);
       one.available = found.has_value();
       if (!found) {
         one.reason = found.error().what;
         if (found.error().number != 0) one.reason.append(" (").append(std::to_string(found.error().number)).append(")");
-        break;
+        if (none || !entry.numbered || fails_for_all(entry)) break;
+        continue;
       }
       one.properties = found->properties();
       if (!entry.numbered) break;

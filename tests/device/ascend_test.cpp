@@ -1,10 +1,16 @@
 // The Ascend backend on the simulator, which ctest puts in the place of AscendCL: the newest one, and one that lacks
 // what old ones lack.
 #include <gmock/gmock.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +18,7 @@
 #include "berth/pool/pool.hpp"
 #include "conformance/device_suite.hpp"
 #include "device/ascend_library.hpp"
+#include "in_child.hpp"
 #include "pool/gate.hpp"
 #include "support/device_work.hpp"
 
@@ -385,7 +392,14 @@ TEST_F(simulated_ascend, host_copies_allocate_no_second_time) {
   device_->free(b, 64, memory_kind::pinned);
 }
 
-using simulated_ascend_death = simulated_ascend;
+// Each in a process of its own: in the child of a fork the library opens no device.
+class simulated_ascend_death : public simulated_ascend {
+ protected:
+  void SetUp() override {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    simulated_ascend::SetUp();
+  }
+};
 
 TEST_F(simulated_ascend_death, the_library_is_finalised_once_no_device_is_open) {
   says_its_calls = true;
@@ -398,6 +412,65 @@ TEST_F(simulated_ascend_death, the_library_is_finalised_once_no_device_is_open) 
         std::exit(0);
       },
       testing::ExitedWithCode(0), "violations: 0\n.*aclFinalize 1");
+}
+
+// A child that ends by exit() runs the parent's handlers: the library is the parent's to finalise.
+[[noreturn]] void exit_in_a_child() {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    std::exit(0);
+  }
+  says_its_calls = false;  // what is said is the child's
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::exit(status == 0 ? 0 : 1);
+}
+
+TEST_F(simulated_ascend_death, a_child_that_exits_finalises_nothing) {
+  SKIP_UNDER_TSAN();
+  SKIP_UNDER_ASAN();
+  says_its_calls = true;
+  device_.reset();
+  EXPECT_EXIT(exit_in_a_child(), testing::ExitedWithCode(0),
+              testing::AllOf(testing::HasSubstr("violations: 0"), testing::Not(testing::HasSubstr("aclFinalize"))));
+}
+
+// A stream needs a thread of ours where the library runs no host functions by itself.
+[[noreturn]] void make_a_stream_without_a_thread(const device& d) {
+  // Of two more stacks one has room, the simulator's.
+  constexpr std::size_t stack = std::size_t{1} << 30;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, stack);
+  pthread_setattr_default_np(&attributes);
+  std::size_t pages = 0;
+  std::ifstream{"/proc/self/statm"} >> pages;
+  const rlim_t most = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + stack + stack / 2;
+  const rlimit limit{most, most};
+  setrlimit(RLIMIT_AS, &limit);
+  const auto made = stream::create(d);
+  std::_Exit(!made && made.error().code == errc::device_failed ? 0 : 1);
+}
+
+TEST_F(simulated_ascend_death, a_stream_for_which_there_is_no_thread_is_an_error) {
+  if (has("aclrtLaunchHostFunc")) GTEST_SKIP() << "no thread of ours";
+  if (support::sanitized || support::emulated || sizeof(void*) == 4) GTEST_SKIP() << "addresses are not ours to limit";
+  EXPECT_EXIT(make_a_stream_without_a_thread(*device_), testing::ExitedWithCode(0), "");
+}
+
+// Of several devices the first one fails: it says why, and hides no other.
+TEST_F(simulated_ascend, a_device_that_cannot_be_opened_hides_none_behind_it) {
+  device_.reset();
+  fail("aclrtSetDevice", 507899);
+  const auto listed = list_devices();
+  const auto named = [&](const char* name) { return std::ranges::find(listed, name, &device_listing::name); };
+  ASSERT_NE(named("ascend:0"), listed.end());
+  EXPECT_FALSE(named("ascend:0")->available);
+  EXPECT_NE(named("ascend:0")->reason.find("507899"), std::string::npos) << named("ascend:0")->reason;
+  ASSERT_NE(named("ascend:1"), listed.end());
+  EXPECT_TRUE(named("ascend:1")->available);
+  EXPECT_EQ(named("ascend:2"), listed.end());
 }
 
 // A pool over a device that somebody resets: errors that say so, and an end without a crash or a wrong call.
