@@ -1,5 +1,7 @@
 #include "berth/scratch/scratch_arena.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -59,7 +61,30 @@ void count_taken(std::size_t size) noexcept {
 extern "C" int __cxa_thread_atexit_impl(void (*function)(void*), void* object, void* library) noexcept;
 extern "C" void* __dso_handle;
 
+// A thread whose first use of scratch is a destructor of its keys is beyond those of its thread_local objects: it has
+// another round of keys for us. Where the program has used up all keys, its chunk stays.
+class thread_key {
+ public:
+  thread_key() noexcept {
+    made_ = pthread_key_create(&key_, [](void*) { detail::thread_arena.end(); }) == 0;
+  }
+  thread_key(const thread_key&) = delete;
+  thread_key& operator=(const thread_key&) = delete;
+  ~thread_key() {
+    if (made_) pthread_key_delete(key_);
+  }
+  void arm() const noexcept {
+    if (made_) pthread_setspecific(key_, &detail::thread_arena);
+  }
+
+ private:
+  pthread_key_t key_{};
+  bool made_;
+};
+
 void at_thread_end() noexcept {
+  static const thread_key key;
+  key.arm();
   __cxa_thread_atexit_impl([](void*) { detail::thread_arena.end(); }, nullptr, &__dso_handle);
 }
 #else
@@ -99,6 +124,7 @@ void thread_scratch_arena::adopt() noexcept {
 // Blocks may still live: scratches in thread_local objects that end later, or in frames that exit() leaves behind.
 // Their chunks stay; the last release frees them.
 void thread_scratch_arena::end() noexcept {
+  if (ending_) return;
   ending_ = true;
   ++untidy_;
   trim(source_location::current());

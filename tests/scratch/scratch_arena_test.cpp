@@ -1,6 +1,7 @@
 #include "berth/scratch/scratch_arena.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -322,6 +323,21 @@ TEST(scratch_arena, of_the_threads_takes_its_chunks_where_the_program_says) {
     EXPECT_EQ(counter.taken, 1u);
   }}.join();
   EXPECT_EQ(counter.held, 0u);
+}
+
+// The destructors of a thread's keys run behind those of its thread_local objects, and may be its first to use scratch.
+TEST(scratch_arena, of_a_thread_goes_where_its_first_use_is_the_destructor_of_a_key) {
+  static pthread_key_t key;
+  ASSERT_EQ(pthread_key_create(&key,
+                               [](void*) {
+                                 void* block = berth::this_thread_arena().allocate(10'000);
+                                 berth::this_thread_arena().release(block);
+                               }),
+            0);
+  const std::uint64_t before = berth::all_scratch_arenas().reserved;
+  for (int i = 0; i < 4; ++i) std::thread{[] { pthread_setspecific(key, &key); }}.join();
+  EXPECT_EQ(berth::all_scratch_arenas().reserved, before);
+  pthread_key_delete(key);
 }
 
 TEST(scratch_arena, a_request_beyond_the_address_space_is_null) {
