@@ -71,9 +71,9 @@ class queue final : public backend_queue {
   ~queue() override;
 
   // Holds the caller up, as AscendCL of CANN 8.0 takes no such copy behind other work: where one end can be paged
-  // out, and where one is not aligned as the rules say for copies. What another thread enqueues before it returns may run
-  // beside it: a lock over both would have to be held while the queue's own work is waited for, which may wait for that
-  // thread.
+  // out, and where one is not aligned as the rules say for copies. What another thread enqueues before it returns may
+  // run beside it: a lock over both would have to be held while the queue's own work is waited for, which may wait for
+  // that thread.
   result<void> copy(void* to, const void* from, bytes size) override;
   result<void> fill(void* to, std::byte value, bytes size) override;
   result<void> call(void (*function)(void*), void* context) override;
