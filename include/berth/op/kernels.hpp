@@ -6,8 +6,9 @@
 // some KiB (docs/decisions/0200-channels-last.md).
 //
 // NaN comes through and a maximum pool knows -infinity, but where functions stand behind a kernel or one another
-// (`then`): there relu without a slope, clip, exp, maximum and minimum of oneDNN make a number of NaN, since to look for
-// it would be a pass of its own over what the kernel has just written. A softmax is NaN at the element itself alone.
+// (`then`): there relu without a slope, clip, exp, maximum and minimum of oneDNN make a number of NaN, since to look
+// for it would be a pass of its own over what the kernel has just written. A softmax is NaN at the element itself
+// alone.
 //
 // Errors of every factory: unsupported (a type, layout or combination that oneDNN has no kernel for).
 // Thread-safety: factories may be called from any thread.
