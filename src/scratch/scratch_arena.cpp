@@ -63,28 +63,22 @@ extern "C" void* __dso_handle;
 
 // A thread whose first use of scratch is a destructor of its keys is beyond those of its thread_local objects: it has
 // another round of keys for us. Where the program has used up all keys, its chunk stays.
-class thread_key {
- public:
-  thread_key() noexcept {
-    made_ = pthread_key_create(&key_, [](void*) { detail::thread_arena.end(); }) == 0;
-  }
-  thread_key(const thread_key&) = delete;
-  thread_key& operator=(const thread_key&) = delete;
-  ~thread_key() {
-    if (made_) pthread_key_delete(key_);
-  }
-  void arm() const noexcept {
-    if (made_) pthread_setspecific(key_, &detail::thread_arena);
-  }
+constinit pthread_once_t key_once = PTHREAD_ONCE_INIT;
+constinit pthread_key_t key{};
+constinit std::atomic<bool> has_key{false};
 
- private:
-  pthread_key_t key_{};
-  bool made_;
-};
+void make_key() noexcept {
+  has_key = pthread_key_create(&key, [](void*) { detail::thread_arena.end(); }) == 0;
+}
+
+// Where the library is unloaded. No object with a destructor: threads may still run when the program ends.
+[[gnu::destructor]] void give_key_back() noexcept {
+  if (has_key.exchange(false)) pthread_key_delete(key);
+}
 
 void at_thread_end() noexcept {
-  static const thread_key key;
-  key.arm();
+  pthread_once(&key_once, make_key);
+  if (has_key) pthread_setspecific(key, &detail::thread_arena);
   __cxa_thread_atexit_impl([](void*) { detail::thread_arena.end(); }, nullptr, &__dso_handle);
 }
 #else
