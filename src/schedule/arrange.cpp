@@ -130,10 +130,12 @@ class arranger {
       if (size > 2 && allowed_.edges != 0) {
         if (const auto valley = find_valley(of, allowed_.edges)) {
           order local = counted(size);
-          const auto second = std::ranges::stable_partition(local, [&](std::uint32_t v) { return (*valley)[v] != 0; });
+          const auto second =
+              std::stable_partition(local.begin(), local.end(), [&](std::uint32_t v) { return (*valley)[v] != 0; });
+          const std::size_t cut = now.from + static_cast<std::size_t>(second - local.begin());
           line.put(now.from, now.to, local);
-          open.push_back({now.to - second.size(), now.to, true});
-          open.push_back({now.from, now.to - second.size(), true});
+          open.push_back({cut, now.to, true});
+          open.push_back({now.from, cut, true});
           continue;
         }
       }

@@ -104,9 +104,10 @@ class rewriter {
              v.type.strides == it.type.strides && v.type.type == it.type.type;
     };
     if (place_of(it.root.index) == place && serves(it.root.index)) return instance(it.root);
-    for (const std::uint32_t d :
-         std::ranges::equal_range(views_[it.root.index], place, {}, [&](std::uint32_t v) { return place_of(v); })) {
-      if (serves(d)) return instance({d});
+    const auto& row = views_[it.root.index];
+    auto d = std::ranges::lower_bound(row, place, {}, [&](std::uint32_t v) { return place_of(v); });
+    for (; d != row.end() && place_of(*d) == place; ++d) {
+      if (serves(*d)) return instance({*d});
     }
     return no_value;
   }
