@@ -42,6 +42,15 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berthConfig.cmake ${CMAKE_CURRENT_BINA
         DESTINATION ${BERTH_CMAKE_DIR})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berth.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# What is installed finds the shared library beside it, wherever the prefix is.
+if(BUILD_SHARED_LIBS AND TARGET berth_tool)
+  set_target_properties(berth_tool PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+endif()
+if(BUILD_SHARED_LIBS AND TARGET berth_python)
+  file(RELATIVE_PATH to_library /${BERTH_PYTHON_DIR}/berth /${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(berth_python PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+endif()
+
 if(TARGET berth_tool)
   install(TARGETS berth_tool)
   add_dependencies(installed berth_tool)

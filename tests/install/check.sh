@@ -25,6 +25,18 @@ outside() { # name, components
 test -f "$place/prefix/share/doc/berth/LICENSE"
 outside core ""
 if [ -d "$place/prefix/include/berth/model" ]; then outside files model; fi
+# A project in C alone.
+mkdir "$place/c_alone"
+cat >"$place/c_alone/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(c_alone LANGUAGES C)
+find_package(berth REQUIRED)
+add_executable(c_alone $here/../../examples/07_plan.c)
+target_link_libraries(c_alone PRIVATE berth::berth)
+END
+"$cmake" -S "$place/c_alone" -B "$place/c_alone/build" -DCMAKE_PREFIX_PATH="$place/prefix" -DCMAKE_C_COMPILER="$cc" >/dev/null
+"$cmake" --build "$place/c_alone/build" >/dev/null
+"$place/c_alone/build/c_alone"
 package=$(find "$place/prefix" -name '__init__.py' -path '*python*/berth/*')
 if [ -n "$package" ]; then PYTHONPATH=$(dirname "$(dirname "$package")") PYTHONDONTWRITEBYTECODE=1 "$python" -c 'import berth; print(berth.__version__)'; fi
 
@@ -32,7 +44,7 @@ if [ -n "$package" ]; then PYTHONPATH=$(dirname "$(dirname "$package")") PYTHOND
 mv "$place/prefix" "$place/moved"
 PKG_CONFIG_PATH=$(dirname "$(find "$place/moved" -name berth.pc)")
 export PKG_CONFIG_PATH
-flags=$(pkg-config --cflags --static --libs berth)
+flags="-std=c++20 $(pkg-config --cflags --static --libs berth)"
 $cxx "$here/main.cpp" $flags -o "$place/by_pkg_config"
 "$place/by_pkg_config"
 
@@ -45,9 +57,10 @@ if pkg-config --exists ascend_simulator; then
   [ "$status" -eq 99 ] && grep -q "early_free: aclrtFree" "$place/ascend_said"
 fi
 
-# C: of the flags for C++ it needs the folder only.
-$cc -std=c99 $warnings "$here/main.c" $(pkg-config --cflags-only-I --static --libs berth) -o "$place/in_c"
-"$place/in_c"
+for program in "$here/main.c" "$here/../../examples/07_plan.c"; do
+  $cc -std=c99 $warnings "$program" $(pkg-config --cflags --static --libs berth) -o "$place/in_c"
+  "$place/in_c"
+done
 
 awk '/^```cpp$/ { inside = 1; next } /^```$/ { if (inside) exit } inside' "$here/../../README.md" >"$place/readme.cpp"
 $cxx $warnings "$place/readme.cpp" $flags -o "$place/readme"
