@@ -62,7 +62,8 @@ extern "C" int __cxa_thread_atexit_impl(void (*function)(void*), void* object, v
 extern "C" void* __dso_handle;
 
 // A thread whose first use of scratch is a destructor of its keys is beyond those of its thread_local objects: it has
-// another round of keys for us. Where the program has used up all keys, its chunk stays.
+// another round of keys for us. glibc keeps 32 bytes of the registration that came too late; where the program has used
+// up all keys, the chunk stays.
 constinit pthread_once_t key_once = PTHREAD_ONCE_INIT;
 constinit pthread_key_t key{};
 constinit std::atomic<bool> has_key{false};
