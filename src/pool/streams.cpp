@@ -124,39 +124,34 @@ bool pool::state::usable(const extent& e, const stream& s) const noexcept {
   return e.use.clock == s.clock().get() || ordered(e.use);
 }
 
-void pool::state::sweep(lane& l) noexcept {
-  try {
-    swept.reserve(l.count);
-  } catch (const std::bad_alloc&) {
-    return;
-  }
-  swept.clear();
-  std::uint64_t floor = std::numeric_limits<std::uint64_t>::max();
+// The lane's extents that are `wanted`. Noted first, since what is done to them moves them. None: no host memory.
+template <class Wanted>
+static void gather(std::vector<extent*>& found, const lane& l, Wanted wanted) noexcept try {
+  found.clear();
+  found.reserve(l.count);
   l.for_each([&](extent& e) {
-    if (e.done()) {
-      swept.push_back(&e);
-    } else {
-      floor = std::min(floor, e.use.epoch);
-    }
+    if (wanted(e)) found.push_back(&e);
+  });
+} catch (const std::bad_alloc&) {
+}
+
+void pool::state::sweep(lane& l) noexcept {
+  std::uint64_t floor = std::numeric_limits<std::uint64_t>::max();
+  gather(swept, l, [&floor](const extent& e) {
+    const bool done = e.done();
+    if (!done) floor = std::min(floor, e.use.epoch);
+    return done;
   });
   for (extent* e : swept) {
     if (e->is(detail::extent_state::free) && e->home == &l) space.clear_use(e);  // else one before it swallowed it
   }
-  if (l.count != 0) l.floor = floor;
+  if (l.count != 0 && floor != std::numeric_limits<std::uint64_t>::max()) l.floor = floor;
 }
 
 void pool::state::sweep_further_uses(lane& l) noexcept {
-  try {
-    swept.reserve(l.count);
-  } catch (const std::bad_alloc&) {
-    return;
-  }
-  swept.clear();
   // Done, not ordered before the asking stream: what is merged has one epoch of its stream, and that may be an older
   // one.
-  l.for_each([&](extent& e) {
-    if (e.uses && std::ranges::all_of(*e.uses, &detail::stream_use::done)) swept.push_back(&e);
-  });
+  gather(swept, l, [](const extent& e) { return e.uses && std::ranges::all_of(*e.uses, &detail::stream_use::done); });
   for (extent* e : swept) {
     if (e->is(detail::extent_state::free) && e->home == &l && e->uses) space.clear_further_uses(e);
   }

@@ -11,26 +11,17 @@
 #include <vector>
 
 #include "berth/op/operator.hpp"
+#include "op/requests.hpp"
 
 namespace {
 
 using namespace berth;
 
-tensor_type of(op::shape s, element type = element::f32) {
-  return {std::move(s), type};
-}
+using test::of, test::refused;
 op::tensor whole(std::vector<std::int64_t> values, op::shape s) {
   op::tensor t{element::i64, std::move(s), std::vector<std::byte>(values.size() * sizeof(std::int64_t))};
   std::memcpy(t.data.data(), values.data(), t.data.size());
   return t;
-}
-std::string refused(const op::request& q) {
-  try {
-    (void)op::serve(q);
-  } catch (const op::refusal& why) {
-    return why.what();
-  }
-  return "";
 }
 
 // The elements of the first result.

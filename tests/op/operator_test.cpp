@@ -13,6 +13,7 @@
 #include "berth/device/device.hpp"
 #include "berth/op/check.hpp"
 #include "op/plain/convert.hpp"
+#include "op/requests.hpp"
 
 namespace {
 
@@ -146,18 +147,7 @@ TEST(operators, halves_are_rounded_to_nearest_even) {
   EXPECT_EQ(op::to_bf16(1.01171875f), 0x3f82);  // 1 + 3 * 2^-8
 }
 
-std::string refused(const op::request& q) {
-  try {
-    (void)op::serve(q);
-  } catch (const op::refusal& why) {
-    return why.what();
-  }
-  return "";
-}
-
-tensor_type of(op::shape s, element type = element::f32) {
-  return {std::move(s), type};
-}
+using test::of, test::refused;
 
 TEST(operators, a_request_that_is_none_is_refused_with_its_reason) {
   EXPECT_EQ(refused({"Frobnicate", 17, {of({1})}}), "the operator has no kernel here");
