@@ -17,6 +17,10 @@
   if (::berth::support::address_sanitized) GTEST_SKIP() << "the address sanitizer's locks may be held in the child"
 #define WITH_THREADS_IN_THE_CHILD() \
   if (::berth::support::emulated) GTEST_SKIP() << "QEMU's user mode dies where a forked child starts a thread"
+// Each death in a program started anew, where the child of a fork would lack threads, pages or a library's devices.
+#define DEATHS_IN_A_PROGRAM_STARTED_ANEW()                                                            \
+  if (::berth::support::emulated) GTEST_SKIP() << "QEMU's user mode cannot start this program again"; \
+  GTEST_FLAG_SET(death_test_style, "threadsafe")
 
 namespace berth::test {
 

@@ -373,10 +373,7 @@ TEST_F(torch, the_host_has_a_pool_of_its_own) {
 
 // The environment is read once: the test starts itself once more.
 TEST_F(torch, a_device_that_is_not_there_has_its_own_status) {
-#if defined(BERTH_EMULATED)
-  GTEST_SKIP() << "QEMU's user mode cannot start this program again";
-#endif
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  DEATHS_IN_A_PROGRAM_STARTED_ANEW();
   const auto judge = [](const char* kind) {
     setenv("BERTH_TORCH_DEVICE", kind, 1);
     berth_device* none = nullptr;
@@ -441,10 +438,7 @@ TEST_F(torch, the_child_of_a_fork_goes_on_on_the_host) {
 
 // When the process ends: the test starts itself once more, and reads what that one left.
 TEST_F(torch, leaves_a_log) {
-#if defined(BERTH_EMULATED)
-  GTEST_SKIP() << "QEMU's user mode cannot start this program again";
-#endif
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  DEATHS_IN_A_PROGRAM_STARTED_ANEW();
   const std::string path = std::getenv("BERTH_TORCH_LOG");
   std::remove(path.c_str());
   EXPECT_EXIT(
@@ -461,10 +455,7 @@ TEST_F(torch, leaves_a_log) {
 // A child of fork that ends after its parent.
 TEST_F(torch, a_child_leaves_its_parents_log_alone) {
   SKIP_UNDER_ASAN();  // the stream's worker may begin at the fork
-#if defined(BERTH_EMULATED)
-  GTEST_SKIP() << "QEMU's user mode cannot start this program again";
-#endif
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  DEATHS_IN_A_PROGRAM_STARTED_ANEW();
   const std::filesystem::path path{std::getenv("BERTH_TORCH_LOG")};
   // The child's is the parent's name and a number.
   const auto childs = [&path]() -> std::filesystem::path {

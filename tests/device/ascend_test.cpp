@@ -396,7 +396,7 @@ TEST_F(simulated_ascend, host_copies_allocate_no_second_time) {
 class simulated_ascend_death : public simulated_ascend {
  protected:
   void SetUp() override {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    DEATHS_IN_A_PROGRAM_STARTED_ANEW();
     simulated_ascend::SetUp();
   }
 };
@@ -455,7 +455,7 @@ TEST_F(simulated_ascend_death, a_child_that_exits_finalises_nothing) {
 
 TEST_F(simulated_ascend_death, a_stream_for_which_there_is_no_thread_is_an_error) {
   if (has("aclrtLaunchHostFunc")) GTEST_SKIP() << "no thread of ours";
-  if (support::sanitized || support::emulated || sizeof(void*) == 4) GTEST_SKIP() << "addresses are not ours to limit";
+  if (support::sanitized || sizeof(void*) == 4) GTEST_SKIP() << "addresses are not ours to limit";
   EXPECT_EXIT(make_a_stream_without_a_thread(*device_), testing::ExitedWithCode(0), "");
 }
 

@@ -10,6 +10,7 @@
 #include "berth/model/builtin.hpp"
 #include "berth/model/runner.hpp"
 #include "berth/pool/debug.hpp"
+#include "in_child.hpp"
 
 namespace berth {
 namespace {
@@ -100,7 +101,7 @@ TEST_F(watched_arena, the_node_that_wrote_too_much_is_named_in_every_run) {
 }
 
 TEST_F(watched_arena, without_warn_the_program_stops) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a child of fork has no stream that works
+  DEATHS_IN_A_PROGRAM_STARTED_ANEW();
   set_debug({.arenas = true});
   model::runner r = made(with_a_mistake(transformer(), 0));
   EXPECT_DEATH((void)outputs_of(r), "contract: overrun behind '");

@@ -19,6 +19,7 @@
 #include "berth/pool/memory_resource.hpp"
 #include "berth/pool/pool.hpp"
 #include "device/host/system.hpp"
+#include "in_child.hpp"
 #include "pool/gate.hpp"
 #include "pool/guarded.hpp"
 #include "pool/hidden_pages.hpp"
@@ -75,10 +76,7 @@ TEST_F(guard_pages, what_is_behind_a_block_cannot_be_touched) {
 }
 // Started anew for each death, as a child of fork has the parent's blocks without their pages.
 TEST_F(guard_pages, an_overrun_and_a_use_after_the_free_end_the_program_there) {
-#if defined(BERTH_EMULATED)
-  GTEST_SKIP() << "QEMU's user mode can neither start this program again nor threads in a forked child";
-#endif
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  DEATHS_IN_A_PROGRAM_STARTED_ANEW();
   const byte_address b = take(256);
   EXPECT_DEATH((void)b[256], "");
   EXPECT_DEATH(b[256] = 1, "");

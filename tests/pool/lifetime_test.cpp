@@ -16,6 +16,7 @@
 
 #include "berth/pool/adaptors.hpp"
 #include "berth/pool/pool.hpp"
+#include "in_child.hpp"
 #include "pool/gate.hpp"
 #include "pool/thread_cache.hpp"
 #include "support/faulty_device.hpp"
@@ -153,10 +154,7 @@ TEST(pool_lifetime, a_block_that_two_threads_freed_at_once_is_not_given_out_twic
 }
 
 TEST(pool_lifetime, a_double_free_in_many_threads_is_a_broken_contract) {
-#if defined(BERTH_EMULATED)
-  GTEST_SKIP() << "QEMU's user mode can neither start this program again nor threads in a forked child";
-#endif
-  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  DEATHS_IN_A_PROGRAM_STARTED_ANEW();
   const auto race = [] {
     stream queue{device::host()};
     pool p{device::host()};
