@@ -25,18 +25,18 @@ test:
 	ctest --test-dir build --output-on-failure --parallel $$(($$(nproc) + 1))
 
 install: build
-	cmake --build build --target installed
+	cmake --build build --target berth_installed
 	cmake --install build --prefix $(PREFIX)
 
 deb: build
-	cmake --build build --target installed
+	cmake --build build --target berth_installed
 	cd build && cpack
 
 # The configuration looks for Doxygen, so it comes after what installs it.
 docs:
 	scripts/setup.sh docs
 	cmake --preset $(PRESET)
-	cmake --build build --target reference
+	cmake --build build --target berth_reference
 
 clean:
 	rm -rf build

@@ -1,9 +1,9 @@
 # What `cmake --install` and cpack carry away. find_package(berth) gives berth::berth, the core library, which needs nothing
 # but threads; find_package(berth COMPONENTS op model) also the static libraries that stand on others (oneDNN, zlib,
-# ONNX). pkg-config knows the core alone. The target `installed` builds all of it and nothing else.
+# ONNX). pkg-config knows the core alone. The target `berth_installed` builds all of it and nothing else.
 include(CMakePackageConfigHelpers)
 set(BERTH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
-add_custom_target(installed DEPENDS berth)
+add_custom_target(berth_installed DEPENDS berth)
 
 install(TARGETS berth EXPORT berth_targets)
 install(EXPORT berth_targets NAMESPACE berth:: FILE berthTargets.cmake DESTINATION ${BERTH_CMAKE_DIR})
@@ -11,7 +11,7 @@ set(BERTH_COMPONENTS "")
 foreach(component op model)  # in this order: the second stands on the first
   if(TARGET berth_${component})
     list(APPEND BERTH_COMPONENTS ${component})
-    add_dependencies(installed berth_${component})
+    add_dependencies(berth_installed berth_${component})
     set_target_properties(berth_${component} PROPERTIES EXPORT_NAME ${component})
     install(TARGETS berth_${component} EXPORT berth_${component}_targets)
     install(EXPORT berth_${component}_targets NAMESPACE berth:: FILE berth_${component}Targets.cmake
@@ -36,36 +36,38 @@ install(FILES ${PROJECT_SOURCE_DIR}/scripts/berth_gdb.py ${PROJECT_SOURCE_DIR}/s
 
 configure_package_config_file(cmake/berthConfig.cmake.in berthConfig.cmake INSTALL_DESTINATION ${BERTH_CMAKE_DIR})
 write_basic_package_version_file(berthConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-file(RELATIVE_PATH BERTH_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-configure_file(cmake/berth.pc.in berth.pc @ONLY)
+berth_pkg_config(cmake/berth.pc)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berthConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/berthConfigVersion.cmake
         DESTINATION ${BERTH_CMAKE_DIR})
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berth.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# What is installed finds the shared library beside it, wherever the prefix is.
-if(BUILD_SHARED_LIBS AND TARGET berth_tool)
-  set_target_properties(berth_tool PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-endif()
-if(BUILD_SHARED_LIBS AND TARGET berth_python)
-  file(RELATIVE_PATH to_library /${BERTH_PYTHON_DIR}/berth /${CMAKE_INSTALL_LIBDIR})
-  set_target_properties(berth_python PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
-endif()
+# What is installed finds the shared library from where it lies itself, wherever the prefix is.
+function(berth_finds_the_library target folder)
+  if(BUILD_SHARED_LIBS AND TARGET ${target})
+    file(RELATIVE_PATH to_library ${CMAKE_INSTALL_PREFIX}/${folder} ${CMAKE_INSTALL_FULL_LIBDIR})
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+  endif()
+endfunction()
+berth_finds_the_library(berth_tool ${CMAKE_INSTALL_BINDIR})
+berth_finds_the_library(berth_python "${BERTH_PYTHON_DIR}/berth")
 
 if(TARGET berth_tool)
   install(TARGETS berth_tool)
-  add_dependencies(installed berth_tool)
+  add_dependencies(berth_installed berth_tool)
   if(TARGET berth_manual)
-    add_dependencies(installed berth_manual)
+    add_dependencies(berth_installed berth_manual)
   endif()
 endif()
 if(TARGET ascend_simulator)
-  add_dependencies(installed ascend_simulator ascend_simulator_old)  # its folder says where they go
+  add_dependencies(berth_installed ascend_simulator ascend_simulator_old)  # its folder says where they go
 endif()
 if(TARGET berth_python)  # its folder says where it goes
-  add_dependencies(installed berth_python)
+  add_dependencies(berth_installed berth_python)
 endif()
 
-# cpack: one Debian package of all that was built.
+# cpack: one Debian package of all that was built. CMake takes the first one alone: it is that of whoever has Berth inside.
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The Berth authors")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

@@ -1,4 +1,4 @@
-# The target `reference`: the API reference by Doxygen, where that is to be had; a warning fails it.
+# The target `berth_reference`: the API reference by Doxygen, where that is to be had; a warning fails it.
 find_package(Doxygen QUIET)
 if(DOXYGEN_FOUND)
   set(DOXYGEN_OUTPUT_DIRECTORY reference)
@@ -15,5 +15,5 @@ if(DOXYGEN_FOUND)
   set(DOXYGEN_HAVE_DOT NO)
   set(DOXYGEN_GENERATE_LATEX NO)
   set(DOXYGEN_WARN_AS_ERROR FAIL_ON_WARNINGS)
-  doxygen_add_docs(reference include/berth COMMENT "API reference: ${CMAKE_CURRENT_BINARY_DIR}/reference/html/index.html")
+  doxygen_add_docs(berth_reference include/berth COMMENT "API reference: ${CMAKE_CURRENT_BINARY_DIR}/reference/html/index.html")
 endif()

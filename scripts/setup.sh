@@ -40,7 +40,7 @@ if [ -s "$bundle" ] && ! dpkg-query -W -f='${Status}' ca-certificates 2>/dev/nul
   cat "$bundle" >"$kept"
 fi
 $as_root apt-get update
-DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y --no-install-recommends $missing
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing
 if [ -n "$kept" ]; then
   $as_root cp "$kept" "$bundle"
   rm -f "$kept"

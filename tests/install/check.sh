@@ -14,9 +14,9 @@ place=$build/install_test
 rm -rf "$place"
 mkdir -p "$place"
 
-outside() { # name, components
+outside() { # name, components, another setting
   "$cmake" -S "$here" -B "$place/$1" -DCMAKE_PREFIX_PATH="$place/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
-    -DCOMPONENTS="$2" >/dev/null
+    -DCOMPONENTS="$2" ${3:-} >/dev/null
   "$cmake" --build "$place/$1" >/dev/null
   "$place/$1/outside"
 }
@@ -25,6 +25,11 @@ outside() { # name, components
 test -f "$place/prefix/share/doc/berth/LICENSE"
 outside core ""
 if [ -d "$place/prefix/include/berth/model" ]; then outside files model; fi
+# What an optional component needs is not there: it is missing, and nothing else.
+outside without_files "OPTIONAL_COMPONENTS;model" -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON
+if [ -d "$place/prefix/include/berth/op" ]; then
+  outside without_op "OPTIONAL_COMPONENTS;model" -DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON
+fi
 # A project in C alone.
 mkdir "$place/c_alone"
 cat >"$place/c_alone/CMakeLists.txt" <<END
