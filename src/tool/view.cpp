@@ -129,7 +129,7 @@ trace::picture picture_of(const trace::snapshot& s) {
   p.facts = {{"peak alive", human(peak)},
              {"allocations", std::to_string(at.size())},
              {s.ended ? "leaked" : "alive", human(live)}};
-  if (s.forgotten != 0) p.facts.emplace_back("events forgotten before", std::to_string(s.forgotten));
+  if (s.forgotten != 0) p.facts.emplace_back("events forgotten", std::to_string(s.forgotten));
   if (s.dropped != 0) p.facts.emplace_back("events lost", std::to_string(s.dropped));
   if (s.pool) p.facts.emplace_back("reserved by the pool", human(s.pool->reserved_peak));
   return p;

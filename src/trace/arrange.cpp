@@ -11,19 +11,22 @@
 
 namespace berth::trace {
 
-void decode_records(const record* at, const record* end, std::uint32_t thread, std::vector<timed>& out) {
+void decode_records(const stretch& s, std::vector<timed>& out) {
   std::uint64_t now = 0;
-  for (; at < end; ++at) {
+  std::size_t open = out.size();  // from here on nothing is known yet of when it was over
+  const auto close = [&](const record* before, std::uint64_t at) {
+    for (; open < out.size() && out[open].place < before; ++open) out[open].until = at;
+  };
+  for (const record* at = s.begin; at < s.end; ++at) {
     if (at->kind() == record::gone) continue;
     if (at->kind() != record::stamp) {
-      out.push_back({*at, thread, now, UINT64_MAX, now, at});
+      out.push_back({*at, s.thread, now, UINT64_MAX, now, at});
       continue;
     }
     now = at->address;
-    for (std::size_t i = out.size(); i > 0 && out[i - 1].thread == thread && out[i - 1].until == UINT64_MAX; --i) {
-      out[i - 1].until = now;
-    }
+    close(at, now);
   }
+  close(s.seen, s.seen_at);
 }
 
 namespace {
@@ -33,48 +36,57 @@ class turns {
   explicit turns(const std::vector<timed>& all) : all_{all} { out_.events.reserve(all.size()); }
 
   void hear(std::size_t i) {
-    const std::uint64_t address = all_[i].what.address;
-    place& p = places_[address];
+    place& p = places_[all_[i].what.address];
     if (all_[i].what.kind() == record::allocate) {
       if (p.first == none) {
         p.first = i;
       } else if (p.other == none && all_[i].thread != all_[p.first].thread) {
         p.other = i;
       }
-      if (!p.alive) {
+      if (p.alive) {
+        late_[all_[i].what.address].push_back({i, take_early_free(i).value_or(none)});
+      } else {
         allocate(p, i);
-      } else if (!take_early_free(i)) {  // else the two are left out: they came and went before the block that is alive
-        late_[address].push_back(i);
       }
-    } else if (!p.alive) {
-      early_[address].push_back(i);
-    } else {
+    } else if (p.alive && is_size(p.last, i)) {
       emit(i);
       p.alive = false;
-      next_late(p, address);
+      next_late(p, all_[i].what.address);
+    } else if (!p.alive || !free_late(i)) {
+      early_[all_[i].what.address].push_back(i);
     }
   }
 
   arranged finish() {
     std::vector<std::size_t> rest;
-    for (const auto& [address, waiting] : late_) rest.insert(rest.end(), waiting.begin(), waiting.end());
+    for (const auto& [address, waiting] : late_) {
+      for (const late& l : waiting) {
+        if (l.free == none) {
+          rest.push_back(l.allocation);
+        } else {  // they came and went before the block that is alive
+          out_.left_out += 2;
+        }
+      }
+    }
     std::ranges::sort(rest);
     for (const std::size_t i : rest) {
       place& p = places_[all_[i].what.address];
-      if (const auto free = take_any_free(p, all_[i].what.address)) {
-        emit(*free);
-      } else {
-        timed missing = all_[p.last];
-        missing.what.size_and_kind = missing.what.size() << 2 | std::uint64_t{record::free};
-        missing.from = now_;
-        out_.events.push_back(missing);
+      auto free = take_any_free(p, p.last, true);
+      if (!free && take_any_free(p, i, true)) {
+        out_.left_out += 2;
+        continue;
       }
+      if (!free) free = take_any_free(p, p.last, false);
+      timed ends = all_[free.value_or(p.last)];  // where there is none, one is put in
+      ends.from = free ? ends.from : now_;
+      ends.what.size_and_kind = all_[p.last].what.size() << 2 | std::uint64_t{record::free};
+      emit(ends);
       emit(i);
       p.last = i;
     }
     for (auto& [address, waiting] : early_) {
       const place& p = places_[address];
-      if (const auto free = p.alive ? take_any_free(p, address) : std::nullopt) emit(*free);
+      if (const auto free = p.alive ? take_any_free(p, p.last, true) : std::nullopt) emit(*free);
       for (const std::size_t i : waiting) out_.orphans.push_back(all_[i]);
     }
     std::ranges::sort(out_.orphans, {}, &timed::from);
@@ -89,13 +101,20 @@ class turns {
     std::size_t other = none;  // the first by another thread
     std::size_t last = 0;      // the allocation
   };
-  using waiting_list = std::unordered_map<std::uint64_t, std::vector<std::size_t>>;
+  // An allocation where a block is alive, and its free where that is known.
+  struct late {
+    std::size_t allocation, free;
+  };
 
-  void emit(std::size_t i) {
-    out_.events.push_back(all_[i]);
-    out_.events.back().earliest = all_[i].from;
-    now_ = out_.events.back().from = std::max(now_, all_[i].from);
+  // A free says the size that was asked for: at an address that goes from thread to thread it tells whose it is.
+  [[nodiscard]] bool is_size(std::size_t i, std::size_t k) const { return all_[i].what.size() == all_[k].what.size(); }
+
+  void emit(const timed& t) {
+    out_.events.push_back(t);
+    out_.events.back().earliest = t.from;
+    now_ = out_.events.back().from = std::max(now_, t.from);
   }
+  void emit(std::size_t i) { emit(all_[i]); }
 
   void allocate(place& p, std::size_t i) {
     emit(i);
@@ -114,7 +133,7 @@ class turns {
     const auto early = early_.find(all_[i].what.address);
     if (early == early_.end()) return std::nullopt;
     const auto own = std::ranges::find_if(early->second, [&](std::size_t k) {
-      return all_[k].thread != all_[i].thread && all_[k].until >= all_[i].from;
+      return is_size(i, k) && all_[k].thread != all_[i].thread && all_[k].until >= all_[i].from;
     });
     if (own == early->second.end()) return std::nullopt;
     const std::size_t k = *own;
@@ -123,38 +142,60 @@ class turns {
   }
 
   // For a block whose own free is not found: any free without an allocation, unless it was certainly before every
-  // allocation there and so is that of a block from before the recording.
-  std::optional<std::size_t> take_any_free(const place& p, std::uint64_t address) {
-    const auto early = early_.find(address);
+  // allocation there and so is that of a block from before the recording. With `exactly`, one of the block's size.
+  std::optional<std::size_t> take_any_free(const place& p, std::size_t block, bool exactly) {
+    const auto early = early_.find(all_[block].what.address);
     if (early == early_.end()) return std::nullopt;
     const auto may_follow = [&](std::size_t allocation, std::size_t k) {
       if (allocation == none) return false;
       const timed& a = all_[allocation];
       return a.thread == all_[k].thread ? allocation < k : a.from <= all_[k].until;
     };
-    const auto own = std::ranges::find_if(
-        early->second, [&](std::size_t k) { return may_follow(p.first, k) || may_follow(p.other, k); });
+    const auto own = std::ranges::find_if(early->second, [&](std::size_t k) {
+      return (!exactly || is_size(block, k)) && (may_follow(p.first, k) || may_follow(p.other, k));
+    });
     if (own == early->second.end()) return std::nullopt;
     const std::size_t k = *own;
     early->second.erase(own);
     return k;
   }
 
+  // Whether the free is that of an allocation that waits for the block that is alive.
+  bool free_late(std::size_t i) {
+    const auto waiting = late_.find(all_[i].what.address);
+    if (waiting == late_.end()) return false;
+    const auto own = std::ranges::find_if(waiting->second,
+                                          [&](const late& l) { return l.free == none && is_size(l.allocation, i); });
+    if (own == waiting->second.end()) return false;
+    own->free = i;
+    return true;
+  }
+
+  // Those that went first: what has no free yet may stay.
   void next_late(place& p, std::uint64_t address) {
-    const auto late = late_.find(address);
-    if (late == late_.end()) return;
-    const std::size_t i = late->second.front();
-    late->second.erase(late->second.begin());
-    if (late->second.empty()) late_.erase(late);
-    allocate(p, i);
+    const auto waiting = late_.find(address);
+    if (waiting == late_.end()) return;
+    std::size_t next = none;
+    for (const late& l : std::exchange(waiting->second, {})) {
+      if (l.free != none) {
+        emit(l.allocation);
+        emit(l.free);
+      } else if (next == none) {
+        next = l.allocation;
+      } else {
+        waiting->second.push_back(l);
+      }
+    }
+    if (waiting->second.empty()) late_.erase(waiting);
+    if (next != none) allocate(p, next);
   }
 
   const std::vector<timed>& all_;
   arranged out_;
   std::uint64_t now_ = 0;
   std::unordered_map<std::uint64_t, place> places_;
-  waiting_list early_;  // frees
-  waiting_list late_;   // allocations where one is alive
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> early_;  // frees
+  std::unordered_map<std::uint64_t, std::vector<late>> late_;
 };
 
 }  // namespace
@@ -220,7 +261,7 @@ std::vector<timed> settle(std::span<const stretch> old, std::span<const stretch>
                           const std::unordered_set<std::uint64_t>& busy, std::uint64_t& forgotten) {
   std::vector<timed> all, kept, some;
   std::unordered_set<std::uint64_t> settled;
-  for (const stretch& s : old) decode_records(s.begin, s.end, s.thread, some);
+  for (const stretch& s : old) decode_records(s, some);
   for (timed& t : some) {
     t.place = nullptr;
     const bool left = busy.contains(t.what.address);
@@ -229,7 +270,7 @@ std::vector<timed> settle(std::span<const stretch> old, std::span<const stretch>
   }
   for (const stretch& s : later) {
     some.clear();
-    decode_records(s.begin, s.end, s.thread, some);
+    decode_records(s, some);
     std::ranges::copy_if(some, std::back_inserter(all),
                          [&](const timed& t) { return settled.contains(t.what.address); });
   }

@@ -1,7 +1,8 @@
 // From what the threads kept to one order of events.
 //
 // The true order is known within a thread; between threads there are only stamps, each event lying somewhere between
-// two. But at one address allocation and free take turns, and that decides most of what the stamps leave open.
+// two. But at one address allocation and free take turns, and a free has its block's size: that decides most of what
+// the stamps leave open.
 #pragma once
 
 #include <algorithm>
@@ -24,16 +25,26 @@ struct timed {
   const record* place = nullptr;
 };
 
+// A chunk's records that are no longer written to. Those before `seen` had happened at `seen_at`.
+struct stretch {
+  record* begin;
+  record* end;
+  std::uint32_t thread;
+  const record* seen = nullptr;
+  std::uint64_t seen_at = 0;
+};
+
 // Appends what one thread wrote to `out`. Its chunks are given in their order.
-void decode_records(const record* at, const record* end, std::uint32_t thread, std::vector<timed>& out);
+void decode_records(const stretch& s, std::vector<timed>& out);
 
 struct arranged {
   std::vector<timed> events;   // at every address an allocation, its free, an allocation, ...; `from` never falls
   std::vector<timed> orphans;  // frees of what was allocated before the recording, or in a record yet to come
+  std::size_t left_out = 0;    // events of blocks that came and went before one that is alive, for which no place was
 };
 
 // Where an address is allocated twice without a free (its pool was destroyed, or the record dropped), the first block
-// is taken as freed there.
+// is taken as freed there. A free has its block's size.
 [[nodiscard]] arranged arrange(std::vector<timed> all);
 
 // Whose an address is among some records: one thread's, or several threads'. It may say several of one thread's, where
@@ -71,13 +82,6 @@ class owners {
 // two another thread may have freed the block and got another one there, as which it came back: so only at addresses
 // that are this thread's alone among all that is kept of the chunk's time (null: there are no other threads).
 std::uint32_t forget_pairs(chunk& c, const owners* among) noexcept;
-
-// A chunk's records that are no longer written to.
-struct stretch {
-  record* begin;
-  record* end;
-  std::uint32_t thread;
-};
 
 // Forgets what came and went at the addresses of `old`, of which `old` and `later` have every event up to some moment.
 // At those of `busy` such a moment is not known: there all is left. Returns what is left of `old`, sorted by thread,

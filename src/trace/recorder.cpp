@@ -31,6 +31,10 @@ struct alignas(64) lane : event_buffer {
   chunk* open = nullptr;  // changed by the thread, under the recorder's lock
   std::uint32_t number = 0;
   std::uint64_t next_from = 0;  // of the chunk after the one that is looked at
+  // By the last tick that found something new: what stands before `seen` had happened at `seen_at`. Else an event of a
+  // thread that is idle since might be as late as any other.
+  const record* seen = nullptr;
+  std::uint64_t seen_at = 0;
 };
 
 record stamp_at(std::uint64_t ns) noexcept {
@@ -121,7 +125,12 @@ struct recorder::state : std::enable_shared_from_this<state> {
   void for_each_chunk(Function f) noexcept;
   void note_owners(std::size_t n) noexcept;
   void merge_residue() noexcept;
+  [[nodiscard]] std::vector<stretch> all_parts() const;
+  [[nodiscard]] std::vector<timed> kept() const;
   [[nodiscard]] arranged everything() const;
+  [[nodiscard]] std::uint64_t now() const noexcept {
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds{std::chrono::steady_clock::now() - begin}.count());
+  }
   void tick() noexcept;
   void keep_ticking(std::uint64_t until_stop);
 };
@@ -196,8 +205,7 @@ bool recorder::state::prepare(lane& l) noexcept {
     end = at + store.chunk_records();
     l.at.store(at, std::memory_order_relaxed);  // no longer into the chunk that is full
   }
-  const std::chrono::nanoseconds now = std::chrono::steady_clock::now() - begin;
-  *at++ = stamp_at(static_cast<std::uint64_t>(now.count()));
+  *at++ = stamp_at(now());
   l.at.store(at, std::memory_order_release);
   l.limit.store(at + std::min<std::ptrdiff_t>(events_a_stamp, end - at), std::memory_order_relaxed);
   return true;
@@ -208,6 +216,7 @@ void recorder::state::close(lane& l) noexcept {
   l.open->count = static_cast<std::uint32_t>(l.at.load(std::memory_order_relaxed) - l.open->begin());
   full.push_back(l.open);
   l.open = nullptr;
+  l.seen = nullptr;
 }
 
 // The chunks of threads that ended, and whose lanes nobody has now. False where there is none.
@@ -296,18 +305,12 @@ void recorder::state::note_owners(std::size_t n) noexcept {
 
 // Pairs across chunks and threads: what is left are blocks alive, and frees whose allocation is in a later chunk.
 void recorder::state::merge_residue() noexcept try {
-  std::vector<stretch> old, later;
-  for (chunk* c : residue) old.push_back({c->records.data(), c->records.data() + c->count, c->thread});
-  for (chunk* c : full) later.push_back({c->records.data(), c->records.data() + c->count, c->thread});
-  const std::size_t closed = later.size();
-  for (const auto& l : lanes) {
-    if (l->open == nullptr) continue;
-    later.push_back({l->open->records.data(), l->at.load(std::memory_order_acquire), l->number});
-  }
+  const std::vector<stretch> parts = all_parts();
+  const std::span old{parts.data(), residue.size()}, later = std::span{parts}.subspan(residue.size());
   // These ends are no moment: what one thread did last may come after what another one, asked before, did next. At all
   // other addresses than those of what came meanwhile they are one.
   std::unordered_set<std::uint64_t> busy;
-  for (std::size_t i = closed; i < later.size(); ++i) {
+  for (std::size_t i = full.size(); i < later.size(); ++i) {
     const record* const now = lanes[later[i].thread]->at.load(std::memory_order_acquire);
     for (const record* r = later[i].end; r < now; ++r) busy.insert(r->address);
   }
@@ -336,22 +339,53 @@ void recorder::state::merge_residue() noexcept try {
   over = true;
 }
 
-arranged recorder::state::everything() const {
-  std::vector<timed> all;
-  const std::lock_guard held{lock};
+// What stands in all chunks: the residue, then the full ones, then the open ones; each thread's in their order. Their
+// last events had happened where the thread's next chunk begins, or as a tick saw it. The lock is held.
+std::vector<stretch> recorder::state::all_parts() const {
+  std::vector<stretch> parts;
   for (const auto* part : {&residue, &full}) {
-    for (const chunk* c : *part) decode_records(c->begin(), c->end(), c->thread, all);
+    for (chunk* c : *part) parts.push_back({c->records.data(), c->records.data() + c->count, c->thread});
   }
   for (const auto& l : lanes) {
-    if (l->open != nullptr) decode_records(l->open->begin(), l->at.load(std::memory_order_acquire), l->number, all);
+    l->next_from = UINT64_MAX;
+    if (l->open == nullptr) continue;
+    parts.push_back({l->open->records.data(), l->at.load(std::memory_order_acquire), l->number, l->seen, l->seen_at});
   }
+  for (std::size_t i = parts.size(); i-- > 0;) {
+    stretch& s = parts[i];
+    if (s.begin == s.end) continue;  // its stamp is yet to come
+    const std::uint64_t until = std::exchange(lanes[s.thread]->next_from, s.begin->address);
+    if (until == UINT64_MAX) continue;
+    s.seen = s.end;
+    s.seen_at = until;
+  }
+  return parts;
+}
+
+// The lock is held.
+std::vector<timed> recorder::state::kept() const {
+  std::vector<timed> all;
+  for (const stretch& s : all_parts()) decode_records(s, all);
+  return all;
+}
+
+arranged recorder::state::everything() const {
+  std::unique_lock held{lock};
+  std::vector<timed> all = kept();
+  held.unlock();  // the sort would keep threads from their next chunk
   return arrange(std::move(all));
 }
 
 // Every thread stamps its next event.
 void recorder::state::tick() noexcept {
   const std::lock_guard held{lock};
-  for (const auto& l : lanes) l->limit.store(nullptr, std::memory_order_relaxed);
+  for (const auto& l : lanes) {
+    l->limit.store(nullptr, std::memory_order_relaxed);
+    const record* const at = l->at.load(std::memory_order_acquire);
+    if (l->open == nullptr || at == l->seen) continue;
+    l->seen = at;
+    l->seen_at = now();
+  }
 }
 
 void recorder::state::keep_ticking(std::uint64_t until_stop) {
@@ -446,7 +480,18 @@ void recorder::hear(void* context, const memory_event& event) noexcept {
 
 snapshot recorder::take() const {
   snapshot out;
-  const arranged all = state_->everything();
+  std::vector<timed> kept;
+  {
+    // Of one moment: what is freed after it was read, and before a stop, must not look like a leak.
+    const std::lock_guard held{state_->control};
+    const std::lock_guard held_too{state_->lock};
+    kept = state_->kept();
+    out.ended = !state_->listening;
+    out.forgotten = state_->forgotten;
+    out.dropped = dropped();
+  }
+  const arranged all = arrange(std::move(kept));
+  out.forgotten += all.left_out;
   std::map<std::pair<const char*, std::uint32_t>, std::uint32_t> sites;
   out.events.reserve(all.events.size());
   for (const timed& t : all.events) {
@@ -465,13 +510,6 @@ snapshot recorder::take() const {
                           .size = t.what.size(),
                           .t_us = static_cast<double>(t.from) * 1e-3});
   }
-  out.dropped = dropped();
-  {
-    const std::lock_guard held{state_->control};
-    out.ended = !state_->listening;
-  }
-  const std::lock_guard held{state_->lock};
-  out.forgotten = state_->forgotten;
   return out;
 }
 

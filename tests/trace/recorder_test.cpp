@@ -291,6 +291,48 @@ TEST(recorder, blocks_from_before_the_start_are_left_out) {
   p.free(again);
 }
 
+// The free says nothing of the block that came long after it, though its thread never wrote anything again.
+TEST(recorder, a_block_from_before_the_start_hides_no_leak) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host(), {.report_leaks = false}};
+  void* const before = p.allocate_raw(4096, queue).value();
+  recorder r;
+  r.start();
+  { auto mine = p.allocate(64, queue); }  // so that this thread does not take over the other's place
+  std::thread{[&] { p.free(before); }}.join();
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});  // many ticks
+  void* const again = p.allocate_raw(4096, queue).value();
+  r.stop();
+  EXPECT_EQ(again, before);
+  EXPECT_EQ(r.leaks().size(), 1u);
+  p.free(again);
+}
+
+// It is stopped while it is read, which takes long: what was given back meanwhile is no leak.
+TEST(recorder, a_stop_while_it_is_read_makes_no_leaks) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host(), {.report_leaks = false}};
+  recorder r;
+  r.start();
+  for (int k = 0; k < 100'000; ++k) (void)p.allocate(64, queue);
+  for (int round = 0; round < 8; ++round) {
+    void* const block = p.allocate_raw(4096, queue).value();
+    std::latch reads{1};
+    berth::trace::snapshot s;
+    std::thread reader{[&] {
+      reads.count_down();
+      s = r.take();
+    }};
+    reads.wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds{4 * round});  // in some round it sorts
+    p.free(block);
+    r.stop();
+    reader.join();
+    EXPECT_FALSE(s.ended && !alive(s).empty());
+    r.start();
+  }
+}
+
 TEST(recorder, may_be_read_while_others_write) {
   berth::pool p{berth::device::host()};
   recorder r{0};

@@ -47,12 +47,16 @@ class recorder {
   void start(source_location where = source_location::current());
   void stop() noexcept;
 
-  // Everything that is kept, in the order of time: exact within a thread and for each address, between threads as near
-  // as the stamps are. Frees of blocks given out before the start are left out. `ended` if not listening.
+  // Everything that is kept, in the order of time: exact for each address, and within a thread but where blocks of one
+  // address went to and fro between threads in a tick; between threads as near as the stamps are. Of such blocks those
+  // for which no place is found count as forgotten. Frees of blocks given out before the start are left out. `ended` if
+  // not listening.
   [[nodiscard]] snapshot take() const;
   // The same as an allocation log.
   [[nodiscard]] log to_log() const;
-  // Blocks given out and not given back, oldest first. Exact where dropped() is 0, of what came back while it listened.
+  // Blocks given out and not given back, oldest first. Exact where dropped() is 0, of what came back while it listened,
+  // but that a block which another thread got in the tick in which one of its size from before the start came back
+  // there may be taken for that one.
   [[nodiscard]] std::vector<leak> leaks() const;
   // "SIZE bytes at ADDRESS, asked for at FILE:LINE" for each, then the sum; says where records were dropped.
   [[nodiscard]] std::string leak_report() const;

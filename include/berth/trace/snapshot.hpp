@@ -44,7 +44,7 @@ struct event {
 
 struct snapshot {
   bool ended = false;           // the recording was stopped: what is alive then, nobody freed
-  std::uint64_t forgotten = 0;  // events before the first one here: blocks that had come and gone
+  std::uint64_t forgotten = 0;  // events that are not here: blocks that had come and gone
   std::uint64_t dropped = 0;    // events lost: what is said of leaks may be wrong
   std::optional<pool_statistics> pool;
   std::optional<device_statistics> device;
