@@ -119,6 +119,8 @@ inline constexpr std::int64_t small_share = 32;
 inline constexpr std::size_t most_steps = 4;
 // Cells of the table that counts which sums of lengths there are; above that the sum is rounded up instead.
 inline constexpr std::int64_t most_sum_cells = 1 << 12;
+// Holes between reserved ranges and pins after which no further pair is tried in them: some tenths of a second.
+inline constexpr std::uint64_t most_holes = 10'000'000;
 // Clique members up to which every section is considered, and pinned items times ranges for heads: some milliseconds.
 inline constexpr std::uint64_t most_section_members = 2'000'000;
 inline constexpr std::size_t most_head_pairs = 2'000'000;

@@ -142,5 +142,37 @@ TEST(cost, of_many_pins_is_no_square_of_them) {
   EXPECT_EQ(clash->culprit, 19'999u);
 }
 
+// A table of sums for every hole would take minutes.
+TEST(cost, of_holes_between_many_pins_is_no_product_of_them_and_the_rest) {
+  problem p;
+  numbers from{1};
+  for (index i = 0; i < 20'000; ++i) p.add({.size = 1, .live = {0, 1}, .offset = bytes{i} * 4000});
+  for (index i = 0; i < 20'000; ++i) p.add({.size = 1 + from.below(3000), .live = {0, 1}});
+  const cost got = solved(p, effort::fast);
+  EXPECT_FALSE(verify_bound(p, got.answer.lower_bound(), got.answer.proof));
+}
+
+TEST(cost, of_reserved_ranges_beside_explicit_conflicts_is_no_product_of_them_and_the_buffers) {
+  constexpr index many = 3000;
+  problem p = dense_set(many, 1);
+  p.memories.resize(1);
+  for (index i = 0; i < many; ++i) p.memories[0].reserved.push_back({bytes{i} << 20, (bytes{i} << 20) + 1});
+  p.conflicts.emplace();
+  for (index i = 1; i < many; ++i) p.conflicts->push_back({i - 1, i});
+  EXPECT_LE(solved(p, effort::fast).peak, 50 * megabyte);
+}
+
+// Each pair tried in every hole would take minutes.
+TEST(cost, of_pairs_beside_many_reserved_ranges_is_bounded) {
+  constexpr index many = 20'000;
+  problem p;
+  p.memories.resize(1);
+  for (index i = 0; i < many; ++i) p.memories[0].reserved.push_back({bytes{i} * 4 + 1, bytes{i} * 4 + 2});
+  for (index i = 0; i < many; ++i) p.add({.size = 4});
+  p.conflicts.emplace();
+  for (index i = 1; i < many; ++i) p.conflicts->push_back({i - 1, i});
+  EXPECT_LE(solved(p, effort::fast).looks, 100'000'000u);
+}
+
 }  // namespace
 }  // namespace berth::plan

@@ -166,6 +166,37 @@ TEST(solve, names_the_buffer_that_fits_no_memory) {
   EXPECT_EQ(answer.culprit, 1u);
 }
 
+// It has no size that would keep it out; a plan that put it there was refused by verify().
+TEST(solve, an_empty_buffer_pinned_beyond_the_end_of_a_slab_fits_none) {
+  problem p;
+  p.max_slab = 10;
+  p.memories.resize(2);
+  p.add({.size = 5, .live = {0, 1}});
+  p.add({.size = 0, .live = {0, 1}, .offset = 20});
+  p.add({.size = 9, .live = {0, 1}});
+  for (const effort work : {effort::fast, effort::normal}) {
+    const plan answer = solved(p, {.work = work});
+    EXPECT_EQ(answer.status, status::infeasible);
+    EXPECT_EQ(answer.reason, "buffer fits none of its memories");
+    EXPECT_EQ(answer.culprit, 1u);
+  }
+  p.buffers[1].offset = 10;
+  EXPECT_TRUE(solved(p, {.work = effort::fast}).has_offsets());
+}
+
+TEST(solve, the_largest_limit_of_nodes_is_one_that_is_not_met) {
+  std::mt19937 random{3};
+  problem p;
+  for (int i = 0; i < 40; ++i) {
+    const auto lower = static_cast<tick>(random() % 12);
+    const bytes size = 1 + random() % 37;
+    p.add({.size = size, .live = {lower, lower + 1 + static_cast<tick>(random() % 7)}});
+  }
+  const plan answer = solved(p, {.node_limit = ~std::uint64_t{0}});
+  EXPECT_TRUE(answer.optimal());
+  EXPECT_NE(answer.work, 0u) << "else it was found without a search";
+}
+
 TEST(solve, cuts_into_slabs) {
   problem p;
   p.max_slab = 50;
@@ -243,6 +274,18 @@ TEST(solve, penalties_before_the_arena_take_the_capacity_given) {
   EXPECT_EQ(apart->reuse_penalty, 0);
   EXPECT_EQ(apart->arena(), 8u);
   EXPECT_EQ(apart->status, status::feasible);  // of the arena: the bound is 4
+}
+
+TEST(solve, penalties_before_the_arena_take_no_address_that_a_plan_may_not_have) {
+  problem p;
+  p.add({.size = 20, .live = {0, 1}});
+  p.add({.size = 20, .live = {1, 2}});
+  p.reuse_penalties = {{0, 1, 1}};
+  const std::pair<bytes, bytes> ends[] = {{bytes{1} << 63, max_address + 5}, {max_bytes, max_bytes}};
+  for (const auto& [capacity, reserved] : ends) {
+    p.memories = {{.capacity = capacity, .reserved = {{20, reserved}}}};
+    EXPECT_EQ(solved(p, {.penalty_first = true}).reuse_penalty, 1);
+  }
 }
 
 RC_GTEST_PROP(solve, penalties_before_the_arena_never_pay_more, ()) {

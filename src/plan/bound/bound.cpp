@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "plan/bound/bounds.hpp"
 #include "plan/bound/clique.hpp"
@@ -42,27 +44,47 @@ std::vector<units> heights_of_sections(const instance& in, units step) {
   return change;
 }
 
-// The largest sum of some of the lengths that is at most `room`, or more where the table would be large.
-units most_that_fits(const std::vector<units>& lengths, units room) {
-  units unit = 0, sum = 0;
-  for (const units l : lengths) {
-    unit = std::gcd(unit, l);
-    sum += l;
+// Which sums some of the lengths make. Asked for every hole between blocks, of which there may be as many as lengths.
+class sums_of {
+ public:
+  // `all`: their sum.
+  sums_of(const std::vector<units>& lengths, units all) : lengths_{lengths}, all_{all} {}
+
+  // The largest that is at most `room`, or more where the table would be large.
+  [[nodiscard]] units most_that_fits(units room) {
+    if (all_ <= room) return all_;
+    if (unit_ == 0) {
+      for (const units l : lengths_) unit_ = std::gcd(unit_, l);
+    }
+    const units cells = room / unit_;
+    if (cells > policy::most_sum_cells) return cells * unit_;
+    if (reached_[0] == 0) look_up();
+    auto word = static_cast<std::size_t>(cells / 64);
+    std::uint64_t below = reached_[word] << (63 - cells % 64);
+    if (below != 0) return (cells - std::countl_zero(below)) * unit_;
+    while (reached_[--word] == 0) continue;  // ends at the sum of nothing
+    return (static_cast<units>(word) * 64 + 63 - std::countl_zero(reached_[word])) * unit_;
   }
-  if (sum <= room) return sum;
-  const units cells = room / unit;
-  if (cells > policy::most_sum_cells) return cells * unit;
-  std::vector<char> reached(static_cast<std::size_t>(cells) + 1, 0);
-  reached[0] = 1;
-  for (const units l : lengths) {
-    for (units c = cells; c >= l / unit; --c) {
-      reached[static_cast<std::size_t>(c)] |= reached[static_cast<std::size_t>(c - l / unit)];
+
+ private:
+  void look_up() {
+    reached_[0] = 1;
+    for (const units l : lengths_) {
+      if (l / unit_ > policy::most_sum_cells) continue;
+      const auto n = static_cast<std::size_t>(l / unit_);
+      const std::size_t words = n / 64, bits = n % 64;
+      for (std::size_t w = reached_.size(); w-- > words;) {
+        reached_[w] |= reached_[w - words] << bits;
+        if (bits != 0 && w > words) reached_[w] |= reached_[w - words - 1] >> (64 - bits);
+      }
     }
   }
-  units c = cells;
-  while (reached[static_cast<std::size_t>(c)] == 0) --c;
-  return c * unit;
-}
+
+  const std::vector<units>& lengths_;
+  units all_;
+  units unit_ = 0;
+  std::array<std::uint64_t, policy::most_sum_cells / 64 + 1> reached_{};  // a bit for each multiple of the unit
+};
 
 class prover {
  public:
@@ -99,7 +121,7 @@ class prover {
       const item& it = in_.items[in_.item_of[i]];
       if (it.pin != no_offset || (in_.item_of[i] == largest && footprint(i) != 0)) consider_buffers({i});
     }
-    if (in_.sections != 0) {
+    if (!in_.ticks.empty()) {
       for (const units step : steps_) {
         const auto heights = heights_of_sections(in_, step);
         const auto tallest = std::max_element(heights.begin(), heights.end()) - heights.begin();
@@ -114,7 +136,7 @@ class prover {
     if (!spread_) heads_ = heads_of(in_, wait_);
     const bool plain =
         spread_ || (steps_.size() == 1 && in_.items.size() == in_.own_items && !has_groups() && !has_pins());
-    if (!plain && count_conflicts(in_).members <= policy::most_section_members) {
+    if (!plain && !in_.ticks.empty() && count_conflicts(in_).members <= policy::most_section_members) {
       std::vector<std::vector<stacked>> members(in_.sections);
       for (std::uint32_t i = 0; i < in_.own_items; ++i) {
         for (const section_range& r : in_.ranges_of(in_.items[i])) {
@@ -188,16 +210,18 @@ class prover {
     return members;
   }
 
-  // Looks at those alone that may prove more.
+  // Looks at those alone that may prove more; where each has to be fitted between many reserved ranges, at some.
   void consider_pairs(const std::vector<pair>& pairs) {
     constexpr std::uint64_t looks_a_pair = 4, looks_a_stack = 64;
+    std::uint64_t told = holes_;
     const units most_step = *std::max_element(steps_.begin(), steps_.end());
     for (const pair& of : pairs) {
       if (!conflict(of.a, of.b)) continue;
       const item &a = in_.items[in_.item_of[of.a]], &b = in_.items[in_.item_of[of.b]];
       const bool sum_decides = reserved_.empty() && a.pin == no_offset && b.pin == no_offset;
       const bool may_prove_more = !sum_decides || a.size + b.size + most_step > best.value;
-      if (wait_.over(may_prove_more ? looks_a_stack : looks_a_pair)) return;
+      const std::uint64_t holes = holes_ - std::exchange(told, holes_);
+      if (holes_ > policy::most_holes || wait_.over(holes + (may_prove_more ? looks_a_stack : looks_a_pair))) return;
       if (may_prove_more) consider_buffers({of.a, of.b});
     }
   }
@@ -239,7 +263,7 @@ class prover {
       for (const stacked& m : members) bound += m.height;
       return bound;
     }
-    std::vector<range> blocks = reserved_;
+    pins_.clear();
     lengths_.clear();
     by_head_.clear();
     units at_top = unbounded;
@@ -247,7 +271,7 @@ class prover {
       const item& it = in_.items[m.item];
       if (it.pin != no_offset) {
         bound = std::max(bound, it.pin + it.size);
-        blocks.push_back({it.pin, it.pin + m.height});
+        pins_.push_back({it.pin, it.pin + m.height});
         continue;
       }
       const units length = step * fewest_multiples(m.height, it.alignment, step);
@@ -263,12 +287,16 @@ class prover {
     for (const range& r : by_head_) end = std::max(end, r.lo) + r.hi;
     bound = std::max(bound, end + at_top);
 
-    std::sort(blocks.begin(), blocks.end(), by_low);
+    std::sort(pins_.begin(), pins_.end(), by_low);
     units left = std::accumulate(lengths_.begin(), lengths_.end(), units{0});
+    sums_of lengths{lengths_, left};
     units start = 0;
-    for (const range& b : blocks) {
+    for (std::size_t r = 0, k = 0; r < reserved_.size() || k < pins_.size();) {
+      const bool is_pin = r == reserved_.size() || (k < pins_.size() && pins_[k].lo < reserved_[r].lo);
+      const range& b = is_pin ? pins_[k++] : reserved_[r++];
+      ++holes_;
       const units lo = round_up(b.lo, step);
-      const units taken = lo > start ? most_that_fits(lengths_, lo - start) : 0;
+      const units taken = lo > start ? lengths.most_that_fits(lo - start) : 0;
       if (taken >= left) break;
       left -= taken;
       start = std::max(start, round_up(b.hi, step));
@@ -292,9 +320,12 @@ class prover {
       for (const pair& c : *p_.conflicts) connect(c.a, c.b);
     } else {
       for (index a = 1; a < n; ++a) {
+        std::uint64_t looks = a * (1 + p_.buffers[a].lifetimes.size());
         for (index b = 0; b < a; ++b) {
+          looks += p_.buffers[b].lifetimes.size();
           if (overlap(p_.buffers[a], p_.buffers[b])) connect(a, b);
         }
+        if (wait_.over(looks)) return;
       }
     }
     // About ten milliseconds a step.
@@ -333,10 +364,12 @@ class prover {
   const instance& in_;
   const patience& wait_;
   const bool spread_;
-  std::vector<units> heads_;  // by item
-  std::vector<bool> whole_;   // by item: aligned to a multiple of the unit, not to a part of it
-  std::vector<range> reserved_;
-  std::vector<units> steps_;  // 1, and the most frequent alignments
+  std::vector<units> heads_;     // by item
+  std::vector<bool> whole_;      // by item: aligned to a multiple of the unit, not to a part of it
+  std::vector<range> reserved_;  // from below
+  std::vector<range> pins_;      // of a stack
+  std::uint64_t holes_ = 0;      // looked at so far
+  std::vector<units> steps_;     // 1, and the most frequent alignments
   std::vector<units> lengths_;
   std::vector<range> by_head_;
 };

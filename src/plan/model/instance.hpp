@@ -3,7 +3,8 @@
 // Every buffer of a footprint above zero becomes an item; the members of an alias group become one item, since they
 // share their base. Time is compressed to *sections*, the maximal sets of buffers that are live together: a lifetime
 // is a range of sections, and everything that is live in one section conflicts. Lengths are counted in *units*, the
-// gcd of everything that an offset can be a sum of. Pins and reserved ranges are items with a fixed offset.
+// gcd of everything that an offset can be a sum of. Pins and reserved ranges are items with a fixed offset. Where the
+// problem gives conflicts instead of lifetimes there are no sections; but beside reserved ranges, one for each item.
 //
 // Two items conflict where a section is common to both, or where a link (a separation, an explicit conflict) says so.
 // As every part of an item starts at the item's base, a conflict of i and j is one disjunction with two heights:
@@ -57,7 +58,7 @@ struct instance {
   bytes unit = 1;
   units capacity = unbounded;
   std::uint32_t sections = 0;
-  std::vector<tick> ticks;      // by section: a tick at which all of it is alive
+  std::vector<tick> ticks;      // by section: a tick at which all of it is alive; none where conflicts are given
   bool representable = true;    // false: the sums exceed what units can count; nothing else is then filled in
   std::vector<item> items;      // those of buffers first, then reserved ranges
   std::uint32_t own_items = 0;  // how many are of buffers: only these count in the arena

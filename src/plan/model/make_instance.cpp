@@ -114,8 +114,8 @@ std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::option
   return merged;
 }
 
-// Calls f(item, link) for both items of each pair that may not share bytes: of all pairs that are given, and, where
-// those stand for the lifetimes, of reserved ranges and all items. `height`: of each buffer, 0 where it has no item.
+// Calls f(item, link) for both items of each pair that is given and may not share bytes. `height`: of each buffer, 0
+// where it has no item.
 template <class Function>
 void for_each_link(const problem& p, const instance& in, const std::vector<units>& height, Function f) {
   const auto link = [&](std::uint32_t a, units height_a, std::uint32_t b, units height_b) {
@@ -130,13 +130,7 @@ void for_each_link(const problem& p, const instance& in, const std::vector<units
     }
   };
   all(p.separations);
-  if (!p.conflicts) return;
-  all(*p.conflicts);
-  for (std::uint32_t range = in.own_items; range < in.items.size(); ++range) {
-    for (std::uint32_t k = 0; k < in.own_items; ++k) {
-      if (in.items[k].size != 0) link(range, in.items[range].size, k, in.items[k].size);
-    }
-  }
+  if (p.conflicts) all(*p.conflicts);
 }
 
 // Several links between one pair of items become one, with the greatest heights of them. Sorted by counting, then item
@@ -313,6 +307,20 @@ void add_ranges(instance& in, std::vector<life> lives) {
   }
 }
 
+// Where conflicts are given instead of lifetimes every item has a section of its own: it meets what is reserved there,
+// and no other item. A link for each range and item would be their product.
+void add_lone_sections(instance& in) {
+  for (std::uint32_t i = 0; i < in.own_items; ++i) {
+    item& it = in.items[i];
+    it.ranges_first = static_cast<std::uint32_t>(in.ranges.size());
+    if (it.size != 0) {
+      in.ranges.push_back({in.sections, in.sections + 1, it.size});
+      ++in.sections;
+    }
+    it.ranges_last = static_cast<std::uint32_t>(in.ranges.size());
+  }
+}
+
 // A range that no buffer may touch is an item that always lives, at a place that is given.
 void add_reserved(instance& in, units at, units size) {
   item it;
@@ -347,6 +355,8 @@ instance make_instance(const problem& p, const patience& wait) {
     in.sections = find_sections(p, in, lives, wait);
     if (wait.was_over()) return in;
     add_ranges(in, std::move(lives));
+  } else if (!reserved.empty()) {
+    add_lone_sections(in);
   }
   for (const auto& [lo, hi] : reserved) {
     add_reserved(in, static_cast<units>(lo / in.unit), static_cast<units>((hi - lo) / in.unit));

@@ -71,11 +71,14 @@ std::vector<bundle> bundles_of(const problem& p, bool all) {
       std::erase_if(one.memories,
                     [&](index m) { return std::find(b.memories.begin(), b.memories.end(), m) == b.memories.end(); });
     }
-    // A pin that is not aligned in a memory, or beyond its end, keeps the whole bundle out of it.
+    // A pin that is not aligned in a memory, or beyond its end or that of its slabs, keeps the whole bundle out of it:
+    // an empty buffer too, whose size keeps it out of none.
     if (b.offset && !p.memories.empty()) {
+      const bytes end = *b.offset + p.footprint(i);
       std::erase_if(one.memories, [&](index m) {
         const memory& at = p.memories[m];
-        return !is_aligned(*b.offset, at.alignment) || (at.capacity && *b.offset + p.footprint(i) > *at.capacity);
+        return !is_aligned(*b.offset, at.alignment) || (at.capacity && end > *at.capacity) ||
+               (p.max_slab && end > *p.max_slab);
       });
     }
   }

@@ -147,7 +147,8 @@ layout search_one(const instance& in, const options& o, layout found, units& bou
   if (too_few(node_limit(o, nodes_per_second(in.items.size(), 2 * size.pairs, in.sections)))) return found;
   const conflict_graph graph = make_conflicts(in);
   const std::uint64_t all = node_limit(o, nodes_per_second(graph));
-  const auto nodes = static_cast<std::uint64_t>(static_cast<double>(all) * share);
+  // All of the largest limit, as a double, would be more than can be counted.
+  const auto nodes = share < 1 ? static_cast<std::uint64_t>(static_cast<double>(all) * share) : all;
   if (too_few(nodes) || wait.over()) return found;
   narrowed c =
       find_least_arena(in, graph, std::move(found), bound,

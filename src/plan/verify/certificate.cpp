@@ -43,32 +43,49 @@ struct address_range {
   bytes hi = 0;
 };
 
-// The largest sum of some of the lengths that is at most `room`; at least that. All are multiples of `step`.
-// Cells looked at are added to `looks`.
-bytes most_that_fits(const std::vector<bytes>& lengths, bytes room, std::uint64_t& looks) {
-  bytes unit = 0, sum = 0;
-  looks += lengths.size();
-  for (const bytes l : lengths) {
-    unit = std::gcd(unit, l);
-    sum += l;
-  }
-  if (sum <= room) return sum;
-  const bytes cells = room / unit;
-  constexpr bytes most_cells = 1 << 14, cells_a_look = 8;
-  if (cells > most_cells) return cells * unit;
-  std::vector<bool> reached(cells + 1, false);
-  reached[0] = true;
-  for (const bytes l : lengths) {
-    const bytes n = l / unit;
-    looks += cells / cells_a_look;
-    for (bytes c = cells; c >= n; --c) {
-      if (reached[c - n]) reached[c] = true;
+// Sums of some of the lengths, as many holes ask for them. What is looked at is added to `looks`.
+class length_sums {
+ public:
+  length_sums(const std::vector<bytes>& lengths, std::uint64_t& looks) : lengths_{lengths}, looks_{looks} {
+    looks_ += lengths.size();
+    for (const bytes l : lengths) {
+      unit_ = std::gcd(unit_, l);
+      all_ += l;
     }
   }
-  bytes c = cells;
-  while (!reached[c]) --c;
-  return c * unit;
-}
+
+  // The largest that is at most `room`; at least that.
+  bytes most_that_fits(bytes room) {
+    if (all_ <= room) return all_;
+    const std::size_t cells = room / unit_;
+    constexpr std::size_t most_cells = 1 << 14;
+    if (cells > most_cells) return cells * unit_;
+    if (cells >= largest_.size()) tabulate(std::min(most_cells, std::max(cells, 2 * largest_.size())));
+    return largest_[cells] * unit_;
+  }
+
+ private:
+  void tabulate(std::size_t cells) {
+    constexpr std::size_t cells_a_look = 8;
+    std::vector<bool> reached(cells + 1, false);
+    reached[0] = true;
+    for (const bytes l : lengths_) {
+      const std::size_t n = l / unit_;
+      looks_ += 1 + cells / cells_a_look;
+      for (std::size_t c = cells; c >= n; --c) {
+        if (reached[c - n]) reached[c] = true;
+      }
+    }
+    largest_.assign(cells + 1, 0);
+    for (std::size_t c = 1; c <= cells; ++c) largest_[c] = reached[c] ? c : largest_[c - 1];
+  }
+
+  const std::vector<bytes>& lengths_;
+  std::uint64_t& looks_;
+  bytes unit_ = 0;
+  bytes all_ = 0;
+  std::vector<std::size_t> largest_;  // by cells of room, how many are reached
+};
 
 class proof_verifier {
  public:
@@ -340,10 +357,12 @@ class proof_verifier {
     std::sort(blocks.begin(), blocks.end(), [](const address_range& a, const address_range& b) { return a.lo < b.lo; });
     bytes left = std::accumulate(lengths.begin(), lengths.end(), bytes{0});
     bytes start = 0;
+    length_sums sums{lengths, looks_};
     for (const address_range& b : blocks) {
+      ++looks_;
       if (over()) return 0;
       const bytes lo = align_up(b.lo, step);
-      const bytes taken = lo > start ? most_that_fits(lengths, lo - start, looks_) : 0;
+      const bytes taken = lo > start ? sums.most_that_fits(lo - start) : 0;
       if (taken >= left) break;
       left -= taken;
       start = std::max(start, align_up(b.hi, step));

@@ -46,7 +46,8 @@ bool live_together(const buffer& a, const buffer& b) {
 // How far the buffers of memory m may reach where penalties come before the arena; nothing where they do not.
 std::optional<bytes> room_of(const problem& p, const options& o, index m) {
   if (!o.penalty_first || o.work == effort::fast || p.max_slab) return std::nullopt;
-  return p.memories.empty() ? p.capacity : p.memories[m].capacity;
+  const std::optional<bytes>& capacity = p.memories.empty() ? p.capacity : p.memories[m].capacity;
+  return capacity ? std::optional{std::min(*capacity, max_address)} : std::nullopt;
 }
 
 struct byte_range {
