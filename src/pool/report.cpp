@@ -47,7 +47,8 @@ pool_statistics pool::state::statistics(lock_held& held) {
     s.cached += c->held();
   }
   s.live = static_cast<bytes>(live.load(std::memory_order_relaxed));
-  s.live_peak = static_cast<bytes>(live_peak.load(std::memory_order_relaxed));
+  // What each thread held at most may have been at different times, but all of it lay in what was reserved.
+  s.live_peak = std::min(static_cast<bytes>(live_peak.load(std::memory_order_relaxed)), reserved_peak);
   s.free = space.free_bytes();
   s.reserved = memory.reserved();
   s.live_rounded = s.reserved - s.free - s.cached;

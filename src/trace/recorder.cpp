@@ -496,7 +496,7 @@ snapshot recorder::take() const {
   out.events.reserve(all.events.size());
   for (const timed& t : all.events) {
     std::uint32_t site = 0;
-    if (t.what.line != 0) {
+    if (t.what.file != nullptr && *t.what.file != '\0') {  // the line may be 0: not everyone who asks has lines
       const auto next = static_cast<std::uint32_t>(sites.size() + 1);
       const auto [at, fresh] = sites.try_emplace({t.what.file, t.what.line}, next);
       if (fresh) out.sites.push_back({t.what.file, t.what.line});
@@ -546,9 +546,14 @@ std::string recorder::leak_report() const {
   const std::vector<leak> all = leaks();
   for (const leak& l : all) {
     std::snprintf(line, sizeof line, "%" PRIu64 " bytes at 0x%" PRIx64 ", asked for at ", l.size, l.address);
-    (out += line) += l.site.file_name();  // of any length
-    std::snprintf(line, sizeof line, ":%" PRIu32 "\n", l.site.line());
     out += line;
+    if (const char* const file = l.site.file_name(); file != nullptr && *file != '\0') {
+      out += file;  // of any length
+      if (l.site.line() != 0) out += ':' + std::to_string(l.site.line());
+    } else {
+      out += "unknown place";
+    }
+    out += '\n';
     sum += l.size;
   }
   std::snprintf(line, sizeof line, "%zu leaks, %" PRIu64 " bytes\n", all.size(), sum);

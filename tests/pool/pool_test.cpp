@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <latch>
 #include <map>
 #include <random>
 #include <string>
@@ -42,6 +43,28 @@ TEST(pool, a_block_is_memory_and_comes_back_on_the_same_stream) {
   EXPECT_EQ(s.live_peak, 1000u);
   EXPECT_EQ(s.live_rounded, 1024u);
   EXPECT_EQ(s.reserved, s.live_rounded + s.cached + s.free);
+}
+
+// Threads tell what they held at most late, and it is added to what others hold by then.
+TEST(pool, no_more_was_alive_than_was_reserved) {
+  stream queue{device::host()};
+  pool p{device::host(), {.report_leaks = false}};
+  p.free(p.allocate_raw(100, queue).value());  // this thread tells first
+  std::latch gone{1}, asked{1};
+  std::thread other{[&] {
+    p.free(p.allocate_raw(900'000, queue).value());
+    gone.count_down();
+    asked.wait();
+  }};
+  gone.wait();
+  void* const block = p.allocate_raw(1'900'000, queue).value();
+  const auto s = p.statistics();
+  asked.count_down();
+  other.join();
+  EXPECT_GE(s.live_peak, 1'900'000u);
+  EXPECT_LE(s.live_peak, s.reserved_peak);
+  EXPECT_GE(s.fragmentation(), 0);
+  p.free(block);
 }
 
 TEST(pool, size_zero_is_an_empty_block) {

@@ -72,6 +72,28 @@ TEST(recorder, a_leak_has_its_file_and_line) {
   p.free(kept);
 }
 
+// Who has no lines says its name alone, as berth_torch and functions of C that are called without their macros do.
+TEST(recorder, a_place_without_a_line_is_told) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host(), {.report_leaks = false}};
+  recorder r;
+  r.start();
+  void* const named = p.allocate_raw(1000, queue, berth::source_location::current("PyTorch", 0)).value();
+  void* const unknown = p.allocate_raw(2000, queue, berth::source_location{}).value();
+  r.stop();
+  const auto s = r.take();
+  ASSERT_EQ(s.events.size(), 2u);
+  ASSERT_EQ(s.sites.size(), 1u);
+  EXPECT_EQ(s.sites[0].file, "PyTorch");
+  EXPECT_EQ(s.sites[0].line, 0u);
+  EXPECT_EQ(s.events[0].site, 1u);
+  EXPECT_EQ(s.events[1].site, 0u);
+  EXPECT_NE(r.leak_report().find("asked for at PyTorch\n"), std::string::npos) << r.leak_report();
+  EXPECT_NE(r.leak_report().find("asked for at unknown place\n"), std::string::npos) << r.leak_report();
+  p.free(named);
+  p.free(unknown);
+}
+
 TEST(recorder, a_path_of_any_length_is_told) {
   berth::stream queue{berth::device::host()};
   berth::pool p{berth::device::host(), {.report_leaks = false}};

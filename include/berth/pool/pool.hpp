@@ -136,8 +136,10 @@ struct pool_options {
 
 // A consistent snapshot: no operation is counted half.
 struct pool_statistics {
-  bytes live = 0;       // in users' hands, as asked for
-  bytes live_peak = 0;  // exact while one thread uses the pool; else off by 1 MiB, or twice its largest block, a thread
+  bytes live = 0;  // in users' hands, as asked for
+  // Exact while one thread uses the pool; else off by 1 MiB, or twice its largest block, a thread. Not above
+  // reserved_peak.
+  bytes live_peak = 0;
   bytes live_rounded = 0;  // in users' hands, rounding included
   bytes cached = 0;        // in threads' caches
   bytes free = 0;          // in the store

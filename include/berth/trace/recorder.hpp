@@ -58,7 +58,8 @@ class recorder {
   // but that a block which another thread got in the tick in which one of its size from before the start came back
   // there may be taken for that one.
   [[nodiscard]] std::vector<leak> leaks() const;
-  // "SIZE bytes at ADDRESS, asked for at FILE:LINE" for each, then the sum; says where records were dropped.
+  // "SIZE bytes at ADDRESS, asked for at FILE:LINE" for each, then the sum; says where records were dropped. Where
+  // there is no line, the name alone.
   [[nodiscard]] std::string leak_report() const;
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 
