@@ -120,7 +120,8 @@ std::function<int()> declare_fit(CLI::App& app) {
       ->allow_extra_args(false)
       ->required();
   app.add_option("--effort", call->effort, "How long to search for a smaller arena at each value")
-      ->check(CLI::IsMember({"fast", "normal", "best"}));
+      ->check(CLI::IsMember({"fast", "normal", "best"}))
+      ->capture_default_str();
   app.add_flag("--json", call->json, "One JSON object on standard output");
   return [call] { return fit(*call); };
 }

@@ -19,6 +19,7 @@ struct option_facts {
   std::string takes;               // "FILE", "N", ...; empty: a flag
   std::string what;
   std::vector<std::string> values;  // where only these are taken
+  std::string standard;             // what holds where nothing is said, or empty
   bool file = false;                // takes the name of a file or folder
 };
 
@@ -42,7 +43,8 @@ void split_values(option_facts& o) {
 
 option_facts option_facts_of(const CLI::Option& option) {
   option_facts o{.takes = option.get_items_expected_max() == 0 ? "" : option.get_type_name(),
-                 .what = option.get_description()};
+                 .what = option.get_description(),
+                 .standard = option.get_default_str()};
   for (const std::string& name : option.get_snames()) o.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) o.names.push_back("--" + name);
   split_values(o);
@@ -78,6 +80,14 @@ std::vector<std::string> names_of_all(const verb_facts& v) {
   return names;
 }
 
+// " (one of a, b; a where nothing is said)"
+std::string values_of(const option_facts& o) {
+  std::vector<std::string> said;
+  if (!o.values.empty()) said.push_back("one of " + joined(o.values, ", "));
+  if (!o.standard.empty()) said.push_back(o.standard + " where nothing is said");
+  return said.empty() ? "" : " (" + joined(said, "; ") + ")";
+}
+
 // Text that roff takes as it is.
 std::string roff(const std::string& text) {
   std::string out;
@@ -100,7 +110,7 @@ std::string manual_page(const CLI::App& root, const std::vector<verb_facts>& ver
       out += ".TP\n";
       if (!o.names.empty()) out += "\\fB" + roff(joined(o.names, ", ")) + "\\fR";
       if (!o.takes.empty()) out += (o.names.empty() ? "\\fI" : " \\fI") + roff(o.takes) + "\\fR";
-      out += "\n" + roff(o.what) + (o.values.empty() ? "" : roff(" (one of " + joined(o.values, ", ") + ")")) + "\n";
+      out += "\n" + roff(o.what + values_of(o)) + "\n";
     }
     if (!v.footer.empty()) out += ".PP\n" + roff(v.footer) + "\n";
   }
@@ -198,7 +208,8 @@ nlohmann::ordered_json to_json(const std::vector<verb_facts>& verbs) {
   for (const verb_facts& v : verbs) {
     auto options = nlohmann::ordered_json::array();
     for (const option_facts& o : v.options) {
-      options.push_back({{"names", o.names}, {"takes", o.takes}, {"values", o.values}, {"what", o.what}});
+      options.push_back(
+          {{"names", o.names}, {"takes", o.takes}, {"values", o.values}, {"default", o.standard}, {"what", o.what}});
     }
     list.push_back({{"name", v.name}, {"what", v.what}, {"options", std::move(options)}});
   }

@@ -154,16 +154,25 @@ std::function<int()> declare_media(CLI::App& app) {
       ->check(CLI::IsMember({"jpeg", "vdec"}));
   app.add_option("--width", call->width, "Of the picture or the frames, in pixels")->required()->check(not_empty);
   app.add_option("--height", call->height, "The same")->required()->check(not_empty);
-  app.add_option("--chip", call->chip, "Ascend chip, whose strides count")->check(CLI::IsMember(chips));
+  app.add_option("--chip", call->chip, "Ascend chip, whose strides count")
+      ->check(CLI::IsMember(chips))
+      ->capture_default_str();
   app.add_option("--format", call->format, "Of the decoded JPEG")
-      ->check(CLI::IsMember({"yuv400", "yuv420sp", "yuv422sp", "yuv440sp", "yuv444sp"}));
+      ->check(CLI::IsMember({"yuv400", "yuv420sp", "yuv422sp", "yuv440sp", "yuv444sp"}))
+      ->capture_default_str();
   add_bytes_option(app, "--file", call->file, "The JPEG file's size; a byte a pixel where it is not given");
-  app.add_option("--references", call->references, "Frames that a stream refers back to")->check(not_empty);
-  app.add_option("--shown", call->shown, "Frames that wait to be shown")->check(not_empty);
-  app.add_option("--packets", call->packets, "Packets of input in flight")->check(not_empty);
-  app.add_option("--model-width", call->model_width, "Of the model's input, three planes")->check(not_empty);
-  app.add_option("--model-height", call->model_height, "The same")->check(not_empty);
-  app.add_option("--element", call->element_bytes, "Bytes of an element of the model's input")->check(not_empty);
+  app.add_option("--references", call->references, "Frames that a stream refers back to")
+      ->check(not_empty)
+      ->capture_default_str();
+  app.add_option("--shown", call->shown, "Frames that wait to be shown")->check(not_empty)->capture_default_str();
+  app.add_option("--packets", call->packets, "Packets of input in flight")->check(not_empty)->capture_default_str();
+  app.add_option("--model-width", call->model_width, "Of the model's input, three planes")
+      ->check(not_empty)
+      ->capture_default_str();
+  app.add_option("--model-height", call->model_height, "The same")->check(not_empty)->capture_default_str();
+  app.add_option("--element", call->element_bytes, "Bytes of an element of the model's input")
+      ->check(not_empty)
+      ->capture_default_str();
   add_bytes_option(app, "--output", call->output, "The model's output; 4000 bytes where it is not given");
   add_bytes_option(app, "--workspace", call->workspace, "What the model needs while it runs");
   app.add_flag("--json", call->json, "One JSON object on standard output");

@@ -488,14 +488,16 @@ void declare_search(CLI::App& app, plan_call& call) {
     return text.find_first_not_of('0') == std::string::npos ? "'" + text + "' is not above zero" : std::string{};
   };
   app.add_option("--effort", call.effort, "How long to search for a smaller arena")
-      ->check(CLI::IsMember({"fast", "normal", "best"}));
+      ->check(CLI::IsMember({"fast", "normal", "best"}))
+      ->capture_default_str();
   app.add_option("--work", call.options.node_limit, "Search nodes instead of the effort's own number")
       ->check(whole)
       ->check(above_zero)
       ->type_name("N");
   app.add_option("--threads", call.options.threads,
                  "Threads of the search, of which four are of use; they do not change the plan")
-      ->check(CLI::Range(1, 256));
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   app.add_option("--deadline", call.options.deadline_s, "Seconds after which the best so far is taken")
       ->type_name("SECONDS");
   app.add_flag("--penalty-first", call.options.penalty_first,
@@ -546,8 +548,8 @@ std::function<int()> declare_plan(CLI::App& app) {
   auto call = std::make_shared<plan_call>();
   app.add_option(
          "FILE", call->files,
-         "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace, .tflite model (gzipped or\n"
-         "not; - is standard input); or a model that runs here: FILE.onnx, builtin:NAME")
+         "Problem: CSV, berth-problem/1 JSON, ALLOC and FREE list, ggml graph trace, what XLA laid out, .tflite\n"
+         "model (gzipped or not; - is standard input); or a model: FILE.onnx, builtin:NAME")
       ->required();
   app.add_option("--shard", call->shard,
                  "FILE is a folder: of the problems below it, this call plans each Nth from the Ith on, into\n"

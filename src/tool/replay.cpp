@@ -165,7 +165,8 @@ std::function<int()> declare_replay(CLI::App& app) {
          "PyTorch (pickle), a log of RMM (CSV) or what XLA laid out (HloProto), plain or gzipped; - is standard input")
       ->required();
   app.add_option("--policy", c->policy, "Our pool, or one of our re-implementations of other allocators' policies")
-      ->check(CLI::IsMember(policy_names()));
+      ->check(CLI::IsMember(policy_names()))
+      ->capture_default_str();
   app.add_option(
          "--capacity", c->capacity,
          "What it may take: 1GiB, or 101% of the log's peak live bytes;\nelse ten times that peak, at least 64 MiB")

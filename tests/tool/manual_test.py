@@ -41,6 +41,19 @@ class Manual(unittest.TestCase):
                     for spelled in option["names"]:
                         self.assertIn(spelled if form != "fish" else spelled.lstrip("-"), text, (form, verb["name"]))
 
+    def test_what_holds_where_nothing_is_said_is_said(self):
+        verbs = {v["name"]: v["options"] for v in json.loads(run("manual", "--json").stdout)["verbs"]}
+        page = run("manual").stdout.replace("\\-", "-")
+        for verb, option, value in (("plan", "--effort", "normal"), ("plan", "--threads", "1"), ("fit", "--effort", "normal"),
+                                    ("replay", "--policy", "berth"), ("media", "--chip", "310P"), ("media", "--shown", "2"),
+                                    ("run", "--device", "host"), ("op", "--dtype", "f32")):
+            line = next(x for x in run(verb, "--help").stdout.splitlines() if x.startswith("  " + option + " "))
+            self.assertRegex(line, "=" + value + "( |$)")
+            self.assertEqual(next(o for o in verbs[verb] if option in o["names"])["default"], value)
+            of_verb = page.split(f'"berth {verb}"')[1].split(".SS")[0]
+            entry = of_verb.split("\\fB" + option + "\\fR")[1].split(".TP")[0]
+            self.assertRegex(entry.strip(), r"[(;] ?" + value + r" where nothing is said\)$")
+
     def test_bash_completes(self):
         bash = shutil.which("bash")
         if bash is None:
