@@ -2,13 +2,15 @@
  *
  *   berth_pool_create(device, NULL, &pool);                                  // device "host"; berth/pool.h
  *   api->CreateMemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, &info);
+ *   berth_stream_create(device, &stream);
  *   berth_onnxruntime_options o = {.struct_size = sizeof o, .api_version = ORT_API_VERSION, .info = info};
  *   berth_onnxruntime_create(pool, stream, &o, &allocator);
  *   api->RegisterAllocator(env, allocator);
  *   api->AddSessionConfigEntry(session_options, "session.use_env_allocators", "1");   // for each session
  *   ...
+ *   api->UnregisterAllocator(env, info);
  *   api->ReleaseEnv(env);                                                    // then, and not before:
- *   berth_onnxruntime_destroy(allocator);
+ *   berth_onnxruntime_destroy(allocator, &alive);
  *
  * ONNX Runtime is neither linked nor included: the struct OrtAllocator is declared here as its C interface fixes it
  * (onnxruntime_c_api.h), slot by slot as versions added them. Of what the library at run time does not know the slots

@@ -25,7 +25,8 @@ typedef enum berth_memory_kind {
   BERTH_MEMORY_PINNED = 1  /* page-locked host memory that the device reads and writes in place */
 } berth_memory_kind;
 
-/* "host", "null", "null:16GiB", "opencl:N", "cuda:N", "ascend:N"; null: "host". It closes with the last handle of it,
+/* "host", "null", "null:16GiB", "opencl:N", "cuda:N", "ascend:N", and with the words behind them that docs/device.md
+ * lists ("host:huge"); null: "host". It closes with the last handle of it,
  * its streams and its pools. BERTH_NO_DEVICE, BERTH_UNSUPPORTED (built without it), BERTH_INVALID (not a name). */
 berth_status berth_device_open(const char* name, berth_device** out);
 /* Null does nothing. */

@@ -34,11 +34,11 @@ inline constexpr bool verify_by_default = true;
 #endif
 
 struct graph_options {
-  plan::options search;
-  std::optional<rules::placement> rules;  // of every value; none: the device's, and rules::host() in a dry run
-  bytes budget = max_bytes;               // the arena never takes more
-  bool unique_names = false;              // two values of one name are a fault of what is planned
-  bool verify = verify_by_default;        // replay every plan in shadow memory (shadow.hpp) before it is used
+  plan::options search{};
+  std::optional<rules::placement> rules{};  // of every value; none: the device's, and rules::host() in a dry run
+  bytes budget = max_bytes;                 // the arena never takes more
+  bool unique_names = false;                // two values of one name are a fault of what is planned
+  bool verify = verify_by_default;          // replay every plan in shadow memory (shadow.hpp) before it is used
 };
 
 // Where a plan says that it comes from. It proves nothing, and verify_plan() does not rely on it.

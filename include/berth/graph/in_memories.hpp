@@ -34,12 +34,12 @@ struct memories_question {
   // One lane; inputs and results, no states and no workspaces. An operand that may be taken over is in the result's
   // memory and no smaller.
   const graph_structure& graph;
-  std::span<const std::uint32_t> home;  // by value: its memory
-  std::span<const memory_rule> memories;
-  std::span<const pinned_value> pins;  // inputs of the graph
+  std::span<const std::uint32_t> home{};  // by value: its memory
+  std::span<const memory_rule> memories{};
+  std::span<const pinned_value> pins{};  // inputs of the graph
   // Nodes that a runtime may run as one with the node behind them, operands read while that one's result is written:
   // where that result takes over no memory, the operands live one node longer.
-  std::span<const std::uint32_t> joined;
+  std::span<const std::uint32_t> joined{};
 };
 
 struct place_in_memory {

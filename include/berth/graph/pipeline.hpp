@@ -30,9 +30,9 @@ namespace berth {
 
 struct pipeline_link {
   std::uint32_t from_graph = 0;
-  value_id from;               // in the arena, or a view of such
+  value_id from{};             // in the arena, or a view of such
   std::uint32_t to_graph = 0;  // after from_graph
-  value_id to;                 // external there, of no more bytes
+  value_id to{};               // external there, of no more bytes
 };
 
 // Links every external value to the latest of the same name and size that an earlier graph leaves behind: an output

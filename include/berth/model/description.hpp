@@ -22,9 +22,9 @@ using op::shape;
 using op::tensor;  // a constant: dense, row-major
 
 struct value_info {
-  std::string name;
+  std::string name{};
   element type = element::f32;
-  model::shape shape;  // every dimension known
+  model::shape shape{};  // every dimension known
 };
 
 using op::attribute;
@@ -32,11 +32,11 @@ using op::attribute;
 struct subgraph;
 
 struct node {
-  std::string name;  // for people: where the file gives none, the first output's
-  std::string op;
-  std::vector<std::string> inputs;  // "": an optional input left out
-  std::vector<std::string> outputs;
-  op::attributes attributes;
+  std::string name{};  // for people: where the file gives none, the first output's
+  std::string op{};
+  std::vector<std::string> inputs{};  // "": an optional input left out
+  std::vector<std::string> outputs{};
+  op::attributes attributes{};
   // By attribute: "then_branch" and "else_branch" of an If, "body" of a Loop, Scan or SequenceMap. Lowering puts what
   // they hold in the place of the node.
   std::map<std::string, std::shared_ptr<const subgraph>> bodies{};
@@ -44,18 +44,18 @@ struct node {
 
 // A graph inside a node. Its nodes read values of the graphs around it, too; its constants are the description's.
 struct subgraph {
-  std::vector<std::string> inputs;
-  std::vector<std::string> outputs;
-  std::vector<node> nodes;
+  std::vector<std::string> inputs{};
+  std::vector<std::string> outputs{};
+  std::vector<node> nodes{};
 };
 
 struct description {
-  std::string source;  // the file or "builtin:NAME": messages begin with it
+  std::string source{};  // the file or "builtin:NAME": messages begin with it
   std::int64_t opset = 17;
-  std::vector<value_info> inputs;
-  std::vector<std::string> outputs;
-  std::map<std::string, tensor> constants;
-  std::vector<node> nodes;
+  std::vector<value_info> inputs{};
+  std::vector<std::string> outputs{};
+  std::map<std::string, tensor> constants{};
+  std::vector<node> nodes{};
 };
 
 // What a shape holds. Throws input_error naming `what` where a dimension is negative or beyond op::most_extent, there

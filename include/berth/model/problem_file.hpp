@@ -1,7 +1,8 @@
 // Planning problems in files: every format that `berth plan` reads, through one function.
 //
 //   .csv           MiniMalloc's: a header row names the columns id, lower, upper, size and optionally alignment, offset
-//                  (a pin), gaps; with `start`, `end` for lower and upper, `end` is the last tick itself
+//                  (a pin), hint (-1: none), gaps ("2-4 7-9"); with `start`, `end` for lower and upper, `end`, of gaps
+//                  too, is the last tick itself
 //   .json          berth-problem/1 (docs/plan.md), and the structured problems of dsa-solver
 //   .jsonl         a compute graph of ggml (ggml_trace.hpp): its lifetimes, in-place results merged
 //   .tflite        the activations of a TensorFlow Lite model's first subgraph, in the order of its operators: inputs
@@ -9,6 +10,7 @@
 //                  multiples of 16 as in TensorFlow Lite for Microcontrollers; what kernels need besides is not in the
 //                  file. Shapes are those the file was converted with
 //   ALLOC / FREE   Glow's lists of events, one a line; ALIGN sets alignment and granularity
+//   XLA            what its compiler laid out (trace/engine_log.hpp): each event of its heap simulator is a tick
 //
 // The content decides, not the name; any of them may be gzipped.
 #pragma once

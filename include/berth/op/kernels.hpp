@@ -62,35 +62,35 @@ using created = result<std::unique_ptr<operation>>;
 
 // Of the spatial dimensions, in order.
 struct window {
-  std::vector<std::int64_t> kernel;
-  std::vector<std::int64_t> strides;
-  std::vector<std::int64_t> dilations;  // 1: dense
-  std::vector<std::int64_t> pads_begin;
-  std::vector<std::int64_t> pads_end;
+  std::vector<std::int64_t> kernel{};
+  std::vector<std::int64_t> strides{};
+  std::vector<std::int64_t> dilations{};  // 1: dense
+  std::vector<std::int64_t> pads_begin{};
+  std::vector<std::int64_t> pads_end{};
 };
 
 struct convolution_description {
-  tensor_type input;    // N C spatial...
-  tensor_type weights;  // M C/groups kernel..., dense
-  bool bias = false;    // M
-  tensor_type output;   // N M spatial...
-  window over;
+  tensor_type input{};    // N C spatial...
+  tensor_type weights{};  // M C/groups kernel..., dense
+  bool bias = false;      // M
+  tensor_type output{};   // N M spatial...
+  window over{};
   std::int64_t groups = 1;
   bool accumulate = false;  // output = activations(convolution + addend)
-  activations then;
+  activations then{};
 };
 // Operands: input, weights (packed), [bias], [addend], output. An addend has the output's type. Where it lies at the
 // output's address the sum is formed in place; elsewhere it is copied there first.
 [[nodiscard]] created convolution(const convolution_description& d);
 
 struct transposed_convolution_description {
-  tensor_type input;    // N C spatial..., channels-last
-  tensor_type weights;  // C M/groups kernel..., dense
-  bool bias = false;    // M
-  tensor_type output;   // N M spatial..., channels-last
-  window over;          // its pads are cut off the result; those at the end follow from the output's shape
+  tensor_type input{};    // N C spatial..., channels-last
+  tensor_type weights{};  // C M/groups kernel..., dense
+  bool bias = false;      // M
+  tensor_type output{};   // N M spatial..., channels-last
+  window over{};          // its pads are cut off the result; those at the end follow from the output's shape
   std::int64_t groups = 1;
-  activations then;
+  activations then{};
 };
 // Every input element adds its window to the result. Operands: input, weights (packed), [bias], output.
 [[nodiscard]] created transposed_convolution(const transposed_convolution_description& d);
@@ -98,10 +98,10 @@ struct transposed_convolution_description {
 // C = activations(A B + bias), over batches: shapes ... M K, ... K N, ... M N of equal rank, batch dimensions equal or
 // 1. Operands: a, b (packed where b_constant), [bias: N], c.
 struct matmul_description {
-  tensor_type a, b, c;
+  tensor_type a{}, b{}, c{};
   bool b_constant = false;
   bool bias = false;
-  activations then;
+  activations then{};
 };
 [[nodiscard]] created matmul(const matmul_description& d);
 

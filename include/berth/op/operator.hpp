@@ -35,8 +35,8 @@ inline constexpr std::size_t most_rank = 32;
 // A constant: dense, row-major.
 struct tensor {
   element type = element::f32;
-  op::shape shape;
-  std::vector<std::byte> data;
+  op::shape shape{};
+  std::vector<std::byte> data{};
 };
 
 using attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, tensor,
@@ -45,7 +45,7 @@ using attributes = std::map<std::string, attribute>;
 
 // One use of an operator.
 struct request {
-  std::string op;
+  std::string op{};
   std::int64_t opset = 17;
   // By input; empty: an optional one left out. Strides in bytes, 0 for an operand that is broadcast there, below 0 for
   // one that is read backwards (its address is then that of the element with index 0); none: row-major.

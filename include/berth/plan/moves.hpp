@@ -28,10 +28,10 @@ namespace berth::plan {
 // are ready then (and in `memory`).
 struct use {
   tick at = 0;
-  double touched = 0;           // bytes read and written
-  bool write = false;           // every other stay of the buffer must have ended
-  std::optional<index> memory;  // where the buffer must lie; by this, what comes in from or goes out to a memory
-                                // (weights, outputs) is a use of no bytes at its life's end
+  double touched = 0;             // bytes read and written
+  bool write = false;             // every other stay of the buffer must have ended
+  std::optional<index> memory{};  // where the buffer must lie; by this, what comes in from or goes out to a memory
+                                  // (weights, outputs) is a use of no bytes at its life's end
 };
 
 // The program does something at a tick that takes this long beside its uses.
@@ -48,9 +48,9 @@ struct link {
 };
 
 struct traffic {
-  std::vector<std::vector<use>> uses;  // by buffer, each in the order of its ticks
-  std::vector<step> steps;             // in the order of their ticks, one a tick
-  std::vector<link> links;             // one at most from any memory to any other
+  std::vector<std::vector<use>> uses{};  // by buffer, each in the order of its ticks
+  std::vector<step> steps{};             // in the order of their ticks, one a tick
+  std::vector<link> links{};             // one at most from any memory to any other
 };
 
 struct stay {

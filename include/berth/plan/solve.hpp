@@ -45,7 +45,7 @@ struct options {
   effort work = effort::normal;
   std::uint64_t node_limit = 0;             // 0: the effort's own
   unsigned threads = 1;                     // of the search; four at most are of use; never changes the answer
-  std::optional<double> deadline_s;         // stops early; the plan then says deadline_hit ...
+  std::optional<double> deadline_s{};       // stops early; the plan then says deadline_hit ...
   const std::atomic<bool>* stop = nullptr;  // ... as when this becomes true: see below
   progress* watch = nullptr;                // written while it searches; never changes the answer
   // The reuse penalties come before the arena, which may then take all of the capacity given (where one is, and no

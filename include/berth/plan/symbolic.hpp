@@ -20,7 +20,7 @@ namespace berth::plan {
 
 // A number that is known at run time only, and between which bounds it then lies.
 struct dimension {
-  std::string name;
+  std::string name{};
   bytes least = 0;
   bytes most = 0;
 };
@@ -28,15 +28,15 @@ struct dimension {
 // factor * the product of dimensions (by index; one may appear again).
 struct size_term {
   bytes factor = 1;
-  std::vector<index> dimensions;
+  std::vector<index> dimensions{};
 
   friend bool operator==(const size_term&, const size_term&) = default;
 };
 
 // The sizes of a problem's buffers as sums of products; what stands in the buffers themselves is not read.
 struct symbolic_sizes {
-  std::vector<dimension> dimensions;
-  std::vector<std::vector<size_term>> of;  // by buffer: the sum
+  std::vector<dimension> dimensions{};
+  std::vector<std::vector<size_term>> of{};  // by buffer: the sum
 };
 
 struct symbolic_plan {

@@ -15,12 +15,12 @@
 namespace berth::rules {
 
 struct placement {
-  std::string_view name;       // as `--rules NAME` takes it
+  std::string_view name{};     // as `--rules NAME` takes it
   bytes start_alignment = 1;   // every block starts at a multiple of this (>= 1)
   bytes size_granularity = 1;  // sizes are rounded up to a multiple of this (>= 1)
   bytes tail_pad = 0;          // bytes added after rounding: what hardware may touch behind the end
   bytes copy_alignment = 1;    // source and destination of a copy without a bounce buffer (power of two)
-  std::string_view source;     // the document
+  std::string_view source{};   // the document
 
   // Bytes that a block of `size` takes: ALIGN_UP(size, size_granularity) + tail_pad; nothing on overflow.
   [[nodiscard]] constexpr std::optional<bytes> footprint(bytes size) const noexcept {

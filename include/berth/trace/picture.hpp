@@ -23,35 +23,35 @@
 namespace berth::trace {
 
 struct rectangle {
-  std::string name;
+  std::string name{};
   bytes offset = 0;
   bytes size = 0;
   std::int64_t lower = 0;  // [lower, upper)
   std::int64_t upper = 0;
-  std::string memory;  // the pool it lives in; empty where there is one
+  std::string memory{};  // the pool it lives in; empty where there is one
 };
 
 // A plan that was, of what another picture shows.
 struct former_picture {
-  std::string title;
+  std::string title{};
   bytes lower_bound = 0;
-  std::vector<rectangle> rectangles;
+  std::vector<rectangle> rectangles{};
 };
 
 struct picture {
-  std::string title;
-  std::vector<std::pair<std::string, std::string>> facts;  // name and value, shown in a row
-  bytes lower_bound = 0;                                   // drawn as a line where > 0
+  std::string title{};
+  std::vector<std::pair<std::string, std::string>> facts{};  // name and value, shown in a row
+  bytes lower_bound = 0;                                     // drawn as a line where > 0
   std::string lower_bound_name = "lower bound";
   std::string tick = "tick";  // what the times count
-  std::vector<rectangle> rectangles;
+  std::vector<rectangle> rectangles{};
   // Where the times are numbers of events: by event, and one more for the end, when it happened, in microseconds. Empty
   // else. Never falls.
-  std::vector<double> when_us;
+  std::vector<double> when_us{};
   // Where the offsets stand for addresses from which long unused stretches were taken out: the offset at which each
   // stretch begins that was kept, with its address, in rising order. An address of max_bytes: what is shown from there
   // on was stitched, so that its place here says nothing of its address. Empty where the offset says all.
-  std::vector<std::pair<bytes, std::uint64_t>> addresses;
+  std::vector<std::pair<bytes, std::uint64_t>> addresses{};
   // Contract: there are neither when_us nor addresses then.
   std::optional<former_picture> before{};
 };
