@@ -90,8 +90,9 @@ class segments {
     }
     return size;
   }
-  // Gives segments that are wholly free back to the device.
-  void release_free_segments() {
+  // Gives segments that are wholly free back to the device, and says how much that is.
+  bytes release_free_segments() {
+    const bytes before = reserved_;
     for (auto s = segments_.begin(); s != segments_.end();) {
       const auto f = free_.find(s->first);
       if (f == free_.end() || f->second != s->second) {
@@ -102,6 +103,7 @@ class segments {
       erase(f);
       s = segments_.erase(s);
     }
+    return before - reserved_;
   }
   [[nodiscard]] const std::map<bytes, bytes>& free_ranges() const { return free_; }
   [[nodiscard]] const by_size& sizes() const { return sizes_; }
@@ -224,12 +226,13 @@ class pytorch_like final : public policy {
     auto fit = space.sizes().lower_bound({n, 0});
     if (fit == space.sizes().end()) {
       const bytes segment = small ? 2 * mib : n < 10 * mib ? 20 * mib : align_up(n, 2 * mib);
-      if (reserved() + segment > capacity_) {
-        for (segments& one : pools_) one.release_free_segments();
-        if (reserved() + segment > capacity_) return 0;
+      if (reserved_ + segment > capacity_) {
+        for (segments& one : pools_) reserved_ -= one.release_free_segments();
+        if (reserved_ + segment > capacity_) return 0;
       }
       space.add_segment(segment);
-      peak_ = std::max(peak_, reserved());
+      reserved_ += segment;
+      peak_ = std::max(peak_, reserved_);
       ++mallocs_;
       fit = space.sizes().lower_bound({n, 0});
     }
@@ -256,13 +259,8 @@ class pytorch_like final : public policy {
     bytes offset;
     bytes size;
   };
-  [[nodiscard]] bytes reserved() const {
-    bytes sum = 0;
-    for (const segments& one : pools_) sum += one.reserved();
-    return sum;
-  }
-
   bytes capacity_;
+  bytes reserved_ = 0;  // by all of them; a log may have thousands of streams
   std::vector<segments> pools_;
   std::unordered_map<std::uint64_t, taken_block> blocks_;
   std::uint64_t last_ = 0;

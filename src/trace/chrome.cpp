@@ -6,12 +6,13 @@
 
 #include "berth/trace/picture.hpp"
 #include "core/json.hpp"
+#include "trace/ticks.hpp"
 
 namespace berth::trace {
 namespace {
 
-double time_of(const picture& p, std::int64_t tick) {
-  if (p.when_us.empty()) return static_cast<double>(tick);
+double time_of(const picture& p, std::int64_t base, std::int64_t tick) {
+  if (p.when_us.empty()) return base == 0 ? static_cast<double>(tick) : static_cast<double>(ticks_since(base, tick));
   return p.when_us[std::min(static_cast<std::size_t>(std::max<std::int64_t>(tick, 0)), p.when_us.size() - 1)];
 }
 
@@ -39,7 +40,10 @@ std::string to_chrome_json(const picture& p) {
   for (std::size_t i = 0; i < by_begin.size(); ++i) by_begin[i] = i;
   std::ranges::stable_sort(by_begin, {}, [&p](std::size_t i) { return p.rectangles[i].lower; });
   const std::vector<std::size_t> tracks = tracks_of(p, by_begin);
-  std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  const std::int64_t base = base_of(p);
+  std::string out = "{\"displayTimeUnit\":\"ns\",";
+  if (base != 0) out += "\"otherData\":{\"tick_base\":\"" + std::to_string(base) + "\"},";
+  out += "\"traceEvents\":[\n";
   append_string(out += "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":", p.title);
   out += "}}";
   std::map<std::int64_t, std::int64_t> change;
@@ -48,8 +52,8 @@ std::string to_chrome_json(const picture& p) {
     change[r.lower] += static_cast<std::int64_t>(r.size);
     change[r.upper] -= static_cast<std::int64_t>(r.size);
     append_string(out += ",\n{\"ph\":\"X\",\"cat\":\"memory\",\"name\":", r.name);
-    append_number(out += ",\"ts\":", time_of(p, r.lower));
-    append_number(out += ",\"dur\":", time_of(p, r.upper) - time_of(p, r.lower));
+    append_number(out += ",\"ts\":", time_of(p, base, r.lower));
+    append_number(out += ",\"dur\":", time_of(p, base, r.upper) - time_of(p, base, r.lower));
     append_number(out += ",\"pid\":1,\"tid\":", tracks[i]);
     append_number(out += ",\"args\":{\"bytes\":", r.size);
     append_number(out += ",\"offset\":", r.offset);
@@ -60,7 +64,7 @@ std::string to_chrome_json(const picture& p) {
   for (const auto& [tick, by] : change) {
     live += by;
     if (by == 0) continue;
-    append_number(out += ",\n{\"ph\":\"C\",\"name\":\"bytes alive\",\"pid\":1,\"ts\":", time_of(p, tick));
+    append_number(out += ",\n{\"ph\":\"C\",\"name\":\"bytes alive\",\"pid\":1,\"ts\":", time_of(p, base, tick));
     out += ",\"args\":{\"bytes\":" + std::to_string(live) + "}}";
   }
   return out + "\n]}\n";

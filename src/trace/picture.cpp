@@ -10,6 +10,7 @@
 
 #include "core/json.hpp"
 #include "trace/page.hpp"
+#include "trace/ticks.hpp"
 
 namespace berth::trace {
 namespace {
@@ -35,7 +36,7 @@ class text_table {
 // A tick as the page counts it.
 std::string since(std::int64_t base, std::int64_t time) {
   if (base == 0) return std::to_string(time);
-  return std::to_string(static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(base));
+  return std::to_string(ticks_since(base, time));
 }
 
 // The bytes that these keep alive, the most in each of some stretches of time: [begin, bytes], ..., and 0 at the end.
@@ -67,7 +68,8 @@ std::string curve_of(const std::vector<rectangle>& all, const std::vector<std::s
   return out;
 }
 
-// The tick from which the page counts, so that what lies far from 0 stays exact in numbers of 53 bits: 0 where all do.
+}  // namespace
+
 std::int64_t base_of(const picture& p) {
   constexpr std::int64_t exact = std::int64_t{1} << 53;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -82,6 +84,8 @@ std::int64_t base_of(const picture& p) {
   if (p.before) look_at(p.before->rectangles);
   return far ? least : 0;
 }
+
+namespace {
 
 // A buffer in the picture, and the same one in the former picture.
 struct pair {
@@ -209,7 +213,10 @@ std::string to_html(const picture& p) {
 
 void close_gaps(picture& p) {
   std::vector<std::pair<bytes, bytes>> used;  // [begin, end), to be joined
-  for (const rectangle& r : p.rectangles) used.emplace_back(r.offset, r.offset + r.size);
+  // A buffer of no bytes has one here, so that no stretch lies at the place of another.
+  for (const rectangle& r : p.rectangles) {
+    used.emplace_back(r.offset, r.offset + std::max<bytes>(r.size, r.offset == max_bytes ? 0 : 1));
+  }
   std::ranges::sort(used);
   const auto join = [&used](bytes longest_gap) {
     std::vector<std::pair<bytes, bytes>> joined;

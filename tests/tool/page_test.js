@@ -175,6 +175,12 @@ const cases = {
     for (const id of ['nearer', 'farther', 'to-peak', 'whole', 'as-svg']) by_id[id].click();
     by_id.find.value = 'x'; by_id.find.send('input'); by_id.find.send('keydown', {key: 'Enter'});
     paint();
+    assert.ok(blobs[0].text.includes('peak 0 B at 0'), blobs[0].text);
+  },
+  // x of 1 byte in [5, 9): the peak is there, and not at 0.
+  one_byte() {
+    by_id['as-svg'].click();
+    assert.ok(blobs[0].text.includes('peak 1 B at 5') && blobs[0].text.includes('<title>x&#65533;: 1 B</title>'), blobs[0].text);
   },
   // Names that mark-up would obey.
   names() {

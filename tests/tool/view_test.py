@@ -108,7 +108,9 @@ class View(unittest.TestCase):
             self.skipTest("no node to run the page's script")
         harness = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_test.js")
         odd = {**PLAN, "buffers": [{**PLAN["buffers"][0], "id": "<script>\x01"}, PLAN["buffers"][1]]}
-        for content, case in ((PLAN, "plan"), (LOG_HEAD, "empty"), (odd, "names")):
+        late = {**PLAN, "arena_bytes": 1, "lower_bound": 1, "buffers": [
+            {"id": "x\uffff", "offset": 0, "size": 1, "lower": 5, "upper": 9}]}
+        for content, case in ((PLAN, "plan"), (LOG_HEAD, "empty"), (odd, "names"), (late, "one_byte")):
             self.view(content)
             got = subprocess.run(["node", harness, self.path("page.html"), case], capture_output=True, text=True, timeout=60)
             self.assertEqual(got.returncode, 0, case + got.stderr)
@@ -170,6 +172,16 @@ class View(unittest.TestCase):
             for b in slices:
                 self.assertTrue(a is b or a["tid"] != b["tid"] or a["ts"] + a["dur"] <= b["ts"] or b["ts"] + b["dur"] <= a["ts"])
         self.assertEqual([e["args"]["bytes"] for e in events if e["ph"] == "C"], [100, 150, 50, 110, 50, 0])
+
+    # Both lasted 0 us, at one time.
+    def test_chrome_trace_of_large_ticks(self):
+        base = 2**60 + 5
+        far = {**PLAN, "buffers": [{**b, "lower": b["lower"] + base, "upper": b["upper"] + base} for b in PLAN["buffers"]]}
+        trace = json.loads(self.view(far, "trace.json")[1])
+        self.assertEqual(trace["otherData"], {"tick_base": str(base)})
+        self.assertEqual([(e["ts"], e["dur"]) for e in trace["traceEvents"] if e["ph"] == "X"], [(0, 4), (2, 4)])
+        self.assertEqual([e["ts"] for e in trace["traceEvents"] if e["ph"] == "C"], [0, 2, 4, 6])
+        self.assertNotIn("otherData", json.loads(self.view(PLAN, "trace.json")[1]))
 
     # As root, a page took the place of a device.
     def test_what_is_no_regular_file_is_written_straight_into(self):

@@ -99,6 +99,19 @@ TEST(picture, unused_stretches_of_addresses_are_taken_out) {
   EXPECT_TRUE(nothing.addresses.empty());
 }
 
+// Else what lies alone at its address would be shown at that of the next stretch.
+TEST(picture, a_buffer_of_no_bytes_has_its_own_address) {
+  picture p;
+  for (const std::uint64_t at : {std::uint64_t{4096}, std::uint64_t{1} << 40, std::uint64_t{1} << 41}) {
+    p.rectangles.push_back(
+        {.name = "x", .offset = at, .size = at == berth::bytes{1} << 40 ? 0 : berth::bytes{64}, .memory = ""});
+  }
+  berth::trace::close_gaps(p);
+  ASSERT_EQ(p.addresses.size(), 3u);
+  for (std::size_t k = 1; k < 3; ++k) EXPECT_LT(p.addresses[k - 1].first, p.addresses[k].first);
+  EXPECT_EQ(p.rectangles[1].offset, p.addresses[1].first);
+}
+
 TEST(chrome, has_a_slice_for_each_buffer_and_a_counter) {
   EXPECT_EQ(berth::trace::to_chrome_json(two_buffers()),
             R"({"displayTimeUnit":"ns","traceEvents":[

@@ -64,7 +64,8 @@ void close_gaps(picture& p);
 [[nodiscard]] std::string to_html(const picture& p);
 
 // Chrome's trace events (JSON object form): a counter of the bytes alive, and each buffer as a slice on the first of
-// some tracks that is free then. A tick of a plan is one microsecond. What was before is left out.
+// some tracks that is free then. A tick of a plan is one microsecond; beyond 2^53 they are counted from the first one,
+// which otherData.tick_base says. What was before is left out.
 [[nodiscard]] std::string to_chrome_json(const picture& p);
 
 }  // namespace berth::trace
