@@ -292,6 +292,9 @@ inline constexpr std::uint64_t slab_looks = 100'000'000;
 
 // ---- Moves (moves/; 0023) and symbolic sizes (symbolic/) ----
 
+// Numbers by memory or link and period, of which there are some ten tables: a gigabyte and a half. Real problems have
+// few memories; a file of a megabyte can ask for terabytes.
+inline constexpr std::uint64_t most_move_cells = std::uint64_t{1} << 24;
 // Periods that one copy takes at most: what is not done by then would be waited for as well.
 inline constexpr std::uint32_t longest_copy = 64;
 // What all attempts together may look at, and each search for residences: some seconds.

@@ -92,8 +92,9 @@ struct moves_plan {
 [[nodiscard]] result<void> validate(const problem& p, const traffic& t);
 
 // Plans with moves. Never dearer than solve_tiers() with the same options, whose plan is among the candidates. Alias
-// groups, buffers with pins and buffers of several lifetimes live in one memory throughout. A heuristic: `bound` says
-// how far from the least it may be. Deterministic but for a deadline; effort counts dynamic-programming steps.
+// groups, buffers with pins and buffers of several lifetimes live in one memory throughout, and so does everything
+// where memories and links times ticks are more than 2^24. A heuristic: `bound` says how far from the least it may be.
+// Deterministic but for a deadline; effort counts dynamic-programming steps.
 // Error: validate(p, t) says no, no memories, or explicit conflicts (moves need lifetimes).
 [[nodiscard]] result<moves_plan> solve_moves(const problem& p, const traffic& t, const options& o = {});
 

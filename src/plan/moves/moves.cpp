@@ -105,6 +105,32 @@ std::vector<residence> residences_of(const moving_model& model, const plan& layo
   return where;
 }
 
+// Every buffer in one memory throughout.
+moves_plan staying(const problem& p, const traffic& t, plan layout) {
+  moves_plan answer;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    const interval life = b.lifetimes.empty() ? b.live : interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
+    answer.stays.push_back({.buffer = i, .memory = layout.memory_of[i], .live = life, .ready = life.lower});
+    for (const use& u : t.uses[i]) answer.access += u.touched * p.memories[layout.memory_of[i]].cost;
+  }
+  answer.unmoved = answer.access;
+  answer.layout = std::move(layout);
+  return answer;
+}
+
+// What all uses cost at the least, wherever the buffers lie.
+double least_access(const problem& p, const traffic& t) {
+  double sum = 0, cheapest = infinite;
+  for (const memory& m : p.memories) cheapest = std::min(cheapest, m.cost);
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    double least = p.buffers[i].memories.empty() ? cheapest : infinite;
+    for (const index m : p.buffers[i].memories) least = std::min(least, p.memories[m].cost);
+    for (const use& u : t.uses[i]) sum += u.touched * (u.memory ? p.memories[*u.memory].cost : least);
+  }
+  return sum;
+}
+
 // The stays and moves of residences; the layout is left empty.
 moves_plan moves_of(const problem& p, const moving_model& model, const timed_residences& found) {
   struct origin {
@@ -333,20 +359,21 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
   std::vector<residence> start;
   moves_plan answer;
   if (whole) {
-    start = residences_of(model, whole->layout);
-    timed_residences unmoved{.where = start, .timing = {}};
-    play(model, start, unmoved.timing);
-    answer = moves_of(p, model, unmoved);
-    answer.layout = std::move(whole->layout);
-    answer.unmoved = answer.access;
+    if (model.countable) start = residences_of(model, whole->layout);
+    answer = staying(p, t, std::move(whole->layout));
   } else {
     answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0);
   }
-  std::optional<double> least_cost;  // of the first residences: later ones have lower limits
-  const patience together = wait.for_looks(policy::moves_looks, o.work);
-  const bool fitted = improve(p, model, start, o, together, least_cost, answer);
-  if (!fitted && round_up(p, model)) improve(p, model, start, o, together, least_cost, answer);
-  answer.bound = *least_cost;
+  if (model.countable) {
+    std::optional<double> least_cost;  // of the first residences: later ones have lower limits
+    const patience together = wait.for_looks(policy::moves_looks, o.work);
+    const bool fitted = improve(p, model, start, o, together, least_cost, answer);
+    if (!fitted && round_up(p, model)) improve(p, model, start, o, together, least_cost, answer);
+    answer.bound = *least_cost;
+  } else {
+    answer.bound = least_access(p, t);
+    if (!answer.layout.has_offsets()) answer.layout.reason = "there are too many memories and ticks to look for moves";
+  }
   answer.layout.deadline_hit = wait.was_over();
   if (!answer.layout.has_offsets()) return answer;
   if (const auto broken = verify(p, t, answer)) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "plan/policy.hpp"
 #include "plan/single/parts.hpp"
@@ -12,8 +13,9 @@ namespace berth::plan {
 namespace {
 
 // Every tick at which something begins, ends or can be copied. Where nothing happens for a while, copies may follow
-// each other: as many as there are memories, from the slowest to the fastest, are given ticks of their own.
-std::vector<tick> breakpoints(const problem& p, const traffic& t) {
+// each other: as many as there are memories, from the slowest to the fastest, are given ticks of their own. Nothing
+// where they are more than `most`.
+std::optional<std::vector<tick>> breakpoints(const problem& p, const traffic& t, std::uint64_t most) {
   std::vector<tick> eventful, points;
   for (const auto& list : t.uses) {
     for (const use& u : list) eventful.push_back(u.at);
@@ -43,6 +45,7 @@ std::vector<tick> breakpoints(const problem& p, const traffic& t) {
          at < points[k + 1] && all.back() - points[k] + 1 < static_cast<tick>(p.memories.size()); ++at) {
       all.push_back(at);
     }
+    if (all.size() > most) return std::nullopt;
   }
   return all;
 }
@@ -75,7 +78,7 @@ moving_item item_of(const problem& p, const traffic& t, const std::vector<tick>&
   one.last = period_of(begins, upper);
   std::stable_sort(one.uses.begin(), one.uses.end(),
                    [](const use_in_period& x, const use_in_period& y) { return x.period < y.period; });
-  if (one.movable) return one;
+  if (one.movable || lives.size() == 1) return one;
   one.heights.assign(one.last - one.first, 0);
   for (const auto& [live, size] : lives) {
     const std::uint32_t from = period_of(begins, live.lower), to = period_of(begins, live.upper);
@@ -117,7 +120,14 @@ memory_sets sets_of(std::size_t memories) {
 
 moving_model model_of(const problem& p, const traffic& t) {
   moving_model m;
-  m.begins = breakpoints(p, t);
+  // Links between any two memories, and the memories of each buffer, half as long as what there is by period.
+  std::uint64_t cells = p.memories.size() * (p.memories.size() + p.buffers.size()) / 2;
+  m.countable = cells <= policy::most_move_cells;
+  if (!m.countable) return m;
+  auto begins = breakpoints(p, t, (policy::most_move_cells - cells) / (p.memories.size() + t.links.size()));
+  m.countable = begins.has_value();
+  if (!m.countable) return m;
+  m.begins = *std::move(begins);
   m.duration.assign(m.begins.empty() ? 0 : m.begins.size() - 1, 0);
   for (const step& s : t.steps) m.duration[period_of(m.begins, s.at)] = s.duration;
   for (const memory& one : p.memories) {
@@ -129,7 +139,12 @@ moving_model model_of(const problem& p, const traffic& t) {
   for (std::size_t l = 0; l < t.links.size(); ++l) {
     m.link_of[t.links[l].from * m.memories() + t.links[l].to] = static_cast<std::int32_t>(l);
   }
-  for (const bundle& u : bundles_of(p, true)) m.items.push_back(item_of(p, t, m.begins, u));
+  for (const bundle& u : bundles_of(p, true)) {
+    m.items.push_back(item_of(p, t, m.begins, u));
+    cells += m.items.back().heights.size();
+    m.countable = cells <= policy::most_move_cells;
+    if (!m.countable) return m;
+  }
   return m;
 }
 

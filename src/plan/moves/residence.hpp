@@ -55,6 +55,7 @@ struct moving_model {
   std::vector<std::optional<bytes>> limits;  // by memory: the most that may be live in it
   std::vector<link> links;
   std::vector<std::int32_t> link_of;  // from * memories + to; -1: none
+  bool countable = true;              // false: it exceeds policy::most_move_cells, and is of no use
 
   [[nodiscard]] std::size_t memories() const noexcept { return cost.size(); }
   [[nodiscard]] std::uint32_t periods() const noexcept { return static_cast<std::uint32_t>(duration.size()); }
@@ -67,7 +68,7 @@ struct moving_model {
 };
 
 // The periods and items of a problem. Contract: validate(p, t) passed, there are memories and no explicit conflicts.
-// O(n log n + heights of groups).
+// O(n log n + heights of groups), and no more than policy::most_move_cells.
 [[nodiscard]] moving_model model_of(const problem& p, const traffic& t);
 
 struct copy {
