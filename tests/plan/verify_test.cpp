@@ -7,6 +7,7 @@
 
 #include "plan/brute_force.hpp"
 #include "plan/generate.hpp"
+#include "plan/verify/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -119,6 +120,26 @@ TEST(verify, thousands_alive_together) {
   EXPECT_EQ(broken_rule(p, answer), "");
   answer.offsets[2990] += 4;
   EXPECT_EQ(broken_rule(p, answer), "two buffers overlap in time and place");
+}
+
+// Each memory looks at its own buffers alone.
+TEST(verify, as_many_memories_with_reserved_ranges_as_buffers) {
+  constexpr index many = 20'000;
+  problem p;
+  plan answer;
+  answer.status = status::feasible;
+  for (index i = 0; i < many; ++i) {
+    p.memories.push_back({.reserved = {{0, 8}}});
+    p.add({.size = 8, .live = {0, 1}});
+    answer.offsets.push_back(8);
+    answer.memory_of.push_back(i);
+  }
+  answer.arena_bytes = many * 16;
+  const patience wait;
+  EXPECT_FALSE(verify_within(p, answer, wait));
+  EXPECT_LE(wait.looks(), 100 * many);
+  answer.offsets[many - 1] = 4;
+  EXPECT_EQ(broken_rule(p, answer), "a buffer lies in a reserved range");
 }
 
 TEST(verify, gaps_groups_conflicts_and_separations) {

@@ -121,6 +121,11 @@ void synchronize_all() {
   {
     const std::lock_guard lock{the().mutex};
     for (const auto& [handle, one] : the().streams) all.push_back(one);
+    const auto add = [&](const context_state& of) {
+      if (of.default_stream != nullptr) all.push_back(of.default_stream);
+    };
+    for (const context_state& one : the().contexts) add(one);
+    for (const context_state* one : the().own_contexts) add(*one);
   }
   for (const auto& one : all) {
     const aclError code = wait_for_all(one, -1);

@@ -25,6 +25,7 @@ void history::split(number at) {
 }
 
 std::optional<conflict> history::look(number start, std::size_t size, const order& known, bool writes) const {
+  if (size == 0) return std::nullopt;
   auto it = cells_.upper_bound(start);
   if (it != cells_.begin() && std::prev(it)->second.end > start) --it;
   for (; it != cells_.end() && it->first < start + size; ++it) {

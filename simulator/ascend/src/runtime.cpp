@@ -117,7 +117,7 @@ aclError aclrtCreateContext(aclrtContext* out, std::int32_t device) {
 aclError aclrtDestroyContext(aclrtContext c) {
   ENTER;
   auto* const gone = static_cast<context_state*>(c);
-  const std::lock_guard lock{the().mutex};
+  std::unique_lock lock{the().mutex};
   if (the().own_contexts.erase(gone) == 0) {
     return refuse(ACL_ERROR_RT_CONTEXT_NULL, "no context of aclrtCreateContext");
   }
@@ -125,7 +125,12 @@ aclError aclrtDestroyContext(aclrtContext c) {
     if (one->owner == gone) violate("order", "a context goes while it has streams");
   }
   gone->own = false;  // kept, as other threads may have it current
-  gone->default_stream.reset();
+  const auto own = std::move(gone->default_stream);
+  if (own == nullptr) return ACL_SUCCESS;
+  lock.unlock();  // what it still has to do may want it
+  wait_for_all(own, -1);
+  lock.lock();
+  retire(*own);
   return ACL_SUCCESS;
 }
 aclError aclrtSetCurrentContext(aclrtContext c) {

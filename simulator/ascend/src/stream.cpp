@@ -181,7 +181,7 @@ aclError aclrtSynchronizeDevice() {
   {
     const std::lock_guard lock{the().mutex};
     for (const auto& [handle, one] : the().streams) {
-      if (one->owner->device == current->device) all.push_back(one);
+      if (one->owner == current) all.push_back(one);  // the documents promise no other context's
     }
     if (current->default_stream != nullptr) all.push_back(current->default_stream);
   }
@@ -216,6 +216,7 @@ aclError aclrtSetStreamFailureMode(aclrtStream s, std::uint64_t mode) {
 }
 aclError aclrtStreamAbort(aclrtStream s) {
   NEEDS_STREAM(s);
+  if (s == nullptr) return refuse(ACL_ERROR_RT_PARAM_INVALID, "the default stream is not aborted");
   stream_->work->abort();
   return ACL_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "plan/verify/overlaps.hpp"
 #include "plan/verify/within.hpp"
@@ -171,9 +172,17 @@ std::optional<violation> plan_verifier::capacity() {
 }
 
 std::optional<violation> plan_verifier::reserved() {
+  // Each memory looks at its own buffers: there may be as many memories as buffers.
+  const auto any = [](const memory& m) { return !m.reserved.empty(); };
+  if (std::none_of(p.memories.begin(), p.memories.end(), any)) return {};
+  std::vector<std::vector<index>> buffers_in(p.memories.size());
+  for (index i = 0; i < count(); ++i) {
+    const index m = place_of(i).first;
+    if (any(p.memories[m]) && p.footprint(i) != 0) buffers_in[m].push_back(i);
+  }
   for (index m = 0; m < p.memories.size(); ++m) {
     auto ranges = p.memories[m].reserved;
-    if (ranges.empty()) continue;
+    if (wait_.over(1 + ranges.size() + buffers_in[m].size())) return {};
     std::sort(ranges.begin(), ranges.end());
     std::size_t kept = 0;  // merge, so that both ends ascend
     for (const auto& range : ranges) {
@@ -184,9 +193,7 @@ std::optional<violation> plan_verifier::reserved() {
       }
     }
     ranges.resize(kept);
-    if (wait_.over(count())) return {};
-    for (index i = 0; i < count(); ++i) {
-      if (place_of(i).first != m || p.footprint(i) == 0) continue;
+    for (const index i : buffers_in[m]) {
       const auto next = std::partition_point(ranges.begin(), ranges.end(),
                                              [&](const auto& range) { return range.second <= offset(i); });
       if (next != ranges.end() && next->first < end(i)) {

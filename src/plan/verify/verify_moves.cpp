@@ -69,6 +69,7 @@ struct moves_verifier {
   const moves_plan& answer;
   std::vector<std::vector<index>> stays_of;  // by buffer
   std::vector<index> move_into;              // by stay
+  std::map<std::pair<index, index>, const link*> link_between;
 
   std::optional<moves_violation> shape();
   std::optional<moves_violation> lives() const;
@@ -88,6 +89,7 @@ struct moves_verifier {
 };
 
 std::optional<moves_violation> moves_verifier::shape() {
+  for (const link& l : t.links) link_between.emplace(std::pair{l.from, l.to}, &l);
   stays_of.resize(p.buffers.size());
   for (index s = 0; s < answer.stays.size(); ++s) {
     const stay& one = answer.stays[s];
@@ -170,9 +172,7 @@ std::optional<moves_violation> moves_verifier::copies() const {
     if (!contains({from.ready, from.live.upper}, one.during)) {
       return at_move("the source of a move is not there throughout", m);
     }
-    const bool linked = std::any_of(t.links.begin(), t.links.end(),
-                                    [&](const link& l) { return l.from == from.memory && l.to == to.memory; });
-    if (!linked) return at_move("there is no link for a move", m);
+    if (!link_between.contains({from.memory, to.memory})) return at_move("there is no link for a move", m);
   }
   return {};
 }
@@ -249,9 +249,7 @@ std::optional<moves_violation> moves_verifier::links() const {
     on_link[{answer.stays[one.from].memory, answer.stays[one.to].memory}].push_back(m);
   }
   for (auto& [ends, list] : on_link) {
-    const auto l = std::find_if(t.links.begin(), t.links.end(), [&ends = ends](const link& one) {
-      return std::pair{one.from, one.to} == ends;
-    });
+    const link* const l = link_between.at(ends);
     std::sort(list.begin(), list.end(),
               [&](index a, index b) { return answer.moves[a].begin < answer.moves[b].begin; });
     double free = 0;
@@ -317,7 +315,7 @@ std::optional<moves_violation> moves_verifier::times() const {
 }  // namespace
 
 std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer) {
-  moves_verifier check{.p = p, .t = t, .answer = answer, .stays_of = {}, .move_into = {}};
+  moves_verifier check{.p = p, .t = t, .answer = answer, .stays_of = {}, .move_into = {}, .link_between = {}};
   if (auto found = check.shape()) return found;
   for (const auto rule : {&moves_verifier::lives, &moves_verifier::copies, &moves_verifier::uses,
                           &moves_verifier::places, &moves_verifier::links, &moves_verifier::times}) {

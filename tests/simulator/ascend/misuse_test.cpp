@@ -169,6 +169,18 @@ const misuse races[] = {
        EXPECT_EQ(aclrtUnmapMem(second), ok);
        return used;
      }},
+    {"another_context_is_not_waited_for", ok, "race aclrtMemsetAsync",
+     [](bench& t) {
+       t.fill(t.a, t.one);
+       aclrtContext other = nullptr;
+       EXPECT_EQ(aclrtCreateContext(&other, 0), ok);
+       aclrtSynchronizeDevice();  // of this context's streams
+       const aclError code = aclrtMemsetAsync(t.a, size, 1, size, nullptr);
+       aclrtSynchronizeDevice();
+       aclrtSetCurrentContext(t.context);
+       EXPECT_EQ(aclrtDestroyContext(other), ok);
+       return code;
+     }},
     {"reuse_by_an_own_pool_that_does_not_wait", ok, "race aclrtMemsetAsync",
      [](bench& t) {
        t.fill(t.at(t.a, 1024), t.one, 512);
@@ -630,6 +642,8 @@ const misuse machinery[] = {
        return aclrtHostRegister(t.at(t.host, 64), 64, ACL_HOST_REGISTER_MAPPED, &on_device);
      },
      with_registration},
+    {"abort_of_the_default_stream", ACL_ERROR_RT_PARAM_INVALID, nullptr,
+     [](bench&) { return aclrtStreamAbort(nullptr); }},
     {"failed_work_is_said_when_somebody_waits", 507035, nullptr,
      [](bench& t) {
        ascend_simulator_fail_work(507035);
@@ -688,6 +702,60 @@ TEST(fine, an_aborted_stream_drops_what_it_has_not_begun_and_goes_on) {
     EXPECT_EQ(t.fill(t.a, t.one), ok);
     EXPECT_EQ(aclrtSynchronizeStream(t.one), ok);
     EXPECT_EQ(aclrtStreamAbort(t.a), ACL_ERROR_RT_PARAM_INVALID);  // no stream
+  }
+  EXPECT_EQ(taken_violations(), "");
+}
+
+TEST(fine, a_free_that_waits_waits_for_default_streams_too) {
+  taken_violations();
+  {
+    bench t;
+    void *first = nullptr, *second = nullptr;
+    EXPECT_EQ(aclrtMalloc(&first, size, ACL_MEM_MALLOC_HUGE_FIRST), ok);
+    EXPECT_EQ(aclrtMalloc(&second, size, ACL_MEM_MALLOC_HUGE_FIRST), ok);
+    EXPECT_EQ(t.fill(first, nullptr), ok);
+    EXPECT_EQ(aclrtFreeWithDevSync(first), ok);
+    aclrtContext other = nullptr;
+    EXPECT_EQ(aclrtCreateContext(&other, 0), ok);
+    EXPECT_EQ(t.fill(second, nullptr), ok);
+    EXPECT_EQ(aclrtSetCurrentContext(t.context), ok);
+    EXPECT_EQ(aclrtFreeWithDevSync(second), ok);
+    EXPECT_EQ(aclrtDestroyContext(other), ok);
+  }
+  EXPECT_EQ(taken_violations(), "");
+}
+
+// A host function that runs then wants what the call held.
+TEST(fine, a_context_goes_when_its_default_stream_is_done) {
+  taken_violations();
+  bool called = false;
+  {
+    bench t;
+    void* block = nullptr;
+    EXPECT_EQ(aclrtMalloc(&block, size, ACL_MEM_MALLOC_HUGE_FIRST), ok);
+    aclrtContext other = nullptr;
+    EXPECT_EQ(aclrtCreateContext(&other, 0), ok);
+    EXPECT_EQ(t.fill(block, nullptr), ok);
+    EXPECT_EQ(aclrtLaunchHostFunc(
+                  nullptr, [](void* to) { *static_cast<bool*>(to) = true; }, &called),
+              ok);
+    EXPECT_EQ(aclrtDestroyContext(other), ok);
+    EXPECT_TRUE(called);
+    EXPECT_EQ(aclrtSetCurrentContext(t.context), ok);
+    EXPECT_EQ(aclrtFree(block), ok);
+  }
+  EXPECT_EQ(taken_violations(), "");
+}
+
+// Nothing is read or written, so it is behind nothing.
+TEST(fine, a_copy_of_no_bytes_uses_none) {
+  taken_violations();
+  {
+    bench t;
+    EXPECT_EQ(t.to_host(t.a, t.one), ok);
+    EXPECT_EQ(aclrtMemcpy(t.at(t.a, 64), 0, t.at(t.host, 64), 0, h2d), ok);
+    EXPECT_EQ(aclrtMemset(t.at(t.a, 64), 64, 0, 0), ok);
+    EXPECT_EQ(aclrtSynchronizeStream(t.one), ok);
   }
   EXPECT_EQ(taken_violations(), "");
 }
