@@ -215,11 +215,15 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
                 text_of_dimensions(*file.symbolic).c_str());
     std::printf("  supports      %zu\n", got.order->supports.size());
   }
-  std::printf("  without reuse %s\n", human_exactly(model::no_reuse_bytes(file)).c_str());
+  // The arena is that of the stays where buffers move, and so is all that is said of it.
+  std::optional<model::problem_file> stays;
+  if (got.moves) stays = model::file_of_stays(file, *got.moves);
+  const model::problem_file& placed = stays ? *stays : file;
+  std::printf("  without reuse %s\n", human_exactly(model::no_reuse_bytes(placed)).c_str());
   std::printf("  arena         %s", human_exactly(answer.arena()).c_str());
   if (got.most_bytes) std::printf("; at the largest values %s", human_exactly(*got.most_bytes).c_str());
   std::printf("\n");
-  print_pools(got.moves ? model::file_of_stays(file, *got.moves) : file, answer);
+  print_pools(placed, answer);
   std::printf("  lower bound   %s\n", human_exactly(answer.lower_bound()).c_str());
   if (answer.optimal()) {
     std::printf("  optimal       yes, proved\n");

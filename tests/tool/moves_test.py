@@ -58,6 +58,8 @@ class Moves(unittest.TestCase):
         plan = json.loads(got.stdout)
         self.assertEqual((plan["access_time"], plan["stall_time"], plan["unmoved_time"]), (0, 0, 16))
         self.assertEqual((plan["copied_bytes"], plan["cost_bound"], plan["verified"]), (16, 0, True))
+        self.assertEqual(plan["no_reuse_bytes"], 32)  # of the stays, as the arena is
+        self.assertIn("  without reuse 32 B\n", self.run_berth("plan", problem).stdout)
         self.assertEqual([(b["id"], b["pool"]) for b in plan["buffers"]],
                          [("x", "sram"), ("x", "dram"), ("x", "sram"), ("y", "sram")])
         self.assertEqual([(m["id"], m["from"], m["to"]) for m in plan["moves"]],
