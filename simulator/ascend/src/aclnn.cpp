@@ -334,6 +334,8 @@ aclnnStatus aclDestroyTensorList(const aclTensorList* l) {
 aclnnStatus aclGetRawTensorAddr(const aclTensor* t, void** out) {
   ENTER;
   if (t == nullptr || out == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
+  const std::lock_guard lock{the().mutex};
+  if (!is_live(t)) return violate(ACLNN_ERR_PARAM_INVALID, "tensor_destroyed", "a tensor that was destroyed");
   *out = t->data;
   return ACLNN_SUCCESS;
 }
@@ -341,6 +343,7 @@ aclnnStatus aclSetRawTensorAddr(aclTensor* t, void* address) {
   ENTER;
   if (t == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
   const std::lock_guard lock{the().mutex};
+  if (!is_live(t)) return violate(ACLNN_ERR_PARAM_INVALID, "tensor_destroyed", "a tensor that was destroyed");
   for (const aclOpExecutor* one : executors().all()) {
     if (!one->repeatable && std::ranges::find(one->given, t) != one->given.end()) {
       violate("executor", "an address is set between the two phases");

@@ -72,6 +72,16 @@ aclError check(copy_job& job) {
     job.kind = in_window(job.to) ? (in_window(job.from) ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_HOST_TO_DEVICE)
                                  : (in_window(job.from) ? ACL_MEMCPY_DEVICE_TO_HOST : ACL_MEMCPY_HOST_TO_HOST);
   }
+  // Rows that begin behind their host block would each be pageable memory.
+  if (job.height > 1) {
+    const auto goes_beyond = [&](const void* host, std::size_t pitch) {
+      return is_pinned(host, 1) && !is_pinned(host, (job.height - 1) * pitch + job.width);
+    };
+    if ((!job.to_device() && goes_beyond(job.to, job.to_pitch)) ||
+        (!job.from_device() && goes_beyond(job.from, job.from_pitch))) {
+      return violate(ACL_ERROR_RT_PARAM_INVALID, "out_of_bounds", "the rows of a copy go beyond their host block");
+    }
+  }
   for (std::size_t row = 0; row < job.height; ++row) {
     const void* const to = static_cast<std::byte*>(job.to) + row * job.to_pitch;
     const void* const from = static_cast<const std::byte*>(job.from) + row * job.from_pitch;

@@ -234,6 +234,19 @@ const misuse misuses_of_operators[] = {
        aclDestroyTensor(odd);
        return code;
      }},
+    {"address_of_a_destroyed_tensor", ACLNN_ERR_PARAM_INVALID, "tensor_destroyed aclGetRawTensorAddr",
+     [](workshop& t) {
+       aclTensor* const gone = t.x.of(t.x.data);
+       aclDestroyTensor(gone);
+       void* address = nullptr;
+       return aclGetRawTensorAddr(gone, &address);
+     }},
+    {"address_set_of_a_destroyed_tensor", ACLNN_ERR_PARAM_INVALID, "tensor_destroyed aclSetRawTensorAddr",
+     [](workshop& t) {
+       aclTensor* const gone = t.x.of(t.x.data);
+       aclDestroyTensor(gone);
+       return aclSetRawTensorAddr(gone, t.y.data);
+     }},
     {"tensor_destroyed_twice", ACLNN_ERR_PARAM_INVALID, "double_free aclDestroyTensor",
      [](workshop& t) {
        aclTensor* gone = std::exchange(t.x.tensor, nullptr);

@@ -259,6 +259,8 @@ const misuse early_frees[] = {
 };
 
 const misuse uses[] = {
+    {"rows_beyond_a_host_block", ACL_ERROR_RT_PARAM_INVALID, "out_of_bounds aclrtMemcpy2dAsync",
+     [](bench& t) { return aclrtMemcpy2dAsync(t.a, 1024, t.host, size, 64, 2, h2d, t.one); }},
     {"fill_of_a_freed_block", ACL_ERROR_RT_PARAM_INVALID, "use_after_free aclrtMemsetAsync",
      [](bench& t) {
        void* gone = std::exchange(t.a, nullptr);
