@@ -143,7 +143,7 @@ void print(const device_listing& one) {
     std::printf("  %-10s granules of %s, %s\n", "virtual", human(p.granule).c_str(), mappings.c_str());
   }
   const char* whose = operators(one.name);
-  std::printf("  %-10s %s\n", "operators", whose != nullptr ? whose : "none: `berth run` computes elsewhere");
+  std::printf("  %-10s %s\n", "operators", whose != nullptr ? whose : "none: `berth run` refuses it");
   for (const std::string& note : p.notes) std::printf("  %-10s %s\n", "note", note.c_str());
 }
 

@@ -102,6 +102,7 @@ class RunOnDevice(unittest.TestCase):
         self.assertEqual(listed["host"]["operators"], "the host's")
         self.assertEqual(listed["ascend:0"]["operators"], "the driver's")
         self.assertIsNone(listed["null"]["operators"])
+        self.assertIn("operators  none: `berth run` refuses it", berth("devices").stdout)
         ran = berth("run", "builtin:transformer", "--device", "null")
         self.assertEqual(ran.returncode, 2)
         self.assertIn("--device null: the host's kernels cannot reach", ran.stderr)
