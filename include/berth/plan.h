@@ -108,7 +108,7 @@ typedef enum berth_effort {
   BERTH_EFFORT_NORMAL =
       0, /* the greedy portfolio, then a search of about a tenth of a second where that is not optimal */
   BERTH_EFFORT_FAST = 1, /* for use at run time: a sweep or two */
-  BERTH_EFFORT_BEST = 2  /* search until proved or the work limit (some seconds) */
+  BERTH_EFFORT_BEST = 2  /* search until proved or the work limit (some ten seconds) */
 } berth_effort;
 
 typedef struct berth_solve_options {

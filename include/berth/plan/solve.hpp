@@ -18,7 +18,7 @@ namespace berth::plan {
 enum class effort : std::uint8_t {
   fast,    // for use at run time: one or two sweeps over time, mostly
   normal,  // the greedy portfolio, then a search of about a tenth of a second where the bound is not met
-  best,    // search on until proved or the work limit (some seconds)
+  best,    // search on until proved or the work limit (some ten seconds)
 };
 
 // Effort fast costs what an allocator at run time costs: at 1,000 buffers of which tens are live together, with ticks
