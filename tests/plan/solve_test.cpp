@@ -80,6 +80,38 @@ TEST(solve, reserved_ranges_may_overlap_and_go_on_to_the_end_of_all_addresses) {
   EXPECT_EQ(solved(p).status, status::infeasible);
 }
 
+// Up to 2^62 they are alignments as any other.
+TEST(solve, alignments_may_be_as_large_as_addresses) {
+  constexpr bytes size = bytes{1} << 41, alignment = (bytes{1} << 60) + size;
+  problem p;
+  p.add({.size = size, .live = {0, 1}, .alignment = alignment});
+  p.add({.size = size, .live = {0, 1}, .alignment = alignment});
+  p.separations = {{0, 1}};
+  for (const effort work : {effort::fast, effort::normal}) {
+    const plan answer = solved(p, {.work = work});
+    EXPECT_TRUE(answer.optimal());
+    EXPECT_EQ(answer.arena(), alignment + size);
+  }
+}
+
+// A group's common multiple may be beyond all addresses; then it lies at 0.
+TEST(solve, groups_whose_alignments_meet_at_0_only_lie_there) {
+  constexpr bytes three = 3'486'784'401, five = 1'220'703'125;  // powers of 3 and 5; times 7 above 2^62
+  problem p;
+  p.memories = {{.alignment = 7}};
+  p.add({.size = 7, .live = {0, 1}, .alignment = three, .alias_group = 0});
+  p.add({.size = 7, .live = {0, 1}, .alignment = five, .alias_group = 0});
+  p.add({.size = 7, .live = {0, 1}});
+  for (const effort work : {effort::fast, effort::normal}) {
+    const plan answer = solved(p, {.work = work});
+    ASSERT_TRUE(answer.has_offsets()) << answer.reason;
+    EXPECT_EQ(answer.offset(0), 0u);
+    EXPECT_EQ(answer.arena(), 14u);
+  }
+  p.buffers[2].offset = 0;
+  EXPECT_FALSE(solved(p).has_offsets());
+}
+
 TEST(solve, names_the_buffer_whose_pin_is_taken) {
   problem p;
   p.memories = {{.name = "m", .reserved = {{0, 10}}}};

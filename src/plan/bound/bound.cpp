@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -104,8 +105,9 @@ class prover {
     for (std::uint32_t i = in.own_items; i < in.items.size(); ++i) {
       reserved_.push_back({in.items[i].pin, in.items[i].pin + in.items[i].size});
     }
+    const auto in_reach = [&](units step) { return in_bytes(step) <= max_address; };  // others prove nothing
     const std::vector<units> frequent = steps_of(in);
-    steps_.insert(steps_.end(), frequent.begin(), frequent.end());
+    std::copy_if(frequent.begin(), frequent.end(), std::back_inserter(steps_), in_reach);
   }
 
   proved_bound best;

@@ -29,10 +29,11 @@ bytes alignment_of(const problem& p, const buffer& b) {
   return a;
 }
 
-// The least common multiple, or `cap` where it is larger: then offset 0 is the only multiple in reach.
-bytes capped_lcm(bytes a, bytes b, bytes cap) {
+// The least common multiple; where that exceeds max_address, the first multiple of `a` that does: then 0 is the only
+// one in reach.
+bytes lcm_in_reach(bytes a, bytes b) {
   const bytes factor = b / std::gcd(a, b);
-  return a > cap / factor ? cap : a * factor;
+  return factor <= max_address / a ? a * factor : (max_address / a + 1) * a;
 }
 
 struct raw_item {
@@ -67,7 +68,7 @@ std::vector<raw_item> collect_items(const problem& p, std::vector<std::uint32_t>
     }
     raw_item& it = items[at];
     it.size = std::max(it.size, p.footprint(i));
-    it.alignment = capped_lcm(it.alignment, alignment_of(p, b), largest_count);
+    it.alignment = lcm_in_reach(it.alignment, alignment_of(p, b));
     if (b.offset) it.pin = b.offset;
     if (b.hint && !it.hint) it.hint = b.hint;
     item_of[i] = at;
@@ -344,6 +345,8 @@ instance make_instance(const problem& p, const patience& wait) {
     capacity = p.memories.front().capacity;
     reserved = merge_reserved(p.memories.front(), capacity);
   }
+  const auto only_at_0 = [](const raw_item& it) { return it.alignment > max_address; };
+  if (std::any_of(raw.begin(), raw.end(), only_at_0)) capacity = std::min(capacity.value_or(max_address), max_address);
   in.unit = common_unit(raw, reserved, p);
   in.representable = is_countable(raw, reserved, in.unit);
   if (!in.representable || wait.over(raw.size())) return in;
