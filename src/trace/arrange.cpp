@@ -37,6 +37,7 @@ class turns {
 
   void hear(std::size_t i) {
     place& p = places_[all_[i].what.address];
+    settle_late(p, i);
     if (all_[i].what.kind() == record::allocate) {
       if (p.first == none) {
         p.first = i;
@@ -44,7 +45,12 @@ class turns {
         p.other = i;
       }
       if (p.alive) {
-        late_[all_[i].what.address].push_back({i, take_early_free(i).value_or(none)});
+        late& l = late_[all_[i].what.address];
+        if (const auto free = take_early_free(i)) {
+          l.pairs.push_back({i, *free});
+        } else {
+          l.open.push_back(i);
+        }
       } else {
         allocate(p, i);
       }
@@ -55,34 +61,34 @@ class turns {
     } else if (!p.alive || !free_late(i)) {
       early_[all_[i].what.address].push_back(i);
     }
+    p.shared = p.shared || (p.heard && p.thread != all_[i].thread);
+    p.heard = true;
+    p.thread = all_[i].thread;
   }
 
   arranged finish() {
-    std::vector<std::size_t> rest;
-    for (const auto& [address, waiting] : late_) {
-      for (const late& l : waiting) {
-        if (l.free == none) {
-          rest.push_back(l.allocation);
-        } else {  // they came and went before the block that is alive
-          out_.left_out += 2;
-        }
-      }
+    std::vector<pair> rest;
+    for (const auto& [address, l] : late_) {
+      rest.insert(rest.end(), l.pairs.begin(), l.pairs.end());
+      for (const std::size_t i : l.open) rest.push_back({i, none});
     }
-    std::ranges::sort(rest);
-    for (const std::size_t i : rest) {
-      place& p = places_[all_[i].what.address];
-      auto free = take_any_free(p, p.last, true);
-      if (!free && take_any_free(p, i, true)) {
-        out_.left_out += 2;
-        continue;
+    std::ranges::sort(rest, {}, &pair::allocation);
+    for (pair l : rest) {
+      place& p = places_[all_[l.allocation].what.address];
+      if (p.alive) {
+        auto free = take_any_free(p, p.last, true);
+        if (!free && l.free == none) l.free = take_any_free(p, l.allocation, true).value_or(none);
+        if (!free && l.free != none && p.shared) {  // it came and went before
+          out_.left_out += 2;
+          continue;
+        }
+        if (!free && l.free == none) free = take_any_free(p, p.last, false);
+        end(p, free.value_or(none));
       }
-      if (!free) free = take_any_free(p, p.last, false);
-      timed ends = all_[free.value_or(p.last)];  // where there is none, one is put in
-      ends.from = free ? ends.from : now_;
-      ends.what.size_and_kind = all_[p.last].what.size() << 2 | std::uint64_t{record::free};
-      emit(ends);
-      emit(i);
-      p.last = i;
+      emit(l.allocation);
+      p.last = l.allocation;
+      p.alive = l.free == none;
+      if (!p.alive) emit(l.free);
     }
     for (auto& [address, waiting] : early_) {
       const place& p = places_[address];
@@ -100,10 +106,17 @@ class turns {
     std::size_t first = none;  // allocation
     std::size_t other = none;  // the first by another thread
     std::size_t last = 0;      // the allocation
+    bool heard = false;
+    bool shared = false;  // by several threads, so that their order may not be known
+    std::uint32_t thread = 0;
   };
-  // An allocation where a block is alive, and its free where that is known.
-  struct late {
+  struct pair {
     std::size_t allocation, free;
+  };
+  // Allocations where a block is alive: those whose free is known, and the others.
+  struct late {
+    std::vector<pair> pairs;
+    std::vector<std::size_t> open;
   };
 
   // A free says the size that was asked for: at an address that goes from thread to thread it tells whose it is.
@@ -164,29 +177,53 @@ class turns {
   bool free_late(std::size_t i) {
     const auto waiting = late_.find(all_[i].what.address);
     if (waiting == late_.end()) return false;
-    const auto own = std::ranges::find_if(waiting->second,
-                                          [&](const late& l) { return l.free == none && is_size(l.allocation, i); });
-    if (own == waiting->second.end()) return false;
-    own->free = i;
+    auto& [pairs, open] = waiting->second;
+    const auto own = std::ranges::find_if(open, [&](std::size_t k) { return is_size(k, i); });
+    if (own == open.end()) return false;
+    pairs.push_back({*own, i});
+    open.erase(own);
     return true;
+  }
+
+  // The block that is alive is given back, by a free of any size; by none: one is put in.
+  void end(place& p, std::size_t free) {
+    timed ends = all_[free == none ? p.last : free];
+    if (free == none) ends.from = now_;
+    ends.what.size_and_kind = all_[p.last].what.size() << 2 | std::uint64_t{record::free};
+    emit(ends);
+    p.alive = false;
+  }
+
+  // Where one thread got another block, and so long before event i that a free between them by any thread would have
+  // been heard of: there is none.
+  void settle_late(place& p, std::size_t i) {
+    while (p.alive && !p.shared) {
+      const auto waiting = late_.find(all_[i].what.address);
+      if (waiting == late_.end()) return;
+      const auto& [pairs, open] = waiting->second;
+      const std::size_t next = std::min(pairs.empty() ? none : pairs[0].allocation, open.empty() ? none : open[0]);
+      if (all_[next].until >= all_[i].from) return;
+      end(p, none);
+      next_late(p, all_[i].what.address);
+    }
   }
 
   // Those that went first: what has no free yet may stay.
   void next_late(place& p, std::uint64_t address) {
     const auto waiting = late_.find(address);
     if (waiting == late_.end()) return;
-    std::size_t next = none;
-    for (const late& l : std::exchange(waiting->second, {})) {
-      if (l.free != none) {
-        emit(l.allocation);
-        emit(l.free);
-      } else if (next == none) {
-        next = l.allocation;
-      } else {
-        waiting->second.push_back(l);
-      }
+    auto& [pairs, open] = waiting->second;
+    for (const pair& one : pairs) {
+      emit(one.allocation);
+      emit(one.free);
     }
-    if (waiting->second.empty()) late_.erase(waiting);
+    pairs.clear();
+    std::size_t next = none;
+    if (!open.empty()) {
+      next = open.front();
+      open.erase(open.begin());
+    }
+    if (open.empty()) late_.erase(waiting);
     if (next != none) allocate(p, next);
   }
 
@@ -195,7 +232,7 @@ class turns {
   std::uint64_t now_ = 0;
   std::unordered_map<std::uint64_t, place> places_;
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> early_;  // frees
-  std::unordered_map<std::uint64_t, std::vector<late>> late_;
+  std::unordered_map<std::uint64_t, late> late_;
 };
 
 }  // namespace

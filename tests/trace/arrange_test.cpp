@@ -93,6 +93,23 @@ TEST(arrange, a_free_that_never_comes_is_put_in) {
   EXPECT_EQ(out.events[1].what.size(), 1u);
 }
 
+// As where a pool is destroyed with its blocks, and another one lies there: what comes later is not put off to the end.
+TEST(arrange, what_comes_after_a_free_that_never_came_keeps_its_place) {
+  const auto out = arrange({{make(a, 64, 1), 0, 1, 2},
+                            {make(a, 64, 2), 0, 3, 4},
+                            {make(f, 64, 2), 0, 5, 6},
+                            {make(a, 64, 3), 0, 7, 8},
+                            {make(f, 64, 3), 0, 9, 10},
+                            {make(a, 128), 0, 20, 21}});
+  ASSERT_EQ(out.events.size(), 7u);
+  const std::uint64_t sizes[] = {1, 1, 2, 2, 3, 3, 1};
+  for (std::size_t k = 0; k < 7; ++k) EXPECT_EQ(out.events[k].what.size(), sizes[k]) << k;
+  for (std::size_t k = 1; k < 6; k += 2) EXPECT_EQ(out.events[k].what.kind(), f);
+  EXPECT_EQ(out.events[4].from, 7u);
+  EXPECT_EQ(out.left_out, 0u);
+  EXPECT_TRUE(out.orphans.empty());
+}
+
 // Threads take and free blocks of a few addresses; each stamps at random. Whatever the stamps leave open, every address
 // must see its events by turns, and what is alive at the end must be right.
 RC_GTEST_PROP(arrange, finds_what_is_alive_whatever_the_stamps, ()) {
