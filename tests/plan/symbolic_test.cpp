@@ -4,6 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <ctime>
 #include <random>
 
 #include "plan/generate.hpp"
@@ -170,6 +172,29 @@ symbolic_problem random_problem() {
 }
 
 // Millions of pairs, each at the ends of a long chain: one search each would take a minute.
+// Once stopped it plans at the largest values alone, and not at a dozen others.
+TEST(symbolic, a_stop_is_answered_with_one_plan) {
+  std::mt19937 random{1};
+  const auto below = [&](unsigned n) { return static_cast<index>(random() % n); };
+  problem p;
+  symbolic_sizes s;
+  s.dimensions.assign(4, {"d", 1, 64});
+  for (int i = 0; i < 10'000; ++i) {
+    const tick lower = below(500);
+    p.add({.live = {lower, lower + 1 + below(30)}});
+    s.of.push_back({{1 + below(100), {below(4), below(4)}}});
+  }
+  const auto seconds = [&](const options& o) {
+    const std::clock_t begin = std::clock();
+    const auto answer = solve_symbolic(p, s, o);
+    EXPECT_TRUE(answer);
+    EXPECT_EQ(answer->most.deadline_hit, o.stop != nullptr);
+    return static_cast<double>(std::clock() - begin);
+  };
+  const std::atomic<bool> stop{true};
+  EXPECT_LT(seconds({.work = effort::fast, .stop = &stop}), seconds({.work = effort::fast}) / 3);
+}
+
 TEST(symbolic, a_proof_of_many_pairs_on_one_chain) {
   constexpr index n = 3000;
   symbolic_problem p;

@@ -303,10 +303,11 @@ result<problem> at_most(const problem& p, const symbolic_sizes& s) {
 result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, const options& o) {
   if (auto ok = validate_kind(p); !ok) return ok.error();
   const patience wait{o};
-  const std::vector<std::vector<bytes>> points = sample_points(s);
+  std::vector<std::vector<bytes>> points = sample_points(s);
   std::vector<plan> plans;
   problem largest;
   for (const auto& point : points) {
+    if (!plans.empty() && wait.over()) break;
     auto there = at_values(p, s, point);
     if (!there) return there.error();
     there->capacity.reset();
@@ -317,10 +318,12 @@ result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, 
     if (plans.empty()) largest = std::move(*there);
     plans.push_back(std::move(*solved));
   }
+  points.resize(plans.size());  // after a stop there are fewer
   order_search search{p, s, points, largest};
   for (const plan& each : plans) search.add_bound(each.lower_bound());
   std::optional<candidate> best;
   for (const plan& each : plans) {
+    if (best && wait.over()) break;
     std::vector<index> order(p.buffers.size());
     std::iota(order.begin(), order.end(), index{0});
     std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return each.offset(a) < each.offset(b); });
