@@ -187,6 +187,17 @@ TEST(solve, pays_for_memories_no_more_than_at_a_lower_effort) {
   }
 }
 
+// Of so many buffers each is tried in some of so many memories: that these are full proves nothing.
+TEST(solve, memories_that_were_not_tried_are_not_refuted) {
+  constexpr index many = 31'300, memories = 40;
+  problem p;
+  p.memories.assign(memories, {.capacity = 100});
+  for (tick t = 0; t < many; ++t) p.add({.size = 1, .live = {10 + t, 11 + t}, .memories = {0}});
+  for (index m = 0; m + 1 < memories; ++m) p.add({.size = 100, .live = {0, 5}, .memories = {m}});
+  p.add({.size = 50, .live = {0, 5}});
+  EXPECT_NE(solved(p).status, status::infeasible);
+}
+
 TEST(solve, names_the_buffer_that_fits_no_memory) {
   problem p;
   p.memories = {{.name = "a", .capacity = 8}, {.name = "b", .capacity = 6}};

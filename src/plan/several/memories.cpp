@@ -173,10 +173,15 @@ memories_plan unknown_assignment(const asked& q, std::uint64_t nodes) {
   return {.layout = std::move(answer)};
 }
 
+// Whether bundles could lie in other memories than those listed.
+bool is_abridged(const std::vector<bundle>& all) {
+  return std::any_of(all.begin(), all.end(), [](const bundle& u) { return u.abridged; });
+}
+
 // The cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
 memories_plan try_each(const asked& q, const patience& placing, std::uint64_t nodes, double cost_bound) {
-  bool refuted = q.o.work != effort::fast;
-  const auto each = refuted ? all_assignments(q) : std::vector<std::vector<index>>{};
+  const auto each = q.o.work != effort::fast ? all_assignments(q) : std::vector<std::vector<index>>{};
+  bool refuted = !is_abridged(q.bundles);
   for (const std::vector<index>& memory_of_bundle : each) {
     laid_out placed = place(q, memory_of_bundle, placing);
     nodes += placed.answer.work;
@@ -281,7 +286,7 @@ memories_plan at_effort(const asked& q, const patience& wait) {
   // The repair alone is the shortest way to a plan.
   if (placing.over() && uses(technique::repair)) return unknown_assignment(q, 0);
   assigned by_bytes = assign_and_place(q, wait, placing);
-  if (std::any_of(q.bundles.begin(), q.bundles.end(), [](const bundle& u) { return u.abridged; })) {
+  if (is_abridged(q.bundles)) {
     by_bytes.none = false;
     by_bytes.cost_bound = 0;
   }
