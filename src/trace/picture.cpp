@@ -68,6 +68,22 @@ std::string curve_of(const std::vector<rectangle>& all, const std::vector<std::s
   return out;
 }
 
+// "peak":[tick,bytes], where not all is drawn: what is said of the curve then is not exact.
+std::string peak_of(const std::vector<rectangle>& all, const std::vector<std::size_t>& rest, std::int64_t base) {
+  if (rest.empty()) return "";
+  std::map<std::int64_t, std::int64_t> change;
+  for (const rectangle& r : all) {
+    change[r.lower] += static_cast<std::int64_t>(r.size);
+    change[r.upper] -= static_cast<std::int64_t>(r.size);
+  }
+  std::int64_t live = 0, most = 0, at = change.begin()->first;
+  for (const auto& [time, by] : change) {
+    live += by;
+    if (live > most) most = live, at = time;
+  }
+  return "\"peak\":[" + since(base, at) + ',' + std::to_string(most) + "],";
+}
+
 }  // namespace
 
 std::int64_t base_of(const picture& p) {
@@ -188,13 +204,15 @@ std::string data_of(const picture& p) {
     append_string(out += ',', address == max_bytes ? "" : std::to_string(address));
     out += ']';
   }
-  append_number(out += "],\"left_out\":", now.rest.size() + was.rest.size());
+  out += "]," + peak_of(p.rectangles, now.rest, base);
+  append_number(out += "\"left_out\":", now.rest.size() + was.rest.size());
   out += ",\"left_out_curve\":[" + curve_of(p.rectangles, now.rest, base) + ']';
   if (p.before) {  // its rectangles are the last ones
     append_number(out += ",\"before\":{\"from\":", now.shown.size());
     append_string(out += ",\"title\":", p.before->title);
     append_number(out += ",\"lower_bound\":", p.before->lower_bound);
-    out += ",\"left_out_curve\":[" + curve_of(p.before->rectangles, was.rest, base) + "]}";
+    out += ',' + peak_of(p.before->rectangles, was.rest, base) + "\"left_out_curve\":[" +
+           curve_of(p.before->rectangles, was.rest, base) + "]}";
   }
   return out + '}';
 }

@@ -112,6 +112,20 @@ TEST(picture, a_buffer_of_no_bytes_has_its_own_address) {
   EXPECT_EQ(p.rectangles[1].offset, p.addresses[1].first);
 }
 
+// The curve of what is left out is coarse: with it the peak was at another time.
+TEST(picture, has_the_peak_where_not_all_is_drawn) {
+  picture p;
+  for (int i = 0; i < 400'000; ++i) {
+    p.rectangles.push_back({.name = "", .offset = 0, .size = 1, .lower = 0, .upper = 90'000, .memory = ""});
+  }
+  for (int i = 0; i < 20'000; ++i) {  // small ones, one after the other; two at once at 30,001
+    p.rectangles.push_back({.name = "", .offset = 0, .size = 1, .lower = 2 * i, .upper = 2 * i + 2, .memory = ""});
+  }
+  p.rectangles.push_back({.name = "", .offset = 0, .size = 1, .lower = 30'001, .upper = 30'002, .memory = ""});
+  EXPECT_THAT(to_html(p), HasSubstr(R"("peak":[30001,400002],"left_out":20001,)"));
+  EXPECT_THAT(to_html(two_buffers()), Not(HasSubstr("\"peak\"")));
+}
+
 TEST(chrome, has_a_slice_for_each_buffer_and_a_counter) {
   EXPECT_EQ(berth::trace::to_chrome_json(two_buffers()),
             R"({"displayTimeUnit":"ns","traceEvents":[
