@@ -11,6 +11,7 @@
 #include "plan/dense_set.hpp"
 #include "plan/model/conflicts.hpp"
 #include "plan/model/within.hpp"
+#include "plan/verify/within.hpp"
 
 namespace {
 
@@ -173,6 +174,20 @@ TEST(cost, of_pairs_beside_many_reserved_ranges_is_bounded) {
   p.conflicts.emplace();
   for (index i = 1; i < many; ++i) p.conflicts->push_back({i - 1, i});
   EXPECT_LE(solved(p, effort::fast).looks, 100'000'000u);
+}
+
+// Beside more of them than the planner looks at for how low a buffer can lie, the check does not look either.
+TEST(cost, of_the_check_of_a_bound_beside_many_reserved_ranges_is_no_product_of_them_and_the_buffers) {
+  constexpr index many = 20'000;
+  problem p;
+  p.memories.resize(1);
+  for (index i = 0; i < many; ++i) p.memories[0].reserved.push_back({bytes{i} * 2, bytes{i} * 2 + 1});
+  for (index i = 0; i < many; ++i) p.add({.size = 2, .live = {0, 1}});
+  const plan answer = solved(p, effort::fast).answer;
+  EXPECT_TRUE(answer.optimal());
+  const patience wait;
+  EXPECT_FALSE(verify_bound_within(p, answer.lower_bound(), answer.proof, wait));
+  EXPECT_LE(wait.looks(), 100 * many);
 }
 
 // Heights that never change are not kept by tick.

@@ -315,7 +315,8 @@ class proof_verifier {
   bytes height(const std::vector<index>& stacked, const std::vector<index>& pinned, bytes step,
                const memory* place) const {
     constexpr std::size_t most_head_work = 10'000'000;
-    const bool with_heads = stacked.size() * pinned.size() <= most_head_work;
+    const std::size_t fixed = pinned.size() + (place == nullptr ? 0 : place->reserved.size());
+    const bool with_heads = stacked.size() * fixed <= most_head_work;
     bytes bound = 0;
     std::vector<address_range> blocks;
     std::vector<member> free;
