@@ -124,7 +124,8 @@ aclError aclrtDestroyContext(aclrtContext c) {
   for (const auto& [handle, one] : the().streams) {
     if (one->owner == gone) violate("order", "a context goes while it has streams");
   }
-  gone->own = false;  // kept, as other threads may have it current
+  the().gone_contexts.emplace_back(gone);
+  gone->own = false;
   const auto own = std::move(gone->default_stream);
   if (own == nullptr) return ACL_SUCCESS;
   lock.unlock();  // what it still has to do may want it

@@ -127,6 +127,7 @@ struct world {
   std::size_t normal_bytes[device_count] = {}, huge_bytes[device_count] = {}, media_bytes[device_count] = {};
   context_state contexts[device_count];
   std::set<context_state*> own_contexts;
+  std::vector<std::unique_ptr<context_state>> gone_contexts;  // kept, as other threads may have one current
   std::map<number, block> blocks;
   std::map<number, ghost> ghosts;
   std::map<number, host_block> hosts;
