@@ -98,6 +98,36 @@ TEST(patience, that_is_over_at_once_still_gives_a_plan_of_one_memory) {
   }
 }
 
+// Each but the first and last conflicts with two others, so that a first fit needs no more than their sizes and its
+// own, twice, wherever it begins.
+problem chain(problem p) {
+  p.conflicts.emplace();
+  for (index i = 1; i < p.buffers.size(); ++i) p.conflicts->push_back({i - 1, i});
+  return p;
+}
+
+TEST(patience, that_is_over_at_once_stacks_nothing_that_conflicts_explicitly) {
+  const problem p = chain(dense_set(5000, 10));
+  const std::atomic<bool> stop{true};
+  for (const effort work : {effort::fast, effort::normal, effort::best}) {
+    const auto got = solve(p, {.work = work, .stop = &stop});
+    ASSERT_TRUE(got && got->has_offsets());
+    EXPECT_FALSE(verify(p, *got));
+    EXPECT_LE(got->arena_bytes, 5 << 20);
+  }
+}
+
+// Each of them looks at every range, which is more than the passes may.
+TEST(patience, of_the_passes_that_ends_beside_many_reserved_ranges_stacks_nothing_that_conflicts_explicitly) {
+  problem p = chain(dense_set(2000, 10));
+  p.memories.resize(1);
+  for (index i = 0; i < p.buffers.size(); ++i) p.memories[0].reserved.push_back({4 * i, 4 * i + 1});
+  const auto got = solve(p, {.work = effort::fast});
+  ASSERT_TRUE(got && got->has_offsets());
+  EXPECT_FALSE(verify(p, *got));
+  EXPECT_LE(got->arena_bytes, 10 << 20);
+}
+
 TEST(patience, that_is_over_at_once_still_gives_a_plan_of_several_memories) {
   const std::atomic<bool> stop{true};
   for (const effort work : {effort::fast, effort::normal, effort::best}) {

@@ -70,20 +70,46 @@ std::vector<std::uint32_t> pinned_items(const instance& in) {
   return pinned;
 }
 
-// Places items above `top` by a sweep over time, each as if it lived from the beginning of its first lifetime to the
-// end of its last. Items with links are stacked instead, one on the other, and so are all where nobody waits.
-void place_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets,
-                 const patience& wait) {
-  const bool too_many = nobody_waits(in, wait);
+// What is linked is placed above `top` in the order given, lowest offset first, as if nothing lay below; on top of all
+// of it where too much was looked at. Returns where it ends. `taken` forgets what it had.
+units place_linked_above(const instance& in, occupancy& taken, std::span<const std::uint32_t> linked, units top,
+                         std::vector<units>& offsets) {
+  taken.clear();
+  const patience wait = patience::of_looks(policy::looks_above * (linked.size() + in.links.size()));
+  units end = top;
+  for (const std::uint32_t i : linked) {
+    const std::uint64_t told = taken.looks();
+    if (wait.was_over()) {
+      offsets[i] = round_up(end, in.items[i].alignment);
+    } else {
+      offsets[i] = taken.find(i, top);
+      taken.insert(i, offsets[i]);
+      (void)wait.over(taken.looks() - told);
+    }
+    end = std::max(end, offsets[i] + in.items[i].size);
+  }
+  return end;
+}
+
+// Places items above `top`: what is linked first, the rest by a sweep over time, each as if it lived from the beginning
+// of its first lifetime to the end of its last. Where nobody waits all are stacked, one on the other.
+void place_above(const instance& in, occupancy& taken, std::span<const std::uint32_t> items, units top,
+                 std::vector<units>& offsets, const patience& wait) {
+  if (nobody_waits(in, wait)) {
+    for (const std::uint32_t i : items) {
+      offsets[i] = round_up(top, in.items[i].alignment);
+      top = offsets[i] + in.items[i].size;
+    }
+    return;
+  }
   timeline line;
   line.ticks = in.sections;
-  std::vector<std::uint32_t> swept;
+  std::vector<std::uint32_t> linked, swept;
   for (const std::uint32_t i : items) {
     const item& it = in.items[i];
     const auto ranges = in.ranges_of(it);
-    if (too_many || ranges.empty() || !in.links_of(it).empty()) {
-      offsets[i] = round_up(top, it.alignment);
-      top = offsets[i] + it.size;
+    if (ranges.empty() || !in.links_of(it).empty()) {
+      linked.push_back(i);
       continue;
     }
     // Padded, so that what is aligned from `top` on stays within.
@@ -91,6 +117,7 @@ void place_above(const instance& in, std::span<const std::uint32_t> items, units
         {ranges.front().first, ranges.back().last, static_cast<bytes>(it.size + it.alignment - 1), 1, 0});
     swept.push_back(i);
   }
+  top = place_linked_above(in, taken, linked, top, offsets);
   if (swept.empty()) return;
   sweeper over{line};
   const std::vector<bytes>* const above = over.by_best_fit();
@@ -176,7 +203,9 @@ layout place_in_order(const instance& in, occupancy& taken, const std::vector<st
   }
   layout out;
   out.offsets = taken.offsets();
-  if (placed < items.size()) place_above(in, std::span{items}.subspan(placed), std::max(top, arena), out.offsets, wait);
+  if (placed < items.size()) {
+    place_above(in, taken, std::span{items}.subspan(placed), std::max(top, arena), out.offsets, wait);
+  }
   out.arena = arena_of(in, out.offsets);
   return out;
 }

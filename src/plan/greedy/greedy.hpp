@@ -31,14 +31,15 @@ enum class order : std::uint8_t {
 // In any order where the wait is over.
 [[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait = {});
 
-// Places pinned items, then `items` in turn; those that are left when the wait is over, above all others, as a sweep
-// over time lays them, or one on the other where there are too many to sweep.
+// Places pinned items, then `items` in turn; those that are left when the wait is over, above all others: what is
+// linked by first fit, as long as that takes little, the rest as a sweep over time lays them; or one on the other where
+// there are too many.
 [[nodiscard]] layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
                                     const patience& wait = {});
 
 // The best of `best` and the portfolio, which ends early at `goal`; what ends above the target in the first order is
-// then placed first, some rounds. Effort fast: one pass. What an order has not placed when the wait is over is swept.
-// `show`, if any, is shown what was best on the way.
+// then placed first, some rounds. Effort fast: one pass. What an order has not placed when the wait is over is put
+// above the rest, as place_in_order() does it. `show`, if any, is shown what was best on the way.
 [[nodiscard]] layout try_orders(const instance& in, units target, units goal, effort level, layout best,
                                 const patience& passes, const std::function<void(const layout&)>& show = {});
 

@@ -148,9 +148,9 @@ units occupancy::lift(units x, units alignment) {
   return x;
 }
 
-units occupancy::find(std::uint32_t i) {
+units occupancy::find(std::uint32_t i, units from) {
   collect(i);
-  return lift(0, in_.items[i].alignment);
+  return lift(from, in_.items[i].alignment);
 }
 
 bool occupancy::is_free(std::uint32_t i, units offset) {

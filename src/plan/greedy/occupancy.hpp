@@ -22,8 +22,8 @@ class occupancy {
   // Item i lies at `offset` from now on.
   void insert(std::uint32_t i, units offset);
 
-  // The lowest free aligned offset for item i, given the items inserted.
-  [[nodiscard]] units find(std::uint32_t i);
+  // The lowest free aligned offset for item i from `from` on, given the items inserted.
+  [[nodiscard]] units find(std::uint32_t i, units from = 0);
 
   // Whether item i may lie at `offset`.
   [[nodiscard]] bool is_free(std::uint32_t i, units offset);
