@@ -53,6 +53,12 @@ fit_point of_model(const fit_question& q, std::int64_t value) {
   return p;
 }
 
+void require_within(const fit_question& q, const plan::dimension& d, std::int64_t value) {
+  if (static_cast<bytes>(value) >= d.least && static_cast<bytes>(value) <= d.most) return;
+  throw input_error(q.path, "dimension '" + d.name + "' is from " + std::to_string(d.least) + " to " +
+                                std::to_string(d.most) + ", not " + std::to_string(value));
+}
+
 // One order, evaluated at each value.
 measure of_problem(const fit_question& q) {
   const problem_file file = read_problem(q.path);
@@ -66,6 +72,9 @@ measure of_problem(const fit_question& q) {
     const bool is_asked = all[d].name == q.dimension;
     if (is_asked) asked = d;
     if (!is_asked && given == q.dimensions.end()) throw input_error(q.path, "no value for '" + all[d].name + "'");
+    for (const std::int64_t value : {is_asked ? q.least : given->second, is_asked ? q.most : given->second}) {
+      require_within(q, all[d], value);
+    }
     values.push_back(is_asked ? 0 : static_cast<bytes>(given->second));
   }
   if (asked == all.size()) throw input_error(q.path, "no dimension is called '" + q.dimension + "'");

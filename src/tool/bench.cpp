@@ -205,9 +205,10 @@ std::function<int()> declare_bench(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   app.add_option("TABLE", *what, "Which: memory")->required();
   app.add_option("--device", *where, "See berth devices")->capture_default_str();
-  app.add_option("--rounds", *rounds, "How often each way is gone")
+  app.add_option("--rounds", *rounds, "How often each way is gone, 1 to 1000000")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
+      ->check(CLI::Range(1, 1000000).description(""))
+      ->type_name("N");
   app.add_flag("--json", *json, "One JSON object on standard output");
   return [=] { return run(*what, *where, *rounds, *json); };
 }

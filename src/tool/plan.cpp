@@ -499,8 +499,9 @@ void declare_search(CLI::App& app, plan_call& call) {
       ->check(above_zero)
       ->type_name("N");
   app.add_option("--threads", call.options.threads,
-                 "Threads of the search, of which four are of use; they do not change the plan")
-      ->check(CLI::Range(1, 256))
+                 "Threads of the search, 1 to 256, of which four are of use; they do not change the plan")
+      ->check(CLI::Range(1, 256).description(""))
+      ->type_name("N")
       ->capture_default_str();
   app.add_option("--deadline", call.options.deadline_s, "Seconds after which the best so far is taken")
       ->type_name("SECONDS");

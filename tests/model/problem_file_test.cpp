@@ -76,7 +76,7 @@ TEST_F(problem_files, wrong_csv_names_line_and_reason) {
   EXPECT_EQ(complaint(std::string(5000, ',')), "problem:1: the header row is longer than 4096 characters");
   EXPECT_EQ(complaint(""), "problem:1: is empty");
   EXPECT_EQ(complaint("# none\n"),
-            "problem:1: neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
+            "problem:1: neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model, nor XLA's HloProto");
 }
 
 TEST_F(problem_files, json) {

@@ -72,7 +72,8 @@ class Fitting(unittest.TestCase):
             ("no dimension is called 'k'", ["n=1:3", "m=1", "k=1"]),
             ("no dimension is called 'k'", ["k=1:3", "m=1", "n=1"]),
             ("has a value already", ["n=1:3", "m=1", "m=2"]),
-            ("value", ["n=1:2000", "m=1"]),
+            ("dimension 'n' is from 1 to 1000, not 2000", ["n=1:2000", "m=1"]),
+            ("dimension 'm' is from 1 to 10, not 11", ["n=1:2", "m=11"]),
         ):
             args = [word for dim in dims for word in ("--dim", dim)]
             said = self.fit(*memory, *args, status=2).stderr

@@ -75,7 +75,8 @@ problem_file problem_of_text(const std::string& path, std::string_view text) {
     case format::xla: return read_xla(path, text);
     case format::none: break;
   }
-  throw input_error(path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model");
+  throw input_error(
+      path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model, nor XLA's HloProto");
 }
 
 problem_file read_pipeline(const std::vector<std::string>& paths) {
@@ -158,7 +159,8 @@ void require_valid(const problem_file& file) {
     throw input_error(file.path, "transfer from " + quote(file.problem.memories[l.from].name) + " to " +
                                      quote(file.problem.memories[l.to].name) + std::string{what.substr(kind.size())});
   }
-  throw input_error(file.path, std::string{what} + " (" + std::to_string(e.number) + ")");
+  const std::string text{kind == "problem" ? what.substr(kind.size() + 2) : what};
+  throw input_error(file.path, text + " (" + std::to_string(e.number) + ")");
 }
 
 }  // namespace berth::model
