@@ -113,6 +113,7 @@ int verify_file(const verify_call& call) {
       report["bound_violation"] = objection;
       if (ok) text = "the lower bound of " + std::to_string(answer.lower_bound()) + ": " + objection;
     }
+    if (ok && answer.lower_bound() == 0 && !file.problem.buffers.empty()) text += "; the plan claims no lower bound";
     ok = ok && objection.empty();
     report["ok"] = ok;
   }

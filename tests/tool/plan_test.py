@@ -300,6 +300,10 @@ class Verbs(unittest.TestCase):
             got = json.loads(self.run_berth("plan", problem, "--rules", rules, "--json", "--out", plan).stdout)
             self.assertEqual((got["format"], got["rules"]), ("berth-plan/1", rules))
             self.assertEqual(self.run_berth("verify", problem, plan, "--bound").stdout, "ok\n")
+            table = plan[:-len("json")] + "csv"
+            self.run_berth("plan", problem, "--rules", rules, "--out", table)
+            self.assertEqual(self.run_berth("verify", problem, table, "--bound").stdout,
+                             "ok; the plan claims no lower bound\n")
         # In the problem itself the same rules give the same plan.
         del text["buffers"][2]
         problem = self.file("p.json", json.dumps(text))
