@@ -132,6 +132,7 @@ families make(const call& c) {
   add_penalties(all, c.seeds);
   add_slabs(all, c.seeds);
   add_memories(all, c.seeds);
+  if (c.many) add_constrained(all, std::min(c.seeds, 3U));
   if (c.many) add_thousands(all, 1);
   if (c.many) add_crowds(all, std::min(c.seeds, 3U));
   for (const std::string& path : c.files) {

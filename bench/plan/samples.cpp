@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "berth/plan/solve.hpp"
@@ -205,6 +206,87 @@ void add_mixed(families& out, unsigned seeds) {
     }
     if (seed % 2 != 0) p.memories = {{.name = "m", .reserved = {{64, 192}}}};
     out["mixed"].push_back({std::to_string(n) + " mixed " + std::to_string(seed), std::move(p)});
+  }
+}
+
+namespace {
+
+// Pieces that begin at one address, in groups of two.
+void group(problem& p, const tiling& pieces) {
+  std::map<bytes, std::vector<index>> at;
+  for (index i = 0; i < pieces.size(); ++i) at[pieces[i].y0].push_back(i);
+  index groups = 0;
+  for (const auto& [y0, all] : at) {
+    for (std::size_t k = 0; k + 1 < all.size(); k += 2, ++groups) {
+      p.buffers[all[k]].alias_group = p.buffers[all[k + 1]].alias_group = groups;
+    }
+  }
+}
+
+void give_conflicts(problem& p, const tiling& pieces) {
+  std::vector<index> by_start(pieces.size()), alive;
+  std::iota(by_start.begin(), by_start.end(), index{0});
+  std::sort(by_start.begin(), by_start.end(), [&](index a, index b) { return pieces[a].t0 < pieces[b].t0; });
+  p.conflicts.emplace();
+  for (const index i : by_start) {
+    std::erase_if(alive, [&](index j) { return pieces[j].t1 <= pieces[i].t0; });
+    for (const index j : alive) p.conflicts->push_back({j, i});
+    alive.push_back(i);
+  }
+}
+
+// Tilings one above the other, with a reserved range between each and the next.
+problem between_reserved(std::mt19937& random, std::size_t pieces, const rectangle& all) {
+  constexpr bytes bands = 17;
+  problem p;
+  p.memories.resize(1);
+  bytes y = all.y0;
+  for (bytes k = 0; k < bands; ++k) {
+    const bytes end = y + 1 + all.y1 / bands / 2 + random() % (all.y1 / bands);
+    for (const rectangle& r : tile(random, {all.t0, all.t1, y, end}, pieces / bands, false, false)) {
+      p.add({.size = r.y1 - r.y0, .live = {r.t0, r.t1}});
+    }
+    if (k + 1 < bands) p.memories[0].reserved.push_back({end, end + 64});
+    y = end + 64;
+  }
+  std::shuffle(p.buffers.begin(), p.buffers.end(), random);
+  return p;
+}
+
+}  // namespace
+
+void add_constrained(families& out, unsigned seeds) {
+  for (unsigned seed = 0; seed < 4 * seeds; ++seed) {
+    constexpr std::array<std::size_t, 4> sizes{300, 1000, 3000, 6000};
+    std::mt19937 random(9000 + seed);
+    const rectangle all{0, 4 * static_cast<tick>(sizes[seed % 4]), 0, 1 << 14};
+    tiling pieces = tile(random, all, sizes[seed % 4], false, false);
+    std::shuffle(pieces.begin(), pieces.end(), random);
+    problem plain;
+    for (const rectangle& r : pieces) plain.add({.size = r.y1 - r.y0, .live = {r.t0, r.t1}});
+    const auto add = [&](const char* kind, problem p) {
+      const std::string name = std::to_string(p.buffers.size()) + " " + kind + " " + std::to_string(seed);
+      out[std::string{"tilings, "} + kind].push_back({name, std::move(p)});
+    };
+    problem pinned = plain, separated = plain, grouped = plain, conflicts = plain, aligned = plain;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const rectangle& r = pieces[i];
+      if (random() % 10 == 0) pinned.buffers[i].offset = r.y0;
+      aligned.buffers[i].alignment = std::min<bytes>(64, std::gcd(r.y0, bytes{64}));
+      for (int k = 0; k < 5; ++k) {
+        const std::size_t other = random() % pieces.size();
+        if (pieces[other].y1 > r.y0 && r.y1 > pieces[other].y0) continue;
+        separated.separations.push_back({static_cast<index>(i), static_cast<index>(other)});
+      }
+    }
+    group(grouped, pieces);
+    give_conflicts(conflicts, pieces);
+    add("pinned", std::move(pinned));
+    add("separated", std::move(separated));
+    add("grouped", std::move(grouped));
+    add("conflicts", std::move(conflicts));
+    add("aligned", std::move(aligned));
+    add("reserved", between_reserved(random, sizes[seed % 4], all));
   }
 }
 

@@ -41,6 +41,12 @@ void add_loose(families& out, unsigned seeds);
 // Alignments, gaps, groups, pins, separations and reserved ranges together; of 20 to 120 buffers. Four a seed.
 void add_mixed(families& out, unsigned seeds);
 
+// Tilings of 300, 1,000, 3,000 and 6,000 pieces in which something else holds that the tiling keeps, so that max-live
+// stays the optimum, a family each: a tenth is pinned, five pairs a piece are separated, pieces that begin at one
+// address are groups of two, conflicts are given instead of lifetimes, sixteen ranges are reserved, starts are aligned
+// as far as they happen to be. Four a seed of each.
+void add_constrained(families& out, unsigned seeds);
+
 // Every third buffer would like to lie where a former plan had it, in which a tenth of the sizes was smaller. Two a
 // seed, of 30 to 120 buffers.
 void add_hints(families& out, unsigned seeds);

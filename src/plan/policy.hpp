@@ -83,6 +83,8 @@ inline constexpr std::int64_t tallest_box_share = 32;
 
 // Items looked at for what does not end near the target: about a second; of many items so many each (0027).
 inline constexpr std::uint64_t ejection_looks = 20'000'000, ejection_looks_an_item = 200;
+// Of few items after the search, as long as that is less than a quarter of a second.
+inline constexpr std::uint64_t ejection_looks_an_item_of_few = 10'000;
 // At effort fast, for each item: some microseconds, where one pass ends far above the bound ...
 inline constexpr std::uint64_t fast_ejections = 64;
 // ... until within this share of it.

@@ -10,6 +10,7 @@
 #include "berth/plan/verify.hpp"
 #include "plan/bound/bounds.hpp"
 #include "plan/dense_set.hpp"
+#include "plan/generate.hpp"
 #include "plan/greedy/boxes.hpp"
 #include "plan/greedy/ejection.hpp"
 #include "plan/greedy/sweep.hpp"
@@ -132,29 +133,83 @@ RC_GTEST_PROP(ejection, gives_a_plan_or_leaves_the_one_it_got, ()) {
   }
 }
 
-// Sizes and lives alike everywhere, by size first 5 % above the bound; and where a separation says more nothing is
-// moved.
-TEST(ejection, halves_what_orders_leave) {
+// Sizes and lives alike everywhere, by size first 5 % above the bound; lifetimes alone, some of two parts, some buffers
+// apart, or the same as explicit conflicts.
+TEST(ejection, lowers_what_orders_leave) {
   std::mt19937 random(5);
-  problem p;
+  problem plain;
   for (int i = 0; i < 4000; ++i) {
     const auto lower = static_cast<tick>(random() % 4000);
-    p.add({.size = 1 + random() % 4096, .live = {lower, lower + 1 + static_cast<tick>(random() % 200)}});
+    plain.add({.size = 1 + random() % 4096, .live = {lower, lower + 1 + static_cast<tick>(random() % 200)}});
   }
-  const instance in = make_instance(p);
-  const units target = section_bound(in);
-  occupancy taken{in};
-  const layout before = place_in_order(in, taken, sorted_items(in, order::size));
-  layout after = before;
-  ASSERT_TRUE(lower_by_ejection(in, after, target, target / 1024, 1'000'000));
-  EXPECT_EQ(check(p, in, after.offsets), std::nullopt);
-  EXPECT_LT((after.arena - target) * 2, before.arena - target);
+  problem parts = plain, apart = plain, conflicts = plain;
+  for (index i = 0; i < 4000; i += 10) {
+    const interval live = plain.buffers[i].live;
+    if (live.upper - live.lower > 2)
+      parts.buffers[i].lifetimes = {{live.lower, live.lower + 1}, {live.upper - 1, live.upper}};
+    apart.separations.push_back({i, i + 1});
+  }
+  conflicts.conflicts.emplace();
+  for (index i = 0; i < 4000; ++i) {
+    for (index k = 0; k < i; ++k) {
+      const interval &x = plain.buffers[i].live, &y = plain.buffers[k].live;
+      if (x.lower < y.upper && y.lower < x.upper) conflicts.conflicts->push_back({k, i});
+    }
+  }
+  const units most_live = section_bound(make_instance(plain));
+  struct form {
+    const char* name;
+    problem p;
+  };
+  for (const auto& [name, p] : {form{"plain", plain}, {"parts", parts}, {"apart", apart}, {"conflicts", conflicts}}) {
+    SCOPED_TRACE(name);
+    const instance in = make_instance(p);
+    const units target = p.conflicts ? most_live : section_bound(in);
+    occupancy taken{in};
+    const layout before = place_in_order(in, taken, sorted_items(in, order::size));
+    layout after = before;
+    EXPECT_TRUE(lower_by_ejection(in, after, target, target / 1024, 1'000'000));
+    EXPECT_EQ(check(p, in, after.offsets), std::nullopt);
+    EXPECT_LT((after.arena - target) * 3, (before.arena - target) * 2);
+  }
+}
 
-  p.separations.push_back({0, 1});
-  const instance linked = make_instance(p);
-  after = before;
-  EXPECT_FALSE(lower_by_ejection(linked, after, target, target / 1024, 1'000'000));
-  EXPECT_EQ(after.offsets, before.offsets);
+// One buffer of as many parts as there are others that live all the time: where it looks once around it, it looks at
+// their product.
+TEST(ejection, begins_nothing_where_one_item_alone_would_take_what_there_is) {
+  constexpr tick many = 2000;
+  problem p;
+  p.add({.size = 64});
+  for (tick t = 0; t < many; ++t) p.add({.size = 8, .live = {0, 2 * many}});
+  for (tick t = 0; t < many; ++t) p.buffers.front().lifetimes.push_back({2 * t, 2 * t + 1});
+  for (tick t = 0; t < 2 * many - 1; ++t) p.add({.size = 8, .live = {t, t + 2}});
+  const instance in = make_instance(p);
+  layout found{.offsets = std::vector<units>(in.items.size()), .arena = 0};
+  for (std::size_t i = in.items.size(); i-- > 0; found.arena += in.items[i].size) found.offsets[i] = found.arena;
+  constexpr std::uint64_t most = 1'000'000;
+  const patience endless;
+  EXPECT_FALSE(lower_by_ejection(in, found, section_bound(in), 0, most, endless));
+  EXPECT_LT(endless.looks(), most);
+}
+
+// From any layout and to any target, with all that makes a conflict but pins.
+RC_GTEST_PROP(ejection, keeps_to_every_kind_of_conflict, ()) {
+  auto p = generate::random_problem(
+      {.most_buffers = 40, .most_size = 60, .most_ticks = 30, .pins = false, .penalties = false});
+  RC_PRE(p.has_value());
+  p->capacity.reset();
+  if (generate::one_in(2)) p->memories = {{.name = "m", .reserved = {{5, 9}, {70, 80}}}};
+  const instance in = make_instance(*p);
+  occupancy taken{in};
+  const layout before =
+      place_in_order(in, taken, sorted_items(in, all_orders[*rc::gen::inRange<std::size_t>(0, all_orders.size())]));
+  layout after = before;
+  const units target = *rc::gen::inRange<units>(before.arena / 2, before.arena + 1);
+  const bool lower = lower_by_ejection(in, after, target, 0, 20'000);
+  RC_CLASSIFY(lower);
+  RC_ASSERT(!check(*p, in, after.offsets));
+  RC_ASSERT(after.arena == arena_of(in, after.offsets));
+  RC_ASSERT(after.arena < before.arena || (!lower && after.offsets == before.offsets));
 }
 
 // What is pinned, and what is reserved, stays; all else goes around it.

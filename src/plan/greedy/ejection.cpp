@@ -11,59 +11,86 @@
 namespace berth::plan {
 namespace {
 
-// Who lives beside whom: items by the section in which they start, and for some sections those that live across.
+// Who conflicts with whom: ranges by the section in which they start, for some sections those that live across, and
+// links.
 class neighbours {
  public:
-  explicit neighbours(const instance& in) : lives_(in.items.size()), starts_at_(in.sections + std::size_t{2}, 0) {
-    const std::size_t n = in.items.size();
+  explicit neighbours(const instance& in) : in_{in}, starts_at_(in.sections + std::size_t{2}, 0) {
     std::uint64_t total = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const section_range& r = in.ranges_of(in.items[i]).front();
-      lives_[i] = {r.first, r.last};
+    for (const section_range& r : in.ranges) {
       total += r.last - r.first;
       ++starts_at_[r.first + std::size_t{2}];
     }
     std::partial_sum(starts_at_.begin(), starts_at_.end(), starts_at_.begin());
-    by_start_.resize(n);
-    for (std::uint32_t i = 0; i < n; ++i) by_start_[starts_at_[lives_[i].first + std::size_t{1}]++] = i;
-    // As far apart as items live in the mean: then both lists are about as long.
-    step_ = static_cast<std::uint32_t>(total / n + 1);
+    by_start_.resize(in.ranges.size());
+    for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+      for (const section_range& r : in.ranges_of(in.items[i]))
+        by_start_[starts_at_[r.first + std::size_t{1}]++] = {r, i};
+    }
+    if (in.ranges.empty()) return;
+    // As far apart as ranges are long in the mean: then both lists are about as long.
+    step_ = static_cast<std::uint32_t>(total / in.ranges.size() + 1);
     across_at_.assign(in.sections / step_ + std::size_t{3}, 0);
     const auto each_step = [&](auto&& take) {
-      for (std::uint32_t i = 0; i < n; ++i) {
-        for (std::uint32_t k = lives_[i].first / step_ + 1; k * step_ < lives_[i].last; ++k) take(k, i);
+      for (const live& e : by_start_) {
+        for (std::uint32_t k = e.at.first / step_ + 1; k * step_ < e.at.last; ++k) take(k, e);
       }
     };
-    each_step([&](std::uint32_t k, std::uint32_t) { ++across_at_[k + std::size_t{2}]; });
+    each_step([&](std::uint32_t k, const live&) { ++across_at_[k + std::size_t{2}]; });
     std::partial_sum(across_at_.begin(), across_at_.end(), across_at_.begin());
     across_.resize(across_at_.back());
-    each_step([&](std::uint32_t k, std::uint32_t i) { across_[across_at_[k + std::size_t{1}]++] = i; });
+    each_step([&](std::uint32_t k, const live& e) { across_[across_at_[k + std::size_t{1}]++] = e; });
   }
 
-  [[nodiscard]] std::uint32_t life(std::uint32_t i) const { return lives_[i].last - lives_[i].first; }
+  // How much an item conflicts, about: its sections, and what only links know.
+  [[nodiscard]] std::uint64_t life(std::uint32_t i) const {
+    std::uint64_t sum = in_.links_of(in_.items[i]).size();
+    for (const section_range& r : in_.ranges_of(in_.items[i])) sum += r.last - r.first;
+    return sum;
+  }
 
+  // Whether each() may name a pair more than once.
+  [[nodiscard]] bool may_repeat() const { return in_.ranges.size() > in_.items.size() || !in_.links.empty(); }
+
+  // How often each() calls at the most, of any item.
+  [[nodiscard]] std::uint64_t most_calls() const {
+    std::uint64_t most = 0;
+    for (const item& it : in_.items) {
+      if (it.pin != no_offset) continue;
+      std::uint64_t calls = it.links_last - it.links_first;
+      for (const section_range& own : in_.ranges_of(it)) {
+        const std::uint32_t k = own.first / step_;
+        calls += across_at_[k + std::size_t{1}] - across_at_[k] + starts_at_[own.last] - starts_at_[k * step_];
+      }
+      most = std::max(most, calls);
+    }
+    return most;
+  }
+
+  // Calls f(j, height of i under j, height of j under i).
   template <class F>
   void each(std::uint32_t i, F&& f) const {
-    const life_span& own = lives_[i];
-    const std::uint32_t k = own.first / step_;
-    for (std::uint32_t at = across_at_[k]; at < across_at_[k + std::size_t{1}]; ++at) {
-      if (lives_[across_[at]].last > own.first && across_[at] != i) f(across_[at]);
+    for (const section_range& own : in_.ranges_of(in_.items[i])) {
+      const std::uint32_t k = own.first / step_;
+      const auto meet = [&](const live& e) {
+        if (e.at.last > own.first && e.item != i) f(e.item, own.height, e.at.height);
+      };
+      for (std::uint32_t at = across_at_[k]; at < across_at_[k + std::size_t{1}]; ++at) meet(across_[at]);
+      for (std::uint32_t at = starts_at_[k * step_]; at < starts_at_[own.last]; ++at) meet(by_start_[at]);
     }
-    for (std::uint32_t at = starts_at_[k * step_]; at < starts_at_[own.last]; ++at) {
-      if (lives_[by_start_[at]].last > own.first && by_start_[at] != i) f(by_start_[at]);
-    }
+    for (const item_link& l : in_.links_of(in_.items[i])) f(l.other, l.height, l.other_height);
   }
 
  private:
-  struct life_span {
-    std::uint32_t first;
-    std::uint32_t last;
+  struct live {
+    section_range at;
+    std::uint32_t item = 0;
   };
-  std::vector<life_span> lives_;          // by item
-  std::vector<std::uint32_t> by_start_;   // items
+  const instance& in_;
+  std::vector<live> by_start_;
   std::vector<std::uint32_t> starts_at_;  // by section: the first in by_start_ that starts there or later
   std::uint32_t step_ = 1;                // sections
-  std::vector<std::uint32_t> across_;     // items that start before a multiple of step_ and live there
+  std::vector<live> across_;              // what starts before a multiple of step_ and lives there
   std::vector<std::uint32_t> across_at_;  // by multiple
 };
 
@@ -75,8 +102,8 @@ class ejector {
     for (std::uint32_t i = 0; i < in.items.size(); ++i) {
       // What is large or lives long is hard to place: the life, times the share of the largest size to the power 3/4.
       const double share = static_cast<double>(in.items[i].size) / static_cast<double>(largest);
-      hardness_[i] =
-          1 + static_cast<std::int64_t>(std::sqrt(share) * std::sqrt(std::sqrt(share)) * beside_.life(i) * 0x1p12);
+      hardness_[i] = 1 + static_cast<std::int64_t>(std::sqrt(share) * std::sqrt(std::sqrt(share)) *
+                                                   static_cast<double>(beside_.life(i)) * 0x1p12);
     }
   }
 
@@ -95,21 +122,21 @@ class ejector {
       if (places_[i].end > target) throw_out(i);
     }
     if (!clear_around(kept, wait)) return false;
-    std::uint64_t told = looks_;
     for (const std::uint64_t until = looks_ + most_looks; !out_.empty();) {
-      if (looks_ >= until || wait.over(looks_ - told)) return false;
-      told = looks_;
+      if (looks_ >= until || wait.over(0)) return false;
       const std::uint32_t i = next();
+      const std::uint64_t told = looks_;
       const units at = cheapest_place(i, target);
+      (void)wait.over(looks_ - told);
       if (at == no_offset) return false;
       const units end = at + in_.items[i].size;
       places_[i].lo = at;
       places_[i].end = end;
-      for (const std::uint32_t j : near_) {
-        place& other = places_[j];
-        if (other.lo >= end || other.end <= at) continue;
-        other.price = std::min(other.price + hardness_[j], most_price);
-        throw_out(j);
+      for (const near_one& n : near_) {
+        place& other = places_[n.item];
+        if (other.lo >= at + n.own_height || at >= other.lo + n.height) continue;
+        other.price = std::min(other.price + hardness_[n.item], most_price);
+        throw_out(n.item);
       }
     }
     for (std::uint32_t i = 0; i < offsets.size(); ++i) offsets[i] = places_[i].lo;
@@ -117,6 +144,7 @@ class ejector {
   }
 
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
+  [[nodiscard]] std::uint64_t most_looks_at_once() const { return beside_.most_calls(); }
 
  private:
   static constexpr std::int64_t most_price = std::int64_t{1} << 38;  // all of 2^24 together can be summed
@@ -125,6 +153,11 @@ class ejector {
     units lo = 0;
     units end = 0;           // 0: it is out
     std::int64_t price = 0;  // of throwing it out: its hardness, times how often it was, and one
+    std::uint32_t near = 0;  // where in near_, if it is there
+  };
+  struct near_one {
+    std::uint32_t item;
+    units own_height, height;  // of the one that looks for a place under it, and of it under that one
   };
   struct step {
     units at;
@@ -139,10 +172,10 @@ class ejector {
     for (const std::uint32_t i : kept.items) {
       const place& own = places_[i];
       const std::uint64_t told = looks_;
-      beside_.each(i, [&](std::uint32_t j) {
+      beside_.each(i, [&](std::uint32_t j, units own_height, units height) {
         ++looks_;
         const place& other = places_[j];
-        if (other.end <= own.lo || own.end <= other.lo) return;
+        if (other.end == 0 || other.lo + height <= own.lo || own.lo + own_height <= other.lo) return;
         if (!std::binary_search(kept.items.begin(), kept.items.end(), j)) throw_out(j);
       });
       if (wait.over(looks_ - told)) return false;
@@ -164,23 +197,37 @@ class ejector {
     return i;
   }
 
-  // The lowest of the cheapest places for item i; no_offset where pinned items leave none. near_: its neighbours that
-  // are placed.
+  // near_: the neighbours of item i that are placed, each once.
+  void look_around(std::uint32_t i) {
+    near_.clear();
+    beside_.each(i, [&](std::uint32_t j, units own_height, units height) {
+      ++looks_;
+      place& other = places_[j];
+      if (other.end == 0) return;
+      if (beside_.may_repeat() && other.near < near_.size() && near_[other.near].item == j) {
+        near_one& known = near_[other.near];
+        known.own_height = std::max(known.own_height, own_height);
+        known.height = std::max(known.height, height);
+        return;
+      }
+      other.near = static_cast<std::uint32_t>(near_.size());
+      near_.push_back({j, own_height, height});
+    });
+  }
+
+  // The lowest of the cheapest places for item i; no_offset where pinned items leave none.
   units cheapest_place(std::uint32_t i, units target) {
     const item& it = in_.items[i];
-    near_.clear();
+    look_around(i);
     steps_.clear();
     std::int64_t cost = 0;  // at 0
     std::int32_t pins = 0;  // in the way at 0
-    beside_.each(i, [&](std::uint32_t j) {
-      ++looks_;
-      const place& other = places_[j];
-      if (other.end == 0) return;
-      near_.push_back(j);
-      const std::int64_t price = is_pinned(j) ? 0 : other.price;
-      const std::int32_t pin = is_pinned(j) ? 1 : 0;
+    for (const near_one& n : near_) {
+      const place& other = places_[n.item];
+      const std::int64_t price = is_pinned(n.item) ? 0 : other.price;
+      const std::int32_t pin = is_pinned(n.item) ? 1 : 0;
       // It is in the way from here on ...
-      const units from = other.lo - it.size + 1;
+      const units from = other.lo - n.own_height + 1;
       if (from <= 0) {
         cost += price;
         pins += pin;
@@ -188,8 +235,8 @@ class ejector {
         steps_.push_back({from, price, pin});
       }
       // ... to there.
-      steps_.push_back({other.end, -price, -pin});
-    });
+      steps_.push_back({other.lo + n.height, -price, -pin});
+    }
     const units last = target - it.size;
     std::erase_if(steps_, [last](const step& s) { return s.at > last; });
     std::sort(steps_.begin(), steps_.end(), [](const step& x, const step& y) { return x.at < y.at; });
@@ -214,7 +261,7 @@ class ejector {
   std::vector<std::int64_t> hardness_;                // by item
   std::vector<place> places_;                         // by item
   std::vector<std::pair<units, std::uint32_t>> out_;  // a heap: the largest first
-  std::vector<std::uint32_t> near_;
+  std::vector<near_one> near_;
   std::vector<step> steps_;
   std::uint64_t looks_ = 0;
 };
@@ -231,10 +278,9 @@ bool eject_around(const instance& in, const kept_items& kept, layout& found, uni
 
 bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t most_looks,
                        const patience& wait) {
-  const bool one_lifetime = std::all_of(in.items.begin(), in.items.end(),
-                                        [](const item& it) { return it.ranges_last - it.ranges_first == 1; });
-  if (in.items.empty() || in.sections == 0 || !one_lifetime || !in.links.empty() || wait.over()) return false;
+  if (in.items.empty() || wait.over()) return false;
   ejector with{in};
+  if (with.most_looks_at_once() > most_looks / policy::share_of_an_ejection_try) return false;
   bool lowered = false;
   // Halves the distance between the best layout and the highest target that was not met, `target` at first.
   for (units low = target;

@@ -16,8 +16,8 @@
 
 namespace berth::plan {
 
-// All leave `found` as it is where nothing is gained, and where an item has conflicts besides one unbroken lifetime. A
-// look is at one item, 25 to 50 ns. They return whether the arena was lowered.
+// All leave `found` as it is where nothing is gained. A look is at one item, 25 to 50 ns. They return whether the arena
+// was lowered.
 
 // Items that shall keep their places: each costs so many times its price.
 struct kept_items {
@@ -26,12 +26,12 @@ struct kept_items {
 };
 
 // To `target` or below, where `kept` have new offsets in `found` that go together: what overlaps them is thrown out
-// first. Nothing where an item is pinned.
+// first. Nothing where an item has more than one unbroken lifetime.
 bool eject_around(const instance& in, const kept_items& kept, layout& found, units target, std::uint64_t most_looks,
                   const patience& wait = {});
 
 // What is pinned keeps its place. Halves the distance to `target` again and again, until it is within `near` or the
-// looks are spent.
+// looks are spent. Nothing where to look once around one item (of thousands of lifetimes) would take a sixth of them.
 bool lower_by_ejection(const instance& in, layout& found, units target, units near, std::uint64_t most_looks,
                        const patience& wait = {});
 

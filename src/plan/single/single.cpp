@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "plan/bound/bounds.hpp"
+#include "plan/greedy/ejection.hpp"
 #include "plan/greedy/sweep.hpp"
 #include "plan/model/conflicts.hpp"
 #include "plan/model/instance.hpp"
 #include "plan/model/pins.hpp"
 #include "plan/policy.hpp"
 #include "plan/search/narrow.hpp"
+#include "plan/search/skyline.hpp"
 #include "plan/single/components.hpp"
 #include "plan/single/hints.hpp"
 #include "plan/single/start.hpp"
@@ -210,6 +212,16 @@ bool move_to_hints(const instance& in, const options& o, const patience& wait, l
   return kept.most;
 }
 
+// What no search over skylines knows, a search seldom ends near the bound. Before it, ejections would lead it to the
+// wrong capacities (0027).
+void lower_after_search(const instance& in, const options& o, const patience& wait, units bound, layout& found) {
+  if (in.items.size() > policy::few_items || skylines::apply_to(in, found.arena)) return;
+  const std::uint64_t most =
+      std::min(policy::ejection_looks / 4, policy::ejection_looks_an_item_of_few * in.items.size());
+  const std::uint64_t looks = o.work == effort::best ? 4 * most : most;
+  if (uses(technique::ejections) && lower_by_ejection(in, found, bound, 0, looks, wait)) found.solver = "ejection";
+}
+
 struct known_values {
   units quick_bound, bound, swept;
 };
@@ -286,6 +298,7 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     bound.value = bound.proved.value;
     if (found.arena > bound.value && !wait.over()) {
       found = search_below(in, o, std::move(found), bound.value, wait, out);
+      if (found.arena > bound.value && !wait.over()) lower_after_search(in, o, wait, bound.value, found);
     }
     const bool swept = quick && is_good_enough(p, *quick, effort::fast);  // what fast would give, no lower than `found`
     if (!swept && !wait.over())
