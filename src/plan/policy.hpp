@@ -132,6 +132,9 @@ inline constexpr std::size_t most_head_pairs = 2'000'000;
 // each: ten milliseconds.
 inline constexpr std::uint32_t most_clique_buffers = 2048;
 inline constexpr std::uint64_t clique_words = 20'000'000, fewest_clique_nodes = 50, most_clique_nodes = 20'000;
+// Of more buffers, cliques of explicit conflicts are looked for among the neighbours of one at a time: a tenth of a
+// second in all.
+inline constexpr std::uint64_t neighbourhood_nodes = 200, neighbourhood_looks = 20'000'000;
 
 // ---- Whether and how long is searched (single/single.cpp) ----
 

@@ -312,7 +312,11 @@ class prover {
     const bool sections_show_all =
         !p_.conflicts && p_.separations.empty() &&
         std::none_of(p_.buffers.begin(), p_.buffers.end(), [](const buffer& b) { return b.lifetimes.size() > 1; });
-    if (sections_show_all || n > policy::most_clique_buffers || n == 0) return;
+    if (sections_show_all || n == 0) return;
+    if (n > policy::most_clique_buffers) {
+      if (p_.conflicts) consider_cliques_of_many();
+      return;
+    }
     dense_graph graph{n};
     const auto connect = [&](index a, index b) {
       if (conflict(a, b)) graph.connect(a, b);
@@ -333,17 +337,37 @@ class prover {
     // About ten milliseconds a step.
     const std::uint64_t nodes = std::clamp<std::uint64_t>(policy::clique_words / (n * graph.words()),
                                                           policy::fewest_clique_nodes, policy::most_clique_nodes);
-    const bool sum_decides = spread_ || (reserved_.empty() && !has_groups() && !has_pins());
     for (const units step : steps_) {
       if (wait_.over()) return;
-      std::vector<std::int64_t> weights(n, 0);
-      for (index i = 0; i < n; ++i) {
-        if (in_.item_of[i] == no_item) continue;
-        weights[i] = step * fewest_multiples(footprint(i), in_.items[in_.item_of[i]].alignment, step);
-      }
-      const auto found = heaviest_clique(graph, weights, sum_decides ? best.value : 0, nodes);
+      const auto found = heaviest_clique(graph, weights_under(step), clique_floor(), nodes);
       if (!found.empty()) consider_buffers({found.begin(), found.end()});
     }
+  }
+
+  void consider_cliques_of_many() {
+    std::vector<std::pair<index, index>> edges;
+    for (const pair& c : *p_.conflicts) {
+      if (conflict(c.a, c.b)) edges.emplace_back(c.a, c.b);
+    }
+    const sparse_graph graph{static_cast<index>(p_.buffers.size()), edges};
+    for (const units step : steps_) {
+      if (wait_.over(edges.size())) return;
+      const auto found = heaviest_clique(graph, weights_under(step), clique_floor(),
+                                         wait_.for_looks(policy::neighbourhood_looks / steps_.size()));
+      if (!found.empty()) consider_buffers({found.begin(), found.end()});
+    }
+  }
+
+  // What a clique has to weigh to prove more, as far as its weight decides.
+  units clique_floor() const { return spread_ || (reserved_.empty() && !has_groups() && !has_pins()) ? best.value : 0; }
+
+  std::vector<std::int64_t> weights_under(units step) const {
+    std::vector<std::int64_t> weights(p_.buffers.size(), 0);
+    for (index i = 0; i < p_.buffers.size(); ++i) {
+      if (in_.item_of[i] == no_item) continue;
+      weights[i] = step * fewest_multiples(footprint(i), in_.items[in_.item_of[i]].alignment, step);
+    }
+    return weights;
   }
 
   static bool overlap(const buffer& a, const buffer& b) {

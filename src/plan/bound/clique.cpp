@@ -4,6 +4,8 @@
 #include <bit>
 #include <numeric>
 
+#include "plan/policy.hpp"
+
 namespace berth::plan {
 namespace {
 
@@ -120,6 +122,126 @@ class clique_search {
 std::vector<std::uint32_t> heaviest_clique(const dense_graph& graph, const std::vector<std::int64_t>& weights,
                                            std::int64_t floor, std::uint64_t nodes) {
   return clique_search{graph, weights, floor, nodes}.run();
+}
+
+sparse_graph::sparse_graph(std::uint32_t vertices, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges)
+    : first_(vertices + std::size_t{2}, 0), others_(2 * edges.size()) {
+  for (const auto& [a, b] : edges) {
+    ++first_[a + std::size_t{2}];
+    ++first_[b + std::size_t{2}];
+  }
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  for (const auto& [a, b] : edges) {
+    others_[first_[a + std::size_t{1}]++] = b;
+    others_[first_[b + std::size_t{1}]++] = a;
+  }
+  first_.pop_back();
+}
+
+namespace {
+
+constexpr std::uint32_t none = ~std::uint32_t{0};
+
+// Cliques among some vertices of a sparse graph.
+class neighbourhood {
+ public:
+  neighbourhood(const sparse_graph& graph, const std::vector<std::int64_t>& weights)
+      : graph_{graph}, weights_{weights}, within_(graph.vertices(), none) {}
+
+  // Heavier than `floor`; empty where none was found.
+  std::vector<std::uint32_t> heaviest(const std::vector<std::uint32_t>& near, std::int64_t floor) {
+    for (std::uint32_t k = 0; k < near.size(); ++k) within_[near[k]] = k;
+    std::vector<std::uint32_t> found = near.size() <= policy::most_clique_buffers ? searched(near, floor) : taken(near);
+    for (const std::uint32_t u : near) within_[u] = none;
+    return found;
+  }
+
+  [[nodiscard]] std::uint64_t looks() const { return looks_; }
+
+ private:
+  std::vector<std::uint32_t> searched(const std::vector<std::uint32_t>& near, std::int64_t floor) {
+    dense_graph some{static_cast<std::uint32_t>(near.size())};
+    std::vector<std::int64_t> own;
+    for (std::uint32_t k = 0; k < near.size(); ++k) {
+      own.push_back(weights_[near[k]]);
+      looks_ += near.size() + graph_.of(near[k]).size();
+      for (const std::uint32_t u : graph_.of(near[k])) {
+        if (within_[u] != none) some.connect(k, within_[u]);
+      }
+    }
+    std::vector<std::uint32_t> found = heaviest_clique(some, own, floor, policy::neighbourhood_nodes);
+    for (std::uint32_t& v : found) v = near[v];
+    return found;
+  }
+
+  // Too many for a matrix: the heaviest that goes with those taken, again and again.
+  std::vector<std::uint32_t> taken(std::vector<std::uint32_t> near) {
+    std::stable_sort(near.begin(), near.end(), [&](auto a, auto b) { return weights_[a] > weights_[b]; });
+    std::vector<std::uint32_t> found;
+    std::vector<bool> goes(near.size());
+    while (!near.empty()) {
+      found.push_back(near.front());
+      for (std::uint32_t k = 0; k < near.size(); ++k) within_[near[k]] = k;
+      goes.assign(near.size(), false);
+      looks_ += near.size() + graph_.of(near.front()).size();
+      for (const std::uint32_t u : graph_.of(near.front())) {
+        if (within_[u] != none) goes[within_[u]] = true;
+      }
+      for (const std::uint32_t u : near) within_[u] = none;
+      std::uint32_t kept = 0;
+      for (std::uint32_t k = 0; k < near.size(); ++k) {
+        if (goes[k]) near[kept++] = near[k];
+      }
+      near.resize(kept);
+    }
+    return found;
+  }
+
+  const sparse_graph& graph_;
+  const std::vector<std::int64_t>& weights_;
+  std::vector<std::uint32_t> within_;  // their numbers among those looked at
+  std::uint64_t looks_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> heaviest_clique(const sparse_graph& graph, const std::vector<std::int64_t>& weights,
+                                           std::int64_t floor, const patience& wait) {
+  const std::uint32_t n = graph.vertices();
+  constexpr std::int64_t most_reach = std::int64_t{1} << 61;  // pairs that are given often count as often
+  std::vector<std::int64_t> reach = weights;                  // of a clique that a vertex is in, at the most
+  for (std::uint32_t v = 0; v < n; ++v) {
+    for (const std::uint32_t u : graph.of(v)) reach[v] = std::min(reach[v] + weights[u], most_reach);
+  }
+  std::vector<std::uint32_t> order(n), rank(n), near, best;
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return reach[a] > reach[b]; });
+  for (std::uint32_t k = 0; k < n; ++k) rank[order[k]] = k;
+
+  neighbourhood around{graph, weights};
+  for (const std::uint32_t v : order) {
+    if (reach[v] <= floor) break;
+    const std::uint64_t told = around.looks();
+    near.assign(graph.of(v).begin(), graph.of(v).end());
+    std::erase_if(near, [&](std::uint32_t u) { return rank[u] < rank[v]; });
+    std::sort(near.begin(), near.end());
+    near.erase(std::unique(near.begin(), near.end()), near.end());
+    const auto sum_of = [&](const std::vector<std::uint32_t>& some) {
+      return std::accumulate(some.begin(), some.end(), weights[v],
+                             [&](std::int64_t sum, std::uint32_t u) { return sum + weights[u]; });
+    };
+    if (!near.empty() && sum_of(near) > floor) {
+      auto found = around.heaviest(near, std::max<std::int64_t>(floor - weights[v], 0));
+      if (!found.empty() && sum_of(found) > floor) {
+        floor = sum_of(found);
+        best = std::move(found);
+        best.push_back(v);
+      }
+    }
+    if (wait.over(graph.of(v).size() + around.looks() - told)) break;
+  }
+  std::sort(best.begin(), best.end());
+  return best;
 }
 
 }  // namespace berth::plan

@@ -2,7 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
+
+#include "plan/patience.hpp"
 
 namespace berth::plan {
 
@@ -35,5 +39,28 @@ class dense_graph {
 [[nodiscard]] std::vector<std::uint32_t> heaviest_clique(const dense_graph& graph,
                                                          const std::vector<std::int64_t>& weights, std::int64_t floor,
                                                          std::uint64_t nodes);
+
+// An undirected graph as lists of neighbours, in which a pair that was given twice is twice.
+class sparse_graph {
+ public:
+  sparse_graph(std::uint32_t vertices, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges);
+
+  [[nodiscard]] std::uint32_t vertices() const { return static_cast<std::uint32_t>(first_.size() - 1); }
+  [[nodiscard]] std::span<const std::uint32_t> of(std::uint32_t a) const {
+    return {others_.data() + first_[a], first_[a + std::size_t{1}] - first_[a]};
+  }
+
+ private:
+  std::vector<std::size_t> first_;
+  std::vector<std::uint32_t> others_;
+};
+
+// A clique of two and more that is heavier than `floor`; empty where none was found. Looked for among the neighbours of
+// one vertex after the other, the heaviest neighbourhood first, each without those before it: the heaviest one, where
+// the wait lasts, no neighbourhood is of thousands and some nodes for each suffice. Weights are above 0 where there are
+// neighbours. O(edges * log edges) before it asks.
+[[nodiscard]] std::vector<std::uint32_t> heaviest_clique(const sparse_graph& graph,
+                                                         const std::vector<std::int64_t>& weights, std::int64_t floor,
+                                                         const patience& wait);
 
 }  // namespace berth::plan
