@@ -65,8 +65,8 @@ struct looks_budget {
 inline constexpr looks_budget fast_passes{100'000, 256};
 inline constexpr looks_budget normal_passes{100'000'000, 1000};
 inline constexpr looks_budget best_passes{1'000'000'000, 10'000};
-// What is linked and left when the passes end may look at so much an item or link.
-inline constexpr std::uint64_t looks_above = 64;
+// What is linked and left when the passes end may look at so much an item or link, and in all: a tenth of a second.
+inline constexpr std::uint64_t looks_above = 64, most_looks_above = 2'000'000;
 // Rounds in which what ended above the target moves to the front. What can be mended is mended by the first few (0020).
 inline constexpr int squeaky_rounds = 6;
 
@@ -83,6 +83,8 @@ inline constexpr std::int64_t tallest_box_share = 32;
 
 // Items looked at for what does not end near the target: about a second; of many items so many each (0027).
 inline constexpr std::uint64_t ejection_looks = 20'000'000, ejection_looks_an_item = 200;
+// What does not meet an item is passed in a nanosecond or two.
+inline constexpr std::uint64_t ranges_passed_a_look = 16;
 // Of few items after the search, as long as that is less than a quarter of a second.
 inline constexpr std::uint64_t ejection_looks_an_item_of_few = 10'000;
 // At effort fast, for each item: some microseconds, where one pass ends far above the bound ...

@@ -101,6 +101,18 @@ TEST(clique, of_thousands_of_explicit_conflicts_proves_what_is_live) {
   EXPECT_FALSE(verify_bound(p, answer.lower_bound(), answer.proof));
 }
 
+// The members of a group, each as tall as its alignment: their sum is more than can be counted, and no clique.
+TEST(clique, of_one_neighbour_of_a_group_is_a_pair) {
+  constexpr std::uint32_t members = 2000;
+  edges pairs;
+  for (std::uint32_t a = 0; a < members; ++a) pairs.emplace_back(a, members);
+  std::vector<std::int64_t> weights(members + 1, std::int64_t{1} << 53);
+  weights[members] = 1;
+  const auto found = heaviest_clique(sparse_graph{members + 1, pairs}, weights, 0, {});
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[1], members);
+}
+
 // More neighbours than fit a matrix, and one that goes with half of them alone.
 TEST(clique, of_thousands_that_all_conflict_is_all_of_them) {
   constexpr std::uint32_t many = 2200;

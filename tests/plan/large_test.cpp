@@ -192,6 +192,24 @@ TEST(ejection, begins_nothing_where_one_item_alone_would_take_what_there_is) {
   EXPECT_LT(endless.looks(), most);
 }
 
+// What lives in odd ticks meets nothing of what lives in even ones, but has to pass all of it.
+TEST(ejection, counts_what_it_passes) {
+  constexpr tick many = 500;
+  problem p;
+  for (tick i = 0; i <= many; ++i) {
+    p.add({.size = 8});
+    for (tick t = 0; t < many; ++t) p.buffers.back().lifetimes.push_back({2 * t + i / many, 2 * t + i / many + 1});
+  }
+  const instance in = make_instance(p);
+  layout found;
+  for (units at = 0; at <= many; ++at) found.offsets.push_back(at);
+  found.arena = many + 1;
+  const patience endless;
+  ASSERT_TRUE(lower_by_ejection(in, found, many, 0, 10'000'000, endless));
+  EXPECT_EQ(found.offsets.back(), 0);
+  EXPECT_GT(endless.looks(), many * many / 20);
+}
+
 // From any layout and to any target, with all that makes a conflict but pins.
 RC_GTEST_PROP(ejection, keeps_to_every_kind_of_conflict, ()) {
   auto p = generate::random_problem(

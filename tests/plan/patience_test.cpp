@@ -117,6 +117,31 @@ TEST(patience, that_is_over_at_once_stacks_nothing_that_conflicts_explicitly) {
   }
 }
 
+TEST(patience, that_is_over_at_once_sweeps_what_is_separated) {
+  problem p = dense_set(5000, 100);
+  numbers from{1};
+  for (index i = 0; i < 5000; ++i) p.separations.push_back({i, (i + 1 + static_cast<index>(from.below(4000))) % 5000});
+  const std::atomic<bool> stop{true};
+  const auto got = solve(p, {.stop = &stop});
+  ASSERT_TRUE(got && got->has_offsets());
+  EXPECT_FALSE(verify(p, *got));
+  EXPECT_LE(got->arena_bytes, 2 * got->lower_bound_bytes);
+}
+
+// A group of none but empty buffers never lives.
+TEST(patience, that_is_over_at_once_places_empty_groups) {
+  problem p = dense_set(5000, 100);
+  p.buffers[17].offset = 1 << 20;  // which no sweep lays
+  for (const index i : {100U, 200U}) {
+    p.buffers[i].size = 0;
+    p.buffers[i].alias_group = 0;
+  }
+  const std::atomic<bool> stop{true};
+  const auto got = solve(p, {.stop = &stop});
+  ASSERT_TRUE(got && got->has_offsets());
+  EXPECT_FALSE(verify(p, *got));
+}
+
 // Each of them looks at every range, which is more than the passes may.
 TEST(patience, of_the_passes_that_ends_beside_many_reserved_ranges_stacks_nothing_that_conflicts_explicitly) {
   problem p = chain(dense_set(2000, 10));

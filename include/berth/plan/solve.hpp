@@ -28,7 +28,7 @@ enum class effort : std::uint8_t {
 // gained: nothing on layered networks, 7 % in the mean of networks of random sizes, and more on tight packings, for
 // which normal is there. Where the sweeps end more than a quarter above the bound, and where the problem has more than
 // sizes, alignments, one lifetime a buffer and a capacity that the sweeps meet, a greedy pass and ejection chains
-// follow, 1 to 5 us a buffer; of a thousand buffers and more that then end 1/16 above it, what is alive at the peaks is
+// follow, 1 to 6 us a buffer; of a thousand buffers and more that then end 1/16 above it, what is alive at the peaks is
 // searched, 2 us a buffer of the whole. A thousand buffers and more whose sweeps end an eighth to a quarter above get a
 // pass in order of size, 1 to 3 us a buffer in all, and, still an eighth above, that search (12 us a buffer were seen).
 // Where that fits no capacity, it is `normal`.

@@ -208,8 +208,9 @@ class neighbourhood {
 std::vector<std::uint32_t> heaviest_clique(const sparse_graph& graph, const std::vector<std::int64_t>& weights,
                                            std::int64_t floor, const patience& wait) {
   const std::uint32_t n = graph.vertices();
-  constexpr std::int64_t most_reach = std::int64_t{1} << 61;  // pairs that are given often count as often
-  std::vector<std::int64_t> reach = weights;                  // of a clique that a vertex is in, at the most
+  // Pairs that are given often count as often; and of a group, whose sum is limited, each member is a vertex.
+  constexpr std::int64_t most_reach = std::int64_t{1} << 61;
+  std::vector<std::int64_t> reach = weights;  // of a clique that a vertex is in, at the most
   for (std::uint32_t v = 0; v < n; ++v) {
     for (const std::uint32_t u : graph.of(v)) reach[v] = std::min(reach[v] + weights[u], most_reach);
   }
@@ -228,7 +229,7 @@ std::vector<std::uint32_t> heaviest_clique(const sparse_graph& graph, const std:
     near.erase(std::unique(near.begin(), near.end()), near.end());
     const auto sum_of = [&](const std::vector<std::uint32_t>& some) {
       return std::accumulate(some.begin(), some.end(), weights[v],
-                             [&](std::int64_t sum, std::uint32_t u) { return sum + weights[u]; });
+                             [&](std::int64_t sum, std::uint32_t u) { return std::min(sum + weights[u], most_reach); });
     };
     if (!near.empty() && sum_of(near) > floor) {
       auto found = around.heaviest(near, std::max<std::int64_t>(floor - weights[v], 0));

@@ -15,7 +15,12 @@ namespace {
 // links.
 class neighbours {
  public:
-  explicit neighbours(const instance& in) : in_{in}, starts_at_(in.sections + std::size_t{2}, 0) {
+  explicit neighbours(const instance& in)
+      : in_{in},
+        may_repeat_{!in.links.empty() ||
+                    std::any_of(in.items.begin(), in.items.end(),
+                                [](const item& it) { return it.ranges_last - it.ranges_first > 1; })},
+        starts_at_(in.sections + std::size_t{2}, 0) {
     std::uint64_t total = 0;
     for (const section_range& r : in.ranges) {
       total += r.last - r.first;
@@ -50,21 +55,17 @@ class neighbours {
   }
 
   // Whether each() may name a pair more than once.
-  [[nodiscard]] bool may_repeat() const { return in_.ranges.size() > in_.items.size() || !in_.links.empty(); }
+  [[nodiscard]] bool may_repeat() const { return may_repeat_; }
 
-  // How often each() calls at the most, of any item.
-  [[nodiscard]] std::uint64_t most_calls() const {
-    std::uint64_t most = 0;
-    for (const item& it : in_.items) {
-      if (it.pin != no_offset) continue;
-      std::uint64_t calls = it.links_last - it.links_first;
-      for (const section_range& own : in_.ranges_of(it)) {
-        const std::uint32_t k = own.first / step_;
-        calls += across_at_[k + std::size_t{1}] - across_at_[k] + starts_at_[own.last] - starts_at_[k * step_];
-      }
-      most = std::max(most, calls);
+  // What each() goes through, whether or not it conflicts: it calls no more often.
+  [[nodiscard]] std::uint64_t gone_through(std::uint32_t i) const {
+    const item& it = in_.items[i];
+    std::uint64_t sum = it.links_last - it.links_first;
+    for (const section_range& own : in_.ranges_of(it)) {
+      const std::uint32_t k = own.first / step_;
+      sum += across_at_[k + std::size_t{1}] - across_at_[k] + starts_at_[own.last] - starts_at_[k * step_];
     }
-    return most;
+    return sum;
   }
 
   // Calls f(j, height of i under j, height of j under i).
@@ -87,6 +88,7 @@ class neighbours {
     std::uint32_t item = 0;
   };
   const instance& in_;
+  const bool may_repeat_;
   std::vector<live> by_start_;
   std::vector<std::uint32_t> starts_at_;  // by section: the first in by_start_ that starts there or later
   std::uint32_t step_ = 1;                // sections
@@ -144,7 +146,15 @@ class ejector {
   }
 
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
-  [[nodiscard]] std::uint64_t most_looks_at_once() const { return beside_.most_calls(); }
+
+  // How many at the most for one item.
+  [[nodiscard]] std::uint64_t most_looks_at_once() const {
+    std::uint64_t most = 0;
+    for (std::uint32_t i = 0; i < in_.items.size(); ++i) {
+      if (!is_pinned(i)) most = std::max(most, beside_.gone_through(i));
+    }
+    return most;
+  }
 
  private:
   static constexpr std::int64_t most_price = std::int64_t{1} << 38;  // all of 2^24 together can be summed
@@ -200,6 +210,7 @@ class ejector {
   // near_: the neighbours of item i that are placed, each once.
   void look_around(std::uint32_t i) {
     near_.clear();
+    looks_ += beside_.gone_through(i) / policy::ranges_passed_a_look;
     beside_.each(i, [&](std::uint32_t j, units own_height, units height) {
       ++looks_;
       place& other = places_[j];

@@ -70,14 +70,15 @@ std::vector<std::uint32_t> pinned_items(const instance& in) {
   return pinned;
 }
 
-// What is linked is placed above `top` in the order given, lowest offset first, as if nothing lay below; on top of all
-// of it where too much was looked at. Returns where it ends. `taken` forgets what it had.
-units place_linked_above(const instance& in, occupancy& taken, std::span<const std::uint32_t> linked, units top,
-                         std::vector<units>& offsets) {
+// Places items above `top` in the order given, lowest offset first, as if nothing lay below; on top of all of it where
+// too much was looked at. `taken` forgets what it had.
+void fit_above(const instance& in, occupancy& taken, std::span<const std::uint32_t> items, units top,
+               std::vector<units>& offsets) {
   taken.clear();
-  const patience wait = patience::of_looks(policy::looks_above * (linked.size() + in.links.size()));
+  const std::uint64_t looks = policy::looks_above * (items.size() + in.links.size());
+  const patience wait = patience::of_looks(std::min(looks, policy::most_looks_above));
   units end = top;
-  for (const std::uint32_t i : linked) {
+  for (const std::uint32_t i : items) {
     const std::uint64_t told = taken.looks();
     if (wait.was_over()) {
       offsets[i] = round_up(end, in.items[i].alignment);
@@ -88,45 +89,70 @@ units place_linked_above(const instance& in, occupancy& taken, std::span<const s
     }
     end = std::max(end, offsets[i] + in.items[i].size);
   }
-  return end;
 }
 
-// Places items above `top`: what is linked first, the rest by a sweep over time, each as if it lived from the beginning
-// of its first lifetime to the end of its last. Where nobody waits all are stacked, one on the other.
-void place_above(const instance& in, occupancy& taken, std::span<const std::uint32_t> items, units top,
-                 std::vector<units>& offsets, const patience& wait) {
-  if (nobody_waits(in, wait)) {
-    for (const std::uint32_t i : items) {
-      offsets[i] = round_up(top, in.items[i].alignment);
-      top = offsets[i] + in.items[i].size;
-    }
-    return;
+void stack_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets) {
+  for (const std::uint32_t i : items) {
+    offsets[i] = round_up(top, in.items[i].alignment);
+    top = offsets[i] + in.items[i].size;
   }
+}
+
+// Places items above `top` by a sweep over time, each as if it lived from the beginning of its first lifetime to the
+// end of its last.
+void sweep_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets) {
   timeline line;
   line.ticks = in.sections;
-  std::vector<std::uint32_t> linked, swept;
+  std::vector<std::uint32_t> swept;
   for (const std::uint32_t i : items) {
     const item& it = in.items[i];
     const auto ranges = in.ranges_of(it);
-    if (ranges.empty() || !in.links_of(it).empty()) {
-      linked.push_back(i);
-      continue;
-    }
+    offsets[i] = 0;
+    if (ranges.empty()) continue;  // a group of empty buffers
+    swept.push_back(i);
     // Padded, so that what is aligned from `top` on stays within.
     line.rectangles.push_back(
         {ranges.front().first, ranges.back().last, static_cast<bytes>(it.size + it.alignment - 1), 1, 0});
-    swept.push_back(i);
   }
-  top = place_linked_above(in, taken, linked, top, offsets);
   if (swept.empty()) return;
   sweeper over{line};
   const std::vector<bytes>* const above = over.by_best_fit();
+  if (above == nullptr) return stack_above(in, swept, top, offsets);
   for (std::size_t k = 0; k < swept.size(); ++k) {
-    const item& it = in.items[swept[k]];
-    const units at = above != nullptr ? top + static_cast<units>((*above)[k]) : top;
-    offsets[swept[k]] = round_up(at, it.alignment);
-    if (above == nullptr) top = offsets[swept[k]] + it.size;
+    offsets[swept[k]] = round_up(top + static_cast<units>((*above)[k]), in.items[swept[k]].alignment);
   }
+}
+
+// Of the items those that lie on one that a link keeps apart from them; of two the smaller one.
+std::vector<std::uint32_t> that_links_forbid(const instance& in, std::span<const std::uint32_t> items,
+                                             const std::vector<units>& offsets) {
+  std::vector<bool> is_among(in.items.size(), false);
+  for (const std::uint32_t i : items) is_among[i] = true;
+  std::vector<std::uint32_t> out;
+  for (const std::uint32_t i : items) {
+    for (const item_link& l : in.links_of(in.items[i])) {
+      if (!is_among[i]) break;
+      if (!is_among[l.other] || offsets[i] >= offsets[l.other] + l.other_height ||
+          offsets[l.other] >= offsets[i] + l.height)
+        continue;
+      const std::uint32_t smaller = in.items[i].size < in.items[l.other].size ? i : l.other;
+      is_among[smaller] = false;
+      out.push_back(smaller);
+    }
+  }
+  return out;
+}
+
+// Places items above `top`: where conflicts are given by first fit; else swept, and what lies on what it is to be apart
+// from above that. Where nobody waits one on the other.
+void place_above(const instance& in, occupancy& taken, std::span<const std::uint32_t> items, units top,
+                 std::vector<units>& offsets, const patience& wait) {
+  if (nobody_waits(in, wait)) return stack_above(in, items, top, offsets);
+  if (in.sections == 0 || (in.ticks.empty() && !in.links.empty())) return fit_above(in, taken, items, top, offsets);
+  sweep_above(in, items, top, offsets);
+  if (in.links.empty()) return;
+  for (const std::uint32_t i : items) top = std::max(top, offsets[i] + in.items[i].size);
+  fit_above(in, taken, that_links_forbid(in, items, offsets), top, offsets);
 }
 
 }  // namespace
