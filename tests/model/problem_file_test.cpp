@@ -75,8 +75,9 @@ TEST_F(problem_files, wrong_csv_names_line_and_reason) {
             "problem:2: buffer 'x': its gaps are not inside its lifetime, or leave nothing of it");
   EXPECT_EQ(complaint(std::string(5000, ',')), "problem:1: the header row is longer than 4096 characters");
   EXPECT_EQ(complaint(""), "problem:1: is empty");
-  EXPECT_EQ(complaint("# none\n"),
-            "problem:1: neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model, nor XLA's HloProto");
+  EXPECT_EQ(
+      complaint("# none\n"),
+      "problem:1: neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model, nor XLA's HloProto");
 }
 
 TEST_F(problem_files, json) {
