@@ -65,7 +65,7 @@ struct looks_budget {
 inline constexpr looks_budget fast_passes{100'000, 256};
 inline constexpr looks_budget normal_passes{100'000'000, 1000};
 inline constexpr looks_budget best_passes{1'000'000'000, 10'000};
-// What is linked and left when the passes end may look at so much an item or link, and in all: a tenth of a second.
+// First fit of what is left when the passes end may look at so much an item or link, and in all: a tenth of a second.
 inline constexpr std::uint64_t looks_above = 64, most_looks_above = 2'000'000;
 // Rounds in which what ended above the target moves to the front. What can be mended is mended by the first few (0020).
 inline constexpr int squeaky_rounds = 6;

@@ -70,32 +70,31 @@ std::vector<std::uint32_t> pinned_items(const instance& in) {
   return pinned;
 }
 
-// Places items above `top` in the order given, lowest offset first, as if nothing lay below; on top of all of it where
-// too much was looked at. `taken` forgets what it had.
+void stack_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets) {
+  for (const std::uint32_t i : items) {
+    offsets[i] = round_up(top, in.items[i].alignment);
+    top = offsets[i] + in.items[i].size;
+  }
+}
+
+// Places items above `top` in the order given, lowest offset first, as if nothing lay below; what is left where too
+// much was looked at, on top of all of it. `taken` forgets what it had.
 void fit_above(const instance& in, occupancy& taken, std::span<const std::uint32_t> items, units top,
                std::vector<units>& offsets) {
   taken.clear();
   const std::uint64_t looks = policy::looks_above * (items.size() + in.links.size());
   const patience wait = patience::of_looks(std::min(looks, policy::most_looks_above));
   units end = top;
-  for (const std::uint32_t i : items) {
+  std::size_t placed = 0;
+  for (; placed < items.size() && !wait.was_over(); ++placed) {
+    const std::uint32_t i = items[placed];
     const std::uint64_t told = taken.looks();
-    if (wait.was_over()) {
-      offsets[i] = round_up(end, in.items[i].alignment);
-    } else {
-      offsets[i] = taken.find(i, top);
-      taken.insert(i, offsets[i]);
-      (void)wait.over(taken.looks() - told);
-    }
+    offsets[i] = taken.find(i, top);
+    taken.insert(i, offsets[i]);
     end = std::max(end, offsets[i] + in.items[i].size);
+    (void)wait.over(taken.looks() - told);
   }
-}
-
-void stack_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets) {
-  for (const std::uint32_t i : items) {
-    offsets[i] = round_up(top, in.items[i].alignment);
-    top = offsets[i] + in.items[i].size;
-  }
+  stack_above(in, items.subspan(placed), end, offsets);
 }
 
 // Places items above `top` by a sweep over time, each as if it lived from the beginning of its first lifetime to the

@@ -31,9 +31,9 @@ enum class order : std::uint8_t {
 // In any order where the wait is over.
 [[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait = {});
 
-// Places pinned items, then `items` in turn; those that are left when the wait is over, above all others: what is
-// linked by first fit, as long as that takes little, the rest as a sweep over time lays them; or one on the other where
-// there are too many.
+// Places pinned items, then `items` in turn; those that are left when the wait is over, above all others: as a
+// sweep over time lays them, and above that what then lies on what a link keeps apart from it; by first fit, as long as
+// that takes little, where conflicts are given; or one on the other where there are too many.
 [[nodiscard]] layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
                                     const patience& wait = {});
 
