@@ -396,10 +396,10 @@ TEST_F(torch, the_child_of_a_fork_goes_on_on_the_host) {
   auto* const a = static_cast<std::byte*>(berth_torch_alloc(size, berth_torch_host, nullptr));
   void* const b = berth_torch_alloc(size, 0, nullptr);
   a[0] = std::byte{1};
-  const auto in_the_child = [&] {
+  berth::test::in_child([&] {
     for (int i = 0; i < 3; ++i) {
       auto* const fresh = static_cast<std::byte*>(berth_torch_alloc(size, berth_torch_host, nullptr));
-      if (fresh == a || a[0] != std::byte{1}) return 2;
+      WANT(fresh != a && a[0] == std::byte{1});
       fresh[0] = fresh[size - 1] = std::byte{2};
       berth_torch_record_stream(fresh, nullptr);
       berth_torch_free(fresh, size, berth_torch_host, nullptr);
@@ -409,28 +409,13 @@ TEST_F(torch, the_child_of_a_fork_goes_on_on_the_host) {
     again[0] = std::byte{3};
     try {
       (void)berth_torch_alloc(size, 0, nullptr);
-      if (device_name() != "host") return 3;
+      WANT(device_name() == "host");
     } catch (const std::runtime_error&) {
-      if (device_name() == "host") return 4;
+      WANT(device_name() != "host");
     }
     berth_torch_reset();
     return 0;
-  };
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    alarm(20);  // a child that hangs is a failure
-    int said = 1;
-    try {
-      said = in_the_child();
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "the child: %s\n", e.what());
-    }
-    _exit(said);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  });
   EXPECT_EQ(a[0], std::byte{1});
   berth_torch_free(a, size, berth_torch_host, nullptr);
   berth_torch_free(b, size, 0, nullptr);
