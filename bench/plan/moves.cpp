@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "../../tests/plan/moves_network.hpp"
 #include "../../tests/plan/moves_oracle.hpp"
 #include "berth/plan/bound.hpp"
 #include "user_seconds.hpp"
@@ -48,57 +49,9 @@ void beside_the_oracle() {
   std::printf("  without moves %.3f mean; %.1f ms each\n\n", unmoved_ratios / with_unmoved, 1e3 * seconds / compared);
 }
 
-// A chain of layers with skips; each layer reads its weights, which lie in the slow memory from the start. Steps are
-// numbered with gaps. `compute`: time units a byte that a step touches.
-moves_oracle::whole_problem network(unsigned layers, double share, double compute, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto upto = [&](unsigned most) { return static_cast<unsigned>(random() % (most + 1)); };
-  moves_oracle::whole_problem made;
-  problem& p = made.base;
-  p.alignment = 64;
-  p.memories = {{.name = "fast"}, {.name = "slow", .cost = 1}};
-  made.moves.links = {{.from = 0, .to = 1, .bandwidth = 1, .latency = 500},
-                      {.from = 1, .to = 0, .bandwidth = 1, .latency = 500}};
-  const tick end = 3 * static_cast<tick>(layers) + 1;
-  std::vector<index> results;
-  std::vector<double> touched(layers, 0);
-  const auto touch = [&](index i, unsigned layer, bool write) {
-    const auto size = static_cast<double>(p.buffers[i].size);
-    made.moves.uses[i].push_back({.at = 3 * static_cast<tick>(layer), .touched = size, .write = write});
-    touched[layer] += size;
-  };
-  for (unsigned layer = 0; layer < layers; ++layer) {
-    const tick at = 3 * static_cast<tick>(layer);
-    if (layer > 0) {
-      touch(results.back(), layer, false);
-      if (layer > 8 && upto(3) == 0) touch(results[layer - 3 - upto(5)], layer, false);
-    }
-    results.push_back(p.add({.size = 256 * (4 + upto(60)), .live = {at, at + 1}}));
-    made.moves.uses.emplace_back();
-    touch(results.back(), layer, true);
-    if (upto(1) == 0) continue;
-    const index weights = p.add({.size = 256 * (4 + upto(120)), .live = {-1, end}});
-    made.moves.uses.push_back({{.at = -1, .write = true, .memory = 1}});
-    touch(weights, layer, false);
-  }
-  for (index i = 0; i < p.buffers.size(); ++i) {
-    p.buffers[i].live.upper = std::max(p.buffers[i].live.upper, made.moves.uses[i].back().at + 1);
-  }
-  for (unsigned layer = 0; layer < layers; ++layer) {
-    made.moves.steps.push_back({3 * static_cast<tick>(layer), compute * touched[layer]});
-  }
-  problem results_only = p;
-  results_only.memories.clear();
-  for (buffer& b : results_only.buffers) {
-    if (b.live.lower < 0) b.size = 0;
-  }
-  p.memories[0].capacity = static_cast<bytes>(share * static_cast<double>(max_live(results_only)));
-  return made;
-}
-
 // In order of birth, each for its whole life where it fits beside those that are alive; bytes touched in the slow
 // memory.
-double first_that_fits(const moves_oracle::whole_problem& made) {
+double first_that_fits(const moves_network::network& made) {
   std::vector<index> order, fast;
   for (index i = 0; i < made.base.buffers.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(),
@@ -119,26 +72,36 @@ double first_that_fits(const moves_oracle::whole_problem& made) {
   return slow;
 }
 
+void measure(const moves_network::shape& of, effort work) {
+  const auto made = moves_network::make(of);
+  const double before = user_seconds();
+  const auto answer = *solve_moves(made.base, made.moves, {.work = work});
+  std::printf("%6u %7zu %7.1f %5.1f | %9.0f %9.0f | %9.0f %7.0f %9llu %9.0f %8s | %.3f\n", of.layers,
+              made.base.buffers.size(), of.compute, of.share, first_that_fits(made), answer.unmoved.value_or(-1),
+              answer.access, answer.stall, static_cast<unsigned long long>(answer.copied), answer.bound,
+              work == effort::fast     ? "fast"
+              : work == effort::normal ? "normal"
+                                       : "best",
+              user_seconds() - before);
+  std::fflush(stdout);
+}
+
 void networks() {
   std::printf("%6s %7s %7s %5s | %9s %9s | %9s %7s %9s %9s %8s | %s\n", "layers", "buffers", "compute", "fast",
               "first fit", "no moves", "access", "stall", "copied", "bound", "effort", "user s");
   for (const unsigned layers : {20U, 100U, 500U}) {
     for (const double compute : {0.0, 1.0}) {
       for (const double share : {0.3, 0.6, 1.2}) {
-        const auto made = network(layers, share, compute, layers);
         for (const effort work : {effort::fast, effort::normal, effort::best}) {
           if (work == effort::best && (layers > 100 || share != 0.6)) continue;
-          const double before = user_seconds();
-          const auto answer = *solve_moves(made.base, made.moves, {.work = work});
-          std::printf("%6u %7zu %7.1f %5.1f | %9.0f %9.0f | %9.0f %7.0f %9llu %9.0f %8s | %.3f\n", layers,
-                      made.base.buffers.size(), compute, share, first_that_fits(made), answer.unmoved.value_or(-1),
-                      answer.access, answer.stall, static_cast<unsigned long long>(answer.copied), answer.bound,
-                      work == effort::fast     ? "fast"
-                      : work == effort::normal ? "normal"
-                                               : "best",
-                      user_seconds() - before);
+          measure({.layers = layers, .share = share, .compute = compute, .seed = layers}, work);
         }
       }
+    }
+  }
+  for (const unsigned layers : {1000U, 3000U, 10'000U, 60'000U}) {
+    for (const effort work : {effort::fast, effort::normal}) {
+      measure({.layers = layers, .share = 0.5, .compute = 1, .seed = 3, .slow_capacity = bytes{1} << 40}, work);
     }
   }
 }

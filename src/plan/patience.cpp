@@ -27,6 +27,19 @@ patience patience::for_looks(std::uint64_t looks) const {
   return out;
 }
 
+std::optional<clock::time_point> patience::deadline() const noexcept {
+  const auto outer = outer_ != nullptr ? outer_->deadline() : std::nullopt;
+  return outer && until_ ? std::min(*outer, *until_) : outer ? outer : until_;
+}
+
+patience patience::for_half() const {
+  patience out;
+  out.outer_ = this;
+  const auto now = clock::now();
+  if (const auto end = deadline()) out.until_ = *end > now ? now + (*end - now) / 2 : *end;
+  return out;
+}
+
 bool patience::over(std::uint64_t looks) const {
   looks_ += looks;
   if (outer_ != nullptr && outer_->over(looks)) return over_ = true;

@@ -31,6 +31,10 @@ class patience {
     return for_looks(work == effort::best ? looks * policy::best_looks_factor : looks);
   }
 
+  // Ends with this one, which has to live as long, or when half of the time until the deadline has passed: what a stage
+  // may take whose result is of use only to the next one.
+  [[nodiscard]] patience for_half() const;
+
   // Whether to end now; once it is over it stays so. `looks`: what was done since it was last asked, in steps of some
   // ten nanoseconds. Costs a load, and every `looks_between_readings` a glance at the clock. Of one thread.
   [[nodiscard]] bool over(std::uint64_t looks = policy::looks_between_readings) const;
@@ -49,6 +53,8 @@ class patience {
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
 
  private:
+  [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> deadline() const noexcept;
+
   const patience* outer_ = nullptr;
   const std::atomic<bool>* stop_ = nullptr;
   std::optional<std::chrono::steady_clock::time_point> until_;

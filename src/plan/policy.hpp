@@ -307,8 +307,16 @@ inline constexpr std::uint64_t most_move_cells = std::uint64_t{1} << 24;
 // Periods that one copy takes at most: what is not done by then would be waited for as well.
 inline constexpr std::uint32_t longest_copy = 64;
 // What all attempts together may look at, and each search for residences: some seconds.
-inline constexpr std::uint64_t moves_looks = 500'000'000, residence_looks = 250'000'000;
-inline constexpr std::uint64_t looks_a_visit = 2, numbers_cleared_a_look = 16;
+inline constexpr std::uint64_t moves_looks = 500'000'000, moves_looks_an_item = 2'500, residence_looks = 250'000'000;
+// What placing stays may look at with effort fast, which takes all effort where memories are nearly full: a tenth of a
+// second.
+inline constexpr std::uint64_t quick_placing_looks = 10'000'000, quick_placing_looks_a_stay = 256;
+// Stays up to which those that are above a capacity are looked for with all effort: of more that is no better.
+inline constexpr std::size_t most_stays_searched = 32'768;
+inline constexpr std::uint64_t looks_a_visit = 2, numbers_cleared_a_look = 16, periods_passed_a_look = 1024;
+// While items are inserted one by one, finding out how busy the links are takes so many times what finding their ways
+// does, at the most.
+inline constexpr std::uint64_t replays_share = 1;
 // Visits, of periods routed or played: so much, and so much an item; so many times that with effort best.
 inline constexpr std::uint64_t move_visits = 4'000'000, move_visits_an_item = 50'000, best_move_factor = 30;
 // Chains tried: so many, divided by the buffers and so many more.

@@ -9,6 +9,7 @@
 
 #include "berth/plan/verify.hpp"
 #include "plan/moves/prices.hpp"
+#include "plan/moves_network.hpp"
 #include "plan/moves_oracle.hpp"
 
 namespace berth::plan {
@@ -247,6 +248,30 @@ TEST(moves, the_check_counts_the_pairs_of_stays_that_share_bytes) {
   for (const char* rule : {"", "two separated buffers share bytes", "the reuse penalty is not what the plan says",
                            "two buffers overlap in time and place", "the arena is not what the plan says"}) {
     EXPECT_GT(found[rule], 0) << rule;
+  }
+}
+
+// Weights that lie in the slow memory from the start and are read once: each life is as long as the run.
+TEST(moves, of_many_long_lives_are_found) {
+  const auto made = moves_network::make({.layers = 2000, .share = 0.5, .compute = 1, .seed = 3});
+  const auto answer = *solve_moves(made.base, made.moves, {.work = effort::fast});
+  EXPECT_GE(answer.moves.size(), 400);
+  EXPECT_LT(answer.cost(), 0.9 * *answer.unmoved);
+  EXPECT_FALSE(answer.layout.deadline_hit);
+}
+
+// What the slow memory takes even if all lies there is no limit.
+TEST(moves, do_not_change_where_the_slow_memory_has_a_limit_that_nothing_reaches) {
+  for (const unsigned layers : {50U, 300U}) {
+    moves_network::shape shape{.layers = layers, .share = 0.5, .compute = 1, .seed = 3};
+    const auto without = moves_network::make(shape);
+    shape.slow_capacity = bytes{1} << 40;
+    const auto with = moves_network::make(shape);
+    const auto a = *solve_moves(without.base, without.moves), b = *solve_moves(with.base, with.moves);
+    EXPECT_GT(a.moves.size(), 0);
+    EXPECT_EQ(a.cost(), b.cost());
+    EXPECT_EQ(a.bound, b.bound);
+    EXPECT_EQ(a.moves.size(), b.moves.size());
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "plan/mix.hpp"
 #include "plan/moves/prices.hpp"
+#include "plan/moves/router.hpp"
 #include "plan/policy.hpp"
 
 namespace berth::plan {
@@ -59,41 +60,42 @@ class mover {
 
   // Takes the residences where they keep the limits and are cheaper than the best so far.
   void consider(const std::vector<residence>& where) {
-    clear();
-    where_ = where;
-    for (std::size_t i = 0; i < where.size(); ++i) {
-      if (where[i].empty()) return;
-      live_.put(model_, model_.items[i], where[i]);
-    }
-    for (index m = 0; m < model_.memories(); ++m) {
-      for (std::uint32_t k = 0; model_.limits[m] && k < model_.periods(); ++k) {
-        if (live_.live(m, k) > *model_.limits[m]) return;
-      }
+    if (std::any_of(where.begin(), where.end(), [](const residence& legs) { return legs.empty(); })) return;
+    lay(where);
+    for (const index m : limited_) {
+      if (!live_.stays_within(m, 0, model_.periods(), *model_.limits[m])) return;
     }
     replay();
     keep();
   }
 
   // Every byte in a memory with a limit at one price.
-  [[nodiscard]] std::vector<double> flat(double price) const {
+  [[nodiscard]] room_prices flat(double price) const {
     std::vector<double> prices(model_.memories() * model_.periods(), 0);
     for (const index m : limited_) {
       std::fill_n(prices.begin() + static_cast<std::ptrdiff_t>(m * model_.periods()), model_.periods(), price);
     }
-    return prices;
+    return {std::move(prices), model_.periods()};
   }
 
   // Inserts all items in this order, at these prices of room. Where one finds no room, it goes first and all begin
   // anew.
-  void construct(std::vector<index> order, const std::vector<double>& price) {
+  void construct(std::vector<index> order, const room_prices& price) {
     price_ = price;
     for (int attempt = 0; attempt < 16; ++attempt) {
       clear();
       replay();
       auto at = order.begin();
+      std::uint64_t replayed = looks();
+      bool moved = false;  // since then
       for (; at != order.end() && insert(*at, 1); ++at) {
         if (wait_over() || (!best_.where.empty() && effort_ != effort::fast && over())) return;
-        if (where_[*at].size() > 1) replay();
+        moved = moved || where_[*at].size() > 1;
+        if (moved && policy::replays_share * (looks() - replayed) >= looks_a_replay()) {
+          replay();
+          replayed = looks();
+          moved = false;
+        }
       }
       if (at == order.end()) {
         replay();
@@ -107,9 +109,10 @@ class mover {
 
   // Removes a few items that are in each other's way, and inserts them again; keeps what does not cost more.
   void improve(double least_cost) {
-    price_.clear();
+    price_ = {};
     if (best_.where.empty()) return;
-    adopt(best_.where);
+    lay(best_.where);
+    replay();
     improved_ = visits();
     while (!over() && best_.timing.cost() > least_cost && visits() - improved_ <= most_visits_ / 4) {
       const std::vector<index> few = neighbours();
@@ -127,11 +130,11 @@ class mover {
       const std::size_t polite = few.size() > 1 ? random_.below(few.size()) : 0;
       if (polite > 0) raise_prices();
       for (std::size_t k = 0; k < few.size() && whole; ++k) {
-        if (k == polite) price_.clear();
+        if (k == polite) price_ = {};
         replay();
         whole = insert(few[k], weights[random_.below(4)]);
       }
-      price_.clear();
+      price_ = {};
       if (whole) replay();
       const bool better =
           whole && (timing_.cost() < before || (timing_.cost() == before && timing_.copied <= copied_before));
@@ -154,23 +157,25 @@ class mover {
   [[nodiscard]] timed_residences take_best() { return std::move(best_); }
 
  private:
+  [[nodiscard]] std::uint64_t looks() const { return router_.looks() + looks_; }
+
   // Tells the wait what was done since it was last asked.
-  [[nodiscard]] bool wait_over() const {
-    const std::uint64_t looks = router_.looks() + looks_;
-    return wait_.over(looks - std::exchange(told_, looks));
-  }
+  [[nodiscard]] bool wait_over() const { return wait_.over(looks() - std::exchange(told_, looks())); }
 
   void clear() {
-    looks_ += items() + model_.memories() * model_.periods() / policy::numbers_cleared_a_look;
+    looks_ += cleared();
     where_.assign(model_.items.size(), {});
     live_ = occupation{model_};
   }
 
-  void adopt(const std::vector<residence>& where) {
-    clear();
+  void lay(const std::vector<residence>& where) {
+    looks_ += cleared() + items();
     where_ = where;
-    for (std::size_t i = 0; i < where.size(); ++i) live_.put(model_, model_.items[i], where[i]);
-    replay();
+    live_ = occupation{model_, where};
+  }
+
+  [[nodiscard]] std::uint64_t cleared() const {
+    return items() + model_.memories() * model_.periods() / policy::numbers_cleared_a_look;
   }
 
   [[nodiscard]] std::uint64_t items() const { return model_.items.size(); }
@@ -178,8 +183,11 @@ class mover {
   void replay() {
     play(model_, where_, timing_);
     played_ += model_.periods();
-    looks_ +=
-        items() + uses_ + model_.periods() + model_.links.size() * model_.periods() / policy::numbers_cleared_a_look;
+    looks_ += looks_a_replay();
+  }
+
+  [[nodiscard]] std::uint64_t looks_a_replay() const {
+    return items() + uses_ + model_.periods() + model_.links.size() * model_.periods() / policy::numbers_cleared_a_look;
   }
 
   // Without prices what is inserted first takes the room it likes best, however little it gains by it. improve() makes
@@ -192,10 +200,11 @@ class mover {
     constexpr double parts[] = {0.03, 0.25, 1, 8};
     const double price = dearest * parts[random_.below(4)];
     const std::size_t before = random_.below(4), after = random_.below(8);
-    price_.assign(model_.memories() * periods, 0);
+    std::vector<double> prices(model_.memories() * periods, 0);
     for (std::size_t k = tight_ - std::min<std::size_t>(tight_, before); k < std::min(periods, tight_ + after); ++k) {
-      price_[m * periods + k] = price;
+      prices[m * periods + k] = price;
     }
+    price_ = {std::move(prices), model_.periods()};
   }
 
   bool insert(index i, double stall_weight) {
@@ -271,7 +280,7 @@ class mover {
   std::vector<residence> saved_;
   occupation live_{model_};
   playout timing_;
-  std::vector<double> price_;   // of a byte, by memory and period; empty: none
+  room_prices price_;
   std::vector<index> limited_;  // memories
   std::size_t tight_ = 0;       // period
   random_numbers random_;
@@ -333,8 +342,9 @@ timed_residences find_residences(const moving_model& model, const std::vector<re
     best.least_cost = ideal_time(model);
   } else {
     const limit_prices prices = price_room(model, m.best().timing.cost(), most_visits / 4, pricing, visits);
-    m.construct(by_gain(model), prices.price);
-    m.construct(by_size(model), prices.price);
+    const room_prices found{prices.price, model.periods()};
+    m.construct(by_gain(model), found);
+    m.construct(by_size(model), found);
     m.improve(prices.least_cost);
     best = m.take_best();
     const double priced = pricing.was_over() ? std::max(prices.least_cost, ideal_time(model)) : prices.least_cost;
@@ -342,6 +352,23 @@ timed_residences find_residences(const moving_model& model, const std::vector<re
   }
   visits += m.visits();
   return best;
+}
+
+bool send_away(const moving_model& model, index memory, const std::vector<index>& items, timed_residences& found) {
+  for (const index i : items) found.where[i].clear();
+  occupation live{model, found.where};
+  play(model, found.where, found.timing);
+  router routes{model};
+  for (const index i : items) {
+    moving_item elsewhere = model.items[i];
+    std::erase(elsewhere.memories, memory);
+    if (elsewhere.memories.empty()) return false;
+    found.where[i] = routes.route(elsewhere, live, found.timing, 1, {});
+    if (found.where[i].empty()) return false;
+    live.put(model, elsewhere, found.where[i]);
+  }
+  play(model, found.where, found.timing);
+  return true;
 }
 
 }  // namespace berth::plan

@@ -22,4 +22,9 @@ struct timed_residences {
                                                std::uint64_t most_visits, const options& o, const patience& wait,
                                                std::uint64_t& visits);
 
+// Finds other residences for these items, out of `memory`, beside what the others leave. False, and `found` is of no
+// use: one has nowhere to go.
+[[nodiscard]] bool send_away(const moving_model& model, index memory, const std::vector<index>& items,
+                             timed_residences& found);
+
 }  // namespace berth::plan

@@ -176,15 +176,35 @@ moves_plan moves_of(const problem& p, const moving_model& model, const timed_res
   return answer;
 }
 
-// The memory whose stays cannot be placed, and what is live in it at once.
-std::optional<std::pair<index, bytes>> full_memory(const problem& stays, const options& o, const patience& wait) {
+std::vector<index> members_in(const problem& stays, index memory) {
+  std::vector<index> members;
+  for (index i = 0; i < stays.buffers.size(); ++i) {
+    if (stays.buffers[i].memories.front() == memory) members.push_back(i);
+  }
+  return members;
+}
+
+// A memory that its stays do not fit by address.
+struct overfull {
+  index memory = 0;
+  bytes live = 0;            // in it at once
+  std::vector<index> above;  // stays that end above its capacity in a layout as if it had none
+};
+
+std::optional<overfull> overfull_memory(const problem& stays, options o, const patience& wait) {
+  if (stays.buffers.size() > policy::most_stays_searched) o.work = effort::fast;
   for (index m = 0; m < stays.memories.size(); ++m) {
-    std::vector<index> members;
-    for (index i = 0; i < stays.buffers.size(); ++i) {
-      if (stays.buffers[i].memories.front() == m) members.push_back(i);
+    const auto capacity = stays.memories[m].capacity;
+    if (!capacity) continue;
+    const std::vector<index> members = members_in(stays, m);
+    problem part = part_of(stays, m, members);
+    if (!stays.max_slab) part.memories.front().capacity.reset();
+    const plan layout = solve_one_memory(part, stays.max_slab, o, wait);
+    overfull found{.memory = m, .live = max_live(part)};
+    for (index k = 0; layout.has_offsets() && k < members.size(); ++k) {
+      if (layout.offset(k) + part.footprint(k) > *capacity) found.above.push_back(members[k]);
     }
-    const problem part = part_of(stays, m, members);
-    if (!solve_one_memory(part, stays.max_slab, o, wait).has_offsets()) return std::pair{m, max_live(part)};
+    if (!layout.has_offsets() || layout.arena() > *capacity) return found;
   }
   return std::nullopt;
 }
@@ -314,37 +334,96 @@ result<void> validate(const problem& p, const traffic& t) {
 
 namespace {
 
-// Residences that are cheaper than `best`, placed; where they do not fit by address, others with a lower limit. Returns
-// whether the first ones fitted.
+// Sends those away that are above the capacity of their memory, until none is.
+bool make_room(const problem& p, const moving_model& model, const options& o, const patience& wait,
+               std::optional<overfull> crowded, timed_residences& found) {
+  std::vector<index> item_of(p.buffers.size());
+  for (index k = 0; k < model.items.size(); ++k) {
+    for (const index i : model.items[k].members) item_of[i] = k;
+  }
+  moves_plan so_far = moves_of(p, model, found);
+  constexpr int most_rounds = 8;  // each leaves less in the way of the next
+  for (int round = 0; round < most_rounds && !wait.over(); ++round) {
+    std::vector<index> items;
+    for (const index s : crowded->above) items.push_back(item_of[so_far.stays[s].buffer]);
+    std::sort(items.begin(), items.end());
+    items.erase(std::unique(items.begin(), items.end()), items.end());
+    if (items.empty() || !send_away(model, crowded->memory, items, found)) return false;
+    so_far = moves_of(p, model, found);
+    if (too_many_pairs(p, so_far.stays)) return false;
+    crowded = overfull_memory(problem_of_stays(p, so_far.stays), o, wait);
+    if (!crowded) return true;
+  }
+  return false;
+}
+
+// What the search has come to.
+struct progress_of_moves {
+  moves_plan best;
+  std::optional<double> least_cost;  // of the first residences: later ones have lower limits
+  bool cut_short = false;            // a deadline has changed what it came to
+};
+
+// Runs a stage after which others come that its result needs to be of use: in half of the time that is left.
+template <class Stage>
+auto in_half(const patience& wait, progress_of_moves& so_far, Stage stage) {
+  const patience half = wait.for_half();
+  auto result = stage(half);
+  so_far.cut_short = so_far.cut_short || (half.was_over() && !wait.was_over());
+  return result;
+}
+
+enum class placing : std::uint8_t { done, full, never };
+
+// Places residences that are cheaper than the best. If not done: a memory is full, in `stays`, or they cannot be placed
+// whatever the memories.
+placing place(const problem& p, const moving_model& model, const timed_residences& found, const options& o,
+              const patience& wait, moves_plan& best, problem& stays) {
+  moves_plan next = moves_of(p, model, found);
+  if (too_many_pairs(p, next.stays)) {
+    if (!best.layout.has_offsets()) best.layout.reason = "separations and penalties name too many pairs of stays";
+    return placing::never;
+  }
+  stays = problem_of_stays(p, next.stays);
+  const std::uint64_t quick = policy::quick_placing_looks + policy::quick_placing_looks_a_stay * next.stays.size();
+  auto placed = solve_within(stays, o, o.work == effort::fast ? wait.for_looks(quick) : wait);
+  if (!placed) return placing::never;  // so many stays that their sizes overflow together
+  if (!placed->has_offsets()) return placing::full;
+  placed->work += best.layout.work;
+  next.layout = std::move(*placed);
+  next.unmoved = best.unmoved;
+  best = std::move(next);
+  return placing::done;
+}
+
+// Finds residences that are cheaper than the best, and places them; where they do not fit by address, without those
+// that are in the way, and others with a lower limit. Returns whether the first ones fitted.
 bool improve(const problem& p, moving_model model, const std::vector<residence>& start, const options& o,
-             const patience& wait, std::optional<double>& least_cost, moves_plan& best) {
+             const patience& wait, progress_of_moves& so_far) {
+  moves_plan& best = so_far.best;
   for (int attempt = 0; attempt < 12; ++attempt) {
     std::uint64_t visits = 0;
-    const timed_residences found =
-        find_residences(model, start, visit_limit(o, model.items.size()) / (attempt == 0 ? 1 : 4), o, wait, visits);
+    const std::uint64_t most_visits = visit_limit(o, model.items.size()) / (attempt == 0 ? 1 : 4);
+    timed_residences found = in_half(wait, so_far, [&](const patience& half) {
+      return find_residences(model, start, most_visits, o, half, visits);
+    });
     best.layout.work += visits;
-    if (!least_cost) least_cost = found.least_cost;
+    if (!so_far.least_cost) so_far.least_cost = found.least_cost;
     if (found.where.size() < model.items.size()) return attempt == 0;
     if (attempt != 0 && wait.over()) return true;
-    if (best.layout.has_offsets() && found.timing.cost() >= best.cost()) return attempt == 0;
-    moves_plan next = moves_of(p, model, found);
-    if (too_many_pairs(p, next.stays)) {
-      if (!best.layout.has_offsets()) best.layout.reason = "separations and penalties name too many pairs of stays";
-      return true;
+    const auto is_cheaper = [&] { return !best.layout.has_offsets() || found.timing.cost() < best.cost(); };
+    if (!is_cheaper()) return attempt == 0;
+    problem stays;
+    const placing got =
+        in_half(wait, so_far, [&](const patience& half) { return place(p, model, found, o, half, best, stays); });
+    if (got != placing::full) return got == placing::never || attempt == 0;
+    auto crowded = in_half(wait, so_far, [&](const patience& half) { return overfull_memory(stays, o, half); });
+    if (!crowded || crowded->live == 0) return false;
+    model.limits[crowded->memory] = crowded->live - 1;
+    if (attempt == 0 && !p.max_slab && make_room(p, model, o, wait, std::move(crowded), found) && is_cheaper()) {
+      const placing less = place(p, model, found, o, wait, best, stays);
+      if (less == placing::done && o.work == effort::fast) return true;
     }
-    const problem stays = problem_of_stays(p, next.stays);
-    auto placed = solve_within(stays, o, wait);
-    if (!placed) return true;  // so many stays that their sizes overflow together
-    if (placed->has_offsets()) {
-      placed->work += best.layout.work;
-      next.layout = std::move(*placed);
-      next.unmoved = best.unmoved;
-      best = std::move(next);
-      return attempt == 0;
-    }
-    const auto full = full_memory(stays, o, wait);
-    if (!full || full->second == 0) return false;
-    model.limits[full->first] = full->second - 1;
   }
   return false;
 }
@@ -354,10 +433,12 @@ bool improve(const problem& p, moving_model model, const std::vector<residence>&
 result<moves_plan> solve_moves(const problem& p, const traffic& t, const options& o) {
   if (auto ok = validate(p, t); !ok) return ok.error();
   const patience wait{o};
-  std::optional<tier_plan> whole = without_moves(p, t, o, wait);
+  progress_of_moves so_far;
+  std::optional<tier_plan> whole =
+      in_half(wait, so_far, [&](const patience& half) { return without_moves(p, t, o, half); });
   moving_model model = model_of(p, t);
   std::vector<residence> start;
-  moves_plan answer;
+  moves_plan& answer = so_far.best;
   if (whole) {
     if (model.countable) start = residences_of(model, whole->layout);
     answer = staying(p, t, std::move(whole->layout));
@@ -365,21 +446,21 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
     answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0);
   }
   if (model.countable) {
-    std::optional<double> least_cost;  // of the first residences: later ones have lower limits
-    const patience together = wait.for_looks(policy::moves_looks, o.work);
-    const bool fitted = improve(p, model, start, o, together, least_cost, answer);
-    if (!fitted && round_up(p, model)) improve(p, model, start, o, together, least_cost, answer);
-    answer.bound = *least_cost;
+    const std::uint64_t looks = policy::moves_looks + policy::moves_looks_an_item * model.items.size();
+    const patience together = wait.for_looks(looks, o.work);
+    const bool fitted = improve(p, model, start, o, together, so_far);
+    if (!fitted && round_up(p, model)) improve(p, model, start, o, together, so_far);
+    answer.bound = *so_far.least_cost;
   } else {
     answer.bound = least_access(p, t);
     if (!answer.layout.has_offsets()) answer.layout.reason = "there are too many memories and ticks to look for moves";
   }
-  answer.layout.deadline_hit = wait.was_over();
+  answer.layout.deadline_hit = wait.was_over() || so_far.cut_short;
   if (!answer.layout.has_offsets()) return answer;
   if (const auto broken = verify(p, t, answer)) {
     return error{errc::internal, broken->rule, broken->buffer.value_or(0)};
   }
-  return answer;
+  return std::move(so_far.best);
 }
 
 }  // namespace berth::plan

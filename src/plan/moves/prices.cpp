@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "plan/moves/router.hpp"
 #include "plan/policy.hpp"
 
 namespace berth::plan {
@@ -16,12 +17,13 @@ limit_prices price_room(const moving_model& model, double upper, std::uint64_t m
   std::uint64_t told = 0;  // of the looks
   const auto relax = [&](const std::vector<double>& price, std::vector<double>& excess) -> std::optional<double> {
     if (routes.visits() > most_visits) return {};
+    const room_prices prices{price, model.periods()};
     occupation taken{model};
     double least_cost = 0;
     for (const moving_item& one : model.items) {
       const std::uint64_t looks = routes.looks() - std::exchange(told, routes.looks());
       if (wait.over(policy::looks_a_routed_item + looks)) return {};
-      const residence legs = routes.route(one, nobody, idle, 0, price);
+      const residence legs = routes.route(one, nobody, idle, 0, prices);
       if (legs.empty()) return {};  // it fits nowhere, whatever the prices
       taken.put(model, one, legs);
       for (const use_in_period& u : one.uses) least_cost += time_of(model, legs, u);

@@ -89,31 +89,21 @@ moving_item item_of(const problem& p, const traffic& t, const std::vector<tick>&
   return one;
 }
 
-memory_sets sets_of(std::size_t memories) {
-  const int most = memories <= 4 ? 3 : 2;
-  memory_sets made;
-  for (std::uint64_t s = 1; memories <= 4 && s < std::uint64_t{1} << memories; ++s) {
-    if (std::popcount(s) <= most) made.sets.push_back(static_cast<std::uint32_t>(s));
-  }
-  for (std::size_t a = 0; memories > 4 && a < memories; ++a) {
-    for (std::size_t b = a; b < memories; ++b) made.sets.push_back(1U << a | 1U << b);
-  }
-  std::sort(made.sets.begin(), made.sets.end(), [](std::uint32_t x, std::uint32_t y) {
-    return std::popcount(x) != std::popcount(y) ? std::popcount(x) > std::popcount(y) : x < y;
-  });
-  const auto number_of = [&](std::uint32_t set) {
-    return static_cast<std::uint32_t>(std::find(made.sets.begin(), made.sets.end(), set) - made.sets.begin());
-  };
-  for (const std::uint32_t s : made.sets) {
-    auto& less = made.without.emplace_back();
-    auto& more = made.with.emplace_back();
-    for (index a = 0; a < memories; ++a) {
-      const std::uint32_t bit = 1U << a;
-      if ((s & bit) != 0 && s != bit) less.push_back(number_of(s & ~bit));
-      if ((s & bit) == 0 && std::popcount(s) < most) more.push_back({a, number_of(s | bit)});
+// Takes away what limits nothing: what a memory takes even if all that may lie there does so for its whole life. Where
+// a slow memory of some gigabytes has no limit, ways are found in far fewer steps (router.hpp).
+void drop_idle_limits(moving_model& m) {
+  for (index at = 0; at < m.memories(); ++at) {
+    if (!m.limits[at]) continue;
+    std::vector<bytes> more(std::size_t{m.periods()} + 1, 0);  // than in the period before, modulo 2^64
+    for (const moving_item& one : m.items) {
+      if (std::find(one.memories.begin(), one.memories.end(), at) == one.memories.end()) continue;
+      more[one.first] += one.footprint;
+      more[one.last] -= one.footprint;
     }
+    bytes live = 0, most = 0;
+    for (const bytes change : more) most = std::max(most, live += change);
+    if (most <= *m.limits[at]) m.limits[at].reset();
   }
-  return made;
 }
 
 }  // namespace
@@ -145,6 +135,7 @@ moving_model model_of(const problem& p, const traffic& t) {
     m.countable = cells <= policy::most_move_cells;
     if (!m.countable) return m;
   }
+  drop_idle_limits(m);
   return m;
 }
 
@@ -158,212 +149,6 @@ double time_of(const moving_model& model, const residence& legs, const use_in_pe
     least = std::min(least, u.touched * model.cost[l.memory]);
   }
   return u.write && live > 1 ? infinite : least;
-}
-
-void occupation::put(const moving_model& model, const moving_item& one, const residence& legs) {
-  for (const leg& l : legs) {
-    for (std::uint32_t k = l.begin; k < l.end; ++k) live_[l.memory * periods_ + k] += model.height(one, k);
-  }
-}
-
-void occupation::take(const moving_model& model, const moving_item& one, const residence& legs) {
-  for (const leg& l : legs) {
-    for (std::uint32_t k = l.begin; k < l.end; ++k) live_[l.memory * periods_ + k] -= model.height(one, k);
-  }
-}
-
-void router::look_at(const moving_item& one, const occupation& others, const std::vector<double>& price) {
-  const std::size_t count = one.memories.size();
-  if (sets_of_.size() <= count) sets_of_.resize(count + 1);
-  if (sets_of_[count].sets.empty()) sets_of_[count] = sets_of(count);
-  sets_ = &sets_of_[count];
-  first_ = one.first;
-  const std::uint32_t life = one.last - one.first;
-  room_.assign(life, 0);
-  price_.assign(life * count, 0);
-  use_of_.assign(life, -1);
-  for (std::size_t a = 0; a < count; ++a) {
-    const index m = one.memories[a];
-    const auto limit = model_.limits[m];
-    for (std::uint32_t k = 0; k < life; ++k) {
-      if (!limit || others.live(m, first_ + k) + one.footprint <= *limit) room_[k] |= 1U << a;
-      if (!price.empty()) {
-        price_[k * count + a] = price[m * model_.periods() + first_ + k] * static_cast<double>(one.footprint);
-      }
-    }
-  }
-  for (std::size_t u = one.uses.size(); u-- > 0;) {
-    use_of_[one.uses[u].period - first_] = static_cast<std::int32_t>(u);
-  }
-  all_limited_ =
-      std::all_of(one.memories.begin(), one.memories.end(), [&](index m) { return model_.limits[m].has_value(); });
-  next_use_.assign(life + 1, one.last);
-  for (std::uint32_t k = life; k-- > 0;) next_use_[k] = use_of_[k] >= 0 ? first_ + k : next_use_[k + 1];
-  labels_.assign(std::size_t{life + 1} * sets_->sets.size(), {.best = {infinite, infinite}});
-  table_looks_ += life * (count + sets_->sets.size());
-}
-
-void router::relax(std::uint32_t period, std::uint32_t set, const label& by) {
-  label& at = labels_[std::size_t{period - first_} * sets_->sets.size() + set];
-  if (by.best < at.best) at = by;
-}
-
-// Adds what it costs to hold the memories `held` through a period, where those in `read` are ready. Returns the time
-// of the uses; nothing where there is no room or a use is not served.
-std::optional<double> router::hold(const moving_item& one, std::uint32_t period, std::uint32_t held, std::uint32_t read,
-                                   value& v) {
-  ++visits_;
-  const std::uint32_t k = period - first_;
-  if ((held & ~room_[k]) != 0) return std::nullopt;
-  for (std::uint32_t left = held; left != 0; left &= left - 1) {
-    const auto a = static_cast<std::size_t>(std::countr_zero(left));
-    v.time += price_[k * one.memories.size() + a];
-    v.bytes += static_cast<double>(one.footprint) * (model_.limits[one.memories[a]] ? 1 : 0x1p-10);
-  }
-  double used = 0;
-  if (use_of_[k] < 0) return used;
-  for (auto u = static_cast<std::size_t>(use_of_[k]); u < one.uses.size() && one.uses[u].period == period; ++u) {
-    const use_in_period& of = one.uses[u];
-    if (of.write && std::popcount(held) > 1) return std::nullopt;
-    double least = infinite;
-    for (std::uint32_t left = read; left != 0; left &= left - 1) {
-      const index m = one.memories[static_cast<std::size_t>(std::countr_zero(left))];
-      if (!of.memory || *of.memory == m) least = std::min(least, of.touched * model_.cost[m]);
-    }
-    used += least;
-  }
-  if (used == infinite) return std::nullopt;
-  v.time += used;
-  return used;
-}
-
-// All copies that begin at a period, out of a set of memories. Of an item of two memories one of which has no limit,
-// only copies that begin at birth or right after a use (they free a memory) or end right before one (they serve it) are
-// looked at: any other would only hold bytes in both memories for longer.
-void router::copy_from(const moving_item& one, std::uint32_t period, std::uint32_t set, const playout& now,
-                       double stall_weight) {
-  const std::uint32_t from = sets_->sets[set];
-  const bool any_end = one.memories.size() > 2 || all_limited_ || period == first_ || use_of_[period - 1 - first_] >= 0;
-  if (!any_end && next_use_[period + 1 - first_] >= period + policy::longest_copy) return;
-  const value start = labels_[std::size_t{period - first_} * sets_->sets.size() + set].best;
-  for (const auto& [to, with] : sets_->with[set]) {
-    double least = infinite;
-    std::size_t line = 0;
-    std::int32_t source = -1;
-    for (std::uint32_t left = from; left != 0; left &= left - 1) {
-      const int a = std::countr_zero(left);
-      const std::int32_t l =
-          model_.link_of[one.memories[static_cast<std::size_t>(a)] * model_.memories() + one.memories[to]];
-      if (l < 0) continue;
-      const double takes = model_.copy_time(one, model_.links[static_cast<std::size_t>(l)]);
-      if (takes >= least) continue;
-      least = takes;
-      line = static_cast<std::size_t>(l);
-      source = a;
-    }
-    if (source < 0) continue;
-    value v = start;
-    v.bytes += static_cast<double>(one.size) * static_cast<double>(one.last - one.first + 1);
-    double window = 0;
-    const std::uint32_t longest = std::min(one.last, period + policy::longest_copy);
-    for (std::uint32_t k = period; k < longest; ++k) {
-      const auto used = hold(one, k, from | 1U << to, from, v);
-      if (!used) break;
-      const double busy = now.busy[line * model_.periods() + k];
-      window += std::max(0.0, now.taken[k] + *used + (k > period ? now.waited[k] : 0) - busy);
-      const double stall = std::max(0.0, least - window);
-      if (stall > 0 && stall_weight == infinite) continue;
-      if (!any_end && next_use_[k + 1 - first_] != k + 1) continue;
-      const value then{v.time + (stall > 0 ? stall * stall_weight : 0), v.bytes};
-      relax(k + 1, with, {.best = then, .from_period = period, .from_set = set, .source = source});
-      if (stall <= 0 || stall_weight == 0) break;
-    }
-  }
-}
-
-residence router::traced_back(const moving_item& one, std::uint32_t set) const {
-  struct stop {
-    std::uint32_t period, set;
-    std::int32_t source;
-  };
-  std::vector<stop> path;
-  std::uint32_t period = one.last;
-  for (;;) {
-    const label& at = labels_[std::size_t{period - first_} * sets_->sets.size() + set];
-    path.push_back({period, set, at.source});
-    if (period == first_ && at.from_set == set && at.from_period == first_) break;
-    period = at.from_period;
-    set = at.from_set;
-  }
-  residence legs;
-  std::vector<std::int32_t> open(one.memories.size(), -1);
-  const auto start = [&](std::uint32_t bits, std::uint32_t begin, std::uint32_t ready, std::int32_t source) {
-    const auto a = static_cast<std::size_t>(std::countr_zero(bits));
-    open[a] = static_cast<std::int32_t>(legs.size());
-    legs.push_back({.memory = one.memories[a], .begin = begin, .ready = ready, .end = one.last, .source = source});
-  };
-  start(sets_->sets[path.back().set], first_, first_, -1);
-  for (std::size_t k = path.size() - 1; k-- > 0;) {
-    const std::uint32_t before = sets_->sets[path[k + 1].set], after = sets_->sets[path[k].set];
-    for (std::uint32_t gone = before & ~after; gone != 0; gone &= gone - 1) {
-      legs[static_cast<std::size_t>(open[static_cast<std::size_t>(std::countr_zero(gone))])].end = path[k].period;
-    }
-    if (path[k].source >= 0) {
-      start(after & ~before, path[k + 1].period, path[k].period, open[static_cast<std::size_t>(path[k].source)]);
-    }
-  }
-  return legs;
-}
-
-residence router::unmoved(const moving_item& one, const occupation& others, const std::vector<double>& price) {
-  residence best;
-  double least = infinite;
-  for (const index m : one.memories) {
-    const residence whole{{.memory = m, .begin = one.first, .ready = one.first, .end = one.last}};
-    double time = 0;
-    bool room = true;
-    for (std::uint32_t k = one.first; k < one.last && room; ++k) {
-      ++visits_;
-      room = !model_.limits[m] || others.live(m, k) + model_.height(one, k) <= *model_.limits[m];
-      if (!price.empty()) time += price[m * model_.periods() + k] * static_cast<double>(model_.height(one, k));
-    }
-    for (const use_in_period& u : one.uses) time += time_of(model_, whole, u);
-    if (!room || time >= least) continue;
-    least = time;
-    best = whole;
-  }
-  return best;
-}
-
-residence router::route(const moving_item& one, const occupation& others, const playout& now, double stall_weight,
-                        const std::vector<double>& price) {
-  if (!one.movable) return unmoved(one, others, price);
-  look_at(one, others, price);
-  const auto count = static_cast<std::uint32_t>(sets_->sets.size());
-  for (std::uint32_t s = 0; s < count; ++s) {
-    if (std::popcount(sets_->sets[s]) == 1) {
-      relax(first_, s, {.best = {}, .from_period = first_, .from_set = s});
-    }
-  }
-  for (std::uint32_t k = first_; k < one.last; ++k) {
-    for (std::uint32_t s = 0; s < count; ++s) {
-      const value at = labels_[std::size_t{k - first_} * count + s].best;
-      if (at.time == infinite) continue;
-      for (const std::uint32_t less : sets_->without[s]) {
-        relax(k, less, {.best = at, .from_period = k, .from_set = s});
-      }
-      copy_from(one, k, s, now, stall_weight);
-      value v = at;
-      if (hold(one, k, sets_->sets[s], sets_->sets[s], v)) {
-        relax(k + 1, s, {.best = v, .from_period = k, .from_set = s});
-      }
-    }
-  }
-  const auto final = labels_.begin() + static_cast<std::ptrdiff_t>(std::size_t{one.last - first_} * count);
-  const auto best =
-      std::min_element(final, final + count, [](const label& a, const label& b) { return a.best < b.best; });
-  if (best->best.time == infinite) return {};
-  return traced_back(one, static_cast<std::uint32_t>(best - final));
 }
 
 }  // namespace berth::plan

@@ -1,8 +1,7 @@
 // Where buffers lie over time, while a plan with moves is being made.
 //
 // Time is cut into periods at every tick at which anything can happen, and a stay becomes a leg of a residence, in
-// periods. The cheapest residence of one item, given what the others leave, is a shortest path over (period, set of
-// memories that hold a copy).
+// periods.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "berth/plan/moves.hpp"
-#include "plan/policy.hpp"
 
 namespace berth::plan {
 
@@ -99,86 +97,5 @@ void play(const moving_model& model, const std::vector<residence>& where, playou
 
 // Access time of a use, or infinity where no leg serves it.
 [[nodiscard]] double time_of(const moving_model& model, const residence& legs, const use_in_period& u);
-
-// Bytes live by memory, then period.
-class occupation {
- public:
-  explicit occupation(const moving_model& model)
-      : periods_{model.periods()}, live_(model.memories() * model.periods(), 0) {}
-
-  [[nodiscard]] bytes live(index memory, std::uint32_t period) const noexcept {
-    return live_[memory * periods_ + period];
-  }
-  void put(const moving_model& model, const moving_item& one, const residence& legs);
-  void take(const moving_model& model, const moving_item& one, const residence& legs);
-
- private:
-  std::size_t periods_;
-  std::vector<bytes> live_;
-};
-
-// The sets of memories, as bits of an item's list, in which copies may lie at a time.
-struct memory_sets {
-  std::vector<std::uint32_t> sets;                         // larger ones first
-  std::vector<std::vector<std::uint32_t>> without;         // by set: the sets of one fewer
-  std::vector<std::vector<std::pair<index, index>>> with;  // by set: (memory of the list, the set with it)
-};
-
-// Finds one item's residence. Keeps its tables between calls.
-class router {
- public:
-  explicit router(const moving_model& model) : model_{model} {}
-
-  // The cheapest residence where `others` leave room and the links are as busy as `now` says. Time waited for a copy
-  // counts `stall_weight` times (infinity: no copy is waited for; 0: copies take one period). `price`, by memory then
-  // period, is what a byte costs there; empty: nothing. Of residences that cost the same, it takes one with few copies
-  // that leaves limited memories early. Empty where there is no room. O(life * sets of memories * the longest copy, 64
-  // periods).
-  [[nodiscard]] residence route(const moving_item& one, const occupation& others, const playout& now,
-                                double stall_weight, const std::vector<double>& price);
-
-  // States of its tables looked at so far.
-  [[nodiscard]] std::uint64_t visits() const noexcept { return visits_; }
-
-  // What that and its tables cost, in looks.
-  [[nodiscard]] std::uint64_t looks() const noexcept { return visits_ * policy::looks_a_visit + table_looks_; }
-
- private:
-  struct value {
-    double time = 0;
-    double bytes = 0;  // copied, and held: decides between equal times
-    friend bool operator<(const value& a, const value& b) {
-      return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
-    }
-  };
-  struct label {
-    value best;
-    std::uint32_t from_period = 0;
-    std::uint32_t from_set = 0;
-    std::int32_t source = -1;  // of a copy: which of the item's memories
-  };
-
-  void look_at(const moving_item& one, const occupation& others, const std::vector<double>& price);
-  void relax(std::uint32_t period, std::uint32_t set, const label& by);
-  void copy_from(const moving_item& one, std::uint32_t period, std::uint32_t set, const playout& now,
-                 double stall_weight);
-  [[nodiscard]] std::optional<double> hold(const moving_item& one, std::uint32_t period, std::uint32_t held,
-                                           std::uint32_t read, value& v);
-  [[nodiscard]] residence traced_back(const moving_item& one, std::uint32_t set) const;
-  [[nodiscard]] residence unmoved(const moving_item& one, const occupation& others, const std::vector<double>& price);
-
-  const moving_model& model_;
-  std::vector<memory_sets> sets_of_;  // by number of memories
-  const memory_sets* sets_ = nullptr;
-  std::uint32_t first_ = 0;
-  std::vector<label> labels_;            // by period of the life, then set
-  std::vector<std::uint32_t> room_;      // by period: the memories that have room, as bits
-  std::vector<double> price_;            // by period, then memory of the item: time paid
-  std::vector<std::int32_t> use_of_;     // by period: the first use in it, or -1
-  bool all_limited_ = false;             // all of the item's memories have a limit
-  std::vector<std::uint32_t> next_use_;  // by period: of it or of a later one
-  std::uint64_t visits_ = 0;
-  std::uint64_t table_looks_ = 0;
-};
 
 }  // namespace berth::plan
