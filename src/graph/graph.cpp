@@ -168,7 +168,13 @@ value_id graph::view(std::string name, value_id of, tensor_type type, bytes offs
 }
 
 value_id graph::view(value_id of, tensor_type type, bytes offset) {
-  return add_view(known(of) ? values_[of.index].name + ".view" : "view", of, std::move(type), offset, {});
+  constexpr std::string_view shown = ".view";
+  constexpr std::size_t longest = 256;  // of a name of the file's that each of its views repeats
+  std::string name = known(of) ? values_[of.index].name : "";
+  if (name.size() > longest) name.clear();
+  // A view of a view is one of what that shows: names do not grow along a chain of them.
+  if (!name.ends_with(shown)) name += name.empty() ? shown.substr(1) : shown;
+  return add_view(std::move(name), of, std::move(type), offset, {});
 }
 
 node_id graph::add_node(std::string name, std::vector<value_id> inputs, node_options options) {

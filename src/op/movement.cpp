@@ -3,6 +3,10 @@
 namespace berth::op {
 
 created concatenation(std::span<const tensor_type> inputs, const tensor_type& output, int axis) {
+  // oneDNN numbers the sources from DNNL_ARG_MULTIPLE_SRC on, and what comes behind them from here.
+  constexpr std::size_t most = DNNL_ARG_MULTIPLE_DST - DNNL_ARG_MULTIPLE_SRC;
+  static_assert(most == 1024);
+  if (inputs.size() > most) return error{errc::unsupported, "op: no concatenation of more than 1024 tensors"};
   return guarded("op: no such concatenation", [&]() -> std::unique_ptr<operation> {
     std::vector<dnnl::memory::desc> from;
     for (const tensor_type& input : inputs) from.push_back(descriptor(input));

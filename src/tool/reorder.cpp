@@ -97,6 +97,10 @@ std::vector<trace::rectangle> rectangles(const graph& g, const graph_plan& p, co
     if (it.kind == value_kind::result) of[v].lower = it.producer.index + 1;
     if (it.output || it.kind == value_kind::state) of[v].upper = end;
   }
+  // What was taken over is the result's from there on.
+  std::vector<take_over> taken_over = p.in_place;
+  std::ranges::stable_sort(taken_over, {}, &take_over::node);
+  auto taken = taken_over.begin();
   std::vector<trace::rectangle> all;
   for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
     const node& it = g.nodes()[n];
@@ -106,9 +110,8 @@ std::vector<trace::rectangle> rectangles(const graph& g, const graph_plan& p, co
         upper = std::max<std::int64_t>(upper, std::int64_t{n} + 2);
       }
     }
-    // What was taken over is the result's from here on.
-    for (const take_over& t : p.in_place) {
-      if (t.node == n) of[g[it.inputs[t.operand]].root.index].upper = std::int64_t{n} + 1;
+    for (; taken != taken_over.end() && taken->node == n; ++taken) {
+      of[g[it.inputs[taken->operand]].root.index].upper = std::int64_t{n} + 1;
     }
     if (it.workspace != 0) {
       all.push_back({"workspace of " + it.name, p.workspace_of[n], it.workspace, std::int64_t{n} + 1,

@@ -196,29 +196,39 @@ class snapshot_reader {
     return 2;
   }
 
+  struct known_frame {
+    int worth = 0;
+    std::string_view file{};
+    std::uint32_t line = 0;
+  };
+
+  // Looked at once: a list of two bytes an entry can name one frame, with a long path, a million times.
+  const known_frame& known(const value& frame) {
+    static constexpr known_frame none;
+    if (frame.is != pickle::kind::dict) return none;
+    const auto [at, first] = frames_.try_emplace(frame.n);
+    if (!first || p_.list(frame)->size() > 128) return at->second;
+    const std::string_view file = text(frame, "filename").substr(0, longest_path);
+    const std::uint64_t line = number(frame, "line").value_or(0);
+    return at->second = {worth(file, text(frame, "name")), file,
+                         static_cast<std::uint32_t>(std::min<std::uint64_t>(line, UINT32_MAX))};
+  }
+
   // The innermost frame of those that say it best.
   std::uint32_t site_of(const value& dict) {
     const value* frames = p_.find(dict, "frames");
     if (frames == nullptr || frames->is != pickle::kind::list) return 0;
     const auto [at, first] = site_of_frames_.try_emplace(frames->n, 0);
     if (!first) return at->second;
-    std::string_view chosen;
-    std::uint64_t line = 0;
-    int best = 0;
+    known_frame best;
     for (const value& f : *p_.list(*frames)) {
-      if (f.is != pickle::kind::dict || p_.list(f)->size() > 128) continue;
-      const std::string_view file = text(f, "filename").substr(0, longest_path);
-      const int worth_it = worth(file, text(f, "name"));
-      if (worth_it <= best) continue;
-      best = worth_it;
-      chosen = file;
-      line = number(f, "line").value_or(0);
-      if (best == 4) break;
+      const known_frame& it = known(f);
+      if (it.worth > best.worth) best = it;
+      if (best.worth == 4) break;
     }
-    if (best == 0) return 0;
+    if (best.worth == 0) return 0;
     const auto next = static_cast<std::uint32_t>(sites_.size() + 1);
-    const auto in_32_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(line, UINT32_MAX));
-    return at->second = sites_.try_emplace({std::string{chosen}, in_32_bits}, next).first->second;
+    return at->second = sites_.try_emplace({std::string{best.file}, best.line}, next).first->second;
   }
 
   static constexpr std::size_t longest_path = 1024;
@@ -240,6 +250,7 @@ class snapshot_reader {
   history_builder builder_;
   std::unordered_map<std::uint64_t, std::uint32_t> streams_;
   std::unordered_map<std::uint64_t, std::uint32_t> site_of_frames_;  // by container
+  std::unordered_map<std::uint64_t, known_frame> frames_;            // by container
   std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> sites_;
   engine_log out_;
 };

@@ -118,6 +118,23 @@ TEST_F(onnx_external, a_file_is_one_however_its_path_is_written) {
             "tensor 'more7', external data: with it, the tensors take more than four times the files they lie in");
 }
 
+// Two bytes a component, each of which was looked up from the first on.
+TEST_F(onnx_external, a_path_of_thousands_of_components) {
+  std::string here;
+  for (int i = 0; i < 2000; ++i) here += "./";
+  for (const std::string& location : {here + "weights/w.bin", here + "a/" + here + "w.bin"}) {
+    say("location", location);
+    auto* g = maker_.model().mutable_graph();
+    for (int i = g->initializer_size(); i < 400; ++i) {
+      *g->add_initializer() = g->initializer(0);
+      g->mutable_initializer(i)->set_name("more" + std::to_string(i));
+    }
+    const bool is_there = location.ends_with("weights/w.bin");
+    EXPECT_THAT(complaint(), testing::HasSubstr(is_there ? "more than four times the files" : "there is no file"));
+  }
+  EXPECT_THAT(complaint_about(here + ".."), testing::HasSubstr("is no path below the model's folder"));
+}
+
 TEST_F(onnx_external, bytes_without_a_folder_have_none) {
   EXPECT_EQ(test::complaint_of("bytes", [&] { (void)read_onnx("bytes", maker_.text(), {}); }),
             "tensor 'w': external data is not read here");

@@ -287,6 +287,45 @@ TEST_F(hostile_onnx, nodes_of_two_bytes) {
 }
 
 // The graph of such a model had a view beyond its root, and a plan all the same.
+// From 3,073 on the numbers of oneDNN's sources were those of something else, and its kernel failed while it ran.
+TEST_F(hostile_onnx, a_concatenation_of_more_than_the_kernel_can_number) {
+  const auto concat = [](std::size_t operands) {
+    return onnx_maker{}
+        .input("a", {4})
+        .node("Concat", std::vector<std::string>(operands, "a"), {"z"})
+        .with("axis", 0)
+        .output("z");
+  };
+  EXPECT_EQ(lowered(concat(1024).text()).outputs.front().shape, (shape{4096}));
+  for (const std::size_t operands : {std::size_t{1025}, std::size_t{3073}, std::size_t{300'000}}) {
+    EXPECT_EQ(complaint(concat(operands)),
+              "node 'z' (Concat): op: no concatenation of more than 1024 tensors in oneDNN for these shapes");
+  }
+}
+
+// Each view had the name of the one that it shows, and five characters more.
+TEST_F(hostile_onnx, names_do_not_grow_along_a_chain_of_views) {
+  for (const std::size_t length : {std::size_t{5}, std::size_t{1000}}) {
+    onnx_maker m;
+    m.input(std::string(length, 'x'), {4});
+    std::string last(length, 'x');
+    for (int i = 0; i < 200; ++i) {
+      const std::string next = "v" + std::to_string(i);
+      m.node("Identity", {last}, {next});
+      last = next;
+    }
+    const program p = lowered(m.node("Relu", {last}, {"z"}).output("z").text());
+    std::size_t views = 0, characters = 0;
+    for (const value& v : p.graph.values()) {
+      if (v.kind != value_kind::view) continue;
+      ++views;
+      characters += v.name.size();
+    }
+    EXPECT_EQ(views, 200);
+    EXPECT_LE(characters, 200 * 10);
+  }
+}
+
 TEST_F(hostile_onnx, a_lowered_graph_has_no_fault) {
   const program p = lowered(onnx_maker{}
                                 .input("x", {4, 6})

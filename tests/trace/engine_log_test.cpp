@@ -113,6 +113,21 @@ TEST(engine_log, of_pytorch_the_place_is_the_users) {
   EXPECT_EQ(chosen({{"??", "x"}}), "");
 }
 
+// A frame is looked at once, however often lists name it: each time took microseconds, and an entry two bytes.
+TEST(engine_log, of_pytorch_a_frame_that_is_named_two_million_times) {
+  std::string place = "](" + dict({{"filename", text(std::string(1024, '/'))}, {"line", number(7)}}) + "\x94";
+  for (int i = 0; i < 2'000'000; ++i) {
+    place.append("h\0", 2);
+    if (i % 1000 == 999) place += "e(";
+  }
+  place += 'e';
+  const auto log = parse_pytorch_snapshot(
+      snapshot_of({segment(1 << 20, 4096, {})}, {list({happens("alloc", 1 << 20, 1000, 1002, place)})}));
+  ASSERT_TRUE(log) << log.error().what;
+  ASSERT_EQ(log->history.events.size(), 1u);
+  EXPECT_EQ(log->history.sites[log->history.events[0].site - 1].line, 7u);
+}
+
 // stacks of the state only; and PyTorch 2.0, whose blocks have a history.
 TEST(engine_log, of_pytorch_what_only_the_segments_say) {
   const std::string place = frames({{"/home/me/train.py", 42}});

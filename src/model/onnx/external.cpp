@@ -119,12 +119,16 @@ class external_reader {
   fs::path file_of(const onnx::TensorProto& t, const std::string& location) const {
     const fs::path said{location};
     const bool plain = !location.empty() && location.find('\0') == std::string::npos && said.is_relative();
+    bool below = plain && std::ranges::none_of(said, [](const fs::path& part) { return part == ".."; });
     fs::path file = folder_;
-    bool below = plain;
     std::error_code failed;
-    for (auto part = said.begin(); below && part != said.end(); ++part) {
+    // A path may say "./" a thousand times, and every tensor may have such a path.
+    const fs::path in_short = below ? said.lexically_normal() : fs::path{};
+    for (auto part = in_short.begin(); below && part != in_short.end(); ++part) {
       file /= *part;
-      below = *part != ".." && !fs::is_symlink(fs::symlink_status(file, failed));
+      const fs::file_type is = fs::symlink_status(file, failed).type();
+      if (is == fs::file_type::not_found) break;
+      below = is != fs::file_type::symlink;
     }
     if (!below) fail(t, "'" + location + "' is no path below the model's folder, or passes a link");
     if (!fs::is_regular_file(file, failed)) fail(t, "there is no file '" + location + "' beside the model");
