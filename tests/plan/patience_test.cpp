@@ -170,6 +170,18 @@ TEST(patience, that_is_over_at_once_still_gives_a_plan_of_several_memories) {
   }
 }
 
+// So many conflicts that not even the last repair comes to its end: what has a memory without end lies there.
+TEST(patience, that_is_over_at_once_gives_a_plan_where_a_memory_has_no_end) {
+  const std::atomic<bool> stop{true};
+  problem p = dense_set(20'000, 10'000);
+  for (buffer& b : p.buffers) b.size = 1 + b.size / 64;
+  p.memories = {{.name = "a", .capacity = 100'000, .cost = 1}, {.name = "b", .cost = 2}};
+  const auto got = solve(p, {.stop = &stop});
+  ASSERT_TRUE(got && got->has_offsets());
+  EXPECT_TRUE(got->deadline_hit);
+  EXPECT_FALSE(verify(p, *got));
+}
+
 TEST(patience, that_ends_beside_several_memories_gives_what_effort_fast_does) {
   const problem p = in_three_memories(dense_set(300, 60));
   const patience endless;

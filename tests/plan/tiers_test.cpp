@@ -60,6 +60,18 @@ TEST(tiers, a_slow_memory_without_end_takes_what_the_fast_one_cannot) {
   }
 }
 
+// Of very many buffers not every memory is tried.
+TEST(tiers, one_without_end_is_tried_however_many_are_full) {
+  problem p;
+  for (int m = 0; m < 40; ++m) p.memories.push_back({.name = "m", .capacity = 64, .cost = static_cast<double>(m)});
+  p.memories.push_back({.name = "last", .cost = 100});
+  for (index i = 0; i < 40'000; ++i) p.add({.size = 64, .live = {0, 1}});
+  const auto got = solve(p, {.work = effort::fast});
+  ASSERT_TRUE(got);
+  EXPECT_TRUE(got->has_offsets()) << got->reason;
+  EXPECT_FALSE(verify(p, *got));
+}
+
 TEST(tiers, a_memory_of_slabs_that_takes_too_little_is_left_to_others) {
   std::mt19937 random(3);
   problem p;

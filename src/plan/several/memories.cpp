@@ -331,6 +331,27 @@ memories_plan at_both_efforts(const asked& q, const patience& wait) {
   return better ? *std::move(other) : std::move(found);
 }
 
+// What may lie in a memory without a capacity there, in the cheapest such: that takes no thought. Nothing where the
+// others have a choice, or do not fit.
+std::optional<memories_plan> in_endless_memories(const asked& q, const patience& wait) {
+  std::vector<index> memory_of;
+  double cost = 0;
+  for (std::size_t u = 0; u < q.bundles.size(); ++u) {
+    const std::vector<index>& choices = q.bundles[u].memories;
+    std::optional<std::size_t> best;
+    for (std::size_t k = 0; k < choices.size(); ++k) {
+      if (choices.size() > 1 && q.p.memories[choices[k]].capacity) continue;
+      if (!best || q.cost[u][k] < q.cost[u][*best]) best = k;
+    }
+    if (!best) return {};
+    memory_of.push_back(choices[*best]);
+    cost += q.cost[u][*best];
+  }
+  laid_out placed = place(q, memory_of, wait);
+  if (placed.full) return {};
+  return chosen_plan(q, std::move(placed.answer), cost, 0);
+}
+
 }  // namespace
 
 memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundles,
@@ -344,9 +365,11 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
   const bool well = !has_choice(bundles) || bundles.size() <= policy::most_well_moved_bundles;
   const asked q{p, bundles, cost, o, all, well ? effort::normal : effort::fast};
   memories_plan found = at_both_efforts(q, wait);
-  if (found.layout.status != status::unknown || !wait.over()) return found;
+  if (found.layout.status != status::unknown) return found;
   // A plan that comes a little late is one.
-  auto late = repaired_plan(q, {}, any_cost, 0, patience::of_looks(policy::late_repair_looks), wait);
+  std::optional<memories_plan> late;
+  if (wait.over()) late = repaired_plan(q, {}, any_cost, 0, patience::of_looks(policy::late_repair_looks), wait);
+  if (!late) late = in_endless_memories(q, wait);
   return late ? *std::move(late) : std::move(found);
 }
 

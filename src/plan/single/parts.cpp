@@ -38,8 +38,13 @@ class any_memory {
     for (; k < by_cost_.size() && some.size() < most_ / 2; ++k) take(k);
     const std::size_t rest = by_cost_.size() - k, start = rest == 0 ? 0 : i * most_ % rest;
     for (std::size_t j = 0; j < rest && some.size() < most_; ++j) take(k + (start + j) % rest);
+    if (some.empty()) return all_;
+    // One that is never full is among them where there is one.
+    const auto is_endless = [&](index m) { return !p_.memories[m].capacity; };
+    const auto endless = std::find_if(by_cost_.begin(), by_cost_.end(), is_endless);
+    if (endless != by_cost_.end() && std::none_of(some.begin(), some.end(), is_endless)) some.back() = *endless;
     std::sort(some.begin(), some.end());
-    return some.empty() ? all_ : some;
+    return some;
   }
 
  private:
