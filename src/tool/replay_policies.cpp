@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "berth/pool/pool.hpp"
+#include "tool/holes_by_address.hpp"
 
 namespace berth::tool {
 namespace {
@@ -52,6 +54,9 @@ class segments {
  public:
   using by_size = std::set<std::pair<bytes, bytes>>;
 
+  segments() = default;
+  explicit segments(bool by_address) : by_address_{by_address} {}
+
   void add_free(bytes offset, bytes size) {
     auto after = free_.lower_bound(offset);
     if (after != free_.end() && after->first == offset + size && !borders_.contains(after->first)) {
@@ -66,8 +71,7 @@ class segments {
         erase(before);
       }
     }
-    free_[offset] = size;
-    sizes_.insert({size, offset});
+    insert(offset, size);
   }
   bytes add_segment(bytes size) {
     const bytes offset = end_;
@@ -84,43 +88,52 @@ class segments {
     const bytes size = free_.at(offset);
     erase(free_.find(offset));
     if (size - n >= least && size > n) {
-      free_[offset + n] = size - n;
-      sizes_.insert({size - n, offset + n});
+      insert(offset + n, size - n);
       return n;
     }
     return size;
   }
   // Gives segments that are wholly free back to the device, and says how much that is.
   bytes release_free_segments() {
-    const bytes before = reserved_;
-    for (auto s = segments_.begin(); s != segments_.end();) {
-      const auto f = free_.find(s->first);
-      if (f == free_.end() || f->second != s->second) {
-        ++s;
-        continue;
-      }
-      reserved_ -= s->second;
-      erase(f);
-      s = segments_.erase(s);
+    bytes released = 0;
+    while (!idle_.empty()) {
+      const auto s = segments_.find(*idle_.begin());
+      released += s->second;
+      erase(free_.find(s->first));
+      segments_.erase(s);
     }
-    return before - reserved_;
+    reserved_ -= released;
+    return released;
   }
-  [[nodiscard]] const std::map<bytes, bytes>& free_ranges() const { return free_; }
+  // Of segments by address alone.
+  [[nodiscard]] std::optional<bytes> first_fit(bytes n) const { return holes_.first(n); }
   [[nodiscard]] const by_size& sizes() const { return sizes_; }
   [[nodiscard]] bytes reserved() const { return reserved_; }
   [[nodiscard]] bytes peak() const { return peak_; }
 
  private:
+  void insert(bytes offset, bytes size) {
+    free_[offset] = size;
+    sizes_.insert({size, offset});
+    if (by_address_) holes_.insert(offset, size);
+    const auto segment = segments_.find(offset);
+    if (segment != segments_.end() && segment->second == size) idle_.insert(offset);
+  }
   std::map<bytes, bytes>::iterator erase(std::map<bytes, bytes>::const_iterator at) {
     sizes_.erase({at->second, at->first});
+    if (by_address_) holes_.erase(at->first);
+    idle_.erase(at->first);
     return free_.erase(at);
   }
 
+  bool by_address_ = false;
+  holes_by_address holes_;
   std::map<bytes, bytes> free_;
   by_size sizes_;
   std::set<bytes> borders_;
   std::map<bytes, bytes> segments_;
-  bytes end_ = 64;  // so that no handle is 0
+  std::set<bytes> idle_;  // segments that are wholly free
+  bytes end_ = 64;        // so that no handle is 0
   bytes reserved_ = 0;
   bytes peak_ = 0;
 };
@@ -128,7 +141,7 @@ class segments {
 // One segment of the whole capacity. What counts as reserved is the highest byte ever used.
 class fit_like final : public policy {
  public:
-  fit_like(bytes capacity, bool first) : first_{first} {
+  fit_like(bytes capacity, bool first) : first_{first}, space_{first} {
     start_ = space_.add_segment(align_down(capacity, granularity));
   }
 
@@ -136,11 +149,7 @@ class fit_like final : public policy {
     const bytes n = align_up(std::max<bytes>(size, 1), granularity);
     bytes at = 0;
     if (first_) {
-      for (const auto& [offset, room] : space_.free_ranges()) {
-        if (room < n) continue;
-        at = offset;
-        break;
-      }
+      at = space_.first_fit(n).value_or(0);
     } else if (const auto fit = space_.sizes().lower_bound({n, 0}); fit != space_.sizes().end()) {
       at = fit->second;
     }

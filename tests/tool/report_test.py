@@ -4,6 +4,7 @@ import copy
 import gzip
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -313,6 +314,42 @@ class Report(unittest.TestCase):
         for judged in (("--since", path), ("--fail-on", "warning")):
             got = self.run_berth("report", path, "--metrics", *judged)
             self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1))
+
+    def peak_of_first_fit(self, events):
+        """In multiples of 64 bytes, each block in the lowest hole that takes it."""
+        blocks, peak = {}, 0
+        for kind, name, size in events:
+            if kind == "f":
+                del blocks[name]
+                continue
+            at, need = 0, -(-max(size, 1) // 64) * 64
+            for low, high in sorted(blocks.values()):
+                if low - at >= need:
+                    break
+                at = high
+            blocks[name] = (at, at + need)
+            peak = max(peak, at + need)
+        return peak
+
+    def test_first_fit_takes_the_lowest_hole(self):
+        random.seed(7)
+        for most in (3, 40, 400):
+            events, alive = [], []
+            for name in range(2000):
+                if alive and random.random() < len(alive) / most:
+                    events.append(("f", alive.pop(random.randrange(len(alive))), 0))
+                events.append(("a", name, random.choice((0, 64, 65, 1000, random.randrange(1 << 20)))))
+                alive.append(name)
+            rows = "".join(f"{k},{i},{'' if k == 'f' else s},0,0,{t}\n" for t, (k, i, s) in enumerate(events))
+            got = self.run_berth("replay", self.file(LOG_HEAD + rows), "--policy", "first-fit-like", "--capacity", "1TiB", "--json")
+            self.assertEqual(json.loads(got.stdout)["peak_reserved_bytes"], self.peak_of_first_fit(events))
+
+    def test_many_holes_are_not_looked_at_one_by_one(self):
+        n = 200_000  # every second one of these is freed, and each of the larger ones fits none of the holes
+        rows = [f"a,{i},1,0,0,{i}" for i in range(2 * n)] + [f"f,{i},,0,0,{2 * n + i}" for i in range(0, 2 * n, 2)]
+        rows += [f"a,{2 * n + i},65,0,0,{3 * n + i}" for i in range(n)]
+        got = self.run_berth("replay", self.file(LOG_HEAD + "\n".join(rows) + "\n"), "--policy", "first-fit-like", "--capacity", "1TiB", "--json")
+        self.assertEqual(json.loads(got.stdout)["peak_reserved_bytes"], 64 * 4 * n)
 
     def test_policies_are_listed(self):
         listed = "{berth,first-fit-like,best-fit-like,bfc-like,pytorch-like}"
