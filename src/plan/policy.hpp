@@ -24,6 +24,7 @@ inline constexpr std::uint64_t looks_a_node = 64;        // a node takes 0.5 to 
 inline constexpr std::uint64_t looks_a_boxed_item = 16;  // 160 to 200 ns, measured: 0020
 inline constexpr std::uint64_t looks_an_assigned_state = 4;  // choosing and copying it at each change ...
 inline constexpr std::size_t state_bytes_a_look = 128;       // ... which takes the longer, the more it says
+inline constexpr std::uint64_t looks_a_swept_item = 50;      // by all orders of effort fast
 inline constexpr std::uint64_t looks_a_routed_item = 64;     // of problems with moves
 inline constexpr std::uint64_t intervals_moved_a_look = 16;  // moving one on in its list costs less than looking at it
 
@@ -298,6 +299,8 @@ inline constexpr std::size_t most_split_bundles = 10, most_moved_bundles = 400, 
 // second.
 inline constexpr std::size_t slab_moves = 1000;
 inline constexpr std::uint64_t slab_looks = 100'000'000;
+// And all slabs of one memory that are laid, or planned, one after the other.
+inline constexpr std::uint64_t all_slabs_looks = 200'000'000;
 
 // ---- Moves (moves/; 0023) and symbolic sizes (symbolic/) ----
 

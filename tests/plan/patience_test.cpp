@@ -65,6 +65,7 @@ TEST(patience, is_asked_by_every_stage_that_takes_long_and_heard) {
       {"hints", with_hints(dense_set(300, 100)), effort::normal, 1'000'000},
       {"penalties", with_penalties(dense_set(1000, 100)), effort::normal, 500'000},
       {"slabs", in_slabs(dense_set(100, 40), 8 << 20), effort::normal, 1'000'000},
+      {"many slabs", in_slabs(dense_set(2000, 1000), 1 << 20), effort::fast, 20'000'000},
   };
   constexpr std::uint64_t soon = 50'000;
   for (const slow& one : all) {

@@ -51,15 +51,16 @@ class cutter {
   }
 
   // Lays all in one unbounded memory and keeps what ends below the limit; the rest again, into the next slab. When the
-  // wait is over the rest is stacked; and where pins clash so often that each slab takes few.
+  // wait is over the rest is stacked; and where there are so many slabs, or pins clash so often, that this takes long.
   std::vector<slab> by_height() {
     std::vector<slab> slabs;
     std::vector<index> left(p_.buffers.size());
     std::iota(left.begin(), left.end(), index{0});
-    const patience clashes = wait_.for_looks(policy::slab_looks);
-    while (!left.empty() && !wait_.over() && !clashes.was_over()) {
+    const patience all = wait_.for_looks(policy::all_slabs_looks, options_.work);
+    const patience clashes = all.for_looks(policy::slab_looks);
+    while (!left.empty() && !all.over(left.size() * policy::looks_a_swept_item) && !clashes.was_over()) {
       std::vector<index> laid = left;
-      const plan layout = lay(laid, clashes);
+      const plan layout = lay(laid, all, clashes);
       if (!layout.has_offsets()) break;
       std::vector<bool> stays(p_.buffers.size(), false);
       std::vector<bool> lies(p_.buffers.size(), false);
@@ -76,7 +77,7 @@ class cutter {
       std::copy_if(left.begin(), left.end(), std::back_inserter(rest), [&](index i) { return !stays[i]; });
       if (kept.empty()) break;
       std::sort(kept.begin(), kept.end());
-      slab made = make(kept, options_.work, wait_);
+      slab made = make(kept, options_.work, all);
       if (!made.layout.has_offsets()) made = as_laid(std::move(kept), laid, layout);
       slabs.push_back(std::move(made));
       left = std::move(rest);
@@ -88,6 +89,7 @@ class cutter {
   // By grow_slabs(); then each slab is planned by itself. Nothing where more than lifetimes counts.
   std::vector<slab> grown(slab_order by) {
     std::vector<slab> slabs;
+    const patience all = wait_.for_looks(policy::all_slabs_looks, options_.work);
     const patience wait = wait_.for_looks(by == slab_order::birth ? ~std::uint64_t{0} : policy::slab_looks);
     for (grown_slab& g : grow_slabs(p_, limit_, by, wait)) {
       slab made{std::move(g.members), {}};
@@ -95,7 +97,7 @@ class cutter {
       made.layout.solver = "slabs";
       made.layout.arena_bytes = g.height;
       made.layout.offsets = std::move(g.offsets);
-      slab planned = make(made.members, options_.work, wait_);
+      slab planned = make(made.members, options_.work, all);
       const bool lower = planned.layout.has_offsets() && planned.layout.arena() < g.height;
       slabs.push_back(lower ? std::move(planned) : std::move(made));
     }
@@ -203,20 +205,20 @@ class cutter {
   }
 
   // A layout of these buffers in one unbounded memory. Those go whose pins clash: in another slab they need not.
-  plan lay(std::vector<index>& members, const patience& clashes) {
+  plan lay(std::vector<index>& members, const patience& all, const patience& clashes) {
     problem part = unbounded_part(members);
-    plan layout = solve_single(part, {.work = effort::fast}, wait_);
+    plan layout = solve_single(part, {.work = effort::fast}, all);
     if (layout.status != status::infeasible) return layout;
     (void)clashes.over(members.size() * looks_a_clash_item);
-    const instance in = make_instance(part, wait_);
-    if (!in.representable || wait_.was_over()) return layout;
+    const instance in = make_instance(part, all);
+    if (!in.representable || all.was_over()) return layout;
     const std::vector<bool> gone = pins_that_clash(in);
     std::vector<index> stay;
     for (std::size_t k = 0; k < members.size(); ++k) {
       if (in.item_of[k] == no_item || !gone[in.item_of[k]]) stay.push_back(members[k]);
     }
     members = std::move(stay);
-    return solve_single(unbounded_part(members), {.work = effort::fast}, wait_);
+    return solve_single(unbounded_part(members), {.work = effort::fast}, all);
   }
 
   // What is reserved beyond the end of a slab keeps nothing from lying there, so that only pins can clash.
