@@ -91,7 +91,8 @@ struct moves_plan {
 // "link" as first words. O(n log n).
 [[nodiscard]] result<void> validate(const problem& p, const traffic& t);
 
-// Plans with moves. Never dearer than solve_tiers() with the same options, whose plan is among the candidates. Alias
+// Plans with moves. Never dearer than solve_tiers() with the same options, whose plan is among the candidates; with a
+// deadline, than what that has in half of the time, as each stage has half of what is left. Alias
 // groups, buffers with pins and buffers of several lifetimes live in one memory throughout, and so does everything
 // where memories and links times ticks are more than 2^24. A heuristic: `bound` says how far from the least it may be.
 // Deterministic but for a deadline; effort counts dynamic-programming steps.

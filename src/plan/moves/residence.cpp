@@ -1,8 +1,6 @@
 #include "plan/moves/residence.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 #include <optional>
 
