@@ -5,8 +5,8 @@
 namespace berth::tool {
 
 // The finaliser of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-std::uint64_t holes_by_address::priority(bytes offset) noexcept {
-  std::uint64_t x = offset + 0x9e3779b97f4a7c15U;
+std::uint64_t holes_by_address::priority(bytes offset) const noexcept {
+  std::uint64_t x = (offset ^ seed_) + 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
   return x ^ (x >> 31);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
@@ -11,7 +12,8 @@
 namespace berth::tool {
 
 // A treap (Seidel and Aragon, "Randomized search trees", Algorithmica 1996) by offset, in which each node knows the
-// largest hole below it. Priorities are a hash of the offset, so that every run is the same.
+// largest hole below it. Priorities are a hash of the offset and of a number that is another one in every run, so that
+// no log is made for a tree as deep as it has holes; what it answers does not depend on them.
 class holes_by_address {
  public:
   void insert(bytes offset, bytes size);
@@ -25,13 +27,14 @@ class holes_by_address {
     bytes offset, size, largest;
     std::uint32_t left = none, right = none;
   };
-  [[nodiscard]] static std::uint64_t priority(bytes offset) noexcept;
+  [[nodiscard]] std::uint64_t priority(bytes offset) const noexcept;
   [[nodiscard]] bytes largest(std::uint32_t at) const { return at == none ? 0 : nodes_[at].largest; }
   void count(std::uint32_t at);
   // Those below `offset`, and the others.
   void split(std::uint32_t at, bytes offset, std::uint32_t& low, std::uint32_t& high);
   [[nodiscard]] std::uint32_t joined(std::uint32_t low, std::uint32_t high);
 
+  std::uint64_t seed_ = std::random_device{}() | std::uint64_t{std::random_device{}()} << 32;
   std::vector<node> nodes_;
   std::vector<std::uint32_t> unused_;
   std::uint32_t root_ = none;

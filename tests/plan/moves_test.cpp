@@ -251,6 +251,48 @@ TEST(moves, the_check_counts_the_pairs_of_stays_that_share_bytes) {
   }
 }
 
+// Of three memories a plan may make two copies at once, after which both serve the next tick.
+TEST(moves, the_bound_knows_of_copies_at_the_same_time) {
+  problem p;
+  p.memories = {{.name = "a", .capacity = 10}, {.name = "b", .capacity = 10, .cost = 1}, {.name = "slow", .cost = 5}};
+  traffic t;
+  t.links = {{.from = 2, .to = 0, .bandwidth = 1e9}, {.from = 2, .to = 1, .bandwidth = 1e9}};
+  p.add({.size = 1, .live = {0, 2}});
+  t.uses = {{{.at = 0, .memory = 2}, {.at = 1, .touched = 1000}, {.at = 1, .memory = 1}}};
+  moves_plan both;
+  both.stays = {{.buffer = 0, .memory = 2, .live = {0, 1}, .ready = 0},
+                {.buffer = 0, .memory = 0, .live = {0, 2}, .ready = 1},
+                {.buffer = 0, .memory = 1, .live = {0, 2}, .ready = 1}};
+  both.moves = {{.buffer = 0, .from = 0, .to = 1, .during = {0, 1}, .begin = 0, .done = 1e-9},
+                {.buffer = 0, .from = 0, .to = 2, .during = {0, 1}, .begin = 0, .done = 1e-9}};
+  both.stall = 1e-9;
+  both.copied = 2;
+  both.layout = *solve(problem_of_stays(p, both.stays));
+  const auto wrong = verify(p, t, both);
+  ASSERT_FALSE(wrong) << wrong->rule;
+  for (const effort work : {effort::fast, effort::normal, effort::best}) {
+    EXPECT_LE(solve_moves(p, t, {.work = work})->bound, both.cost());
+  }
+}
+
+// Pins that clash fill a memory without a capacity, too: one of them moves on.
+TEST(moves, what_clashes_in_a_memory_without_a_capacity_moves) {
+  problem p;
+  p.memories = {{.name = "a"}, {.name = "b", .cost = 1}};
+  traffic t;
+  t.links = {{.from = 1, .to = 0, .bandwidth = 1}};
+  p.add({.size = 4, .live = {0, 10}});
+  for (int i = 0; i < 2; ++i) p.add({.size = 8, .live = {0, 10}, .offset = 0});
+  t.uses = {{{.at = 0, .write = true, .memory = 1}, {.at = 9, .memory = 0}},
+            {{.at = 1, .touched = 8}},
+            {{.at = 1, .touched = 8}}};
+  for (const effort work : {effort::fast, effort::normal}) {
+    const auto answer = *solve_moves(p, t, {.work = work});
+    EXPECT_TRUE(answer.layout.has_offsets()) << answer.layout.reason;
+    EXPECT_EQ(answer.access, 8);
+  }
+}
+
 // Weights that lie in the slow memory from the start and are read once: each life is as long as the run.
 TEST(moves, of_many_long_lives_are_found) {
   const auto made = moves_network::make({.layers = 2000, .share = 0.5, .compute = 1, .seed = 3});

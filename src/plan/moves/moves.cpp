@@ -195,16 +195,17 @@ std::optional<overfull> overfull_memory(const problem& stays, options o, const p
   if (stays.buffers.size() > policy::most_stays_searched) o.work = effort::fast;
   for (index m = 0; m < stays.memories.size(); ++m) {
     const auto capacity = stays.memories[m].capacity;
-    if (!capacity) continue;
     const std::vector<index> members = members_in(stays, m);
     problem part = part_of(stays, m, members);
     if (!stays.max_slab) part.memories.front().capacity.reset();
     const plan layout = solve_one_memory(part, stays.max_slab, o, wait);
     overfull found{.memory = m, .live = max_live(part)};
-    for (index k = 0; layout.has_offsets() && k < members.size(); ++k) {
+    // Pins that clash, reserved ranges and slabs fill a memory without a capacity too.
+    if (!layout.has_offsets()) return found;
+    for (index k = 0; capacity && k < members.size(); ++k) {
       if (layout.offset(k) + part.footprint(k) > *capacity) found.above.push_back(members[k]);
     }
-    if (!layout.has_offsets() || layout.arena() > *capacity) return found;
+    if (capacity && layout.arena() > *capacity) return found;
   }
   return std::nullopt;
 }
@@ -398,25 +399,35 @@ placing place(const problem& p, const moving_model& model, const timed_residence
 
 // Finds residences that are cheaper than the best, and places them; where they do not fit by address, without those
 // that are in the way, and others with a lower limit. Returns whether the first ones fitted.
-bool improve(const problem& p, moving_model model, const std::vector<residence>& start, const options& o,
-             const patience& wait, progress_of_moves& so_far) {
+bool improve(const problem& p, moving_model model, std::vector<residence> start, const options& o, const patience& wait,
+             progress_of_moves& so_far) {
   moves_plan& best = so_far.best;
+  bool fitted = false;
   for (int attempt = 0; attempt < 12; ++attempt) {
     std::uint64_t visits = 0;
     const std::uint64_t most_visits = visit_limit(o, model.items.size()) / (attempt == 0 ? 1 : 4);
+    bool whole = true;  // the search came to its end
     timed_residences found = in_half(wait, so_far, [&](const patience& half) {
-      return find_residences(model, start, most_visits, o, half, visits);
+      timed_residences in_time = find_residences(model, start, most_visits, o, half, visits);
+      whole = !half.was_over();
+      return in_time;
     });
     best.layout.work += visits;
     if (!so_far.least_cost) so_far.least_cost = found.least_cost;
-    if (found.where.size() < model.items.size()) return attempt == 0;
+    if (found.where.size() < model.items.size()) return fitted || attempt == 0;
     if (attempt != 0 && wait.over()) return true;
     const auto is_cheaper = [&] { return !best.layout.has_offsets() || found.timing.cost() < best.cost(); };
-    if (!is_cheaper()) return attempt == 0;
+    if (!is_cheaper()) return fitted || attempt == 0;
     problem stays;
     const placing got =
         in_half(wait, so_far, [&](const patience& half) { return place(p, model, found, o, half, best, stays); });
-    if (got != placing::full) return got == placing::never || attempt == 0;
+    if (got == placing::never) return true;
+    if (got == placing::done) {
+      fitted = fitted || attempt == 0;
+      if (whole || wait.over()) return fitted;
+      start = std::move(found.where);  // from where it was when half of the time was over
+      continue;
+    }
     auto crowded = in_half(wait, so_far, [&](const patience& half) { return overfull_memory(stays, o, half); });
     if (!crowded || crowded->live == 0) return false;
     model.limits[crowded->memory] = crowded->live - 1;

@@ -1,11 +1,66 @@
 #include "plan/moves/prices.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "plan/moves/router.hpp"
 #include "plan/policy.hpp"
 
 namespace berth::plan {
+namespace {
+
+// The time of an item's uses where it costs the least, each period by itself: copies are free, and a plan may make
+// several of them at once, for which no path of one after the other is a bound. Either one memory serves all uses of a
+// period, or it lies in two at least. Puts what that takes into `taken`; nothing where a use is served nowhere.
+std::optional<double> least_by_period(const moving_model& model, const moving_item& one, const room_prices& price,
+                                      occupation& taken) {
+  std::vector<index> fits;
+  for (const index m : one.memories) {
+    if (!model.limits[m] || one.footprint <= *model.limits[m]) fits.push_back(m);
+  }
+  if (fits.empty()) return std::nullopt;
+  const auto footprint = static_cast<double>(one.footprint);
+  const auto served_in = [&](index m, const use_in_period& u) {
+    return !u.memory || *u.memory == m ? u.touched * model.cost[m] : infinite;
+  };
+  double time = 0;
+  residence legs;
+  auto u = one.uses.begin();
+  for (std::uint32_t k = one.first; k < one.last; ++k) {
+    const auto begin = u;
+    while (u != one.uses.end() && u->period == k) ++u;
+    struct choice {
+      double paid = infinite, used = 0;
+      index memory = 0;
+    };
+    choice alone, cheapest, second;  // the last two by what their room costs
+    for (const index m : fits) {
+      choice here{price.none() ? 0 : price.of(m, k) * footprint, 0, m};
+      if (here.paid < second.paid) second = here;
+      if (second.paid < cheapest.paid) std::swap(cheapest, second);
+      for (auto it = begin; it != u; ++it) here.used += served_in(m, *it);
+      if (here.paid + here.used < alone.paid + alone.used) alone = here;
+    }
+    double best_of_each = 0;
+    for (auto it = begin; it != u; ++it) {
+      double least = infinite;
+      for (const index m : fits) least = std::min(least, served_in(m, *it));
+      best_of_each += least;
+    }
+    if (best_of_each == infinite) return std::nullopt;
+    const bool in_two = cheapest.paid + second.paid + best_of_each < alone.paid + alone.used;
+    time += in_two ? best_of_each : alone.used;
+    const auto takes = [&](index m) { legs.push_back({.memory = m, .begin = k, .ready = k, .end = k + 1}); };
+    takes(in_two ? cheapest.memory : alone.memory);
+    if (in_two) takes(second.memory);
+  }
+  taken.put(model, one, legs);
+  return time;
+}
+
+}  // namespace
 
 limit_prices price_room(const moving_model& model, double upper, std::uint64_t most_visits, const patience& wait,
                         std::uint64_t& visits) {
@@ -22,7 +77,15 @@ limit_prices price_room(const moving_model& model, double upper, std::uint64_t m
     double least_cost = 0;
     for (const moving_item& one : model.items) {
       const std::uint64_t looks = routes.looks() - std::exchange(told, routes.looks());
-      if (wait.over(policy::looks_a_routed_item + looks)) return {};
+      const bool by_period = one.movable && one.memories.size() > 2;
+      const std::uint64_t looked_at = by_period ? (one.last - one.first) * one.memories.size() : 0;
+      if (wait.over(policy::looks_a_routed_item + looks + looked_at)) return {};
+      if (by_period) {
+        const auto time = least_by_period(model, one, prices, taken);
+        if (!time) return {};
+        least_cost += *time;
+        continue;
+      }
       const residence legs = routes.route(one, nobody, idle, 0, prices);
       if (legs.empty()) return {};  // it fits nowhere, whatever the prices
       taken.put(model, one, legs);

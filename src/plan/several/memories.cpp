@@ -334,6 +334,7 @@ memories_plan at_both_efforts(const asked& q, const patience& wait) {
 // What may lie in a memory without a capacity there, in the cheapest such: that takes no thought. Nothing where the
 // others have a choice, or do not fit.
 std::optional<memories_plan> in_endless_memories(const asked& q, const patience& wait) {
+  if (!has_choice(q.bundles)) return {};
   std::vector<index> memory_of;
   double cost = 0;
   for (std::size_t u = 0; u < q.bundles.size(); ++u) {
@@ -369,7 +370,7 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
   // A plan that comes a little late is one.
   std::optional<memories_plan> late;
   if (wait.over()) late = repaired_plan(q, {}, any_cost, 0, patience::of_looks(policy::late_repair_looks), wait);
-  if (!late) late = in_endless_memories(q, wait);
+  if (!late) late = in_endless_memories(q, wait.for_looks(policy::memories_looks, o.work));
   return late ? *std::move(late) : std::move(found);
 }
 
