@@ -293,6 +293,32 @@ TEST(moves, what_clashes_in_a_memory_without_a_capacity_moves) {
   }
 }
 
+// The cheapest residences do not fit by address here, nor do those with lower limits.
+TEST(moves, are_found_where_those_of_effort_fast_fit) {
+  problem p;
+  p.alignment = 2;
+  p.max_slab = 6;
+  p.memories = {{.name = "fast", .capacity = 4}, {.name = "slow", .cost = 2}};
+  p.add({.size = 4, .live = {1, 6}});
+  p.add({.size = 4, .live = {0, 3}});
+  p.separations = {{0, 1}};
+  traffic t;
+  t.links = {{.from = 0, .to = 1, .bandwidth = 2, .latency = 0.5}, {.from = 1, .to = 0, .bandwidth = 4}};
+  t.steps = {{0, 5}, {1, 5}, {2, 3}, {3, 1}, {6, 0}};
+  t.uses = {{{.at = 1, .touched = 4, .write = true},
+             {.at = 2, .touched = 4},
+             {.at = 4, .touched = 4, .memory = 1},
+             {.at = 4, .touched = 4, .memory = 0},
+             {.at = 5, .touched = 4, .write = true},
+             {.at = 5, .touched = 4, .memory = 1}},
+            {{.at = 0, .touched = 4, .write = true},
+             {.at = 1, .touched = 4, .write = true},
+             {.at = 2, .touched = 4, .write = true}}};
+  for (const effort work : {effort::fast, effort::normal}) {
+    EXPECT_TRUE(solve_moves(p, t, {.work = work})->layout.has_offsets());
+  }
+}
+
 // Weights that lie in the slow memory from the start and are read once: each life is as long as the run.
 TEST(moves, of_many_long_lives_are_found) {
   const auto made = moves_network::make({.layers = 2000, .share = 0.5, .compute = 1, .seed = 3});

@@ -461,6 +461,12 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
     const patience together = wait.for_looks(looks, o.work);
     const bool fitted = improve(p, model, start, o, together, so_far);
     if (!fitted && round_up(p, model)) improve(p, model, start, o, together, so_far);
+    if (!answer.layout.has_offsets() && o.work != effort::fast) {
+      // Residences that are dearer may fit by address where the cheapest found do not.
+      options quick = o;
+      quick.work = effort::fast;
+      improve(p, model_of(p, t), start, quick, together, so_far);
+    }
     answer.bound = *so_far.least_cost;
   } else {
     answer.bound = least_access(p, t);
