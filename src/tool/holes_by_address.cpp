@@ -4,14 +4,6 @@
 
 namespace berth::tool {
 
-// The finaliser of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-std::uint64_t holes_by_address::priority(bytes offset) const noexcept {
-  std::uint64_t x = (offset ^ seed_) + 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
 void holes_by_address::count(std::uint32_t at) {
   node& n = nodes_[at];
   n.largest = std::max({n.size, largest(n.left), largest(n.right)});
@@ -37,7 +29,7 @@ void holes_by_address::split(std::uint32_t at, bytes offset, std::uint32_t& low,
 
 std::uint32_t holes_by_address::joined(std::uint32_t low, std::uint32_t high) {
   if (low == none || high == none) return low == none ? high : low;
-  if (priority(nodes_[low].offset) > priority(nodes_[high].offset)) {
+  if (nodes_[low].priority > nodes_[high].priority) {
     nodes_[low].right = joined(nodes_[low].right, high);
     count(low);
     return low;
@@ -55,7 +47,7 @@ void holes_by_address::insert(bytes offset, bytes size) {
     made = unused_.back();
     unused_.pop_back();
   }
-  nodes_[made] = {.offset = offset, .size = size, .largest = size};
+  nodes_[made] = {.offset = offset, .size = size, .largest = size, .priority = random_()};
   std::uint32_t low = none, high = none;
   split(root_, offset, low, high);
   root_ = joined(joined(low, made), high);

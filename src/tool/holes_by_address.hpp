@@ -12,8 +12,8 @@
 namespace berth::tool {
 
 // A treap (Seidel and Aragon, "Randomized search trees", Algorithmica 1996) by offset, in which each node knows the
-// largest hole below it. Priorities are a hash of the offset and of a number that is another one in every run, so that
-// no log is made for a tree as deep as it has holes; what it answers does not depend on them.
+// largest hole below it. Priorities are others in every run, so that no log is made for a tree as deep as it has holes;
+// what it answers does not depend on them.
 class holes_by_address {
  public:
   void insert(bytes offset, bytes size);
@@ -25,16 +25,16 @@ class holes_by_address {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   struct node {
     bytes offset, size, largest;
+    std::uint_fast32_t priority;
     std::uint32_t left = none, right = none;
   };
-  [[nodiscard]] std::uint64_t priority(bytes offset) const noexcept;
   [[nodiscard]] bytes largest(std::uint32_t at) const { return at == none ? 0 : nodes_[at].largest; }
   void count(std::uint32_t at);
   // Those below `offset`, and the others.
   void split(std::uint32_t at, bytes offset, std::uint32_t& low, std::uint32_t& high);
   [[nodiscard]] std::uint32_t joined(std::uint32_t low, std::uint32_t high);
 
-  std::uint64_t seed_ = std::random_device{}() | std::uint64_t{std::random_device{}()} << 32;
+  std::mt19937 random_{std::random_device{}()};
   std::vector<node> nodes_;
   std::vector<std::uint32_t> unused_;
   std::uint32_t root_ = none;

@@ -55,7 +55,9 @@ class segments {
   using by_size = std::set<std::pair<bytes, bytes>>;
 
   segments() = default;
-  explicit segments(bool by_address) : by_address_{by_address} {}
+  explicit segments(bool by_address) {
+    if (by_address) holes_.emplace();
+  }
 
   void add_free(bytes offset, bytes size) {
     auto after = free_.lower_bound(offset);
@@ -106,7 +108,7 @@ class segments {
     return released;
   }
   // Of segments by address alone.
-  [[nodiscard]] std::optional<bytes> first_fit(bytes n) const { return holes_.first(n); }
+  [[nodiscard]] std::optional<bytes> first_fit(bytes n) const { return holes_->first(n); }
   [[nodiscard]] const by_size& sizes() const { return sizes_; }
   [[nodiscard]] bytes reserved() const { return reserved_; }
   [[nodiscard]] bytes peak() const { return peak_; }
@@ -115,19 +117,18 @@ class segments {
   void insert(bytes offset, bytes size) {
     free_[offset] = size;
     sizes_.insert({size, offset});
-    if (by_address_) holes_.insert(offset, size);
+    if (holes_) holes_->insert(offset, size);
     const auto segment = segments_.find(offset);
     if (segment != segments_.end() && segment->second == size) idle_.insert(offset);
   }
   std::map<bytes, bytes>::iterator erase(std::map<bytes, bytes>::const_iterator at) {
     sizes_.erase({at->second, at->first});
-    if (by_address_) holes_.erase(at->first);
+    if (holes_) holes_->erase(at->first);
     idle_.erase(at->first);
     return free_.erase(at);
   }
 
-  bool by_address_ = false;
-  holes_by_address holes_;
+  std::optional<holes_by_address> holes_;  // the free ranges once more, where they are asked for by address
   std::map<bytes, bytes> free_;
   by_size sizes_;
   std::set<bytes> borders_;

@@ -147,7 +147,7 @@ router::way router::way_to(const moving_item& one, std::uint32_t from, index to)
   return best;
 }
 
-// What a copy leaves of its own uses of a period to the steps beside it.
+// The time of a period in which the link is free for a copy of an item whose own uses in it take `used`.
 double router::spare_time(const playout& now, std::size_t link, std::uint32_t period, double used, bool first) const {
   const double busy = now.busy[link * model_.periods() + period];
   return std::max(0.0, now.taken[period] + used + (first ? 0 : now.waited[period]) - busy);
