@@ -1,22 +1,22 @@
-// What the pool costs where its free memory is in very many pieces, in nanoseconds: median, least and most of five
-// rounds, on one thread and the "null" device.
+// The cost of requests while the pool's free memory is in very many pieces. Prints nanoseconds of processor time:
+// median, least and most of five rounds, on one thread and the "null" device.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <random>
 #include <vector>
 
 #include "berth/pool/pool.hpp"
+#include "thread_seconds.hpp"
 
 namespace {
 
 using namespace berth::literals;
 using berth::bytes;
-using steady = std::chrono::steady_clock;
+using berth_bench::thread_seconds;
 
-double ns_each(steady::time_point from, int count) {
-  return std::chrono::duration<double, std::nano>(steady::now() - from).count() / count;
+double ns_each(double from, int count) {
+  return 1e9 * (thread_seconds() - from) / count;
 }
 
 // Requests of 1 to 200 KiB and frees in any order, 2,000 alive; further streams may have used each.
@@ -28,7 +28,7 @@ double shuffled(bool used_further) {
   std::mt19937 random{1};
   std::vector<void*> alive;
   constexpr int count = 20'000;
-  const auto from = steady::now();
+  const double from = thread_seconds();
   for (int i = 0; i < count; ++i) {
     alive.push_back(p.allocate_raw(1024 + random() % 200'000, own).value());
     if (used_further) p.use_on(alive.back(), further);
@@ -50,9 +50,22 @@ double beside_holes(bytes size, bytes more, bytes release_threshold) {
   for (std::size_t i = 0; i < 2 * holes; ++i) all.push_back(p.allocate_raw(size, queue).value());
   for (std::size_t i = 0; i < all.size(); i += 2) p.free(all[i]);
   constexpr int pairs = 2000;
-  const auto from = steady::now();
+  const double from = thread_seconds();
   for (int i = 0; i < pairs; ++i) p.free(p.allocate_raw(more, queue).value());
   return ns_each(from, pairs);
+}
+
+// Every second of 32,000 blocks is freed, then asked for again.
+double into_holes(bytes size) {
+  const berth::device d = berth::device::open("null").value();
+  berth::stream queue{d};
+  berth::pool p{d, {.cache_bytes = 0, .report_leaks = false}};
+  std::vector<void*> all(32'000);
+  for (void*& block : all) block = p.allocate_raw(size, queue).value();
+  for (std::size_t i = 0; i < all.size(); i += 2) p.free(all[i]);
+  const double from = thread_seconds();
+  for (std::size_t i = 0; i < all.size(); i += 2) all[i] = p.allocate_raw(size, queue).value();
+  return ns_each(from, static_cast<int>(all.size() / 2));
 }
 
 template <class Round>
@@ -72,4 +85,6 @@ int main() {
   row("a pair of 65 KiB beside 30,000 holes of 64 KiB", [] { return beside_holes(64_KiB, 65_KiB, berth::max_bytes); });
   row("a pair of 4 KiB beside 30,000 such holes", [] { return beside_holes(4_KiB, 4_KiB, berth::max_bytes); });
   row("the same, with a release threshold that cannot be kept", [] { return beside_holes(4_KiB, 4_KiB, 64_MiB); });
+  row("a request of 64 KiB into one of 16,000 holes of its size", [] { return into_holes(64_KiB); });
+  row("a request of 2 MiB into one of 16,000 holes of its size", [] { return into_holes(2_MiB + 64); });
 }

@@ -5,7 +5,7 @@
 
 namespace berth::detail {
 
-bool store::prepare(std::size_t n) noexcept {
+bool store::make_spares(std::size_t n) noexcept {
   constexpr std::size_t at_a_time = 64;
   while (spares_ < n) {
     try {
@@ -16,26 +16,6 @@ bool store::prepare(std::size_t n) noexcept {
     for (std::size_t i = at_a_time; i-- > 0;) recycle(&records_.back()[i]);
   }
   return true;
-}
-
-extent* store::make() noexcept {
-  extent* e = spare_;
-  expects(e != nullptr, "pool: a record that was not prepared");
-  spare_ = e->next;
-  --spares_;
-  e->next = nullptr;
-  return e;
-}
-
-void store::recycle(extent* e) noexcept {
-  e->set(extent_state::spare);
-  e->before = e->after = e->bin_before = e->bin_after = nullptr;
-  e->use = {};
-  e->stitched.reset();
-  e->uses.reset();
-  e->next = spare_;
-  spare_ = e;
-  ++spares_;
 }
 
 extent* store::add(bytes offset, bytes size, extent* left, extent* right) noexcept {
@@ -150,24 +130,26 @@ extent* store::take(extent* e, bytes offset, bytes n) noexcept {
   extent* const taken = part(*e, offset, n);
   taken->set(extent_state::live);
   const bytes size = e->size;
-  if (offset == e->offset) {
+  const bytes start = e->offset;
+  if (offset == start) {
     taken->before = e->before;
     taken->after = e;
     if (e->before != nullptr) e->before->after = taken;
     e->before = taken;
     e->offset += n;
     e->size -= n;
-  } else {
-    insert_after(e, taken);
-    e->size = offset - e->offset;
-    if (const bytes rest = size - e->size - n; rest != 0) {
-      extent* const right = part(*e, taken->end(), rest);
-      right->set(extent_state::free);
-      insert_after(taken, right);
-      link(right, in);
-    }
+    resized(e, size, start);
+    return taken;
   }
-  resized(e, size);
+  insert_after(e, taken);
+  e->size = offset - start;
+  resized(e, size, start);
+  if (const bytes rest = start + size - taken->end(); rest != 0) {
+    extent* const right = part(*e, taken->end(), rest);
+    right->set(extent_state::free);
+    insert_after(taken, right);
+    link(right, in);
+  }
   return taken;
 }
 
@@ -201,12 +183,10 @@ extent* store::give(extent* e, lane& to) noexcept {
   const bool joins_right = right != nullptr && mergeable(*e, to, *right);
   if (left != nullptr && mergeable(*e, to, *left)) {
     const bytes size = left->size;
+    if (joins_right) unlink(right);  // while left still has the size it hangs by
     absorb_right(left);
-    if (joins_right) {
-      unlink(right);
-      absorb_right(left);
-    }
-    resized(left, size);
+    if (joins_right) absorb_right(left);
+    resized(left, size, left->offset);
     return left;
   }
   if (!joins_right) {
@@ -214,26 +194,36 @@ extent* store::give(extent* e, lane& to) noexcept {
     return e;
   }
   const bytes size = right->size;
+  const bytes start = right->offset;
   right->offset = e->offset;
   right->size += e->size;
   right->before = left;
   if (left != nullptr) left->after = right;
   join_uses(*right, *e);
   recycle(e);
-  resized(right, size);
+  resized(right, size, start);
   return right;
 }
 
 void store::sort_out(lane& l) noexcept {
-  for (unsigned bin = 0; bin < lane::bins; ++bin) {
+  const auto moves = [&l](const extent& e) { return e.use.clock == l.clock; };
+  for (unsigned bin = nobodys_.next(0); bin < lane::bins; bin = nobodys_.next(bin + 1)) {
     for (extent* e = nobodys_.heads[bin]; e != nullptr;) {
       extent* const next = e->bin_after;
-      if (e->use.clock == l.clock) {
+      if (moves(*e)) {
         unlink(e);
         link(e, l);
       }
       e = next;
     }
+  }
+  for (extent* e = nobodys_.tree.first(0); e != nullptr;) {
+    extent* const next = nobodys_.tree.after(*e);
+    if (moves(*e)) {
+      unlink(e);
+      link(e, l);
+    }
+    e = next;
   }
 }
 
@@ -268,6 +258,10 @@ extent* store::clear_further_uses(extent* e) noexcept {
 bytes store::largest() const noexcept {
   bytes most = 0;
   for (const lane* l : lanes_) {
+    if (const extent* e = l->tree.last()) {
+      most = std::max(most, e->size);
+      continue;
+    }
     for (unsigned word = lane::words; word-- > 0;) {
       if (l->bitmap[word] == 0) continue;
       const unsigned bin = word * 64 + 63 - static_cast<unsigned>(std::countl_zero(l->bitmap[word]));
@@ -278,41 +272,32 @@ bytes store::largest() const noexcept {
   return most;
 }
 
-unsigned lane::next(unsigned from) const noexcept {
-  if (from >= bins) return bins;
-  unsigned word = from / 64;
-  const std::uint64_t here = bitmap[word] & (~std::uint64_t{0} << (from % 64));
-  if (here != 0) return word * 64 + static_cast<unsigned>(std::countr_zero(here));
-  const std::uint64_t above = summary & (~std::uint64_t{0} << (word + 1));  // of 16 words: never shifted by 64
-  if (above == 0) return bins;
-  word = static_cast<unsigned>(std::countr_zero(above));
-  return word * 64 + static_cast<unsigned>(std::countr_zero(bitmap[word]));
-}
-
-void store::hang(extent* e, lane& in, unsigned bin) noexcept {
+void store::hang(extent* e, lane& in) noexcept {
+  if (e->size >= lane::large) return in.tree.insert(e);
+  const unsigned bin = lane::bin_of(e->size);
   e->bin_before = nullptr;
   e->bin_after = in.heads[bin];
   if (e->bin_after != nullptr) e->bin_after->bin_before = e;
   in.heads[bin] = e;
   in.bitmap[bin / 64] |= std::uint64_t{1} << (bin % 64);
-  in.summary |= std::uint64_t{1} << (bin / 64);
 }
 
-void store::unhang(extent* e, lane& in, unsigned bin) noexcept {
+// Takes an extent out that hangs there by this size and offset.
+void store::unhang(extent* e, lane& in, bytes size, bytes offset) noexcept {
+  if (size >= lane::large) return in.tree.erase(e, size, offset);
   if (e->bin_after != nullptr) e->bin_after->bin_before = e->bin_before;
   if (e->bin_before != nullptr) {
     e->bin_before->bin_after = e->bin_after;
     return;
   }
+  const unsigned bin = lane::bin_of(size);
   in.heads[bin] = e->bin_after;
-  if (in.heads[bin] != nullptr) return;
-  in.bitmap[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
-  if (in.bitmap[bin / 64] == 0) in.summary &= ~(std::uint64_t{1} << (bin / 64));
+  if (in.heads[bin] == nullptr) in.bitmap[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
 }
 
 void store::link(extent* e, lane& to) noexcept {
   e->home = &to;
-  hang(e, to, bin_of(e->size));
+  hang(e, to);
   if (to.count == 0) {
     to.floor = std::numeric_limits<std::uint64_t>::max();
     to.ceiling = 0;
@@ -326,7 +311,7 @@ void store::link(extent* e, lane& to) noexcept {
 
 void store::unlink(extent* e) noexcept {
   lane& in = *e->home;
-  unhang(e, in, bin_of(e->size));
+  unhang(e, in, e->size, e->offset);
   in.held -= e->size;
   --in.count;
   free_bytes_ -= e->size;
@@ -339,16 +324,14 @@ void store::note_epoch(const extent& e, lane& in) noexcept {
   in.ceiling = std::max(in.ceiling, e.use.epoch);
 }
 
-void store::resized(extent* e, bytes before) noexcept {
+void store::resized(extent* e, bytes size, bytes offset) noexcept {
   lane& in = *e->home;
-  in.held += e->size - before;
-  free_bytes_ += e->size - before;
+  in.held += e->size - size;
+  free_bytes_ += e->size - size;
   note_epoch(*e, in);
-  const unsigned from = bin_of(before);
-  const unsigned to = bin_of(e->size);
-  if (from == to) return;
-  unhang(e, in, from);
-  hang(e, in, to);
+  if (std::max(size, e->size) < lane::large && lane::bin_of(size) == lane::bin_of(e->size)) return;
+  unhang(e, in, size, offset);
+  hang(e, in);
 }
 
 bool store::check() const {
@@ -357,22 +340,26 @@ bool store::check() const {
   for (const lane* l : lanes_) {
     bytes held = 0;
     std::size_t here = 0;
+    bool good = l->tree.check();
+    const auto look_at = [&](const extent& e) {
+      const bool in_epoch =
+          l->clock == nullptr || (e.use.clock == l->clock && e.use.epoch >= l->floor && e.use.epoch <= l->ceiling);
+      const bool left = e.before == nullptr || (e.before->end() == e.offset && e.before->after == &e);
+      const bool right = e.after == nullptr || (e.after->offset == e.end() && e.after->before == &e);
+      const bool merged = e.after == nullptr || !mergeable(e, *l, *e.after);
+      good = good && e.is(extent_state::free) && e.home == l && e.size != 0 && in_epoch && left && right && merged;
+      held += e.size;
+      ++here;
+    };
     for (unsigned bin = 0; bin < lane::bins; ++bin) {
-      const bool marked = (l->bitmap[bin / 64] >> (bin % 64) & 1) != 0;
-      if (marked != (l->heads[bin] != nullptr)) return false;
+      good = good && ((l->bitmap[bin / 64] >> (bin % 64) & 1) != 0) == (l->heads[bin] != nullptr);
       for (const extent* e = l->heads[bin]; e != nullptr; e = e->bin_after) {
-        if (!e->is(extent_state::free) || e->home != l || bin_of(e->size) != bin || e->size == 0) return false;
-        if (l->clock != nullptr && (e->use.clock != l->clock || e->use.epoch < l->floor || e->use.epoch > l->ceiling)) {
-          return false;
-        }
-        if (e->after != nullptr && (e->after->offset != e->end() || e->after->before != e)) return false;
-        if (e->before != nullptr && (e->before->end() != e->offset || e->before->after != e)) return false;
-        if (e->after != nullptr && mergeable(*e, *l, *e->after)) return false;
-        held += e->size;
-        ++here;
+        good = good && e->size < lane::large && lane::bin_of(e->size) == bin;
       }
     }
-    if (held != l->held || here != l->count) return false;
+    l->tree.for_each([&](const extent& e) { good = good && e.size >= lane::large; });
+    l->for_each(look_at);
+    if (!good || held != l->held || here != l->count) return false;
     sum += held;
     count += here;
   }

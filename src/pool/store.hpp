@@ -1,15 +1,18 @@
-// The store: which ranges of a linear offset space are free. Pure arithmetic: no device, no addresses, no lock.
+// The store: the free ranges of a linear offset space. Pure arithmetic: no device, no addresses, no lock.
 //
 // Best fit by size, then lowest offset, with immediate coalescing. Free extents hang in lanes: one for each stream
-// whose work may still touch them, and one for those that nothing touches. So a request never looks at what other
-// streams' work holds back, however much that is. A lane is bins of 1/16 octave under a two-level bitmap (after Masmano
-// et al., TLSF, 2004); within a bin the search is exact above 1 MiB, where a merely good fit costs 3-5 % of memory, and
-// looks at no more than `look` extents below it, but where no larger one is left. Small requests are cut from the high
-// end of a free extent and large ones from the low end, which keeps them apart (docs/decisions/0401-placement.md).
+// whose work may still touch them, and one for those that nothing touches. A request never looks at memory that other
+// streams hold back, however much that is. A lane has two parts:
+//   below 1 MiB    bins of 1/16 octave under a bitmap (after Masmano et al., TLSF, 2004). A search looks at no more
+//   than
+//                  `look` extents of a bin, unless no larger extent is left;
+//   from 1 MiB on  a tree by size, where the search is exact: a merely good fit costs 3-5 % of memory there.
+// Small requests are cut from the high end of a free extent and large ones from the low end, which keeps them apart
+// (docs/decisions/0401-placement.md).
 //
 // Invariants, checked by check():
 //   I1  neighbours touch: e.after->offset == e.end(), and before / after mirror each other;
-//   I2  a free extent is in exactly one bin, that of its size in the lane it was given to, and no other extent is;
+//   I2  a free extent hangs once, by its size, in the lane it was given to, and no other extent does;
 //   I3  two free neighbours never lie in one lane (they would have been merged), but for those of several streams;
 //   I4  a lane's bytes, count and floor are those of its extents, free_bytes() is the sum over the lanes.
 #pragma once
@@ -23,21 +26,23 @@
 #include <vector>
 
 #include "pool/extent.hpp"
+#include "pool/size_tree.hpp"
 
 namespace berth::detail {
 
 // The free extents that one stream's work may still touch (some, of several streams, hang in that of their first).
 struct lane {
-  static constexpr unsigned words = 16;
-  static constexpr unsigned bins = words * 64;
+  static constexpr bytes large = bytes{1} << 20;  // from here on extents hang in the tree
+  static constexpr unsigned bins = 176;
+  static constexpr unsigned words = 3;
 
   const stream_clock* clock = nullptr;  // null: those that nothing touches
   bytes held = 0;
   std::size_t count = 0;
   std::uint64_t floor = std::numeric_limits<std::uint64_t>::max();  // no extent here has an older epoch
   std::uint64_t ceiling = 0;                                        // ... or a newer one, since the lane was empty
-  std::uint64_t summary = 0;
-  std::array<std::uint64_t, words> bitmap{};
+  std::array<std::uint64_t, words> bitmap{};                        // a bit for each bin that is not empty
+  size_tree tree;
   std::array<extent*, bins> heads{};
 
   template <class Function>
@@ -45,9 +50,28 @@ struct lane {
     for (unsigned bin = next(0); bin < bins; bin = next(bin + 1)) {
       for (extent* e = heads[bin]; e != nullptr; e = e->bin_after) f(*e);
     }
+    tree.for_each(f);
   }
-  [[nodiscard]] unsigned next(unsigned from) const noexcept;  // the first bin that is not empty; `bins` where none
+  // The first bin from there on that is not empty; `bins` where there is none.
+  [[nodiscard]] unsigned next(unsigned from) const noexcept {
+    if (from >= bins) return bins;
+    unsigned word = from / 64;
+    std::uint64_t here = bitmap[word] & (~std::uint64_t{0} << (from % 64));
+    while (here == 0) {
+      if (++word == words) return bins;
+      here = bitmap[word];
+    }
+    return word * 64 + static_cast<unsigned>(std::countr_zero(here));
+  }
+  // The bin of a size below `large`.
+  [[nodiscard]] static unsigned bin_of(bytes size) noexcept {
+    const bytes units = size / 64;
+    if (units < 16) return static_cast<unsigned>(units);
+    const auto octave = static_cast<unsigned>(std::bit_width(units)) - 1;
+    return (octave - 3) * 16 + static_cast<unsigned>((units >> (octave - 4)) & 15);
+  }
 };
+static_assert(lane::bins <= lane::words * 64);
 
 class store {
  public:
@@ -68,9 +92,27 @@ class store {
   void sort_out(lane& l) noexcept;
 
   // Makes sure that the next `n` records cannot fail. False: no host memory.
-  [[nodiscard]] bool prepare(std::size_t n) noexcept;
-  [[nodiscard]] extent* make() noexcept;  // contract: prepared
-  void recycle(extent* e) noexcept;
+  [[nodiscard]] bool prepare(std::size_t n) noexcept { return spares_ >= n || make_spares(n); }
+  [[nodiscard]] extent* make() noexcept {  // contract: prepared
+    extent* e = spare_;
+    expects(e != nullptr, "pool: a record that was not prepared");
+    spare_ = e->next;
+    --spares_;
+    e->next = nullptr;
+    return e;
+  }
+  void recycle(extent* e) noexcept {
+    e->set(extent_state::spare);
+    e->before = e->after = nullptr;
+    e->use = {};
+    if (e->stitched) [[unlikely]]
+      e->stitched.reset();
+    if (e->uses) [[unlikely]]
+      e->uses.reset();
+    e->next = spare_;
+    spare_ = e;
+    ++spares_;
+  }
 
   // Adds a free range. `left` and `right` are the extents that it touches, or null. Takes one record.
   extent* add(bytes offset, bytes size, extent* left, extent* right) noexcept;
@@ -103,7 +145,9 @@ class store {
   // Takes up to two records; the result's state is `live` and it keeps e's use.
   extent* take(extent* e, bytes offset, bytes n) noexcept;
   // Where take() should cut n bytes out of e.
-  [[nodiscard]] bytes place(const extent& e, bytes n) const noexcept { return n < small ? e.end() - n : e.offset; }
+  [[nodiscard]] bytes place(const extent& e, bytes n) const noexcept {
+    return n < lane::large ? e.end() - n : e.offset;
+  }
 
   // Frees e into the lane of its use, which says which work may still touch it, and merges it with free neighbours of
   // the same lane. Returns the extent it became part of.
@@ -127,22 +171,21 @@ class store {
   [[nodiscard]] bool check() const;
 
  private:
-  static constexpr bytes small = 1 << 20;
   static constexpr unsigned look = 16;
-  [[nodiscard]] static unsigned bin_of(bytes size) noexcept {
-    const bytes units = size / 64;
-    if (units < 16) return static_cast<unsigned>(units);
-    const auto octave = static_cast<unsigned>(std::bit_width(units)) - 1;
-    return (octave - 3) * 16 + static_cast<unsigned>((units >> (octave - 4)) & 15);
-  }
+
   template <class Usable>
   [[nodiscard]] static extent* find_in(const lane& l, bytes n, extent* best, unsigned& most, Usable&& usable) noexcept;
+  template <class Usable>
+  [[nodiscard]] static extent* find_large(const lane& l, bytes n, extent* best, unsigned& most,
+                                          Usable&& usable) noexcept;
+  [[nodiscard]] bool make_spares(std::size_t n) noexcept;
   void link(extent* e, lane& to) noexcept;
   void unlink(extent* e) noexcept;
-  // The two without the sums, and what a free extent whose size has changed needs: most stay where they hang.
-  static void hang(extent* e, lane& in, unsigned bin) noexcept;
-  static void unhang(extent* e, lane& in, unsigned bin) noexcept;
-  void resized(extent* e, bytes before) noexcept;
+  // The two without the sums, and what a free extent whose size or offset has changed needs: most small ones stay where
+  // they hang.
+  static void hang(extent* e, lane& in) noexcept;
+  static void unhang(extent* e, lane& in, bytes size, bytes offset) noexcept;
+  void resized(extent* e, bytes size, bytes offset) noexcept;
   static void note_epoch(const extent& e, lane& in) noexcept;
   [[nodiscard]] static bool mergeable(const extent& a, const lane& of, const extent& b) noexcept;
   [[nodiscard]] extent* part(const extent& of, bytes offset, bytes size) noexcept;
@@ -164,8 +207,9 @@ class store {
 // Best so far: `best`, of any lane.
 template <class Usable>
 extent* store::find_in(const lane& l, bytes n, extent* best, unsigned& most, Usable&& usable) noexcept {
-  const unsigned last = best != nullptr ? bin_of(best->size) : lane::bins - 1;
-  const unsigned own = bin_of(n);  // here some are too small
+  if (n >= lane::large) return find_large(l, n, best, most, usable);
+  const unsigned own = lane::bin_of(n);  // here some are too small
+  const unsigned last = best != nullptr && best->size < lane::large ? lane::bin_of(best->size) : lane::bins - 1;
   bool passed_over = false;
   const auto search = [&](unsigned bin, bool all) {
     bool found = false;
@@ -177,10 +221,10 @@ extent* store::find_in(const lane& l, bytes n, extent* best, unsigned& most, Usa
           usable(*e)) {
         best = e;
         found = true;
-        if (e->size == n && n < small) break;
+        if (e->size == n) break;
       }
       if (--most == 0) return true;
-      if ((found || counts) && n < small && ++looked == look) {
+      if ((found || counts) && ++looked == look) {
         passed_over = !found && e->bin_after != nullptr;
         break;
       }
@@ -190,8 +234,19 @@ extent* store::find_in(const lane& l, bytes n, extent* best, unsigned& most, Usa
   for (unsigned bin = l.next(own); bin <= last; bin = l.next(bin + 1)) {
     if (search(bin, false)) return best;
   }
+  if (best == nullptr || best->size >= lane::large) best = find_large(l, n, best, most, usable);
   // Nothing larger: then one that was not looked at.
   if (passed_over && best == nullptr) search(own, true);
+  return best;
+}
+
+template <class Usable>
+extent* store::find_large(const lane& l, bytes n, extent* best, unsigned& most, Usable&& usable) noexcept {
+  for (extent* e = l.tree.first(n); e != nullptr; e = l.tree.after(*e)) {
+    if (best != nullptr && (e->size != best->size ? e->size > best->size : e->offset > best->offset)) return best;
+    if (usable(*e)) return e;
+    if (--most == 0) return best;
+  }
   return best;
 }
 

@@ -4,7 +4,6 @@
 // block that came too early would be overwritten under that call. The oracle is the memory itself. Streams are slowed
 // at random, so that work is in flight most of the time.
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <atomic>
 #include <chrono>
@@ -17,7 +16,6 @@
 
 #include "berth/pool/pool.hpp"
 #include "pool/read_back.hpp"
-#include "pool/store.hpp"
 
 namespace {
 using namespace berth::literals;
@@ -174,61 +172,6 @@ TEST(soak, does_not_grow) {
     if (round == 100) after_warm_up = p.statistics().reserved;
   }
   EXPECT_LE(p.statistics().reserved, after_warm_up + 4_MiB);
-}
-
-// A bin holds sizes that differ by a sixteenth. Those that are just too small are not all looked at while there is a
-// larger one; where there is none, the one among them that is large enough is found.
-TEST(store, a_bin_of_what_is_just_too_small_is_passed_over) {
-  berth::detail::store space;
-  ASSERT_TRUE(space.prepare(1100));
-  const auto any = [](const berth::detail::extent&) { return true; };
-  bytes at = 0;
-  const auto add = [&](bytes size) {
-    (void)space.add(at, size, nullptr, nullptr);
-    at += size + 64;
-  };
-  add(2112);
-  for (int i = 0; i < 1000; ++i) add(2048);
-  EXPECT_EQ(space.find(space.nobodys(), 2112, any)->offset, 0u);
-  add(8192);
-  EXPECT_EQ(space.find_among(space.nobodys(), 2112, 64, any)->size, 8192u);
-}
-
-// The store against a plain model: sets of bytes.
-RC_GTEST_PROP(store, keeps_its_invariants_and_loses_nothing, ()) {
-  using berth::detail::extent;
-  berth::detail::store space;
-  RC_ASSERT(space.prepare(4));
-  space.add(0, 64 * 1024, nullptr, nullptr);
-  std::vector<extent*> taken;
-  bytes out = 0;
-  const auto steps = *rc::gen::inRange(1, 200);
-  for (int i = 0; i < steps; ++i) {
-    RC_ASSERT(space.prepare(4));
-    if (*rc::gen::inRange(0, 2) == 0) {
-      const bytes n = 64 * *rc::gen::inRange<bytes>(1, 100);
-      extent* hole = space.find(space.nobodys(), n, [](const extent&) { return true; });
-      if (hole == nullptr) {
-        RC_ASSERT(space.largest() < n);
-        continue;
-      }
-      RC_ASSERT(hole->size >= n);
-      extent* e = space.take(hole, space.place(*hole, n), n);
-      RC_ASSERT(e->size == n);
-      for (const extent* other : taken) RC_ASSERT(e->end() <= other->offset || other->end() <= e->offset);
-      taken.push_back(e);
-      out += n;
-    } else if (!taken.empty()) {
-      const auto which = *rc::gen::inRange<std::size_t>(0, taken.size());
-      out -= taken[which]->size;
-      space.give(taken[which], space.nobodys());
-      taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(which));
-    }
-    RC_ASSERT(space.check());
-    RC_ASSERT(space.free_bytes() == 64 * 1024 - out);
-  }
-  for (extent* e : taken) space.give(e, space.nobodys());
-  RC_ASSERT(space.free_count() == 1u);
 }
 
 }  // namespace
