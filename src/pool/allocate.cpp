@@ -94,7 +94,8 @@ memory_source::outcome pool::do_allocate(bytes size, stream& s, const block_opti
 
 memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_options* given, source_location site) {
   expects(s.clock() != nullptr, "pool: allocate on a stream that was moved from or destroyed", site);
-  const block_options o = given != nullptr ? *given : block_options{};
+  static constexpr block_options defaults{};
+  const block_options& o = given != nullptr ? *given : defaults;
   const bytes rounded = round(size);
   if (rounded < size || !fits_size_t(rounded)) {
     return failed({errc::overflow, "pool: the size exceeds the address space", size});
@@ -103,6 +104,7 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
     return failed({errc::invalid_input, "pool: the alignment is not a power of two", o.alignment});
   }
   detail::thread_cache* const c = cache();
+  bool evicted_before = false;
   if (c != nullptr && o.alignment <= quantum && !o.no_stitch) {
     enter(*c);
     detail::thread_cache::bin* const bin = c->find(rounded, s.id());
@@ -110,10 +112,11 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
     if (bin != nullptr && reuse(*c, *bin, size, site, data) != nullptr) {
       return finish_allocate(*c, data, size);
     }
+    evicted_before = c->misses_evicted(rounded, s.id());
     c->leave();
   }
   std::unique_lock held{lock};
-  detail::request r{rounded, size, s, o, site, o.alignment > quantum ? o.alignment - quantum : 0};
+  detail::request r{rounded, size, s, o, site, o.alignment > quantum ? o.alignment - quantum : 0, c, evicted_before};
   const auto served = serve(r, held);
   if (!served) {
     tell_watermark(held);

@@ -8,6 +8,7 @@
 namespace berth::detail {
 namespace {
 
+constexpr std::size_t most_mappings = 32768;     // of a pool; systems have a limit for the whole process
 constexpr bytes unknown_space = bytes{1} << 40;  // address space for a device that does not tell its memory's size
 
 // With 32-bit addresses a pool without a limit takes a sixteenth of them, and as much again for stitched blocks.
@@ -20,7 +21,7 @@ constexpr bytes space_factor = few_addresses ? 2 : 4;
 }  // namespace
 
 backing::backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes quantum,
-                 std::size_t max_mappings, bool stitching)
+                 bool stitching)
     : device_{std::move(d)},
       kind_{kind},
       limit_{limit},
@@ -28,7 +29,7 @@ backing::backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared
       quantum_{quantum},
       virtual_memory_{kind == memory_kind::device && device_.properties().virtual_memory},
       granule_{virtual_memory_ ? device_.properties().granule : quantum},
-      max_mappings_{std::min(max_mappings, device_.properties().max_mappings)},
+      max_mappings_{std::min(most_mappings, device_.properties().max_mappings)},
       form_{stitching ? physical_form::granular : physical_form::whole} {
   if (!virtual_memory_) return;
   const bytes total = device_.properties().total_memory;

@@ -30,8 +30,7 @@ struct chunk {
 
 class backing {
  public:
-  backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes quantum,
-          std::size_t max_mappings, bool stitching);
+  backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared_limit> shared, bytes quantum, bool stitching);
   backing(const backing&) = delete;
   backing& operator=(const backing&) = delete;
   // Contract: no operation in flight uses the memory.

@@ -36,23 +36,7 @@ class block_map {
   }
 
   // Makes sure that so many inserts cannot fail. False: no host memory.
-  [[nodiscard]] bool prepare(std::size_t more = 1) noexcept {
-    table* old = table_.load(std::memory_order_relaxed);
-    const std::size_t wanted = std::bit_ceil((count_ + more) * 2);
-    if (wanted <= old->mask + 1) return true;
-    try {
-      tables_.reserve(tables_.size() + 1);
-      auto t = std::make_unique<table>(std::max<std::size_t>(1024, wanted));
-      for (std::size_t i = 0; i <= old->mask; ++i) {
-        if (extent* e = old->slots[i].load(std::memory_order_relaxed)) put(*t, e);
-      }
-      table_.store(t.get(), std::memory_order_release);
-      tables_.push_back(std::move(t));
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-    return true;
-  }
+  [[nodiscard]] bool prepare(std::size_t more = 1) noexcept { return count_ + more <= room_ || grow(more); }
 
   void insert(extent* e) noexcept {
     put(*table_.load(std::memory_order_relaxed), e);
@@ -103,6 +87,23 @@ class block_map {
     std::atomic<extent*>* slots;
     std::atomic<extent*> none{nullptr};  // of a table without room
   };
+  [[nodiscard, gnu::noinline]] bool grow(std::size_t more) noexcept {
+    table* old = table_.load(std::memory_order_relaxed);
+    const std::size_t wanted = std::bit_ceil((count_ + more) * 2);
+    try {
+      tables_.reserve(tables_.size() + 1);
+      auto t = std::make_unique<table>(std::max<std::size_t>(1024, wanted));
+      for (std::size_t i = 0; i <= old->mask; ++i) {
+        if (extent* e = old->slots[i].load(std::memory_order_relaxed)) put(*t, e);
+      }
+      table_.store(t.get(), std::memory_order_release);
+      tables_.push_back(std::move(t));
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    room_ = tables_.back()->mask / 2;
+    return true;
+  }
   [[nodiscard]] extent* probe(const void* address) const noexcept {
     const table* t = table_.load(std::memory_order_acquire);
     for (std::size_t i = t->home(address);; i = (i + 1) & t->mask) {
@@ -120,6 +121,7 @@ class block_map {
   std::atomic<table*> table_{&first_};
   std::atomic<std::uint32_t> moves_{0};  // odd while entries move
   alignas(64) std::size_t count_ = 0;    // apart from what readers read
+  std::size_t room_ = 0;                 // entries that the table is at most half full with
   std::vector<std::unique_ptr<table>> tables_;
 };
 

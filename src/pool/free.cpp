@@ -106,7 +106,7 @@ void pool::state::take_back(detail::extent* e) noexcept {
   detail::thread_cache::bin* bin = nullptr;
   if (was != detail::extent_state::shared) {
     bin = c->find(e->size, e->stream());
-    if (bin == nullptr) {
+    if (bin == nullptr && c->admits(e->size, e->stream())) {
       detail::extent* gone = nullptr;
       bin = c->make_bin(e->size, e->stream(), gone);
       push_pending(gone);

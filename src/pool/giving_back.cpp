@@ -14,14 +14,14 @@ using detail::known_stream;
 
 namespace {
 
-constexpr bytes least_release = bytes{2} << 20;
-constexpr std::uint64_t release_turn = 64;  // requests between two looks whether held-back memory can go
+// Requests between two tries to give chunks back before the pool grows, where the last try found none.
+constexpr std::uint64_t collect_turn = 64;
 
 }  // namespace
 
 // --- to the store
 
-void pool::state::drain() noexcept {
+void pool::state::sort_pending() noexcept {
   extent* e = pending.exchange(nullptr, std::memory_order_acquire);
   while (e != nullptr) {
     extent* const rest = e->next;
@@ -62,22 +62,32 @@ void pool::state::put_back(extent* e) noexcept {
   space.recycle(e);
 }
 
+std::uint64_t pool::state::put_back_all(extent* chain) noexcept {
+  std::uint64_t count = 0;
+  while (chain != nullptr) {
+    extent* const rest = chain->next;
+    put_back(chain);
+    chain = rest;
+    ++count;
+  }
+  return count;
+}
+
 void pool::state::flush() noexcept {
+  std::uint64_t count = 0;
   {
     const standstill nobody_moves{*this};
     for (const auto& c : caches) {
-      while (extent* chain = c->evict_one_bin()) {
-        while (chain != nullptr) {
-          extent* const rest = chain->next;
-          put_back(chain);
-          chain = rest;
-        }
-      }
+      while (extent* const chain = c->evict_one_bin()) count += put_back_all(chain);
     }
   }
   ++flushes;
-  flush_debt += flush_cost;
+  holdings.note_flush(count);
   drain();
+}
+
+bool pool::state::evict_own(const detail::request& r, bytes least) noexcept {
+  return r.cache != nullptr && put_back_all(r.cache->evict(r.on.id(), least)) != 0;
 }
 
 // --- to the device
@@ -183,27 +193,41 @@ void pool::state::look_round(lock_held& held) noexcept {
   }
 }
 
-// Does what release_threshold and idle_release promise, where it is due. With `at_once` free memory above the threshold
-// is tried at this call, not only when more has come or some requests have passed.
-void pool::state::tidy(bool at_once, lock_held& held) noexcept {
-  const bool ages = options.idle_release.count() > 0;
-  const bool much = space.free_bytes() > keep_free;
-  const bool due = much && (at_once || space.free_bytes() > release_mark || misses >= next_release);
-  const auto now = ages ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-  const bool old = ages && now >= next_idle_look;
-  if (!due && !old) return;
+// Gives back what the pool has not needed for a while: the free memory above release_threshold, measured from what it
+// may hold for its recent requests.
+void pool::state::release_unneeded(lock_held& held) noexcept {
+  const bytes threshold = options.release_threshold != max_bytes ? options.release_threshold : holdings.recent();
+  const bytes keep = holdings.most() + std::min(threshold, max_bytes - holdings.most());
+  if (memory.reserved() <= keep) return;
+  flush();
   look_round(held);
-  if (old) {
-    next_idle_look = now + options.idle_release / 4;
-    give_idle_back(now);
-  }
-  if (const bytes free = space.free_bytes(); due && free > keep_free) {
-    trim(memory.reserved() - (free - keep_free));
-    // What could not go now is not tried at every turn, and the less often the more pieces there are to look at.
-    const bytes left = space.free_bytes();
-    release_mark = left > keep_free ? left + least_release : keep_free;
-    next_release = misses + release_turn + space.free_count();
-  }
+  trim(keep);
+}
+
+// Gives back the free memory above release_threshold, whether it was needed or not.
+void pool::state::release_free(lock_held& held) noexcept {
+  if (options.release_threshold == max_bytes) return;
+  flush();
+  look_round(held);
+  const bytes free = space.free_bytes();
+  if (free > options.release_threshold) trim(memory.reserved() - (free - options.release_threshold));
+}
+
+// Does what idle_release promises, where a look at the chunks is due.
+void pool::state::release_idle(lock_held& held) noexcept {
+  if (options.idle_release.count() <= 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_idle_look) return;
+  next_idle_look = now + options.idle_release / 4;
+  look_round(held);
+  give_idle_back(now);
+}
+
+// Before the pool grows beyond `keep`: gives chunks back that are free as a whole. They are of no use for a request
+// that needs one piece.
+void pool::state::collect(bytes keep) noexcept {
+  if (misses < next_collect || space.free_bytes() == 0) return;
+  if (trim(keep) == 0) next_collect = misses + collect_turn + space.free_count();
 }
 
 }  // namespace berth

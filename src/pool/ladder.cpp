@@ -17,13 +17,14 @@ using detail::request;
 
 namespace {
 
+// Where chunks cannot be joined, the least that one has. They grow with the pool, so that their number stays
+// logarithmic in its size.
 constexpr bytes least_chunk = bytes{2} << 20;
 constexpr bytes most_chunk = bytes{1} << 30;
-// Chunks grow with the pool, so that their number stays logarithmic in its size.
 constexpr bytes chunk_share = 8;
-// With more than 1/10 of the pool free, a request that fits nowhere is stitched before the pool grows; below it,
-// growing is cheaper. 10 % is the article's threshold for fragmentation.
-constexpr bytes free_share = 10;
+// Blocks that are smaller than this share of a request stay in caches at first when room is made for it: they hold
+// little, and are most of the hits.
+constexpr bytes small_share = 8;
 // fit() looks at no more extents of another stream's lane than this, since none of them may be usable yet. On the
 // ladder join_and_fit() looks at all.
 constexpr unsigned elsewhere = 64;
@@ -43,15 +44,12 @@ result<extent*> pool::state::serve(request& r, lock_held& held) {
     r.by = &know(r.on, r.site);
     ++misses;
     make_ready();
-    if (space.free_bytes() > keep_free || options.idle_release.count() > 0) {
-      tidy(false, held);
-      make_ready();
-    }
+    if (note_request(r)) release_unneeded(held);
+    release_idle(held);
+    make_ready();
     const std::uint64_t calls = memory.device_calls();
     extent* e = fit(r);
-    if (e != nullptr) {
-      if (flush_debt != 0) --flush_debt;
-    } else {
+    if (e == nullptr) {
       auto climbed = climb(r, held);
       if (!climbed) return climbed;
       e = *climbed;
@@ -213,35 +211,45 @@ std::optional<bytes> pool::state::chunk_for(const request& r) const noexcept {
   return size ? checked_align_up(*size, memory.granule()) : std::nullopt;
 }
 
-// Adds a chunk for the request: a larger one than it needs, where the device and the limit allow that; else one of just
-// its size; else one of what it lacks besides the free memory right below the new chunk. A request that must not be
-// stitched gets a device block of just its size.
+// The addresses where a new chunk joins a free extent below that the request may use; null where there are none.
+const extent* pool::state::border(const request& r) const noexcept {
+  const extent* const above = memory.stitches() && !r.options.no_stitch ? space.lowest_unbacked(1) : nullptr;
+  if (above == nullptr || above->before == nullptr || !above->before->is(extent_state::free)) return nullptr;
+  const extent& below = *above->before;
+  const bytes reached = reach(below, r);
+  const bool joins = below.size < reached && reached - below.size <= above->size && usable(below, r.on);
+  return joins ? above : nullptr;
+}
+
+bytes pool::state::lack(const request& r) const noexcept {
+  const auto need = chunk_for(r);
+  if (!need) return max_bytes;
+  const extent* const above = border(r);
+  if (above == nullptr) return *need;
+  return std::min(*need, align_up(reach(*above->before, r) - above->before->size, memory.granule()));
+}
+
+// Adds a chunk for the request: a larger one than it needs, where that stays within the footprint's slack and the
+// device and the limit allow it. A request that must not be stitched gets a device block of just its size.
 bool pool::state::grow(request& r) {
-  const auto sized = chunk_for(r);
-  if (!sized) return false;
-  const bytes need = *sized;
-  if (memory.reserved() > options.collect_above - std::min(need, options.collect_above)) {
-    trim(options.collect_above - std::min(need, options.collect_above));
-  }
-  const bool device_block = r.options.no_stitch;
+  const auto need = chunk_for(r);
+  if (!need) return false;
+  const bytes room = align_down(memory.headroom(), memory.granule());
   const auto add = [&](bytes size) {
     error why;
-    if (add_chunk(size, why, device_block)) return true;
-    if (why.code == errc::device_failed) r.device_error = why;
+    if (size <= room && add_chunk(size, why, r.options.no_stitch)) return true;
+    if (size <= room && why.code == errc::device_failed) r.device_error = why;
     return false;
   };
-  const bytes wish = std::clamp(align_up(memory.reserved() / chunk_share, memory.granule()), least_chunk, most_chunk);
-  const bytes room = align_down(memory.headroom(), memory.granule());
-  if (device_block) return need <= room && add(need);
-  if (need <= room && add(std::min(std::max(need, wish), room))) return true;
-  if (need <= room && wish > need && add(need)) return true;
-  // The top of the space may have most of it already.
-  const extent* top = space.lowest_unbacked(1);
-  if (top == nullptr || top->before == nullptr || !top->before->is(extent_state::free)) return false;
-  const bytes reached = reach(*top->before, r);
-  if (!usable(*top->before, r.on) || top->before->size >= reached) return false;
-  const bytes lack = align_up(reached - top->before->size, memory.granule());
-  return lack <= room && add(lack);
+  if (r.options.no_stitch) return add(*need);
+  const bytes least = lack(r);
+  // A chunk that is larger than a large block would be shared with its neighbours, and could not go back alone.
+  const bytes to = least < holdings.slack() ? holdings.recent() + holdings.slack() : 0;
+  bytes wish = to - std::min(to, memory.reserved());
+  if (!memory.stitches()) wish = std::max(least_chunk, memory.reserved() / chunk_share);
+  if (const extent* const above = border(r)) wish = std::min(wish, above->size);
+  wish = align_down(std::min({wish, most_chunk, room}), memory.granule());
+  return (wish > least && add(wish)) || add(least) || (*need != least && add(*need));
 }
 
 // For a request that no single chunk can serve, because too little is left below the limit or no range of unused
@@ -270,6 +278,35 @@ bool pool::state::grow_by_holes(request& r) {
 
 // --- the ladder
 
+bool pool::state::note_request(const request& r) noexcept {
+  bytes alive = r.asked;
+  const std::int64_t counted = live.load(std::memory_order_relaxed) + (r.cache != nullptr ? r.cache->counters.live : 0);
+  if (counted > 0) alive += static_cast<bytes>(counted);
+  return holdings.note({.alive = alive,
+                        .asked = r.asked,
+                        .rounded = r.size,
+                        .requests = r.cache != nullptr ? r.cache->new_allocations() + 1 : 1,
+                        .regretted = r.evicted_before});
+}
+
+// Empties caches as far as the request needs it: this thread's blocks of the request's stream, first the large ones;
+// then all caches, where that is due.
+extent* pool::state::make_room(request& r, lock_held& held) {
+  for (const bytes least : {r.size / small_share, bytes{0}}) {
+    if (!evict_own(r, least)) continue;
+    make_ready();
+    if (extent* e = join_and_fit(r)) return e;
+  }
+  if (!holdings.flush_is_due()) return nullptr;
+  flush();
+  make_ready();
+  if (extent* e = join_and_fit(r)) return e;
+  if (!somebody_holds_back(r.by)) return nullptr;
+  ask(&r.on, asking_for::look, nullptr, held);
+  make_ready();
+  return join_and_fit(r);
+}
+
 extent* pool::state::rungs(request& r, lock_held& held) {
   if (extent* e = join_and_fit(r)) return e;
   if (somebody_holds_back(r.by)) {
@@ -277,22 +314,20 @@ extent* pool::state::rungs(request& r, lock_held& held) {
     make_ready();
     if (extent* e = join_and_fit(r)) return e;
   }
-  const bool flushed = flush_pays(std::max(r.size, least_chunk));
-  if (flushed) {
-    flush();
-    if (extent* e = join_and_fit(r)) return e;
+  const bool tight = holdings.makes_room(grown_by(lack(r)));
+  if (tight) {
+    if (extent* e = make_room(r, held)) return e;
   }
   if (extent* e = wait_and_fit(r, false, held)) return e;
-  if (space.free_bytes() > memory.reserved() / free_share) {
+  if (tight && space.free_bytes() >= r.size) {
     if (extent* e = stitch(r, held)) return e;
   }
+  if (tight && !may_stitch(r)) collect(holdings.most() - std::min(lack(r), holdings.most()));
   if (grow(r)) {
     if (extent* e = join_and_fit(r)) return e;
   }
-  if (!flushed) {
-    flush();
-    if (extent* e = join_and_fit(r)) return e;
-  }
+  flush();
+  if (extent* e = join_and_fit(r)) return e;
   if (extent* e = stitch(r, held)) return e;
   if (grow_by_holes(r)) {
     if (extent* e = stitch(r, held)) return e;

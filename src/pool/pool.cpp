@@ -42,9 +42,7 @@ pool::state::state(pool* p, device d, const pool_options& o)
       dev{std::move(d)},
       options{settled(dev, o)},
       rules{rules_of(dev, o.kind)},
-      cache_bytes{o.cache_bytes},
-      all_cache_bytes{o.all_cache_bytes},
-      memory{dev, o.kind, options.limit, o.shared, quantum, o.max_mappings, o.stitch} {
+      memory{dev, o.kind, options.limit, o.shared, quantum, o.stitch} {
   // ALIGN_UP(ALIGN_UP(size, granularity) + pad, quantum): the smaller of the two powers divides the larger, so that one
   // rounding is enough.
   const bytes g = rules.size_granularity;
@@ -53,15 +51,6 @@ pool::state::state(pool* p, device d, const pool_options& o)
                .mask = ~(std::max(g, quantum) - 1),
                .after = g < quantum ? 0 : align_up(rules.tail_pad, quantum)};
   }
-  const bytes total = dev.properties().total_memory;
-  bytes most = std::min(options.limit, total != 0 ? total : bytes{1} << 33);
-  if (o.shared != nullptr) most = std::min(most, o.shared->most());
-  if (cache_bytes == max_bytes) cache_bytes = most / 8;
-  if (all_cache_bytes == max_bytes) all_cache_bytes = most / 4;
-  // What caches keep is free too: both together stay below the threshold.
-  if (o.release_threshold != max_bytes) all_cache_bytes = std::min(all_cache_bytes, o.release_threshold / 2);
-  cache_bytes = std::min(cache_bytes, all_cache_bytes);
-  keep_free = o.release_threshold - (o.release_threshold != max_bytes ? all_cache_bytes : 0);
 }
 
 bytes pool::state::round_by_division(bytes size) const noexcept {

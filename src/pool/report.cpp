@@ -35,7 +35,8 @@ std::string human(bytes n) {
 
 pool_statistics pool::state::statistics(lock_held& held) {
   drain();
-  tidy(true, held);
+  release_idle(held);
+  release_free(held);
   pool_statistics s;
   detail::block_counts sum = ended;
   const standstill nobody_moves{*this};

@@ -15,7 +15,9 @@ namespace berth::detail {
 
 class size_tree {
  public:
-  [[nodiscard]] bool empty() const noexcept { return root_ == nullptr; }
+  [[nodiscard]] bool has_only(const extent* e) const noexcept {
+    return root_ == e && e->bin_before == nullptr && e->bin_after == nullptr;
+  }
 
   void insert(extent* e) noexcept {
     extent** at = &root_;

@@ -29,6 +29,7 @@
 #include "berth/pool/pool.hpp"
 #include "pool/backing.hpp"
 #include "pool/block_map.hpp"
+#include "pool/footprint.hpp"
 #include "pool/store.hpp"
 #include "pool/thread_cache.hpp"
 
@@ -63,6 +64,8 @@ struct request {
   const block_options& options;
   source_location site;
   bytes slack = 0;                      // with so much more every extent has a place for the alignment
+  thread_cache* cache = nullptr;        // of the asking thread
+  bool evicted_before = false;          // a block that it could have had had to leave that cache
   known_stream* by = nullptr;           // of `on`, which lives: so does this
   std::optional<error> device_error{};  // of what was tried for it
 };
@@ -156,8 +159,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
     while (!c.enter() && !c.enter_with_fence()) [[unlikely]] std::this_thread::yield();
   }
   void detach(detail::thread_cache* c) noexcept;  // the thread ends
-  [[nodiscard]] bytes cache_share() const noexcept;
-  void share_caches() noexcept;  // out all_cache_bytes among the threads
+  void publish_all() noexcept;
 
   // While it lives, nobody is in any cache, and nobody frees without one. With the lock held, and no device called.
   class standstill {
@@ -204,9 +206,16 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::extent* fit(const detail::request& r);
   [[nodiscard]] detail::extent* join_and_fit(detail::request& r);
   [[nodiscard]] detail::extent* wait_and_fit(detail::request& r, bool for_all, lock_held& held);
-  [[nodiscard]] bool flush_pays(bytes instead_of) const noexcept { return flush_debt * flush_worth < instead_of; }
+  bool note_request(const detail::request& r) noexcept;
+  [[nodiscard]] detail::extent* make_room(detail::request& r, lock_held& held);
   // The size of a chunk in which the request has room wherever it lies; nothing where there is no such size.
   [[nodiscard]] std::optional<bytes> chunk_for(const detail::request& r) const noexcept;
+  // The least that the pool has to grow by for the request.
+  [[nodiscard]] bytes lack(const detail::request& r) const noexcept;
+  [[nodiscard]] const detail::extent* border(const detail::request& r) const noexcept;
+  [[nodiscard]] bytes grown_by(bytes n) const noexcept {
+    return memory.reserved() + std::min(n, max_bytes - memory.reserved());
+  }
   [[nodiscard]] bool grow(detail::request& r);
   bool grow_by_holes(detail::request& r);
   bool add_chunk(bytes size, error& why, bool device_block = false);
@@ -241,12 +250,21 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void wait_for_all(lock_held& held) noexcept;
 
   // --- giving_back.cpp
-  void drain() noexcept;
+  void drain() noexcept {
+    if (pending.load(std::memory_order_relaxed) != nullptr) sort_pending();
+  }
+  void sort_pending() noexcept;
   void flush() noexcept;  // every cache, then drain
+  // Of this thread's cache, blocks of the request's stream that have at least so many bytes. False: there were none.
+  bool evict_own(const detail::request& r, bytes least) noexcept;
+  std::uint64_t put_back_all(detail::extent* chain) noexcept;  // their number
   void put_back(detail::extent* e) noexcept;
   void note_awaited(const detail::extent& e) noexcept;
   void look_round(lock_held& held) noexcept;
-  void tidy(bool at_once, lock_held& held) noexcept;
+  void release_unneeded(lock_held& held) noexcept;
+  void release_free(lock_held& held) noexcept;
+  void release_idle(lock_held& held) noexcept;
+  void collect(bytes keep) noexcept;
   void give_idle_back(std::chrono::steady_clock::time_point now) noexcept;
   bytes trim(bytes keep) noexcept;
   bool give_chunk_back(std::size_t i, detail::extent* around) noexcept;
@@ -294,8 +312,6 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   const rules::placement rules;
   // Bytes that a thread among several counts by itself, or twice its largest block, before it adds them to the sums.
   static constexpr std::int64_t publish_batch = 1 << 20;
-  bytes cache_bytes;  // of one thread
-  bytes all_cache_bytes;
 
   // What several threads write.
   alignas(64) std::atomic<detail::extent*> pending{nullptr};
@@ -320,18 +336,10 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::vector<std::unique_ptr<detail::thread_cache>> spare_caches;  // of threads that ended
   std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
   std::uint16_t last_cache = 0;                                     // their numbers
-  std::size_t sharers = 0;                                          // see share_caches
   bool has_range = false;                                           // the store knows the range of addresses
-  bytes keep_free;                                                  // free memory above this goes back
-  bytes release_mark = 0;                                           // ... once there is more than this
-  std::uint64_t next_release = 0;
+  std::uint64_t next_collect = 0;                                   // see collect()
   std::chrono::steady_clock::time_point next_idle_look{};
-  // The ladder flushes all caches before it grows the pool, but not where it did so again and again: a flush adds
-  // flush_cost to the debt, a request that fits without the ladder takes 1 off, and flush_pays() counts each 1 as
-  // flush_worth bytes of growth.
-  static constexpr bytes flush_worth = 1 << 10;
-  static constexpr std::uint64_t flush_cost = 64;
-  std::uint64_t flush_debt = 0;
+  detail::footprint holdings;
   std::uint64_t misses = 0;  // requests served here
   std::string failure_report;
 

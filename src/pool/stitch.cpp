@@ -196,6 +196,7 @@ extent* pool::state::stitch_free(request& r, bool& lacks_addresses) {
                        std::memory_order_relaxed);
   block->stitched = std::move(made);
   ++stitched;
+  holdings.note_stitching();
   emit({.kind = memory_event_kind::pool_stitch,
         .stream = r.on.id(),
         .owner = self,

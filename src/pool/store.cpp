@@ -329,7 +329,10 @@ void store::resized(extent* e, bytes size, bytes offset) noexcept {
   in.held += e->size - size;
   free_bytes_ += e->size - size;
   note_epoch(*e, in);
-  if (std::max(size, e->size) < lane::large && lane::bin_of(size) == lane::bin_of(e->size)) return;
+  const bool stays = std::max(size, e->size) < lane::large
+                         ? lane::bin_of(size) == lane::bin_of(e->size)
+                         : std::min(size, e->size) >= lane::large && in.tree.has_only(e);
+  if (stays) return;
   unhang(e, in, size, offset);
   hang(e, in);
 }

@@ -53,23 +53,44 @@ extent* thread_cache::empty(bin& b) noexcept {
   return all;
 }
 
+extent* thread_cache::evict_bin(std::size_t at) noexcept {
+  bin& b = bins_[at];
+  extent* const all = empty(b);
+  if (all != nullptr) history_.note_evicted(b.size, b.stream);
+  taken_[at / 64] &= ~(std::uint64_t{1} << (at % 64));
+  b = {};
+  return all;
+}
+
 extent* thread_cache::evict_one_bin() noexcept {
   for (std::size_t i = 0; i <= taken_.size();) {
-    std::uint64_t& word = taken_[hand_ / 64 % taken_.size()];
-    const std::uint64_t ahead = word >> (hand_ % 64);
+    const std::uint64_t ahead = taken_[hand_ / 64 % taken_.size()] >> (hand_ % 64);
     if (ahead == 0) {
       hand_ = (hand_ / 64 + 1) * 64;
       ++i;
       continue;
     }
     hand_ += static_cast<unsigned>(std::countr_zero(ahead));
-    word &= ~(std::uint64_t{1} << (hand_ % 64));
-    bin& b = bins_[hand_ % bin_count];
-    extent* const all = empty(b);
-    b = {};
-    if (all != nullptr) return all;
+    if (extent* const all = evict_bin(hand_ % bin_count)) return all;
   }
   return nullptr;
+}
+
+extent* thread_cache::evict(std::uint32_t stream, bytes least) noexcept {
+  extent* gone = nullptr;
+  for (std::size_t word = 0; word < taken_.size(); ++word) {
+    for (std::uint64_t left = taken_[word]; left != 0; left &= left - 1) {
+      const std::size_t at = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+      if (bins_[at].stream != stream || bins_[at].size < least) continue;
+      for (extent* all = evict_bin(at); all != nullptr;) {
+        extent* const rest = all->next;
+        all->next = gone;
+        gone = all;
+        all = rest;
+      }
+    }
+  }
+  return gone;
 }
 
 thread_cache::bin* thread_cache::find(bytes size, std::uint32_t stream) noexcept {
@@ -105,6 +126,8 @@ thread_cache::bin* thread_cache::make_bin(bytes size, std::uint32_t stream, exte
 namespace {
 
 constinit thread_local bool thread_ended = false;
+
+constexpr std::uint32_t most_cached = 4096;  // blocks in a thread's cache, so that emptying one takes no long time
 
 }  // namespace
 
@@ -147,7 +170,7 @@ detail::thread_cache* pool::state::attach(std::unique_lock<std::mutex> held) noe
     spare_caches.reserve(caches.size() + 1 + spare_caches.size());
     if (spare_caches.empty()) {
       if (last_cache == std::numeric_limits<std::uint16_t>::max()) return nullptr;
-      spare_caches.push_back(std::make_unique<detail::thread_cache>(cache_bytes, options.cache_blocks, ++last_cache));
+      spare_caches.push_back(std::make_unique<detail::thread_cache>(options.cache_bytes, most_cached, ++last_cache));
     }
     detail::thread_cache* const c = spare_caches.back().get();
     if (!directory.add(c)) return nullptr;
@@ -157,8 +180,7 @@ detail::thread_cache* pool::state::attach(std::unique_lock<std::mutex> held) noe
     c->publish_at = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
     c->grant(until_first_sampled());
     publish(*c);
-    c->resize(cache_share(), options.cache_blocks);
-    share_caches();
+    if (caches.size() == 2) publish_all();
     mine.add({weak_from_this(), c,
               [](void* owner, detail::thread_cache* gone) noexcept { static_cast<state*>(owner)->detach(gone); }});
     return c;
@@ -167,21 +189,12 @@ detail::thread_cache* pool::state::attach(std::unique_lock<std::mutex> held) noe
   }
 }
 
-// Equal parts for the next power of two, so that threads that come and go seldom stop the others.
-bytes pool::state::cache_share() const noexcept {
-  return std::min(cache_bytes, all_cache_bytes / std::bit_ceil(std::max<std::size_t>(1, caches.size())));
-}
-
-void pool::state::share_caches() noexcept {
-  const std::size_t now = std::bit_ceil(caches.size());
-  if (now == sharers) return;
-  sharers = now;
+// A second thread has come: from now on each publishes what it counts now and then.
+void pool::state::publish_all() noexcept {
   const standstill nobody_moves{*this};
   for (const auto& c : caches) {
-    if (now > 1 && c->publish_at == std::numeric_limits<std::int64_t>::max()) c->publish_at = publish_batch;
+    c->publish_at = std::min(c->publish_at, publish_batch);
     publish(*c);
-    c->resize(cache_share(), options.cache_blocks);
-    while (c->is_too_full()) push_pending(c->evict_one_bin());
   }
 }
 
@@ -198,7 +211,6 @@ void pool::state::detach(detail::thread_cache* c) noexcept {
     spare_caches.push_back(std::move(one));  // there is room since it was attached
     one = std::move(caches.back());
     caches.pop_back();
-    share_caches();
     return;
   }
 }

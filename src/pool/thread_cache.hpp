@@ -6,7 +6,7 @@
 // which makes every running thread of the process pass a barrier. Where that is missing the owner pays for the fence.
 //
 // A bin for a (size, stream) lies at its hash's place or up to three places further; where all four are taken, they
-// make room in turn.
+// make room in turn. A size comes into the cache as size_history.hpp says.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 
 #include "berth/core/thread_directory.hpp"
 #include "pool/extent.hpp"
+#include "pool/size_history.hpp"
 
 namespace berth::detail {
 
@@ -39,7 +40,7 @@ class thread_cache {
   // Keeps at most that many bytes and blocks, and no block of more than half the bytes. `number` is not 0, and no other
   // cache of the pool has it.
   thread_cache(bytes most_bytes, std::uint32_t most_blocks, std::uint16_t number) noexcept
-      : gate_{idle_gate()}, number_{number}, room_{make_room(most_bytes, most_blocks)}, all_room_{room_} {}
+      : gate_{idle_gate()}, all_room_{make_room(most_bytes, most_blocks)}, number_{number}, room_{all_room_} {}
   // Nobody's, for directories: it is there before anything else of the program runs.
   constexpr thread_cache() noexcept = default;
 
@@ -124,14 +125,15 @@ class thread_cache {
   // A bin for such blocks. What had to make room is returned in `gone`, linked by next. Null where the cache keeps none
   // of that size.
   [[nodiscard]] bin* make_bin(bytes size, std::uint32_t stream, extent*& gone) noexcept;
+  // Whether a freed block of a size that has no bin may get one.
+  [[nodiscard]] bool admits(bytes size, std::uint32_t stream) noexcept { return history_.admits(size, stream); }
   // All blocks of one bin, one bin after the other; null where nothing is cached. The bin is given up.
   [[nodiscard]] extent* evict_one_bin() noexcept;
-
-  // Another size, from now on: it may be too full then.
-  void resize(bytes most_bytes, std::uint32_t most_blocks) noexcept {
-    const std::uint64_t taken = all_room_ - room_;
-    all_room_ = make_room(most_bytes, most_blocks);
-    room_ = all_room_ - taken;
+  // All blocks of that stream that have at least `least` bytes, linked by next. Their bins are given up.
+  [[nodiscard]] extent* evict(std::uint32_t stream, bytes least) noexcept;
+  // A request found no block. True where one was evicted that it could have had.
+  [[nodiscard]] bool misses_evicted(bytes size, std::uint32_t stream) noexcept {
+    return history_.misses_evicted(size, stream);
   }
 
   [[nodiscard]] bytes held() const noexcept { return (all_room_ - room_) >> block_bits << 6; }
@@ -146,6 +148,12 @@ class thread_cache {
   void forget_counts() noexcept {
     granted_ = left_;
     counters = {};
+    counted_ = 0;
+  }
+  // Allocations since the last call.
+  [[nodiscard]] std::uint64_t new_allocations() noexcept {
+    const std::uint64_t all = static_cast<std::uint64_t>(granted_ - left_) + counters.misses;
+    return all - std::exchange(counted_, all);
   }
 
   // Of a pool that samples, one request is due after so many of this thread that are not. The owner may ask outside.
@@ -190,8 +198,11 @@ class thread_cache {
   }
   // All of the bin's blocks, linked by next.
   [[nodiscard]] extent* empty(bin& b) noexcept;
+  // The same for an eviction: the bin is given up.
+  [[nodiscard]] extent* evict_bin(std::size_t at) noexcept;
 
   std::atomic<gate> gate_{gate::seized};
+  std::uint64_t all_room_ = 0;
 
  public:
   std::atomic<std::uintptr_t> owner{0};  // the thread's token; 0: nobody's
@@ -212,11 +223,12 @@ class thread_cache {
   std::int64_t granted_ = 0;  // what it would be had the cache served none
   std::uint16_t number_ = 0;
   std::uint64_t room_ = 0;
-  std::uint64_t all_room_ = 0;
+  std::uint64_t counted_ = 0;  // see new_allocations()
   unsigned turn_ = 0;
   unsigned hand_ = 0;
   std::array<std::uint64_t, bin_count / 64> taken_{};  // a bit for each bin that has a key
   std::array<bin, bin_count> bins_{};
+  size_history history_;
 };
 
 using cache_directory = thread_directory<thread_cache>;

@@ -52,7 +52,7 @@ TEST(pool_shortage, room_that_somebody_else_made_is_room) {
 TEST(pool_shortage, what_a_host_function_frees_in_an_idle_streams_order_is_found) {
   const told t;
   stream queue{t.device}, other{t.device}, third{t.device};
-  pool p{t.device, {.limit = 1_MiB, .cache_bytes = 1_MiB, .all_cache_bytes = 64_MiB}};
+  pool p{t.device, {.limit = 1_MiB}};
   struct {
     pool* p;
     void* block;

@@ -225,7 +225,7 @@ TEST(pool_stress, threads_streams_limits_and_forks) {
       {.limit = 4_MiB, .cache_bytes = 0},
       {.limit = 6_MiB, .release_threshold = 512_KiB, .stitch = false},
       {.limit = 8_MiB, .release_threshold = 2_MiB, .idle_release = std::chrono::milliseconds{2}},
-      {.kind = memory_kind::pinned, .limit = 8_MiB, .collect_above = 4_MiB, .wait_for_streams = true},
+      {.kind = memory_kind::pinned, .limit = 8_MiB, .wait_for_streams = true},
   };
   int rounds = 0;
   std::uint64_t allocations = 0;

@@ -115,7 +115,6 @@ struct pool_options {
   bytes release_threshold = max_bytes;
   // A chunk that was free for so long goes back, at such a call too; looked at four times in that time. 0: never.
   std::chrono::milliseconds idle_release{0};
-  bytes collect_above = max_bytes;  // before the pool grows beyond this, free chunks go back
   // on_watermark is called after a call in which reserved memory has reached this, or has fallen below it again.
   bytes watermark = max_bytes;
   pool_callback on_watermark{};          // number: reserved bytes
@@ -126,11 +125,7 @@ struct pool_options {
   // Without it, devices with virtual memory give each chunk in one piece: fewer calls of the driver, and what free
   // memory there is must lie together.
   bool stitch = true;
-  std::size_t max_mappings = 32768;   // of stitched blocks and chunks; the device's own limit where less
-  bytes cache_bytes = max_bytes;      // a thread keeps no more; max_bytes: 1/8 of what the pool may hold
-  std::uint32_t cache_blocks = 4096;  // ... and no more blocks than this, nor than 2^19 - 1
-  // All threads' caches together keep no more, in equal parts; max_bytes: 1/4 of what the pool may hold.
-  bytes all_cache_bytes = max_bytes;
+  bytes cache_bytes = max_bytes;  // a thread's cache keeps no more; 0: there are no caches
   bool report_leaks = true;
 };
 
