@@ -116,6 +116,9 @@ class device_backend {
   virtual result<void> map(void*, bytes, std::uint64_t, bytes) { return no_virtual_memory; }
   // One or more whole mappings.
   virtual result<void> unmap(void*, bytes) { return no_virtual_memory; }
+  // The memory of this mapping is used at another address for a while. The bytes stay. A backend whose memory is the
+  // process's own takes it out of the pages that count as resident here.
+  virtual void rest(void*, bytes, std::uint64_t) noexcept {}
 
   // The clock belongs to the stream that the queue serves.
   virtual result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) = 0;

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/make_room.hpp"
+#include "device/backend.hpp"
 
 namespace berth::detail {
 namespace {
@@ -11,12 +12,12 @@ namespace {
 constexpr std::size_t most_mappings = 32768;     // of a pool; systems have a limit for the whole process
 constexpr bytes unknown_space = bytes{1} << 40;  // address space for a device that does not tell its memory's size
 
-// With 32-bit addresses a pool without a limit takes a sixteenth of them, and as much again for stitched blocks.
+// With 32-bit addresses a pool without a limit holds a sixteenth of them at most, and as much again in stitched blocks.
 constexpr bool few_addresses = sizeof(void*) < 8;
 constexpr bytes most_space = few_addresses ? bytes{256} << 20 : max_bytes;
-constexpr bytes window_factor = few_addresses ? 2 : 8;
-// The space is wider than what may be held at once, so that a chunk finds a hole although others went in between.
-constexpr bytes space_factor = few_addresses ? 2 : 4;
+// Chunks may take so many times the addresses of what may be held, so that one finds a hole although others went in
+// between; so may stitched blocks, as those of dead ones return only when their streams' work is done.
+constexpr bytes most_ranges = few_addresses ? 2 : 8;
 
 }  // namespace
 
@@ -58,54 +59,21 @@ void backing::release_all() noexcept {
     if (shared_ != nullptr) shared_->give(c.size);
     chunks_.pop_back();
   }
-  if (base_ != nullptr && clean) device_.release(base_, space_);
-  if (window_base_ != nullptr && retired_.empty()) device_.release(window_base_, window_);
-  base_ = window_base_ = nullptr;
+  if (clean) space_.release(device_);
+  if (retired_.empty()) windows_.release(device_);
   retired_.clear();
 }
 
-// Reserves `factor` times what may be held; where there are not so many addresses, half of that, and so on.
-result<void*> backing::reserve_wide(bytes factor, bytes& size) const noexcept {
-  result<void*> range = error{errc::overflow, "pool: more addresses than there are", most_};
-  for (; factor != 0 && !range; factor /= 2) {
-    const auto wide = checked_mul(most_, factor);
-    if (!wide) continue;
-    size = *wide;
-    range = device_.reserve(size);
-  }
-  return range;
+bytes backing::most_addresses() const noexcept {
+  return checked_mul(most_, most_ranges).value_or(max_bytes);
 }
 
-// The same for chunks. Where there are fewer addresses than the device has memory (`ulimit -v`, an emulator), a pool
-// without a limit takes a quarter to a half of what is left: the rest of the program needs some too. One with a limit
-// is to hold it, and asks again.
-result<void*> backing::reserve_space() noexcept {
-  auto range = reserve_wide(space_factor, space_);
-  bytes fits = most_ < limit_ ? align_down(most_ / 2, granule_) : 0;
-  for (; !range && fits >= 2 * granule_; fits = align_down(fits / 2, granule_)) {
-    range = device_.reserve(fits);
-    if (!range) continue;
-    device_.release(*range, fits);
-    space_ = align_down(fits / 2, granule_);
-    range = device_.reserve(space_);
-  }
-  return range;
-}
-
-result<void> backing::open() noexcept {
-  if (!virtual_memory_ || base_ != nullptr) return {};
+result<address_space::range> backing::reserve(bytes size) noexcept {
   if (most_ == 0) return error{errc::limit_exceeded, "pool: the limit is below the device's granule", limit_};
-  const auto base = reserve_space();
-  if (!base) return base.error();
-  base_ = static_cast<std::byte*>(*base);
-  if (!window_store_.prepare(1)) return {};
-  if (const auto window = reserve_wide(window_factor, window_)) {
-    window_base_ = static_cast<std::byte*>(*window);
-    window_store_.add(0, window_, nullptr, nullptr);
-  } else {
-    window_ = 0;
+  if (const bytes most = most_addresses(); size > most - std::min(space_.size(), most)) {
+    return error{errc::out_of_memory, "pool: the pool's address space", size};
   }
-  return {};
+  return space_.extend(device_, size, most_);
 }
 
 result<void> backing::obtain(chunk& c, bool device_block) {
@@ -114,14 +82,14 @@ result<void> backing::obtain(chunk& c, bool device_block) {
     const auto block = device_.allocate(c.size, kind_);
     if (!block) return block.error();
     c.address = *block;
-    c.offset = space_ + next_offset_;
-    next_offset_ += c.size + quantum_;  // chunks never touch
+    c.offset = next_device_block_;
+    next_device_block_ += c.size + quantum_;  // chunks never touch
     return {};
   }
   const auto handle = device_.create_physical(c.size, form_);
   if (!handle) return handle.error();
   c.handle = *handle;
-  c.address = base_ + c.offset;
+  c.address = space_.at(c.offset);
   auto mapped = device_.map(c.address, c.size, c.handle, 0);
   if (!mapped) device_.destroy_physical(c.handle, c.size);
   return mapped;
@@ -166,7 +134,7 @@ void backing::forget_gone() noexcept {
 }
 
 void* backing::address(bytes offset) const noexcept {
-  if (!is_device_block(offset)) return base_ + offset;
+  if (!is_device_block(offset)) return space_.at(offset);
   const auto next = std::ranges::upper_bound(chunks_, offset, {}, &chunk::offset);
   const chunk& c = *(next - 1);
   return static_cast<std::byte*>(c.address) + (offset - c.offset);
@@ -179,6 +147,7 @@ result<void> backing::map_piece(std::byte*& at, bytes begin, bytes end, std::siz
     const bytes n = std::min(end, c->offset + c->size) - begin;
     ++device_calls_;
     if (auto mapped = device_.map(at, n, c->handle, begin - c->offset); !mapped) return mapped;
+    device_.backend().rest(space_.at(begin), n, c->handle);
     ++made;
     at += n;
     begin += n;
@@ -187,16 +156,28 @@ result<void> backing::map_piece(std::byte*& at, bytes begin, bytes end, std::siz
   return {};
 }
 
-result<extent*> backing::stitch(std::span<const piece> pieces) {
+// A hole for a stitched block of that size; null where there is none.
+extent* backing::window_for(bytes size, bool may_exceed) noexcept {
+  const auto any = [](const extent&) { return true; };
+  if (extent* e = window_store_.find(window_store_.nobodys(), size, any)) return e;
+  if (purge()) {
+    if (extent* e = window_store_.find(window_store_.nobodys(), size, any)) return e;
+  }
+  const bytes most = may_exceed ? most_addresses() : most_;
+  if (size > most - std::min(windows_.size(), most) || !window_store_.prepare(1)) return nullptr;
+  const auto range = windows_.extend(device_, size, most_);
+  return range ? window_store_.add(range->offset, range->size, nullptr, nullptr) : nullptr;
+}
+
+result<extent*> backing::stitch(std::span<const piece> pieces, bool may_exceed) {
   bytes size = 0;
   for (const piece& p : pieces) size += align_up(p.offset + p.size, granule_) - align_down(p.offset, granule_);
   const error no_room{errc::out_of_memory, "pool: no room for a stitched block", size};
-  const auto room = [&]() -> extent* {
-    // A piece may lie in several chunks; one mapping each.
-    if (mappings_ + chunks_.size() + pieces.size() + chunks_.size() > max_mappings_) return nullptr;
-    return window_store_.find(window_store_.nobodys(), size, [](const extent&) { return true; });
-  };
-  if (window_ == 0 || !window_store_.prepare(2)) return no_room;
+  // A piece may lie in several chunks; one mapping each.
+  const auto many = [&] { return mappings_ + chunks_.size() + pieces.size() + chunks_.size() > max_mappings_; };
+  if (many() && (!purge() || many())) return no_room;
+  extent* const hole = window_for(size, may_exceed);
+  if (hole == nullptr || !window_store_.prepare(2)) return no_room;
   std::vector<piece> shown;
   try {
     make_room(retired_, stitched_ + 1);
@@ -204,11 +185,8 @@ result<extent*> backing::stitch(std::span<const piece> pieces) {
   } catch (const std::bad_alloc&) {
     return no_room;
   }
-  extent* hole = room();
-  if (hole == nullptr && purge()) hole = room();
-  if (hole == nullptr) return no_room;
 
-  std::byte* const begin = window_base_ + hole->offset;
+  std::byte* const begin = windows_.at(hole->offset);
   std::byte* at = begin;
   std::size_t made = 0;
   for (const piece& p : pieces) {
@@ -221,6 +199,7 @@ result<extent*> backing::stitch(std::span<const piece> pieces) {
         extent* stuck = window_store_.take(hole, hole->offset, mapped_so_far);
         stuck->mappings = made;
         mappings_ += made;
+        retired_bytes_ += stuck->size;
         retired_.push_back({stuck, std::move(shown), {}, nullptr});  // there is room
       }
     }
@@ -234,12 +213,13 @@ result<extent*> backing::stitch(std::span<const piece> pieces) {
 }
 
 void* backing::window_address(const extent& window) const noexcept {
-  return window_base_ + window.offset;
+  return windows_.at(window.offset);
 }
 
 void backing::retire(extent* window, std::vector<piece> shown, stream_use use,
                      std::shared_ptr<std::vector<stream_use>> uses) noexcept {
   --stitched_;
+  retired_bytes_ += window->size;
   // stitch() made room for every live stitched block.
   retired_.push_back({window, std::move(shown), use, std::move(uses)});
 }
@@ -262,8 +242,9 @@ bool backing::purge() noexcept {
   const auto gone = [this](const retired_block& r) {
     if (!r.use.done() || (r.uses && !std::ranges::all_of(*r.uses, &stream_use::done))) return false;
     ++device_calls_;
-    if (!device_.unmap(window_base_ + r.window->offset, r.window->size)) return false;  // the next time, then
+    if (!device_.unmap(windows_.at(r.window->offset), r.window->size)) return false;  // the next time, then
     mappings_ -= r.window->mappings;
+    retired_bytes_ -= r.window->size;
     window_store_.give(r.window, window_store_.nobodys());
     return true;
   };

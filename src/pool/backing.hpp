@@ -1,10 +1,12 @@
 // The backing: the device memory under a pool's linear offset space, in chunks, and the mappings of stitched blocks.
 //
-// On a device with virtual memory the whole space is one reservation, offset x lies at base + x, and a second
-// reservation, the window, holds the addresses of stitched blocks: several times as wide, because addresses cost
-// nothing and those of a dead block return only when its stream's work is known to be done. Beside it there are chunks
-// that are blocks of the device: all of them on devices without virtual memory, elsewhere those for requests that must
-// not be made of granules. They do not touch each other, and nothing is stitched of them.
+// On a device with virtual memory both are ranges of addresses that are reserved on demand. The space has the chunks,
+// the windows have the stitched blocks. Beside them there are chunks that are blocks of the device: all of them on
+// devices without virtual memory, elsewhere those for requests that must not be made of granules. They do not touch
+// each other, and nothing is stitched of them.
+//
+// The addresses of a dead stitched block show its memory until its stream's work is done and purge() is called. The
+// system counts shown memory once for each address (VmRSS), so purge() is due once it is a tenth of what is held.
 //
 // Nothing here is locked: the pool's lock is held. A call that fails changes nothing.
 #pragma once
@@ -16,6 +18,7 @@
 
 #include "berth/device/device.hpp"
 #include "berth/pool/pool.hpp"
+#include "pool/address_space.hpp"
 #include "pool/store.hpp"
 
 namespace berth::detail {
@@ -52,14 +55,12 @@ class backing {
   }
   // The most that may ever be held at once.
   [[nodiscard]] bytes most() const noexcept { return virtual_memory_ ? most_ : limit_; }
-  // Reserves the addresses, where that was not done; before the first grow(). Nothing without virtual memory.
-  result<void> open() noexcept;
-  // The address space in bytes, 0 before open(). With virtual memory; elsewhere there is none.
-  [[nodiscard]] bytes space() const noexcept { return space_; }
+  // Reserves a further range of addresses with room for a chunk of that size. With virtual memory.
+  [[nodiscard]] result<address_space::range> reserve(bytes size) noexcept;
   // Adds a chunk of `size` bytes, a multiple of the granule. With virtual memory it lies at `offset`, which the caller
-  // knows to be without memory; that of a device block is chosen here, beyond space().
+  // knows to be without memory; that of a device block is chosen here, beyond all ranges.
   [[nodiscard]] result<chunk> grow(bytes offset, bytes size, bool device_block);
-  [[nodiscard]] bool is_device_block(bytes offset) const noexcept { return !virtual_memory_ || offset >= space_; }
+  [[nodiscard]] bool is_device_block(bytes offset) const noexcept { return offset >= first_device_block; }
   [[nodiscard]] bool has_device_block() const noexcept {
     return !chunks_.empty() && is_device_block(chunks_.back().offset);
   }
@@ -75,8 +76,8 @@ class backing {
 
   // Maps the pieces, in order, at consecutive addresses. All but the first start, and all but the last end, at a
   // granule. Returns the window extent; the block starts at window_address() of it plus the offset of the first
-  // piece in its granule.
-  [[nodiscard]] result<extent*> stitch(std::span<const piece> pieces);
+  // piece in its granule. The windows take no more addresses than the pool may hold, unless they may exceed that.
+  [[nodiscard]] result<extent*> stitch(std::span<const piece> pieces, bool may_exceed);
   [[nodiscard]] void* window_address(const extent& window) const noexcept;
   // The block is gone; its addresses stay mapped until the uses are done and someone needs them.
   // `shown`: the pieces that are mapped there. No chunk of theirs may go before.
@@ -85,6 +86,8 @@ class backing {
   // Unmaps retired blocks whose uses are done. True where any was. What the device cannot unmap stays for the next
   // time.
   bool purge() noexcept;
+  // Whether what dead blocks' mappings show is a visible share of the memory held.
+  [[nodiscard]] bool purge_is_due() const noexcept { return retired_bytes_ > std::max(reserved_ / 10, least_purge); }
   // Mappings of stitched blocks, live and retired.
   [[nodiscard]] std::size_t mappings() const noexcept { return mappings_; }
   [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
@@ -97,6 +100,8 @@ class backing {
   }
 
  private:
+  static constexpr bytes first_device_block = bytes{1} << 62;
+  static constexpr bytes least_purge = bytes{1} << 20;
   struct retired_block {
     extent* window;
     std::vector<piece> shown;
@@ -104,8 +109,8 @@ class backing {
     std::shared_ptr<std::vector<stream_use>> uses;
   };
   [[nodiscard]] result<void> obtain(chunk& c, bool device_block);
-  [[nodiscard]] result<void*> reserve_wide(bytes factor, bytes& size) const noexcept;
-  [[nodiscard]] result<void*> reserve_space() noexcept;
+  [[nodiscard]] bytes most_addresses() const noexcept;
+  [[nodiscard]] extent* window_for(bytes size, bool may_exceed) noexcept;
   [[nodiscard]] result<void> map_piece(std::byte*& at, bytes begin, bytes end, std::size_t& made);
 
   device device_;
@@ -115,20 +120,19 @@ class backing {
   bytes quantum_;
   bool virtual_memory_;
   bytes granule_;
-  bytes most_ = 0;    // what may be held, by the limit and by the device
-  bytes space_ = 0;   // addresses for chunks
-  bytes window_ = 0;  // 0: no window could be reserved
-  std::byte* base_ = nullptr;
-  std::byte* window_base_ = nullptr;
+  bytes most_ = 0;         // what may be held, by the limit and by the device
+  address_space space_;    // for chunks
+  address_space windows_;  // for stitched blocks
   std::vector<chunk> chunks_;
   store window_store_;
   std::vector<retired_block> retired_;
+  bytes retired_bytes_ = 0;
   std::size_t stitched_ = 0;  // live stitched blocks
   std::size_t mappings_ = 0;
   std::size_t max_mappings_;
   physical_form form_;
   bytes reserved_ = 0;
-  bytes next_offset_ = 0;  // where the next device block goes, from space_ on
+  bytes next_device_block_ = first_device_block;
   std::uint64_t device_calls_ = 0;
 };
 

@@ -14,8 +14,8 @@ using detail::known_stream;
 
 namespace {
 
-// Requests between two tries to give chunks back before the pool grows, where the last try found none.
-constexpr std::uint64_t collect_turn = 64;
+// Requests between two tries to give chunks or mappings back, where the last try did not suffice.
+constexpr std::uint64_t next_try = 64;
 
 }  // namespace
 
@@ -223,11 +223,21 @@ void pool::state::release_idle(lock_held& held) noexcept {
   give_idle_back(now);
 }
 
+// Undoes the mappings of dead stitched blocks, where they are a visible share of the memory held.
+void pool::state::purge(lock_held& held) noexcept {
+  if (misses < next_purge) return;
+  (void)memory.purge();
+  if (!memory.purge_is_due()) return;
+  look_round(held);
+  (void)memory.purge();
+  next_purge = misses + next_try;
+}
+
 // Before the pool grows beyond `keep`: gives chunks back that are free as a whole. They are of no use for a request
 // that needs one piece.
 void pool::state::collect(bytes keep) noexcept {
   if (misses < next_collect || space.free_bytes() == 0) return;
-  if (trim(keep) == 0) next_collect = misses + collect_turn + space.free_count();
+  if (trim(keep) == 0) next_collect = misses + next_try + space.free_count();
 }
 
 }  // namespace berth

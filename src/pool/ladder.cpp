@@ -46,6 +46,7 @@ result<extent*> pool::state::serve(request& r, lock_held& held) {
     make_ready();
     if (note_request(r)) release_unneeded(held);
     release_idle(held);
+    if (memory.purge_is_due()) purge(held);
     make_ready();
     const std::uint64_t calls = memory.device_calls();
     extent* e = fit(r);
@@ -176,19 +177,18 @@ bool pool::state::add_chunk(bytes size, error& why, bool device_block) {
   size = align_down(size, memory.granule());
   why = {errc::out_of_memory, "pool: no memory for the pool's own records", size};
   if (size == 0 || !space.prepare(4)) return false;
-  if (const auto opened = memory.open(); !opened) {
-    why = opened.error();
-    return false;
-  }
   const bool ranged = memory.stitches() && !device_block;
-  if (ranged && !has_range) {
-    space.add_range(memory.space());
-    has_range = true;
+  extent* under = ranged ? space.lowest_unbacked(size) : nullptr;
+  if (ranged && under == nullptr) {
+    const auto more = memory.reserve(size);
+    if (!more) {
+      why = more.error();
+      return false;
+    }
+    space.add_range(more->offset, more->size);
     if (!space.prepare(4)) return false;
+    under = space.lowest_unbacked(size);
   }
-  extent* const under = ranged ? space.lowest_unbacked(size) : nullptr;
-  why = {errc::limit_exceeded, "pool: the pool's address space", size};
-  if (ranged && under == nullptr) return false;
   const auto c = memory.grow(ranged ? under->offset : 0, size, device_block);
   if (!c) {
     why = c.error();
@@ -263,16 +263,16 @@ bool pool::state::grow_by_holes(request& r) {
   if (r.size > have + room && r.size - have - room >= 2 * memory.granule()) return false;
   bytes lack = std::min(room, align_up(r.size - std::min(have, r.size), memory.granule()));
   bool any = false;
-  while (lack != 0) {
-    const bytes size = std::min(lack, align_down(space.largest_unbacked(), memory.granule()));
-    error why;
+  error why;
+  for (bytes size = lack; lack != 0; size = lack) {
     if (!add_chunk(size, why)) {
-      if (why.code == errc::device_failed) r.device_error = why;
-      break;
+      size = std::min(lack, align_down(space.largest_unbacked(), memory.granule()));
+      if (!add_chunk(size, why)) break;
     }
     any = true;
     lack -= size;
   }
+  if (lack != 0 && why.code == errc::device_failed) r.device_error = why;
   return any;
 }
 
@@ -348,7 +348,7 @@ extent* pool::state::look_everywhere(request& r) {
   const auto fit_or_stitch = [&]() -> extent* {
     if (extent* e = join_and_fit(r)) return e;
     bool lacks_addresses = false;
-    return may_stitch(r) ? stitch_free(r, lacks_addresses) : nullptr;
+    return may_stitch(r) ? stitch_free(r, true, lacks_addresses) : nullptr;
   };
   if (extent* e = fit_or_stitch()) return e;
   if (grow(r) || grow_by_holes(r)) {

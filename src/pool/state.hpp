@@ -221,7 +221,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   bool add_chunk(bytes size, error& why, bool device_block = false);
   // stitch.cpp
   [[nodiscard]] detail::extent* stitch(detail::request& r, lock_held& held);
-  [[nodiscard]] detail::extent* stitch_free(detail::request& r, bool& lacks_addresses);
+  [[nodiscard]] detail::extent* stitch_free(detail::request& r, bool may_exceed, bool& lacks_addresses);
   [[nodiscard]] bool may_stitch(const detail::request& r) const noexcept;
   [[nodiscard]] bytes stitchable(const detail::request& r) const noexcept;  // free bytes that a stitched block can use
 
@@ -265,6 +265,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void release_free(lock_held& held) noexcept;
   void release_idle(lock_held& held) noexcept;
   void collect(bytes keep) noexcept;
+  void purge(lock_held& held) noexcept;
   void give_idle_back(std::chrono::steady_clock::time_point now) noexcept;
   bytes trim(bytes keep) noexcept;
   bool give_chunk_back(std::size_t i, detail::extent* around) noexcept;
@@ -336,8 +337,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::vector<std::unique_ptr<detail::thread_cache>> spare_caches;  // of threads that ended
   std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
   std::uint16_t last_cache = 0;                                     // their numbers
-  bool has_range = false;                                           // the store knows the range of addresses
-  std::uint64_t next_collect = 0;                                   // see collect()
+  std::uint64_t next_collect = 0, next_purge = 0;                   // see collect() and purge()
   std::chrono::steady_clock::time_point next_idle_look{};
   detail::footprint holdings;
   std::uint64_t misses = 0;  // requests served here

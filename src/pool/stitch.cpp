@@ -149,15 +149,15 @@ bool pool::state::may_stitch(const request& r) const noexcept {
 extent* pool::state::stitch(request& r, lock_held& held) {
   if (!may_stitch(r)) return nullptr;
   bool lacks_addresses = false;
-  if (extent* e = stitch_free(r, lacks_addresses)) return e;
+  if (extent* e = stitch_free(r, false, lacks_addresses)) return e;
   if (!lacks_addresses || !memory.has_retired()) return nullptr;
   // Addresses of dead blocks are waiting for streams, this one perhaps.
   ask(nullptr, asking_for::look, nullptr, held);
   make_ready();
-  return memory.purge() ? stitch_free(r, lacks_addresses) : nullptr;
+  return memory.purge() ? stitch_free(r, false, lacks_addresses) : nullptr;
 }
 
-extent* pool::state::stitch_free(request& r, bool& lacks_addresses) {
+extent* pool::state::stitch_free(request& r, bool may_exceed, bool& lacks_addresses) {
   const bytes granule = memory.granule();
   std::vector<source> sources;
   space.for_each_free([&](extent& e) {
@@ -172,7 +172,7 @@ extent* pool::state::stitch_free(request& r, bool& lacks_addresses) {
   for (const part& p : parts) pieces.push_back(p.where);
   auto made = std::make_unique<detail::stitching>();
   made->pieces.reserve(parts.size());
-  const auto window = memory.stitch(pieces);
+  const auto window = memory.stitch(pieces, may_exceed);
   lacks_addresses = !window;
   if (!window) {
     if (window.error().code == errc::device_failed) r.device_error = window.error();

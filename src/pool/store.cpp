@@ -37,9 +37,9 @@ void store::remove(extent* e) noexcept {
   recycle(e);
 }
 
-void store::add_range(bytes size) noexcept {
+void store::add_range(bytes offset, bytes size) noexcept {
   extent* e = make();
-  e->offset = 0;
+  e->offset = offset;
   e->size = size;
   note_unbacked(e);
 }

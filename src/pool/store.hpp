@@ -118,10 +118,10 @@ class store {
   extent* add(bytes offset, bytes size, extent* left, extent* right) noexcept;
   // Takes a whole extent that was taken out of the space.
   void remove(extent* e) noexcept;
-  // The same for a space that is one range of addresses: memory comes and goes under them. A range without memory is
-  // an extent too, so that neighbours stay known; `range` adds the first one, back() puts memory under the first n
-  // bytes of one (give() the result), unback() takes it away from an extent that was taken. A record for each call.
-  void add_range(bytes size) noexcept;
+  // The same for ranges of addresses: memory comes and goes under them. Addresses without memory are an extent too, so
+  // that neighbours stay known. add_range() adds such an extent, back() puts memory under the first n bytes of one
+  // (give() the result), unback() takes it away from an extent that was taken. A record for each call.
+  void add_range(bytes offset, bytes size) noexcept;
   [[nodiscard]] extent* lowest_unbacked(bytes n) const noexcept;
   [[nodiscard]] bytes largest_unbacked() const noexcept;
   extent* back(extent* e, bytes n) noexcept;

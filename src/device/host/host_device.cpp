@@ -183,6 +183,15 @@ class host_device final : public surviving_device {
     return {};
   }
 
+  // Of a private mapping, in the child of a fork, the bytes would go.
+  void rest(void* address, bytes size, std::uint64_t handle) noexcept override {
+    {
+      const std::lock_guard lock{mutex_};
+      if (file_of(handle).parents) return;
+    }
+    madvise(address, size, MADV_DONTNEED);
+  }
+
   result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override {
     return host_queue::create(std::move(clock));
   }
