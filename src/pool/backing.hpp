@@ -50,9 +50,10 @@ class backing {
 
   // The most that a chunk could have now within the limit.
   [[nodiscard]] bytes headroom() const noexcept {
-    const bytes mine = limit_ - std::min(limit_, reserved_);
-    return shared_ != nullptr ? std::min(mine, shared_->left()) : mine;
+    return shared_ != nullptr ? std::min(own_headroom(), shared_->left()) : own_headroom();
   }
+  // The same without the shared limit.
+  [[nodiscard]] bytes own_headroom() const noexcept { return limit_ - std::min(limit_, reserved_); }
   // The most that may ever be held at once.
   [[nodiscard]] bytes most() const noexcept { return virtual_memory_ ? most_ : limit_; }
   // Reserves a further range of addresses with room for a chunk of that size. With virtual memory.

@@ -30,6 +30,7 @@ constexpr bytes small_share = 8;
 constexpr unsigned elsewhere = 64;
 // Among so many it costs less to meet idle streams than to keep them out.
 constexpr std::size_t few_streams = 16;
+constexpr unsigned most_asked = 16;  // other pools, where others take what they give each time
 constexpr unsigned no_end = std::numeric_limits<unsigned>::max();
 
 }  // namespace
@@ -377,6 +378,9 @@ result<extent*> pool::state::climb(request& r, lock_held& held) {
   error why;
   for (unsigned attempt = 1;; ++attempt) {
     if (extent* e = rungs(r, held)) return e;
+    for (unsigned i = 0; i < most_asked && ask_siblings(r, held) != 0; ++i) {
+      if (extent* e = rungs(r, held)) return e;
+    }
     const auto sized = chunk_for(r);
     why = r.device_error ? *r.device_error
           : !sized || memory.headroom() < *sized

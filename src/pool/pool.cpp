@@ -8,6 +8,7 @@
 #include "berth/core/hook.hpp"
 #include "core/countable.hpp"
 #include "pool/debug.hpp"
+#include "pool/siblings.hpp"
 #include "pool/state.hpp"
 
 namespace berth {
@@ -189,6 +190,7 @@ void pool::state::close() noexcept {
 // --- the interface
 
 pool::pool(device d, const pool_options& options) : state_{std::make_shared<state>(this, std::move(d), options)} {
+  detail::list_pool({&state_->dev.backend(), options.shared.get(), options.kind}, state_);
   state_->watch();
   if (options.initial == 0) return;
   std::unique_lock held{state_->lock};

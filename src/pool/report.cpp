@@ -137,12 +137,17 @@ std::string pool::state::explain(const detail::request& r, const error& why) {
   try {
     const standstill nobody_moves{*this};
     std::string out;
-    print(out, "out of memory: %s on stream %" PRIu32 " asked for at %s:%" PRIu32 ": %s\n", human(r.asked).c_str(),
-          r.on.id(), r.site.file_name(), r.site.line(), why.what);
+    print(out, "pool %" PRIu64 ": out of memory: %s on stream %" PRIu32 " asked for at %s:%" PRIu32 ": %s\n", id,
+          human(r.asked).c_str(), r.on.id(), r.site.file_name(), r.site.line(), why.what);
     bytes pending_elsewhere = 0;
     space.for_each_free([&](const extent& e) { pending_elsewhere += usable(e, r.on) ? 0 : e.size; });
     const bytes usable_here = space.free_bytes() - pending_elsewhere;
     out += report();
+    for (const detail::sibling& s : r.siblings) {
+      print(out, "  pool %" PRIu64 " %s holds %s, of which %s are free in chunks that it needs\n", s.id,
+            options.shared != nullptr ? "under the same limit" : "of the same device", human(s.reserved).c_str(),
+            human(s.free).c_str());
+    }
     out += "cheapest fix: ";
     if (usable_here >= r.size) {
       if (memory.stitches() && options.stitch) {

@@ -56,6 +56,13 @@ struct known_stream {
   [[nodiscard]] bool is_idle() const noexcept { return free.count == 0 && clock->completed() >= used; }
 };
 
+// Another pool that was asked for memory, as it was then.
+struct sibling {
+  std::uint64_t id = 0;
+  bytes reserved = 0;
+  bytes free = 0;  // of that: what it could not give, since chunks go back as a whole
+};
+
 // A request, rounded.
 struct request {
   bytes size;   // a multiple of the pool's quantum
@@ -68,6 +75,7 @@ struct request {
   bool evicted_before = false;          // a block that it could have had had to leave that cache
   known_stream* by = nullptr;           // of `on`, which lives: so does this
   std::optional<error> device_error{};  // of what was tried for it
+  std::vector<sibling> siblings{};      // that were asked for it
 };
 
 }  // namespace detail
@@ -248,6 +256,12 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void wait_on_host(const detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* last_resort(detail::request& r, lock_held& held);
   void wait_for_all(lock_held& held) noexcept;
+
+  // --- siblings.cpp
+  // Asks other pools of the same device or shared limit to give memory back. Returns the bytes that they gave. Lets the
+  // lock go meanwhile.
+  [[nodiscard]] bytes ask_siblings(detail::request& r, lock_held& held);
+  [[nodiscard]] bytes give_to_sibling(bytes wanted, detail::sibling& told) noexcept;
 
   // --- giving_back.cpp
   void drain() noexcept {
