@@ -1,7 +1,10 @@
 #include "device/address_book.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
+
+#include "core/make_room.hpp"
 
 namespace berth::detail {
 namespace {
@@ -71,12 +74,61 @@ address_book::destroyed address_book::destroy(std::uint64_t handle, bytes size) 
   const std::lock_guard lock{mutex_};
   const auto it = physicals_.find(handle);
   if (it == physicals_.end() || it->second.size != size || it->second.destroyed) return destroyed::no_such_handle;
-  if (it->second.mappings == 0) {
+  if (it->second.shown.empty()) {
     physicals_.erase(it);
     return destroyed::now;
   }
   it->second.destroyed = true;
   return destroyed::later;
+}
+
+std::optional<address_book::split_entries> address_book::begin_split(std::uint64_t handle, bytes size, bytes at) const {
+  split_entries entries{.memory = make_physical(size - at, physical_form::granular), .rests = {}};
+  const std::lock_guard lock{mutex_};
+  const auto memory = physicals_.find(handle);
+  if (memory == physicals_.end() || memory->second.size != size || memory->second.destroyed ||
+      memory->second.form != physical_form::granular) {
+    return std::nullopt;
+  }
+  std::size_t behind = 0;
+  for (const std::uintptr_t start : memory->second.shown) {
+    const mapping& m = mappings_.find(start)->second;
+    if (m.offset + m.size <= at) continue;
+    ++behind;
+    if (m.offset >= at) continue;
+    std::map<std::uintptr_t, mapping> one;
+    one.emplace(0, mapping{});
+    entries.rests.push_back(one.extract(one.begin()));
+  }
+  entries.memory.mapped().shown.reserve(behind);
+  return entries;
+}
+
+void address_book::split(std::uint64_t handle, bytes at, std::uint64_t rest, split_entries entries) noexcept {
+  const std::lock_guard lock{mutex_};
+  physical& first = physicals_.find(handle)->second;
+  first.size = at;
+  entries.memory.key() = rest;
+  std::vector<std::uintptr_t>& shown = entries.memory.mapped().shown;
+  std::erase_if(first.shown, [&](std::uintptr_t start) {
+    mapping& m = mappings_.find(start)->second;
+    if (m.offset + m.size <= at) return false;
+    if (m.offset >= at) {
+      m.offset -= at;
+      m.handle = rest;
+      shown.push_back(start);
+      return true;
+    }
+    mapping_entry half = std::move(entries.rests.back());
+    entries.rests.pop_back();
+    half.key() = start + static_cast<std::uintptr_t>(at - m.offset);
+    half.mapped() = {.size = m.offset + m.size - at, .handle = rest, .offset = 0};
+    m.size = at - m.offset;
+    shown.push_back(half.key());
+    mappings_.insert(std::move(half));
+    return false;
+  });
+  physicals_.insert(std::move(entries.memory));
 }
 
 const char* address_book::begin_map(void* address, bytes size, std::uint64_t handle, bytes offset) {
@@ -101,8 +153,9 @@ const char* address_book::begin_map(void* address, bytes size, std::uint64_t han
     const auto before = std::prev(next);
     if (start - before->first < before->second.size) return "map: the range is mapped already";
   }
+  make_room(memory->second.shown);
   mappings_.emplace_hint(next, start, mapping{size, handle, offset});
-  ++memory->second.mappings;
+  memory->second.shown.push_back(start);  // there is room
   return nullptr;
 }
 
@@ -122,8 +175,11 @@ address_book::ended_mapping address_book::end_map(void* address) noexcept {
   const auto it = mappings_.find(number(address));
   const auto memory = physicals_.find(it->second.handle);
   ended_mapping ended{.size = it->second.size, .handle = memory->first, .physical_size = memory->second.size};
+  std::vector<std::uintptr_t>& shown = memory->second.shown;
+  *std::ranges::find(shown, it->first) = shown.back();
+  shown.pop_back();
   mappings_.erase(it);
-  if (--memory->second.mappings == 0 && memory->second.destroyed) {
+  if (shown.empty() && memory->second.destroyed) {
     ended.last_of_destroyed = true;
     physicals_.erase(memory);
   }

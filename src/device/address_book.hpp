@@ -5,13 +5,14 @@
 // Invariants:
 //   I1  Blocks and reservations do not overlap.
 //   I2  Every mapping lies inside one reservation; mappings do not overlap.
-//   I3  physical.mappings counts the mappings of that handle; a handle is forgotten when it is destroyed and unmapped.
+//   I3  physical.shown names the mappings of that handle; a handle is forgotten when it is destroyed and unmapped.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "berth/core/bytes.hpp"
 #include "berth/device/device.hpp"
@@ -28,8 +29,8 @@ class address_book {
   struct physical {
     bytes size = 0;
     physical_form form = physical_form::granular;
-    std::size_t mappings = 0;
     bool destroyed = false;
+    std::vector<std::uintptr_t> shown{};  // where its mappings start
   };
   struct mapping {
     bytes size = 0;
@@ -38,6 +39,7 @@ class address_book {
   };
   using range_entry = std::map<std::uintptr_t, range>::node_type;
   using physical_entry = std::map<std::uint64_t, physical>::node_type;
+  using mapping_entry = std::map<std::uintptr_t, mapping>::node_type;
 
   // An entry made ahead, so that noting what the device has given cannot fail any more.
   [[nodiscard]] static range_entry make_range(range r);
@@ -58,6 +60,16 @@ class address_book {
   void add(physical_entry entry, std::uint64_t handle) noexcept;
   enum class destroyed { no_such_handle, now, later };
   [[nodiscard]] destroyed destroy(std::uint64_t handle, bytes size) noexcept;
+
+  // The entries of a split, made ahead: of the new handle, and of the rests of mappings that lie on both sides.
+  struct split_entries {
+    physical_entry memory;
+    std::vector<mapping_entry> rests;
+  };
+  // Nothing where the handle's memory has another size, or may not be mapped in parts. Nothing else may be done with
+  // the handle until split().
+  [[nodiscard]] std::optional<split_entries> begin_split(std::uint64_t handle, bytes size, bytes at) const;
+  void split(std::uint64_t handle, bytes at, std::uint64_t rest, split_entries entries) noexcept;
 
   // The reason why the call would be a mistake, or null and the mapping is noted.
   [[nodiscard]] const char* begin_map(void* address, bytes size, std::uint64_t handle, bytes offset);

@@ -113,6 +113,10 @@ class device_backend {
   virtual result<std::uint64_t> create_physical(bytes, physical_form) { return no_virtual_memory; }
   // Only called for handles without mappings.
   virtual void destroy_physical(std::uint64_t, bytes) noexcept {}
+  // The handle keeps the first `at` bytes; the rest has the handle that is returned. What is mapped stays so.
+  virtual result<std::uint64_t> split_physical(std::uint64_t, bytes, bytes) {
+    return error{errc::unsupported, "this device cannot split physical memory"};
+  }
   virtual result<void> map(void*, bytes, std::uint64_t, bytes) { return no_virtual_memory; }
   // One or more whole mappings.
   virtual result<void> unmap(void*, bytes) { return no_virtual_memory; }

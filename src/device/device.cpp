@@ -272,6 +272,19 @@ void device::destroy_physical(std::uint64_t handle, bytes size, source_location 
   if (backend_->works_here()) backend_->destroy_physical(handle, size);
 }
 
+result<std::uint64_t> device::split(std::uint64_t handle, bytes size, bytes at, source_location where) const {
+  if (auto ok = check_physical(*backend_, size, where); !ok) return ok.error();
+  expects(granular(*backend_, at) && at != 0 && at < size, "split: not at a granule inside the memory", where);
+  if (!backend_->works_here()) return detail::device_before_fork;
+  return without_bad_alloc([&]() -> result<std::uint64_t> {
+    auto entries = backend_->book.begin_split(handle, size, at);
+    if (!entries) return error{errc::unsupported, "split: the memory was made to be mapped as a whole", size};
+    auto rest = backend_->split_physical(handle, size, at);
+    if (rest) backend_->book.split(handle, at, *rest, std::move(*entries));
+    return rest;
+  });
+}
+
 result<void> device::map(void* address, bytes size, std::uint64_t handle, bytes offset, source_location where) const {
   if (auto ok = check_physical(*backend_, size, where); !ok) return ok;
   expects(granular(*backend_, address) && granular(*backend_, offset),

@@ -102,6 +102,15 @@ const granule_table::pieces& granule_table::find(std::uint64_t handle) const noe
   return all_.find(handle)->second;
 }
 
+std::uint64_t granule_table::split(std::uint64_t handle, bytes at) {
+  const std::lock_guard lock{mutex_};
+  pieces& whole = all_.find(handle)->second;
+  const auto first = whole.handles.begin() + static_cast<std::ptrdiff_t>(at / whole.each);
+  all_.emplace(last_handle_ + 1, pieces{.each = whole.each, .handles = {first, whole.handles.end()}});
+  whole.handles.erase(first, whole.handles.end());
+  return ++last_handle_;
+}
+
 std::vector<std::uint64_t> granule_table::take(std::uint64_t handle) noexcept {
   const std::lock_guard lock{mutex_};
   return std::move(all_.extract(handle).mapped().handles);

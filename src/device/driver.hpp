@@ -32,6 +32,9 @@ class granule_table {
   [[nodiscard]] std::uint64_t add(entry made) noexcept;
   // It neither moves nor changes until take().
   [[nodiscard]] const pieces& find(std::uint64_t handle) const noexcept;
+  // Moves the pieces from byte `at` on to a new handle, which is returned. May throw bad_alloc; nothing has changed
+  // then.
+  [[nodiscard]] std::uint64_t split(std::uint64_t handle, bytes at);
   [[nodiscard]] std::vector<std::uint64_t> take(std::uint64_t handle) noexcept;
 
  private:

@@ -54,9 +54,11 @@ class address_space {
   // The bytes of all ranges: offsets are below.
   [[nodiscard]] bytes size() const noexcept { return size_; }
 
-  // Contract: nothing is mapped there.
-  void release(const device& d) noexcept {
-    for (const range& r : ranges_) d.release(r.base, r.size);
+  // Gives the addresses back; or forgets them, where memory could not be unmapped.
+  void release(const device& d, bool is_unmapped) noexcept {
+    if (is_unmapped) {
+      for (const range& r : ranges_) d.release(r.base, r.size);
+    }
     ranges_.clear();
     size_ = 0;
   }

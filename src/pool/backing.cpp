@@ -59,8 +59,8 @@ void backing::release_all() noexcept {
     if (shared_ != nullptr) shared_->give(c.size);
     chunks_.pop_back();
   }
-  if (clean) space_.release(device_);
-  if (retired_.empty()) windows_.release(device_);
+  space_.release(device_, clean);
+  windows_.release(device_, retired_.empty());
   retired_.clear();
 }
 
@@ -114,6 +114,35 @@ result<chunk> backing::grow(bytes offset, bytes size, bool device_block) {
   return c;
 }
 
+std::size_t backing::chunk_at(bytes offset) const noexcept {
+  const auto next = std::ranges::upper_bound(chunks_, offset, {}, &chunk::offset);
+  return static_cast<std::size_t>(next - chunks_.begin()) - 1;
+}
+
+bool backing::split(bytes offset) noexcept {
+  const std::size_t i = chunk_at(offset);
+  const bytes at = offset - chunks_[i].offset;
+  if (at == 0 || at == chunks_[i].size) return true;
+  try {
+    make_room(chunks_);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  chunk& first = chunks_[i];
+  if (is_device_block(first.offset)) return false;
+  ++device_calls_;
+  const auto rest = device_.split(first.handle, first.size, at);
+  if (!rest) return false;
+  chunk second = first;
+  second.offset = offset;
+  second.size = first.size - at;
+  second.handle = *rest;
+  second.address = static_cast<std::byte*>(first.address) + at;
+  first.size = at;
+  chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(i) + 1, second);
+  return true;
+}
+
 bool backing::shrink(std::size_t chunk) noexcept {
   detail::chunk& gone = chunks_[chunk];
   ++device_calls_;
@@ -156,17 +185,19 @@ result<void> backing::map_piece(std::byte*& at, bytes begin, bytes end, std::siz
   return {};
 }
 
-// A hole for a stitched block of that size; null where there is none.
-extent* backing::window_for(bytes size, bool may_exceed) noexcept {
+// A hole for a stitched block of that size.
+result<extent*> backing::window_for(bytes size, bool may_exceed) noexcept {
+  const error no_room{errc::out_of_memory, "pool: no room for a stitched block", size};
   const auto any = [](const extent&) { return true; };
   if (extent* e = window_store_.find(window_store_.nobodys(), size, any)) return e;
   if (purge()) {
     if (extent* e = window_store_.find(window_store_.nobodys(), size, any)) return e;
   }
   const bytes most = may_exceed ? most_addresses() : most_;
-  if (size > most - std::min(windows_.size(), most) || !window_store_.prepare(1)) return nullptr;
+  if (size > most - std::min(windows_.size(), most) || !window_store_.prepare(1)) return no_room;
   const auto range = windows_.extend(device_, size, most_);
-  return range ? window_store_.add(range->offset, range->size, nullptr, nullptr) : nullptr;
+  if (!range) return range.error();
+  return window_store_.add(range->offset, range->size, nullptr, nullptr);
 }
 
 result<extent*> backing::stitch(std::span<const piece> pieces, bool may_exceed) {
@@ -176,8 +207,10 @@ result<extent*> backing::stitch(std::span<const piece> pieces, bool may_exceed) 
   // A piece may lie in several chunks; one mapping each.
   const auto many = [&] { return mappings_ + chunks_.size() + pieces.size() + chunks_.size() > max_mappings_; };
   if (many() && (!purge() || many())) return no_room;
-  extent* const hole = window_for(size, may_exceed);
-  if (hole == nullptr || !window_store_.prepare(2)) return no_room;
+  const auto found = window_for(size, may_exceed);
+  if (!found) return found.error();
+  extent* const hole = *found;
+  if (!window_store_.prepare(2)) return no_room;
   std::vector<piece> shown;
   try {
     make_room(retired_, stitched_ + 1);
@@ -222,6 +255,14 @@ void backing::retire(extent* window, std::vector<piece> shown, stream_use use,
   retired_bytes_ += window->size;
   // stitch() made room for every live stitched block.
   retired_.push_back({window, std::move(shown), use, std::move(uses)});
+}
+
+bool backing::is_shown(bytes begin, bytes end) const noexcept {
+  return std::ranges::any_of(retired_, [&](const retired_block& r) {
+    return std::ranges::any_of(r.shown, [&](const piece& p) {
+      return align_down(p.offset, granule_) < end && align_up(p.offset + p.size, granule_) > begin;
+    });
+  });
 }
 
 std::vector<bool> backing::still_shown() const {

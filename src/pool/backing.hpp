@@ -68,6 +68,10 @@ class backing {
   void set_idle_since(std::size_t chunk, std::chrono::steady_clock::time_point t) noexcept {
     chunks_[chunk].idle_since = t;
   }
+  // Makes two chunks of the one that has this offset inside, so that one of them begins there. False where the device
+  // cannot.
+  [[nodiscard]] bool split(bytes offset) noexcept;
+  [[nodiscard]] std::size_t chunk_at(bytes offset) const noexcept;  // its index
   // Gives a chunk back. Contract: it is free, nothing in flight uses it, and no stitched block maps it. False where the
   // device could not. Its place among the chunks stays, with size 0, until forget_gone() clears all such places.
   [[nodiscard]] bool shrink(std::size_t chunk) noexcept;
@@ -92,6 +96,8 @@ class backing {
   // Mappings of stitched blocks, live and retired.
   [[nodiscard]] std::size_t mappings() const noexcept { return mappings_; }
   [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
+  // Whether such mappings show a part of that range.
+  [[nodiscard]] bool is_shown(bytes begin, bytes end) const noexcept;
   // By chunk: whether such mappings show it. May throw bad_alloc.
   [[nodiscard]] std::vector<bool> still_shown() const;
   // Calls f with each dead block whose mappings wait: its `use` and `uses`.
@@ -111,7 +117,7 @@ class backing {
   };
   [[nodiscard]] result<void> obtain(chunk& c, bool device_block);
   [[nodiscard]] bytes most_addresses() const noexcept;
-  [[nodiscard]] extent* window_for(bytes size, bool may_exceed) noexcept;
+  [[nodiscard]] result<extent*> window_for(bytes size, bool may_exceed) noexcept;
   [[nodiscard]] result<void> map_piece(std::byte*& at, bytes begin, bytes end, std::size_t& made);
 
   device device_;

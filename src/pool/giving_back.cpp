@@ -16,6 +16,7 @@ namespace {
 
 // Requests between two tries to give chunks or mappings back, where the last try did not suffice.
 constexpr std::uint64_t next_try = 64;
+constexpr bytes least_part = bytes{256} << 10;  // of a chunk, that goes back alone
 
 }  // namespace
 
@@ -151,6 +152,40 @@ bool pool::state::give_chunk_back(std::size_t i, extent* around) noexcept {
   return true;
 }
 
+// Of chunks that are free in part: gives back the free parts, the last ones first, where they are worth a piece more.
+void pool::state::trim_parts(bytes keep) noexcept {
+  std::vector<extent*> idle;
+  try {
+    const bytes least = std::max(least_part, memory.granule());
+    space.for_each_free([&](extent& e) {
+      if (e.size >= least && e.done() && !memory.is_device_block(e.offset)) idle.push_back(&e);
+    });
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  std::ranges::sort(idle, std::greater{}, &extent::offset);
+  for (extent* e : idle) {
+    // Taking the end of an extent leaves its record with the rest.
+    for (bytes end = align_down(e->end(), memory.granule()); memory.reserved() > keep;) {
+      const bytes begin = align_up(e->offset, memory.granule());
+      if (end <= begin) break;
+      const detail::chunk c = memory.chunks()[memory.chunk_at(end - 1)];
+      const bytes wanted = align_up(std::max(memory.reserved() - keep, least_part), memory.granule());
+      const bytes from = std::max({begin, c.offset, end - std::min(end, wanted)});
+      const bool whole = from == e->offset && end == e->end();
+      if (end - from < least_part || memory.is_shown(from, end)) {
+        end = from;
+        continue;
+      }
+      if (!memory.split(end) || !memory.split(from) || !space.prepare(4)) break;
+      if (!give_chunk_back(memory.chunk_at(from), e)) break;
+      memory.forget_gone();
+      if (whole) break;
+      end = from;
+    }
+  }
+}
+
 bytes pool::state::trim(bytes keep) noexcept {
   const bytes before = memory.reserved();
   if (before <= keep) return 0;
@@ -160,6 +195,7 @@ bytes pool::state::trim(bytes keep) noexcept {
     if (memory.reserved() <= keep) return false;
     return around == nullptr || (space.prepare(4) && give_chunk_back(i, around));
   });
+  if (memory.reserved() > keep && memory.stitches()) trim_parts(keep);
   note_reserved();
   const bytes given = before - memory.reserved();
   if (given != 0) emit({.kind = memory_event_kind::pool_trim, .owner = self, .size = given});

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "pool/moment.hpp"
 #include "pool/state.hpp"
 
 namespace berth {
@@ -67,10 +68,15 @@ std::vector<std::shared_ptr<void>> pools_of(const pool_source& source, const voi
 bytes pool::state::give_to_sibling(bytes wanted, detail::sibling& told) noexcept {
   std::unique_lock held{lock};
   told.id = id;
-  if (closed) return 0;
-  flush();
-  look_round(held);
-  const bytes given = trim(memory.reserved() - std::min(wanted, memory.reserved()));
+  bytes given = 0;
+  for (detail::moment wait{std::chrono::milliseconds{10}}; !closed;) {
+    flush();
+    look_round(held);
+    given += trim(memory.reserved() - std::min(wanted - given, memory.reserved()));
+    if (given >= wanted || !somebody_holds_back(nullptr) || wait.over()) break;
+    const unlocked outside{held};
+    wait.pause();
+  }
   told.reserved = memory.reserved();
   told.free = space.free_bytes();
   tell_watermark(held);

@@ -282,6 +282,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void purge(lock_held& held) noexcept;
   void give_idle_back(std::chrono::steady_clock::time_point now) noexcept;
   bytes trim(bytes keep) noexcept;
+  void trim_parts(bytes keep) noexcept;
   bool give_chunk_back(std::size_t i, detail::extent* around) noexcept;
   template <class Function>
   void for_each_chunk(Function&& f) noexcept;

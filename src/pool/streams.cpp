@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/make_room.hpp"
+#include "pool/moment.hpp"
 #include "pool/state.hpp"
 
 namespace berth {
@@ -19,12 +20,6 @@ namespace {
 
 // A sweep looks at every extent of a lane. So many of them are paid for by each request that looked into the lane.
 constexpr std::uint64_t sweep_share = 32;
-// How long a request waits for streams' answers before it fails, and for how long at first between two looks: a stream
-// that has nothing left to do answers within microseconds. A thread that was stopped meanwhile looks a few times all
-// the same.
-constexpr std::chrono::milliseconds a_moment{1};
-constexpr std::chrono::microseconds between_looks{20};
-constexpr unsigned least_looks = 3;
 constexpr unsigned most_waits = 32;  // for all streams that hold memory back, where others take it each time
 
 }  // namespace
@@ -258,8 +253,7 @@ void pool::state::wait_on_host(const request& r, lock_held& held) {
 // after a moment where streams are asked, and after some turns where they are waited for, since a stream that has
 // failed never gets there.
 extent* pool::state::last_resort(request& r, lock_held& held) {
-  const auto end = std::chrono::steady_clock::now() + a_moment;
-  auto pause = between_looks;
+  detail::moment wait{std::chrono::milliseconds{1}};
   for (unsigned turn = 1;; ++turn) {
     if (turn == 1 || options.wait_for_streams) wait_on_host(r, held);
     if (extent* e = look_everywhere(r)) return e;
@@ -267,13 +261,12 @@ extent* pool::state::last_resort(request& r, lock_held& held) {
     // What is waited for is free: where all that is too little, only blocks that are alive could help.
     const bytes room = memory.headroom();
     if (options.wait_for_streams && room < r.size && space.free_bytes() < r.size - room) return nullptr;
-    const bool late = options.wait_for_streams || std::chrono::steady_clock::now() >= end;
-    if (turn >= (options.wait_for_streams ? most_waits : least_looks) && late) return nullptr;
+    if (options.wait_for_streams ? turn >= most_waits : wait.over()) return nullptr;
     if (options.wait_for_streams) continue;
     ask(&r.on, asking_for::look, nullptr, held);
     if (!somebody_holds_back(r.by)) continue;
     const unlocked outside{held};
-    std::this_thread::sleep_for(std::exchange(pause, 2 * pause));
+    wait.pause();
   }
 }
 

@@ -475,6 +475,54 @@ TEST_P(device_suite, copies_between_its_own_memories_are_direct) {
   device_->free(block, size);
 }
 
+// The first half goes back while the second stays; then the second.
+TEST_P(device_suite, memory_can_be_split_and_given_back_in_parts) {
+  if (!properties().virtual_memory) GTEST_SKIP() << "no virtual memory";
+  const bytes granule = properties().granule;
+  auto* base = static_cast<std::byte*>(device_->reserve(4 * granule).value());
+  const std::uint64_t memory = device_->create_physical(4 * granule).value();
+  const bytes held = device_->statistics().held;
+  ASSERT_TRUE(device_->map(base, 4 * granule, memory, 0));
+  auto* elsewhere = static_cast<std::byte*>(device_->reserve(3 * granule).value());
+  ASSERT_TRUE(device_->map(elsewhere, 2 * granule, memory, 0));  // on both sides of a cut
+  ASSERT_TRUE(device_->map(elsewhere + 2 * granule, granule, memory, 3 * granule));
+  stream s{*device_};
+  const auto sent = pattern(4 * granule, 5);
+  ASSERT_TRUE(s.copy(base, sent.data(), 4 * granule));
+  ASSERT_TRUE(s.synchronize());
+  const auto rest = device_->split(memory, 4 * granule, granule);
+  ASSERT_TRUE(rest);
+  const auto last = device_->split(*rest, 3 * granule, 2 * granule);
+  ASSERT_TRUE(last);
+  const auto aliased = read(s, elsewhere, 3 * granule);
+  if (has_memory()) {
+    EXPECT_TRUE(std::equal(sent.begin(), sent.begin() + static_cast<std::ptrdiff_t>(2 * granule), aliased.begin()));
+    EXPECT_TRUE(std::equal(sent.end() - static_cast<std::ptrdiff_t>(granule), sent.end(),
+                           aliased.end() - static_cast<std::ptrdiff_t>(granule)));
+  }
+  ASSERT_TRUE(device_->unmap(elsewhere, 3 * granule));
+  device_->release(elsewhere, 3 * granule);
+  EXPECT_EQ(device_->statistics().held, held);
+  ASSERT_TRUE(device_->unmap(base + granule, 2 * granule));
+  device_->destroy_physical(*rest, 2 * granule);
+  EXPECT_EQ(device_->statistics().held, held - 2 * granule);
+  for (const bytes at : {bytes{0}, 3 * granule}) {
+    const auto left = read(s, base + at, granule);
+    if (has_memory()) {
+      EXPECT_TRUE(std::equal(left.begin(), left.end(), sent.begin() + static_cast<std::ptrdiff_t>(at)));
+    }
+  }
+  ASSERT_TRUE(device_->unmap(base, granule));
+  ASSERT_TRUE(device_->unmap(base + 3 * granule, granule));
+  device_->destroy_physical(memory, granule);
+  device_->destroy_physical(*last, granule);
+  EXPECT_EQ(device_->statistics().held, held - 4 * granule);
+  device_->release(base, 4 * granule);
+  const std::uint64_t whole = device_->create_physical(2 * granule, physical_form::whole).value();
+  EXPECT_EQ(device_->split(whole, 2 * granule, granule).error().code, errc::unsupported);
+  device_->destroy_physical(whole, 2 * granule);
+}
+
 TEST_P(device_suite, memory_can_be_mapped_aliased_and_moved) {
   if (!properties().virtual_memory) {
     EXPECT_EQ(device_->reserve(4096).error().code, errc::unsupported);

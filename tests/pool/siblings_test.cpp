@@ -92,7 +92,7 @@ TEST(siblings, threads_never_fail_while_half_the_limit_is_free) {
 
 TEST(siblings, the_report_names_what_another_could_not_give) {
   const device d = *device::open("null:64MiB");
-  pool first{d, {.initial = 60_MiB}}, second{d};
+  pool first{d, {.initial = 60_MiB, .stitch = false}}, second{d};  // in one piece, which goes back as a whole
   stream s{d};
   const auto held = first.allocate(1_MiB, s);
   EXPECT_FALSE(second.allocate(20_MiB, s));

@@ -67,6 +67,10 @@ class faulty_backend : public detail::device_backend {
   void destroy_physical(std::uint64_t handle, bytes size) noexcept override {
     backend().destroy_physical(handle, size);
   }
+  result<std::uint64_t> split_physical(std::uint64_t handle, bytes size, bytes at) override {
+    if (auto f = due()) return injected(*f, size);
+    return backend().split_physical(handle, size, at);
+  }
   result<void> map(void* address, bytes size, std::uint64_t handle, bytes offset) override {
     if (auto f = due()) return injected(*f, size);
     return backend().map(address, size, handle, offset);

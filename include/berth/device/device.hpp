@@ -118,7 +118,9 @@ class device {
   // that fill [address, address + size) (contract); the bytes stay in the physical memory.
   // release: a whole reservation, free of mappings (contract). destroy_physical: at once where the handle is not
   // mapped, with its last unmap otherwise.
-  // Neither map nor unmap waits for streams: no operation in flight may use the range.
+  // split: makes two handles of one. The given one keeps the first `at` bytes, the new one has the rest. Mappings stay,
+  // so that a part of what was made in one piece can go back. unsupported where the memory was made to be mapped as a
+  // whole. Neither map nor unmap waits for streams: no operation in flight may use the range.
   //
   // Errors: out_of_memory (map: also where max_mappings would be passed), device_failed. On the host, physical memory
   // is committed when it is first touched, as malloc's is.
@@ -129,6 +131,8 @@ class device {
   [[nodiscard]] result<std::uint64_t> create_physical(bytes size, physical_form form = physical_form::granular) const;
   void destroy_physical(std::uint64_t handle, bytes size,
                         source_location where = source_location::current()) const noexcept;
+  [[nodiscard]] result<std::uint64_t> split(std::uint64_t handle, bytes size, bytes at,
+                                            source_location where = source_location::current()) const;
   [[nodiscard]] result<void> map(void* address, bytes size, std::uint64_t handle, bytes offset,
                                  source_location where = source_location::current()) const;
   [[nodiscard]] result<void> unmap(void* address, bytes size, source_location where = source_location::current()) const;

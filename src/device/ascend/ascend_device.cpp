@@ -106,6 +106,9 @@ class ascend_device final : public device_backend {
     }
     return physicals_.add(std::move(entry));
   }
+  result<std::uint64_t> split_physical(std::uint64_t handle, bytes, bytes at) override {
+    return physicals_.split(handle, at);
+  }
   void destroy_physical(std::uint64_t handle, bytes) noexcept override {
     const current_context current{acl_, context_};
     for (const std::uint64_t one : physicals_.take(handle)) acl_.aclrtFreePhysical(as_physical(one));

@@ -299,6 +299,9 @@ class cuda_device final : public device_backend {
     }
     return physicals_.add(std::move(entry));
   }
+  result<std::uint64_t> split_physical(std::uint64_t handle, bytes, bytes at) override {
+    return physicals_.split(handle, at);
+  }
   void destroy_physical(std::uint64_t handle, bytes) noexcept override {
     const current_context current{cu_, context_};
     for (const physical one : physicals_.take(handle)) cu_.cuMemRelease(one);

@@ -58,6 +58,13 @@ class file_space {
     end_ = start;
   }
 
+  // Makes two parts of one, the first of `at` bytes.
+  void split(bytes start, bytes at) {
+    const auto part = taken_.find(start);
+    taken_.emplace_hint(std::next(part), start + at, part->second - at);
+    part->second = at;
+  }
+
   void give_back(bytes start) noexcept {
     auto entry = taken_.extract(start);
     auto next = holes_.lower_bound(start);
@@ -165,6 +172,12 @@ class host_device final : public surviving_device {
     fallocate(in.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(handle - 1 - in.first),
               static_cast<off_t>(size));
     space_.give_back(handle - 1);
+  }
+
+  result<std::uint64_t> split_physical(std::uint64_t handle, bytes, bytes at) override {
+    const std::lock_guard lock{mutex_};
+    if (!file_of(handle).parents) space_.split(handle - 1, at);
+    return handle + at;
   }
 
   result<void> map(void* address, bytes size, std::uint64_t handle, bytes offset) override {

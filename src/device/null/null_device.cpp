@@ -80,6 +80,9 @@ class null_device final : public surviving_device {
     return last_handle_.fetch_add(1, std::memory_order_relaxed) + 1;
   }
   void destroy_physical(std::uint64_t, bytes size) noexcept override { give_back(size); }
+  result<std::uint64_t> split_physical(std::uint64_t, bytes, bytes) override {
+    return last_handle_.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
   result<void> map(void*, bytes, std::uint64_t, bytes) override { return {}; }
   result<void> unmap(void*, bytes) override { return {}; }
 
