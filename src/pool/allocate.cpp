@@ -112,6 +112,13 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
     if (bin != nullptr && reuse(*c, *bin, size, site, data) != nullptr) {
       return finish_allocate(*c, data, size);
     }
+    if (c->has_mail()) [[unlikely]] {
+      open_mail(*c);
+      if (auto* const there = c->find(rounded, s.id());
+          there != nullptr && reuse(*c, *there, size, site, data) != nullptr) {
+        return finish_allocate(*c, data, size);
+      }
+    }
     evicted_before = c->misses_evicted(rounded, s.id());
     c->leave();
   }

@@ -37,7 +37,8 @@ inline constexpr bytes bin_key_limit = bytes{1} << 38;
   return static_cast<std::uint32_t>(k);
 }
 
-// An extent's state, and of a live or cached block also the cache (holder) and the bin of it where it was last. Whoever
+// An extent's state, and of a live or cached block also the cache (holder) of the thread that asked for it, and the bin
+// of that cache where it was last. Whoever
 // takes a block out of a cache compares this word with the one that was written when it was put in. Where two threads
 // free one block at the same moment, both see a live block, but only one word can be the last. So such a double free is
 // found before the block is given out twice, and no free needs a locked instruction.
@@ -49,6 +50,9 @@ inline constexpr bytes bin_key_limit = bytes{1} << 38;
 }
 [[nodiscard]] constexpr unsigned bin_in(std::uint32_t mark) noexcept {
   return mark >> 8 & 0xff;
+}
+[[nodiscard]] constexpr unsigned holder_in(std::uint32_t mark) noexcept {
+  return mark >> 16;
 }
 
 // A stream's work up to an epoch. Without a clock: none.

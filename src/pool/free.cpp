@@ -86,7 +86,8 @@ void pool::state::take_back(detail::extent* e) noexcept {
   const bytes asked = e->asked;
   // Checked and set, not exchanged: where two threads do it at once, the block comes twice onto the pending stack or
   // out of a cache, and is found there.
-  const auto was = detail::state_of(e->marked());
+  const std::uint32_t mark = e->marked();
+  const auto was = detail::state_of(mark);
   expects(was == detail::extent_state::live || was == detail::extent_state::shared,
           "pool: double free, by two threads at once");
   e->set(detail::extent_state::returning);
@@ -106,6 +107,12 @@ void pool::state::take_back(detail::extent* e) noexcept {
   detail::thread_cache::bin* bin = nullptr;
   if (was != detail::extent_state::shared) {
     bin = c->find(e->size, e->stream());
+    if (bin == nullptr) {
+      if (detail::thread_cache* const home = home_of(mark, *c)) {
+        push_pending(c->send_home(*home, e));
+        return finish_free(*c, asked);
+      }
+    }
     if (bin == nullptr && c->admits(e->size, e->stream())) {
       detail::extent* gone = nullptr;
       bin = c->make_bin(e->size, e->stream(), gone);
@@ -120,6 +127,33 @@ void pool::state::take_back(detail::extent* e) noexcept {
     push_pending(e);
   }
   finish_free(*c, asked);
+}
+
+detail::thread_cache* pool::state::home_of(std::uint32_t mark, const detail::thread_cache& mine) const noexcept {
+  const unsigned number = detail::holder_in(mark);
+  if (number == 0 || number > homes.size() || number == mine.number()) return nullptr;
+  return homes[number - 1].load(std::memory_order_acquire);
+}
+
+void pool::state::open_mail(detail::thread_cache& c) noexcept {
+  for (detail::extent* e = c.take_inbox(); e != nullptr;) {
+    detail::extent* const rest = e->next;
+    detail::thread_cache::bin* bin = c.find(e->size, e->stream());
+    if (bin == nullptr && c.admits(e->size, e->stream())) {
+      detail::extent* gone = nullptr;
+      bin = c.make_bin(e->size, e->stream(), gone);
+      push_pending(gone);
+    }
+    if (bin != nullptr) {
+      --c.counters.passed;  // it was counted where it was freed
+      (void)c.push(*bin, e, e->at());
+    } else {
+      e->next = nullptr;
+      push_pending(e);
+    }
+    e = rest;
+  }
+  while (c.is_too_full()) push_pending(c.evict_one_bin());
 }
 
 // Work enqueued up to now may still touch the block.

@@ -62,7 +62,8 @@ result<extent*> pool::state::serve(request& r, lock_held& held) {
     e->key = detail::make_bin_key(r.size, r.on.id());
     e->use = {r.on.clock().get(), 0};
     e->uses.reset();
-    e->set(extent_state::live);
+    const unsigned holder = r.cache != nullptr ? r.cache->number() : 0;
+    e->mark.store(detail::make_mark(extent_state::live, 0, holder), std::memory_order_relaxed);
     blocks.insert(e);
     return e;
   } catch (const std::bad_alloc&) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -120,6 +121,10 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::thread_cache* reuse_at_home(bytes size, const stream& s, const source_location& site,
                                                     void*& data) noexcept;
   static void keep(state& my, detail::extent* e, void* data) noexcept;
+  // The cache that the block came from, if it is another thread's that takes blocks back; else null.
+  [[nodiscard]] detail::thread_cache* home_of(std::uint32_t mark, const detail::thread_cache& mine) const noexcept;
+  // Sorts the blocks that came home into the cache's bins.
+  void open_mail(detail::thread_cache& c) noexcept;
   void free_heard(void* data, detail::extent* e, source_location site) noexcept;
   void free_told(void* data, detail::extent* e, source_location site) noexcept;
   outcome allocate_told(void* data, bytes size, std::uint32_t on, source_location site) const noexcept;
@@ -169,11 +174,16 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void detach(detail::thread_cache* c) noexcept;  // the thread ends
   void publish_all() noexcept;
 
-  // While it lives, nobody is in any cache, and nobody frees without one. With the lock held, and no device called.
+  // While it lives, nobody is in any cache, and nobody frees without one. What was on its way between caches is
+  // pending. With the lock held, and no device called.
   class standstill {
    public:
-    explicit standstill(const state& s) noexcept : caches_{s.caches}, no_frees_{s.without_cache} {
+    explicit standstill(state& s) noexcept : caches_{s.caches}, no_frees_{s.without_cache} {
       detail::thread_cache::seize_all(caches_);
+      for (const auto& c : caches_) {
+        s.push_pending(c->take_outgoing());
+        s.push_pending(c->take_inbox());
+      }
     }
     standstill(const standstill&) = delete;
     standstill& operator=(const standstill&) = delete;
@@ -321,6 +331,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   mask_rounding by_mask;
   detail::block_map blocks;
   detail::cache_directory directory;
+  std::array<std::atomic<detail::thread_cache*>, 256>
+      homes{};  // the first caches, by number; each stays once it is there
 
   pool* const self;
   const device dev;

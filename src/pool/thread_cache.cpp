@@ -93,6 +93,54 @@ extent* thread_cache::evict(std::uint32_t stream, bytes least) noexcept {
   return gone;
 }
 
+// An address that no extent has.
+extent* thread_cache::closed_inbox() noexcept {
+  alignas(extent) static constinit std::byte closed{};
+  return reinterpret_cast<extent*>(&closed);
+}
+
+extent* thread_cache::close_inbox() noexcept {
+  extent* const chain = inbox_.exchange(closed_inbox(), std::memory_order_acquire);
+  return chain != closed_inbox() ? chain : nullptr;
+}
+
+extent* thread_cache::send(batch& b) noexcept {
+  if (b.count == 0) return nullptr;
+  extent* head = b.home->inbox_.load(std::memory_order_relaxed);
+  do {
+    b.last->next = head != closed_inbox() ? head : nullptr;
+  } while (head != closed_inbox() &&
+           !b.home->inbox_.compare_exchange_weak(head, b.first, std::memory_order_release, std::memory_order_relaxed));
+  extent* const refused = head == closed_inbox() ? b.first : nullptr;
+  b = {};
+  return refused;
+}
+
+extent* thread_cache::send_home(thread_cache& home, extent* e) noexcept {
+  batch& b = outgoing_[home.number_ % outgoing_.size()];
+  extent* refused = b.home != &home ? send(b) : nullptr;
+  e->next = b.first;
+  if (b.count == 0) b = {.home = &home, .last = e};
+  b.first = e;
+  b.size += e->size;
+  ++b.count;
+  ++counters.passed;
+  if (b.count < batch_blocks && b.size < batch_bytes) return refused;
+  if (refused != nullptr) return refused;  // the next block sends this batch
+  return send(b);
+}
+
+extent* thread_cache::take_outgoing() noexcept {
+  extent* all = nullptr;
+  for (batch& b : outgoing_) {
+    if (b.count == 0) continue;
+    b.last->next = all;
+    all = b.first;
+    b = {};
+  }
+  return all;
+}
+
 thread_cache::bin* thread_cache::find(bytes size, std::uint32_t stream) noexcept {
   for (std::size_t i = 0; i < ways; ++i) {
     bin& b = bins_[(home(size, stream) + i) % bin_count];
@@ -180,6 +228,8 @@ detail::thread_cache* pool::state::attach(std::unique_lock<std::mutex> held) noe
     c->publish_at = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
     c->grant(until_first_sampled());
     publish(*c);
+    c->open_inbox();
+    if (c->number() <= homes.size()) homes[c->number() - 1u].store(c, std::memory_order_release);
     if (caches.size() == 2) publish_all();
     mine.add({weak_from_this(), c,
               [](void* owner, detail::thread_cache* gone) noexcept { static_cast<state*>(owner)->detach(gone); }});
@@ -205,6 +255,8 @@ void pool::state::detach(detail::thread_cache* c) noexcept {
   for (auto& one : caches) {
     if (one.get() != c) continue;
     publish(*c);  // nobody else is here: the owner is at its end, and others need the lock
+    push_pending(c->close_inbox());
+    push_pending(c->take_outgoing());
     while (detail::extent* chain = c->evict_one_bin()) push_pending(chain);
     c->add_to(ended);
     c->forget_counts();

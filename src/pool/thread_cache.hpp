@@ -131,6 +131,20 @@ class thread_cache {
   [[nodiscard]] extent* evict_one_bin() noexcept;
   // All blocks of that stream that have at least `least` bytes, linked by next. Their bins are given up.
   [[nodiscard]] extent* evict(std::uint32_t stream, bytes least) noexcept;
+  // Blocks of other threads that this one freed go home in batches: each home's inbox takes a batch by one exchange,
+  // and the home thread sorts its inbox into its bins where it finds none. take_outgoing() and take_inbox() return what
+  // waits here, linked by next.
+  //
+  // Adds a block to the batch for its home. Returns blocks, linked by next, that the home cannot take any more.
+  [[nodiscard]] extent* send_home(thread_cache& home, extent* e) noexcept;
+  [[nodiscard]] extent* take_outgoing() noexcept;
+  [[nodiscard]] bool has_mail() const noexcept { return inbox_.load(std::memory_order_relaxed) != nullptr; }
+  [[nodiscard]] extent* take_inbox() noexcept { return inbox_.exchange(nullptr, std::memory_order_acquire); }
+  // The thread ends, or a new one has the cache. A closed inbox takes nothing.
+  [[nodiscard]] extent* close_inbox() noexcept;
+  void open_inbox() noexcept { inbox_.store(nullptr, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint16_t number() const noexcept { return number_; }
+
   // A request found no block. True where one was evicted that it could have had.
   [[nodiscard]] bool misses_evicted(bytes size, std::uint32_t stream) noexcept {
     return history_.misses_evicted(size, stream);
@@ -198,6 +212,19 @@ class thread_cache {
   }
   // All of the bin's blocks, linked by next.
   [[nodiscard]] extent* empty(bin& b) noexcept;
+  struct batch {
+    thread_cache* home = nullptr;
+    extent* first = nullptr;
+    extent* last = nullptr;
+    bytes size = 0;
+    unsigned count = 0;
+  };
+  static constexpr unsigned batch_blocks = 32;
+  static constexpr bytes batch_bytes = bytes{64} << 10;
+  [[nodiscard]] static extent* closed_inbox() noexcept;
+  // Returns what the home does not take.
+  [[nodiscard]] static extent* send(batch& b) noexcept;
+
   // The same for an eviction: the bin is given up.
   [[nodiscard]] extent* evict_bin(std::size_t at) noexcept;
 
@@ -229,6 +256,8 @@ class thread_cache {
   std::array<std::uint64_t, bin_count / 64> taken_{};  // a bit for each bin that has a key
   std::array<bin, bin_count> bins_{};
   size_history history_;
+  std::array<batch, 4> outgoing_{};
+  alignas(64) std::atomic<extent*> inbox_{nullptr};  // what other threads write
 };
 
 using cache_directory = thread_directory<thread_cache>;
