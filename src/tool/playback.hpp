@@ -33,9 +33,9 @@ struct playback {
 // allocated while it is alive, and no more than 2^62 bytes are alive at once.
 [[nodiscard]] playback make_playback(const trace::log& log);
 
-// A capacity at which a pool never has to be tight: ten times the log's peak, and enough for its first steps.
+// The memory of a device on which no pool needs a limit: what a GPU has, or four times the log's peak.
 [[nodiscard]] inline bytes ample_room(bytes peak_live) noexcept {
-  return peak_live > max_bytes / 10 ? max_bytes : std::max<bytes>(peak_live * 10, bytes{64} << 20);
+  return peak_live > max_bytes / 4 ? max_bytes : std::max<bytes>(peak_live * 4, bytes{64} << 30);
 }
 
 struct playback_figures {

@@ -112,11 +112,15 @@ int replay(const replay_call& c) {
   line.reset();
   // A part of the log says nothing about the whole.
   const double fragmentation = fragmentation_of(summary.peak_live, r.of_policy.peak_reserved);
+  const double over = summary.peak_live == 0
+                          ? 1
+                          : static_cast<double>(r.of_policy.peak_reserved) / static_cast<double>(summary.peak_live);
   if (c.json) {
     nlohmann::json out{{"policy", c.policy},
                        {"capacity", capacity},
                        {"peak_live_bytes", summary.peak_live},
                        {"peak_reserved_bytes", r.of_policy.peak_reserved},
+                       {"reserved_over_live", nullptr},
                        {"fragmentation", nullptr},
                        {"allocs", summary.allocations},
                        {"pool_hit_rate", nullptr},
@@ -129,17 +133,20 @@ int replay(const replay_call& c) {
                        {"failed_at", nullptr}};
     if (r.failed_at) out["failed_at"] = *r.failed_at;
     if (!r.failed_at) {
-      out.update({{"fragmentation", fragmentation},
+      out.update({{"reserved_over_live", over},
+                  {"fragmentation", fragmentation},
                   {"pool_hit_rate", r.of_policy.pool_hit_rate},
                   {"cache_hit_rate", r.of_policy.cache_hit_rate}});
     }
     print_json(out);
   } else {
-    std::printf("%s through %s, capacity %s\n", printable(c.file).c_str(), c.policy.c_str(), human(capacity).c_str());
-    std::printf("  peak live      %s\n  peak reserved  %s", human(summary.peak_live).c_str(),
-                human(r.of_policy.peak_reserved).c_str());
-    if (!r.failed_at) std::printf(" (fragmentation %.2f %%)", 100 * fragmentation);
-    std::printf(r.failed_at ? " until there was no more\n" : "\n");
+    std::printf("%s through %s, %s %s\n", printable(c.file).c_str(), c.policy.c_str(),
+                c.capacity.empty() ? "no limit, on a device of" : "capacity", human(capacity).c_str());
+    if (!r.failed_at) {
+      std::printf("  reserved/live  %.3f at their peaks (fragmentation %.2f %%)\n", over, 100 * fragmentation);
+    }
+    std::printf("  peak live      %s\n  peak reserved  %s%s\n", human(summary.peak_live).c_str(),
+                human(r.of_policy.peak_reserved).c_str(), r.failed_at ? " until there was no more" : "");
     if (!r.failed_at) {
       std::printf("  allocations    %llu: %.2f %% without the device, %.2f %% from the thread's cache, %llu stitched\n",
                   static_cast<unsigned long long>(summary.allocations), 100 * r.of_policy.pool_hit_rate,
@@ -167,9 +174,9 @@ std::function<int()> declare_replay(CLI::App& app) {
   app.add_option("--policy", c->policy, "Our pool, or one of our re-implementations of other allocators' policies")
       ->check(CLI::IsMember(policy_names()))
       ->capture_default_str();
-  app.add_option(
-         "--capacity", c->capacity,
-         "What it may take: 1GiB, or 101% of the log's peak live bytes;\nelse ten times that peak, at least 64 MiB")
+  app.add_option("--capacity", c->capacity,
+                 "What it may take: 1GiB, or 101% of the log's peak live bytes;\n"
+                 "else there is no limit, on a device of 64 GiB or four times the peak, whichever is more")
       ->check(not_empty)
       ->type_name("BYTES or PERCENT%");
   app.add_flag("--guided", c->guided,

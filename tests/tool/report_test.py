@@ -66,7 +66,7 @@ class Report(unittest.TestCase):
     def test_a_log_whose_replay_runs_out_of_memory_is_not_healthy(self):
         large = log(300) + f"a,1,{2**61},0,0,400\n"
         self.assertIsNone(self.report(large, 0)[0]["failed_at"])
-        answer, text = self.report(large + f"a,2,{2**61 - 5000},0,0,401\n", 1)  # what is rounded up is too much
+        answer, text = self.report(large + f"a,2,{2**61 - 150},0,0,401\n", 1)  # what is rounded up is too much
         self.assertEqual(answer["failed_at"], 602)
         self.assertIn("out of memory at event 602", text)
         self.assertIsNone(answer["by_name"]["pool_hits"]["measured"])
@@ -192,15 +192,15 @@ class Report(unittest.TestCase):
 
     def test_advice_improves_what_it_is_about(self):
         rows = []
-        for i in range(200):  # no two of a size: all of it stays in the cache
-            size = 10_000_000 + 70_000 * i
-            rows += [f"a,{i},{size},0,0,{i}", f"f,{i},,0,0,{i}.5"]
+        for i in range(0, 600, 3):  # three sizes, of which two are alive at once: the cache keeps one more
+            rows += [f"a,{i},8000000,0,0,{i}", f"a,{i + 1},12000000,0,0,{i}", f"f,{i},,0,0,{i}",
+                     f"a,{i + 2},9000000,0,0,{i}", f"f,{i + 1},,0,0,{i}", f"f,{i + 2},,0,0,{i}"]
         answer, text = self.report(LOG_HEAD + "\n".join(rows) + "\n", 1)
         by = {a["threshold"]: a for a in answer["advice"]}
         self.assertEqual(answer["by_name"]["fragmentation"]["band"], answer["band"])
         advice = by["fragmentation"]
         self.assertEqual(advice["option"], "pool_options::limit")
-        self.assertIn("200 sizes", advice["cause"])
+        self.assertIn("3 sizes", advice["cause"])
         self.assertAlmostEqual(advice["before"], answer["by_name"]["fragmentation"]["measured"], places=6)
         followed = self.run_berth("replay", self.file(LOG_HEAD + "\n".join(rows) + "\n"), "--json", "--capacity",
                                   str(advice["value"]))
