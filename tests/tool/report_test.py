@@ -64,9 +64,9 @@ class Report(unittest.TestCase):
         return answer, people.stdout
 
     def test_a_log_whose_replay_runs_out_of_memory_is_not_healthy(self):
-        large = log(300) + f"a,1,{2**61},0,0,400\n"
+        large = log(300) + f"a,1,{2**61 - 63},0,0,400\n"
         self.assertIsNone(self.report(large, 0)[0]["failed_at"])
-        answer, text = self.report(large + f"a,2,{2**61 - 150},0,0,401\n", 1)  # what is rounded up is too much
+        answer, text = self.report(large + f"a,2,{2**61 - 4096 + 63},0,0,401\n", 1)  # what is rounded up is too much
         self.assertEqual(answer["failed_at"], 602)
         self.assertIn("out of memory at event 602", text)
         self.assertIsNone(answer["by_name"]["pool_hits"]["measured"])
