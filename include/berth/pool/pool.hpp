@@ -79,8 +79,8 @@ struct pool_pressure_callback {
   void* context = nullptr;
 };
 
-// A limit that several pools share: together they hold no more. Before a request fails at the limit, the other pools give
-// back the chunks that they have free. Thread-safe.
+// A limit that several pools share: together they hold no more. Before a request fails at the limit, the other pools
+// give back the chunks that they have free. Thread-safe.
 class shared_limit {
  public:
   explicit shared_limit(bytes most) noexcept : most_{most} {}
