@@ -15,7 +15,7 @@ bool footprint::note(const miss& m) noexcept {
   if (ends || (misses_ & (misses_ - 1)) == 0) note_rounding();
   const bytes alive = m.alive + (m.alive >> 8) * rounding_;
   if (ends) {
-    std::ranges::rotate(peaks_, peaks_.end() - 1);
+    std::rotate(peaks_.begin(), peaks_.end() - 1, peaks_.end());
     peaks_.front() = 0;
   }
   peaks_.front() = std::max(peaks_.front(), alive);

@@ -271,8 +271,9 @@ void pool::state::purge(lock_held& held) noexcept {
 
 // Before the pool grows beyond `keep`: gives chunks back that are free as a whole. They are of no use for a request
 // that needs one piece.
-void pool::state::collect(bytes keep) noexcept {
-  if (misses < next_collect || space.free_bytes() == 0) return;
+void pool::state::collect(bytes keep, lock_held& held) noexcept {
+  if (misses < next_collect || space.free_bytes() == 0 || memory.reserved() <= keep) return;
+  look_round(held);
   if (trim(keep) == 0) next_collect = misses + next_try + space.free_count();
 }
 

@@ -237,6 +237,7 @@ bool pool::state::grow(request& r) {
   const auto need = chunk_for(r);
   if (!need) return false;
   const bytes room = align_down(memory.headroom(), memory.granule());
+  r.lacked_room = room < lack(r);
   const auto add = [&](bytes size) {
     error why;
     if (size <= room && add_chunk(size, why, r.options.no_stitch)) return true;
@@ -291,6 +292,20 @@ bool pool::state::note_request(const request& r) noexcept {
                         .regretted = r.evicted_before});
 }
 
+extent* pool::state::look_and_fit(request& r, lock_held& held) {
+  if (extent* e = join_and_fit(r)) return e;
+  if (!somebody_holds_back(r.by)) return nullptr;
+  ask(&r.on, asking_for::look, nullptr, held);
+  make_ready();
+  return join_and_fit(r);
+}
+
+extent* pool::state::flush_and_fit(request& r, lock_held& held) {
+  flush();
+  make_ready();
+  return look_and_fit(r, held);
+}
+
 // Empties caches as far as the request needs it: this thread's blocks of the request's stream, first the large ones;
 // then all caches, where that is due.
 extent* pool::state::make_room(request& r, lock_held& held) {
@@ -299,23 +314,11 @@ extent* pool::state::make_room(request& r, lock_held& held) {
     make_ready();
     if (extent* e = join_and_fit(r)) return e;
   }
-  if (!holdings.flush_is_due()) return nullptr;
-  flush();
-  make_ready();
-  if (extent* e = join_and_fit(r)) return e;
-  if (!somebody_holds_back(r.by)) return nullptr;
-  ask(&r.on, asking_for::look, nullptr, held);
-  make_ready();
-  return join_and_fit(r);
+  return holdings.flush_is_due() ? flush_and_fit(r, held) : nullptr;
 }
 
 extent* pool::state::rungs(request& r, lock_held& held) {
-  if (extent* e = join_and_fit(r)) return e;
-  if (somebody_holds_back(r.by)) {
-    ask(&r.on, asking_for::look, nullptr, held);
-    make_ready();
-    if (extent* e = join_and_fit(r)) return e;
-  }
+  if (extent* e = look_and_fit(r, held)) return e;
   const bool tight = holdings.makes_room(grown_by(lack(r)));
   if (tight) {
     if (extent* e = make_room(r, held)) return e;
@@ -324,12 +327,14 @@ extent* pool::state::rungs(request& r, lock_held& held) {
   if (tight && space.free_bytes() >= r.size) {
     if (extent* e = stitch(r, held)) return e;
   }
-  if (tight && !may_stitch(r)) collect(holdings.most() - std::min(lack(r), holdings.most()));
+  if (tight && !may_stitch(r)) {
+    collect(holdings.most() - std::min(lack(r), holdings.most()), held);
+    make_ready();
+  }
   if (grow(r)) {
     if (extent* e = join_and_fit(r)) return e;
   }
-  flush();
-  if (extent* e = join_and_fit(r)) return e;
+  if (extent* e = flush_and_fit(r, held)) return e;
   if (extent* e = stitch(r, held)) return e;
   if (grow_by_holes(r)) {
     if (extent* e = stitch(r, held)) return e;
@@ -371,6 +376,11 @@ error pool::state::refused(const request& r, const error& why) {
   return why;
 }
 
+// Asks other pools. One that has nothing left may have given it to another thread's request since this one failed.
+bool pool::state::others_made_room(request& r, lock_held& held) {
+  return ask_siblings(r, held) != 0 || (r.lacked_room && memory.headroom() >= lack(r));
+}
+
 result<extent*> pool::state::climb(request& r, lock_held& held) {
   if (r.size > memory.most()) {
     return refused(r, {errc::limit_exceeded, "pool: more than the pool may ever hold", r.asked});
@@ -379,7 +389,7 @@ result<extent*> pool::state::climb(request& r, lock_held& held) {
   error why;
   for (unsigned attempt = 1;; ++attempt) {
     if (extent* e = rungs(r, held)) return e;
-    for (unsigned i = 0; i < most_asked && ask_siblings(r, held) != 0; ++i) {
+    for (unsigned i = 0; i < most_asked && others_made_room(r, held); ++i) {
       if (extent* e = rungs(r, held)) return e;
     }
     const auto sized = chunk_for(r);

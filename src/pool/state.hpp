@@ -74,6 +74,7 @@ struct request {
   bytes slack = 0;                      // with so much more every extent has a place for the alignment
   thread_cache* cache = nullptr;        // of the asking thread
   bool evicted_before = false;          // a block that it could have had had to leave that cache
+  bool lacked_room = false;             // for the chunk that was tried last
   known_stream* by = nullptr;           // of `on`, which lives: so does this
   std::optional<error> device_error{};  // of what was tried for it
   std::vector<sibling> siblings{};      // that were asked for it
@@ -214,6 +215,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] result<detail::extent*> climb(detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* rungs(detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* look_everywhere(detail::request& r);
+  [[nodiscard]] bool others_made_room(detail::request& r, lock_held& held);
   [[nodiscard]] error refused(const detail::request& r, const error& why);
   void make_ready();  // after the lock was let go. Throws bad_alloc where the records cannot grow.
   [[nodiscard]] bool serves(const detail::extent& e, const detail::request& r) const noexcept;
@@ -223,6 +225,10 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::extent* find_fit(const detail::request& r, bytes n);
   [[nodiscard]] detail::extent* fit(const detail::request& r);
   [[nodiscard]] detail::extent* join_and_fit(detail::request& r);
+  // The same; then once more after the streams that hold memory back were asked how far they are.
+  [[nodiscard]] detail::extent* look_and_fit(detail::request& r, lock_held& held);
+  // Empties all caches first.
+  [[nodiscard]] detail::extent* flush_and_fit(detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* wait_and_fit(detail::request& r, bool for_all, lock_held& held);
   bool note_request(const detail::request& r) noexcept;
   [[nodiscard]] detail::extent* make_room(detail::request& r, lock_held& held);
@@ -288,7 +294,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void release_unneeded(lock_held& held) noexcept;
   void release_free(lock_held& held) noexcept;
   void release_idle(lock_held& held) noexcept;
-  void collect(bytes keep) noexcept;
+  void collect(bytes keep, lock_held& held) noexcept;
   void purge(lock_held& held) noexcept;
   void give_idle_back(std::chrono::steady_clock::time_point now) noexcept;
   bytes trim(bytes keep) noexcept;
