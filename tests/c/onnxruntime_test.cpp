@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "c/onnxruntime_slots.hpp"
+#include "support/workloads.hpp"
 
 // What is freed is filled, so that a count read there is not nothing. Not inlined: g++ 12 takes free() in an inlined
 // delete for a mistake.
@@ -135,6 +136,19 @@ TEST_F(onnxruntime, blocks_come_and_go_and_are_counted) {
   std::uint64_t alive = 1;
   EXPECT_EQ(berth_onnxruntime_destroy(allocator_, &alive), BERTH_OK);
   EXPECT_EQ(alive, 0u);
+}
+
+TEST_F(onnxruntime, holds_no_more_than_the_live_bytes_need) {
+  ASSERT_EQ(create(25), BERTH_OK);
+  const auto clips = berth::workloads::clips(7, 400);
+  EXPECT_TRUE(berth::workloads::play(
+      clips, [&](std::uint64_t size, std::uint32_t) { return engine_->alloc(engine_, size); },
+      [&](void* block, std::uint64_t, std::uint32_t) { engine_->free(engine_, block); }));
+  berth_pool_statistics s{};
+  s.struct_size = sizeof s;
+  ASSERT_EQ(berth_pool_statistics_of(pool_, &s), BERTH_OK);
+  EXPECT_LE(s.reserved_peak, berth::workloads::bound(clips));
+  EXPECT_EQ(berth_onnxruntime_destroy(allocator_, nullptr), BERTH_OK);
 }
 
 TEST_F(onnxruntime, what_cannot_be_served_is_a_null_and_what_is_unknown_is_passed_over) {

@@ -15,6 +15,7 @@
 #include "berth/trace/recorder.hpp"
 #include "c/pool_client.h"
 #include "c/pool_fixture.hpp"
+#include "support/workloads.hpp"
 
 namespace {
 
@@ -57,6 +58,17 @@ TEST_F(c_pool, a_block_comes_back_in_stream_order) {
   EXPECT_EQ(berth_pool_trim(pool, 0, &released), BERTH_OK);
   EXPECT_GT(released, 0u);
   EXPECT_EQ(statistics(pool).reserved, 0u);
+}
+
+TEST_F(c_pool, holds_no_more_than_the_live_bytes_need_without_options) {
+  berth_pool* all_defaults = nullptr;
+  ASSERT_EQ(berth_pool_create(device, nullptr, &all_defaults), BERTH_OK) << berth_error_text();
+  const auto clips = berth::workloads::clips(6, 400);
+  EXPECT_TRUE(berth::workloads::play(
+      clips, [&](std::uint64_t size, std::uint32_t) { return take(all_defaults, size, stream); },
+      [&](void* block, std::uint64_t, std::uint32_t) { EXPECT_EQ(berth_pool_free(all_defaults, block), BERTH_OK); }));
+  EXPECT_LE(statistics(all_defaults).reserved_peak, berth::workloads::bound(clips));
+  berth_pool_destroy(all_defaults);
 }
 
 TEST_F(c_pool, size_zero_is_null_and_no_failure) {

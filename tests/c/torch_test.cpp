@@ -25,6 +25,7 @@
 #include "berth/device/stream.hpp"
 #include "in_child.hpp"
 #include "support/sanitizers.hpp"
+#include "support/workloads.hpp"
 
 // Of this thread, where a test says so, all fail.
 static thread_local bool news_fail = false;
@@ -78,6 +79,27 @@ TEST_F(torch, blocks_come_and_go_in_stream_order) {
   berth_torch_free(nullptr, 0, 0, nullptr);
   EXPECT_EQ(berth_torch_alloc(0, 0, nullptr), nullptr);
   berth_torch_reset();
+}
+
+TEST_F(torch, holds_no_more_than_the_live_bytes_need) {
+  const auto reserved = [] {
+    berth_pool_statistics s{};
+    s.struct_size = sizeof s;
+    EXPECT_EQ(berth_torch_statistics(0, &s), BERTH_OK);
+    return s.reserved;
+  };
+  berth_torch_reset();
+  const auto clips = berth::workloads::clips(8, 400);
+  berth::bytes most = 0;
+  const auto allocate = [&](berth::bytes size, std::uint32_t) {
+    void* const block = berth_torch_alloc(static_cast<std::ptrdiff_t>(size), 0, nullptr);
+    most = std::max<berth::bytes>(most, reserved());
+    return block;
+  };
+  EXPECT_TRUE(berth::workloads::play(clips, allocate, [](void* block, berth::bytes size, std::uint32_t) {
+    berth_torch_free(block, static_cast<std::ptrdiff_t>(size), 0, nullptr);
+  }));
+  EXPECT_LE(most, berth::workloads::bound(clips));
 }
 
 TEST_F(torch, what_cannot_be_served_is_thrown_with_the_report) {

@@ -6,9 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "berth/pool/memory_source.hpp"
+#include "support/workloads.hpp"
 
 namespace berth::conformance {
 
@@ -95,9 +98,28 @@ TYPED_TEST_P(pool_suite, another_size_or_stream_is_a_broken_contract) {
   source.free(data, 1000, queue);
 }
 
+// Sizes that change in each step, no trim and no synchronisation. Guards may add zones and a quarantine, and a pool
+// that cannot stitch needs more.
+TYPED_TEST_P(pool_suite, holds_no_more_than_the_live_bytes_need) {
+  memory_source& source = this->fixture.source();
+  stream& queue = this->fixture.queue();
+  const device of = source.get_device();
+  const bytes before = of.statistics().held;
+  const workloads::workload clips = workloads::clips(5, 400);
+  bytes most = 0;
+  const auto allocate = [&](bytes size, std::uint32_t) {
+    void* const data = source.allocate_raw(size, queue).value_or(nullptr);
+    most = std::max(most, of.statistics().held - before);
+    return data;
+  };
+  ASSERT_TRUE(
+      workloads::play(clips, allocate, [&](void* data, bytes size, std::uint32_t) { source.free(data, size, queue); }));
+  EXPECT_LE(most, workloads::bound(clips) + clips.peak_live);
+}
+
 REGISTER_TYPED_TEST_SUITE_P(pool_suite, blocks_are_disjoint_memory, size_zero_takes_nothing,
                             absurd_sizes_and_alignments_are_errors, alignments_hold, a_released_block_is_freed_raw,
                             a_double_free_is_a_broken_contract, a_foreign_pointer_is_a_broken_contract,
-                            another_size_or_stream_is_a_broken_contract);
+                            another_size_or_stream_is_a_broken_contract, holds_no_more_than_the_live_bytes_need);
 
 }  // namespace berth::conformance
