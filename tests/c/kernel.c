@@ -1,6 +1,8 @@
 /* A kernel as a C programmer writes it: the sum of the squares of x, by way of a packed copy. */
 #include "kernel.h"
 
+#include <string.h>
+
 #include "berth/c/scratch.h"
 #include "berth/stack_alloc.h"
 
@@ -15,7 +17,30 @@ int sum_of_squares(size_t n, const float* x, size_t stride, float* sum) {
   return 0;
 }
 
-/* The same with the macros that OpenBLAS's kernels have; two buffers in one function, freed in the order they came. */
+/* Layers of a network as a C programmer writes them: each reads one buffer and writes the next. Returns the number of
+ * bytes that arrived wrong, or -1. */
+int ping_pong(size_t layers, size_t bytes) {
+  int wrong = 0;
+  unsigned char* current = berth_scratch_allocate(bytes, 1);
+  if (current == NULL) return -1;
+  memset(current, 0, bytes);
+  for (size_t layer = 1; layer <= layers; ++layer) {
+    unsigned char* next = berth_scratch_allocate(bytes, 1);
+    if (next == NULL) {
+      berth_scratch_free(current);
+      return -1;
+    }
+    wrong += current[0] != (layer - 1) % 256 || current[bytes - 1] != (layer - 1) % 256;
+    memset(next, (int)(layer % 256), bytes);
+    berth_scratch_free(current);
+    current = next;
+  }
+  berth_scratch_free(current);
+  return wrong;
+}
+
+/* The sum of products with the macros that OpenBLAS's kernels have; two buffers in one function, freed in the order
+ * they came. */
 int sum_of_products(size_t n, const float* x, const float* y, float* sum) {
   float *left, *right;
   STACK_ALLOC(n, float, left);

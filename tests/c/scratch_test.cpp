@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "berth/scratch/scratch_arena.hpp"
@@ -24,6 +27,43 @@ TEST(c_scratch, serves_a_kernel_in_c) {
   float sum = 0;
   ASSERT_EQ(sum_of_squares(2000, x.data(), 3, &sum), 0);
   EXPECT_EQ(sum, 8000.0F);
+  EXPECT_EQ(berth_scratch_statistics_of_thread().in_use, 0u);
+}
+
+TEST(c_scratch, buffers_that_take_turns_for_long_need_the_memory_of_two) {
+  berth_scratch_trim();
+  ASSERT_EQ(ping_pong(1000, 4096), 0);
+  const std::uint64_t early = berth_scratch_statistics_of_thread().reserved;
+  ASSERT_EQ(ping_pong(100'000, 4096), 0);
+  const berth_scratch_statistics s = berth_scratch_statistics_of_thread();
+  EXPECT_EQ(s.reserved, early);
+  EXPECT_LE(s.reserved, 4u * 2 * 4096);
+  EXPECT_LE(s.peak, 2u * (4096 + 128));
+  EXPECT_EQ(s.in_use, 0u);
+}
+
+TEST(c_scratch, blocks_of_random_sizes_in_random_order_stay_below_four_times_what_lives) {
+  berth_scratch_trim();
+  std::mt19937 random{1};
+  std::vector<std::pair<unsigned char*, std::size_t>> blocks(30, {nullptr, 0});
+  std::size_t now = 0;
+  std::size_t live = 0;
+  for (int i = 0; i < 50'000; ++i) {
+    auto& [data, size] = blocks[random() % blocks.size()];
+    EXPECT_TRUE(data == nullptr || (data[0] == size % 251 && data[size - 1] == size % 251));
+    berth_scratch_free(data);
+    now -= size;
+    size = 64 + random() % 65'473;
+    const std::size_t alignment = random() % 4 == 0 ? 256 : 64;
+    data = static_cast<unsigned char*>(berth_scratch_allocate_aligned(size, 1, alignment));
+    ASSERT_TRUE(aligned(data, alignment));
+    data[0] = data[size - 1] = static_cast<unsigned char>(size % 251);
+    now += size;
+    live = std::max(live, now);
+  }
+  EXPECT_LE(berth_scratch_statistics_of_thread().reserved, 4 * live);
+  berth::this_thread_arena().check_invariants();
+  for (const auto& b : blocks) berth_scratch_free(b.first);
   EXPECT_EQ(berth_scratch_statistics_of_thread().in_use, 0u);
 }
 

@@ -19,6 +19,7 @@ struct held {
 };
 
 void require_sound(const scratch_arena& arena, const std::vector<held>& live, std::uint64_t taken) {
+  arena.check_invariants();
   const scratch_statistics s = arena.statistics();
   std::size_t bytes_of_all = 0;
   for (const held& h : live) bytes_of_all += h.size;

@@ -63,6 +63,7 @@ class model {
     RC_ASSERT(s.in_use >= asked);
     RC_ASSERT(s.peak >= s.in_use);
     RC_ASSERT(s.reserved >= s.in_use);
+    arena_.check_invariants();
   }
 
   void check_contents() const {
@@ -129,14 +130,17 @@ TEST(scratch_arena, keeps_blocks_apart_in_any_order_of_release) {
   }));
 }
 
+// A repeat may find the holes in other places in one chunk than it did in several, and grow again. Each time the chunk
+// is a quarter larger, so this ends soon.
 TEST(scratch_arena, a_workload_that_repeats_calls_the_heap_no_more) {
   EXPECT_TRUE(rc::check([] {
     const std::vector<step> workload = any_workload(false);
     counting_source counter;
     explicit_scratch_arena arena{counter.source};
     play(workload, arena);
-    const std::size_t warm = counter.taken;
     const bytes peak = arena.statistics().peak;
+    for (int i = 0; i < 3; ++i) play(workload, arena);
+    const std::size_t warm = counter.taken;
     for (int i = 0; i < 3; ++i) play(workload, arena);
     RC_ASSERT(counter.taken == warm);
     RC_ASSERT(arena.statistics().peak == peak);
@@ -195,12 +199,12 @@ TEST(scratch_arena, survives_a_source_that_fails_now_and_then) {
   }));
 }
 
-TEST(scratch_arena, grows_by_at_least_what_it_holds) {
+TEST(scratch_arena, grows_by_at_least_what_is_in_use) {
   counting_source counter;
   explicit_scratch_arena arena{counter.source};
   std::vector<void*> blocks;
   for (int i = 0; i < 2000; ++i) blocks.push_back(arena.allocate(5'000));
-  EXPECT_LE(counter.taken, 9u);  // 10 MB from 64 KiB on, doubling, and one for all at the end
+  EXPECT_LE(counter.taken, 10u);  // 10 MB from 16 KiB on, doubling
   for (void* b : blocks) arena.release(b);
   EXPECT_EQ(arena.statistics().chunks, 1u);
 }
