@@ -15,16 +15,16 @@ thread_local constinit thread_scratch_arena thread_arena;
 
 namespace {
 
-// Frees the thread's chunks when the thread ends. Apart from the arena, which so stays trivially destructible:
-// scratches in destructors of other thread_local objects may run after it.
+// Frees the thread's chunks when the thread ends. The arena itself stays trivially destructible, because destructors of
+// other thread_local objects may use scratches after it.
 #if defined(__GLIBC__)
-// What a thread_local object's destructor comes down to, without the C++ runtime in between.
+// The function that registers destructors of thread_local objects, without the C++ runtime in between.
 extern "C" int __cxa_thread_atexit_impl(void (*function)(void*), void* object, void* library) noexcept;
 extern "C" void* __dso_handle;
 
-// A thread whose first use of scratch is a destructor of its keys is beyond those of its thread_local objects: it has
-// another round of keys for us. glibc keeps 32 bytes of the registration that came too late; where the program has used
-// up all keys, the chunk stays.
+// A thread whose first use of scratch is a destructor of one of its keys has run the destructors of its thread_local
+// objects already. A key of our own gets another round then. glibc keeps 32 bytes of the registration that came too
+// late. The chunk stays if the program has used up all keys.
 constinit pthread_once_t key_once = PTHREAD_ONCE_INIT;
 constinit pthread_key_t key{};
 constinit std::atomic<bool> has_key{false};
@@ -33,7 +33,8 @@ void make_key() noexcept {
   has_key = pthread_key_create(&key, [](void*) { detail::thread_arena.end(); }) == 0;
 }
 
-// Where the library is unloaded. No object with a destructor: threads may still run when the program ends.
+// Deletes the key when the library is unloaded. An object with a destructor would do it at the program's end too, when
+// threads may still run.
 [[gnu::destructor]] void give_key_back() noexcept {
   if (has_key.exchange(false)) pthread_key_delete(key);
 }
