@@ -13,7 +13,7 @@ void* berth_scratch_allocate_at(uint64_t count, size_t size, size_t alignment, c
       "berth_scratch_allocate_aligned: an alignment is a power of two from 64 to 1 GiB", where);
   const auto product = berth::checked_mul(count, size);
   if (!product || !berth::fits_size_t(*product)) return nullptr;
-  return berth::this_thread_arena().allocate(static_cast<std::size_t>(*product), alignment, where);
+  return berth::this_thread_arena().allocate_for_c(static_cast<std::size_t>(*product), alignment, where);
 }
 
 void berth_scratch_free_at(void* block, const char* file, unsigned line) {

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "berth/core/contract.hpp"
+#include "berth/scratch/watch.hpp"
 #include "core/countable.hpp"
 #include "core/json.hpp"
 #include "core/print.hpp"
@@ -312,7 +313,7 @@ std::optional<debug_options> options_now() {
     std::fprintf(
         stderr,
         "berth: BERTH_DEBUG: '%s' says nothing; there are guards, pages, quarantine=N, every=N, arenas, warn, leaks, "
-        "stack, stack=N, live=N, bytes=N, age=SECONDS, sample=1/N, report=FILE, signal\n",
+        "scratch, scratch=N, stack, stack=N, live=N, bytes=N, age=SECONDS, sample=1/N, report=FILE, signal\n",
         word.c_str());
   }
   begin(d, read.options);
@@ -333,6 +334,7 @@ void set_debug(const debug_options& o) {
   debugger& d = the();
   const std::lock_guard held{d.telling};
   begin(d, o);
+  if (o.scratch_zone != 0) set_scratch_zone(static_cast<std::size_t>(o.scratch_zone));
 }
 
 void end_debug() {

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "berth/pool/debug.hpp"
+#include "berth/scratch/watch.hpp"
 
 namespace berth {
 namespace {
@@ -45,6 +46,7 @@ constexpr std::array amounts{
     amount{"bytes", 0, any, [](debug_options& o, std::uint64_t n) { o.bytes_alarm = n; }},
     amount{"age", 0, 1'000'000'000, [](debug_options& o, std::uint64_t n) { o.age_alarm = std::chrono::seconds{n}; }},
     amount{"stack", 1, 32, [](debug_options& o, std::uint64_t n) { o.stack_depth = static_cast<unsigned>(n); }},
+    amount{"scratch", 1, most_scratch_zone, [](debug_options& o, std::uint64_t n) { o.scratch_zone = n; }},
     amount{"sample", 1, 1'000'000'000,
            [](debug_options& o, std::uint64_t n) { o.sample = static_cast<std::uint32_t>(n); }},
 };
@@ -58,7 +60,8 @@ bool read_word(std::string_view word, debug_options& o) {
       if (name == f.name) return o.*f.is = true;
     }
     if (name == "stack") o.stack_depth = 12;
-    return name == "stack";
+    if (name == "scratch") o.scratch_zone = least_scratch_zone;
+    return name == "stack" || name == "scratch";
   }
   std::string_view value = word.substr(equals + 1);
   if (name == "report") {

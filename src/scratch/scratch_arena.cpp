@@ -6,6 +6,7 @@
 
 #include "scratch/chunk.hpp"
 #include "scratch/hole.hpp"
+#include "scratch/watch.hpp"
 
 namespace berth {
 
@@ -43,7 +44,7 @@ void scratch_arena::set_gates() noexcept {
   const std::uint64_t blocks = given();
   base_ = tidy ? look_at_ : blocks;
   countdown_ = static_cast<std::ptrdiff_t>(blocks - base_);
-  if (chunk_ == nullptr || prefers_holes()) {
+  if (chunk_ == nullptr || prefers_holes() || detail::watched_zone() != 0) {
     limit_ = top_;
   } else {
     const std::size_t most = std::min(need_, used_ + dead_) - lower_;
@@ -55,6 +56,41 @@ void* scratch_arena::allocate_slow(std::size_t size, std::size_t alignment, sour
   expects(is_power_of_two(alignment) && alignment >= 64 && alignment <= max_alignment,
           "scratch: an alignment is a power of two from 64 to 1 GiB", where);
   check_thread(where);
+  const std::size_t zone = detail::watched_zone();
+  return zone != 0 ? allocate_watched(size, alignment, zone, where) : allocate_unwatched(size, alignment, where);
+}
+
+void* scratch_arena::allocate_for_c(std::size_t size, std::size_t alignment, source_location where) noexcept {
+  if (size > max_block) return nullptr;
+  if (void* const data = allocate_fast(size, alignment)) return data;
+  for_c_ = true;
+  void* const data = allocate_slow(size, alignment, where);
+  for_c_ = false;
+  return data;
+}
+
+// Places a block between two red zones and enters it in the table of watched blocks.
+void* scratch_arena::allocate_watched(std::size_t size, std::size_t alignment, std::size_t zone,
+                                      source_location where) noexcept {
+  const std::size_t aligned = (zone + alignment - 1) & ~(alignment - 1);  // the front zone
+  if (size > max_block - aligned - zone) return nullptr;
+  auto* const block = static_cast<std::byte*>(allocate_unwatched(aligned + size + zone, alignment, where));
+  if (block == nullptr) return nullptr;
+  const detail::watch_record r{.next = nullptr,
+                               .arena = this,
+                               .block = block,
+                               .data = block + aligned,
+                               .size = size,
+                               .front = aligned,
+                               .back = zone,
+                               .made = where,
+                               .must_be_freed = for_c_};
+  if (detail::watch_block(r)) return r.data;
+  release(block, any_alignment, where);
+  return nullptr;
+}
+
+void* scratch_arena::allocate_unwatched(std::size_t size, std::size_t alignment, source_location where) noexcept {
   for (bool grown = false;;) {
     void* data = nullptr;
     if (chunk_ != nullptr) {
@@ -189,6 +225,18 @@ void scratch_arena::release_slow(std::byte* data, std::byte* end, source_locatio
   }
   if (given() >= look_at_) look(where);
   set_gates();
+}
+
+// Gives a watched block back. Any other block whose guard names neither this thread nor an explicit arena is broken.
+void scratch_arena::release_other(std::byte* data, source_location where) noexcept {
+  detail::watch_record r;
+  if (detail::unwatch_block(data, this, &r, where)) {
+    release(r.block, any_alignment, where);
+    return set_gates();  // the fast path must not place the next block: it knows of no watch
+  }
+  const auto* header = reinterpret_cast<const detail::scratch_header*>(data) - 1;
+  expects(header->guard != detail::zone_word, "scratch: a block is given back that does not live in this arena", where);
+  broken_block(header, where);
 }
 
 scratch_statistics scratch_arena::statistics() const noexcept {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "berth/scratch/scratch_arena.hpp"
+#include "scratch/watch.hpp"
 
 namespace berth {
 
@@ -74,6 +75,7 @@ void thread_scratch_arena::adopt() noexcept {
 void thread_scratch_arena::end() noexcept {
   if (ending_) return;
   ending_ = true;
+  report_forgotten(this);
   trim(source_location::current());
 }
 

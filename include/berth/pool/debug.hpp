@@ -15,6 +15,9 @@
 //   every=N         everything is looked at after so many calls of a pool
 //   arenas          model runners plan with red zones behind every buffer, and look at them after each node: which node
 //                   wrote behind which value (arena_guard.hpp). The arena is larger, and a run waits for every node
+//   scratch, scratch=N
+//                   red zones of 64, or N, bytes round scratch blocks (scratch/watch.hpp); `guards`, `pages` and `leaks`
+//                   do it too. A mistake stops the program, whatever `warn` says
 //   warn            mistakes are written down and survived; without it the first one stops the program
 //   leaks           a line for each place (and stack) that left blocks alive at its pool's end, whatever
 //                   pool_options::report_leaks says
@@ -67,6 +70,7 @@ struct debug_options {
   std::string report{};  // a path; empty: none
   bool on_signal = false;
   bool arenas = false;
+  bytes scratch_zone = 0;  // set_debug() passes it to set_scratch_zone() if it is not 0
 };
 
 struct debug_words {

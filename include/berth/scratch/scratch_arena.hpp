@@ -22,7 +22,8 @@
 //       chunk has no hole, there is no spare chunk, no watch runs, and the thread is not at its end. base_ + countdown_
 //       is the number of blocks given out.
 //   I7  While top_ is at most limit_, what is in use is at most used_ and the footprint is at most need_. So the fast
-//       path counts no peaks. limit_ equals top_ after a slow operation if the next request shall look at the holes.
+//       path counts no peaks. limit_ equals top_ after a slow operation if the next request shall look at the holes, or
+//       if blocks are watched.
 //
 // Reuse. Holes are looked at first if they are more than an eighth of what is in use. A request takes the smallest hole
 // that holds it, the lowest of equal ones. A new chunk has room for the request and for as much again as is in use.
@@ -193,6 +194,10 @@ class scratch_arena {
   // holes + chunks).
   void release(void* block, std::size_t alignment = 64, source_location where = source_location::current()) noexcept;
 
+  // Does the same as allocate(). The block is a leak if it is not released when its thread ends, and is reported if
+  // blocks are watched (berth/scratch/watch.hpp).
+  [[nodiscard]] void* allocate_for_c(std::size_t size, std::size_t alignment, source_location where) noexcept;
+
   // Contract: the caller runs on the thread whose arena this is. Cost: one instruction and a branch.
   void check_thread(source_location where = source_location::current()) const noexcept;
 
@@ -212,7 +217,11 @@ class scratch_arena {
 
   // scratch_arena.cpp
   [[nodiscard]] void* allocate_slow(std::size_t size, std::size_t alignment, source_location where) noexcept;
+  [[nodiscard]] void* allocate_watched(std::size_t size, std::size_t alignment, std::size_t zone,
+                                       source_location where) noexcept;
+  [[nodiscard]] void* allocate_unwatched(std::size_t size, std::size_t alignment, source_location where) noexcept;
   void release_slow(std::byte* data, std::byte* end, source_location where) noexcept;
+  void release_other(std::byte* data, source_location where) noexcept;
   [[noreturn]] static void wrong_thread(source_location where) noexcept;
   [[noreturn]] static void broken_block(const detail::scratch_header* header, source_location where) noexcept;
 
@@ -279,6 +288,7 @@ class scratch_arena {
   bool spare_old_ = false;    // the spare chunk was there at the last look
   bool of_thread_ = false;
   bool ending_ = false;  // the thread is at its end: keep nothing once empty
+  bool for_c_ = false;   // allocate_for_c() runs
 };
 
 // An arena of the program's own, for fibers and coroutines that move between threads, and for tests. The program sees
@@ -365,12 +375,15 @@ inline void scratch_arena::release(void* block, std::size_t alignment, source_lo
   auto* header = reinterpret_cast<detail::scratch_header*>(data) - 1;
   const auto size = static_cast<std::size_t>(header->size);
   detail::unpoison(&header->guard, sizeof header->guard);
-  detail::unpoison(data + size, sizeof detail::scratch_guard);
   const std::uint64_t guard = detail::scratch_guard_again();
   const std::uint64_t owner = header->guard ^ guard;
+  // Before the size is used: the header of a watched block holds a red zone instead.
+  if (owner != detail::thread_token() && owner != 0) [[unlikely]]
+    return release_other(data, where);
+  detail::unpoison(data + size, sizeof detail::scratch_guard);
   std::uint64_t behind;
   std::memcpy(&behind, data + size, sizeof behind);
-  if (behind != guard || (owner != detail::thread_token() && owner != 0)) [[unlikely]]
+  if (behind != guard) [[unlikely]]
     broken_block(header, where);
   std::byte* const end = data + detail::scratch_reach(size);
   if (end != top_ || countdown_ >= 0) [[unlikely]]
