@@ -53,6 +53,7 @@
 #include "berth/scratch/scratch.hpp"
 #include "berth/scratch/scratch_arena.hpp"
 #include "berth/scratch/stack_left.hpp"
+#include "berth/scratch/watch.hpp"
 #include "berth/trace/engine_log.hpp"
 #include "berth/trace/health.hpp"
 #include "berth/trace/log.hpp"
