@@ -143,7 +143,8 @@ bool is_noticed(std::ptrdiff_t offset, std::size_t zone) {
     STACK_ALLOC(64, char, before);
     STACK_ALLOC(80, char, buffer);
     STACK_ALLOC(64, char, behind);
-    static_cast<volatile char*>(buffer)[offset] ^= 0x5a;
+    volatile char* const written = buffer + offset;
+    *written = static_cast<char>(*written ^ 0x5a);
     STACK_FREE(buffer);
     STACK_FREE(behind);
     STACK_FREE(before);
