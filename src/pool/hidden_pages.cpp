@@ -20,7 +20,8 @@ bool protect(std::byte* start, bytes n, int how) noexcept {
 }  // namespace
 
 std::size_t most_hidden_ranges() noexcept {
-  static const std::size_t most = std::min(number_in("/proc/sys/vm/max_map_count", 65530) / 16, std::size_t{1} << 16);
+  static const auto most =
+      static_cast<std::size_t>(std::min<std::uint64_t>(number_in("/proc/sys/vm/max_map_count", 65530) / 16, 1U << 16));
   return most;
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/print.hpp"
+#include "device/host/memory_limits.hpp"
 #include "pool/state.hpp"
 
 namespace berth {
@@ -102,6 +103,10 @@ std::string pool::state::report() {
         human(memory.reserved()).c_str(), options.limit == max_bytes ? "no limit" : human(options.limit).c_str(),
         human(free).c_str(), space.free_count(), human(space.largest()).c_str(),
         free == 0 ? 0.0 : 100.0 * (1.0 - static_cast<double>(space.largest()) / static_cast<double>(free)));
+  if (dev.properties().host_accessible) {
+    print(out, "resident in the whole process (VmRSS, which the out-of-memory killer counts): %s\n",
+          human(detail::resident_memory()).c_str());
+  }
   print(out, "caches emptied %" PRIu64 " times, events recorded %" PRIu64 ", device called %" PRIu64 " times\n",
         flushes, events, memory.device_calls());
   for (const stream_statistics& s : by_stream()) {

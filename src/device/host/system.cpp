@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <string_view>
+
+#include "device/host/memory_limits.hpp"
 
 namespace berth::detail {
 
@@ -13,13 +16,13 @@ bytes page_size() noexcept {
   return size;
 }
 
-std::size_t number_in(const char* path, std::size_t fallback) noexcept {
+std::uint64_t number_in(const char* path, std::uint64_t fallback) noexcept {
   std::FILE* file = std::fopen(path, "re");
   if (file == nullptr) return fallback;
   unsigned long long number = 0;
   const bool read = std::fscanf(file, "%llu", &number) == 1;
   std::fclose(file);
-  return read ? static_cast<std::size_t>(number) : fallback;
+  return read ? number : fallback;
 }
 
 static std::string processor_name() {
@@ -45,7 +48,7 @@ device_properties host_properties() {
   p.name = "host";
   p.description = processor_name();
   p.rules = p.pinned_rules = rules::host();
-  p.total_memory = static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * page_size();
+  p.total_memory = std::min(static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * page_size(), control_group_limit());
   p.host_accessible = true;
   return p;
 }

@@ -1,7 +1,7 @@
 // What the host's devices ask the operating system.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "berth/core/bytes.hpp"
@@ -12,7 +12,7 @@ namespace berth::detail {
 
 [[nodiscard]] bytes page_size() noexcept;
 // The first number in a file of /proc or /sys, or the fallback.
-[[nodiscard]] std::size_t number_in(const char* path, std::size_t fallback) noexcept;
+[[nodiscard]] std::uint64_t number_in(const char* path, std::uint64_t fallback) noexcept;
 // Name, rules and size of the machine's memory, which the host's devices have in common.
 [[nodiscard]] device_properties host_properties();
 // Of errno.
