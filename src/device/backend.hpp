@@ -21,6 +21,7 @@
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
 #include "device/address_book.hpp"
+#include "device/order_records.hpp"
 #include "device/process.hpp"
 
 namespace berth::detail {
@@ -134,6 +135,7 @@ class device_backend {
 
   // What device.cpp and stream.cpp keep for every backend.
   address_book book;
+  order_records order;
   struct {
     std::atomic<std::uint64_t> held{0}, direct_copies{0}, staged_copies{0}, direct_bytes{0}, staged_bytes{0};
   } counters;

@@ -4,91 +4,29 @@
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "berth/core/contract.hpp"
-#include "core/make_room.hpp"
 #include "device/backend.hpp"
 
 namespace berth {
 namespace detail {
 
-// A vector clock: of each other stream, the last epoch that one is ordered behind. Sorted by id. A stream's own says
-// of each entry in which of its epochs it was learned: what holds for work of an epoch is what was learned in that one
-// or before, whatever other threads have made the stream wait for since.
-class knowledge {
- public:
-  [[nodiscard]] std::uint64_t of(std::uint32_t id) const noexcept {
-    const auto it = find(id);
-    return it != known_.end() && it->clock->id() == id ? it->epoch : 0;
-  }
-
-  // Allocates nothing where there is room.
-  void learn(const std::shared_ptr<stream_clock>& clock, std::uint64_t epoch, std::uint64_t when) {
-    const auto it = find(clock->id());
-    if (it == known_.end() || it->clock != clock) {
-      known_.insert(it, entry{clock, epoch, when});
-    } else if (it->epoch < epoch) {
-      it->epoch = epoch;
-      it->when = when;
-    }
-  }
-
-  void learn(const knowledge& other, std::uint64_t when) {
-    for (const entry& one : other.known_) {
-      if (!ended(one)) learn(one.clock, one.epoch, when);
-    }
-  }
-
-  [[nodiscard]] std::size_t size() const noexcept { return known_.size(); }
-  void make_room_for(std::size_t n) { make_room(known_, n - std::min(n, known_.size())); }
-  // Becomes what the other had learned up to that epoch. Allocates nothing where there is room.
-  void copy(const knowledge& other, std::uint64_t until) {
-    known_.clear();
-    for (const entry& one : other.known_) {
-      if (one.when <= until) known_.push_back(one);
-    }
-  }
-
-  // So that clocks do not grow for ever where streams come and go. What ended streams did is done.
-  void forget_ended() noexcept { std::erase_if(known_, ended); }
-
-  // What was learned up to that epoch is done.
-  void complete(std::uint64_t until) const noexcept {
-    for (const entry& one : known_) {
-      if (one.when <= until) one.clock->complete(one.epoch);
-    }
-  }
-
- private:
-  struct entry {
-    std::shared_ptr<stream_clock> clock;
-    std::uint64_t epoch;
-    std::uint64_t when;
-  };
-  static bool ended(const entry& one) noexcept { return one.clock->completed() == stream_clock::ended; }
-
-  std::vector<entry>::iterator find(std::uint32_t id) noexcept {
-    return std::lower_bound(known_.begin(), known_.end(), id,
-                            [](const entry& one, std::uint32_t wanted) { return one.clock->id() < wanted; });
-  }
-  std::vector<entry>::const_iterator find(std::uint32_t id) const noexcept {
-    return const_cast<knowledge*>(this)->find(id);
-  }
-
-  std::vector<entry> known_;
-};
-
 struct stream_state {
-  stream_state(device d, std::shared_ptr<stream_clock> c, std::unique_ptr<backend_queue> q) noexcept
-      : owner{std::move(d)}, clock{std::move(c)}, queue{std::move(q)} {}
+  // May throw bad_alloc.
+  stream_state(device d, std::shared_ptr<stream_clock> c, std::unique_ptr<backend_queue> q)
+      : owner{std::move(d)}, clock{std::move(c)}, queue{std::move(q)}, behind{owner.backend().order.ended()} {
+    owner.backend().order.add(*clock);
+  }
 
   device owner;
   std::shared_ptr<stream_clock> clock;
   std::unique_ptr<backend_queue> queue;
-  std::mutex waiting;        // one wait() at a time: between its look for room and its learning nobody else learns
+  std::mutex waiting;        // one wait() at a time
   mutable std::mutex mutex;  // guards what follows; never held while the device is asked
-  knowledge behind;
+  // Written with both locks, so that either is enough to read it.
+  vector_clock behind;
+  std::uint64_t changes = 0;         // of `behind`
+  std::uint64_t changes_done = 0;    // all that `behind` had after so many is done
   // What queued work failed with, where the device told it to who asked through the clock, and may tell it once.
   std::optional<error> unheard;
   std::atomic<bool> has_unheard{false};  // a hint
@@ -99,8 +37,10 @@ struct stream_state {
       queue.reset();  // waits
     } else {
       (void)queue.release();  // what its threads were about to do with it, and with its locks, stays undone here
+      behind.abandon();
     }
     clock->gone();
+    if (clock->of_this_process()) owner.backend().order.remove(*clock);
   }
 
   // The first one stays, as devices have it.
@@ -117,14 +57,37 @@ struct stream_state {
     has_unheard.store(false, std::memory_order_relaxed);
     return std::exchange(unheard, std::nullopt);
   }
-
-  // All work that was enqueued before that epoch was closed is done.
-  void all_done(std::uint64_t closed) noexcept {
-    clock->complete(closed);
-    const std::lock_guard lock{mutex};
-    behind.complete(closed);
-  }
 };
+
+namespace {
+
+// An epoch that was closed, and what the stream was ordered behind then. The device is asked afterwards, so that its
+// answer covers both, whatever other threads enqueue meanwhile.
+class closed_epoch {
+ public:
+  explicit closed_epoch(stream_state& of) noexcept : of_{of} {
+    const std::lock_guard lock{of.mutex};
+    changes_ = of.changes;
+    if (changes_ != of.changes_done) behind_ = of.behind;
+    epoch_ = of.clock->advance();
+  }
+  // All work of the epoch, and what it was ordered behind, is done.
+  void complete() noexcept {
+    of_.clock->complete(epoch_);
+    if (!behind_) return;
+    of_.owner.backend().order.complete(*behind_);
+    const std::lock_guard lock{of_.mutex};
+    of_.changes_done = std::max(of_.changes_done, changes_);
+  }
+
+ private:
+  stream_state& of_;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t changes_ = 0;
+  std::optional<vector_clock> behind_;  // none: all of it was done before
+};
+
+}  // namespace
 
 struct event_state {
   event_state(device d, std::unique_ptr<backend_event> e) noexcept : owner{std::move(d)}, event{std::move(e)} {}
@@ -134,17 +97,22 @@ struct event_state {
   // What the last record() closed; no clock: never recorded.
   std::shared_ptr<stream_clock> clock;
   std::uint64_t epoch = 0;
-  knowledge behind;
+  vector_clock behind;
+  std::uint64_t changes = 0;  // of the stream's clock, whose copy `behind` is
+  mutable std::atomic<bool> completed{false};
 
   ~event_state() {
     if (!owner.backend().works_here()) (void)event.release();
+    if (!of_this_process()) behind.abandon();
   }
   [[nodiscard]] bool of_this_process() const noexcept { return clock == nullptr || clock->of_this_process(); }
   result<void> forsake() const noexcept { return clock->forsake(); }
 
   void reached() const noexcept {
+    if (completed.load(std::memory_order_acquire)) return;
     clock->complete(epoch);
-    behind.complete(epoch);
+    owner.backend().order.complete(behind);
+    completed.store(true, std::memory_order_release);
   }
 };
 
@@ -297,27 +265,29 @@ result<void> stream::record(const stream_clock& of, event& e) {
   return done;
 }
 
+// The event gets the clock as it is when the epoch is closed. What other threads let the stream wait for afterwards is
+// not part of it.
 result<void> stream::record(detail::stream_state& on, event& e, source_location where) {
   expects(e.state_->owner == on.owner, "record: the event belongs to another device", where);
   if (!on.clock->of_this_process()) return detail::stream_before_fork;
   detail::event_state& to = *e.state_;
-  const auto enqueued = detail::without_bad_alloc([&]() -> result<std::uint64_t> {
-    std::uint64_t closed = 0;
-    {
-      // All that `behind` had learned by this epoch is there now: there will be room for it.
-      const std::lock_guard lock{on.mutex};
-      to.behind.make_room_for(on.behind.size());
-      closed = on.clock->advance();
-    }
-    if (const auto done = on.queue->record(*to.event, closed); !done) return done.error();
-    return closed;
-  });
-  if (!enqueued) return enqueued.error();
-  const std::uint64_t closed = *enqueued;
-  const std::lock_guard lock{on.mutex};
-  to.behind.copy(on.behind, closed);
-  to.clock = on.clock;
+  std::uint64_t closed = 0;
+  std::uint64_t changes = 0;
+  std::optional<detail::vector_clock> fresh;  // none: the event has the same already
+  {
+    const std::lock_guard lock{on.mutex};
+    changes = on.changes;
+    if (to.clock != on.clock || to.changes != changes) fresh = on.behind;
+    closed = on.clock->advance();
+  }
+  const auto done = detail::without_bad_alloc([&] { return on.queue->record(*to.event, closed); });
+  if (!done) return done;
+  if (!to.of_this_process()) to.behind.abandon();
+  if (fresh) to.behind = std::move(*fresh);
+  to.changes = changes;
+  if (to.clock != on.clock) to.clock = on.clock;
   to.epoch = closed;
+  to.completed.store(false, std::memory_order_relaxed);
   return {};
 }
 
@@ -343,20 +313,28 @@ result<void> stream::wait(detail::stream_state& on, const event& e, source_locat
   if (recorded.clock == nullptr) return {};
   // Behind its own work it is, unless the driver gave its handle to another stream since.
   if (recorded.clock == on.clock) return detail::without_bad_alloc([&on] { return on.queue->follow_native(); });
+  detail::order_records& order = on.owner.backend().order;
   const std::lock_guard alone{on.waiting};
+  const auto lesson = on.behind.compare(on.clock->id(), recorded.clock->id(), recorded.epoch, recorded.behind);
+  std::optional<detail::vector_clock> next;  // none: the clock learns in place
   const auto enqueued = detail::without_bad_alloc([&]() -> result<void> {
-    {
-      const std::lock_guard lock{on.mutex};
-      on.behind.forget_ended();
-      on.behind.make_room_for(on.behind.size() + recorded.behind.size() + 1);
+    const bool sweep = on.behind.worth_sweeping(order.ended());
+    if (sweep || !on.behind.learns_in_place(lesson)) {
+      next = on.behind.after(lesson, recorded.behind, order.nodes());
+      if (sweep) order.sweep(*next);
     }
     return on.queue->wait(*recorded.event);
   });
   if (!enqueued) return enqueued;
   const std::lock_guard lock{on.mutex};
-  const std::uint64_t now = on.clock->epoch();  // what closes it asks the device behind this wait
-  on.behind.learn(recorded.clock, recorded.epoch, now);
-  on.behind.learn(recorded.behind, now);
+  if (next) {
+    on.behind = std::move(*next);
+  } else {
+    on.behind.learn(lesson);
+  }
+  if (lesson.kind == detail::vector_clock::lesson_kind::nothing) return {};
+  on.behind.set_learned(on.clock->epoch());  // an event that closes this epoch is recorded behind this wait
+  ++on.changes;
   return {};
 }
 
@@ -382,12 +360,11 @@ result<void> stream::synchronize(const stream_clock& of) {
   return done;
 }
 
-// The epoch is closed before the device is asked: what other threads enqueue meanwhile belongs to the next one.
 result<void> stream::synchronize(detail::stream_state& on) {
   if (!on.clock->of_this_process()) return on.clock->forsake();
-  const std::uint64_t closed = on.clock->advance();
+  detail::closed_epoch closed{on};
   auto done = detail::without_bad_alloc([&on] { return on.queue->synchronize(); });
-  if (done) on.all_done(closed);
+  if (done) closed.complete();
   return done;
 }
 
@@ -408,9 +385,9 @@ result<bool> stream::query(const stream_clock& of) {
 
 result<bool> stream::query(detail::stream_state& on) {
   if (!on.clock->of_this_process()) return on.clock->forsake().error();
-  const std::uint64_t closed = on.clock->advance();
+  detail::closed_epoch closed{on};
   auto done = detail::without_bad_alloc([&on] { return on.queue->query(); });
-  if (done && *done) on.all_done(closed);
+  if (done && *done) closed.complete();
   return done;
 }
 
@@ -427,10 +404,10 @@ bool stream::idle() const noexcept {
   return !clock_->of_this_process() || state_->queue->idle();
 }
 
-bool stream::ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept {
-  if (stream_id == id() || !clock_->of_this_process()) return true;  // elsewhere nothing of it runs
+std::uint64_t stream::epoch_behind(std::uint32_t stream_id) const noexcept {
+  if (stream_id == id() || !clock_->of_this_process()) return stream_clock::ended;  // elsewhere nothing of it runs
   const std::lock_guard lock{state_->mutex};
-  return state_->behind.of(stream_id) >= e;
+  return state_->behind.of(stream_id);
 }
 
 event::event(std::unique_ptr<detail::event_state> state) noexcept : state_{std::move(state)} {}

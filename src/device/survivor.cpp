@@ -24,6 +24,7 @@ void surviving_device::before_fork() noexcept {
   all_mutex_.lock();
   for (surviving_device* one = first_; one != nullptr; one = one->next_) {
     one->book.lock();
+    one->order.lock();
     one->mutex_.lock();
   }
 }
@@ -32,6 +33,7 @@ void surviving_device::after_fork(bool in_child) noexcept {
   for (surviving_device* one = first_; one != nullptr; one = one->next_) {
     if (in_child) one->part_from_parent();
     one->mutex_.unlock();
+    one->order.unlock();
     one->book.unlock();
   }
   all_mutex_.unlock();

@@ -411,6 +411,10 @@ TEST_P(device_suite, ordered_behind_is_transitive) {
   EXPECT_TRUE(c.ordered_behind(b.id(), of_b));
   EXPECT_TRUE(c.ordered_behind(a.id(), of_a));
   EXPECT_FALSE(c.ordered_behind(b.id(), b.epoch()));
+  EXPECT_EQ(c.epoch_behind(a.id()), of_a);
+  EXPECT_EQ(c.epoch_behind(b.id()), of_b);
+  EXPECT_EQ(c.epoch_behind(c.id()), stream_clock::ended);
+  EXPECT_EQ(apart.epoch_behind(a.id()), 0u);
   EXPECT_FALSE(apart.ordered_behind(a.id(), of_a));
   EXPECT_FALSE(a.ordered_behind(c.id(), 1));
   g.open();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "berth/device/stream.hpp"
 #include "conformance/device_suite.hpp"
@@ -253,6 +254,30 @@ TEST(fork, streams_of_the_parent_are_ordered_behind_all_in_the_child) {
     return 0;
   });
   fork_while([&] { (void)s.ordered_behind(other.id(), 1); }, [&] { (void)s.ordered_behind(other.id(), 1); });
+}
+
+// The device's records of the order of its streams are whole in the child, and nobody holds their locks.
+TEST(fork, streams_of_the_child_meet_while_those_of_the_parent_do) {
+  SKIP_UNDER_TSAN();
+  SKIP_UNDER_ASAN();
+  const device null = device::open("null").value();
+  std::vector<stream> from_before;
+  for (int i = 0; i < 64; ++i) from_before.emplace_back(null);
+  event all_before{null};
+  const auto meet = [](std::vector<stream>& all, event& e) {
+    for (stream& one : all) {
+      if (!one.record(e) || !all[0].wait(e)) return false;
+      if (!all[0].record(e) || !e.query()) return false;
+    }
+    return all[0].epoch_behind(all[1].id()) != 0;
+  };
+  fork_while([&] { (void)meet(from_before, all_before); },
+             [&] {
+               std::vector<stream> fresh;
+               for (int i = 0; i < 64; ++i) fresh.emplace_back(null);
+               event e{null};
+               if (!meet(fresh, e)) _exit(1);
+             });
 }
 
 }  // namespace

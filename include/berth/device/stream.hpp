@@ -163,10 +163,15 @@ class stream {
   [[nodiscard]] std::uint64_t completed() const noexcept { return clock_->completed(); }
   [[nodiscard]] const std::shared_ptr<stream_clock>& clock() const noexcept { return clock_; }
 
-  // Whether work enqueued here now is ordered behind epoch `e` of the stream with this id, by waits (transitively)
-  // or because it is this stream. Streams that were destroyed may be forgotten: all their work is done.
-  // O(streams that ever met).
-  [[nodiscard]] bool ordered_behind(std::uint32_t stream_id, std::uint64_t e) const noexcept;
+  // Returns the last epoch of the stream with this id that work enqueued here now is ordered behind, by waits
+  // (transitively). 0: none. stream_clock::ended: the stream is this one. The answer stays true, since it only grows,
+  // so a caller that has several epochs of one stream asks once. Destroyed streams may be forgotten: their work is done.
+  // Cost: one lock and one look-up, O(log streams).
+  [[nodiscard]] std::uint64_t epoch_behind(std::uint32_t stream_id) const noexcept;
+  // Whether work enqueued here now is ordered behind that epoch.
+  [[nodiscard]] bool ordered_behind(std::uint32_t stream_id, std::uint64_t epoch) const noexcept {
+    return epoch_behind(stream_id) >= epoch;
+  }
 
   // record(), wait(), synchronize() and query() of the stream whose clock this is, for pools, which know streams by
   // their clocks since a stream may move. From any thread, also while the stream is moved or destroyed: that waits for

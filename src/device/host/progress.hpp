@@ -21,6 +21,10 @@ namespace berth::detail {
 class awaited_count {
  public:
   [[nodiscard]] std::uint64_t get() const noexcept { return state_.load(std::memory_order_acquire) >> 1; }
+  // Returns the count as get() does, and is ordered among the calls of hold() and set(): a thread that sets a larger
+  // count later sees everything that was done before this call. A mere load is not ordered so against the setter's
+  // later loads, in the memory model and on processors weaker than x86.
+  [[nodiscard]] std::uint64_t get_in_order() noexcept { return state_.fetch_add(0, std::memory_order_acq_rel) >> 1; }
   // Gives the count. No other thread holds it before the set() that follows.
   std::uint64_t hold() noexcept;
   void set(std::uint64_t count) noexcept;

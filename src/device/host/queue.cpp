@@ -72,12 +72,20 @@ result<void> host_queue::call(void (*function)(void*), void* context) {
   return enqueued(enqueue(call_operation{function, context}));
 }
 
+// An idle queue has reached the event already, and its worker may go on sleeping. The caller has closed the epoch:
+// work that is enqueued after get_in_order() belongs to a later one.
 result<void> host_queue::record(backend_event& e, stream_clock& clock, std::uint64_t epoch) {
-  const auto place = enqueue(complete_operation{&clock, epoch});
-  if (!place) return place.error();
+  std::uint64_t target = enqueued_.get_in_order();
+  if (done_->get() >= target) {
+    clock.complete(epoch);
+  } else {
+    const auto place = enqueue(complete_operation{&clock, epoch});
+    if (!place) return place.error();
+    target = *place;
+  }
   auto& recorded = static_cast<host_event&>(e);
-  recorded.done_ = done_;
-  recorded.target_ = *place;
+  if (recorded.done_ != done_) recorded.done_ = done_;
+  recorded.target_ = target;
   return {};
 }
 
@@ -88,8 +96,12 @@ result<void> host_queue::wait(backend_event& e) {
 }
 
 result<void> host_queue::synchronize() {
-  done_->wait_for(enqueued_.get());
+  done_->wait_for(enqueued_.get_in_order());
   return {};
+}
+
+result<bool> host_queue::query() {
+  return done_->get() >= enqueued_.get_in_order();
 }
 
 result<std::uint64_t> host_queue::enqueue(operation&& op) noexcept {

@@ -76,7 +76,7 @@ class host_queue final : public backend_queue {
   result<void> record(backend_event& e, stream_clock& clock, std::uint64_t epoch);
   result<void> wait(backend_event& e) override;
   result<void> synchronize() override;
-  result<bool> query() override { return idle(); }
+  result<bool> query() override;
   [[nodiscard]] bool idle() const noexcept override { return done_->get() >= enqueued_.get(); }
   [[nodiscard]] void* native() const noexcept override { return const_cast<host_queue*>(this); }
 
