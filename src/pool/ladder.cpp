@@ -36,6 +36,7 @@ constexpr unsigned no_end = std::numeric_limits<unsigned>::max();
 }  // namespace
 
 void pool::state::make_ready() {
+  ++looks;
   drain();
   if (!space.prepare(4) || !blocks.prepare()) throw std::bad_alloc{};
 }
@@ -100,10 +101,8 @@ extent* pool::state::find_fit(const request& r, bytes n) {
   for (std::size_t i = 0; e == nullptr && apart && i < holding.size(); ++i) {
     known_stream& k = *holding[i];
     if (k.is_idle()) ++idle_met;
-    if (&k == r.by || k.free.count == 0) continue;
-    const bool done = k.clock->completed() >= k.free.floor;
-    if (!done && !r.on.ordered_behind(k.clock->id(), k.free.floor)) continue;
-    if (done && sweep_where_it_pays(k)) e = space.find_among(space.nobodys(), n, no_end, good);
+    if (&k == r.by || !may_use(k.free, r.on)) continue;
+    if (k.clock->completed() >= k.free.floor && sweep_where_it_pays(k)) e = space.find_among(space.nobodys(), n, no_end, good);
     if (e == nullptr) e = space.find_among(k.free, n, elsewhere, good);
   }
   if (holding.size() > few_streams && idle_met > holding.size()) unlist_idle();
@@ -130,7 +129,7 @@ extent* pool::state::join_and_fit(request& r) {
   extent* first = nullptr;
   extent* last = nullptr;
   bytes best = max_bytes;
-  space.for_each_free([&](extent& e) {
+  for_each_usable(r, [&](extent& e) {
     if (!joins(&e) || joins(e.before)) return;  // not the head of a run
     bytes run = 0;
     extent* end = &e;
@@ -334,6 +333,7 @@ extent* pool::state::rungs(request& r, lock_held& held) {
   if (grow(r)) {
     if (extent* e = join_and_fit(r)) return e;
   }
+  r.thorough = true;
   if (extent* e = flush_and_fit(r, held)) return e;
   if (extent* e = stitch(r, held)) return e;
   if (grow_by_holes(r)) {
@@ -348,6 +348,7 @@ extent* pool::state::rungs(request& r, lock_held& held) {
 // them saw need not have been there for the next: other threads took, freed into their caches, grew, or gave back the
 // chunk that was in the way. What this does not find was not free at this moment, or not for this stream.
 extent* pool::state::look_everywhere(request& r) {
+  r.thorough = true;
   flush();
   make_ready();
   sweep_all(nullptr);

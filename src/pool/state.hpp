@@ -19,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -75,6 +76,7 @@ struct request {
   thread_cache* cache = nullptr;        // of the asking thread
   bool evicted_before = false;          // a block that it could have had had to leave that cache
   bool lacked_room = false;             // for the chunk that was tried last
+  bool thorough = false;                // the pool cannot grow: other streams' lanes are searched whole
   known_stream* by = nullptr;           // of `on`, which lives: so does this
   std::optional<error> device_error{};  // of what was tried for it
   std::vector<sibling> siblings{};      // that were asked for it
@@ -257,6 +259,14 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void unlist_idle() noexcept;
   [[nodiscard]] detail::lane& lane_of(const detail::stream_use& use) noexcept;
   [[nodiscard]] bool usable(const detail::extent& e, const stream& s) const noexcept;
+  // Returns the last epoch of another stream's lane that `s` is ordered behind. Asks the stream once a look.
+  [[nodiscard]] std::uint64_t order_of(detail::lane& l, const stream& s) const noexcept;
+  // Returns false where no extent of the lane is usable for `s`. O(1).
+  [[nodiscard]] bool may_use(detail::lane& l, const stream& s) const noexcept;
+  // Calls f for the usable free extents. Leaves out lanes of other streams whole where nothing in them is usable, and
+  // those beyond `most_elsewhere` extents unless the request is thorough.
+  template <class Function>
+  void for_each_usable(const detail::request& r, Function&& f) const;
   // Forgets the uses in a lane, or all but one's, that are done.
   void sweep(detail::lane& l) noexcept;
   void sweep_all(const detail::lane* except) noexcept;
@@ -269,6 +279,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // where that is what makes them say it. With device_wait, makes `on` wait for them. Null: not `only` some.
   void ask(stream* on, asking_for what, const std::vector<const stream_clock*>* only, lock_held& held);
   [[nodiscard]] bool somebody_holds_back(const detail::known_stream* but) const noexcept;
+  // The extents of other streams' lanes that one walk visits before the pool grows. More would hold the lock too long.
+  static constexpr std::size_t most_elsewhere = 1024;
   void wait_on_host(const detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* last_resort(detail::request& r, lock_held& held);
   void wait_for_all(lock_held& held) noexcept;
@@ -369,6 +381,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::vector<std::unique_ptr<detail::thread_cache>> caches;        // of running threads
   std::vector<std::unique_ptr<detail::thread_cache>> spare_caches;  // of threads that ended
   std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
+  std::uint64_t looks = 0;                                          // make_ready() begins one; see order_of()
   std::uint16_t last_cache = 0;                                     // their numbers
   std::uint64_t next_collect = 0, next_purge = 0;                   // see collect() and purge()
   std::chrono::steady_clock::time_point next_idle_look{};
@@ -381,5 +394,24 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   bytes reserved_peak = 0;
   bool told_above = false;  // on_watermark was
 };
+
+template <class Function>
+void pool::state::for_each_usable(const detail::request& r, Function&& f) const {
+  std::size_t left = r.thorough ? std::numeric_limits<std::size_t>::max() : most_elsewhere;
+  space.for_each_lane([&](detail::lane& l) {
+    if (!may_use(l, r.on)) return;
+    const bool elsewhere = l.clock != nullptr && &l != &r.by->free;
+    if (elsewhere) {
+      if (l.count > left) return;
+      left -= l.count;
+    }
+    std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
+    l.for_each([&](detail::extent& e) {
+      oldest = std::min(oldest, e.use.epoch);
+      if (usable(e, r.on)) f(e);
+    });
+    if (elsewhere) l.floor = oldest;
+  });
+}
 
 }  // namespace berth

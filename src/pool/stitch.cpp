@@ -133,10 +133,10 @@ std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule, 
 bytes pool::state::stitchable(const request& r) const noexcept {
   if (!may_stitch(r)) return 0;
   bytes sum = 0;
-  space.for_each_free([&](const extent& e) {
+  for_each_usable(r, [&](const extent& e) {
     const bytes first = align_up(e.offset, memory.granule());
     const bytes last = align_down(e.end(), memory.granule());
-    if (first < last && usable(e, r.on) && !memory.is_device_block(e.offset)) sum += last - first;
+    if (first < last && !memory.is_device_block(e.offset)) sum += last - first;
   });
   return sum;
 }
@@ -160,10 +160,10 @@ extent* pool::state::stitch(request& r, lock_held& held) {
 extent* pool::state::stitch_free(request& r, bool may_exceed, bool& lacks_addresses) {
   const bytes granule = memory.granule();
   std::vector<source> sources;
-  space.for_each_free([&](extent& e) {
+  for_each_usable(r, [&](extent& e) {
     const bytes first = align_up(e.offset, granule);
     const bytes last = align_down(e.end(), granule);
-    if (first <= last && usable(e, r.on) && !memory.is_device_block(e.offset)) sources.push_back({&e, first, last});
+    if (first <= last && !memory.is_device_block(e.offset)) sources.push_back({&e, first, last});
   });
   const std::vector<part> parts = compose(sources, r.size, granule, r.slack == 0);
   if (parts.empty()) return nullptr;

@@ -41,6 +41,11 @@ struct lane {
   std::size_t count = 0;
   std::uint64_t floor = std::numeric_limits<std::uint64_t>::max();  // no extent here has an older epoch
   std::uint64_t ceiling = 0;                                        // ... or a newer one, since the lane was empty
+  // The last answer to a request's question, which epochs of this lane's stream its stream is ordered behind. The
+  // answer stays true for that stream; a new look asks again. See pool::state::order_of().
+  std::uint64_t behind = 0;
+  std::uint64_t look = 0;
+  std::uint32_t asker = 0;  // the id of the request's stream; 0: none yet
   std::array<std::uint64_t, words> bitmap{};                        // a bit for each bin that is not empty
   size_tree tree;
   std::array<extent*, bins> heads{};
@@ -162,6 +167,10 @@ class store {
   template <class Function>
   void for_each_free(Function&& f) const {
     for (const lane* l : lanes_) l->for_each(f);
+  }
+  template <class Function>
+  void for_each_lane(Function&& f) const {
+    for (lane* l : lanes_) f(*l);
   }
 
   [[nodiscard]] bytes free_bytes() const noexcept { return free_bytes_; }

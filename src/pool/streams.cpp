@@ -115,8 +115,24 @@ bool pool::state::usable(const extent& e, const stream& s) const noexcept {
   const auto ordered = [&s](const detail::stream_use& use) {
     return use.done() || s.ordered_behind(use.clock->id(), use.epoch);
   };
-  if (e.uses && !std::ranges::all_of(*e.uses, ordered)) return false;
-  return e.use.clock == s.clock().get() || ordered(e.use);
+  detail::lane& l = *e.home;
+  const bool first = l.clock == nullptr || l.clock == s.clock().get() || e.use.done() || e.use.epoch <= order_of(l, s);
+  return first && (!e.uses || std::ranges::all_of(*e.uses, ordered));
+}
+
+std::uint64_t pool::state::order_of(lane& l, const stream& s) const noexcept {
+  if (l.look != looks || l.asker != s.id()) {
+    l.behind = s.epoch_behind(l.clock->id());
+    l.look = looks;
+    l.asker = s.id();
+  }
+  return l.behind;
+}
+
+bool pool::state::may_use(lane& l, const stream& s) const noexcept {
+  if (l.count == 0) return false;
+  if (l.clock == nullptr || l.clock == s.clock().get()) return true;
+  return l.clock->completed() >= l.floor || order_of(l, s) >= l.floor;
 }
 
 // The lane's extents that are `wanted`. Noted first, since what is done to them moves them. None: no host memory.

@@ -5,6 +5,8 @@
 #include <barrier>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -69,6 +71,82 @@ TEST(pool_streams, what_is_held_back_is_not_given_out) {
   late.open();
   ASSERT_TRUE(first.synchronize());
   EXPECT_TRUE(p.allocate(64, second));
+}
+
+// Blocks of several held streams, in turn, so that no two neighbours are of one stream. The asking stream is behind what
+// the streams did before they freed the second half.
+class held_halves {
+ public:
+  held_halves(std::size_t streams, std::size_t blocks, bytes limit) : pool{host, {.limit = limit, .cache_bytes = 0}} {
+    for (std::size_t i = 0; i < streams; ++i) all_.emplace_back(host);
+    for (std::size_t i = 0; i < blocks; ++i) blocks_.push_back(pool.allocate_raw(each, all_[i % streams]).value());
+  }
+  void free_them() {
+    for (stream& s : all_) late_.hold(s);
+    event passed{host};
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      pool.free(blocks_[i]);
+      const std::size_t of_half = blocks_.size() / 2 - all_.size();
+      if (i < of_half || i >= of_half + all_.size()) continue;
+      ASSERT_TRUE(all_[i % all_.size()].record(passed));
+      ASSERT_TRUE(asking.wait(passed));
+    }
+  }
+  // Whether the bytes touch a block of the half that the asking stream is not behind.
+  [[nodiscard]] bool touches_second_half(const void* data, bytes size) const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    for (std::size_t i = blocks_.size() / 2; i < blocks_.size(); ++i) {
+      const auto at = reinterpret_cast<std::uintptr_t>(blocks_[i]);
+      if (at < begin + size && begin < at + each) return true;
+    }
+    return false;
+  }
+  void end() {
+    late_.open();
+    for (stream& s : all_) ASSERT_TRUE(s.synchronize());
+  }
+
+  static constexpr bytes each = 4096;
+  device host = device::host();
+  berth::pool pool;
+  stream asking{host};
+
+ private:
+  gate late_;
+  std::deque<stream> all_;
+  std::vector<void*> blocks_;
+};
+
+TEST(pool_streams, neighbours_of_many_streams_are_joined_as_far_as_the_asking_stream_is_behind_them) {
+  held_halves h{10, 200, max_bytes};
+  h.free_them();
+  const bytes half = 100 * held_halves::each;
+  const bytes reserved = h.pool.statistics().reserved;
+  void* const joined = h.pool.allocate_raw(half, h.asking).value();
+  EXPECT_EQ(h.pool.statistics().reserved, reserved);
+  EXPECT_FALSE(h.touches_second_half(joined, half));
+  void* const next = h.pool.allocate_raw(half, h.asking).value();
+  EXPECT_FALSE(h.touches_second_half(next, half));
+  h.end();
+  h.pool.free(joined);
+  h.pool.free(next);
+}
+
+// More extents than a request looks at before the pool grows.
+TEST(pool_streams, all_lanes_are_searched_where_the_pool_cannot_grow) {
+  held_halves h{10, 3000, 16_MiB};
+  std::vector<void*> rest;
+  for (bytes size = 4_MiB; size >= 64; size /= 2) {
+    while (const auto one = h.pool.allocate_raw(size, h.asking)) rest.push_back(*one);
+  }
+  h.free_them();
+  const bytes half = 1500 * held_halves::each;
+  const auto joined = h.pool.allocate_raw(half, h.asking);
+  ASSERT_TRUE(joined);
+  EXPECT_FALSE(h.touches_second_half(*joined, half));
+  h.end();
+  h.pool.free(*joined);
+  for (void* one : rest) h.pool.free(one);
 }
 
 TEST(pool_streams, a_host_function_frees_what_a_request_waits_for) {
