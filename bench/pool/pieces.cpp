@@ -31,7 +31,7 @@ double shuffled(bool used_further) {
   const double from = thread_seconds();
   for (int i = 0; i < count; ++i) {
     alive.push_back(p.allocate_raw(1024 + random() % 200'000, own).value());
-    if (used_further) p.use_on(alive.back(), further);
+    if (used_further) p.use_on(alive.back(), further).value();
     if (alive.size() < 2000) continue;
     std::swap(alive[random() % alive.size()], alive.back());
     p.free(alive.back());

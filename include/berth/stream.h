@@ -60,7 +60,8 @@ berth_status berth_stream_call(berth_stream* stream, void (*function)(void* cont
 /* Work enqueued on `stream` from now on runs after all that is enqueued on `other` now. Of one device. */
 berth_status berth_stream_wait_for(berth_stream* stream, berth_stream* other);
 
-/* Waits on the host; tells errors of queued work. */
+/* Waits on the host; tells errors of queued work. Fails at once in a host function (berth_stream_call), as far as the
+ * device tells: it might wait for itself. */
 berth_status berth_stream_synchronize(berth_stream* stream);
 /* Whether all work enqueued so far is done. */
 berth_status berth_stream_query(berth_stream* stream, int* done);

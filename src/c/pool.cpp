@@ -164,10 +164,7 @@ berth_status berth_pool_use_on(berth_pool* pool, void* block, berth_stream* stre
   const auto on = streams().look_up(stream);
   if (on == nullptr) return no_such(stream, "stream");
   if (!(on->queue.get_device() == held->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
-  return guarded([&] {
-    held->source().use_on(block, on->queue);
-    return succeed();
-  });
+  return guarded([&] { return status_of(held->source().use_on(block, on->queue)); });
 }
 
 berth_status berth_pool_size_of(const berth_pool* pool, const void* block, uint64_t* size) {

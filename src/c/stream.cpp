@@ -141,6 +141,9 @@ berth_status berth_stream_wait_for(berth_stream* stream, berth_stream* other) {
 }
 
 berth_status berth_stream_synchronize(berth_stream* stream) {
+  if (runs_work() && streams().look_up(stream) != nullptr) {
+    return fail(BERTH_INVALID, "stream: a host function would wait for work, perhaps its own");
+  }
   return on_stream(stream, [](berth::stream& s) { return s.synchronize(); });
 }
 

@@ -74,7 +74,7 @@ class one_device {
     return true;
   }
   void use_on(void* block, void* on) {
-    pool.use_on(block, stream_of(on));
+    pool.use_on(block, stream_of(on)).value();
     if (graphs_.load(std::memory_order_acquire) == 0) return;
     const std::lock_guard held{lock_};
     const auto found = graph_blocks_.find(block);
@@ -185,21 +185,18 @@ class one_device {
     return block;
   }
   // Released pools give what nobody has back to the device's pool. A graph may have run on any stream: the blocks go
-  // back in the order of all of them. Where there is no memory to note that they wait for the next turn: nothing is
-  // thrown through PyTorch's deleters.
+  // back in the order of all of them. They wait for the next turn if there is no memory to note that: nothing is thrown
+  // through PyTorch's deleters.
   void give_back_unused() noexcept {
     for (auto it = graph_blocks_.begin(); it != graph_blocks_.end();) {
       if (it->second.live || graph_pools_.at(it->second.of).users != 0) {
         ++it;
         continue;
       }
-      try {
-        for (const auto& [native, s] : streams_) {
-          if (native != it->second.on) pool.use_on(it->first, *s);
-        }
-      } catch (const std::bad_alloc&) {
-        break;
-      }
+      const bool noted = std::ranges::all_of(streams_, [&](const auto& known) {
+        return known.first == it->second.on || pool.use_on(it->first, *known.second);
+      });
+      if (!noted) break;
       pool.free(it->first, berth::source_location::current("PyTorch", 0));
       it = graph_blocks_.erase(it);
     }

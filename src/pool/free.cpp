@@ -1,5 +1,7 @@
 // The fast path of frees, and what a free of another thread, or with uses, takes before the store has the block again.
 // None of it waits for the pool's lock: a device call that is made with it may wait for the host function that frees.
+#include <algorithm>
+
 #include "berth/core/hook.hpp"
 #include "pool/state.hpp"
 
@@ -182,11 +184,12 @@ void pool::state::use_on(void* data, stream& s, const source_location& where) {
   expects(e != nullptr && e->lives(), "pool: use_on of what is no live block of this pool", where);
   if (e->stream() == s.id()) return;
   know(s, where);
-  if (!e->uses) e->uses = std::make_shared<std::vector<detail::stream_use>>();
-  for (const detail::stream_use& use : *e->uses) {
-    if (use.clock == s.clock().get()) return;
+  const detail::stream_use use{s.clock().get(), 0};  // the epoch is that of the free
+  if (!e->uses) {
+    e->uses = std::make_shared<std::vector<detail::stream_use>>(1, use);
+  } else if (std::ranges::find(*e->uses, use.clock, &detail::stream_use::clock) == e->uses->end()) {
+    e->uses->push_back(use);
   }
-  e->uses->push_back({s.clock().get(), 0});  // the epoch is that of the free
   e->set(detail::extent_state::shared);
 }
 

@@ -21,9 +21,10 @@ const rules::placement& rules_of(const device& d, memory_kind kind) noexcept {
 }
 
 bytes limit_of(const device& d, const pool_options& o) noexcept {
+  expects(o.fraction > 0 && o.fraction <= 1, "pool: the fraction is not above 0 and at most 1");
   const bytes total = d.properties().total_memory;
-  if (o.fraction >= 1 || total == 0) return o.limit;
-  return std::min(o.limit, static_cast<bytes>(static_cast<double>(total) * std::max(0.0, o.fraction)));
+  if (o.fraction == 1 || total == 0) return o.limit;
+  return std::min(o.limit, static_cast<bytes>(static_cast<double>(total) * o.fraction));
 }
 
 // What the options come to on this device.

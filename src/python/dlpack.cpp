@@ -69,7 +69,7 @@ std::optional<stream> ordered_behind(const tensor& t, std::int64_t number) {
   const bool by_default = number == legacy_default || number == per_thread_default;
   if (t.on && by_default) {
     pool_home& home = *t.on->home;
-    home.pool.use_on(static_cast<const held_block*>(t.owner.get())->memory.data(), home.default_stream());
+    home.pool.use_on(static_cast<const held_block*>(t.owner.get())->memory.data(), home.default_stream()).value();
     return std::nullopt;
   }
   auto of = t.on ? result<device>{t.on->home->device} : device::open("cuda:" + std::to_string(t.device.number));

@@ -221,6 +221,26 @@ TEST_F(c_destroy, is_refused_in_a_streams_work) {
   EXPECT_EQ(berth_pool_free(pool, take(pool, 1000, stream)), BERTH_OK);
 }
 
+TEST_F(c_destroy, waiting_is_refused_in_a_streams_work) {
+  berth_stream* other = nullptr;
+  ASSERT_EQ(berth_stream_create(device, &other), BERTH_OK);
+  struct {
+    berth_stream* all[2];
+    berth_status said[3];
+  } waits{{stream, other}, {}};
+  const auto in_work = [](void* context) {
+    auto& w = *static_cast<decltype(waits)*>(context);
+    for (int i = 0; i < 2; ++i) w.said[i] = berth_stream_synchronize(w.all[i]);
+    w.said[2] = berth_stream_synchronize(nullptr);
+  };
+  ASSERT_EQ(berth_stream_call(stream, in_work, &waits), BERTH_OK);
+  EXPECT_EQ(berth_stream_synchronize(stream), BERTH_OK);
+  EXPECT_EQ(waits.said[0], BERTH_INVALID);
+  EXPECT_EQ(waits.said[1], BERTH_INVALID);
+  EXPECT_EQ(waits.said[2], BERTH_NO_SUCH_HANDLE);
+  berth_stream_destroy(other);
+}
+
 // Where host functions run at once, in the call that enqueues them.
 TEST_F(c_destroy, is_refused_in_work_on_the_null_device) {
   berth_device* none = nullptr;

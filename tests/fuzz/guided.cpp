@@ -93,7 +93,7 @@ class game {
       case 13:
         if (live_.empty()) break;
         shared_ = true;
-        guided_->use_on(live_[a.which % live_.size()].data, streams_[a.on % streams_.size()]);
+        guided_->use_on(live_[a.which % live_.size()].data, streams_[a.on % streams_.size()]).value();
         break;
       default: other(a);
     }

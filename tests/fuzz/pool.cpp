@@ -99,7 +99,7 @@ class game {
     switch (c_.byte() % 6) {
       case 0: (void)streams_[a].synchronize(); break;
       case 1:
-        if (!live_.empty()) pool_->use_on(live_[c_.below(live_.size())].data, streams_[b]);
+        if (!live_.empty()) pool_->use_on(live_[c_.below(live_.size())].data, streams_[b]).value();
         break;
       case 2: (void)pool_->trim(c_.of(sizes)); break;
       case 3: (void)pool_->defragment(); break;

@@ -31,7 +31,7 @@ TEST(guided_pool, a_free_asks_no_stream) {
   }
   support::gate late;
   late.hold(other);
-  guided.use_on(shared, other);
+  guided.use_on(shared, other).value();
   const auto calls_of_free = [&](void* data) {
     const std::uint64_t before = quiet.backend->calls();
     guided.free(data);
@@ -62,7 +62,7 @@ TEST(guided_pool, a_place_is_not_lost_where_asking_fails) {
     guided.begin_step();
     void* const place = guided.allocate_raw(5000, queue).value();
     first.hold(other);
-    guided.use_on(place, other);
+    guided.use_on(place, other).value();
     guided.free(place);
     quiet.backend->fail({.nth = nth});
     guided.begin_step();
@@ -101,7 +101,7 @@ TEST(guided_pool, a_block_can_be_freed_while_a_stream_is_asked) {
     shared = guided.allocate_raw(300'000, queue).value();
     kept = guided.allocate_raw(100'000, queue).value();
     late.hold(other);
-    guided.use_on(shared, other);
+    guided.use_on(shared, other).value();
     guided.free(shared);
     backend->asked = [&](std::uint32_t id) {
       if (id != other.id() || kept == nullptr) return;

@@ -307,7 +307,7 @@ TEST(guided_limit, a_part_that_another_stream_uses_is_not_broken_up) {
     void* const data[] = {take(), take(), take()};
     support::gate late;
     if (i == 1) late.hold(other);
-    if (i == 1) guided.use_on(data[0], other);
+    if (i == 1) guided.use_on(data[0], other).value();
     guided.free(data[0]);
     if (i == 1) {
       EXPECT_FALSE(guided.allocate(400'000, queue));

@@ -81,7 +81,7 @@ class watched {
     return *made;
   }
   void use_on(void* data, late_stream& s) {
-    source_.use_on(data, s.queue);
+    source_.use_on(data, s.queue).value();
     live_.at(reinterpret_cast<std::uintptr_t>(data)).others.push_back(&s);
   }
   void give(void* data) {
@@ -199,7 +199,7 @@ void any_steps(unsigned seed) {
         late_stream& other = streams[random() % count];
         if (const auto at = blocks.find(c.block); at != blocks.end()) {
           if (c.size == 0 && random() % 64 == 0) continue;  // kept for longer
-          if (random() % 32 == 0) memory.use_on(at->second, other);
+          if (random() % 32 == 0) memory.use_on(at->second, other).value();
           give(at);
         }
         if (c.size != 0) {

@@ -181,7 +181,7 @@ TEST(guided_pool, another_streams_use_is_waited_for) {
   void* const place = guided.allocate_raw(5000, queue).value();
   support::gate late;
   late.hold(other);
-  guided.use_on(place, other);
+  guided.use_on(place, other).value();
   guided.free(place);
   guided.begin_step();
   void* const elsewhere = guided.allocate_raw(5000, queue).value();
@@ -413,7 +413,7 @@ std::uint64_t planned_where_the_first_comes_last(stream& s, bool used_elsewhere)
   guided.free(guided.allocate_raw(64, first).value(), 64, first);
   const auto rest = [&](bool used) {
     void* const beside = guided.allocate_raw(700, s).value();
-    if (used) guided.use_on(beside, first);
+    if (used) guided.use_on(beside, first).value();
     for (int i = 0; i < 200; ++i) guided.free(guided.allocate_raw(256, s).value(), 256, s);
     guided.free(beside, 700, s);
   };

@@ -229,7 +229,7 @@ TEST(resource_source, memory_goes_back_when_the_streams_that_use_it_are_done) {
   later.hold(other);
   auto b = source.allocate(600, queue);
   ASSERT_TRUE(b);
-  b->use_on(other);
+  b->use_on(other).value();
   b->reset();
   EXPECT_GE(memory.out, 600u);
   EXPECT_EQ(source.pending(), 600u);

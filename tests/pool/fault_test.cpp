@@ -54,7 +54,7 @@ class holdings {
     while (!held_.empty()) give(0);
   }
   void use_all_on(stream& s) {
-    for (auto& h : held_) h.memory.use_on(s);
+    for (auto& h : held_) h.memory.use_on(s).value();
   }
 
   int errors = 0;

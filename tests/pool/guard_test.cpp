@@ -78,12 +78,12 @@ TEST_F(guard_death, a_free_on_another_stream) {
 }
 TEST_F(guard_death, use_on_of_what_is_no_block) {
   int on_the_stack = 0;
-  EXPECT_DEATH(guard_.use_on(&on_the_stack, other_), stops(__LINE__, "use_on of .*, which is no block"));
+  EXPECT_DEATH((void)guard_.use_on(&on_the_stack, other_), stops(__LINE__, "use_on of .*, which is no block"));
 }
 TEST_F(guard_death, use_on_after_the_free) {
   unsigned char* const b = take(100);
   guard_.free(b);
-  EXPECT_DEATH(guard_.use_on(b, other_), stops(__LINE__, "use_on of .*, which is no block.*inside the block"));
+  EXPECT_DEATH((void)guard_.use_on(b, other_), stops(__LINE__, "use_on of .*, which is no block.*inside the block"));
 }
 TEST_F(guard_death, a_request_on_a_stream_that_was_moved_from_while_somebody_listens) {
   const hook listener{[](void*, const memory_event&) noexcept {}, nullptr};
@@ -110,7 +110,7 @@ TEST_F(guard_death, one_that_goes_on_tells_each_mistake_once_and_loses_nothing) 
     guard.free(&on_the_stack);
     guard.free(b, 99, other_);
     guard.free(b);
-    guard.use_on(b, other_);
+    guard.use_on(b, other_).value();
     b[0] = 1;
     EXPECT_EQ(guard.check(), 1u);
     EXPECT_EQ(guard.statistics().mistakes, 6u);
@@ -132,7 +132,7 @@ TEST(guard, of_many_blocks_a_share_is_guarded) {
     const bool mine = guard.size_of(b).has_value();
     if (mine) b[100] ^= 1;
     written += mine ? 1 : 0;
-    if (i % 3 == 0) guard.use_on(b, queue);
+    if (i % 3 == 0) guard.use_on(b, queue).value();
     i % 2 == 0 ? guard.free(b) : guard.free(b, 100, queue);
   }
   EXPECT_EQ(t.kinds, std::vector(written, mistake_kind::overrun_behind));
@@ -211,7 +211,7 @@ struct correct_work {
         live.pop_back();
         if (random() % 16 == 0) {
           stream& s = streams[random() % streams.size()];
-          source.use_on(h.data, s);
+          source.use_on(h.data, s).value();
           event ready{source.get_device()};
           ASSERT_TRUE(streams[h.on].record(ready));
           ASSERT_TRUE(s.wait(ready));

@@ -60,7 +60,7 @@ TEST_F(guard_zones_death, an_overrun_by_a_copy_of_the_stream) {
 }
 TEST_F(guard_zones_death, an_overrun_by_another_stream) {
   unsigned char* const b = take(256);
-  guard_.use_on(b, other_);
+  guard_.use_on(b, other_).value();
   ASSERT_TRUE(other_.fill(b + 200, std::byte{1}, 57));
   ASSERT_TRUE(other_.synchronize());
   EXPECT_DEATH(guard_.free(b), stops(__LINE__, "overrun behind: byte 256"));

@@ -82,7 +82,7 @@ TEST(timing_adaptor_test, uses_on_other_streams_arrive) {
   pool memory{device::host()};
   timing_adaptor timed{memory};
   block b = timed.allocate(100, s).value();
-  b.use_on(other);
+  b.use_on(other).value();
   b.reset();
   EXPECT_EQ(timed.frees().count(), 1u);
 }

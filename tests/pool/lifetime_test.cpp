@@ -35,7 +35,7 @@ TEST(pool_lifetime, a_pool_waits_for_every_stream_that_uses_a_leaked_block) {
     pool p{host, {.report_leaks = false}};
     void* const data = p.allocate_raw(1_MiB, owner).value();
     std::memset(data, 5, 1_MiB);
-    p.use_on(data, reader);
+    p.use_on(data, reader).value();
     ASSERT_TRUE(reader.call([](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{50}); }, nullptr));
     struct look {
       const unsigned char* data;
@@ -69,7 +69,7 @@ TEST(pool_lifetime, dead_stitched_blocks_remember_streams_that_ended) {
     stream goes{host};
     auto wide = p.allocate(500_KiB, owner);
     ASSERT_TRUE(wide);
-    wide->use_on(goes);
+    wide->use_on(goes).value();
   }
   spare->reset();
   ASSERT_TRUE(idle.synchronize());

@@ -56,7 +56,7 @@ void play(unsigned seed, const pool_options& options, int steps, bytes largest) 
       // The second stream reads after the first has written.
       ASSERT_TRUE(streams[h.on].record(events[h.on]));
       ASSERT_TRUE(streams[reader].wait(events[h.on]));
-      h.memory.use_on(streams[reader]);
+      h.memory.use_on(streams[reader]).value();
     }
     berth::support::read_back(streams[reader], h.memory.data(), h.memory.size(), h.byte, wrong);
     std::swap(live[i], live.back());

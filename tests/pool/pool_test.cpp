@@ -68,6 +68,20 @@ TEST(pool, no_more_was_alive_than_was_reserved) {
   p.free(block);
 }
 
+TEST(pool, a_block_that_is_moved_to_itself_stays) {
+  pool p{device::host()};
+  stream queue{device::host()};
+  berth::block b = p.allocate(1000, queue).value();
+  void* const data = b.data();
+  berth::block& same = b;
+  b = std::move(same);
+  EXPECT_EQ(b.data(), data);
+  EXPECT_EQ(b.size(), 1000u);
+  EXPECT_EQ(p.statistics().live_blocks, 1u);
+  b = p.allocate(2000, queue).value();  // frees the former
+  EXPECT_EQ(p.statistics().live_blocks, 1u);
+}
+
 TEST(pool, size_zero_is_an_empty_block) {
   stream queue{device::host()};
   pool p{device::host()};

@@ -56,7 +56,7 @@ void work(pool& p, unsigned seed, int steps) {
       const auto block = p.allocate_raw(size, s);
       if (!block) continue;
       blocks.push_back({*block, size, &s});
-      if (random() % 16 == 0) p.use_on(*block, streams[random() % 2]);
+      if (random() % 16 == 0) p.use_on(*block, streams[random() % 2]).value();
     } else if (!blocks.empty()) {
       std::swap(blocks[random() % blocks.size()], blocks.back());
       p.free(blocks.back().data, blocks.back().size, *blocks.back().on);

@@ -93,7 +93,7 @@ TEST(pool_split, what_cannot_be_split_is_left_as_it_was) {
   EXPECT_FALSE(p.in_one_piece(stitched));
   EXPECT_FALSE(p.split(stitched, {&half, 1}));
   EXPECT_EQ(p.size_of(stitched), 500_KiB);
-  p.use_on(all[1], other);
+  p.use_on(all[1], other).value();
   EXPECT_FALSE(p.split(all[1], {&half, 1}));
   EXPECT_EQ(p.size_of(all[1]), 128_KiB);
   p.free(stitched);

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -251,7 +252,7 @@ TEST(pool_streams, memory_that_other_streams_are_done_with_joins_up) {
   }
   ASSERT_TRUE(p.split(whole, parts));
   late.hold(other);
-  for (void* data : all) p.use_on(data, other);
+  for (void* data : all) p.use_on(data, other).value();
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i != 5 && i != 10) p.free(all[i]);
   }
@@ -387,6 +388,12 @@ TEST(pool_streams, a_fraction_of_the_device_is_a_limit) {
   pool p{d, {.fraction = 0.25}};
   EXPECT_TRUE(p.allocate(250_MiB, queue));
   EXPECT_FALSE(p.allocate(260_MiB, queue));
+}
+
+TEST(pool_streams_death, a_fraction_is_above_0_and_at_most_1) {
+  for (const double wrong : {0.0, -1.0, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_DEATH((pool{device::host(), {.fraction = wrong}}), "the fraction is not above 0 and at most 1") << wrong;
+  }
 }
 
 TEST(pool_streams, pressure_is_told_who_asks_and_may_be_told_again) {

@@ -122,7 +122,7 @@ class world {
       event met{device_};
       ASSERT_TRUE(h.on->record(met));
       ASSERT_TRUE(other->wait(met));
-      pool_.use_on(h.data, *other);
+      pool_.use_on(h.data, *other).value();
       read(*other, h, false);
       pool_.free(h.data, h.size, *h.on);
     } else if (how % 4 == 1) {

@@ -40,10 +40,10 @@ class block {
         data_{std::exchange(other.data_, nullptr)},
         size_{std::exchange(other.size_, 0)} {}
   block& operator=(block&& other) noexcept {
-    block gone{std::move(*this)};
-    source_ = std::exchange(other.source_, nullptr);
-    data_ = std::exchange(other.data_, nullptr);
-    size_ = std::exchange(other.size_, 0);
+    block taken{std::move(other)};
+    std::swap(source_, taken.source_);
+    std::swap(data_, taken.data_);
+    std::swap(size_, taken.size_);
     return *this;
   }
   ~block() { reset(); }
@@ -53,7 +53,7 @@ class block {
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
   // As memory_source::use_on.
-  inline void use_on(stream& s, source_location where = source_location::current());
+  inline result<void> use_on(stream& s, source_location where = source_location::current());
   // Gives the block back now.
   inline void reset() noexcept;
   // Hands the block to the caller, who frees it by memory_source::free.
@@ -106,9 +106,9 @@ class memory_source {
 
   // Work on `s` reads or writes the block too: it is not reused before that work, up to the free, is done or the
   // asking stream is ordered behind it. Contract: a live block of this source, a stream of its device.
-  void use_on(void* data, stream& s, source_location where = source_location::current()) {
-    if (data != nullptr) do_use_on(data, s, where);
-  }
+  // Error: out_of_memory if the host has no memory for the record. Then no work on `s` may use the block, or the caller
+  // waits for that work before the free.
+  result<void> use_on(void* data, stream& s, source_location where = source_location::current());
 
   [[nodiscard]] virtual const berth::device& get_device() const noexcept = 0;
 
@@ -163,11 +163,12 @@ class memory_source {
   // registers of a call, which a reference to an error and a result would not.
   virtual outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) = 0;
   virtual void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept = 0;
+  // Alone of them it may throw bad_alloc; then the block may be freed as before.
   virtual void do_use_on(void* data, stream& s, const source_location& where) = 0;
 };
 
-inline void block::use_on(stream& s, source_location where) {
-  if (data_ != nullptr) source_->use_on(data_, s, where);
+inline result<void> block::use_on(stream& s, source_location where) {
+  return data_ != nullptr ? source_->use_on(data_, s, where) : result<void>{};
 }
 
 inline void block::reset() noexcept {

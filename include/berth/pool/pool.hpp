@@ -107,7 +107,8 @@ struct pool_options {
   memory_kind kind = memory_kind::device;
   bytes limit = max_bytes;  // never holds more of the device than this; max_bytes: as much as it has, on
                             // 32-bit machines with virtual memory 256 MiB
-  double fraction = 1;      // ... and never more than this share of the device's memory, where that is known
+  double fraction = 1;      // ... and never more than this share of the device's memory, if that is known; above 0 and
+                            // at most 1 (contract)
   std::shared_ptr<shared_limit> shared{};  // ... nor, with the other pools that have it, more than this; null: none
   bytes initial = 0;                       // taken at construction, as far as the device can give it
   // Free memory above this, caches included, goes back to the device: with the next request that no cache serves, or
@@ -123,7 +124,7 @@ struct pool_options {
   // wait for those on the host before a request fails. It asks them how far they are, by events, in any case.
   bool wait_for_streams = false;
   // Without it, devices with virtual memory give each chunk in one piece: fewer calls of the driver, and what free
-  // memory there is must lie together.
+  // memory there is must lie together. Pinned memory is never stitched, as drivers do not map it in granules.
   bool stitch = true;
   bytes cache_bytes = max_bytes;  // a thread's cache keeps no more; 0: there are no caches
   bool report_leaks = true;
