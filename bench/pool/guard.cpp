@@ -1,12 +1,17 @@
-// What guards and timing cost: nanoseconds for allocate + free of one block at a time on one thread, whose stream is
-// idle. Least and median of many batches, the contestants by turns.
+// The cost of guards and timing, the contestants by turns.
+//
+// First nanoseconds for allocate + free of one block at a time, on one thread whose stream is idle: least and median of
+// many batches. Then blocks that a stream writes to, of watched pools beside a bare one: processor time of all threads
+// for a block, as a ratio to the bare pool's, with the middle half of the batches in brackets.
 #include "berth/pool/guard.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <memory>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -31,6 +36,73 @@ double ns_a_pair(berth::memory_source& m, berth::stream& queue, bytes size) {
   }
   const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - before;
   return took.count() / pairs;
+}
+
+// Blocks of sizes down to seven eighths of `size`. The stream writes up to `written` bytes of each.
+double us_a_used_block(berth::memory_source& m, berth::stream& queue, bytes size, bytes written) {
+  static std::minstd_rand random;
+  constexpr int blocks = 200;
+  const auto now = [] {
+    std::timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+  };
+  const double before = now();
+  for (int i = 0; i < blocks; ++i) {
+    const bytes n = size - random() % (size / 8);
+    const auto block = m.allocate(n, queue).value();
+    queue.fill(block.data(), std::byte{1}, std::min(n, written)).value();
+  }
+  queue.synchronize().value();
+  return (now() - before) / blocks;
+}
+
+constexpr std::array used_sizes{4_KiB, 64_KiB, 1_MiB, 6_MiB};
+
+// A pool for each size, so that no other blocks touch its memory.
+struct watched_pools {
+  watched_pools(const char* called, const berth::debug_options& how, bytes most) : name{called}, limit{most} {
+    how.guards || how.pages ? berth::set_debug(how) : berth::end_debug();
+    for (auto& p : by_size)
+      p = std::make_unique<berth::pool>(berth::device::host(), berth::pool_options{.limit = most});
+    berth::end_debug();
+  }
+  const char* name;
+  bytes limit;
+  std::array<std::unique_ptr<berth::pool>, used_sizes.size()> by_size;
+  std::array<std::vector<double>, used_sizes.size()> us;
+};
+
+void measure_used_blocks(bytes written) {
+  std::vector<watched_pools> all;
+  for (const bytes limit : {4_GiB, 48_MiB}) {
+    all.emplace_back("bare", berth::debug_options{}, limit);
+    all.emplace_back("guards", berth::debug_options{.guards = true}, limit);
+    all.emplace_back("pages", berth::debug_options{.pages = true}, limit);
+  }
+  berth::stream queue{berth::device::host()};
+  for (int batch = -2; batch < 25; ++batch) {
+    for (std::size_t s = 0; s < used_sizes.size(); ++s) {
+      for (watched_pools& p : all) {
+        const double took = us_a_used_block(*p.by_size[s], queue, used_sizes[s], written);
+        if (batch >= 0) p.us[s].push_back(took);
+      }
+    }
+  }
+  std::printf("\n%-25s %18s %18s %18s %18s\n", written == 4_KiB ? "a page of each written" : "all of each written",
+              "4 KiB", "64 KiB", "1 MiB", "6 MiB");
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    const watched_pools& bare = all[c / 3 * 3];
+    std::printf("%-8s limit %4llu MiB  ", all[c].name, static_cast<unsigned long long>(all[c].limit >> 20));
+    for (std::size_t s = 0; s < used_sizes.size(); ++s) {
+      std::vector<double> shown = all[c].us[s];
+      for (std::size_t i = 0; &bare != &all[c] && i < shown.size(); ++i) shown[i] /= bare.us[s][i];
+      std::ranges::sort(shown);
+      const std::size_t n = shown.size();
+      std::printf("  %5.2f (%4.2f-%5.2f)", shown[n / 2], shown[n / 4], shown[n - 1 - n / 4]);
+    }
+    std::puts(&bare == &all[c] ? " us" : "");
+  }
 }
 
 }  // namespace
@@ -91,4 +163,6 @@ int main() {
     }
     std::puts("");
   }
+  measure_used_blocks(4_KiB);
+  measure_used_blocks(6_MiB);
 }

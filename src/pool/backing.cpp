@@ -39,6 +39,16 @@ backing::backing(device d, memory_kind kind, bytes limit, std::shared_ptr<shared
   most_ = align_down(std::min(most, total != 0 ? total : unknown_space), granule_);
 }
 
+bool backing::lift(bytes more) noexcept {
+  const auto rounded = checked_align_up(more, granule_);
+  const auto to = rounded ? checked_add(*rounded, reserved_) : std::nullopt;
+  const bytes total = device_.properties().total_memory;
+  if (!to || *to <= limit_ || (total != 0 && *to > total)) return false;
+  limit_ = *to;
+  most_ = std::max(most_, limit_);
+  return true;
+}
+
 void backing::release_all() noexcept {
   for (retired_block& r : retired_) {
     r.use = {};

@@ -56,6 +56,8 @@ class backing {
   [[nodiscard]] bytes own_headroom() const noexcept { return limit_ - std::min(limit_, reserved_); }
   // The most that may ever be held at once.
   [[nodiscard]] bytes most() const noexcept { return virtual_memory_ ? most_ : limit_; }
+  // Raises the limit so that `more` bytes can be added now. False if another bound than the limit forbids them.
+  bool lift(bytes more) noexcept;
   // Reserves a further range of addresses with room for a chunk of that size. With virtual memory.
   [[nodiscard]] result<address_space::range> reserve(bytes size) noexcept;
   // Adds a chunk of `size` bytes, a multiple of the granule. With virtual memory it lies at `offset`, which the caller

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "berth/device/stream.hpp"
@@ -17,7 +19,8 @@ struct used_stream {
   std::size_t blocks = 0;  // that name it
   // Recorded while it had work, one at a time.
   std::optional<event> last{};
-  std::uint64_t recorded = 0;  // closed by it
+  std::uint64_t recorded = 0;                   // closed by it
+  std::uint64_t gave_up = stream_clock::ended;  // what was completed when a wait for it ended without effect
 };
 
 // The work of a stream up to an epoch, which is known once the block is freed.
@@ -66,7 +69,26 @@ class used_streams {
     look();
   }
 
+  // Gives the work a moment to be done, but not again before the stream has moved, if that was without effect. Asks
+  // where the clock alone does not say it soon. May throw bad_alloc.
+  void wait_for(const stream_work& use, const device& d) {
+    const auto is_done = [&use] { return use.done() || stream::idle(*use.clock); };
+    if (of(use.clock)->gave_up == use.clock->completed()) return ask(use, d);
+    for (unsigned turn = 0; turn < quick_looks && !is_done(); ++turn) std::this_thread::yield();
+    for (const auto end = std::chrono::steady_clock::now() + a_moment; !is_done();) {
+      ask(use, d);
+      if (is_done()) return;
+      if (std::chrono::steady_clock::now() >= end) {
+        of(use.clock)->gave_up = use.clock->completed();
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds{50});
+    }
+  }
+
  private:
+  static constexpr std::chrono::milliseconds a_moment{10};
+  static constexpr unsigned quick_looks = 20;
   static constexpr std::size_t many = 64;  // before those without blocks are forgotten
   std::vector<std::unique_ptr<used_stream>> all_;
   used_stream* last_ = nullptr;

@@ -43,6 +43,14 @@ const berth::device& guard_adaptor::get_device() const noexcept {
   return state_->upstream.get_device();
 }
 
+bytes guard_adaptor::most() const noexcept {
+  return most_of(state_->upstream);
+}
+
+bytes guard_adaptor::lift(bytes more) noexcept {
+  return lift_of(state_->upstream, more);
+}
+
 // Inlined into its only caller: passed in memory, the arguments would be written in parts and read as vectors, and each
 // read would wait for the stores.
 [[gnu::always_inline]] inline bool guard_adaptor::state::remember(const placed& at, bytes size,
@@ -79,10 +87,15 @@ const berth::device& guard_adaptor::get_device() const noexcept {
   b->number = ++sums.allocations;
   sums.live += size;
   sums.live_peak = std::max(sums.live_peak, sums.live);
+  held_bytes.store(held_bytes.load(std::memory_order_relaxed) + at.taken, std::memory_order_relaxed);
   ++sums.live_blocks;
   if (options.pages) {
     hide_pages_that_are_due();
-    b->written == 0 && b->zones ? hide_page(*b) : hide_page_when_done(*b);
+    if (b->page == nullptr) {
+      ++sums.unpaged;
+    } else {
+      b->written == 0 && b->zones ? hide_page(*b) : hide_page_when_done(*b);
+    }
   }
   if (sums.live_blocks >= alarm_at_blocks || sums.live >= alarm_at_bytes || b->since >= next_look_at_ages) {
     look_at_alarms(*b);
@@ -120,22 +133,27 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
       (alignment != 0 && !is_power_of_two(alignment))) {
     return allocate_from(my.upstream, size, s, o, site);
   }
-  const auto l = my.layout_of(size, alignment);
+  auto l = my.layout_of(size, alignment, my.options.pages);
   if (!l) return failed({errc::overflow, "guard: the size exceeds the address space", size});
+  tend(site);
+  const bool told = my.tells();
+  memory_source& from = told ? *my.untold : my.upstream;
+  if (my.room_for(*l) < l->taken) [[unlikely]]
+    my.make_room(size, alignment, *l);
+  const block_options* const asked = o;
   block_options wider;
   if (l->alignment != alignment) {
     if (o != nullptr) wider = *o;
     wider.alignment = l->alignment;
     o = &wider;
   }
-  tend(site);
-  const bool told = my.tells();
-  memory_source& from = told ? *my.untold : my.upstream;
   const std::uint64_t gone = my.gone.load(std::memory_order_acquire);
   outcome made = allocate_from(from, l->taken, s, o, site);
-  // Others may have emptied it since.
-  if (made.data == nullptr && my.empty_quarantine(gone)) made = allocate_from(from, l->taken, s, o, site);
-  if (made.data == nullptr) return failed({made.why->code, made.why->what, size});
+  if (made.data == nullptr) [[unlikely]] {
+    made = my.ask_again(made, {from, size, s, asked, site, gone}, *l);
+    if (made.data == nullptr && my.options.sample > 1) return allocate_from(my.upstream, size, s, asked, site);
+    if (made.data == nullptr) return failed({made.why->code, made.why->what, size});
+  }
 
   auto* const raw = static_cast<std::byte*>(made.data);
   const state::placed at{.data = raw + l->front,
@@ -188,7 +206,7 @@ void guard_adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, sou
   if (!b->zones) {
     b->settled = true;
   } else if (my.memory.on_host() && b->idle()) {
-    (void)my.settle(*b, site, held);
+    (void)my.settle(*b, b->taken <= my.options.quarantine, site, held);
   } else {
     b->mine.until = b->mine.on->clock->epoch();
     for (detail::block_use& u : b->others) u.until = u.on->clock->epoch();
@@ -228,6 +246,10 @@ void guard_adaptor::do_use_on(void* data, stream& s, const source_location& wher
 std::size_t guard_adaptor::check(source_location site) {
   const std::lock_guard alone{state_->asking};
   return state_->check(site);
+}
+
+bool guard_adaptor::give_way() noexcept {
+  return state_->empty_quarantine(state_->gone.load(std::memory_order_acquire));
 }
 
 void guard_adaptor::tend(source_location site) {

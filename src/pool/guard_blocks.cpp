@@ -18,9 +18,13 @@ using detail::guarded;
 
 namespace {
 
-// What of these options the device, and the clock, can do.
-guard_options possible(guard_options o, const device& d) noexcept {
+constexpr bytes most_quarantine = bytes{64} << 20;
+constexpr bytes quarantine_share = 8;  // of what the source may hold
+
+// Returns the options that hold for this source and device.
+guard_options settled(guard_options o, bytes most, const device& d) noexcept {
   o.age_alarm = detail::countable(o.age_alarm);
+  if (o.quarantine == max_bytes) o.quarantine = std::min(most_quarantine, most / quarantine_share);
   if (!o.pages) return o;
   if (o.red_zone == 0) o.red_zone = 64;
   if (d.properties().host_accessible) return o;
@@ -41,11 +45,13 @@ std::uint64_t detail::coarse_ns() noexcept {
 guard_adaptor::state::state(memory_source& m, const guard_options& o)
     : upstream{m},
       untold{memory_source::untold_of(m)},
-      options{possible(o, m.get_device())},
+      most{memory_source::most_of(m)},
+      options{settled(o, most, m.get_device())},
       rules{m.get_device().properties().rules},
       quantum{std::lcm(bytes{64},
                        std::lcm(rules.start_alignment, m.get_device().properties().pinned_rules.start_alignment))},
       memory{m.get_device()},
+      most_now{most},
       alarm_at_blocks{o.live_alarm != 0 ? o.live_alarm : ~std::uint64_t{0}},
       alarm_at_bytes{o.bytes_alarm != 0 ? o.bytes_alarm : ~bytes{0}},
       next_look_at_ages{o.age_alarm.count() > 0 ? 0 : ~std::uint64_t{0}} {

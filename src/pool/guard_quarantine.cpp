@@ -27,6 +27,7 @@ void guard_adaptor::state::leave_quarantine(held_lock& held) noexcept {
     (void)tell_of(*b, found, b->freed_at);
   }
   if (b->unseen || (b->zones && !b->settled)) ++sums.unchecked;
+  held_bytes.store(held_bytes.load(std::memory_order_relaxed) - b->taken, std::memory_order_relaxed);
   blocks.erase(b->data);
   if (show(*b)) memory_source::free_to(tells() ? *untold : upstream, b->raw, any_size, any_stream, b->freed_at);
   gone.store(gone.load(std::memory_order_relaxed) + 1, std::memory_order_release);

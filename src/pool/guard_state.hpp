@@ -60,6 +60,7 @@ struct guarded {
   bool filled = false;       // with freed_byte
   bool page_hidden = false;  // nobody can touch it
   bool hidden = false;       // ... nor anything else from raw on, instead of filled
+  std::uint8_t step = 0;     // of the pattern once it is filled: 0, or a power of two
   bool unseen = false;       // there should be zones and are none, or the device could not be read or written
   source_location site;
   source_location freed_at;
@@ -73,6 +74,9 @@ struct guarded {
   // Its patterns are where they belong: of a live block the zones, whatever else is queued.
   [[nodiscard]] bool can_be_looked_at() const noexcept {
     return zones && (freed ? settled || idle() : block_use{mine.on, written}.done());
+  }
+  [[nodiscard]] pattern_range pattern() const noexcept {
+    return {data, size, step != 0 ? bytes{1} << step : 0, number};
   }
   [[nodiscard]] bytes zone_behind() const noexcept {
     return page_hidden ? static_cast<bytes>(page - data) - watched : behind;
@@ -94,8 +98,9 @@ struct finding {
 struct findings {
   std::array<finding, 3> all{};
   std::size_t count = 0;
-  bool read = true;     // all of them
-  bool filled = false;  // as wanted
+  bool read = true;       // all of them
+  bool filled = false;    // as wanted
+  std::uint8_t step = 0;  // ... with this step
 };
 
 // A text of one line that never allocates.
@@ -124,6 +129,7 @@ struct guard_adaptor::state {
 
   memory_source& upstream;
   memory_source* const untold;  // the same where there is a listener, who hears of users' blocks instead; may be null
+  const bytes most;             // that the source may hold, before any lift()
   const guard_options options;
   const rules::placement rules;
   const bytes quantum;  // the zone before a block keeps the alignment of what the source gives
@@ -147,7 +153,9 @@ struct guard_adaptor::state {
   // A free left something to be done by the next request. Read without the lock, as a hint.
   std::atomic<bool> left{false};
   bool check_due = false;
-  std::atomic<std::uint64_t> gone{0};  // blocks that left the quarantine; read without the lock too
+  std::atomic<std::uint64_t> gone{0};  // blocks that left the quarantine; read without the lock, as what follows
+  std::atomic<bytes> held_bytes{0};    // of the source, by live and by freed blocks
+  std::atomic<bytes> most_now;         // `most` with what was lifted
   detail::used_streams streams;
   std::unordered_set<detail::call_stack, detail::hash_of_stack> stacks;
   // Blocks whose page is not hidden yet, since work that was queued before them may use it still; with their numbers,
@@ -226,7 +234,7 @@ struct guard_adaptor::state {
 
   // --- guard_zones.cpp
   // Nothing where the sizes exceed the address space. Without the lock.
-  [[nodiscard]] std::optional<layout> layout_of(bytes size, bytes alignment) const noexcept;
+  [[nodiscard]] std::optional<layout> layout_of(bytes size, bytes alignment, bool with_page) const noexcept;
   // Without the lock. Returns the epoch of the stream in which the zones are written, 0 where they were written at
   // once; nothing where there are none, or the stream has no room for more work. An error is the device's: perhaps that
   // of earlier work, which the caller's next call would have met.
@@ -234,9 +242,11 @@ struct guard_adaptor::state {
   // Contract of both: b can be looked at, and `asking` is held where the host does not reach the memory (the lock is
   // then let go while the device reads it). What was found is mended, so that it is told once.
   [[nodiscard]] detail::findings look(const detail::guarded& b, bool then_fill, held_lock& held) noexcept;
+  // Writes the pattern of a freed block. The same contract.
+  void fill(const detail::guarded& b, detail::findings& out) noexcept;
   // Of a freed block, once: looks at it, and fills it where it will stay. What the device did not fill is not looked at
   // again.
-  std::size_t settle(detail::guarded& b, source_location site, held_lock& held) noexcept;
+  std::size_t settle(detail::guarded& b, bool stays, source_location site, held_lock& held) noexcept;
   std::size_t tell_of(const detail::guarded& b, const detail::findings& f, source_location site) noexcept;
   std::size_t look_at_all(source_location site, held_lock& held) noexcept;
   void count_call(source_location site, held_lock& held) noexcept;
@@ -262,6 +272,10 @@ struct guard_adaptor::state {
     return sums.quarantined > keep ||
            (hidden_blocks != 0 && detail::hidden_in_quarantines > detail::most_hidden_ranges() / 2);
   }
+  // Returns false if a freed block leaves as soon as it is settled.
+  [[nodiscard]] bool stays(const detail::guarded& b, bytes keep) const noexcept {
+    return b.taken <= keep && (&b != oldest || !holds_more_than(keep));
+  }
   // Without a device that would have to be asked, or read.
   [[nodiscard]] bool can_leave_now(const detail::guarded& b) const noexcept {
     return b.settled && (!b.filled || memory.on_host());
@@ -269,14 +283,39 @@ struct guard_adaptor::state {
 
   // --- guard_asking.cpp. With `asking` held and without the lock, but for those that say otherwise.
   void add_awaited(const detail::guarded& b) noexcept;  // with the lock
-  void ask(held_lock& held) noexcept;                   // with the lock, which is let go meanwhile
+  // With the lock, which is let go meanwhile. Patiently: gives the work a moment.
+  void ask(held_lock& held, bool patiently) noexcept;
   // Settles what is done and lets go, oldest first, what is more than `keep`. Streams are asked for the oldest block of
   // those that are not settled, until one is not done. True where a check is due.
   bool tend(bytes keep) noexcept;
   std::size_t check(source_location site) noexcept;
   void do_what_is_left(source_location site) noexcept;  // with no lock; nothing where somebody else asks
-  // With no lock. False where no block left the quarantine since that many had.
+  // With no lock, these five.
+  // False where no block left the quarantine since that many had.
   bool empty_quarantine(std::uint64_t since) noexcept;
+  // Returns the room that the source has for a block, if no other thread takes it. The limit is not lifted for pages.
+  [[nodiscard]] bytes room_for(const layout& l) const noexcept {
+    const bytes now = l.page != 0 ? most : most_now.load(std::memory_order_relaxed);
+    return now - std::min(now, held_bytes.load(std::memory_order_relaxed));
+  }
+  // For a block that the source lacks: lets so much of the quarantine go, then does without the page, then lifts the
+  // source's limit.
+  void make_room(bytes size, bytes alignment, layout& l) noexcept;
+  // A user's request, and how many blocks had left the quarantine before.
+  struct request {
+    memory_source& from;
+    bytes size;
+    stream& on;
+    const block_options* options;
+    source_location site;
+    std::uint64_t gone_before;
+  };
+  // Repeats a request that failed for lack of memory, after each thing that the guard can give up: the quarantine, the
+  // page, and, where the source's limit has room for what the users have and ask for, the limit. `l`: where the block
+  // lies then.
+  [[nodiscard]] outcome ask_again(outcome first, const request& r, layout& l);
+  // Lifts the source's limit for a block. False where that is of no use, or the users' blocks do not leave room for it.
+  [[nodiscard]] bool lifts(bytes size, const layout& l) noexcept;
 
   // --- guard_text.cpp
   void tell(mistake_kind kind, const void* address, bytes size, source_location site, const char* text) noexcept;

@@ -1,5 +1,6 @@
 // A guard's zones and patterns: where they lie, who writes them, and what is found there.
 #include <algorithm>
+#include <bit>
 
 #include "device/host/system.hpp"
 #include "pool/guard_state.hpp"
@@ -10,20 +11,20 @@ using detail::freed_byte;
 using detail::guarded;
 using detail::zone_byte;
 
-// With pages: the block lies in pages of its own, as close to their end as its alignment permits, and the page behind
+// With a page: the block lies in pages of its own, as close to their end as its alignment permits, and the page behind
 // them is the hidden one.
-std::optional<guard_adaptor::state::layout> guard_adaptor::state::layout_of(bytes size,
-                                                                            bytes alignment) const noexcept {
+std::optional<guard_adaptor::state::layout> guard_adaptor::state::layout_of(bytes size, bytes alignment,
+                                                                            bool with_page) const noexcept {
   layout l;
   const bytes zone = options.red_zone;
   const auto watched = rules.tail_pad == 0 ? std::optional{size} : rules.footprint(size);
   const bytes start = std::max(alignment, quantum);
   l.front = zone == 0 ? 0 : align_up(align_up(zone, quantum), start);
-  const bytes page = options.pages ? detail::page_size() : 0;
-  if (!watched || !checked_add(*watched, l.front + zone + 3 * page)) return std::nullopt;
+  const bytes page = with_page ? detail::page_size() : 0;
+  if (!watched || !checked_add(*watched, l.front + zone + quantum + 3 * page)) return std::nullopt;
   l.watched = *watched;
   l.behind = zone;
-  l.taken = l.watched + l.front + zone;
+  l.taken = align_up(l.watched + l.front + zone, quantum);  // as pools do
   l.alignment = alignment;
   if (page == 0) return l;
   const bytes span = align_up(l.watched, std::min(start, page));
@@ -51,22 +52,42 @@ result<std::optional<std::uint64_t>> guard_adaptor::state::write_zones(const pla
 }
 
 detail::findings guard_adaptor::state::look(const guarded& b, bool then_fill, held_lock& held) noexcept {
-  detail::findings out;
+  detail::findings out{.step = b.step};
   const bytes n = options.red_zone;
+  const auto add = [&](const detail::comparison& c, std::byte* from, std::byte want, mistake_kind kind) {
+    out.read &= c.made;
+    if (!c.first) return false;
+    out.all[out.count++] = {kind, from - b.data + static_cast<std::ptrdiff_t>(c.first->at), c.first->found, want};
+    return true;
+  };
   const auto see = [&](std::byte* from, bytes length, std::byte want, mistake_kind kind) {
-    const auto [made, d] = memory.compare(from, length, want);
-    out.read &= made;
-    if (!d) return;
-    (void)memory.write(from, length, want);  // else it is told again
-    out.all[out.count++] = {kind, from - b.data + static_cast<std::ptrdiff_t>(d->at), d->found, want};
+    // Repairs the pattern, so that a mistake is reported once.
+    if (add(memory.compare(from, length, want), from, want, kind)) (void)memory.write(from, length, want);
   };
   if (!memory.on_host()) held.unlock();
   see(b.data - n, n, zone_byte, mistake_kind::overrun_before);
   see(b.data + b.watched, b.zone_behind(), zone_byte, mistake_kind::overrun_behind);
-  if (b.filled) see(b.data, b.size, freed_byte, mistake_kind::write_after_free);
-  if (then_fill) out.filled = memory.write(b.data, b.size, freed_byte);
+  if (b.filled && b.step == 0) {
+    see(b.data, b.size, freed_byte, mistake_kind::write_after_free);
+  } else if (b.filled) {
+    const bool differs =
+        add(memory.compare(b.pattern(), freed_byte), b.data, freed_byte, mistake_kind::write_after_free);
+    if (differs) (void)memory.write(b.pattern(), freed_byte);
+  }
+  if (then_fill) fill(b, out);
   if (!memory.on_host()) held.lock();
   return out;
+}
+
+void guard_adaptor::state::fill(const guarded& b, detail::findings& out) noexcept {
+  if (!memory.on_host() || b.size <= detail::fully_covered) {
+    out.step = 0;
+    out.filled = memory.write(b.data, b.size, freed_byte);
+    return;
+  }
+  const bytes step = detail::step_for(b.data, b.size);
+  out.step = static_cast<std::uint8_t>(std::countr_zero(step));
+  out.filled = memory.write({b.data, b.size, step, b.number}, freed_byte);
 }
 
 std::size_t guard_adaptor::state::tell_of(const guarded& b, const detail::findings& f, source_location site) noexcept {
@@ -74,25 +95,25 @@ std::size_t guard_adaptor::state::tell_of(const guarded& b, const detail::findin
   return f.count;
 }
 
-std::size_t guard_adaptor::state::settle(guarded& b, source_location site, held_lock& held) noexcept {
+std::size_t guard_adaptor::state::settle(guarded& b, bool stays, source_location site, held_lock& held) noexcept {
   // Mostly nothing is wrong, and nothing is to be filled or hidden.
-  if (options.quarantine == 0 && b.page == nullptr && b.behind == detail::pattern_piece &&
-      options.red_zone == detail::pattern_piece && memory.on_host() &&
-      detail::is_piece_of(b.data - detail::pattern_piece, zone_byte) &&
+  if (!stays && b.page == nullptr && b.behind == detail::pattern_piece && options.red_zone == detail::pattern_piece &&
+      memory.on_host() && detail::is_piece_of(b.data - detail::pattern_piece, zone_byte) &&
       detail::is_piece_of(b.data + b.watched, zone_byte)) {
     b.settled = true;
     return 0;
   }
-  const bool stays = options.quarantine != 0, hides = stays && b.page != nullptr && may_hide_freed();
+  const bool hides = stays && b.page != nullptr && may_hide_freed();
   detail::findings found = look(b, stays && !hides, held);
   if (hides) {
     b.hidden = b.page_hidden = detail::hide_pages(b.raw, b.taken, b.page_hidden);
     if (b.hidden) ++hidden_blocks, ++detail::hidden_in_quarantines;
-    if (!b.hidden) found.filled = memory.write(b.data, b.size, freed_byte);
+    if (!b.hidden) fill(b, found);
   } else if (stays && b.page_hidden) {
     b.page_hidden = !detail::show_pages(b.page, detail::page_size());  // for others
   }
   b.filled = found.filled;
+  b.step = found.step;
   b.unseen |= !found.read || (stays && !found.filled && !b.hidden);
   b.settled = true;
   return tell_of(b, found, site);
@@ -107,7 +128,7 @@ std::size_t guard_adaptor::state::look_at_all(source_location site, held_lock& h
     // There is nothing more to find, and a free may let it go while the lock is open.
     if (b.freed && b.settled && !b.filled) continue;
     if (b.freed && !b.settled) {
-      found += settle(b, b.freed_at, held);
+      found += settle(b, stays(b, options.quarantine), b.freed_at, held);
     } else {
       const detail::findings f = look(b, false, held);
       found += tell_of(b, f, b.freed ? b.freed_at : site);

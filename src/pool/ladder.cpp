@@ -390,6 +390,10 @@ result<extent*> pool::state::climb(request& r, lock_held& held) {
   error why;
   for (unsigned attempt = 1;; ++attempt) {
     if (extent* e = rungs(r, held)) return e;
+    if (empty_quarantine(held)) {
+      make_ready();
+      if (extent* e = rungs(r, held)) return e;
+    }
     for (unsigned i = 0; i < most_asked && others_made_room(r, held); ++i) {
       if (extent* e = rungs(r, held)) return e;
     }

@@ -1,15 +1,61 @@
 #include "pool/pattern.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <utility>
 
+#include "device/host/system.hpp"
+
 namespace berth::detail {
 namespace {
 
 constexpr bytes staging_size = bytes{64} << 10;
+
+constexpr std::uintptr_t least_page = std::uintptr_t{4} << 10;
+constexpr std::uintptr_t probe = 4 * least_page;
+
+// Returns whether the system has memory for all pages of [at, at + n), n <= probe; true where it does not say.
+bool are_present(std::uintptr_t at, std::uintptr_t n) noexcept {
+  const auto page = static_cast<std::uintptr_t>(page_size());
+  const std::uintptr_t from = align_down(at, page), pages = (at + n - from + page - 1) / page;
+  std::array<unsigned char, probe / least_page> present{};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  if (pages > present.size() || mincore(reinterpret_cast<void*>(from), pages * page, present.data()) != 0) return true;
+  return std::all_of(present.begin(), present.begin() + pages, [](unsigned char p) { return (p & 1) != 0; });
+}
+
+// The parts of a range with a step, as addresses: the ends meet the lines at `low` and `high`, multiples of the small
+// step, so that the ends cover the rest of the pages that they touch.
+struct parts {
+  explicit parts(const pattern_range& r) noexcept
+      : begin{reinterpret_cast<std::uintptr_t>(r.data)},
+        low{align_up(begin + pattern_end, small_step)},
+        high{align_down(begin + r.size - pattern_end, small_step)},
+        step{r.step},
+        turn{r.turn} {}
+
+  // Calls f with the place of every line, counted from the first byte, until f returns false. Fetches the lines that
+  // come, as the processor foresees no access to another page.
+  template <class Function>
+  void for_each_line(Function&& f) const noexcept {
+    constexpr std::uintptr_t lines = small_step / pattern_piece;
+    for (std::uintptr_t block = align_up(low, step); block < high; block += step) {
+      const std::uintptr_t line = block + (block / step + turn) % lines * pattern_piece;
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
+      if (6 * step < high - block) __builtin_prefetch(reinterpret_cast<const void*>(line + 6 * step));
+      if (!f(line - begin)) return;
+    }
+  }
+
+  std::uintptr_t begin, low, high, step;
+  std::uint64_t turn;
+};
 
 }  // namespace
 
@@ -32,6 +78,49 @@ std::optional<difference> first_difference(const std::byte* data, bytes n, std::
   return std::nullopt;
 }
 
+bytes step_for(const std::byte* data, bytes size) noexcept {
+  const bool used = std::ranges::all_of(std::array{size / 2, size / 4, size / 4 * 3}, [&](bytes at) {
+    std::uintptr_t from = align_down(reinterpret_cast<std::uintptr_t>(data) + at, probe);
+    if (from % large_step == 0) from += probe;  // lines of large steps are there
+    return are_present(from, probe);
+  });
+  return used ? small_step : std::max(large_step, std::bit_ceil(size / most_large_steps));
+}
+
+// Reads before it writes: a read of a new mapping makes Linux map the pages around that are in memory, too, and a write
+// one page. Stitched blocks are new mappings.
+[[gnu::noinline]] static void write_parts(const pattern_range& r, std::byte value) noexcept {
+  const parts p{r};
+  const auto write = [&](bytes at, bytes n) {
+    (void)*static_cast<volatile std::byte*>(r.data + at);
+    write_pattern(r.data + at, n, value);
+  };
+  write(0, p.low - p.begin);
+  p.for_each_line([&](bytes at) {
+    write(at, pattern_piece);
+    return true;
+  });
+  write(p.high - p.begin, r.size - (p.high - p.begin));
+}
+
+[[gnu::noinline]] static std::optional<difference> first_difference_in_parts(const pattern_range& r,
+                                                                             std::byte want) noexcept {
+  const parts p{r};
+  const auto look = [&](bytes at, bytes n) {
+    auto d = first_difference(r.data + at, n, want);
+    if (d) d->at += at;
+    return d;
+  };
+  auto found = look(0, p.low - p.begin);
+  if (found) return found;
+  p.for_each_line([&](bytes at) {
+    if (!is_piece_of(r.data + at, want)) [[unlikely]]
+      found = look(at, pattern_piece);
+    return !found;
+  });
+  return found ? found : look(p.high - p.begin, r.size - (p.high - p.begin));
+}
+
 pattern_memory::pattern_memory(const device& d) noexcept : dev_{d}, on_host_{d.properties().host_accessible} {}
 
 pattern_memory::~pattern_memory() {
@@ -43,6 +132,17 @@ bool pattern_memory::write(std::byte* data, bytes n, std::byte value) noexcept {
   if (!on_host_) return open_reader() && reader_->fill(data, value, n) && reader_->synchronize();
   write_pattern(data, n, value);
   return true;
+}
+
+bool pattern_memory::write(const pattern_range& r, std::byte value) noexcept {
+  if (r.step == 0 || !on_host_) return write(r.data, r.size, value);
+  write_parts(r, value);
+  return true;
+}
+
+comparison pattern_memory::compare(const pattern_range& r, std::byte want) noexcept {
+  if (r.step == 0 || !on_host_) return compare(r.data, r.size, want);
+  return {true, first_difference_in_parts(r, want)};
 }
 
 comparison pattern_memory::compare(const std::byte* data, bytes n, std::byte want) noexcept {

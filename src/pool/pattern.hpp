@@ -1,5 +1,5 @@
-// Bytes of one value, written into and looked for in memory of any device: at once where the host reaches it, else
-// through a stream and a staging block of its own. Not thread-safe.
+// Bytes of one value, written into memory of any device and looked for there. The host does it at once where it reaches
+// the memory. Elsewhere a stream and a staging block of the object's own do it. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,32 @@
 
 namespace berth::detail {
 
+// The memory that a pattern covers: every byte of it, or with a step its two ends and lines between them.
+//
+// With a step, the first and the last `pattern_end` bytes are covered at least, and a line of `pattern_piece` bytes in
+// each step. So a write of more than a step of contiguous bytes meets a covered byte, wherever it is. Steps begin at
+// multiples of the step in the address space: lines of later blocks lie in the same pages, and the pages between stay
+// untouched. The place of the line in its step changes from step to step, which spreads the lines over the cache's
+// sets. It changes with the turn too, so that a small write that repeats is met in the end.
+struct pattern_range {
+  std::byte* data = nullptr;
+  bytes size = 0;
+  bytes step = 0;          // a power of two; 0: every byte is covered
+  std::uint64_t turn = 0;  // any number, for example the block's
+};
+
+inline constexpr bytes pattern_end = bytes{1} << 10;
+inline constexpr bytes small_step = bytes{4} << 10;
+inline constexpr bytes large_step = bytes{256} << 10;    // at least
+inline constexpr bytes most_large_steps = 16;            // in a block
+inline constexpr bytes fully_covered = bytes{64} << 10;  // blocks up to this size
+
+// Returns the step for a block of more than `fully_covered` bytes in the host's memory. It gets the small step where
+// its pages at a quarter, the half and three quarters are present. Else its user touched few pages, and a line in each
+// would make the system find memory for all of them. Then the step is 256 KiB, or a sixteenth of the block rounded up
+// to a power of two, whichever is more. Cost: one to three system calls for a large block.
+[[nodiscard]] bytes step_for(const std::byte* data, bytes size) noexcept;
+
 struct difference {
   bytes at = 0;  // from the first byte looked at
   std::byte found{};
@@ -22,11 +48,11 @@ struct comparison {
   std::optional<difference> first{};
 };
 
+inline constexpr bytes pattern_piece = 64;  // a red zone's length, mostly: known to the compiler, it is a few vectors
+
 // In memory of the host.
 void write_pattern(std::byte* data, bytes n, std::byte value) noexcept;
 [[nodiscard]] std::optional<difference> first_difference(const std::byte* data, bytes n, std::byte want) noexcept;
-
-inline constexpr bytes pattern_piece = 64;  // a red zone's length, mostly: known to the compiler, it is a few vectors
 
 // Whether these are pattern_piece bytes of that value.
 [[nodiscard]] inline bool is_piece_of(const std::byte* data, std::byte value) noexcept {
@@ -48,10 +74,13 @@ class pattern_memory {
   ~pattern_memory();
 
   [[nodiscard]] bool on_host() const noexcept { return on_host_; }
-  // Contract of both: nothing that was enqueued touches the bytes. A device that fails once may work the next time.
+  // Contract of all: nothing that was enqueued touches the bytes. A device that fails once may work the next time.
   // False: what stands there now is unknown.
   [[nodiscard]] bool write(std::byte* data, bytes n, std::byte value) noexcept;
   [[nodiscard]] comparison compare(const std::byte* data, bytes n, std::byte want) noexcept;
+  // The same for a range with a step, which is ignored where the host does not reach the memory.
+  [[nodiscard]] bool write(const pattern_range& r, std::byte value) noexcept;
+  [[nodiscard]] comparison compare(const pattern_range& r, std::byte want) noexcept;
 
  private:
   [[nodiscard]] bool open_reader() noexcept;

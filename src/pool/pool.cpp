@@ -78,6 +78,8 @@ class pool::state::unguarded final : public memory_source {
   [[nodiscard]] const berth::device& get_device() const noexcept override { return of_.dev; }
 
  private:
+  [[nodiscard]] bytes most() const noexcept override { return of_.most(); }
+  bytes lift(bytes more) noexcept override { return of_.lift(more); }
   outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) override {
     const outcome made = of_.allocate(size, s, o, site);
     if (made.data != nullptr && of_.guard_knows_addresses)
@@ -115,13 +117,38 @@ class pool::state::untold_pool final : public memory_source {
 };
 
 void pool::state::watch() {
+  const std::lock_guard changes{guard_changes};
   bare = std::make_unique<unguarded>(*this);
   guard = detail::watch(*bare, options.report_leaks);
   if (guard == nullptr) return;
   untold = std::make_unique<untold_pool>(*this);
   guard_knows_addresses = guard->options().red_zone == 0;
   guard->samples_ = false;
+  const std::lock_guard held{lock};  // another pool may look
   sample = std::max(1u, guard->options().sample);
+}
+
+bool pool::state::empty_quarantine(lock_held& held) noexcept {
+  if (guard == nullptr) return false;
+  const unlocked outside{held};
+  return guard->give_way();
+}
+
+bytes pool::state::most_held() const noexcept {
+  const bytes total = dev.properties().total_memory;
+  const bytes most = std::min(memory.most(), total != 0 ? total : max_bytes);
+  return options.shared != nullptr ? std::min(most, options.shared->most()) : most;
+}
+
+bytes pool::state::most() noexcept {
+  const std::lock_guard held{lock};
+  return most_held();
+}
+
+bytes pool::state::lift(bytes more) noexcept {
+  if (options.shared != nullptr) return 0;  // other pools rely on it
+  const std::lock_guard held{lock};
+  return memory.lift(more) ? most_held() : 0;
 }
 
 // The whole block goes to the store, and the parts are taken out of it again before anybody sees that.
@@ -173,8 +200,12 @@ void pool::state::close() noexcept {
     std::unique_lock held{lock};
     wait_for_all(held);
   }
-  const bool watched = guard != nullptr;
-  if (watched) detail::unwatch(std::move(guard));
+  bool watched = false;
+  {
+    const std::lock_guard changes{guard_changes};
+    watched = guard != nullptr;
+    if (watched) detail::unwatch(std::move(guard));
+  }
   std::unique_lock held{lock};
   drain();
   blocks.for_each([&](detail::extent& e) {
@@ -226,6 +257,14 @@ const pool_options& pool::options() const noexcept {
 void pool::do_use_on(void* data, stream& s, const source_location& where) {
   if (state_->guard != nullptr) return use_on_of(*state_->guard, data, s, where);
   state_->use_on(data, s, where);
+}
+
+bytes pool::most() const noexcept {
+  return state_->most();
+}
+
+bytes pool::lift(bytes more) noexcept {
+  return state_->lift(more);
 }
 
 memory_source* pool::untold() noexcept {

@@ -64,16 +64,27 @@ std::vector<std::shared_ptr<void>> pools_of(const pool_source& source, const voi
 
 }  // namespace detail
 
+// Does empty_quarantine() for another pool, while this one may end.
+bool pool::state::empty_siblings_quarantine(lock_held& held) noexcept {
+  if (sample == 0) return false;
+  const unlocked outside{held};
+  const std::lock_guard stays{guard_changes};
+  return guard != nullptr && guard->give_way();
+}
+
 // Another pool asks for memory that this one does not need now.
 bytes pool::state::give_to_sibling(bytes wanted, detail::sibling& told) noexcept {
   std::unique_lock held{lock};
   told.id = id;
   bytes given = 0;
+  bool emptied = false;
   for (detail::moment wait{std::chrono::milliseconds{10}}; !closed;) {
     flush();
     look_round(held);
     given += trim(memory.reserved() - std::min(wanted - given, memory.reserved()));
-    if (given >= wanted || !somebody_holds_back(nullptr) || wait.over()) break;
+    if (given >= wanted) break;
+    if (!std::exchange(emptied, true) && empty_siblings_quarantine(held)) continue;
+    if (!somebody_holds_back(nullptr) || wait.over()) break;
     const unlocked outside{held};
     wait.pause();
   }

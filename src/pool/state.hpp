@@ -290,6 +290,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // lock go meanwhile.
   [[nodiscard]] bytes ask_siblings(detail::request& r, lock_held& held);
   [[nodiscard]] bytes give_to_sibling(bytes wanted, detail::sibling& told) noexcept;
+  [[nodiscard]] bool empty_siblings_quarantine(lock_held& held) noexcept;
 
   // --- giving_back.cpp
   void drain() noexcept {
@@ -337,7 +338,14 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::shared_ptr<guard_adaptor> guard;
   bool guard_knows_addresses = false;
   std::uint32_t sample = 0;  // one request in so many goes to the guard; 0: there is none
+  std::mutex guard_changes;  // held when the guard comes and goes, and while another pool empties its quarantine
   void watch();
+  // Releases the blocks in the guard's quarantine. Returns false if there were none. Lets the lock go meanwhile.
+  bool empty_quarantine(lock_held& held) noexcept;
+  // As memory_source::most() and lift(). Both take the lock.
+  [[nodiscard]] bytes most() noexcept;
+  bytes lift(bytes more) noexcept;
+  [[nodiscard]] bytes most_held() const noexcept;  // with the lock
   // Asks the guard, or this pool where the request is not sampled.
   [[nodiscard]] outcome allocate_watched(bytes size, stream& s, const block_options* o, source_location site);
   [[nodiscard]] std::int64_t until_first_sampled() const noexcept;  // requests of a cache

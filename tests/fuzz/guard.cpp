@@ -135,7 +135,7 @@ class game {
     if (live_.empty()) return;
     const block& b = live_[c_.byte() % live_.size()];
     const std::size_t on = c_.byte() % 4 == 0 ? c_.byte() % streams_.size() : b.on;
-    if (on != b.on) guard_->use_on(b.data, streams_[on]);
+    if (on != b.on) guard_->use_on(b.data, streams_[on]).value();
     (void)streams_[on].fill(b.data, std::byte{7}, b.size);
   }
   void hold() {
@@ -175,7 +175,11 @@ class game {
     const bool known =
         std::ranges::any_of(damages_, [&d](const damage& o) { return o.address == d.address && o.kind == d.kind; });
     if (known) return;
-    unsigned char& wrong = b.data[c_.below(b.size)];
+    // A large block is watched in full at its ends only.
+    constexpr bytes end = 1024;
+    bytes at = c_.below(b.size <= 65'536 ? b.size : 2 * end);
+    if (b.size > 65'536 && at >= end) at = b.size - 2 * end + at;
+    unsigned char& wrong = b.data[at];
     wrong = static_cast<unsigned char>(wrong ^ (1 + c_.byte() % 255));
     damages_.push_back(d);
   }

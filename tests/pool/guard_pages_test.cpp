@@ -228,7 +228,7 @@ TEST_F(guard_pages, quarantines_leave_pages_for_new_blocks) {
   if (most > 10'000) GTEST_SKIP() << "too many pages to hide: " << most;
   pool large{host_, {.limit = (4 * most + 1000) * page, .report_leaks = false}};
   guard_options o = options();
-  o.quarantine = max_bytes;
+  o.quarantine = max_bytes - 1;
   guard_adaptor first{large, o}, second{large, o};
   for (std::size_t i = 0; i < most; ++i) first.free(const_cast<unsigned char*>(take(first, 64)));
   for (std::size_t i = 0; i < most; ++i) second.free(const_cast<unsigned char*>(take(second, 64)));

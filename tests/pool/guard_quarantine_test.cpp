@@ -90,9 +90,10 @@ TEST_F(guard_quarantine_death, a_write_after_the_free_is_found_by_the_period) {
 using guard_quarantine = telling_guard;
 
 TEST_F(guard_quarantine, the_quarantine_gives_way_to_a_request_that_would_fail) {
-  for (int i = 0; i < 20; ++i) guard_.free(guard_.allocate_raw(3_MiB, queue_).value());
-  EXPECT_EQ(guard_.statistics().quarantined_blocks, 1u);
-  const auto none = guard_.allocate_raw(5_MiB, queue_);
+  guard_adaptor guard{pool_, {.quarantine = 64_MiB}};
+  for (int i = 0; i < 20; ++i) guard.free(guard.allocate_raw(3_MiB, queue_).value());
+  EXPECT_EQ(guard.statistics().quarantined_blocks, 1u);
+  const auto none = guard.allocate_raw(5_MiB, queue_);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().number, 5_MiB);
 }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "berth/pool/debug.hpp"
 #include "berth/pool/pool.hpp"
 
 namespace {
@@ -35,6 +36,42 @@ TEST(siblings, what_one_has_free_serves_another_under_the_same_limit) {
   stream a{d}, b{d};
   { const auto gone = first.allocate(60_MiB, a); }
   EXPECT_TRUE(second.allocate(40_MiB, b)) << second.out_of_memory_report();
+}
+
+TEST(siblings, a_guard_empties_its_quarantine_for_another_pool) {
+  const auto limit = std::make_shared<shared_limit>(64_MiB);
+  const device d = device::host();
+  berth::set_debug({.guards = true, .quarantine = 64_MiB});
+  pool first{d, {.shared = limit}};
+  berth::end_debug();
+  pool second{d, {.shared = limit}};
+  stream a{d}, b{d};
+  for (int i = 0; i < 5; ++i) (void)first.allocate(11_MiB, a);
+  EXPECT_TRUE(second.allocate(60_MiB, b)) << second.out_of_memory_report();
+}
+
+// The pools end while others ask them.
+TEST(siblings, a_pool_may_end_while_another_empties_its_quarantine) {
+  const auto limit = std::make_shared<shared_limit>(32_MiB);
+  const device d = device::host();
+  pool asks{d, {.shared = limit}};
+  std::jthread other{[&](const std::stop_token& stop) {
+    stream s{d};
+    while (!stop.stop_requested()) {
+      berth::set_debug({.guards = true, .quarantine = 32_MiB});
+      pool brief{d, {.shared = limit}};
+      berth::end_debug();
+      for (int i = 0; i < 4; ++i) (void)brief.allocate(3_MiB, s);
+    }
+  }};
+  stream s{d};
+  for (int i = 0; i < 300; ++i) {
+    (void)asks.allocate(28_MiB, s);  // fails while the other pool has more than its share
+    asks.trim();
+  }
+  other.request_stop();
+  other.join();
+  EXPECT_TRUE(asks.allocate(28_MiB, s)) << asks.out_of_memory_report();
 }
 
 TEST(siblings, several_give_what_is_needed_and_no_more) {

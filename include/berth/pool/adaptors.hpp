@@ -11,6 +11,7 @@
 #pragma once
 #pragma GCC visibility push(default)
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <mutex>
@@ -29,6 +30,9 @@ class adaptor : public memory_source {
   [[nodiscard]] const berth::device& get_device() const noexcept override { return upstream_->get_device(); }
 
  protected:
+  [[nodiscard]] bytes most() const noexcept override { return most_of(*upstream_); }
+  bytes lift(bytes more) noexcept override { return lift_of(*upstream_, more); }
+
   struct given {
     bytes size = 0;
     std::uint32_t stream = 0;
@@ -66,6 +70,8 @@ class limit_adaptor final : public adaptor {
   }
 
  private:
+  [[nodiscard]] bytes most() const noexcept override { return std::min(limit_, adaptor::most()); }
+  bytes lift(bytes) noexcept override { return 0; }
   result<void> before(bytes size, const source_location&) override {
     if (size > limit_ - out_) return error{errc::limit_exceeded, "limit_adaptor: the limit is reached", size};
     out_ += size;

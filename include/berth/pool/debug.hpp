@@ -1,7 +1,7 @@
 // The memory debugger, switched on from outside or by the program: every pool made from then on has a guard around its
 // blocks (guard.hpp) and stands in the report.
 //
-//   BERTH_DEBUG=guards,quarantine=64MiB,report=memory.txt ./program
+//   BERTH_DEBUG=guards,report=memory.txt ./program
 //
 // Words, separated by commas:
 //   guards          red zones and the quarantine; without it blocks are only known: foreign, double and wrong frees and
@@ -10,8 +10,8 @@
 //                   blocks that nobody can touch, on memory of the host: an overrun or a use after the free ends the
 //                   program at the instruction, whatever `warn` says. What a block's alignment leaves behind it is a
 //                   zone
-//   quarantine=N    with guards (and switches them on, but for 0): bytes, with KiB, MiB or GiB behind if one likes
-//                   (64MiB)
+//   quarantine=N    with guards (and switches them on, but for 0): bytes, with KiB, MiB or GiB behind if one likes.
+//                   Without it 64 MiB, or an eighth of what the pool may hold where that is less
 //   every=N         everything is looked at after so many calls of a pool
 //   arenas          model runners plan with red zones behind every buffer, and look at them after each node: which node
 //                   wrote behind which value (arena_guard.hpp). The arena is larger, and a run waits for every node
@@ -33,7 +33,8 @@
 // without `on_signal` leaves signals alone.
 //
 // The statistics of a watched pool are of the pool's own blocks: with their red zones, and alive until they leave the
-// quarantine. A recorder hears of the blocks as their users know them, and of a free when they gave the block back.
+// quarantine. The pool may hold more than its limit, by the zones and pages of its blocks (guard.hpp). A recorder hears
+// of the blocks as their users know them, and of a free when they gave the block back.
 //
 // A child of fork has the same options, and a report of its own, report.PID.json, if it makes pools or mistakes.
 //
@@ -58,7 +59,7 @@ namespace berth {
 struct debug_options {
   bool guards = false;
   bool pages = false;
-  bytes quarantine = bytes{64} << 20;
+  bytes quarantine = max_bytes;  // as of guard_options
   std::uint64_t check_every = 0;
   bool warn = false;
   bool leaks = false;

@@ -55,6 +55,8 @@ class timing_adaptor final : public memory_source {
   static void add(counters& to, std::uint64_t ns) noexcept;
   static latency_histogram taken(const counters& from) noexcept;
 
+  [[nodiscard]] bytes most() const noexcept override { return most_of(*upstream_); }
+  bytes lift(bytes more) noexcept override { return lift_of(*upstream_, more); }
   outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) override;
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override;
   void do_use_on(void* data, stream& s, const source_location& where) override {

@@ -134,7 +134,16 @@ class memory_source {
   // as long as the source lives.
   [[nodiscard]] virtual memory_source* untold() noexcept { return nullptr; }
 
+  // Both for guards. Returns the most that the source will ever hold, by its limit and by its device; max_bytes where
+  // it does not know.
+  [[nodiscard]] virtual bytes most() const noexcept { return max_bytes; }
+  // Permits the source to hold `more` bytes than it holds now, beyond its limit if need be: zones and pages are not its
+  // users'. Returns the new most(); 0 where it cannot, and nothing has changed.
+  virtual bytes lift([[maybe_unused]] bytes more) noexcept { return 0; }
+
   // An adaptor calls these of the source it wraps.
+  [[nodiscard]] static bytes most_of(const memory_source& m) noexcept { return m.most(); }
+  static bytes lift_of(memory_source& m, bytes more) noexcept { return m.lift(more); }
   [[nodiscard]] static memory_source* untold_of(memory_source& m) noexcept { return m.untold(); }
   static outcome allocate_from(memory_source& m, bytes size, stream& s, const block_options* o, source_location site) {
     return m.do_allocate(size, s, o, site);

@@ -7,8 +7,8 @@
 //      back asked how far they are; all threads' caches emptied, unless that was done so often of late that growing is
 //      cheaper; waiting for another stream if permitted; more memory of the device (or, where more than a tenth of the
 //      pool is free, 4. first); 4. stitching; waiting on the host for the asking stream's own work, and a look at all
-//      of this at once; the on_pressure callback; then an error, and out_of_memory_report() says what was where. What
-//      was taken in vain goes back.
+//      of this at once; the quarantine of a watched pool's guard released (guard.hpp); the on_pressure callback; then
+//      an error, and out_of_memory_report() says what was where. What was taken in vain goes back.
 // Stitching builds a block of scattered granules under consecutive addresses (devices with virtual memory), so that
 // free memory is usable memory: no request of a granule or more fails for want of a hole.
 //
@@ -246,6 +246,8 @@ class pool final : public memory_source {
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override;
   void do_use_on(void* data, stream& s, const source_location& where) override;
   [[nodiscard]] memory_source* untold() noexcept override;
+  [[nodiscard]] bytes most() const noexcept override;
+  bytes lift(bytes more) noexcept override;
 
   outcome allocate_slowly(bytes size, stream& s, const block_options* options, source_location site);
   outcome allocate_heard(bytes size, stream& s, source_location site);

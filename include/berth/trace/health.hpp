@@ -71,6 +71,8 @@ class stopwatch final : public memory_source {
   [[nodiscard]] allocation_times times() const noexcept;
 
  private:
+  [[nodiscard]] bytes most() const noexcept override { return most_of(*upstream_); }
+  bytes lift(bytes more) noexcept override { return lift_of(*upstream_, more); }
   outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) override;
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override {
     free_to(*upstream_, data, size, stream_id, site);
