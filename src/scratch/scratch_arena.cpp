@@ -227,7 +227,7 @@ void scratch_arena::release_slow(std::byte* data, std::byte* end, source_locatio
   set_gates();
 }
 
-// Gives a watched block back. Any other block whose guard names neither this thread nor an explicit arena is broken.
+// Gives a watched block back. Any other block that comes here is broken.
 void scratch_arena::release_other(std::byte* data, source_location where) noexcept {
   detail::watch_record r;
   if (detail::unwatch_block(data, this, &r, where)) {

@@ -152,7 +152,7 @@ bool unwatch_block(const std::byte* data, const scratch_arena* arena, watch_reco
   if (ours) *link = found->next;
   pthread_mutex_unlock(&lock);
   if (found == nullptr) return false;
-  expects(ours, "scratch: used or given back on a thread or arena that the block does not belong to", where);
+  expects(ours, "scratch: used or given back on a thread that its arena does not belong to", where);
   *r = *found;
   std::free(found);
   unpoison(r->data - r->front, r->front + r->size + r->back);

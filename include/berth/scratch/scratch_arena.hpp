@@ -111,6 +111,16 @@ inline constexpr std::uint64_t scratch_guard = 0xB3'9D'E5'C7'A9'D3'8B'F1;
   return guard;
 }
 
+// Returns whether the guard word behind a block's bytes is unchanged.
+[[nodiscard]] inline bool is_guard(const std::byte* behind, std::uint64_t guard) noexcept {
+#if defined(BERTH_SCRATCH_POISONS)
+  __asan_unpoison_memory_region(behind, sizeof scratch_guard);
+#endif
+  std::uint64_t there;
+  std::memcpy(&there, behind, sizeof there);
+  return there == guard;
+}
+
 struct scratch_chunk;  // src/scratch/chunk.hpp
 struct scratch_hole;   // src/scratch/hole.hpp
 
@@ -377,14 +387,9 @@ inline void scratch_arena::release(void* block, std::size_t alignment, source_lo
   detail::unpoison(&header->guard, sizeof header->guard);
   const std::uint64_t guard = detail::scratch_guard_again();
   const std::uint64_t owner = header->guard ^ guard;
-  // Before the size is used: the header of a watched block holds a red zone instead.
-  if (owner != detail::thread_token() && owner != 0) [[unlikely]]
+  // The owner before the size is used: the header of a watched block holds a red zone instead of a size.
+  if ((owner != detail::thread_token() && owner != 0) || !detail::is_guard(data + size, guard)) [[unlikely]]
     return release_other(data, where);
-  detail::unpoison(data + size, sizeof detail::scratch_guard);
-  std::uint64_t behind;
-  std::memcpy(&behind, data + size, sizeof behind);
-  if (behind != guard) [[unlikely]]
-    broken_block(header, where);
   std::byte* const end = data + detail::scratch_reach(size);
   if (end != top_ || countdown_ >= 0) [[unlikely]]
     return release_slow(data, end, where);
