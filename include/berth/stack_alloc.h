@@ -21,9 +21,9 @@
  * STACK_FREE checks in every build:
  *   - the 8 bytes before the buffer and the 8 bytes past its end
  *   - that the buffer lives, and that it belongs to this thread
- * It does not see writes further away. With BERTH_DEBUG=scratch in the environment it checks 64 bytes on both sides, and
- * N bytes with BERTH_DEBUG=scratch=N. Then a buffer that was never freed is also reported, with the file and line of its
- * STACK_ALLOC, when its thread or the program ends. A failed check prints one line on standard error and aborts.
+ * It does not see writes further away. With BERTH_DEBUG=scratch in the environment it checks 64 bytes on both sides,
+ * and N bytes with BERTH_DEBUG=scratch=N. Then a buffer that was never freed is also reported, with the file and line
+ * of its STACK_ALLOC, when its thread or the program ends. A failed check prints one line on standard error and aborts.
  *
  * MAX_STACK_ALLOC, OpenBLAS's limit for buffers on the stack, is 0 here. Another value does not compile.
  *
@@ -40,7 +40,8 @@
 
 #if defined(MAX_STACK_ALLOC)
 #if MAX_STACK_ALLOC != 0
-#error "berth/stack_alloc.h: no buffer lies on the stack, so MAX_STACK_ALLOC has no effect; define it as 0 or not at all"
+#error \
+    "berth/stack_alloc.h: no buffer lies on the stack, so MAX_STACK_ALLOC has no effect; define it as 0 or not at all"
 #endif
 #endif
 

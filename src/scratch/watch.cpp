@@ -65,14 +65,16 @@ std::size_t width_in(std::string_view words) noexcept {
 }
 
 void fill(std::byte* from, std::byte* to) noexcept {
-  for (; from != to; ++from) *from = static_cast<std::byte>(zone_word >> reinterpret_cast<std::uintptr_t>(from) % 8 * 8);
+  for (; from != to; ++from)
+    *from = static_cast<std::byte>(zone_word >> reinterpret_cast<std::uintptr_t>(from) % 8 * 8);
 }
 
 bool is_whole(const std::byte* at) noexcept {
   return *at == static_cast<std::byte>(zone_word >> reinterpret_cast<std::uintptr_t>(at) % 8 * 8);
 }
 
-[[noreturn]] void written(const watch_record& r, const char* side, std::size_t distance, source_location where) noexcept {
+[[noreturn]] void written(const watch_record& r, const char* side, std::size_t distance,
+                          source_location where) noexcept {
   char text[384];
   std::snprintf(text, sizeof text,
                 "scratch: bytes were written %s of a block of %zu bytes: the nearest is byte %zu there; the block was "
@@ -98,8 +100,7 @@ struct forgotten_place {
 // Counts a block at its place. Does nothing if there is no memory for a new place.
 void count_at_place(forgotten_place*& places, const watch_record& r) noexcept {
   forgotten_place* p = places;
-  while (p != nullptr &&
-         (p->made.line() != r.made.line() || std::strcmp(p->made.file_name(), r.made.file_name()) != 0))
+  while (p != nullptr && (p->made.line() != r.made.line() || std::strcmp(p->made.file_name(), r.made.file_name()) != 0))
     p = p->next;
   if (p == nullptr) {
     p = static_cast<forgotten_place*>(std::malloc(sizeof *p));
@@ -142,8 +143,7 @@ bool watch_block(const watch_record& r) noexcept {
   return true;
 }
 
-bool unwatch_block(const std::byte* data, const scratch_arena* arena, watch_record* r,
-                   source_location where) noexcept {
+bool unwatch_block(const std::byte* data, const scratch_arena* arena, watch_record* r, source_location where) noexcept {
   pthread_mutex_lock(&lock);
   watch_record** link = &bucket_of(data);
   while (*link != nullptr && (*link)->data != data) link = &(*link)->next;

@@ -173,8 +173,8 @@ TEST(openblas_stack_alloc, every_byte_of_a_red_zone_is_checked_while_debugging) 
 
 using openblas_stack_alloc_death = testing::Test;
 
-// "gdb and a backtrace find the place of the fault": the program stops at STACK_FREE, and the line names that place, the
-// distance and the place of the STACK_ALLOC.
+// "gdb and a backtrace find the place of the fault": the program stops at STACK_FREE, and the line names that place,
+// the distance and the place of the STACK_ALLOC.
 TEST(openblas_stack_alloc_death, a_mistake_names_its_places) {
   EXPECT_DEATH(
       {
@@ -241,8 +241,8 @@ std::vector<std::string> lines_of(const std::string& command) {
   return out;
 }
 
-// "Without STACK_FREE memory leaks": each forgotten STACK_FREE is reported with the file and line of its STACK_ALLOC, at
-// the end of its thread or of the program.
+// "Without STACK_FREE memory leaks": each forgotten STACK_FREE is reported with the file and line of its STACK_ALLOC,
+// at the end of its thread or of the program.
 TEST(openblas_stack_alloc, a_forgotten_stack_free_is_reported_with_its_place) {
   if (berth::support::address_sanitized || berth::support::emulated) GTEST_SKIP() << "the leak detector ends it";
   for (const std::string where : {"thread", "main", "running"}) {

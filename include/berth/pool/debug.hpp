@@ -16,8 +16,8 @@
 //   arenas          model runners plan with red zones behind every buffer, and look at them after each node: which node
 //                   wrote behind which value (arena_guard.hpp). The arena is larger, and a run waits for every node
 //   scratch, scratch=N
-//                   red zones of 64, or N, bytes round scratch blocks (scratch/watch.hpp); `guards`, `pages` and `leaks`
-//                   do it too. A mistake stops the program, whatever `warn` says
+//                   red zones of 64, or N, bytes round scratch blocks (scratch/watch.hpp); `guards`, `pages` and
+//                   `leaks` do it too. A mistake stops the program, whatever `warn` says
 //   warn            mistakes are written down and survived; without it the first one stops the program
 //   leaks           a line for each place (and stack) that left blocks alive at its pool's end, whatever
 //                   pool_options::report_leaks says
