@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -193,8 +194,6 @@ TEST(openblas_stack_alloc_death, a_mistake_names_its_places) {
   EXPECT_DEATH(give_back(buffer), "openblas_own_form.c:[0-9]+: contract: .*does not live in this arena");
 }
 
-#endif
-
 TEST(openblas_stack_alloc_death, a_double_free_is_noticed_while_debugging) {
   EXPECT_DEATH(
       {
@@ -208,6 +207,8 @@ TEST(openblas_stack_alloc_death, a_double_free_is_noticed_while_debugging) {
       },
       "contract: ");
 }
+
+#endif
 
 // Red zones keep the alignment, the order of frees and the figures.
 TEST(openblas_stack_alloc, watched_buffers_serve_as_others_do) {
