@@ -32,7 +32,7 @@ typedef struct berth_pool_options {
   uint64_t limit;             /* never holds more of the device; 0: as much as it has */
   double fraction;            /* ... and never more than this share of the device; 0: all */
   uint64_t initial;           /* taken at once, as far as the device has it */
-  uint64_t release_threshold; /* free memory above this goes back to the device; 0: it is kept */
+  uint64_t release_threshold; /* free memory that may stay; 0: as much as was alive lately */
   uint64_t idle_release_ms;   /* a chunk that was free for so long goes back; 0: never */
   int32_t no_stitch;          /* 1: no block is built of scattered granules */
   int32_t quiet;              /* 1: destruction does not write leaks to standard error */

@@ -1,14 +1,24 @@
 // A pool: device memory that comes and goes in stream order, at tens of nanoseconds and without fragmentation.
 //
-// How a request is served, cheapest first:
+// A request is served by the first of these that can:
 //   1. this thread's cache: a block of the same rounded size, freed here on the same stream. No lock.
 //   2. the store, under the pool's lock: best fit over the free memory that the stream may use (see below).
-//   3. the ladder, where nothing fits: neighbours freed on different streams joined; streams whose work holds memory
-//      back asked how far they are; all threads' caches emptied, unless that was done so often of late that growing is
-//      cheaper; waiting for another stream if permitted; more memory of the device (or, where more than a tenth of the
-//      pool is free, 4. first); 4. stitching; waiting on the host for the asking stream's own work, and a look at all
-//      of this at once; the quarantine of a watched pool's guard released (guard.hpp); the on_pressure callback; then
-//      an error, and out_of_memory_report() says what was where. What was taken in vain goes back.
+//   3. neighbours freed on different streams, joined; once more after streams were asked how far they are.
+//   4. where the pool would hold clearly more than was alive lately: this thread's cached blocks of the stream, all
+//      threads' caches if that pays, stitching, and chunks that go back to the device before a larger one is asked for.
+//   5. waiting for another stream, if wait_for_streams permits it.
+//   6. more memory of the device.
+//   7. all threads' caches, stitching, and waiting on the host for the asking stream's own work.
+//   8. the quarantine of a watched pool's guard (guard.hpp); free chunks of other pools of the same device or limit.
+//   9. the on_pressure callback.
+// Else it is an error, and out_of_memory_report() says where the memory is. Memory that was taken in vain goes back.
+//
+// How much the pool holds. Without any option it holds about as much as was alive during the last few thousand requests
+// that no cache served: up to 1.25 times that on one stream. It grows beyond only where rung 4 found nothing. Free
+// memory above that, and as much again or release_threshold, goes back by itself, at such requests. Programs that can
+// spare memory, and whose blocks come again in turn, gain time by a large release_threshold
+// (docs/decisions/0407-footprint.md has figures).
+//
 // Stitching builds a block of scattered granules under consecutive addresses (devices with virtual memory), so that
 // free memory is usable memory: no request of a granule or more fails for want of a hole.
 //
@@ -111,8 +121,9 @@ struct pool_options {
                             // at most 1 (contract)
   std::shared_ptr<shared_limit> shared{};  // ... nor, with the other pools that have it, more than this; null: none
   bytes initial = 0;                       // taken at construction, as far as the device can give it
-  // Free memory above this, caches included, goes back to the device: with the next request that no cache serves, or
-  // statistics(), after the work on it is done. Whole chunks only.
+  // Free memory that may stay, caches included; more goes back to the device. The pool looks after every 1,024 requests
+  // that no cache serves, and in statistics(), which counts from the live bytes. The look after requests counts from
+  // what the pool may hold for them anyway. max_bytes: as much as was alive lately.
   bytes release_threshold = max_bytes;
   // A chunk that was free for so long goes back, at such a call too; looked at four times in that time. 0: never.
   std::chrono::milliseconds idle_release{0};
@@ -126,7 +137,7 @@ struct pool_options {
   // Without it, devices with virtual memory give each chunk in one piece: fewer calls of the driver, and what free
   // memory there is must lie together. Pinned memory is never stitched, as drivers do not map it in granules.
   bool stitch = true;
-  bytes cache_bytes = max_bytes;  // a thread's cache keeps no more; 0: there are no caches
+  bytes cache_bytes = max_bytes;  // a thread's cache keeps no more; 0: there are no caches; max_bytes: as pays
   bool report_leaks = true;
 };
 
