@@ -172,8 +172,8 @@ TEST(guard_room, the_quarantine_empties_before_the_pressure_callback) {
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(w.p->allocate(15_MiB, queue)) << i;
   EXPECT_EQ(calls, 0);
 }
-// The users' blocks leave an eighth of the limit free: a bare pool fails now and then at the whole limit, if streams are
-// slow on a busy machine.
+// The users' blocks leave an eighth of the limit free: a bare pool fails now and then at the whole limit, if streams
+// are slow on a busy machine.
 TEST(guard_room, no_request_of_several_threads_fails) {
   constexpr bytes limit = 8_MiB;
   constexpr unsigned threads = 4;
