@@ -66,7 +66,8 @@ void print(const char* name, const shape& pass) {
 }  // namespace
 
 int main() {
-  std::printf("%-34s %7s %9s %9s %9s %7s\n", "ns for a record and a wait", "streams", "least", "median", "most", "to 4");
+  std::printf("%-34s %7s %9s %9s %9s %7s\n", "ns for a record and a wait", "streams", "least", "median", "most",
+              "to 4");
   print("ring", [](scene& s, std::size_t i) { s.pass(i % s.size(), (i + 1) % s.size()); });
   print("chain, begun anew at its head", [](scene& s, std::size_t i) {
     const std::size_t at = i % (s.size() - 1);

@@ -12,9 +12,9 @@
 #include <deque>
 #include <vector>
 
-#include "../thread_seconds.hpp"
 #include "berth/device/stream.hpp"
 #include "berth/pool/pool.hpp"
+#include "thread_seconds.hpp"
 
 namespace {
 
@@ -79,7 +79,7 @@ result measure(std::size_t count, std::size_t each, scene what) {
 void print(const char* name, std::size_t count, std::size_t each, scene what) {
   std::vector<result> all;
   for (int i = 0; i < turns; ++i) all.push_back(measure(count, each, what));
-  const auto spread = [&all](double result::* part) {
+  const auto spread = [&all](double result::*part) {
     std::sort(all.begin(), all.end(), [part](const result& a, const result& b) { return a.*part < b.*part; });
     std::printf("  %8.2f %8.2f %8.2f", all.front().*part, all[all.size() / 2].*part, all.back().*part);
   };

@@ -119,8 +119,7 @@ epoch_node* epoch_tree::parent_of(epoch_nodes& nodes, epoch_tree one, epoch_tree
   const std::uint32_t id = first_id(*one.root_);
   const auto different = static_cast<unsigned>(std::bit_width(id ^ first_id(*other.root_)) - 1);
   const auto level = static_cast<std::uint8_t>(different / epoch_node::bits);
-  epoch_node* const parent =
-      nodes.take(level, static_cast<std::uint32_t>(std::uint64_t{id} >> top(level)));
+  epoch_node* const parent = nodes.take(level, static_cast<std::uint32_t>(std::uint64_t{id} >> top(level)));
   parent->below.fill(nullptr);
   parent->count = one.root_->count + other.root_->count;
   const std::size_t first = branch(*parent, id);

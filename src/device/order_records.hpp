@@ -42,7 +42,8 @@ class order_records {
   // Makes the clock forget streams that have ended. It stays as it was where this throws bad_alloc.
   void sweep(vector_clock& clock) {
     const std::lock_guard lock{mutex_};
-    clock.sweep(ended(), [this](std::uint32_t id) { return streams_.count(id) == 0; }, nodes_);
+    clock.sweep(
+        ended(), [this](std::uint32_t id) { return streams_.count(id) == 0; }, nodes_);
   }
 
   [[nodiscard]] epoch_nodes& nodes() noexcept { return nodes_; }

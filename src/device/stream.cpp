@@ -25,8 +25,8 @@ struct stream_state {
   mutable std::mutex mutex;  // guards what follows; never held while the device is asked
   // Written with both locks, so that either is enough to read it.
   vector_clock behind;
-  std::uint64_t changes = 0;         // of `behind`
-  std::uint64_t changes_done = 0;    // all that `behind` had after so many is done
+  std::uint64_t changes = 0;       // of `behind`
+  std::uint64_t changes_done = 0;  // all that `behind` had after so many is done
   // What queued work failed with, where the device told it to who asked through the clock, and may tell it once.
   std::optional<error> unheard;
   std::atomic<bool> has_unheard{false};  // a hint

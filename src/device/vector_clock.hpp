@@ -58,8 +58,7 @@ class vector_clock {
                                const vector_clock& theirs) const noexcept;
   // Whether learn() can do it, without memory.
   [[nodiscard]] bool learns_in_place(const lesson& l) const noexcept {
-    return l.kind == lesson_kind::nothing ||
-           (l.kind == lesson_kind::one && (used_ < few || place_of(l.of) < used_));
+    return l.kind == lesson_kind::nothing || (l.kind == lesson_kind::one && (used_ < few || place_of(l.of) < used_));
   }
   void learn(const lesson& l) noexcept;
   // Returns the clock after the lesson. May throw bad_alloc.

@@ -102,7 +102,8 @@ extent* pool::state::find_fit(const request& r, bytes n) {
     known_stream& k = *holding[i];
     if (k.is_idle()) ++idle_met;
     if (&k == r.by || !may_use(k.free, r.on)) continue;
-    if (k.clock->completed() >= k.free.floor && sweep_where_it_pays(k)) e = space.find_among(space.nobodys(), n, no_end, good);
+    if (k.clock->completed() >= k.free.floor && sweep_where_it_pays(k))
+      e = space.find_among(space.nobodys(), n, no_end, good);
     if (e == nullptr) e = space.find_among(k.free, n, elsewhere, good);
   }
   if (holding.size() > few_streams && idle_met > holding.size()) unlist_idle();

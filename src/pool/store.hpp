@@ -45,8 +45,8 @@ struct lane {
   // answer stays true for that stream; a new look asks again. See pool::state::order_of().
   std::uint64_t behind = 0;
   std::uint64_t look = 0;
-  std::uint32_t asker = 0;  // the id of the request's stream; 0: none yet
-  std::array<std::uint64_t, words> bitmap{};                        // a bit for each bin that is not empty
+  std::uint32_t asker = 0;                    // the id of the request's stream; 0: none yet
+  std::array<std::uint64_t, words> bitmap{};  // a bit for each bin that is not empty
   size_tree tree;
   std::array<extent*, bins> heads{};
 

@@ -133,8 +133,7 @@ RC_GTEST_PROP(epoch_tree, completes_everything_once, (std::uint64_t seed)) {
       case 0: one = other; break;
       case 1: join(one, other, nodes); break;
       case 2: {
-        one.tree.complete(
-            [&done](std::uint32_t id, std::uint64_t epoch) { done[id] = std::max(done[id], epoch); });
+        one.tree.complete([&done](std::uint32_t id, std::uint64_t epoch) { done[id] = std::max(done[id], epoch); });
         for (const auto& [id, epoch] : one.expected) RC_ASSERT(done[id] >= epoch);
         std::size_t calls = 0;
         one.tree.complete([&calls](std::uint32_t, std::uint64_t) { ++calls; });

@@ -74,8 +74,8 @@ TEST(pool_streams, what_is_held_back_is_not_given_out) {
   EXPECT_TRUE(p.allocate(64, second));
 }
 
-// Blocks of several held streams, in turn, so that no two neighbours are of one stream. The asking stream is behind what
-// the streams did before they freed the second half.
+// Blocks of several held streams, in turn, so that no two neighbours are of one stream. The asking stream is behind
+// what the streams did before they freed the second half.
 class held_halves {
  public:
   held_halves(std::size_t streams, std::size_t blocks, bytes limit) : pool{host, {.limit = limit, .cache_bytes = 0}} {

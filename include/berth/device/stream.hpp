@@ -165,8 +165,8 @@ class stream {
 
   // Returns the last epoch of the stream with this id that work enqueued here now is ordered behind, by waits
   // (transitively). 0: none. stream_clock::ended: the stream is this one. The answer stays true, since it only grows,
-  // so a caller that has several epochs of one stream asks once. Destroyed streams may be forgotten: their work is done.
-  // Cost: one lock and one look-up, O(log streams).
+  // so a caller that has several epochs of one stream asks once. Destroyed streams may be forgotten: their work is
+  // done. Cost: one lock and one look-up, O(log streams).
   [[nodiscard]] std::uint64_t epoch_behind(std::uint32_t stream_id) const noexcept;
   // Whether work enqueued here now is ordered behind that epoch.
   [[nodiscard]] bool ordered_behind(std::uint32_t stream_id, std::uint64_t epoch) const noexcept {
