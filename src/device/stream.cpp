@@ -34,6 +34,8 @@ struct stream_state {
   ~stream_state() {
     if (clock->of_this_process()) {
       clock->shut();
+      // Its memory need not wait for the end of the queue's threads.
+      if (queue->idle()) clock->complete(stream_clock::ended);
       queue.reset();  // waits
     } else {
       (void)queue.release();  // what its threads were about to do with it, and with its locks, stays undone here

@@ -189,6 +189,7 @@ void pool::state::trim_parts(bytes keep) noexcept {
 bytes pool::state::trim(bytes keep) noexcept {
   const bytes before = memory.reserved();
   if (before <= keep) return 0;
+  complete_idle();
   sweep_all(nullptr);
   memory.purge();
   for_each_chunk([&](std::size_t i, extent* around) {

@@ -352,6 +352,7 @@ extent* pool::state::look_everywhere(request& r) {
   r.thorough = true;
   flush();
   make_ready();
+  complete_idle();
   sweep_all(nullptr);
   memory.purge();
   const auto fit_or_stitch = [&]() -> extent* {

@@ -279,6 +279,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // where that is what makes them say it. With device_wait, makes `on` wait for them. Null: not `only` some.
   void ask(stream* on, asking_for what, const std::vector<const stream_clock*>* only, lock_held& held);
   [[nodiscard]] bool somebody_holds_back(const detail::known_stream* but) const noexcept;
+  void complete_idle() noexcept;
   // The extents of other streams' lanes that one walk visits before the pool grows. More would hold the lock too long.
   static constexpr std::size_t most_elsewhere = 1024;
   void wait_on_host(const detail::request& r, lock_held& held);

@@ -189,6 +189,14 @@ bool pool::state::somebody_holds_back(const known_stream* but) const noexcept {
                              [but](const auto* k) { return k != but && k->clock->completed() < k->awaited(); });
 }
 
+// With the lock held no thread adds to what a stream holds back. So an idle stream has done with all of it, however
+// often it went on while it was asked without the lock. Only streams that know it without their driver are asked.
+void pool::state::complete_idle() noexcept {
+  for (const known_stream* const k : holding) {
+    if (k->clock->completed() < k->awaited() && stream::idle(*k->clock)) (void)stream::query(*k->clock);
+  }
+}
+
 namespace {
 
 // Finds out how far the stream is, and makes `waits`, if any, wait for it. Returns how many events were recorded: while
