@@ -35,10 +35,12 @@ constexpr std::array<placement, 6> entries{{
      .start_alignment = 64,
      .size_granularity = 32,
      .copy_alignment = 64,
-     .source = "CANN application development guide, memory sub-allocation (aclrtMalloc, Ascend 950 series)"},
+     .source = "CANN 9.1 runtime API, aclrtMalloc and aclrtMallocAlign32 (Ascend 950 series)"},
+    // The function rounds its block to 32 bytes and adds none. A part cut from the block keeps 32 bytes all the same.
     {.name = "ascend_align32",
      .start_alignment = 64,
      .size_granularity = 32,
+     .tail_pad = 32,
      .copy_alignment = 64,
      .source = "CANN 8.0 application development guide, memory sub-allocation (aclrtMallocAlign32)"},
 }};

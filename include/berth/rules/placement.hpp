@@ -43,8 +43,8 @@ struct placement {
 [[nodiscard]] const placement& host() noexcept;                // start 64: a cache line and a 512-bit vector
 [[nodiscard]] const placement& ascend_310p_device() noexcept;  // aclrtMalloc, carved by the caller
 [[nodiscard]] const placement& ascend_310p_dvpp() noexcept;    // media memory; the strictest for mixed use
-[[nodiscard]] const placement& ascend_950_device() noexcept;   // aclrtMalloc there: nothing behind the end
-[[nodiscard]] const placement& ascend_align32() noexcept;      // aclrtMallocAlign32, on every chip
+[[nodiscard]] const placement& ascend_950_device() noexcept;   // an Ascend 950's aclrtMalloc, Align32, Cached: no tail
+[[nodiscard]] const placement& ascend_align32() noexcept;      // aclrtMallocAlign32, on every chip but the 950
 
 }  // namespace berth::rules
 #pragma GCC visibility pop

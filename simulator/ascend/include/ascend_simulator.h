@@ -40,10 +40,21 @@ void ascend_simulator_fail_work(int code);
 /* aclrtRunMode: ACL_DEVICE, the program runs on the chip (memory of aclrtMallocHost has no alignment), or ACL_HOST. */
 void ascend_simulator_run_mode(int mode);
 
-/* For an allocator that cuts one block into parts: tells what it gave out and got back, so that the rules of
- * sub-allocation are checked (start, ALIGN_UP(size, 32) + 32, overlap with another part) and whatever is enqueued on a
- * part after it came back is a use after free. Nothing needs these: whether the part is reused too early is seen
- * without them. */
+/* The documents' rule for the parts of a block, by the function that gave the block. */
+typedef struct ascend_simulator_part_rule {
+  size_t start;        /* A part starts at a multiple of it. */
+  size_t unit;         /* Sizes of blocks and of parts are rounded up to a multiple of it. */
+  size_t behind_block; /* Bytes that the function adds to the rounded size of its block. */
+  size_t behind_part;  /* Bytes that stay free behind the rounded size of a part. */
+} ascend_simulator_part_rule;
+/* Copies the rule of `function` ("aclrtMalloc", ...) on `chip` ("310P", ...; null: the profile's). Returns 1, or 0 and
+ * leaves `out` as it was if either is unknown. */
+int ascend_simulator_get_part_rule(const char* chip, const char* function, ascend_simulator_part_rule* out);
+
+/* For an allocator that cuts one block into parts: tells which part it gave out or got back. The rules of sub-allocation
+ * are checked then (start, rounding, bytes behind the end, overlap with another part), on device, media and pinned
+ * blocks. Work enqueued on a part after it came back is a use after free. Nothing needs these two: a part that is
+ * reused too early is seen without them. */
 void ascend_simulator_part_taken(const void* start, size_t size);
 void ascend_simulator_part_given_back(const void* start);
 

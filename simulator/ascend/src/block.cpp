@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "ascend_simulator.h"
 #include "world.hpp"
 
 using namespace ascend_simulator;
@@ -16,13 +15,18 @@ std::size_t round_up(std::size_t size, std::size_t to) {
   return (size + to - 1) / to * to;
 }
 
+// Forgets the parts of a block that goes.
+void forget_parts(world& w, number at, std::size_t room) {
+  w.parts.erase(w.parts.lower_bound(at), w.parts.lower_bound(at + room));
+  w.given_back.erase(w.given_back.lower_bound(at), w.given_back.lower_bound(at + room));
+}
+
 enum policy : int { huge_first, huge_only, normal_only, p2p = 3, huge_1g = 6 };
 
-// What a block of this size takes with its rounding; 0 where that is more than a size can say.
+// Returns the bytes that a block of this size takes with its rounding; 0 if that exceeds a size.
 std::size_t room_of(std::size_t size, family of) {
   if (size > SIZE_MAX - huge_page) return 0;
-  const bool tail = of != family::aligned32 && the().how.on.tail;
-  return round_up(size, 32) + (tail ? 32 : 0);
+  return room_for(size, suballocation_of(of).behind_block[find_chip(the().how.on.name)]);
 }
 
 // The caller holds the mutex.
@@ -109,8 +113,7 @@ aclError give_back(void* p, bool media) {
   w.used.forget(at, gone.room);
   discharge(gone.device, gone.charge, gone.huge);
   if (gone.of == family::media) w.media_bytes[gone.device] -= gone.room;
-  w.parts.erase(w.parts.lower_bound(at), w.parts.lower_bound(at + gone.room));
-  w.given_back.erase(w.given_back.lower_bound(at), w.given_back.lower_bound(at + gone.room));
+  forget_parts(w, at, gone.room);
   w.ghosts[at] = {gone.size, here.function, here.place};
   w.blocks.erase(it);
   return ACL_SUCCESS;
@@ -240,6 +243,7 @@ aclError aclrtFreeHost(void* p) {
   const host_block gone = it->second;
   const bool used = still_used(w.used, at, gone.size, "a host block goes");
   w.used.forget(at, gone.size);
+  forget_parts(w, at, gone.size);
   w.ghosts[at] = {gone.size, here.function, here.place};
   if (!used) retire(w, {gone.given, round_up(gone.size + at % page, page) + page, at});
   w.hosts.erase(it);
@@ -321,59 +325,5 @@ aclError aclrtHostUnregister(void* p) {
   return ACL_SUCCESS;
 }
 #endif
-
-void ascend_simulator_part_taken(const void* start, std::size_t size) {
-  here = {__func__, __builtin_return_address(0)};
-  world& w = the();
-  const std::lock_guard lock{w.mutex};
-  const auto at = reinterpret_cast<number>(start);
-  const auto after = w.blocks.upper_bound(at);
-  const block* const in = after != w.blocks.begin() && at - std::prev(after)->first < std::prev(after)->second.room
-                              ? &std::prev(after)->second
-                              : nullptr;
-  const family of = in != nullptr ? in->of : family::device;
-  const std::size_t room = room_of(size, of);
-  const std::size_t start_alignment = of == family::media ? 128 : 64;
-  if (at % start_alignment != 0) {
-    violate("part_start", "a part starts at no multiple of " + std::to_string(start_alignment));
-  }
-  if (in != nullptr && at + room > std::prev(after)->first + in->room) {
-    violate("part_tail", "a part of " + std::to_string(size) + " bytes takes " + std::to_string(room) +
-                             ", and its block ends before");
-  }
-  auto beside = w.parts.lower_bound(at);
-  if (beside != w.parts.begin() && std::prev(beside)->first + std::prev(beside)->second.room > at) --beside;
-  if (beside != w.parts.end() && beside->first < at + room) {
-    const bool tail_only = beside->first + beside->second.size <= at || at + size <= beside->first;
-    violate(tail_only ? "part_tail" : "part_overlap",
-            "a part of " + std::to_string(size) + " bytes overlaps one of " + std::to_string(beside->second.size) +
-                (tail_only ? " with what ALIGN_UP(size, 32) + 32 keeps behind the end" : " bytes"));
-  }
-  // What was given back there is taken again; the rest of it stays given back.
-  auto gone = w.given_back.lower_bound(at);
-  if (gone != w.given_back.begin() && std::prev(gone)->first + std::prev(gone)->second.size > at) --gone;
-  while (gone != w.given_back.end() && gone->first < at + size) {
-    const auto [from, was] = *gone;
-    gone = w.given_back.erase(gone);
-    if (from < at) w.given_back[from] = {at - from, was.call, was.place};
-    if (from + was.size > at + size) {
-      w.given_back[at + size] = {from + was.size - at - size, was.call, was.place};
-    }
-  }
-  w.parts[at] = {size, room};
-}
-void ascend_simulator_part_given_back(const void* start) {
-  here = {__func__, __builtin_return_address(0)};
-  world& w = the();
-  const std::lock_guard lock{w.mutex};
-  const auto at = reinterpret_cast<number>(start);
-  const auto it = w.parts.find(at);
-  if (it == w.parts.end()) {
-    violate(w.given_back.count(at) != 0 ? "double_free" : "foreign_free", "no part starts there");
-    return;
-  }
-  w.given_back[at] = {it->second.size, here.function, here.place};
-  w.parts.erase(it);
-}
 
 }  // extern "C"

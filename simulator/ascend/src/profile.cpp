@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::size_t gib = std::size_t{1} << 30;
 
-//                        name   as the chip says it  memory     media     tail   host   1 GB   V1     FLOAT  streams
+//                        name   as the chip says it  memory     media     host   1 GB   V1     FLOAT  streams
 //                        events
-constexpr chip chips[] = {{"310", "Ascend310", 8 * gib, 4 * gib, true, false, false, true, false, 1024, 1023},
-                          {"310P", "Ascend310P3", 24 * gib, 4 * gib, true, false, false, true, false, 1024, 1023},
-                          {"910", "Ascend910A", 32 * gib, 4 * gib, true, false, false, true, false, 2048, 65535},
-                          {"A2", "Ascend910B3", 64 * gib, 16 * gib, true, true, true, true, true, 1984, 65536},
-                          {"A3", "Ascend910_9391", 64 * gib, 16 * gib, true, true, true, true, true, 1984, 65536},
-                          {"950", "Ascend950PR", 128 * gib, 16 * gib, false, true, true, false, true, 1984, 65536}};
+constexpr chip chips[] = {{"310", "Ascend310", 8 * gib, 4 * gib, false, false, true, false, 1024, 1023},
+                          {"310P", "Ascend310P3", 24 * gib, 4 * gib, false, false, true, false, 1024, 1023},
+                          {"910", "Ascend910A", 32 * gib, 4 * gib, false, false, true, false, 2048, 65535},
+                          {"A2", "Ascend910B3", 64 * gib, 16 * gib, true, true, true, true, 1984, 65536},
+                          {"A3", "Ascend910_9391", 64 * gib, 16 * gib, true, true, true, true, 1984, 65536},
+                          {"950", "Ascend950PR", 128 * gib, 16 * gib, true, true, false, true, 1984, 65536}};
 
 const char* variable(const char* name) {
   const char* const value = std::getenv(name);

@@ -11,14 +11,13 @@ namespace ascend_simulator {
 inline constexpr std::size_t page = 4096;
 inline constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-// Source: the CANN application development guides, by product; limits of streams and events and the sizes of the
-// rounding from the runtime's sources (see acl.h). Memory is that of a common card of the chip.
+// Source: the CANN application development guides, by product; limits of streams and events from the runtime's sources
+// (see acl.h). Memory is that of a common card of the chip. The rounding of blocks is in suballocation.hpp.
 struct chip {
   const char* name;      // as ASCEND_SIMULATOR_PROFILE has it
   const char* soc_name;  // as aclrtGetSocName says it
   std::size_t memory;
   std::size_t media_memory;  // what acldvppMalloc can give at most
-  bool tail;                 // aclrtMalloc takes ALIGN_UP(size, 32) + 32 (950: no + 32)
   bool registers_host;       // aclrtHostRegister
   bool pages_of_1g;
   bool media_v1;       // acldvppMalloc

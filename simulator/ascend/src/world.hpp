@@ -18,11 +18,10 @@
 #include "acl/acl.h"
 #include "history.hpp"
 #include "profile.hpp"
+#include "suballocation.hpp"
 #include "worker.hpp"
 
 namespace ascend_simulator {
-
-enum class family : std::uint8_t { device, aligned32, cached, media };  // by the function that gave it
 
 struct block {
   std::size_t size = 0;  // as asked

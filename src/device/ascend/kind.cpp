@@ -91,8 +91,8 @@ const char* missing(const functions& acl, const memory_choice& choice) noexcept 
 
 const rules::placement& rules_of(memory_choice::kind k, bool is_950) noexcept {
   if (k == memory_choice::media) return rules::ascend_310p_dvpp();  // on every chip
-  if (k == memory_choice::align32) return rules::ascend_align32();
-  return is_950 ? rules::ascend_950_device() : rules::ascend_310p_device();
+  if (is_950) return rules::ascend_950_device();
+  return k == memory_choice::align32 ? rules::ascend_align32() : rules::ascend_310p_device();
 }
 
 status allocate(const functions& acl, const memory_choice& choice, void** block, bytes size) noexcept {
