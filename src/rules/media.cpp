@@ -8,14 +8,16 @@ namespace {
 
 // Sources: CANN application development guide, DVPP chapter by product: JPEGD (width stride 128 on 310 and 910, 64 on
 // 310P, 200I/500 A2, A2 and A3; height stride 16), VDEC (strides 16 and 2; A2 and 200I/500 A2: none), VPC (strides 16
-// and 2, general; not looked up for each product).
-constexpr std::array<media_chip, 6> chips{{
+// and 2, general; not looked up for each product). The 950 by the media pages of CANN 9.1: JPEGD stands beside A2 and
+// A3 there, the video calls of V1 are missing, and those of V2 have channels for JPEGD only.
+constexpr std::array<media_chip, 7> chips{{
     {.name = "310", .jpegd_width_stride = 128},
     {.name = "310P", .jpegd_width_stride = 64},
     {.name = "910", .jpegd_width_stride = 128},
     {.name = "200I", .jpegd_width_stride = 64, .vdec_aligns = false},
     {.name = "A2", .jpegd_width_stride = 64, .vdec_aligns = false},
     {.name = "A3", .jpegd_width_stride = 64},
+    {.name = "950", .jpegd_width_stride = 64, .vdec = false},
 }};
 
 constexpr std::array<std::string_view, 5> formats{"yuv400", "yuv420sp", "yuv422sp", "yuv440sp", "yuv444sp"};
@@ -65,6 +67,7 @@ result<picture> jpegd_picture(const media_chip& chip, pixels format, bytes width
 }
 
 result<picture> vdec_picture(const media_chip& chip, bytes width, bytes height) noexcept {
+  if (!chip.vdec) return error{errc::unsupported, "this chip decodes pictures only, no video"};
   if (auto ok = validate(width, height, 128, 4096, "VDEC takes frames of 128 to 4096 pixels a side"); !ok) {
     return ok.error();
   }

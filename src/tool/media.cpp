@@ -1,6 +1,7 @@
 // berth plan media: decoding, resizing and inference of an NPU in one block of media memory.
 #include "berth/plan/media.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
@@ -10,10 +11,13 @@
 #include <string>
 #include <utility>
 
+#include "berth/model/plan_file.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "tool/command_line.hpp"
 #include "tool/output.hpp"
+#include "tool/planned.hpp"
+#include "tool/printable.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
 
@@ -26,7 +30,9 @@ struct media_call {
   std::string format = "yuv420sp";
   std::uint32_t width = 0, height = 0, model_width = 224, model_height = 224;
   std::uint32_t element_bytes = 4, references = 4, shown = 2, packets = 2;
-  std::optional<bytes> file, output, workspace;
+  std::optional<bytes> file, packet, output, workspace;
+  std::string out;
+  std::string prefix;  // of a C header's names
   bool json = false;
 };
 
@@ -44,6 +50,7 @@ result<plan::problem> problem_of(const media_call& call) {
                                .references = call.references,
                                .shown = call.shown,
                                .packets = call.packets,
+                               .packet_bytes = call.packet.value_or(0),
                                .model = model});
   }
   // Where the file's size is not known: a byte a pixel is more than any photograph takes.
@@ -90,42 +97,56 @@ void print_table(const media_call& call, const plan::problem& p, const plan::pla
   std::printf("  waste        %s (rounding, tails and alignment)\n", human_exactly(answer.arena() - f.live).c_str());
   std::printf("  one each     %s, in pages %s\n", human_exactly(f.apart.rounded).c_str(),
               human(f.apart.in_pages).c_str());
+  if (!call.out.empty()) std::printf("  written to   %s\n", printable(call.out).c_str());
 }
 
-int plan_media(const media_call& call) {
-  const auto p = problem_of(call);
-  if (!p) throw usage_error(std::string{p.error().what} + " (" + std::to_string(p.error().number) + ")");
-  const auto answer = plan::solve(*p);
-  if (!answer) throw usage_error(answer.error().what);
-  const bool verified = !plan::verify(*p, *answer);
-  const media_figures f = figures_of(*p, answer->arena());
-  if (!call.json) {
-    print_table(call, *p, *answer, f);
-    return verified ? done : answer_is_no;
-  }
+nlohmann::ordered_json json_of(const media_call& call, const plan::problem& p, const plan::plan& answer,
+                               const media_figures& f, bool verified) {
   nlohmann::ordered_json buffers = nlohmann::ordered_json::array();
-  for (plan::index i = 0; i < p->buffers.size(); ++i) {
-    const plan::buffer& b = p->buffers[i];
+  for (plan::index i = 0; i < p.buffers.size(); ++i) {
+    const plan::buffer& b = p.buffers[i];
     buffers.push_back({{"id", b.name},
-                       {"offset", answer->offsets[i]},
+                       {"offset", answer.offsets[i]},
                        {"size", b.size},
                        {"lower", b.live.lower},
                        {"upper", b.live.upper},
-                       {"alignment", p->alignment_of(i)},
-                       {"size_granularity", p->granularity_of(i)},
-                       {"tail_pad", p->tail_pad_of(i)}});
+                       {"alignment", p.alignment_of(i)},
+                       {"size_granularity", p.granularity_of(i)},
+                       {"tail_pad", p.tail_pad_of(i)}});
   }
-  print_json(nlohmann::ordered_json{{"scenario", call.scenario},
-                                    {"chip", call.chip},
-                                    {"arena_bytes", answer->arena()},
-                                    {"lower_bound", answer->lower_bound()},
-                                    {"optimal", answer->optimal()},
-                                    {"verified", verified},
-                                    {"waste_bytes", answer->arena() - f.live},
-                                    {"block_in_pages_bytes", f.block_in_pages},
-                                    {"one_each_bytes", f.apart.rounded},
-                                    {"one_each_in_pages_bytes", f.apart.in_pages},
-                                    {"buffers", std::move(buffers)}});
+  return {{"scenario", call.scenario},
+          {"chip", call.chip},
+          {"arena_bytes", answer.arena()},
+          {"lower_bound", answer.lower_bound()},
+          {"optimal", answer.optimal()},
+          {"verified", verified},
+          {"waste_bytes", answer.arena() - f.live},
+          {"block_in_pages_bytes", f.block_in_pages},
+          {"one_each_bytes", f.apart.rounded},
+          {"one_each_in_pages_bytes", f.apart.in_pages},
+          {"buffers", std::move(buffers)}};
+}
+
+int plan_media(const media_call& call) {
+  const auto start = std::chrono::steady_clock::now();
+  auto made = problem_of(call);
+  if (!made) {
+    const error& why = made.error();
+    throw usage_error(why.what + (why.number != 0 ? " (" + std::to_string(why.number) + ")" : std::string{}));
+  }
+  const model::problem_file file{.path = "media", .problem = std::move(*made)};
+  const plan::problem& p = file.problem;
+  const auto answer = plan::solve(p);
+  if (!answer) throw usage_error(answer.error().what);
+  const double elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const bool verified = !plan::verify(p, *answer);
+  if (!call.out.empty() && verified) {
+    write_plan(call.out, call.prefix, call.scenario + " on " + call.chip, file, *answer,
+               model::plan_json(file, *answer, elapsed_ms));
+  }
+  const media_figures f = figures_of(p, answer->arena());
+  if (call.json && call.out != "-") print_json(json_of(call, p, *answer, f, verified));
+  if (!call.json && call.out != "-") print_table(call, p, *answer, f);
   return verified ? done : answer_is_no;
 }
 
@@ -137,10 +158,13 @@ void refuse_options_of_others(const CLI::App& app, const media_call& call) {
     }
   };
   if (call.scenario == "vdec") refuse({"--format", "--file"}, "jpeg");
-  if (call.scenario == "jpeg") refuse({"--references", "--shown", "--packets"}, "vdec");
+  if (call.scenario == "jpeg") refuse({"--references", "--shown", "--packets", "--packet"}, "vdec");
   for (const auto& [option, pixels] : {std::pair{"--width", call.width}, std::pair{"--height", call.height}}) {
     if (pixels == 0) throw usage_error(std::string{option} + ": at least 1");
   }
+  if (call.packet == bytes{0}) throw usage_error("--packet: at least 1");
+  if (call.json && call.out == "-") throw usage_error("--out: not on standard output with --json");
+  require_plan_format(call.out, call.prefix);
 }
 
 }  // namespace
@@ -166,6 +190,7 @@ std::function<int()> declare_media(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--shown", call->shown, "Frames that wait to be shown")->check(not_empty)->capture_default_str();
   app.add_option("--packets", call->packets, "Packets of input in flight")->check(not_empty)->capture_default_str();
+  add_bytes_option(app, "--packet", call->packet, "The largest packet's size; a whole frame where it is not given");
   app.add_option("--model-width", call->model_width, "Of the model's input, three planes")
       ->check(not_empty)
       ->capture_default_str();
@@ -175,6 +200,8 @@ std::function<int()> declare_media(CLI::App& app) {
       ->capture_default_str();
   add_bytes_option(app, "--output", call->output, "The model's output; 4000 bytes where it is not given");
   add_bytes_option(app, "--workspace", call->workspace, "What the model needs while it runs");
+  add_out_option(app, call->out, "Write the plan to FILE.json, .csv, .h (C) or .html");
+  add_prefix_option(app, call->prefix);
   app.add_flag("--json", call->json, "One JSON object on standard output");
   return [call, &app] {
     refuse_options_of_others(app, *call);

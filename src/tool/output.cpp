@@ -24,6 +24,19 @@ CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& 
   return app.add_option("-o,--out" + (also.empty() ? "" : "," + also), out, what)->check(not_empty)->type_name("FILE");
 }
 
+static std::string begins_names(const std::string& text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool good = !text.empty() && letter(text.front()) &&
+                    std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; });
+  return good ? std::string{} : "'" + text + "' is not a letter, then letters, digits and underscores";
+}
+
+CLI::Option* add_prefix_option(CLI::App& app, std::string& prefix) {
+  return app.add_option("--prefix", prefix, "What the names in FILE.h begin with, instead of FILE")
+      ->check(CLI::Validator{begins_names, ""})
+      ->type_name("NAME");
+}
+
 void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs, const char* option) {
   std::error_code absent;
   if (out == "-" || !std::filesystem::is_regular_file(out, absent)) return;

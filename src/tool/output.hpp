@@ -16,6 +16,9 @@ std::string not_empty(const std::string& text);
 // Declares -o, --out (and `also`, for a name it once had). "-" is standard output.
 CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& what, const std::string& also = "");
 
+// Declares --prefix, which the names of a C header begin with.
+CLI::Option* add_prefix_option(CLI::App& app, std::string& prefix);
+
 // Throws usage_error where `out` is one of the files that were read, under whatever name.
 void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs,
                             const char* option = "--out");

@@ -154,20 +154,14 @@ std::string json_of(const plan_call& call, const model::problem_file& file, cons
 }
 
 void write_out(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
-  if (ends_with(call.out, ".json") || call.out == "-") {
-    model::write_file(call.out, json_of(call, file, got));
-  } else if (ends_with(call.out, ".csv")) {
-    model::write_file(call.out, model::plan_csv(file, got.found.layout));
-  } else if (ends_with(call.out, ".html")) {
-    trace::picture picture =
-        picture_of(facts_of(got.moves ? model::file_of_stays(file, *got.moves) : file, got.found.layout));
-    picture.title = call.file == "-" ? "standard input" : std::filesystem::path{call.file}.filename().string();
-    model::write_file(call.out, trace::to_html(picture));
-  } else {
-    const std::string prefix = call.prefix.empty() ? std::filesystem::path{call.out}.stem().string() : call.prefix;
-    model::write_file(call.out, got.order ? model::symbolic_plan_header(file, *got.order, prefix)
-                                          : model::plan_header(file, got.found.layout, prefix));
+  if (got.order && ends_with(call.out, ".h")) {
+    const std::string prefix = call.prefix.empty() ? prefix_of(call.out) : call.prefix;
+    return model::write_file(call.out, model::symbolic_plan_header(file, *got.order, prefix));
   }
+  const bool as_json = ends_with(call.out, ".json") || call.out == "-";
+  const std::string title = call.file == "-" ? "standard input" : std::filesystem::path{call.file}.filename().string();
+  write_plan(call.out, call.prefix, title, got.moves ? model::file_of_stays(file, *got.moves) : file, got.found.layout,
+             as_json ? json_of(call, file, got) : "");
 }
 
 std::string text_of_dimensions(const plan::symbolic_sizes& sizes) {
@@ -323,12 +317,7 @@ plan_answer plan_moves(const plan_call& call, const model::problem_file& file) {
 }
 
 void require_good(const plan_call& call) {
-  const bool header = ends_with(call.out, ".h");
-  if (!call.out.empty() && call.out != "-" && !header && !ends_with(call.out, ".json") &&
-      !ends_with(call.out, ".csv") && !ends_with(call.out, ".html")) {
-    throw usage_error("--out: '" + call.out + "' ends neither in .json nor in .csv nor in .h nor in .html");
-  }
-  if (!call.prefix.empty() && !header) throw usage_error("--prefix: for --out FILE.h only");
+  require_plan_format(call.out, call.prefix);
   // A new plan may take the place of the former one, which --keep names; that of --diff is what the next is held to.
   refuse_input_as_output(call.out, call.files);
   if (!call.diff.empty()) refuse_input_as_output(call.out, {call.diff});
@@ -460,13 +449,6 @@ int plan_file(plan_call& call) {
   return got.diff && !got.diff->ok() ? answer_is_no : done;
 }
 
-std::string begins_names(const std::string& text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const bool good = !text.empty() && letter(text.front()) &&
-                    std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; });
-  return good ? std::string{} : "'" + text + "' is not a letter, then letters, digits and underscores";
-}
-
 void declare_reordering(CLI::App& app, plan_call& call) {
   app.add_flag(
       "--reorder", call.reorder,
@@ -542,9 +524,7 @@ void declare_output(CLI::App& app, plan_call& call) {
                  "With --out FILE.tflite: a C header with the arena's size for the application")
       ->check(not_empty)
       ->type_name("FILE.h");
-  app.add_option("--prefix", call.prefix, "What the names in FILE.h begin with, instead of FILE")
-      ->check(CLI::Validator{begins_names, ""})
-      ->type_name("NAME");
+  add_prefix_option(app, call.prefix);
 }
 
 }  // namespace

@@ -58,6 +58,34 @@ TEST(media_plan, a_stream_is_a_ring_of_frames) {
   }
 }
 
+TEST(media_plan, packets_have_a_size_of_their_own) {
+  vdec_scenario s{.chip = chip("310P"), .width = 1920, .height = 1080, .packets = 3, .packet_bytes = 100'001};
+  const auto made = vdec_problem(s);
+  ASSERT_TRUE(made);
+  for (const buffer& b : made->buffers) {
+    if (b.name.starts_with("packet_")) EXPECT_EQ(b.size, 100'001u);
+  }
+  const auto answer = solve(*made);
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(verify(*made, *answer));
+  const bytes frames = 7 * bytes{3110432};
+  EXPECT_EQ(one_allocation_each(*made).rounded, frames + 3 * bytes{100'064} + 75'296 + 602144 + 4032);
+  s.packet_bytes = rules::vdec_packet_size(1920, 1080);
+  EXPECT_TRUE(vdec_problem(s));
+  ++s.packet_bytes;  // larger than the frame that it decodes to
+  EXPECT_EQ(vdec_problem(s).error().code, errc::invalid_input);
+  EXPECT_EQ(vdec_problem(s).error().number, s.packet_bytes);
+}
+
+TEST(media_plan, a_950_decodes_pictures_only) {
+  const auto made = jpeg_problem({.chip = chip("950"), .width = 1920, .height = 1080, .file_bytes = 400'000});
+  ASSERT_TRUE(made);
+  for (index i = 0; i < made->buffers.size(); ++i) {  // the rule of the media block holds for the model's buffers too
+    EXPECT_EQ(made->footprint(i), align_up(made->buffers[i].size, 32) + 32) << made->buffers[i].name;
+  }
+  EXPECT_EQ(vdec_problem({.chip = chip("950"), .width = 1920, .height = 1080}).error().code, errc::unsupported);
+}
+
 TEST(media_plan, what_cannot_be_is_refused) {
   const auto a2 = chip("A2");
   EXPECT_EQ(jpeg_problem({.chip = a2, .width = 16, .height = 1080, .file_bytes = 1}).error().code, errc::invalid_input);

@@ -1,9 +1,8 @@
 // Media scenarios as planning problems: decoding, resizing and inference in one block of media memory.
 //
-// Each buffer has the size's rules of who uses it (granularity and tail); all start at multiples of 128, as the
-// documents ask of whatever lies in a media block. Model and operator inputs may live in a media block, media outputs
-// may not live in one of aclrtMalloc, so that the block is media memory. Source: CANN application development guide,
-// memory sub-allocation and DVPP; sizes and strides by rules/media.hpp.
+// Every buffer follows the rule of media memory: start at 128, ALIGN_UP(size, 32) + 32. Model and operator inputs may lie
+// in a media block. Media outputs may not lie in a block of aclrtMalloc, so the block is media memory. Source: CANN
+// application development guide, memory sub-allocation and DVPP. rules/media.hpp has sizes and strides.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -37,6 +36,7 @@ struct vdec_scenario {
   std::uint32_t references = 4;  // frames that later ones refer to
   std::uint32_t shown = 2;       // frames that wait for their turn to be shown, which is when the model takes them
   std::uint32_t packets = 2;     // of input in flight
+  bytes packet_bytes = 0;        // the largest packet; 0: rules::vdec_packet_size(), as large as a frame
   std::uint32_t frames = 0;      // as many are planned; 0: three rounds of the ring
   media_model model{};
 };
@@ -44,7 +44,8 @@ struct vdec_scenario {
 // to it and it has been shown: references + shown + 1 ticks (frame_buf_cnt). Packet i is held for `packets` ticks, so
 // that the next ones can be filled meanwhile. What the model needs is there for the frame that is shown. So the plan's
 // frames are a ring of frame_buf_cnt places, and the arena is what any longer stream needs as well.
-// Errors: as above; invalid_input where packets is 0, or frames exceeds 10,000.
+// Errors: as above; invalid_input if packets is 0, frames exceeds 10,000, or packet_bytes exceeds a frame; unsupported
+// (the chip decodes no video).
 [[nodiscard]] result<problem> vdec_problem(const vdec_scenario& s);
 
 // What one allocation for each buffer takes of the device: each rounded as the driver does, and to its pages (4 KiB up

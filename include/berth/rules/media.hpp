@@ -20,7 +20,7 @@ struct media_chip {
   std::string_view name;         // as `--chip NAME` takes it
   bytes jpegd_width_stride = 0;  // JPEGD writes rows at multiples of it
   bool vdec_aligns = true;       // VDEC's strides are multiples of 16 and 2; else width and height themselves
-  bool tail = true;              // compute memory keeps 32 bytes behind the end (placement.hpp)
+  bool vdec = true;              // decodes video
 };
 [[nodiscard]] std::span<const media_chip> media_chips() noexcept;
 [[nodiscard]] std::optional<media_chip> find_media_chip(std::string_view name) noexcept;
@@ -35,8 +35,8 @@ struct picture {
   friend bool operator==(const picture&, const picture&) = default;
 };
 
-// What the units write; errors: invalid_input with the side that the unit does not take (JPEGD: 32 to 8192; VDEC: 128
-// to 4096; VPC: 10 to 4096).
+// Returns the picture that the unit writes. Errors: invalid_input with the side that the unit does not take (JPEGD: 32
+// to 8192; VDEC: 128 to 4096; VPC: 10 to 4096); unsupported (VDEC on a chip that decodes no video).
 // A gray JPEG is written as yuv420sp by JPEGD, with the colours at 0x80.
 [[nodiscard]] result<picture> jpegd_picture(const media_chip& chip, pixels format, bytes width, bytes height) noexcept;
 [[nodiscard]] result<picture> vdec_picture(const media_chip& chip, bytes width, bytes height) noexcept;  // yuv420sp
@@ -46,7 +46,7 @@ struct picture {
 [[nodiscard]] constexpr bytes predicted_jpegd_size(bytes width, bytes height) noexcept {
   return align_up(width, 128) * align_up(height, 16) * 3 / 2;
 }
-// What a packet of VDEC's input may take at most, as the samples' stream_buf_size has it.
+// Returns the most bytes that a packet of VDEC's input may take, as the samples' stream_buf_size has it.
 [[nodiscard]] constexpr bytes vdec_packet_size(bytes width, bytes height) noexcept {
   return width * height * 3 / 2;
 }

@@ -13,29 +13,20 @@ constexpr bytes most_bytes = bytes{1} << 40;  // of a file, a workspace: far abo
 
 class builder {
  public:
-  // In a media block everything starts as the block's own rule says, whoever uses it.
-  explicit builder(const rules::media_chip& chip)
-      : compute_{chip.tail ? rules::ascend_310p_device() : rules::ascend_950_device()} {
-    compute_.start_alignment = rules::ascend_310p_dvpp().start_alignment;
-  }
-
-  void media(std::string name, bytes size, interval live) {
-    add(std::move(name), size, live, rules::ascend_310p_dvpp());
-  }
-  void compute(std::string name, bytes size, interval live) { add(std::move(name), size, live, compute_); }
-  [[nodiscard]] problem take() { return std::move(made_); }
-
- private:
-  void add(std::string name, bytes size, interval live, const placement& of) {
+  // Adds a part of the media block. The block's rule holds for every part, whichever unit uses it.
+  void add(std::string name, bytes size, interval live) {
     if (size == 0) return;
+    const placement& rule = rules::ascend_310p_dvpp();
     made_.add({.name = std::move(name),
                .size = size,
                .live = live,
-               .alignment = of.start_alignment,
-               .granularity = of.size_granularity,
-               .tail_pad = of.tail_pad});
+               .alignment = rule.start_alignment,
+               .granularity = rule.size_granularity,
+               .tail_pad = rule.tail_pad});
   }
-  placement compute_;
+  [[nodiscard]] problem take() { return std::move(made_); }
+
+ private:
   problem made_;
 };
 
@@ -73,13 +64,13 @@ result<problem> jpeg_problem(const jpeg_scenario& s) {
   if (!decoded) return decoded.error();
   const auto resized = rules::vpc_picture(rules::pixels::yuv420sp, s.model.width, s.model.height);
   if (!resized) return resized.error();
-  builder b{s.chip};
-  b.media("file", s.file_bytes, {0, 1});
-  b.media("decoded", decoded->size, {0, 2});
-  b.media("resized", resized->size, {1, 3});
-  b.compute("input", input_bytes(s.model), {2, 4});
-  b.compute("output", s.model.output_bytes, {3, 5});  // read when the model is done
-  b.compute("workspace", s.model.workspace_bytes, {3, 4});
+  builder b;
+  b.add("file", s.file_bytes, {0, 1});
+  b.add("decoded", decoded->size, {0, 2});
+  b.add("resized", resized->size, {1, 3});
+  b.add("input", input_bytes(s.model), {2, 4});
+  b.add("output", s.model.output_bytes, {3, 5});  // read when the model is done
+  b.add("workspace", s.model.workspace_bytes, {3, 4});
   return b.take();
 }
 
@@ -93,22 +84,27 @@ result<problem> vdec_problem(const vdec_scenario& s) {
   if (auto ok = validate(s.model); !ok) return ok.error();
   const auto frame = rules::vdec_picture(s.chip, s.width, s.height);
   if (!frame) return frame.error();
+  const bytes most_packet = rules::vdec_packet_size(s.width, s.height);
+  if (s.packet_bytes > most_packet) {
+    return error{errc::invalid_input, "a packet is larger than the frame it decodes to", s.packet_bytes};
+  }
+  const bytes packet = s.packet_bytes != 0 ? s.packet_bytes : most_packet;
   const auto resized = rules::vpc_picture(rules::pixels::yuv420sp, s.model.width, s.model.height);
   if (!resized) return resized.error();
   const std::uint32_t ring = rules::vdec_frames(s.references, s.shown);
   const std::uint32_t frames = s.frames != 0 ? s.frames : 3 * std::max(ring, s.packets);
-  builder b{s.chip};
+  builder b;
   for (std::uint32_t i = 0; i < frames; ++i) {
     const tick t = i;
-    b.media(numbered("packet", i), rules::vdec_packet_size(s.width, s.height), {t, t + s.packets});
-    b.media(numbered("frame", i), frame->size, {t, t + ring});
+    b.add(numbered("packet", i), packet, {t, t + s.packets});
+    b.add(numbered("frame", i), frame->size, {t, t + ring});
   }
   // Used over and over, for each frame that is shown.
   const interval always{0, static_cast<tick>(frames) + ring};
-  b.media("resized", resized->size, always);
-  b.compute("input", input_bytes(s.model), always);
-  b.compute("output", s.model.output_bytes, always);
-  b.compute("workspace", s.model.workspace_bytes, always);
+  b.add("resized", resized->size, always);
+  b.add("input", input_bytes(s.model), always);
+  b.add("output", s.model.output_bytes, always);
+  b.add("workspace", s.model.workspace_bytes, always);
   return b.take();
 }
 
