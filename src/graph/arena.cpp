@@ -6,6 +6,7 @@
 
 #include "berth/core/hook.hpp"
 #include "graph/fail.hpp"
+#include "graph/outside.hpp"
 #include "graph/states.hpp"
 
 namespace berth {
@@ -57,6 +58,15 @@ result<void*> placed_value::get() const noexcept {
   return address_;
 }
 
+arena::entry::entry(graph_plan p, bool is_implied)
+    : plan{std::move(p)}, outside{outside_values(plan.structure)}, implied{is_implied} {}
+
+// Begins to serve the first entry. Its values outside have no address yet.
+void arena::start() {
+  complete_ = entries_.front().outside.empty();
+  generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
+}
+
 result<arena> arena::reserve(const graph& g, memory_source& source, stream& s, const arena_options& o,
                              graph_fault* why) {
   const graph* const family[] = {&g};
@@ -83,10 +93,10 @@ result<arena> arena::reserve(std::span<const graph* const> family, memory_source
     auto plan = plan_graph(*g, made.options_, why);
     if (!plan) return plan.error();
     most = std::max(most, plan->arena());
-    made.entries_.push_back({std::move(*plan)});
+    made.entries_.emplace_back(std::move(*plan));
   }
   if (const auto taken = made.take_block(most, why); !taken) return taken.error();
-  made.generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
+  made.start();
   return made;
 }
 
@@ -110,9 +120,9 @@ result<arena> arena::reserve(const graph& g, graph_plan plan, memory_source& sou
   }
   made.state_names_ = names_of_states(g);
   const bytes size = plan.arena();
-  made.entries_.push_back({std::move(plan)});
+  made.entries_.emplace_back(std::move(plan));
   if (const auto taken = made.take_block(size, why); !taken) return taken.error();
-  made.generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
+  made.start();
   return made;
 }
 
@@ -126,11 +136,11 @@ result<arena> arena::within(const graph& g, void* memory, bytes size, const aren
   if (!plan) return plan.error();
   expects(reinterpret_cast<std::uintptr_t>(memory) % plan->alignment == 0, "arena: the caller's memory is misaligned",
           where);
-  made.entries_.push_back({std::move(*plan)});
+  made.entries_.emplace_back(std::move(*plan));
   made.state_names_ = names_of_states(g);
   made.base_ = static_cast<std::byte*>(memory);
   made.size_ = size;
-  made.generation_ = std::make_shared<std::atomic<std::uint64_t>>(1);
+  made.start();
   return made;
 }
 
@@ -144,6 +154,7 @@ arena& arena::operator=(arena&& other) noexcept {
   options_ = std::move(other.options_);
   entries_ = std::move(other.entries_);
   attached_ = std::move(other.attached_);
+  complete_ = other.complete_;
   state_names_ = std::move(other.state_names_);
   generation_ = std::move(other.generation_);
   counters_ = std::move(other.counters_);
@@ -186,20 +197,25 @@ bytes arena::base_alignment() const noexcept {
   return is_aligned(source_->get_device().properties().rules.start_alignment, wanted) ? 0 : wanted;
 }
 
-// `e` of `from` becomes the current entry, in place of another.
-void arena::serve(entry_list& from, entry_list::iterator e) noexcept {
+// Makes `e` of `from` the current entry. `addresses` are those of its values outside, none of which is missing.
+void arena::serve(entry_list& from, entry_list::iterator e, std::vector<void*>& addresses) noexcept {
   entries_.splice(entries_.begin(), from, e);
-  attached_.clear();
+  attached_.swap(addresses);
+  complete_ = true;
   generation_->fetch_add(1, std::memory_order_acq_rel);
 }
 
 result<bind_outcome> arena::bind(const graph& g, graph_fault* why) {
-  if (same_structure(entries_.front().plan.structure, g.structure()) && g.fault().ok() &&
+  if (complete_ && same_structure(entries_.front().plan.structure, g.structure()) && g.fault().ok() &&
       same_state_names(state_names_, g)) [[likely]] {
     count(bind_outcome::unchanged);
     return bind_outcome::unchanged;
   }
-  auto outcome = bind_new(g, why);
+  return bind(g, std::span<const attachment>{}, why);
+}
+
+result<bind_outcome> arena::bind(const graph& g, std::span<const attachment> outside, graph_fault* why) {
+  auto outcome = bind_new(g, outside, why);
   if (outcome) {
     count(*outcome);
   } else {
@@ -208,7 +224,7 @@ result<bind_outcome> arena::bind(const graph& g, graph_fault* why) {
   return outcome;
 }
 
-result<bind_outcome> arena::bind_new(const graph& g, graph_fault* why) {
+result<bind_outcome> arena::bind_new(const graph& g, std::span<const attachment> outside, graph_fault* why) {
   if (!g.fault().ok()) return fail(g.fault(), why);
   if (graph_fault fault = changed_state(entries_.front().plan.structure, state_names_, g); !fault.ok()) {
     return fail(std::move(fault), why);
@@ -218,47 +234,63 @@ result<bind_outcome> arena::bind_new(const graph& g, graph_fault* why) {
                         [&](const entry& e) { return serves(e.plan.structure, g.structure()); });
   };
   if (const auto e = serving(same_structure); e != entries_.end()) {
-    serve(entries_, e);
+    const bool unchanged = e == entries_.begin();
+    auto addresses = place_outside(g, e->outside, unchanged ? attached_ : std::vector<void*>{}, outside, why);
+    if (!addresses) return addresses.error();
+    if (unchanged) {
+      attached_ = std::move(*addresses);
+      complete_ = true;
+      return bind_outcome::unchanged;
+    }
+    serve(entries_, e, *addresses);
     return bind_outcome::cached;
   }
   if (const auto e = serving(fits_within); e != entries_.end()) {
     entry_list fresh;
-    fresh.push_back({plan_for_smaller(e->plan, g.structure()), true});
-    keep(fresh);
+    fresh.emplace_back(plan_for_smaller(e->plan, g.structure()), true);
+    auto addresses = place_outside(g, fresh.front().outside, {}, outside, why);
+    if (!addresses) return addresses.error();
+    keep(fresh, *addresses);
     return bind_outcome::fits;
   }
+  return replan(g, outside, why);
+}
 
+// Plans g, which no entry serves.
+result<bind_outcome> arena::replan(const graph& g, std::span<const attachment> outside, graph_fault* why) {
   const difference d = first_difference(get_plan().structure, g.structure());
   counters_.last_change = describe(d, get_plan().structure, g);
   if (options_.on_change == change_policy::fail) {
     return fail({fault_kind::changed, d.value, d.node, 0, counters_.last_change}, why);
   }
+  auto addresses = place_outside(g, outside_values(g.structure()), {}, outside, why);
+  if (!addresses) return addresses.error();
   graph_options planning = options_;
   if (options_.on_change == change_policy::replan) planning.budget = std::min(planning.budget, size_);
   auto plan = plan_graph(g, planning, why);
   if (!plan) return plan.error();
   const bool grows = plan->arena() > size_;
   entry_list fresh;
-  fresh.push_back({std::move(*plan)});
+  fresh.emplace_back(std::move(*plan));
   if (grows) {
     if (const auto taken = take_block(fresh.front().plan.arena(), why); !taken) return taken.error();
   }
   // The block is another now: from here on nothing may fail.
   ++counters_.replans_for[static_cast<std::size_t>(d.what)];
-  keep(fresh);
+  keep(fresh, *addresses);
   return grows ? bind_outcome::grown : bind_outcome::replanned;
 }
 
 // The one entry of `fresh` becomes the current one. Plans that were searched for and those that they imply are counted
 // apart, so that a run of small graphs does not push out the plan for the worst case.
-void arena::keep(entry_list& fresh) noexcept {
+void arena::keep(entry_list& fresh, std::vector<void*>& addresses) noexcept {
   const auto same_sort = [&](const entry& e) { return e.implied == fresh.front().implied; };
   const auto held = static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), same_sort));
   if (held >= std::max(options_.cached_plans, 1u)) {
     const auto oldest = std::find_if(entries_.rbegin(), entries_.rend(), same_sort);
     entries_.erase(std::prev(oldest.base()));
   }
-  serve(fresh, fresh.begin());
+  serve(fresh, fresh.begin(), addresses);
 }
 
 void* arena::address(value_id v) const noexcept {
@@ -291,37 +323,16 @@ placed_value arena::handle(value_id v) const {
 }
 
 result<void> arena::attach(value_id v, void* address, bytes size) {
-  const auto& values = get_plan().structure.values;
-  if (v.index >= values.size()) return error{errc::invalid_input, "arena: attach of no value", v.index};
-  const value_record& value = values[v.index];
-  if (value.kind != value_kind::constant && value.kind != value_kind::external) {
-    return error{errc::invalid_input, "arena: attach of a value that has its place in the arena", v.index};
-  }
-  if (size < value.size) return error{errc::invalid_input, "arena: attach of too few bytes", value.size};
-  if (attached_.empty()) attached_.assign(values.size(), nullptr);
+  const graph_structure& structure = get_plan().structure;
+  if (const auto fits = check_attachment(structure, {v, address, size}); !fits) return fits.error();
+  if (attached_.empty()) attached_.assign(structure.values.size(), nullptr);
   attached_[v.index] = address;
   return {};
 }
 
 result<void> arena::check_attached(const graph& g, graph_fault* why) const {
-  for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
-    const node& node = g.nodes()[n];
-    for (const auto* ends : {&node.inputs, &node.outputs}) {
-      for (const value_id v : *ends) {
-        const value& root = g[g[v].root];
-        const bool outside = root.kind == value_kind::constant || root.kind == value_kind::external;
-        if (!outside || root.size == 0) continue;
-        const value_id at = g[v].root;
-        if (at.index < attached_.size() && attached_[at.index] != nullptr) continue;
-        return fail({fault_kind::unplaced_external,
-                     at,
-                     {n},
-                     root.size,
-                     "value '" + root.name + "' (" + std::to_string(root.size) + " bytes), which node '" + node.name +
-                         "' uses, lies outside the arena and was given no address"},
-                    why);
-      }
-    }
+  for (const std::uint32_t v : outside_values(g.structure())) {
+    if (v >= attached_.size() || attached_[v] == nullptr) return fail(no_address(g, {v}), why);
   }
   return {};
 }

@@ -1,13 +1,14 @@
 #include "berth/graph/pipeline.hpp"
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "graph/fail.hpp"
+#include "graph/links.hpp"
 #include "graph/order.hpp"
+#include "graph/outside.hpp"
 #include "graph/states.hpp"
 
 namespace berth {
@@ -71,6 +72,14 @@ graph_fault validate_states(std::span<const graph* const> graphs) {
   return {};
 }
 
+std::string of_graph(std::uint32_t i) {
+  return " of graph " + std::to_string(i);
+}
+
+graph_fault outside_changed(std::uint32_t i, value_id v, const value& now, const std::string& how) {
+  return {fault_kind::changed, v, {}, now.size, "value '" + now.name + "'" + of_graph(i) + " " + how};
+}
+
 class joiner {
  public:
   joiner(std::span<const graph* const> graphs, std::span<const pipeline_link> links) : graphs_{graphs}, links_{links} {}
@@ -87,7 +96,7 @@ class joiner {
  private:
   [[nodiscard]] value_id joint(std::uint32_t i, value_id v) const { return made_.value_of[i][v.index]; }
 
-  // What the values of graph i that no node makes are in the whole.
+  // Adds the values of graph i that no node makes to the whole.
   void add_leaves(std::uint32_t i, const std::string& prefix) {
     const graph& g = *graphs_[i];
     std::vector<value_id>& value_of = made_.value_of[i];
@@ -188,41 +197,7 @@ class joiner {
   std::unordered_map<std::string, value_id> states_;
 };
 
-// By value, whether it is still in the arena when g has run. Reading a view is reading its root.
-std::vector<bool> left_behind(const graph& g) {
-  std::vector<bool> read(g.values().size(), false), stays(g.values().size());
-  for (const node& n : g.nodes()) {
-    for (const value_id v : n.inputs) read[g[v].root.index] = true;
-  }
-  for (std::uint32_t v = 0; v < g.values().size(); ++v) {
-    const value& it = g.values()[v];
-    stays[v] = it.output ? graph_structure::in_arena(g[it.root].kind) : it.kind == value_kind::result && !read[v];
-  }
-  return stays;
-}
-
 }  // namespace
-
-std::vector<pipeline_link> links_by_name(std::span<const graph* const> graphs) {
-  std::vector<pipeline_link> links;
-  std::map<std::pair<std::string_view, bytes>, std::pair<std::uint32_t, value_id>> left;  // the latest of name and size
-  for (std::uint32_t i = 0; i < graphs.size(); ++i) {
-    const graph& g = *graphs[i];
-    if (!g.fault().ok()) continue;  // its ids may be of nothing
-    for (std::uint32_t v = 0; v < g.values().size(); ++v) {
-      const value& it = g.values()[v];
-      if (it.kind != value_kind::external || it.name.empty()) continue;
-      const auto found = left.find({it.name, it.size});
-      if (found != left.end()) links.push_back({found->second.first, found->second.second, i, {v}});
-    }
-    const std::vector<bool> stays = left_behind(g);
-    for (std::uint32_t v = 0; v < g.values().size(); ++v) {
-      const value& it = g.values()[v];
-      if (stays[v] && !it.name.empty()) left[{it.name, it.size}] = {i, {v}};
-    }
-  }
-  return links;
-}
 
 result<joined_graphs> join(std::span<const graph* const> graphs, std::span<const pipeline_link> links,
                            graph_fault* why) {
@@ -246,12 +221,22 @@ result<pipeline_arena> pipeline_arena::reserve(std::span<const graph* const> gra
                                                const graph_options& o, graph_fault* why) {
   auto joined = join(graphs, links, why);
   if (!joined) return joined.error();
+  pipeline_arena made;
+  for (std::uint32_t i = 0; i < graphs.size(); ++i) {
+    const graph& g = *graphs[i];
+    planned_graph planned{g.structure(), names_of_states(g), {}};
+    for (const std::uint32_t v : outside_values(g.structure())) {
+      const bool linked = joined->whole[joined->value_of[i][v]].kind == value_kind::view;
+      near_miss near = linked ? near_miss{} : find_near_miss(graphs, i, {v});
+      if (near.certain) return fail(no_address(g, {v}, of_graph(i), near.text), why);
+      planned.outside.push_back({{v}, g.values()[v].name, g.values()[v].type.type, std::move(near.text)});
+    }
+    made.planned_.push_back(std::move(planned));
+  }
   arena_options options;
   static_cast<graph_options&>(options) = o;
   auto memory = arena::reserve(joined->whole, source, s, options, why);
   if (!memory) return memory.error();
-  pipeline_arena made;
-  for (const graph* g : graphs) made.planned_.push_back({g->structure(), names_of_states(*g)});
   made.value_of_ = std::move(joined->value_of);
   made.node_of_ = std::move(joined->node_of);
   made.memory_ = std::make_unique<arena>(std::move(*memory));
@@ -266,7 +251,24 @@ result<void> pipeline_arena::check(std::uint32_t i, const graph& now, graph_faul
   if (graph_fault fault = changed_state(planned, planned_[i].states, now); !fault.ok()) {
     return fail(std::move(fault), why);
   }
+  for (const outside_value& it : planned_[i].outside) {
+    const value& of_now = now[it.id];
+    if (of_now.name != it.name) {
+      return fail(outside_changed(i, it.id, of_now, "was '" + it.name + "' when the graph was planned"), why);
+    }
+    if (of_now.type.type != it.type) {
+      return fail(outside_changed(i, it.id, of_now, "had another element type when the graph was planned"), why);
+    }
+    if (address(i, it.id) == nullptr) return fail(no_address(now, it.id, of_graph(i), it.near), why);
+  }
   return {};
+}
+
+result<void> pipeline_arena::attach(std::uint32_t i, value_id v, void* address, bytes size) {
+  if (i >= value_of_.size() || v.index >= value_of_[i].size()) {
+    return error{errc::invalid_input, "pipeline: attach of no value", v.index};
+  }
+  return memory_->attach(value_of_[i][v.index], address, size);
 }
 
 void* pipeline_arena::address(std::uint32_t i, value_id v) const noexcept {

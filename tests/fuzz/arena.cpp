@@ -75,12 +75,24 @@ class game {
     }
   }
 
+  // Places for all values outside, at which nothing is read.
+  static std::vector<attachment> outside_of(const graph& g) {
+    static std::byte there;
+    std::vector<attachment> all;
+    for (std::uint32_t v = 0; v < g.values().size(); ++v) {
+      const value_kind kind = g.values()[v].kind;
+      if (kind == value_kind::constant || kind == value_kind::external)
+        all.push_back({{v}, &there, g.values()[v].size});
+    }
+    return all;
+  }
+
   void bind(const graph& next) {
     const bytes size = arena_->size();
     std::vector<void*> before;
     for (std::uint32_t v = 0; v < now_->values().size(); ++v) before.push_back(arena_->address({v}));
     graph_fault why;
-    const auto bound = arena_->bind(next, &why);
+    const auto bound = arena_->bind(next, outside_of(next), &why);
     if (!bound) {
       require_states();
       fuzz::require(arena_->size() == size, "what is refused leaves the block");

@@ -87,6 +87,7 @@ class graph_shortage : public testing::Test {
   stream stream_{device::host()};
   pool memory_{device::host()};
   std::byte weights_[64]{};
+  const attachment outside_[1] = {{weights, weights_, sizeof weights_}};
 };
 
 TEST_F(graph_shortage, a_reserve_that_fails_takes_nothing) {
@@ -122,19 +123,18 @@ TEST_F(graph_shortage, a_bind_that_fails_changes_nothing) {
     SCOPED_TRACE(s.what);
     at_every_allocation([&](auto run) {
       arena a = reserve(graph_of(1000), {.cached_plans = cached_plans});
-      (void)a.bind(s.before).value();
-      a.attach(weights, weights_, sizeof weights_).value();
+      (void)a.bind(s.before, outside_).value();
       const seen before{a};
       std::optional<bind_outcome> by;
       if (run([&] {
-            const auto bound = a.bind(s.last);
+            const auto bound = a.bind(s.last, outside_);
             if (bound) by = *bound;
             return bound.has_value();
           })) {
         EXPECT_EQ(by, s.by);
       } else {
         expect_as_it_was(before, a, s.before);
-        EXPECT_EQ(a.bind(s.last).value(), s.by);
+        EXPECT_EQ(a.bind(s.last, outside_).value(), s.by);
       }
     });
   }
@@ -144,8 +144,7 @@ TEST_F(graph_shortage, a_trim_that_fails_moves_nothing) {
   const graph small = graph_of(100, wanted::input_too), large = graph_of(100'000);
   at_every_allocation([&](auto run) {
     arena a = reserve(large);
-    (void)a.bind(small).value();
-    a.attach(weights, weights_, sizeof weights_).value();
+    (void)a.bind(small, outside_).value();
     const seen before{a};
     if (run([&] { return a.trim() != 0; })) {
       EXPECT_EQ(a.size(), a.get_plan().arena());

@@ -2,6 +2,7 @@
 //
 // The life of one:
 //   auto memory = arena::reserve(worst_case, pool, stream);   // plans, takes one block
+//   memory->attach(weights, address, size);                   // of each constant and external value
 //   memory->bind(g);                                          // before every run: is the plan still right?
 //   memory->address(v);                                       // base + offset
 //
@@ -14,6 +15,11 @@
 // The last two happen only where arena_options::on_change allows it; otherwise the answer is an error that names the
 // first thing that changed. A failed reserve or bind leaves the arena, its plan and its memory as they were, also where
 // the host's memory runs out, which is std::bad_alloc.
+//
+// Constants and external values lie outside the arena. A bind succeeds only if each of them that a node uses has an
+// address; else the error (unplaced_external) names the value and the node. Addresses belong to the graph that is
+// served. A graph that differs from it gets its own in the same call: bind(g, attachments). A graph of equal structure
+// keeps the addresses, whatever its values are called.
 //
 // States keep their bytes through all of this: they lie at the same offsets in every plan of one arena, and are
 // copied, in stream order, where a larger block is taken. All graphs of one arena therefore declare the same states.
@@ -66,6 +72,13 @@ struct arena_counters {
   std::string last_change;  // in words, of the last replan or refusal
 };
 
+// The place of a constant or an external value.
+struct attachment {
+  value_id value;
+  void* address = nullptr;
+  bytes size = 0;  // of the memory there: at least the value's
+};
+
 // Where a value is, and whether that still holds. Thread-safe as far as reading the answer is; who uses the address
 // sees to it that the arena keeps its block meanwhile.
 class placed_value {
@@ -112,19 +125,26 @@ class arena {
   arena& operator=(arena&&) noexcept;
   ~arena();
 
+  // Errors: the graph's fault, changed, state_changed, unplaced_external, those of planning and of the memory source.
   [[nodiscard]] result<bind_outcome> bind(const graph& g, graph_fault* why = nullptr);
+  // The same with addresses, which are taken only if the bind succeeds. They replace earlier ones of the graph that is
+  // served, and are all there are for another graph. Error (unplaced_external): one fits no value; see attach().
+  [[nodiscard]] result<bind_outcome> bind(const graph& g, std::span<const attachment> outside,
+                                          graph_fault* why = nullptr);
 
-  // Where v's bytes are (a view's: inside its root). Of constants and externals: what attach() said, else null.
+  // Returns the address of v's bytes; a view's lies inside its root. Null for a constant or an external value that was
+  // given no address.
   [[nodiscard]] void* address(value_id v) const noexcept;
-  // Where node n's workspace is; null where it asked for none.
+  // Returns the address of node n's workspace; null if it asked for none.
   [[nodiscard]] void* workspace(node_id n) const noexcept;
   [[nodiscard]] placed_value handle(value_id v) const;
 
   // Says where a constant or external value of the current graph is. Holds until the next bind() that does not answer
-  // `unchanged`, and does not come back with this graph: what was there may be gone by then. Error: v is neither, or
-  // `size` is less than its bytes (number: the bytes it needs).
+  // `unchanged`, and does not come back with this graph: the memory may be gone by then. Errors: v is neither, `size`
+  // is less than its bytes (number: the bytes it needs), the address is null.
   result<void> attach(value_id v, void* address, bytes size);
-  // Whether every constant and external value that a node reads or writes has an address.
+  // Returns an error if a constant or external value that a node of g uses has no address. O(nodes). bind()
+  // looks once, and again after another graph was served.
   [[nodiscard]] result<void> check_attached(const graph& g, graph_fault* why = nullptr) const;
 
   // Forgets all plans but the current one. Where a block of the size that reserve() would take for it is smaller than
@@ -138,19 +158,23 @@ class arena {
 
  private:
   struct entry {
+    explicit entry(graph_plan p, bool is_implied = false);
     graph_plan plan;
-    bool implied = false;  // another entry's plan, cut to smaller sizes
+    std::vector<std::uint32_t> outside;  // the values that need an address from outside
+    bool implied = false;                // another entry's plan, cut to smaller sizes
   };
   using entry_list = std::list<entry>;  // an entry goes from one to another without an allocation
 
   arena() = default;
+  void start();
   bytes block_size(bytes needed) const noexcept;
   result<void> take_block(bytes needed, graph_fault* why);
   bytes base_alignment() const noexcept;
-  void serve(entry_list& from, entry_list::iterator e) noexcept;
-  void keep(entry_list& fresh) noexcept;
+  void serve(entry_list& from, entry_list::iterator e, std::vector<void*>& addresses) noexcept;
+  void keep(entry_list& fresh, std::vector<void*>& addresses) noexcept;
   void count(bind_outcome b) noexcept { ++counters_.outcomes[static_cast<std::size_t>(b)]; }
-  result<bind_outcome> bind_new(const graph& g, graph_fault* why);
+  result<bind_outcome> bind_new(const graph& g, std::span<const attachment> outside, graph_fault* why);
+  result<bind_outcome> replan(const graph& g, std::span<const attachment> outside, graph_fault* why);
 
   memory_source* source_ = nullptr;  // null: in the caller's memory
   stream* stream_ = nullptr;
@@ -159,7 +183,8 @@ class arena {
   bytes size_ = 0;
   arena_options options_;
   entry_list entries_;                    // the current one, then those used before it, latest first
-  std::vector<void*> attached_;           // by value of the current entry; empty until attach() is called
+  std::vector<void*> attached_;           // by value of the current entry; empty until an address is given
+  bool complete_ = false;                 // a bind found an address for each of the current entry's `outside`
   std::vector<std::string> state_names_;  // in order of declaration
   std::shared_ptr<std::atomic<std::uint64_t>> generation_;
   arena_counters counters_;

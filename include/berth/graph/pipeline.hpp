@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "berth/core/result.hpp"
@@ -35,8 +36,9 @@ struct pipeline_link {
   value_id to{};               // external there, of no more bytes
 };
 
-// Links every external value to the latest of the same name and size that an earlier graph leaves behind: an output
-// that lies in the arena, or a result that nobody reads there. A graph with a fault is passed over; join() names it.
+// Links every external value to the latest of the same name, size and element type that an earlier graph leaves behind:
+// an output that lies in the arena, or a result that no node reads there. A type of a size without a shape has any
+// element type. A graph with a fault is passed over; join() names it.
 [[nodiscard]] std::vector<pipeline_link> links_by_name(std::span<const graph* const> graphs);
 
 struct joined_graphs {
@@ -51,19 +53,30 @@ struct joined_graphs {
                                          graph_fault* why = nullptr);
 
 // The arena of a pipeline. Not thread-safe. The memory source and the stream must outlive it.
+//
+// External values without a link, and constants, lie outside: attach() says where. A value that a node uses has an
+// address after check() succeeds. Errors name the near miss: the value that another graph leaves under this name, or
+// under another name with this size.
 class pipeline_arena {
  public:
-  // Errors: those of join() and plan_graph(), out_of_memory.
+  // Errors: those of join() and plan_graph(), out_of_memory. unplaced_external: an external value has no link, and
+  // another graph leaves a value of its name that no link can bring. It has another size or element type, or its graph
+  // runs later.
   [[nodiscard]] static result<pipeline_arena> reserve(std::span<const graph* const> graphs,
                                                       std::span<const pipeline_link> links, memory_source& source,
                                                       stream& s, const graph_options& o = {},
                                                       graph_fault* why = nullptr);
 
-  // Whether `now` is what graph i was when it was planned, its states named as they were; else an error that names the
-  // first difference.
+  // Says where a constant of graph i is, or an external value without a link. Holds until the next call for this value.
+  // Errors: v is neither, `size` is less than its bytes (number: the bytes it needs), the address is null.
+  result<void> attach(std::uint32_t i, value_id v, void* address, bytes size);
+  // Returns an error that names the first difference if `now` is not what graph i was when it was planned, with the
+  // same names of states, and the same names and element types of values outside. Returns one (unplaced_external) if a
+  // value that a node uses has no address. Call it before every run. O(values + nodes).
   [[nodiscard]] result<void> check(std::uint32_t i, const graph& now, graph_fault* why = nullptr) const;
 
-  // Of graph i's value (also of an external value that a link fills; null for other externals and for constants).
+  // Returns the address of graph i's value, also of an external value that a link fills. Null for a value outside
+  // without an address.
   [[nodiscard]] void* address(std::uint32_t i, value_id v) const noexcept;
   [[nodiscard]] void* workspace(std::uint32_t i, node_id n) const noexcept;
   [[nodiscard]] placed_value handle(std::uint32_t i, value_id v) const;
@@ -73,9 +86,16 @@ class pipeline_arena {
  private:
   pipeline_arena() = default;
 
+  struct outside_value {
+    value_id id;
+    std::string name;
+    element type = element::f32;
+    std::string near;  // what else it may mean, as the end of an error's text
+  };
   struct planned_graph {
     graph_structure structure;
     std::vector<std::string> states;  // their names
+    std::vector<outside_value> outside;
   };
   std::vector<planned_graph> planned_;
   std::vector<std::vector<value_id>> value_of_;
