@@ -1,7 +1,7 @@
 // Media scenarios as planning problems: decoding, resizing and inference in one block of media memory.
 //
-// Every buffer follows the rule of media memory: start at 128, ALIGN_UP(size, 32) + 32. Model and operator inputs may lie
-// in a media block. Media outputs may not lie in a block of aclrtMalloc, so the block is media memory. Source: CANN
+// Every buffer follows the rule of media memory: start at 128, ALIGN_UP(size, 32) + 32. Model and operator inputs may
+// lie in a media block. Media outputs may not lie in a block of aclrtMalloc, so the block is media memory. Source: CANN
 // application development guide, memory sub-allocation and DVPP. rules/media.hpp has sizes and strides.
 #pragma once
 #pragma GCC visibility push(default)

@@ -51,10 +51,10 @@ typedef struct ascend_simulator_part_rule {
  * leaves `out` as it was if either is unknown. */
 int ascend_simulator_get_part_rule(const char* chip, const char* function, ascend_simulator_part_rule* out);
 
-/* For an allocator that cuts one block into parts: tells which part it gave out or got back. The rules of sub-allocation
- * are checked then (start, rounding, bytes behind the end, overlap with another part), on device, media and pinned
- * blocks. Work enqueued on a part after it came back is a use after free. Nothing needs these two: a part that is
- * reused too early is seen without them. */
+/* For an allocator that cuts one block into parts: tells which part it gave out or got back. The rules of
+ * sub-allocation are checked then (start, rounding, bytes behind the end, overlap with another part), on device, media
+ * and pinned blocks. Work enqueued on a part after it came back is a use after free. Nothing needs these two: a part
+ * that is reused too early is seen without them. */
 void ascend_simulator_part_taken(const void* start, size_t size);
 void ascend_simulator_part_given_back(const void* start);
 
