@@ -16,6 +16,7 @@
 #include "berth/plan/verify.hpp"
 #include "tool/command_line.hpp"
 #include "tool/output.hpp"
+#include "tool/plan_output.hpp"
 #include "tool/planned.hpp"
 #include "tool/printable.hpp"
 #include "tool/units.hpp"

@@ -31,6 +31,7 @@
 #include "tool/plan_diff.hpp"
 #include "tool/plan_folder.hpp"
 #include "tool/plan_micro.hpp"
+#include "tool/plan_output.hpp"
 #include "tool/planned.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"

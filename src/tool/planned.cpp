@@ -1,16 +1,11 @@
 #include "tool/planned.hpp"
 
-#include <filesystem>
-
 #include "berth/model/input_error.hpp"
 #include "berth/model/moves_file.hpp"
-#include "berth/model/plan_file.hpp"
 #include "berth/plan/moves.hpp"
 #include "berth/plan/solve.hpp"
-#include "model/file.hpp"
 #include "model/plan_picture.hpp"
 #include "tool/units.hpp"
-#include "tool/verb.hpp"
 
 namespace berth::tool {
 
@@ -23,10 +18,6 @@ std::string reason_of(const model::problem_file& file, const plan::plan& answer)
   text += "; every plan needs at least " + human_exactly(answer.lower_bound());
   if (file.problem.capacity) text += ", the capacity is " + human_exactly(*file.problem.capacity);
   return text;
-}
-
-std::string prefix_of(const std::string& out) {
-  return std::filesystem::path{out}.stem().string();
 }
 
 plan_facts facts_of(const model::problem_file& file, const plan::plan& answer) {
@@ -55,30 +46,6 @@ plan_facts facts_planned(const model::problem_file& file, progress_line& line) {
   auto answer = plan::solve(file.problem, options);
   if (!answer) throw model::input_error(file.path, answer.error().what);
   return planned(file, std::move(*answer));
-}
-
-void require_plan_format(const std::string& out, const std::string& prefix) {
-  const bool header = out.ends_with(".h");
-  if (!out.empty() && out != "-" && !header && !out.ends_with(".json") && !out.ends_with(".csv") &&
-      !out.ends_with(".html")) {
-    throw usage_error("--out: '" + out + "' ends neither in .json nor in .csv nor in .h nor in .html");
-  }
-  if (!prefix.empty() && !header) throw usage_error("--prefix: for --out FILE.h only");
-}
-
-void write_plan(const std::string& out, const std::string& prefix, const std::string& title,
-                const model::problem_file& file, const plan::plan& answer, const std::string& json) {
-  if (out.ends_with(".json") || out == "-") {
-    model::write_file(out, json);
-  } else if (out.ends_with(".csv")) {
-    model::write_file(out, model::plan_csv(file, answer));
-  } else if (out.ends_with(".html")) {
-    trace::picture picture = picture_of(facts_of(file, answer));
-    picture.title = title;
-    model::write_file(out, trace::to_html(picture));
-  } else {
-    model::write_file(out, model::plan_header(file, answer, prefix.empty() ? prefix_of(out) : prefix));
-  }
 }
 
 void hold_to_capacity(plan::plan& answer, const std::optional<bytes>& capacity) {
