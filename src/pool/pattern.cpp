@@ -44,16 +44,18 @@ struct parts {
   // come, as the processor foresees no access to another page.
   template <class Function>
   void for_each_line(Function&& f) const noexcept {
-    constexpr std::uintptr_t lines = small_step / pattern_piece;
-    for (std::uintptr_t block = align_up(low, step); block < high; block += step) {
-      const std::uintptr_t line = block + (block / step + turn) % lines * pattern_piece;
-      // NOLINTNEXTLINE(performance-no-int-to-ptr)
-      if (6 * step < high - block) __builtin_prefetch(reinterpret_cast<const void*>(line + 6 * step));
+    constexpr bytes lines = small_step / pattern_piece;
+    for (bytes block = align_up(low, step); block < high; block += step) {
+      const bytes line = block + (block / step + turn) % lines * pattern_piece;
+      if (6 * step < high - block) {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr)
+        __builtin_prefetch(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(line + 6 * step)));
+      }
       if (!f(line - begin)) return;
     }
   }
 
-  std::uintptr_t begin, low, high, step;
+  bytes begin, low, high, step;
   std::uint64_t turn;
 };
 
