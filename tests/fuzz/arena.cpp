@@ -68,7 +68,9 @@ class game {
         if (now_->values().empty()) return;
         held_value_ = {static_cast<std::uint32_t>(c_.below(now_->values().size()))};
         held_ = arena_->handle(held_value_);
-        held_of_ = now_;
+        const value_kind kind = (*now_)[(*now_)[held_value_].root].kind;
+        // A value outside gets another address without a word to its handles.
+        held_of_ = kind == value_kind::constant || kind == value_kind::external ? nullptr : now_;
         return;
       }
       default: bind(any());

@@ -137,6 +137,7 @@ class arena {
   [[nodiscard]] void* address(value_id v) const noexcept;
   // Returns the address of node n's workspace; null if it asked for none.
   [[nodiscard]] void* workspace(node_id n) const noexcept;
+  // Returns a handle. That of a constant or an external value keeps the address of this moment.
   [[nodiscard]] placed_value handle(value_id v) const;
 
   // Says where a constant or external value of the current graph is. Holds until the next bind() that does not answer
