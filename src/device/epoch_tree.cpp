@@ -80,7 +80,7 @@ void epoch_tree::collect(epoch_node* n, unused& into) noexcept {
   if (into.count++ == 0) into.last = n;
 }
 
-// Makes *n a node that only the caller refers to, with the same content. Nothing changes where this throws.
+// Makes *n a node that only the caller refers to, with the same content. Throws bad_alloc; then nothing has changed.
 void epoch_tree::make_own(epoch_nodes& nodes, epoch_node*& n) {
   if (n->references.load(std::memory_order_acquire) == 1) return;
   epoch_node* const fresh = nodes.take(n->level, n->prefix);

@@ -1,7 +1,7 @@
-// What a device keeps for the order of its streams: which streams are there, and the nodes of their clocks.
+// The records of a device about the order of its streams: the streams that exist, and the nodes of their clocks.
 //
-// Clocks know streams by their ids. Where something is done, its id leads from here to the stream's clock; an id that
-// is not here is of a stream that has ended. Thread-safe.
+// Clocks know streams by their ids. The table here leads from an id to the stream's clock, when an epoch is done. An id
+// that it lacks belongs to a stream that has ended. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ class order_records {
     const std::lock_guard lock{mutex_};
     streams_.emplace(clock.id(), &clock);
   }
-  // Of a stream that has ended.
+  // Removes a stream that has ended.
   void remove(const stream_clock& clock) noexcept {
     const std::lock_guard lock{mutex_};
     streams_.erase(clock.id());

@@ -70,14 +70,15 @@ class closed_epoch {
   explicit closed_epoch(stream_state& of) noexcept : of_{of} {
     const std::lock_guard lock{of.mutex};
     changes_ = of.changes;
-    if (changes_ != of.changes_done) behind_ = of.behind;
+    all_done_ = changes_ == of.changes_done;
+    if (!all_done_) behind_ = of.behind;
     epoch_ = of.clock->advance();
   }
   // All work of the epoch, and what it was ordered behind, is done.
   void complete() noexcept {
     of_.clock->complete(epoch_);
-    if (!behind_) return;
-    of_.owner.backend().order.complete(*behind_);
+    if (all_done_) return;
+    of_.owner.backend().order.complete(behind_);
     const std::lock_guard lock{of_.mutex};
     of_.changes_done = std::max(of_.changes_done, changes_);
   }
@@ -86,7 +87,8 @@ class closed_epoch {
   stream_state& of_;
   std::uint64_t epoch_ = 0;
   std::uint64_t changes_ = 0;
-  std::optional<vector_clock> behind_;  // none: all of it was done before
+  bool all_done_ = false;  // all that the stream was ordered behind, before; `behind_` is empty then
+  vector_clock behind_;
 };
 
 }  // namespace

@@ -56,7 +56,7 @@ class vector_clock {
   // Returns what `self`, the stream with this clock, learns from an event with that clock.
   [[nodiscard]] lesson compare(std::uint32_t self, std::uint32_t of, std::uint64_t epoch,
                                const vector_clock& theirs) const noexcept;
-  // Whether learn() can do it, without memory.
+  // Returns whether learn() can do it, without memory.
   [[nodiscard]] bool learns_in_place(const lesson& l) const noexcept {
     return l.kind == lesson_kind::nothing || (l.kind == lesson_kind::one && (used_ < few || place_of(l.of) < used_));
   }

@@ -112,7 +112,7 @@ struct guard_options {
   bytes quarantine = max_bytes;
   std::uint64_t check_every = 0;  // calls between two checks of everything; 0: never
   bool pages = false;             // see above; elsewhere that is said, and patterns are used
-  bool go_on = false;             // a mistake is told and survived, else the program stops with a contract line
+  bool go_on = false;             // after a mistake; else the program stops with a contract line
   mistake_callback on_mistake{};  // hears of mistakes; without it a line goes to standard error
   bool leaks = true;              // are told of
   // Alarms: a line on standard error, once each, when so much is alive; 0: never. Ages are looked at by calls that
