@@ -54,6 +54,7 @@ void pool::state::finish_free(detail::thread_cache& c, bytes size) noexcept {
   if (c.counters.live <= c.notice_below) notice(c, static_cast<std::int64_t>(size));
   while (c.is_too_full()) push_pending(c.evict_one_bin());
   c.leave();
+  shorten_backlog();
 }
 
 // Of a block with a guard the listener hears what its user asked for, as soon as the user gave it back.
@@ -95,13 +96,14 @@ void pool::state::take_back(detail::extent* e) noexcept {
   e->set(detail::extent_state::returning);
   detail::thread_cache* const c = cache(std::try_to_lock);
   if (c == nullptr) {
-    const std::lock_guard held{without_cache};
+    std::unique_lock held{without_cache};
     note_uses(*e);
     live.fetch_sub(static_cast<std::int64_t>(asked), std::memory_order_relaxed);
     ++frees_without_cache;
     e->next = nullptr;
     push_pending(e);
-    return;
+    held.unlock();
+    return shorten_backlog();
   }
   enter(*c);
   note_uses(*e);
@@ -171,6 +173,7 @@ void pool::state::push_pending(detail::extent* chain) noexcept {
     detail::extent* const rest = chain->next;
     chain->set(detail::extent_state::pending);
     chain->next = pending.load(std::memory_order_relaxed);
+    backlog.fetch_add(1, std::memory_order_relaxed);
     while (!pending.compare_exchange_weak(chain->next, chain, std::memory_order_release, std::memory_order_relaxed)) {
     }
     chain = rest;

@@ -16,19 +16,35 @@ namespace {
 
 // Requests between two tries to give chunks or mappings back, where the last try did not suffice.
 constexpr std::uint64_t next_try = 64;
+constexpr std::uint32_t most_sorted = 200;      // blocks in one step, of some 0.2 us each
 constexpr bytes least_part = bytes{256} << 10;  // of a chunk, that goes back alone
 
 }  // namespace
 
 // --- to the store
 
-void pool::state::sort_pending() noexcept {
-  extent* e = pending.exchange(nullptr, std::memory_order_acquire);
-  while (e != nullptr) {
-    extent* const rest = e->next;
+void pool::state::sort_step() noexcept {
+  if (unsorted == nullptr) unsorted = pending.exchange(nullptr, std::memory_order_acquire);
+  std::uint32_t sorted = 0;
+  for (; unsorted != nullptr && sorted < most_sorted; ++sorted) {
+    extent* const e = unsorted;
+    unsorted = e->next;
     expects(e->is(extent_state::pending), "pool: double free, by two threads at once");
     put_back(e);
-    e = rest;
+  }
+  backlog.fetch_sub(sorted, std::memory_order_relaxed);
+}
+
+void pool::state::sort_step_if_free() noexcept {
+  const std::unique_lock held{lock, std::try_to_lock};
+  if (held) sort_step();
+}
+
+void pool::state::drain_in_steps(lock_held& held) noexcept {
+  sort_step();
+  while (unsorted != nullptr) {
+    { const unlocked others_first{held}; }
+    sort_step();
   }
 }
 
@@ -236,6 +252,7 @@ void pool::state::release_unneeded(lock_held& held) noexcept {
   const bytes threshold = options.release_threshold != max_bytes ? options.release_threshold : holdings.recent();
   const bytes keep = holdings.most() + std::min(threshold, max_bytes - holdings.most());
   if (memory.reserved() <= keep) return;
+  drain_in_steps(held);
   flush();
   look_round(held);
   trim(keep);
@@ -244,6 +261,7 @@ void pool::state::release_unneeded(lock_held& held) noexcept {
 // Gives back the free memory above release_threshold, whether it was needed or not.
 void pool::state::release_free(lock_held& held) noexcept {
   if (options.release_threshold == max_bytes) return;
+  drain_in_steps(held);
   flush();
   look_round(held);
   const bytes free = space.free_bytes();
@@ -256,6 +274,7 @@ void pool::state::release_idle(lock_held& held) noexcept {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_idle_look) return;
   next_idle_look = now + options.idle_release / 4;
+  drain_in_steps(held);
   look_round(held);
   give_idle_back(now);
 }

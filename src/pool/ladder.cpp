@@ -37,7 +37,7 @@ constexpr unsigned no_end = std::numeric_limits<unsigned>::max();
 
 void pool::state::make_ready() {
   ++looks;
-  drain();
+  sort_step();
   if (!space.prepare(4) || !blocks.prepare()) throw std::bad_alloc{};
 }
 
@@ -318,6 +318,11 @@ extent* pool::state::make_room(request& r, lock_held& held) {
 }
 
 extent* pool::state::rungs(request& r, lock_held& held) {
+  while (unsorted != nullptr) {
+    { const unlocked others_first{held}; }
+    make_ready();
+    if (extent* e = fit(r)) return e;
+  }
   if (extent* e = look_and_fit(r, held)) return e;
   const bool tight = holdings.makes_room(grown_by(lack(r)));
   if (tight) {

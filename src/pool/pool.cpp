@@ -278,6 +278,7 @@ bool pool::split(void* data, std::span<const block_part> parts) {
 bytes pool::trim(bytes keep) {
   if (state_->guard != nullptr) state_->guard->tend();
   std::unique_lock held{state_->lock};
+  state_->drain_in_steps(held);
   state_->flush();
   state_->look_round(held);
   const bytes given = state_->trim(keep);
@@ -290,6 +291,7 @@ defragmentation pool::defragment() {
   std::unique_lock held{state_->lock};
   state& s = *state_;
   defragmentation gain{.largest_before = s.space.largest()};
+  s.drain_in_steps(held);  // lets others in
   s.flush();
   s.look_round(held);  // lets others in
   const std::size_t mappings = s.memory.mappings();

@@ -35,7 +35,7 @@ std::string human(bytes n) {
 }  // namespace
 
 pool_statistics pool::state::statistics(lock_held& held) {
-  drain();
+  drain_in_steps(held);
   release_idle(held);
   release_free(held);
   pool_statistics s;

@@ -294,10 +294,24 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] bool empty_siblings_quarantine(lock_held& held) noexcept;
 
   // --- giving_back.cpp
+  // Sorts what was freed into the store: all of it, or at most one step, which bounds the time the lock is held.
   void drain() noexcept {
-    if (pending.load(std::memory_order_relaxed) != nullptr) sort_pending();
+    while (has_unsorted()) sort_step();
   }
-  void sort_pending() noexcept;
+  [[nodiscard]] bool has_unsorted() const noexcept {
+    return unsorted != nullptr || pending.load(std::memory_order_relaxed) != nullptr;
+  }
+  void sort_step() noexcept;
+  // Sorts a step where many frees came without a request in between, so that no request finds all of them unsorted.
+  // Does nothing where another thread has the lock.
+  void shorten_backlog() noexcept {
+    if (backlog.load(std::memory_order_relaxed) >= long_backlog) [[unlikely]]
+      sort_step_if_free();
+  }
+  void sort_step_if_free() noexcept;
+  static constexpr std::uint32_t long_backlog = 1000;
+  // Sorts all that was freed before the call. Lets the lock go between two steps.
+  void drain_in_steps(lock_held& held) noexcept;
   void flush() noexcept;  // every cache, then drain
   // Of this thread's cache, blocks of the request's stream that have at least so many bytes. False: there were none.
   bool evict_own(const detail::request& r, bytes least) noexcept;
@@ -370,7 +384,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
 
   // What several threads write.
   alignas(64) std::atomic<detail::extent*> pending{nullptr};
-  mutable std::mutex without_cache;  // held by a free that has no cache
+  std::atomic<std::uint32_t> backlog{0};  // blocks there and in `unsorted`
+  mutable std::mutex without_cache;       // held by a free that has no cache
   std::uint64_t frees_without_cache = 0;
   alignas(64) std::atomic<std::int64_t> live{0};  // sums of published counters
   std::atomic<std::int64_t> live_peak{0};
@@ -390,6 +405,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::vector<std::unique_ptr<detail::thread_cache>> caches;        // of running threads
   std::vector<std::unique_ptr<detail::thread_cache>> spare_caches;  // of threads that ended
   std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
+  detail::extent* unsorted = nullptr;                               // taken from `pending`, not yet in the store
   std::uint64_t looks = 0;                                          // make_ready() begins one; see order_of()
   std::uint16_t last_cache = 0;                                     // their numbers
   std::uint64_t next_collect = 0, next_purge = 0;                   // see collect() and purge()
