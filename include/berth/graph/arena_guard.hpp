@@ -12,10 +12,10 @@
 //
 // For each node n call guard->enter(n), enqueue the node, and call guard->check() if wanted.
 //
-// enter() writes a pattern behind the buffers that n makes, in stream order. check() waits for the stream, checks all
-// live zones and restores the pattern, so each overrun is reported once. A write before a buffer hits the zone of the
-// buffer below, or unused memory. Reads are not detected, nor writes beyond the pad. After each node, check() names the
-// node. At the end, it checks the buffers that are still alive.
+// The call enter() writes a pattern behind the buffers that n makes, in stream order. The call check() waits for the
+// stream, checks all live zones and restores the pattern, so each overrun is reported once. A write before a buffer
+// hits the zone of the buffer below, or unused memory. Reads are not detected, nor writes beyond the pad. After each
+// node, check() names the node. At the end, it checks the buffers that are still alive.
 //
 // The bytes that the device's own rules let hardware touch behind a block are not checked. Not thread-safe.
 #pragma once

@@ -41,9 +41,9 @@ namespace berth {
 
 [[nodiscard]] std::vector<std::byte> save_plan(const graph_plan& p);
 
-// Loads a saved plan for g. Faults: g's own, clobbered, bad_plan and changed. bad_plan: no saved plan of a known
-// version, damaged, or with impossible places. changed: made for another graph; the first difference is named. Fills
-// `why`, if given, on error.
+// Loads a saved plan for g. Faults: g's own, clobbered, bad_plan and changed. The fault bad_plan means no saved plan of
+// a known version, damaged, or with impossible places. The fault changed means made for another graph; it names the
+// first difference. Fills `why`, if given, on error.
 [[nodiscard]] result<graph_plan> load_plan(std::span<const std::byte> saved, const graph& g,
                                            const rules::placement& rules, graph_fault* why = nullptr);
 
