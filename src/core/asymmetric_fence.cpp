@@ -19,7 +19,7 @@ namespace berth::detail {
 namespace {
 
 bool register_with_the_system() noexcept {
-#if defined(__linux__) && !defined(BERTH_THREAD_SANITIZER)  // which does not know the call
+#if defined(__linux__) && !defined(BERTH_THREAD_SANITIZER)  // ThreadSanitizer does not know the call
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 #else
   return false;

@@ -1,4 +1,4 @@
-// Durations that a user gives, as far as a clock counts.
+// Limits durations from the user to the range of a clock.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace berth::detail {
 
-// None is negative, and none longer than a hundred years: so now + d, and d in nanoseconds, do not overflow.
+// Returns d limited to the range from 0 to a hundred years, so that now + d, and d in nanoseconds, do not overflow.
 template <class Duration>
 [[nodiscard]] constexpr Duration countable(Duration d) noexcept {
   constexpr std::chrono::hours longest{24 * 36525};

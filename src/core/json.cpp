@@ -6,8 +6,8 @@
 namespace berth {
 namespace {
 
-// The length of the UTF-8 sequence that starts at text[i], or 0 where there is none (overlong forms and surrogates
-// included, RFC 3629).
+// Returns the length of the UTF-8 sequence that starts at text[i]. Returns 0 for an invalid one, overlong forms and
+// surrogates included (RFC 3629).
 std::size_t utf8_length(std::string_view text, std::size_t i) {
   const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned char first = byte(i);

@@ -1,5 +1,5 @@
-// Room before what must not fail. reserve() alone, for one more at a time, copies all that is there each time, and a
-// hash table it may even shrink; these grow to twice the size, and never shrink.
+// Reserves room before operations that must not fail. A plain reserve() for one more element copies all elements each
+// time, and may even shrink a hash table. These functions grow to twice the size, and never shrink.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace berth::detail {
 
-// So many more elements allocate nothing. May throw bad_alloc.
+// Ensures that so many more elements allocate nothing. May throw bad_alloc.
 template <class T>
 void make_room(std::vector<T>& in, std::size_t more = 1) {
   if (in.capacity() - in.size() < more) in.reserve(std::max(in.size() + more, 2 * in.size()));

@@ -1,4 +1,4 @@
-// printf onto the end of a text: for numbers and short names. What may be of any length is appended instead.
+// Appends printf output to a text: for numbers and short names. Append texts of any length directly instead.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace berth::detail {
 
-// At most 600 bytes a call; what goes beyond them is cut off.
+// Appends at most 600 bytes a call; longer output is cut off.
 [[gnu::format(printf, 2, 3)]] inline void print(std::string& out, const char* format, ...) {
   char line[600];
   std::va_list values;

@@ -16,7 +16,7 @@
 namespace berth {
 namespace {
 
-// Writes on where a call has written a part, and closes.
+// Continues after partial writes, and closes the file.
 int write_and_close(int file, std::string_view text) noexcept {
   int failed = 0;
   while (!text.empty() && failed == 0) {
@@ -28,7 +28,7 @@ int write_and_close(int file, std::string_view text) noexcept {
   return failed;
 }
 
-// Where the links lead, also to what is not there yet.
+// Returns the target of the links, which need not exist yet.
 std::string target_of(std::string path) {
   constexpr int most_links = 40;  // as many as Linux follows
   for (int links = 0; links < most_links; ++links) {
@@ -51,7 +51,8 @@ int write_whole_file(const std::string& path, std::string_view text) {
     return straight < 0 ? errno : write_and_close(straight, text);
   }
   const std::string target = target_of(path);
-  // A name of its own beside it, where nobody can have put a file or a link: it must not exist, and cannot be guessed.
+  // A name of its own beside the target. It must not exist and cannot be guessed, so no other process can have put a
+  // file or a link there.
   std::uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random) return errno;
   char name[32];

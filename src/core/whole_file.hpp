@@ -1,4 +1,4 @@
-// Files that Berth writes: all of the text, or what was there before.
+// Writes files as a whole: all of the text, or the previous content remains.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 namespace berth {
 
 #pragma GCC visibility push(default)  // for the library of models
-// 0, or the errno of what failed. A regular file is replaced by a new one with the same permissions, so that nobody
-// reads a part of it and a failure loses nothing; links are followed to it. What is no regular file (a device, a pipe)
-// is written to as it is. A folder is EISDIR.
+// Returns 0, or the errno of the failed call. A regular file is replaced by a new one with the same permissions. So no
+// process reads a part of it, and a failure loses no data; links are followed to it. Any other file (a device, a pipe)
+// is written in place. A folder is EISDIR.
 [[nodiscard]] int write_whole_file(const std::string& path, std::string_view text);
 #pragma GCC visibility pop
 

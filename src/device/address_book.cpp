@@ -13,7 +13,7 @@ std::uintptr_t number(const void* address) noexcept {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-// The entry whose range [key, key + size) contains the address, or end().
+// Returns the entry whose range [key, key + size) contains the address, or end().
 template <class Map>
 auto containing(Map& map, std::uintptr_t address) noexcept {
   auto it = map.upper_bound(address);
@@ -155,7 +155,7 @@ const char* address_book::begin_map(void* address, bytes size, std::uint64_t han
   }
   make_room(memory->second.shown);
   mappings_.emplace_hint(next, start, mapping{size, handle, offset});
-  memory->second.shown.push_back(start);  // there is room
+  memory->second.shown.push_back(start);  // has reserved capacity
   return nullptr;
 }
 

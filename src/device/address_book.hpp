@@ -1,11 +1,12 @@
-// What a device has given out: blocks, reservations, physical memory and mappings. It finds the caller's mistakes
-// (a free of what is not there, a mapping over a mapping) on every backend alike, and knows whose memory an address
-// is. Thread-safe.
+// The allocations of a device: blocks, reservations, physical memory and mappings. It detects the caller's mistakes (a
+// free of an unknown block, a mapping over a mapping) on every backend alike, and finds the owner of an address.
+// Thread-safe.
 //
 // Invariants:
 //   I1  Blocks and reservations do not overlap.
 //   I2  Every mapping lies inside one reservation; mappings do not overlap.
-//   I3  physical.shown names the mappings of that handle; a handle is forgotten when it is destroyed and unmapped.
+//   I3  The list physical.shown names the mappings of that handle.
+//       A handle is forgotten when it is destroyed and unmapped.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ class address_book {
     bytes size = 0;
     physical_form form = physical_form::granular;
     bool destroyed = false;
-    std::vector<std::uintptr_t> shown{};  // where its mappings start
+    std::vector<std::uintptr_t> shown{};  // the starts of its mappings
   };
   struct mapping {
     bytes size = 0;
@@ -41,41 +42,41 @@ class address_book {
   using physical_entry = std::map<std::uint64_t, physical>::node_type;
   using mapping_entry = std::map<std::uintptr_t, mapping>::node_type;
 
-  // An entry made ahead, so that noting what the device has given cannot fail any more.
+  // Makes an entry ahead, so that recording an allocation of the device cannot fail.
   [[nodiscard]] static range_entry make_range(range r);
   [[nodiscard]] static physical_entry make_physical(bytes size, physical_form form);
 
   void add(range_entry entry, void* address) noexcept;
-  // False where there is no such range.
+  // Returns false if there is no such range.
   [[nodiscard]] bool remove(void* address, const range& r) noexcept;
-  // The block or reservation that the address lies in, and where it starts.
+  // The block or reservation that contains the address, and its start.
   struct located {
     std::uintptr_t start = 0;
     range what;
   };
   [[nodiscard]] std::optional<located> find(const void* address) const noexcept;
-  // The kind of the memory of this device that the address lies in.
+  // Returns the kind of this device's memory at the address.
   [[nodiscard]] std::optional<memory_kind> kind_of(const void* address) const noexcept;
 
   void add(physical_entry entry, std::uint64_t handle) noexcept;
   enum class destroyed { no_such_handle, now, later };
   [[nodiscard]] destroyed destroy(std::uint64_t handle, bytes size) noexcept;
 
-  // The entries of a split, made ahead: of the new handle, and of the rests of mappings that lie on both sides.
+  // The entries of a split, made ahead: for the new handle, and for the rests of mappings that lie on both sides.
   struct split_entries {
     physical_entry memory;
     std::vector<mapping_entry> rests;
   };
-  // Nothing where the handle's memory has another size, or may not be mapped in parts. Nothing else may be done with
-  // the handle until split().
+  // Returns nothing if the handle's memory has another size, or may not be mapped in parts. Until split(), no other
+  // call may use the handle.
   [[nodiscard]] std::optional<split_entries> begin_split(std::uint64_t handle, bytes size, bytes at) const;
   void split(std::uint64_t handle, bytes at, std::uint64_t rest, split_entries entries) noexcept;
 
-  // The reason why the call would be a mistake, or null and the mapping is noted.
+  // Returns the reason why the call would be a mistake. Returns null after recording the mapping.
   [[nodiscard]] const char* begin_map(void* address, bytes size, std::uint64_t handle, bytes offset);
   [[nodiscard]] bool whole_mappings(void* address, bytes size) const noexcept;
-  // Forgets the mapping that starts there, or that could not be made there. The handle may be destroyed now where this
-  // was its last one.
+  // Forgets the mapping that starts there, or that could not be made there. A destroyed handle can be freed after its
+  // last mapping.
   struct ended_mapping {
     bytes size = 0;
     std::uint64_t handle = 0;
@@ -86,8 +87,8 @@ class address_book {
   [[nodiscard]] std::size_t mapping_count() const noexcept;
   [[nodiscard]] bool has_mappings(void* address, bytes size) const noexcept;
 
-  // Around a fork, so that the book is whole in the child. f(address, mapping) for every mapping; the caller has
-  // locked.
+  // Called around a fork, so that the book is consistent in the child. Calls f(address, mapping) for every mapping; the
+  // caller holds the lock.
   void lock() noexcept { mutex_.lock(); }
   void unlock() noexcept { mutex_.unlock(); }
   template <class Function>

@@ -1,12 +1,12 @@
-// What a backend implements. Private: never installed. src/device/null/README.md says how to add one.
+// The interface of a backend. Private: never installed. The steps to add one are in src/device/null/README.md.
 //
-// device.cpp and stream.cpp do what all backends share: they check contracts, keep the book of what was given out,
-// count, emit events and keep the vector clocks. A backend only talks to its driver; it may rely on
-//   - sizes > 0 that fit std::size_t, and multiples of the granule where virtual memory is meant;
-//   - blocks, handles and ranges that it gave out itself, with the size it gave them for;
-//   - events that it made itself (so that a static_cast to its own type is right);
-//   - being asked only in the process that opened it, unless it survives_fork(); queues never outside theirs;
-//   - one thread at a time per event that is recorded. Everything else may be called from several threads, a queue too.
+// The files device.cpp and stream.cpp do the common work of all backends. They check contracts, record allocations,
+// count, emit events and keep the vector clocks. A backend only talks to its driver. It may rely on these:
+// * Sizes are above 0 and fit std::size_t. For virtual memory they are multiples of the granule.
+// * Blocks, handles and ranges are its own, with the size it allocated them for.
+// * Events are its own, so a static_cast to its own type is right.
+// * Calls come only in the process that opened it, unless it survives_fork(). Calls of queues never come elsewhere.
+// * One thread at a time uses an event that is recorded. All else may be called from several threads, a queue too.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@
 
 namespace berth::detail {
 
-// What f gives, or, where the system has no memory for somebody's own records, that as an error. f leaves everything as
-// it was where it throws. Without exceptions there is no error: the program ends where it asked.
+// Returns f's result, or an error if the system has no memory for records. If f throws, it leaves all state unchanged.
+// Without exceptions there is no error: the program ends at the failed allocation.
 template <class F>
 auto without_bad_alloc(F&& f) noexcept -> decltype(f()) {
 #if defined(__cpp_exceptions)
@@ -61,24 +61,24 @@ class backend_queue {
   // Waits for the queued work.
   virtual ~backend_queue() = default;
 
-  // Several threads may call these at once. What has returned comes before what is called later; a synchronize() that
-  // waits holds nobody up.
+  // Several threads may call these at once. A call that has returned comes before later calls. A waiting synchronize()
+  // blocks no other call.
   virtual result<void> copy(void* to, const void* from, bytes size) = 0;
   virtual result<void> fill(void* to, std::byte value, bytes size) = 0;
   virtual result<void> call(void (*function)(void*), void* context) = 0;
-  // The stream's clock closes `epoch` here. A backend that sees by itself when the work before is done may say so to
-  // the clock; it need not.
+  // Records e; the stream's clock closes `epoch` here. A backend that detects the end of the work before may update the
+  // clock, but need not.
   virtual result<void> record(backend_event& e, std::uint64_t epoch) = 0;
   virtual result<void> wait(backend_event& e) = 0;
   virtual result<void> synchronize() = 0;
   virtual result<bool> query() = 0;
-  // Whether that error of a call says nothing of queued work, but that the queue can not be asked or ordered now.
+  // Returns true if that error concerns only the call: the queue cannot be queried or ordered now.
   [[nodiscard]] virtual bool refuses(const error&) const noexcept { return false; }
-  // stream::idle(): what is known without the driver, as it may be asked in a host function. False: it is not known.
+  // Implements stream::idle(), without the driver, as host functions may call it. False: unknown.
   [[nodiscard]] virtual bool idle() const noexcept { return false; }
-  // stream::native().
+  // Implements stream::native().
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
-  // stream::follow_native().
+  // Implements stream::follow_native().
   virtual result<void> follow_native() { return {}; }
 };
 
@@ -93,20 +93,20 @@ class device_backend {
 
   virtual result<void*> allocate(bytes size, memory_kind kind) = 0;
   virtual void free(void* block, bytes size, memory_kind kind) noexcept = 0;
-  // Tries virtual memory once through: two addresses for the same memory, bytes in by one and out by the other. What
-  // does not work is not offered, and a note says why. For backends of drivers that may promise more than they do.
+  // Tests virtual memory once: two addresses for the same memory, written by one and read by the other. Features that
+  // fail are not offered, and a note gives the reason. For backends of drivers that may promise more than they do.
   [[gnu::visibility("hidden")]] void probe_virtual_memory();
   // For addresses inside memory of this device.
   virtual void* host_address(void* address, memory_kind kind) noexcept {
     return properties_.host_accessible || kind == memory_kind::pinned ? address : nullptr;
   }
-  // Whether a copy reaches an address that is not memory of this device without a bounce.
+  // Returns true if a copy reaches an address outside this device's memory without a bounce.
   virtual bool reaches_foreign_memory() const noexcept { return false; }
-  // Whether it goes on in the child of a fork. Where not, the child's calls do not reach it, and its destructor there
-  // leaves the driver alone.
+  // Returns true if it works in the child of a fork. If not, the child's calls do not reach it, and its destructor
+  // there leaves the driver alone.
   virtual bool survives_fork() const noexcept { return false; }
   [[nodiscard]] bool works_here() const noexcept { return born_ == process_generation() || survives_fork(); }
-  // device_statistics::unlocked.
+  // Implements device_statistics::unlocked.
   virtual bytes unlocked() const noexcept { return 0; }
 
   virtual result<void*> reserve(bytes) { return no_virtual_memory; }
@@ -114,26 +114,26 @@ class device_backend {
   virtual result<std::uint64_t> create_physical(bytes, physical_form) { return no_virtual_memory; }
   // Only called for handles without mappings.
   virtual void destroy_physical(std::uint64_t, bytes) noexcept {}
-  // The handle keeps the first `at` bytes; the rest has the handle that is returned. What is mapped stays so.
+  // The given handle keeps the first `at` bytes; the returned one has the rest. Mappings stay.
   virtual result<std::uint64_t> split_physical(std::uint64_t, bytes, bytes) {
     return error{errc::unsupported, "this device cannot split physical memory"};
   }
   virtual result<void> map(void*, bytes, std::uint64_t, bytes) { return no_virtual_memory; }
-  // One or more whole mappings.
+  // Unmaps one or more whole mappings.
   virtual result<void> unmap(void*, bytes) { return no_virtual_memory; }
-  // The memory of this mapping is used at another address for a while. The bytes stay. A backend whose memory is the
-  // process's own takes it out of the pages that count as resident here.
+  // The memory of this mapping is used at another address for a while. The bytes stay. A backend on the process's own
+  // memory removes these pages from the resident set here.
   virtual void rest(void*, bytes, std::uint64_t) noexcept {}
 
   // The clock belongs to the stream that the queue serves.
   virtual result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) = 0;
-  // A queue over a stream that somebody else made and will destroy, after the queue.
+  // Makes a queue over a foreign stream, whose owner destroys it after the queue.
   virtual result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock> clock) = 0;
   virtual result<std::unique_ptr<backend_event>> create_event() = 0;
-  // device::native().
+  // Implements device::native().
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
-  // What device.cpp and stream.cpp keep for every backend.
+  // State that device.cpp and stream.cpp keep for every backend.
   address_book book;
   order_records order;
   struct {
@@ -149,10 +149,10 @@ class device_backend {
   const std::uint32_t born_ = process_generation();
 };
 
-// What follows the colon in a device's name: "0" of "cuda:0", "" where there is none.
+// The text after the colon in a device's name: "0" for "cuda:0", "" without one.
 using open_function = result<std::shared_ptr<device_backend>>(std::string_view argument);
 
-open_function open_host;  // cannot fail where the argument is empty: that is the one that device::host() gives
+open_function open_host;  // cannot fail if the argument is empty: device::host() uses it
 open_function open_null;
 open_function open_opencl;
 open_function open_cuda;

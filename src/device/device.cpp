@@ -94,7 +94,7 @@ class open_devices {
     it->backend = backend;
   }
 
-  // Another thread's opening does not come to an end here. One of this thread, whose driver forks, does.
+  // Another thread's open() never completes in the child. One of this thread, whose driver forks, does.
   void go_on_in_child() noexcept {
     if (!opens_here_) new (&opening_) std::mutex;
     mutex_.unlock();
@@ -110,12 +110,12 @@ class open_devices {
   };
   static inline open_devices* the_one_ = nullptr;  // for the handlers of fork, which take no argument
   static inline constinit thread_local bool opens_here_ = false;
-  std::mutex opening_;  // one device after the other; not held across a fork, as a driver may take its time, and forks
-  std::mutex mutex_;    // guards what follows
+  std::mutex opening_;  // one device after the other; not held across a fork, as a driver may take long, and may fork
+  std::mutex mutex_;    // guards the fields below
   std::vector<named> open_;
 };
 
-// The address under which the event hook hears of physical memory: no device address has its top bit set.
+// Returns the address that the event hook gets for physical memory: no device address has its top bit set.
 const void* physical_name(std::uint64_t handle) noexcept {
   constexpr std::uintptr_t top_bit = ~(std::numeric_limits<std::uintptr_t>::max() >> 1);
   return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(handle) | top_bit);
@@ -131,8 +131,8 @@ void note_taken_back(device_backend& backend, const void* address, bytes size) n
   emit({.kind = memory_event_kind::device_free, .owner = &backend, .address = address, .size = size});
 }
 
-// Ends the mapping that starts there in the book. The memory goes where that was its last one and it was destroyed
-// meanwhile. Gives the mapping's size.
+// Ends the mapping that starts there in the book. Frees the memory if it was destroyed meanwhile and this was its last
+// mapping. Returns the mapping's size.
 bytes end_mapping(device_backend& backend, void* address) noexcept {
   const auto ended = backend.book.end_map(address);
   if (ended.last_of_destroyed) {
@@ -150,7 +150,7 @@ bool granular(const device_backend& backend, const void* address) noexcept {
   return granular(backend, reinterpret_cast<std::uintptr_t>(address));
 }
 
-// The error of a size that cannot be asked for, if it is one.
+// Returns the error of an invalid size.
 result<void> check_size(bytes size) noexcept {
   if (size == 0) return error{errc::invalid_input, "a block of no bytes"};
   if (!fits_size_t(size)) return error{errc::overflow, "a size beyond the address space", size};
@@ -163,7 +163,8 @@ result<void> check_physical(const device_backend& backend, bytes size, source_lo
   return check_size(size);
 }
 
-// Whether not this device alone cannot be opened, but none of its kind: then a number beyond all says the same.
+// Returns true if no device of this kind can be opened, instead of this one alone. A number beyond all then fails
+// alike.
 bool fails_for_all(const backend_entry& entry) {
   return entry.open(std::to_string(std::numeric_limits<int>::max())).error().code != errc::no_such_device;
 }
@@ -218,7 +219,7 @@ result<void*> device::allocate(bytes size, memory_kind kind) const {
 void device::free(void* block, bytes size, memory_kind kind, source_location where) const noexcept {
   expects(backend_->book.remove(block, {.size = size, .kind = kind}),
           "device: free of a block that this device has not given with this size and kind", where);
-  // Said before the device may give the same address again.
+  // Reported before the device may give the same address again.
   note_taken_back(*backend_, block, size);
   if (backend_->works_here()) backend_->free(block, size, kind);
 }
@@ -307,7 +308,7 @@ result<void> device::map(void* address, bytes size, std::uint64_t handle, bytes 
 result<void> device::unmap(void* address, bytes size, source_location where) const {
   if (auto ok = check_physical(*backend_, size, where); !ok) return ok;
   expects(backend_->book.whole_mappings(address, size), "unmap: the range is not made of whole mappings", where);
-  // In the child of a fork it gives back as free() and release() do: in the book alone.
+  // In the child of a fork it works like free() and release(): in the book alone.
   if (backend_->works_here()) {
     if (auto done = without_bad_alloc([&] { return backend_->unmap(address, size); }); !done) return done;
   }
@@ -327,7 +328,7 @@ std::vector<device_listing> list_devices() {
       std::string name{entry.name};
       if (entry.numbered) name.append(":").append(std::to_string(ordinal));
       const auto found = device::open(name);
-      // The one past the last is no device; the first one missing is worth a line that says why.
+      // The number after the last one is no device; if the first one is missing, a line gives the reason.
       const bool none = !found && found.error().code == errc::no_such_device;
       if (none && ordinal > 0) break;
       device_listing& one = all.emplace_back();

@@ -19,7 +19,7 @@ result<int> device_number(std::string_view argument, const char* what) noexcept 
 
 result<void> device_backend::try_virtual_memory() {
   const bytes size = properties_.granule;
-  struct step {  // undoes what was done
+  struct step {  // undoes the completed steps
     device_backend& on;
     void* range = nullptr;
     std::uint64_t memory = 0;
@@ -52,7 +52,7 @@ result<void> device_backend::try_virtual_memory() {
   } out{*this, *bytes_out};
   auto queue = create_queue(std::make_shared<stream_clock>(0));
   if (!queue) return queue.error();
-  // The book is told of the addresses, as the queue may look for them there.
+  // Records the addresses in the book, as the queue may look for them there.
   auto range_entry = address_book::make_range({.size = 2 * size, .reservation = true});
   auto pinned_entry = address_book::make_range({.size = sizeof(std::uint64_t), .kind = memory_kind::pinned});
   book.add(std::move(range_entry), first);

@@ -1,4 +1,4 @@
-// What the backends share whose driver is loaded at run time.
+// The common code of backends whose driver is loaded at run time.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace berth::detail {
 
-// The number in "cuda:0". Errors: invalid_input with `what` where the argument is no number from 0 up.
+// Returns the number in "cuda:0". Errors: invalid_input with `what` if the argument is no number from 0 up.
 [[nodiscard]] result<int> device_number(std::string_view argument, const char* what) noexcept;
 
-// Physical memory for drivers that map whole handles only, at offset 0: our interface maps any granules of a handle,
-// so a handle of ours is a list of driver handles of one granule each, or a single one where the memory is mapped as a
-// whole. The driver's handles are kept as numbers. Thread-safe.
+// Physical memory for drivers that map only whole handles, at offset 0. Berth maps any granules of a handle. So its
+// handle is a list of driver handles of one granule each, or a single one if the memory is mapped as a whole. The
+// driver's handles are kept as numbers. Thread-safe.
 class granule_table {
  public:
   struct pieces {
@@ -26,14 +26,14 @@ class granule_table {
     std::vector<std::uint64_t> handles;
   };
   using entry = std::map<std::uint64_t, pieces>::node_type;
-  // An empty list with room for all, made before the driver is asked, so that nothing can fail behind it.
+  // Makes an empty list with room for all, before the driver call, so that no step fails after it.
   [[nodiscard]] static entry make(bytes size, bytes granule, physical_form form);
-  // The new handle. Never 0, never given twice.
+  // Returns the new handle. Never 0, never given twice.
   [[nodiscard]] std::uint64_t add(entry made) noexcept;
-  // It neither moves nor changes until take().
+  // Returns pieces that neither move nor change until take().
   [[nodiscard]] const pieces& find(std::uint64_t handle) const noexcept;
-  // Moves the pieces from byte `at` on to a new handle, which is returned. May throw bad_alloc; nothing has changed
-  // then.
+  // Moves the pieces from byte `at` on to a new handle, and returns it. May throw bad_alloc; then the table is
+  // unchanged.
   [[nodiscard]] std::uint64_t split(std::uint64_t handle, bytes at);
   [[nodiscard]] std::vector<std::uint64_t> take(std::uint64_t handle) noexcept;
 

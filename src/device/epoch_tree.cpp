@@ -67,7 +67,7 @@ void epoch_tree::drop(epoch_node* n) noexcept {
   if (list.count != 0) home->give_back(list.first, list.last, list.count);
 }
 
-// Gives up a reference, and lists the nodes that have none left.
+// Releases a reference, and lists the nodes that have none left.
 void epoch_tree::collect(epoch_node* n, unused& into) noexcept {
   if (n->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (n->level != 0) {
@@ -114,7 +114,7 @@ epoch_node* epoch_tree::leaf_of(epoch_nodes& nodes, std::uint32_t id, std::uint6
   return leaf;
 }
 
-// Returns the node over two of which neither covers ids of the other.
+// Returns the parent of two nodes, neither of which covers ids of the other.
 epoch_node* epoch_tree::parent_of(epoch_nodes& nodes, epoch_tree one, epoch_tree other) {
   const std::uint32_t id = first_id(*one.root_);
   const auto different = static_cast<unsigned>(std::bit_width(id ^ first_id(*other.root_)) - 1);
@@ -133,7 +133,7 @@ void epoch_tree::set(epoch_nodes& nodes, std::uint32_t id, std::uint64_t epoch) 
   (void)set_below(nodes, root_, id, epoch);
 }
 
-// Returns whether the id is new there.
+// Returns true if the id is new there.
 bool epoch_tree::set_below(epoch_nodes& nodes, epoch_node*& n, std::uint32_t id, std::uint64_t epoch) {
   if (n == nullptr) {
     n = leaf_of(nodes, id, epoch);
@@ -163,7 +163,7 @@ bool epoch_tree::join(epoch_nodes& nodes, const epoch_tree& other) {
   return root_ != both.root_;
 }
 
-// Returns one of the two where that has all epochs of both, so that trees that become equal share their nodes.
+// Returns one of the two if it has all epochs of both, so that trees that become equal share their nodes.
 epoch_tree epoch_tree::joined(epoch_nodes& nodes, epoch_node* a, epoch_node* b) {
   if (a == b) return epoch_tree{share(a)};
   if (a->level == b->level && a->prefix == b->prefix) {

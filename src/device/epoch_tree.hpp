@@ -2,13 +2,13 @@
 //
 // The tree is a radix tree of 16 branches with path compression (Morrison 1968). Copies share nodes, and a shared node
 // never changes: a change copies the nodes on its path (Driscoll, Sarnak, Sleator, Tarjan 1989). The shape depends on
-// the ids alone, so that a join of two trees skips the nodes that they share.
+// the ids alone, so a join of two trees skips the nodes that they share.
 //
 //   I1  A leaf holds the epochs of 16 neighbouring ids; 0 means that the id is not in the map.
 //   I2  An inner node has two nodes below it or more.
-//   I3  count is the number of ids in the node and below it.
-//   I4  A node with two references or more does not change, but for its reference count and `done`.
-//   I5  `done` says that complete() was called for every id and epoch in the node and below it.
+//   I3  The field count is the number of ids in the node and below it.
+//   I4  A node with two references or more does not change, except its reference count and `done`.
+//   I5  The flag `done` means that complete() was called for every id and epoch in the node and below it.
 //
 // Thread safety: that of shared_ptr. Trees that share nodes may be used by different threads.
 #pragma once
@@ -29,11 +29,11 @@ struct epoch_node {
   static constexpr unsigned bits = 4;
   static constexpr std::size_t width = std::size_t{1} << bits;
 
-  // Apart from what never changes, so that no wide read of that touches them.
+  // Separate from the constant fields, so that no wide read of those touches these.
   std::atomic<std::uint32_t> references{1};
   std::atomic<bool> done{false};
   std::uint32_t count = 0;
-  std::uint32_t prefix = 0;  // the bits of the ids above those that lead from here down
+  std::uint32_t prefix = 0;  // the bits of the ids above those that the levels from here down select
   std::uint8_t level = 0;    // 0: a leaf
   epoch_nodes* home = nullptr;
   union {
@@ -43,8 +43,8 @@ struct epoch_node {
   };
 };
 
-// The nodes of one device. Freed nodes are kept for later, up to as many as are in use and some more, so that streams
-// that meet again and again allocate nothing.
+// The nodes of one device. Keeps as many freed nodes as are in use, and some more, so that streams that synchronize
+// repeatedly allocate nothing.
 class epoch_nodes {
  public:
   epoch_nodes() = default;
@@ -58,7 +58,7 @@ class epoch_nodes {
   void give_back(epoch_node* first, epoch_node* last, std::size_t count) noexcept;
   [[nodiscard]] std::size_t in_use() const noexcept;
 
-  // Around a fork, so that the lists are whole in the child.
+  // Called around a fork, so that the lists are consistent in the child.
   void lock() noexcept { mutex_.lock(); }
   void unlock() noexcept { mutex_.unlock(); }
 
@@ -95,29 +95,29 @@ class epoch_tree {
   }
   [[nodiscard]] std::size_t size() const noexcept { return root_ == nullptr ? 0 : root_->count; }
 
-  // Sets the id's epoch, which is not 0. The map stays as it was where this throws bad_alloc.
+  // Sets the id's epoch, which is not 0. The map is unchanged if this throws bad_alloc.
   void set(epoch_nodes& nodes, std::uint32_t id, std::uint64_t epoch);
-  // Takes the larger epoch of each id. Returns whether that changed the map, which stays as it was where this throws
+  // Takes the larger epoch of each id. Returns true if that changed the map. The map is unchanged if this throws
   // bad_alloc.
   bool join(epoch_nodes& nodes, const epoch_tree& other);
-  // Removes the ids for which ended(id) is true. The map stays as it was where this throws bad_alloc.
+  // Removes the ids for which ended(id) is true. The map is unchanged if this throws bad_alloc.
   template <class Ended>
   void remove(epoch_nodes& nodes, const Ended& ended) {
     if (root_ != nullptr) *this = without(nodes, root_, ended);
   }
-  // Calls complete(id, epoch) for all that is not known to be done, and notes that it is.
+  // Calls complete(id, epoch) for all epochs not known to be done, and marks them as done.
   template <class Complete>
   void complete(const Complete& complete) const noexcept {
     if (root_ != nullptr) complete_below(*root_, complete);
   }
 
-  // Forgets the nodes without touching them: in the child of a fork, whose parent may have been about to change them.
+  // Forgets the nodes without touching them: for the child of a fork, whose parent may have been about to change them.
   void abandon() noexcept { root_ = nullptr; }
 
  private:
-  explicit epoch_tree(epoch_node* root) noexcept : root_{root} {}  // takes over the reference
+  explicit epoch_tree(epoch_node* root) noexcept : root_{root} {}  // takes the reference
 
-  // The first bit of an id that lies above those that lead from a node of this level down.
+  // Returns the first bit of an id above those that the levels from this one down select.
   static unsigned top(unsigned level) noexcept { return epoch_node::bits * (level + 1); }
   static bool covers(const epoch_node& n, std::uint32_t id) noexcept {
     return std::uint64_t{id} >> top(n.level) == n.prefix;

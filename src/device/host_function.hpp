@@ -1,4 +1,4 @@
-// Which threads run host functions, as far as backends say: those of drivers are not known.
+// The threads that run host functions, as far as backends report them: drivers' threads are unknown.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace berth::detail {
 
-// This thread runs a host function, or may run one at any time, while this is alive.
+// Marks this thread, during its life, as one that runs a host function or may run one at any time.
 class runs_host_functions {
  public:
   runs_host_functions() noexcept : before_{std::exchange(since_, process_generation() + 1)} {}
@@ -16,7 +16,7 @@ class runs_host_functions {
   runs_host_functions& operator=(const runs_host_functions&) = delete;
   ~runs_host_functions() { since_ = before_; }
 
-  // A thread that forked there goes on as any other in the child, where no stream's work runs.
+  // In the child a thread that forked there is like any other: no stream's work runs there.
   [[nodiscard]] static bool here() noexcept { return since_ == process_generation() + 1; }
 
  private:

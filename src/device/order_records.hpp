@@ -1,7 +1,7 @@
-// The records of a device about the order of its streams: the streams that exist, and the nodes of their clocks.
+// The records of a device about the order of its streams: the existing streams, and the nodes of their clocks.
 //
-// Clocks know streams by their ids. The table here leads from an id to the stream's clock, when an epoch is done. An id
-// that it lacks belongs to a stream that has ended. Thread-safe.
+// Clocks know streams by their ids. The table here maps an id to the stream's clock, to complete an epoch. A missing id
+// belongs to a stream that has ended. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -27,10 +27,10 @@ class order_records {
     streams_.erase(clock.id());
     ended_.fetch_add(1, std::memory_order_relaxed);
   }
-  // How many streams have ended so far.
+  // Returns the number of streams that have ended so far.
   [[nodiscard]] std::uint64_t ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 
-  // Completes the epochs of that clock, for streams that are there.
+  // Completes the epochs of that clock, for existing streams.
   void complete(const vector_clock& done) noexcept {
     if (done.size() == 0) return;
     const std::lock_guard lock{mutex_};
@@ -39,7 +39,7 @@ class order_records {
       if (it != streams_.end()) it->second->complete(epoch);
     });
   }
-  // Makes the clock forget streams that have ended. It stays as it was where this throws bad_alloc.
+  // Makes the clock forget streams that have ended. It is unchanged if this throws bad_alloc.
   void sweep(vector_clock& clock) {
     const std::lock_guard lock{mutex_};
     clock.sweep(
@@ -48,7 +48,7 @@ class order_records {
 
   [[nodiscard]] epoch_nodes& nodes() noexcept { return nodes_; }
 
-  // Around a fork, so that all is whole in the child.
+  // Called around a fork, so that all is consistent in the child.
   void lock() noexcept {
     mutex_.lock();
     nodes_.lock();

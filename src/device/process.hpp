@@ -1,4 +1,5 @@
-// Which process this is. In the child of a fork no thread of ours runs, and no driver that was started before works.
+// The identity of the process. In the child of a fork none of Berth's threads runs, and no driver works that was
+// started before.
 #pragma once
 
 #include <cstdint>

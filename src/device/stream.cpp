@@ -22,12 +22,13 @@ struct stream_state {
   std::shared_ptr<stream_clock> clock;
   std::unique_ptr<backend_queue> queue;
   std::mutex waiting;        // one wait() at a time
-  mutable std::mutex mutex;  // guards what follows; never held while the device is asked
+  mutable std::mutex mutex;  // guards the fields below; never held while the device is queried
   // Written with both locks, so that either is enough to read it.
   vector_clock behind;
   std::uint64_t changes = 0;       // of `behind`
-  std::uint64_t changes_done = 0;  // all that `behind` had after so many is done
-  // What queued work failed with, where the device told it to who asked through the clock, and may tell it once.
+  std::uint64_t changes_done = 0;  // all that `behind` had after so many changes is done
+  // A failure of queued work that the device reported to a caller through the clock; the device may report it only
+  // once.
   std::optional<error> unheard;
   std::atomic<bool> has_unheard{false};  // a hint
 
@@ -38,14 +39,14 @@ struct stream_state {
       if (queue->idle()) clock->complete(stream_clock::ended);
       queue.reset();  // waits
     } else {
-      (void)queue.release();  // what its threads were about to do with it, and with its locks, stays undone here
+      (void)queue.release();  // its threads do not run here, and may hold its locks
       behind.abandon();
     }
     clock->gone();
     if (clock->of_this_process()) owner.backend().order.remove(*clock);
   }
 
-  // The first one stays, as devices have it.
+  // Keeps the first failure, as devices do.
   void keep_for_users(const error& e) noexcept {
     if (e.code != errc::device_failed || queue->refuses(e)) return;
     const std::lock_guard lock{mutex};
@@ -63,7 +64,7 @@ struct stream_state {
 
 namespace {
 
-// An epoch that was closed, and what the stream was ordered behind then. The device is asked afterwards, so that its
+// A closed epoch, and the clock that the stream was ordered behind then. The device is queried afterwards. So its
 // answer covers both, whatever other threads enqueue meanwhile.
 class closed_epoch {
  public:
@@ -74,7 +75,7 @@ class closed_epoch {
     if (!all_done_) behind_ = of.behind;
     epoch_ = of.clock->advance();
   }
-  // All work of the epoch, and what it was ordered behind, is done.
+  // Called when all work of the epoch, and of the streams it was ordered behind, is done.
   void complete() noexcept {
     of_.clock->complete(epoch_);
     if (all_done_) return;
@@ -87,7 +88,7 @@ class closed_epoch {
   stream_state& of_;
   std::uint64_t epoch_ = 0;
   std::uint64_t changes_ = 0;
-  bool all_done_ = false;  // all that the stream was ordered behind, before; `behind_` is empty then
+  bool all_done_ = false;  // all work that the stream was ordered behind was done before; `behind_` is empty then
   vector_clock behind_;
 };
 
@@ -98,11 +99,11 @@ struct event_state {
 
   device owner;
   std::unique_ptr<backend_event> event;
-  // What the last record() closed; no clock: never recorded.
+  // The epoch that the last record() closed; no clock: never recorded.
   std::shared_ptr<stream_clock> clock;
   std::uint64_t epoch = 0;
   vector_clock behind;
-  std::uint64_t changes = 0;  // of the stream's clock, whose copy `behind` is
+  std::uint64_t changes = 0;  // of the stream's clock, which `behind` copies
   mutable std::atomic<bool> completed{false};
 
   ~event_state() {
@@ -123,8 +124,8 @@ struct event_state {
 namespace {
 std::atomic<std::uint32_t> last_stream_id{0};
 
-// A copy is direct where both ends start at multiples of the device's copy alignment and lie in memory that the
-// device reaches in place.
+// Returns true if this end permits a direct copy. It must start at a multiple of the device's copy alignment and lie in
+// memory that the device reaches in place.
 bool copies_in_place(const device_backend& backend, const void* address) noexcept {
   const device_properties& p = backend.properties();
   const auto kind = backend.book.kind_of(address);
@@ -146,13 +147,13 @@ bool stream_clock::of_this_process() const noexcept {
   return process_ == detail::process_generation();
 }
 
-// In the child of a fork: nothing of this stream runs here. Takes no lock: a thread that is not here may hold it.
+// For the child of a fork: no work of this stream runs here. Takes no lock: a thread that is not here may hold it.
 result<void> stream_clock::forsake() const noexcept {
   const_cast<stream_clock*>(this)->complete(epoch());
   return detail::stream_before_fork;
 }
 
-// Who enters and finds the door shut leaves again; the one that goes waits until the count is nothing.
+// A thread that finds the door shut leaves again; the ending stream waits until the count is zero.
 detail::stream_state* stream_clock::enter() const noexcept {
   if ((door_.fetch_add(1, std::memory_order_acquire) & door_shut) == 0) return stream_;
   leave();
@@ -269,8 +270,8 @@ result<void> stream::record(const stream_clock& of, event& e) {
   return done;
 }
 
-// The event gets the clock as it is when the epoch is closed. What other threads let the stream wait for afterwards is
-// not part of it.
+// The event gets the clock of the moment when the epoch is closed. Waits that other threads add afterwards are not part
+// of it.
 result<void> stream::record(detail::stream_state& on, event& e, source_location where) {
   expects(e.state_->owner == on.owner, "record: the event belongs to another device", where);
   if (!on.clock->of_this_process()) return detail::stream_before_fork;
@@ -315,7 +316,7 @@ result<void> stream::wait(detail::stream_state& on, const event& e, source_locat
   const detail::event_state& recorded = *e.state_;
   if (!on.clock->of_this_process() || !recorded.of_this_process()) return detail::stream_before_fork;
   if (recorded.clock == nullptr) return {};
-  // Behind its own work it is, unless the driver gave its handle to another stream since.
+  // It is behind its own work, unless the driver gave its handle to another stream since.
   if (recorded.clock == on.clock) return detail::without_bad_alloc([&on] { return on.queue->follow_native(); });
   detail::order_records& order = on.owner.backend().order;
   const std::lock_guard alone{on.waiting};
@@ -342,7 +343,7 @@ result<void> stream::wait(detail::stream_state& on, const event& e, source_locat
   return {};
 }
 
-// It waits in any case: an error of earlier work is no reason to believe that all is done.
+// Always waits: an error of earlier work does not mean that all is done.
 result<void> stream::synchronize() {
   auto done = synchronize(*state_);
   const auto earlier = state_->take_unheard();
@@ -396,7 +397,7 @@ result<bool> stream::query(detail::stream_state& on) {
 }
 
 bool stream::idle(const stream_clock& of) noexcept {
-  if (!of.of_this_process()) return true;  // nothing runs here
+  if (!of.of_this_process()) return true;  // no work runs here
   detail::stream_state* const on = of.enter();
   if (on == nullptr) return of.completed() == stream_clock::ended;
   const bool idle = on->queue->idle();
@@ -409,7 +410,7 @@ bool stream::idle() const noexcept {
 }
 
 std::uint64_t stream::epoch_behind(std::uint32_t stream_id) const noexcept {
-  if (stream_id == id() || !clock_->of_this_process()) return stream_clock::ended;  // elsewhere nothing of it runs
+  if (stream_id == id() || !clock_->of_this_process()) return stream_clock::ended;  // elsewhere none of its work runs
   const std::lock_guard lock{state_->mutex};
   return state_->behind.of(stream_id);
 }

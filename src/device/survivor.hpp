@@ -1,5 +1,5 @@
-// A device that goes on in the child of a fork: nobody is inside while the process is copied, so that the child finds
-// its records whole and its locks free.
+// A device that works in the child of a fork. No thread is inside while the process is copied, so the child finds
+// consistent records and free locks.
 #pragma once
 
 #include <mutex>
@@ -19,7 +19,7 @@ class surviving_device : public device_backend {
   std::mutex mutex_;  // the device's own; held across a fork behind the book's
 
  private:
-  // In the child, before anybody may ask the device there.
+  // Called in the child, before the first use of the device there.
   virtual void part_from_parent() noexcept {}
 
   static void before_fork() noexcept;

@@ -1,20 +1,20 @@
-// A vector clock (Fidge 1988, Mattern 1989): which epochs of which streams work is ordered behind.
+// A vector clock (Fidge 1988, Mattern 1989): the epochs of streams that work is ordered behind.
 //
-// A stream has one, for work enqueued now. An event takes a copy along, as it was when the event closed its epoch. A
-// stream that waits for an event learns the event's epoch, and all that the event's clock has.
+// A stream has one, for work enqueued now. An event has a copy of the moment when it closed its epoch. A stream that
+// waits for an event learns the event's epoch, and the event's whole clock.
 //
-// Some streams fit into the clock itself. The others lie in an epoch_tree, which copies share; they move there all at
-// once when the clock is full. compare() finds the cases in which one of the two clocks has all of the other, by a
-// look-up or two, so that most waits change one epoch (docs/decisions/0044-clocks.md has the proofs).
+// A few streams fit into the clock itself. The others lie in an epoch_tree, which copies share; they move there all at
+// once when the clock is full. With a look-up or two, compare() finds the cases in which one of the two clocks contains
+// the other. So most waits change one epoch (docs/decisions/0044-clocks.md has the proofs).
 //
 //   I1  An id is in ids_ at most once. Its epoch there is larger than the one in the tree.
-//   I2  A clock that has (X, e) has all that X's clock had when X closed e, but for streams that have ended.
-//   I3  Unless origin_ is 0: X's clock when X closed e, together with (X, e), has all of this clock, where X is origin_
-//       and e is origin_epoch_.
+//   I2  A clock that has (X, e) has all that X's clock had when X closed e, except streams that have ended.
+//   I3  Unless origin_ is 0, let X be origin_ and e be origin_epoch_.
+//       X's clock when X closed e, together with (X, e), has all of this clock.
 //
-// Cost: of() O(log streams). Copying O(1). Learning O(log streams) in rings, in pipelines, and between a stream and
-// those that work for it; else O(nodes of the trees that differ), a node for 16 streams of neighbouring ids.
-// Thread safety: that of an object of the standard library. Copies may be used by different threads.
+// Cost: of() O(log streams). Copying O(1). Learning O(log streams) in rings, in pipelines, and between a stream and its
+// worker streams. Else it is O(nodes of the trees that differ), a node for 16 streams of neighbouring ids. Thread
+// safety: that of an object of the standard library. Copies may be used by different threads.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class vector_clock {
     nothing,    // the clock has all of the event's
     one,        // the clock lacks the event's own epoch only
     take_over,  // the event's clock has all of this one
-    join,       // each has what the other lacks, as far as compare() can tell
+    join,       // each has epochs that the other lacks, as far as compare() can tell
   };
   struct lesson {
     lesson_kind kind = lesson_kind::nothing;
@@ -56,7 +56,7 @@ class vector_clock {
   // Returns what `self`, the stream with this clock, learns from an event with that clock.
   [[nodiscard]] lesson compare(std::uint32_t self, std::uint32_t of, std::uint64_t epoch,
                                const vector_clock& theirs) const noexcept;
-  // Returns whether learn() can do it, without memory.
+  // Returns true if learn() can do it, without memory.
   [[nodiscard]] bool learns_in_place(const lesson& l) const noexcept {
     return l.kind == lesson_kind::nothing || (l.kind == lesson_kind::one && (used_ < few || place_of(l.of) < used_));
   }
@@ -64,13 +64,13 @@ class vector_clock {
   // Returns the clock after the lesson. May throw bad_alloc.
   [[nodiscard]] vector_clock after(const lesson& l, const vector_clock& theirs, epoch_nodes& nodes) const;
 
-  // Streams that have ended are forgotten, so that clocks do not grow for ever where streams come and go: all their
-  // work is done. A sweep looks at every id. It waits until enough streams have ended to pay for it.
+  // Clocks forget streams that have ended, as all their work is done. So they stay bounded when streams come and go. A
+  // sweep visits every id. It waits until enough streams have ended to pay for it.
   [[nodiscard]] bool worth_sweeping(std::uint64_t ended) const noexcept {
     return ended > swept_at_ + std::max<std::uint64_t>(few_ended, size() / 2);
   }
-  // Forgets the streams for which ended(id) is true; `now` streams have ended so far. The clock stays as it was where
-  // this throws bad_alloc.
+  // Forgets the streams for which ended(id) is true; `now` streams have ended so far. The clock is unchanged if this
+  // throws bad_alloc.
   template <class Ended>
   void sweep(std::uint64_t now, const Ended& ended, epoch_nodes& nodes) {
     tree_.remove(nodes, ended);
@@ -78,7 +78,7 @@ class vector_clock {
     swept_at_ = now;
   }
 
-  // Calls complete(id, epoch) for all that is not known to be done.
+  // Calls complete(id, epoch) for all epochs not known to be done.
   template <class Complete>
   void complete(const Complete& complete) const noexcept {
     for (std::size_t i = 0; i < used_; ++i) complete(ids_[i], epochs_[i]);
@@ -92,7 +92,7 @@ class vector_clock {
   static constexpr std::size_t few = 8;
   static constexpr std::uint64_t few_ended = 32;
 
-  // Returns used_ where the id is not in ids_.
+  // Returns used_ if the id is not in ids_.
   [[nodiscard]] std::size_t place_of(std::uint32_t id) const noexcept {
     std::size_t i = 0;
     while (i < used_ && ids_[i] != id) ++i;
@@ -115,7 +115,7 @@ class vector_clock {
   std::uint64_t swept_at_ = 0;  // no stream in the clock had ended when this many had
   std::uint64_t origin_epoch_ = 0;
   std::uint32_t origin_ = 0;
-  std::uint32_t used_ = 0;  // of the following, which are copied whole, since that is faster
+  std::uint32_t used_ = 0;  // of the arrays below, which are copied whole, since that is faster
   std::array<std::uint32_t, few> ids_{};
   std::array<std::uint64_t, few> epochs_{};
 };

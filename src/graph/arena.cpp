@@ -12,7 +12,7 @@
 namespace berth {
 namespace {
 
-constexpr std::uint64_t gone = 0;  // the generation of an arena that is no more
+constexpr std::uint64_t gone = 0;  // the generation of an arena that has ended
 
 graph_fault no_block(const error& from, bytes size) {
   return {from.code == errc::limit_exceeded  ? fault_kind::over_budget
@@ -32,7 +32,7 @@ graph_fault not_copied(const error& from, bytes states) {
           "the states of " + std::to_string(states) + " bytes are not copied to the arena's next block: " + from.what};
 }
 
-// Nothing where there is no block: the memory is the caller's, or none was taken.
+// Emits no event without a block: the memory is the caller's, or none was allocated.
 void tell(memory_event_kind kind, const block& of, const stream* s, const memory_source* from) {
   if (of) emit({.kind = kind, .stream = s->id(), .owner = from, .address = of.data(), .size = of.size()});
 }
@@ -166,13 +166,13 @@ arena::~arena() {
   tell(memory_event_kind::arena_release, block_, stream_, source_);
 }
 
-// The size of the block for a plan of `needed` bytes: a multiple of the step, where the budget has room for it.
+// Returns the size of the block for a plan of `needed` bytes: a multiple of the step if the budget has room for it.
 bytes arena::block_size(bytes needed) const noexcept {
   const auto rounded = checked_align_up(needed, std::max<bytes>(options_.growth_step, 1));
   return rounded && *rounded <= options_.budget ? *rounded : needed;
 }
 
-// A block for a plan of `needed` bytes in place of the present one, with the states copied over.
+// Replaces the present block by one for a plan of `needed` bytes, and copies the states.
 result<void> arena::take_block(bytes needed, graph_fault* why) {
   const bytes wanted = block_size(needed);
   auto fresh = source_->allocate(wanted, *stream_, {.alignment = base_alignment()});
@@ -191,13 +191,13 @@ result<void> arena::take_block(bytes needed, graph_fault* why) {
   return {};
 }
 
-// What a plan asks of the base beyond the device's own rule; 0: nothing.
+// Returns the alignment that a plan needs beyond the device's own rule; 0: none.
 bytes arena::base_alignment() const noexcept {
   const bytes wanted = entries_.front().plan.alignment;
   return is_aligned(source_->get_device().properties().rules.start_alignment, wanted) ? 0 : wanted;
 }
 
-// Makes `e` of `from` the current entry. `addresses` are those of its values outside, none of which is missing.
+// Makes `e` of `from` the current entry. `addresses` are those of its values outside; none is missing.
 void arena::serve(entry_list& from, entry_list::iterator e, std::vector<void*>& addresses) noexcept {
   entries_.splice(entries_.begin(), from, e);
   attached_.swap(addresses);
@@ -275,14 +275,14 @@ result<bind_outcome> arena::replan(const graph& g, std::span<const attachment> o
   if (grows) {
     if (const auto taken = take_block(fresh.front().plan.arena(), why); !taken) return taken.error();
   }
-  // The block is another now: from here on nothing may fail.
+  // The block has changed: from here on all steps must succeed.
   ++counters_.replans_for[static_cast<std::size_t>(d.what)];
   keep(fresh, *addresses);
   return grows ? bind_outcome::grown : bind_outcome::replanned;
 }
 
-// The one entry of `fresh` becomes the current one. Plans that were searched for and those that they imply are counted
-// apart, so that a run of small graphs does not push out the plan for the worst case.
+// Makes the one entry of `fresh` the current one. Counts searched plans and the plans that they imply apart. So a run
+// of small graphs does not evict the plan for the worst case.
 void arena::keep(entry_list& fresh, std::vector<void*>& addresses) noexcept {
   const auto same_sort = [&](const entry& e) { return e.implied == fresh.front().implied; };
   const auto held = static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), same_sort));

@@ -12,10 +12,10 @@
 namespace berth {
 namespace {
 
-constexpr std::byte zone_byte{0xfd};  // as a guard's round a block
+constexpr std::byte zone_byte{0xfd};  // the same as in a guard around a block
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
 
-// Nodes are counted from 1, so that 0 is the time before them.
+// Nodes are counted from 1; 0 is the time before them.
 struct watched {
   value_id value;  // none: a workspace
   std::uint32_t born = 0;
@@ -38,7 +38,7 @@ struct arena_guard::state {
   result<void> write(std::uint32_t born);
   [[nodiscard]] std::string text_of(const watched& w, const detail::difference& d) const;
   [[nodiscard]] std::string name_of(const watched& w) const;
-  // Of those in w's place now, the one made last: entering its node has written the zone anew.
+  // Returns the last made buffer in w's place: entering its node has written the zone anew.
   [[nodiscard]] const watched& last_in_place_of(const watched& w) const noexcept;
 
   const graph& g;
@@ -59,8 +59,8 @@ void arena_guard::state::add(value_id v, std::uint32_t born, std::uint32_t dies,
   all.push_back({v, born, dies, static_cast<std::byte*>(data), size, touched, end});
 }
 
-// A value lives from its node to the last one that uses it, or a view of it; what takes over its memory is its equal in
-// layout, so that both have one zone.
+// A value lives from its node to the last use of it or of its views. A result that reuses its memory has the same
+// layout, so both have one zone.
 void arena_guard::state::list() {
   const auto& values = g.values();
   std::vector<std::uint32_t> born(values.size(), 0), dies(values.size(), 0);
@@ -165,7 +165,7 @@ result<void> arena_guard::again() {
 result<std::vector<arena_overrun>> arena_guard::check() {
   state& my = *state_;
   if (const auto done = my.on.synchronize(); !done) return done.error();
-  // All are read before one is mended: what is not told of now is there the next time.
+  // Reads all zones before it repairs one: an unreported overrun remains for the next call.
   std::vector<std::pair<const watched*, detail::difference>> wrong;
   for (const watched& w : my.all) {
     if (!my.alive(w)) continue;
@@ -176,7 +176,7 @@ result<std::vector<arena_overrun>> arena_guard::check() {
   }
   std::vector<arena_overrun> found;
   for (const auto& [w, d] : wrong) {
-    (void)my.memory.write(w->data + w->from, w->end - w->from, zone_byte);  // else it is told again
+    (void)my.memory.write(w->data + w->from, w->end - w->from, zone_byte);  // if this fails, it is reported again
     const watched& last = my.last_in_place_of(*w);
     found.push_back(
         {last.value, my.now == 0 ? node_id{} : node_id{my.now - 1}, last.from + d.at - last.size, my.text_of(last, d)});

@@ -1,4 +1,4 @@
-// How the functions of this floor tell a fault: in words where the caller wants them, and as an error.
+// How the functions of this layer report a fault: as a text if the caller wants one, and as an error.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace berth {
 
-// The error that says `fault`, which goes to *why unless that is null.
+// Returns the error of `fault`, and stores the fault in *why unless that is null.
 [[nodiscard]] inline error fail(graph_fault fault, graph_fault* why) {
   const error e = to_error(fault);
   if (why != nullptr) *why = std::move(fault);

@@ -41,8 +41,8 @@ const char* role(value_kind k) noexcept {
   }
 }
 
-// Each word is xored into the state, which is multiplied by an odd number (2^64 over the golden ratio); then the high
-// bits of the state before are added, since a product carries nothing downwards. No adversary chooses the structure.
+// Xors each word into the state and multiplies that by an odd number (2^64 over the golden ratio). Then it adds the
+// high bits of the state before, since a product carries nothing downwards. No adversary chooses the structure.
 class digester {
  public:
   void add(std::uint64_t word) noexcept { state_ = (state_ ^ word) * 0x9E3779B97F4A7C15u + (state_ >> 29); }
@@ -167,7 +167,7 @@ bool fits_within(const graph_structure& planned, const graph_structure& now) noe
   for (std::size_t i = 0; i < now.values.size(); ++i) {
     const value_record& a = planned.values[i];
     const value_record& b = now.values[i];
-    // A state keeps its bytes, and with them its size.
+    // A state keeps its bytes, so its size must not change.
     if (a.kind != b.kind || a.root != b.root || a.output != b.output || b.size > a.size) return false;
     if (a.kind == value_kind::state && a.size != b.size) return false;
   }
@@ -179,7 +179,7 @@ bool fits_within(const graph_structure& planned, const graph_structure& now) noe
   for (std::size_t i = 0; i < now.nodes.size(); ++i) {
     const node_record& a = planned.nodes[i];
     const node_record& b = now.nodes[i];
-    // A plan has no place for a workspace that was of no bytes.
+    // A plan has no place for a workspace that had no bytes.
     if (a.stream != b.stream || a.first_edge != b.first_edge || a.inputs != b.inputs || a.outputs != b.outputs ||
         a.in_place != b.in_place || b.workspace > a.workspace) {
       return false;

@@ -41,7 +41,7 @@ const char* name(value_kind k) noexcept {
 
 namespace {
 
-// FNV-1a. Only distinguishes operators in the structure; nothing is looked up by it.
+// FNV-1a. It only distinguishes operators in the structure; no look-up uses it.
 std::uint32_t hash_of(std::string_view text) noexcept {
   std::uint32_t h = 2166136261u;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
@@ -52,7 +52,7 @@ std::string quoted(const std::string& s) {
   return "'" + s + "'";
 }
 
-// Bytes from the first to behind the last element; nothing on overflow.
+// Returns the bytes from the first element to the end of the last; nothing on overflow.
 std::optional<bytes> spanned(const tensor_type& type) {
   std::optional<bytes> total = element_size(type.type);
   if (type.strides.empty()) {
@@ -153,7 +153,7 @@ value_id graph::add_view(std::string name, value_id of, tensor_type type, bytes 
   made.kind = value_kind::view;
   made.root = root;
   made.root_offset = start.value_or(0);
-  // A view of what a node wrote through shows that node's writing.
+  // A view of a written view shows that writing.
   const node_id shown = values_[of.index].kind == value_kind::view ? values_[of.index].producer : node_id{};
   const bool writes = producer != node_id{};
   made.producer = writes ? producer : shown;
@@ -169,10 +169,10 @@ value_id graph::view(std::string name, value_id of, tensor_type type, bytes offs
 
 value_id graph::view(value_id of, tensor_type type, bytes offset) {
   constexpr std::string_view shown = ".view";
-  constexpr std::size_t longest = 256;  // of a name of the file's that each of its views repeats
+  constexpr std::size_t longest = 256;  // of a name in the file that each of its views repeats
   std::string name = known(of) ? values_[of.index].name : "";
   if (name.size() > longest) name.clear();
-  // A view of a view is one of what that shows: names do not grow along a chain of them.
+  // A view of a view takes the name of the viewed value: names do not grow along a chain of them.
   if (!name.ends_with(shown)) name += name.empty() ? shown.substr(1) : shown;
   return add_view(std::move(name), of, std::move(type), offset, {});
 }

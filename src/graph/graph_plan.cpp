@@ -23,8 +23,8 @@ result<packing> pack(const graph_structure& g, const rules::placement& rules, co
   return made;
 }
 
-// Merging every pair that may be merged gives the least live bytes and the fewest buffers, and is usually packed at
-// the bound in one pass. Where it is not, tying fewer values together leaves the search more freedom.
+// Making all possible merges gives the least live bytes and the fewest buffers, and usually packs to the bound in one
+// pass. If it does not, tying fewer values together leaves the search more freedom.
 result<packing> pack_best(const graph_structure& g, const rules::placement& rules, const plan::options& search) {
   auto best = pack(g, rules, search, reuse::all);
   if (!best || best->plan.optimal() || search.work == plan::effort::fast || best->live.in_place.empty() ||
@@ -39,7 +39,7 @@ result<packing> pack_best(const graph_structure& g, const rules::placement& rule
   return best;
 }
 
-// States side by side from 0. Nothing on overflow.
+// Places states side by side from 0. Returns nothing on overflow.
 std::optional<bytes> place_states(const graph_structure& g, const rules::placement& rules, graph_plan& made) {
   bytes at = 0;
   for (std::uint32_t v = 0; v < g.values.size(); ++v) {
@@ -71,8 +71,8 @@ void spread(const graph_structure& g, const packing& packed, graph_plan& made) {
   }
 }
 
-// What each value and workspace would take side by side; nothing on overflow. Planning is counted in nanoseconds a
-// value: no division where a mask serves, and one look at the overflow in the end.
+// Returns the bytes of all values and workspaces side by side; nothing on overflow. Planning is counted in nanoseconds
+// a value. So this uses a mask instead of a division if possible, and checks for overflow only at the end.
 std::optional<bytes> without_reuse(const graph_structure& g, const rules::placement& rules) {
   bytes sum = 0;
   bool overflow = false;
@@ -184,7 +184,7 @@ graph_plan plan_for_smaller(const graph_plan& planned, const graph_structure& no
   for (std::size_t n = 0; n < now.nodes.size(); ++n) {
     if (now.nodes[n].workspace == 0) made.workspace_of[n] = no_offset;
   }
-  made.lower_bound_bytes = made.state_bytes;  // what a smaller graph needs was not asked
+  made.lower_bound_bytes = made.state_bytes;  // the bound of a smaller graph is not computed
   return made;
 }
 

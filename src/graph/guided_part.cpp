@@ -9,8 +9,8 @@ namespace berth::detail {
 namespace {
 
 constexpr std::uint32_t none = step_plan::none;
-constexpr std::uint32_t window = 64;    // how far from the one expected a request is looked for
-constexpr std::size_t most_idle = 128;  // places remembered of those passed
+constexpr std::uint32_t window = 64;    // the distance from the expected request that is searched
+constexpr std::size_t most_idle = 128;  // remembered places of skipped requests
 
 constexpr std::uint64_t golden = 0x9E3779B97F4A7C15u;
 
@@ -36,7 +36,7 @@ std::uint32_t guided_part::slot_at(bytes offset) const noexcept {
   }
 }
 
-// --- strangers
+// --- out-of-plan blocks
 
 guided_part::strangers::iterator guided_part::find_stranger(bytes offset) noexcept {
   const auto at = std::ranges::lower_bound(strangers_, offset, {}, &stranger::offset);
@@ -60,7 +60,7 @@ guided_part::strangers::iterator guided_part::remove_stranger(strangers::iterato
   return next;
 }
 
-// Those that other streams are known to have done with.
+// Forgets the blocks that other streams are known to be done with.
 void guided_part::forget_done() noexcept {
   std::erase_if(strangers_, [](const stranger& s) { return s.back && std::ranges::all_of(s.uses, &others_use::done); });
   notice();
@@ -90,7 +90,7 @@ bool guided_part::awaits_others(bytes size) const noexcept {
   return false;
 }
 
-// Without memory to write a stranger down the places are not safe any more, so nothing is served from then on.
+// Without memory to record an out-of-plan block the places are not safe any more, so serving stops from then on.
 bool guided_part::make_stranger(std::uint32_t place) noexcept {
   const bytes offset = places_[place].offset;
   if (find_stranger(offset) != strangers_.end()) return true;
@@ -102,7 +102,7 @@ bool guided_part::make_stranger(std::uint32_t place) noexcept {
   return false;
 }
 
-// Goes on in the plan to where so many blocks should be back. Those that are not are strangers from now on.
+// Advances in the plan to the point where so many blocks should be freed. The missing ones become out-of-plan blocks.
 bool guided_part::pass_returns(std::uint32_t until) noexcept {
   for (; returned_ < until; ++returned_) {
     const step_plan::giving& g = plan_.returns[returned_];
@@ -113,7 +113,8 @@ bool guided_part::pass_returns(std::uint32_t until) noexcept {
 
 // --- requests
 
-// Whether no stranger is there. One that waits for other streams is none for a stream that is ordered behind them.
+// Returns true if no out-of-plan block is there. A block that waits for other streams does not count for a stream
+// ordered behind them.
 bool guided_part::is_free(bytes from, bytes to, const stream& s) noexcept {
   auto at = std::ranges::upper_bound(strangers_, from, {}, &stranger::end);
   while (at != strangers_.end() && at->offset < to) {
@@ -134,7 +135,7 @@ void* guided_part::take(std::uint32_t place, bytes size, const stream& s) noexce
   return base_ + p.offset;
 }
 
-// The smallest hole that is large enough now, whatever the plan will want there later.
+// Takes the smallest hole that is large enough now, even if the plan will need it later.
 void* guided_part::take_hole(bytes size) noexcept {
   forget_done();
   const bytes footprint = footprint_under(rules_, size);
@@ -162,12 +163,12 @@ void* guided_part::take_hole(bytes size) noexcept {
   return base_ + best_at;
 }
 
-// Which request of the plan this is, that is not the next one; none: it is not known.
+// Find the request of the plan that matches one other than the expected request; none: unknown.
 //
-// Requests are compared with the plan as two texts are. A request may be in addition to the plan's, or in place of some
-// of them: near() tells, as soon as one of the next few of the plan comes. Where a longer stretch stays away, or the
-// counter is already too far, far() waits for two requests in a row that are also two of the plan in a row. One alone
-// proves nothing, since steps ask for few sizes again and again.
+// Requests are compared with the plan as two texts are. A request may be in addition to the plan's, or replace some of
+// them. As soon as one of the plan's next few requests comes, near() matches it. A longer stretch may be missing, or
+// the counter may already be too far. Then far() waits for two requests in a row that are also two of the plan in a
+// row. A single match proves nothing, since steps repeat few sizes again and again.
 std::uint32_t guided_part::near(bytes size) const noexcept {
   const auto end = static_cast<std::uint32_t>(plan_.places.size() - 1);
   for (std::uint32_t d = std::min(std::max(unmatched(), 1u), window); d > 0; --d) {
@@ -180,7 +181,7 @@ std::uint32_t guided_part::far(bytes size) noexcept {
   const auto end = static_cast<std::uint32_t>(plan_.places.size() - 1);
   const std::uint32_t before = unmatched();
   for (std::uint32_t d = 1; d <= window && before != 0; ++d) {
-    for (const std::uint32_t k : {next_ + d, next_ - d}) {  // the latter is far beyond the end where there is none
+    for (const std::uint32_t k : {next_ + d, next_ - d}) {  // the latter wraps far beyond the end if there is none
       if (k != 0 && k < end && places_[k - 1].size == last_unmatched_ && places_[k].size == size) return k;
     }
   }
@@ -196,8 +197,8 @@ void guided_part::note_idle(std::uint32_t place) noexcept {
   idle_.push_back(place);
 }
 
-// Sets the counter behind request k. Forwards: the requests between stay away or come later, so their places are kept
-// for them until the plan has them back. Backwards: whoever has had one of those places since is a stranger.
+// Sets the counter behind request k. Forwards: the skipped requests never come or come later, so their places are kept
+// for them until the plan has them freed. Backwards: the present blocks in those places become out-of-plan blocks.
 bool guided_part::go_to(std::uint32_t k) noexcept {
   for (; next_ < k; ++next_) note_idle(next_);
   if (k < next_) {
@@ -211,7 +212,7 @@ bool guided_part::go_to(std::uint32_t k) noexcept {
   return pass_returns(places_[k].returns_before);
 }
 
-// In an idle place: of a request of the same size, or (`or_larger`) the smallest that is enough.
+// Takes an idle place: that of a request of the same size, or (`or_larger`) the smallest that is enough.
 void* guided_part::take_idle(bytes size, bool or_larger, const stream& s) noexcept {
   std::erase_if(idle_, [this](std::uint32_t k) { return k >= next_ || plan_.more[k].returned_by < returned_; });
   const bytes footprint = or_larger ? footprint_under(rules_, size) : 0;
@@ -260,7 +261,7 @@ void guided_part::give_back(const void* data) noexcept {
   const auto at = find_stranger(offset);
   if (at == strangers_.end()) {
     const std::uint32_t place = std::exchange(slots_[slot_at(offset)].place, none);
-    // Returns that came otherwise than the plan says, so that those behind them are in turn again.
+    // Skips frees that came in another order than planned, so that the following ones match again.
     while (returned_ < places_[next_].returns_before && !is_out(plan_.returns[returned_])) ++returned_;
     if (plan_.more[place].returned_by >= returned_) note_idle(place);  // sooner than planned
     return;

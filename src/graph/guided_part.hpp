@@ -1,18 +1,21 @@
-// The memory in which one stream's steps are served by a plan, and who is where in it.
+// The memory in which a plan serves one stream's steps, and the blocks in it.
 //
-// Two counters say how far a step has come: the next request, and how many of the plan's returns lie behind it. What
-// the plan says to be alive there has disjoint places. So a request may have its place unless one of the others is
-// there, the strangers: blocks that should be back by now, blocks that the plan does not know and that lie where it
-// had a hole, and blocks that came back and that another stream may still use.
+// Two counters give the progress of a step: the next request, and the number of the plan's frees before it. The blocks
+// that are alive by the plan at that point have disjoint places. So a request may have its place unless an out-of-plan
+// block (strangers_) is there. Out-of-plan blocks are:
+// * Blocks that should be freed by now.
+// * Blocks that the plan does not know, in one of its holes.
+// * Freed blocks that another stream may still use.
 //
-//   I1  every block in the part is alive by the plan, as the counters stand, or a stranger
-//   I2  no two blocks in the part overlap
+// Invariants:
+//   I1  Every block in the part is alive by the plan, as the counters stand, or an out-of-plan block.
+//   I2  No two blocks in the part overlap.
 //
-// In a step that goes as the one before there are no strangers, and a request is a comparison and a few stores.
+// In a step that equals the one before there are no out-of-plan blocks, and a request is a comparison and a few stores.
 //
-// One stream's work alone is in a part, in its own order: a place is reused without asking how far the stream is.
-// Not thread-safe. It owns nothing of the pool's: whoever made it gives the memory back. It asks no stream, since it is
-// used under a lock that a free takes: it looks at clocks, and awaited() says whose others should ask about.
+// Only one stream's work uses a part, in its own order: a place is reused without querying the stream's progress. Not
+// thread-safe. It owns no memory of the pool: its maker frees that. It queries no stream, since it is used under a lock
+// that a free takes. It reads clocks, and awaited() returns the streams that the caller should query.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +33,8 @@
 namespace berth::detail {
 
 struct guided_counts {
-  std::uint64_t planned = 0;    // at the place that the plan has for them
-  std::uint64_t elsewhere = 0;  // in the place of one that did not come, or in a hole
+  std::uint64_t planned = 0;    // at their planned place
+  std::uint64_t elsewhere = 0;  // in the place of a missing request, or in a hole
 };
 
 using others_use = stream_work;  // the work of another stream in a part
@@ -46,8 +49,8 @@ class guided_part {
   [[nodiscard]] bytes size() const noexcept { return plan_.size; }
   [[nodiscard]] const step_plan& plan() const noexcept { return plan_; }
 
-  // A request that comes when the plan says, and all returns before it have, where no stranger is; null: serve() knows
-  // more. Without a loop, which would take the registers of all else that a hit does.
+  // Serves a request that comes as planned, after all frees before it, if no out-of-plan block exists; null: try
+  // serve(). Has no loop, which would take the registers of the rest of a hit.
   [[nodiscard]] void* hit(bytes size) noexcept {
     const step_plan::place& p = places_[next_];
     if (p.size != size || !undisturbed_ || returned_ < p.returns_before || p.slot == step_plan::none) [[unlikely]]
@@ -59,13 +62,13 @@ class guided_part {
     ++counts_.planned;
     return base_ + p.offset;
   }
-  // Any request: null where it has no place here. `s` is the part's stream.
+  // Serves any request; null if it has no place here. `s` is the part's stream.
   [[nodiscard]] void* serve(bytes size, const stream& s) noexcept;
-  // Wherever there is room now. What the plan wants there later will go elsewhere, so this is for when nobody else has
-  // memory. O(the plan's places).
+  // Takes any present room. Requests that the plan has there will go elsewhere, so this is the last choice when all
+  // other memory is exhausted. O(the plan's places).
   [[nodiscard]] void* take_hole(bytes size) noexcept;
 
-  // A block that comes back when the plan says; false: give_back() knows more. any_size: the caller did not say.
+  // Frees a block in its planned turn; false: try give_back(). any_size: the caller did not pass a size.
   [[nodiscard]] bool returned_in_turn(const void* data, bytes size, bytes any_size) noexcept {
     if (!undisturbed_ || returned_ >= places_[next_].returns_before) [[unlikely]]
       return false;
@@ -77,31 +80,32 @@ class guided_part {
     ++returned_;
     return true;
   }
-  // A block's size as asked for; 0: there is none at this address.
+  // Returns a block's requested size; 0: there is none at this address.
   [[nodiscard]] bytes size_at(const void* data) const noexcept;
   // Contract: size_at() is not 0.
   void give_back(const void* data) noexcept;
   // Contract: size_at() is not 0; the clock is another stream's. Throws bad_alloc.
   void use_on(const void* data, const std::shared_ptr<stream_clock>& clock);
 
-  // Who is in it, by offset. Nothing where another stream's work is in it too, or not all are known. Throws bad_alloc.
+  // Returns the blocks in the part, by offset. Returns nothing if another stream's work uses the part too, or a block
+  // could not be recorded. Throws bad_alloc.
   [[nodiscard]] std::optional<std::vector<block_part>> blocks();
-  // As new, without memory: whoever was in it is another's.
+  // Resets the part, without memory: its blocks have another owner.
   void leave() noexcept;
-  // The step is over; the next one begins.
+  // Ends the step and begins the next one.
   void next_step() noexcept;
-  // Nobody is in it, and no stream but its own is known to be using it still.
+  // Returns true if it has no blocks, and no other stream is known to be using it still.
   [[nodiscard]] bool is_empty() noexcept;
-  // Adds what blocks that came back wait for, one use a stream. Throws bad_alloc.
+  // Adds the uses that freed blocks wait for, one per stream. Throws bad_alloc.
   void awaited(std::vector<others_use>& all) const;
-  // Whether such a block is where the next request would go, if it is of that size.
+  // Returns true if such a block is in the place of the next request, if that has this size.
   [[nodiscard]] bool awaits_others(bytes size) const noexcept;
-  // Until the streams are done that may still use blocks that came back.
+  // Waits for the streams that may still use freed blocks.
   void wait_for_others() const noexcept;
   [[nodiscard]] const guided_counts& counts() const noexcept { return counts_; }
 
  private:
-  // Whoever is at the place of a slot.
+  // The block at the place of a slot.
   struct live_slot {
     bytes asked = 0;
     std::uint32_t place = step_plan::none;
@@ -110,8 +114,8 @@ class guided_part {
     bytes offset = 0;
     bytes end = 0;
     bytes asked = 0;
-    std::uint32_t slot = step_plan::none;  // where it is at the plan's place for it
-    bool back = false;                     // waits for other streams only
+    std::uint32_t slot = step_plan::none;  // its slot, if it is at its planned place
+    bool back = false;                     // freed; waits for other streams only
     std::vector<others_use> uses{};
   };
   using strangers = std::vector<stranger>;
@@ -129,7 +133,7 @@ class guided_part {
   [[nodiscard]] bool is_free(bytes from, bytes to, const stream& s) noexcept;
   [[nodiscard]] void* take(std::uint32_t place, bytes size, const stream& s) noexcept;
   [[nodiscard]] void* take_idle(bytes size, bool or_larger, const stream& s) noexcept;
-  // Requests that were not found since the last one that was.
+  // Returns the number of unmatched requests since the last match.
   [[nodiscard]] std::uint32_t unmatched() const noexcept { return unmatched_at_ == next_ ? unmatched_ : 0; }
   [[nodiscard]] std::uint32_t near(bytes size) const noexcept;
   [[nodiscard]] std::uint32_t far(bytes size) noexcept;
@@ -149,14 +153,14 @@ class guided_part {
   std::byte* base_ = nullptr;
   std::uint32_t next_ = 0;
   std::uint32_t returned_ = 0;
-  bool undisturbed_ = true;  // no strangers, not halted
-  bool halted_ = false;      // a stranger could not be written down: nothing is served until all are gone
+  bool undisturbed_ = true;  // no out-of-plan blocks, not halted
+  bool halted_ = false;      // an out-of-plan block could not be recorded: serves no request until all are gone
   guided_counts counts_;
   strangers strangers_;          // by offset, disjoint
-  std::uint32_t unmatched_ = 0;  // requests that were not found, since the counter was at ...
+  std::uint32_t unmatched_ = 0;  // unmatched requests since the counter was at ...
   std::uint32_t unmatched_at_ = 0;
   bytes last_unmatched_ = 0;
-  std::vector<std::uint32_t> idle_;       // places of requests that were passed
+  std::vector<std::uint32_t> idle_;       // places of skipped requests
   std::vector<std::uint32_t> by_offset_;  // slots by the hash of their offset
   unsigned hash_shift_ = 0;
 };

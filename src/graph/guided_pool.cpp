@@ -60,7 +60,7 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
     if (void* const data = my.serve(*l, size, s, site)) return {data, nullptr};
   }
   outcome made;
-  std::optional<std::chrono::steady_clock::time_point> end;  // of all that it waits for parts on their way
+  std::optional<std::chrono::steady_clock::time_point> end;  // for all waits for parts in transit
   for (unsigned turn = 1;; ++turn) {
     const std::uint64_t before = my.came_back;
     made = allocate_from(my.upstream, size, s, options, site);
@@ -89,7 +89,7 @@ memory_source::outcome guided_pool::do_allocate(bytes size, stream& s, const blo
 
 void guided_pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   state& my = *state_;
-  // Whose stream is named need not be looked up: a return in turn is the very address that the plan says.
+  // The named stream needs no look-up: a free in turn has exactly the planned address.
   state::lane* l = stream_id != any_stream ? &my.lanes[stream_id % state::most_lanes] : my.lane_with(data);
   if (l != nullptr && stream_id != any_stream && stream_id != l->id.load(std::memory_order_relaxed)) [[unlikely]]
     l = my.find_lane(stream_id);
@@ -104,7 +104,7 @@ void guided_pool::do_free(void* data, bytes size, std::uint32_t stream_id, sourc
   my.free(data, size, stream_id, site);
 }
 
-// Asks no stream: a host function may be here, and what calls the device must not wait for one.
+// Queries no stream: the caller may be a host function, and a device call must not wait for one.
 [[gnu::noinline]] void guided_pool::state::free(void* data, bytes size, std::uint32_t stream_id,
                                                 source_location site) noexcept {
   for (lane* l = lane_with(data); l != nullptr; l = lane_behind(*l, data)) {

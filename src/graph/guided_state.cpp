@@ -13,7 +13,7 @@ using detail::step_log;
 
 namespace {
 
-// Between two looks for a part on its way.
+// The pause between two checks for a part in transit.
 constexpr std::chrono::microseconds between_looks{20};
 
 }  // namespace
@@ -26,7 +26,7 @@ guided_pool::state::state(pool& p, const plan::options& o)
   if (p.watched()) refusal = "guided_pool: the pool is watched, and each block has a guard of its own";
 }
 
-// --- whose lane, whose part
+// --- lanes and parts
 
 guided_pool::state::lane* guided_pool::state::find_lane(std::uint32_t id) noexcept {
   for (std::size_t i = 0; i < most_lanes; ++i) {
@@ -36,7 +36,7 @@ guided_pool::state::lane* guided_pool::state::find_lane(std::uint32_t id) noexce
   return nullptr;
 }
 
-// The stream's; null where there are too many.
+// Returns the stream's lane; null if there are too many.
 guided_pool::state::lane* guided_pool::state::lane_of(const stream& s) noexcept {
   if (lane* const known = find_lane(s.id())) return known;
   const std::lock_guard one_at_a_time{lane_giving};
@@ -74,7 +74,7 @@ void guided_pool::state::stop_listening(lane& l) noexcept {
   l.log.reset();
 }
 
-// A block of a listened-to step comes back through the pool.
+// Called when a block of a recorded step is freed to the pool.
 void guided_pool::state::forget(const void* data, std::uint32_t stream_id) noexcept {
   for (lane& l : lanes) {
     if (stream_id != any_stream && l.id.load(std::memory_order_relaxed) != stream_id) continue;
@@ -115,9 +115,9 @@ void* guided_pool::state::serve(lane& l, bytes size, stream& s, source_location 
   }
 }
 
-// Blocks that came back to the lane may still be used by other streams: asks those streams how far they are. No lock
-// that a free takes is held meanwhile. A stream whose queue is full does not answer before a host function on it
-// returns, and that function may be about to free a block.
+// Other streams may still use freed blocks of the lane: queries the progress of those streams. Holds no lock that a
+// free takes. A stream with a full queue does not answer before a host function on it returns. That function may be
+// about to free a block.
 void guided_pool::state::ask(lane& l) noexcept {
   try {
     std::vector<detail::others_use> all;
@@ -131,21 +131,21 @@ void guided_pool::state::ask(lane& l) noexcept {
     const std::lock_guard one_at_a_time{asking};
     for (const detail::others_use& use : all) asked.ask(use, upstream.get_device());
   } catch (const std::bad_alloc&) {
-    return;  // they wait until somebody asks again
+    return;  // they wait until the next query
   }
 }
 
-// Takes the memory for a plan, when the stream makes its first request: where the step begins no stream is known on
-// which the pool could be asked. No lock is held, since the pool may call back.
+// Takes the memory for a plan, at the stream's first request. At the start of a step no stream is known for a request
+// to the pool. Holds no lock, since the pool may call back.
 void guided_pool::state::provide(lane& l, stream& s, source_location site) noexcept {
   bytes size = 0;
   {
     const biased_lock::holder held{l.lock};
     size = l.now->size();
   }
-  upstream.trim();  // else what the first step left over would be held beside the part
+  upstream.trim();  // else the memory left from the first step would be held beside the part
   const auto made = upstream.allocate_raw(size, s, site);
-  // A stitched part could not be broken up where memory runs short, and then somebody may need that.
+  // A stitched part could not be broken up when memory runs short, and another request may need that.
   const bool whole = !made || upstream.in_one_piece(*made);
   if (!whole) upstream.free(*made, size, s, site);
   const biased_lock::holder held{l.lock};
@@ -164,7 +164,7 @@ void guided_pool::state::provide(lane& l, stream& s, source_location site) noexc
   used_ranges.fetch_or(std::uint64_t{1} << at, std::memory_order_release);
 }
 
-// A part with nobody in it leaves its lane, with the lane's lock held.
+// Takes a part without blocks out of its lane. Needs the lane's lock.
 guided_pool::state::gone guided_pool::state::take_out(lane& l, gone& part) noexcept {
   ++leaving;
   l.before.planned += part->counts().planned;
@@ -189,12 +189,13 @@ void guided_pool::state::came_back_one() noexcept {
   --leaving;
 }
 
-// Breaks up all parts, so that what nobody uses of them is the pool's again; the plans take their memory anew at the
-// next step. True where any part has come back since `came_back` was `before`, whoever gave it back: threads that fail
-// at the same time queue here, and the work of the first serves the others. A part can also be between its lane and the
-// pool, held by a thread that is just taking it or giving it back. For such a part this waits, but not longer than to
-// `end`, since that thread may itself wait for what this one does. `end` was chosen before the queue, so that all in it
-// wait that long together.
+// Breaks up all parts, so that their unused memory returns to the pool; the plans take their memory anew at the next
+// step. Returns true if any part has been returned since `came_back` was `before`, by any thread. Threads that fail at
+// the same time queue here, and the work of the first serves the others.
+//
+// A part can also be between its lane and the pool, held by a thread that is taking or returning it. For such a part
+// this waits, but at most until `end`, since that thread may itself wait for this one. `end` was chosen before the
+// queue, so that all waiting threads share that limit.
 bool guided_pool::state::shed(std::uint64_t before, std::chrono::steady_clock::time_point end) noexcept {
   const std::lock_guard one_at_a_time{shedding};
   while (came_back == before && !break_up_all() && std::chrono::steady_clock::now() < end) {
@@ -203,7 +204,7 @@ bool guided_pool::state::shed(std::uint64_t before, std::chrono::steady_clock::t
   return came_back != before;
 }
 
-// False where a part is between its lane and the pool.
+// Returns false if a part is between its lane and the pool.
 bool guided_pool::state::break_up_all() noexcept {
   bool all = true;
   for (lane& l : lanes) {
@@ -230,9 +231,9 @@ bool guided_pool::state::break_up_all() noexcept {
   return all && leaving == 0;
 }
 
-// Takes the part out of its lane: each block in it becomes a block of the pool, and the rest is free. Null where that
-// cannot be done. A part without blocks is left to the caller to free, as `emptied`. The lane's lock is held, since
-// whoever frees one of the blocks meanwhile must find it either here or in the pool.
+// Takes the part out of its lane: each block in it becomes a block of the pool, and the rest is free. Returns null if
+// that is impossible. The caller frees a part without blocks, as `emptied`. Needs the lane's lock: a thread that frees
+// one of the blocks meanwhile must find it either here or in the pool.
 guided_pool::state::gone guided_pool::state::break_up(lane& l, gone& part, void*& emptied) noexcept {
   try {
     const auto blocks = part->blocks();
@@ -283,8 +284,8 @@ void guided_pool::state::step(lane& l) noexcept {
   if (learnt != nullptr) plan(l, *learnt);
 }
 
-// Ends the plan, if there is one. A part without blocks leaves the lane, for the pool; any other becomes the old one
-// until its blocks are back, unless the plan before still has blocks in the old one.
+// Ends the plan, if there is one. A part without blocks leaves the lane, for the pool. Any other becomes the old one
+// until its blocks are freed, unless the plan before still has blocks in the old one.
 guided_pool::state::gone guided_pool::state::retire(lane& l) noexcept {
   if (l.now == nullptr) return nullptr;
   if (l.now->base() == nullptr || l.now->is_empty()) return take_out(l, l.now);
@@ -295,7 +296,7 @@ guided_pool::state::gone guided_pool::state::retire(lane& l) noexcept {
   return nullptr;
 }
 
-// The lane's log, once there is nothing more to hear.
+// Returns the lane's log once it is complete.
 std::unique_ptr<step_log> guided_pool::state::heard(lane& l) noexcept {
   if (!l.log->all_back() && !l.log->in_next()) {
     l.log->next();

@@ -6,13 +6,13 @@
 namespace berth {
 namespace {
 
-// The part of the problem that is one memory's: buffer i of it is buffer `of[i]` of the whole.
+// The part of the problem for one memory: its buffer i is buffer `of[i]` of the whole.
 struct part {
   plan::problem problem;
   std::vector<std::uint32_t> of;
 };
 
-// Buffers, by the memory that their values name.
+// Divides the buffers by the memory of their values.
 std::vector<part> by_memory(const memories_question& q, liveness& live) {
   std::vector<part> parts(q.memories.size());
   const bool alone = parts.size() == 1;
@@ -32,7 +32,7 @@ std::vector<part> by_memory(const memories_question& q, liveness& live) {
   return parts;
 }
 
-// Nothing may be written over what a node reads that runs as one with the node behind it.
+// Protects the operands of a node that runs fused with the following node.
 void join(const memories_question& q, liveness& live) {
   for (const std::uint32_t n : q.joined) {
     const auto taken = std::lower_bound(live.in_place.begin(), live.in_place.end(), n + 1,
@@ -46,7 +46,7 @@ void join(const memories_question& q, liveness& live) {
   }
 }
 
-// One slab where that is large enough, else as many as it takes.
+// Packs into one slab if that is large enough, else into as many as needed.
 result<plan::plan> pack(plan::problem& p, const memory_rule& rule, bool pinned, const plan::options& search) {
   auto packed = plan::solve(p, search);
   if (packed && packed->has_offsets() && packed->arena() <= rule.max_slab) return packed;

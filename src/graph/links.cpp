@@ -8,7 +8,7 @@
 namespace berth {
 namespace {
 
-// By value, whether it is still in the arena when g has run. Reading a view is reading its root.
+// Returns by value whether it is still in the arena after g has run. Reading a view is reading its root.
 std::vector<bool> left_behind(const graph& g) {
   std::vector<bool> read(g.values().size(), false), stays(g.values().size());
   for (const node& n : g.nodes()) {
@@ -21,7 +21,7 @@ std::vector<bool> left_behind(const graph& g) {
   return stays;
 }
 
-// A type without a shape says bytes, not elements.
+// A type without a shape describes bytes, not elements.
 bool says_elements(const tensor_type& t) noexcept {
   return t.type != element::other && (!t.shape.empty() || t.size == 0);
 }
@@ -30,7 +30,7 @@ bool same_elements(const tensor_type& a, const tensor_type& b) noexcept {
   return a.type == b.type || !says_elements(a) || !says_elements(b);
 }
 
-// How many characters two names share at their begin and at their end.
+// Returns the number of characters that two names share at their begin and at their end.
 std::size_t similarity(std::string_view a, std::string_view b) noexcept {
   const auto shared = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   const auto begin = static_cast<std::size_t>(shared.first - a.begin());
@@ -43,7 +43,7 @@ std::string in_words(std::uint32_t graph_of_it, const char* does, const value& i
   return "; graph " + std::to_string(graph_of_it) + does + it.name + "'";
 }
 
-// The value `it` of graph i has the name of `wanted`, which is of graph `reader`.
+// Describes the value `it` of graph i that has the name of `wanted`, which is of graph `reader`.
 near_miss same_name(const value& it, std::uint32_t i, bool left, const value& wanted, std::uint32_t reader) {
   const std::string size = " of " + std::to_string(it.size) + " bytes";
   if (it.kind == value_kind::state) {
@@ -75,7 +75,7 @@ std::vector<pipeline_link> links_by_name(std::span<const graph* const> graphs) {
   std::unordered_map<std::string_view, std::vector<place>> left;  // by name, the latest last
   for (std::uint32_t i = 0; i < graphs.size(); ++i) {
     const graph& g = *graphs[i];
-    if (!g.fault().ok()) continue;  // its ids may be of nothing
+    if (!g.fault().ok()) continue;  // its ids may be invalid
     for (std::uint32_t v = 0; v < g.values().size(); ++v) {
       const value& it = g.values()[v];
       if (it.kind != value_kind::external || it.name.empty()) continue;
@@ -110,7 +110,7 @@ near_miss find_near_miss(std::span<const graph* const> graphs, std::uint32_t rea
       if (it.name.empty() || !graph_structure::in_arena(g[it.root].kind)) continue;
       if (it.name == wanted.name) {
         near_miss found = same_name(it, i, stays[k], wanted, reader);
-        // Earlier graphs before later ones, and what is left before what is not.
+        // Prefers earlier graphs to later ones, and values left behind to others.
         if (named.text.empty() || (found.certain && (!named.certain || i < reader))) named = std::move(found);
       } else if (i < reader && stays[k] && it.size == wanted.size && wanted.kind == value_kind::external) {
         const std::size_t shared = similarity(it.name, wanted.name);

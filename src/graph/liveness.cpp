@@ -10,7 +10,7 @@ namespace {
 
 using plan::tick;
 
-// Uses of every root in one lane: the tick of the last one.
+// The uses of every root in one lane: the tick of the last one.
 class line_uses {
  public:
   explicit line_uses(const graph_structure& g)
@@ -23,14 +23,14 @@ class line_uses {
     }
   }
 
-  // Whether node n is the only user of root r that is not surely done before n.
+  // Returns true if node n is the only user of root r that may not be done before n.
   [[nodiscard]] bool ends_at(std::uint32_t r, std::uint32_t n) const noexcept { return last_[r] == n + 1; }
   [[nodiscard]] tick upper(const value_record& v, std::uint32_t root) const noexcept {
     return v.output != 0 ? end_ + 1 : static_cast<tick>(last_[root]) + 1;
   }
 
  private:
-  static constexpr std::uint32_t no_use = 0;  // an input that nobody reads lives at tick 0
+  static constexpr std::uint32_t no_use = 0;  // an unread input lives at tick 0
   tick end_;
   std::vector<std::uint32_t> last_;
 };
@@ -67,8 +67,8 @@ class lane_uses {
   std::vector<std::uint32_t> last_;
 };
 
-// Which operand, if any, node n's first result takes over: of several the one whose memory has been held longest, so
-// that what is carried from layer to layer stays where it is.
+// Returns the operand whose memory node n's first result reuses, if any. If several qualify, it takes the one whose
+// memory has been held longest. So values carried from layer to layer stay in place.
 template <class Uses>
 std::optional<std::uint32_t> operand_to_take(const graph_structure& g, const Uses& uses,
                                              const std::vector<std::uint32_t>& buffer_of, std::uint32_t n) {
@@ -93,7 +93,7 @@ std::optional<std::uint32_t> operand_to_take(const graph_structure& g, const Use
   return best;
 }
 
-// Whether the buffers of `a` and `b` hold values that are to be kept apart.
+// Returns true if `buffer` holds a value that must be kept apart from `value`.
 bool kept_apart(const graph_structure& g, const std::vector<std::uint32_t>& buffer_of, std::uint32_t buffer,
                 std::uint32_t value) {
   for (std::size_t i = 0; i + 1 < g.separations.size(); i += 2) {
@@ -111,7 +111,7 @@ plan::buffer& new_buffer(liveness& made, bytes size, tick lower, tick upper) {
   return b;
 }
 
-// Buffers in order of birth, each merged chain being one. `wanted(n)` says whether a possible merge at n is made.
+// Makes buffers in order of birth; each merged chain is one. `wanted(n)` selects the possible merges at n.
 template <class Uses, class Upper, class Wanted>
 void make_buffers(const graph_structure& g, const Uses& uses, Upper upper, Wanted wanted, liveness& made) {
   const auto count = [&] { return static_cast<std::uint32_t>(made.problem.buffers.size()); };
@@ -160,7 +160,7 @@ void separate(const graph_structure& g, liveness& made) {
   }
 }
 
-// What is live at each tick, and the most of it.
+// Returns the live bytes at each tick.
 std::vector<bytes> live_by_tick(const plan::problem& p, tick end) {
   std::vector<bytes> live(static_cast<std::size_t>(end) + 2, 0);  // differences wrap and sum up again
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
@@ -186,7 +186,7 @@ liveness one_lane(const graph_structure& g, const rules::placement& rules, reuse
   make_buffers(
       g, uses, upper, [&](std::uint32_t) { return in_place != reuse::none; }, made);
   if (in_place == reuse::needed) {
-    // Without the merge at n, its result and its operand are both live at n: that is all that changes.
+    // Without the merge at n, its result and its operand are both live at n: that is the only change.
     const std::vector<bytes> live = live_by_tick(made.problem, static_cast<tick>(g.nodes.size()) + 1);
     const bytes peak = *std::max_element(live.begin(), live.end());
     std::vector<bool> keep(g.nodes.size(), false);
@@ -201,7 +201,7 @@ liveness one_lane(const graph_structure& g, const rules::placement& rules, reuse
   return made;
 }
 
-// By buffer: its uses by lane (all of them: any later node conflicts), and the node of its birth.
+// By buffer: its uses by lane (any later node conflicts), and the node of its birth.
 struct lane_buffer {
   std::vector<std::uint32_t> uses;
   std::uint32_t born = UINT32_MAX;  // UINT32_MAX: before every node
@@ -232,7 +232,8 @@ std::vector<lane_buffer> buffers_by_lane(const graph_structure& g, const node_or
   return by;
 }
 
-// How far each lane is when nodes are taken by their index, which is one of the orders that happens-before allows.
+// The progress of each lane when nodes are processed by their index, which is one of the orders that happens-before
+// allows.
 class lane_progress {
  public:
   lane_progress(const node_order& order, std::size_t nodes)
@@ -240,11 +241,11 @@ class lane_progress {
     for (std::uint32_t n = 0; n < nodes; ++n) last_[order.lane(n)] = n;
   }
 
-  // Nodes below n are behind us.
+  // Moves past the nodes below n.
   void move_to(std::uint32_t n) {
     for (; now_ < n; ++now_) latest_[order_.lane(now_)] = now_;
   }
-  // Whether all events up to `uses` (by lane) happen before every node that is still to come.
+  // Returns true if all events up to `uses` (by lane) happen before every node that is still to come.
   [[nodiscard]] bool is_over(const std::vector<std::uint32_t>& uses) const {
     for (std::size_t l = 0; l < latest_.size(); ++l) {
       if (last_[l] < now_) continue;  // this lane has ended
@@ -276,8 +277,8 @@ liveness several(const graph_structure& g, const rules::placement& rules, reuse 
   const auto dead_before = [&](const lane_buffer& a, const lane_buffer& b) {
     return !a.to_the_end && b.born != UINT32_MAX && order.all_before(a.uses, b.born);
   };
-  // Buffers come in the order of their births, so that none is dead before an earlier one is born. One that is over for
-  // every lane conflicts with none that is born later: only the others are looked at.
+  // Buffers come in the order of their births, so none is dead before an earlier one is born. A buffer that is over for
+  // every lane conflicts with none that is born later: only the others are visited.
   auto& conflicts = made.problem.conflicts.emplace();
   lane_progress progress{order, g.nodes.size()};
   std::vector<plan::index> open;

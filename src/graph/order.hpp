@@ -18,11 +18,11 @@ class node_order {
   // Node n is event number position(n) (from 1) of its lane.
   [[nodiscard]] std::uint32_t lane(std::uint32_t n) const noexcept { return lane_[n]; }
   [[nodiscard]] std::uint32_t position(std::uint32_t n) const noexcept { return position_[n]; }
-  // By lane: how many of its events happen before n or are n.
+  // By lane: the number of its events that happen before n or are n.
   [[nodiscard]] std::span<const std::uint32_t> clock(std::uint32_t n) const noexcept {
     return {clocks_.data() + n * lanes_, lanes_};
   }
-  // Whether all events up to `uses` (by lane, 0: none) happen strictly before n.
+  // Returns true if all events up to `uses` (by lane, 0: none) happen strictly before n.
   [[nodiscard]] bool all_before(std::span<const std::uint32_t> uses, std::uint32_t n) const noexcept;
 
  private:
@@ -30,7 +30,7 @@ class node_order {
   std::vector<std::uint32_t> lane_, position_, clocks_;
 };
 
-// The number of different streams that the nodes name; stops counting at 2.
+// Returns the number of different streams that the nodes name; stops counting at 2.
 [[nodiscard]] bool several_lanes(const graph_structure& g) noexcept;
 
 }  // namespace berth

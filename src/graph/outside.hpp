@@ -22,7 +22,8 @@ namespace berth {
 [[nodiscard]] graph_fault no_address(const graph& g, value_id v, std::string_view graph_of_it = {},
                                      std::string_view near = {});
 
-// Returns an error if `a` cannot be the place of a value of g: no such value, one in the arena, too few bytes, or null.
+// Returns an error if `a` cannot be the place of a value of g. Reasons: no such value, one in the arena, too few bytes,
+// or null.
 [[nodiscard]] result<void> check_attachment(const graph_structure& g, const attachment& a);
 
 // Returns g's addresses by value: those of `before`, replaced by those of `given`. Errors: those of check_attachment(),

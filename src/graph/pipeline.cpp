@@ -40,7 +40,7 @@ graph_fault validate_link(std::span<const graph* const> graphs, const pipeline_l
   return {};
 }
 
-// States of one name share one place: each graph has one of them, and all have its size.
+// Checks that states of one name can share one place: each graph has one of them at most, and all have its size.
 graph_fault validate_states(std::span<const graph* const> graphs) {
   std::unordered_map<std::string_view, std::pair<std::size_t, bytes>> known;  // by name: the latest graph, and its size
   for (std::size_t i = 0; i < graphs.size(); ++i) {
@@ -96,7 +96,7 @@ class joiner {
  private:
   [[nodiscard]] value_id joint(std::uint32_t i, value_id v) const { return made_.value_of[i][v.index]; }
 
-  // Adds the values of graph i that no node makes to the whole.
+  // Adds the values of graph i that no node makes to the whole graph.
   void add_leaves(std::uint32_t i, const std::string& prefix) {
     const graph& g = *graphs_[i];
     std::vector<value_id>& value_of = made_.value_of[i];
@@ -133,7 +133,7 @@ class joiner {
     const std::string prefix = std::to_string(i) + "/";
     add_leaves(i, prefix);
     std::vector<value_id>& value_of = made_.value_of[i];
-    std::uint32_t next = 0;  // nodes are added in order; views where their roots and writers are there
+    std::uint32_t next = 0;  // nodes are added in order; views once their roots and writers exist
     const auto add_view = [&](std::uint32_t v) {
       const value& it = g.values()[v];
       const value_id root = joint(i, it.root);
@@ -184,7 +184,7 @@ class joiner {
     for (std::size_t k = 0; k < results.size(); ++k) made_.value_of[i][it.outputs[k].index] = results[k];
   }
 
-  // The type with its bytes said, so that an extent of 0 stays what it was.
+  // Returns the type with an explicit size, so that an extent of 0 stays as it was.
   static tensor_type sized(const value& v) {
     tensor_type type = v.type;
     type.size = v.size;

@@ -17,7 +17,7 @@ constexpr std::string_view magic = "berthgp\n";
 constexpr std::uint64_t format_version = 1;
 constexpr std::size_t checked_from = 20;  // behind magic, version and checksum
 
-// FNV-1a. Every step is a bijection of the state, so that one changed byte always shows.
+// FNV-1a. Every step is a bijection of the state, so one changed byte always shows.
 std::uint64_t checksum(std::span<const std::byte> all) noexcept {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const std::byte b : all) h = (h ^ std::to_integer<std::uint64_t>(b)) * 0x100000001B3u;
@@ -37,7 +37,7 @@ class writer {
     number(t.size());
     for (const char c : t) out_.push_back(static_cast<std::byte>(c));
   }
-  // Ends the work: the checksum goes in.
+  // Stores the checksum and returns the bytes.
   [[nodiscard]] std::vector<std::byte> take() {
     const std::uint64_t sum = checksum(std::span{out_}.subspan(checked_from));
     for (std::size_t i = 0; i < 8; ++i) out_[checked_from - 8 + i] = static_cast<std::byte>(sum >> 8 * i);
@@ -48,7 +48,7 @@ class writer {
   std::vector<std::byte> out_;
 };
 
-// Reads past the end or of nonsense give 0 and are remembered: the first of them is bad_at().
+// Reads past the end or of invalid data return 0 and are remembered: the first of them is bad_at().
 class reader {
  public:
   explicit reader(std::span<const std::byte> in) : in_{in} {}
@@ -73,11 +73,11 @@ class reader {
     return fail();
   }
   std::uint32_t number32() noexcept { return static_cast<std::uint32_t>(number(UINT32_MAX)); }
-  // Of records of `least` bytes each: no more than what is left can hold.
+  // Reads a count of records of `least` bytes each: at most as many as the rest can hold.
   std::uint32_t count(std::size_t least) noexcept {
     return static_cast<std::uint32_t>(number(std::min<std::size_t>((in_.size() - at_) / least, UINT32_MAX)));
   }
-  // A name, which messages tell: one short line.
+  // Reads a name, which messages show: one short line.
   std::string text() {
     constexpr std::size_t longest = 256;
     const std::size_t length = count(1);
@@ -139,7 +139,7 @@ void write(writer& out, const graph_plan& p) {
   for (const auto v : s.separations) out.number(v);
 }
 
-// Fills what is written. Nothing of it is to be believed yet, but that the edges of a node are where it says.
+// Reads the stored fields. They are not trusted yet, except that the edges of a node are within bounds.
 void read(reader& in, graph_plan& p) {
   graph_structure& s = p.structure;
   p.provenance.made_by = in.text();
@@ -191,14 +191,14 @@ graph_fault bad(bytes at, std::string text) {
   return {fault_kind::bad_plan, {}, {}, at, "the saved plan " + std::move(text)};
 }
 
-// The last byte of a place, and nothing beyond 64 bits.
+// Returns the end of a place; nothing beyond 64 bits.
 std::optional<bytes> end_of(const graph_plan& p, bytes at, bytes size) noexcept {
   const auto rounded = checked_align_up(size, p.granularity);
   const auto taken = rounded ? checked_add(*rounded, p.tail_pad) : std::nullopt;
   return size == 0 ? at : taken ? checked_add(at, *taken) : std::nullopt;
 }
 
-// What follows from the structure, which is g's by now, and from the places. Fault: a place that cannot be.
+// Computes the derived fields from the structure, which is g's by now, and from the places. Fault: an impossible place.
 graph_fault complete(graph_plan& p, const graph& g) {
   const graph_structure& s = p.structure;
   std::optional<bytes> side_by_side = 0;
@@ -287,7 +287,7 @@ result<graph_plan> load_plan(std::span<const std::byte> saved, const graph& g, c
   if (!in.good() || !in.at_end()) {
     return refuse(bad(in.bad_at(), "cannot be read from byte " + std::to_string(in.bad_at()) + " on"));
   }
-  // Compared as a whole, so that everything below works on the graph's own structure.
+  // Compared as a whole, so that the code below works on the graph's own structure.
   if (const difference d = first_difference(p.structure, g.structure()); d.what != change::none) {
     return refuse({fault_kind::changed, d.value, d.node, 0, describe(d, p.structure, g)});
   }

@@ -23,7 +23,7 @@ std::string in_words(const range& r) {
   return "[" + std::to_string(r.begin) + ", " + std::to_string(r.end) + ")";
 }
 
-// Who owns which byte of the arena: the start of a run of bytes -> its owner, up to the next start.
+// The owner of each byte of the arena: the start of a run of bytes -> its owner, up to the next start.
 class shadow_memory {
  public:
   using owner = std::int64_t;
@@ -39,7 +39,7 @@ class shadow_memory {
     first->second = by;
     runs_.erase(std::next(first), last);
   }
-  // The first byte of r of whose owner `wrong` says so, and the owner.
+  // Returns the first byte of r whose owner `wrong` rejects, and the owner.
   template <class Wrong>
   [[nodiscard]] std::pair<bytes, owner> first(const range& r, Wrong wrong) const {
     auto run = std::prev(runs_.upper_bound(r.begin));
@@ -49,7 +49,7 @@ class shadow_memory {
     }
     return {no_offset, nobody};
   }
-  // The first byte of r that is not `by`'s, and its owner.
+  // Returns the first byte of r that `by` does not own, and its owner.
   [[nodiscard]] std::pair<bytes, owner> foreign(const range& r, owner by) const {
     return first(r, [by](owner o) { return o != by; });
   }
@@ -63,7 +63,7 @@ class shadow_memory {
   std::map<bytes, owner> runs_;
 };
 
-// Which nodes run before which under every schedule, as vector clocks.
+// The order of nodes under every schedule, as vector clocks.
 class running_order {
  public:
   explicit running_order(const graph& g) : lane_(g.nodes().size()), position_(g.nodes().size()) {
@@ -92,7 +92,7 @@ class running_order {
   }
 
   [[nodiscard]] std::uint32_t lane(std::uint32_t n) const { return lane_[n]; }
-  // Whether node n runs before the other one, or is it.
+  // Returns true if node n runs before the other one, or is it.
   [[nodiscard]] bool no_later(std::uint32_t n, std::uint32_t other) const {
     return position_[n] <= clocks_[other * lanes_ + lane_[n]];
   }
@@ -107,7 +107,7 @@ class running_order {
 
   std::size_t lanes_ = 0;
   std::vector<std::uint32_t> lane_, position_;  // a node is number `position` of its lane, from 1
-  std::vector<std::uint32_t> clocks_;           // by node and lane: how many of the lane's run before it or are it
+  std::vector<std::uint32_t> clocks_;           // by node and lane: the lane's nodes that run before it or are it
 };
 
 class replay {
@@ -129,7 +129,7 @@ class replay {
  private:
   [[nodiscard]] bool placed(value_id v) const { return p_.offset_of[v.index] != no_offset && g_[v].size != 0; }
   [[nodiscard]] bytes footprint(bytes size) const { return align_up(size, p_.granularity) + p_.tail_pad; }
-  // What the rules give a value: hardware may touch all of it.
+  // Returns the range that the rules give a value: hardware may touch all of it.
   [[nodiscard]] range of(value_id v) const {
     const bytes at = p_.offset_of[v.index];
     return {at, at + (g_[v].kind == value_kind::view ? g_[v].size : footprint(g_[v].size))};
@@ -144,7 +144,8 @@ class replay {
     return "value '" + g_[v].name + "' (" + std::to_string(g_[v].size) + " bytes) at " + in_words(of(v));
   }
 
-  // Every place is inside the arena and aligned; views lie in their roots; nothing outside the arena has an offset.
+  // Checks that every place is inside the arena and aligned, views lie in their roots, and values outside the arena
+  // have no offset.
   graph_fault places() const {
     const auto fits = [&](bytes at, bytes size) { return at <= p_.arena_bytes && size <= p_.arena_bytes - at; };
     for (std::uint32_t i = 0; i < g_.values().size(); ++i) {
@@ -180,8 +181,8 @@ class replay {
     return {};
   }
 
-  // Whether result v of a node may lie on operand i: it was declared so, of one layout, and both are the same bytes
-  // exactly.
+  // Returns true if result v of a node may lie on operand i. It must be declared so, have the same layout, and both
+  // must be exactly the same bytes.
   [[nodiscard]] bool in_place(std::uint32_t index, value_id v, std::uint32_t i) const {
     const node& n = g_.nodes()[index];
     const graph_structure& s = g_.structure();
@@ -192,7 +193,7 @@ class replay {
            operand.root_offset == 0;
   }
 
-  // What node n writes is clear of what it reads, and of what else it writes.
+  // Checks that the outputs of node n are clear of its inputs, and of each other.
   graph_fault apart(std::uint32_t index) const {
     const node& n = g_.nodes()[index];
     const bool works = n.workspace != 0;
@@ -279,12 +280,12 @@ class replay {
     return {};
   }
 
-  // Everything that takes memory, with the nodes that touch it.
+  // All values and workspaces in memory, with the nodes that touch them.
   struct tenant {
     value_id value;
     range place;
     std::uint32_t first = 0;               // the node that creates it, or touches it first
-    std::vector<std::uint32_t> last_ones;  // of each lane that touches it the last node that does
+    std::vector<std::uint32_t> last_ones;  // by lane: the last node that touches it
     bool from_the_start = false;
     bool to_the_end = false;
 
@@ -326,15 +327,14 @@ class replay {
     return all;
   }
 
-  // To be gone before another begins goes on from one to the next: who is gone before somebody who is gone before a
-  // third is gone before the third. So on every byte only those who follow each other have to be asked.
+  // The relation "gone before" is transitive. So on every byte only neighbours in the order must be compared.
   graph_fault in_any_order() const {
     const running_order order{g_};
     std::vector<tenant> all = tenants(order);
     std::stable_sort(all.begin(), all.end(),
                      [](const tenant& a, const tenant& b) { return a.in_time() < b.in_time(); });
-    // a is gone before b begins: every node that touches a runs before b's first, or is the one that hands a's
-    // memory over to b in place (apart() has judged that).
+    // Returns true if a is gone before b begins. Every node that touches a runs before b's first, or passes a's memory
+    // to b in place (checked by apart()).
     const auto gone = [&](const tenant& a, const tenant& b) {
       if (a.to_the_end || b.from_the_start) return false;
       return std::all_of(a.last_ones.begin(), a.last_ones.end(),

@@ -1,5 +1,5 @@
-// What a plan does not say of states: their names. Equal structures with other names are other states, whose bytes are
-// not the ones that are kept.
+// The names of states, which a plan does not contain. Equal structures with other names have other states, whose bytes
+// are not the kept ones.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace berth {
 
-// In order of declaration.
+// Returns the names in order of declaration.
 [[nodiscard]] std::vector<std::string> names_of_states(const graph& g);
 
-// Whether the states of g, whose structure is the one that was planned, have these names. O(values).
+// Returns true if the states of g, which has the planned structure, have these names. O(values).
 [[nodiscard]] bool same_state_names(const std::vector<std::string>& names, const graph& g) noexcept;
 
-// The first state of g that is not the one of that name and size in `planned`, or is missing from g; none: all are.
+// Returns the first state of g that differs in name or size from `planned`, or is missing from g; none: all match.
 [[nodiscard]] graph_fault changed_state(const graph_structure& planned, const std::vector<std::string>& names,
                                         const graph& g);
 

@@ -9,7 +9,7 @@ namespace {
 
 using request = step_request;
 
-// Whether the same place serves it in every step: it is back before it is asked for again.
+// Returns true if the same place serves it in every step: it is freed before the next request for it.
 bool can_be_planned(const request& r, std::uint32_t at) noexcept {
   if (r.shared || r.until == request::never) return false;
   return !r.in_next || r.until <= at;
@@ -30,7 +30,7 @@ plan::buffer lifetime_of(const request& r, std::uint32_t at, std::uint32_t end) 
   return b;
 }
 
-// When the planned requests come back, counted by the requests that follow; within one count in the log's order.
+// Orders the frees of planned requests, counted by the following requests; within one count in the log's order.
 void order_returns(step_plan& p, std::span<const request> step) {
   const auto end = static_cast<std::uint32_t>(step.size());
   std::vector<std::uint32_t> order;

@@ -1,7 +1,7 @@
-// From the log of a step to places: where each request of the next steps goes.
+// Computes places from the log of a step: the place of each request of the next steps.
 //
-// A step is a circle: what one hands to the next lives from its request to the end, and again from the begin to where
-// it came back. So a plan's places are disjoint in every step, not only in the first.
+// A step is a circle. A block passed to the next step lives from its request to the end, and again from the begin to
+// its free. So a plan's places are disjoint in every step, not only in the first.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ struct step_plan {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   struct place {
-    bytes size = 0;  // of the request, as asked for; 0: behind the last one
+    bytes size = 0;  // the requested size; 0: behind the last one
     bytes offset = 0;
-    std::uint32_t slot = none;         // none: not planned, since it outlives the next step, or is another stream's too
-    std::uint32_t returns_before = 0;  // so many of `returns` come before this request
+    std::uint32_t slot = none;         // none: unplanned, as it outlives the next step or another stream uses it
+    std::uint32_t returns_before = 0;  // the number of `returns` before this request
   };
-  // What is asked less often.
+  // The less frequently used fields.
   struct more_of_place {
     bytes footprint = 0;
-    std::uint32_t returned_by = none;  // its return; none: it is handed to the next step
+    std::uint32_t returned_by = none;  // its free; none: it is passed to the next step
   };
-  // A block comes back.
+  // The free of a block.
   struct giving {
     bytes offset = 0;
     std::uint32_t slot = 0;
@@ -45,12 +45,12 @@ struct step_plan {
   std::uint32_t planned = 0;  // requests that have a place
 };
 
-// Bytes that a block takes in a pool's memory under these rules; 0 where they exceed the address space.
+// Returns the bytes that a block takes in a pool's memory under these rules; 0 if they exceed the address space.
 [[nodiscard]] bytes footprint_under(const rules::placement& rules, bytes size) noexcept;
-// What every start and size of a block is a multiple of.
+// Returns the number that all starts and sizes of blocks are multiples of.
 [[nodiscard]] bytes quantum_of(const rules::placement& rules) noexcept;
 
-// Errors: as plan::solve(); out_of_memory; internal where the planner found none. Throws bad_alloc.
+// Errors: those of plan::solve(); out_of_memory; internal if the planner found none. Throws bad_alloc.
 [[nodiscard]] result<step_plan> plan_step(std::span<const step_request> step, const rules::placement& rules,
                                           const plan::options& search);
 

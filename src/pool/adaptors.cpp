@@ -10,7 +10,7 @@ namespace berth {
 memory_source::outcome adaptor::do_allocate(bytes size, stream& s, const block_options* o, source_location site) {
   std::unordered_map<void*, given> one;
   try {
-    // Room first, for a block that could not be remembered would have to go back.
+    // Makes room first: a block without a record would have to be freed again.
     one.emplace(nullptr, given{size, s.id(), site});
     const std::lock_guard held{lock_};
     detail::make_room(live_, coming_ + 1);

@@ -1,9 +1,9 @@
 // Addresses that are reserved on demand: one space of offsets over several reservations of a device.
 //
 // A pool may hold terabytes and mostly holds little, and a process may have thousands of pools. So the first range is
-// small, and each further one doubles what there is. Ranges do not adjoin: nothing spans two of them.
+// small, and each further one doubles the total. Ranges do not adjoin: no block spans two of them.
 //
-// Nothing here is locked. A call that fails changes nothing.
+// No locks. A call that fails changes nothing.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ class address_space {
     std::byte* base = nullptr;
   };
 
-  // Reserves a further range of at least `least` bytes, a multiple of the granule. It is larger, as far as the device
-  // gives so many addresses and all ranges together have no more than `most`. Errors: out_of_memory, device_failed.
+  // Reserves a further range of at least `least` bytes, a multiple of the granule. It is larger if the device has so
+  // many addresses and all ranges together stay within `most`. Errors: out_of_memory, device_failed.
   result<range> extend(const device& d, bytes least, bytes most) noexcept {
     try {
       make_room(ranges_);
@@ -51,10 +51,10 @@ class address_space {
       r = &*(std::ranges::upper_bound(ranges_, offset, {}, &range::offset) - 1);
     return r->base + (offset - r->offset);
   }
-  // The bytes of all ranges: offsets are below.
+  // Returns the bytes of all ranges: offsets are below.
   [[nodiscard]] bytes size() const noexcept { return size_; }
 
-  // Gives the addresses back; or forgets them, where memory could not be unmapped.
+  // Releases the addresses. Only forgets them if memory could not be unmapped.
   void release(const device& d, bool is_unmapped) noexcept {
     if (is_unmapped) {
       for (const range& r : ranges_) d.release(r.base, r.size);

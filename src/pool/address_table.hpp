@@ -1,4 +1,4 @@
-// Addresses and what is known of them: open addressing, linear probing, no node of the heap for an entry.
+// A table by address: open addressing, linear probing, no heap node for an entry.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace berth::detail {
 
-// T* by address. Null is no key.
+// A map from address to T*. Null is no key.
 template <class T>
 class address_table {
  public:
-  // Makes sure that one insert cannot fail. May throw bad_alloc.
+  // Ensures that one insert cannot fail. May throw bad_alloc.
   void make_room() {
     if ((count_ + 1) * 2 <= slots_.size()) [[likely]]
       return;
@@ -32,11 +32,11 @@ class address_table {
       if (slots_[i].key == nullptr) return nullptr;
     }
   }
-  // Contract: it is there.
+  // Contract: the key is in the table.
   void erase(const void* key) noexcept {
     std::size_t i = home(key);
     while (slots_[i].key != key) i = next(i);
-    // What follows moves up, so that no search ends too early.
+    // Moves the following entries up, so that no search ends too early.
     for (std::size_t j = next(i); slots_[j].key != nullptr; j = next(j)) {
       const std::size_t h = home(slots_[j].key);
       const bool between = i <= j ? (i < h && h <= j) : (i < h || h <= j);
@@ -60,7 +60,7 @@ class address_table {
     const void* key = nullptr;
     T* value = nullptr;
   };
-  // The high bits of a product (Knuth, vol. 3, 6.4), as addresses differ in the middle ones.
+  // Takes the high bits of a product (Knuth, vol. 3, 6.4), as addresses differ in the middle ones.
   [[nodiscard]] std::size_t home(const void* key) const noexcept {
     const auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(key));
     return static_cast<std::size_t>(number * 0x9e3779b97f4a7c15U >> shift_);

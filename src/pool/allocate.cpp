@@ -1,4 +1,4 @@
-// The fast path of requests, and what of a request needs no ladder.
+// The fast path of requests, and the parts of a request that need no slow path.
 #include <algorithm>
 #include <limits>
 
@@ -26,7 +26,7 @@ void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
   return made;
 }
 
-// By the guard where the thread's cache says that one is due, or, where it has none, the thread's sampler.
+// Asks the guard if the thread's cache says that one is due, or, without a cache, the thread's sampler.
 memory_source::outcome pool::state::allocate_watched(bytes size, stream& s, const block_options* o,
                                                      source_location site) {
   detail::thread_cache* const c = cache();
@@ -45,7 +45,7 @@ std::int64_t pool::state::until_first_sampled() const noexcept {
   return sample == 1 ? 0 : detail::this_threads_sampler().draw_first(sample);
 }
 
-// What takes no more than the thread's cache: it is entered then. Null: nothing was done, and nothing failed.
+// Serves a request from the thread's cache alone, and has then entered it. Null: it did nothing, and nothing failed.
 [[gnu::always_inline]] inline detail::thread_cache* pool::state::reuse_at_home(bytes size, const stream& s,
                                                                                const source_location& site,
                                                                                void*& data) noexcept {
@@ -61,7 +61,7 @@ std::int64_t pool::state::until_first_sampled() const noexcept {
   return nullptr;
 }
 
-// The same as do_allocate() with a listener.
+// Does the same as do_allocate(), with a listener.
 [[gnu::noinline]] memory_source::outcome pool::allocate_heard(bytes size, stream& s, source_location site) {
   state& my = *state_;
   void* data = nullptr;
@@ -132,14 +132,14 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
   void* const data = (*served)->at();
   const auto counted = static_cast<std::int64_t>(size);
   if (c != nullptr) {
-    enter(*c);  // before the lock is let go, so that the block is counted when it can be seen
+    enter(*c);  // before the lock is released, so that a visible block is counted
     c->count_miss();
     c->counters.live += counted;
     if (told_above == (memory.reserved() >= options.watermark)) [[likely]] {
       held.unlock();
       return finish_allocate(*c, data, size);
     }
-    c->leave();  // what is told may use the pool
+    c->leave();  // the listener may use the pool
     tell_watermark(held);
     enter(*c);
     return finish_allocate(*c, data, size);
@@ -165,7 +165,7 @@ memory_source::outcome pool::state::finish_allocate(detail::thread_cache& c, voi
 
 [[gnu::noinline]] void pool::state::notice(detail::thread_cache& c, std::int64_t size) noexcept {
   if (std::abs(c.counters.live) >= c.publish_at) {
-    c.publish_at = std::max(c.publish_at, 2 * size);  // else a thread with large blocks would do so at every turn
+    c.publish_at = std::max(c.publish_at, 2 * size);  // else a thread with large blocks would publish at every turn
     publish(c);
   } else if (c.counters.live > c.counters.live_peak) {
     c.counters.live_peak = c.counters.live;

@@ -9,14 +9,14 @@
 namespace berth::detail {
 namespace {
 
-constexpr std::size_t most_mappings = 32768;     // of a pool; systems have a limit for the whole process
-constexpr bytes unknown_space = bytes{1} << 40;  // address space for a device that does not tell its memory's size
+constexpr std::size_t most_mappings = 32768;     // of a pool; systems limit the whole process
+constexpr bytes unknown_space = bytes{1} << 40;  // address space if the device does not report its memory's size
 
-// With 32-bit addresses a pool without a limit holds a sixteenth of them at most, and as much again in stitched blocks.
+// With 32-bit addresses a pool without a limit holds at most a sixteenth of them, and as much again in stitched blocks.
 constexpr bool few_addresses = sizeof(void*) < 8;
 constexpr bytes most_space = few_addresses ? bytes{256} << 20 : max_bytes;
-// Chunks may take so many times the addresses of what may be held, so that one finds a hole although others went in
-// between; so may stitched blocks, as those of dead ones return only when their streams' work is done.
+// The addresses of chunks may be this many times the bytes that may be held. So a chunk finds a hole although others
+// were released in between. Stitched blocks get as much, as dead ones return only when their streams' work is done.
 constexpr bytes most_ranges = few_addresses ? 2 : 8;
 
 }  // namespace
@@ -113,7 +113,7 @@ result<chunk> backing::grow(bytes offset, bytes size, bool device_block) {
   } catch (const std::bad_alloc&) {
     return error{errc::out_of_memory, "pool: no memory for the pool's own records", size};
   }
-  if (shared_ != nullptr && !shared_->take(size)) return no_room;  // another pool was first
+  if (shared_ != nullptr && !shared_->take(size)) return no_room;  // another pool was faster
   chunk c{.offset = offset, .size = size};
   if (const auto obtained = obtain(c, device_block); !obtained) {
     if (shared_ != nullptr) shared_->give(size);
@@ -195,7 +195,7 @@ result<void> backing::map_piece(std::byte*& at, bytes begin, bytes end, std::siz
   return {};
 }
 
-// A hole for a stitched block of that size.
+// Returns a hole for a stitched block of that size.
 result<extent*> backing::window_for(bytes size, bool may_exceed) noexcept {
   const error no_room{errc::out_of_memory, "pool: no room for a stitched block", size};
   const auto any = [](const extent&) { return true; };
@@ -214,7 +214,7 @@ result<extent*> backing::stitch(std::span<const piece> pieces, bool may_exceed) 
   bytes size = 0;
   for (const piece& p : pieces) size += align_up(p.offset + p.size, granule_) - align_down(p.offset, granule_);
   const error no_room{errc::out_of_memory, "pool: no room for a stitched block", size};
-  // A piece may lie in several chunks; one mapping each.
+  // A piece may lie in several chunks; each needs one mapping.
   const auto many = [&] { return mappings_ + chunks_.size() + pieces.size() + chunks_.size() > max_mappings_; };
   if (many() && (!purge() || many())) return no_room;
   const auto found = window_for(size, may_exceed);
@@ -238,12 +238,12 @@ result<extent*> backing::stitch(std::span<const piece> pieces, bool may_exceed) 
     if (at != begin) {
       const auto mapped_so_far = static_cast<bytes>(at - begin);
       if (!device_.unmap(begin, mapped_so_far)) {
-        // Kept as a dead block's mappings are, for purge() to try again.
+        // Keeps the mappings like those of a dead block, for purge() to try again.
         extent* stuck = window_store_.take(hole, hole->offset, mapped_so_far);
         stuck->mappings = made;
         mappings_ += made;
         retired_bytes_ += stuck->size;
-        retired_.push_back({stuck, std::move(shown), {}, nullptr});  // there is room
+        retired_.push_back({stuck, std::move(shown), {}, nullptr});  // has reserved capacity
       }
     }
     return mapped.error();
@@ -263,7 +263,7 @@ void backing::retire(extent* window, std::vector<piece> shown, stream_use use,
                      std::shared_ptr<std::vector<stream_use>> uses) noexcept {
   --stitched_;
   retired_bytes_ += window->size;
-  // stitch() made room for every live stitched block.
+  // There is room: stitch() reserved it for every live stitched block.
   retired_.push_back({window, std::move(shown), use, std::move(uses)});
 }
 
@@ -293,7 +293,7 @@ bool backing::purge() noexcept {
   const auto gone = [this](const retired_block& r) {
     if (!r.use.done() || (r.uses && !std::ranges::all_of(*r.uses, &stream_use::done))) return false;
     ++device_calls_;
-    if (!device_.unmap(windows_.at(r.window->offset), r.window->size)) return false;  // the next time, then
+    if (!device_.unmap(windows_.at(r.window->offset), r.window->size)) return false;  // retried next time
     mappings_ -= r.window->mappings;
     retired_bytes_ -= r.window->size;
     window_store_.give(r.window, window_store_.nobodys());

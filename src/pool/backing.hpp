@@ -1,14 +1,14 @@
 // The backing: the device memory under a pool's linear offset space, in chunks, and the mappings of stitched blocks.
 //
 // On a device with virtual memory both are ranges of addresses that are reserved on demand. The space has the chunks,
-// the windows have the stitched blocks. Beside them there are chunks that are blocks of the device: all of them on
-// devices without virtual memory, elsewhere those for requests that must not be made of granules. They do not touch
-// each other, and nothing is stitched of them.
+// the windows have the stitched blocks. Other chunks are blocks of the device. On devices without virtual memory all
+// are; elsewhere those for requests that must not use granules. These chunks do not touch each other and are never
+// stitched.
 //
-// The addresses of a dead stitched block show its memory until its stream's work is done and purge() is called. The
-// system counts shown memory once for each address (VmRSS), so purge() is due once it is a tenth of what is held.
+// The addresses of a dead stitched block map its memory until its stream's work is done and purge() is called. The
+// system counts mapped memory once for each address (VmRSS), so purge() is due once it is a tenth of the held memory.
 //
-// Nothing here is locked: the pool's lock is held. A call that fails changes nothing.
+// No locks here: the caller holds the pool's lock. A call that fails changes nothing.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ struct chunk {
   bytes size = 0;
   std::uint64_t handle = 0;  // with virtual memory
   void* address = nullptr;
-  std::chrono::steady_clock::time_point idle_since{};  // for the pool to keep
+  std::chrono::steady_clock::time_point idle_since{};  // kept by the pool
 };
 
 class backing {
@@ -38,7 +38,7 @@ class backing {
   backing& operator=(const backing&) = delete;
   // Contract: no operation in flight uses the memory.
   ~backing() { release_all(); }
-  // The same, before the end of its life.
+  // Does the same before the end of its life.
   void release_all() noexcept;
 
   [[nodiscard]] const device& get_device() const noexcept { return device_; }
@@ -48,20 +48,20 @@ class backing {
   [[nodiscard]] std::uint64_t device_calls() const noexcept { return device_calls_; }
   [[nodiscard]] const std::vector<chunk>& chunks() const noexcept { return chunks_; }  // by offset
 
-  // The most that a chunk could have now within the limit.
+  // Returns the largest possible chunk now within the limit.
   [[nodiscard]] bytes headroom() const noexcept {
     return shared_ != nullptr ? std::min(own_headroom(), shared_->left()) : own_headroom();
   }
-  // The same without the shared limit.
+  // Returns the same without the shared limit.
   [[nodiscard]] bytes own_headroom() const noexcept { return limit_ - std::min(limit_, reserved_); }
-  // The most that may ever be held at once.
+  // Returns the most that may ever be held at once.
   [[nodiscard]] bytes most() const noexcept { return virtual_memory_ ? most_ : limit_; }
-  // Raises the limit so that `more` bytes can be added now. False if another bound than the limit forbids them.
+  // Raises the limit so that `more` bytes can be added now. Returns false if another bound than the limit forbids them.
   bool lift(bytes more) noexcept;
-  // Reserves a further range of addresses with room for a chunk of that size. With virtual memory.
+  // Reserves a further range of addresses with room for a chunk of that size. Needs virtual memory.
   [[nodiscard]] result<address_space::range> reserve(bytes size) noexcept;
   // Adds a chunk of `size` bytes, a multiple of the granule. With virtual memory it lies at `offset`, which the caller
-  // knows to be without memory; that of a device block is chosen here, beyond all ranges.
+  // knows to be without memory. For a device block this function chooses the offset, beyond all ranges.
   [[nodiscard]] result<chunk> grow(bytes offset, bytes size, bool device_block);
   [[nodiscard]] bool is_device_block(bytes offset) const noexcept { return offset >= first_device_block; }
   [[nodiscard]] bool has_device_block() const noexcept {
@@ -70,39 +70,38 @@ class backing {
   void set_idle_since(std::size_t chunk, std::chrono::steady_clock::time_point t) noexcept {
     chunks_[chunk].idle_since = t;
   }
-  // Makes two chunks of the one that has this offset inside, so that one of them begins there. False where the device
-  // cannot.
+  // Splits the chunk around this offset into two, so that one begins there. Returns false if the device cannot.
   [[nodiscard]] bool split(bytes offset) noexcept;
   [[nodiscard]] std::size_t chunk_at(bytes offset) const noexcept;  // its index
-  // Gives a chunk back. Contract: it is free, nothing in flight uses it, and no stitched block maps it. False where the
-  // device could not. Its place among the chunks stays, with size 0, until forget_gone() clears all such places.
+  // Releases a chunk. Contract: it is free, no work in flight uses it, and no stitched block maps it. Returns false if
+  // the device could not. Its place among the chunks stays, with size 0, until forget_gone() removes all such places.
   [[nodiscard]] bool shrink(std::size_t chunk) noexcept;
   void forget_gone() noexcept;
 
   [[nodiscard]] void* address(bytes offset) const noexcept;
 
   // Maps the pieces, in order, at consecutive addresses. All but the first start, and all but the last end, at a
-  // granule. Returns the window extent; the block starts at window_address() of it plus the offset of the first
-  // piece in its granule. The windows take no more addresses than the pool may hold, unless they may exceed that.
+  // granule. Returns the window extent. The block starts at the window's address plus the offset of the first piece in
+  // its granule. The windows take at most as many addresses as the pool may hold bytes, unless they may exceed that.
   [[nodiscard]] result<extent*> stitch(std::span<const piece> pieces, bool may_exceed);
   [[nodiscard]] void* window_address(const extent& window) const noexcept;
-  // The block is gone; its addresses stay mapped until the uses are done and someone needs them.
-  // `shown`: the pieces that are mapped there. No chunk of theirs may go before.
+  // Retires a dead block; its addresses stay mapped until the uses are done and purge() needs them. `shown`: the mapped
+  // pieces, whose chunks must not be released before.
   void retire(extent* window, std::vector<piece> shown, stream_use use,
               std::shared_ptr<std::vector<stream_use>> uses) noexcept;
-  // Unmaps retired blocks whose uses are done. True where any was. What the device cannot unmap stays for the next
-  // time.
+  // Unmaps retired blocks whose uses are done. Returns true if there was one. Mappings that the device cannot remove
+  // stay for the next call.
   bool purge() noexcept;
-  // Whether what dead blocks' mappings show is a visible share of the memory held.
+  // Returns true if dead blocks' mappings hold a visible share of the memory.
   [[nodiscard]] bool purge_is_due() const noexcept { return retired_bytes_ > std::max(reserved_ / 10, least_purge); }
-  // Mappings of stitched blocks, live and retired.
+  // Returns the mappings of stitched blocks, live and retired.
   [[nodiscard]] std::size_t mappings() const noexcept { return mappings_; }
   [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
-  // Whether such mappings show a part of that range.
+  // Returns true if retired mappings show a part of that range.
   [[nodiscard]] bool is_shown(bytes begin, bytes end) const noexcept;
-  // By chunk: whether such mappings show it. May throw bad_alloc.
+  // Returns by chunk whether retired mappings show it. May throw bad_alloc.
   [[nodiscard]] std::vector<bool> still_shown() const;
-  // Calls f with each dead block whose mappings wait: its `use` and `uses`.
+  // Calls f with each retired block: its `use` and `uses`.
   template <class Function>
   void for_each_retired(Function&& f) const {
     for (const retired_block& r : retired_) f(r);
@@ -129,7 +128,7 @@ class backing {
   bytes quantum_;
   bool virtual_memory_;
   bytes granule_;
-  bytes most_ = 0;         // what may be held, by the limit and by the device
+  bytes most_ = 0;         // the bytes that may be held, by the limit and by the device
   address_space space_;    // for chunks
   address_space windows_;  // for stitched blocks
   std::vector<chunk> chunks_;

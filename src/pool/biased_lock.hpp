@@ -1,12 +1,12 @@
-// A lock that one thread, the favoured one, takes without a locked instruction: a store, a compiler barrier and a load.
+// A lock that one favoured thread takes without a locked instruction: a store, a compiler barrier and a load.
 //
-// Whoever else wants it takes a mutex, closes the favoured thread's door with the expensive half of an asymmetric fence
-// and waits until it has left (biased locking: Kawachiya, Koseki, Onodera 2002; the fence as in
-// core/asymmetric_fence.hpp). It is then favoured itself, unless favour has changed too often: then all take the mutex,
-// until renew(). Where the system has no such fence all take the mutex always.
+// Another thread takes a mutex, closes the favoured thread's door with the expensive half of an asymmetric fence and
+// waits until it has left. This is biased locking (Kawachiya, Koseki, Onodera 2002); the fence is that of
+// core/asymmetric_fence.hpp. The other thread is then favoured itself, unless favour has changed too often. In that
+// case all threads take the mutex, until renew(). All take it always if the system has no such fence.
 //
-// A thread has a door of its own in each lock, which nobody else ever writes: so a thread that was stopped between the
-// look at whose favour it is and its own mark disturbs nobody.
+// A thread has a door of its own in each lock, which no other thread ever writes. So a thread that is stopped between
+// reading the favour and setting its own mark does no harm.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace berth::detail {
 class biased_lock {
  public:
   struct door {
-    std::uintptr_t owner = 0;  // a thread's token; set once, before the door is shown to anybody
+    std::uintptr_t owner = 0;  // a thread's token; set once, before the door is published
     std::atomic<bool> inside{false};
   };
 
@@ -30,7 +30,7 @@ class biased_lock {
   biased_lock(const biased_lock&) = delete;
   biased_lock& operator=(const biased_lock&) = delete;
 
-  // Null where that takes more: lock() then. Else leave() follows.
+  // Returns null if that needs the slow path: call lock() then. Else leave() follows.
   [[nodiscard]] door* enter() noexcept {
     door* const d = open_.load(std::memory_order_acquire);
     if (d->owner != thread_token()) [[unlikely]]
@@ -46,10 +46,10 @@ class biased_lock {
 
   void lock() noexcept;
   void unlock() noexcept;
-  // Favour may change again. With the lock held.
+  // Lets favour change again. With the lock held.
   void renew() noexcept { changes_ = 0; }
 
-  // Either way.
+  // Locks in either way.
   class holder {
    public:
     explicit holder(biased_lock& l) noexcept : lock_{l}, door_{l.enter()} {
@@ -74,9 +74,9 @@ class biased_lock {
   static constexpr unsigned most_changes = 16;
   [[nodiscard]] door* my_door() noexcept;
 
-  door closed_;  // nobody's
+  door closed_;  // unowned
   std::atomic<door*> open_{&closed_};
-  std::array<door, 4> doors_;  // threads beyond that many are never favoured
+  std::array<door, 4> doors_;  // more threads than that are never favoured
   unsigned changes_ = 0;
   std::mutex mutex_;
 };

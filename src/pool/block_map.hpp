@@ -1,10 +1,10 @@
-// From a block's address to its extent. Read without a lock; changed under the pool's.
+// A map from a block's address to its extent. Read without a lock; changed under the pool's.
 //
-// Open addressing with linear probing and backward-shift deletion, at most half full. A reader may run beside a
-// writer. What it finds is right, because the entry of a live block is compared by the address in its own record, which
-// nobody changes while the block lives. An entry that moves just then can be missed; writers count their moves, so that
-// find() knows when to look again (a sequence lock). Tables that were outgrown are kept until the end, for readers
-// inside them; they are geometric, so together no larger than the newest.
+// Open addressing with linear probing and backward-shift deletion, at most half full. A reader may run beside a writer.
+// It finds the right entry, because it compares the address in the record of a live block, which stays constant while
+// the block lives. A reader can miss an entry that moves at that moment. So writers count their moves, and find() knows
+// when to search again (a sequence lock). Outgrown tables are kept until the end, for readers inside them. Their sizes
+// are geometric, so together they are no larger than the newest.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace berth::detail {
 
 class block_map {
  public:
-  // The extent that starts at the address, or null. Takes no lock. find_at_home() looks at one place only.
+  // Returns the extent that starts at the address, or null. Takes no lock. find_at_home() checks one place only.
   [[nodiscard]] extent* find_at_home(const void* address) const noexcept {
     const table* t = table_.load(std::memory_order_acquire);
     extent* e = t->slots[t->home(address)].load(std::memory_order_acquire);
@@ -35,7 +35,7 @@ class block_map {
     }
   }
 
-  // Makes sure that so many inserts cannot fail. False: no host memory.
+  // Ensures that so many inserts cannot fail. Returns false without host memory.
   [[nodiscard]] bool prepare(std::size_t more = 1) noexcept { return count_ + more <= room_ || grow(more); }
 
   void insert(extent* e) noexcept {
@@ -46,7 +46,7 @@ class block_map {
   void erase(const extent* e) noexcept {
     table& t = *table_.load(std::memory_order_relaxed);
     const std::uint32_t moves = moves_.load(std::memory_order_relaxed);
-    moves_.store(moves + 1, std::memory_order_relaxed);  // whoever sees what follows sees this: stores release
+    moves_.store(moves + 1, std::memory_order_relaxed);  // the stores below release: a reader that sees them sees this
     std::size_t hole = t.home(e->at());
     while (t.slots[hole].load(std::memory_order_relaxed) != e) hole = (hole + 1) & t.mask;
     for (std::size_t i = (hole + 1) & t.mask;; i = (i + 1) & t.mask) {
@@ -85,7 +85,7 @@ class block_map {
     std::size_t mask;
     std::unique_ptr<std::atomic<extent*>[]> owned;
     std::atomic<extent*>* slots;
-    std::atomic<extent*> none{nullptr};  // of a table without room
+    std::atomic<extent*> none{nullptr};  // for a table without room
   };
   [[nodiscard, gnu::noinline]] bool grow(std::size_t more) noexcept {
     table* old = table_.load(std::memory_order_relaxed);
@@ -120,8 +120,8 @@ class block_map {
   table first_;
   std::atomic<table*> table_{&first_};
   std::atomic<std::uint32_t> moves_{0};  // odd while entries move
-  alignas(64) std::size_t count_ = 0;    // apart from what readers read
-  std::size_t room_ = 0;                 // entries that the table is at most half full with
+  alignas(64) std::size_t count_ = 0;    // separate from the data of readers
+  std::size_t room_ = 0;                 // the entries at which the table is half full
   std::vector<std::unique_ptr<table>> tables_;
 };
 

@@ -1,5 +1,5 @@
-// Which work may touch a block: that of streams, up to the block's free. What is done is known by clocks; ask() alone
-// asks a device, and is never called where a host function may be, nor with a lock that a free takes.
+// Tracks which work may touch a block: that of streams, up to the block's free. Clocks tell what is done. Only ask()
+// queries a device. It is never called from a possible host function, nor with a lock that a free takes.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace berth::detail {
 struct used_stream {
   std::shared_ptr<stream_clock> clock;
   std::size_t blocks = 0;  // that name it
-  // Recorded while it had work, one at a time.
+  // Recorded while the stream had work, one at a time.
   std::optional<event> last{};
-  std::uint64_t recorded = 0;                   // closed by it
-  std::uint64_t gave_up = stream_clock::ended;  // what was completed when a wait for it ended without effect
+  std::uint64_t recorded = 0;                   // the epochs that `last` closed
+  std::uint64_t gave_up = stream_clock::ended;  // the epochs completed when a wait for it last failed
 };
 
 // The work of a stream up to an epoch, which is known once the block is freed.
@@ -31,7 +31,7 @@ struct stream_work {
   [[nodiscard]] bool done() const noexcept { return clock->completed() >= until; }
 };
 
-// Those that blocks name, and some that no block names any more. Not thread-safe.
+// The streams that blocks name, and some that no block names any more. Not thread-safe.
 class used_streams {
  public:
   // May throw bad_alloc.
@@ -49,8 +49,8 @@ class used_streams {
     return last_ = all_.back().get();
   }
 
-  // Finds out whether that work is done: the clock says it then, to all who look. Where the stream has work an event is
-  // left behind, unless one is on its way. May throw bad_alloc.
+  // Finds out whether that work is done; the clock then tells all readers. If the stream has work it records an event,
+  // unless one is pending. May throw bad_alloc.
   void ask(const stream_work& use, const device& d) {
     used_stream& k = *of(use.clock);
     const auto look = [&k] {
@@ -69,8 +69,8 @@ class used_streams {
     look();
   }
 
-  // Gives the work a moment to be done, but not again before the stream has moved, if that was without effect. Asks
-  // where the clock alone does not say it soon. May throw bad_alloc.
+  // Waits a moment for the work. After a wait without effect, does not wait again until the stream has advanced.
+  // Queries the device if the clock alone is not enough. May throw bad_alloc.
   void wait_for(const stream_work& use, const device& d) {
     const auto is_done = [&use] { return use.done() || stream::idle(*use.clock); };
     if (of(use.clock)->gave_up == use.clock->completed()) return ask(use, d);
@@ -89,7 +89,7 @@ class used_streams {
  private:
   static constexpr std::chrono::milliseconds a_moment{10};
   static constexpr unsigned quick_looks = 20;
-  static constexpr std::size_t many = 64;  // before those without blocks are forgotten
+  static constexpr std::size_t many = 64;  // the number at which those without blocks are forgotten
   std::vector<std::unique_ptr<used_stream>> all_;
   used_stream* last_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// Who called whom, as return addresses, and the names that the dynamic linker knows for them.
+// Call stacks as return addresses, and the names that the dynamic linker has for them.
 #pragma once
 
 #include <array>
@@ -16,11 +16,12 @@ struct hash_of_stack {
   [[nodiscard]] std::size_t operator()(const call_stack& s) const noexcept;
 };
 
-// At most `depth` callers, without this function and the `skip` innermost ones. Microseconds; allocates nothing.
+// Returns at most `depth` callers, without this function and the `skip` innermost ones. Microseconds; allocates
+// nothing.
 [[nodiscard]] call_stack take_stack(unsigned depth, unsigned skip) noexcept;
 
-// "load(int)+0x12 < main+0x40 < libx.so.1+0x1234": names where the linker knows one (a program linked with -rdynamic
-// has its own), else the file and the place in it, which addr2line takes. May throw bad_alloc.
+// Returns "load(int)+0x12 < main+0x40 < libx.so.1+0x1234". Uses names if the linker knows them (link with -rdynamic for
+// a program's own). Else it uses the file and the offset in it, as addr2line takes it. May throw bad_alloc.
 [[nodiscard]] std::string text_of(const call_stack& s);
 
 }  // namespace berth::detail

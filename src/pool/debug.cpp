@@ -33,7 +33,7 @@ namespace {
 using detail::print;
 
 constexpr std::size_t most_mistakes = 1000;  // kept in full; the rest are counted
-constexpr std::size_t most_ended = 100;      // pools that ended with nothing alive: the same
+constexpr std::size_t most_ended = 100;      // ended pools without live blocks: the same
 
 struct mistake {
   mistake_kind kind;
@@ -47,19 +47,19 @@ struct watched_pool {
   std::uint64_t number = 0;
   std::string device;
   std::uint32_t sample = 1;
-  std::weak_ptr<guard_adaptor> guard;  // gone: what follows is its last word
-  bool counted = false;                // what follows, at least once
+  std::weak_ptr<guard_adaptor> guard;  // if it is gone, the fields below are its final figures
+  bool counted = false;                // the fields below were set at least once
   guard_statistics sums{};
   std::vector<site_holding> alive{};
   bool ended = false;
 };
 
 struct debugger {
-  std::mutex lock;  // guards what follows; taken outside of guards' locks
+  std::mutex lock;  // guards the fields up to `telling`; taken outside of guards' locks
   std::vector<watched_pool> pools;
   std::uint64_t last_number = 0;
-  std::uint64_t more_pools = 0;  // that ended with nothing alive
-  std::mutex telling;            // guards what follows; taken last, as guards tell with their locks held
+  std::uint64_t more_pools = 0;  // ended pools without live blocks
+  std::mutex telling;            // guards the fields below; taken last, as guards report with their locks held
   std::optional<debug_options> options;
   bool environment_read = false;
   bool of_a_child = false;
@@ -67,13 +67,13 @@ struct debugger {
   std::uint64_t more_mistakes = 0;
 };
 
-// The pipe that the signal's handler writes to, and whose it is.
+// The pipe that the signal's handler writes to, and its process.
 int report_wanted = -1;
 pid_t signalled = 0;
 
 std::atomic<debugger*> current{nullptr};
 
-// report.json: report.1234.json
+// Turns report.json into report.1234.json.
 std::string path_of_child(const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;
   const std::size_t dot = path.rfind('.');
@@ -81,8 +81,8 @@ std::string path_of_child(const std::string& path) {
   return path.substr(0, at) + '.' + std::to_string(getpid()) + path.substr(at);
 }
 
-// Locks may be in the hands of threads that a child of fork does not have: it begins anew, with the same options and a
-// report of its own. Only `telling`, inside which no other lock is taken, is held across the fork.
+// Starts anew in a child of fork, with the same options and a report of its own. Threads that the child lacks may hold
+// the old locks. Only `telling`, inside which no other lock is taken, is held across the fork.
 void begin_anew() noexcept {
   debugger* const before = current.load(std::memory_order_relaxed);
   try {
@@ -113,7 +113,7 @@ debugger& the() {
 
 void write_last_report() noexcept;
 
-// What a guard gives back with each mistake: its pool's number, and whether it goes on.
+// Makes the context that a guard passes with each mistake: its pool's number, and whether it continues.
 void* make_context(std::uint64_t number, bool goes_on) noexcept {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number << 1 | (goes_on ? 1 : 0)));
 }
@@ -214,7 +214,7 @@ void add_mistakes(std::string& out, const debugger& d, bool as_json) {
   if (!as_json && d.more_mistakes != 0) print(out, "  and %" PRIu64 " more\n", d.more_mistakes);
 }
 
-// Contract: with pools the lock is held.
+// Contract: with pools, the lock is held.
 std::string compose(bool as_json, bool with_pools) {
   debugger& d = the();
   const std::lock_guard held{d.telling};
@@ -236,7 +236,7 @@ void write_out(const std::string& path, const std::string& text) {
   std::fprintf(stderr, "berth: BERTH_DEBUG: the report could not be written to %s\n", path.c_str());
 }
 
-// Where none is wanted, or a child of fork has nothing to say, empty.
+// Returns an empty path if no report is wanted, or if a child of fork has nothing to report.
 std::string report_path(bool anything = true) {
   debugger& d = the();
   const std::lock_guard held{d.telling};
@@ -254,8 +254,8 @@ void write_report() {
   if (!path.empty()) write_out(path, debug_report(path.ends_with(".json")));
 }
 
-// A guard stops the program, and holds its lock: its own blocks are as they were when last looked at. Where somebody
-// makes a report just now, and perhaps waits for that guard, the mistakes alone are written.
+// Called when a guard stops the program with its lock held: its own blocks are as last recorded. If another thread is
+// making a report, and perhaps waits for that guard, writes the mistakes alone.
 void write_last_report() noexcept try {
   const std::unique_lock held{the().lock, std::try_to_lock};
   const std::string path = report_path();
@@ -275,11 +275,11 @@ void listen_to_signal() {
     std::fprintf(stderr, "berth: BERTH_DEBUG: no thread for the signal\n");
     return;
   }
-  (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);  // a flood of signals asks for one report
+  (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);  // many signals ask for one report
   report_wanted = ends[1];
   signalled = getpid();
   std::signal(SIGUSR2, [](int) {
-    if (getpid() != signalled) return;  // a child has no thread that listens
+    if (getpid() != signalled) return;  // a child has no listening thread
     const int kept = errno;
     [[maybe_unused]] const auto n = write(report_wanted, "r", 1);
     errno = kept;
@@ -320,7 +320,7 @@ std::optional<debug_options> options_now() {
   return d.options;
 }
 
-// Of the pools that ended with nothing alive the oldest are only counted.
+// Drops the oldest of the ended pools without live blocks, and only counts them.
 void forget_some(debugger& d) {
   const auto is_over = [](const watched_pool& p) { return p.ended && p.alive.empty(); };
   if (std::ranges::count_if(d.pools, is_over) <= static_cast<std::ptrdiff_t>(most_ended)) return;
@@ -394,7 +394,7 @@ void unwatch(std::shared_ptr<guard_adaptor> g) noexcept try {
   const std::lock_guard held{d.lock};
   const auto p = std::ranges::find_if(d.pools, [&g](const watched_pool& w) { return w.guard.lock() == g; });
   if (p == d.pools.end()) return;
-  // From here on nobody else can have the guard, which ends with this call and not later than the pool.
+  // From here on only this call has the guard, which ends with it, not later than the pool.
   p->guard.reset();
   p->ended = true;
   look_at(*p, *g);

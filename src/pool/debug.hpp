@@ -1,4 +1,4 @@
-// Between the pool and the debugger that one switches on (berth/pool/debug.hpp).
+// The interface between the pool and the debugger (berth/pool/debug.hpp).
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace berth::detail {
 
-// A guard over a pool that begins, as BERTH_DEBUG or set_debug() wants it; null where nobody wants any.
+// Returns a guard over a new pool, as BERTH_DEBUG or set_debug() wants it; null without debugging.
 [[nodiscard]] std::shared_ptr<guard_adaptor> watch(memory_source& m, bool report_leaks);
-// The pool ends: what its guard has to say is kept for the report, and the guard ends.
+// Called when the pool ends: keeps the guard's final figures for the report, and ends the guard.
 void unwatch(std::shared_ptr<guard_adaptor> g) noexcept;
 
 }  // namespace berth::detail

@@ -1,4 +1,4 @@
-// What stands in BERTH_DEBUG.
+// Parses BERTH_DEBUG.
 #include <array>
 #include <charconv>
 #include <optional>
@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 
-// 64, 64KiB, 64MiB, 64GiB.
+// Parses 64, 64KiB, 64MiB, 64GiB.
 std::optional<std::uint64_t> number_of(std::string_view text) {
   std::uint64_t n = 0;
   const auto [rest, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -39,7 +39,7 @@ constexpr std::array amounts{
     amount{"quarantine", 0, any,
            [](debug_options& o, std::uint64_t n) {
              o.quarantine = n;
-             o.guards |= n != 0;  // without them nothing is kept there
+             o.guards |= n != 0;  // no quarantine without guards
            }},
     amount{"every", 0, any, [](debug_options& o, std::uint64_t n) { o.check_every = n; }},
     amount{"live", 0, any, [](debug_options& o, std::uint64_t n) { o.live_alarm = n; }},
@@ -51,7 +51,7 @@ constexpr std::array amounts{
            [](debug_options& o, std::uint64_t n) { o.sample = static_cast<std::uint32_t>(n); }},
 };
 
-// False where the word says nothing.
+// Returns false for an unknown word.
 bool read_word(std::string_view word, debug_options& o) {
   const std::size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);

@@ -1,5 +1,5 @@
 // An extent: one contiguous range of a pool's linear offset space, or one stitched block. The record lies outside the
-// memory it describes, so that memory which the host cannot reach is managed like any other.
+// memory it describes, so memory that the host cannot reach is managed like any other.
 #pragma once
 
 #include <algorithm>
@@ -15,19 +15,19 @@
 namespace berth::detail {
 
 enum class extent_state : std::uint8_t {
-  spare,      // the record describes nothing
+  spare,      // the record is unused
   free,       // in the store's bins
-  live,       // a user has it
-  shared,     // live, and `uses` says who else
+  live,       // in a user's hands
+  shared,     // live, and `uses` lists the other streams
   cached,     // in a thread's cache
-  returning,  // given back, on the way to one of these two
-  pending,    // given back, on the pending stack
+  returning,  // freed, on the way to one of these two
+  pending,    // freed, on the pending stack
   piece,      // part of a stitched block
   unbacked,   // addresses without memory
 };
 
-// The rounded size and the stream of a block in one word: of sizes below 256 GiB, which are multiples of 64, each pair
-// has a key of its own. Larger ones have that of size 0, which no bin of a cache has: they are not cached.
+// The rounded size and the stream of a block in one word. Each pair has a key of its own for sizes below 256 GiB, which
+// are multiples of 64. Larger sizes have the key of size 0, which no bin of a cache has: they are not cached.
 using bin_key = std::uint64_t;
 inline constexpr bytes bin_key_limit = bytes{1} << 38;
 [[nodiscard]] constexpr bin_key make_bin_key(bytes rounded, std::uint32_t stream) noexcept {
@@ -37,11 +37,10 @@ inline constexpr bytes bin_key_limit = bytes{1} << 38;
   return static_cast<std::uint32_t>(k);
 }
 
-// An extent's state, and of a live or cached block also the cache (holder) of the thread that asked for it, and the bin
-// of that cache where it was last. Whoever
-// takes a block out of a cache compares this word with the one that was written when it was put in. Where two threads
-// free one block at the same moment, both see a live block, but only one word can be the last. So such a double free is
-// found before the block is given out twice, and no free needs a locked instruction.
+// An extent's state. A live or cached block also has the cache (holder) of the thread that allocated it, and its last
+// bin in that cache. A thread that takes a block out of a cache compares this word with the one written when it was put
+// in. If two threads free one block at the same moment, both see a live block, but only one word can be the last. So
+// such a double free is found before the block is given out twice, and no free needs a locked instruction.
 [[nodiscard]] constexpr std::uint32_t make_mark(extent_state s, unsigned bin, unsigned holder) noexcept {
   return static_cast<std::uint32_t>(s) | bin << 8 | holder << 16;
 }
@@ -74,45 +73,45 @@ struct piece {
 struct stitching {
   std::vector<extent*> pieces;  // in the order of the block's addresses
   extent* window = nullptr;     // the addresses, in the window's store
-  std::vector<piece> shown;     // ... what they show
+  std::vector<piece> shown;     // the pieces mapped at these addresses
 };
 
 struct alignas(64) extent {
-  // What the fast path touches: one line.
+  // The fields of the fast path: one cache line.
   std::atomic<void*> address{nullptr};  // atomic, because block_map::find compares it without the lock
   union {
     extent* next = nullptr;  // in a cache's bin, on the pending stack or the list of spare records
     bytes asked;             // of a live block, which is in none of these
-    std::size_t mappings;    // of a stitched block's addresses, which neither
+    std::size_t mappings;    // of a stitched block's addresses, which have neither
   };
   union {
     bin_key key = 0;  // of a live block
-    lane* home;       // of a free extent: the lane it hangs in
+    lane* home;       // of a free extent: its lane
   };
   stream_use use;         // the queued work that may still touch it; of a live block: its stream
-  const char* file = "";  // of a live block: who asked for it
+  const char* file = "";  // of a live block: the place of its allocation
   std::uint32_t line = 0;
   std::atomic<std::uint32_t> mark{0};  // state, bin and holder: see make_mark
   bytes size = 0;                      // rounded
 
-  // What the store touches: another.
+  // The fields of the store: another line.
   bytes offset = 0;
   extent* before = nullptr;  // neighbours without a gap between, in the order of offsets
   extent* after = nullptr;
   extent* bin_before = nullptr;
   extent* bin_after = nullptr;
   std::unique_ptr<stitching> stitched;            // of a stitched block
-  std::shared_ptr<std::vector<stream_use>> uses;  // by further streams (use_on); shared by the pieces of a block
+  std::shared_ptr<std::vector<stream_use>> uses;  // uses by further streams (use_on); shared by the pieces of a block
 
   [[nodiscard]] bool done() const noexcept {
     return use.done() && (!uses || std::ranges::all_of(*uses, &stream_use::done));
   }
-  // Member by member: a copy as a whole would wait for the caller's two narrower stores.
+  // Copies member by member: a copy as a whole would wait for the caller's two narrower stores.
   void remember(const source_location& place) noexcept {
     file = place.file_name();
     line = place.line();
   }
-  // 0: no stream's work may touch it any more.
+  // Returns 0 if no stream's work may touch it any more.
   [[nodiscard]] std::uint32_t stream() const noexcept { return use.clock != nullptr ? use.clock->id() : 0; }
   [[nodiscard]] source_location site() const noexcept { return source_location::current(file, line); }
   [[nodiscard]] void* at() const noexcept { return address.load(std::memory_order_relaxed); }

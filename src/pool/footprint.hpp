@@ -1,20 +1,20 @@
-// How much a pool holds beside its live bytes, and whether it makes room or grows. Arithmetic only: no lock, no device.
+// Decides how much a pool holds beside its live bytes, and whether it makes room or grows. Arithmetic only: no lock, no
+// device.
 //
-// The measure is recent(): the most bytes that were alive during the last 3,072 to 4,096 requests that no cache served.
-// Memory above it pays by speed alone. A request for which nothing fits
+// The measure is recent(): the peak of live bytes during the last 3,072 to 4,096 requests that no cache served. Memory
+// above it pays by speed alone. A request without a fitting range is handled by the size that the pool would have:
 //
-//   would make the pool hold       the pool
-//   up to recent() + slack()       grows at once
-//   up to most()                   makes room in caches, or stitches, while it has credit; else it grows
-//   more than most()               makes room first, then grows by no more than the request lacks
+//   Up to recent() + slack():  The pool grows at once.
+//   Up to most():              It makes room in caches, or stitches, while it has credit; else it grows.
+//   More than most():          It makes room first, then grows by no more than the request lacks.
 //
-// The credit is time, in units of some 8 ns. Each request earns a share of what requests of its kind take. Stitching
-// spends it, and so does a regret: a request for a block that had to leave a cache. So the work for a small footprint
-// takes a bounded share of the pool's time, whatever sizes and frees follow each other. Where sizes never repeat there
-// is no regret. Where more repeats than may lie in caches the credit is used up, and the pool grows to most().
+// The credit is time, in units of some 8 ns. Each request earns a share of the time that requests of its kind take.
+// Stitching spends it, and so does a regret: a request for a block that was evicted from a cache. So the work for a
+// small footprint takes a bounded share of the pool's time, for any sequence of sizes and frees. There is no regret if
+// sizes never repeat. If more sizes repeat than fit the caches, the credit is used up, and the pool grows to most().
 //
 // Ancestors: PyTorch's garbage_collection_threshold, jemalloc's decay and cudaMallocAsync's release threshold, which
-// count bytes or time alone. docs/decisions/0407-footprint.md has what was tried.
+// count bytes or time alone. docs/decisions/0407-footprint.md lists the alternatives that were tried.
 #pragma once
 
 #include <algorithm>
@@ -29,28 +29,28 @@ class footprint {
  public:
   // A request that no cache serves.
   struct miss {
-    bytes alive = 0;             // in users' hands with it, as asked for
-    bytes asked = 0;             // of itself
-    bytes rounded = 0;           // of itself
+    bytes alive = 0;             // in users' hands, this request included, as requested
+    bytes asked = 0;             // the requested size
+    bytes rounded = 0;           // the rounded size
     std::uint64_t requests = 1;  // of this thread since its last miss, this one included
-    bool regretted = false;      // a block that it could have had had to leave a cache
+    bool regretted = false;      // a fitting block had been evicted from a cache
   };
-  // Notes a miss. Returns true where a window of misses ends.
+  // Notes a miss. Returns true at the end of a window of misses.
   bool note(const miss& m) noexcept;
 
   [[nodiscard]] bytes recent() const noexcept { return recent_; }
   [[nodiscard]] bytes slack() const noexcept { return std::max(recent_ / 24, least_slack); }
   [[nodiscard]] bytes most() const noexcept { return recent_ + std::max(recent_ / 64 * 15, least_growth); }
-  // Whether the pool makes room before it grows to so many bytes.
+  // Returns true if the pool makes room before it grows to so many bytes.
   [[nodiscard]] bool makes_room(bytes grown) const noexcept {
     return grown > most() || (grown > recent_ + slack() && credit_ > 0);
   }
 
   void note_stitching() noexcept { credit_ -= stitching; }
 
-  // Returns whether all threads' caches may be emptied, which stops the threads. A first call after note_flush() means
-  // that room is needed again. If most of what the last flush took out of caches was asked for again by then, the next
-  // one waits for twice as many requests.
+  // Returns true if all threads' caches may be emptied, which stops the threads. A first call after note_flush() means
+  // that room is needed again. If by then most blocks of the last flush were requested again, the next flush waits for
+  // twice as many requests.
   [[nodiscard]] bool flush_is_due() noexcept;
   // Notes that all caches were emptied of so many blocks.
   void note_flush(std::uint64_t blocks) noexcept;
@@ -70,15 +70,15 @@ class footprint {
   std::array<bytes, 4> peaks_{};  // of the last windows, the current one first
   bytes recent_ = 0;
   std::uint64_t misses_ = 0;
-  bytes asked_ = 0, rounded_ = 0;  // sums in which older requests count less
+  bytes asked_ = 0, rounded_ = 0;  // sums with decaying weights
   bytes rounding_ = 0;             // the bytes that rounding adds to 256
   std::int64_t credit_ = most_credit;
 
   std::uint64_t since_flush_ = std::uint64_t{1} << 32;  // requests
-  std::uint64_t flushed_ = 0;                           // blocks, the last time
-  std::uint64_t regrets_ = 0;                           // since then
-  std::uint64_t patience_ = least_patience;             // requests for each such block before the next time
-  bool needed_ = true;                                  // room, since then
+  std::uint64_t flushed_ = 0;                           // blocks, at the last flush
+  std::uint64_t regrets_ = 0;                           // since the last flush
+  std::uint64_t patience_ = least_patience;             // requests for each flushed block before the next flush
+  bool needed_ = true;                                  // room was needed since the last flush
 };
 
 }  // namespace berth::detail

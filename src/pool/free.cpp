@@ -1,5 +1,5 @@
-// The fast path of frees, and what a free of another thread, or with uses, takes before the store has the block again.
-// None of it waits for the pool's lock: a device call that is made with it may wait for the host function that frees.
+// The fast path of frees, and the work of a free by another thread, or with uses, before the store has the block again.
+// It never waits for the pool's lock: a device call under that lock may wait for the host function that frees.
 #include <algorithm>
 
 #include "berth/core/hook.hpp"
@@ -19,7 +19,7 @@ void pool::do_free(void* data, bytes size, std::uint32_t stream_id, source_locat
   state::keep(my, e, data);
 }
 
-// The same with a listener.
+// Does the same with a listener.
 void pool::state::free_heard(void* data, detail::extent* e, source_location site) noexcept {
   if (!tell_at_once(event_record::free, data, e->asked, detail::stream_of(e->key), site)) [[unlikely]]
     return free_told(data, e, site);
@@ -31,7 +31,7 @@ void pool::state::free_heard(void* data, detail::extent* e, source_location site
   keep(*this, e, data);
 }
 
-// Into the thread's cache, where it is that easy.
+// Puts the block into the thread's cache if that takes the fast path.
 [[gnu::always_inline]] inline void pool::state::keep(state& my, detail::extent* e, void* data) noexcept {
   detail::thread_cache& c = my.directory.at_home();
   if (!c.mine() || !c.enter()) [[unlikely]]
@@ -57,7 +57,7 @@ void pool::state::finish_free(detail::thread_cache& c, bytes size) noexcept {
   shorten_backlog();
 }
 
-// Of a block with a guard the listener hears what its user asked for, as soon as the user gave it back.
+// For a block with a guard the listener receives the requested size, as soon as the user frees the block.
 void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
   if (guard != nullptr) {
     if (hook_is_set()) {
@@ -87,8 +87,8 @@ detail::extent* pool::state::block_to_free(void* data, bytes size, std::uint32_t
 
 void pool::state::take_back(detail::extent* e) noexcept {
   const bytes asked = e->asked;
-  // Checked and set, not exchanged: where two threads do it at once, the block comes twice onto the pending stack or
-  // out of a cache, and is found there.
+  // Checks and sets, without an exchange. If two threads free at once, the block comes twice onto the pending stack or
+  // out of a cache, and is detected there.
   const std::uint32_t mark = e->marked();
   const auto was = detail::state_of(mark);
   expects(was == detail::extent_state::live || was == detail::extent_state::shared,
@@ -149,7 +149,7 @@ void pool::state::open_mail(detail::thread_cache& c) noexcept {
       push_pending(gone);
     }
     if (bin != nullptr) {
-      --c.counters.passed;  // it was counted where it was freed
+      --c.counters.passed;  // it was counted at its free
       (void)c.push(*bin, e, e->at());
     } else {
       e->next = nullptr;
@@ -160,14 +160,14 @@ void pool::state::open_mail(detail::thread_cache& c) noexcept {
   while (c.is_too_full()) push_pending(c.evict_one_bin());
 }
 
-// Work enqueued up to now may still touch the block.
+// Records that work enqueued up to now may still touch the block.
 void pool::state::note_uses(detail::extent& e) noexcept {
   e.use.epoch = e.use.clock->epoch();
   if (!e.uses) return;
   for (detail::stream_use& use : *e.uses) use.epoch = use.clock->epoch();
 }
 
-// A chain linked by next; the stack is emptied as a whole, so that pushing needs no protection against reuse (ABA).
+// Pushes a chain linked by next. The stack is emptied as a whole, so pushing needs no protection against reuse (ABA).
 void pool::state::push_pending(detail::extent* chain) noexcept {
   while (chain != nullptr) {
     detail::extent* const rest = chain->next;
@@ -187,7 +187,7 @@ void pool::state::use_on(void* data, stream& s, const source_location& where) {
   expects(e != nullptr && e->lives(), "pool: use_on of what is no live block of this pool", where);
   if (e->stream() == s.id()) return;
   know(s, where);
-  const detail::stream_use use{s.clock().get(), 0};  // the epoch is that of the free
+  const detail::stream_use use{s.clock().get(), 0};  // the epoch is set at the free
   if (!e->uses) {
     e->uses = std::make_shared<std::vector<detail::stream_use>>(1, use);
   } else if (std::ranges::find(*e->uses, use.clock, &detail::stream_use::clock) == e->uses->end()) {

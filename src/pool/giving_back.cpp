@@ -1,4 +1,4 @@
-// What comes back: from threads to the store, and from the store to the device.
+// Returns memory: from threads to the store, and from the store to the device.
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -14,10 +14,10 @@ using detail::known_stream;
 
 namespace {
 
-// Requests between two tries to give chunks or mappings back, where the last try did not suffice.
+// The requests between two tries to release chunks or mappings, if the last try did not suffice.
 constexpr std::uint64_t next_try = 64;
 constexpr std::uint32_t most_sorted = 200;      // blocks in one step, of some 0.2 us each
-constexpr bytes least_part = bytes{256} << 10;  // of a chunk, that goes back alone
+constexpr bytes least_part = bytes{256} << 10;  // of a chunk, for a release by itself
 
 }  // namespace
 
@@ -48,8 +48,8 @@ void pool::state::drain_in_steps(lock_held& held) noexcept {
   }
 }
 
-// Notes epochs that a lane's own epochs do not show, so that the streams are asked about them as well: those of further
-// streams that use a block, and those that the mappings of a dead stitched block wait for.
+// Notes epochs that a lane's own epochs do not show, so that their streams are queried as well. These are the epochs of
+// further streams that use a block, and those that the mappings of a dead stitched block wait for.
 void pool::state::note_awaited(const extent& e) noexcept {
   const auto raise = [this](const detail::stream_use& use) {
     known_stream* const k = find_known(use.clock);
@@ -123,9 +123,9 @@ void pool::state::tell_watermark(lock_held& held) noexcept {
   }
 }
 
-// Calls f with each chunk's index, the last one's first, and the free extent that holds the chunk whole and that
-// nothing touches any more; null where there is none, or a mapping that is still in use shows the chunk. f may give
-// that chunk back; it says whether to go on.
+// Calls f with each chunk's index, the last one's first, and the unused free extent that holds the whole chunk. The
+// extent is null if there is none, or if a mapping still in use shows the chunk. The function f may release that chunk,
+// and returns whether to go on.
 template <class Function>
 void pool::state::for_each_chunk(Function&& f) noexcept {
   std::vector<extent*> idle;
@@ -143,14 +143,14 @@ void pool::state::for_each_chunk(Function&& f) noexcept {
     const detail::chunk c = memory.chunks()[i];
     while (!idle.empty() && idle.back()->offset > c.offset) idle.pop_back();
     extent* const around = !idle.empty() && idle.back()->end() >= c.offset + c.size ? idle.back() : nullptr;
-    // Its record is another extent's, perhaps, once all of it has gone.
+    // Its record may be another extent's, once all of it was released.
     if (around != nullptr && around->size == c.size) idle.pop_back();
     if (!f(i, shown[i] ? nullptr : around)) break;
   }
   memory.forget_gone();
 }
 
-// A chunk that for_each_chunk() found to be free.
+// Releases a chunk that for_each_chunk() found to be free.
 bool pool::state::give_chunk_back(std::size_t i, extent* around) noexcept {
   const detail::chunk c = memory.chunks()[i];
   detail::lane& from = *around->home;
@@ -168,7 +168,7 @@ bool pool::state::give_chunk_back(std::size_t i, extent* around) noexcept {
   return true;
 }
 
-// Of chunks that are free in part: gives back the free parts, the last ones first, where they are worth a piece more.
+// Releases the free parts of chunks, the last ones first, if they are worth a separate piece.
 void pool::state::trim_parts(bytes keep) noexcept {
   std::vector<extent*> idle;
   try {
@@ -219,7 +219,7 @@ bytes pool::state::trim(bytes keep) noexcept {
   return given;
 }
 
-// Gives back the chunks that were free at every look for idle_release, and notes since when others are free.
+// Releases the chunks that were free at every check for idle_release, and notes since when others are free.
 void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noexcept {
   flush();
   sweep_all(nullptr);
@@ -237,17 +237,17 @@ void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noex
   note_reserved();
 }
 
-// Asks all streams how far they are.
+// Queries the progress of all streams.
 void pool::state::look_round(lock_held& held) noexcept {
   try {
     ask(nullptr, asking_for::look, nullptr, held);
   } catch (const std::bad_alloc&) {
-    // No host memory for the list of questions: the pool goes on with what it knows of the streams.
+    // Without host memory for the list of streams the pool continues with its present knowledge.
   }
 }
 
-// Gives back what the pool has not needed for a while: the free memory above release_threshold, measured from what it
-// may hold for its recent requests.
+// Releases the memory that the pool has not needed for a while: the free memory above release_threshold. It is measured
+// from the bytes that the pool may hold for its recent requests.
 void pool::state::release_unneeded(lock_held& held) noexcept {
   const bytes threshold = options.release_threshold != max_bytes ? options.release_threshold : holdings.recent();
   const bytes keep = holdings.most() + std::min(threshold, max_bytes - holdings.most());
@@ -258,7 +258,7 @@ void pool::state::release_unneeded(lock_held& held) noexcept {
   trim(keep);
 }
 
-// Gives back the free memory above release_threshold, whether it was needed or not.
+// Releases the free memory above release_threshold, whether it was needed or not.
 void pool::state::release_free(lock_held& held) noexcept {
   if (options.release_threshold == max_bytes) return;
   drain_in_steps(held);
@@ -268,7 +268,7 @@ void pool::state::release_free(lock_held& held) noexcept {
   if (free > options.release_threshold) trim(memory.reserved() - (free - options.release_threshold));
 }
 
-// Does what idle_release promises, where a look at the chunks is due.
+// Implements idle_release if a check of the chunks is due.
 void pool::state::release_idle(lock_held& held) noexcept {
   if (options.idle_release.count() <= 0) return;
   const auto now = std::chrono::steady_clock::now();
@@ -279,7 +279,7 @@ void pool::state::release_idle(lock_held& held) noexcept {
   give_idle_back(now);
 }
 
-// Undoes the mappings of dead stitched blocks, where they are a visible share of the memory held.
+// Removes the mappings of dead stitched blocks if they are a visible share of the memory held.
 void pool::state::purge(lock_held& held) noexcept {
   if (misses < next_purge) return;
   (void)memory.purge();
@@ -289,8 +289,8 @@ void pool::state::purge(lock_held& held) noexcept {
   next_purge = misses + next_try;
 }
 
-// Before the pool grows beyond `keep`: gives chunks back that are free as a whole. They are of no use for a request
-// that needs one piece.
+// Called before the pool grows beyond `keep`: releases chunks that are free as a whole. They are of no use for a
+// request that needs one piece.
 void pool::state::collect(bytes keep, lock_held& held) noexcept {
   if (misses < next_collect || space.free_bytes() == 0 || memory.reserved() <= keep) return;
   look_round(held);

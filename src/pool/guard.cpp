@@ -36,7 +36,7 @@ guard_adaptor::~guard_adaptor() {
   (void)my.empty_quarantine(0);
   const detail::biased_lock::holder held{my.lock};
   if (my.options.leaks) my.tell_of_leaks();
-  my.blocks.for_each([&my](guarded& b) { (void)my.show(b); });  // what leaks is the source's to give back
+  my.blocks.for_each([&my](guarded& b) { (void)my.show(b); });  // the source releases leaked blocks
 }
 
 const berth::device& guard_adaptor::get_device() const noexcept {
@@ -51,7 +51,7 @@ bytes guard_adaptor::lift(bytes more) noexcept {
   return lift_of(state_->upstream, more);
 }
 
-// Inlined into its only caller: passed in memory, the arguments would be written in parts and read as vectors, and each
+// Inlined into its only caller. Passed in memory, the arguments would be written in parts and read as vectors, and each
 // read would wait for the stores.
 [[gnu::always_inline]] inline bool guard_adaptor::state::remember(const placed& at, bytes size,
                                                                   std::optional<std::uint64_t> zones, const stream& s,
@@ -111,7 +111,7 @@ void guard_adaptor::state::tell_listener(memory_event_kind kind, const void* dat
   emit({.kind = kind, .stream = stream, .owner = &upstream, .address = data, .size = size, .site = site});
 }
 
-// Before anybody can have its memory, and tell of that.
+// Reports before another thread can get the memory and report that.
 void guard_adaptor::state::tell_listener_of_free(const void* data, source_location site) const noexcept {
   bytes size = 0;
   std::uint32_t stream = 0;
@@ -128,7 +128,7 @@ void guard_adaptor::state::tell_listener_of_free(const void* data, source_locati
 memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const block_options* o, source_location site) {
   state& my = *state_;
   const bytes alignment = o != nullptr ? o->alignment : 0;
-  // An alignment that is none is refused there.
+  // The source refuses an invalid alignment.
   if ((samples_ && my.options.sample > 1 && !detail::this_threads_sampler().take(my.options.sample)) ||
       (alignment != 0 && !is_power_of_two(alignment))) {
     return allocate_from(my.upstream, size, s, o, site);
@@ -176,7 +176,7 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
     }
   }
   if (my.tells()) [[unlikely]] {
-    // A listener that came in between may have heard of the source's block.
+    // A listener that came in between may have received the source's block.
     if (!told) my.tell_listener(memory_event_kind::pool_free, raw, l->taken, s.id(), site);
     my.tell_listener(memory_event_kind::pool_allocate, at.data, size, s.id(), site);
   }
@@ -201,8 +201,7 @@ void guard_adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, sou
   ++my.sums.frees;
   my.sums.live -= b->size;
   --my.sums.live_blocks;
-  // No device is asked here: a host function may be what frees. What cannot be looked at so is left to the next
-  // request.
+  // Queries no device here: a host function may be the caller. Leaves the remaining checks to the next request.
   if (!b->zones) {
     b->settled = true;
   } else if (my.memory.on_host() && b->idle()) {
@@ -212,11 +211,11 @@ void guard_adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, sou
     for (detail::block_use& u : b->others) u.until = u.on->clock->epoch();
   }
   b->freed = true;
-  // Member by member: a copy as a whole would wait for the caller's two narrower stores.
+  // Copies member by member: a copy as a whole would wait for the caller's two narrower stores.
   b->freed_at = source_location::current(site.file_name(), site.line());
   my.add_to_quarantine(b);
   while (my.holds_more_than(my.options.quarantine) && my.can_leave_now(*my.oldest)) my.leave_quarantine(held);
-  if (my.newest == b) {  // who has no quarantine pays for no clock
+  if (my.newest == b) {  // reads the clock only with a quarantine
     b->freed_since = detail::coarse_ns();
     b->freed_by = this_thread();
   }

@@ -1,4 +1,4 @@
-// How a guard finds out whose work is done, and what it does then: requests, tend() and check(), never a free.
+// How a guard finds out which work is done, and its reaction. Called by requests, tend() and check(), never by a free.
 #include <algorithm>
 #include <mutex>
 #include <new>
@@ -56,7 +56,7 @@ void guard_adaptor::state::do_what_is_left(source_location site) noexcept {
 
 bool guard_adaptor::state::tend(bytes keep) noexcept {
   held_lock held{lock};
-  std::uint64_t asked_for = 0;  // while streams are asked blocks come and go
+  std::uint64_t asked_for = 0;  // blocks come and go while streams are queried
   for (;;) {
     const bool too_much = holds_more_than(keep);
     if (too_much && (oldest->settled || (oldest->number == asked_for && !oldest->idle()))) {
@@ -98,7 +98,7 @@ bool guard_adaptor::state::lifts(bytes size, const layout& l) noexcept {
     const detail::biased_lock::holder held{lock};
     if (sums.live > most - size) return false;
   }
-  // Small blocks lift the limit for some that come after them.
+  // Small blocks lift the limit for some later ones too.
   const bytes now = memory_source::lift_of(upstream, std::max(l.taken + l.alignment, most / 64));
   if (now != 0) most_now.store(now, std::memory_order_relaxed);
   return now != 0;

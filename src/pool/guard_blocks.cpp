@@ -1,4 +1,4 @@
-// The blocks that a guard knows, and what it says of them.
+// The blocks that a guard knows, and its statistics of them.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -119,7 +119,7 @@ std::vector<site_holding> guard_adaptor::state::holdings() const {
   return out;
 }
 
-// --- what is asked of it
+// --- queries
 
 guard_statistics guard_adaptor::statistics() const {
   const detail::biased_lock::holder held{state_->lock};

@@ -1,4 +1,4 @@
-// A guard's pages: when those behind blocks are hidden, and shown again.
+// A guard's pages: hiding those behind blocks, and showing them again.
 #include <algorithm>
 #include <cstdio>
 #include <new>

@@ -1,4 +1,4 @@
-// Freed blocks that nobody gets yet, oldest first, and how they leave.
+// The quarantine: freed blocks that are not reused yet, oldest first, and how they leave.
 #include "pool/guard_state.hpp"
 
 namespace berth {

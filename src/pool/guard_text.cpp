@@ -1,4 +1,4 @@
-// What a guard tells: mistakes, leaks, alarms.
+// The texts of a guard: mistakes, leaks, alarms.
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>

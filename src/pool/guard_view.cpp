@@ -1,4 +1,5 @@
-// What debuggers read of the guards, in a process or a core, without knowing any of our types (scripts/berth_gdb.py).
+// The view of all guards for debuggers, in a process or a core, which need none of Berth's types
+// (scripts/berth_gdb.py).
 #include <cstddef>
 #include <mutex>
 

@@ -1,4 +1,4 @@
-// A guard's zones and patterns: where they lie, who writes them, and what is found there.
+// A guard's zones and patterns: their places, writing and checking.
 #include <algorithm>
 #include <bit>
 
@@ -11,8 +11,8 @@ using detail::freed_byte;
 using detail::guarded;
 using detail::zone_byte;
 
-// With a page: the block lies in pages of its own, as close to their end as its alignment permits, and the page behind
-// them is the hidden one.
+// With a page, the block lies in pages of its own, as close to their end as its alignment permits. The page behind them
+// is the hidden one.
 std::optional<guard_adaptor::state::layout> guard_adaptor::state::layout_of(bytes size, bytes alignment,
                                                                             bool with_page) const noexcept {
   layout l;
@@ -96,7 +96,7 @@ std::size_t guard_adaptor::state::tell_of(const guarded& b, const detail::findin
 }
 
 std::size_t guard_adaptor::state::settle(guarded& b, bool stays, source_location site, held_lock& held) noexcept {
-  // Mostly nothing is wrong, and nothing is to be filled or hidden.
+  // The common case: nothing is wrong, and there is nothing to fill or hide.
   if (!stays && b.page == nullptr && b.behind == detail::pattern_piece && options.red_zone == detail::pattern_piece &&
       memory.on_host() && detail::is_piece_of(b.data - detail::pattern_piece, zone_byte) &&
       detail::is_piece_of(b.data + b.watched, zone_byte)) {
@@ -110,7 +110,7 @@ std::size_t guard_adaptor::state::settle(guarded& b, bool stays, source_location
     if (b.hidden) ++hidden_blocks, ++detail::hidden_in_quarantines;
     if (!b.hidden) fill(b, found);
   } else if (stays && b.page_hidden) {
-    b.page_hidden = !detail::show_pages(b.page, detail::page_size());  // for others
+    b.page_hidden = !detail::show_pages(b.page, detail::page_size());  // for other users
   }
   b.filled = found.filled;
   b.step = found.step;
@@ -119,13 +119,13 @@ std::size_t guard_adaptor::state::settle(guarded& b, bool stays, source_location
   return tell_of(b, found, site);
 }
 
-// By index: a look may let the lock go, and records may be added meanwhile.
+// By index: a check may release the lock, and records may be added meanwhile.
 std::size_t guard_adaptor::state::look_at_all(source_location site, held_lock& held) noexcept {
   std::size_t found = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     guarded& b = *records[i];
     if (b.data == nullptr || !b.can_be_looked_at()) continue;
-    // There is nothing more to find, and a free may let it go while the lock is open.
+    // It needs no further check, and a free may release it while the lock is open.
     if (b.freed && b.settled && !b.filled) continue;
     if (b.freed && !b.settled) {
       found += settle(b, stays(b, options.quarantine), b.freed_at, held);

@@ -32,8 +32,8 @@ bool hide_pages(std::byte* start, bytes n, bool some) noexcept {
   }
   if (protect(start, n, PROT_NONE)) return true;
   const bool table_is_full = errno == ENOMEM;
-  // What was half done is undone; where the table has no room even for that it counts as hidden, so that nobody touches
-  // it. Memory that cannot be protected, as huge pages in part, was not.
+  // Undoes a half-done change. If the table has no room even for that, the range counts as hidden, so that it is never
+  // used. Memory that cannot be protected, such as huge pages in part, was not changed.
   if (show_pages(start, n)) return false;
   if (!table_is_full) hidden.fetch_sub(1, std::memory_order_relaxed);
   return table_is_full;

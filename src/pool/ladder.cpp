@@ -1,6 +1,6 @@
-// How a request is served where the thread's cache cannot: best fit first, then rung after rung of the ladder that
-// berth/pool/pool.hpp lists. Everything here runs with the pool's lock held, but for the moments when a stream is asked
-// or waited for, or the user's callback runs: after those, everything that was looked up before is looked up again.
+// The slow path of a request that the thread's cache cannot serve: best fit first, then the steps that
+// berth/pool/pool.hpp lists. All code here runs with the pool's lock held, except while a stream is queried or waited
+// for, or the user's callback runs. After those, everything that was looked up before is looked up again.
 #include <algorithm>
 #include <new>
 
@@ -17,20 +17,20 @@ using detail::request;
 
 namespace {
 
-// Where chunks cannot be joined, the least that one has. They grow with the pool, so that their number stays
-// logarithmic in its size.
+// The least size of chunks that cannot be joined. They grow with the pool, so that their number stays logarithmic in
+// its size.
 constexpr bytes least_chunk = bytes{2} << 20;
 constexpr bytes most_chunk = bytes{1} << 30;
 constexpr bytes chunk_share = 8;
-// Blocks that are smaller than this share of a request stay in caches at first when room is made for it: they hold
-// little, and are most of the hits.
+// Blocks below this share of a request stay in caches at first when room is made for it. They hold little, and are most
+// of the hits.
 constexpr bytes small_share = 8;
-// fit() looks at no more extents of another stream's lane than this, since none of them may be usable yet. On the
-// ladder join_and_fit() looks at all.
+// The most extents of another stream's lane that fit() visits, since none of them may be usable yet. On the slow path
+// join_and_fit() visits all.
 constexpr unsigned elsewhere = 64;
 // Among so many it costs less to meet idle streams than to keep them out.
 constexpr std::size_t few_streams = 16;
-constexpr unsigned most_asked = 16;  // other pools, where others take what they give each time
+constexpr unsigned most_asked = 16;  // other pools, if others take what they release each time
 constexpr unsigned no_end = std::numeric_limits<unsigned>::max();
 
 }  // namespace
@@ -93,8 +93,8 @@ extent* pool::state::cut(extent* e, const request& r) noexcept {
   return taken;
 }
 
-// In what the stream freed itself and in what nobody touches any more; else in what other streams freed, as far as it
-// is known to be usable and found quickly. The ladder looks at all of it. Of extents of n bytes or more.
+// Searches extents of n bytes or more: those that the stream freed itself, and the unused ones. Then those that other
+// streams freed, as far as they are known to be usable and found quickly. The slow path searches all of them.
 extent* pool::state::find_fit(const request& r, bytes n) {
   const auto good = [&](const extent& x) { return serves(x, r) && (r.slack == 0 || reach(x, r) <= x.size); };
   extent* e = space.find(r.by->free, n, good);
@@ -110,17 +110,17 @@ extent* pool::state::find_fit(const request& r, bytes n) {
   return e;
 }
 
-// Where no extent is so large that it has an aligned place wherever it begins, one that begins well may do.
+// If no extent is large enough for an aligned place at any start, one with a favourable start may do.
 extent* pool::state::fit(const request& r) {
   extent* e = find_fit(r, r.size + r.slack);
   if (e == nullptr && r.slack != 0) e = find_fit(r, r.size);
   return e == nullptr ? nullptr : cut(e, r);
 }
 
-// The store keeps free neighbours apart that were freed on different streams. Here those that the asking stream may use
-// are joined, where a run of them is long enough (the shortest such run). The joined extent then belongs to the asking
-// stream's lane. That is safe, since the stream is ordered behind all earlier uses; but other streams, which could have
-// used a part of it at once, now have to be ordered behind this one.
+// The store keeps free neighbours apart that were freed on different streams. Here those that the requesting stream may
+// use are joined, if a run of them is long enough (the shortest such run). The joined extent then belongs to the
+// requesting stream's lane. It is safe, since the stream is ordered behind all earlier uses. But other streams, which
+// could have used a part of it at once, now have to be ordered behind this one.
 extent* pool::state::join_and_fit(request& r) {
   if (extent* e = fit(r)) return e;
   if (!apart) return nullptr;
@@ -151,7 +151,7 @@ extent* pool::state::join_and_fit(request& r) {
   return cut(space.merge_run(first, last, {clock.get(), clock->epoch()}, r.by->free), r);
 }
 
-// Makes the asking stream wait for the stream that holds the best fit, or for all of them.
+// Makes the requesting stream wait for the stream that holds the best fit, or for all of them.
 extent* pool::state::wait_and_fit(request& r, bool for_all, lock_held& held) {
   if (!options.wait_for_streams || streams.size() <= 1) return nullptr;
   std::vector<const stream_clock*> only;
@@ -206,14 +206,14 @@ bool pool::state::add_chunk(bytes size, error& why, bool device_block) {
 }
 
 std::optional<bytes> pool::state::chunk_for(const request& r) const noexcept {
-  // Of granules chunks are mapped, and begin at one. Where a block of the device begins only its rules say.
+  // Chunks of granules are mapped, and begin at a granule. Only the device's rules say where its blocks begin.
   const bool begins_well =
       r.slack == 0 || (memory.stitches() && !r.options.no_stitch && r.options.alignment <= memory.granule());
   const auto size = begins_well ? std::optional{r.size} : checked_add(r.size, r.options.alignment);
   return size ? checked_align_up(*size, memory.granule()) : std::nullopt;
 }
 
-// The addresses where a new chunk joins a free extent below that the request may use; null where there are none.
+// Returns the addresses where a new chunk joins a free extent below that the request may use; null if there are none.
 const extent* pool::state::border(const request& r) const noexcept {
   const extent* const above = memory.stitches() && !r.options.no_stitch ? space.lowest_unbacked(1) : nullptr;
   if (above == nullptr || above->before == nullptr || !above->before->is(extent_state::free)) return nullptr;
@@ -231,8 +231,8 @@ bytes pool::state::lack(const request& r) const noexcept {
   return std::min(*need, align_up(reach(*above->before, r) - above->before->size, memory.granule()));
 }
 
-// Adds a chunk for the request: a larger one than it needs, where that stays within the footprint's slack and the
-// device and the limit allow it. A request that must not be stitched gets a device block of just its size.
+// Adds a chunk for the request. It is larger than needed if that stays within the footprint's slack and the device and
+// the limit allow it. A request that must not be stitched gets a device block of just its size.
 bool pool::state::grow(request& r) {
   const auto need = chunk_for(r);
   if (!need) return false;
@@ -246,7 +246,7 @@ bool pool::state::grow(request& r) {
   };
   if (r.options.no_stitch) return add(*need);
   const bytes least = lack(r);
-  // A chunk that is larger than a large block would be shared with its neighbours, and could not go back alone.
+  // A chunk that is larger than a large block would be shared with its neighbours, and could not be released alone.
   const bytes to = least < holdings.slack() ? holdings.recent() + holdings.slack() : 0;
   bytes wish = to - std::min(to, memory.reserved());
   if (!memory.stitches()) wish = std::max(least_chunk, memory.reserved() / chunk_share);
@@ -255,9 +255,9 @@ bool pool::state::grow(request& r) {
   return (wish > least && add(wish)) || add(least) || (*need != least && add(*need));
 }
 
-// For a request that no single chunk can serve, because too little is left below the limit or no range of unused
-// addresses is wide enough. Adds what it lacks besides the free memory that can be stitched, in as many chunks as the
-// addresses make necessary.
+// For a request that no single chunk can serve: too little is left below the limit, or no range of unused addresses is
+// wide enough. Adds the bytes that it lacks besides the free memory that can be stitched. Uses as many chunks as the
+// addresses require.
 bool pool::state::grow_by_holes(request& r) {
   const bytes room = align_down(memory.headroom(), memory.granule());
   const bytes have = stitchable(r);
@@ -279,7 +279,7 @@ bool pool::state::grow_by_holes(request& r) {
   return any;
 }
 
-// --- the ladder
+// --- the slow path
 
 bool pool::state::note_request(const request& r) noexcept {
   bytes alive = r.asked;
@@ -306,8 +306,8 @@ extent* pool::state::flush_and_fit(request& r, lock_held& held) {
   return look_and_fit(r, held);
 }
 
-// Empties caches as far as the request needs it: this thread's blocks of the request's stream, first the large ones;
-// then all caches, where that is due.
+// Empties caches as far as the request needs it: this thread's blocks of the request's stream, first the large ones.
+// Then all caches, if that is due.
 extent* pool::state::make_room(request& r, lock_held& held) {
   for (const bytes least : {r.size / small_share, bytes{0}}) {
     if (!evict_own(r, least)) continue;
@@ -350,9 +350,9 @@ extent* pool::state::rungs(request& r, lock_held& held) {
   return last_resort(r, held);
 }
 
-// Tries everything once more, with the lock held throughout. The rungs before let it go in between, so that what one of
-// them saw need not have been there for the next: other threads took, freed into their caches, grew, or gave back the
-// chunk that was in the way. What this does not find was not free at this moment, or not for this stream.
+// Tries everything once more, with the lock held throughout. The steps before release it in between, so memory that one
+// step saw may be gone at the next. Other threads may take memory, free into their caches, grow, or release the chunk
+// that was in the way. Memory that this search does not find was not free at this moment, or not for this stream.
 extent* pool::state::look_everywhere(request& r) {
   r.thorough = true;
   flush();
@@ -369,7 +369,7 @@ extent* pool::state::look_everywhere(request& r) {
   if (grow(r) || grow_by_holes(r)) {
     if (extent* e = fit_or_stitch()) return e;
   }
-  // Free chunks that cannot be joined, each too small, may use up the limit. They go back to make room for one that is
+  // Free chunks that cannot be joined, each too small, may use up the limit. Releases them to make room for one that is
   // large enough; also for a request that must not be stitched.
   if ((r.options.no_stitch || memory.has_device_block() || !options.stitch) && trim(0) != 0) {
     make_ready();
@@ -384,7 +384,7 @@ error pool::state::refused(const request& r, const error& why) {
   return why;
 }
 
-// Asks other pools. One that has nothing left may have given it to another thread's request since this one failed.
+// Asks other pools. An empty one may have given its memory to another thread's request since this one failed.
 bool pool::state::others_made_room(request& r, lock_held& held) {
   return ask_siblings(r, held) != 0 || (r.lacked_room && memory.headroom() >= lack(r));
 }
@@ -419,7 +419,7 @@ result<extent*> pool::state::climb(request& r, lock_held& held) {
     if (!again) break;
     r.device_error.reset();
   }
-  if (memory.reserved() > before) trim(before);  // what came in vain
+  if (memory.reserved() > before) trim(before);  // memory added without success
   return refused(r, why);
 }
 

@@ -8,7 +8,7 @@
 namespace berth {
 namespace {
 
-// Below 8 a class a number, then eight an octave.
+// One class per number below 8, then eight an octave.
 std::size_t class_of(std::uint64_t ns) noexcept {
   if (ns < 8) return static_cast<std::size_t>(ns);
   const auto above = static_cast<unsigned>(std::bit_width(ns)) - 4;  // octaves above the first

@@ -34,7 +34,7 @@ bytes resource_source::pending() const noexcept {
   return sum;
 }
 
-// Looking through all that waits in each call would take the square of it.
+// Searching all waiting blocks in each call would take quadratic time.
 void resource_source::give_back_in_turn() noexcept {
   constexpr std::size_t at_a_time = 16;
   if (++calls_ * at_a_time >= freed_.size()) give_back_what_is_done();
@@ -65,7 +65,7 @@ memory_source::outcome resource_source::do_allocate(bytes size, stream& s, const
   std::unique_lock held{lock_};
   give_back_in_turn();
   try {
-    // The record first: a block that could not be remembered would have to go back.
+    // Makes the record first: a block without a record would have to be freed again.
     std::unordered_map<void*, given> one;
     one.emplace(nullptr, given{size, nullptr, *taken, {{s.clock(), 0}}});
     detail::make_room(live_);
@@ -77,7 +77,7 @@ memory_source::outcome resource_source::do_allocate(bytes size, stream& s, const
       if (freed_.empty()) throw;
     }
     if (base == nullptr) {
-      held.unlock();  // what is waited for may free blocks of this source
+      held.unlock();  // streams that are waited for may free blocks of this source
       const bool done = s.synchronize().has_value();
       held.lock();
       if (!done) return failed(no_more);

@@ -1,5 +1,5 @@
-// The moment for which a request waits for streams' answers before it fails. A stream that has nothing left to do
-// answers within microseconds, so the pauses between two looks begin small and double.
+// The moment for which a request waits for streams' answers before it fails. An idle stream answers within
+// microseconds, so the pauses between two checks begin small and double.
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,9 @@ namespace berth::detail {
 class moment {
  public:
   explicit moment(std::chrono::milliseconds length) noexcept : end_{std::chrono::steady_clock::now() + length} {}
-  // Returns whether it is over. A thread that was stopped meanwhile looks a few times all the same.
+  // Returns true if it is over. A thread that was stopped meanwhile still checks a few times.
   [[nodiscard]] bool over() const noexcept { return looks_ >= least_looks && std::chrono::steady_clock::now() >= end_; }
-  // Sleeps until the next look. Not with a lock held.
+  // Sleeps until the next check. Not with a lock held.
   void pause() {
     ++looks_;
     std::this_thread::sleep_for(std::exchange(pause_, 2 * pause_));

@@ -20,7 +20,7 @@ constexpr bytes staging_size = bytes{64} << 10;
 constexpr std::uintptr_t least_page = std::uintptr_t{4} << 10;
 constexpr std::uintptr_t probe = 4 * least_page;
 
-// Returns whether the system has memory for all pages of [at, at + n), n <= probe; true where it does not say.
+// Returns true if the system has memory for all pages of [at, at + n), n <= probe, or does not say.
 bool are_present(std::uintptr_t at, std::uintptr_t n) noexcept {
   const auto page = static_cast<std::uintptr_t>(page_size());
   const std::uintptr_t from = align_down(at, page), pages = (at + n - from + page - 1) / page;
@@ -30,8 +30,8 @@ bool are_present(std::uintptr_t at, std::uintptr_t n) noexcept {
   return std::all_of(present.begin(), present.begin() + pages, [](unsigned char p) { return (p & 1) != 0; });
 }
 
-// The parts of a range with a step, as addresses: the ends meet the lines at `low` and `high`, multiples of the small
-// step, so that the ends cover the rest of the pages that they touch.
+// The parts of a range with a step, as addresses. The ends meet the lines at `low` and `high`, multiples of the small
+// step, so the ends cover the rest of the pages that they touch.
 struct parts {
   explicit parts(const pattern_range& r) noexcept
       : begin{reinterpret_cast<std::uintptr_t>(r.data)},
@@ -40,8 +40,8 @@ struct parts {
         step{r.step},
         turn{r.turn} {}
 
-  // Calls f with the place of every line, counted from the first byte, until f returns false. Fetches the lines that
-  // come, as the processor foresees no access to another page.
+  // Calls f with the place of every line, counted from the first byte, until f returns false. Prefetches the next
+  // lines, as the processor does not predict accesses to another page.
   template <class Function>
   void for_each_line(Function&& f) const noexcept {
     constexpr bytes lines = small_step / pattern_piece;
@@ -83,14 +83,14 @@ std::optional<difference> first_difference(const std::byte* data, bytes n, std::
 bytes step_for(const std::byte* data, bytes size) noexcept {
   const bool used = std::ranges::all_of(std::array{size / 2, size / 4, size / 4 * 3}, [&](bytes at) {
     std::uintptr_t from = align_down(reinterpret_cast<std::uintptr_t>(data) + at, probe);
-    if (from % large_step == 0) from += probe;  // lines of large steps are there
+    if (from % large_step == 0) from += probe;  // large steps have a line there
     return are_present(from, probe);
   });
   return used ? small_step : std::max(large_step, std::bit_ceil(size / most_large_steps));
 }
 
-// Reads before it writes: a read of a new mapping makes Linux map the pages around that are in memory, too, and a write
-// one page. Stitched blocks are new mappings.
+// Reads before it writes. A read of a new mapping makes Linux also map the surrounding pages that are in memory; a
+// write maps one page. Stitched blocks are new mappings.
 [[gnu::noinline]] static void write_parts(const pattern_range& r, std::byte value) noexcept {
   const parts p{r};
   const auto write = [&](bytes at, bytes n) {

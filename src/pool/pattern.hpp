@@ -1,5 +1,5 @@
-// Bytes of one value, written into memory of any device and looked for there. The host does it at once where it reaches
-// the memory. Elsewhere a stream and a staging block of the object's own do it. Not thread-safe.
+// Writes bytes of one value into memory of any device and checks them. The host does it at once if it reaches the
+// memory. Else a stream and a staging block of the object's own do it. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace berth::detail {
 
 // The memory that a pattern covers: every byte of it, or with a step its two ends and lines between them.
 //
-// With a step, the first and the last `pattern_end` bytes are covered at least, and a line of `pattern_piece` bytes in
-// each step. So a write of more than a step of contiguous bytes meets a covered byte, wherever it is. Steps begin at
-// multiples of the step in the address space: lines of later blocks lie in the same pages, and the pages between stay
-// untouched. The place of the line in its step changes from step to step, which spreads the lines over the cache's
-// sets. It changes with the turn too, so that a small write that repeats is met in the end.
+// With a step, at least the first and the last `pattern_end` bytes are covered, and a line of `pattern_piece` bytes in
+// each step. So a write of more than a step of contiguous bytes always hits a covered byte. Steps begin at multiples of
+// the step in the address space. So lines of later blocks lie in the same pages, and the pages between stay untouched.
+// The place of the line in its step changes from step to step, which spreads the lines over the cache's sets. It
+// changes with the turn too, so that a repeated small write is found in the end.
 struct pattern_range {
   std::byte* data = nullptr;
   bytes size = 0;
@@ -32,14 +32,14 @@ inline constexpr bytes large_step = bytes{256} << 10;    // at least
 inline constexpr bytes most_large_steps = 16;            // in a block
 inline constexpr bytes fully_covered = bytes{64} << 10;  // blocks up to this size
 
-// Returns the step for a block of more than `fully_covered` bytes in the host's memory. It gets the small step where
-// its pages at a quarter, the half and three quarters are present. Else its user touched few pages, and a line in each
-// would make the system find memory for all of them. Then the step is 256 KiB, or a sixteenth of the block rounded up
-// to a power of two, whichever is more. Cost: one to three system calls for a large block.
+// Returns the step for a block of more than `fully_covered` bytes in the host's memory. It gets the small step if its
+// pages at a quarter, the half and three quarters are present. Else its user touched few pages, and a line in each
+// would make the system allocate all of them. Then the step is 256 KiB, or a sixteenth of the block rounded up to a
+// power of two, whichever is more. Cost: one to three system calls for a large block.
 [[nodiscard]] bytes step_for(const std::byte* data, bytes size) noexcept;
 
 struct difference {
-  bytes at = 0;  // from the first byte looked at
+  bytes at = 0;  // from the first byte checked
   std::byte found{};
 };
 
@@ -48,13 +48,13 @@ struct comparison {
   std::optional<difference> first{};
 };
 
-inline constexpr bytes pattern_piece = 64;  // a red zone's length, mostly: known to the compiler, it is a few vectors
+inline constexpr bytes pattern_piece = 64;  // the usual length of a red zone; a few vectors, as it is constant
 
-// In memory of the host.
+// For memory of the host.
 void write_pattern(std::byte* data, bytes n, std::byte value) noexcept;
 [[nodiscard]] std::optional<difference> first_difference(const std::byte* data, bytes n, std::byte want) noexcept;
 
-// Whether these are pattern_piece bytes of that value.
+// Returns true if these are pattern_piece bytes of that value.
 [[nodiscard]] inline bool is_piece_of(const std::byte* data, std::byte value) noexcept {
   const std::uint64_t wanted = std::to_integer<std::uint64_t>(value) * 0x0101010101010101U;
   std::uint64_t wrong = 0;
@@ -74,11 +74,11 @@ class pattern_memory {
   ~pattern_memory();
 
   [[nodiscard]] bool on_host() const noexcept { return on_host_; }
-  // Contract of all: nothing that was enqueued touches the bytes. A device that fails once may work the next time.
-  // False: what stands there now is unknown.
+  // Contract of all: no enqueued work touches the bytes. A device that fails once may work the next time. Returns false
+  // if the bytes are now unknown.
   [[nodiscard]] bool write(std::byte* data, bytes n, std::byte value) noexcept;
   [[nodiscard]] comparison compare(const std::byte* data, bytes n, std::byte want) noexcept;
-  // The same for a range with a step, which is ignored where the host does not reach the memory.
+  // Do the same for a range with a step, which is ignored if the host does not reach the memory.
   [[nodiscard]] bool write(const pattern_range& r, std::byte value) noexcept;
   [[nodiscard]] comparison compare(const pattern_range& r, std::byte want) noexcept;
 

@@ -27,7 +27,7 @@ bytes limit_of(const device& d, const pool_options& o) noexcept {
   return std::min(o.limit, static_cast<bytes>(static_cast<double>(total) * o.fraction));
 }
 
-// What the options come to on this device.
+// Returns the options as they apply to this device.
 pool_options settled(const device& d, pool_options o) noexcept {
   o.limit = limit_of(d, o);
   o.idle_release = detail::countable(o.idle_release);
@@ -45,7 +45,7 @@ pool::state::state(pool* p, device d, const pool_options& o)
       options{settled(dev, o)},
       rules{rules_of(dev, o.kind)},
       memory{dev, o.kind, options.limit, o.shared, quantum, o.stitch} {
-  // ALIGN_UP(ALIGN_UP(size, granularity) + pad, quantum): the smaller of the two powers divides the larger, so that one
+  // ALIGN_UP(ALIGN_UP(size, granularity) + pad, quantum): the smaller of the two powers divides the larger, so one
   // rounding is enough.
   const bytes g = rules.size_granularity;
   if (is_power_of_two(quantum) && is_power_of_two(g)) {
@@ -71,7 +71,7 @@ bytes pool::state::round_by_division(bytes size) const noexcept {
         .site = site});
 }
 
-// What a guard asks: the pool as it is without one.
+// The source of a guard: the pool without a guard.
 class pool::state::unguarded final : public memory_source {
  public:
   explicit unguarded(state& of) noexcept : of_{of} {}
@@ -97,7 +97,8 @@ class pool::state::unguarded final : public memory_source {
   state& of_;
 };
 
-// What a program's own guard asks while a listener hears of its blocks: the watched pool, guarded and sampled as ever.
+// The source of a program's own guard while a listener receives its blocks: the watched pool, still guarded and
+// sampled.
 class pool::state::untold_pool final : public memory_source {
  public:
   explicit untold_pool(state& of) noexcept : of_{of} {}
@@ -151,7 +152,7 @@ bytes pool::state::lift(bytes more) noexcept {
   return memory.lift(more) ? most_held() : 0;
 }
 
-// The whole block goes to the store, and the parts are taken out of it again before anybody sees that.
+// Frees the whole block into the store, and takes the parts out again before another thread can see that.
 bool pool::state::split(void* data, std::span<const block_part> parts) {
   const std::lock_guard held{lock};
   if (guard != nullptr || !space.prepare(2 * parts.size() + 4) || !blocks.prepare(parts.size())) return false;
@@ -170,7 +171,7 @@ bool pool::state::split(void* data, std::span<const block_part> parts) {
   const bytes base = e->offset, asked = e->asked;
   const source_location site = e->site();
   const stream_clock* const clock = e->use.clock;
-  // Before others can have what is freed here, and tell of that.
+  // Reports before other threads can get the freed memory and report that.
   tell(event_record::free, data, asked, clock->id(), site);
   for (const block_part& p : parts) {
     tell(event_record::allocate, static_cast<std::byte*>(data) + p.offset, p.size, clock->id(), site);
@@ -183,7 +184,7 @@ bool pool::state::split(void* data, std::span<const block_part> parts) {
   detail::extent* rest = space.give(e, lane_of(e->use));
   for (const block_part& p : parts) {
     detail::extent* const x = space.take(rest, base + p.offset, round(p.size));
-    rest = x->after;  // while there are parts to come, what is left of the block
+    rest = x->after;  // while parts follow: the rest of the block
     x->address.store(memory.address(x->offset), std::memory_order_relaxed);
     x->asked = p.size;
     x->remember(site);
@@ -229,7 +230,7 @@ pool::pool(device d, const pool_options& options) : state_{std::make_shared<stat
   const bytes granule = state_->memory.granule();
   const bytes wanted = align_up(std::min(options.initial, max_bytes / 2), granule);
   bytes left = align_down(std::min(wanted, state_->memory.headroom()), granule);
-  // Of what the device refuses, halves.
+  // Halves the sizes that the device refuses.
   for (bytes size = left; size != 0; size = std::min(size, left)) {
     error why;
     if (state_->add_chunk(size, why)) {
@@ -293,7 +294,7 @@ defragmentation pool::defragment() {
   defragmentation gain{.largest_before = s.space.largest()};
   s.drain_in_steps(held);  // lets others in
   s.flush();
-  s.look_round(held);  // lets others in
+  s.look_round(held);  // releases the lock in between
   const std::size_t mappings = s.memory.mappings();
   s.sweep_all(nullptr);
   s.memory.purge();

@@ -1,4 +1,4 @@
-// What a pool says about itself. Each function stops the pool for as long as it looks.
+// The pool's reports. Each function stops the pool while it reads it.
 #include <algorithm>
 #include <cinttypes>
 #include <map>
@@ -18,7 +18,7 @@ using detail::print;
 
 constexpr std::size_t top = 10;  // sites shown
 
-// 1536 -> "1.50 KiB": for people.
+// Formats 1536 as "1.50 KiB", for people.
 std::string human(bytes n) {
   constexpr const char* names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto value = static_cast<double>(n);
@@ -49,7 +49,7 @@ pool_statistics pool::state::statistics(lock_held& held) {
     s.cached += c->held();
   }
   s.live = static_cast<bytes>(live.load(std::memory_order_relaxed));
-  // What each thread held at most may have been at different times, but all of it lay in what was reserved.
+  // The peaks of the threads may have been at different times, but all of it was within the reserved bytes.
   s.live_peak = std::min(static_cast<bytes>(live_peak.load(std::memory_order_relaxed)), reserved_peak);
   s.free = space.free_bytes();
   s.reserved = memory.reserved();
@@ -137,7 +137,7 @@ std::string pool::state::report() {
   return out;
 }
 
-// After the ladder: the caches are empty, and what waited on the pending stack is sorted in.
+// Called after the slow path: the caches are empty, and the pending stack is sorted in.
 std::string pool::state::explain(const detail::request& r, const error& why) {
   try {
     const standstill nobody_moves{*this};

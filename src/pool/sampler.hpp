@@ -1,4 +1,4 @@
-// One call in so many in the mean, at random distances, so that no pattern of calls is always missed.
+// Samples one call in so many on average, at random distances, so that no pattern of calls is always missed.
 #pragma once
 
 #include <algorithm>
@@ -6,26 +6,27 @@
 
 namespace berth::detail {
 
-// Of one thread. Marsaglia's xorshift.
+// The sampler of one thread. Marsaglia's xorshift.
 class sampler {
  public:
   constexpr explicit sampler(std::uint32_t seed) noexcept : random_{0x9e3779b97f4a7c15U * (std::uint64_t{seed} + 1)} {}
 
-  // How many are passed over before the next.
+  // Returns the number of calls to skip before the next sample.
   [[nodiscard]] std::uint32_t draw(std::uint32_t every) noexcept {
     return static_cast<std::uint32_t>(next() % (2 * std::uint64_t{every} - 1));
   }
-  // The same for who begins to count, as one who comes at any moment would find it: a short distance is seldom come
-  // upon, and the rest of one is shorter than it is. Else the first requests would be taken half as often as others.
+  // Returns the same for a thread that starts to count at a random moment. Such a moment seldom falls into a short
+  // distance, and only the rest of a distance remains. Otherwise the first requests would be sampled half as often as
+  // others.
   [[nodiscard]] std::uint32_t draw_first(std::uint32_t every) noexcept {
     const std::uint32_t one = draw(every);
     return std::min(one, static_cast<std::uint32_t>(next() % (2 * std::uint64_t{every})));
   }
-  // Each call by itself, so that guards with different shares can ask the same thread's.
+  // Decides each call by itself, so that guards with different shares can use the same thread's sampler.
   [[nodiscard]] bool take(std::uint32_t every) noexcept { return every <= 1 || next() * every >> 32 == 0; }
 
  private:
-  // Of 32 bits.
+  // Returns 32 random bits.
   [[nodiscard]] std::uint64_t next() noexcept {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 7;

@@ -24,7 +24,7 @@ struct pool_list {
 
 pool_list& the_list() {
   static pool_list* const list = [] {
-    // A thread that adds a pool while another forks must not leave the child's list locked.
+    // A thread that adds a pool while another one forks must not leave the child's list locked.
     pthread_atfork([] { the_list().mutex.lock(); }, [] { the_list().mutex.unlock(); },
                    [] { the_list().mutex.unlock(); });
     return new pool_list;  // never destroyed: pools may outlive static objects
@@ -72,7 +72,7 @@ bool pool::state::empty_siblings_quarantine(lock_held& held) noexcept {
   return guard != nullptr && guard->give_way();
 }
 
-// Another pool asks for memory that this one does not need now.
+// Releases memory that this pool does not need now, for another pool.
 bytes pool::state::give_to_sibling(bytes wanted, detail::sibling& told) noexcept {
   std::unique_lock held{lock};
   told.id = id;

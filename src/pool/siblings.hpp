@@ -1,4 +1,4 @@
-// The pools of this process that draw on the same memory: those of one device, and those under one shared limit.
+// The pools of this process with common memory: those of one device, and those under one shared limit.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace berth::detail {
 
-// What a pool is listed by.
+// The keys of a listed pool.
 struct pool_source {
   const void* device = nullptr;         // its backend
   const shared_limit* limit = nullptr;  // null: none

@@ -1,5 +1,5 @@
-// The sizes of blocks that a thread's cache has no bin for: whether one may come into the cache, and whether a block of
-// that size lay there until it had to make room. A table of 512 entries in which a newer size replaces an older one.
+// Remembers the sizes of blocks without a bin in a thread's cache. It decides whether such a block may enter the cache,
+// and knows which sizes were evicted. A table of 512 entries in which a newer size replaces an older one.
 #pragma once
 
 #include <array>
@@ -11,8 +11,9 @@ namespace berth::detail {
 
 class size_history {
  public:
-  // A block is freed: whether it may come into the cache. Where sizes seldom repeat, one has to be freed a second time.
-  // A cache of blocks that nobody asks for again costs their eviction, and keeps their neighbours from merging.
+  // Called when a block is freed: returns true if it may enter the cache. If sizes seldom repeat, it must be freed a
+  // second time. Cached blocks that are not requested again cost their eviction, and keep their neighbours from
+  // merging.
   [[nodiscard]] bool admits(bytes size, std::uint32_t stream) noexcept {
     const std::uint64_t h = hash(size, stream);
     std::uint32_t& entry = entries_[h >> (64 - bits)];
@@ -21,12 +22,12 @@ class size_history {
     repeats_ += (known ? all - repeats_ : -repeats_) / weight;
     return known || repeats_ > all / 4;
   }
-  // All blocks of that size and stream leave the cache.
+  // Notes that all blocks of that size and stream leave the cache.
   void note_evicted(bytes size, std::uint32_t stream) noexcept {
     const std::uint64_t h = hash(size, stream);
     entries_[h >> (64 - bits)] = tag(h) | evicted;
   }
-  // A request finds no block. True once for each size and stream that was evicted.
+  // Called when a request finds no block. Returns true once for each size and stream that was evicted.
   [[nodiscard]] bool misses_evicted(bytes size, std::uint32_t stream) noexcept {
     const std::uint64_t h = hash(size, stream);
     std::uint32_t& entry = entries_[h >> (64 - bits)];

@@ -1,8 +1,8 @@
-// Free extents of one lane, ordered by size, then by offset: the smallest that is large enough in O(log n) steps.
+// Free extents of one lane, ordered by size, then by offset. Finds the smallest that is large enough in O(log n) steps.
 //
 // A treap (Aragon, Seidel 1989): a search tree by (size, offset) that is a heap by priority. The priority is a hash of
-// the offset, so a node needs nothing but its two links, which are those of a bin's list (bin_before, bin_after). The
-// expected depth is 2 ln n, whatever order extents come and go in.
+// the offset, so a node needs only its two links, which are those of a bin's list (bin_before, bin_after). The expected
+// depth is 2 ln n, in whatever order extents come and go.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class size_tree {
     *at = merge(e->bin_before, e->bin_after);
   }
 
-  // The first extent of at least `size` bytes, or of that size and at least that offset; null where there is none.
+  // Returns the first extent of at least `size` bytes, or of that size and at least that offset; null if there is none.
   [[nodiscard]] extent* first(bytes size, bytes offset = 0) const noexcept {
     extent* best = nullptr;
     for (extent* e = root_; e != nullptr;) {
@@ -55,7 +55,7 @@ class size_tree {
     return e;
   }
 
-  // In no order. `f` must not change the tree.
+  // Calls f in no particular order. `f` must not change the tree.
   template <class Function>
   void for_each(Function&& f) const {
     visit(root_, f);
@@ -71,7 +71,7 @@ class size_tree {
   [[nodiscard]] static bool before(const extent& a, const extent& b) noexcept {
     return a.size != b.size ? a.size < b.size : a.offset < b.offset;
   }
-  // Divides a tree into what comes before e and what comes after it.
+  // Divides a tree into the extents before e and those after it.
   static void split(extent* tree, const extent& e, extent*& left, extent*& right) noexcept {
     extent** low = &left;
     extent** high = &right;

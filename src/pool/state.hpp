@@ -1,17 +1,18 @@
-// What a pool is made of, and who calls whom.
+// The state of a pool, and its call map.
 //
-//   allocate: pool::do_allocate -> this thread's cache            no lock
-//               state::allocate -> serve -> fit                   the lock
-//                                        -> climb -> the rungs    the lock, let go wherever a stream is asked or waited
-//                                                                 for and around on_pressure
-//   free:     pool::do_free     -> this thread's cache            no lock
-//               state::take_back -> the cache, or the pending stack; drain() sorts that into the store, with the lock.
-//                                   A thread's first free makes its cache where the lock is free.
-//   use_on, trim, defragment, statistics, reports                 the lock; who must see all caches seizes them too
+//   allocate: `pool::do_allocate -> this thread's cache`           no lock.
+//             `state::allocate -> serve -> fit`                    the lock.
+//             `serve -> climb -> the rungs`                        the lock, released while a stream is queried or
+//                                                                  waited for, and around on_pressure.
+//   free:     `pool::do_free -> this thread's cache`               no lock.
+//             `state::take_back -> the cache, or the pending stack`  no lock.
+//             A thread's first free makes its cache if the lock is free.
+//             Later drain() sorts the pending stack into the store, with the lock.
+//   `use_on, trim, defragment, statistics, reports`                the lock; some seize all caches too.
 //
-// Order: the pool's lock, then a cache (seized, and not across a call of the device); a thread in its cache takes no
-// lock. Nobody waits for a stream, nor calls one, with the lock held. The device's memory calls are made with it, and
-// may wait for streams, whose host functions may free blocks: so no free waits for the lock.
+// Lock order: the pool's lock, then a cache (seized, and not across a call of the device). A thread in its cache takes
+// no lock. No thread waits for a stream, nor calls one, with the lock held. The device's memory calls are made with it,
+// and may wait for streams, whose host functions may free blocks. So no free waits for the lock.
 #pragma once
 
 #include <algorithm>
@@ -39,47 +40,47 @@ namespace berth {
 
 namespace detail {
 
-// A stream that has used the pool. Its address stays.
+// A stream that has used the pool. Its address is stable.
 struct known_stream {
   explicit known_stream(std::shared_ptr<stream_clock> c) : clock{std::move(c)} { free.clock = clock.get(); }
 
   const std::shared_ptr<stream_clock> clock;
-  lane free;                 // what its work may still touch
+  lane free;                 // the free memory that its work may still touch
   std::uint64_t credit = 0;  // see sweep_where_it_pays
-  std::uint64_t used = 0;    // the newest epoch of it that other streams' memory, or dead mappings, wait for
+  std::uint64_t used = 0;    // its newest epoch that other streams' memory, or dead mappings, wait for
   bool listed = false;       // among state::holding
-  // While a thread asks streams (state::asking) these belong to that thread, which does not hold the lock:
-  std::optional<event> last;   // recorded for other streams' sake
-  std::uint64_t recorded = 0;  // the epochs up to this were closed by it
-  bool outstanding = false;    // it was not yet reached when it was last asked
+  // While a thread queries streams (state::asking) these belong to that thread, which does not hold the lock.
+  std::optional<event> last;   // recorded for other streams
+  std::uint64_t recorded = 0;  // it closed the epochs up to this
+  bool outstanding = false;    // it was not yet reached at the last query
 
   [[nodiscard]] std::uint64_t awaited() const noexcept { return std::max(used, free.count != 0 ? free.ceiling : 0); }
-  // Nothing waits for it.
+  // Returns true if no memory waits for it.
   [[nodiscard]] bool is_idle() const noexcept { return free.count == 0 && clock->completed() >= used; }
 };
 
-// Another pool that was asked for memory, as it was then.
+// The state of another pool when it was asked for memory.
 struct sibling {
   std::uint64_t id = 0;
   bytes reserved = 0;
-  bytes free = 0;  // of that: what it could not give, since chunks go back as a whole
+  bytes free = 0;  // part of `reserved`; it could not be released, since chunks are released as a whole
 };
 
 // A request, rounded.
 struct request {
   bytes size;   // a multiple of the pool's quantum
-  bytes asked;  // as the user said
+  bytes asked;  // the requested size
   stream& on;
   const block_options& options;
   source_location site;
-  bytes slack = 0;                      // with so much more every extent has a place for the alignment
-  thread_cache* cache = nullptr;        // of the asking thread
-  bool evicted_before = false;          // a block that it could have had had to leave that cache
-  bool lacked_room = false;             // for the chunk that was tried last
+  bytes slack = 0;                      // with so many extra bytes every extent has a place for the alignment
+  thread_cache* cache = nullptr;        // of the requesting thread
+  bool evicted_before = false;          // a fitting block had been evicted from that cache
+  bool lacked_room = false;             // for the last chunk tried
   bool thorough = false;                // the pool cannot grow: other streams' lanes are searched whole
-  known_stream* by = nullptr;           // of `on`, which lives: so does this
-  std::optional<error> device_error{};  // of what was tried for it
-  std::vector<sibling> siblings{};      // that were asked for it
+  known_stream* by = nullptr;           // of `on`, which lives, so this does too
+  std::optional<error> device_error{};  // of the device calls for this request
+  std::vector<sibling> siblings{};      // pools that were asked for it
 };
 
 }  // namespace detail
@@ -87,8 +88,8 @@ struct request {
 struct pool::state : std::enable_shared_from_this<pool::state> {
   state(pool* p, device d, const pool_options& o);
 
-  // --- allocate.cpp and free.cpp: the fast paths' parts; pool.cpp: what else is called from outside
-  // The size that a request takes; anything less than `size` where there is no such size.
+  // --- allocate.cpp and free.cpp: parts of the fast paths; pool.cpp: other entry points.
+  // Returns the size that a request takes; a value below `size` if there is no such size.
   [[nodiscard]] bytes round(bytes size) const noexcept {
     const bytes rounded = by_mask(size);
     return rounded >= size ? rounded : round_by_division(size);
@@ -99,14 +100,14 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   };
   [[nodiscard]] bytes round_by_division(bytes size) const noexcept;
   // allocate() and free() are the slow forms of do_allocate() and do_free(): they make every check and handle every
-  // failure. allocate() tells nobody, as a guard may ask. Functions called finish_ are called inside a cache: they
-  // complete what was begun there, and leave it.
+  // failure. The former emits no event, as the caller may be a guard. Functions called finish_ are called inside a
+  // cache: they complete an operation that was begun there, and leave it.
   [[nodiscard]] outcome allocate(bytes size, stream& s, const block_options* given, source_location site);
   void free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept;
-  // What may be given back; the contract is checked.
+  // Returns the block to free, after checking the contract.
   [[nodiscard]] detail::extent* block_to_free(void* data, bytes size, std::uint32_t stream_id,
                                               source_location site) noexcept;
-  // The cache's part of it, inside the cache. Null where the bin is empty.
+  // Does the cache's part of an allocation, inside the cache. Returns null if the bin is empty.
   [[nodiscard]] static detail::extent* reuse(detail::thread_cache& c, detail::thread_cache::bin& from, bytes size,
                                              const source_location& site, void*& data) noexcept {
     detail::extent* const e = c.pop(from, data);
@@ -124,9 +125,9 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::thread_cache* reuse_at_home(bytes size, const stream& s, const source_location& site,
                                                     void*& data) noexcept;
   static void keep(state& my, detail::extent* e, void* data) noexcept;
-  // The cache that the block came from, if it is another thread's that takes blocks back; else null.
+  // Returns the cache that the block came from, if it is another thread's that takes blocks back; else null.
   [[nodiscard]] detail::thread_cache* home_of(std::uint32_t mark, const detail::thread_cache& mine) const noexcept;
-  // Sorts the blocks that came home into the cache's bins.
+  // Sorts the blocks in the inbox into the cache's bins.
   void open_mail(detail::thread_cache& c) noexcept;
   void free_heard(void* data, detail::extent* e, source_location site) noexcept;
   void free_told(void* data, detail::extent* e, source_location site) noexcept;
@@ -135,13 +136,13 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void take_back(detail::extent* e) noexcept;
   void finish_free(detail::thread_cache& c, bytes size) noexcept;
   void use_on(void* data, stream& s, const source_location& where);
-  // The hook. `kind` is allocate or free.
+  // Reports to the hook. `kind` is allocate or free.
   [[gnu::always_inline]] void tell(event_record::kind_of_record kind, const void* data, bytes size,
                                    std::uint32_t stream, source_location site) const noexcept {
     if (!tell_at_once(kind, data, size, stream, site)) [[unlikely]]
       tell_slowly(kind, data, size, stream, site);
   }
-  // Nothing, or a few stores: false where it takes a call of the hook.
+  // Does nothing, or a few stores. Returns false if a call of the hook is needed.
   [[nodiscard, gnu::always_inline]] static bool tell_at_once(event_record::kind_of_record kind, const void* data,
                                                              bytes size, std::uint32_t stream,
                                                              const source_location& site) noexcept {
@@ -150,7 +151,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   }
   void tell_slowly(event_record::kind_of_record kind, const void* data, bytes size, std::uint32_t stream,
                    source_location site) const noexcept;
-  // Both with the cache entered or seized.
+  // Both need the cache entered or seized.
   void notice(detail::thread_cache& c, std::int64_t size) noexcept;
   void publish(detail::thread_cache& c) noexcept;
   void push_pending(detail::extent* chain) noexcept;
@@ -159,7 +160,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void close() noexcept;
 
   // --- thread_cache.cpp
-  // Of this thread; null where there is no memory for one, or, to be tried, where somebody has the lock.
+  // Returns this thread's cache. Null if memory for one is lacking, or, with try_to_lock, if the lock is held.
   [[nodiscard]] detail::thread_cache* cache() noexcept {
     detail::thread_cache* const c = directory.find();
     return c != nullptr ? c : attach(lock_held{lock});
@@ -169,16 +170,16 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
     return c != nullptr ? c : attach(lock_held{lock, std::try_to_lock});
   }
   [[nodiscard]] detail::thread_cache* attach(std::unique_lock<std::mutex> held) noexcept;
-  // Enters it, as soon as nobody has seized it. Not with the lock held, unless by allocate(), whom nobody can keep out
-  // then.
+  // Enters the cache, as soon as it is not seized. Not with the lock held, except by allocate(), which then always
+  // succeeds.
   static void enter(detail::thread_cache& c) noexcept {
     while (!c.enter() && !c.enter_with_fence()) [[unlikely]] std::this_thread::yield();
   }
   void detach(detail::thread_cache* c) noexcept;  // the thread ends
   void publish_all() noexcept;
 
-  // While it lives, nobody is in any cache, and nobody frees without one. What was on its way between caches is
-  // pending. With the lock held, and no device called.
+  // While it lives, no thread is in any cache or frees without one. Blocks on their way between caches become pending.
+  // With the lock held, and without device calls.
   class standstill {
    public:
     explicit standstill(state& s) noexcept : caches_{s.caches}, no_frees_{s.without_cache} {
@@ -199,7 +200,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
     const std::lock_guard<std::mutex> no_frees_;
   };
 
-  // All that follows with the lock held. What takes `held` may let it go for a while.
+  // All functions below need the lock. Functions with the parameter `held` may release it for a while.
   using lock_held = std::unique_lock<std::mutex>;
   class unlocked {
    public:
@@ -219,24 +220,24 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::extent* look_everywhere(detail::request& r);
   [[nodiscard]] bool others_made_room(detail::request& r, lock_held& held);
   [[nodiscard]] error refused(const detail::request& r, const error& why);
-  void make_ready();  // after the lock was let go. Throws bad_alloc where the records cannot grow.
+  void make_ready();  // after the lock was released; throws bad_alloc if the records cannot grow
   [[nodiscard]] bool serves(const detail::extent& e, const detail::request& r) const noexcept;
-  // Bytes from the extent's start to the end of the request's block, were it the first there that is aligned.
+  // Returns the bytes from the extent's start to the end of the request's block at the first aligned place.
   [[nodiscard]] bytes reach(const detail::extent& e, const detail::request& r) const noexcept;
   [[nodiscard]] detail::extent* cut(detail::extent* e, const detail::request& r) noexcept;
   [[nodiscard]] detail::extent* find_fit(const detail::request& r, bytes n);
   [[nodiscard]] detail::extent* fit(const detail::request& r);
   [[nodiscard]] detail::extent* join_and_fit(detail::request& r);
-  // The same; then once more after the streams that hold memory back were asked how far they are.
+  // Does the same; then once more after querying the progress of streams that hold memory back.
   [[nodiscard]] detail::extent* look_and_fit(detail::request& r, lock_held& held);
   // Empties all caches first.
   [[nodiscard]] detail::extent* flush_and_fit(detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* wait_and_fit(detail::request& r, bool for_all, lock_held& held);
   bool note_request(const detail::request& r) noexcept;
   [[nodiscard]] detail::extent* make_room(detail::request& r, lock_held& held);
-  // The size of a chunk in which the request has room wherever it lies; nothing where there is no such size.
+  // Returns the size of a chunk that always has room for the request; nothing if there is no such size.
   [[nodiscard]] std::optional<bytes> chunk_for(const detail::request& r) const noexcept;
-  // The least that the pool has to grow by for the request.
+  // Returns the least growth of the pool that the request needs.
   [[nodiscard]] bytes lack(const detail::request& r) const noexcept;
   [[nodiscard]] const detail::extent* border(const detail::request& r) const noexcept;
   [[nodiscard]] bytes grown_by(bytes n) const noexcept {
@@ -251,7 +252,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] bool may_stitch(const detail::request& r) const noexcept;
   [[nodiscard]] bytes stitchable(const detail::request& r) const noexcept;  // free bytes that a stitched block can use
 
-  // --- streams.cpp: who may use what
+  // --- streams.cpp: which stream may use which memory
   [[nodiscard]] detail::known_stream* find_known(const stream_clock* clock) const noexcept;
   detail::known_stream& know(const stream& s, const source_location& site);
   void forget_streams();
@@ -259,36 +260,38 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void unlist_idle() noexcept;
   [[nodiscard]] detail::lane& lane_of(const detail::stream_use& use) noexcept;
   [[nodiscard]] bool usable(const detail::extent& e, const stream& s) const noexcept;
-  // Returns the last epoch of another stream's lane that `s` is ordered behind. Asks the stream once a look.
+  // Returns the last epoch of another stream's lane that `s` is ordered behind. Queries the stream once a look.
   [[nodiscard]] std::uint64_t order_of(detail::lane& l, const stream& s) const noexcept;
-  // Returns false where no extent of the lane is usable for `s`. O(1).
+  // Returns false if no extent of the lane is usable for `s`. O(1).
   [[nodiscard]] bool may_use(detail::lane& l, const stream& s) const noexcept;
-  // Calls f for the usable free extents. Leaves out lanes of other streams whole where nothing in them is usable, and
-  // those beyond `most_elsewhere` extents unless the request is thorough.
+  // Calls f for the usable free extents. Skips lanes of other streams without usable extents, and those beyond
+  // `most_elsewhere` extents unless the request is thorough.
   template <class Function>
   void for_each_usable(const detail::request& r, Function&& f) const;
-  // Forgets the uses in a lane, or all but one's, that are done.
+  // Forgets the finished uses in a lane, or in all lanes but one.
   void sweep(detail::lane& l) noexcept;
   void sweep_all(const detail::lane* except) noexcept;
-  // Forgets the uses by further streams that are done in a lane whose own stream is asking.
+  // Forgets the finished uses by further streams in a lane whose own stream is requesting.
   void sweep_further_uses(detail::lane& l) noexcept;
-  // The same, where enough requests came to pay for it. False where it was put off.
+  // Does the same if enough requests came to pay for it. Returns false if it was postponed.
   bool sweep_where_it_pays(detail::known_stream& k) noexcept;
   enum class asking_for { look, device_wait };
-  // Asks the streams whose work holds memory back from `on` (null: from anybody) how far they are, and records an event
-  // where that is what makes them say it. With device_wait, makes `on` wait for them. Null: not `only` some.
+  // Queries the streams whose work holds memory back from `on` (null: from any stream). Records an event if a stream
+  // needs one to report its progress. With device_wait, makes `on` wait for them. A non-null `only` restricts it to
+  // some streams.
   void ask(stream* on, asking_for what, const std::vector<const stream_clock*>* only, lock_held& held);
   [[nodiscard]] bool somebody_holds_back(const detail::known_stream* but) const noexcept;
   void complete_idle() noexcept;
-  // The extents of other streams' lanes that one walk visits before the pool grows. More would hold the lock too long.
+  // The most extents of other streams' lanes that one walk visits before the pool grows. More would hold the lock too
+  // long.
   static constexpr std::size_t most_elsewhere = 1024;
   void wait_on_host(const detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* last_resort(detail::request& r, lock_held& held);
   void wait_for_all(lock_held& held) noexcept;
 
   // --- siblings.cpp
-  // Asks other pools of the same device or shared limit to give memory back. Returns the bytes that they gave. Lets the
-  // lock go meanwhile.
+  // Asks other pools of the same device or shared limit to release memory. Returns the bytes released. Releases the
+  // lock meanwhile.
   [[nodiscard]] bytes ask_siblings(detail::request& r, lock_held& held);
   [[nodiscard]] bytes give_to_sibling(bytes wanted, detail::sibling& told) noexcept;
   [[nodiscard]] bool empty_siblings_quarantine(lock_held& held) noexcept;
@@ -313,7 +316,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // Sorts all that was freed before the call. Lets the lock go between two steps.
   void drain_in_steps(lock_held& held) noexcept;
   void flush() noexcept;  // every cache, then drain
-  // Of this thread's cache, blocks of the request's stream that have at least so many bytes. False: there were none.
+  // Evicts from this thread's cache the blocks of the request's stream of at least so many bytes. Returns false if
+  // there were none.
   bool evict_own(const detail::request& r, bytes least) noexcept;
   std::uint64_t put_back_all(detail::extent* chain) noexcept;  // their number
   void put_back(detail::extent* e) noexcept;
@@ -331,58 +335,60 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   template <class Function>
   void for_each_chunk(Function&& f) noexcept;
   void note_reserved() noexcept;
-  // What on_watermark is to hear. Lets the lock go for good.
+  // Calls on_watermark if it is due. Releases the lock for good.
   void tell_watermark(lock_held& held) noexcept;
 
   // --- report.cpp
   [[nodiscard]] pool_statistics statistics(lock_held& held);
-  // With the lock held and every cache seized, these three; explain() with the lock.
+  // These three need the lock and every cache seized; explain() needs the lock.
   [[nodiscard]] std::vector<stream_statistics> by_stream();
   [[nodiscard]] std::vector<live_block> live_list();
   [[nodiscard]] std::string report();
   [[nodiscard]] std::string explain(const detail::request& r, const error& why);
 
-  // Of a pool that is watched (berth/pool/debug.hpp). Users' blocks go through the guard, which takes its memory from
-  // `bare`. The fast paths do not ask whether there is a guard; they fail by themselves and the slow ones ask.
-  // allocate() fails where the cache says that a sampled request is due. free() fails because it finds no block at a
-  // guarded address; where a guard without red zones gives out the pool's own addresses, it finds a block that is
-  // marked as shared, which only the slow path frees.
+  // A watched pool (berth/pool/debug.hpp). Users' blocks go through the guard, which takes its memory from `bare`. The
+  // fast paths do not check for a guard: they fail, and the slow paths check.
+  // * A call of allocate() fails if the cache says that a sampled request is due.
+  // * A call of free() finds no block at a guarded address, and fails.
+  // * A guard without red zones returns the pool's own addresses. For those free() finds a block marked as shared,
+  //   which only the slow path frees.
   class unguarded;
   class untold_pool;
   std::unique_ptr<memory_source> bare, untold;
   std::shared_ptr<guard_adaptor> guard;
   bool guard_knows_addresses = false;
   std::uint32_t sample = 0;  // one request in so many goes to the guard; 0: there is none
-  std::mutex guard_changes;  // held when the guard comes and goes, and while another pool empties its quarantine
+  std::mutex guard_changes;  // held while the guard is made or ends, and while another pool empties its quarantine
   void watch();
-  // Releases the blocks in the guard's quarantine. Returns false if there were none. Lets the lock go meanwhile.
+  // Releases the blocks in the guard's quarantine. Returns false if there were none. Releases the lock meanwhile.
   bool empty_quarantine(lock_held& held) noexcept;
   // As memory_source::most() and lift(). Both take the lock.
   [[nodiscard]] bytes most() noexcept;
   bytes lift(bytes more) noexcept;
   [[nodiscard]] bytes most_held() const noexcept;  // with the lock
-  // Asks the guard, or this pool where the request is not sampled.
+  // Asks the guard, or this pool if the request is not sampled.
   [[nodiscard]] outcome allocate_watched(bytes size, stream& s, const block_options* o, source_location site);
   [[nodiscard]] std::int64_t until_first_sampled() const noexcept;  // requests of a cache
 
-  // What the fast path reads; written by the constructor.
+  // Read by the fast path; written by the constructor.
   const std::uint64_t id;
   const bytes quantum;  // starts are multiples of this, and so are sizes
-  // Where the rules have to do with powers of two alone; else less than the size. See the constructor.
+  // Valid if the rules have only powers of two; else the result is less than the size. See the constructor.
   mask_rounding by_mask;
   detail::block_map blocks;
   detail::cache_directory directory;
   std::array<std::atomic<detail::thread_cache*>, 256>
-      homes{};  // the first caches, by number; each stays once it is there
+      homes{};  // the first caches, by number; entries never change once set
 
   pool* const self;
   const device dev;
   const pool_options options;
   const rules::placement rules;
-  // Bytes that a thread among several counts by itself, or twice its largest block, before it adds them to the sums.
+  // A thread among several counts this many bytes by itself, or twice its largest block, before it adds them to the
+  // sums.
   static constexpr std::int64_t publish_batch = 1 << 20;
 
-  // What several threads write.
+  // Written by several threads.
   alignas(64) std::atomic<detail::extent*> pending{nullptr};
   std::atomic<std::uint32_t> backlog{0};  // blocks there and in `unsorted`
   mutable std::mutex without_cache;       // held by a free that has no cache
@@ -396,10 +402,10 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   detail::backing memory;
   std::vector<std::unique_ptr<detail::known_stream>> streams;  // by id
   std::vector<detail::known_stream*> holding;                  // by id, all whose work holds memory back; see list()
-  std::size_t idle_met = 0;    // streams listed there that hold nothing, as often as fit() met them
-  bool apart = false;          // there were two at some time: each has its lane
-  std::size_t forget_at = 16;  // that many make it look who has ended
-  bool asking = false;         // one thread at a time asks streams, without the lock
+  std::size_t idle_met = 0;    // how often fit() met streams listed there that hold no memory
+  bool apart = false;          // there were two streams at some time: each has its lane
+  std::size_t forget_at = 16;  // the number of streams that triggers forget_streams()
+  bool asking = false;         // one thread at a time queries streams, without the lock
   std::condition_variable answered;
   detail::known_stream* last_known = nullptr;                       // of find_known
   std::vector<std::unique_ptr<detail::thread_cache>> caches;        // of running threads
@@ -407,17 +413,17 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
   detail::extent* unsorted = nullptr;                               // taken from `pending`, not yet in the store
   std::uint64_t looks = 0;                                          // make_ready() begins one; see order_of()
-  std::uint16_t last_cache = 0;                                     // their numbers
+  std::uint16_t last_cache = 0;                                     // the last number of a cache
   std::uint64_t next_collect = 0, next_purge = 0;                   // see collect() and purge()
   std::chrono::steady_clock::time_point next_idle_look{};
   detail::footprint holdings;
   std::uint64_t misses = 0;  // requests served here
   std::string failure_report;
 
-  detail::block_counts ended;  // of ended threads, and allocations of those that got no cache
+  detail::block_counts ended;  // of ended threads, and allocations of those without a cache
   std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0;
   bytes reserved_peak = 0;
-  bool told_above = false;  // on_watermark was
+  bool told_above = false;  // the last call of on_watermark was above
 };
 
 template <class Function>

@@ -1,12 +1,11 @@
-// Stitching: a block of scattered free memory under consecutive addresses (after GMLake, ASPLOS 2024, who stitch whole
-// 2 MiB blocks; the tails are ours).
+// Stitching: a block of scattered free memory under consecutive addresses. After GMLake, ASPLOS 2024, which stitches
+// whole 2 MiB blocks; the tails are Berth's addition.
 //
 // Granules are mapped as a whole, but a block may begin in the middle of its first granule and end in the middle of its
-// last. So of all free extents a block can use
-//   any number of whole granules, the end of one granule as its head, and the beginning of another as its tail,
-// the two of different extents, and a request fails only if the whole granules, and the largest head and tail that go
-// together, are too small: what cannot be used is less than one granule for each hole, and less than one more where
-// the largest head and tail are of one extent.
+// last. So a block can use any number of whole granules of all free extents. It can also use the end of one granule as
+// its head and the beginning of another as its tail, of different extents. A request fails only if the whole granules,
+// and the largest head and tail that go together, are too small. The unusable rest is less than one granule for each
+// hole. It is less than one granule more if the largest head and tail are of one extent.
 #include <algorithm>
 #include <vector>
 
@@ -38,7 +37,7 @@ struct part {
   piece where;
 };
 
-// The source with the smallest head (or tail) of at least n bytes; the largest of all where none has.
+// Returns the source with the smallest head (or tail) of at least n bytes; the largest of all if none has.
 template <class Length>
 std::size_t choose(const std::vector<source>& sources, bytes n, std::size_t except, Length length) {
   std::size_t best = except;
@@ -51,8 +50,8 @@ std::size_t choose(const std::vector<source>& sources, bytes n, std::size_t exce
   return best;
 }
 
-// Parts for n bytes, in the order of the block's addresses; none where the sources do not suffice. Without a head the
-// block begins at a granule, as an alignment may demand.
+// Returns the parts for n bytes, in the order of the block's addresses; none if the sources do not suffice. Without a
+// head the block begins at a granule, as an alignment may require.
 std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule, bool with_head) {
   bytes whole = 0;
   for (const source& s : sources) whole += s.whole();
@@ -60,7 +59,7 @@ std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule, 
   const auto head_of = [](const source& s) { return s.head(); };
   const auto tail_of = [](const source& s) { return s.tail(); };
 
-  // First how long head and tail shall be, and of which sources.
+  // First chooses the lengths and the sources of head and tail.
   const bytes rest = n % granule;
   std::size_t h = none;
   std::size_t t = none;
@@ -110,7 +109,7 @@ std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule, 
   }
   std::vector<part> parts;
   if (h != none) parts.push_back(first);
-  // Then the largest first, for few mappings, and of the last the smallest that is enough.
+  // Then takes the largest first, for few mappings, and as the last one the smallest that is enough.
   std::ranges::sort(sources, [](const source& a, const source& b) { return a.whole() > b.whole(); });
   for (std::size_t i = 0; i < sources.size() && need != 0; ++i) {
     if (sources[i].from == first.from || sources[i].from == last.from) continue;
@@ -151,7 +150,7 @@ extent* pool::state::stitch(request& r, lock_held& held) {
   bool lacks_addresses = false;
   if (extent* e = stitch_free(r, false, lacks_addresses)) return e;
   if (!lacks_addresses || !memory.has_retired()) return nullptr;
-  // Addresses of dead blocks are waiting for streams, this one perhaps.
+  // Addresses of dead blocks are waiting for streams, perhaps for this one.
   ask(nullptr, asking_for::look, nullptr, held);
   make_ready();
   return memory.purge() ? stitch_free(r, false, lacks_addresses) : nullptr;
@@ -179,7 +178,7 @@ extent* pool::state::stitch_free(request& r, bool may_exceed, bool& lacks_addres
     return nullptr;
   }
 
-  // Nothing fails from here on.
+  // From here on all steps succeed.
   const bytes first = pieces.front().offset;
   for (const part& p : parts) {
     extent* e = space.take(p.from, p.where.offset, p.where.size);

@@ -95,7 +95,7 @@ void store::forget_unbacked(extent* e) noexcept {
   (e->bin_before != nullptr ? e->bin_before->bin_after : unbacked_) = e->bin_after;
 }
 
-// A record for a part of an extent, with the same use and without neighbours.
+// Makes a record for a part of an extent, with the same use and without neighbours.
 extent* store::part(const extent& of, bytes offset, bytes size) noexcept {
   extent* e = make();
   e->offset = offset;
@@ -112,7 +112,7 @@ static void insert_after(extent* e, extent* fresh) noexcept {
   e->after = fresh;
 }
 
-// Cuts e, which is in no bin, at that offset; returns the right part, in no bin either.
+// Cuts e, which is in no bin, at that offset. Returns the right part, in no bin either.
 extent* store::split(extent* e, bytes at) noexcept {
   extent* right = part(*e, at, e->end() - at);
   insert_after(e, right);
@@ -153,7 +153,7 @@ extent* store::take(extent* e, bytes offset, bytes n) noexcept {
   return taken;
 }
 
-// Whether the free extent b merges with a, which is free or becomes so in that lane.
+// Returns true if the free extent b merges with a, which is free or becomes so in that lane.
 bool store::mergeable(const extent& a, const lane& of, const extent& b) noexcept {
   return b.is(extent_state::free) && b.home == &of && !a.uses && !b.uses;
 }
@@ -183,7 +183,7 @@ extent* store::give(extent* e, lane& to) noexcept {
   const bool joins_right = right != nullptr && mergeable(*e, to, *right);
   if (left != nullptr && mergeable(*e, to, *left)) {
     const bytes size = left->size;
-    if (joins_right) unlink(right);  // while left still has the size it hangs by
+    if (joins_right) unlink(right);  // while left still has the size by which it is linked
     absorb_right(left);
     if (joins_right) absorb_right(left);
     resized(left, size, left->offset);
@@ -282,7 +282,7 @@ void store::hang(extent* e, lane& in) noexcept {
   in.bitmap[bin / 64] |= std::uint64_t{1} << (bin % 64);
 }
 
-// Takes an extent out that hangs there by this size and offset.
+// Unlinks an extent that is linked there by this size and offset.
 void store::unhang(extent* e, lane& in, bytes size, bytes offset) noexcept {
   if (size >= lane::large) return in.tree.erase(e, size, offset);
   if (e->bin_after != nullptr) e->bin_after->bin_before = e->bin_before;

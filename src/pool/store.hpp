@@ -1,20 +1,19 @@
 // The store: the free ranges of a linear offset space. Pure arithmetic: no device, no addresses, no lock.
 //
-// Best fit by size, then lowest offset, with immediate coalescing. Free extents hang in lanes: one for each stream
-// whose work may still touch them, and one for those that nothing touches. A request never looks at memory that other
-// streams hold back, however much that is. A lane has two parts:
-//   below 1 MiB    bins of 1/16 octave under a bitmap (after Masmano et al., TLSF, 2004). A search looks at no more
-//   than
-//                  `look` extents of a bin, unless no larger extent is left;
-//   from 1 MiB on  a tree by size, where the search is exact: a merely good fit costs 3-5 % of memory there.
+// Best fit by size, then lowest offset, with immediate coalescing. Free extents are in lanes: one for each stream whose
+// work may still touch them, and one for unused ones. A request never visits memory that other streams hold back,
+// however much that is. A lane has two parts:
+//   Below 1 MiB    Bins of 1/16 octave under a bitmap (after Masmano et al., TLSF, 2004).
+//                  A search visits at most `look` extents of a bin, unless no larger extent is left.
+//   From 1 MiB on  A tree by size with exact search. A merely good fit costs 3-5 % of memory there.
 // Small requests are cut from the high end of a free extent and large ones from the low end, which keeps them apart
 // (docs/decisions/0401-placement.md).
 //
 // Invariants, checked by check():
-//   I1  neighbours touch: e.after->offset == e.end(), and before / after mirror each other;
-//   I2  a free extent hangs once, by its size, in the lane it was given to, and no other extent does;
-//   I3  two free neighbours never lie in one lane (they would have been merged), but for those of several streams;
-//   I4  a lane's bytes, count and floor are those of its extents, free_bytes() is the sum over the lanes.
+//   I1  Neighbours touch: e.after->offset == e.end(), and before / after mirror each other.
+//   I2  A free extent is linked once, by its size, in the lane it was given to, and no other extent is.
+//   I3  Two free neighbours never lie in one lane (they would have been merged), except those of several streams.
+//   I4  A lane's bytes, count and floor are those of its extents. The sum over the lanes is free_bytes().
 #pragma once
 
 #include <algorithm>
@@ -30,19 +29,20 @@
 
 namespace berth::detail {
 
-// The free extents that one stream's work may still touch (some, of several streams, hang in that of their first).
+// The free extents that one stream's work may still touch. Extents of several streams are in the lane of their first
+// one.
 struct lane {
-  static constexpr bytes large = bytes{1} << 20;  // from here on extents hang in the tree
+  static constexpr bytes large = bytes{1} << 20;  // from here on extents are in the tree
   static constexpr unsigned bins = 176;
   static constexpr unsigned words = 3;
 
-  const stream_clock* clock = nullptr;  // null: those that nothing touches
+  const stream_clock* clock = nullptr;  // null: the unused extents
   bytes held = 0;
   std::size_t count = 0;
   std::uint64_t floor = std::numeric_limits<std::uint64_t>::max();  // no extent here has an older epoch
   std::uint64_t ceiling = 0;                                        // ... or a newer one, since the lane was empty
-  // The last answer to a request's question, which epochs of this lane's stream its stream is ordered behind. The
-  // answer stays true for that stream; a new look asks again. See pool::state::order_of().
+  // The cached answer of the last request: the last epoch of this lane's stream that the request's stream is ordered
+  // behind. It stays true for that stream; a new look queries again. See pool::state::order_of().
   std::uint64_t behind = 0;
   std::uint64_t look = 0;
   std::uint32_t asker = 0;                    // the id of the request's stream; 0: none yet
@@ -57,7 +57,7 @@ struct lane {
     }
     tree.for_each(f);
   }
-  // The first bin from there on that is not empty; `bins` where there is none.
+  // Returns the first non-empty bin from there on; `bins` if there is none.
   [[nodiscard]] unsigned next(unsigned from) const noexcept {
     if (from >= bins) return bins;
     unsigned word = from / 64;
@@ -68,7 +68,7 @@ struct lane {
     }
     return word * 64 + static_cast<unsigned>(std::countr_zero(here));
   }
-  // The bin of a size below `large`.
+  // Returns the bin of a size below `large`.
   [[nodiscard]] static unsigned bin_of(bytes size) noexcept {
     const bytes units = size / 64;
     if (units < 16) return static_cast<unsigned>(units);
@@ -86,17 +86,17 @@ class store {
   store& operator=(const store&) = delete;
   ~store() = default;
 
-  // The lanes of streams are the caller's. One has to be open while anything hangs in it; there is room for so many.
-  // close_all() leaves that of nobody, and those that are not empty have to be opened again.
+  // The caller owns the streams' lanes. A lane must be open while any extent is in it; there is room for so many. Only
+  // the unowned lane remains after close_all(). Lanes that are not empty have to be opened again.
   void make_room_for_lanes(std::size_t n) { lanes_.reserve(1 + n); }
   void open(lane& l) noexcept { lanes_.push_back(&l); }
   void close_all() noexcept { lanes_.resize(1); }
-  // The lane of memory that nothing touches. While one stream alone uses the pool, the caller gives all memory here,
-  // that stream's too; when a second one comes, sort_out() moves what is the first one's into its lane.
+  // Returns the lane of unused memory. While only one stream uses the pool, the caller puts all memory here, that
+  // stream's too. When a second one comes, sort_out() moves the first one's memory into its lane.
   [[nodiscard]] lane& nobodys() noexcept { return nobodys_; }
   void sort_out(lane& l) noexcept;
 
-  // Makes sure that the next `n` records cannot fail. False: no host memory.
+  // Ensures that the next `n` records cannot fail. Returns false without host memory.
   [[nodiscard]] bool prepare(std::size_t n) noexcept { return spares_ >= n || make_spares(n); }
   [[nodiscard]] extent* make() noexcept {  // contract: prepared
     extent* e = spare_;
@@ -121,19 +121,21 @@ class store {
 
   // Adds a free range. `left` and `right` are the extents that it touches, or null. Takes one record.
   extent* add(bytes offset, bytes size, extent* left, extent* right) noexcept;
-  // Takes a whole extent that was taken out of the space.
+  // Removes a whole extent that was taken out of the space.
   void remove(extent* e) noexcept;
-  // The same for ranges of addresses: memory comes and goes under them. Addresses without memory are an extent too, so
-  // that neighbours stay known. add_range() adds such an extent, back() puts memory under the first n bytes of one
-  // (give() the result), unback() takes it away from an extent that was taken. A record for each call.
+  // Do the same for ranges of addresses, under which memory comes and goes. Addresses without memory are an extent too,
+  // so that neighbours stay known. Each call takes one record.
+  // * The function add_range() adds such an extent.
+  // * The function back() puts memory under the first n bytes of one; give() the result.
+  // * The function unback() removes the memory from an extent that was taken.
   void add_range(bytes offset, bytes size) noexcept;
   [[nodiscard]] extent* lowest_unbacked(bytes n) const noexcept;
   [[nodiscard]] bytes largest_unbacked() const noexcept;
   extent* back(extent* e, bytes n) noexcept;
   void unback(extent* e) noexcept;
 
-  // The best free extent of at least n bytes for which usable(e) in a lane and in that of nobody, or null; in a lane
-  // alone, looking at so many extents at most. Both do not change the store.
+  // Returns the best free extent of at least n bytes for which usable(e), in a lane and in the unowned one, or null.
+  // The variant find_among() searches one lane alone, and visits at most so many extents. Both do not change the store.
   template <class Usable>
   [[nodiscard]] extent* find(const lane& mine, bytes n, Usable&& usable) const noexcept {
     unsigned no_end = std::numeric_limits<unsigned>::max();
@@ -146,22 +148,22 @@ class store {
     return find_in(there, n, nullptr, most, usable);
   }
 
-  // Takes [offset, offset + n) out of the free extent e. What is left stays free, where it is one piece as e itself.
-  // Takes up to two records; the result's state is `live` and it keeps e's use.
+  // Takes [offset, offset + n) out of the free extent e. The rest stays free, in the same piece as e. Takes up to two
+  // records. The result's state is `live` and it keeps e's use.
   extent* take(extent* e, bytes offset, bytes n) noexcept;
-  // Where take() should cut n bytes out of e.
+  // Returns where take() should cut n bytes out of e.
   [[nodiscard]] bytes place(const extent& e, bytes n) const noexcept {
     return n < lane::large ? e.end() - n : e.offset;
   }
 
-  // Frees e into the lane of its use, which says which work may still touch it, and merges it with free neighbours of
-  // the same lane. Returns the extent it became part of.
+  // Frees e into the lane of its use, which says which work may still touch it. Merges it with free neighbours of the
+  // same lane. Returns the extent it became part of.
   extent* give(extent* e, lane& to) noexcept;
   // Merges the free extents from `first` to `last`, which are neighbours, into one with that use, in its lane.
   extent* merge_run(extent* first, extent* last, stream_use use, lane& to) noexcept;
-  // Says that nothing touches the free extent e any more.
+  // Records that no work touches the free extent e any more.
   extent* clear_use(extent* e) noexcept;
-  // Says that no further streams (extent::uses) touch it; its own may.
+  // Records that no further streams (extent::uses) touch it; its own may.
   extent* clear_further_uses(extent* e) noexcept;
 
   template <class Function>
@@ -176,7 +178,7 @@ class store {
   [[nodiscard]] bytes free_bytes() const noexcept { return free_bytes_; }
   [[nodiscard]] bytes largest() const noexcept;
   [[nodiscard]] std::size_t free_count() const noexcept { return free_count_; }
-  // The invariants; O(extents). For tests.
+  // Checks the invariants; O(extents). For tests.
   [[nodiscard]] bool check() const;
 
  private:
@@ -190,8 +192,8 @@ class store {
   [[nodiscard]] bool make_spares(std::size_t n) noexcept;
   void link(extent* e, lane& to) noexcept;
   void unlink(extent* e) noexcept;
-  // The two without the sums, and what a free extent whose size or offset has changed needs: most small ones stay where
-  // they hang.
+  // Link and unlink without the sums. resized() updates a free extent after a change of size or offset: most small ones
+  // stay in their bin.
   static void hang(extent* e, lane& in) noexcept;
   static void unhang(extent* e, lane& in, bytes size, bytes offset) noexcept;
   void resized(extent* e, bytes size, bytes offset) noexcept;
@@ -207,17 +209,17 @@ class store {
   std::size_t free_count_ = 0;
   lane nobodys_;
   std::vector<lane*> lanes_{&nobodys_};
-  extent* unbacked_ = nullptr;  // linked as a bin is, by no order
+  extent* unbacked_ = nullptr;  // linked as a bin is, in no order
   extent* spare_ = nullptr;
   std::size_t spares_ = 0;
   std::vector<std::unique_ptr<extent[]>> records_;
 };
 
-// Best so far: `best`, of any lane.
+// Improves on `best`, which may be of any lane.
 template <class Usable>
 extent* store::find_in(const lane& l, bytes n, extent* best, unsigned& most, Usable&& usable) noexcept {
   if (n >= lane::large) return find_large(l, n, best, most, usable);
-  const unsigned own = lane::bin_of(n);  // here some are too small
+  const unsigned own = lane::bin_of(n);  // some extents here are too small
   const unsigned last = best != nullptr && best->size < lane::large ? lane::bin_of(best->size) : lane::bins - 1;
   bool passed_over = false;
   const auto search = [&](unsigned bin, bool all) {
@@ -244,7 +246,7 @@ extent* store::find_in(const lane& l, bytes n, extent* best, unsigned& most, Usa
     if (search(bin, false)) return best;
   }
   if (best == nullptr || best->size >= lane::large) best = find_large(l, n, best, most, usable);
-  // Nothing larger: then one that was not looked at.
+  // Without a larger one, takes one that was not visited.
   if (passed_over && best == nullptr) search(own, true);
   return best;
 }

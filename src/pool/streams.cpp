@@ -1,4 +1,4 @@
-// Whose work may still touch what: the streams that a pool knows, how far they are, and who may use what they freed.
+// The streams that a pool knows: their progress, the work that may still touch memory, and who may use what they freed.
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -18,9 +18,9 @@ using detail::request;
 
 namespace {
 
-// A sweep looks at every extent of a lane. So many of them are paid for by each request that looked into the lane.
+// A sweep visits every extent of a lane. Each request that searched the lane pays for so many of them.
 constexpr std::uint64_t sweep_share = 32;
-constexpr unsigned most_waits = 32;  // for all streams that hold memory back, where others take it each time
+constexpr unsigned most_waits = 32;  // for all streams that hold memory back, if others take it each time
 
 }  // namespace
 
@@ -51,10 +51,10 @@ known_stream& pool::state::know(const stream& s, const source_location& site) {
   return *last_known;
 }
 
-// Programs may make a stream for each request: whoever goes over streams goes over those that may hold memory back, not
-// over all that are known. A stream is listed before memory comes into its lane, or an epoch of it is noted, and stays
-// so until unlist_idle() finds that nothing of it is held back; fit(), which every request passes, calls that once it
-// has met as many idle ones as there are listed.
+// Programs may make a stream for each request. So loops over streams visit those that may hold memory back, not all
+// known ones. A stream is listed before memory comes into its lane, or one of its epochs is noted. It stays listed
+// until unlist_idle() finds that it holds no memory back. Every request passes fit(), which calls that once it has met
+// as many idle streams as are listed.
 void pool::state::list(known_stream& k) noexcept {
   if (k.listed) return;
   k.listed = true;
@@ -79,12 +79,12 @@ lane& pool::state::lane_of(const detail::stream_use& use) noexcept {
   list(*last_known);
   if (apart) [[likely]]
     return last_known->free;
-  last_known->used = std::max(last_known->used, use.epoch);  // no other stream, no other lane: all is merged
+  last_known->used = std::max(last_known->used, use.epoch);  // no other stream, no other lane: all memory is merged
   return space.nobodys();
 }
 
-// Forgets streams that have ended and that no block, free extent or retired mapping names any more. Done whenever the
-// number of known streams reaches forget_at, which then becomes twice what is left, 16 at least.
+// Forgets streams that have ended and that no block, free extent or retired mapping names any more. Runs whenever the
+// number of known streams reaches forget_at, which then becomes twice the number left, 16 at least.
 void pool::state::forget_streams() {
   if (asking) return;
   flush();
@@ -109,7 +109,7 @@ void pool::state::forget_streams() {
   forget_at = std::max<std::size_t>(16, 2 * streams.size());
 }
 
-// --- what may be used
+// --- usable memory
 
 bool pool::state::usable(const extent& e, const stream& s) const noexcept {
   const auto ordered = [&s](const detail::stream_use& use) {
@@ -135,7 +135,7 @@ bool pool::state::may_use(lane& l, const stream& s) const noexcept {
   return l.clock->completed() >= l.floor || order_of(l, s) >= l.floor;
 }
 
-// The lane's extents that are `wanted`. Noted first, since what is done to them moves them. None: no host memory.
+// Collects the lane's extents that are `wanted`, since processing moves them. Leaves `found` empty without host memory.
 template <class Wanted>
 static void gather(std::vector<extent*>& found, const lane& l, Wanted wanted) noexcept try {
   found.clear();
@@ -154,14 +154,14 @@ void pool::state::sweep(lane& l) noexcept {
     return done;
   });
   for (extent* e : swept) {
-    if (e->is(detail::extent_state::free) && e->home == &l) space.clear_use(e);  // else one before it swallowed it
+    if (e->is(detail::extent_state::free) && e->home == &l) space.clear_use(e);  // else an earlier one absorbed it
   }
   if (l.count != 0 && floor != std::numeric_limits<std::uint64_t>::max()) l.floor = floor;
 }
 
 void pool::state::sweep_further_uses(lane& l) noexcept {
-  // Done, not ordered before the asking stream: what is merged has one epoch of its stream, and that may be an older
-  // one.
+  // Requires done uses; being ordered before the requesting stream is not enough. Merged extents have one epoch of
+  // their stream, and that may be an older one.
   gather(swept, l, [](const extent& e) { return e.uses && std::ranges::all_of(*e.uses, &detail::stream_use::done); });
   for (extent* e : swept) {
     if (e->is(detail::extent_state::free) && e->home == &l && e->uses) space.clear_further_uses(e);
@@ -182,15 +182,16 @@ bool pool::state::sweep_where_it_pays(known_stream& k) noexcept {
   return true;
 }
 
-// --- asking and waiting
+// --- queries and waits
 
 bool pool::state::somebody_holds_back(const known_stream* but) const noexcept {
   return std::ranges::any_of(holding,
                              [but](const auto* k) { return k != but && k->clock->completed() < k->awaited(); });
 }
 
-// With the lock held no thread adds to what a stream holds back. So an idle stream has done with all of it, however
-// often it went on while it was asked without the lock. Only streams that know it without their driver are asked.
+// With the lock held no thread adds to the memory that a stream holds back. So an idle stream is done with all of it,
+// however often it continued while it was queried without the lock. Only streams that know it without their driver are
+// queried.
 void pool::state::complete_idle() noexcept {
   for (const known_stream* const k : holding) {
     if (k->clock->completed() < k->awaited() && stream::idle(*k->clock)) (void)stream::query(*k->clock);
@@ -199,8 +200,8 @@ void pool::state::complete_idle() noexcept {
 
 namespace {
 
-// Finds out how far the stream is, and makes `waits`, if any, wait for it. Returns how many events were recorded: while
-// the last one recorded there is not reached, it is only queried, unless `waits` has to wait for work behind it.
+// Finds out the stream's progress, and makes `waits`, if any, wait for it. Returns the number of events recorded. While
+// the last event is not reached, it is only queried, unless `waits` has to wait for later work.
 std::uint64_t ask_one(known_stream& k, std::uint64_t until, stream* waits, const device& d) noexcept {
   std::uint64_t events = 0;
   if (k.outstanding) {
@@ -208,7 +209,7 @@ std::uint64_t ask_one(known_stream& k, std::uint64_t until, stream* waits, const
     k.outstanding = reached && !*reached;
   }
   if (k.clock->completed() >= until) return events;
-  // One that has nothing to do says so at once; an event is reached only when its worker has got to it.
+  // An idle stream says so at once; an event is reached only when the stream's worker has processed it.
   if (!k.outstanding && stream::query(*k.clock).value_or(false)) return events;
   if (!k.outstanding || (waits != nullptr && k.recorded < until)) {
     k.outstanding = false;
@@ -245,7 +246,7 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
     all.push_back({k, until});
   }
   if (all.empty()) return;
-  asking = true;  // so that nobody forgets a stream, or uses its event, meanwhile
+  asking = true;  // so that no thread forgets a stream, or uses its event, meanwhile
   std::uint64_t recorded = 0;
   {
     const unlocked outside{held};
@@ -258,8 +259,8 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
   answered.notify_all();
 }
 
-// The host waits for the asking stream, since a host function on it may free blocks, and, where wait_for_streams
-// permits it, for every other stream whose work holds memory back.
+// Waits on the host for the requesting stream, since a host function on it may free blocks. Also waits for every other
+// stream whose work holds memory back, if wait_for_streams permits it.
 void pool::state::wait_on_host(const request& r, lock_held& held) {
   std::vector<std::shared_ptr<stream_clock>> those{r.by->clock};
   if (options.wait_for_streams) {
@@ -271,18 +272,17 @@ void pool::state::wait_on_host(const request& r, lock_held& held) {
   for (const auto& clock : those) (void)stream::synchronize(*clock);
 }
 
-// The last try before a request fails. Memory may have come back, but in another stream's order: from caches that a
-// look emptied, from host functions, from streams that were waited for and have gone on since. So each look is followed
-// by asking the streams (or waiting for them), and by another look, as long as any of them holds memory back. It ends
-// after a moment where streams are asked, and after some turns where they are waited for, since a stream that has
-// failed never gets there.
+// The last try before a request fails. Memory may have returned in another stream's order: from caches that a look
+// emptied, from host functions, from streams that continued after the wait for them. So after each look it queries the
+// streams (or waits for them), and looks again, as long as any of them holds memory back. With queries it ends after a
+// moment. With waits it ends after some turns, since a failed stream never completes.
 extent* pool::state::last_resort(request& r, lock_held& held) {
   detail::moment wait{std::chrono::milliseconds{1}};
   for (unsigned turn = 1;; ++turn) {
     if (turn == 1 || options.wait_for_streams) wait_on_host(r, held);
     if (extent* e = look_everywhere(r)) return e;
     if (!somebody_holds_back(r.by)) return nullptr;
-    // What is waited for is free: where all that is too little, only blocks that are alive could help.
+    // The awaited memory is free memory. If all of that is too little, only live blocks could help.
     const bytes room = memory.headroom();
     if (options.wait_for_streams && room < r.size && space.free_bytes() < r.size - room) return nullptr;
     if (options.wait_for_streams ? turn >= most_waits : wait.over()) return nullptr;
@@ -294,7 +294,7 @@ extent* pool::state::last_resort(request& r, lock_held& held) {
   }
 }
 
-// Until nothing that was enqueued touches the pool's memory, that of leaked blocks included.
+// Waits until no enqueued work touches the pool's memory, that of leaked blocks included.
 void pool::state::wait_for_all(lock_held& held) noexcept {
   flush();
   blocks.for_each([&](extent& e) {
@@ -308,7 +308,7 @@ void pool::state::wait_for_all(lock_held& held) noexcept {
     // Twice, since a first failure may be that of earlier work.
     if (!stream::synchronize(*clock)) (void)stream::synchronize(*clock);
   }
-  flush();  // what host functions freed
+  flush();  // the blocks that host functions freed
 }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Which cache is this thread's: the bookkeeping of threads and pools that come and go in any order.
+// Finds a thread's cache: the bookkeeping of threads and pools that come and go in any order.
 #include "pool/thread_cache.hpp"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ extent* thread_cache::evict(std::uint32_t stream, bytes least) noexcept {
   return gone;
 }
 
-// An address that no extent has.
+// Returns an address that no extent has.
 extent* thread_cache::closed_inbox() noexcept {
   alignas(extent) static constinit std::byte closed{};
   return reinterpret_cast<extent*>(&closed);
@@ -175,13 +175,13 @@ namespace {
 
 constinit thread_local bool thread_ended = false;
 
-constexpr std::uint32_t most_cached = 4096;  // blocks in a thread's cache, so that emptying one takes no long time
+constexpr std::uint32_t most_cached = 4096;  // blocks in a thread's cache, so that emptying one is fast
 
 }  // namespace
 
 namespace detail {
 
-// All caches of this thread. At its end they are emptied into those pools that still exist.
+// All caches of this thread. When the thread ends they are emptied into those pools that still exist.
 class attachments {
  public:
   struct attachment {
@@ -224,7 +224,7 @@ detail::thread_cache* pool::state::attach(std::unique_lock<std::mutex> held) noe
     if (!directory.add(c)) return nullptr;
     caches.push_back(std::move(spare_caches.back()));
     spare_caches.pop_back();
-    // Alone, a thread counts the exact peak by itself; several publish what they count now and then.
+    // A single thread counts the exact peak by itself; several publish their counts now and then.
     c->publish_at = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
     c->grant(until_first_sampled());
     publish(*c);
@@ -239,7 +239,7 @@ detail::thread_cache* pool::state::attach(std::unique_lock<std::mutex> held) noe
   }
 }
 
-// A second thread has come: from now on each publishes what it counts now and then.
+// Called when a second thread comes: from now on each publishes its counts now and then.
 void pool::state::publish_all() noexcept {
   const standstill nobody_moves{*this};
   for (const auto& c : caches) {
@@ -254,7 +254,7 @@ void pool::state::detach(detail::thread_cache* c) noexcept {
   if (closed) return;
   for (auto& one : caches) {
     if (one.get() != c) continue;
-    publish(*c);  // nobody else is here: the owner is at its end, and others need the lock
+    publish(*c);  // no other thread is here: the owner is ending, and others need the lock
     push_pending(c->close_inbox());
     push_pending(c->take_outgoing());
     while (detail::extent* chain = c->evict_one_bin()) push_pending(chain);

@@ -6,10 +6,12 @@
 namespace berth::rules {
 namespace {
 
-// Sources: CANN application development guide, DVPP chapter by product: JPEGD (width stride 128 on 310 and 910, 64 on
-// 310P, 200I/500 A2, A2 and A3; height stride 16), VDEC (strides 16 and 2; A2 and 200I/500 A2: none), VPC (strides 16
-// and 2, general; not looked up for each product). The 950 by the media pages of CANN 9.1: JPEGD stands beside A2 and
-// A3 there, the video calls of V1 are missing, and those of V2 have channels for JPEGD only.
+// Sources: CANN application development guide, DVPP chapter by product.
+// * JPEGD: width stride 128 on 310 and 910, 64 on 310P, 200I/500 A2, A2 and A3. Height stride 16.
+// * VDEC: strides 16 and 2; A2 and 200I/500 A2: none.
+// * VPC: strides 16 and 2, general; not looked up for each product.
+// * The 950, by the media pages of CANN 9.1: JPEGD is listed beside A2 and A3. The video calls of V1 are missing, and
+//   those of V2 have channels for JPEGD only.
 constexpr std::array<media_chip, 7> chips{{
     {.name = "310", .jpegd_width_stride = 128},
     {.name = "310P", .jpegd_width_stride = 64},
@@ -22,7 +24,7 @@ constexpr std::array<media_chip, 7> chips{{
 
 constexpr std::array<std::string_view, 5> formats{"yuv400", "yuv420sp", "yuv422sp", "yuv440sp", "yuv444sp"};
 
-// Bytes of the picture, in halves of a byte a pixel. A gray picture of DVPP has the colours' room too.
+// Returns the bytes of the picture, in halves of a byte a pixel. A gray picture of DVPP also has room for the colours.
 constexpr bytes halves(pixels format) noexcept {
   switch (format) {
     case pixels::yuv422sp:

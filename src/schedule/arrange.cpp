@@ -24,10 +24,11 @@ struct part {
   bytes bound = 0;
 };
 
-// Reachability, as sets of words by node: as far as 20,000 nodes (50 MB).
+// Computes reachability as sets of words by node, up to 20,000 nodes (50 MB).
 constexpr std::uint32_t most_for_sets = 20'000;
 
-// Nodes at which the net falls apart: all others are before or behind it. Contract: the numbers are an order of n.
+// Returns the nodes that divide the net: each other node is before or behind them. Contract: the numbers are an order
+// of n.
 std::vector<std::uint32_t> joints(const net& n) {
   if (n.size() > most_for_sets) return {};
   const std::size_t words = (n.size() + 63) / 64;
@@ -67,7 +68,7 @@ class arranger {
       greedy(p);
       target = std::max(target, p.bound);
     }
-    // The highest first: what lies below another part's bound needs no search.
+    // The highest part first: parts below another part's bound need no search.
     std::vector<std::size_t> by_peak(parts_.size());
     for (std::size_t i = 0; i < by_peak.size(); ++i) by_peak[i] = i;
     std::ranges::stable_sort(by_peak, [&](std::size_t a, std::size_t b) { return parts_[a].peak > parts_[b].peak; });
@@ -151,7 +152,7 @@ class arranger {
     std::vector<bytes> steps;
     order local = counted(p.names.size());
     (void)peak_of(p.of, local, &steps);
-    // Where the step is high now, the least step is most likely to be.
+    // The least step is most likely at a node whose step is high now.
     std::ranges::stable_sort(local, [&](std::uint32_t a, std::uint32_t b) { return steps[a] > steps[b]; });
     for (const std::uint32_t v : local) {
       if (steps[v] <= p.bound || allowed_.edges == 0 || allowed_.stopped()) break;
@@ -193,7 +194,7 @@ class arranger {
     take(p, local);
   }
 
-  // Levels between what is proved and what is found: the exact search goes straight down where there is an order.
+  // Tries levels between the bound and the best peak: the exact search is fast if an order exists.
   void probe(part& p, bytes floor, std::uint64_t states) {
     bytes low = floor;
     for (int tries = 0; tries < 8 && p.peak > low + p.peak / 512 && !allowed_.stopped(); ++tries) {
@@ -204,11 +205,11 @@ class arranger {
     }
   }
 
-  // Down to `target`, below which this part need not go.
+  // Searches down to `target`, below which this part need not go.
   void search(part& p, bytes target, std::uint64_t states) {
     const auto floor = [&] { return std::max(p.bound, target); };
     const auto done = [&] { return p.peak <= floor() || allowed_.stopped(); };
-    // Large parts are first made lower by windows: their exact search seldom ends.
+    // Windows first lower large parts, whose exact search seldom ends.
     constexpr std::uint32_t small = 256;
     const bool exact = p.of.size() <= small;
     if (exact && !done()) levels(p, floor(), states / 8);

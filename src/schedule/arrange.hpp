@@ -1,4 +1,4 @@
-// The order of a net with the least peak that the allowance finds, and what is proved of all orders.
+// Finds the order of a net with the least peak within the allowance, and a bound over all orders.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace berth::schedule {
 struct allowance {
   std::uint64_t states = 0;  // of the exact search, in all
   std::uint64_t edges = 0;   // of minimum cuts
-  std::uint64_t nodes = 0;   // looked at by greedy rules
+  std::uint64_t nodes = 0;   // visited by greedy rules
   const std::atomic<bool>* stop = nullptr;
 
   [[nodiscard]] bool stopped() const noexcept { return stop != nullptr && stop->load(std::memory_order_relaxed); }
@@ -24,7 +24,7 @@ struct arranged {
   bytes bound = 0;  // no order has a lower peak
 };
 
-// `given` is an order of n. The answer's peak is never above that of `given`. Deterministic but for `stop`.
+// `given` is an order of n. The result's peak is never above that of `given`. Deterministic except for `stop`.
 [[nodiscard]] arranged arrange(const net& n, const std::vector<std::uint32_t>& given, allowance& allowed);
 
 }  // namespace berth::schedule

@@ -68,7 +68,7 @@ lists dependencies(const graph_structure& g, std::span<const std::uint32_t> keep
   }
   std::vector<bytes> offset(g.values.size(), 0);
   std::vector<std::uint32_t> shown(g.values.size(), none);  // by view: the node whose writing it shows
-  std::vector<std::uint32_t> over(g.values.size(), none);   // and, where it writes, whose writing it covers
+  std::vector<std::uint32_t> over(g.values.size(), none);   // and, if it writes, the writing it covers
   for (const view_record& v : g.views) {
     offset[v.value] = v.offset;
     shown[v.value] = v.writer - 1;

@@ -18,21 +18,21 @@ using steps_list = std::vector<std::uint32_t>;
 constexpr std::size_t tried_by_replay = 12;  // of the candidates at a peak, the most promising
 constexpr std::size_t longest_chain = 64;    // nodes that run again for one value
 
-// What was found.
+// A result of the search.
 struct dropped {
   steps_list steps;
-  double cost = 0;  // of what runs again
+  double cost = 0;  // of nodes that run again
   bytes peak = 0;
 
-  // Within the aim the cheaper one, else the lower one.
+  // Prefers the cheaper one within the aim, else the lower one.
   [[nodiscard]] bool better_than(const dropped& other, bytes aim) const {
     if (std::max(peak, aim) != std::max(other.peak, aim)) return peak < other.peak;
     return cost < other.cost;
   }
 };
 
-// A value dropped before the peak: `again` is done before step `before`, in this order. Where it comes in, and has not
-// gone out before, that is done before step `out_at`, and nowhere else.
+// A value dropped before the peak: `again` runs before step `before`, in this order. If it is a copy in, and was not
+// copied out before, the copy out runs before step `out_at`, and only there.
 struct candidate {
   steps_list again;
   std::uint32_t before = 0;
@@ -41,7 +41,7 @@ struct candidate {
   double promise = 0;  // bytes freed at the peak, for the cost
 };
 
-// Less the copies out of what does not come in behind them.
+// Removes the copies out without a later copy in.
 void remove_orphans(const net& n, steps_list& steps) {
   std::vector<std::uint8_t> comes_in(n.root.size(), 0);
   std::size_t kept = steps.size();
@@ -54,7 +54,7 @@ void remove_orphans(const net& n, steps_list& steps) {
   steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(kept));
 }
 
-// By step: whether it is there to free memory and not to be done at all.
+// Returns, by step, whether it only serves to free memory and may be removed.
 std::vector<std::uint8_t> repeats_of(const net& n, const steps_list& steps) {
   std::vector<std::uint8_t> ran(n.size(), 0), made;
   for (const std::uint32_t s : steps) {
@@ -66,7 +66,7 @@ std::vector<std::uint8_t> repeats_of(const net& n, const steps_list& steps) {
 
 class dropper {
  public:
-  // `thrift`: how much cost counts beside the bytes that it frees.
+  // `thrift`: the weight of cost against the freed bytes.
   dropper(const means& by, steps_list steps, bytes aim, double thrift)
       : by_{by},
         net_{by.n},
@@ -80,7 +80,7 @@ class dropper {
 
   dropped run(const std::atomic<bool>* stop) {
     const auto stopped = [&] { return stop != nullptr && stop->load(std::memory_order_relaxed); };
-    // No more runs than nodes twice over: beyond that a budget is out of reach for this rule.
+    // Adds at most twice as many steps: beyond that a budget is out of reach for this rule.
     const std::size_t most = 3 * steps_.size() + 16;
     while (line_.peak > aim_ && steps_.size() < most && !stopped() && improve()) {
     }
@@ -98,14 +98,15 @@ class dropper {
   [[nodiscard]] double extra() const { return extra_cost_of(net_, steps_, by_.cost, by_.link); }
   [[nodiscard]] double price(double cost) const { return std::pow(cost + 1e-9, thrift_); }
 
-  // How much lies above the aim, over all steps.
+  // Returns the sum of bytes above the aim, over all steps.
   [[nodiscard]] double excess(const timeline& t) const {
     double sum = 0;
     for (const bytes b : t.live) sum += b > aim_ ? static_cast<double>(b - aim_) : 0;
     return sum;
   }
 
-  // The stay of `root` that is there just before step `at`, from whom it could be read if it stayed so long.
+  // Returns the stay of `root` that exists just before step `at`, and from which it could be read if it lasted that
+  // long.
   [[nodiscard]] const stay* latest(std::uint32_t root, std::uint32_t at) const {
     const stay* found = nullptr;
     for (const std::uint32_t s : stays_of_[root]) {
@@ -115,9 +116,10 @@ class dropper {
     return found;
   }
 
-  // Nodes that must run before step `at` so that `v` can run again there, v included; what would otherwise have to stay
-  // over the peak for it is made again too. False: it cannot be, or the chain is too long with the nodes that `depth`
-  // calls above will add to it: so no call is in vain, nor deeper than the longest chain.
+  // Collects the nodes that must run before step `at` so that `v` can run again there, v included. Operands that would
+  // have to stay over the peak for it are recomputed too. Returns false if that is impossible, or if the chain is too
+  // long with the nodes that `depth` calls above will add to it. So no call is without effect, nor deeper than the
+  // longest chain.
   bool chain(std::uint32_t v, std::uint32_t at, std::uint32_t peak, candidate& c, bytes& held,
              std::size_t depth = 0) const {
     if (by_.again[v] == 0 || c.again.size() + depth >= longest_chain) return false;
@@ -137,7 +139,7 @@ class dropper {
     return true;
   }
 
-  // Runs again what `s` is of.
+  // Runs the producer of `s` again.
   std::optional<candidate> run_again(const stay& s, std::uint32_t peak, std::uint32_t next) const {
     if (net_.producer[s.root] == no_node) return std::nullopt;
     candidate c;
@@ -200,7 +202,7 @@ class dropper {
       if (s.last <= peak) continue;
       auto next = std::ranges::lower_bound(s.uses, peak);
       while (next != s.uses.end() && is_out(*next, s.root)) ++next;
-      // What is wanted in the end only is made again at the end.
+      // A value needed only at the end is recomputed at the end.
       const std::uint32_t wanted = next == s.uses.end() ? end : *next;
       if (wanted == peak) continue;
       if (next == s.uses.end() && net_.stays[s.root] == 0) continue;  // for a copy out only
@@ -227,14 +229,14 @@ class dropper {
     const double before = excess(line_);
     const double spent = by_.link ? extra() : 0;
     const auto peak = static_cast<std::uint32_t>(std::ranges::max_element(line_.live) - line_.live.begin());
-    if (before == 0) return false;  // it is the start or the end that needs so much
+    if (before == 0) return false;  // the start or the end needs so much
     double best = 0;
     std::optional<std::pair<steps_list, timeline>> chosen;
     const std::vector<candidate> all = candidates(peak);
     for (std::size_t i = 0; i < std::min(all.size(), tried_by_replay); ++i) {
       steps_list longer = with(all[i]);
       timeline line = trace(longer);
-      // With copies under way what is added may cost more or less than it does alone.
+      // While copies run, an added step may cost more or less than it does alone.
       const double cost =
           by_.link ? std::max(0.0, extra_cost_of(net_, longer, by_.cost, by_.link) - spent) : all[i].cost;
       const double gain = (before - excess(line)) / price(cost);
@@ -247,7 +249,7 @@ class dropper {
     return true;
   }
 
-  // Runs and copies that are not needed any more, the last first.
+  // Removes runs and copies that are not needed any more, the last first.
   void remove_idle(const std::atomic<bool>* stop) {
     const bytes most = std::max(aim_, line_.peak);
     std::vector<std::uint8_t> repeats = repeats_of(net_, steps_);
@@ -265,7 +267,7 @@ class dropper {
     }
   }
 
-  // Copies out as late and copies in as early as there is room, where that saves waiting.
+  // Moves copies out later and copies in earlier within the available room, if that saves waiting.
   void slide(const std::atomic<bool>* stop) {
     const bytes most = std::max(aim_, line_.peak);
     double cost = extra();
@@ -303,14 +305,14 @@ class dropper {
   double thrift_;
   timeline line_;
   std::uint64_t traced_;  // steps
-  // As of the last candidates().
+  // The results of the last candidates() call.
   std::vector<std::vector<std::uint32_t>> stays_of_;  // by root, rising
   std::vector<std::uint32_t> outs_of_;                // by root: the step of its first copy out
   std::vector<double> worked_;                        // by step: cost of the nodes before it
 };
 
-// The steps less one to four of those that run a node again or copy a value in, near each other. What they made is then
-// kept instead.
+// Returns the steps without one to four of those that run a node again or copy a value in, near each other. Their
+// values are then kept instead.
 steps_list without_some(const net& n, const steps_list& steps, std::mt19937& random) {
   const std::vector<std::uint8_t> repeats = repeats_of(n, steps);
   std::size_t count = 0;
@@ -333,7 +335,7 @@ steps_list without_some(const net& n, const steps_list& steps, std::mt19937& ran
 std::vector<std::uint32_t> drop_until(const means& by, const std::vector<std::uint32_t>& steps, bytes aim,
                                       std::uint64_t& steps_left, const std::atomic<bool>* stop) {
   constexpr double thrifts[] = {1, 0.5, 2};
-  constexpr std::size_t least_rounds = 100, rounds_a_run = 4;  // without a gain, by what runs again
+  constexpr std::size_t least_rounds = 100, rounds_a_run = 4;  // without a gain, by the number of repeated runs
   const auto drop = [&](const steps_list& from, double thrift) {
     dropper d{by, from, aim, thrift};
     dropped made = d.run(stop);
@@ -357,7 +359,7 @@ std::vector<std::uint32_t> drop_until(const means& by, const std::vector<std::ui
   for (const double thrift : {thrifts[1], thrifts[2]}) {
     if (!done()) take(drop(steps, thrift));
   }
-  // Some of what was added is left out, and what is then missing is found anew.
+  // Leaves out some of the added steps, and searches replacements.
   std::mt19937 random{1};
   while (!done()) {
     const steps_list fewer = without_some(by.n, best.steps, random);

@@ -11,11 +11,11 @@ namespace berth::schedule {
 enum class rule : std::uint8_t {
   least_left,  // the ready node that leaves least live; of equals the one with the smaller step
   least_step,  // the one whose step needs least; of equals the one that leaves less
-  deepest,     // what frees memory; else what was made ready last: one branch after the other
+  deepest,     // a node that frees memory; else the one made ready last: one branch after the other
 };
 
-// An order by the rule; of nodes that are equal, the one that stands first in `hint`. Empty where `looks_left`, in
-// nodes looked at, was used up. O(nodes x ready nodes).
+// Returns an order by the rule; of equal nodes, the first in `hint` comes first. Returns an empty order if
+// `looks_left`, in visited nodes, was used up. O(nodes x ready nodes).
 [[nodiscard]] std::vector<std::uint32_t> greedy_order(const net& n, const std::vector<std::uint32_t>& hint, rule by,
                                                       std::uint64_t& looks_left);
 

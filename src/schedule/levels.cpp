@@ -18,8 +18,8 @@ namespace {
 using word = std::uint64_t;
 
 constexpr std::uint64_t states_a_turn = 1024;   // of one direction
-constexpr std::size_t most_suspects = 1;        // nodes asked for what they need, at each state
-constexpr std::uint64_t edges_per_state = 200;  // looked at by cuts in the time of a state
+constexpr std::size_t most_suspects = 1;        // nodes queried for their need, at each state
+constexpr std::uint64_t edges_per_state = 200;  // edges that cuts visit in the time of a state
 constexpr std::uint64_t gain_of_answer = 20, most_credit = 2000;
 constexpr std::size_t most_memory = std::size_t{512} << 20;
 
@@ -88,7 +88,7 @@ class search {
     add(here_.data(), backward_ ? at_end(n) : at_begin(n), none, {});
   }
 
-  // Spends up to `share` of the states. Paused: those are spent, or it was stopped, or memory is at its end.
+  // Spends up to `share` of the states. Paused: those are spent, or it was stopped, or memory is exhausted.
   search_status advance(std::uint64_t share, std::uint64_t& states_left, const std::atomic<bool>* stop) {
     const std::uint64_t least = states_left - std::min(states_left, share);
     for (;;) {
@@ -103,7 +103,7 @@ class search {
     }
   }
 
-  // The other direction has proved that no order has a lower peak.
+  // Called when the other direction has proved that no order has a lower peak.
   void learn(bytes proved) {
     proved_ = std::max(proved_, proved);
     level_ = std::max(level_, proved_);
@@ -111,7 +111,7 @@ class search {
   }
   [[nodiscard]] bytes proved() const noexcept { return proved_; }
   [[nodiscard]] bool full() const noexcept { return live_.size() >= most_memory / 2 / (words_ * sizeof(word) + 56); }
-  // What was found.
+  // Returns the order found.
   [[nodiscard]] std::vector<std::uint32_t> order() const { return order_to(open_.back()); }
 
  private:
@@ -138,7 +138,7 @@ class search {
     }
     return true;
   }
-  // As inside(), with v counted as run.
+  // Does the same as inside(), with v counted as run.
   bool inside_with(const word* small, const word* large, std::uint32_t v) const noexcept {
     for (std::size_t w = 0; w < words_; ++w) {
       const word own = w == v / 64 ? word{1} << (v % 64) : 0;
@@ -147,11 +147,11 @@ class search {
     return true;
   }
 
-  // Whether v, behind `set`, is the last to use root r: backward, the first.
+  // Returns true if v, behind `set`, is the last to use root r; backward, the first.
   [[nodiscard]] bool ends(const word* set, std::uint32_t r, std::uint32_t v) const noexcept {
     return backward_ ? apart(users_[r], set) : inside_with(users_[r], set, v);
   }
-  // Backward, what v uses is live once v has run.
+  // Backward, the roots that v uses are live once v has run.
   [[nodiscard]] bytes wakes(const word* set, std::uint32_t v) const noexcept {
     bytes sum = 0;
     for (const std::uint32_t r : net_.uses[v]) {
@@ -184,7 +184,7 @@ class search {
     return static_cast<std::size_t>(h ^ (h >> 32));
   }
 
-  // A state that was not known before is opened, with the nodes that led to it.
+  // Opens a state that was not known before, with the nodes that led to it.
   void add(const word* set, bytes live, std::uint32_t parent, std::span<const std::uint32_t> path) {
     if (live_.size() * 2 >= table_.size()) grow();
     std::size_t slot = hash(set) & (table_.size() - 1);
@@ -215,7 +215,7 @@ class search {
     table_ = std::move(larger);
   }
 
-  // The next level at which a state waits.
+  // Moves to the next level at which a state waits.
   bool raise() {
     if (waiting_.empty() || std::get<0>(waiting_.top()) >= limit_) return false;
     level_ = std::get<0>(waiting_.top());
@@ -230,7 +230,7 @@ class search {
     }
   }
 
-  // A path from `here_` along which nothing is lost (see the header), of at most `longest` nodes; false: none found.
+  // Searches a path from `here_` without loss (see the header), of at most `longest` nodes; false: none found.
   bool descend(bytes floor, bytes live, std::uint32_t v, std::uint32_t& tries) {
     if (tries == 0 || step(here_.data(), live, v) > level_) return false;
     --tries;
@@ -249,11 +249,11 @@ class search {
     return false;
   }
 
-  // Cuts are dear where they seldom say anything: then only now and then.
+  // Cuts are expensive if they seldom give an answer: then they are tried only now and then.
   bool worth_asking() { return credit_ != 0 || ++unasked_ % 128 == 0; }
 
-  // Whether some node that is still to run needs more than the level, whatever runs before it (I2). The state then
-  // waits for what it needs. The nodes that said so last are asked first, and one of the others in turn.
+  // Returns true if some node that is still to run needs more than the level in any order (I2). The state then waits
+  // for that level. The nodes of the last answers are tried first, and one of the others in turn.
   bool blocked(std::uint32_t at, std::uint64_t& states_left) {
     rest_.clear();
     done_.clear();
@@ -288,7 +288,7 @@ class search {
     const std::uint64_t spent =
         (std::numeric_limits<std::uint64_t>::max() - edges) / edges_per_state + rest_.size() / 8;
     states_left -= std::min(states_left, spent);
-    // What an answer saves is unknown: it is taken for the states below one, which is more where few have run.
+    // The saving of an answer is unknown. It is estimated as the states below one, which is more if few nodes have run.
     credit_ += found ? gain_of_answer : 0;
     credit_ -= std::min(credit_, spent);
     credit_ = std::min(credit_, most_credit);
@@ -308,7 +308,7 @@ class search {
         if (inside(before_[v], here_.data())) ready_.push_back(v);
       }
     }
-    // Whatever goes down at once, then whatever goes down in the end.
+    // First the nodes that go down at once, then those that go down in the end.
     for (const std::uint32_t longest : {1u, 64u}) {
       for (const std::uint32_t v : ready_) {
         std::uint32_t tries = longest;
@@ -381,7 +381,7 @@ class search {
 
 levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& states_left,
                             const std::atomic<bool>* stop) {
-  // Where less is live in the end than at the begin, valleys lie ahead of one who starts there.
+  // If less is live at the end than at the begin, a search from the start has valleys ahead.
   const bool first = at_end(n) < at_begin(n);
   std::array<std::optional<search>, 2> both;
   bytes proved = 0;

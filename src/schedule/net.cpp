@@ -17,7 +17,7 @@ rows rows_of(const lists& all) {
   return made;
 }
 
-// By value: the values from which it is separated.
+// Returns, by value, the values from which it is separated.
 lists separated(const graph_structure& g) {
   lists made(g.separations.empty() ? 0 : g.values.size());
   for (std::size_t s = 0; s + 1 < g.separations.size(); s += 2) {
@@ -27,7 +27,7 @@ lists separated(const graph_structure& g) {
   return made;
 }
 
-// Roots of node n's operands that its first result may take over where it is their last use (liveness.hpp).
+// Finds the roots of node n's operands whose memory its first result may reuse at their last use (liveness.hpp).
 void find_takes(const graph_structure& g, const node_record& node, const lists& apart,
                 const std::vector<std::uint32_t>& root_of, std::vector<std::uint32_t>& found) {
   const auto candidates = g.in_place(node);
@@ -54,7 +54,7 @@ void find_takes(const graph_structure& g, const node_record& node, const lists& 
   found.erase(std::unique(found.begin(), found.end()), found.end());
 }
 
-// The roots that take memory, numbered by their values; users as sorted lists of different nodes.
+// The roots in memory, numbered by their values; users as sorted lists of different nodes.
 struct roots {
   std::vector<std::uint32_t> of_value;
   std::vector<std::uint32_t> value;
@@ -83,7 +83,7 @@ roots find_roots(const graph_structure& g, const std::vector<std::uint32_t>& pro
   return made;
 }
 
-// What `size` bytes take up to where the next value may start; 0 for none. Nothing above 2^62.
+// Returns the room of `size` bytes up to the next possible start; 0 for none. Returns no value above 2^62.
 std::optional<bytes> room(bytes size, const rules::placement& rules) {
   const auto taken = rules.footprint(size);
   const auto next = taken ? checked_align_up(*taken, rules.start_alignment) : std::nullopt;
@@ -91,7 +91,8 @@ std::optional<bytes> room(bytes size, const rules::placement& rules) {
   return size == 0 ? 0 : *next;
 }
 
-// The states, side by side (graph_plan.hpp); nothing where the sizes of all that lies in the arena exceed 2^62.
+// Returns the bytes of the states, side by side (graph_plan.hpp); nothing if the sizes of all values in the arena
+// exceed 2^62.
 std::optional<bytes> state_bytes(const graph_structure& g, const rules::placement& rules) {
   bytes states = 0;
   bytes sum = 0;
@@ -168,7 +169,7 @@ std::optional<net> make_net(const graph_structure& g, const rules::placement& ru
   for (std::uint32_t v = 0; v < g.values.size(); ++v) {
     if (g.values[v].kind != value_kind::input) continue;
     made.at_start += footprint(g.values[v].size);
-    (void)loose(g.values[v].size);  // of one that nobody reads too
+    (void)loose(g.values[v].size);  // of an unread one too
   }
   const lists apart = separated(g);
   for (std::uint32_t n = 0; n < g.nodes.size(); ++n) {

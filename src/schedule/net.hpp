@@ -1,17 +1,19 @@
-// A net: what an order of nodes decides about memory, and nothing else.
+// A net: the part of a graph that an order's memory depends on.
 //
-// Nodes with what must run before them, and roots: pieces of memory that come with a node (or are there from the
-// start) and go with the last of their users. A set of nodes that holds, with each node, all that must run before it
-// is called a *downset*; what is live between two nodes depends on the downset that has run and not on its order:
+// It has nodes with the nodes that must run before them, and roots. A root is a piece of memory that comes with a node
+// (or exists from the start) and goes with the last of its users. A *downset* is a set of nodes that contains, with
+// each node, all that must run before it. The live bytes between two nodes depend on the downset that has run and not
+// on its order:
 //
-//   live(X) = base + sum of the roots whose producer is in X and of whose users one is not
-//   step(v, X) = live(X) + makes(v) + extra(v) - what v's first result may take over once its users are in X + {v}
+//   `live(X) = base + sum of the roots whose producer is in X and one of whose users is not.`
+//   `step(v, X) = live(X) + makes(v) + extra(v) - reused(v, X)`.
+//   `reused(v, X)` is the memory that v's first result may reuse once its users are in X + {v}.
 //
-// Sizes are rounded up to where the next value may start. All but the highest of those that are live together take that
-// much, so that an arena is no smaller than the most that is live less `slack`.
+// Sizes are rounded up to the next possible start. All but the highest of the values that are live together take that
+// much. So an arena is no smaller than the peak of live bytes less `slack`.
 //
-// live() is submodular over downsets (a sum of cuts), which is what valley.hpp and levels.hpp rest on. In-place choices
-// are those of liveness.hpp: a result takes over an operand of its own size where it is its last use.
+// The function live() is submodular over downsets (a sum of cuts); valley.hpp and levels.hpp rely on that. In-place
+// choices are those of liveness.hpp: a result reuses the memory of an operand of its own size at its last use.
 #pragma once
 
 #include <cstdint>
@@ -43,40 +45,40 @@ struct rows {
   }
 };
 
-// By number in the rows, below `columns`: the rows that it is in, rising.
+// Returns, by number in the rows (below `columns`), the rows that contain it, rising.
 [[nodiscard]] rows turned(const rows& r, std::size_t columns);
 
 struct net {
-  rows before, after;        // by node: those that must run before it and after it (not all of them: the closure is)
-  std::vector<bytes> makes;  // by node: results that outlive it
-  std::vector<bytes> extra;  // by node: workspace, and results that nobody reads
-  rows takes;                // by node: roots that its first result may take over; all of one size
-  rows uses;                 // by node: roots it reads or writes through, without those it makes
-  std::vector<bytes> root;   // sizes
-  std::vector<std::uint32_t> value;     // by root: which value of the graph it is (make_net() only)
+  rows before, after;                   // by node: nodes that must run before and after it (their closure has all)
+  std::vector<bytes> makes;             // by node: results that outlive it
+  std::vector<bytes> extra;             // by node: workspace, and unread results
+  rows takes;                           // by node: roots whose memory its first result may reuse; all of one size
+  rows uses;                            // by node: roots it reads or writes through, without those it makes
+  std::vector<bytes> root;              // sizes
+  std::vector<std::uint32_t> value;     // by root: its value in the graph (make_net() only)
   std::vector<std::uint32_t> producer;  // by root; no_node: there from the start
-  std::vector<std::uint8_t> stays;      // by root: still wanted when all nodes have run
+  std::vector<std::uint8_t> stays;      // by root: still needed when all nodes have run
   rows users;                           // by root
   rows made_by;                         // by node: roots
-  bytes base = 0;                       // there throughout
-  bytes at_start = 0;                   // live before the first node: with what nobody reads
-  std::vector<bytes> loose;             // by root: what its size is rounded up by (make_net() only)
-  std::vector<bytes> loose_extra;       // by node: the same of its workspace and unread results, the most (the same)
-  bytes slack = 0;                      // of one value at most: what its size is rounded up by for the next to start
+  bytes base = 0;                       // live throughout
+  bytes at_start = 0;                   // live before the first node: with unread inputs
+  std::vector<bytes> loose;             // by root: the bytes that rounding adds (make_net() only)
+  std::vector<bytes> loose_extra;       // by node: the same for its workspace and unread results, the most
+  bytes slack = 0;                      // the most that rounding adds to one value for the next start
 
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(makes.size()); }
 };
 
-// `keep`: nodes that run in the given order among themselves; so do nodes without results; `pairs` are kept. Nothing
-// where sizes exceed 2^62. States count in `base`. O(nodes + edges), and for each root the square of the accesses
-// beside writings.
+// Makes the net of a graph. `keep`: nodes that run in the given order among themselves; so do nodes without results.
+// `pairs` are kept. Returns nothing if sizes exceed 2^62. States count in `base`. O(nodes + edges), and for each root
+// the square of the accesses beside writings.
 [[nodiscard]] std::optional<net> make_net(const graph_structure& g, const rules::placement& rules,
                                           std::span<const std::uint32_t> keep, std::span<const node_pair> pairs = {});
 
-// The most bytes live in this order, by step if asked; `start` and the end count too. O(nodes + edges).
+// Returns the most bytes live in this order, by step if asked; `start` and the end count too. O(nodes + edges).
 [[nodiscard]] bytes peak_of(const net& n, std::span<const std::uint32_t> order, std::vector<bytes>* by_step = nullptr);
 
-// What runs: a downset that grows, with what is live. All functions are O(edges of the node).
+// An execution: a growing downset, with its live bytes. All functions are O(edges of the node).
 class walk {
  public:
   explicit walk(const net& n);
@@ -90,8 +92,8 @@ class walk {
 
  private:
   const net& net_;
-  std::vector<std::uint32_t> waits_;  // by node: how many that must run before it have not
-  std::vector<std::uint32_t> left_;   // by root: users still to run, one more where it stays
+  std::vector<std::uint32_t> waits_;  // by node: how many required nodes have not run
+  std::vector<std::uint32_t> left_;   // by root: users still to run, one more if it stays
   std::vector<std::uint8_t> ran_;
   bytes live_;
 };

@@ -21,14 +21,15 @@ allowance allowance_of(plan::effort level, const std::atomic<bool>* stop) {
   return {1'200'000, 20'000'000, 40'000'000, stop};
 }
 
-// Lanes order what the graph does not say (see the header).
+// Lanes order some accesses that the graph does not show (see the header).
 bool must_stay(const graph_structure& g) {
   const bool lanes = std::ranges::any_of(g.nodes, [&](const auto& n) { return n.stream != g.nodes.front().stream; });
   return lanes && std::ranges::any_of(g.views, [](const view_record& v) { return v.writer != 0; });
 }
 
-// What no arena is smaller than. Of what is live together the highest needs no rounding: which that is is not known,
-// but when one node runs only what it cannot reach, and what it has not outlived, can be live beside it.
+// Returns a bound on every arena. The highest of the values that are live together needs no rounding. It is unknown
+// which one that is. But while a node runs, only memory that it cannot reach, and memory that it has not outlived, can
+// be live beside it.
 bytes bound_of_arena(const net& n, const arranged& found, allowance& allowed) {
   bytes bound = found.bound - std::min(found.bound, n.slack);
   if (n.slack == 0) return bound;
@@ -53,8 +54,8 @@ bytes bound_of_arena(const net& n, const arranged& found, allowance& allowed) {
   return bound;
 }
 
-// Places the graph in the order found. Where thousands of values lie within 1/256 of their bound after a sweep, what a
-// search could still gain is not worth its second (bench_schedule_order, 10,000 nodes: 0.03 % of the arena).
+// Places the graph in the order found. With thousands of values within 1/256 of their bound after a sweep, the gain of
+// a search is not worth its second. The gain is 0.03 % of the arena with 10,000 nodes (bench_schedule_order).
 result<graph_plan> place(const graph& g, const graph_options& planning, plan::effort level, graph_fault* why) {
   constexpr std::size_t many = 4096;
   if (g.nodes().size() > many && level != plan::effort::best && planning.search.work == plan::effort::normal) {

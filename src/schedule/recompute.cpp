@@ -18,7 +18,7 @@ const rules::placement& rules_of(const recompute_options& o) {
   return o.order.rules ? *o.order.rules : rules::host();
 }
 
-// By value: a root that somebody writes into.
+// Returns, by value, whether a node writes into this root.
 std::vector<std::uint8_t> written_in(const graph_structure& g) {
   std::vector<std::uint8_t> written(g.values.size(), 0);
   for (const view_record& v : g.views) {
@@ -27,7 +27,7 @@ std::vector<std::uint8_t> written_in(const graph_structure& g) {
   return written;
 }
 
-// Nodes that may run again: they have results of their own only, and nobody writes into what they read or make.
+// Returns the nodes that may run again: all results are their own, and no node writes into their operands or results.
 std::vector<std::uint8_t> repeatable(const graph_structure& g, const recompute_options& o,
                                      const std::vector<std::uint8_t>& written) {
   if (!o.again) return std::vector<std::uint8_t>(g.nodes.size(), 0);
@@ -44,7 +44,7 @@ std::vector<std::uint8_t> repeatable(const graph_structure& g, const recompute_o
   return may;
 }
 
-// Roots that may lie in the slow memory.
+// Returns the roots that may lie in the slow memory.
 std::vector<std::uint8_t> movable(const graph_structure& g, const net& n, const std::vector<std::uint8_t>& written) {
   const bool lanes = std::ranges::any_of(g.nodes, [&](const auto& v) { return v.stream != g.nodes.front().stream; });
   std::vector<std::uint8_t> may;
@@ -52,8 +52,8 @@ std::vector<std::uint8_t> movable(const graph_structure& g, const net& n, const 
   return may;
 }
 
-// What every order needs, whatever runs again or moves: the operands and results of one node, what is there at the
-// start, what must be there in the end.
+// Returns a bound for every order, with any repeated runs or moves. It covers the operands and results of one node, the
+// values live at the start, and those needed at the end.
 std::pair<bytes, std::uint32_t> bound_of(const net& n) {
   bytes end = n.base;
   for (std::uint32_t r = 0; r < n.root.size(); ++r) end += n.stays[r] != 0 ? n.root[r] : 0;
@@ -68,7 +68,7 @@ std::pair<bytes, std::uint32_t> bound_of(const net& n) {
   return most;
 }
 
-// Whether what 2^32 steps cost is a number: beside an infinite sum the dearest step would be free.
+// Returns true if the cost of 2^32 steps is finite: beside an infinite sum the most expensive step would be free.
 bool can_be_summed(const net& n, const std::vector<double>& cost, const std::optional<transfer>& link) {
   double all = 0;
   for (const double c : cost) all += c;
@@ -76,7 +76,7 @@ bool can_be_summed(const net& n, const std::vector<double>& cost, const std::opt
   return all <= std::numeric_limits<double>::max() / 0x1p32;
 }
 
-// All that answers for one graph share.
+// The common data of all answers for one graph.
 struct question {
   const graph& g;
   const recompute_options& o;
@@ -122,7 +122,7 @@ result<question> ask(const graph& g, const recompute_options& o, graph_fault* wh
   return question{g, o, std::move(n), std::move(*start), std::move(cost), std::move(again), std::move(moves), bound};
 }
 
-// The steps of a net as those of the graph.
+// Translates the steps of a net into those of the graph.
 std::vector<std::uint32_t> steps_of(const question& q, std::vector<std::uint32_t> steps) {
   for (std::uint32_t& s : steps) {
     const step_meaning it = meaning_of(q.n, s);
@@ -132,7 +132,8 @@ std::vector<std::uint32_t> steps_of(const question& q, std::vector<std::uint32_t
   return steps;
 }
 
-// What lies in the slow memory: each copy out, from its step to the last copy in of the same value before the next one.
+// Places the copies in the slow memory. Each copy out lies there from its step to the last copy in of the same value
+// before the next one.
 result<plan::plan> place_slow(const question& q, const std::vector<std::uint32_t>& steps) {
   plan::problem slow{rules_of(q.o)};
   std::vector<std::size_t> lies(q.g.values().size());
@@ -176,7 +177,7 @@ result<recomputed> answer_of(const question& q, std::vector<std::uint32_t> steps
   return made;
 }
 
-// Steps traced to make an answer cheaper: nothing, some tenths of a second, some seconds.
+// Returns the traced steps to spend on a cheaper answer: none, some tenths of a second, some seconds.
 std::uint64_t steps_for(plan::effort level) {
   switch (level) {
     case plan::effort::fast: return 0;
@@ -193,7 +194,7 @@ result<recomputed> within(const question& q, bytes budget, graph_fault* why) {
   if (best->within || q.bound.first > budget) return best;
   std::uint64_t steps_left = steps_for(q.o.order.work);
   const auto search = [&](const std::optional<transfer>& link) -> result<void> {
-    // Places may need more than what is live: then less may be live.
+    // Places may need more than the live bytes: then the aim is lowered.
     bytes aim = budget;
     for (int tries = 0; tries < 5 && !best->within; ++tries) {
       const auto steps =
@@ -210,14 +211,14 @@ result<recomputed> within(const question& q, bytes budget, graph_fault* why) {
     return {};
   };
   if (const auto done = search(q.o.move); !done) return done.error();
-  // What moves is in more pieces, which may not find places where what runs again does.
+  // Moved values are in more pieces, which may find no places although recomputed values do.
   if (q.o.move && q.o.again && !best->within) {
     if (const auto done = search(std::nullopt); !done) return done.error();
   }
   return best;
 }
 
-// The best answers at budgets between the bound and what the order alone needs.
+// Returns the best answers at budgets between the bound and the need of the order alone.
 result<std::vector<recomputed>> answers(const question& q, std::uint32_t points, graph_fault* why) {
   std::vector<recomputed> found;
   auto first = answer_of(q, q.start.steps, why);
@@ -230,7 +231,7 @@ result<std::vector<recomputed>> answers(const question& q, std::uint32_t points,
     if (!next) return next.error();
     found.push_back(std::move(*next));
   }
-  // By falling arena, of those that cost less than all smaller ones.
+  // By falling arena, those that cost less than all smaller ones.
   std::ranges::stable_sort(found, [](const recomputed& a, const recomputed& b) {
     return std::pair{a.plan.arena(), a.extra_cost} < std::pair{b.plan.arena(), b.extra_cost};
   });
@@ -266,7 +267,7 @@ result<recomputed> recompute_for(const graph& g, double extra, const recompute_o
   if (!(extra >= 0)) return error{errc::invalid_input, "schedule: an extra cost is negative or not a number", 0};
   auto front = recompute_front(g, 8, o, why);
   if (!front) return front.error();
-  // Of rising cost and falling arena: the last that can be afforded. The first costs nothing.
+  // The answers have rising cost and falling arena: takes the last affordable one. The first costs nothing.
   std::size_t best = 0;
   for (std::size_t i = 0; i < front->size(); ++i) {
     if ((*front)[i].extra_cost <= extra) best = i;

@@ -52,7 +52,7 @@ class rewriter {
   }
 
  private:
-  // Where a value begins in its root, and the node whose writing it shows, plus one.
+  // Returns where a value begins in its root, and the node whose writing it shows, plus one.
   [[nodiscard]] std::pair<bytes, std::uint32_t> place_of(std::uint32_t value) const {
     const auto& v = g_.values()[value];
     return {v.root_offset, v.kind == value_kind::view ? v.producer.index + 1 : 0};
@@ -71,7 +71,8 @@ class rewriter {
     copies_[v].push_back(now_[v]);
   }
 
-  // The value that has v's bytes now; a view is made when it is first asked for. None: its node has not run.
+  // Returns the value that has v's bytes now; makes a view at its first request. Returns no_value if its node has not
+  // run.
   value_id instance(value_id v) {
     const value& it = g_[v];
     if (it.kind != value_kind::view) return now_[v.index];
@@ -94,7 +95,7 @@ class rewriter {
     return now_[v.index] = made_.view(it.name, of, std::move(type), it.root_offset - skipped);
   }
 
-  // A value that a writing node may name as its destination: that of the given graph, or one of equal bytes.
+  // Returns a value that a writing node may name as its destination: that of the given graph, or one of equal bytes.
   value_id destination(value_id written) {
     const value& it = g_[written];
     const std::pair place{it.root_offset, covers_[written.index]};
@@ -148,7 +149,7 @@ class rewriter {
     return nullptr;
   }
 
-  // Graphs of which something moves have one lane.
+  // Graphs with moves have one lane.
   [[nodiscard]] std::uint32_t lane() const { return g_.nodes().empty() ? 0 : g_.nodes().front().stream; }
 
   const char* copy(step_meaning it) {

@@ -1,5 +1,5 @@
-// An order of a net, of which stretches are cut out as nets of their own and put in another order. What that costs goes
-// by the stretch and not by the net.
+// An order of a net. Stretches are cut out as nets of their own and reordered. The cost depends on the stretch and not
+// on the net.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ class sequence {
   // `order`: a downset of n, each node behind those that must run before it. O(nodes + edges).
   sequence(const net& n, std::vector<std::uint32_t> order);
   [[nodiscard]] const std::vector<std::uint32_t>& order() const noexcept { return order_; }
-  // What is live before the node at `place`; at the end, behind the last one.
+  // Returns the live bytes before the node at `place`; at the end, behind the last one.
   [[nodiscard]] bytes live(std::size_t place) const noexcept { return live_[place]; }
-  // What is live while the node at `place` runs. O(takes of the node).
+  // Returns the live bytes while the node at `place` runs. O(takes of the node).
   [[nodiscard]] bytes step(std::size_t place) const noexcept;
-  // The net of [from, to): it runs when all before it has, before the rest. Its node i is order()[from + i].
+  // Returns the net of [from, to). It runs after all before it, and before the rest. Its node i is order()[from + i].
   [[nodiscard]] net part(std::size_t from, std::size_t to);
-  // Puts [from, to) in another order: of the nodes of part(from, to), as `local` has them.
+  // Reorders [from, to): the nodes of part(from, to), in the order of `local`.
   void put(std::size_t from, std::size_t to, std::span<const std::uint32_t> local);
 
  private:
-  // By root: what the nodes of [from, to) use or make, rising; they get their numbers.
+  // Returns the roots that the nodes of [from, to) use or make, rising, and numbers them.
   std::vector<std::uint32_t> number_roots(std::size_t from, std::size_t to);
   void find_live(std::size_t from, std::size_t to);
 
@@ -37,8 +37,8 @@ class sequence {
   std::vector<bytes> live_;            // by place, before its node
 };
 
-// The net of `inside`, a part of n that runs when all of `done` has, before the rest. Node i of it is inside[i]. Each
-// node of either stands behind those of the same that must run before it. O(nodes + edges) of n.
+// Returns the net of `inside`, a part of n that runs after all of `done`, and before the rest. Its node i is inside[i].
+// Each node of either list stands behind those of the same list that must run before it. O(nodes + edges) of n.
 [[nodiscard]] net part_of(const net& n, std::span<const std::uint32_t> done, std::span<const std::uint32_t> inside);
 
 }  // namespace berth::schedule

@@ -26,7 +26,7 @@ spending spending_of(const graph& g, std::span<const std::uint32_t> steps, std::
                      const std::optional<transfer>& link) {
   spending made;
   double now = 0, out_free = 0, in_free = 0;
-  std::vector<double> there(g.values().size(), 0);  // by root: when its bytes are
+  std::vector<double> there(g.values().size(), 0);  // by root: the time when its bytes exist
   std::vector<std::uint8_t> ran(g.nodes().size(), 0);
   const auto wait = [&](double until) {
     if (until <= now) return;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr plan::index fast = 0, slow = 1;
 
-// Step i at 3 i + 1: between two steps an eviction and a prefetch in its place have a tick each.
+// Step i is at 3 i + 1: between two steps an eviction and a prefetch in its place have a tick each.
 plan::tick tick_of(std::size_t step) {
   return 3 * static_cast<plan::tick>(step) + 1;
 }
@@ -40,7 +40,7 @@ moves_question ask(const means& by, const std::vector<std::uint32_t>& steps, byt
   for (const stay& s : line.stays) {
     const bool there = by.n.producer[s.root] == no_node;
     const plan::tick born = there ? 0 : tick_of(s.born);
-    // What is taken over makes room for the result: its last use counts as before that step.
+    // An operand reused in place makes room for the result: its last use counts as before that step.
     const plan::tick last = tick_of(s.last) - (s.taken ? 1 : 0);
     std::vector<plan::use> uses{{.at = born, .write = true, .memory = fast}};
     for (const std::uint32_t u : s.uses) uses.push_back({.at = std::min(tick_of(u), last), .memory = fast});
@@ -63,7 +63,7 @@ std::vector<std::uint32_t> with_planned_copies(const means& by, const std::vecto
   const moves_question q = ask(by, steps, aim - by.n.base);
   const auto found = plan::solve_moves(q.memories, q.traffic, {.work = plan::effort::fast, .stop = stop});
   if (!found) return steps;
-  // Before which step, out before in, in the planner's order.
+  // The step that they precede, out before in, in the planner's order.
   std::vector<std::tuple<std::uint32_t, bool, std::uint32_t>> copies;
   std::vector<std::uint8_t> gone(by.n.root.size(), 0);
   for (const plan::move& m : found->moves) {

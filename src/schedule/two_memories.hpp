@@ -1,13 +1,13 @@
-// Moves alone, by the planner of several memories (plan/moves.hpp): a start for the search, fast.
+// Moves alone, by the planner of several memories (plan/moves.hpp): a fast start for the search.
 #pragma once
 
 #include "schedule/dropping.hpp"
 
 namespace berth::schedule {
 
-// The steps with the copies that solve_moves() finds for a fast memory of `aim` bytes; the given ones where it finds
-// none. That planner has copies between steps take memory in both; what is live here is for the caller to trace.
-// Contract: by.link; no node stands there twice.
+// Returns the steps with the copies that solve_moves() finds for a fast memory of `aim` bytes; the given ones if it
+// finds none. In that planner copies between steps take memory in both. The caller traces the live bytes. Contract:
+// by.link; no node occurs twice.
 [[nodiscard]] std::vector<std::uint32_t> with_planned_copies(const means& by, const std::vector<std::uint32_t>& steps,
                                                              bytes aim, const std::atomic<bool>* stop = nullptr);
 

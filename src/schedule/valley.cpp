@@ -19,7 +19,7 @@ class flow {
     push(to, from, 0);
   }
 
-  // False where `edges_left` ran out.
+  // Returns false if `edges_left` ran out.
   bool run(std::uint32_t source, std::uint32_t sink, std::uint64_t& edges_left) {
     while (find_levels(source, sink, edges_left)) {
       next_ = first_;
@@ -30,7 +30,7 @@ class flow {
   }
   [[nodiscard]] bytes value() const noexcept { return value_; }
 
-  // Vertices that can still be reached from `start`, or from which it can be.
+  // Returns the vertices that can still be reached from `start`, or from which it can be reached.
   [[nodiscard]] std::vector<std::uint8_t> reach(std::uint32_t start, bool forward) const {
     std::vector<std::uint8_t> seen(first_.size(), 0);
     std::vector<std::uint32_t> open{start};
@@ -112,7 +112,7 @@ class flow {
   bytes value_ = 0;
 };
 
-// Vertices: nodes, roots, source, sink. What is on the source's side has run.
+// Vertices: nodes, roots, source, sink. The nodes on the source's side have run.
 flow network(const net& n) {
   const std::uint32_t roots = n.size();
   const auto source = static_cast<std::uint32_t>(roots + n.root.size());
@@ -152,7 +152,7 @@ std::optional<std::vector<std::uint8_t>> find_valley(const net& n, std::uint64_t
 
 bytes least_step(const net& n, std::uint32_t v, std::uint64_t& edges_left) {
   const auto source = static_cast<std::uint32_t>(n.size() + n.root.size());
-  // Who must have run, and who cannot have.
+  // Nodes that must have run, and nodes that cannot have.
   const auto closure = [&](const rows& next) {
     std::vector<std::uint8_t> seen(n.size(), 0);
     std::vector<std::uint32_t> open{v};

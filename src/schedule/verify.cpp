@@ -13,9 +13,10 @@ namespace {
 constexpr std::uint32_t nobody = UINT32_MAX;       // no node has written it: it does not exist
 constexpr std::uint32_t outside = UINT32_MAX - 1;  // it was there before the first node
 
-// Who wrote which bytes of a root: a tree over the bytes between the bounds of its views, the same for every content.
-// Trees are numbered. Where one node wrote all of it, a tree is that node's number; else it is the number of a pair of
-// trees, and equal pairs have one number. So equal numbers mean equal contents, and a writing makes few new ones.
+// The writers of the bytes of a root: a tree over the bytes between the bounds of its views, the same for every
+// content. Trees are numbered. If one node wrote all of it, a tree is that node's number. Else it is the number of a
+// pair of trees, and equal pairs have one number. So equal numbers mean equal contents, and a writing makes few new
+// ones.
 using tree = std::uint32_t;
 
 class forest {
@@ -32,7 +33,7 @@ class forest {
     if (is_new) pairs_.push_back({low, high, exists(low) && exists(high)});
     return at->second;
   }
-  // Whether all of it was written.
+  // Returns true if all of it was written.
   [[nodiscard]] bool exists(tree t) const { return is_pair(t) ? pairs_[t - nodes_].exists : t != nobody; }
 
  private:
@@ -47,7 +48,7 @@ class forest {
   std::unordered_map<std::uint64_t, tree> number_of_;
 };
 
-// By root: where its views begin and end, rising; its own begin and end too.
+// Returns, by root, where its views begin and end, rising; its own begin and end too.
 std::vector<std::vector<bytes>> bounds_of(const graph& g) {
   std::vector<std::vector<bytes>> bounds(g.values().size());
   for (const value& v : g.values()) {
@@ -73,7 +74,7 @@ class replay {
     }
   }
 
-  // The copy steps; what is wrong with them, or nothing.
+  // Plays a copy step. Returns its mistake, or null.
   const char* copy(step_meaning it) {
     const value_kind kind = g_.values()[it.index].kind;
     if (kind != value_kind::input && kind != value_kind::result) return "a copy of what cannot move";
@@ -88,10 +89,10 @@ class replay {
     return nullptr;
   }
 
-  // The trees that make up v, appended to `found`: of the same bytes always the same ones.
+  // Appends the trees that make up v to `found`: for the same bytes always the same ones.
   void find(value_id v, std::vector<tree>& found) const {
     const range it = range_of(v);
-    if (it.begin == it.end) {  // no bytes were written by nobody: only the root has to be there
+    if (it.begin == it.end) {  // a view without bytes only needs its root
       const tree root = now_[g_[v].root.index];
       found.push_back(g_[v].kind == value_kind::view && trees_.exists(root) ? outside : root);
       return;
@@ -149,10 +150,10 @@ class replay {
   const std::vector<std::vector<bytes>>& bounds_;
   forest& trees_;
   std::vector<tree> now_;                         // by root
-  std::unordered_map<std::uint32_t, tree> slow_;  // of what has gone out
+  std::unordered_map<std::uint32_t, tree> slow_;  // of copied-out values
 };
 
-// What node n reads: its operands, and where it writes through a view the bytes of that as they were.
+// Returns the reads of node n: its operands, and, if it writes through a view, the previous bytes of that.
 std::vector<value_id> read_by(const graph& g, std::uint32_t n) {
   std::vector<value_id> all = g.nodes()[n].inputs;
   for (const value_id v : g.nodes()[n].outputs) {
@@ -161,7 +162,7 @@ std::vector<value_id> read_by(const graph& g, std::uint32_t n) {
   return all;
 }
 
-// Whether node n, at this step, reads something else than it saw in the given order.
+// Returns a violation if node n, at this step, reads other contents than in the given order.
 std::optional<step_violation> wrong_read(const graph& g, std::uint32_t step, std::uint32_t n, const replay& now,
                                          const forest& trees, std::span<const tree> saw) {
   std::vector<tree> found;
@@ -215,7 +216,7 @@ std::optional<step_violation> verify_steps(const graph& g, std::span<const std::
   const auto bounds = bounds_of(g);
   forest trees{count};
   replay given{g, bounds, trees};
-  std::vector<tree> saw;                   // by what a node reads, one node after the other
+  std::vector<tree> saw;                   // by read of a node, one node after the other
   std::vector<std::size_t> first_seen{0};  // in `saw`, by node
   for (std::uint32_t n = 0; n < count; ++n) {
     const node& it = g.nodes()[n];

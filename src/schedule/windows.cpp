@@ -9,9 +9,9 @@
 namespace berth::schedule {
 namespace {
 
-constexpr std::uint64_t states_per_node = 64;  // what one stretch may cost
+constexpr std::uint64_t states_per_node = 64;  // the most that one stretch may cost
 
-// Orders [from, to) anew, below `peak`. False: no such order was found.
+// Reorders [from, to), below `peak`. Returns false if it found no such order.
 bool reorder(sequence& line, std::size_t from, std::size_t to, bytes peak, std::uint64_t& states_left,
              const std::atomic<bool>* stop) {
   const net part = line.part(from, to);
@@ -24,7 +24,7 @@ bool reorder(sequence& line, std::size_t from, std::size_t to, bytes peak, std::
   return true;
 }
 
-// The steps of an order, of which the first of the highest is asked again and again while few change.
+// The steps of an order. Finds the first of the highest quickly, many times, while few change.
 class step_heights {
  public:
   explicit step_heights(const sequence& line) : line_{line}, steps_(line.order().size()) {
@@ -61,7 +61,7 @@ void improve_by_windows(const net& n, std::vector<std::uint32_t>& order, bytes t
   const std::size_t end = order.size();
   sequence line{n, std::move(order)};
   step_heights steps{line};
-  const bytes unchanged = std::max(n.at_start, line.live(end));  // at the start or the end: no order changes that
+  const bytes unchanged = std::max(n.at_start, line.live(end));  // the start or the end, which no order changes
   for (bool gained = true; gained;) {
     gained = false;
     const std::size_t at = steps.first_highest();

@@ -1,4 +1,4 @@
-// Local search: stretches of an order round its peak, each ordered anew by the exact search.
+// Local search: the exact search reorders stretches of an order around its peak.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace berth::schedule {
 
-// Changes `order` as long as its peak, or the number of places where it has it, falls; down to `target`. The peak never
-// rises. `states_left`: of the exact search, which it lowers by what it spends. Deterministic but for `stop`.
+// Changes `order` as long as its peak, or the number of places at the peak, falls; down to `target`. The peak never
+// rises. Lowers `states_left` by the states that its exact search expands. Deterministic except for `stop`.
 void improve_by_windows(const net& n, std::vector<std::uint32_t>& order, bytes target, std::uint64_t& states_left,
                         const std::atomic<bool>* stop);
 

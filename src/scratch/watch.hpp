@@ -1,6 +1,6 @@
 // The watch over scratch blocks: red zones on both sides of each block, and a record of it outside of the arena.
 //
-//   watched block   [ front zone | the caller's bytes | back zone ]
+//   Watched block: [ front zone | the caller's bytes | back zone ].
 //
 // It lies in a plain block of the arena. Both zones are filled with one word, at least 64 bytes each. The word's place
 // before the data, which a plain block fills with the guard and the owner, tells release() that a block is watched.

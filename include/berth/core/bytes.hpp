@@ -1,11 +1,10 @@
 // Byte counts, alignment and checked arithmetic.
 //
-// Every size, offset and capacity in Berth is a berth::bytes. It is 64 bits wide on every platform, so that a
-// plan made on a 32-bit host for a large device is right; code that turns a count into a std::size_t on a
-// 32-bit host goes through `fits_size_t`.
+// Every size, offset and capacity in Berth is a berth::bytes. It is 64 bits wide on every platform, so a 32-bit host
+// can plan for a large device. Code that turns a count into a std::size_t on a 32-bit host first calls `fits_size_t`.
 //
-// Alignments need not be powers of two (compilers plan in units such as 10 or 48 elements); where a memory
-// address is meant, the header of that function says "power of two".
+// Alignments need not be powers of two: compilers plan in units such as 10 or 48 elements. A function that aligns
+// memory addresses says "power of two" in its comment.
 //
 // All functions are constexpr, O(1), allocate nothing and may be called from any thread.
 #pragma once
@@ -45,37 +44,37 @@ consteval bytes operator""_GiB(unsigned long long n) {
   return n % alignment == 0;
 }
 
-// The sum, or nothing where it exceeds 64 bits.
+// Returns the sum, or nothing if it exceeds 64 bits.
 [[nodiscard]] constexpr std::optional<bytes> checked_add(bytes a, bytes b) noexcept {
   if (a > max_bytes - b) return std::nullopt;
   return a + b;
 }
 
-// The product, or nothing where it exceeds 64 bits.
+// Returns the product, or nothing if it exceeds 64 bits.
 [[nodiscard]] constexpr std::optional<bytes> checked_mul(bytes a, bytes b) noexcept {
   if (a != 0 && b > max_bytes / a) return std::nullopt;
   return a * b;
 }
 
-// The least multiple of `alignment` (>= 1) that is >= n. The caller knows that it fits 64 bits.
+// Returns the least multiple of `alignment` (>= 1) that is >= n. The caller knows that it fits 64 bits.
 [[nodiscard]] constexpr bytes align_up(bytes n, bytes alignment) noexcept {
   if (is_power_of_two(alignment)) return (n + alignment - 1) & ~(alignment - 1);
   return (n + alignment - 1) / alignment * alignment;
 }
 
-// The greatest multiple of `alignment` (>= 1) that is <= n.
+// Returns the greatest multiple of `alignment` (>= 1) that is <= n.
 [[nodiscard]] constexpr bytes align_down(bytes n, bytes alignment) noexcept {
   return n - n % alignment;
 }
 
-// align_up, or nothing where the multiple exceeds 64 bits.
+// Returns what align_up() returns, or nothing if the multiple exceeds 64 bits.
 [[nodiscard]] constexpr std::optional<bytes> checked_align_up(bytes n, bytes alignment) noexcept {
   const bytes rest = n % alignment;
   if (rest == 0) return n;
   return checked_add(n, alignment - rest);
 }
 
-// True where a buffer of n bytes can exist in this process's address space.
+// Returns true if a buffer of n bytes can exist in this process's address space.
 [[nodiscard]] constexpr bool fits_size_t(bytes n) noexcept {
   return n <= static_cast<bytes>(std::numeric_limits<std::ptrdiff_t>::max());
 }

@@ -1,11 +1,11 @@
-// The event hook: one function pointer and a context, through which every floor tells what it does with memory.
+// The event hook: one function pointer and a context. Every layer reports its memory operations through it.
 //
-// No floor knows who listens (the recorder of berth/trace does). With no hook set, emit() costs one relaxed load
-// and a predicted branch. The hook runs on the emitting thread, may run on several threads at once, and must not
-// call back into Berth.
+// No layer knows the listener (the recorder of berth/trace is one). With no hook set, emit() costs one relaxed load and
+// a predicted branch. The hook runs on the emitting thread, may run on several threads at once, and must not call back
+// into Berth.
 //
-// A listener that only keeps what pools give out and get back need not be called for each: it gives every thread an
-// event_buffer, and emit() writes there, in a nanosecond or two, until the buffer's limit is reached.
+// A listener that only records pool allocations and frees can avoid a call per event. It gives every thread an
+// event_buffer. emit() then writes there, in a nanosecond or two, until the buffer's limit is reached.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -19,34 +19,29 @@
 namespace berth {
 
 enum class memory_event_kind : std::uint8_t {
-  device_allocate,   // a device gave a block                 address, size
-  device_free,       // a block went back to its device       address, size
-  pool_allocate,     // a pool gave a block to its user       address, size (as asked), stream, site
-  pool_free,         // a user gave a block back              address, size, stream, site
-  pool_stitch,       // a block was built of scattered granules      address, size
-  pool_trim,         // a pool gave memory back to its device        size
+  device_allocate,   // a device allocated a block               address, size
+  device_free,       // a block was freed to its device           address, size
+  pool_allocate,     // a pool allocated a block for its user     address, size (requested), stream, site
+  pool_free,         // a user freed a block                      address, size, stream, site
+  pool_stitch,       // a pool built a block of scattered granules            address, size
+  pool_trim,         // a pool returned memory to its device      size
   scratch_overflow,  // a scratch did not fit its inline bytes and its arena grew    size (of the new chunk)
-  arena_reserve,     // a graph's arena took its block        address, size
-  arena_release,     // ... and gave it back                  address, size
+  arena_reserve,     // a graph's arena allocated its block       address, size
+  arena_release,     // a graph's arena freed its block           address, size
 };
 
 struct memory_event {
   memory_event_kind kind{};
-  std::uint32_t stream = 0;       // stream::id(), 0 where no stream is meant
-  const void* owner = nullptr;    // the pool, device or arena that speaks
+  std::uint32_t stream = 0;       // stream::id(); 0: no stream
+  const void* owner = nullptr;    // the pool, device or arena that emits
   const void* address = nullptr;  // a device address: never dereferenced by the listener
   bytes size = 0;
-  source_location site{};  // the caller's place, where it is known
+  source_location site{};  // the caller's place, if known
 };
 
-// A pool_allocate or pool_free event, as it is kept.
+// A pool_allocate or pool_free event, as an event_buffer stores it.
 struct event_record {
-  enum kind_of_record : std::uint8_t {
-    stamp,
-    allocate,
-    free,
-    gone
-  };  // stamps, and what is gone, are the listener's own
+  enum kind_of_record : std::uint8_t { stamp, allocate, free, gone };  // only the listener writes stamp and gone
 
   std::uint64_t address;
   std::uint64_t size_and_kind;  // size * 4 + kind: no block has 2^62 bytes
@@ -58,27 +53,28 @@ struct event_record {
   [[nodiscard]] bytes size() const noexcept { return size_and_kind >> 2; }
 };
 
-// Where one thread's events go. The listener owns it and enters it in its directory, in that thread; any thread may
-// lower the limit.
+// The place where one thread's events are written. The listener owns it and adds it to its directory from that thread.
+// Any thread may lower the limit.
 struct event_buffer {
-  // Records that far ahead are fetched. What the hardware fetches by itself comes too late: that was half of the cost.
+  // Distance, in records, of the software prefetch. The hardware prefetcher comes too late: that was half of the cost.
   static constexpr int ahead = 64;
 
-  std::atomic<std::uintptr_t> owner{0};       // detail::thread_token() of that thread; 0: nobody's
-  std::atomic<event_record*> at{nullptr};     // what is before it has been written
-  std::atomic<event_record*> limit{nullptr};  // from here on the hook is called again
+  std::atomic<std::uintptr_t> owner{0};       // detail::thread_token() of that thread; 0: unowned
+  std::atomic<event_record*> at{nullptr};     // the records before it are written
+  std::atomic<event_record*> limit{nullptr};  // from here on emit() calls the hook again
 };
 
 struct hook {
   void (*function)(void* context, const memory_event& event) noexcept = nullptr;
   void* context = nullptr;
-  const detail::thread_directory<event_buffer>* buffers = nullptr;  // threads that have one write there; or null
+  const detail::thread_directory<event_buffer>* buffers = nullptr;  // threads with an entry write there; or null
 };
 
 namespace detail {
 inline constinit std::atomic<const hook*> current_hook{nullptr};
 
-// False where the event must go to the hook. In pieces, lest an event is built that nobody reads.
+// Writes the event to `to`. Returns false if the event must go to the hook. Takes the fields separately, so the fast
+// path builds no memory_event.
 [[gnu::always_inline]] inline bool keep(event_buffer& to, event_record::kind_of_record kind, const void* address,
                                         bytes size, std::uint32_t stream, const source_location& site) noexcept {
   event_record* const at = to.at.load(std::memory_order_relaxed);
@@ -89,7 +85,8 @@ inline constinit std::atomic<const hook*> current_hook{nullptr};
   to.at.store(at + 1, std::memory_order_release);
   return true;
 }
-// The same, in this thread's buffer. False too where it has none, or not at once.
+// Does the same with this thread's buffer. Also returns false if the thread has none, or if its entry is not in its
+// first slot.
 [[gnu::always_inline]] inline bool keep(const hook& h, event_record::kind_of_record kind, const void* address,
                                         bytes size, std::uint32_t stream, const source_location& site) noexcept {
   if (h.buffers == nullptr) return false;
@@ -105,8 +102,8 @@ bool keep_event(Where& to, const memory_event& event) noexcept {
 }
 }  // namespace detail
 
-// Sets the process's hook (null: none) and returns the one before. The caller keeps *h alive until no thread can
-// be inside it any more. Thread-safe.
+// Sets the process's hook (null: none) and returns the previous one. The caller keeps *h alive until no thread can be
+// inside it any more. Thread-safe.
 inline const hook* set_hook(const hook* h) noexcept {
   return detail::current_hook.exchange(h, std::memory_order_acq_rel);
 }

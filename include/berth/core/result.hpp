@@ -1,9 +1,9 @@
-// result<T>: a value, or the world's failure (no memory, no such device, a bad file).
+// result<T>: a value, or an environment failure (no memory, no such device, a bad file).
 //
-// An error is three words and allocates nothing: a code, a static text, and one number that the text explains
-// (bytes asked for, a driver's error code, a buffer's index). Check it, or call value(), which throws bad_result
-// (or aborts where exceptions are off). An expected outcome (pool exhausted, must wait) is a value of its own
-// type, never an error.
+// An error is three words and allocates nothing: a code, a static text and one number. The text explains the number:
+// requested bytes, a driver's error code, a buffer's index. Check the result, or call value(), which throws bad_result
+// (or aborts without exceptions). An expected outcome (pool exhausted, must wait) is a value of its own type, never an
+// error.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -19,18 +19,18 @@
 namespace berth {
 
 enum class errc : std::uint8_t {
-  out_of_memory,   // number: bytes asked for
-  limit_exceeded,  // a limit the caller set would be passed; number: bytes over, or asked for
+  out_of_memory,   // number: requested bytes
+  limit_exceeded,  // a limit set by the caller would be exceeded; number: bytes over, or requested
   overflow,        // a size or product exceeds 64 bits, or this machine's address space
   invalid_input,   // a problem, plan, graph or argument is malformed; number: index of the culprit
-  no_such_device,  // the device is not there, or its library is not
+  no_such_device,  // the device or its library does not exist
   unsupported,     // the device cannot do this
   device_failed,   // a call to the device failed; number: the driver's code
   io,              // a file could not be read or written; number: errno
-  internal,        // a check of ours found a mistake of ours: the text and the number are worth a report
+  internal,        // a self-check found a bug in Berth: please report the text and the number
 };
 
-// The code's name, as written above.
+// Returns the code's name, as written above.
 [[nodiscard]] const char* name(errc code) noexcept;
 
 struct error {
@@ -38,7 +38,7 @@ struct error {
   const char* what = "";  // static text: what failed and why
   std::uint64_t number = 0;
 
-  // Texts are compared by what they say: two equal literals need not have one address.
+  // Compares texts by content: two equal literals need not have one address.
   friend bool operator==(const error& a, const error& b) noexcept {
     return a.code == b.code && a.number == b.number && std::string_view{a.what} == b.what;
   }
@@ -81,7 +81,7 @@ class [[nodiscard]] result {
     return *std::get_if<1>(&state_);
   }
 
-  // The value, or throws bad_result.
+  // Returns the value, or throws bad_result.
   [[nodiscard]] T& value() & {
     if (!has_value()) detail::throw_bad_result(error());
     return *std::get_if<0>(&state_);

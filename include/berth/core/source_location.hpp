@@ -1,7 +1,7 @@
 // The caller's file and line, as a default argument.
 //
-// source_location needs a compiler builtin that clang 14 lacks, and a type that changes with the compiler may
-// not stand in a library's interface; this one has the same members. It holds pointers to static texts.
+// std::source_location needs a compiler builtin that clang 14 lacks. A type that changes with the compiler must not
+// appear in a library's interface. This class has the same members. It holds pointers to static texts.
 #pragma once
 #pragma GCC visibility push(default)
 

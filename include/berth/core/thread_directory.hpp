@@ -1,5 +1,5 @@
-// What of a kind is this thread's, by the thread register. Not by a thread_local, whose look-up is a call in
-// position-independent code, and saves and restores registers even where the linker makes it none.
+// Finds a thread's own entry by the thread register. A thread_local would cost a call in position-independent code. It
+// saves and restores registers even if the linker removes the call.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -10,23 +10,24 @@
 
 namespace berth::detail {
 
-// The value of the thread register: different for any two threads that live at once. One instruction, also in a shared
-// library.
+// Returns the value of the thread register: different for any two threads that live at once. One instruction, also in a
+// shared library.
 [[nodiscard]] inline std::uintptr_t thread_token() noexcept {
   return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
 }
 
-// Open addressing with linear probing. Each thread adds and removes its own entry, with a lock held that its owner
-// chose, and looks for none but its own without. T has a member `std::atomic<std::uintptr_t> owner`, the thread's
-// token; one that is made without arguments is nobody's, and is there before anything else of the program runs.
+// Open addressing with linear probing. Each thread adds and removes only its own entry, under a lock that the
+// directory's owner chose. A thread looks up only its own entry, without the lock. T has a member
+// `std::atomic<std::uintptr_t> owner`, the thread's token. A default-constructed T is unowned and is
+// constant-initialized before any other code runs.
 template <class T>
 class thread_directory {
  public:
   thread_directory() noexcept {
     for (auto& e : entries_) e.store(&nobodys, std::memory_order_relaxed);
   }
-  // This thread's, or (then its owner is another) nobody knows whose. find() looks further; null where the thread has
-  // none.
+  // Returns the entry in this thread's first slot. It is this thread's only if its owner is thread_token(). The
+  // function find() probes further, and returns null if the thread has no entry.
   [[nodiscard]] T& at_home() const noexcept { return *entries_[home(thread_token())].load(std::memory_order_acquire); }
   [[nodiscard]] T* find() const noexcept {
     const std::uintptr_t me = thread_token();
@@ -37,7 +38,7 @@ class thread_directory {
     }
     return nullptr;
   }
-  // False where there is no room.
+  // Returns false if the directory is full.
   [[nodiscard]] bool add(T* one) noexcept {
     const std::uintptr_t me = thread_token();
     for (std::size_t i = 0; i < count; ++i) {
@@ -58,9 +59,9 @@ class thread_directory {
   }
 
  private:
-  static constexpr unsigned bits = 12;  // threads beyond 4096 are not found in it
+  static constexpr unsigned bits = 12;  // the directory holds at most 4096 threads
   static constexpr std::size_t count = std::size_t{1} << bits;
-  // In entries never used, and in those of threads that ended: so that no entry is null.
+  // Fill the entries never used and those of ended threads, so that no entry is null.
   static inline constinit T nobodys{};
   static inline constinit T gone{};
   [[nodiscard]] static std::size_t home(std::uintptr_t token) noexcept {

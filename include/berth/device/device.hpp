@@ -1,23 +1,28 @@
 // A device: memory of one or more kinds, streams that run in order, and (on some) virtual memory.
 //
-// `device` is a handle with shared ownership: copying it is cheap, all copies mean the same device, and the device
-// closes with the last copy (streams, events and pools hold one). Every member is thread-safe.
+// `device` is a handle with shared ownership. Copying it is cheap, and all copies mean the same device. The device
+// closes with the last copy; streams, events and pools hold one. Every member is thread-safe.
 //
-// Backends: "host" (real memory, streams run on worker threads), "null" (addresses without memory: a skeleton to
-// clone, and the device that replays run on; "null:16GiB" sets its size), "opencl:N", "cuda:N", "ascend:N".
-// "host:huge", "host:node=1", "host:huge,node=1": the host's memory in huge pages, or on one NUMA node, or both;
-// no virtual memory. What the system cannot do is an error of open(): unsupported, or no_such_device for a node.
-// Those that need a driver load it at run time, so that one binary serves machines with and without it; opening one
-// that is not there is an error that says why.
+// Backends:
+// * "host": real memory; streams run on worker threads.
+// * "null": addresses without memory. Replays run on it, and it is a skeleton to clone. "null:16GiB" sets its size.
+// * "opencl:N", "cuda:N", "ascend:N": devices with a driver, which is loaded at run time. So one binary serves machines
+//   with and without it.
+// * "host:huge", "host:node=1", "host:huge,node=1": the host's memory in huge pages, on one NUMA node, or both. There
+//   is no virtual memory.
 //
-// After fork() the child has devices of its own. "host" and "null" go on there: memory from before shows the parent's
-// bytes as they are when the child looks, until the child writes; what it writes, frees and maps is its own, and never
-// reaches the parent. What neither has touched is best left to one of them. Devices with a driver do not work in the
-// child: every call fails with device_failed, and giving back does nothing. Streams and events from before belong to
-// the parent alone (stream.hpp).
+// Errors name the reason. A missing device or NUMA node is no_such_device. A form that the system cannot provide is
+// unsupported.
 //
-// The device keeps a book of what it gave out. A wrong free, a mapping over a mapping and the like are the caller's
-// mistakes and break a contract where they happen, on every backend alike.
+// After fork() the child has devices of its own:
+// * "host" and "null" keep working. The child sees the parent's bytes as they are when it looks, until the child
+//   writes. Its own writes, frees and mappings never reach the parent. Only one of the two processes should use memory
+//   that neither has touched yet.
+// * Devices with a driver do not work in the child. Every call fails with device_failed, and freeing does nothing.
+// * Streams and events from before the fork belong to the parent alone (stream.hpp).
+//
+// The device records every block and mapping it provides. A caller's mistake, such as a wrong free or a mapping over a
+// mapping, breaks a contract at that call. Every backend checks alike.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -47,11 +52,11 @@ enum class memory_kind : std::uint8_t {
 
 enum class physical_form : std::uint8_t {
   granular,  // any granules of it may be mapped
-  whole,     // mapped as a whole only: one piece of the driver's, a few calls whatever its size
+  whole,     // mapped as a whole only: one piece of the driver's, few calls at any size
 };
 
 struct device_properties {
-  std::string name;               // as open() takes it
+  std::string name;               // the name that open() takes
   std::string description;        // the hardware, for people
   rules::placement rules;         // of memory_kind::device
   rules::placement pinned_rules;  // of memory_kind::pinned
@@ -61,24 +66,24 @@ struct device_properties {
   bool virtual_memory = false;    // reserve / map work
   bytes granule = 0;              // of physical memory, where virtual_memory
   std::size_t max_mappings = 0;   // mappings that may exist at once, where virtual_memory
-  // Whether what one create_physical() gives is one piece of the system's memory, as an export to other processes and
-  // devices wants it. A block of allocate() always is.
+  // True if one create_physical() returns one piece of the system's memory. Export to other processes and devices needs
+  // that. A block of allocate() always is one piece.
   bool contiguous_physical = false;
-  std::vector<std::string> notes{};  // what was found when it was opened and is not as one would expect
+  std::vector<std::string> notes{};  // deviations from the usual that open() found
 };
 
 // Counters since the device was opened; each is exact, together they are a snapshot.
 struct device_statistics {
-  bytes held = 0;      // blocks and physical memory given out and not given back, as asked for
-  bytes unlocked = 0;  // of the pinned memory held: what the system would not lock. It works, but may be paged out.
-  // A copy is direct where the device moves the bytes itself: both ends are memory that it reaches in place and start
-  // at multiples of its copy_alignment. Otherwise the driver stages it through a buffer of its own (a bounce).
+  bytes held = 0;      // blocks and physical memory not yet freed, in requested bytes
+  bytes unlocked = 0;  // pinned memory that the system would not lock: it works, but may be paged out
+  // A copy is direct if the device moves the bytes itself. Both ends must be memory that it reaches in place, and start
+  // at multiples of its copy_alignment. Otherwise the driver stages the copy through a buffer of its own (a bounce).
   std::uint64_t direct_copies = 0;
   std::uint64_t staged_copies = 0;
   bytes direct_bytes = 0;
   bytes staged_bytes = 0;
 
-  // The share of bytes that were copied without a bounce; 1 where nothing was copied.
+  // The share of bytes copied without a bounce; 1 if no byte was copied.
   [[nodiscard]] double zero_copy_rate() const noexcept {
     const bytes all = direct_bytes + staged_bytes;
     return all == 0 ? 1.0 : static_cast<double>(direct_bytes) / static_cast<double>(all);
@@ -90,42 +95,49 @@ class device {
   // Errors: no_such_device, unsupported (built without this backend), invalid_input (not a name), device_failed.
   // The same name gives the same device while it is open, except "null": each open makes a new one.
   [[nodiscard]] static result<device> open(std::string_view name);
-  // The host device. Always there; the same one on every call.
+  // Returns the host device, which always exists and is the same on every call.
   [[nodiscard]] static device host();
 
   [[nodiscard]] const device_properties& properties() const noexcept;
   [[nodiscard]] device_statistics statistics() const noexcept;
 
-  // A block whose start satisfies the kind's rules; the device's own rounding applies. Errors: out_of_memory,
+  // Allocates a block whose start satisfies the kind's rules; the device's own rounding applies. Errors: out_of_memory,
   // invalid_input (size 0), overflow, unsupported, device_failed. Cost: a call to the driver (microseconds to
   // milliseconds).
   [[nodiscard]] result<void*> allocate(bytes size, memory_kind kind = memory_kind::device) const;
-  // Contract: a block that allocate() gave with this size and kind, and no operation in flight uses it.
+  // Frees a block. Contract: allocate() returned it with this size and kind, and no operation in flight uses it.
   void free(void* block, bytes size, memory_kind kind = memory_kind::device,
             source_location where = source_location::current()) const noexcept;
-  // The host's address of an address inside a pinned block, or inside any memory of a host-accessible device; null
-  // elsewhere, and on "null", which has no memory.
+  // Returns the host's address of a device address. The address lies in a pinned block, or in any memory of a
+  // host-accessible device. Returns null elsewhere, and on "null", which has no memory.
   [[nodiscard]] void* host_address(void* device_address) const noexcept;
 
-  // Virtual memory, where properties().virtual_memory (else unsupported). Sizes, offsets and addresses are multiples
-  // of the granule (contract).
+  // Virtual memory, if properties().virtual_memory (else unsupported). Sizes, offsets and addresses are multiples of
+  // the granule (contract).
   //
-  // reserve: an address range without memory. create_physical: memory without an address, named by a handle.
-  // Drivers that map nothing but whole pieces make one of every granule, unless they are told that the memory will be
-  // mapped as a whole.
-  // map: gives a part of a reservation, free of mappings (contract), the memory [offset, offset + size) of the handle;
-  // one piece of memory may be mapped at several addresses. unmap: the reverse, for one or more whole mappings
-  // that fill [address, address + size) (contract); the bytes stay in the physical memory.
-  // release: a whole reservation, free of mappings (contract). destroy_physical: at once where the handle is not
-  // mapped, with its last unmap otherwise.
-  // split: makes two handles of one. The given one keeps the first `at` bytes, the new one has the rest. Mappings stay,
-  // so that a part of what was made in one piece can go back. unsupported where the memory was made to be mapped as a
-  // whole. Neither map nor unmap waits for streams: no operation in flight may use the range.
+  // `reserve` returns an address range without memory.
   //
-  // Errors: out_of_memory (map: also where max_mappings would be passed), device_failed. On the host, physical memory
-  // is committed when it is first touched, as malloc's is.
-  // The event hook hears create_physical and destroy_physical as device_allocate and device_free; the address is the
-  // handle with its top bit set.
+  // `create_physical` returns memory without an address, named by a handle. A driver that maps only whole pieces makes
+  // one piece per granule. With physical_form::whole it makes a single piece.
+  //
+  // `map` maps the handle's memory [offset, offset + size) to part of a reservation that has no mappings (contract).
+  // One piece of memory may be mapped at several addresses.
+  //
+  // `unmap` removes one or more whole mappings that fill [address, address + size) (contract). The bytes stay in the
+  // physical memory.
+  //
+  // `release` frees a whole reservation without mappings (contract).
+  //
+  // `destroy_physical` frees the memory at once if the handle is not mapped, else with its last unmap.
+  //
+  // `split` makes two handles of one. The given handle keeps the first `at` bytes, the new one has the rest. Mappings
+  // stay, so a part of one piece can be freed. Returns unsupported if the memory must be mapped as a whole.
+  //
+  // Neither map nor unmap waits for streams: no operation in flight may use the range.
+  //
+  // Errors: out_of_memory (map: also if max_mappings would be exceeded), device_failed. On the host, physical memory is
+  // committed at the first touch, as malloc's is. The event hook receives create_physical and destroy_physical as
+  // device_allocate and device_free. The address is the handle with its top bit set.
   [[nodiscard]] result<void*> reserve(bytes size) const;
   void release(void* address, bytes size, source_location where = source_location::current()) const noexcept;
   [[nodiscard]] result<std::uint64_t> create_physical(bytes size, physical_form form = physical_form::granular) const;
@@ -137,8 +149,9 @@ class device {
                                  source_location where = source_location::current()) const;
   [[nodiscard]] result<void> unmap(void* address, bytes size, source_location where = source_location::current()) const;
 
-  // The driver's context, which must be current (CUDA, Ascend), or of which a queue must be (OpenCL), where a program
-  // talks to the driver itself: CUcontext, aclrtContext, cl_context. Null elsewhere. It is the device's.
+  // Returns the driver's context: CUcontext, aclrtContext, cl_context. A program needs it for its own driver calls.
+  // With CUDA and Ascend it must be current, with OpenCL a queue must belong to it. Null on other devices. The device
+  // owns it.
   [[nodiscard]] void* native() const noexcept;
 
   friend bool operator==(const device&, const device&) = default;
@@ -151,12 +164,12 @@ class device {
   std::shared_ptr<detail::device_backend> backend_;
 };
 
-// What `berth devices` lists: every device that can be opened here, and why the others cannot.
+// A device that can be opened here, or the reason why it cannot. `berth devices` prints these.
 struct device_listing {
   std::string name;
   bool available = false;
-  std::string reason;              // why not, where not
-  device_properties properties{};  // where available
+  std::string reason;              // why it is not available
+  device_properties properties{};  // if available
 };
 [[nodiscard]] std::vector<device_listing> list_devices();
 

@@ -1,34 +1,35 @@
-// An arena: one block of memory in which a graph lives, by a plan.
+// An arena: one block of memory that holds a graph's values, by a plan.
 //
-// The life of one:
-//   auto memory = arena::reserve(worst_case, pool, stream);   // plans, takes one block
-//   memory->attach(weights, address, size);                   // of each constant and external value
-//   memory->bind(g);                                          // before every run: is the plan still right?
-//   memory->address(v);                                       // base + offset
+// Its life:
+//   `arena::reserve(worst_case, pool, stream)`  Plans, and allocates one block.
+//   `attach(weights, address, size)`            Sets the address of each constant and external value.
+//   `bind(g)`                                   Checks before every run that the plan is still right.
+//   `address(v)`                                Returns the block's base plus the offset.
 //
-// bind() compares the graph with what was planned (fingerprint.hpp: exact, a few ns a node) and, in this order:
-//   unchanged  nothing is done
-//   fits       only smaller than a planned graph: that plan serves it as it is
-//   cached     a graph planned before: its plan is taken up again, so that alternating graphs never replan
-//   replanned  planned anew; the block is large enough
-//   grown      planned anew, and a larger block taken
-// The last two happen only where arena_options::on_change allows it; otherwise the answer is an error that names the
-// first thing that changed. A failed reserve or bind leaves the arena, its plan and its memory as they were, also where
-// the host's memory runs out, which is std::bad_alloc.
+// bind() compares the graph with the planned one (fingerprint.hpp: exact, a few ns a node). Its outcomes, in this
+// order:
+//   `unchanged`  The graph is the planned one.
+//   `fits`       The graph is only smaller than a planned one, whose plan serves it unchanged.
+//   `cached`     The graph was planned before. Its plan is used again, so alternating graphs never replan.
+//   `replanned`  A new plan was made; the block is large enough.
+//   `grown`      A new plan was made, and a larger block allocated.
+// The last two happen only if arena_options::on_change allows it. Otherwise the result is an error that names the first
+// change. A failed reserve or bind leaves the arena, its plan and its memory unchanged. This also holds for
+// std::bad_alloc, when the host's memory is exhausted.
 //
 // Constants and external values lie outside the arena. A bind succeeds only if each of them that a node uses has an
 // address; else the error (unplaced_external) names the value and the node. Addresses belong to the graph that is
 // served. A graph that differs from it gets its own in the same call: bind(g, attachments). A graph of equal structure
 // keeps the addresses, whatever its values are called.
 //
-// States keep their bytes through all of this: they lie at the same offsets in every plan of one arena, and are
-// copied, in stream order, where a larger block is taken. All graphs of one arena therefore declare the same states.
+// States keep their bytes through all of this. They lie at the same offsets in every plan of one arena, and are copied,
+// in stream order, to a larger block. So all graphs of one arena declare the same states.
 //
-// Handles: handle(v) gives a placed_value that knows when the arena has another block, serves another plan, or is gone.
-// A raw address() is valid until the next bind() that does not answer `unchanged`, and the next trim() that gives bytes
-// back.
+// Handles: handle(v) returns a placed_value. It detects that the arena has another block, serves another plan, or is
+// gone. A raw address() is valid until the next bind() with an outcome other than `unchanged`, and the next trim() that
+// returns bytes.
 //
-// Not thread-safe, but for placed_value. The memory source, stream and caller's memory must outlive the arena.
+// Not thread-safe, except placed_value. The memory source, stream and caller's memory must outlive the arena.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -51,15 +52,15 @@
 namespace berth {
 
 enum class change_policy : std::uint8_t {
-  grow,    // replan, and take a larger block where needed
-  replan,  // replan, but never take more memory than reserve() did
+  grow,    // replan, and allocate a larger block if needed
+  replan,  // replan, but never allocate more memory than reserve() did
   fail,    // an unplanned graph is an error
 };
 
 struct arena_options : graph_options {
   change_policy on_change = change_policy::grow;
   bytes growth_step = 1;      // the block's size is a multiple of this
-  unsigned cached_plans = 8;  // at least 1; the least recently used goes first; as many again that they imply
+  unsigned cached_plans = 8;  // at least 1; least recently used first out; as many implied plans besides
 };
 
 enum class bind_outcome : std::uint8_t { unchanged, fits, cached, replanned, grown };
@@ -76,11 +77,11 @@ struct arena_counters {
 struct attachment {
   value_id value;
   void* address = nullptr;
-  bytes size = 0;  // of the memory there: at least the value's
+  bytes size = 0;  // of the memory at `address`: at least the value's size
 };
 
-// Where a value is, and whether that still holds. Thread-safe as far as reading the answer is; who uses the address
-// sees to it that the arena keeps its block meanwhile.
+// The place of a value, with a check that it is still valid. Reading the answer is thread-safe. The user of the address
+// ensures that the arena keeps its block meanwhile.
 class placed_value {
  public:
   placed_value() = default;
@@ -99,7 +100,7 @@ class placed_value {
 
 class arena {
  public:
-  // Errors: the graph's fault, over_budget, no_plan, out_of_memory. `why`, where given, is filled on error.
+  // Errors: the graph's fault, over_budget, no_plan, out_of_memory. Fills `why`, if given, on error.
   [[nodiscard]] static result<arena> reserve(const graph& g, memory_source& source, stream& s,
                                              const arena_options& o = {}, graph_fault* why = nullptr);
   [[nodiscard]] static result<arena> reserve(const graph& g, memory_source& source, stream& s,
@@ -108,15 +109,15 @@ class arena {
     o.search = search;
     return reserve(g, source, s, o);
   }
-  // With a plan made before, here or elsewhere (saved_plan.hpp). It is verified first: see verify_plan().
+  // Uses a plan made before, here or elsewhere (saved_plan.hpp). Verifies it first: see verify_plan().
   [[nodiscard]] static result<arena> reserve(const graph& g, graph_plan plan, memory_source& source, stream& s,
                                              const arena_options& o = {}, graph_fault* why = nullptr);
-  // For a family of graphs (shapes, phases) that take turns: a plan for each, one block for the largest. The first is
-  // bound. Contract: family is not empty; the options' cached_plans is raised to its size.
+  // For a family of graphs (shapes, phases) that alternate: makes a plan for each, and one block for the largest. Binds
+  // the first. Contract: family is not empty; the options' cached_plans is raised to its size.
   [[nodiscard]] static result<arena> reserve(std::span<const graph* const> family, memory_source& source, stream& s,
                                              const arena_options& o = {}, graph_fault* why = nullptr,
                                              source_location where = source_location::current());
-  // In the caller's memory, which never grows: its size is the budget. Contract: aligned as the plan's rules say.
+  // Uses the caller's memory, which never grows: its size is the budget. Contract: aligned as the plan's rules say.
   [[nodiscard]] static result<arena> within(const graph& g, void* memory, bytes size, const arena_options& o = {},
                                             graph_fault* why = nullptr,
                                             source_location where = source_location::current());
@@ -127,30 +128,30 @@ class arena {
 
   // Errors: the graph's fault, changed, state_changed, unplaced_external, those of planning and of the memory source.
   [[nodiscard]] result<bind_outcome> bind(const graph& g, graph_fault* why = nullptr);
-  // The same with addresses, which are taken only if the bind succeeds. They replace earlier ones of the graph that is
-  // served, and are all there are for another graph. Error (unplaced_external): one fits no value; see attach().
+  // Does the same with addresses, which apply only if the bind succeeds. For the served graph they replace earlier
+  // ones. For another graph they are the only ones. Error (unplaced_external): one fits no value; see attach().
   [[nodiscard]] result<bind_outcome> bind(const graph& g, std::span<const attachment> outside,
                                           graph_fault* why = nullptr);
 
-  // Returns the address of v's bytes; a view's lies inside its root. Null for a constant or an external value that was
-  // given no address.
+  // Returns the address of v's bytes; a view's lies inside its root. Null for a constant or an external value without
+  // an address.
   [[nodiscard]] void* address(value_id v) const noexcept;
   // Returns the address of node n's workspace; null if it asked for none.
   [[nodiscard]] void* workspace(node_id n) const noexcept;
-  // Returns a handle. That of a constant or an external value keeps the address of this moment.
+  // Returns a handle. For a constant or an external value it keeps the present address.
   [[nodiscard]] placed_value handle(value_id v) const;
 
-  // Says where a constant or external value of the current graph is. Holds until the next bind() that does not answer
-  // `unchanged`, and does not come back with this graph: the memory may be gone by then. Errors: v is neither, `size`
-  // is less than its bytes (number: the bytes it needs), the address is null.
+  // Sets the address of a constant or external value of the current graph. Holds until the next bind() with an outcome
+  // other than `unchanged`. It does not come back with this graph: the memory may be gone by then. Errors: v is
+  // neither, `size` is less than its bytes (number: the bytes it needs), the address is null.
   result<void> attach(value_id v, void* address, bytes size);
-  // Returns an error if a constant or external value that a node of g uses has no address. O(nodes). bind()
-  // looks once, and again after another graph was served.
+  // Returns an error if a constant or external value that a node of g uses has no address. O(nodes). bind() checks
+  // once, and again after another graph was served.
   [[nodiscard]] result<void> check_attached(const graph& g, graph_fault* why = nullptr) const;
 
-  // Forgets all plans but the current one. Where a block of the size that reserve() would take for it is smaller than
-  // the present one, the arena moves there, states and all, and handles are no longer good. Returns the bytes given
-  // back; 0 where nothing could be saved, or no smaller block could be had: then nothing has moved.
+  // Forgets all plans but the current one. Moves the arena, with its states, if a block of the size that reserve()
+  // would take for it is smaller than the present one. Handles become invalid then. Returns the bytes released. Returns
+  // 0, and moves no value, if nothing can be saved or no smaller block is available.
   bytes trim();
 
   [[nodiscard]] const graph_plan& get_plan() const noexcept { return entries_.front().plan; }
@@ -164,7 +165,7 @@ class arena {
     std::vector<std::uint32_t> outside;  // the values that need an address from outside
     bool implied = false;                // another entry's plan, cut to smaller sizes
   };
-  using entry_list = std::list<entry>;  // an entry goes from one to another without an allocation
+  using entry_list = std::list<entry>;  // an entry moves from one to another without an allocation
 
   arena() = default;
   void start();

@@ -1,21 +1,23 @@
-// Red zones in an arena: which node wrote behind the end of a buffer of a plan.
+// Red zones in an arena: which node wrote behind the end of a planned buffer.
 //
-// An arena's block is one block: its buffers touch each other, and a guard round the block (guard.hpp) does not see
-// what one does to another. Planned by rules with a larger tail pad, every value and workspace has bytes behind it that
-// are nobody's while it lives:
+// An arena's block is one block: its buffers touch each other, and a guard around the block (guard.hpp) does not see
+// writes between them. Rules with a larger tail pad put unused bytes behind every value and workspace while it lives:
 //
-//   arena_options o;
-//   o.rules = with_red_zones(device.properties().rules);
-//   auto memory = arena::reserve(g, pool, stream, o);
-//   auto guard = arena_guard::create(g, *memory, stream);
-//   for each node n: guard->enter(n), enqueue the node, and where wanted guard->check()
+// ```cpp
+// arena_options o;
+// o.rules = with_red_zones(device.properties().rules);
+// auto memory = arena::reserve(g, pool, stream, o);
+// auto guard = arena_guard::create(g, *memory, stream);  // Reserved with these rules.
+// ```
 //
-// enter() writes a pattern behind what n makes, in stream order; check() waits for the stream, looks at all that is
-// alive and mends what it found, so that it is told once. A write before a buffer is one behind the buffer below, or
-// goes where nobody is. Reads are not seen, nor writes further than the pad. Called after each node, check() names the
-// node; called at the end, it sees what lived to the end.
+// For each node n call guard->enter(n), enqueue the node, and call guard->check() if wanted.
 //
-// What the device's own rules let hardware touch behind a block is not watched. Not thread-safe.
+// The call enter() writes a pattern behind the buffers that n makes, in stream order. The call check() waits for the
+// stream, checks all live zones and restores the pattern, so each overrun is reported once. A write before a buffer
+// hits the zone of the buffer below, or unused memory. Reads are not detected, nor writes beyond the pad. After each
+// node, check() names the node. At the end, it checks the buffers that are still alive.
+//
+// The bytes that the device's own rules let hardware touch behind a block are not checked. Not thread-safe.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -27,11 +29,11 @@
 
 namespace berth {
 
-// The rules with `zone` bytes more behind each buffer.
+// Returns the rules with `zone` bytes more behind each buffer.
 [[nodiscard]] rules::placement with_red_zones(rules::placement r, bytes zone = 64) noexcept;
 
 struct arena_overrun {
-  value_id value;  // written beyond, of several in one place the last; none: the workspace of `node`
+  value_id value;  // the overrun value, the last of several in one place; none: the workspace of `node`
   node_id node;    // the last one entered
   bytes at = 0;    // the first wrong byte, counted from the buffer's end
   std::string text;
@@ -40,20 +42,20 @@ struct arena_overrun {
 class arena_guard {
  public:
   // Writes the zones of inputs and states. Errors: unsupported (several lanes; no pad to watch), out_of_memory, those
-  // of the stream. Contract: `a` serves `g`, and goes on to; both, and the stream on which the nodes run, outlive
-  // it.
+  // of the stream. Contract: `a` serves `g` throughout; both outlive the guard, and so does the stream on which the
+  // nodes run.
   [[nodiscard]] static result<arena_guard> create(const graph& g, const arena& a, stream& s);
   arena_guard(arena_guard&&) noexcept;
   arena_guard& operator=(arena_guard&&) noexcept;
   ~arena_guard();
 
-  // Before node n is enqueued; nodes come in their order. Contract: n is the node behind the last one. Error: the
-  // stream's.
+  // Call it before node n is enqueued; nodes come in their order. Contract: n is the node after the last one. Error:
+  // the stream's.
   result<void> enter(node_id n);
-  // Before the first node again, for another run: writes the zones of inputs and states. Error: the stream's.
+  // Call it before the first node of another run: writes the zones of inputs and states. Error: the stream's.
   result<void> again();
-  // Waits for the stream. O(what is alive). Errors: the stream's; device_failed where a zone could not be read: then
-  // nothing is mended, and the next check() tells of it.
+  // Waits for the stream. O(live buffers). Errors: the stream's; device_failed if a zone could not be read. Then no
+  // pattern is restored, and the next check() reports it.
   [[nodiscard]] result<std::vector<arena_overrun>> check();
 
  private:

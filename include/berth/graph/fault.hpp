@@ -1,7 +1,7 @@
-// A fault: what is wrong with a graph, or why it cannot be placed, in words, with the culprit's name and its bytes.
+// A fault: the reason why a graph is wrong or cannot be placed. It is a text with the culprit's name and its bytes.
 //
-// result<T> carries a static text and one number. Where a person has to act on the answer, the functions of this
-// floor also fill a graph_fault for whoever asked for one; it is built only on the failing path.
+// result<T> carries a static text and one number. For errors that a person must act on, the functions of this layer
+// also fill a graph_fault, if the caller passes one. It is built only on the failing path.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -26,36 +26,36 @@ struct node_id {
 enum class fault_kind : std::uint8_t {
   none,
   unknown_value,      // an id that is no value of the graph (a cycle, or nodes out of order)
-  bad_shape,          // negative extents, or a size that nothing gives
+  bad_shape,          // negative extents, or an unknown size
   size_overflow,      // a size that exceeds 64 bits
   view_beyond_root,   // number: bytes beyond the end
-  bad_node,           // an operand index that is not there, a destination that may not be written
-  duplicate_name,     // number: bytes of the second bearer
+  bad_node,           // an operand index that does not exist, a destination that may not be written
+  duplicate_name,     // number: bytes of the second value
   unplaced_external,  // number: its bytes
   over_budget,        // number: bytes needed
   no_plan,            // the planner found none within its work limit; number: bytes proved necessary
   out_of_memory,      // number: bytes asked for
-  changed,            // the graph is not the one that was planned
-  state_changed,      // the states differ from those that the arena, or an earlier graph of a pipeline, keeps; number:
+  changed,            // the graph is not the planned one
+  state_changed,      // the states differ from those of the arena, or of an earlier graph of a pipeline; number:
                       // bytes of the first that differs
-  bad_plan,           // a plan that says something impossible; number: the byte of the file, or the bytes in question
+  bad_plan,           // an impossible plan; number: the byte of the file, or the bytes in question
   clobbered,          // a plan under which a read would find foreign bytes; number: the first such byte
-  device_failed,      // a call to the device failed; number: bytes that it was about
+  device_failed,      // a call to the device failed; number: the bytes of the call
 };
 
 [[nodiscard]] const char* name(fault_kind k) noexcept;
 
 struct graph_fault {
   fault_kind kind = fault_kind::none;
-  value_id value;  // the culprit, where there is one
-  node_id node;    // the node that trips over it, where there is one
+  value_id value;  // the culprit, if there is one
+  node_id node;    // the node that the culprit makes fail, if there is one
   bytes number = 0;
   std::string text;
 
   [[nodiscard]] bool ok() const noexcept { return kind == fault_kind::none; }
 };
 
-// The same as an error: a static text and `number`.
+// Returns the same as an error: a static text and `number`.
 [[nodiscard]] error to_error(const graph_fault& fault) noexcept;
 
 }  // namespace berth

@@ -1,14 +1,13 @@
 // A graph's plan: an offset in one arena for every value that lives there and for every workspace.
 //
-// A value, made without memory or device: a dry run is plan_graph(g)->arena(). Immutable by convention once made;
-// it carries the structure for which it is right, and can be written down (saved_plan.hpp).
+// The plan is a value, made without memory or device: a dry run is plan_graph(g)->arena(). Immutable by convention once
+// made. It carries the structure that it was made for, and can be saved (saved_plan.hpp).
 //
-// The arena has two parts. States come first, in the order of their declaration, so that two plans for graphs with
-// the same states have them at the same offsets whatever else changes; behind them lies the transient part, which
-// plan::solve packs.
+// The arena has two parts. States come first, in the order of their declaration. So two plans for graphs with the same
+// states have them at the same offsets. Behind them lies the transient part, which plan::solve packs.
 //
-// Cost at the default effort, where a sweep over time meets the lower bound: about 65 ns a node, of which lifetimes
-// take 20 and plan::solve 30 (bench/graph/plan.cpp). Elsewhere the greedy orders and a search follow.
+// Cost at the default effort, if a sweep over time meets the lower bound: about 65 ns a node. Lifetimes take 20 of that
+// and plan::solve 30 (bench/graph/plan.cpp). Otherwise the greedy orders and a search follow.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -36,12 +35,12 @@ inline constexpr bool verify_by_default = true;
 struct graph_options {
   plan::options search{};
   std::optional<rules::placement> rules{};  // of every value; none: the device's, and rules::host() in a dry run
-  bytes budget = max_bytes;                 // the arena never takes more
-  bool unique_names = false;                // two values of one name are a fault of what is planned
-  bool verify = verify_by_default;          // replay every plan in shadow memory (shadow.hpp) before it is used
+  bytes budget = max_bytes;                 // the arena never exceeds this
+  bool unique_names = false;                // two values of one name are a fault
+  bool verify = verify_by_default;          // replay every plan in shadow memory (shadow.hpp) before use
 };
 
-// Where a plan says that it comes from. It proves nothing, and verify_plan() does not rely on it.
+// The origin that a plan states. It is not proved, and verify_plan() does not rely on it.
 struct plan_provenance {
   std::string solver;   // the method that found it
   std::string rules;    // the name of the placement rules
@@ -53,12 +52,12 @@ struct graph_plan {
   graph_structure structure;        // of the graph it was made for
   std::vector<bytes> offset_of;     // by value; no_offset: outside the arena
   std::vector<bytes> workspace_of;  // by node; no_offset: none asked for
-  std::vector<take_over> in_place;  // which results took over which operand
+  std::vector<take_over> in_place;  // which results reuse the memory of which operand
   bytes state_bytes = 0;            // [0, state_bytes): states
   bytes arena_bytes = 0;
   bytes lower_bound_bytes = 0;  // proved for these in-place choices
-  bytes no_reuse_bytes = 0;     // what the arena would be if nothing shared memory
-  bytes alignment = 1;          // that the arena's base needs; with the next two, the rules of every value
+  bytes no_reuse_bytes = 0;     // the arena's size if no values shared memory
+  bytes alignment = 1;          // of the arena's base; with the next two, the rules of every value
   bytes granularity = 1;
   bytes tail_pad = 0;
   plan_provenance provenance;
@@ -68,16 +67,16 @@ struct graph_plan {
   [[nodiscard]] bool optimal() const noexcept { return arena_bytes == lower_bound_bytes; }
 };
 
-// Plans g. Errors: the graph's fault, over_budget (limit_exceeded), no_plan. `why`, where given, is filled on error.
+// Plans g. Errors: the graph's fault, over_budget (limit_exceeded), no_plan. Fills `why`, if given, on error.
 [[nodiscard]] result<graph_plan> plan_graph(const graph& g, const graph_options& o = {}, graph_fault* why = nullptr);
 
-// The plan of a graph that fits_within() the planned one (fingerprint.hpp): the same places, but for views inside
-// smaller roots. Nothing is proved of it. O(values + nodes).
+// Returns the plan of a graph that fits_within() the planned one (fingerprint.hpp). The places are the same, except for
+// views inside smaller roots. It carries no proof. O(values + nodes).
 [[nodiscard]] graph_plan plan_for_smaller(const graph_plan& planned, const graph_structure& now);
 
-// Whether p, wherever it comes from, may serve g under these rules: made for g's structure, states where every plan
-// has them, everything at places the rules allow, and no read that would find foreign bytes (shadow.hpp). Kind none:
-// it may. The lower bound is not proved again, only found to be possible. O(one replay).
+// Checks that p, from any source, may serve g under these rules; kind none: it may. The plan must be made for g's
+// structure, have states at their fixed places, and obey the rules. No read may find foreign bytes (shadow.hpp). The
+// lower bound is not proved again, only found to be possible. O(one replay).
 [[nodiscard]] graph_fault verify_plan(const graph& g, const graph_plan& p, const rules::placement& rules);
 
 }  // namespace berth

@@ -1,10 +1,10 @@
-// A graph whose values live in several memories: one clock, one set of lifetimes, a packing for each memory.
+// Plans a graph whose values live in several memories: one clock, one set of lifetimes, a packing for each memory.
 //
-// Each value has its memory (a device's, the host's); that is not decided here. A memory may say that no single block
-// of it is larger than so much: it is then cut into slabs, and every value lies in one of them. A value that is larger
-// than a slab may be gets a slab of its own size, and whoever gives out the memory says whether it has that.
+// The caller assigns each value to its memory (a device's, the host's). A memory may limit the size of a single block:
+// it is then cut into slabs, and every value lies in one of them. A value above that limit gets a slab of its own size.
+// The provider of the memory decides whether it has such a block.
 //
-// Pure; allocates on the host only. find_lifetimes() and plan::solve() do the work, so that their costs are the cost.
+// Pure; allocates on the host only. The cost is that of find_lifetimes() and plan::solve().
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -21,30 +21,30 @@ namespace berth {
 
 struct memory_rule {
   bytes alignment = 1;         // of starts and sizes
-  bytes max_slab = max_bytes;  // the largest block there is
+  bytes max_slab = max_bytes;  // the largest possible block
 };
 
-// A value that has its place already: nothing else lies there from before the first node to the value's last use.
+// A value with a fixed place. No other value lies there from before the first node to the value's last use.
 struct pinned_value {
   std::uint32_t value = 0;
   bytes offset = 0;  // in slab 0
 };
 
 struct memories_question {
-  // One lane; inputs and results, no states and no workspaces. An operand that may be taken over is in the result's
-  // memory and no smaller.
+  // One lane; inputs and results, no states and no workspaces. An operand for in-place reuse is in the result's memory
+  // and no smaller.
   const graph_structure& graph;
   std::span<const std::uint32_t> home{};  // by value: its memory
   std::span<const memory_rule> memories{};
   std::span<const pinned_value> pins{};  // inputs of the graph
-  // Nodes that a runtime may run as one with the node behind them, operands read while that one's result is written:
-  // where that result takes over no memory, the operands live one node longer.
+  // Nodes that a runtime may fuse with the following node, so operands are read while that node's result is written. If
+  // that result reuses no operand's memory, the operands live one node longer.
   std::span<const std::uint32_t> joined{};
 };
 
 struct place_in_memory {
   bytes offset = 0;  // in its slab
-  bytes room = 0;    // bytes that are its own (rounded); 0: a value of no bytes, anywhere
+  bytes room = 0;    // the value's own bytes (rounded); 0: a value of no bytes, anywhere
   std::uint32_t slab = 0;
 };
 
@@ -54,12 +54,13 @@ struct memories_plan {
   std::vector<take_over> in_place;
   bool optimal = true;  // proved of every memory, for these in-place choices
 
-  // Which operand of node n its result took over; none: UINT32_MAX. O(log n).
+  // Returns the operand whose memory the result of node n reuses; UINT32_MAX: none. O(log n).
   [[nodiscard]] std::uint32_t taken_at(std::uint32_t n) const noexcept;
 };
 
-// Every operand that may be taken over in its own memory is. Errors: sizes beyond what a plan can say, and
-// limit_exceeded (number: bytes) where pins leave no plan, or where there are pins and more than one slab is needed.
+// Reuses every operand that may be reused in its own memory. Errors: sizes beyond what a plan can express, and
+// limit_exceeded (number: bytes). The limit is exceeded if pins leave no plan, or if there are pins and more than one
+// slab is needed.
 [[nodiscard]] result<memories_plan> plan_in_memories(const memories_question& q, const plan::options& search = {});
 
 }  // namespace berth

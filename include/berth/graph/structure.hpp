@@ -1,8 +1,8 @@
-// The structure of a graph: everything that its plan depends on, and nothing else, as flat records.
+// The structure of a graph: everything that its plan depends on, and only that, as flat records.
 //
-// Two graphs with equal structures have the same lifetimes and may use the same plan, whatever their values are
-// called and whatever their nodes compute. The records are trivially comparable, so that asking "is this the graph
-// that was planned?" is a comparison of memory (fingerprint.hpp), not a walk.
+// Two graphs with equal structures have the same lifetimes and may use the same plan. The names of their values and the
+// results of their nodes do not matter. The records are trivially comparable. So the check for the planned graph is a
+// comparison of memory (fingerprint.hpp), not a walk.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -18,7 +18,7 @@ namespace berth {
 enum class value_kind : std::uint8_t {
   input,     // placed in the arena, alive from before the first node
   constant,  // weights: placed outside, never written
-  external,  // placed outside by someone else (another graph's result, a KV cache)
+  external,  // placed outside by another owner (another graph's result, a KV cache)
   state,     // in the arena, keeps its bytes between runs: alive throughout, never shared
   result,    // of a node
   view,      // bytes of its root
@@ -41,7 +41,7 @@ struct node_record {
   std::uint32_t first_edge = 0;  // in edges: inputs, then outputs, then in-place operands (as positions in inputs)
   std::uint32_t inputs = 0;
   std::uint32_t outputs = 0;
-  std::uint32_t in_place = 0;  // only operands whose layout lets the result take over their memory
+  std::uint32_t in_place = 0;  // only operands whose layout lets the result reuse their memory
 };
 static_assert(std::has_unique_object_representations_v<node_record> && sizeof(node_record) == 32);
 
@@ -71,7 +71,7 @@ struct graph_structure {
   [[nodiscard]] std::span<const std::uint32_t> in_place(const node_record& n) const noexcept {
     return {edges.data() + n.first_edge + n.inputs + n.outputs, n.in_place};
   }
-  // Whether the arena has memory for a value of this kind.
+  // Returns true if the arena has memory for a value of this kind.
   [[nodiscard]] static bool in_arena(value_kind k) noexcept {
     return k == value_kind::input || k == value_kind::state || k == value_kind::result;
   }

@@ -1,13 +1,14 @@
-// Adaptors: each wraps any source of blocks and is one itself, so that they stack in any order.
+// Adaptors: each wraps any source of blocks and is a source itself, so they stack in any order.
 //
-//   limit      refuses what would bring the bytes given out above a limit (the pool's own limit is about memory held)
-//   counting   counts calls, bytes and failures
-//   logging    writes a line for each call
-//   failing    fails the n-th allocation: for testing what a caller does without memory
-//   tracking   knows every live block with the place that asked for it
+//   `limit`      Refuses a request that would raise the allocated bytes above a limit.
+//                The pool's own limit is about memory held.
+//   `counting`   Counts calls, bytes and failures.
+//   `logging`    Writes a line for each call.
+//   `failing`    Fails the n-th allocation, to test a caller without memory.
+//   `tracking`   Records every live block with its place of allocation.
 //
-// An adaptor does not own what it wraps; both outlive the blocks (contract). Thread-safe. Each call costs a lock and a
-// few nanoseconds more than the source's, tracking a hash table's insert and erase.
+// An adaptor does not own its source; both outlive the blocks (contract). Thread-safe. Each call costs a lock and a few
+// nanoseconds more than the source's call. Tracking adds a hash table's insert and erase.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -23,7 +24,7 @@
 
 namespace berth {
 
-// What the adaptors share: they know the sizes of the blocks that they gave out, and pass everything on.
+// The common base of the adaptors. It knows the sizes of the blocks it allocated, and passes everything on.
 class adaptor : public memory_source {
  public:
   explicit adaptor(memory_source& upstream) noexcept : upstream_{&upstream} {}
@@ -38,9 +39,11 @@ class adaptor : public memory_source {
     std::uint32_t stream = 0;
     source_location site;
   };
-  // Called with the lock held, which is never held while the source is called: that may take long, call back, or free.
-  // before() may refuse; one that did not is followed by after_allocate(), or where the source had nothing by
-  // take_back() and after_failure(). A refusal is followed by after_failure() alone.
+  // The functions below are called with the lock held. The lock is never held while the source is called, which may
+  // take long, call back, or free. One request calls them in this order:
+  // * If before() refuses: after_failure() alone.
+  // * If the source returns a block: before(), after_allocate().
+  // * If the source fails: before(), take_back(), after_failure().
   virtual result<void> before(bytes, const source_location&) { return {}; }
   virtual void take_back(bytes) noexcept {}
   virtual void after_allocate(void*, const given&) {}
@@ -51,7 +54,7 @@ class adaptor : public memory_source {
   std::unordered_map<void*, given> live_;
 
  private:
-  std::size_t coming_ = 0;  // blocks that the source is being asked for: live_ has room for them
+  std::size_t coming_ = 0;  // requests in progress at the source: live_ has room for them
 
   outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) final;
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept final;
@@ -60,7 +63,7 @@ class adaptor : public memory_source {
   memory_source* upstream_;
 };
 
-// Error beyond the limit: limit_exceeded; number: bytes asked for.
+// Refuses requests beyond the limit. Error: limit_exceeded; number: requested bytes.
 class limit_adaptor final : public adaptor {
  public:
   limit_adaptor(memory_source& upstream, bytes limit) noexcept : adaptor{upstream}, limit_{limit} {}
@@ -115,7 +118,8 @@ class counting_adaptor final : public adaptor {
   call_counts counts_;
 };
 
-// "allocate ADDRESS SIZE stream N FILE:LINE", "free ...", "failed SIZE CODE FILE:LINE". The caller keeps `to` open.
+// Writes "allocate ADDRESS SIZE stream N FILE:LINE", "free ...", "failed SIZE CODE FILE:LINE". The caller keeps `to`
+// open.
 class logging_adaptor final : public adaptor {
  public:
   logging_adaptor(memory_source& upstream, std::FILE* to) noexcept : adaptor{upstream}, to_{to} {}
@@ -128,7 +132,7 @@ class logging_adaptor final : public adaptor {
   std::FILE* to_;
 };
 
-// The n-th allocation, counted from 1, fails with out_of_memory; 0: none does.
+// Fails the n-th allocation, counted from 1, with out_of_memory; 0: never.
 class failing_adaptor final : public adaptor {
  public:
   failing_adaptor(memory_source& upstream, std::uint64_t n) noexcept : adaptor{upstream}, left_{n} {}

@@ -1,46 +1,51 @@
-// The memory debugger, switched on from outside or by the program: every pool made from then on has a guard around its
-// blocks (guard.hpp) and stands in the report.
+// The memory debugger, enabled by an environment variable or by the program. Every pool made from then on has a guard
+// around its blocks (guard.hpp) and appears in the report.
 //
 //   BERTH_DEBUG=guards,report=memory.txt ./program
 //
 // Words, separated by commas:
-//   guards          red zones and the quarantine; without it blocks are only known: foreign, double and wrong frees and
-//                   leaks are found still
-//   pages           with guards (and switches them on): a page that nobody can touch behind each block, and freed
-//                   blocks that nobody can touch, on memory of the host: an overrun or a use after the free ends the
-//                   program at the instruction, whatever `warn` says. What a block's alignment leaves behind it is a
-//                   zone
-//   quarantine=N    with guards (and switches them on, but for 0): bytes, with KiB, MiB or GiB behind if one likes.
-//                   Without it 64 MiB, or an eighth of what the pool may hold where that is less
-//   every=N         everything is looked at after so many calls of a pool
-//   arenas          model runners plan with red zones behind every buffer, and look at them after each node: which node
-//                   wrote behind which value (arena_guard.hpp). The arena is larger, and a run waits for every node
-//   scratch, scratch=N
-//                   red zones of 64, or N, bytes round scratch blocks (scratch/watch.hpp); `guards`, `pages` and
-//                   `leaks` do it too. A mistake stops the program, whatever `warn` says
-//   warn            mistakes are written down and survived; without it the first one stops the program
-//   leaks           a line for each place (and stack) that left blocks alive at its pool's end, whatever
-//                   pool_options::report_leaks says
-//   stack, stack=N  who asked for a block: 12, or N return addresses, in reports and mistakes; microseconds a block
-//   live=N, bytes=N, age=SECONDS
-//                   an alarm, once a pool, when so many blocks or bytes are alive, or a block for so long
-//   sample=1/N      one block in N is guarded, by chance: for programs that run for long. Alarms, leaks and the report
-//                   are of those blocks alone
-//   report=FILE     written when the program ends: text, or JSON where the name ends in .json
-//   signal          and at SIGUSR2, by a thread of its own
-// BERTH_DEBUG is read when the first pool is made. Unknown words are named on standard error, the others hold. A report
-// that cannot be written is said so at once, not at the end. In a program that replaces signal handling, set_debug()
-// without `on_signal` leaves signals alone.
 //
-// The statistics of a watched pool are of the pool's own blocks: with their red zones, and alive until they leave the
-// quarantine. The pool may hold more than its limit, by the zones and pages of its blocks (guard.hpp). A recorder hears
-// of the blocks as their users know them, and of a free when they gave the block back.
+//   `guards`        Red zones and the quarantine. Without it the debugger only records blocks.
+//                   It still finds foreign, double and wrong frees, and leaks.
+//   `pages`         Implies guards. Puts an inaccessible page behind each block, and makes freed blocks inaccessible,
+//                   on memory of the host. An overrun or a use after the free ends the program at the instruction,
+//                   even with `warn`. A zone fills the gap that a block's alignment leaves behind it.
+//   `quarantine=N`  Implies guards, except for 0. N is in bytes, or with KiB, MiB or GiB.
+//                   The default is 64 MiB, or an eighth of what the pool may hold if that is less.
+//   `every=N`       Checks everything after N calls of a pool.
+//   `arenas`        Model runners plan with red zones behind every buffer, and check them after each node.
+//                   They report which node wrote behind which value (arena_guard.hpp).
+//                   The arena is larger, and a run waits for every node.
+//   `scratch`, `scratch=N`
+//                   Red zones of 64, or N, bytes around scratch blocks (scratch/watch.hpp).
+//                   The words `guards`, `pages` and `leaks` enable them too. A mistake stops the program, even with
+//                   `warn`.
+//   `warn`          Reports mistakes and continues. Without it the first one stops the program.
+//   `leaks`         One line for each place (and stack) that left blocks alive at its pool's end.
+//                   Overrides pool_options::report_leaks.
+//   `stack`, `stack=N`
+//                   Records the stack of each allocation: 12, or N return addresses. Reports and mistakes show it.
+//                   Costs microseconds a block.
+//   `live=N`, `bytes=N`, `age=SECONDS`
+//                   An alarm, once a pool, if so many blocks or bytes are alive, or a block for so long.
+//   `sample=1/N`    Guards one block in N, by chance, for long-running programs.
+//                   Alarms, leaks and the report then cover those blocks alone.
+//   `report=FILE`   Written when the program ends: text, or JSON if the name ends in .json.
+//   `signal`        Also writes the report at SIGUSR2, by a thread of its own.
 //
-// A child of fork has the same options, and a report of its own, report.PID.json, if it makes pools or mistakes.
+// BERTH_DEBUG is read when the first pool is made. Unknown words are named on standard error, and the others apply. A
+// report that cannot be written is reported at once, not at the end. In a program that replaces signal handling,
+// set_debug() without `on_signal` leaves signals alone.
 //
-// The report has, of every pool, what was allocated, what is alive by place (with blocks, bytes, age, stream and
-// thread), and every mistake with its place. One that is written as a mistake stops the program has of each pool what
-// the last report before it had, or that it was not counted yet.
+// The statistics of a watched pool count the pool's own blocks: with their red zones, and alive until they leave the
+// quarantine. The zones and pages of its blocks may lift the pool above its limit (guard.hpp). A recorder receives the
+// blocks as their users know them, and a free at the time of the user's free.
+//
+// A child of fork has the same options. It writes a report of its own, report.PID.json, if it makes pools or mistakes.
+//
+// The report contains the allocations of every pool and the live memory by place (blocks, bytes, age, stream and
+// thread). It also contains every mistake with its place. A report written while a mistake stops the program repeats
+// each pool's figures of the last report. If there was none, it says that the pool was not counted yet.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -59,7 +64,7 @@ namespace berth {
 struct debug_options {
   bool guards = false;
   bool pages = false;
-  bytes quarantine = max_bytes;  // as of guard_options
+  bytes quarantine = max_bytes;  // as in guard_options
   std::uint64_t check_every = 0;
   bool warn = false;
   bool leaks = false;
@@ -68,7 +73,7 @@ struct debug_options {
   std::chrono::seconds age_alarm{0};
   unsigned stack_depth = 0;
   std::uint32_t sample = 1;
-  std::string report{};  // a path; empty: none
+  std::string report{};  // a path; empty: no report
   bool on_signal = false;
   bool arenas = false;
   bytes scratch_zone = 0;  // set_debug() passes it to set_scratch_zone() if it is not 0
@@ -76,21 +81,21 @@ struct debug_options {
 
 struct debug_words {
   debug_options options;
-  std::vector<std::string> unknown;  // words that say nothing, or whose value is none
+  std::vector<std::string> unknown;  // unknown words, or words with a bad value
 };
 [[nodiscard]] debug_words read_debug(std::string_view words);
 
-// For pools made from now on; BERTH_DEBUG is not read any more. Thread-safe.
+// Sets the options for pools made from now on. BERTH_DEBUG is not read any more. Thread-safe.
 void set_debug(const debug_options& o);
-// For pools made from now on: nothing, whatever was set.
+// Turns debugging off for pools made from now on, whatever was set.
 void end_debug();
 
-// What holds for pools made now; nothing where nobody wants any debugging. For those who guard memory of their own.
+// Returns the options for pools made now; nothing if debugging is off. For code that guards its own memory.
 [[nodiscard]] std::optional<debug_options> current_debug();
-// Tells a mistake as a watched pool tells its own: it stands in the report, and stops the program unless `warn`.
+// Reports a mistake as a watched pool does: it appears in the report, and stops the program unless `warn` is set.
 void tell_mistake(const memory_mistake& m);
 
-// The report as it would be written now. O(blocks of all watched pools).
+// Returns the report as it would be written now. O(blocks of all watched pools).
 [[nodiscard]] std::string debug_report(bool as_json = false);
 
 }  // namespace berth

@@ -1,9 +1,9 @@
-// How long requests take: an adaptor over any source of blocks that keeps a histogram of its calls.
+// The duration of requests: an adaptor over any source of blocks that keeps a histogram of its calls.
 //
-// Classes are eight an octave (as HdrHistogram's, https://hdrhistogram.org): a quantile is never below the true one and
-// at most an eighth above it, over all of 64 bits, in 4 KiB. Two readings of the steady clock and two or three atomic
-// operations a call, some 50 ns (bench/pool/guard.cpp): for programs that are looked at. No lock. Does not own what it
-// wraps; both outlive the blocks (contract). Thread-safe.
+// There are eight classes an octave (as in HdrHistogram, https://hdrhistogram.org). A quantile is never below the true
+// one and at most an eighth above it, over all of 64 bits, in 4 KiB. A call costs two readings of the steady clock and
+// two or three atomic operations, some 50 ns (bench/pool/guard.cpp). So use it for measuring. No lock. Does not own its
+// source; both outlive the blocks (contract). Thread-safe.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -25,8 +25,8 @@ class latency_histogram {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::uint64_t sum() const noexcept { return sum_; }
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
-  // No less than a share q of all values are no greater (nearest rank), q from 0 to 1; 0 where there are none.
-  // O(classes).
+  // Returns the quantile for q from 0 to 1 (nearest rank), rounded up to the end of its class, at most max(). Returns 0
+  // if there are no values. O(classes).
   [[nodiscard]] std::uint64_t quantile(double q) const noexcept;
 
  private:
@@ -42,7 +42,7 @@ class timing_adaptor final : public memory_source {
   explicit timing_adaptor(memory_source& upstream) noexcept : upstream_{&upstream} {}
   [[nodiscard]] const berth::device& get_device() const noexcept override { return upstream_->get_device(); }
 
-  // In nanoseconds; failed requests are in it. While others call, each of their calls is in it or not.
+  // Returns the durations in nanoseconds, failed requests included. A concurrent call is either counted or not.
   [[nodiscard]] latency_histogram allocations() const noexcept { return taken(allocations_); }
   [[nodiscard]] latency_histogram frees() const noexcept { return taken(frees_); }
 

@@ -1,4 +1,4 @@
-// Pools and std::pmr, both ways.
+// Adaptors between pools and std::pmr, in both directions.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -13,10 +13,10 @@
 namespace berth {
 
 // A std::pmr::memory_resource over a source of blocks and a stream: standard containers in a pool's memory. Containers
-// write at once, so a request waits for what is queued on the stream, which may still touch a block that was freed
-// there: give it a stream of its own. Contract: the host may dereference the device's addresses, and source and stream
-// outlive the resource's users. Throws std::bad_alloc where the source has no memory, or the device fails. As
-// thread-safe as the source.
+// write at once, but work queued on the stream may still touch a block that was freed there. So a request waits for
+// that work: give the resource a stream of its own. Contract: the host may dereference the device's addresses, and
+// source and stream outlive the resource's users. Throws std::bad_alloc if the source has no memory, or the device
+// fails. As thread-safe as the source.
 class source_resource final : public std::pmr::memory_resource {
  public:
   source_resource(memory_source& source, stream& s) noexcept : source_{&source}, stream_{&s} {
@@ -37,13 +37,13 @@ class source_resource final : public std::pmr::memory_resource {
   stream* stream_;
 };
 
-// The other way: a source of blocks for the host device's streams out of any std::pmr::memory_resource, under an arena
-// or an adaptor. Nothing is pooled: a freed block goes back to the resource as soon as the work that may touch it is
-// known to be done, which is looked at in each call, or, where n > 16 blocks wait, in one of n / 16. Where the resource
-// throws std::bad_alloc, the asking stream is waited for and asked again; then the error is out_of_memory.
+// The other direction: makes any std::pmr::memory_resource a source of blocks for the host device's streams, to be used
+// under an arena or an adaptor. It pools no memory. A freed block returns to the resource as soon as the work that may
+// touch it is known to be done. Each call checks that; if n > 16 blocks wait, one call in n / 16 does. If the resource
+// throws std::bad_alloc, the request waits for its stream and tries again; then the error is out_of_memory.
 //
-// The resource outlives this source and need not be thread-safe (a lock is held around it). Of it no more than
-// alignof(std::max_align_t) is asked, since libstdc++'s own pools do not keep larger ones: a block takes up to its
+// The resource outlives this source and need not be thread-safe (a lock is held around it). It is never asked for more
+// than alignof(std::max_align_t), since libstdc++'s own pools do not keep larger alignments. A block takes up to its
 // alignment more. Destruction waits for the streams that may still use freed memory. Contract: no block is alive then.
 // Cost: a lock, a hash table's insert and erase, and the resource's own.
 class resource_source final : public memory_source {
@@ -54,7 +54,7 @@ class resource_source final : public memory_source {
   ~resource_source() override;
 
   [[nodiscard]] const berth::device& get_device() const noexcept override { return device_; }
-  // Freed, and not yet given back to the resource.
+  // Returns the bytes freed, and not yet returned to the resource.
   [[nodiscard]] bytes pending() const noexcept;
 
  private:
@@ -64,9 +64,9 @@ class resource_source final : public memory_source {
   };
   struct given {
     bytes size = 0;
-    void* base = nullptr;  // as the resource gave it, and how much
+    void* base = nullptr;  // the resource's block and its size
     bytes taken = 0;
-    std::vector<use> uses;  // the stream it was asked for on first
+    std::vector<use> uses;  // the stream of its allocation comes first
   };
   outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) override;
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override;
@@ -79,7 +79,7 @@ class resource_source final : public memory_source {
   mutable std::mutex lock_;
   std::unordered_map<void*, given> live_;
   std::unordered_map<void*, given> freed_;
-  std::size_t calls_ = 0;  // since freed_ was looked through
+  std::size_t calls_ = 0;  // since the last search of freed_
 };
 
 }  // namespace berth

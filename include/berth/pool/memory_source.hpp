@@ -1,10 +1,10 @@
 // A source of blocks in stream order: a pool, or an adaptor around one (berth/pool/adaptors.hpp).
 //
-// allocate(size, stream) gives a block that work enqueued on `stream` from now on may use. Giving it back says that
-// work enqueued later on that stream may reuse it. Neither waits for the device.
+// A block that allocate(size, stream) returns may be used by work enqueued on `stream` from now on. After the free,
+// work enqueued later on that stream may reuse it. Neither call waits for the device.
 //
-// `block` owns what it names. The raw interface beside it (allocate_raw, free) is for adaptors and for code that
-// keeps its own books; it costs the same.
+// `block` owns the memory it names. The raw interface beside it (allocate_raw, free) is for adaptors and for code that
+// does its own bookkeeping; it costs the same.
 //
 // Thread-safety: every member may be called from several threads. A block may be freed by another thread than the one
 // that allocated it.
@@ -24,14 +24,14 @@ namespace berth {
 
 class memory_source;
 
-// What a request may ask for besides a size. Anything but the defaults goes past the thread's cache.
+// The options of a request besides its size. Anything but the defaults bypasses the thread's cache.
 struct block_options {
   bytes alignment = 0;     // of the start, a power of two; 0: the device's rule is enough
   bool no_stitch = false;  // in one physical piece, as the device's allocate() gives: for memory that is exported (IPC,
                            // RDMA)
 };
 
-// An owned block. Given back, in its stream's order, at scope end. Must not outlive its source (contract).
+// An owned block, freed in its stream's order at scope end. Must not outlive its source (contract).
 class block {
  public:
   block() noexcept = default;
@@ -49,12 +49,12 @@ class block {
   ~block() { reset(); }
 
   [[nodiscard]] void* data() const noexcept { return data_; }
-  [[nodiscard]] bytes size() const noexcept { return size_; }  // as asked for
+  [[nodiscard]] bytes size() const noexcept { return size_; }  // the requested size
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
   // As memory_source::use_on.
   inline result<void> use_on(stream& s, source_location where = source_location::current());
-  // Gives the block back now.
+  // Frees the block now.
   inline void reset() noexcept;
   // Hands the block to the caller, who frees it by memory_source::free.
   [[nodiscard]] void* release() noexcept {
@@ -76,9 +76,14 @@ class memory_source {
  public:
   virtual ~memory_source() = default;
 
-  // Size 0 gives an empty block: data() is null, and nothing is taken.
-  // Errors, which change nothing: out_of_memory, limit_exceeded (number: bytes asked for), overflow, invalid_input (an
-  // alignment that is not a power of two), device_failed. Contract: the stream is one of get_device(), not moved from.
+  // Allocates a block. Size 0 returns an empty block: data() is null, and no memory is taken. Errors, which change
+  // nothing:
+  // * out_of_memory.
+  // * limit_exceeded (number: requested bytes).
+  // * overflow.
+  // * invalid_input (an alignment that is not a power of two).
+  // * device_failed.
+  // Contract: the stream is one of get_device(), not moved from.
   [[nodiscard]] result<block> allocate(bytes size, stream& s, source_location site = source_location::current()) {
     return own(get(size, s, nullptr, site), size);
   }
@@ -95,8 +100,8 @@ class memory_source {
     return get(size, s, &options, site);
   }
 
-  // Gives back what allocate_raw() or block::release() gave. Null does nothing. Contract, checked: a live block of this
-  // source, of that size, allocated on that stream. The place named in the message is the caller's.
+  // Frees a block of allocate_raw() or block::release(). Null does nothing. Contract, checked: a live block of this
+  // source, of that size, allocated on that stream. The message names the caller's place.
   void free(void* data, bytes size, const stream& s, source_location site = source_location::current()) noexcept {
     if (data != nullptr) do_free(data, size, s.id(), site);
   }
@@ -104,16 +109,16 @@ class memory_source {
     if (data != nullptr) do_free(data, any_size, any_stream, site);
   }
 
-  // Work on `s` reads or writes the block too: it is not reused before that work, up to the free, is done or the
-  // asking stream is ordered behind it. Contract: a live block of this source, a stream of its device.
-  // Error: out_of_memory if the host has no memory for the record. Then no work on `s` may use the block, or the caller
-  // waits for that work before the free.
+  // Declares that work on `s` reads or writes the block too. The block is not reused until that work, up to the free,
+  // is done or the allocating stream is ordered behind it. Contract: a live block of this source, a stream of its
+  // device. Error: out_of_memory if the host has no memory for the record. Then no work on `s` may use the block, or
+  // the caller waits for that work before the free.
   result<void> use_on(void* data, stream& s, source_location where = source_location::current());
 
   [[nodiscard]] virtual const berth::device& get_device() const noexcept = 0;
 
  protected:
-  // What free() passes on where the caller did not say.
+  // The values that free() passes on for missing arguments.
   static constexpr bytes any_size = max_bytes;
   static constexpr std::uint32_t any_stream = 0;
 
@@ -121,27 +126,27 @@ class memory_source {
   memory_source(const memory_source&) = default;
   memory_source& operator=(const memory_source&) = default;
 
-  // A block's address; or null, and what failed.
+  // A block's address; or null and the error.
   struct outcome {
     void* data = nullptr;
     const error* why = nullptr;
   };
-  // Keeps the error for as long as this thread allocates nothing else.
+  // Stores the error until this thread's next failure and returns it as an outcome.
   [[nodiscard]] static outcome failed(const error& why) noexcept;
 
-  // For an adaptor whose users' blocks are not the source's, and that tells the hook (core/hook.hpp) of them itself:
-  // the same source, which tells nobody. Null: there is none, and the adaptor tells nobody. The answer is the same for
-  // as long as the source lives.
+  // Returns this source without event reporting. For an adaptor whose users' blocks differ from the source's, and that
+  // reports its own to the hook (core/hook.hpp). Null: there is none, and the adaptor reports no events. The answer
+  // stays the same as long as the source lives.
   [[nodiscard]] virtual memory_source* untold() noexcept { return nullptr; }
 
-  // Both for guards. Returns the most that the source will ever hold, by its limit and by its device; max_bytes where
-  // it does not know.
+  // Both for guards. Returns the most that the source will ever hold, by its limit and by its device. Returns max_bytes
+  // if that is unknown.
   [[nodiscard]] virtual bytes most() const noexcept { return max_bytes; }
-  // Permits the source to hold `more` bytes than it holds now, beyond its limit if need be: zones and pages are not its
-  // users'. Returns the new most(); 0 where it cannot, and nothing has changed.
+  // Permits the source to hold `more` bytes than it holds now, beyond its limit if need be. Guards need this: zones and
+  // pages do not belong to its users. Returns the new most(). Returns 0 if it cannot, and then changes nothing.
   virtual bytes lift([[maybe_unused]] bytes more) noexcept { return 0; }
 
-  // An adaptor calls these of the source it wraps.
+  // An adaptor calls these for the source it wraps.
   [[nodiscard]] static bytes most_of(const memory_source& m) noexcept { return m.most(); }
   static bytes lift_of(memory_source& m, bytes more) noexcept { return m.lift(more); }
   [[nodiscard]] static memory_source* untold_of(memory_source& m) noexcept { return m.untold(); }
@@ -168,11 +173,11 @@ class memory_source {
     if (!data) return data.error();
     return block{this, *data, size};
   }
-  // Of these three: size > 0, data is not null, null options are the defaults. What they take and give fits the
-  // registers of a call, which a reference to an error and a result would not.
+  // In these three: size > 0, data is not null, null options are the defaults. Arguments and results fit the registers
+  // of a call; a reference to an error and a result would not.
   virtual outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) = 0;
   virtual void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept = 0;
-  // Alone of them it may throw bad_alloc; then the block may be freed as before.
+  // Only do_use_on() may throw bad_alloc; then the block may be freed as before.
   virtual void do_use_on(void* data, stream& s, const source_location& where) = 0;
 };
 

@@ -1,49 +1,54 @@
-// A pool: device memory that comes and goes in stream order, at tens of nanoseconds and without fragmentation.
+// A pool: device memory allocated and freed in stream order, in tens of nanoseconds and without fragmentation.
 //
-// A request is served by the first of these that can:
-//   1. this thread's cache: a block of the same rounded size, freed here on the same stream. No lock.
-//   2. the store, under the pool's lock: best fit over the free memory that the stream may use (see below).
-//   3. neighbours freed on different streams, joined; once more after streams were asked how far they are.
-//   4. where the pool would hold clearly more than was alive lately: this thread's cached blocks of the stream, all
-//      threads' caches if that pays, stitching, and chunks that go back to the device before a larger one is asked for.
-//   5. waiting for another stream, if wait_for_streams permits it.
-//   6. more memory of the device.
-//   7. all threads' caches, stitching, and waiting on the host for the asking stream's own work.
-//   8. the quarantine of a watched pool's guard (guard.hpp); free chunks of other pools of the same device or limit.
-//   9. the on_pressure callback.
-// Else it is an error, and out_of_memory_report() says where the memory is. Memory that was taken in vain goes back.
+// The first of these steps that can serves a request:
 //
-// How much the pool holds. Without any option it holds about as much as was alive during the last few thousand requests
-// that no cache served: up to 1.25 times that on one stream. It grows beyond only where rung 4 found nothing. Free
-// memory above that, and as much again or release_threshold, goes back by itself, at such requests. Programs that can
-// spare memory, and whose blocks come again in turn, gain time by a large release_threshold
+//   1. This thread's cache: a block of the same rounded size, freed here on the same stream. No lock.
+//   2. The store, under the pool's lock: best fit over the free memory that the stream may use (see below).
+//   3. Joined neighbours that were freed on different streams; once more after querying the streams' progress.
+//   4. If the pool would hold clearly more than was alive lately: this thread's cached blocks of the stream, and
+//      all threads' caches if that pays. Then stitching, and releasing chunks before a larger one is allocated.
+//   5. Waiting for another stream, if wait_for_streams permits it.
+//   6. More memory of the device.
+//   7. All threads' caches, stitching, and waiting on the host for the requesting stream's own work.
+//   8. The quarantine of a watched pool's guard (guard.hpp); free chunks of other pools of the same device or limit.
+//   9. The on_pressure callback.
+//
+// Else the request fails, and out_of_memory_report() says where the memory is. Memory allocated without success is
+// released.
+//
+// Size of the pool. By default the pool holds about as much as was alive during the last few thousand requests that no
+// cache served. On one stream it holds up to 1.25 times that. It grows beyond only if step 4 found no memory. The pool
+// tolerates free memory above that, as much again or release_threshold. It releases more than that at such requests. A
+// large release_threshold saves time in programs that can spare memory and allocate their blocks in turn
 // (docs/decisions/0407-footprint.md has figures).
 //
-// Stitching builds a block of scattered granules under consecutive addresses (devices with virtual memory), so that
-// free memory is usable memory: no request of a granule or more fails for want of a hole.
+// Stitching builds a block of scattered granules under consecutive addresses (devices with virtual memory). So all free
+// memory is usable: no request of a granule or more fails for want of a hole.
 //
-// When a request fails: at one moment all that was free, in caches too, and all that limit and device still gave had no
-// room for it that the asking stream may use. What another stream has done with counts as free. What work of another
-// stream that is not done may touch does not, however soon it will be done: for that the request waits a millisecond,
-// no more, unless wait_for_streams permits it to wait. Then one fails for it only where others took what it had waited
-// for 32 times over, or a stream fails. Nobody waits for blocks that are alive.
+// Failure. A request fails if at one moment no memory had room for it that the requesting stream may use. Considered is
+// all free memory, also in caches, and all memory still available under the limit and on the device. Memory that
+// another stream has finished with counts as free. Memory that another stream's unfinished work may touch does not
+// count, even if that work ends soon. The request waits a millisecond for it, no longer, unless wait_for_streams
+// permits it to wait. With that permission it fails only if others took the awaited memory 32 times over, or a stream
+// fails. No request waits for live blocks.
 //
 // Stream order without an event per free: a free range carries (stream, epoch), which names the work that may still
-// touch it. It may be used on that stream at once; on another one that waited for it (stream::ordered_behind) or where
-// the epoch is known to be done (stream_clock::completed). Events are recorded only on the ladder, at most one under
-// way for each stream, so that memory comes back from streams that idle although nobody asks them.
+// touch it. Its own stream may reuse it at once. Another stream may reuse it if it waited for the range's stream
+// (stream::ordered_behind), or if the epoch is known to be done (stream_clock::completed). Events are recorded only on
+// the slow path, at most one in flight for each stream. So memory of idle streams is recovered even if the program
+// never queries them.
 //
-// What the pool does with streams: a request may record an event on any stream that has used the pool, ask it, wait for
-// streams as said above, and make the asking stream wait if wait_for_streams permits that. From the calling thread: it
-// counts as enqueuing (stream.hpp says what that means where several threads do). A free does nothing with any. While a
-// stream is asked or waited for no lock is held; blocks may be freed by host functions of streams.
+// Stream calls. A request may record an event on any stream that has used the pool, query it, and wait for streams as
+// said above. It makes the requesting stream wait if wait_for_streams permits that. These calls come from the calling
+// thread and count as enqueuing (stream.hpp says what that means with several threads). A free calls no stream. While a
+// stream is queried or waited for no lock is held; host functions of streams may free blocks.
 //
 // Rounding: to the device's placement rules (size granularity, tail pad) and to multiples of the start alignment, at
 // least 64; never to powers of two.
 //
-// Destruction waits for those streams whose queued work may still use the pool's memory; nobody else may use them
-// meanwhile. Contract: no berth::block of the pool is alive. Raw blocks still alive are leaks: a line for each, with
-// the place that asked for it, goes to standard error (pool_options::report_leaks).
+// Destruction waits for those streams whose queued work may still use the pool's memory; no other thread may use them
+// meanwhile. Contract: no berth::block of the pool is alive. Raw blocks still alive are leaks. One line for each, with
+// its place of allocation, goes to standard error (pool_options::report_leaks).
 //
 // The child of a fork may use the pool, on the host (docs/device.md), if no other thread was inside it.
 #pragma once
@@ -67,8 +72,8 @@
 
 namespace berth {
 
-// Called without any lock, by the call that changed what is reserved, before it returns: it may use the pool. Where
-// several threads change it at once, their calls may come in either order.
+// Called without any lock, by the call that changed the reserved bytes, before it returns: it may use the pool. If
+// several threads change them at once, their calls may come in either order.
 struct pool_callback {
   void (*function)(void* context, bytes number) = nullptr;
   void* context = nullptr;
@@ -76,21 +81,21 @@ struct pool_callback {
 
 // A request that is about to fail.
 struct pool_pressure {
-  bytes size;  // as asked for
+  bytes size;  // the requested size
   stream& on;
-  source_location site;  // of whoever asked
+  source_location site;  // the place of the request
   error why;
-  unsigned attempt;  // from 1: how often it was told about this request
+  unsigned attempt;  // from 1: the number of this call for the request
 };
-// Called without any lock: it may free blocks, trim other pools, synchronise streams. True: search once more, and tell
-// me again if that was in vain.
+// Called without any lock: it may free blocks, trim other pools, synchronise streams. If it returns true, the pool
+// searches once more, and calls it again if that fails.
 struct pool_pressure_callback {
   bool (*function)(void* context, const pool_pressure&) = nullptr;
   void* context = nullptr;
 };
 
 // A limit that several pools share: together they hold no more. Before a request fails at the limit, the other pools
-// give back the chunks that they have free. Thread-safe.
+// release their free chunks. Thread-safe.
 class shared_limit {
  public:
   explicit shared_limit(bytes most) noexcept : most_{most} {}
@@ -98,7 +103,7 @@ class shared_limit {
   [[nodiscard]] bytes held() const noexcept { return held_.load(std::memory_order_relaxed); }
   [[nodiscard]] bytes left() const noexcept { return most_ - held(); }
 
-  // For pools. False, and nothing taken, where that would be too much.
+  // For pools. Returns false, and takes nothing, if that would exceed the limit.
   [[nodiscard]] bool take(bytes n) noexcept {
     bytes now = held();
     do {
@@ -115,36 +120,37 @@ class shared_limit {
 
 struct pool_options {
   memory_kind kind = memory_kind::device;
-  bytes limit = max_bytes;  // never holds more of the device than this; max_bytes: as much as it has, on
+  bytes limit = max_bytes;  // the pool never holds more of the device than this; max_bytes: as much as it has, on
                             // 32-bit machines with virtual memory 256 MiB
   double fraction = 1;      // ... and never more than this share of the device's memory, if that is known; above 0 and
                             // at most 1 (contract)
-  std::shared_ptr<shared_limit> shared{};  // ... nor, with the other pools that have it, more than this; null: none
-  bytes initial = 0;                       // taken at construction, as far as the device can give it
-  // Free memory that may stay, caches included; more goes back to the device. The pool looks after every 1,024 requests
-  // that no cache serves, and in statistics(), which counts from the live bytes. The look after requests counts from
-  // what the pool may hold for them anyway. max_bytes: as much as was alive lately.
+  std::shared_ptr<shared_limit> shared{};  // ... nor more than this together with its other pools; null: none
+  bytes initial = 0;                       // allocated at construction, as far as the device can
+  // Free memory that may stay, caches included; more is released to the device. The pool checks after every 1,024
+  // requests that no cache serves, and in statistics(). In statistics() the threshold applies above the live bytes. In
+  // the other check it applies above what the pool may hold for its requests anyway. max_bytes: as much as was alive
+  // lately.
   bytes release_threshold = max_bytes;
-  // A chunk that was free for so long goes back, at such a call too; looked at four times in that time. 0: never.
+  // A chunk that was free for so long is released, in such a call too; checked four times in that time. 0: never.
   std::chrono::milliseconds idle_release{0};
-  // on_watermark is called after a call in which reserved memory has reached this, or has fallen below it again.
+  // Calls on_watermark after a call in which reserved memory has reached this, or has fallen below it again.
   bytes watermark = max_bytes;
   pool_callback on_watermark{};          // number: reserved bytes
-  pool_pressure_callback on_pressure{};  // the last rung before a request fails
-  // Permits the pool to make the asking stream wait (on the device) for streams whose work holds memory back, and to
-  // wait for those on the host before a request fails. It asks them how far they are, by events, in any case.
+  pool_pressure_callback on_pressure{};  // the last step before a request fails
+  // Permits the pool to make the requesting stream wait (on the device) for streams whose work holds memory back. Also
+  // permits it to wait for those on the host before a request fails. It queries their progress, by events, in any case.
   bool wait_for_streams = false;
-  // Without it, devices with virtual memory give each chunk in one piece: fewer calls of the driver, and what free
-  // memory there is must lie together. Pinned memory is never stitched, as drivers do not map it in granules.
+  // If false, devices with virtual memory allocate each chunk in one piece. This needs fewer driver calls, but free
+  // memory must be contiguous to be usable. Pinned memory is never stitched, as drivers do not map it in granules.
   bool stitch = true;
-  bytes cache_bytes = max_bytes;  // a thread's cache keeps no more; 0: there are no caches; max_bytes: as pays
+  bytes cache_bytes = max_bytes;  // the most that a thread's cache keeps; 0: no caches; max_bytes: adaptive
   bool report_leaks = true;
 };
 
 // A consistent snapshot: no operation is counted half.
 struct pool_statistics {
-  bytes live = 0;  // in users' hands, as asked for
-  // Exact while one thread uses the pool; else off by 1 MiB, or twice its largest block, a thread. Not above
+  bytes live = 0;  // in users' hands, as requested
+  // Exact while one thread uses the pool. Else off by 1 MiB, or twice its largest block, a thread. Not above
   // reserved_peak.
   bytes live_peak = 0;
   bytes live_rounded = 0;  // in users' hands, rounding included
@@ -154,19 +160,19 @@ struct pool_statistics {
   bytes reserved_peak = 0;
   bytes largest_hole = 0;  // the largest free range
   std::size_t live_blocks = 0;
-  std::uint64_t allocations = 0;  // that succeeded
+  std::uint64_t allocations = 0;  // successful ones
   std::uint64_t frees = 0;
   std::uint64_t failures = 0;
-  std::uint64_t cache_hits = 0;   // allocations that took no lock
-  std::uint64_t device_hits = 0;  // allocations for which the device was called
-  std::uint64_t stitched = 0;     // allocations for which a block was stitched
+  std::uint64_t cache_hits = 0;   // allocations without a lock
+  std::uint64_t device_hits = 0;  // allocations that called the device
+  std::uint64_t stitched = 0;     // allocations that stitched a block
   std::uint64_t device_calls = 0;
-  std::uint64_t events = 0;   // events recorded for other streams' sake
+  std::uint64_t events = 0;   // events recorded for other streams
   std::uint64_t flushes = 0;  // times all caches were emptied
 
   [[nodiscard]] double cache_hit_rate() const noexcept { return share(cache_hits); }
   [[nodiscard]] double pool_hit_rate() const noexcept { return share(allocations - device_hits); }
-  // 1 - live / reserved, each at its peak; 0 for an unused pool.
+  // Returns 1 - live / reserved, each at its peak; 0 for an unused pool.
   [[nodiscard]] double fragmentation() const noexcept {
     if (reserved_peak == 0) return 0;
     return 1 - static_cast<double>(live_peak) / static_cast<double>(reserved_peak);
@@ -179,30 +185,30 @@ struct pool_statistics {
 };
 
 struct stream_statistics {
-  std::uint32_t stream = 0;  // 0: free memory that no stream's work may touch any more
+  std::uint32_t stream = 0;  // 0: free memory that no stream's work may touch
   bytes live = 0;            // rounded
   bytes cached = 0;
-  bytes pending = 0;  // freed on this stream, and not known to be done: for others not yet usable
+  bytes pending = 0;  // freed on this stream, not known to be done: not yet usable for others
   bytes free = 0;     // freed on this stream, done
 };
 
 // A live block, as reports show it.
 struct live_block {
   const void* data = nullptr;
-  bytes size = 0;  // as asked
+  bytes size = 0;  // the requested size
   std::uint32_t stream = 0;
   source_location site;
 };
 
 struct block_part {
   bytes offset = 0;
-  bytes size = 0;  // as asked
+  bytes size = 0;  // the requested size
 };
 
 struct defragmentation {
   bytes largest_before = 0;  // the largest hole
   bytes largest_after = 0;
-  std::size_t unmapped = 0;  // mappings of stitched blocks that were waiting to be undone
+  std::size_t unmapped = 0;  // mappings of stitched blocks that waited for their removal
 };
 
 class pool final : public memory_source {
@@ -213,33 +219,34 @@ class pool final : public memory_source {
   ~pool() override;
 
   [[nodiscard]] const berth::device& get_device() const noexcept override;
-  // As given, but `limit`: with the share of the device's memory that `fraction` says where that is less.
+  // Returns the options as given, except `limit`: it includes `fraction` of the device's memory if that is less.
   [[nodiscard]] const pool_options& options() const noexcept;
 
-  // Gives free memory back to the device, in whole chunks, until no more than `keep` bytes are reserved or nothing is
-  // left that no work may touch. Returns the bytes given back. Cost: asks streams, empties the caches; calls to the
+  // Releases free memory to the device, in whole chunks, until at most `keep` bytes are reserved. Stops earlier if work
+  // may touch all that is left. Returns the bytes released. Cost: queries streams, empties the caches; calls to the
   // device.
   bytes trim(bytes keep = 0);
-  // Empties the caches, joins what is done, undoes the mappings of dead stitched blocks; nothing is moved, since
-  // addresses are in users' hands and a stitched request needs no hole.
+  // Empties the caches, joins finished free memory and removes the mappings of dead stitched blocks. It moves no block,
+  // since users hold addresses and a stitched request needs no hole.
   defragmentation defragment();
 
-  // Gives back all of a live block but these parts of it. Each is a block of its own from now on, where it was, of the
-  // same stream: for who deals one block out to others, and must let go of what they do not have. False where that
-  // cannot be, and nothing has changed: the block is stitched or used on other streams, the pool is watched, or there
-  // is no host memory. Contract, checked: parts of a live block of the pool, by offset, which are multiples of 64 and
-  // of the rules' alignment, and no part begins before the end of what the one before takes under the rules. O(parts);
-  // asks no stream.
+  // Frees all of a live block except these parts of it. Each part becomes a block of its own, in place, of the same
+  // stream. For code that divides one block among others and must free the rest. Returns false, and changes nothing, if
+  // the block is stitched or used on other streams, the pool is watched, or host memory is lacking.
+  //
+  // Contract, checked: the block is a live one of the pool. The offsets are multiples of 64 and of the rules'
+  // alignment, in increasing order. No part begins before the end of the previous one, sized by the rules. O(parts);
+  // queries no stream.
   [[nodiscard]] bool split(void* data, std::span<const block_part> parts);
 
-  // Whether a block's memory is what its addresses say, and not stitched. True also of what is no block. O(1).
+  // Returns true if a block's memory is contiguous and not stitched, and for an address that is no block. O(1).
   [[nodiscard]] bool in_one_piece(const void* data) const noexcept;
 
-  // Whether a guard is round its blocks (debug.hpp).
+  // Returns true if a guard surrounds its blocks (debug.hpp).
   [[nodiscard]] bool watched() const noexcept;
 
-  // The bytes asked for of a live block; nothing where the address is no block of this pool, or one that was given
-  // back. The answer holds as long as nobody gives the block back meanwhile. O(1); for callers that cannot be trusted.
+  // Returns the requested bytes of a live block; nothing if the address is no live block of this pool. The answer holds
+  // until a thread frees the block. O(1); for callers that cannot be trusted.
   [[nodiscard]] std::optional<bytes> size_of(const void* data) const noexcept;
 
   // O(threads); stops all caches for that long.
@@ -247,9 +254,9 @@ class pool final : public memory_source {
   // O(blocks), as the next two.
   [[nodiscard]] std::vector<stream_statistics> statistics_by_stream() const;
   [[nodiscard]] std::vector<live_block> live_blocks() const;
-  // Live, cached and free memory by stream, the largest hole, fragmentation, the sites that hold most.
+  // Returns live, cached and free memory by stream, the largest hole, fragmentation and the sites that hold most.
   [[nodiscard]] std::string report() const;
-  // The report of the last request that failed for lack of memory, with the cheapest fix; empty where none did.
+  // Returns the report of the last request that failed for lack of memory, with the cheapest fix; empty if none did.
   [[nodiscard]] std::string out_of_memory_report() const;
 
  private:

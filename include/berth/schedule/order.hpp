@@ -1,17 +1,17 @@
-// find_order: an order of a graph's nodes under which its arena is smaller, and what is proved of all orders.
+// find_order: searches an order of a graph's nodes with a smaller arena, and a bound over all orders.
 //
-// What is made smaller is the arena that plan_graph() places: views, in-place results, workspaces, states and the
-// placement rules count. The search looks at the most bytes live in an order; the planner then places the values, and
-// an order is only given back where the arena it gets is smaller than that of the given one.
+// It minimizes the arena that plan_graph() places. So views, in-place results, workspaces, states and the placement
+// rules count. The search minimizes the peak of live bytes; the planner then places the values. A new order is returned
+// only if its arena is smaller than that of the given one.
 //
-// `lower_bound` holds for every order that keeps the reads of the given one (docs/schedule.md has the rules): so many
-// bytes are live at some node of each, whatever its results take over. `optimal` is said where the arena has just that.
-// Where sizes are not multiples of the alignment the bound gives up to one alignment away: which value lies highest,
-// and so needs no rounding, it does not ask.
+// `lower_bound` holds for every order that keeps the reads of the given one (docs/schedule.md has the rules). In each
+// such order at least so many bytes are live at some node, for any in-place reuse. `optimal` means that the arena has
+// exactly this size. The bound is up to one alignment too low if sizes are not multiples of the alignment. It does not
+// know which value lies highest and so needs no rounding.
 //
-// Several lanes: nodes stay on their lanes, and the order within a lane changes. Orders are searched as though there
-// were one lane, and taken where the arena, by happens-before, is smaller. Where nodes of a graph with several lanes
-// write through views the given order stays: lanes may order reads before writings in ways that the graph does not say.
+// Several lanes: nodes stay on their lanes, and the order within a lane changes. Orders are searched as if there were
+// one lane. One is taken if the arena, by happens-before, is smaller. The given order stays if nodes of a graph with
+// several lanes write through views. Lanes may order such reads and writes in ways that the graph does not show.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -34,33 +34,34 @@ struct options {
   plan::effort work = plan::effort::normal;  // of the order's search: some hundredths, tenths of a second, ten seconds
   plan::options placing{};                   // of the planner, for each arena
   std::optional<rules::placement> rules{};   // of every value; none: rules::host()
-  // Nodes with effects that the graph does not show (a random state, a log, memory that two externals share): they keep
-  // the given order among themselves and run once. Nodes without results do so anyway.
+  // Nodes with effects that the graph does not show: a random state, a log, memory that two externals share. They keep
+  // the given order among themselves and run once. So do nodes without results, always.
   std::vector<std::uint32_t> keep{};
-  // Pairs of which the first node runs before the second, although the graph does not say so (by values that take no
-  // memory, by effects); the given order does.
+  // Pairs whose first node runs before the second for a reason that the graph does not show: values that take no
+  // memory, or effects. The given order satisfies them.
   std::vector<node_pair> before{};
-  const std::atomic<bool>* stop = nullptr;  // once true, the best so far is taken
+  const std::atomic<bool>* stop = nullptr;  // once true, the search returns the best order so far
 };
 
 struct ordered {
-  std::vector<std::uint32_t> steps;  // nodes of the given graph, in the order in which they run
+  std::vector<std::uint32_t> steps;  // nodes of the given graph, in their new order
   rewritten after;                   // the graph in that order
   graph_plan given_plan;             // of the given graph
   graph_plan plan;                   // of after.graph
-  bytes given_peak = 0;              // the most live in the given order, were there one lane; aligned sizes
+  bytes given_peak = 0;              // the most bytes live in the given order, as with one lane; aligned sizes
   bytes peak = 0;                    // the same in the order found
   bytes lower_bound = 0;             // no order has a smaller arena
-  std::uint64_t states = 0;          // that the exact search has expanded
+  std::uint64_t states = 0;          // expanded by the exact search
 
   [[nodiscard]] bool optimal() const noexcept { return plan.arena() == lower_bound; }
   [[nodiscard]] bool changed() const noexcept { return plan.arena() < given_plan.arena(); }
 };
 
-// Never worse than the given order, which is the answer where nothing better is found. The steps have passed
-// verify_steps(). Deterministic but for `stop` and a deadline in `placing`. Errors: the graph's fault, a node in `keep`
-// or `before` that is not there, a pair that the given order turns round (invalid_input), sizes above 2^62 together
-// (overflow), and what plan_graph() says.
+// Returns an order that is never worse than the given one, which is the answer if no better one is found. The steps
+// have passed verify_steps(). Deterministic except for `stop` and a deadline in `placing`.
+//
+// Errors: the graph's fault, those of plan_graph(), and overflow if the sizes together exceed 2^62. Also invalid_input
+// for a missing node in `keep` or `before`, or for a pair that the given order reverses.
 [[nodiscard]] result<ordered> find_order(const graph& g, const options& o = {}, graph_fault* why = nullptr);
 
 }  // namespace berth::schedule

@@ -1,13 +1,14 @@
-// recompute: a budget of memory that an order does not keep. Each value is kept, made again, or moved.
+// recompute: fits a graph into a memory budget that no order alone keeps. Each value is kept, recomputed or moved.
 //
-// A value that is wanted much later is dropped, and its producer runs again before the next use; or it is copied out to
-// a slow memory and in again. Either costs time, and lowers what is live between. Which it is, and whose values go, is
-// one search: by bytes freed where too much is live, for the cost of what runs again (a value's producer, and in turn
-// those of its operands that would have to be kept for it) or of the time waited for copies (steps.hpp). The planner of
-// several memories (plan/moves.hpp), which moves only and keeps the order, gives it one of its starts.
+// A value with a late next use may be dropped; its producer then runs again before that use. Or the value is copied out
+// to a slow memory and in again. Either costs time, and lowers the live bytes between. One search chooses the values
+// and the ways, by bytes freed where too much is live, per cost. The cost is that of the nodes that run again, or the
+// time waited for copies (steps.hpp). A node that runs again may need operands whose producers run again in turn. One
+// start of the search comes from the planner of several memories (plan/moves.hpp), which only moves values and keeps
+// the order.
 //
-// A heuristic: the budget is kept, the steps have passed verify_steps(), and the cost is counted by spending_of(); that
-// no other steps cost less is not proved. `bound` is: no steps at all need less.
+// This is a heuristic. It keeps the budget, the steps have passed verify_steps(), and spending_of() counts the cost. It
+// does not prove that no other steps cost less. `bound` is proved: no steps at all need less.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -24,13 +25,14 @@ struct recompute_options {
   options order{};                    // of the order from which it starts; its `keep` runs once
   std::vector<double> cost{};         // by node: of one run, in any unit; empty: default_costs()
   bool again = true;                  // nodes may run again
-  std::vector<std::uint32_t> once{};  // but not these, in whatever order: what is random, what nothing is known of
-  // To a slow memory without end; none: nothing moves. Inputs and results may move, but for what is written through a
-  // view; in graphs of several lanes nothing does. What is wanted in the end is in the fast memory then.
+  std::vector<std::uint32_t> once{};  // except these, in any order: random or unknown nodes
+  // Moves values to a slow memory without a limit; none: no value moves. Inputs and results may move, except values
+  // written through a view. In graphs of several lanes no value moves. The values needed at the end are then in the
+  // fast memory.
   std::optional<transfer> move{};
 };
 
-// The bytes that each node reads and writes: what a run costs where memory is what it waits for.
+// Returns the bytes that each node reads and writes: the cost of a run that waits for memory.
 [[nodiscard]] std::vector<double> default_costs(const graph& g);
 
 struct recomputed {
@@ -39,30 +41,33 @@ struct recomputed {
   graph_plan plan;                   // of after.graph
   bytes given_arena = 0;             // of the given graph
   double given_cost = 0;             // of one run of each node
-  double extra_cost = 0;             // of what runs again, and of waiting for copies
-  double waited = 0;                 // the part of it that is waiting
+  double extra_cost = 0;             // of repeated runs and of waiting for copies
+  double waited = 0;                 // the part of extra_cost that is waiting
   bytes copied = 0;                  // both ways
-  plan::plan slow;                   // where copies out lie in the slow memory, by their order among the steps
-  bytes bound = 0;                   // no order, whatever runs again, has a smaller arena
-  std::uint32_t holder = 0;  // the node that needs so much; the number of nodes where it is the start or the end
-  bool within = false;       // the arena keeps the budget; where not, this is the smallest that was found
+  plan::plan slow;                   // places of the copies out in the slow memory, by their order among the steps
+  bytes bound = 0;                   // no order, with any repeated runs, has a smaller arena
+  std::uint32_t holder = 0;          // the node that needs `bound`; the number of nodes: the start or the end
+  bool within = false;               // the arena keeps the budget; else this is the smallest found
 };
 
-// Steps whose arena is within `budget`, at little extra cost: none where an order alone does it. Errors: as
-// find_order(); a node in `once` that is not there (invalid_input, with it); not one cost a node, or one that is
-// negative or not a number (invalid_input, with the node); a bandwidth that is not a number above 0 or a latency that
-// is not one from 0 (invalid_input); costs and times of copies that come to more than 2^992 (invalid_input).
-// Deterministic but for `stop`. O(steps run again x (nodes + edges)).
+// Returns steps whose arena is within `budget`, at little extra cost: none if an order alone suffices. Errors: those of
+// find_order(), and invalid_input with the culprit in these cases:
+// * A node in `once` does not exist.
+// * The costs are not one a node, negative or not a number.
+// * The bandwidth is not a number above 0, or the latency not a number from 0 up.
+// * The costs and copy times add up to more than 2^992.
+//
+// Deterministic except for `stop`. O(steps run again x (nodes + edges)).
 [[nodiscard]] result<recomputed> recompute_within(const graph& g, bytes budget, const recompute_options& o = {},
                                                   graph_fault* why = nullptr);
 
-// The smallest arena that is found for no more than `extra` of cost: eight budgets between the bound and what an order
-// alone needs. Errors: as recompute_within(), and an `extra` that is negative or not a number.
+// Returns the smallest arena found for at most `extra` of cost. Tries eight budgets between the bound and the arena of
+// an order alone. Errors: those of recompute_within(), and an `extra` that is negative or not a number.
 [[nodiscard]] result<recomputed> recompute_for(const graph& g, double extra, const recompute_options& o = {},
                                                graph_fault* why = nullptr);
 
-// Answers of which none is beaten in both arena and cost, by falling arena: what is found at `points` budgets between
-// what an order alone needs and the bound.
+// Returns the answers that no other answer beats in both arena and cost, by falling arena. Tries `points` budgets
+// between the arena of an order alone and the bound.
 [[nodiscard]] result<std::vector<recomputed>> recompute_front(const graph& g, std::uint32_t points = 8,
                                                               const recompute_options& o = {},
                                                               graph_fault* why = nullptr);

@@ -1,14 +1,16 @@
-// Steps: what is done in which order, and what that takes.
+// Steps: the runs and copies of an execution in order, and their cost.
 //
-// A step is a number. Below the number of nodes it is a node, which may run more than once. Behind those, by value, it
-// is a copy of the value out to a slow memory; behind those, by value, the copy in from there. What has gone out stays
-// there to the end: it may come in as often as is wanted. A value that is wanted behind its copy out, and before it
-// comes in, is still there.
+// A step is a number. Numbers below the number of nodes are nodes, which may run more than once. The next ones, by
+// value, are copies of the value out to a slow memory. The last ones, by value, are copies in from there. A copy in the
+// slow memory stays there to the end, and may be copied in any number of times. Between its copy out and its copy in, a
+// value that is still needed remains in place.
 //
-// With a transfer that overlaps, copies run beside nodes: a copy out begins when the value is there, and the list waits
-// at the step for its end (the bytes are free from there on); a copy in begins at its step, and whoever reads the value
-// first waits. One copy out and one copy in are under way at a time, in the order of the steps. Without overlap
-// everything waits for each copy.
+// With a transfer that overlaps, copies run beside nodes:
+// * A copy out begins when the value exists. The list waits at the step for its end; the bytes are free from there on.
+// * A copy in begins at its step. The first reader of the value waits for it.
+// * One copy out and one copy in run at a time, in the order of the steps.
+//
+// Without overlap all nodes wait for each copy.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -22,7 +24,7 @@
 namespace berth::schedule {
 
 struct transfer {
-  double bandwidth = 1;  // bytes that are copied in the time of one unit of cost, each way
+  double bandwidth = 1;  // bytes copied in one unit of cost, each way
   double latency = 0;    // units of cost, of each copy
   bool overlap = true;
 };
@@ -38,11 +40,11 @@ struct step_meaning {
 
 struct spending {
   double again = 0;   // the cost of all runs but the first of each node
-  double waited = 0;  // for copies, in units of cost
+  double waited = 0;  // waiting for copies, in units of cost
   bytes copied = 0;   // both ways
 };
-// Plays the steps. Without a transfer copies take no time. Contract: verify_steps() has passed them, a cost for each
-// node. O(steps + edges).
+// Plays the steps. Without a transfer copies take no time. Contract: the steps have passed verify_steps(), and each
+// node has a cost. O(steps + edges).
 [[nodiscard]] spending spending_of(const graph& g, std::span<const std::uint32_t> steps, std::span<const double> cost,
                                    const std::optional<transfer>& link);
 

@@ -1,23 +1,23 @@
 // scratch<T>: memory for the temporaries of one call.
 //
-//   berth::scratch<float> packed(n);     // n floats, aligned to 64 bytes, not initialised
-//   kernel(packed.data(), packed.size());
+//   berth::scratch<float> packed(n);
+//   kernel(packed.data(), packed.size());  // On n floats, aligned to 64 bytes, not initialised.
 //
-// Up to InlineBytes lie in the object itself, on the caller's stack; more comes from this thread's arena
-// (berth/scratch/scratch_arena.hpp) at about the same cost. The stack used is at most InlineBytes + Alignment, whatever
-// n is, so it runs on a 16 KiB thread; no lock is taken, and after warm-up the heap is not called.
+// Up to InlineBytes lie in the object itself, on the caller's stack. More comes from this thread's arena
+// (berth/scratch/scratch_arena.hpp) at about the same cost. The stack used is at most InlineBytes + Alignment for any
+// n, so a scratch works on a 16 KiB thread. No lock is taken, and after warm-up the heap is not called.
 //
 // InlineBytes = 0 means arena only. The upper bound of 2048 keeps the object below a page: -fstack-clash-protection
-// probes larger frames, and -ftrivial-auto-var-init fills them, whether they are used or not. `berth calibrate` tells
-// which value pays with a given compiler and flags.
+// probes larger frames, and -ftrivial-auto-var-init fills them, used or not. `berth calibrate` measures the best value
+// for a given compiler and flags.
 //
-// A scratch belongs to one thread and one scope: it is neither copied, moved nor created with new. It may be destroyed
-// in any order against others of its thread; destroying it on another thread is a contract error. In a coroutine it is
-// a local as any other, but one that may continue on another thread must name an explicit arena.
+// A scratch belongs to one thread and one scope: it is neither copied, moved nor created with new. Scratches of a
+// thread may be destroyed in any order. Destroying one on another thread is a contract error. In a coroutine it is a
+// local as any other. A coroutine that may continue on another thread must name an explicit arena.
 //
-// A byte written past the end is noticed when the scratch is destroyed, in release builds too, and so is a byte before
-// the start of a block of the arena: a contract error that names the place where the scratch was made and its size.
-// With AddressSanitizer (in the program and in Berth) the write itself is reported.
+// The destructor detects a byte written past the end, in release builds too. It also detects a byte written before the
+// start of an arena block. Both are contract errors that name the scratch's place of creation and its size. With
+// AddressSanitizer (in the program and in Berth) the write itself is reported.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -58,18 +58,18 @@ class scratch {
   // The most elements that any scratch can have: PTRDIFF_MAX bytes of them.
   static constexpr bytes max_size = scratch_arena::max_block / sizeof(T);
 
-  // n elements, uninitialised. n = 0 is an empty span whose data() is aligned and not null. The count is 64 bits wide
-  // everywhere, so that a product of dimensions is not cut down on its way in. Throws std::length_error where
-  // n > max_size, std::bad_alloc where there is no memory; the arena is then as before.
+  // Makes n elements, uninitialised. n = 0 is an empty span whose data() is aligned and not null. The count is 64 bits
+  // wide everywhere, so a product of dimensions is not truncated. Throws std::length_error if n > max_size, and
+  // std::bad_alloc if there is no memory. The arena is then unchanged.
   explicit scratch(bytes n, source_location where = source_location::current()) : made_{where} {
     if (!take_inline(n)) take(n, this_thread_arena());
   }
-  // The same from an explicit arena, which outlives the scratch. Contract: on the arena's thread.
+  // Does the same from an explicit arena, which outlives the scratch. Contract: on the arena's thread.
   scratch(bytes n, scratch_arena& arena, source_location where = source_location::current()) : made_{where} {
     arena.check_thread(where);
     if (!take_inline(n)) take(n, arena);
   }
-  // The same for those who do not throw: where it fails the scratch is false, and data() null.
+  // Do the same without exceptions: on failure the scratch is false, and data() null.
   scratch(bytes n, std::nothrow_t, source_location where = source_location::current()) noexcept : made_{where} {
     if (!take_inline(n) && !try_take(n, this_thread_arena())) fail();
   }
@@ -84,7 +84,7 @@ class scratch {
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 
-  [[gnu::always_inline]] ~scratch() {  // clang 14 would call it, which costs as much as the rest
+  [[gnu::always_inline]] ~scratch() {  // forced: a call by clang 14 would cost as much as the rest
     if (fits_inline(size_))
       check_inline();
     else if (data_ != nullptr)
@@ -100,15 +100,15 @@ class scratch {
   // Not checked.
   [[nodiscard]] T& operator[](std::size_t i) noexcept { return data_[i]; }
   [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return data_[i]; }
-  // False only where a nothrow constructor failed.
+  // Returns false only if a nothrow constructor failed.
   [[nodiscard]] explicit operator bool() const noexcept { return data_ != nullptr; }
-  // Whether the elements lie in the object itself.
+  // Returns true if the elements lie in the object itself.
   [[nodiscard]] bool is_inline() const noexcept { return static_cast<const void*>(data_) == storage_; }
 
  private:
-  // Whether n elements lie in the object. A coroutine's frame is aligned to 16 bytes only (gcc 12, clang 14), whatever
-  // its locals ask for, so the storage's address is tested. gcc still knows the answer on an ordinary stack; clang
-  // would believe the type.
+  // Returns true if n elements lie in the object. The storage's address is tested because gcc 12 and clang 14 align a
+  // coroutine's frame to 16 bytes only, whatever its locals ask for. On an ordinary stack gcc still knows the answer;
+  // clang would believe the type.
   [[nodiscard]] bool fits_inline(bytes n) const noexcept {
     if constexpr (InlineBytes > 0) {
       auto address = reinterpret_cast<std::uintptr_t>(storage_);
@@ -156,7 +156,7 @@ class scratch {
     take_slow(n, arena);
   }
 
-  // Apart from take(), so that a caller keeps no registers for it.
+  // Separate from take(), so that a caller keeps no registers for it.
   [[gnu::noinline, gnu::cold]] void take_slow(bytes n, scratch_arena& arena) {
     if (n > max_size) detail::scratch_too_long(made_);
     if (!try_take(n, arena)) detail::scratch_no_memory(made_);
@@ -180,7 +180,8 @@ class scratch {
     }
   }
 
-  // The inline bytes and room for the guard word behind them, first in the object: the members below use the padding.
+  // The inline bytes and room for the guard word behind them. First in the object, so the members below use the
+  // padding.
   alignas(InlineBytes > 0 ? Alignment
                           : 1) std::byte storage_[InlineBytes > 0 ? InlineBytes + sizeof detail::scratch_guard : 1];
   T* data_;

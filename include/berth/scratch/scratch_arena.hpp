@@ -1,44 +1,49 @@
 // scratch_arena: the memory behind scratches that do not fit their inline bytes.
 //
-// An arena is a stack of blocks in a chunk of memory. Taking a block moves a pointer up; giving back the topmost block
-// moves it down. A block that is not topmost becomes a hole when it is given back. Neighbouring holes are joined, and
-// holes serve requests before the stack grows, so blocks may be given back in any order for ever: coroutines, fibers
-// and buffers that take turns need that. The arena takes a larger chunk when the current one is full. Chunks that hold
-// no block go back.
+// An arena is a stack of blocks in a chunk of memory. Taking a block moves a pointer up; releasing the topmost block
+// moves it down. A block that is not topmost becomes a hole when it is released. Neighbouring holes are joined, and
+// holes serve requests before the stack grows. So blocks may be released in any order, for any length of time:
+// coroutines, fibers and alternating buffers need that. The arena takes a larger chunk when the current one is full. It
+// frees chunks that hold no block.
 //
-//   chunk   [ header, tag | block | hole | block |      free      ]
-//   block   [ pad | header: size, guard | the caller's bytes | guard | pad | tag ]
-//   hole    [ header: size, links | unused bytes | tag ]
+//
+//   Chunk: [ header, tag | block | hole | block |      free      ].
+//   Block: [ pad | header: size, guard | the caller's bytes | guard | pad | tag ].
+//   Hole:  [ header: size, links | unused bytes | tag ].
 //
 // Every part starts at a multiple of 64. Invariants (check_invariants() tests them):
 //   I1  Blocks and holes tile each chunk: the current one up to top_, the others up to their ends.
 //   I2  Two holes never adjoin, and no hole adjoins top_.
 //   I3  A tag is the last word of a block or a hole. It holds where that starts, plus 1 for a hole, plus 2 if a hole
 //       follows. The last word of a chunk's header is the tag of nothing: 0, or 2 if a hole follows.
-//   I4  The tree holds exactly the holes, but for those of a chunk that is being emptied. dead_ is the sum of the sizes
-//       of all holes; each chunk counts its own part.
-//   I5  A chunk below the current one holds at least one block. lower_ is the sum of the capacities of these chunks.
-//   I6  countdown_ is below 0 only if releasing the topmost block needs nothing but moving the pointer: the current
-//       chunk has no hole, there is no spare chunk, no watch runs, and the thread is not at its end. base_ + countdown_
-//       is the number of blocks given out.
-//   I7  While top_ is at most limit_, what is in use is at most used_ and the footprint is at most need_. So the fast
-//       path counts no peaks. limit_ equals top_ after a slow operation if the next request shall look at the holes, or
-//       if blocks are watched.
+//   I4  The tree holds exactly the holes, except those of a chunk that is being emptied.
+//       The sum of the sizes of all holes is dead_; each chunk counts its own part.
+//   I5  A chunk below the current one holds at least one block. Their capacities add up to lower_.
+//   I6  countdown_ is below 0 only if releasing the topmost block needs nothing but moving the pointer.
+//       The current chunk then has no hole, there is no spare chunk, no watch runs, and the thread is not at its end.
+//       The number of blocks given out is base_ + countdown_.
+//   I7  While top_ is at most limit_, the bytes in use are at most used_ and the footprint is at most need_.
+//       So the fast path counts no peaks. After a slow operation, limit_ equals top_ in two cases:
+//       the next request shall search the holes, or blocks are watched.
 //
-// Reuse. Holes are looked at first if they are more than an eighth of what is in use. A request takes the smallest hole
-// that holds it, the lowest of equal ones. A new chunk has room for the request and for as much again as is in use.
+// Reuse. Holes are searched first if they are more than an eighth of the bytes in use. A request takes the smallest
+// hole that holds it, the lowest of equal ones. A new chunk has room for the request and for as much again as is in
+// use.
 //
 // Shrinking. The footprint is the memory up to the top: the chunks below, and the used part of the current one. Once in
-// period_ blocks the arena looks at its recent use. If that is below a quarter of what it reserves, it watches until
-// the current chunk has fallen empty five times, or for another period. If the use has stayed below a quarter since,
+// period_ blocks the arena examines its recent use. If that is below a quarter of what it reserves, it watches until
+// the current chunk has become empty five times, or for another period. If the use has stayed below a quarter since,
 // the largest chunk goes: at once if it is empty, else it is emptied first. A chunk that is being emptied serves no
-// request and goes with its last block. An arena whose program needed the memory again looks half as often.
+// request and goes with its last block. An arena whose program needed the memory again examines itself half as often.
 //
-// A use of the arena costs mostly its stores. Hence the topmost block is known by its end instead of a pointer to it,
-// the guard word before the bytes also names the owner, and the tag also marks holes.
+// A use of the arena costs mostly its stores. Hence the topmost block is known by its end instead of a pointer to it.
+// The guard word before the bytes also names the owner, and the tag also marks holes.
 //
-// Rejected: alloca and VLAs (unbounded, and a failure cannot be reported); std::pmr::monotonic (no reuse before its
-// end); lists of holes by classes of size (a hole that fits may stay unseen, and the arena grows without bound).
+// Rejected:
+// * Alloca and VLAs: unbounded, and a failure cannot be reported.
+// * The buffer of std::pmr::monotonic: no reuse before its end.
+// * Lists of holes by size class: a hole that fits may stay unseen, and the arena grows without bound.
+//
 // Ancestors: temporary_allocator of foonathan/memory, the obstacks of libiberty. Boundary tags and best fit are Knuth's
 // (The Art of Computer Programming 1, 2.5); the treap is by Aragon and Seidel (Randomized search trees, 1989).
 #pragma once
@@ -103,7 +108,7 @@ namespace detail {
 // Bytes that neither text, zeros, ones nor common floating-point values are made of.
 inline constexpr std::uint64_t scratch_guard = 0xB3'9D'E5'C7'A9'D3'8B'F1;
 
-// Returns the guard, for comparing. The compiler must not know that it is the constant it wrote: it would keep it in a
+// Returns the guard, for comparing. The compiler must not recognize the constant it wrote. It would keep it in a
 // register across the caller's code, and saving that register is one store more.
 [[nodiscard]] inline std::uint64_t scratch_guard_again() noexcept {
   std::uint64_t guard = scratch_guard;
@@ -111,7 +116,7 @@ inline constexpr std::uint64_t scratch_guard = 0xB3'9D'E5'C7'A9'D3'8B'F1;
   return guard;
 }
 
-// Returns whether the guard word behind a block's bytes is unchanged.
+// Returns true if the guard word behind a block's bytes is intact.
 [[nodiscard]] inline bool is_guard(const std::byte* behind, std::uint64_t guard) noexcept {
 #if defined(BERTH_SCRATCH_POISONS)
   __asan_unpoison_memory_region(behind, sizeof scratch_guard);
@@ -140,7 +145,7 @@ class scratch_holes {
 };
 
 struct alignas(64) scratch_header {
-  bytes size;  // as asked for
+  bytes size;  // the requested size
   std::byte pad[48];
   std::uint64_t guard;  // adjoins the caller's bytes; scratch_guard ^ the owner's thread_token, 0 for explicit arenas
 };
@@ -187,21 +192,21 @@ class scratch_arena {
   static constexpr std::size_t any_alignment = 0;
 
   // Returns a block of `size` bytes, aligned to `alignment` (a power of two from 64 to max_alignment), not zeroed.
-  // Returns null if memory or address space is exhausted; the arena is then as before. `scratch` is the safe way to
+  // Returns null if memory or address space is exhausted; the arena is then unchanged. `scratch` is the safe way to
   // call this. Contract: on the thread whose arena this is. Cost: about fifteen instructions in stack order; O(log
   // holes) while there are holes to reuse; the heap is called only to grow. A broken contract names `where`, here and
   // below.
   [[nodiscard]] void* allocate(std::size_t size, std::size_t alignment = 64,
                                source_location where = source_location::current()) noexcept;
 
-  // Does the same for size <= max_block if no hole has to be looked at and neither the chunk nor its limit has to
-  // change; else returns null.
+  // Does the same if size <= max_block, no hole must be searched, and neither the chunk nor its limit must change. Else
+  // returns null.
   [[nodiscard]] void* allocate_fast(std::size_t size, std::size_t alignment = 64) noexcept;
 
-  // Gives a block back, in any order. Contract: a live block of this arena, taken with this alignment, on its thread,
-  // with no byte written before its start or past its end (a single one is noticed). A caller that does not know the
-  // alignment passes any_alignment, which is a little slower. Cost: about ten instructions in stack order, else O(log
-  // holes + chunks).
+  // Releases a block, in any order. Contract: a live block of this arena, taken with this alignment, on its thread,
+  // with intact bytes before its start and past its end. A single changed byte is detected. A caller that does not know
+  // the alignment passes any_alignment, which is a little slower. Cost: about ten instructions in stack order, else
+  // O(log holes + chunks).
   void release(void* block, std::size_t alignment = 64, source_location where = source_location::current()) noexcept;
 
   // Does the same as allocate(). The block is a leak if it is not released when its thread ends, and is reported if
@@ -211,11 +216,11 @@ class scratch_arena {
   // Contract: the caller runs on the thread whose arena this is. Cost: one instruction and a branch.
   void check_thread(source_location where = source_location::current()) const noexcept;
 
-  // Returns the figures as they are now. O(1).
+  // Returns the current figures. O(1).
   [[nodiscard]] scratch_statistics statistics() const noexcept;
 
-  // Gives unused memory back: the spare chunk, and the current one if it holds no block. The next use must grow again.
-  // The peak is counted anew.
+  // Frees unused memory: the spare chunk, and the current one if it holds no block. The next use must grow again.
+  // Restarts the peak.
   void trim(source_location where = source_location::current()) noexcept;
 
   // Tests I1 to I7 and names a broken one in a contract violation. O(blocks + holes): for tests and debugging.
@@ -301,8 +306,8 @@ class scratch_arena {
   bool for_c_ = false;   // allocate_for_c() runs
 };
 
-// An arena of the program's own, for fibers and coroutines that move between threads, and for tests. The program sees
-// to it that one thread at a time uses it.
+// An arena that the program owns, for fibers and coroutines that move between threads, and for tests. The program
+// ensures that one thread at a time uses it.
 class explicit_scratch_arena final : public scratch_arena {
  public:
   explicit explicit_scratch_arena(source_location where = source_location::current()) noexcept : made_{where} {}
@@ -332,7 +337,7 @@ extern thread_local constinit thread_scratch_arena thread_arena;
 
 }  // namespace detail
 
-// Returns the calling thread's arena. Its chunks go back when the thread ends. Do not keep the reference in code that
+// Returns the calling thread's arena. Its chunks are freed when the thread ends. Do not keep the reference in code that
 // may continue on another thread (a coroutine): the arena would be the wrong thread's.
 [[nodiscard]] inline scratch_arena& this_thread_arena() noexcept {
   scratch_arena* arena = &detail::thread_arena;
@@ -387,13 +392,13 @@ inline void scratch_arena::release(void* block, std::size_t alignment, source_lo
   detail::unpoison(&header->guard, sizeof header->guard);
   const std::uint64_t guard = detail::scratch_guard_again();
   const std::uint64_t owner = header->guard ^ guard;
-  // The owner before the size is used: the header of a watched block holds a red zone instead of a size.
+  // Checks the owner before it uses the size: the header of a watched block holds a red zone instead of a size.
   if ((owner != detail::thread_token() && owner != 0) || !detail::is_guard(data + size, guard)) [[unlikely]]
     return release_other(data, where);
   std::byte* const end = data + detail::scratch_reach(size);
   if (end != top_ || countdown_ >= 0) [[unlikely]]
     return release_slow(data, end, where);
-  // The header's address is at hand sooner than the word in the tag.
+  // Uses the header's address if possible: it is available sooner than the word in the tag.
   top_ =
       alignment == 64 ? reinterpret_cast<std::byte*>(header) : reinterpret_cast<std::byte*>(detail::scratch_tag(end));
   detail::poison(data, static_cast<std::size_t>(end - data));

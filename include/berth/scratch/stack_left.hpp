@@ -1,4 +1,4 @@
-// stack_left: how much of the stack is left, as a diagnostic. Nothing in Berth depends on it.
+// stack_left: how much of the stack is left, as a diagnostic. Berth itself does not depend on it.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -7,15 +7,16 @@
 
 namespace berth {
 
-// Bytes between the caller's frame and the end of its thread's stack, guard page excluded; nothing where that is not
-// known. On Linux; elsewhere always nothing.
+// Returns the bytes between the caller's frame and the end of its thread's stack, guard page excluded. Returns nothing
+// if that is unknown, and always nothing on systems other than Linux.
+// * A worker thread: exact.
+// * The main thread: up to RLIMIT_STACK as it stood at the thread's first call. The kernel must still find that memory,
+//   and a mapping in the way may prevent it.
+// * A fiber or an alternative signal stack is not the thread's stack: nothing, as the frame lies outside the known
+//   bounds.
 //
-// A worker thread: exact. The main thread: up to RLIMIT_STACK as it stood at the thread's first call, memory that the
-// kernel still has to find and that a mapping in the way may refuse. A fiber or an alternative signal stack is not
-// the thread's stack: nothing (the frame lies outside the known bounds).
-//
-// Cost: the first call of a thread asks the system (0.2 us on a worker; on glibc's main thread /proc/self/maps is read,
-// 15 us and more, and the heap may be called), the others take a nanosecond.
+// Cost: a nanosecond, except for the first call of a thread, which asks the system: 0.2 us on a worker. On glibc's main
+// thread it reads /proc/self/maps, which takes 15 us and more, and may call the heap.
 [[nodiscard]] std::optional<std::size_t> stack_left() noexcept;
 
 }  // namespace berth

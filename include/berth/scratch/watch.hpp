@@ -1,17 +1,17 @@
-// Red zones and leaks of scratch blocks, for finding mistakes.
+// Red zones and leak reports for scratch blocks.
 //
-//   BERTH_DEBUG=scratch ./program        zones of 64 bytes before and behind each block
-//   BERTH_DEBUG=scratch=4KiB ./program   of 4 KiB
+//   BERTH_DEBUG=scratch ./program        # Zones of 64 bytes before and behind each block.
+//   BERTH_DEBUG=scratch=4KiB ./program   # Zones of 4 KiB.
 //
 // The words `guards`, `pages` and `leaks` of BERTH_DEBUG (berth/pool/debug.hpp) watch scratch blocks too, with zones of
 // 64 bytes. The inline bytes of scratch<T> are not watched.
 //
-// Noticed when a block is freed: each changed byte of its zones. It is a contract error, as without the watch; the line
-// also has the distance of the nearest changed byte and the place of the allocation.
+// Freeing a block checks each byte of its zones. A changed byte is a contract error, as without the watch. The line
+// also gives the distance of the nearest changed byte and the place of the allocation.
 //
-// Blocks of the C functions and of STACK_ALLOC that their thread did not free are leaks: one line on standard error for
-// each file and line, when the thread ends. Blocks of threads that still run are printed when the program ends by
-// exit() or by a return from main.
+// A leak is a block of the C functions or of STACK_ALLOC that its thread did not free. One line on standard error for
+// each file and line reports them when the thread ends. For threads that still run it is printed when the program ends
+// by exit() or by a return from main.
 //
 // Cost: a malloc and a lock for each block, and the writing and reading of its zones. Programs that do not watch pay
 // nothing: the fast paths are the same instructions.

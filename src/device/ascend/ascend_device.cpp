@@ -1,9 +1,10 @@
 // The Ascend device over AscendCL.
 //
-// The default context of the device is used, so that memory and streams are shared with whatever else in the process
-// uses it (torch_npu, aclnn). A thread may have any context current: every call sets ours and brings the other back.
+// It uses the default context of the device, so it shares memory and streams with other users in the process
+// (torch_npu, aclnn). A thread may have any context current: every call sets the device's context and restores the
+// other.
 //
-// Virtual memory: aclrtMapMem maps whole handles at offset 0 and aclrtUnmapMem takes the start of one mapping; hence
+// Virtual memory: aclrtMapMem maps whole handles at offset 0 and aclrtUnmapMem takes the start of one mapping. Hence
 // the granule_table, and one call per granule in both directions.
 #include <limits>
 #include <string>
@@ -80,7 +81,7 @@ class ascend_device final : public device_backend {
   result<void*> reserve(bytes size) override {
     const current_context current{acl_, context_};
     void* range = nullptr;
-    // The kind of pages that the physical memory has (physical_properties::hbm_huge).
+    // The kind of pages of the physical memory (physical_properties::hbm_huge).
     const status s = acl_.aclrtReserveMemAddress(&range, size, 0, nullptr, reserve_huge_pages);
     if (s != success) return failed_allocation(acl_, s, size);
     return range;
@@ -120,7 +121,7 @@ class ascend_device final : public device_backend {
     const auto& [each, handles] = physicals_.find(handle);
     const std::uint64_t* piece = handles.data() + offset / each;
     auto* start = static_cast<std::byte*>(range);
-    std::map<std::byte*, mapping> notes;  // made ahead, so that nothing can fail behind the driver's success
+    std::map<std::byte*, mapping> notes;  // made ahead, so that no step fails after the driver's success
     for (bytes at = 0; at < size; at += each) notes.emplace_hint(notes.end(), start + at, mapping{each, *piece++});
     for (const auto& [at, one] : notes) {
       if (auto ok = map_one(at, one); !ok) {
@@ -143,7 +144,7 @@ class ascend_device final : public device_backend {
     for (auto one = first; one != last; ++one) {
       auto ok = checked(acl_, acl_.aclrtUnmapMem(one->first), "ascend: unmap");
       if (ok) continue;
-      // A failure leaves everything mapped.
+      // A failure leaves all pages mapped.
       while (one != first) {
         --one;
         (void)map_one(one->first, one->second);
@@ -164,7 +165,7 @@ class ascend_device final : public device_backend {
   [[nodiscard]] void* native() const noexcept override { return context_; }
 
  private:
-  // By somebody else: then nothing of ours is left to reset.
+  // Returns true if another user reset the device: then there is nothing left to reset.
   [[nodiscard]] bool was_reset() const noexcept {
     const current_context current{acl_, context_};
     context now = nullptr;
@@ -200,7 +201,7 @@ class ascend_device final : public device_backend {
     std::size_t total = 0;
     if (acl_.aclrtGetMemInfo(hbm, &available, &total) == success) {
       properties_.total_memory = total;
-      // A card is shared by all processes on its machine; some of it the driver has itself.
+      // All processes of a machine share a card; the driver itself uses some of it.
       if (available < total / 2) {
         constexpr std::size_t mib = std::size_t{1} << 20;
         properties_.notes.push_back("of its memory " + std::to_string(available / mib) + " MiB were free of " +
@@ -236,7 +237,7 @@ class ascend_device final : public device_backend {
     properties_.max_mappings = std::numeric_limits<std::size_t>::max();  // no limit is documented
   }
 
-  // Goes back to the driver unless it is taken out: there may be no host memory to note it in.
+  // Freed to the driver unless it is taken out: host memory to record it may be lacking.
   struct unnoted {
     const functions& acl;
     const memory_choice& choice;
@@ -253,7 +254,7 @@ class ascend_device final : public device_backend {
   host_memory pinned_{acl_, book};
   std::optional<shared> shared_;
   granule_table physicals_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the fields below
   std::map<std::byte*, mapping> mapped_;
 };
 

@@ -21,11 +21,11 @@ struct noted_block {
 
 std::mutex mutex;
 std::map<std::uintptr_t, noted_block>& noted() {
-  static auto* const blocks = new std::map<std::uintptr_t, noted_block>;  // devices may go after statics do
+  static auto* const blocks = new std::map<std::uintptr_t, noted_block>;  // devices may end after statics
   return *blocks;
 }
 
-// The second version of media has a library of its own and is the only one on the 950; the first is everywhere else.
+// The second version of media has a library of its own and is the only one on the 950; all other chips have the first.
 bool uses_second(const functions& acl) noexcept {
   return acl.hi_mpi_dvpp_malloc != nullptr && acl.hi_mpi_dvpp_free != nullptr;
 }

@@ -1,6 +1,6 @@
-// The kinds of device memory that AscendCL has, chosen by the device's name: "ascend:0", "ascend:0,media",
-// "ascend:0,align32", "ascend:0,cached"; of the last two and of the first also the pages: "huge", "small", and "p2p";
-// of the first also which memory of a chip that has two: "highband", "lowband".
+// The kinds of AscendCL's device memory, chosen by the device's name: "ascend:0", "ascend:0,media", "ascend:0,align32",
+// "ascend:0,cached". All but media take the pages too: "huge", "small" and "p2p". The first also takes the memory of a
+// chip that has two: "highband", "lowband".
 #pragma once
 
 #include <optional>
@@ -21,14 +21,14 @@ struct memory_choice {
 
 // Errors: invalid_input (no such name).
 [[nodiscard]] result<memory_choice> parse_choice(std::string_view argument);
-// Null where this CANN and this chip have it, else what it lacks.
+// Returns null if this CANN and this chip support it, else the missing part.
 [[nodiscard]] const char* missing(const functions& acl, const memory_choice& choice) noexcept;
 [[nodiscard]] const rules::placement& rules_of(memory_choice::kind k, bool is_950) noexcept;
 [[nodiscard]] status allocate(const functions& acl, const memory_choice& choice, void** block, bytes size) noexcept;
 status free(const functions& acl, const memory_choice& choice, void* block) noexcept;
 
-// Blocks of kinds that are not the plain one, for who asks what an address is where AscendCL cannot say it: copies go
-// between memory of several kinds. Thread-safe.
+// Records blocks of kinds other than the plain one. AscendCL cannot tell their kind by address, but copies between
+// memory of several kinds need it. Thread-safe.
 void note_block(void* block, bytes size, memory_choice::kind of);
 void forget_block(void* block) noexcept;
 [[nodiscard]] std::optional<memory_choice::kind> noted_kind(const void* address) noexcept;

@@ -15,7 +15,7 @@ namespace berth::detail::ascend {
 namespace {
 
 functions loaded;           // filled by load_once()
-std::uint32_t process = 0;  // where: process_generation()
+std::uint32_t process = 0;  // the process_generation() that loaded it
 std::atomic<int> users{1};  // the process itself until it ends, and each open device
 constexpr bytes text_size = 256;
 
@@ -31,7 +31,7 @@ result<const functions*> load_once() {
   BERTH_ASCEND_OPTIONAL(BERTH_ASCEND_LOAD)
   BERTH_ASCEND_REQUIRED(BERTH_ASCEND_LOAD_REQUIRED)
 #undef BERTH_ASCEND_LOAD_REQUIRED
-  // Media has libraries of its own, which the first may not have loaded.
+  // Media has libraries of its own, which the main library may not have loaded.
   if (void* media = dlopen("libacl_dvpp.so", RTLD_NOW | RTLD_LOCAL);
       media != nullptr && loaded.acldvppMalloc == nullptr) {
     loaded.acldvppMalloc = reinterpret_cast<decltype(loaded.acldvppMalloc)>(dlsym(media, "acldvppMalloc"));
@@ -47,10 +47,10 @@ result<const functions*> load_once() {
 #undef BERTH_ASCEND_LOAD
   switch (const status s = loaded.aclInit(nullptr)) {
     case success:
-      // The library was loaded before this is registered, so that its own exit handlers run after it.
+      // The library was loaded before this registration, so that its own exit handlers run after it.
       std::atexit(remove_user);
       break;
-    case repeated_initialise: break;  // whoever was first finalises
+    case repeated_initialise: break;  // the first caller finalises
     case stub_library:
       return error{errc::no_such_device, "ascend: libascendcl.so is the stub for linking, no runtime",
                    static_cast<std::uint64_t>(s)};
@@ -63,7 +63,7 @@ result<const functions*> load_once() {
   return &loaded;
 }
 
-// A text that lasts: `what`, and what AscendCL said, in one printable line.
+// Returns a text that stays valid: `what`, and AscendCL's explanation, in one printable line.
 const char* kept(const char* what, const char* said) noexcept {
   static std::mutex mutex;
   static std::array<std::array<char, text_size>, 64> texts;
@@ -109,14 +109,14 @@ void add_user() noexcept {
 }
 
 void remove_user() noexcept {
-  if (process != process_generation()) return;  // a child of it: there the library is not to be called
+  if (process != process_generation()) return;  // a forked child must not call the library
   if (users.fetch_sub(1, std::memory_order_acq_rel) == 1) loaded.aclFinalize();
 }
 
 error failure(const functions& of, status s, const char* what) noexcept {
-  // Asked for in any case: the text stays until it is asked for, and would be taken for that of a later failure.
+  // Always fetches the text: it stays until it is fetched, and would be taken for that of a later failure.
   const char* said = of.aclGetRecentErrMsg != nullptr ? of.aclGetRecentErrMsg() : nullptr;
-  // Every call makes the device's context current: this is not ours to have forgotten.
+  // Every call makes the device's context current, so Berth cannot have lost it.
   if (s == context_null) {
     return {errc::device_failed, "ascend: the device was reset by somebody while it was in use",
             static_cast<std::uint64_t>(s)};
@@ -149,7 +149,7 @@ current_context::current_context(const functions& of, context c) noexcept : acl_
     forget_text(acl_);
   }
   if (before == c) return;
-  // Where this fails, the call that follows says why.
+  // If this fails, the following call reports the reason.
   if (acl_.aclrtSetCurrentContext(c) == success) before_ = before;
 }
 

@@ -1,7 +1,7 @@
-// AscendCL (libascendcl.so of CANN), opened at run time. Neither its headers nor its library are needed to build: the
-// few types, constants and prototypes used here are written down below. Source: acl_rt.h, acl_base_rt.h and
-// rt_error_codes.h of the CANN runtime (gitcode cann/runtime at 681ef761, the development line after CANN 8.5).
-// Names differ between versions of CANN: a name that an older one may lack is optional, and the backend does without.
+// AscendCL (libascendcl.so of CANN), opened at run time. The build needs neither its headers nor its library: the few
+// types, constants and prototypes used here are declared below. Source: acl_rt.h, acl_base_rt.h and rt_error_codes.h of
+// the CANN runtime (gitcode cann/runtime at 681ef761, the development line after CANN 8.5). Names differ between
+// versions of CANN. A name that an older one may lack is optional, and the backend works without it.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ enum copy_kind : int { host_to_device = 1, device_to_host = 2, device_to_device 
 enum stream_status : int { stream_complete = 0 };                                       // aclrtStreamStatus
 enum recorded_status : int { event_not_ready = 0, event_complete = 1 };  // the reverse of aclrtStreamStatus
 inline constexpr std::uint32_t event_sync = 1;                           // event flag: streams may wait for it
-inline constexpr int hbm = 1;                                            // aclrtMemAttr; DDR where there is no HBM
+inline constexpr int hbm = 1;                                            // aclrtMemAttr; DDR on chips without HBM
 inline constexpr int run_on_device = 0;                                  // aclrtRunMode: the program runs on the chip
 inline constexpr int register_mapped = 0;                                // aclrtHostRegisterType
 inline constexpr int callback_blocks = 1;                                // aclrtCallbackBlockType
@@ -150,28 +150,28 @@ struct functions {
   }
 };
 
-// Loads and initialises AscendCL on the first call and keeps it. Errors: no_such_device (no library, a stub of it,
-// an old one, one that does not start).
+// Loads and initialises AscendCL on the first call and keeps it. Errors: no_such_device (no library, a stub of it, an
+// old one, one that does not start).
 [[nodiscard]] result<const functions*> load();
 
-// Every open device is a user of the library. aclFinalize is called when the process ends or the last device closes,
-// whichever comes later, since no device may be reset after it; never where another part of the process has called
-// aclInit before us.
+// Every open device is a user of the library. The process's end or the last device's close, whichever comes later,
+// calls aclFinalize, since no device may be reset after it. It is never called if another part of the process called
+// aclInit before Berth.
 void add_user() noexcept;
 void remove_user() noexcept;
 
-// A status that is no success, as an error. The text is `what` and behind it what AscendCL says about it on this
-// thread. AscendCL's texts do not last, those of our errors do, so they are kept: the first 64 of a process; `what`
-// alone after that.
+// Returns a status that is no success as an error. The text is `what` followed by AscendCL's explanation on this
+// thread. AscendCL's texts are temporary, but an error's text must stay valid. So the first 64 of a process are kept;
+// later errors have `what` alone.
 [[nodiscard]] error failure(const functions& acl, status s, const char* what) noexcept;
 [[nodiscard]] result<void> checked(const functions& acl, status s, const char* what) noexcept;
-// A failure that nobody hears of: its text must not be taken for that of a later one.
+// Drops the text of an unreported failure: it must not be taken for that of a later one.
 void forget_text(const functions& acl) noexcept;
-// failure() where `size` bytes were asked for.
+// Returns failure() for a request of `size` bytes.
 [[nodiscard]] error failed_allocation(const functions& acl, status s, bytes size) noexcept;
 
-// The device's context, current on this thread for as long as this lives. Contexts belong to threads; the one that
-// was current before comes back. A thread that had none keeps ours, since AscendCL knows no way back to none.
+// Makes the device's context current on this thread during its life. Contexts belong to threads; the previous one is
+// restored. A thread without one keeps the device's, since AscendCL cannot restore none.
 class current_context {
  public:
   current_context(const functions& acl, context c) noexcept;
@@ -181,7 +181,7 @@ class current_context {
 
  private:
   const functions& acl_;
-  context before_ = nullptr;  // null: nothing to bring back
+  context before_ = nullptr;  // null: none to restore
 };
 
 }  // namespace berth::detail::ascend

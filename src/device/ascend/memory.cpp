@@ -17,13 +17,13 @@ std::uintptr_t number(const void* p) noexcept {
 }  // namespace
 
 result<void*> host_memory::allocate(bytes size) {
-  // A program that runs on the chip itself gets memory of no particular alignment.
+  // A program that runs on the chip itself gets memory without a guaranteed alignment.
   int mode = 1;
   if (acl_.aclrtGetRunMode != nullptr) acl_.aclrtGetRunMode(&mode);
   const bytes room = mode == run_on_device ? start_alignment : 0;
   const auto wanted = checked_add(size, room);
   if (!wanted || !fits_size_t(*wanted)) return error{errc::overflow, "a size beyond the address space", size};
-  // Made ahead, so that nothing can fail behind the driver's success.
+  // Made ahead, so that no step fails after the driver's success.
   std::map<std::uintptr_t, block> note;
   std::map<std::uintptr_t, bytes> host_note;
   block& made = note.emplace(0, block{.size = size}).first->second;
@@ -50,7 +50,7 @@ result<void*> host_memory::allocate(bytes size) {
   return address;
 }
 
-// The address for kernels, or null where there is none.
+// Returns the address for kernels, or null if there is none.
 void* host_memory::registered(void* host, bytes size) noexcept {
   if (acl_.aclrtHostRegister == nullptr || acl_.aclrtHostUnregister == nullptr) return nullptr;
   if (!is_aligned(number(host), register_alignment)) return nullptr;
@@ -96,7 +96,7 @@ located host_memory::locate(const void* address) const noexcept {
     }
   }
   if (noted_kind(address)) return {place::device, same};
-  // Memory that somebody else has from AscendCL.
+  // Memory that another user got from AscendCL.
   pointer_attributes found;
   found.location.type = -1;
   if (acl_.aclrtPointerGetAttributes == nullptr) return {place::pageable, same};

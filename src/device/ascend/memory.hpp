@@ -1,8 +1,8 @@
-// Pinned memory, and what the driver has to be told about the two ends of a copy.
+// Pinned memory, and the two ends of a copy as the driver needs them.
 //
-// A pinned block is aclrtMallocHost memory, registered with aclrtHostRegister where the chip can (A2, A3, 950): its
-// address is then the one that kernels use, and the driver's copies want the host's, so copies translate. Where it
-// cannot be registered, the block's address is the host's, and only copies reach it.
+// A pinned block is aclrtMallocHost memory, registered with aclrtHostRegister if the chip can (A2, A3, 950). Its
+// address is then the one for kernels. The driver's copies need the host's address, so copies translate. Without
+// registration the block's address is the host's, and only copies reach it.
 #pragma once
 
 #include <map>
@@ -40,9 +40,9 @@ class host_memory {
 
   const functions& acl_;
   const address_book& book_;
-  mutable std::mutex mutex_;                          // guards what follows
+  mutable std::mutex mutex_;                          // guards the fields below
   std::map<std::uintptr_t, block> blocks_;            // by the address that the caller has
-  std::map<std::uintptr_t, bytes> registered_hosts_;  // sizes by host address, where that is another one
+  std::map<std::uintptr_t, bytes> registered_hosts_;  // sizes by host address, if that differs
 };
 
 }  // namespace berth::detail::ascend

@@ -24,7 +24,7 @@ result<void> reporter::subscribe(stream_handle s) {
     return error{errc::device_failed, "ascend: no thread for host functions", static_cast<std::uint64_t>(failure)};
   }
   running_ = true;
-  const auto number = static_cast<std::uint64_t>(thread_);  // pthread_self() there
+  const auto number = static_cast<std::uint64_t>(thread_);  // the driver uses pthread_self()
   auto done = checked(acl_, acl_.aclrtSubscribeReport(number, s), "ascend: host functions of a stream");
   if (done) stream_ = s;
   phase_.store(done ? phase::subscribed : phase::ending, std::memory_order_release);
@@ -42,12 +42,12 @@ void reporter::unsubscribe() noexcept {
 void reporter::run() noexcept {
   phase_.wait(phase::starting, std::memory_order_acquire);
   const current_context current{acl_, context_};
-  constexpr std::int32_t a_while = 10;  // milliseconds, until it looks whether the stream goes
+  constexpr std::int32_t a_while = 10;  // milliseconds until it checks whether the stream ends
   while (phase_.load(std::memory_order_acquire) == phase::subscribed) {
     const status s = acl_.aclrtProcessReport(a_while);
     if (s == success) continue;
     forget_text(acl_);
-    // The stream whose work failed says so itself; here it only must not spin.
+    // The stream whose work failed reports it; this loop must only avoid spinning.
     if (s != wait_timeout) std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
 }
@@ -117,7 +117,7 @@ result<std::unique_ptr<backend_queue>> queue::create(const shared& device) {
 result<std::unique_ptr<backend_queue>> queue::wrap(const shared& device, stream_handle foreign) {
   std::unique_ptr<queue> made{new queue{device}};
   made->stream_ = foreign;
-  // A stream of another context is refused here, and not by the first operation.
+  // Refuses a stream of another context here, not by the first operation.
   if (const auto asked = made->query(); !asked) return asked.error();
   made->state_ = state::foreign;
   return std::unique_ptr<backend_queue>{std::move(made)};
@@ -126,8 +126,9 @@ result<std::unique_ptr<backend_queue>> queue::wrap(const shared& device, stream_
 queue::~queue() {
   if (state_ == state::unopened) return;
   const current_context current{device_.acl, device_.current};
-  // Work that failed may be all that the first one says, and behind it the stream goes on: its host functions need the
-  // reporter, and other streams wait for its events. Not aborted: what that drops, others would wait for for ever.
+  // After failed work, the first call may report only the failure while the stream continues. Its host functions need
+  // the reporter, and other streams wait for its events. It is not aborted: others would wait for ever for the dropped
+  // work.
   for (int i = 0; i < 2 && device_.acl.aclrtSynchronizeStream(stream_) != success; ++i) forget_text(device_.acl);
   if (state_ == state::foreign) return;
   reporter_.unsubscribe();
@@ -156,19 +157,19 @@ result<void> queue::copy(void* to, const void* from, bytes size) {
 
 result<void> queue::copy_now(const located& to, const located& from, bytes size, copy_kind kind) noexcept {
   const functions& acl = device_.acl;
-  // aclrtMemcpy does not wait for streams.
+  // The call aclrtMemcpy does not wait for streams.
   if (auto ok = checked(acl, acl.aclrtSynchronizeStream(stream_), "ascend: queued work failed"); !ok) return ok;
-  // A program on the chip's own processor copies through that one's cache. Today's CANN says that it keeps cached
-  // memory in step by itself; older ones leave it to the program.
+  // A program on the chip's own processor copies through that processor's cache. Today's CANN promises to keep cached
+  // memory coherent; older ones leave it to the program.
   const auto is_cached = [](const located& end) {
     return end.where == place::device && noted_kind(end.address) == memory_choice::cached;
   };
   if (is_cached(from) && acl.aclrtMemInvalidate != nullptr) {
     if (auto ok = checked(acl, acl.aclrtMemInvalidate(from.address, size), "ascend: cache"); !ok) return ok;
   }
-  // A line at an end of the copy holds neighbours too, as they were when the cache read it. Copied into, it would be
-  // written back over what a kernel has made of them since. Flushing is documented to invalidate, and loses no write of
-  // the program's own, as invalidating alone would.
+  // A cache line at an end of the copy also holds neighbours, as they were when the cache read it. After the copy it
+  // would be written back over a kernel's newer data. Flushing is documented to invalidate. Unlike invalidating alone,
+  // it loses no write of the program's own.
   const auto flush_target = [&]() -> result<void> {
     if (!is_cached(to) || acl.aclrtMemFlush == nullptr) return {};
     return checked(acl, acl.aclrtMemFlush(to.address, size), "ascend: cache");

@@ -13,9 +13,9 @@
 
 namespace berth::detail::ascend {
 
-// Runs the host functions of a stream where the library has no aclrtLaunchHostFunc: such a library hands them to the
-// thread that has subscribed to the stream and asks for them. One thread a stream, so that a function that takes its
-// time holds up no other stream.
+// Runs the host functions of a stream if the library has no aclrtLaunchHostFunc. Such a library passes them to the
+// thread that has subscribed to the stream and polls for them. Each stream has a thread, so a slow function delays no
+// other stream.
 class reporter {
  public:
   reporter(const functions& acl, context c) noexcept : acl_{acl}, context_{c} {}
@@ -33,21 +33,21 @@ class reporter {
   const functions& acl_;
   context context_;
   stream_handle stream_ = nullptr;
-  pthread_t thread_{};  // not std::thread, which throws where there is none left
+  pthread_t thread_{};  // not std::thread, which throws if no thread is available
   bool running_ = false;
   enum class phase { starting, subscribed, ending };
   std::atomic<phase> phase_{phase::starting};
 };
 
-// What the queues and events of a device share. Lives as long as the device.
+// The common state of a device's queues and events. Lives as long as the device.
 struct shared {
   const functions& acl;
   context current;
   const host_memory& memory;
 };
 
-// AscendCL's newer events (ExWithFlag) may be recorded again while a stream still waits for the last record. Of the
-// older ones this is not known, so that each record takes a new one there.
+// AscendCL's newer events (ExWithFlag) may be recorded again while a stream still waits for the last record. For the
+// older ones this is unknown, so each record takes a new one.
 class queue_event final : public backend_event {
  public:
   static result<std::unique_ptr<backend_event>> create(const shared& device);
@@ -66,14 +66,13 @@ class queue_event final : public backend_event {
 class queue final : public backend_queue {
  public:
   static result<std::unique_ptr<backend_queue>> create(const shared& device);
-  // Host functions need aclrtLaunchHostFunc there: a stream of somebody else's may have a subscriber of its own.
+  // Host functions need aclrtLaunchHostFunc there: a foreign stream may have a subscriber of its own.
   static result<std::unique_ptr<backend_queue>> wrap(const shared& device, stream_handle foreign);
   ~queue() override;
 
-  // Holds the caller up, as AscendCL of CANN 8.0 takes no such copy behind other work: where one end can be paged
-  // out, and where one is not aligned as the rules say for copies. What another thread enqueues before it returns may
-  // run beside it: a lock over both would have to be held while the queue's own work is waited for, which may wait for
-  // that thread.
+  // Blocks the caller if one end is pageable, or not aligned as the rules require for copies. AscendCL of CANN 8.0
+  // takes no such copy behind other work. Work that another thread enqueues before it returns may run beside it. A lock
+  // over both would be held while the queue's own work is waited for, which may wait for that thread.
   result<void> copy(void* to, const void* from, bytes size) override;
   result<void> fill(void* to, std::byte value, bytes size) override;
   result<void> call(void (*function)(void*), void* context) override;
@@ -84,7 +83,7 @@ class queue final : public backend_queue {
   [[nodiscard]] void* native() const noexcept override { return stream_; }
 
  private:
-  // What AscendCL does not do in stream order: copies from host to host, and fills of host memory.
+  // Work that AscendCL does not do in stream order: copies from host to host, and fills of host memory.
   struct host_work {
     queue* owner;
     void* to;
@@ -96,7 +95,7 @@ class queue final : public backend_queue {
   explicit queue(const shared& device) noexcept : device_{device}, reporter_{device.acl, device.current} {}
   result<void> launch(void (*function)(void*), void* context) noexcept;
   result<void> on_host(const host_work& work);
-  // Waits for the stream, and is done when it returns.
+  // Waits for the stream. The copy is complete on return.
   [[nodiscard]] result<void> copy_now(const located& to, const located& from, bytes size, copy_kind kind) noexcept;
   static void run(void* work) noexcept;
 
@@ -105,8 +104,8 @@ class queue final : public backend_queue {
   stream_handle stream_ = nullptr;
   state state_ = state::unopened;
   reporter reporter_;
-  std::mutex mutex_;            // guards what follows
-  std::deque<host_work> made_;  // as many as were ever in flight at once
+  std::mutex mutex_;            // guards the fields below
+  std::deque<host_work> made_;  // one for each operation ever in flight at once
   host_work* free_ = nullptr;
 };
 

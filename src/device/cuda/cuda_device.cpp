@@ -1,14 +1,15 @@
 // The CUDA device over the driver API.
 //
-// The primary context of the device is used, so that memory is shared with whatever else in the process uses it
-// (the runtime API, libraries). A thread may have any context current: every call pushes ours and pops it again.
+// It uses the primary context of the device, so it shares memory with other users in the process (the runtime API,
+// libraries). A thread may have any context current: every call pushes the device's context and pops it again.
 //
-// Captures: while any stream of the process is captured in the usual (global) mode, calls such as cuMemAlloc or
-// cuEventQuery on any thread break that capture, unless their thread is in the relaxed mode. So each of our calls puts
-// its thread there for its time. A captured stream itself is never asked nor ordered: that breaks its capture always.
+// Captures: the usual (global) mode of a stream's capture affects all threads of the process. Calls such as cuMemAlloc
+// or cuEventQuery on any thread break the capture, unless their thread is in the relaxed mode. So each of Berth's calls
+// puts its thread into that mode meanwhile. A captured stream itself is never queried or ordered: that always breaks
+// its capture.
 //
 // Virtual memory: cuMemMap takes no offset into physical memory (the parameter must be 0) and unmaps whole mappings
-// only; hence the granule_table.
+// only. Hence the granule_table.
 #include <limits>
 #include <map>
 #include <mutex>
@@ -22,7 +23,7 @@ namespace berth::detail {
 namespace cuda {
 namespace {
 
-// Our context, current on this thread for as long as this lives, and the thread no danger to captures.
+// Makes the device's context current on this thread during its life, and keeps the thread from breaking captures.
 class current_context {
  public:
   current_context(const functions& cu, context c) noexcept : cu_{cu}, pushed_{cu.cuCtxPushCurrent_v2(c) == success} {
@@ -42,7 +43,7 @@ class current_context {
   }
 
   const functions& cu_;
-  bool pushed_;  // where it is not, the call that follows says why
+  bool pushed_;  // if false, the next call reports the reason
   int mode_ = capture_mode_relaxed;
 };
 
@@ -132,7 +133,7 @@ class cuda_queue final : public backend_queue {
     const current_context current{cu_, context_};
     const auto there = can_be_asked();
     if (!there) return there.error();
-    if (!*there) return {};  // reached, or behind what it was recorded behind before
+    if (!*there) return {};  // reached, or ordered as by its earlier record()
     return checked(cu_.cuEventRecord(static_cast<cuda_event&>(e).handle(), stream_), "cuda: event");
   }
   result<void> wait(backend_event& e) override {
@@ -174,9 +175,9 @@ class cuda_queue final : public backend_queue {
   static constexpr error captured{errc::device_failed, "cuda: the stream is being captured"};
   static constexpr std::uint64_t no_stream = std::numeric_limits<std::uint64_t>::max();
 
-  // Whether there is a stream behind the handle; of any that was before all work is done. To ask for the id of a stream
-  // that was destroyed is undefined by CUDA's documents; there is no other question. Several threads may find out at
-  // once: each waits before it says so.
+  // Returns true if the handle still has a stream; after a stream that ended, all its work is done. CUDA's documents
+  // leave the id query of a destroyed stream undefined, but there is no other query. Several threads may detect it at
+  // once: each waits before it returns.
   [[nodiscard]] result<bool> follow() noexcept {
     const std::uint64_t known = id_.load(std::memory_order_acquire);
     if (known == 0) return true;
@@ -203,7 +204,7 @@ class cuda_queue final : public backend_queue {
     int capture = capture_none;
     if (cu_.cuStreamIsCapturing == nullptr) return {};
     const status s = cu_.cuStreamIsCapturing(stream_, &capture);
-    // The legacy default stream is ordered with blocking streams, and cannot be asked while one of them is captured.
+    // The legacy default stream is ordered with blocking streams, and cannot be queried while one of them is captured.
     if (s == implicit_capture) return captured;
     if (s != success) return failure(s, "cuda: a capture");
     if (capture == capture_none) return {};
@@ -215,7 +216,7 @@ class cuda_queue final : public backend_queue {
   context context_;
   stream_handle stream_ = nullptr;
   state state_ = state::unopened;
-  std::atomic<std::uint64_t> id_{0};  // the driver's, of foreign streams; 0: it tells none; no_stream: it is destroyed
+  std::atomic<std::uint64_t> id_{0};  // the driver's, of foreign streams; 0: it has none; no_stream: it is destroyed
 };
 
 class cuda_device final : public device_backend {
@@ -374,7 +375,7 @@ class cuda_device final : public device_backend {
   }
 
   result<void*> allocate_pinned(bytes size) {
-    std::map<address, void*> note;  // made ahead, so that nothing can fail behind the driver's success
+    std::map<address, void*> note;  // made ahead, so that no step fails after the driver's success
     note.emplace(0, nullptr);
     void* host = nullptr;
     const status s = cu_.cuMemHostAlloc(&host, size, host_alloc_portable | host_alloc_device_map);
@@ -396,7 +397,7 @@ class cuda_device final : public device_backend {
   device_id device_ = 0;
   context context_ = nullptr;
   granule_table physicals_;
-  std::mutex mutex_;                 // guards what follows
+  std::mutex mutex_;                 // guards the fields below
   std::map<address, void*> pinned_;  // device address -> host address
 };
 

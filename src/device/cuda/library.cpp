@@ -7,7 +7,7 @@
 namespace berth::detail::cuda {
 namespace {
 
-// The driver's own static text where it has one.
+// Returns the driver's own static text if it has one.
 const char* explain(const functions& cu, status s, const char* otherwise) noexcept {
   const char* text = nullptr;
   return cu.cuGetErrorString(s, &text) == success && text != nullptr ? text : otherwise;
@@ -33,7 +33,7 @@ result<const functions*> load_once() {
       return error{errc::no_such_device, "cuda: libcuda.so.1 is the toolkit's stub, no driver", number(s)};
     case no_device: return error{errc::no_such_device, "cuda: the driver finds no device", number(s)};
     default:
-      // A driver that does not start (no permission, another version than the kernel's) is as good as none.
+      // A driver that does not start (no permission, another version than the kernel's) counts as absent.
       return error{errc::no_such_device, explain(cu, s, "cuda: the driver does not start"), number(s)};
   }
   return &cu;

@@ -1,6 +1,6 @@
-// The CUDA driver, opened at run time. Neither its headers nor its library are needed to build: the few types,
-// constants and prototypes used here are written down below. Source: cuda.h of toolkit 13.0; every name is the oldest
-// one whose prototype is used, so that old drivers have it too.
+// The CUDA driver, opened at run time. The build needs neither its headers nor its library: the few types, constants
+// and prototypes used here are declared below. Source: cuda.h of toolkit 13.0. Every name is the oldest one with the
+// prototype used, so that old drivers have it too.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +62,7 @@ static_assert(sizeof(memory_location) == 8 && sizeof(access_description) == 12);
 static_assert(sizeof(void*) != 8 || sizeof(allocation_properties) == 32);
 
 // Every function that the backend calls; expanded into the table below and into its loader. The two that name errors
-// come first, so that what fails after them can be explained.
+// come first, so that later failures can be explained.
 #define BERTH_CUDA_FUNCTIONS(X)                                                                                  \
   X(cuGetErrorName, (status, const char**))                                                                      \
   X(cuGetErrorString, (status, const char**))                                                                    \
@@ -105,7 +105,7 @@ static_assert(sizeof(void*) != 8 || sizeof(allocation_properties) == 32);
   X(cuMemUnmap, (address, std::size_t))                                                                          \
   X(cuMemSetAccess, (address, std::size_t, const access_description*, std::size_t count))
 
-// What older drivers lack (before 9.2, 10.0, 10.1 and 12.0): null there.
+// Functions that older drivers lack (before 9.2, 10.0, 10.1 and 12.0): null there.
 #define BERTH_CUDA_OPTIONAL(X)                                 \
   X(cuStreamGetCtx, (stream_handle, context*))                 \
   X(cuStreamIsCapturing, (stream_handle, int* capture_status)) \
@@ -119,11 +119,11 @@ struct functions {
 #undef BERTH_CUDA_MEMBER
 };
 
-// Loads and initialises the driver on the first call and keeps it. Errors: no_such_device (no library, a stub of it,
-// no device in the machine, an old driver), device_failed.
+// Loads and initialises the driver on the first call and keeps it. Errors: device_failed, and no_such_device (no
+// library, a stub of it, no device in the machine, an old driver).
 [[nodiscard]] result<const functions*> load();
 
-// A status that is no success. `what` says which call.
+// Returns the error of a status that is no success. `what` names the call.
 [[nodiscard]] error failure(status s, const char* what) noexcept;
 
 }  // namespace berth::detail::cuda

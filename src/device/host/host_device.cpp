@@ -1,11 +1,11 @@
 // The host device: real memory, streams on worker threads, virtual memory by remapping one anonymous file.
 //
-// Physical memory is a range of that file (memfd_create), mapping is mmap(MAP_FIXED) over a reservation, and unmapping
-// puts the reservation's PROT_NONE back. Pages are committed when they are touched, as malloc's are, and given back by
-// punching a hole. The child of a fork would share that file with its parent: there every mapping becomes a private one
-// of the same bytes, and new physical memory comes from a file of the child's own. A granule is a page: a mapping costs
-// the same time and one entry of vm.max_map_count whatever its size, so that larger granules would save nothing and
-// lose the parts that are left over (docs/decisions/0403).
+// Physical memory is a range of that file (memfd_create). Mapping is mmap(MAP_FIXED) over a reservation, and unmapping
+// restores the reservation's PROT_NONE. Pages are committed at the first touch, as malloc's are, and freed by punching
+// a hole. The child of a fork would share that file with its parent. So every mapping becomes a private one of the same
+// bytes there, and new physical memory comes from a file of the child's own. A granule is a page. A mapping of any size
+// costs the same time and one entry of vm.max_map_count. So larger granules would save nothing and lose the remainders
+// (docs/decisions/0403).
 #define _FILE_OFFSET_BITS 64  // 64-bit file offsets on 32-bit hosts
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -30,11 +30,11 @@ namespace {
 
 constexpr std::align_val_t block_alignment{64};
 
-// Which parts of the file hold physical memory: first fit over the free parts, which are merged on return. A part that
-// comes back needs no new map entry: the one that it was noted in when it was taken is used again.
+// The parts of the file that hold physical memory: first fit over the free parts, which are merged on return. A
+// returned part needs no new map entry: it reuses the entry made when it was taken.
 class file_space {
  public:
-  // The file is grown by the caller to end().
+  // The caller grows the file to end().
   bytes take(bytes size) {
     const auto hole = std::ranges::find_if(holes_, [size](const auto& one) { return one.second >= size; });
     const bytes start = hole == holes_.end() ? end_ : hole->first;
@@ -52,7 +52,7 @@ class file_space {
     return start;
   }
 
-  // Of the part that take() gave last, at the end.
+  // Undoes the growth for the last part of take(), at the end.
   void undo_growth(bytes start) noexcept {
     taken_.erase(start);
     end_ = start;
@@ -82,7 +82,7 @@ class file_space {
     holes_.insert(next, std::move(entry));
   }
 
-  // What was taken so far belongs to another file: nothing of it comes back.
+  // All parts taken so far belong to another file: none of them returns here.
   void begin_another_file() noexcept {
     holes_.clear();
     taken_.clear();
@@ -106,8 +106,8 @@ class host_device final : public surviving_device {
     properties_.contiguous_physical = properties_.virtual_memory;
     if (!properties_.virtual_memory) properties_.notes.push_back("virtual memory is not used: the system has no memfd");
     properties_.granule = properties_.virtual_memory ? page_size() : 0;
-    // A mapping in the middle of a reservation splits it: two of the system's mappings each. Some are for others, and
-    // an eighth for pages that guards hide (pool/hidden_pages.hpp).
+    // A mapping in the middle of a reservation splits it: two of the system's mappings each. Some are left for others,
+    // and an eighth for pages that guards hide (pool/hidden_pages.hpp).
     const auto limit = static_cast<std::size_t>(number_in("/proc/sys/vm/max_map_count", 65530));
     properties_.max_mappings = properties_.virtual_memory ? (limit - std::min(limit, limit / 8 + 4096)) / 2 : 0;
   }
@@ -146,7 +146,7 @@ class host_device final : public surviving_device {
   }
   void release(void* address, bytes size) noexcept override { munmap(address, size); }
 
-  // A handle is 1 + a start. Starts are counted on through all files.
+  // A handle is 1 + a start. Starts continue through all files.
   result<std::uint64_t> create_physical(bytes size, physical_form) override {
     const std::lock_guard lock{mutex_};
     if (size > properties_.total_memory - physical_) {
@@ -196,7 +196,7 @@ class host_device final : public surviving_device {
     return {};
   }
 
-  // Of a private mapping, in the child of a fork, the bytes would go.
+  // For a private mapping, in the child of a fork, the bytes would be lost.
   void rest(void* address, bytes size, std::uint64_t handle) noexcept override {
     {
       const std::lock_guard lock{mutex_};
@@ -256,7 +256,7 @@ class host_device final : public surviving_device {
     return {};
   }
 
-  // What fails here (too many mappings) leaves the parent's bytes for reading only.
+  // If this fails (too many mappings), the parent's bytes become read-only.
   void part_from_parent() noexcept override {
     own_file_.parents = true;
     book.for_each_mapping([this](void* address, const address_book::mapping& one) {
@@ -268,10 +268,10 @@ class host_device final : public surviving_device {
 
   static constexpr int reservation_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-  // Whole pages of its own, so that locking them says nothing about other memory.
+  // Uses whole pages of its own, so that locking them affects no other memory.
   result<void*> allocate_pinned(bytes size) {
     const bytes pages = align_up(size, page_size());
-    std::map<void*, bytes> note;  // made ahead, so that nothing can fail behind the system's success
+    std::map<void*, bytes> note;  // made ahead, so that no step fails after the system's success
     note.emplace(nullptr, size);
     void* block = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return system_error("host: out of pinned memory");
@@ -286,7 +286,7 @@ class host_device final : public surviving_device {
   }
 
   std::atomic<bytes> unlocked_{0};
-  // mutex_ guards what follows.
+  // The mutex_ guards the fields below.
   std::map<void*, bytes> unlocked_blocks_;
   file own_file_;
   std::vector<file> parents_files_;  // oldest first
@@ -297,7 +297,7 @@ class host_device final : public surviving_device {
 }  // namespace
 
 result<std::shared_ptr<device_backend>> open_host(std::string_view argument) {
-  // Never destroyed: what ends with the program, or after it, may still ask for it.
+  // Never destroyed: objects that end with the program, or after it, may still use it.
   static const auto* const the_host = new std::shared_ptr<device_backend>{std::make_shared<host_device>()};
   return argument.empty() ? *the_host : open_placed(argument);
 }

@@ -1,10 +1,10 @@
 // Host memory in huge pages, or on one NUMA node: "host:huge", "host:node=1", "host:huge,node=1".
 //
-// Blocks are anonymous mappings of their own, since a system grants huge pages there (transparent_hugepage/enabled is
-// "madvise" or "always" nearly everywhere) and not to the shared file behind the host device's virtual memory
-// (shmem_enabled is "never" nearly everywhere); so there is no virtual memory here, and nothing is stitched. Huge pages
-// are the system's to give: where it has none left the block has small ones. Memory goes to a NUMA node by the mbind
-// system call, so that no library is needed; it must have the memory (MPOL_BIND). docs/decisions/0043 has the figures.
+// Blocks are anonymous mappings of their own. A system grants huge pages to those: transparent_hugepage/enabled is
+// "madvise" or "always" nearly everywhere. It does not grant them to the shared file behind the host device's virtual
+// memory: shmem_enabled is "never" nearly everywhere. So there is no virtual memory here, and no stitching. If the
+// system has no huge pages left, the block has small ones. The mbind system call puts memory on a NUMA node, so no
+// library is needed; the node must have the memory (MPOL_BIND). docs/decisions/0043 has the figures.
 #include "device/host/placed_device.hpp"
 
 #include <linux/mempolicy.h>
@@ -28,7 +28,7 @@
 namespace berth::detail {
 namespace {
 
-constexpr unsigned most_numa_nodes = 1024;  // as many as the system can be built for
+constexpr unsigned most_numa_nodes = 1024;  // the largest number that the system can be built for
 
 result<void> bind(void* start, bytes size, unsigned numa_node) noexcept {
 #ifdef SYS_mbind
@@ -95,7 +95,7 @@ class placed_device final : public surviving_device {
     if (size > properties_.total_memory) {
       return error{errc::out_of_memory, "host: more memory than the machine has", size};
     }
-    std::map<void*, bytes> note;  // made ahead, so that nothing can fail behind the system's success
+    std::map<void*, bytes> note;  // made ahead, so that no step fails after the system's success
     note.emplace(nullptr, size);
     const auto block = map_aligned(mapped(size), is_huge(size) ? huge_page_ : page_size());
     if (!block) return block;
@@ -138,7 +138,7 @@ class placed_device final : public surviving_device {
 
  private:
   [[nodiscard]] bool is_huge(bytes size) const noexcept { return rule_.huge && size >= huge_page_; }
-  // A huge page is not cut for its last bytes: that costs less memory than it saves time.
+  // Does not cut a huge page for its last bytes: that costs less memory than it saves time.
   [[nodiscard]] bytes mapped(bytes size) const noexcept {
     return align_up(size, is_huge(size) ? huge_page_ : page_size());
   }
@@ -159,7 +159,7 @@ class placed_device final : public surviving_device {
   const page_rule rule_;
   const bytes huge_page_;
   std::atomic<bytes> unlocked_{0};
-  // mutex_ guards what follows.
+  // The mutex_ guards the fields below.
   std::map<void*, bytes> unlocked_blocks_;
 };
 

@@ -1,4 +1,4 @@
-// The host device whose memory the caller wants in a certain place.
+// The host device with memory in a requested place.
 #pragma once
 
 #include "device/backend.hpp"

@@ -9,8 +9,8 @@
 namespace berth::detail {
 namespace {
 
-// Waiting costs no system call where what is waited for comes this soon. Longer spins do not pay: on a busy machine
-// they take the processor from the very thread that is waited for (docs/decisions/0040-host-streams.md has the
+// Waiting costs no system call if the awaited count arrives within this time. Longer spins do not pay: on a busy
+// machine they take the processor from the very thread that is awaited (docs/decisions/0040-host-streams.md has the
 // figures).
 constexpr std::chrono::microseconds spin_time{5};
 
@@ -40,8 +40,8 @@ std::uint64_t awaited_count::hold() noexcept {
 }
 
 void awaited_count::set(std::uint64_t count) noexcept {
-  // An exchange, which costs what a sequentially consistent store does on x86, because QEMU's user mode lets the load
-  // below pass a mere store: emulated tests were seen to sleep for ever.
+  // An exchange costs as much as a sequentially consistent store on x86. QEMU's user mode lets the load below pass a
+  // mere store: emulated tests were seen to sleep for ever.
   (void)state_.exchange(count << 1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   const std::lock_guard lock{mutex_};
@@ -52,14 +52,14 @@ std::uint64_t awaited_count::wait_for(std::uint64_t target) noexcept {
   return wait_until([target](std::uint64_t state) { return state >> 1 >= target; }) >> 1;
 }
 
-// Gives the state that was reached.
+// Returns the state that was reached.
 template <class Reached>
 std::uint64_t awaited_count::wait_until(Reached reached) noexcept {
   std::uint64_t now = state_.load(std::memory_order_acquire);
   if (reached(now)) return now;
   if (several_processors()) {
     const auto start = std::chrono::steady_clock::now();
-    // Looks again less and less often: every look takes the count's cache line away from the thread that sets it.
+    // Checks less and less often: every check takes the count's cache line away from the thread that sets it.
     int pauses = 1;
     do {
       for (int i = 0; i < pauses; ++i) pause_briefly();

@@ -27,8 +27,8 @@ result<std::unique_ptr<backend_queue>> host_queue::create(std::shared_ptr<stream
   }
   queue->head_ = queue->tail_;
 
-  // Signals are the program's business: the worker takes none but those of its own faults, which blocked would end the
-  // program without its handlers.
+  // Leaves signals to the program. The worker takes only those of its own faults: blocked, they would end the program
+  // without its handlers.
   sigset_t others;
   sigset_t before;
   sigfillset(&others);
@@ -52,7 +52,7 @@ result<std::unique_ptr<backend_queue>> host_queue::create(std::shared_ptr<stream
 
 host_queue::~host_queue() {
   if (running_) {
-    // The stop needs a slot. Where there is no memory for one, the work enqueued so far makes room.
+    // The stop needs a slot. Without memory for one, the work enqueued so far makes room.
     while (!enqueue(stop_operation{})) (void)synchronize();
     pthread_join(worker_, nullptr);
   }
@@ -72,7 +72,7 @@ result<void> host_queue::call(void (*function)(void*), void* context) {
   return enqueued(enqueue(call_operation{function, context}));
 }
 
-// An idle queue has reached the event already, and its worker may go on sleeping. The caller has closed the epoch:
+// An idle queue has reached the event already, and its worker may continue to sleep. The caller has closed the epoch:
 // work that is enqueued after get_in_order() belongs to a later one.
 result<void> host_queue::record(backend_event& e, stream_clock& clock, std::uint64_t epoch) {
   std::uint64_t target = enqueued_.get_in_order();
@@ -116,7 +116,7 @@ result<std::uint64_t> host_queue::enqueue(operation&& op) noexcept {
   return count + 1;
 }
 
-// The producer's segment is full: on to the next one, or to a new one.
+// Moves on from the producer's full segment to the next one, or to a new one.
 bool host_queue::advance_segment(std::uint64_t count) noexcept {
   tail_->end = count;
   // The worker leaves a segment when it starts the first operation beyond it, and is surely gone when that is done.
@@ -125,7 +125,7 @@ bool host_queue::advance_segment(std::uint64_t count) noexcept {
   return true;
 }
 
-// A new segment behind the producer's.
+// Adds a segment behind the producer's.
 bool host_queue::add_segment() noexcept {
   segment* fresh = new (std::nothrow) segment;
   if (fresh == nullptr) return false;
@@ -150,7 +150,7 @@ void host_queue::consume() noexcept {
   }
 }
 
-// False where the operation was the stop.
+// Returns false if the operation was the stop.
 bool host_queue::run(operation& op) noexcept {
   if (const auto* copy = std::get_if<copy_operation>(&op)) {
     std::memcpy(copy->to, copy->from, copy->size);

@@ -1,15 +1,15 @@
 // A host stream: one worker thread that runs a queue of operations in order.
 //
-// The queue is a ring of segments between a producer (the thread that holds enqueued_) and a consumer (the
-// worker). Both count operations; operation n lies in slot n % segment::slots of its segment. The producer reuses the
-// segment after its own where the worker is done with it, and otherwise puts a new one in between. So the ring grows
-// until it holds as much as was ever in flight at once, and then enqueuing allocates nothing.
+// The queue is a ring of segments between a producer (the thread that holds enqueued_) and a consumer (the worker).
+// Both count operations; operation n lies in slot n % segment::slots of its segment. The producer reuses the segment
+// after its own if the worker is done with it, and otherwise inserts a new one. So the ring grows to the most
+// operations ever in flight at once, and then enqueuing allocates nothing.
 //
-//   I1  slots from done to enqueued belong to the worker, the others to the producer
-//   I2  `next` of the producer's segment is only written by the producer, before it publishes an operation beyond it
+//   I1  Slots from done to enqueued belong to the worker, the others to the producer.
+//   I2  Only the producer writes `next` of its segment, before it publishes an operation beyond it.
 //
-// An event is no object in the queue: recording takes the count of operations enqueued so far, waiting waits until
-// the recording queue's count of done operations has reached it.
+// An event is no object in the queue. Recording takes the count of operations enqueued so far. Waiting waits until the
+// recording queue's count of done operations has reached it.
 #pragma once
 
 #include <pthread.h>
@@ -90,18 +90,18 @@ class host_queue final : public backend_queue {
 
   host_queue(std::shared_ptr<stream_clock> clock, std::shared_ptr<awaited_count> done) noexcept
       : clock_{std::move(clock)}, done_{std::move(done)} {}
-  // The count of operations up to this one.
+  // Returns the count of operations up to this one.
   result<std::uint64_t> enqueue(operation&& op) noexcept;
   bool advance_segment(std::uint64_t count) noexcept;
   bool add_segment() noexcept;
   void consume() noexcept;
   bool run(operation& op) noexcept;
 
-  // Producers and the worker each keep to their own cache lines but for the two counts.
+  // Producers and the worker each use their own cache lines, except for the two counts.
   std::shared_ptr<stream_clock> clock_;
   std::shared_ptr<awaited_count> done_;
   alignas(64) segment* head_ = nullptr;  // the worker's
-  alignas(64) segment* tail_ = nullptr;  // the producer's: of who holds enqueued_
+  alignas(64) segment* tail_ = nullptr;  // the producer's: the thread that holds enqueued_
   pthread_t worker_{};
   bool running_ = false;
   alignas(64) awaited_count enqueued_;

@@ -1,4 +1,4 @@
-// What the host's devices ask the operating system.
+// The host devices' queries to the operating system.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 namespace berth::detail {
 
 [[nodiscard]] bytes page_size() noexcept;
-// The first number in a file of /proc or /sys, or the fallback.
+// Returns the first number in a file of /proc or /sys, or the fallback.
 [[nodiscard]] std::uint64_t number_in(const char* path, std::uint64_t fallback) noexcept;
-// Name, rules and size of the machine's memory, which the host's devices have in common.
+// Returns name, rules and size of the machine's memory, which the host's devices have in common.
 [[nodiscard]] device_properties host_properties();
-// Of errno.
+// Returns the error of errno.
 [[nodiscard]] error system_error(const char* what) noexcept;
 
 }  // namespace berth::detail

@@ -1,7 +1,7 @@
 // The null device: addresses without memory, operations that are done when they are enqueued.
 //
-// It is the skeleton of a backend (README.md beside this file) and the device on which a pool's traces are replayed:
-// a terabyte costs nothing here. It keeps one count, of the bytes that are out, so that a limit can be reached.
+// It is the skeleton of a backend (README.md beside this file) and the device on which a pool's traces are replayed: a
+// terabyte costs nothing here. It counts the allocated bytes, so that a limit can be reached.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -14,7 +14,7 @@
 namespace berth::detail {
 namespace {
 
-// Addresses are never given twice; with 64 bits they start where no process has memory. On a 32-bit host they run out
+// Addresses are never given twice. With 64 bits they start where no process has memory. On a 32-bit host they run out
 // after 4 GiB.
 constexpr std::uint64_t first_address = std::uint64_t{1} << (sizeof(void*) == 8 ? 48 : 16);
 constexpr bytes granule = bytes{4} << 10;  // a page, as the host
@@ -115,7 +115,7 @@ class null_device final : public surviving_device {
     std::uint64_t next = 0;
     do {
       if (size > end - start) return error{errc::out_of_memory, "null: out of addresses", size};
-      // A granule of distance, so that neighbours are never mistaken for one block.
+      // Leaves a granule of distance, so that neighbours are never mistaken for one block.
       next = std::min(align_up(start + size, granule) + granule, end);
     } while (!next_address_.compare_exchange_weak(start, next, std::memory_order_relaxed));
     return reinterpret_cast<void*>(static_cast<std::uintptr_t>(start));
@@ -126,7 +126,7 @@ class null_device final : public surviving_device {
   std::atomic<std::uint64_t> last_handle_{0};
 };
 
-// "16GiB", "512MiB", "4096": a count of bytes, above 0.
+// Parses "16GiB", "512MiB", "4096": a count of bytes, above 0.
 std::optional<bytes> parse_size(std::string_view text) noexcept {
   bytes count = 0;
   const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), count);

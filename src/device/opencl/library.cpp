@@ -11,7 +11,7 @@ namespace {
 result<const functions*> load_once() {
   static functions table;
 #ifdef __linux__
-  // PoCL aborts the process where it cannot see the processors.
+  // PoCL aborts the process if it cannot see the processors.
   if (access("/sys/devices/system/cpu", R_OK) != 0) {
     return error{errc::no_such_device, "opencl: /sys is not mounted, without which PoCL aborts"};
   }

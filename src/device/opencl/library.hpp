@@ -44,11 +44,11 @@ struct functions {
 #undef BERTH_OPENCL_MEMBER
 };
 
-// Loads the library on the first call and keeps it: drivers have threads that outlive what the program did with
-// them. Errors: no_such_device.
+// Loads the library on the first call and keeps it: drivers have threads that outlive the program's use of them.
+// Errors: no_such_device.
 [[nodiscard]] result<const functions*> load();
 
-// An OpenCL status that is no success.
+// Returns the error of an OpenCL status that is no success.
 [[nodiscard]] error failure(cl_int status, const char* what) noexcept;
 
 }  // namespace berth::detail::opencl

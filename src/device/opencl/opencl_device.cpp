@@ -1,12 +1,12 @@
 // The OpenCL device: shared virtual memory, so that addresses are pointers; in-order queues as streams.
 //
 // Device memory is coarse-grained SVM (the host may not touch it). Pinned memory is fine-grained SVM, which host and
-// device use at the same address; devices without it, and "opencl:N+alloc_host_ptr" anywhere, take a mapped buffer of
-// CL_MEM_ALLOC_HOST_PTR, which copies use in place but kernels do not see at that address.
+// device use at the same address. Devices without it, and "opencl:N+alloc_host_ptr" anywhere, take a mapped buffer of
+// CL_MEM_ALLOC_HOST_PTR. Copies use that in place, but kernels do not see it at that address.
 //
-// Starts follow CL_DEVICE_MEM_BASE_ADDR_ALIGN, so that a block can be cut where sub-buffers could. clSVMAlloc is
-// asked for its own alignment (0): PoCL 3.1 returns null for 4096. Where that is less than the rule, the block is
-// aligned by hand.
+// Starts follow CL_DEVICE_MEM_BASE_ADDR_ALIGN, so a block can be cut wherever sub-buffers could. clSVMAlloc is asked
+// for its own alignment (0): PoCL 3.1 returns null for 4096. If that is less than the rule, the block is aligned by
+// hand.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -36,7 +36,7 @@ std::string device_text(const functions& cl, cl_device_id device, cl_device_info
   return text;
 }
 
-// The devices of all platforms, in the loader's order.
+// Returns the devices of all platforms, in the loader's order.
 result<std::vector<cl_device_id>> all_devices(const functions& cl) {
   cl_uint platform_count = 0;
   cl.clGetPlatformIDs(0, nullptr, &platform_count);
@@ -96,7 +96,7 @@ class opencl_device final : public device_backend {
 
   result<void*> allocate(bytes size, memory_kind kind) override {
     const rules::placement& rules = kind == memory_kind::device ? properties_.rules : properties_.pinned_rules;
-    std::map<void*, memory> note;  // made ahead, so that nothing can fail behind the driver's success
+    std::map<void*, memory> note;  // made ahead, so that no step fails after the driver's success
     note.emplace(nullptr, memory{});
     auto got = take(size, kind);
     if (!got) return got.error();
@@ -136,7 +136,7 @@ class opencl_device final : public device_backend {
   }
 
  private:
-  // What OpenCL gave: shared virtual memory, or a buffer that is mapped.
+  // OpenCL's allocation: shared virtual memory, or a mapped buffer.
   struct memory {
     void* start = nullptr;
     cl_mem buffer = nullptr;
@@ -185,7 +185,7 @@ class opencl_device final : public device_backend {
   bool fine_grained_ = false;
   bool reaches_all_host_memory_ = false;
   bytes largest_block_ = max_bytes;
-  std::mutex mutex_;  // guards the queue above and what follows
+  std::mutex mutex_;  // guards the queue above and the fields below
   std::map<void*, memory> blocks_;
 };
 

@@ -7,7 +7,7 @@
 namespace berth::detail::opencl {
 
 namespace {
-// Whatever it lacked: who hears of it asked for something else.
+// Reports any missing resource as failed work: the receiver of the error made another request.
 error failed_work(cl_int status) noexcept {
   return {errc::device_failed, "opencl: queued work failed", static_cast<std::uint64_t>(-std::int64_t{status})};
 }
@@ -88,9 +88,9 @@ result<void> queue::fill(void* to, std::byte value, bytes size) {
 
 namespace {
 
-// A host function in stream order. The commands before it end in `before`; those behind it wait for `after`, which
-// the worker sets. An event callback would do without the worker, but it runs on a thread of the driver, and a host
-// function that takes its time there would hold up other queues.
+// A host function in stream order. The commands before it end in `before`; those behind it wait for `after`, which the
+// worker sets. An event callback would need no worker, but it runs on a thread of the driver. A slow host function
+// would delay other queues there.
 struct host_function {
   const functions& cl;
   event_handle before;
@@ -103,7 +103,7 @@ struct host_function {
     const cl_event before = f->before.get();
     const cl_int status = f->cl.clWaitForEvents(1, &before);
     if (status == CL_SUCCESS) f->function(f->context);
-    // A negative status fails what waits for it: work behind a failure does not run as if nothing had happened.
+    // A negative status fails the waiting commands: work behind a failure must not run as if it had succeeded.
     f->cl.clSetUserEventStatus(f->after.get(), status == CL_SUCCESS ? CL_COMPLETE : status);
   }
 };
@@ -128,7 +128,7 @@ result<void> queue::call(void (*function)(void*), void* context) {
   auto handed = enqueued(status, barrier, "opencl: host function");
   if (handed) handed = host_functions_->call(host_function::run, f.get());
   if (!handed) {
-    cl_.clSetUserEventStatus(gate, CL_OUT_OF_HOST_MEMORY);  // nobody else would open the barrier
+    cl_.clSetUserEventStatus(gate, CL_OUT_OF_HOST_MEMORY);  // no other thread would open the barrier
     return handed;
   }
   (void)f.release();  // run() owns it
@@ -166,8 +166,8 @@ result<bool> queue::query() {
   if (auto ok = report(); !ok) return ok.error();
   if (!foreign_ || !in_flight_.empty()) return in_flight_.empty();
   if (auto ok = begin(); !ok) return ok.error();
-  // Ours are done. Of the others a marker tells; an idle queue comes to it within microseconds, and nothing in OpenCL
-  // says that a queue is idle, so it gets that time.
+  // The queue's own commands are done. A marker tells about foreign ones. An idle queue reaches it within microseconds.
+  // OpenCL cannot report that a queue is idle, so this waits that long.
   cl_event marker = nullptr;
   const cl_int status = cl_.clEnqueueMarkerWithWaitList(commands_, 0, nullptr, &marker);
   if (auto ok = enqueued(status, marker, "opencl: query"); !ok) return ok.error();
@@ -179,7 +179,8 @@ result<bool> queue::query() {
   return in_flight_.empty();
 }
 
-// Every command is flushed at once: without it, work may wait for the next call, and with it another queue's.
+// Flushes every command at once. Otherwise its work, or that of another queue that needs it, may wait for the next
+// call.
 result<void> queue::enqueued(cl_int status, cl_event command, const char* what) {
   if (status != CL_SUCCESS) return failure(status, what);
   places_.front() = event_handle{cl_, command};

@@ -32,7 +32,7 @@ class event_handle {
     cl_->clRetainEvent(event_);
     return {*cl_, event_};
   }
-  // CL_COMPLETE (0), above: not done, below: the error of the command.
+  // CL_COMPLETE (0); above: not done, below: the error of the command.
   [[nodiscard]] cl_int status() const noexcept {
     cl_int status = CL_QUEUED;
     const cl_int asked =
@@ -62,7 +62,7 @@ class queue final : public backend_queue {
   // `context` outlives the queue (the stream's device does).
   static result<std::unique_ptr<backend_queue>> create(const functions& cl, cl_context context, cl_device_id device,
                                                        std::shared_ptr<stream_clock> clock);
-  // Over a command queue of somebody else's: checked to be in order and of that context.
+  // Wraps a foreign command queue, after checking that it is in order and of that context.
   static result<std::unique_ptr<backend_queue>> wrap(const functions& cl, cl_context context, cl_command_queue commands,
                                                      std::shared_ptr<stream_clock> clock);
   ~queue() override;
@@ -78,13 +78,14 @@ class queue final : public backend_queue {
 
  private:
   queue(const functions& cl, cl_context context) noexcept : cl_{cl}, context_{context} {}
-  // These four under the lock.
+  // These four need the lock.
   result<void> enqueued(cl_int status, cl_event command, const char* what);
-  // Lets go of commands that are done, and remembers the first failure among them.
+  // Releases commands that are done, and stores the first failure among them.
   void reap() noexcept;
-  // The failure of earlier work, once.
+  // Returns the failure of earlier work, once.
   result<void> report() noexcept;
-  // Before a command: the same, and a place for it, so that nothing can fail behind the driver's success.
+  // Called before a command: does the same, and reserves a place for it, so that no step fails after the driver's
+  // success.
   result<void> begin();
 
   const functions& cl_;
@@ -92,8 +93,8 @@ class queue final : public backend_queue {
   cl_command_queue commands_ = nullptr;
   bool foreign_ = false;                           // others enqueue on it too
   std::unique_ptr<backend_queue> host_functions_;  // a host queue: its worker runs them
-  // Held while commands are enqueued, so that in_flight_ has the queue's order, and so that the parts of a host
-  // function stay together: their worker takes them one by one, and must come to none that waits for a later one.
+  // Held while commands are enqueued, so that in_flight_ has the queue's order, and the parts of a host function stay
+  // together. Their worker takes them one by one, and must not reach one that waits for a later one.
   std::mutex mutex_;
   std::list<event_handle> in_flight_;  // in order, so that the first tells of all
   std::list<event_handle> places_;     // empty ones
