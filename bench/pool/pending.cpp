@@ -1,9 +1,10 @@
-// Measures requests beside memory that other streams hold back: S streams freed K blocks each, in turn, so that no two
-// neighbours are of one stream. 50 requests of 8 MiB follow on another stream; the pool grows for each.
-//   usage: bench_pool_pending [streams] [blocks of each]
-//   pending   the work of the S streams is not done, and the asking stream is behind none of it
-//   one each  ... it is behind the first block of each stream
-//   done      the work is done, but the pool does not know yet
+// Measures requests beside memory that other streams hold back. S streams freed K blocks each, in turn, so that no two
+// neighbours are of one stream. Then 50 requests of 8 MiB follow on another stream; the pool grows for each.
+//
+// Usage: bench_pool_pending [streams] [blocks of each].
+//   `pending`   The work of the S streams is not done, and the requesting stream is behind none of it.
+//   `one each`  The same, but it is behind the first block of each stream.
+//   `done`      The work is done, but the pool does not know yet.
 // Times are those of the thread on the processor.
 #include <algorithm>
 #include <atomic>
@@ -60,7 +61,7 @@ result measure(std::size_t count, std::size_t each, scene what) {
     gate.notify_all();
     for (berth::stream& s : streams) (void)s.synchronize();
   }
-  void* first = pool.allocate_raw(64 * block, asking).value();  // sorts what was freed into the store
+  void* first = pool.allocate_raw(64 * block, asking).value();  // sorts the freed blocks into the store
   std::vector<double> us;
   std::vector<void*> kept;
   for (int i = 0; i < requests; ++i) {
