@@ -1,12 +1,12 @@
-# The few functions that the folders' CMakeLists share.
+# The common functions of the folders' CMakeLists.
 
 function(berth_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)
   if(BERTH_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
-  # What g++ 12 warns of after inlining is often not there (bugs 105651, 105329: std::string's operator+), and moves with
-  # each change of what is inlined: told, but no error. Clang's builds and the sanitizers decide there.
+  # Warnings of g++ 12 after inlining are often false (bugs 105651, 105329: std::string's operator+), and vary with each
+  # change of inlining. They are printed, but are no errors. Clang's builds and the sanitizers decide there.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     foreach(flow IN ITEMS array-bounds stringop-overflow stringop-overread restrict maybe-uninitialized)
       target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-error=${flow}>)
@@ -14,8 +14,8 @@ function(berth_warnings target)
     if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
       target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
     endif()
-    # A source's own types may hold types of its unnamed namespace, which g++ allows in the file that it is given only;
-    # and a name may hide one of the source before.
+    # In a unity build a source's own types may hold types of its unnamed namespace, which g++ allows only in the main
+    # file. A name may also hide one of the source before.
     get_target_property(together ${target} UNITY_BUILD)
     if(together)
       target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage -Wno-shadow>)
@@ -23,15 +23,15 @@ function(berth_warnings target)
   endif()
 endfunction()
 
-# What the C interface stands on: a C program links these from the static library without the C++ runtime, which
+# The sources behind the C interface. A C program links these from the static library without the C++ runtime, which
 # exceptions would call (tests/install builds one).
 function(berth_for_c)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY berth PROPERTIES COMPILE_OPTIONS -fno-exceptions)
 endfunction()
 
-# berth_test_program(NAME [OPTIMISED] SOURCES a.cpp ... [LIBS lib ...]): one GoogleTest program.
-# Tests may include private headers of src/ by their path below it. OPTIMISED: what is tested is inline, or the test's
-# own oracle does most of the work; others are not.
+# berth_test_program(NAME [OPTIMISED] SOURCES a.cpp ... [LIBS lib ...]): one GoogleTest program. Tests may include
+# private headers of src/ by their path below it. OPTIMISED is for tests of inline code, or with an expensive oracle;
+# others are not optimised.
 function(berth_test_program name)
   cmake_parse_arguments(arg "OPTIMISED" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -53,21 +53,22 @@ function(berth_test_program name)
   endif()
 endfunction()
 
-# Half of what a whole build took went into optimising the tests' own code, which runs for a small part of their time;
-# what they test is optimised as the preset says.
+# Half of a whole build's time went into optimising the tests' own code, which runs for a small part of their time. The
+# tested code is optimised as the preset says.
 function(berth_unoptimised target)
   target_compile_options(${target} PRIVATE -O0)
 endfunction()
 
-# One seed for the properties, so that a red run can be had again; run a program by itself for fresh ones. A quarter of
-# their hundred cases where support::cases gives a quarter.
+# One seed for the properties, so that a failing run can be repeated; run a program by itself for fresh ones. A quarter
+# of their hundred cases if support::cases gives a quarter.
 set(berth_properties "RC_PARAMS=seed=20261121")
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize" OR CMAKE_CROSSCOMPILING)
   string(APPEND berth_properties " max_success=25")
 endif()
 
-# The same, run by ctest as NAME. SEES threads: the test or what it tests runs several threads. SEES machine: it may end
-# otherwise on another processor or C library. SEES comes last. A preset whose BERTH_TESTS_THAT_SEE is one of these has no other tests.
+# The same, run by ctest as NAME. SEES threads: the test or the tested code runs several threads. SEES machine: it may
+# end differently on another processor or C library. SEES comes last. A preset whose BERTH_TESTS_THAT_SEE is one of
+# these has no other tests.
 function(berth_test name)
   cmake_parse_arguments(arg "" "" "SEES" ${ARGN})
   if(BERTH_TESTS_THAT_SEE AND NOT BERTH_TESTS_THAT_SEE IN_LIST arg_SEES)
@@ -78,8 +79,8 @@ function(berth_test name)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${berth_properties}")
 endfunction()
 
-# Under a sanitizer, code whose own speed nobody looks at: optimising it there takes longer than it saves. Not where it is
-# fuzzed, which goes on for hours.
+# For code whose own speed does not matter under a sanitizer: optimising it there takes longer than it saves. Fuzzed
+# code is optimised, as fuzzing goes on for hours.
 function(berth_unoptimised_where_sanitized target)
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=(address|thread)")
     berth_unoptimised(${target})
@@ -97,8 +98,8 @@ function(berth_bench name)
   berth_unoptimised_where_sanitized(${name})
 endfunction()
 
-# Installs FILE.in for pkg-config. It names no prefix, so that what is installed can be moved, unless a folder is a whole
-# path already.
+# Installs FILE.in for pkg-config. It names no prefix, so that the installed files can be moved, unless a folder is a
+# whole path already.
 function(berth_pkg_config file)
   foreach(dir LIBDIR INCLUDEDIR)
     if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")

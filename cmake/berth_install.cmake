@@ -1,6 +1,6 @@
-# What `cmake --install` and cpack carry away. find_package(berth) gives berth::berth, the core library, which needs nothing
-# but threads; find_package(berth COMPONENTS op model) also the static libraries that stand on others (oneDNN, zlib,
-# ONNX). pkg-config knows the core alone. The target `berth_installed` builds all of it and nothing else.
+# The installation by `cmake --install` and cpack. find_package(berth) provides berth::berth, the core library, which
+# needs only threads. find_package(berth COMPONENTS op model) also provides the static libraries that need others
+# (oneDNN, zlib, ONNX). pkg-config knows the core alone. The target `berth_installed` builds exactly these.
 include(CMakePackageConfigHelpers)
 set(BERTH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 add_custom_target(berth_installed DEPENDS berth)
@@ -24,7 +24,7 @@ if(BERTH_MODEL AND BERTH_ONEDNN)
   set(BERTH_WITH_ONNX ${BERTH_ONNX})
 endif()
 
-# No header without its library: a folder's CMakeLists says which of its headers were not built.
+# No header without its library: a folder's CMakeLists lists the headers that were not built.
 get_property(absent GLOBAL PROPERTY BERTH_ABSENT_HEADERS)
 set(without "")
 foreach(header ${absent})
@@ -40,7 +40,7 @@ berth_pkg_config(cmake/berth.pc)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berthConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/berthConfigVersion.cmake
         DESTINATION ${BERTH_CMAKE_DIR})
 
-# What is installed finds the shared library from where it lies itself, wherever the prefix is.
+# Installed programs find the shared library relative to their own place, for any prefix.
 function(berth_finds_the_library target folder)
   if(BUILD_SHARED_LIBS AND TARGET ${target})
     file(RELATIVE_PATH to_library ${CMAKE_INSTALL_PREFIX}/${folder} ${CMAKE_INSTALL_FULL_LIBDIR})
@@ -64,7 +64,8 @@ if(TARGET berth_python)  # its folder says where it goes
   add_dependencies(berth_installed berth_python)
 endif()
 
-# cpack: one Debian package of all that was built. CMake takes the first one alone: it is that of whoever has Berth inside.
+# cpack: one Debian package of all targets. CMake accepts only the first one: the top-level project's, if Berth is
+# embedded.
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()

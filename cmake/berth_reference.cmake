@@ -1,4 +1,4 @@
-# The target `berth_reference`: the API reference by Doxygen, where that is to be had; a warning fails it.
+# The target `berth_reference`: the API reference by Doxygen, if that is available; a warning fails it.
 find_package(Doxygen QUIET)
 if(DOXYGEN_FOUND)
   set(DOXYGEN_OUTPUT_DIRECTORY reference)

@@ -30,7 +30,7 @@ def block(indent: str, lines: list[str], first: bool) -> list[str]:
 def main(path: str) -> None:
     lines = open(path, encoding="utf-8").read().splitlines()
     comment, indent, first = [], "", True
-    column = None  # of the comment behind the line before, which may go on below
+    column = None  # of the trailing comment on the line before, which may continue below
     for line in lines + [""]:
         if found := BEFORE.match(line):
             if len(found[1]) == column:

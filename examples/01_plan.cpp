@@ -1,4 +1,4 @@
-// Lifetimes in, offsets out: a small network's activations under the placement rules of an NPU's media memory.
+// Plans a small network: lifetimes in, offsets out, under the placement rules of an NPU's media memory.
 #include <berth/plan/solve.hpp>
 #include <cstdio>
 

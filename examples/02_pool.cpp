@@ -1,4 +1,4 @@
-// Memory that returns in stream order: a block given back is used again by the stream's next work, without a wait.
+// Frees memory in stream order: the stream's next work reuses a freed block without a wait.
 #include <berth/pool/pool.hpp>
 #include <cstdio>
 
@@ -18,7 +18,7 @@ int main() {
     }
     queue.fill(image->data(), std::byte{7}, image->size()).value();
     queue.copy(features->data(), image->data(), features->size()).value();
-  }  // both blocks go back here, while the device may still be at work on them
+  }  // both blocks are freed here, while the device may still work on them
   queue.synchronize().value();
 
   const berth::pool_statistics seen = pool.statistics();

@@ -1,4 +1,4 @@
-// A graph in one planned arena: in-place, a view, a workspace; the plan written down and taken up again.
+// Places a graph in one planned arena: in-place reuse, a view, a workspace; the plan is saved for the next start.
 #include <berth/graph/arena.hpp>
 #include <berth/graph/saved_plan.hpp>
 #include <berth/pool/pool.hpp>
@@ -18,7 +18,7 @@ int main() {
   stream queue{device::host()};
   pool memory{device::host()};
   graph_fault why;
-  auto placed = arena::reserve(g, memory, queue, arena_options{}, &why);  // plans, takes one block
+  auto placed = arena::reserve(g, memory, queue, arena_options{}, &why);  // plans, allocates one block
   if (!placed) {
     std::printf("%s\n", why.text.c_str());
     return 1;

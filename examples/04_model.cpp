@@ -1,4 +1,4 @@
-// A model in one planned arena: built-in topology in, result out, the same two blocks of memory on every run.
+// Runs a model in one planned arena: built-in topology in, result out, the same two blocks of memory on every run.
 #include <algorithm>
 #include <berth/model/builtin.hpp>
 #include <berth/model/runner.hpp>

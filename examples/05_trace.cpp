@@ -1,4 +1,4 @@
-// Who still holds memory, and was the pool well? A recorder listens while the work runs; its snapshot is a file for
+// Shows who still holds memory, and how the pool did. A recorder runs beside the work; its snapshot is a file for
 // `berth report` and `berth view`.
 #include <berth/trace/health.hpp>
 #include <berth/trace/recorder.hpp>

@@ -1,4 +1,4 @@
-// Two graphs that never run together share one arena; what one hands to the other lives in between.
+// Two graphs that never run together share one arena; the passed value lives in between.
 #include <berth/graph/pipeline.hpp>
 #include <berth/pool/pool.hpp>
 #include <cstdio>

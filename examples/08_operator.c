@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   DO(berth_stream_synchronize(stream));
   for (int k = 0; k < count; ++k) wrong += host[2][k] != 3;
   printf("1 + 2 = %g, %d of %d wrong\n", host[2][count - 1], (int)wrong, (int)count);
-  berth_executor_destroy(executor); /* 11 everything goes */
+  berth_executor_destroy(executor); /* 11 free everything */
   for (int i = 0; i < 3; ++i) berth_tensor_destroy(t[i]), berth_pool_free(pool, memory[i]);
   berth_pool_free(pool, workspace), berth_pool_destroy(pool), berth_stream_destroy(stream), berth_device_close(device);
   return wrong != 0;

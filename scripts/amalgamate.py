@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ["core", "rules", "plan"]
-FACES = [ROOT / "include/berth/status.h", ROOT / "include/berth/plan.h"]  # what berth_plan.h is made of
+FACES = [ROOT / "include/berth/status.h", ROOT / "include/berth/plan.h"]  # the sources of berth_plan.h
 INCLUDE = re.compile(r'^#include "([^"]+)"')
 SYSTEM = re.compile(r"^#include (<[^>]+>)")
 PRAGMA = re.compile(r"^#pragma once")
@@ -45,13 +45,13 @@ def body_of(path, seen, system):
     return out
 
 
-# What a formatted source defines at the left margin of its unnamed namespaces.
+# The definitions at the left margin of a formatted source's unnamed namespaces.
 OWN = [re.compile(r"^(?:struct|class|enum class|enum|union) (\w+)"), re.compile(r"^using (\w+) ="),
        re.compile(r"^(?:static |inline |thread_local )*(?:constexpr|const) [\w:<>,&* ]+?[ &*](\w+)(?:\[\w*\])* *[={;]"),
        re.compile(r"^\w[\w:<>,&*\[\]() ]*[ *&](\w+)\(")]
 
 
-USING = re.compile(r"^using [\w:]*::(\w+);")  # a name from elsewhere, which nobody else may define then
+USING = re.compile(r"^using [\w:]*::(\w+);")  # a name from elsewhere, which no other source may define then
 
 
 def own_names(lines, rules=OWN):
@@ -91,7 +91,7 @@ def main():
     taken = [names | own_names(lines, [USING]) for names, lines in zip(own, texts)]
     for (source, lines), mine in zip(sections, own):
         shared = {name for name in mine if sum(name in names for names in taken) > 1}
-        # All but the C functions stays inside, so that two projects that vendor it can be linked into one program.
+        # Keeps all but the C functions inside, so that two projects that vendor it can be linked into one program.
         if source == face:
             text.append("}  // namespace")
         text.append(f"// --- {source.relative_to(ROOT)}")

@@ -245,8 +245,8 @@ class Recorder(Memory):
             gets, frees = [e for e in events if e[3]], [e for e in events if not e[3]]
             if not gets:
                 continue
-            # Allocations and frees take turns at an address, and that counts where the stamps of two threads leave it open.
-            # A first free may be of what was given out before the recording.
+            # Allocations and frees alternate at an address. The order matters if the stamps of two threads leave it
+            # open. A first free may be of a block allocated before the recording.
             first, get = (frees or [None])[0], gets[0]
             is_older = first and (events[0] is first if first[2] == get[2] else first[1] <= get[0])
             is_free = len(frees) - (1 if is_older else 0) >= len(gets)
@@ -296,7 +296,7 @@ class Guards(Memory):
     def blocks(self):
         """By address what users asked for; and what guards asked for instead, as (address, size)."""
         all, asked = {}, set()
-        for records in self.guards:  # a guard comes before those that it asks
+        for records in self.guards:  # a guard comes before the guards that it wraps
             known = [self.known(at) for at in self.vector(records)]
             all.update((b.address, b) for b, _ in known if b.address and (b.address, b.size) not in asked)
             asked.update(source for b, source in known if b.address)
@@ -335,7 +335,7 @@ def merged(recorder, guards):
         guarded = of_guards.get(a)
         if (not recorder.misses and b.is_like(guarded)) if guarded else (a, b.size) not in asked:
             b.guarded = guarded is not None
-            all[a] = (b, recorder)  # who knows more of it
+            all[a] = (b, recorder)  # the one that knows more of it
     return all
 
 

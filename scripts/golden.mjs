@@ -1,4 +1,4 @@
-// Records the golden outputs of tests/model/golden: what ONNX Runtime computes for the models that
+// Records the golden outputs of tests/model/golden: the results of ONNX Runtime for the models that
 // scripts/fetch_models.sh fetches, on the fixed pseudo-random input that `berth run` uses by default.
 //
 //   npm install --no-save --ignore-scripts onnxruntime-node@1.30.0      (about 290 MB)

@@ -1,8 +1,8 @@
-// The models that scripts/fetch_models.sh --all fetches, with the dimensions they are run at, and the input that
-// `berth run` makes up for them: what golden.mjs and time_against_onnxruntime.mjs share.
+// The models that scripts/fetch_models.sh --all fetches, their dimensions, and the input that `berth run` makes for
+// them. Shared by golden.mjs and time_against_onnxruntime.mjs.
 const ocr = (height, width) => ({
   'p2o.DynamicDimension.0': 1, 'p2o.DynamicDimension.1': height, 'p2o.DynamicDimension.2': width});
-// every: of large outputs each so manieth element is kept, as one dimension.
+// every: keeps every n-th element of large outputs, as one dimension.
 export const models = [
   {file: 'blazeface_back.onnx', dims: {}},
   {file: 'blazeface_front.onnx', dims: {}},
@@ -15,7 +15,7 @@ export const models = [
   {file: 'mlsd_large.onnx', dims: {}, every: 31},
 ];
 
-// berth::model::pseudo_random: splitmix64, the top 24 bits as a float in [-1, 1).
+// Does the same as berth::model::pseudo_random: splitmix64, the top 24 bits as a float in [-1, 1).
 export function pseudoRandom(count, seed) {
   const mask = (1n << 64n) - 1n;
   const step = 0x9e3779b97f4a7c15n;
@@ -30,7 +30,7 @@ export function pseudoRandom(count, seed) {
   });
 }
 
-// A tensor by name for each input of an ONNX Runtime session.
+// Makes a tensor by name for each input of an ONNX Runtime session.
 export function feedsOf(ort, session, dims) {
   const feeds = {};
   session.inputMetadata.forEach((input, i) => {

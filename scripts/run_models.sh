@@ -1,5 +1,5 @@
 #!/bin/sh
-# The main job: real models, planned and run. Where they cannot be fetched, the built-in topologies take their place.
+# The main job: plans and runs real models. The built-in topologies replace models that cannot be fetched.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,11 @@
 #!/bin/sh
-# Installs the Debian packages that are missing of those that building Berth's tool needs. A word adds others:
-# `tests` what the tests need besides, `checks` what CI's further checks need, `cross` what builds and runs for other
-# machines, `models` what fetches models, `docs` what makes the API reference, `browser` what the page of `berth view` is also
-# tested in.
+# Installs the missing Debian packages that building Berth's tool needs. A word adds others:
+#   tests    packages for the tests
+#   checks   packages for CI's further checks
+#   cross    packages to build and run for other machines
+#   models   packages to fetch models
+#   docs     packages for the API reference
+#   browser  the browser that also tests the page of `berth view`
 set -eu
 packages="g++ cmake ninja-build make python3 pkg-config \
   libdnnl-dev ocl-icd-opencl-dev libonnx-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libcli11-dev zlib1g-dev \
@@ -31,8 +34,8 @@ echo "Installing:$missing"
 as_root=""
 if [ "$(id -u)" != 0 ]; then as_root=sudo; fi
 
-# npm brings the package ca-certificates, which writes the certificate bundle anew: one that somebody put there by hand,
-# to get through a proxy, would be lost, and with it the registry.
+# npm brings the package ca-certificates, which writes the certificate bundle anew. A bundle put there by hand, to get
+# through a proxy, would be lost, and with it the registry.
 bundle=/etc/ssl/certs/ca-certificates.crt
 kept=""
 if [ -s "$bundle" ] && ! dpkg-query -W -f='${Status}' ca-certificates 2>/dev/null | grep -q 'ok installed'; then

@@ -1,5 +1,5 @@
-// Time of a run, Berth's beside ONNX Runtime's: one thread each, by turns, in one run of this script, on the models that are
-// in build/models and on the input that `berth run` makes up.
+// Compares the time of a run of Berth and of ONNX Runtime: one thread each, by turns, in one run of this script. Uses
+// the models in build/models and the input that `berth run` makes.
 //
 //   npm install --no-save --ignore-scripts onnxruntime-node@1.30.0      (about 290 MB)
 //   scripts/fetch_models.sh --all

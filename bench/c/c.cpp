@@ -1,5 +1,5 @@
-// What the C interface costs over C++, by turns in one run: nanoseconds for allocate + free of a pool, and microseconds
-// for a small plan. The least of many batches, and the median in brackets.
+// Measures the cost of the C interface over C++, by turns in one run. Prints nanoseconds for allocate + free of a pool,
+// and microseconds for a small plan: the least of many batches, and the median in brackets.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int batches = 200;
 
-// Nanoseconds for one of `count`, of each kind of work; the kinds take turns.
+// Measures nanoseconds for one of `count`, of each kind of work; the kinds alternate.
 void compare(const char* name, int count, const std::function<void()>& cpp, const std::function<void()>& c) {
   std::vector<double> ns[2];
   for (int i = 0; i < batches; ++i) {
@@ -35,7 +35,7 @@ void compare(const char* name, int count, const std::function<void()>& cpp, cons
 }  // namespace
 
 int main() {
-  std::thread{[] {}}.join();  // nothing takes a single-threaded short cut
+  std::thread{[] {}}.join();  // disables single-threaded short cuts
   const auto host = berth::device::host();
   berth::stream queue{host};
   berth::pool pool{host};

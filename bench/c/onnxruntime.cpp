@@ -1,6 +1,6 @@
-// Models under ONNX Runtime, each with its own arena and then all on one pool of Berth's: outputs, peaks, calls of the
-// device, time. usage: bench_onnxruntime LIBONNXRUNTIME.so MODEL.onnx ...
-// Built where onnxruntime_c_api.h is found (-DBERTH_ONNXRUNTIME_INCLUDE=DIR); the library is opened at run time.
+// Runs models under ONNX Runtime, each with its own arena and then all on one pool of Berth's. Compares outputs, peaks,
+// device calls and time. Usage: bench_onnxruntime LIBONNXRUNTIME.so MODEL.onnx ... The build needs onnxruntime_c_api.h
+// (-DBERTH_ONNXRUNTIME_INCLUDE=DIR); the library is opened at run time.
 #include "berth/onnxruntime.h"
 
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ struct model {
   std::vector<std::string> outputs;
 };
 
-// Inputs of floats, made up; dimensions that are left open become 1 x 3 x 48 x 192.
+// Makes inputs of floats; open dimensions become 1 x 3 x 48 x 192.
 input read_input(const OrtSession* session, std::size_t i, OrtAllocator* names) {
   constexpr std::int64_t open_dimensions[] = {1, 3, 48, 192};
   char* name = nullptr;
@@ -88,7 +88,7 @@ model open_model(const OrtEnv* env, const char* path, bool shared) {
   return m;
 }
 
-// All outputs, one after the other.
+// Returns all outputs, one after the other.
 std::vector<float> run(model& m, const OrtMemoryInfo* cpu) {
   std::vector<const char*> inputs, outputs;
   std::vector<OrtValue*> given, got(m.outputs.size());

@@ -1,6 +1,6 @@
-// Training steps of libtorch on its own allocator, on a pool, and on a pool that may hold 101 % of what was live, by
-// turns in processes of their own: what is live, what is held, calls, page faults, time. usage: bench_torch_cpu
-// [ROUNDS]. Built where libtorch-dev is (tests/c).
+// Runs training steps of libtorch by turns, in separate processes. The allocators are its own, a pool, and a pool
+// limited to 101 % of the live bytes. Prints live and held bytes, calls, page faults and time. Usage: bench_torch_cpu
+// [ROUNDS]. The build needs libtorch-dev (tests/c).
 #include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -25,7 +25,7 @@ struct figures {
   double ms = 0;      // the median step
   double calls = 0;   // of the allocator, a step
   double faults = 0;  // a step
-  double device = 0;  // requests that went to the system, a step; own allocator: each one is malloc's
+  double device = 0;  // requests to the system, a step; own allocator: each one is malloc's
   std::uint64_t peak = 0, held = 0;
   float loss = 0;
 };
@@ -68,7 +68,7 @@ figures measure(net which, bool pooled) {
   return f;
 }
 
-// Nothing where the run ended early: it was not served.
+// Returns nothing if the run ended early: it was not served.
 std::optional<figures> apart(net which, bool pooled, std::uint64_t limit = 0) {
   int ends[2];
   figures f;

@@ -48,7 +48,7 @@ struct convolutional : nn::Module {
   nn::Linear last{nullptr};
 };
 
-// Words in, the next word out: two layers of an encoder.
+// A word model that predicts the next word: two layers of an encoder.
 struct words : nn::Module {
   static constexpr int vocabulary = 500;
   static constexpr int width = 64;

@@ -1,4 +1,4 @@
-// Training steps as libtorch runs them, for the test and the figures of its allocator; compiled apart, since libtorch's
+// Training steps as libtorch runs them, for the test and the figures of its allocator. Compiled apart, since libtorch's
 // headers take a minute.
 #pragma once
 
@@ -25,12 +25,12 @@ class training {
 
 void set_threads(int n);
 
-// Around whatever allocator is registered: what is asked of it from now on.
+// Counts the requests to the registered allocator from now on.
 struct asked {
   std::uint64_t calls = 0;
   std::uint64_t live = 0, peak = 0;  // bytes
 };
-// torch's own allocator again, with a count of what is asked of it. Once, before the first tensor.
+// Counts the requests to torch's own allocator. Call it once, before the first tensor.
 void count_own_allocator();
 asked counted();
 

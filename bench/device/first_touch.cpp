@@ -1,6 +1,6 @@
-// What the first touch of a block costs, and what reading it at random costs afterwards, on the host's memory as it
-// comes and in huge pages. Least and median of the rounds, the devices by turns; CPU time, since others share the
-// machine.
+// Measures the first touch of a block and later random reads, on the host's ordinary memory and in huge pages. Prints
+// least and median of the rounds, the devices by turns, in CPU time, since others share the machine.
+//
 //   bench_first_touch [MiB] [rounds]
 #include <algorithm>
 #include <cstdint>
@@ -44,7 +44,7 @@ void one_round(const berth::device& d, bytes size, figures& out) {
     sum = data[(at >> 20) % size];
   }
   const double took = cpu_ns() - before;
-  volatile std::uint64_t kept = sum;  // lest the loop goes
+  volatile std::uint64_t kept = sum;  // keeps the loop
   (void)kept;
   out.read_ns.push_back(took / reads);
 }

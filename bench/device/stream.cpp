@@ -1,5 +1,5 @@
-// What a host stream costs: enqueuing a call, running a chain of calls, and passing an event between two streams.
-// Beside it: a mutex, a condition variable and std::function, as a simple task queue has them.
+// Measures a host stream: enqueuing a call, running a chain of calls, and passing an event between two streams. The
+// baseline is a mutex, a condition variable and std::function, as a simple task queue has them.
 #include "berth/device/stream.hpp"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ struct spread {
   double least = 0, median = 0;
 };
 
-// Nanoseconds per operation over many batches.
+// Measures nanoseconds per operation over many batches.
 template <class Batch>
 spread measure(int batches, int operations, Batch batch) {
   std::vector<double> ns;
@@ -93,7 +93,7 @@ void print(const char* what, const spread& s) {
 int main() {
   constexpr int batches = 100;
   constexpr int operations = 1000;
-  constexpr int many = 20'000;  // so that waking a worker at the start of a batch does not count
+  constexpr int many = 20'000;  // hides the wake-up of a worker at the start of a batch
   const berth::device host = berth::device::host();
   std::uint64_t count = 0;
   std::printf("%-58s %9s %9s\n", "ns per operation", "least", "median");

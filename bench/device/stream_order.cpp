@@ -1,6 +1,6 @@
-// Measures what the order of streams costs by the number of streams: record() on one, wait() on another.
-// The null device has no work of its own, so the rows show the clocks. "to 4" is the ratio to the same shape with 4
-// streams; a second build of this program against another library gives the ratio between the two.
+// Measures the cost of the order of streams by the number of streams: record() on one, wait() on another. The null
+// device has no work of its own, so the rows show the clocks. The column "to 4" is the ratio to the same shape with 4
+// streams. A second build of this program against another library gives the ratio between the two.
 #include <algorithm>
 #include <cstdio>
 #include <functional>

@@ -1,20 +1,22 @@
-// Steps through a guided pool and through the pool alone, side by side in one run.
+// Runs steps through a guided pool and through the pool alone, side by side in one run.
 //
-//   bench_pool_guided             logs of its own: a training step, an inference server, random lifetimes, two streams
-//   bench_pool_guided LOG.csv...  allocation logs (ev,id,size,stream,thread,t_us), each taken as one step
+//   `bench_pool_guided`             Logs of its own: training step, inference server, random lifetimes, two streams.
+//   `bench_pool_guided LOG.csv...`  Allocation logs (ev,id,size,stream,thread,t_us), each taken as one step.
+//   `bench_pool_guided --streams`   Nanoseconds for an operation of a small step, by the stream's number modulo 16.
 //
-// What is alive at a log's end is given back there, so that the step can be repeated. On a device without memory, whose
-// streams have no work: the figures are those of the pools. Twenty steps; in percent of the peak of live bytes, rounded
-// to 64 as pools do: `part`, what the plan takes; `held`, of the device at the end of a step from the second on, under
-// no limit; `least`, the least limit of 101, 102, 103, 105, 110, 120 and 150 from which on every request is served, 0
-// where none is. `calls` of the device after the second step, in which the plan takes its memory; ns for an operation,
-// in the fastest step of as many as are two million operations. Then the same with 5 % of the requests changed,
-// otherwise in each of twenty steps: left out, added, larger or smaller by up to a half, or earlier by one; in percent
-// of the largest peak of those steps, with the shares of requests that were served as planned, elsewhere in the plan's
-// memory, and by the pool; and of those as planned under a limit of 102 %, with how many times in a step a plan's
-// memory was broken up.
+// Blocks alive at a log's end are freed there, so that the step can be repeated. The device has no memory, and its
+// streams have no work: the figures are those of the pools. There are twenty steps. Percentages refer to the peak of
+// live bytes, rounded to 64 as pools do.
+// * `part`: the memory of the plan.
+// * `held`: memory of the device at the end of a step from the second on, without a limit.
+// * `least`: the least limit of 101, 102, 103, 105, 110, 120 and 150 from which on every request is served; 0: none.
+// * `calls`: device calls after the second step, in which the plan takes its memory.
+// * `ns`: time of an operation, in the fastest of as many steps as make two million operations.
 //
-//   bench_pool_guided --streams   ns for an operation of a small step, as above, by the stream's number modulo 16
+// The same follows with 5 % of the requests changed, differently in each of twenty steps. A request is left out, added,
+// larger or smaller by up to a half, or earlier by one. Percentages then refer to the largest peak of those steps. The
+// shares of requests served as planned, elsewhere in the plan's memory, and by the pool are added. The last figures are
+// for a limit of 102 %. They are the share served as planned, and how often in a step a plan's memory was broken up.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -57,7 +59,7 @@ bytes peak_of(const step& s) {
   return peak;
 }
 
-// Gives back at the end what is still alive then.
+// Frees the blocks that are alive at the end.
 void close(step& s) {
   std::unordered_map<std::uint32_t, operation> live;
   for (const operation& o : s) {
@@ -93,7 +95,7 @@ step from_log(const berth::trace::log& log) {
   return s;
 }
 
-// One request in twenty is another.
+// Changes one request in twenty.
 step changed(const step& from, unsigned seed) {
   std::mt19937 random{seed};
   step s;
@@ -128,7 +130,7 @@ step changed(const step& from, unsigned seed) {
   return s;
 }
 
-// --- steps of our own
+// --- synthetic steps
 
 step training(std::uint32_t streams) {
   std::mt19937 random{1};
@@ -160,7 +162,7 @@ step training(std::uint32_t streams) {
   return s;
 }
 
-// Lifetimes without order.
+// Makes lifetimes without order.
 step random_lifetimes() {
   std::mt19937 random{2};
   step s;
@@ -181,7 +183,7 @@ step random_lifetimes() {
 
 // --- measuring
 
-// Nanoseconds for an operation. What there is no memory for is counted in `failed`.
+// Returns nanoseconds for an operation. Counts requests without memory in `failed`.
 double play(berth::memory_source& from, std::vector<berth::stream>& streams, const step& s, std::vector<void*>& at,
             std::uint64_t& failed) {
   at.resize(s.size() + 1);
@@ -200,7 +202,7 @@ double play(berth::memory_source& from, std::vector<berth::stream>& streams, con
 }
 
 struct outcome {
-  double ns = 1e9;  // least of the repeated steps
+  double ns = 1e9;  // the least of the repeated steps
   bytes reserved = 0;
   std::uint64_t device_calls = 0;  // after the second step
   std::uint64_t failed = 0;
@@ -234,8 +236,8 @@ outcome run(const std::vector<step>& steps, bool guided, bytes limit = berth::ma
   return o;
 }
 
-// The least of these shares of the peak under which, and under all larger ones, every request of the steps is served,
-// in percent; 0: none.
+// Returns the least of these shares of the peak under which, and under all larger ones, every request of the steps is
+// served. In percent; 0: none.
 double least_limit(const std::vector<step>& steps, bool guided, bytes peak) {
   double least = 0;
   for (const double share : {1.5, 1.2, 1.1, 1.05, 1.03, 1.02, 1.01}) {
@@ -245,7 +247,7 @@ double least_limit(const std::vector<step>& steps, bool guided, bytes peak) {
   return least;
 }
 
-// Nanoseconds for an operation of a step that repeats, in the fastest of so many that the processor has long settled.
+// Returns nanoseconds for an operation of a repeated step, in the fastest of many, after the processor has settled.
 double fastest(const step& s, std::vector<berth::stream>& streams, bool guided) {
   berth::pool pool{streams.front().get_device()};
   berth::guided_pool over{pool};
@@ -261,7 +263,7 @@ double fastest(const step& s, std::vector<berth::stream>& streams, bool guided) 
   return least;
 }
 
-// Where a stream's lane is in the guided pool's tables must not matter.
+// Checks that the place of a stream's lane in the guided pool's tables does not matter.
 void print_by_stream() {
   const auto device = berth::device::open("null:1048576GiB").value();
   step s;

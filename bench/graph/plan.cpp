@@ -1,6 +1,6 @@
-// What planning, comparing and binding a graph cost per node, and planning by stage: transformer-shaped graphs of this
-// file's own making, and traces of ggml (JSON Lines, plain or gzipped; berth/model/ggml_trace.hpp).
-// usage: bench_graph_plan [LAYERS | TRACE]...
+// Measures planning, comparing and binding a graph per node, and planning by stage. The graphs are transformer-shaped
+// ones made here, and traces of ggml (JSON Lines, plain or gzipped; berth/model/ggml_trace.hpp). Usage:
+// bench_graph_plan [LAYERS | TRACE]...
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,7 +24,7 @@ tensor_type f32(std::int64_t rows, std::int64_t columns) {
   return {.shape = {rows, columns}};
 }
 
-// Pre-norm attention and a gated feed-forward net, with reshapes as views and element-wise nodes in place.
+// Makes pre-norm attention and a gated feed-forward net, with reshapes as views and element-wise nodes in place.
 graph transformer(int layers, std::int64_t tokens, std::int64_t width) {
   graph g;
   const node_options product{.op = "mul_mat"};
@@ -64,7 +64,7 @@ struct figure {
   double middle = 0;
 };
 
-// Nanoseconds a call: the least and the median of 21 batches.
+// Returns nanoseconds a call: the least and the median of 21 batches.
 template <class Call>
 figure measure(int calls, Call call) {
   std::vector<double> batches;
@@ -118,7 +118,7 @@ void report(const graph& g, const rules::placement& rules, const char* called) {
   for (std::uint32_t v = 0; placed && v < g.values().size(); ++v) {
     const value& it = g.values()[v];
     const bool outside = it.kind == value_kind::constant || it.kind == value_kind::external;
-    if (outside) placed->attach({v}, memory.data(), it.size).value();  // nothing is read there
+    if (outside) placed->attach({v}, memory.data(), it.size).value();  // no bytes are read there
   }
   if (placed) print("bind, unchanged", measure(10 * calls, [&] { seen += placed->bind(copy).has_value(); }));
 }

@@ -1,5 +1,5 @@
-// What convolutions and matrix products of halves take as the model's lowering runs them, in f32 between casts, and in
-// the table's own kernel; by turns in one process. usage: bench_model_halves [ROUNDS]
+// Measures convolutions and matrix products of halves as the model's lowering runs them, in f32 between casts, and in
+// the table's own kernel. Alternates in one process. Usage: bench_model_halves [ROUNDS]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// Where a model's time goes: each node run by itself on the calling thread, in order, at the addresses of its plan. The
-// times of a kernel's nodes are added up; of each the fastest of the rounds, which a busy machine does not lengthen.
-// usage: bench_model_nodes [ROUNDS] [MODEL.onnx [name=N ...] | builtin:NAME]...
+// Shows where a model's time goes: each node runs by itself on the calling thread, in order, at the addresses of its
+// plan. Adds up the times of a kernel's nodes. Each counts with the fastest of the rounds, which a busy machine does
+// not lengthen. Usage: bench_model_nodes [ROUNDS] [MODEL.onnx [name=N ...] | builtin:NAME]...
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

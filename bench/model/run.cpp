@@ -1,5 +1,5 @@
-// The planned arena against one malloc per tensor: the same kernels and weights, by turns in one process.
-// usage: bench_model_run [MODEL.onnx [name=N ...] | builtin:NAME]...   (default: the built-in models)
+// Compares the planned arena with one malloc per tensor: the same kernels and weights, by turns in one process. Usage:
+// bench_model_run [MODEL.onnx [name=N ...] | builtin:NAME]... (default: the built-in models)
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,18 +1,21 @@
-// The planner's scores on a set of problems that seeds make, by family: how many are proved, the mean and the worst gap
-// (corpus_run.hpp), nodes and user time; and, given a former run, whether a family became better or worse beyond its
-// noise.
+// Prints the planner's scores on seeded problems, by family: the number of proofs, the mean and the worst gap
+// (corpus_run.hpp), nodes and user time. Given a former run, it also shows whether a family became better or worse
+// beyond its noise.
 //
-//   bench_plan_corpus [--baseline FILE] [--out FILE] [--seeds N] [--orders N] [--effort normal|best|fast]
-//                     [--family WORD] [--few] [--each] [PROBLEM...]
-//   bench_plan_trial  the same, and [--without TECHNIQUE[:WHICH]]... [--trial], which switches them (or all) off one by
-//                     one
+//   `bench_plan_corpus [--baseline FILE] [--out FILE] [--seeds N] [--orders N] [--effort normal|best|fast]`
+//                     `[--family WORD] [--few] [--each] [PROBLEM...]`.
+//   `bench_plan_trial` takes the same, and `[--without TECHNIQUE[:WHICH]]... [--trial]`, which switches them (or all)
+//                     off one by one.
 //
-// --few: without the sets of thousands, which take two thirds of the time.
-// --out writes what --baseline reads: one line a problem and order. Every problem is planned with its buffers in
-// several orders: this is the noise. A change of the gap counts where its mean, over the family's problems and orders,
-// exceeds two standard errors. Effort is counted in nodes and looks, so that all but the time is the same under any
-// load. Correctness is no matter here: solve() verifies each plan, and the tests do more. PROBLEM files are a family of
-// their own.
+// Options:
+// * `--few` leaves out the sets of thousands, which take two thirds of the time.
+// * `--out` writes the input of `--baseline`: one line a problem and order.
+// * PROBLEM files are a family of their own.
+//
+// Every problem is planned with its buffers in several orders: this is the noise. A change of the gap counts if its
+// mean, over the family's problems and orders, exceeds two standard errors. Effort is counted in nodes and looks, so
+// all but the time is the same under any load. Correctness is not measured: solve() verifies each plan, and the tests
+// do more.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -172,7 +175,7 @@ void switch_off_or_exit(const std::string& name) {
   std::exit(2);
 }
 
-// Each technique off, alone: what became better or worse, and all together.
+// Switches each technique off, alone, and prints the changes, then those of all together.
 void run_trial(const call& c, const families& problems, const scores& baseline) {
   for (const std::string& name : c.without.empty() ? technique_names() : c.without) {
     switch_off_or_exit(name);

@@ -11,10 +11,10 @@ namespace {
 
 using namespace berth::plan;
 
-// The same problem, its buffers in another order.
+// Returns the same problem with its buffers in another order.
 problem reordered(const problem& p, unsigned order) {
   if (order == 0) return p;
-  std::vector<index> at(p.buffers.size());  // by place: which buffer comes there
+  std::vector<index> at(p.buffers.size());  // by place: the buffer there
   for (index i = 0; i < at.size(); ++i) at[i] = i;
   std::mt19937 random(order);
   std::shuffle(at.begin(), at.end(), random);
@@ -89,7 +89,7 @@ verdict compare(const scores& now, const scores& before) {
   for (const score& s : now) {
     const auto was = by_place.find(place_of(s));
     if (was == by_place.end()) continue;
-    constexpr double written = 1e-9;  // what a baseline's file distinguishes
+    constexpr double written = 1e-9;  // the resolution of a baseline's file
     const double by = s.gap - was->second->gap;
     const double change = std::abs(by) < written ? 0 : by;
     out.change += change;

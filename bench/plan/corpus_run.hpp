@@ -1,4 +1,4 @@
-// Scores of the planner on problems in families, and whether two sets of scores differ by more than their noise.
+// Scores the planner on problems in families, and tells whether two sets of scores differ by more than their noise.
 #pragma once
 
 #include <map>
@@ -21,13 +21,13 @@ struct score {
 
 using scores = std::vector<score>;
 
-// What is not as good as it could be, from 0 on: hints that are not kept, penalties paid and bytes that are not in the
-// first memory, as shares of all, where the problem has such; else how far the arena lies above the bound, as a share
-// of it. 1 where no plan was found.
+// Returns the distance from the ideal, from 0 on. It is the share of broken hints, paid penalties and bytes outside the
+// first memory, if the problem has such. Else it is the share by which the arena exceeds the bound. Returns 1 if no
+// plan was found.
 [[nodiscard]] double gap_of(const berth::plan::problem& p, const berth::plan::plan& got);
 
-// The sample in each of so many orders of its buffers: a planner that breaks ties by index ends elsewhere for no
-// reason, and that is the noise.
+// Measures the sample in each of so many orders of its buffers. A planner that breaks ties by index gives other results
+// by chance, and that is the noise.
 void measure(const std::string& family, const sample& s, unsigned orders, berth::plan::effort work, scores& out);
 
 struct summary {
@@ -39,9 +39,9 @@ struct summary {
 };
 
 struct verdict {
-  int count = 0;      // scores that both have
+  int count = 0;      // scores present in both
   double change = 0;  // of the mean gap
-  double error = 0;   // of that, one standard error
+  double error = 0;   // of the change, one standard error
   int proofs = 0;
   double time = 1;  // as a multiple
 
@@ -50,7 +50,7 @@ struct verdict {
   }
 };
 
-// A change counts where its mean exceeds two standard errors.
+// Compares two runs. A change counts if its mean exceeds two standard errors.
 [[nodiscard]] verdict compare(const scores& now, const scores& before);
 
 }  // namespace berth_bench

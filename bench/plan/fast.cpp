@@ -1,5 +1,6 @@
-// What a buffer costs at effort fast, beside effort normal: nanoseconds a buffer for validate, the sweep, verify and
-// all of solve(), the least of many batches. Networks of seeded layers with branches and a few long-lived buffers.
+// Measures the cost of a buffer at effort fast, beside effort normal: nanoseconds a buffer for validate, the sweep,
+// verify and all of solve(). Prints the least of many batches. The problems are seeded networks of layers with branches
+// and a few long-lived buffers.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

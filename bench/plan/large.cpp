@@ -1,7 +1,7 @@
-// Large sets, made here: arena over bound, user time of solve() and peak memory of each, in a process of its own.
+// Plans large generated sets: arena over bound, user time of solve() and peak memory of each, in a process of its own.
 //
-//   bench_plan_large [--fast] [KIND [N [SEED...]]]   (all kinds; 100,000 buffers; seeds 1 to 5)
-//   bench_plan_large --csv KIND N SEED               writes the set as `berth plan` reads it
+//   `bench_plan_large [--fast] [KIND [N [SEED...]]]`  The default is all kinds; 100,000 buffers; seeds 1 to 5.
+//   `bench_plan_large --csv KIND N SEED`              Writes the set as `berth plan` reads it.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -41,7 +41,7 @@ problem mixture(std::uint32_t n, std::uint32_t seed) {
   return p;
 }
 
-// Sizes and lives alike everywhere, so that most sections are tall.
+// Sizes and lives similar everywhere, so that most time slots are tall.
 problem even(std::uint32_t n, double mean_life, generator random) {
   problem p;
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -57,7 +57,7 @@ problem even_thousand(std::uint32_t n, std::uint32_t seed) {
   return even(n, 1000, generator{seed});
 }
 
-// Blocks of a transformer, forwards and, where it trains, backwards: of each block all activations of one of a few
+// Makes blocks of a transformer, forwards and, for training, backwards. Each block has all activations of one of a few
 // sequence lengths, a tenth of them kept for the way back.
 problem transformer(std::uint32_t n, bool trains, generator random) {
   constexpr std::uint64_t ops = 24;

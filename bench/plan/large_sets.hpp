@@ -13,8 +13,10 @@ struct large_kind {
   berth::plan::problem (*make)(std::uint32_t buffers, std::uint32_t seed);
 };
 
-// mixture (lives and sizes over many orders of magnitude), even_hundred and even_thousand (alike everywhere, so many
-// alive), inference and training (blocks of a transformer, forwards, and with the way back).
+// Returns the kinds of sets:
+// * mixture: lives and sizes over many orders of magnitude.
+// * even_hundred and even_thousand: similar everywhere, so many alive.
+// * inference and training: blocks of a transformer, forwards, and with the way back.
 [[nodiscard]] std::span<const large_kind> large_kinds();
 
 }  // namespace berth_bench

@@ -1,6 +1,6 @@
-// Two memories, of which the fast one holds a part of what is live at the peak: the cost of an assignment that fits by
-// address, beside the first memory that fits, in order of birth, and the bound that is proved. A byte in the slow
-// memory costs one. Then with a slow memory that is not much larger: how often there is a plan at all.
+// Plans two memories, of which the fast one holds a part of the bytes live at the peak. Prints the cost of an
+// assignment that fits by address, beside first fit in order of birth, and the proved bound. A byte in the slow memory
+// costs one. Then it uses a slow memory that is little larger, and counts how often there is a plan at all.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -36,7 +36,7 @@ problem network(unsigned buffers, double share, unsigned seed) {
   return p;
 }
 
-// Each of the two has half of that share of the peak.
+// Each of the two memories has half of that share of the peak.
 void measure_full(unsigned buffers, double share, unsigned seeds) {
   unsigned found = 0, impossible = 0;
   const double start = user_seconds();
@@ -52,7 +52,7 @@ void measure_full(unsigned buffers, double share, unsigned seeds) {
   std::fflush(stdout);
 }
 
-// `slabs`: how many the fast memory has, or 0.
+// `slabs`: the number of slabs of the fast memory, or 0.
 void measure(unsigned buffers, double share, unsigned slabs) {
   constexpr unsigned seeds = 8;
   int found = 0, least = 0;

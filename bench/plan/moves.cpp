@@ -1,6 +1,9 @@
-// What moves gain: (1) tiny problems beside trying all plans; (2) seeded networks with weights in a slow memory, beside
-// the first memory that fits (in order of birth) and whole lives in one memory (solve_tiers). Time units: a byte
-// touched in the slow memory takes one.
+// Measures the gain of moves on two sets:
+// * Tiny problems, beside all possible plans.
+// * Seeded networks with weights in a slow memory, beside first fit in order of birth and whole lives in one memory
+//   (solve_tiers).
+//
+// Time unit: a byte touched in the slow memory takes one.
 #include "berth/plan/moves.hpp"
 
 #include <algorithm>
@@ -49,8 +52,8 @@ void beside_the_oracle() {
   std::printf("  without moves %.3f mean; %.1f ms each\n\n", unmoved_ratios / with_unmoved, 1e3 * seconds / compared);
 }
 
-// In order of birth, each for its whole life where it fits beside those that are alive; bytes touched in the slow
-// memory.
+// Places buffers in order of birth, each for its whole life if it fits beside the live ones. Returns the bytes touched
+// in the slow memory.
 double first_that_fits(const moves_network::network& made) {
   std::vector<index> order, fast;
   for (index i = 0; i < made.base.buffers.size(); ++i) order.push_back(i);

@@ -23,7 +23,7 @@ struct rectangle {
 
 using tiling = std::vector<rectangle>;
 
-// Two pieces of a rectangle, or the rectangle where it is one cell.
+// Returns two pieces of a rectangle, or the rectangle if it is one cell.
 tiling cut(std::mt19937& random, const rectangle& r) {
   const auto width = static_cast<unsigned>(r.t1 - r.t0);
   const auto height = static_cast<unsigned>(r.y1 - r.y0);
@@ -36,7 +36,7 @@ tiling cut(std::mt19937& random, const rectangle& r) {
   return {{r.t0, r.t1, r.y0, at}, {r.t0, r.t1, at, r.y1}};
 }
 
-// Four arms around a centre: no cut goes through.
+// Returns four arms around a centre: no cut goes through.
 tiling wheel(std::mt19937& random, const rectangle& r) {
   const auto width = static_cast<unsigned>(r.t1 - r.t0);
   const auto height = static_cast<unsigned>(r.y1 - r.y0);
@@ -52,7 +52,7 @@ tiling wheel(std::mt19937& random, const rectangle& r) {
           {left, right, low, high}};
 }
 
-// Splits pieces until there are `pieces`: those made first (by depth), or the largest (by area).
+// Splits pieces until there are `pieces`: the oldest ones first (by depth), or the largest (by area).
 tiling tile(std::mt19937& random, const rectangle& all, std::size_t pieces, bool by_area, bool wheels) {
   tiling out{all};
   for (std::size_t next = 0, idle = 0; out.size() < pieces && idle < pieces;) {
@@ -211,7 +211,7 @@ void add_mixed(families& out, unsigned seeds) {
 
 namespace {
 
-// Pieces that begin at one address, in groups of two.
+// Puts pieces that begin at one address into groups of two.
 void group(problem& p, const tiling& pieces) {
   std::map<bytes, std::vector<index>> at;
   for (index i = 0; i < pieces.size(); ++i) at[pieces[i].y0].push_back(i);
@@ -235,7 +235,7 @@ void give_conflicts(problem& p, const tiling& pieces) {
   }
 }
 
-// Tilings one above the other, with a reserved range between each and the next.
+// Stacks tilings, with a reserved range between each and the next.
 problem between_reserved(std::mt19937& random, std::size_t pieces, const rectangle& all) {
   constexpr bytes bands = 17;
   problem p;
@@ -292,8 +292,8 @@ void add_constrained(families& out, unsigned seeds) {
 
 namespace {
 
-// Buffers alive by chance, and what is live at most.
-// `uneven`: a size is as likely to be of one power of two as of another.
+// Makes buffers that are alive at random times, and returns the peak of live bytes. `uneven`: each power of two is
+// equally likely for a size.
 problem alive_by_chance(std::mt19937& random, unsigned n, bytes& most_live, bool uneven = false) {
   problem p;
   std::vector<bytes> live(n + 20, 0);

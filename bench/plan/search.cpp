@@ -1,12 +1,16 @@
-// What each rule of the search gains: problems of several families, each searched with a node limit under all rules and
-// with each rule off in turn. Side by side: how many are proved, the mean gap to the bound (of tilings: to the known
-// optimum), nodes, and user seconds of the family (least, median and greatest of the runs).
+// Measures the gain of each rule of the search. Problems of several families are searched with a node limit under all
+// rules and with each rule off in turn. Prints these side by side:
+// * The number of proofs.
+// * The mean gap to the bound; of tilings, to the known optimum.
+// * Nodes, and user seconds of the family: least, median and greatest of the runs.
 //
-//   search [--seconds S] [--runs N] [--seeds N] [--family WORD] [--each] [--rules] [--without RULE] [FILE...]
+// Usage: `search [--seconds S] [--runs N] [--seeds N] [--family WORD] [--each] [--rules] [--without RULE] [FILE...]`.
 //
-// Most problems come from seeds; each FILE is one more, and so are variants of its best layout, whose optimum is known
-// where that layout is optimal. S counts in nodes, by nodes_per_second, as the efforts do. --each: one line a problem;
-// --rules: also with each rule off; --without: with those off whose name begins so.
+// Most problems come from seeds. Each FILE is one more, and so are variants of its best layout, whose optimum is known
+// if that layout is optimal. S counts in nodes, by nodes_per_second, as the efforts do.
+// * `--each` prints one line a problem.
+// * `--rules` also runs with each rule off.
+// * `--without` switches off the rules whose name begins so.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -44,7 +48,7 @@ measured measure(const problem& p, const switches& rules, double limit) {
   return out;
 }
 
-// The best that a second finds.
+// Returns the best layout found in a second.
 std::vector<bytes> layout_of(const problem& p) {
   const instance in = make_instance(p);
   const narrowed found = measure(p, {}, 1).found;

@@ -1,8 +1,8 @@
-// How soon solve() returns once it is told to stop: problems of all kinds, stopped after a while that grows, until they
-// end by themselves. Of each kind the longest answer, in the planning thread's own time (the machine may be busy) and
-// on the wall, and what came of it.
+// Measures how soon solve() returns after a stop. Problems of all kinds are stopped after growing times, until they end
+// by themselves. Prints for each kind the longest answer, in the planning thread's own time (the machine may be busy)
+// and on the wall. The result follows.
 //
-//   bench_plan_stop [N...]   (buffers: 100,000 and 1,000,000)
+// Usage: `bench_plan_stop [N...]`. N is the number of buffers; default: 100,000 and 1,000,000.
 #include <pthread.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// What one order for all values costs. Random networks whose sizes grow with two dimensions, planned once by
-// solve_symbolic, against two others at several values: offsets fixed at the largest values, and a plan of its own for
-// each. Prints arenas over the bound of each value: means, and the worst. symbolic [NETWORKS]
+// Measures the cost of one order for all values. Random networks whose sizes grow with two dimensions are planned once
+// by solve_symbolic. Two others are compared at several values: offsets fixed at the largest values, and a separate
+// plan for each. Prints arenas over the bound of each value: means, and the worst. Usage: symbolic [NETWORKS]
 #include "berth/plan/symbolic.hpp"
 
 #include <sys/resource.h>
@@ -23,8 +23,8 @@ struct network {
   symbolic_sizes sizes;
 };
 
-// Layers with a skip now and then: the outputs of a layer grow with the batch, with batch * sequence, or with the
-// square of the sequence (attention), or are of a fixed size (states, tables); workspaces are alive at one layer only.
+// Makes layers with an occasional skip. The outputs of a layer grow with the batch, with batch * sequence, or with the
+// square of the sequence (attention). Some have a fixed size (states, tables). Workspaces are alive at one layer only.
 network random_network(std::mt19937_64& random, std::size_t buffers) {
   network n;
   n.rest.alignment = 64;

@@ -17,7 +17,7 @@ struct named {
   std::size_t kinds = 0;  // 0: it is one
 };
 
-// Compiled where nothing can be switched off, too: what is no technique any more is an error in every build.
+// Also compiled without switches: an outdated technique is an error in every build.
 constexpr std::array names{
     named{"squeaky_wheel", technique::squeaky_wheel},
     named{"boxes", technique::boxes},

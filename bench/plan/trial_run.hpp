@@ -1,4 +1,4 @@
-// Techniques switched off by their names: of a program that was built with BERTH_PLAN_TRIAL; else there are none.
+// Techniques that are switched off by name, in a program built with BERTH_PLAN_TRIAL; else there are none.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace berth_bench {
 
-// "folding"; "recipe:3" where there are several. A technique of several kinds has each of them in the list.
+// Returns names such as "folding", or "recipe:3" if there are several. Lists each kind of a technique with kinds.
 [[nodiscard]] std::vector<std::string> technique_names();
 
-// False: there is no such technique.
+// Returns false if there is no such technique.
 [[nodiscard]] bool switch_off(const std::string& name);
 void switch_all_on();
 

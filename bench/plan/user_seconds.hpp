@@ -1,4 +1,4 @@
-// The user time of this process so far: what a shared machine disturbs least.
+// The user time of this process so far: the measure that a shared machine disturbs least.
 #pragma once
 
 #include <sys/resource.h>

@@ -1,9 +1,9 @@
-// The memory that the pool holds with its default options and no limit, as a multiple of the most bytes that were alive
-// at once; beside it a re-implementation of PyTorch's caching allocator. The device is a null device of 64 GiB.
+// Measures the memory that the pool holds with its default options and no limit, as a multiple of the peak of live
+// bytes. A re-implementation of PyTorch's caching allocator runs beside it. The device is a null device of 64 GiB.
 //
-// Prints for each workload: reserved/live of both, the share of requests that took no lock, and nanoseconds of
-// processor time per call (median and spread of five rounds, with the ratio of the two medians).
-// usage: bench_pool_footprint [SEED [SCALE]]
+// Prints for each workload reserved/live of both, the share of requests that took no lock, and nanoseconds of processor
+// time per call. The time is the median and spread of five rounds, with the ratio of the two medians. Usage:
+// bench_pool_footprint [SEED [SCALE]]
 #include <algorithm>
 #include <array>
 #include <cstdio>

@@ -1,8 +1,9 @@
 // The cost of guards and timing, the contestants by turns.
 //
-// First nanoseconds for allocate + free of one block at a time, on one thread whose stream is idle: least and median of
-// many batches. Then blocks that a stream writes to, of watched pools beside a bare one: processor time of all threads
-// for a block, as a ratio to the bare pool's, with the middle half of the batches in brackets.
+// First it measures nanoseconds for allocate + free of one block at a time, on one thread whose stream is idle. It
+// prints least and median of many batches. Then a stream writes to blocks of watched pools beside a bare one. It prints
+// the processor time of all threads for a block, as a ratio to the bare pool's. The middle half of the batches is in
+// brackets.
 #include "berth/pool/guard.hpp"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ double ns_a_pair(berth::memory_source& m, berth::stream& queue, bytes size) {
   return took.count() / pairs;
 }
 
-// Blocks of sizes down to seven eighths of `size`. The stream writes up to `written` bytes of each.
+// Allocates blocks of sizes down to seven eighths of `size`. The stream writes up to `written` bytes of each.
 double us_a_used_block(berth::memory_source& m, berth::stream& queue, bytes size, bytes written) {
   static std::minstd_rand random;
   constexpr int blocks = 200;
@@ -59,7 +60,7 @@ double us_a_used_block(berth::memory_source& m, berth::stream& queue, bytes size
 
 constexpr std::array used_sizes{4_KiB, 64_KiB, 1_MiB, 6_MiB};
 
-// A pool for each size, so that no other blocks touch its memory.
+// One pool for each size, so that no other blocks touch its memory.
 struct watched_pools {
   watched_pools(const char* called, const berth::debug_options& how, bytes most) : name{called}, limit{most} {
     how.guards || how.pages ? berth::set_debug(how) : berth::end_debug();

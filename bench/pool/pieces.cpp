@@ -55,7 +55,7 @@ double beside_holes(bytes size, bytes more, bytes release_threshold) {
   return ns_each(from, pairs);
 }
 
-// Every second of 32,000 blocks is freed, then asked for again.
+// Frees every second of 32,000 blocks, then requests them again.
 double into_holes(bytes size) {
   const berth::device d = berth::device::open("null").value();
   berth::stream queue{d};

@@ -1,7 +1,7 @@
 // The cost of allocate + free, beside glibc's malloc and the standard's synchronised pool.
 //
 // Prints nanoseconds for a pair: the minimum of many batches, and the median in brackets. The process has created a
-// thread, so that nothing takes a single-threaded short cut. Statistics are always on.
+// thread, which disables single-threaded short cuts. Statistics are always on.
 #include "berth/pool/pool.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ figure measure(const std::function<void(int pairs)>& work) {
   return {ns.front(), ns[ns.size() / 2]};
 }
 
-// The same work on several threads at once; the mean of their figures.
+// Runs the same work on several threads at once; returns the mean of their figures.
 figure measure_on(int threads, const std::function<std::function<void(int)>()>& make) {
   std::vector<figure> all(static_cast<std::size_t>(threads));
   std::barrier start{threads};
@@ -103,7 +103,7 @@ void print_pending() {
   std::printf("1 KiB beside 100,000 pending ranges, allocated and freed, no cache %8.1f (%4.1f)\n", f.least, f.median);
 }
 
-// The time of all threads together, for one pair: what a pair costs when every thread has its own cache.
+// Measures the time of all threads together, for one pair: the cost if every thread has its own cache.
 void print_many_threads(int threads, const berth::device& host) {
   berth::pool p{host};
   berth::stream queue{host};
@@ -144,7 +144,7 @@ int main() {
     return [&p, &host, sized](bytes size) -> std::function<void(int)> {
       auto s = std::make_shared<berth::stream>(host);
       return [&p, s, size, sized](int n) {
-        berth::pool& from = p;  // what a caller's loop has in registers
+        berth::pool& from = p;  // as a caller's loop keeps it in registers
         berth::stream& queue = *s;
         if (sized) {
           for (int i = 0; i < n; ++i) {

@@ -1,9 +1,15 @@
-// Keep, run again or move: training steps by seeds (tests/schedule/training_graphs.hpp) in half and in three tenths of
-// the arena that the best order takes, over links to a slow memory of three rates. By family, budget and rate, what it
-// costs in % of the step's multiply-adds, as the mean of the seeds whose budget is kept, and how many those are: the
-// planner of two memories alone (no recomputation; what is live, not placed), moves alone, recomputation alone, both.
-// `falls`: of neighbouring budgets, how often the smaller one was found the cheaper one, of how many.
-// usage: bench_schedule_moves
+// Compares keeping, recomputing and moving values in seeded training steps (tests/schedule/training_graphs.hpp). They
+// run in half and in three tenths of the arena of the best order, over links of three rates to a slow memory.
+//
+// Prints by family, budget and rate the cost in % of the step's multiply-adds. It is the mean of the seeds whose budget
+// is kept; their number follows. The columns are:
+// * The planner of two memories alone (no recomputation; live bytes, not placed).
+// * Moves alone.
+// * Recomputation alone.
+// * Both.
+//
+// `falls` counts the neighbouring budgets of which the smaller one was cheaper, and all of them. Usage:
+// bench_schedule_moves
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -41,7 +47,7 @@ struct column {
   }
 };
 
-// What solve_moves() gets by itself, in the order found.
+// Measures solve_moves() by itself, in the order found.
 void two_memories(const training::step& s, bytes budget, const schedule::transfer& link, double whole, column& to) {
   const auto order = schedule::find_order(s.graph).value();
   const auto n = *schedule::make_net(s.graph.structure(), rules::host(), {});

@@ -1,8 +1,13 @@
-// What the order of the nodes gains: irregular networks by seeds (tests/schedule/irregular_nets.hpp), and graphs of
-// ggml given as files. By family: the arena in the given order, after the best of three greedy rules (their peak, not
-// placed), in the order found, and the bound over all orders, as means of ratios to the bound; how many are proved;
-// milliseconds of user time (planning both graphs included) and the work spent. Then training steps. usage:
-// bench_schedule_order [--each] [TRACE]...
+// Measures the gain of the order of the nodes, on seeded irregular networks (tests/schedule/irregular_nets.hpp), and
+// graphs of ggml given as files.
+//
+// Prints by family these means of ratios to the bound over all orders:
+// * The arena in the given order.
+// * The arena after the best of three greedy rules (their peak, not placed).
+// * The arena in the order found.
+//
+// The number of proofs, milliseconds of user time (planning both graphs included) and the work spent follow. Training
+// steps come last. Usage: bench_schedule_order [--each] [TRACE]...
 #include "berth/schedule/order.hpp"
 
 #include <algorithm>
@@ -81,8 +86,8 @@ void family(const char* name, bool each, int count, const std::function<graph(st
   std::fflush(stdout);
 }
 
-// Training steps whose optimizer runs behind the backward pass (training_graphs.hpp, `updates`), in an order that a
-// program writes: what another order saves of the arena, and of arena and weights together.
+// Measures training steps whose optimizer runs behind the backward pass (training_graphs.hpp, `updates`), in an order
+// that a program writes. Prints the saving of another order, of the arena, and of arena and weights together.
 double training_step(const char* name, std::int64_t batch, int seeds,
                      const std::function<training::step(std::uint32_t, const training::setting&)>& make) {
   double saved = 0, saved_of_all = 0, weights = 0, ms = 0;

@@ -1,8 +1,9 @@
-// What running again costs: training steps by seeds (tests/schedule/training_graphs.hpp), in an arena of 90 to 30 % of
-// what the best order takes without. By family and budget: the extra multiply-adds in % of a step's, as the mean of
-// those seeds whose budget is kept, and how many those are; for small steps beside the least there is
-// (tests/schedule/recompute_oracle.hpp). Then how much smaller the arena gets for one more forward pass at most.
-// usage: bench_schedule_recompute
+// Measures the cost of recomputation. Seeded training steps (tests/schedule/training_graphs.hpp) run in 90 to 30 % of
+// the arena of the best order.
+//
+// Prints by family and budget the extra multiply-adds in % of a step's. They are the mean of the seeds whose budget is
+// kept; their number follows. Small steps also have the least possible cost (tests/schedule/recompute_oracle.hpp). Then
+// it prints how much smaller the arena gets for at most one more forward pass. Usage: bench_schedule_recompute
 #include "berth/schedule/recompute.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the alignment of a temporary is worth to a kernel of 512-bit vectors: the same code on the same data, only the
-// scratch starts 0, 32 (OpenBLAS's alignment) or 16 bytes (malloc's) past a multiple of 64.
+// Measures the value of a temporary's alignment for a kernel of 512-bit vectors. It is the same code on the same data.
+// Only the scratch starts 0, 32 (OpenBLAS's alignment) or 16 bytes (malloc's) past a multiple of 64.
 #include <cstdio>
 
 #include "berth/scratch/scratch.hpp"
@@ -14,7 +14,8 @@ constexpr std::size_t largest = 96;
 alignas(64) double matrix[largest * largest];
 alignas(64) double vector[largest];
 
-// y += A x by columns, y in the scratch: a load and a store of it for each column, as a gemv of a column-major matrix.
+// y += A x by columns, y in the scratch. One load and one store of it for each column, as in a gemv of a column-major
+// matrix.
 [[gnu::noinline, gnu::target("avx512f")]] void multiply(std::size_t n, double* y) {
   for (std::size_t j = 0; j < n; ++j) {
     const __m512d x = _mm512_set1_pd(vector[j]);
@@ -23,7 +24,7 @@ alignas(64) double vector[largest];
   }
 }
 
-// The dot product of two scratches that lie in the first-level cache: two loads for each operation, nothing else.
+// The dot product of two scratches in the first-level cache: only two loads for each operation.
 [[gnu::noinline, gnu::target("avx512f")]] void dot(std::size_t n, const double* x, const double* y) {
   __m512d sum[4] = {};
   for (std::size_t i = 0; i < n; i += 32)

@@ -1,7 +1,7 @@
 // The stack that a temporary of n bytes takes, and the heap calls of a workload that repeats.
 //
-// The stack is painted before the call; what is no longer paint afterwards was used. The figure of a function that does
-// the same without a temporary is taken off. Heap calls are counted by standing in for malloc (glibc).
+// The stack is painted before the call; overwritten paint was used. The figure of the same function without a temporary
+// is subtracted. A replacement of malloc counts the heap calls (glibc).
 #include <pthread.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ template <std::size_t InlineBytes>
   bench::touch(p);
 }
 
-// Where the stack ends for the call made from here; a fresh deep frame below it is painted.
+// The end of the stack for the call made from here; a fresh deep frame below it is painted.
 constexpr std::size_t painted = 256 << 10;
 
 [[gnu::noinline]] std::uintptr_t paint() {
@@ -67,7 +67,7 @@ constexpr std::size_t painted = 256 << 10;
   std::memset(area, 0xA7, sizeof area);
   bench::touch(area);
   auto low = reinterpret_cast<std::uintptr_t>(area);
-  asm("" : "+r"(low));  // clang would warn of an address that leaves its frame, which is the point here
+  asm("" : "+r"(low));  // clang would warn of an address that leaves its frame, which is intended here
   return low;
 }
 
@@ -79,7 +79,7 @@ constexpr std::size_t painted = 256 << 10;
 }
 
 std::size_t stack_of(void (*use)(std::size_t), std::size_t n) {
-  use(n);  // the arena's growth is not the temporary's
+  use(n);  // excludes the arena's growth
   const std::uintptr_t low = paint();
   use(n);
   return unpainted(low);

@@ -1,6 +1,6 @@
-// A matrix-vector product that packs x and y, as a BLAS does for strided vectors: the same code around the same kernel,
-// with its buffer (m + n + 16 doubles, OpenBLAS's request) from scratch, from the macro, and from malloc. The macro's
-// limit of 2048 bytes is passed above n = 120.
+// A matrix-vector product that packs x and y, as a BLAS does for strided vectors. It is the same code around the same
+// kernel. Its buffer (m + n + 16 doubles, OpenBLAS's request) comes from scratch, from the macro, and from malloc.
+// Above n = 120 it exceeds the macro's limit of 2048 bytes.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,7 @@ struct product {
   double* y;        // likewise
 };
 
-// x is not const: gcc 12 would call it uninitialised where n may be 0.
+// x is not const: gcc 12 would call it uninitialised if n may be 0.
 [[gnu::noinline]] void kernel(std::size_t n, const double* __restrict a, double* __restrict x, double* __restrict y) {
   for (std::size_t j = 0; j < n; ++j)
     for (std::size_t i = 0; i < n; ++i) y[i] += a[j * n + i] * x[j];
@@ -59,7 +59,7 @@ struct row {
   double malloc = 1e300;
 };
 
-// In turns, so that what disturbs the machine disturbs all three.
+// Alternates, so that disturbances of the machine affect all three.
 void measure(row& r) {
   const std::size_t n = r.n;
   auto* a = static_cast<double*>(std::aligned_alloc(64, (n * n + 7) / 8 * 64));

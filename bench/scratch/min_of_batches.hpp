@@ -1,5 +1,5 @@
 // The least time of a call over many batches, in nanoseconds. On a shared machine the minimum repeats to a few
-// hundredths of a nanosecond where means differ by factors.
+// hundredths of a nanosecond, while means differ by factors.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ double min_of_batches(F&& call, int batches = 3000, int calls = 1000) {
   return best;
 }
 
-// glibc leaves out its atomic operations until the process has created a thread. Every runtime has threads, so a
-// benchmark that has none flatters malloc and locks by a factor of two.
+// Creates a thread. Until then glibc leaves out its atomic operations. Every runtime has threads, so a benchmark
+// without any flatters malloc and locks by a factor of two.
 inline void create_a_thread() {
   std::thread{[] {}}.join();
 }

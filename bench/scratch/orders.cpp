@@ -1,9 +1,8 @@
-// Orders of release that never let the arena fall empty: what is reserved beside what lives, and what a block costs.
+// Measures orders of release that never empty the arena: the reserved bytes beside the live ones, and the cost of a
+// block. Usage: bench_scratch_orders [ROUNDS].
 //
-//   bench_scratch_orders [ROUNDS]
-//
-// Each order runs on a thread of its own for a tenth of the rounds and then for the rest. The table has what the arena
-// reserves at both moments, and beside it the most bytes that the program has asked for at one time. Times are of the
+// Each order runs on a thread of its own for a tenth of the rounds and then for the rest. The table has the arena's
+// reserved bytes at both moments, and the most bytes that the program has requested at one time. Times are of the
 // thread's CPU, for one block from request to release.
 #include <ucontext.h>
 
@@ -26,7 +25,7 @@ namespace {
 
 using berth::scratch;
 
-// The state of an order: one call of its round() gives at least one block back and takes as many.
+// The state of an order: one call of its round() releases at least one block and takes as many.
 struct ping_pong {
   void* current = berth_scratch_allocate(4096, 1);
   static constexpr std::size_t live = 2 * 4096;
@@ -54,7 +53,7 @@ struct optionals {
   void end() { a.reset(); }
 };
 
-// Two buffers that take turns, and three temporaries of a kernel in stack order over them.
+// Two alternating buffers, and three temporaries of a kernel in stack order over them.
 struct layers {
   void* current = berth_scratch_allocate(100'000, 1);
   static constexpr std::size_t live = 2 * 100'000 + 10'000 + 3'000 + 20'000;
@@ -110,7 +109,7 @@ struct coroutines {
   }
 };
 
-// Fibers of one thread: each takes a scratch, gives the thread back, and goes on later.
+// Fibers of one thread: each takes a scratch, yields the thread, and continues later.
 template <bool Random>
 struct fibers {
   static constexpr std::size_t live = 8 * 4 * (2000 + 3 * 300 + 150);
@@ -156,7 +155,7 @@ struct fibers {
   }
 };
 
-// Blocks of random sizes in so many places, one of which is given back and taken anew at a time.
+// Blocks of random sizes in so many places, one of which is released and taken anew at a time.
 template <std::size_t Places, std::size_t Least, std::size_t Most>
 struct places {
   std::vector<void*> block = std::vector<void*>(Places, nullptr);
@@ -179,7 +178,7 @@ struct places {
   }
 };
 
-// Thousands of holes that nothing may join: every second block of 2 x 5000 stays.
+// Thousands of holes that must not join: every second block of 2 x 5000 stays.
 struct many_holes : places<100, 64, 1500> {
   std::vector<void*> held;
   many_holes() {
@@ -200,7 +199,7 @@ struct many_holes : places<100, 64, 1500> {
   }
 };
 
-// A block of the program that stays, and temporaries in stack order over it that fit no chunk with it.
+// A permanent block of the program, and temporaries in stack order over it that fit no chunk with it.
 struct pinned {
   void* held = berth_scratch_allocate(4000, 1);
   static constexpr std::size_t live = 4000 + 50'000 + 20'000;

@@ -1,4 +1,4 @@
-// What a temporary costs: nanoseconds per use, least of many batches, the call (first row) included.
+// Measures a temporary: nanoseconds per use, least of many batches, the call (first row) included.
 #include <cstdio>
 
 #include "min_of_batches.hpp"

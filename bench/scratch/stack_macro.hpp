@@ -1,6 +1,6 @@
-// The thing to beat: a macro of the shape of OpenBLAS's STACK_ALLOC, written for this benchmark. A variable-length
-// array up to 2048 bytes, aligned to 32, a canary behind volatile; beyond it a slot of a fixed table under a lock,
-// which is what blas_memory_alloc amounts to. It plants three names in the caller, as the original does.
+// The baseline: a macro of the shape of OpenBLAS's STACK_ALLOC, written for this benchmark. Up to 2048 bytes it uses a
+// variable-length array, aligned to 32, with a volatile canary behind it. Above that it uses a slot of a fixed table
+// under a lock, like blas_memory_alloc. It defines three names in the caller, as the original does.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace bench {
 
 inline constexpr std::size_t stack_limit = 2048;
 
-// Slots of one size, taken and given back under a lock.
+// Slots of one size, taken and released under a lock.
 class slot_table {
  public:
   void* take() {

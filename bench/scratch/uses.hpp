@@ -1,5 +1,5 @@
-// One use of a temporary of n bytes (taken, first and last byte touched, given back), by each method. They are compiled
-// twice: into the benchmark, and as position-independent code into a shared library.
+// One use of a temporary of n bytes (allocation, touch of the first and last byte, release), by each method. They are
+// compiled twice: into the benchmark, and as position-independent code into a shared library.
 #pragma once
 
 #include <cstddef>

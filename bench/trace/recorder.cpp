@@ -1,8 +1,9 @@
-// What recording adds to an allocation and its free from the cache: unrecorded and recorded batches by turns in one
-// run, the recording as young as memory allows (fresh pages), and after its capacity is reached (folding).
+// Measures the cost of recording for an allocation and its free from the cache. Unrecorded and recorded batches
+// alternate in one run. The recording is first as young as memory allows (fresh pages), then beyond its capacity
+// (folding).
 //
-// Prints nanoseconds for a pair: the minimum of many batches, and the median in brackets. Of several threads, each with
-// a pool of its own, the time of one thread's processor.
+// Prints nanoseconds for a pair: the minimum of many batches, and the median in brackets. With several threads, each
+// with a pool of its own, it is the time of one thread's processor.
 #include "berth/trace/recorder.hpp"
 
 #include <algorithm>
@@ -86,7 +87,7 @@ double processor_ns() {
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-// Recorded throughout; the capacity is reached after a few batches.
+// Records throughout; the capacity is reached after a few batches.
 void with_threads(unsigned threads, bytes capacity, int batches) {
   berth::trace::recorder r{capacity};
   std::vector<series> of(threads);

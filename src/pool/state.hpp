@@ -80,7 +80,7 @@ struct request {
   bool thorough = false;                // the pool cannot grow: other streams' lanes are searched whole
   known_stream* by = nullptr;           // of `on`, which lives, so this does too
   std::optional<error> device_error{};  // of the device calls for this request
-  std::vector<sibling> siblings{};      // pools that were asked for it
+  std::vector<sibling> siblings{};      // pools that were asked for memory
 };
 
 }  // namespace detail

@@ -5,7 +5,7 @@
 // each node, all that must run before it. The live bytes between two nodes depend on the downset that has run and not
 // on its order:
 //
-//   `live(X) = base + sum of the roots whose producer is in X and one of whose users is not.`
+//   `live(X) = base + sum of the roots whose producer is in X and one of whose users is not`.
 //   `step(v, X) = live(X) + makes(v) + extra(v) - reused(v, X)`.
 //   `reused(v, X)` is the memory that v's first result may reuse once its users are in X + {v}.
 //

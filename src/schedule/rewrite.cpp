@@ -190,7 +190,7 @@ class rewriter {
   std::vector<std::uint32_t> runs_;
   std::vector<std::uint32_t> outs_, ins_;          // by value: copies so far
   std::vector<std::vector<value_id>> copies_;      // by root: all that were made
-  std::vector<std::vector<std::uint32_t>> views_;  // by root, by place; empty where there are none
+  std::vector<std::vector<std::uint32_t>> views_;  // by root, by place; empty for roots without views
   std::vector<std::uint32_t> covers_;  // by view that a node writes: the node whose writing was there, plus one
 };
 

@@ -8,7 +8,7 @@
 
 namespace berth::detail {
 
-// The least capacity of a chunk besides what was asked for. Untouched pages of it cost nothing.
+// The least capacity of a chunk besides the request. Untouched pages of it cost nothing.
 inline constexpr std::size_t least_chunk = std::size_t{16} << 10;
 
 struct alignas(64) scratch_chunk {

@@ -1,4 +1,4 @@
-// The slow paths of an arena: requests that look at holes, and blocks given back out of order.
+// The slow paths of an arena: requests that search holes, and blocks released out of order.
 #include "berth/scratch/scratch_arena.hpp"
 
 #include <algorithm>
@@ -227,7 +227,7 @@ void scratch_arena::release_slow(std::byte* data, std::byte* end, source_locatio
   set_gates();
 }
 
-// Gives a watched block back. Any other block that comes here is broken.
+// Releases a watched block. Any other block that comes here is broken.
 void scratch_arena::release_other(std::byte* data, source_location where) noexcept {
   detail::watch_record r;
   if (detail::unwatch_block(data, this, &r, where)) {

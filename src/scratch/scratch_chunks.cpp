@@ -1,4 +1,4 @@
-// The chunks of an arena: how it grows, and what it gives back.
+// The chunks of an arena: how it grows, and how it shrinks.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -176,7 +176,7 @@ void scratch_arena::drop_spare() noexcept {
   if (spare_ != nullptr) free_chunk(std::exchange(spare_, nullptr));
 }
 
-// Gives the only chunk back and takes one of this capacity, or none if there is none.
+// Frees the only chunk and takes one of this capacity, or none if there is none.
 void scratch_arena::replace_chunk(std::size_t capacity, source_location where) noexcept {
   drop_spare();
   free_chunk(pop_chunk(where));
@@ -223,8 +223,8 @@ void scratch_arena::start_window() noexcept {
   look_at_ = given() + period_;
 }
 
-// Gives back a spare chunk that was not used since the last look. Starts a watch if too much is reserved, and ends one
-// that has lasted since the last look.
+// Frees a spare chunk that was not used since the last look. Starts a watch if too much is reserved, and ends one that
+// has lasted since the last look.
 void scratch_arena::look(source_location where) noexcept {
   if (spare_ != nullptr && spare_old_) {
     drop_spare();
@@ -241,7 +241,7 @@ void scratch_arena::look(source_location where) noexcept {
   start_window();
 }
 
-// Gives the largest chunk back: at once if it holds no block, else when its last block is given back.
+// Frees the largest chunk: at once if it holds no block, else when its last block is released.
 void scratch_arena::shrink(source_location where) noexcept {
   scratch_chunk* largest = chunk_;
   for (scratch_chunk* chunk = chunk_; chunk != nullptr; chunk = chunk->below)

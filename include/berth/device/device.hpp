@@ -64,7 +64,7 @@ struct device_properties {
   bool host_accessible = false;   // the host may dereference device addresses
   bool simulated = false;         // no real hardware behind it
   bool virtual_memory = false;    // reserve / map work
-  bytes granule = 0;              // of physical memory, where virtual_memory
+  bytes granule = 0;              // granule of physical memory, if virtual_memory
   std::size_t max_mappings = 0;   // mappings that may exist at once, where virtual_memory
   // True if one create_physical() returns one piece of the system's memory. Export to other processes and devices needs
   // that. A block of allocate() always is one piece.

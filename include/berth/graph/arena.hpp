@@ -136,7 +136,7 @@ class arena {
   // Returns the address of v's bytes; a view's lies inside its root. Null for a constant or an external value without
   // an address.
   [[nodiscard]] void* address(value_id v) const noexcept;
-  // Returns the address of node n's workspace; null if it asked for none.
+  // Returns the address of node n's workspace; null if it has none.
   [[nodiscard]] void* workspace(node_id n) const noexcept;
   // Returns a handle. For a constant or an external value it keeps the present address.
   [[nodiscard]] placed_value handle(value_id v) const;

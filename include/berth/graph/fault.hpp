@@ -34,7 +34,7 @@ enum class fault_kind : std::uint8_t {
   unplaced_external,  // number: its bytes
   over_budget,        // number: bytes needed
   no_plan,            // the planner found none within its work limit; number: bytes proved necessary
-  out_of_memory,      // number: bytes asked for
+  out_of_memory,      // number: requested bytes
   changed,            // the graph is not the planned one
   state_changed,      // the states differ from those of the arena, or of an earlier graph of a pipeline; number:
                       // bytes of the first that differs

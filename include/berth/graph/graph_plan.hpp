@@ -51,7 +51,7 @@ struct plan_provenance {
 struct graph_plan {
   graph_structure structure;        // of the graph it was made for
   std::vector<bytes> offset_of;     // by value; no_offset: outside the arena
-  std::vector<bytes> workspace_of;  // by node; no_offset: none asked for
+  std::vector<bytes> workspace_of;  // by node; no_offset: the node has none
   std::vector<take_over> in_place;  // which results reuse the memory of which operand
   bytes state_bytes = 0;            // [0, state_bytes): states
   bytes arena_bytes = 0;

@@ -1,8 +1,8 @@
 // Tensors, scalars and executors, and the two phases that every operator has.
 //
-// A first phase checks and plans; a second one enqueues a kernel that first scribbles over the whole workspace that was
-// announced, so that nothing else can live there, and then reads and writes its tensors. An executor is deleted by its
-// second phase, also where that fails, unless it was made repeatable.
+// A first phase checks and plans. A second one enqueues a kernel that first overwrites the whole announced workspace,
+// so that no other data can live there. Then it reads and writes its tensors. An executor is deleted by its second
+// phase, also on failure, unless it was made repeatable.
 #include "aclnn.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::size_t tensor_alignment = 32;
 constexpr int scribble = 0xA5;
 constexpr std::size_t most_dimensions = 8;
 
-// Those of one kind that may be used; the world counts them.
+// The live objects of one kind; the world counts them.
 template <class T>
 class living {
  public:
@@ -54,7 +54,7 @@ living<aclTensorList>& lists() {
   static auto* const all = new living<aclTensorList>{" lists of tensors"};
   return *all;
 }
-// Those that may still run.
+// The executors that may still run.
 living<aclOpExecutor>& executors() {
   static auto* const all = new living<aclOpExecutor>{" executors"};
   return *all;
@@ -66,7 +66,7 @@ bool overlap(const use& a, const use& b) {
   return x < y + b.size && y < x + a.size;
 }
 
-// Deletes the executor where it serves once, whatever becomes of the call.
+// Deletes the executor if it serves once, even if the call fails.
 struct consumed {
   aclOpExecutor* executor;
   ~consumed() {
@@ -76,7 +76,8 @@ struct consumed {
   }
 };
 
-// Whether an input lies under an output, where it is not exactly there and the operator goes over both alike.
+// Returns true if an input lies under an output. An input exactly at the output is exempt if the operator processes
+// both alike.
 bool is_overwritten(const aclOpExecutor& e, const std::vector<use>& uses) {
   for (std::size_t i = 0; i < e.inputs.size(); ++i) {
     for (std::size_t o = 0; o < e.outputs.size(); ++o) {
@@ -90,7 +91,7 @@ bool is_overwritten(const aclOpExecutor& e, const std::vector<use>& uses) {
   return false;
 }
 
-// For workers, under the bytes' mutex. Whatever the program has in the workspace is gone.
+// For workers, under the bytes' mutex. The workspace's previous content is lost.
 void run(const aclOpExecutor& e, std::byte* workspace) {
   if (e.workspace > 0) std::memset(workspace, scribble, e.workspace);
   const auto bytes_of = [](const aclTensor& t) { return reachable(const_cast<void*>(use_of(t, false, "").start)); };

@@ -1,4 +1,4 @@
-// Tensors and executors of aclnn. The caller of what is here holds the world's mutex.
+// Tensors and executors of aclnn. Callers of these functions hold the world's mutex.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ struct aclTensorList {
 
 namespace ascend_simulator {
 
-// Where an operand of a step is found when it runs.
+// The place of a step's operand when it runs.
 struct place {
   enum kind : std::uint8_t { input, output, constant, room };
   kind of = input;
@@ -56,17 +56,17 @@ struct aclOpExecutor {
 
 namespace ascend_simulator {
 
-// 0 for a type that the simulator does not know.
+// Returns 0 for a type that the simulator does not know.
 [[nodiscard]] std::size_t size_of(aclDataType t) noexcept;
 [[nodiscard]] std::int64_t elements(const aclTensor& t);
 [[nodiscard]] bool is_dense(const aclTensor& t);
-// From the lowest to behind the highest byte that it may touch.
+// Returns the range from the lowest byte to the end of the highest byte that the tensor may touch.
 [[nodiscard]] use use_of(const aclTensor& t, bool writes, const char* what);
 
 [[nodiscard]] bool is_live(const aclTensor* t);
-// What every first phase checks of a tensor that it is given.
+// Checks a tensor as every first phase does.
 aclnnStatus check_given(const aclTensor* t);
-// Notes it among those that may be used; the caller of aclnn has it from now on.
+// Adds it to the live executors; the caller of aclnn owns it from now on.
 aclOpExecutor* keep(std::unique_ptr<aclOpExecutor> made);
 aclnnStatus second_phase(const char* name, void* workspace, std::uint64_t size, aclOpExecutor* executor,
                          const std::shared_ptr<stream_state>& on);

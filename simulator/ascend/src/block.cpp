@@ -15,7 +15,7 @@ std::size_t round_up(std::size_t size, std::size_t to) {
   return (size + to - 1) / to * to;
 }
 
-// Forgets the parts of a block that goes.
+// Forgets the parts of a freed block.
 void forget_parts(world& w, number at, std::size_t room) {
   w.parts.erase(w.parts.lower_bound(at), w.parts.lower_bound(at + room));
   w.given_back.erase(w.given_back.lower_bound(at), w.given_back.lower_bound(at + room));
@@ -61,7 +61,7 @@ aclError allocate(void** out, std::size_t size, int wanted, family of) {
     return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION, "no media memory");
   }
   if (const aclError code = take_pages(made, wanted); code != ACL_SUCCESS) return code;
-  // Driver blocks start at multiples of 512, and no further than that.
+  // Driver blocks start at multiples of 512, and not more.
   const number at = carve(made.room + 512, page);
   if (at == 0 || !back(at + 512, made.room, -1)) {
     discharge(made.device, made.charge, made.huge);
@@ -77,7 +77,7 @@ bool belongs(family of, bool media) {
   return (of == family::media) == media;
 }
 
-// Why this is no block to free.
+// Reports why this is no block to free.
 aclError no_block(void* p, number at) {
   world& w = the();
   if (w.ghosts.count(at) != 0) {
@@ -108,7 +108,7 @@ aclError give_back(void* p, bool media) {
                    media ? "the block is of aclrtMalloc" : "the block is of acldvppMalloc");
   }
   const block gone = it->second;
-  // What still runs finds its bytes, so that one mistake is said once and does not end the process.
+  // Running work still finds its bytes, so that one mistake is reported once and does not end the process.
   if (!still_used(w.used, at, gone.room, "a block goes")) unback(at, gone.room);
   w.used.forget(at, gone.room);
   discharge(gone.device, gone.charge, gone.huge);
@@ -132,7 +132,7 @@ void synchronize_all() {
   }
   for (const auto& one : all) {
     const aclError code = wait_for_all(one, -1);
-    if (code != ACL_SUCCESS) one->failed = code;  // for who asks for the stream itself
+    if (code != ACL_SUCCESS) one->failed = code;  // reported when the stream itself is queried
   }
 }
 
@@ -266,7 +266,7 @@ aclError aclrtMallocWithCfg(void** out, std::size_t size, aclrtMemMallocPolicy p
   if (with != nullptr && with->numAttrs != 0 && with->attrs == nullptr) {
     return refuse(ACL_ERROR_INVALID_PARAM, "null attributes");
   }
-  // Only here may the kind of memory stand beside the pages.
+  // Only here the kind of memory may be given beside the pages.
   constexpr int kinds = ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH | ACL_MEM_ACCESS_USER_SPACE_READONLY;
   return allocate(out, size, static_cast<int>(policy) & ~kinds, family::device);
 }

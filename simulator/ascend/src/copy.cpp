@@ -120,7 +120,7 @@ aclError copy_later(copy_job job, const std::shared_ptr<stream_state>& s) {
   }
   const void* const host = job.to_device() ? (job.from_device() ? nullptr : job.from) : job.to;
   const bool pageable = host != nullptr && !is_pinned(host, job.width);
-  if (pageable && !strict) {  // waits for the stream and is done when the call returns
+  if (pageable && !strict) {  // waits for the stream; the copy is done when the call returns
     lock.unlock();
     const aclError code = wait_for_all(s, -1);
     if (code != ACL_SUCCESS) return refuse(code, "queued work failed");

@@ -35,7 +35,7 @@ bool streams_may_wait(const event_state& e) {
   return e.of == event_state::plain || (e.flags & ACL_EVENT_SYNC) != 0;
 }
 
-// What was recorded last, so that the wait needs no lock.
+// The data of the last record, so that the wait needs no lock.
 struct recorded {
   std::shared_ptr<stream_state> stream;
   std::uint64_t position;

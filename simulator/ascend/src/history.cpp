@@ -46,7 +46,7 @@ std::optional<conflict> history::read(number start, std::size_t size, const orde
   split(start + size);
   number at = start;
   for (auto it = cells_.lower_bound(start); at < start + size;) {
-    if (it == cells_.end() || it->first > at) {  // bytes that nobody used yet
+    if (it == cells_.end() || it->first > at) {  // unused bytes
       const number end = it == cells_.end() ? start + size : std::min<number>(it->first, start + size);
       it = cells_.emplace_hint(it, at, cell{.end = end});
     }

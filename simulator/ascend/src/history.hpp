@@ -1,8 +1,8 @@
-// Who used which bytes, and what each stream and the host know of the others: vector clocks over byte ranges, after
+// The users of byte ranges, and the order that each stream and the host know. Vector clocks over byte ranges, after
 // FastTrack (Flanagan and Freund, PLDI 2009), with ranges in the place of variables.
 //
-// The host counts as one: whatever one thread waited for, all threads know from then on. So a missing order between
-// two host threads is not seen, and no order that the program has by its own locks is taken for missing.
+// The host counts as one. After one thread has waited, all threads know the result. So a missing order between two host
+// threads is not detected. An order by the program's own locks is never reported as missing.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ using number = std::uintptr_t;
 using order = std::vector<std::uint64_t>;
 void join(order& into, const order& other);
 
-// The operation number `position` of a stream, from 1. Position 0: nothing.
+// The operation number `position` of a stream, from 1. Position 0: none.
 struct moment {
   std::uint32_t stream = 0;
   std::uint64_t position = 0;
@@ -29,7 +29,7 @@ struct moment {
 struct access {
   moment when;
   const char* call = nullptr;   // the function that enqueued it
-  const void* place = nullptr;  // and who called that
+  const void* place = nullptr;  // and its caller
 };
 
 struct conflict {
@@ -39,12 +39,12 @@ struct conflict {
 
 class history {
  public:
-  // Both note the access and return an earlier one that `known` does not know and that conflicts with it.
+  // Both record the access and return an earlier one that `known` does not know and that conflicts with it.
   [[nodiscard]] std::optional<conflict> read(number start, std::size_t size, const order& known, access by);
   [[nodiscard]] std::optional<conflict> write(number start, std::size_t size, const order& known, access by);
-  // The same without a note: what the host does itself, which all that is enqueued later knows.
+  // Does the same without a record: for accesses by the host itself, which all later work knows.
   [[nodiscard]] std::optional<conflict> look(number start, std::size_t size, const order& known, bool writes) const;
-  // An access that `known` does not know, a read or a write.
+  // Returns an access that `known` does not know, a read or a write.
   [[nodiscard]] std::optional<access> unfinished(number start, std::size_t size, const order& known) const;
   void forget(number start, std::size_t size);
 

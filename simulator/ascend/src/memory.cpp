@@ -1,7 +1,7 @@
-// Addresses and pages of the devices, and what may be said of a range of bytes.
+// Addresses and pages of the devices, and the checks of a range of bytes.
 //
-// Device memory lies in a window of addresses that nobody may touch; the streams' workers reach the same bytes through
-// a second window, the alias. Both are plain mappings, so that address and thread sanitizers have nothing against them.
+// Device memory lies in a window of inaccessible addresses. The streams' workers reach the same bytes through a second
+// window, the alias. Both are plain mappings, so address and thread sanitizers accept them.
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ constexpr int poison = 0xCB;
 
 struct sigaction before;
 
-// A host thread that reads or writes device memory: says so, and dies of it as it does on a host with a chip.
+// Handles a host thread that reads or writes device memory: reports it, and dies as on a host with a chip.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const world& w = the();
   const auto at = reinterpret_cast<number>(info->si_addr);
@@ -49,7 +49,7 @@ std::size_t rest_of_block(number a) {
   --it;
   return a - it->first < it->second.size ? it->first + it->second.size - a : 0;
 }
-// The entry that holds the address, or null. Works on every map of ranges with a size.
+// Returns the entry that holds the address, or null. Works on every map of ranges with a size.
 template <class Map>
 const typename Map::value_type* holder(const Map& map, number a) {
   auto it = map.upper_bound(a);
@@ -95,7 +95,7 @@ world& the() {
 world::world() : how{read_settings()} {
   for (int i = 0; i < device_count; ++i) contexts[i].device = i;
   for (const settings::fault& one : how.faults) faults[one.function] = {one.nth, one.code};
-  // Where the machine has fewer addresses, fewer.
+  // Uses fewer addresses if the machine has fewer.
   for (window_size = std::size_t{1} << 38; window_size > huge_page; window_size /= 2) {
     window = next = open_window(window_size);
     alias = window != 0 ? open_window(window_size) : 0;
@@ -120,7 +120,7 @@ number carve(std::size_t size, std::size_t alignment) {
   world& w = the();
   const number end = w.window + w.window_size;
   if (size > w.window_size - page) return 0;
-  const auto taken_behind = [&](number at) {  // the end of what lies in the way, or 0
+  const auto taken_behind = [&](number at) {  // the end of an obstacle, or 0
     number behind = 0;
     const auto look = [&](const auto& map, auto size_of) {
       auto it = map.lower_bound(at + size + page);
@@ -177,7 +177,7 @@ void unback(number at, std::size_t size) {
 
 std::size_t available(int device, bool huge) {
   const world& w = the();
-  // A huge page that was cut into small ones is none until all of it is free again.
+  // A huge page that was cut into small ones counts only after all its parts are free again.
   const std::size_t cut = (w.normal_bytes[device] + huge_page - 1) / huge_page * huge_page;
   const std::size_t held = w.huge_bytes[device] + (huge ? cut : w.normal_bytes[device]);
   const std::size_t rest = held < w.how.memory ? w.how.memory - held : 0;
@@ -231,7 +231,7 @@ std::vector<stretch> stretches(const void* p, std::size_t size) {
   std::vector<stretch> found;
   number a = reinterpret_cast<number>(p);
   if (!in_window(p)) {
-    if (is_pinned(p, 1)) found.push_back({a, size});  // of other host memory nobody knows when it is used anew
+    if (is_pinned(p, 1)) found.push_back({a, size});  // other host memory may be reused at any time
     return found;
   }
   while (size != 0) {

@@ -1,4 +1,4 @@
-// How an operator of aclnn is written down, and what several of them check.
+// The description of aclnn's operators, and their common checks.
 #pragma once
 
 #include "aclnnop/aclnn_simulated.h"
@@ -18,7 +18,7 @@ inline const aclTensor* present(const aclTensor* t) {
   if (t == nullptr) throw refused{refuse(ACLNN_ERR_PARAM_NULLPTR, "null tensor")};
   return t;
 }
-// The type that the call names is the output's.
+// Checks that the output has the type that the call names.
 inline void require_type(aclDataType named, const aclTensor* result) {
   if (named != present(result)->type) refuse_call("the output is of another type than the one named");
 }
@@ -32,8 +32,11 @@ inline void require_real(const aclTensor* t) {
   }
 }
 
-// What aclnn lets its matrix unit do with FLOAT: 0 nothing but FLOAT, which not every chip's has; 1 less where it wants
-// to; 2 FLOAT16; 3 HFLOAT32.
+// Checks what aclnn lets its matrix unit do with FLOAT:
+// * 0 is FLOAT only, which not every chip's unit has.
+// * 1 permits less exactness as it chooses.
+// * 2 is FLOAT16.
+// * 3 is HFLOAT32.
 inline void require_cube(const aclTensor* t, std::int8_t math) {
   if (math < 0 || math > 3) refuse_call("no such cubeMathType");
   const bool keeps = math == 0 || math == 3;
@@ -44,7 +47,7 @@ inline void require_cube(const aclTensor* t, std::int8_t math) {
 
 }  // namespace ascend_simulator
 
-// The first function says in an expression what `r` holds; the second one is the same for all.
+// The first function describes the content of `r` in an expression; the second one is the same for all.
 #define OPERATOR(name, what, ...)                                                                             \
   aclnnStatus aclnn##name##GetWorkspaceSize(__VA_ARGS__, std::uint64_t* size_wanted, aclOpExecutor** made) {  \
     ENTER;                                                                                                    \

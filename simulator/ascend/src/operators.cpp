@@ -12,7 +12,7 @@ namespace {
 namespace op = berth::op;
 using operand = recipe::operand;
 
-// self and alpha times other: a product of its own where alpha is not 1.
+// Adds self and alpha times other: a product of its own if alpha is not 1.
 void add(recipe& r, const char* row, const aclTensor* a, const aclTensor* b, const aclScalar* alpha,
          const aclTensor* out) {
   const operand self = r.in(a);
@@ -30,7 +30,7 @@ void reduce(recipe& r, const char* row, const aclTensor* self, const aclIntArray
   const operand x = r.in(self);
   std::vector<operand> inputs{x};
   op::attributes attributes{{"keepdims", std::int64_t{keep ? 1 : 0}}};
-  // An input in the opset that the table is asked by, an attribute of the others.
+  // An input in the opset used here, an attribute in the others.
   if (std::string{row} == "ReduceSum") {
     inputs.push_back(recipe::list(values_of(dims)));
   } else if (!values_of(dims).empty()) {
@@ -46,7 +46,7 @@ void largest(recipe& r, const aclTensor* self, std::int64_t k, std::int64_t dim,
         {{"axis", dim}, {"largest", std::int64_t{most}}, {"sorted", std::int64_t{sorted}}});
 }
 
-// y = x gamma / rms, and 1 / rms, which has the rows' dimensions and 1 for each of the others.
+// Computes y = x gamma / rms, and 1 / rms. The latter has the rows' dimensions and 1 for each of the others.
 void rms_norm(recipe& r, const aclTensor* given, const aclTensor* gamma, double epsilon, const aclTensor* y,
               const aclTensor* rstd) {
   const operand x = r.in(given), scale = r.in(gamma);
@@ -108,7 +108,7 @@ void clamp(recipe& r, const aclTensor* given, const aclScalar* low, const aclSca
   r.row("Clip", {x, bound(low), bound(high)}, {r.out(y)});
 }
 
-// Of bounds that cross the lower one holds.
+// If the bounds cross, the lower one applies.
 void clamp_by_tensors(recipe& r, const aclTensor* given, const aclTensor* low, const aclTensor* high,
                       const aclTensor* y) {
   if (low == nullptr && high == nullptr) refuse_call("no bound");
@@ -178,7 +178,7 @@ void pad(recipe& r, const aclTensor* given, const aclIntArray* by, const aclScal
   r.row("Pad", {x, recipe::list(pads), r.constant(value, x.type.type)}, {r.out(y)});
 }
 
-// -1 is the dimension that the input has.
+// Replaces -1 by the input's dimension.
 dimensions expanded(const aclTensor* self, const aclIntArray* size) {
   dimensions to = values_of(size);
   const dimensions& from = present(self)->shape;

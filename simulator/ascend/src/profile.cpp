@@ -23,7 +23,7 @@ const char* variable(const char* name) {
   return value != nullptr && *value != 0 ? value : nullptr;
 }
 
-// A number with an optional K, M or G behind it (1024 each); false where it is none.
+// Parses a number with an optional K, M or G behind it (1024 each). Returns false for any other text.
 bool parse_bytes(std::string_view text, std::size_t& out) {
   const char* const end = text.data() + text.size();
   const auto [rest, wrong] = std::from_chars(text.data(), end, out);

@@ -9,7 +9,7 @@ namespace {
 namespace op = berth::op;
 using berth::element;
 
-// A tensor of these bytes, with the rounding that CANN's own planner of temporaries gives its entries.
+// Returns the size of a tensor with the rounding of CANN's own planner of temporaries.
 std::size_t rounded(std::size_t size) {
   return (size + 32 + 511) / 512 * 512;
 }
@@ -137,7 +137,7 @@ void recipe::row(const char* name, const std::vector<operand>& inputs, const std
   std::vector<berth::tensor_type> types;
   for (const operand& o : outputs) types.push_back(o.type);
   op::served served = op::serve(q, std::move(types));
-  if (served.run == nullptr) return;  // nothing to compute
+  if (served.run == nullptr) return;  // no bytes to compute
   step made{std::move(served.run), {}, 0};
   for (const std::size_t i : op::operands_of(q)) {
     made.operands.push_back(inputs[i].at);
@@ -150,9 +150,9 @@ void recipe::row(const char* name, const std::vector<operand>& inputs, const std
   made_->steps.push_back(std::move(made));
 }
 
-// What a chip's version needs as workspace depends on chip, shape and type. Here it is what the rows need, or room for
-// the output where it is computed along a dimension or a tensor is not dense or not of the output's shape, so that
-// programs have to ask.
+// The workspace of a real chip depends on version, chip, shape and type. Here it is the rows' need. It also has room
+// for the output in two cases: the output is computed along a dimension, or a tensor is not dense or not of the
+// output's shape. So programs have to ask.
 aclnnStatus recipe::finish(std::uint64_t* size, aclOpExecutor** executor) {
   std::size_t copy = 0;
   for (const aclTensor& out : made_->outputs) {

@@ -1,5 +1,5 @@
-// What an operator of aclnn computes, in the words of Berth's table of operators (berth/op/operator.hpp): one row, or a
-// few behind one another with what lies between them in the workspace.
+// The computation of an aclnn operator in terms of Berth's table of operators (berth/op/operator.hpp). It is one row,
+// or a few in sequence with the intermediate values in the workspace.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,15 @@
 
 namespace ascend_simulator {
 
-// Thrown where a call is refused or was a violation; it has been told.
+// Thrown if a call is refused or was a violation, which was already reported.
 struct refused {
   aclnnStatus code;
 };
 
 class recipe {
  public:
-  // An operand of a row: a tensor of the call, a constant, something between two rows, or what a row reads in its own
-  // first phase (a list of axes).
+  // An operand of a row: a tensor of the call, a constant or an intermediate value. It may also be an input that a row
+  // reads in its own first phase (a list of axes).
   struct operand {
     berth::tensor_type type{};
     place at{};
@@ -32,20 +32,20 @@ class recipe {
   operand in(const aclTensor* t);
   operand out(const aclTensor* t);
   [[nodiscard]] static operand none() { return {{}, {}, {}, false}; }
-  // A scalar of this element type.
+  // Returns a scalar of this element type.
   operand constant(const aclScalar* s, berth::element as);
   operand constant(double value, berth::element as);
   [[nodiscard]] static operand list(std::vector<std::int64_t> values);
   [[nodiscard]] static operand number(std::int64_t value);
-  // Lies in the workspace.
+  // Returns an intermediate value in the workspace.
   operand between(std::vector<std::int64_t> shape, berth::element type);
   [[nodiscard]] static double value(const aclScalar* s);
 
-  // The row by its name. `outputs` are the first ones that it has.
+  // Adds the row of this name. `outputs` are its first ones.
   void row(const char* name, const std::vector<operand>& inputs, const std::vector<operand>& outputs,
            berth::op::attributes attributes = {});
 
-  // It computes through a copy of its output, also where everything is dense.
+  // Computes through a copy of its output, even if all tensors are dense.
   void by_copy() noexcept { by_copy_ = true; }
 
   aclnnStatus finish(std::uint64_t* size, aclOpExecutor** executor);
@@ -55,8 +55,8 @@ class recipe {
 
   std::unique_ptr<aclOpExecutor> made_ = std::make_unique<aclOpExecutor>();
   bool by_copy_ = false;
-  std::size_t room_ = 0;     // of what lies between rows
-  std::size_t scratch_ = 0;  // the most that a kernel wants
+  std::size_t room_ = 0;     // of intermediate values
+  std::size_t scratch_ = 0;  // the most that a kernel needs
 };
 
 [[nodiscard]] berth::element element_of(aclDataType t) noexcept;
@@ -64,7 +64,7 @@ class recipe {
 [[nodiscard]] const std::vector<std::int64_t>& values_of(const aclIntArray* a);
 [[noreturn]] void refuse_call(const char* why);
 
-// A first phase: `describe` says what is computed.
+// A first phase: `describe` describes the computation.
 template <class Describe>
 aclnnStatus first_phase(const char* name, std::uint64_t* size, aclOpExecutor** executor, Describe describe) {
   if (size == nullptr || executor == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");

@@ -1,4 +1,4 @@
-// What the simulator says: violations, counters, faults by wish, and the end of the process.
+// The reports of the simulator: violations, counters, requested faults, and the end of the process.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ void say(int file, const std::string& text) {
   }
 }
 
-// At the very end, behind the program's own handlers: what was done wrong makes the process fail.
+// Runs at the very end, behind the program's own handlers: violations make the process fail.
 [[gnu::destructor]] void at_end() {
   std::unique_lock lock{the().mutex, std::try_to_lock};
   if (!lock.owns_lock()) return;

@@ -21,7 +21,7 @@ bool is_context(const context_state* c) {
   return the().own_contexts.count(const_cast<context_state*>(c)) != 0;
 }
 
-// What is left when a device or the process's last use of it goes. The caller holds the mutex.
+// Reports leaks when a device, or the process's last use of it, ends. The caller holds the mutex.
 void look_for_leaks(int device) {
   const std::string left = left_over(device);
   if (!left.empty()) violate("leak", "device " + std::to_string(device) + " goes with " + left);
@@ -128,7 +128,7 @@ aclError aclrtDestroyContext(aclrtContext c) {
   gone->own = false;
   const auto own = std::move(gone->default_stream);
   if (own == nullptr) return ACL_SUCCESS;
-  lock.unlock();  // what it still has to do may want it
+  lock.unlock();  // its remaining work may need it
   wait_for_all(own, -1);
   lock.lock();
   retire(*own);

@@ -1,4 +1,4 @@
-// Streams and the order between what they do.
+// Streams and the order of their work.
 #include <pthread.h>
 
 #include <chrono>
@@ -11,12 +11,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The caller holds the mutex. `by` is null for what the host does at once.
+// The caller holds the mutex. `by` is null for immediate accesses of the host.
 void check(const use& one, const order& known, const access* by) {
   world& w = the();
   const auto at = reinterpret_cast<number>(one.start);
   if (by != nullptr && in_window(one.start) && is_mapped(at)) {
-    (void)w.touched.read(at, one.size, known, *by);  // nobody's conflict: a use of the addresses
+    (void)w.touched.read(at, one.size, known, *by);  // no conflict of other work: a use of the addresses
   }
   for (const stretch& s : stretches(one.start, one.size)) {
     const auto found = by == nullptr ? w.used.look(s.start, s.size, known, one.writes)
@@ -39,7 +39,7 @@ void enqueue(const std::shared_ptr<stream_state>& on, const std::vector<use>& us
   join(s.known, w.host);
   const access by{{s.number, ++s.position}, here.function, here.place};
   if (s.known.size() <= s.number) s.known.resize(s.number + 1);
-  s.known[s.number] = s.position;  // of itself too: a copy may read what it writes
+  s.known[s.number] = s.position;  // of itself too: a copy may read its own output
   for (const use& one : uses) check(one, s.known, &by);
   order behind;
   if (whom == tells::host) {
@@ -181,7 +181,7 @@ aclError aclrtSynchronizeDevice() {
   {
     const std::lock_guard lock{the().mutex};
     for (const auto& [handle, one] : the().streams) {
-      if (one->owner == current) all.push_back(one);  // the documents promise no other context's
+      if (one->owner == current) all.push_back(one);  // the documents promise this context's only
     }
     if (current->default_stream != nullptr) all.push_back(current->default_stream);
   }

@@ -64,7 +64,7 @@ holding_block find_holding_block(const world& w, number at) {
   return {};
 }
 
-// Notes a violation if another part lies in the way. The caller holds the mutex.
+// Records a violation if another part lies in the way. The caller holds the mutex.
 void check_neighbours(const world& w, number at, std::size_t size, std::size_t room) {
   auto beside = w.parts.lower_bound(at);
   if (beside != w.parts.begin() && std::prev(beside)->first + std::prev(beside)->second.room > at) --beside;
@@ -75,7 +75,7 @@ void check_neighbours(const world& w, number at, std::size_t size, std::size_t r
               (tail_only ? " with the bytes that stay free behind the end" : " bytes"));
 }
 
-// Takes the range out of what was given back; the rest of each entry stays given back. The caller holds the mutex.
+// Takes the range out of the freed ranges; the rest of each entry stays freed. The caller holds the mutex.
 void take_again(world& w, number at, std::size_t size) {
   auto gone = w.given_back.lower_bound(at);
   if (gone != w.given_back.begin() && std::prev(gone)->first + std::prev(gone)->second.size > at) --gone;

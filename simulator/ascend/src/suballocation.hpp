@@ -9,7 +9,7 @@
 
 namespace ascend_simulator {
 
-enum class family : std::uint8_t { device, aligned32, cached, media, pinned };  // by the function that gave the block
+enum class family : std::uint8_t { device, aligned32, cached, media, pinned };  // by the allocating function
 
 inline constexpr std::size_t part_unit = 32;  // sizes of blocks and of parts are rounded up to a multiple of it
 inline constexpr std::size_t chip_count = 6;

@@ -1,7 +1,7 @@
-// Virtual memory: reserved addresses, physical memory, mappings and who may use them.
+// Virtual memory: reserved addresses, physical memory, mappings and access rights.
 //
-//   reserved --map--> accessible                       --unmap--> reserved --release--> gone
-//   reserved --map without access--> no access --set access--> accessible
+//   `reserved --map--> accessible --unmap--> reserved --release--> gone`.
+//   `reserved --map without access--> no access --set access--> accessible`.
 //
 // Physical memory whose handle is freed while it is mapped goes with its last mapping.
 #ifndef ASCEND_SIMULATOR_OLD
@@ -72,7 +72,7 @@ aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* wanted, aclrtMem
 aclError aclrtReserveMemAddress(void** out, std::size_t size, std::size_t alignment, void* expected,
                                 std::uint64_t flags) {
   NEEDS_CONTEXT;
-  // Huge physical memory, the only kind here, wants addresses of huge pages: flag 1.
+  // Huge physical memory, the only kind here, needs addresses of huge pages: flag 1.
   if (size == 0 || size % huge_page != 0 || alignment != 0 || expected != nullptr || flags != 1) {
     return refuse(ACL_ERROR_RT_PARAM_INVALID, "reserve");
   }

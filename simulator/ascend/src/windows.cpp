@@ -1,4 +1,4 @@
-// Convolutions, pools and what normalises per channel: operators that know their dimensions by the tensor's format.
+// Convolutions, pools and normalisation per channel: operators that find their dimensions by the tensor's format.
 // Source: aclnn_convolution.cpp, aclnn_avgpool2d.cpp, aclnn_max_pool.cpp and aclnn_batch_norm.cpp of ops-nn at
 // e5c3fa93.
 #include <algorithm>
@@ -24,7 +24,7 @@ void require_format(const aclTensor* t, bool nd_is_ncl) {
 
 // --- convolution ---
 
-// ONNX has the begins of all dimensions, then the ends.
+// ONNX lists the begins of all dimensions, then the ends.
 dimensions onnx_pads(const dimensions& given, std::size_t spatial, bool transposed) {
   dimensions begins, ends;
   if (given.size() == spatial) {
@@ -73,7 +73,7 @@ void convolution(recipe& r, in x, in weight, in bias, list stride, list padding,
 
 // --- pools ---
 
-// One number is meant for both dimensions, none for what is usual.
+// One number applies to both dimensions; an empty list means the usual values.
 std::pair<std::int64_t, std::int64_t> of_both(list given, std::pair<std::int64_t, std::int64_t> usual, bool may_lack) {
   const dimensions& v = values_of(given);
   if (v.size() > 2 || (v.empty() && !may_lack)) refuse_call("a list has not one entry or two");
@@ -85,8 +85,8 @@ struct pool {
   std::int64_t kernel[2], step[2], begin[2], end[2];
 };
 
-// As PyTorch has it: a window that would begin behind the input and its first padding is none. True where a dimension
-// has one step more than rounding down gives.
+// Checks the output size as PyTorch does: a window that would begin behind the input and its first padding does not
+// count. Returns true if a dimension has one step more than rounding down gives.
 bool check_pooled(const pool& p, in x, in y, bool rounds_up) {
   const std::size_t rank = x->shape.size();
   bool more = false, same = false;
@@ -107,7 +107,7 @@ bool check_pooled(const pool& p, in x, in y, bool rounds_up) {
   return more;
 }
 
-// Of three dimensions the batch is left out.
+// A tensor of three dimensions lacks the batch.
 operand with_batch(operand o) {
   if (o.type.shape.size() == 4) return o;
   o.type.shape.insert(o.type.shape.begin(), 1);
@@ -210,7 +210,7 @@ OPERATOR(MaxPool, (max_pool(r, x, kernel, strides, auto_pad, pads, dilations, ce
 OPERATOR(AvgPool2d, (average_pool(r, x, kernel, strides, pads, ceil, padding_counts, divisor, cube, y)), in x,
          list kernel, list strides, list pads, const bool ceil, const bool padding_counts, const std::int64_t divisor,
          const std::int8_t cube, out y)
-// In inference nothing is saved: the last two may be null.
+// Inference saves no values: the last two may be null.
 OPERATOR(BatchNorm, (batch_norm(r, x, weight, bias, mean, variance, trains, eps, y)), in x, in weight, in bias,
          out mean, out variance, bool trains, double, double eps, out y, out, out)
 

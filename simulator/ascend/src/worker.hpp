@@ -1,11 +1,11 @@
 // The operations of one stream and the thread that does them, in order, as early or as late as the schedule says.
 //
-//   eager    at once
-//   random   each waits until some more calls of AscendCL were made (how many, a hash of seed, stream and position
-//            says) or somebody waits for it
-//   latest   each waits until somebody waits for it or has asked for it in vain
+//   `eager`    At once.
+//   `random`   Each operation waits until some more calls of AscendCL were made, or a thread waits for it.
+//              A hash of seed, stream and position gives the number of calls.
+//   `latest`   Each operation waits until a thread waits for it, or has queried it without success.
 //
-// A program may also wait for what a host function of its own does, which the simulator cannot see: so nothing waits
+// A program may also wait for a result of its own host function, which the simulator cannot see. So no operation waits
 // longer than `patience`.
 #pragma once
 
@@ -25,22 +25,22 @@ class worker {
  public:
   static constexpr std::chrono::milliseconds patience{100};
 
-  // Positions go on from `first`: streams that come after one another may share a number.
+  // Positions continue from `first`: successive streams may share a number.
   worker(const settings& how, std::uint32_t number, std::uint64_t first);
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
-  ~worker();  // does what is left
+  ~worker();  // does the remaining operations
 
-  // The position of the operation, from first + 1.
+  // Returns the position of the operation, from first + 1.
   std::uint64_t enqueue(std::function<void()> operation);
   [[nodiscard]] std::uint64_t last();
-  // Waits for the operation of this position; false where the time is over first (negative: no limit).
+  // Waits for the operation of this position. Returns false if the time is over first (negative: no limit).
   bool wait_for(std::uint64_t position, std::chrono::milliseconds limit = std::chrono::milliseconds{-1});
-  // Whether it is done. Where not, the next one may go, so that whoever asks again and again comes to the end.
+  // Returns true if it is done. If not, the next one may start, so that repeated queries come to the end.
   [[nodiscard]] bool reached(std::uint64_t position);
-  // What has not begun is dropped and counts as done.
+  // Drops the operations that have not begun; they count as done.
   void abort();
-  // A call of AscendCL was made somewhere.
+  // Called at every call of AscendCL.
   static void tick() noexcept;
 
  private:

@@ -1,6 +1,6 @@
-// Everything the simulator knows, under one mutex. Lock order: world, then a stream's worker. Operations run with
-// neither; those that touch bytes take `bytes_mutex` for as long as they do, so that two operations that race in the
-// program simulated do not race here.
+// The state of the simulator, under one mutex. Lock order: world, then a stream's worker. Operations run with neither.
+// An operation that touches bytes holds `bytes_mutex` meanwhile. So operations that race in the simulated program do
+// not race here.
 #pragma once
 
 #include <atomic>
@@ -24,25 +24,25 @@
 namespace ascend_simulator {
 
 struct block {
-  std::size_t size = 0;  // as asked
+  std::size_t size = 0;  // the requested size
   std::size_t room = 0;  // with its rounding
   int device = 0;
   family of = family::device;
   bool huge = false;       // pages of 2 MB, else of 4 KB
   std::size_t charge = 0;  // whole pages
 };
-struct ghost {  // a block that was given back; nothing is there
+struct ghost {  // a freed block; its addresses are empty
   std::size_t size = 0;
   const char* call = nullptr;
   const void* place = nullptr;
 };
 struct host_block {
   std::size_t size = 0;
-  void* given = nullptr;  // by mmap; null: memory of the program's own, only registered
+  void* given = nullptr;  // by mmap; null: the program's own memory, only registered
   number registered = 0;  // the device's address of it
 };
-// The addresses of a host block that was given back. They stay taken for a while, with nothing there: were they free,
-// the program's own memory would soon lie where a ghost is.
+// The addresses of a freed host block. They stay reserved for a while, without memory. Otherwise the program's own
+// memory would soon lie at a ghost's place.
 struct gone_range {
   void* given = nullptr;
   std::size_t room = 0;
@@ -56,7 +56,7 @@ struct physical {
   std::size_t size = 0;
   int device = 0;
   int file = -1;
-  number key = 0;      // its place in the history, since several addresses may show it
+  number key = 0;      // its place in the history, since several addresses may map it
   int references = 1;  // the handle's own and those retained
   int mappings = 0;
 };
@@ -66,14 +66,14 @@ struct mapping {
   physical* memory = nullptr;
   bool accessible = true;
 };
-struct part {  // of a block that the program cuts itself
+struct part {  // a part that the program cuts from a block
   std::size_t size = 0, room = 0;
 };
 
 struct stream_state;
 struct context_state {
   int device = 0;
-  bool own = false;  // of aclrtCreateContext, else the device's default one
+  bool own = false;  // by aclrtCreateContext; else the device's default one
   int users = 0;     // of the default one: aclrtSetDevice less aclrtResetDevice
   bool poisoned = false;
   std::shared_ptr<stream_state> default_stream{};
@@ -83,7 +83,7 @@ struct stream_state {
   context_state* owner = nullptr;
   std::uint32_t number = 0;
   std::uint64_t position = 0;  // of the last operation
-  order known;                 // by whatever is enqueued next
+  order known;                 // to the next work enqueued
   std::atomic<aclError> failed{ACL_SUCCESS};
   bool stops_on_failure = false;
   std::uint64_t subscriber = 0;
@@ -100,7 +100,7 @@ struct event_state {
   order known{};
 };
 
-struct report_item {  // a host function on its way to the thread that is subscribed
+struct report_item {  // a host function on its way to the subscribed thread
   aclrtCallback function;
   void* argument;
   bool done = false;
@@ -122,7 +122,7 @@ struct world {
   int run_mode = ACL_HOST;
   std::size_t window_size = 0;
   number window = 0, alias = 0, next = 0;
-  number next_key = 1;  // history of physical memory: below all addresses that mmap gives
+  number next_key = 1;  // history of physical memory: below all addresses of mmap
   std::size_t normal_bytes[device_count] = {}, huge_bytes[device_count] = {}, media_bytes[device_count] = {};
   context_state contexts[device_count];
   std::set<context_state*> own_contexts;
@@ -139,16 +139,16 @@ struct world {
   std::map<void*, std::unique_ptr<physical>> physicals;
   std::map<aclrtStream, std::shared_ptr<stream_state>> streams;
   std::map<aclrtEvent, std::unique_ptr<event_state>> events;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> idle_numbers;  // of streams that went, and their last position
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> idle_numbers;  // of streams that ended, and their last position
   std::uint32_t next_number = 0;
-  order host;       // what the host knows
-  history used;     // by bytes of memory: who conflicts with whom
-  history touched;  // by addresses, of mapped memory: the same bytes may stay in use by others
+  order host;       // the order that the host knows
+  history used;     // conflicts by bytes of memory
+  history touched;  // by addresses of mapped memory: the same bytes may stay in use at others
 
-  std::map<std::string_view, std::size_t> objects;  // of aclnn: "tensors", "executors", ...; those that live
+  std::map<std::string_view, std::size_t> objects;  // of aclnn: "tensors", "executors", ...; live ones
   std::map<std::string, std::uint64_t> calls;
   std::map<std::string, std::pair<int, aclError>> faults;
-  std::deque<violation> violations;  // its elements stay where they are
+  std::deque<violation> violations;  // its elements have stable addresses
   std::uint64_t violation_count = 0;
   std::atomic<aclError> next_work_fails{ACL_SUCCESS};
 
@@ -158,9 +158,9 @@ struct world {
   std::map<std::uint64_t, std::deque<std::shared_ptr<report_item>>> reports;  // by subscribed thread
 };
 
-world& the();  // made on the first call, never destroyed: threads may still look at it when the process ends
+world& the();  // made on the first call, never destroyed: threads may still use it when the process ends
 
-// This thread's: the function it is in and who called it, and its context.
+// This thread's current function, its caller, and its context.
 struct call_site {
   const char* function = "";
   const void* place = nullptr;
@@ -171,33 +171,33 @@ extern thread_local context_state* current;
 // --- report.cpp ---
 // Keeps the text for aclGetRecentErrMsg and returns the code.
 aclError refuse(aclError code, const char* why);
-// Notes a violation of this kind by the call that runs; the caller holds the mutex.
+// Records a violation of this kind by the running call; the caller holds the mutex.
 void violate(const char* kind, const std::string& text);
-// Both: what a chip answers with the code, and nobody may rely on.
+// Does both: a chip answers with the code, but programs must not rely on it.
 aclError violate(aclError code, const char* kind, const std::string& text);
 [[nodiscard]] std::string place_of(const void* address);  // function+offset (module)
-// Counts the call, fails it where that is wished, and sees that the library is initialised.
+// Counts the call, fails it if requested, and checks that the library is initialised.
 aclError enter(const char* function, const void* place);
 [[nodiscard]] bool has_context();
 void report(int file);
-// What was not given back on this device (negative: on all).
+// Returns the objects not yet freed on this device (negative: on all).
 [[nodiscard]] std::string left_over(int device);
 [[nodiscard]] std::uint64_t live();
 
 // --- memory.cpp; the caller holds the mutex ---
 [[nodiscard]] bool in_window(const void* p);
-// Where the workers find the bytes of an address.
+// Returns where the workers find the bytes of an address.
 [[nodiscard]] void* reachable(void* p);
-// Addresses with a free page behind them; 0 where there are none left. Those given back are given again last.
+// Returns addresses with a free page behind them; 0 if there are none left. Freed addresses are reused last.
 [[nodiscard]] number carve(std::size_t size, std::size_t alignment);
 [[nodiscard]] bool back(number at, std::size_t size, int file);
 void unback(number at, std::size_t size);
-// Takes whole pages off the device's memory; false where there are not enough.
+// Takes whole pages off the device's memory. Returns false if there are not enough.
 bool charge(int device, std::size_t size, bool huge);
 void discharge(int device, std::size_t size, bool huge);
 [[nodiscard]] std::size_t available(int device, bool huge);
-// Whether these bytes are all memory of a device, accessible and within what was asked for. Where not, `why` says
-// which rule is broken and `kind` is the violation's.
+// Checks that these bytes are all memory of a device, accessible and within the requested size. If not, `why` names the
+// broken rule and `kind` is the violation's.
 struct finding {
   const char* kind = nullptr;
   std::string text{};
@@ -211,7 +211,7 @@ struct stretch {
   std::size_t size;
 };
 [[nodiscard]] std::vector<stretch> stretches(const void* p, std::size_t size);
-// Notes an early free where work that the host does not know to be done uses the range; true then.
+// Records an early free if work that the host does not know to be done uses the range. Returns true then.
 bool still_used(const history& by, number at, std::size_t size, const char* what);
 
 // --- stream.cpp ---
@@ -221,23 +221,23 @@ struct use {
   bool writes;
   const char* what;
 };
-// Enqueues; checks the order of what it uses against all that came before, and notes it. Operations that run code of
-// the program itself tell the host what is done: all that its stream is behind. The caller holds the mutex.
+// Enqueues; checks the order of its accesses against all earlier ones, and records them. Operations that run code of
+// the program itself tell the host all work that their stream is behind. The caller holds the mutex.
 enum class tells : std::uint8_t { nobody, host };
 void enqueue(const std::shared_ptr<stream_state>& on, const std::vector<use>& uses, std::function<aclError()> run,
              tells whom = tells::nobody);
-// The same check for what the host does at once.
+// Does the same check for immediate accesses of the host.
 void host_uses(const std::vector<use>& uses);
 [[nodiscard]] std::shared_ptr<stream_state> find_stream(aclrtStream s);
 [[nodiscard]] std::shared_ptr<stream_state> make_stream(context_state* owner);
-// All of its work is done, and the host knows it. The caller does not hold the mutex.
+// Waits for all of its work, which the host then knows to be done. The caller does not hold the mutex.
 aclError wait_for_all(const std::shared_ptr<stream_state>& s, int milliseconds);
 // Its number may be given again. All of its work is done, and the caller holds the mutex.
 void retire(stream_state& s);
 
 }  // namespace ascend_simulator
 
-// How every function of AscendCL begins.
+// The begin of every function of AscendCL.
 #define ENTER                                                                               \
   const aclError entered_ = ascend_simulator::enter(__func__, __builtin_return_address(0)); \
   if (entered_ != ACL_SUCCESS) return entered_

@@ -96,7 +96,7 @@ class queue final : public backend_queue {
   // Held while commands are enqueued, so that in_flight_ has the queue's order, and the parts of a host function stay
   // together. Their worker takes them one by one, and must not reach one that waits for a later one.
   std::mutex mutex_;
-  std::list<event_handle> in_flight_;  // in order, so that the first tells of all
+  std::list<event_handle> in_flight_;  // in order, so that the first shows the state of all
   std::list<event_handle> places_;     // empty ones
   std::optional<error> failed_;
 };

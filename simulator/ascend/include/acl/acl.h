@@ -1,5 +1,5 @@
-/* The part of AscendCL that the simulator has: names, values and signatures as CANN's own acl/acl.h has them, so that a
- * program compiles against either. For machines without CANN; where CANN is, use its headers and link the simulator.
+/* The part of AscendCL that the simulator has. Names, values and signatures are those of CANN's own acl/acl.h, so a
+ * program compiles against either. For machines without CANN; with CANN, use its headers and link the simulator.
  * Written from the interface, not copied. Source: acl_rt.h, acl_base_rt.h and rt_error_codes.h of the CANN runtime
  * (gitcode cann/runtime at 681ef761, the development line after CANN 8.5). C and C++. */
 #pragma once
@@ -52,7 +52,7 @@ typedef enum aclrtMemMallocPolicy {
   ACL_MEM_MALLOC_NORMAL_ONLY_P2P,
   ACL_MEM_MALLOC_HUGE1G_ONLY,
   ACL_MEM_MALLOC_HUGE1G_ONLY_P2P,
-  ACL_MEM_TYPE_LOW_BAND_WIDTH = 0x0100, /* these three beside one of those above, with aclrtMallocWithCfg */
+  ACL_MEM_TYPE_LOW_BAND_WIDTH = 0x0100, /* these three combine with one of those above, in aclrtMallocWithCfg */
   ACL_MEM_TYPE_HIGH_BAND_WIDTH = 0x1000,
   ACL_MEM_ACCESS_USER_SPACE_READONLY = 0x100000
 } aclrtMemMallocPolicy;

@@ -1,6 +1,6 @@
-/* The part of aclnn's meta interface that the simulator has, as acl/acl.h beside it: names, values and signatures are
- * CANN's, the text is ours. Source: include/nnopbase/aclnn of CANN's opbase (hicann/opbase at aa3cd74b) and its
- * documents. C and C++. */
+/* The part of aclnn's meta interface that the simulator has. As in acl/acl.h, names, values and signatures are CANN's;
+ * the text is Berth's. Source: include/nnopbase/aclnn of CANN's opbase (hicann/opbase at aa3cd74b) and its documents.
+ * C and C++. */
 #pragma once
 
 #include <stdbool.h>
@@ -61,7 +61,7 @@ aclScalar* aclCreateScalar(void* value, aclDataType dataType);
 aclnnStatus aclDestroyScalar(const aclScalar* scalar);
 aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size);
 aclnnStatus aclDestroyIntArray(const aclIntArray* array);
-/* The list owns its tensors from now on: destroying it destroys them. */
+/* Makes a list that owns its tensors: destroying it destroys them. */
 aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size);
 aclnnStatus aclDestroyTensorList(const aclTensorList* array);
 aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr);

@@ -1,13 +1,13 @@
 /* The operators that the simulator has. Signatures are those of aclnnop/aclnn_*.h (CANN's ops-math at c4193324, ops-nn
- * at e5c3fa93; aclnnRmsNorm as documented there); each stands here as X(Name, what comes before the two results that
- * every first phase has), and becomes
+ * at e5c3fa93; aclnnRmsNorm as documented there). Each is listed as X(Name, parameters before the two results of every
+ * first phase), and becomes
  *
  *     aclnnStatus aclnnNameGetWorkspaceSize(..., uint64_t* workspaceSize, aclOpExecutor** executor);
  *     aclnnStatus aclnnName(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream);
  *
- * They compute with Berth's reference kernels, on every element type of which those know the operator, any strides from
- * 0 up, at most 8 dimensions. What a chip's version also converts (an output of another type than the operator's own)
- * is refused with ACLNN_ERR_PARAM_INVALID. C and C++. */
+ * They compute with Berth's reference kernels, on every element type for which those have the operator, any strides
+ * from 0 up, and at most 8 dimensions. Conversions of a chip's version (an output of another type than the operator's
+ * own) are refused with ACLNN_ERR_PARAM_INVALID. C and C++. */
 #pragma once
 
 #include "aclnn/acl_meta.h"
