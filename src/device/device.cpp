@@ -163,8 +163,8 @@ result<void> check_physical(const device_backend& backend, bytes size, source_lo
   return check_size(size);
 }
 
-// Returns true if no device of this kind can be opened, instead of this one alone. A number beyond all then fails
-// alike.
+// Returns true if no device of this kind can be opened, instead of this one alone. Then even a number beyond all
+// devices fails with another error than no_such_device.
 bool fails_for_all(const backend_entry& entry) {
   return entry.open(std::to_string(std::numeric_limits<int>::max())).error().code != errc::no_such_device;
 }

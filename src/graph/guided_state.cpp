@@ -116,7 +116,7 @@ void* guided_pool::state::serve(lane& l, bytes size, stream& s, source_location 
 }
 
 // Other streams may still use freed blocks of the lane: queries the progress of those streams. Holds no lock that a
-// free takes. A stream with a full queue does not answer before a host function on it returns, and this function may be
+// free takes. A stream with a full queue does not answer before a host function on it returns. Such a function may be
 // about to free a block.
 void guided_pool::state::ask(lane& l) noexcept {
   try {

@@ -31,7 +31,7 @@ bool are_present(std::uintptr_t at, std::uintptr_t n) noexcept {
 }
 
 // The parts of a range with a step, as addresses. The ends meet the lines at `low` and `high`, multiples of the small
-// step, so the ends cover the rest of the pages that they touch.
+// step. So the ends cover the rest of the pages that they touch.
 struct parts {
   explicit parts(const pattern_range& r) noexcept
       : begin{reinterpret_cast<std::uintptr_t>(r.data)},

@@ -15,8 +15,8 @@ class sampler {
   [[nodiscard]] std::uint32_t draw(std::uint32_t every) noexcept {
     return static_cast<std::uint32_t>(next() % (2 * std::uint64_t{every} - 1));
   }
-  // Returns the same for a thread that starts to count at a random moment. Such a moment seldom falls into a short
-  // distance, and only the rest of a distance remains. Otherwise the first requests would be sampled half as often as
+  // Returns the same for a thread that begins to count in the middle of a distance. A random moment seldom falls into a
+  // short distance, and only the rest of it remains. Otherwise the first requests would be sampled half as often as
   // others.
   [[nodiscard]] std::uint32_t draw_first(std::uint32_t every) noexcept {
     const std::uint32_t one = draw(every);

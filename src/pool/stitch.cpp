@@ -1,7 +1,7 @@
 // Stitching: a block of scattered free memory under consecutive addresses. After GMLake, ASPLOS 2024, which stitches
 // whole 2 MiB blocks; the tails are Berth's addition.
 //
-// Granules are mapped as a whole, but a block may begin in the middle of its first granule and end in the middle of its
+// Granules are mapped as a whole. But a block may begin in the middle of its first granule and end in the middle of its
 // last. So a block can use any number of whole granules of all free extents. It can also use the end of one granule as
 // its head and the beginning of another as its tail, of different extents. A request fails only if the whole granules,
 // and the largest head and tail that go together, are too small. The unusable rest is less than one granule for each

@@ -148,8 +148,8 @@ class store {
     return find_in(there, n, nullptr, most, usable);
   }
 
-  // Takes [offset, offset + n) out of the free extent e. The rest stays free, in the same piece as e. Takes up to two
-  // records. The result's state is `live` and it keeps e's use.
+  // Takes [offset, offset + n) out of the free extent e. The rest stays free; if it is one piece, it keeps the record
+  // e. Takes up to two records. The result's state is `live` and it keeps e's use.
   extent* take(extent* e, bytes offset, bytes n) noexcept;
   // Returns where take() should cut n bytes out of e.
   [[nodiscard]] bytes place(const extent& e, bytes n) const noexcept {

@@ -273,9 +273,9 @@ void pool::state::wait_on_host(const request& r, lock_held& held) {
 }
 
 // The last try before a request fails. Memory may have returned in another stream's order: from caches that a look
-// emptied, from host functions, from streams that continued after the wait for them. So after each look it queries the
-// streams (or waits for them), and looks again, as long as any of them holds memory back. With queries it ends after a
-// moment. With waits it ends after some turns, since a failed stream never completes.
+// emptied, from host functions, or from streams that continued after a wait. So after each look it queries the streams
+// (or waits for them), and looks again, as long as any of them holds memory back. With queries it ends after a moment.
+// With waits it ends after some turns, since a failed stream never completes.
 extent* pool::state::last_resort(request& r, lock_held& held) {
   detail::moment wait{std::chrono::milliseconds{1}};
   for (unsigned turn = 1;; ++turn) {

@@ -1,5 +1,5 @@
-// Finds a thread's own entry by the thread register. A thread_local would cost a call in position-independent code. It
-// saves and restores registers even if the linker removes the call.
+// Finds a thread's own entry by the thread register. A thread_local would cost a call in position-independent code. Its
+// look-up saves and restores registers even if the linker removes the call.
 #pragma once
 #pragma GCC visibility push(default)
 

@@ -65,7 +65,7 @@ struct device_properties {
   bool simulated = false;         // no real hardware behind it
   bool virtual_memory = false;    // reserve / map work
   bytes granule = 0;              // granule of physical memory, if virtual_memory
-  std::size_t max_mappings = 0;   // mappings that may exist at once, where virtual_memory
+  std::size_t max_mappings = 0;   // mappings that may exist at once, if virtual_memory
   // True if one create_physical() returns one piece of the system's memory. Export to other processes and devices needs
   // that. A block of allocate() always is one piece.
   bool contiguous_physical = false;
@@ -92,8 +92,8 @@ struct device_statistics {
 
 class device {
  public:
-  // Errors: no_such_device, unsupported (built without this backend), invalid_input (not a name), device_failed.
-  // The same name gives the same device while it is open, except "null": each open makes a new one.
+  // Opens a device. Errors: no_such_device, unsupported (built without this backend), invalid_input (not a name),
+  // device_failed. The same name gives the same device while it is open, except "null": each open makes a new one.
   [[nodiscard]] static result<device> open(std::string_view name);
   // Returns the host device, which always exists and is the same on every call.
   [[nodiscard]] static device host();

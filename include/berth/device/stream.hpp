@@ -115,8 +115,8 @@ class stream {
   // of it fails with device_failed then, since it would break the capture. Blocks that a graph uses must stay allocated
   // as long as the graph may run.
   //
-  // Errors: out_of_memory, unsupported, device_failed, and invalid_input for a handle that cannot be a stream. Invalid
-  // are CUDA's per-thread default stream, which differs on every thread, and a queue of another context or out of
+  // Errors: out_of_memory, unsupported, device_failed, and invalid_input for a handle that cannot be a stream. CUDA's
+  // per-thread default stream is invalid, as it differs on every thread. So is a queue of another context or out of
   // order.
   [[nodiscard]] static result<stream> wrap(device d, void* native);
   explicit stream(device d) : stream{create(std::move(d)).value()} {}
@@ -219,12 +219,12 @@ class stream {
 
 class event {
  public:
-  // Errors: out_of_memory, device_failed.
+  // Creates an event. Errors: out_of_memory, device_failed.
   [[nodiscard]] static result<event> create(device d);
   explicit event(device d) : event{create(std::move(d)).value()} {}
   event(event&&) noexcept;
   event& operator=(event&&) noexcept;
-  // At any time: work that waits for it still does.
+  // May run at any time: work that waits for the event still does.
   ~event();
 
   // Both may be called from several threads, but not during a record().

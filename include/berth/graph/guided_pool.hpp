@@ -30,12 +30,12 @@
 // fails no request. relearn() plans anew. A request with options (block_options) goes to the pool.
 //
 // Stream order. Only the work of one stream uses a part, so reuse is in that stream's own order, as in the pool. No
-// stream is queried and no event recorded. If use_on() names another stream, the block's place is blocked after its
-// free. An event recorded after the free must report that the other stream is done, or this stream waits for that one.
-// The other stream is queried by begin_step(), by the request that the place is planned for, and when the pool fails a
-// request. The calling thread queries it, as in the pool. A free queries no stream, and no lock that it takes is held
-// during a query: host functions may free blocks. Streams never share memory of their parts. So with several streams
-// the parts together take the sum of their peaks.
+// stream is queried and no event recorded. If use_on() names another stream, the block's place is not reused at once
+// after the free. First an event recorded after the free must report that the other stream is done, or this stream must
+// wait for that one. The other stream is queried by begin_step(), by the request that the place is planned for, and
+// when the pool fails a request. The calling thread queries it, as in the pool. A free queries no stream, and no lock
+// that it takes is held during a query: host functions may free blocks. Streams never share memory of their parts. So
+// with several streams the parts together take the sum of their peaks.
 //
 // Scope of steps. Streams are known by their id: a stream created anew for each step has no plan. begin_step() begins a
 // step of all streams. Loops that run independently of each other have a guided_pool each, over one pool. The first 16

@@ -149,7 +149,7 @@ class failing_adaptor final : public adaptor {
 class tracking_adaptor final : public adaptor {
  public:
   using adaptor::adaptor;
-  // In no particular order.
+  // Returns the live blocks in no particular order.
   [[nodiscard]] std::vector<live_block> live_blocks() const;
 };
 

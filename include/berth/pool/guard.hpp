@@ -127,7 +127,7 @@ struct guard_options {
   // The number of return addresses kept of each allocation, at most 32. Leaks and live blocks are then reported by
   // place and stack. Costs microseconds a block.
   unsigned stack_depth = 0;
-  // Guards one block in so many, by chance; the rest are the source's own. 1: guards all. The source then handles
+  // Guards one block in so many, by chance; 1: all. The rest are the source's own. The source then also handles
   // addresses that are no block, and frees of unguarded blocks.
   std::uint32_t sample = 1;
 };

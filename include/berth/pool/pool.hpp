@@ -25,8 +25,8 @@
 // Stitching builds a block of scattered granules under consecutive addresses (devices with virtual memory). So all free
 // memory is usable: no request of a granule or more fails for want of a hole.
 //
-// Failure. A request fails if at one moment no memory had room for it that the requesting stream may use. Considered is
-// all free memory, also in caches, and all memory still available under the limit and on the device. Memory that
+// Failure. A request fails if at one moment no memory had room for it that the requesting stream may use. The search
+// covers all free memory, also in caches, and all memory still available under the limit and on the device. Memory that
 // another stream has finished with counts as free. Memory that another stream's unfinished work may touch does not
 // count, even if that work ends soon. The request waits a millisecond for it, no longer, unless wait_for_streams
 // permits it to wait. With that permission it fails only if others took the awaited memory 32 times over, or a stream
@@ -222,9 +222,9 @@ class pool final : public memory_source {
   // Returns the options as given, except `limit`: it includes `fraction` of the device's memory if that is less.
   [[nodiscard]] const pool_options& options() const noexcept;
 
-  // Releases free memory to the device, in whole chunks, until at most `keep` bytes are reserved. Stops earlier if work
-  // may touch all that is left. Returns the bytes released. Cost: queries streams, empties the caches; calls to the
-  // device.
+  // Releases free memory to the device, in whole chunks, until at most `keep` bytes are reserved. Stops earlier if no
+  // chunk is left that no work may touch. Returns the bytes released. Cost: queries streams, empties the caches; calls
+  // to the device.
   bytes trim(bytes keep = 0);
   // Empties the caches, joins finished free memory and removes the mappings of dead stitched blocks. It moves no block,
   // since users hold addresses and a stitched request needs no hole.

@@ -31,7 +31,7 @@
 namespace berth::schedule {
 
 struct options {
-  plan::effort work = plan::effort::normal;  // of the order's search: some hundredths, tenths of a second, ten seconds
+  plan::effort work = plan::effort::normal;  // of the order's search: hundredths of a second, tenths, or ten seconds
   plan::options placing{};                   // of the planner, for each arena
   std::optional<rules::placement> rules{};   // of every value; none: rules::host()
   // Nodes with effects that the graph does not show: a random state, a log, memory that two externals share. They keep

@@ -36,7 +36,7 @@ namespace berth {
 
 namespace detail {
 
-// Throw std::length_error and std::bad_alloc; a contract violation where Berth is built without exceptions.
+// Throw std::length_error and std::bad_alloc. Without exceptions both are contract violations.
 [[noreturn]] void scratch_too_long(source_location where);
 [[noreturn]] void scratch_no_memory(source_location where);
 [[noreturn]] void scratch_inline_overrun(std::size_t size, source_location where) noexcept;
@@ -186,7 +186,7 @@ class scratch {
                           : 1) std::byte storage_[InlineBytes > 0 ? InlineBytes + sizeof detail::scratch_guard : 1];
   T* data_;
   std::size_t size_;
-  scratch_arena* arena_;  // of elements that do not fit the object; not written for those that do
+  scratch_arena* arena_;  // the arena of elements that do not fit the object; else not written
   source_location made_;
 };
 

@@ -151,7 +151,7 @@ void recipe::row(const char* name, const std::vector<operand>& inputs, const std
 }
 
 // The workspace of a real chip depends on version, chip, shape and type. Here it is the rows' need. It also has room
-// for the output in two cases: the output is computed along a dimension, or a tensor is not dense or not of the
+// for the output if the output is computed along a dimension. The same holds if a tensor is not dense or not of the
 // output's shape. So programs have to ask.
 aclnnStatus recipe::finish(std::uint64_t* size, aclOpExecutor** executor) {
   std::size_t copy = 0;

@@ -1,7 +1,5 @@
-// The null device: addresses without memory, operations that are done when they are enqueued.
-//
-// It is the skeleton of a backend (README.md beside this file) and the device on which a pool's traces are replayed: a
-// terabyte costs nothing here. It counts the allocated bytes, so that a limit can be reached.
+// It is the skeleton of a backend (README.md beside this file) and the device that replays a pool's traces. A terabyte
+// costs nothing here. It counts the allocated bytes, so that a limit can be reached.
 #include <algorithm>
 #include <charconv>
 #include <limits>
