@@ -14,14 +14,18 @@ def escaped(text: str) -> str:
 
 
 def block(indent: str, lines: list[str], first: bool) -> list[str]:
-    """One comment; lines set in by three spaces or more (snippets, tables) stay as they are."""
-    out, verbatim = ["@file"] if first else [], False
+    """One comment; fenced snippets, and lines set in behind no list item (snippets, tables), stay as they are."""
+    out, verbatim, fenced, item = ["@file"] if first else [], False, False, False
     for line in lines:
-        set_in = line.startswith("   ")
+        if line.startswith("```"):
+            fenced = not fenced
+            line = ""
+        item = line.startswith("* ") or (item and line.startswith("  "))
+        set_in = fenced or (not item and line.startswith("  "))
         if set_in != verbatim and (set_in or line):
             out.append("@verbatim" if set_in else "@endverbatim")
             verbatim = set_in
-        out.append(line if verbatim else escaped(line))
+        out.append(line if verbatim else escaped(re.sub(r"^\* ", "- ", line)))
     if verbatim:
         out.append("@endverbatim")
     return [f"{indent}/// {line}".rstrip() for line in out]

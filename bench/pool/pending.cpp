@@ -1,10 +1,15 @@
-// Measures requests beside memory that other streams hold back: S streams freed K blocks each, in turn, so that no two
+// Measures requests beside memory that other streams hold back. S streams freed K blocks each, in turn, so that no two
 // neighbours are of one stream. 50 requests of 8 MiB follow on another stream; the pool grows for each.
+//
 //   usage: bench_pool_pending [streams] [blocks of each]
-//   pending   the work of the S streams is not done, and the asking stream is behind none of it
+//
+// Three scenes.
+//
+//   pending   the work of the S streams is not done, and the requesting stream is behind none of it
 //   one each  ... it is behind the first block of each stream
 //   done      the work is done, but the pool does not know yet
-// Times are those of the thread on the processor.
+//
+// The first request is the first to see the freed blocks. Times are those of the thread on the processor.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>

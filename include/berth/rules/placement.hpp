@@ -31,8 +31,8 @@ struct placement {
   friend bool operator==(const placement&, const placement&) = default;
 };
 
-// The rule that satisfies both (mixed use of one block): least common multiples, the larger pad. Nothing where a
-// least common multiple exceeds 64 bits. name and source are a's.
+// Returns the rule that satisfies both (mixed use of one block): least common multiples, the larger pad. The result is
+// empty if a least common multiple exceeds 64 bits. name and source are a's.
 [[nodiscard]] std::optional<placement> strictest(const placement& a, const placement& b) noexcept;
 
 // Every entry, in a fixed order; the functions below name those that code refers to.
