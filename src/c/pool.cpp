@@ -139,8 +139,12 @@ berth_status berth_pool_free_at(berth_pool* pool, void* block, const char* file,
   const auto held = pools().look_up(pool);
   if (held == nullptr) return no_such(pool, "pool");
   if (block == nullptr) return succeed();
-  if (const auto no = find_block(held, pool, block)) return no;
-  held->source().free(block, berth::source_location::current(file == nullptr ? "" : file, line));
+  const auto where = berth::source_location::current(file == nullptr ? "" : file, line);
+  if (find_block(held, pool, block) != BERTH_OK) {
+    if (held->own->watched()) held->own->free(block, where);  // the guard tells of it
+    return find_block(held, pool, block);
+  }
+  held->source().free(block, where);
   return succeed();
 }
 

@@ -23,7 +23,9 @@
 //                   pool_options::report_leaks says
 //   stack, stack=N  who asked for a block: 12, or N return addresses, in reports and mistakes; microseconds a block
 //   live=N, bytes=N, age=SECONDS
-//                   an alarm, once a pool, when so many blocks or bytes are alive, or a block for so long
+//                   an alarm, once a pool, when so many blocks or bytes are alive, or a block for so long. With
+//                   report=FILE the report of that moment is written to FILE with "alarm" before its ending:
+//                   memory.alarm.txt. A later alarm replaces it
 //   sample=1/N      one block in N is guarded, by chance: for programs that run for long. Alarms, leaks and the report
 //                   are of those blocks alone
 //   report=FILE     written when the program ends: text, or JSON where the name ends in .json
@@ -37,6 +39,8 @@
 // of the blocks as their users know them, and of a free when they gave the block back.
 //
 // A child of fork has the same options, and a report of its own, report.PID.json, if it makes pools or mistakes.
+//
+// Memory of other allocators that the program records (foreign.hpp) stands in the report beside the pools.
 //
 // The report has, of every pool, what was allocated, what is alive by place (with blocks, bytes, age, stream and
 // thread), and every mistake with its place. One that is written as a mistake stops the program has of each pool what

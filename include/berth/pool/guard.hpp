@@ -105,6 +105,12 @@ struct mistake_callback {
   void* context = nullptr;
 };
 
+// Called behind a request that gave an alarm, without any lock of the guard.
+struct alarm_callback {
+  void (*function)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
 struct guard_options {
   bytes red_zone = 64;  // before and behind; 0: blocks are only known by name
   // max_bytes: 64 MiB, or an eighth of what the source may hold where that is less; 0: none. A block that is larger
@@ -126,6 +132,7 @@ struct guard_options {
   // One block in so many is guarded, by chance, the rest are the source's own; 1: all. What is no block, and frees of
   // what was not guarded, are the source's business then.
   std::uint32_t sample = 1;
+  alarm_callback on_alarm{};  // beside the line
 };
 
 struct guard_statistics {
