@@ -9,7 +9,7 @@
 #include "berth/op/kernel.hpp"
 #include "c/op_run.hpp"
 
-// The answer of a workspace function. Nothing outlives the call but what it moves into the operation.
+// The answer of a workspace function, for the time of the call. The operation takes the parts and the state over.
 struct berth_workspace {
   std::vector<berth::op::workspace_part>* parts = nullptr;
   std::shared_ptr<void> state{};

@@ -1,4 +1,4 @@
-// What the sources of berth/op.h share.
+// Shared by the sources of berth/op.h.
 #pragma once
 
 #include <string>

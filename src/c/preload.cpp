@@ -8,8 +8,8 @@
 // object and the offset of the call, "program+0x1234", for addr2line. Device functions that a program finds with dlsym
 // are not seen. With BERTH_DEBUG, memory of devices stands in its report too (berth/pool/foreign.hpp).
 //
-// The functions here are called before any constructor, from any thread, and by Berth itself. What Berth allocates
-// while it records is not recorded: `busy` says so.
+// The functions here are called before any constructor, from any thread, and by Berth itself. `busy` is set
+// while Berth records, so that its own blocks are left out.
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
@@ -237,7 +237,7 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
   return 0;
 }
 
-// Of CUDA and AscendCL: a block by its address, 0 is success in both. A program that calls them has their library.
+// CUDA and AscendCL: 0 is success in both. A program that calls them has their library.
 #define BERTH_DEVICE_ALLOCATION(name, parameters, arguments)                                         \
   int name parameters {                                                                              \
     static constinit std::atomic<int(*) parameters> kept{nullptr};                                   \

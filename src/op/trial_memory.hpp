@@ -30,7 +30,7 @@ class trial_memory {
   // Enqueue copies of everything, pattern included, if this is a mirror. Throw bad_result.
   void upload(stream& s) const;
   void download(stream& s) const;
-  // Whether the bytes before the data are as they were.
+  // Returns whether the bytes before the data are as they were.
   [[nodiscard]] bool untouched_before() const noexcept;
 
  private:

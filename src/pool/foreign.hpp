@@ -1,4 +1,4 @@
-// What the debugger's report takes from the record of other allocators' memory (berth/pool/foreign.hpp).
+// The record of other allocators' memory (berth/pool/foreign.hpp), for the debugger's report.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace berth::detail {
 
-// Whether anything was recorded while debugging was on.
+// Returns whether anything was recorded while debugging was on.
 [[nodiscard]] bool foreign_memory_is_recorded() noexcept;
 [[nodiscard]] guard_statistics foreign_statistics();
 // As guard_adaptor::live_by_site(). O(blocks).

@@ -1,4 +1,4 @@
-// Kernels of the user, registered by name: a workspace function for phase one and a run function for phase two.
+// Kernels of the user, registered by name. Phase one calls the workspace function, phase two a run function.
 //
 //     op::register_kernel({
 //         .name = "RowNorm",
