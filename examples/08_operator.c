@@ -25,10 +25,10 @@ int main(int argc, char** argv) {
     DO(berth_stream_copy(stream, memory[i], host[i], size));
     DO(berth_tensor_create(BERTH_F32, shape, 1, NULL, memory[i], size, &t[i]));
   }
-  DO(berth_add_workspace_size(t[0], t[1], NULL, 0, t[2], &wanted, &executor)); /* 7 phase one */
-  if (wanted != 0) DO(berth_pool_allocate(pool, wanted, stream, &workspace));  /* 8 the workspace */
-  DO(berth_add(workspace, wanted, executor, stream));                          /* 9 phase two */
-  DO(berth_stream_copy(stream, host[2], memory[2], size));                     /* 10 the result */
+  DO(berth_add_workspace_size(device, t[0], t[1], NULL, 0, t[2], &wanted, &executor)); /* 7 phase one */
+  if (wanted != 0) DO(berth_pool_allocate(pool, wanted, stream, &workspace));          /* 8 the workspace */
+  DO(berth_add(workspace, wanted, executor, stream));                                  /* 9 phase two */
+  DO(berth_stream_copy(stream, host[2], memory[2], size));                             /* 10 the result */
   DO(berth_stream_synchronize(stream));
   for (int k = 0; k < count; ++k) wrong += host[2][k] != 3;
   printf("1 + 2 = %g, %d of %d wrong\n", host[2][count - 1], (int)wrong, (int)count);

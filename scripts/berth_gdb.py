@@ -194,7 +194,7 @@ class Recorder(Memory):
     def __init__(self):
         super().__init__()
         self.version, self.dropped, self.listening, self.by_thread = None, 0, True, {}
-        at = self.address_of("berth_recorder")
+        at = self.address_of("berth_recorder_lanes")  # C headers have a type berth_recorder
         if at is None:
             return
         self.version, self.stride = self.read("<II", at)

@@ -81,7 +81,7 @@ def main(root: pathlib.Path) -> int:
     for file in sorted(public.rglob("*.hpp")):
         name = file.relative_to(public)
         apart = name.parts[0] == "model" or "adapters" in name.parts or name.name in ("berth.hpp", "check.hpp", "kernels.hpp",
-                                                                                       "device_operators.hpp", "operator.hpp")
+                                                                                       "device_operators.hpp", "kernel.hpp", "operator.hpp")
         if not apart and f'#include "berth/{name}"' not in included:
             print(f"include/berth/berth.hpp: {name} is missing")
             wrong += 1

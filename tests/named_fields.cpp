@@ -26,6 +26,7 @@ void named_fields(const berth::graph& g) {
   (void)block_options{.alignment = 64};
   (void)pool_options{.limit = 1};
   (void)guard_options{.quarantine = 1};
+  (void)alarm_callback{.context = nullptr};
   (void)debug_options{.guards = true};
   (void)tensor_type{.type = element::i8};
   (void)node_options{.workspace = 1};

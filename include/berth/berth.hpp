@@ -38,6 +38,7 @@
 #include "berth/plan/verify.hpp"
 #include "berth/pool/adaptors.hpp"
 #include "berth/pool/debug.hpp"
+#include "berth/pool/foreign.hpp"
 #include "berth/pool/guard.hpp"
 #include "berth/pool/latency.hpp"
 #include "berth/pool/memory_resource.hpp"

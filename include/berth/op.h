@@ -2,12 +2,14 @@
  * (https://www.hiascend.com/document, aclnnXxxGetWorkspaceSize and aclnnXxx): opaque tensors, opaque executors.
  *
  *     berth_tensor_create(BERTH_F32, shape, 2, NULL, a_data, a_bytes, &a);       the same for b and c
- *     berth_add_workspace_size(a, b, NULL, 0, c, &size, &executor);              phase one: may allocate
+ *     berth_add_workspace_size(device, a, b, NULL, 0, c, &size, &executor);      phase one: may allocate
  *     berth_add(workspace, size, executor, stream);                              phase two: allocates nothing
  *
  * One pair of functions, berth_op_workspace_size() and berth_op_run(), serves every operator of Berth's one table
- * (berth/op/operator.hpp; names, attributes and meaning are ONNX's); the named pairs are these with the name filled in.
- * The kernels are Berth's own: plain loops on the host, any strides, every element type the operator is defined on.
+ * (berth/op/operator.hpp; names, attributes and meaning are ONNX's) and every kernel of the caller
+ * (berth_kernel_register); the named pairs are these with the name filled in. Where the host reaches the device's
+ * memory the kernels are Berth's own: plain loops, any strides, every element type the operator is defined on. On
+ * Ascend they are aclnn's (berth/op/device_operators.hpp).
  *
  * Errors, handles and structs of other versions: berth/status.h. What an operator refuses is BERTH_INVALID, with its
  * reason in berth_error_text(), before anything is written; berth_error_index() is then the operand at fault in phase
@@ -83,10 +85,14 @@ berth_status berth_op_infer(const char* name, const berth_tensor* const* inputs,
                             const berth_attribute* attributes, size_t attribute_count, size_t results, size_t index,
                             int32_t* type, int64_t* shape, size_t room, size_t* rank);
 
-/* Phase one. An executor may run any number of times, also before it is told of other addresses. */
+/* Phase one. An executor belongs to its operator and its device: it runs by berth_op_run() or by the run function of
+ * its pair, on streams of the device, any number of times, at the same addresses or at others. `device`: null means the
+ * host. BERTH_INVALID, and the outputs stay as they are: the operator does not serve the request; the device has no
+ * kernel for it; a tensor's data, if it is given already, is too small or misaligned; a parameter's data is not in
+ * memory that the host reads. */
 typedef struct berth_executor berth_executor;
-berth_status berth_op_workspace_size(const char* name, const berth_tensor* const* inputs, size_t input_count,
-                                     const berth_attribute* attributes, size_t attribute_count,
+berth_status berth_op_workspace_size(const berth_device* device, const char* name, const berth_tensor* const* inputs,
+                                     size_t input_count, const berth_attribute* attributes, size_t attribute_count,
                                      berth_tensor* const* results, size_t result_count, uint64_t* workspace_size,
                                      berth_executor** executor);
 /* What its workspace is made of: part `index`, from 0; BERTH_INVALID behind the last. `what` is valid until the
@@ -97,10 +103,67 @@ berth_status berth_executor_workspace_part(const berth_executor* executor, size_
 void berth_executor_destroy(berth_executor* executor);
 
 /* Phase two: enqueues one run at the addresses that the tensors have now. Allocates nothing once it has run on that
- * stream. `workspace`: 64-byte aligned, null where the size is 0. BERTH_INVALID where an address is null or misaligned,
- * a size too small, a result overlaps an operand without lying exactly where it may, or a run with other addresses has
- * not been waited for; BERTH_UNSUPPORTED: the host cannot reach the stream's memory. */
+ * stream. `workspace`: 64-byte aligned, null where the size is 0. BERTH_INVALID if an address is null or misaligned,
+ * a size is too small, a result overlaps an operand without lying exactly where it may, a run with other addresses has
+ * not been waited for, the stream is of a device that the executor was not made for, or the executor is of another
+ * operator than the named pair. */
 berth_status berth_op_run(void* workspace, uint64_t workspace_size, berth_executor* executor, berth_stream* stream);
+
+/* Kernels of the caller, registered by name. Phase one calls the workspace function; phase two runs one of two run
+ * functions:
+ *   compute   computes on a host thread, in the order of the stream. For devices whose memory the host reaches.
+ *   enqueue   puts the work on the stream, from the thread that calls phase two. For every device.
+ * On a device where both could run, compute does. Phase one refuses a device that neither runs on. */
+typedef struct berth_kernel_operand {
+  int32_t type; /* berth_element */
+  size_t rank;
+  const int64_t* shape;
+  const int64_t* strides; /* in bytes, never null */
+} berth_kernel_operand;
+/* A request as the workspace function sees it, for the time of the call. */
+typedef struct berth_kernel_request {
+  size_t struct_size;
+  const berth_kernel_operand* operands; /* the inputs that are given, then the results */
+  size_t operand_count;
+  size_t input_count; /* how many of the operands are inputs */
+  const berth_attribute* attributes;
+  size_t attribute_count;
+  const char* device; /* its name, as in berth_device_open() */
+} berth_kernel_request;
+/* One run, for the time of the call. */
+typedef struct berth_kernel_call {
+  size_t struct_size;
+  void* const* operands;
+  size_t operand_count;
+  void* const* parts; /* of the workspace, in the order of phase one, each 64-byte aligned */
+  size_t part_count;
+  void* state; /* of berth_workspace_keep(); else null */
+} berth_kernel_call;
+
+/* The answer of phase one, for the time of the call. */
+typedef struct berth_workspace berth_workspace;
+/* Appends a part. `what` is copied. BERTH_INVALID: a null argument, or a sum beyond 64 bits. */
+berth_status berth_workspace_add(berth_workspace* workspace, const char* what, uint64_t size);
+/* Keeps `state` for the runs of this executor. release(state) is called once, when the executor ends or phase one
+ * fails; it may be null. BERTH_INVALID: called twice. */
+berth_status berth_workspace_keep(berth_workspace* workspace, void* state, void (*release)(void* state));
+/* Sets the text of phase one's error, and returns BERTH_INVALID for the workspace function to return. */
+berth_status berth_workspace_refuse(berth_workspace* workspace, const char* why);
+
+typedef struct berth_kernel {
+  size_t struct_size;
+  const char* name;
+  void* context; /* of the three functions; it outlives the registration and all executors of the kernel */
+  berth_status (*workspace)(void* context, const berth_kernel_request* request, berth_workspace* workspace);
+  void (*compute)(void* context, const berth_kernel_call* call);
+  berth_status (*enqueue)(void* context, const berth_kernel_call* call, berth_stream* stream);
+  int32_t in_place; /* not 0: a result may lie exactly on an input of its type and layout */
+} berth_kernel;
+/* BERTH_INVALID, and nothing is registered: a name that is null, empty, an operator of the table or registered already;
+ * no workspace function; no run function. */
+berth_status berth_kernel_register(const berth_kernel* kernel);
+/* Executors that were made before keep the kernel. BERTH_INVALID: no such kernel. */
+berth_status berth_kernel_unregister(const char* name);
 
 /* The named pairs, by the number of inputs: X(function, "Operator"). */
 /* clang-format off */
@@ -118,22 +181,23 @@ berth_status berth_op_run(void* workspace, uint64_t workspace_size, berth_execut
   X(conv, "Conv")
 /* clang-format on */
 
-#define BERTH_PAIR_OF_1(function, name)                                                                               \
-  berth_status berth_##function##_workspace_size(const berth_tensor* x, const berth_attribute* attributes,            \
-                                                 size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, \
-                                                 berth_executor** executor);                                          \
-  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,                   \
+#define BERTH_PAIR_OF_1(function, name)                                                                             \
+  berth_status berth_##function##_workspace_size(                                                                   \
+      const berth_device* device, const berth_tensor* x, const berth_attribute* attributes, size_t attribute_count, \
+      berth_tensor* out, uint64_t* workspace_size, berth_executor** executor);                                      \
+  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,                 \
                                 berth_stream* stream);
-#define BERTH_PAIR_OF_2(function, name)                                                                        \
-  berth_status berth_##function##_workspace_size(                                                              \
-      const berth_tensor* a, const berth_tensor* b, const berth_attribute* attributes, size_t attribute_count, \
-      berth_tensor* out, uint64_t* workspace_size, berth_executor** executor);                                 \
-  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,            \
+#define BERTH_PAIR_OF_2(function, name)                                                                            \
+  berth_status berth_##function##_workspace_size(                                                                  \
+      const berth_device* device, const berth_tensor* a, const berth_tensor* b, const berth_attribute* attributes, \
+      size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, berth_executor** executor);             \
+  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,                \
                                 berth_stream* stream);
 #define BERTH_PAIR_OF_3(function, name)                                                                       \
   berth_status berth_##function##_workspace_size(                                                             \
-      const berth_tensor* a, const berth_tensor* b, const berth_tensor* c, const berth_attribute* attributes, \
-      size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, berth_executor** executor);        \
+      const berth_device* device, const berth_tensor* a, const berth_tensor* b, const berth_tensor* c,        \
+      const berth_attribute* attributes, size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, \
+      berth_executor** executor);                                                                             \
   berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,           \
                                 berth_stream* stream);
 BERTH_OPERATORS_OF_1(BERTH_PAIR_OF_1)

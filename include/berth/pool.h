@@ -41,6 +41,11 @@ typedef struct berth_pool_options {
    * 1) if that was in vain. It may not call longjmp. */
   int (*pressure)(void* context, uint64_t size, uint32_t attempt);
   void* context;
+  /* The pool defragments inside its users' calls (berth_pool_defragment), and has no thread for it: if more than this
+   * share of the free memory lies outside the largest hole, and at the first call after so many milliseconds. 0: never.
+   */
+  double defragment_above;
+  uint64_t defragment_every_ms;
 } berth_pool_options;
 
 /* `options` may be null. */
@@ -76,6 +81,9 @@ berth_status berth_pool_free_at(berth_pool* pool, void* block, const char* file,
 /* Gives free memory back to the device until no more than `keep` bytes are held or nothing is left that no work may
  * touch. What went back goes to *released unless that is null. */
 berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released);
+/* Empties the caches and joins free ranges; moves nothing. The largest hole then goes to *largest_hole unless that is
+ * null. */
+berth_status berth_pool_defragment(berth_pool* pool, uint64_t* largest_hole);
 
 /* One consistent snapshot; see pool_statistics in berth/pool/pool.hpp. */
 typedef struct berth_pool_statistics {
@@ -96,6 +104,7 @@ typedef struct berth_pool_statistics {
   uint64_t device_hits; /* allocations for which the device was called */
   uint64_t stitched;
   double fragmentation; /* 1 - live_peak / reserved_peak */
+  uint64_t defragmentations;
 } berth_pool_statistics;
 /* Fills as much of *statistics as its struct_size has room for. */
 berth_status berth_pool_statistics_of(const berth_pool* pool, berth_pool_statistics* statistics);

@@ -44,6 +44,15 @@ berth_status berth_recorder_dropped(const berth_recorder* recorder, uint64_t* ev
  * `pool` is null. The file is there in full or not at all. BERTH_IO. */
 berth_status berth_recorder_write(const berth_recorder* recorder, const berth_pool* pool, const char* path);
 
+/* Memory of other allocators (malloc, cudaMalloc, aclrtMalloc), as berth/pool/foreign.hpp says: a recorder keeps it,
+ * and BERTH_DEBUG has it in its report, with file and line. Record a free before the memory goes back. BERTH_INVALID: a
+ * double free, or a free of a block that is not recorded, if BERTH_DEBUG is on; it stops the program unless `warn` is
+ * set. */
+berth_status berth_record_allocation_at(const void* block, uint64_t size, const char* file, unsigned line);
+berth_status berth_record_free_at(const void* block, const char* file, unsigned line);
+#define berth_record_allocation(block, size) berth_record_allocation_at((block), (size), __FILE__, __LINE__)
+#define berth_record_free(block) berth_record_free_at((block), __FILE__, __LINE__)
+
 #ifdef __cplusplus
 }
 #endif

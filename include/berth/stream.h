@@ -44,6 +44,14 @@ typedef struct berth_device_properties {
 } berth_device_properties;
 berth_status berth_device_describe(const berth_device* device, berth_device_properties* properties);
 
+/* Registers `size` bytes of host memory that exist already: the device then reads and writes them in place, at
+ * *device_address, until they are unregistered. They may not be freed before. BERTH_INVALID, and nothing changes: null,
+ * no bytes, memory that is registered already or is the device's, on Ascend a start that is no multiple of 4096.
+ * BERTH_UNSUPPORTED, BERTH_DEVICE_FAILED. */
+berth_status berth_device_register(const berth_device* device, void* memory, uint64_t size, void** device_address);
+/* By the device's address and the size. BERTH_INVALID: not registered so. */
+berth_status berth_device_unregister(const berth_device* device, void* device_address, uint64_t size);
+
 berth_status berth_stream_create(const berth_device* device, berth_stream** out);
 /* Over the driver's own (CUstream, aclrtStream, cl_command_queue), which outlives it and is not destroyed by it. */
 berth_status berth_stream_wrap(const berth_device* device, void* native, berth_stream** out);

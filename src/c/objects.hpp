@@ -69,8 +69,8 @@ class asking_caller {
   const asking_caller* const outer_;
 };
 
-handles<device>& devices() noexcept;
 #pragma GCC visibility push(default)  // for the library of operators, as in status.hpp
+handles<device>& devices() noexcept;
 handles<held_stream>& streams() noexcept;
 std::uint32_t this_process() noexcept;  // for tables whose objects wait for work when they end
 bool runs_work() noexcept;              // whether this thread runs a stream's work, as far as is known

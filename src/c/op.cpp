@@ -1,14 +1,20 @@
 // Operators behind berth/op.h. Part of the library of operators, which the core library knows nothing of.
 #include "berth/op.h"
 
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "berth/op/operator.hpp"
+#include "berth/op/device_operators.hpp"
 #include "c/objects.hpp"
+#include "c/op_run.hpp"
 
 namespace berth::c {
 namespace {
@@ -30,13 +36,15 @@ struct held_tensor {
 
 struct held_executor {
   std::mutex lock;
+  const std::string name;  // of the operator
+  const device on;
   op::served served;
   std::vector<std::shared_ptr<held_tensor>> operands;  // of phase two, in order
   std::vector<op::memory_range> ranges;                // of the last run
   op::memory_range workspace;
   std::vector<std::shared_ptr<stream_clock>> streams;  // that it has run on; they may go before it
 
-  held_executor() = default;
+  held_executor(std::string of, device d) : name{std::move(of)}, on{std::move(d)} {}
   held_executor(const held_executor&) = delete;
   held_executor& operator=(const held_executor&) = delete;
   ~held_executor() {
@@ -61,18 +69,6 @@ handles<held_tensor>& tensors() noexcept {
 handles<held_executor>& executors() noexcept {
   static never_destroyed<handles<held_executor>> all{8, this_process};
   return all.value;
-}
-
-template <class Do>
-berth_status refusable(const char* name, Do do_it) noexcept {
-  return guarded([&]() -> berth_status {
-    try {
-      return do_it();
-    } catch (const op::refusal& why) {
-      return fail(BERTH_INVALID,
-                  ((name == nullptr ? std::string{"op"} : std::string{name}) + ": " + why.what()).c_str());
-    }
-  });
 }
 
 op::attribute value_of(const berth_attribute& a) {
@@ -101,6 +97,15 @@ struct described {
   std::vector<std::shared_ptr<held_tensor>> inputs;
   std::vector<op::tensor> parameters;
 };
+
+// Fills `to`. Returns false if the host cannot read there, as at a device's address.
+bool read_memory(const void* from, std::vector<std::byte>& to) {
+  const iovec there{const_cast<void*>(from), to.size()}, here{to.data(), to.size()};
+  if (to.empty() || process_vm_readv(getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(to.size())) return true;
+  if (errno == EFAULT) return false;
+  std::memcpy(to.data(), from, to.size());  // the system has no such call
+  return true;
+}
 
 berth_status describe(const char* name, const berth_tensor* const* inputs, std::size_t input_count,
                       const berth_attribute* attributes, std::size_t attribute_count, std::size_t results,
@@ -146,15 +151,70 @@ berth_status describe(const char* name, const berth_tensor* const* inputs, std::
     if (!t.strides.empty() || memory.size < size || (memory.address == nullptr && size != 0)) {
       return fail(BERTH_INVALID, "a parameter, which is read in phase one, has no data or is not row-major", i);
     }
-    const auto* first = static_cast<const std::byte*>(memory.address);
-    d.parameters[i] = {t.type, t.shape, {first, first + size}};
+    d.parameters[i] = {t.type, t.shape, std::vector<std::byte>(static_cast<std::size_t>(size))};
+    if (!read_memory(memory.address, d.parameters[i].data)) {
+      return fail(BERTH_INVALID, "a parameter, which is read in phase one, lies in memory that the host does not reach",
+                  i);
+    }
     d.q.constants[i] = &d.parameters[i];
+  }
+  return BERTH_OK;
+}
+
+// Looks at the data that the tensors have already.
+berth_status check_given(const held_executor& e) {
+  for (std::size_t i = 0; e.served.run != nullptr && i < e.operands.size(); ++i) {
+    const op::memory_range memory = e.operands[i]->where();
+    if (memory.address == nullptr) continue;
+    if (const auto ok = e.served.run->check_operand(i, memory); !ok) return report(ok.error());
   }
   return BERTH_OK;
 }
 
 bool same(const op::memory_range& a, const op::memory_range& b) {
   return a.address == b.address && a.size == b.size;
+}
+
+// Contract: the executor's lock is held.
+berth_status run_locked(held_executor& e, const op::memory_range& work, held_stream& on, berth_stream* stream) {
+  std::array<op::memory_range, 64> ranges;
+  const std::size_t count = e.operands.size();
+  for (std::size_t i = 0; i < count; ++i) ranges[i] = e.operands[i]->where();
+  const bool as_before = !e.streams.empty() && work.address == e.workspace.address &&
+                         std::equal(e.ranges.begin(), e.ranges.end(), ranges.begin(), same);
+  if (!as_before && !e.idle()) {
+    return fail(BERTH_INVALID, "op: a run with other addresses has not been waited for");
+  }
+  e.remember(on.queue.clock());
+  const enqueuing here{stream};
+  auto done = e.served.run->run_checked({ranges.data(), count}, work, on.queue);
+  if (!done) return here.failed() ? fail(here.status(), here.text()) : report(done.error());
+  std::copy_n(ranges.begin(), count, e.ranges.begin());
+  e.workspace = work;
+  return succeed();
+}
+
+// `name`: of the pair's operator; null: any.
+berth_status run_of(const char* name, void* workspace, std::uint64_t workspace_size, berth_executor* executor,
+                    berth_stream* stream) noexcept {
+  const auto held = executors().look_up(executor);
+  if (held == nullptr) return no_such(executor, "executor");
+  const auto on = streams().look_up(stream);
+  if (on == nullptr) return no_such(stream, "stream");
+  return guarded([&]() -> berth_status {
+    if (name != nullptr && held->name != name) {
+      return fail(BERTH_INVALID, (std::string{name} + ": the executor is of " + held->name).c_str());
+    }
+    const std::lock_guard locked{held->lock};
+    if (held->served.run == nullptr) return succeed();  // all results are empty
+    const device& there = on->queue.get_device();
+    if (!(there == held->on) && !held->served.run->runs_on(there)) {
+      return fail(BERTH_INVALID, (held->name + ": the executor is for " + held->on.properties().name +
+                                  ", the stream of " + there.properties().name)
+                                     .c_str());
+    }
+    return run_locked(*held, {workspace, workspace_size}, *on, stream);
+  });
 }
 
 }  // namespace
@@ -217,17 +277,20 @@ berth_status berth_op_infer(const char* name, const berth_tensor* const* inputs,
   });
 }
 
-berth_status berth_op_workspace_size(const char* name, const berth_tensor* const* inputs, size_t input_count,
-                                     const berth_attribute* attributes, size_t attribute_count,
+berth_status berth_op_workspace_size(const berth_device* device, const char* name, const berth_tensor* const* inputs,
+                                     size_t input_count, const berth_attribute* attributes, size_t attribute_count,
                                      berth_tensor* const* results, size_t result_count, uint64_t* workspace_size,
                                      berth_executor** executor) {
   if (workspace_size == nullptr || executor == nullptr) return fail(BERTH_INVALID, "workspace_size or executor: null");
   if (results == nullptr) return fail(BERTH_INVALID, "results: null");
+  const auto found = devices().find(device);
+  if (device != nullptr && found == nullptr) return no_such(device, "device");
   return refusable(name, [&]() -> berth_status {
+    const berth::device on = found == nullptr ? berth::device::host() : *found;
     described d;
     const auto status = describe(name, inputs, input_count, attributes, attribute_count, result_count, d);
     if (status != BERTH_OK) return status;
-    auto made = std::make_shared<held_executor>();
+    auto made = std::make_shared<held_executor>(name, on);
     for (const std::size_t i : berth::op::operands_of(d.q)) made->operands.push_back(d.inputs[i]);
     std::vector<berth::tensor_type> types;
     for (std::size_t i = 0; i < result_count; ++i) {
@@ -236,8 +299,9 @@ berth_status berth_op_workspace_size(const char* name, const berth_tensor* const
       types.push_back(held->type);
       made->operands.push_back(std::move(held));
     }
-    made->served = berth::op::serve(d.q, std::move(types));
+    made->served = berth::op::serve_on(on, d.q, std::move(types));
     if (made->operands.size() > 64) return fail(BERTH_INVALID, "more than 64 operands");
+    if (const auto wrong = check_given(*made); wrong != BERTH_OK) return wrong;
     made->ranges.resize(made->operands.size());
     const std::uint64_t size = made->served.run == nullptr ? 0 : made->served.run->workspace();
     const berth_status given = give(executors(), std::move(made), executor, "too many executors are alive");
@@ -255,7 +319,7 @@ berth_status berth_executor_workspace_part(const berth_executor* executor, size_
   if (run == nullptr || index >= run->workspace_parts().size()) {
     return fail(BERTH_INVALID, "the workspace has no such part", index);
   }
-  *what = run->workspace_parts()[index].what;
+  *what = run->workspace_parts()[index].what.c_str();
   *size = run->workspace_parts()[index].size;
   return succeed();
 }
@@ -265,59 +329,42 @@ void berth_executor_destroy(berth_executor* executor) {
 }
 
 berth_status berth_op_run(void* workspace, uint64_t workspace_size, berth_executor* executor, berth_stream* stream) {
-  const auto held = executors().look_up(executor);
-  if (held == nullptr) return no_such(executor, "executor");
-  const auto on = streams().look_up(stream);
-  if (on == nullptr) return no_such(stream, "stream");
-  return guarded([&]() -> berth_status {
-    const std::lock_guard locked{held->lock};
-    if (held->served.run == nullptr) return succeed();  // all results are empty
-    std::array<berth::op::memory_range, 64> ranges;
-    const std::size_t count = held->operands.size();
-    for (std::size_t i = 0; i < count; ++i) ranges[i] = held->operands[i]->where();
-    const berth::op::memory_range work{workspace, workspace_size};
-    const bool as_before = !held->streams.empty() && work.address == held->workspace.address &&
-                           std::equal(held->ranges.begin(), held->ranges.end(), ranges.begin(), same);
-    if (!as_before && !held->idle()) {
-      return fail(BERTH_INVALID, "op: a run with other addresses has not been waited for");
-    }
-    held->remember(on->queue.clock());
-    auto done = held->served.run->run_checked({ranges.data(), count}, work, on->queue);
-    if (!done) return report(done.error());
-    std::copy_n(ranges.begin(), count, held->ranges.begin());
-    held->workspace = work;
-    return succeed();
-  });
+  return run_of(nullptr, workspace, workspace_size, executor, stream);
 }
 
-#define BERTH_RUN(function)                                                                         \
+#define BERTH_RUN(function, name)                                                                   \
   berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor, \
                                 berth_stream* stream) {                                             \
-    return berth_op_run(workspace, workspace_size, executor, stream);                               \
+    return run_of(name, workspace, workspace_size, executor, stream);                               \
   }
-#define BERTH_PAIR_OF_1(function, name)                                                                               \
-  berth_status berth_##function##_workspace_size(const berth_tensor* x, const berth_attribute* attributes,            \
-                                                 size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, \
-                                                 berth_executor** executor) {                                         \
-    return berth_op_workspace_size(name, &x, 1, attributes, attribute_count, &out, 1, workspace_size, executor);      \
-  }                                                                                                                   \
-  BERTH_RUN(function)
-#define BERTH_PAIR_OF_2(function, name)                                                                          \
-  berth_status berth_##function##_workspace_size(                                                                \
-      const berth_tensor* a, const berth_tensor* b, const berth_attribute* attributes, size_t attribute_count,   \
-      berth_tensor* out, uint64_t* workspace_size, berth_executor** executor) {                                  \
-    const berth_tensor* const in[] = {a, b};                                                                     \
-    return berth_op_workspace_size(name, in, 2, attributes, attribute_count, &out, 1, workspace_size, executor); \
-  }                                                                                                              \
-  BERTH_RUN(function)
-#define BERTH_PAIR_OF_3(function, name)                                                                          \
-  berth_status berth_##function##_workspace_size(                                                                \
-      const berth_tensor* a, const berth_tensor* b, const berth_tensor* c, const berth_attribute* attributes,    \
-      size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, berth_executor** executor) {          \
-    const berth_tensor* const in[] = {a, b, c};                                                                  \
-    return berth_op_workspace_size(name, in, 3, attributes, attribute_count, &out, 1, workspace_size, executor); \
-  }                                                                                                              \
-  BERTH_RUN(function)
+#define BERTH_PAIR_OF_1(function, name)                                                                             \
+  berth_status berth_##function##_workspace_size(                                                                   \
+      const berth_device* device, const berth_tensor* x, const berth_attribute* attributes, size_t attribute_count, \
+      berth_tensor* out, uint64_t* workspace_size, berth_executor** executor) {                                     \
+    const berth_tensor* const in[] = {x};                                                                           \
+    return berth_op_workspace_size(device, name, in, 1, attributes, attribute_count, &out, 1, workspace_size,       \
+                                   executor);                                                                       \
+  }                                                                                                                 \
+  BERTH_RUN(function, name)
+#define BERTH_PAIR_OF_2(function, name)                                                                            \
+  berth_status berth_##function##_workspace_size(                                                                  \
+      const berth_device* device, const berth_tensor* a, const berth_tensor* b, const berth_attribute* attributes, \
+      size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, berth_executor** executor) {            \
+    const berth_tensor* const in[] = {a, b};                                                                       \
+    return berth_op_workspace_size(device, name, in, 2, attributes, attribute_count, &out, 1, workspace_size,      \
+                                   executor);                                                                      \
+  }                                                                                                                \
+  BERTH_RUN(function, name)
+#define BERTH_PAIR_OF_3(function, name)                                                                       \
+  berth_status berth_##function##_workspace_size(                                                             \
+      const berth_device* device, const berth_tensor* a, const berth_tensor* b, const berth_tensor* c,        \
+      const berth_attribute* attributes, size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, \
+      berth_executor** executor) {                                                                            \
+    const berth_tensor* const in[] = {a, b, c};                                                               \
+    return berth_op_workspace_size(device, name, in, 3, attributes, attribute_count, &out, 1, workspace_size, \
+                                   executor);                                                                 \
+  }                                                                                                           \
+  BERTH_RUN(function, name)
 
 BERTH_OPERATORS_OF_1(BERTH_PAIR_OF_1)
 BERTH_OPERATORS_OF_2(BERTH_PAIR_OF_2)

@@ -2,6 +2,7 @@
 #include "berth/pool.h"
 
 #include <chrono>
+#include <cstddef>
 #include <utility>
 
 #include "c/objects.hpp"
@@ -24,6 +25,10 @@ berth_status validate_options(const berth_pool_options& o) noexcept {
     return fail(BERTH_INVALID, "pool options: no such kind of memory");
   }
   if (!(o.fraction >= 0 && o.fraction <= 1)) return fail(BERTH_INVALID, "pool options: the fraction is no share");
+  if (!(o.defragment_above >= 0 && o.defragment_above <= 1)) {
+    return fail(BERTH_INVALID, "pool options: defragment_above is no share");
+  }
+  if (o.defragment_every_ms > std::uint64_t{1} << 40) return fail(BERTH_INVALID, "pool options: defragment_every_ms");
   if (o.idle_release_ms > std::uint64_t{1} << 40) return fail(BERTH_INVALID, "pool options: idle_release_ms");
   return BERTH_OK;
 }
@@ -37,6 +42,8 @@ berth::pool_options pool_options_of(held_pool& mine) {
   out.initial = o.initial;
   if (o.release_threshold != 0) out.release_threshold = o.release_threshold;
   out.idle_release = std::chrono::milliseconds{static_cast<std::int64_t>(o.idle_release_ms)};
+  if (o.defragment_above != 0) out.defragment_above = o.defragment_above;
+  out.defragment_every = std::chrono::milliseconds{static_cast<std::int64_t>(o.defragment_every_ms)};
   out.wait_for_streams = o.wait_for_streams != 0;
   out.stitch = o.no_stitch == 0;
   out.report_leaks = o.quiet == 0;
@@ -73,7 +80,8 @@ berth_status berth::c::create_pool(const berth_device* device, const berth_pool_
   if (on == nullptr) return no_such(device, "device");
   berth_pool_options o{};
   if (options != nullptr) {
-    if (const auto no = read(options, sizeof o, o, "pool options: wrong struct_size")) return no;
+    constexpr std::size_t first = offsetof(berth_pool_options, defragment_above);
+    if (const auto no = read(options, first, o, "pool options: wrong struct_size")) return no;
   }
   if (const auto no = validate_options(o)) return no;
   return guarded([&] {
@@ -103,7 +111,8 @@ berth_status berth::c::give_statistics(const pool_statistics& known, berth_pool_
   s.device_hits = known.device_hits;
   s.stitched = known.stitched;
   s.fragmentation = known.fragmentation();
-  return write(s, sizeof s, to, "pool statistics: null, or wrong struct_size");
+  s.defragmentations = known.defragmentations;
+  return write(s, offsetof(berth_pool_statistics, defragmentations), to, "pool statistics: null, or wrong struct_size");
 }
 
 extern "C" {
@@ -139,8 +148,12 @@ berth_status berth_pool_free_at(berth_pool* pool, void* block, const char* file,
   const auto held = pools().look_up(pool);
   if (held == nullptr) return no_such(pool, "pool");
   if (block == nullptr) return succeed();
-  if (const auto no = find_block(held, pool, block)) return no;
-  held->source().free(block, berth::source_location::current(file == nullptr ? "" : file, line));
+  const auto where = berth::source_location::current(file == nullptr ? "" : file, line);
+  if (find_block(held, pool, block) != BERTH_OK) {
+    if (held->own->watched()) held->own->free(block, where);  // the guard tells of it
+    return find_block(held, pool, block);
+  }
+  held->source().free(block, where);
   return succeed();
 }
 
@@ -179,6 +192,14 @@ berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released
   return on_pool(pool, [&](held_pool& held) {
     const berth::bytes n = held.own->trim(keep);
     if (released != nullptr) *released = n;
+    return succeed();
+  });
+}
+
+berth_status berth_pool_defragment(berth_pool* pool, uint64_t* largest_hole) {
+  return on_pool(pool, [&](held_pool& held) {
+    const berth::defragmentation gain = held.own->defragment();
+    if (largest_hole != nullptr) *largest_hole = gain.largest_after;
     return succeed();
   });
 }

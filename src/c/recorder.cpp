@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "berth/core/hook.hpp"
+#include "berth/pool/foreign.hpp"
 #include "berth/trace/recorder.hpp"
 #include "c/objects.hpp"
 #include "core/whole_file.hpp"
@@ -118,6 +119,16 @@ berth_status berth_recorder_write(const berth_recorder* recorder, const berth_po
     if (failed == 0) return succeed();
     return report({berth::errc::io, "the file cannot be written", static_cast<std::uint64_t>(failed)});
   });
+}
+
+berth_status berth_record_allocation_at(const void* block, uint64_t size, const char* file, unsigned line) {
+  berth::record_allocation(block, size, berth::source_location::current(file == nullptr ? "" : file, line));
+  return succeed();
+}
+
+berth_status berth_record_free_at(const void* block, const char* file, unsigned line) {
+  if (berth::record_free(block, berth::source_location::current(file == nullptr ? "" : file, line))) return succeed();
+  return fail(BERTH_INVALID, "no recorded live block (foreign, or freed already)");
 }
 
 }  // extern "C"

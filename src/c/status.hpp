@@ -30,8 +30,8 @@ berth_status fail(berth_status status, const char* text, std::size_t at = SIZE_M
 berth_status no_memory() noexcept;
 berth_status no_such(const void* handle, const char* kind) noexcept;
 berth_status report(const error& why) noexcept;
-#pragma GCC visibility pop
 const char* last_text() noexcept;
+#pragma GCC visibility pop
 std::size_t last_index() noexcept;
 
 // A caller's struct as this library knows it: what an older one lacks is zero. `least`: the size that the first version

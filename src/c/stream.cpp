@@ -81,6 +81,24 @@ berth_status berth_device_describe(const berth_device* device, berth_device_prop
   return write(p, sizeof p, properties, "device properties: null, or wrong struct_size");
 }
 
+berth_status berth_device_register(const berth_device* device, void* memory, uint64_t size, void** device_address) {
+  if (device_address == nullptr) return fail(BERTH_INVALID, "void** device_address: null");
+  const auto held = devices().look_up(device);
+  if (held == nullptr) return no_such(device, "device");
+  return guarded([&] {
+    const auto address = held->register_memory(memory, size);
+    if (!address) return report(address.error());
+    *device_address = *address;
+    return succeed();
+  });
+}
+
+berth_status berth_device_unregister(const berth_device* device, void* device_address, uint64_t size) {
+  const auto held = devices().look_up(device);
+  if (held == nullptr) return no_such(device, "device");
+  return guarded([&] { return status_of(held->unregister_memory(device_address, size)); });
+}
+
 berth_status berth_stream_create(const berth_device* device, berth_stream** out) {
   if (out == nullptr) return fail(BERTH_INVALID, "berth_stream** out: null");
   const auto held = devices().look_up(device);

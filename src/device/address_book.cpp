@@ -46,9 +46,30 @@ bool address_book::remove(void* address, const range& r) noexcept {
   const std::lock_guard lock{mutex_};
   const auto it = ranges_.find(number(address));
   if (it == ranges_.end()) return false;
-  if (it->second.size != r.size || it->second.kind != r.kind || it->second.reservation != r.reservation) return false;
+  const range& known = it->second;
+  if (known.size != r.size || known.kind != r.kind || known.reservation != r.reservation) return false;
+  if (known.registered != r.registered) return false;
   ranges_.erase(it);
   return true;
+}
+
+bool address_book::begin_registration(const void* host, bytes size) {
+  const std::uintptr_t begin = number(host);
+  const auto overlaps = [begin, size](const auto& map, auto size_of) {
+    const auto after = map.lower_bound(begin);
+    if (after != map.end() && after->first - begin < size) return true;
+    return after != map.begin() && begin - std::prev(after)->first < size_of(std::prev(after)->second);
+  };
+  const std::lock_guard lock{mutex_};
+  if (overlaps(registered_, [](bytes n) { return n; })) return false;
+  if (overlaps(ranges_, [](const range& r) { return r.size; })) return false;
+  registered_.emplace(begin, size);
+  return true;
+}
+
+void address_book::end_registration(const void* host) noexcept {
+  const std::lock_guard lock{mutex_};
+  registered_.erase(number(host));
 }
 
 std::optional<address_book::located> address_book::find(const void* address) const noexcept {

@@ -26,6 +26,7 @@ class address_book {
     bytes size = 0;
     memory_kind kind = memory_kind::device;
     bool reservation = false;
+    bool registered = false;  // memory of the host that was there before
   };
   struct physical {
     bytes size = 0;
@@ -49,6 +50,10 @@ class address_book {
   void add(range_entry entry, void* address) noexcept;
   // Returns false if there is no such range.
   [[nodiscard]] bool remove(void* address, const range& r) noexcept;
+  // Notes host memory that is about to be registered. Returns false if it overlaps memory that is noted already, or
+  // memory of the device at the same addresses.
+  [[nodiscard]] bool begin_registration(const void* host, bytes size);
+  void end_registration(const void* host) noexcept;
   // The block or reservation that contains the address, and its start.
   struct located {
     std::uintptr_t start = 0;
@@ -99,6 +104,7 @@ class address_book {
  private:
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, range> ranges_;
+  std::map<std::uintptr_t, bytes> registered_;  // memory of the host, by its own address
   std::map<std::uint64_t, physical> physicals_;
   std::map<std::uintptr_t, mapping> mappings_;
 };

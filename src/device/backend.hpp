@@ -96,6 +96,12 @@ class device_backend {
   // Tests virtual memory once: two addresses for the same memory, written by one and read by the other. Features that
   // fail are not offered, and a note gives the reason. For backends of drivers that may promise more than they do.
   [[gnu::visibility("hidden")]] void probe_virtual_memory();
+  // Memory of the host, which is neither empty nor registered. host_address() leads from the device's address back to
+  // it.
+  virtual result<void*> register_memory(void*, bytes) {
+    return error{errc::unsupported, "this device registers no memory of the host"};
+  }
+  virtual void unregister_memory(void* /*device_address*/, bytes) noexcept {}
   // For addresses inside memory of this device.
   virtual void* host_address(void* address, memory_kind kind) noexcept {
     return properties_.host_accessible || kind == memory_kind::pinned ? address : nullptr;
@@ -138,6 +144,7 @@ class device_backend {
   order_records order;
   struct {
     std::atomic<std::uint64_t> held{0}, direct_copies{0}, staged_copies{0}, direct_bytes{0}, staged_bytes{0};
+    std::atomic<std::uint64_t> registered{0}, zero_copy_bytes{0}, exchanged_bytes{0};
   } counters;
 
  protected:

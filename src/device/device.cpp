@@ -131,6 +131,11 @@ void note_taken_back(device_backend& backend, const void* address, bytes size) n
   emit({.kind = memory_event_kind::device_free, .owner = &backend, .address = address, .size = size});
 }
 
+void note_zero_copy(device_backend& backend, bytes size) noexcept {
+  if (!backend.properties().host_accessible)
+    backend.counters.zero_copy_bytes.fetch_add(size, std::memory_order_relaxed);
+}
+
 // Ends the mapping that starts there in the book. Frees the memory if it was destroyed meanwhile and this was its last
 // mapping. Returns the mapping's size.
 bytes end_mapping(device_backend& backend, void* address) noexcept {
@@ -200,7 +205,10 @@ device_statistics device::statistics() const noexcept {
           .direct_copies = c.direct_copies.load(std::memory_order_relaxed),
           .staged_copies = c.staged_copies.load(std::memory_order_relaxed),
           .direct_bytes = c.direct_bytes.load(std::memory_order_relaxed),
-          .staged_bytes = c.staged_bytes.load(std::memory_order_relaxed)};
+          .staged_bytes = c.staged_bytes.load(std::memory_order_relaxed),
+          .registered = c.registered.load(std::memory_order_relaxed),
+          .zero_copy_bytes = c.zero_copy_bytes.load(std::memory_order_relaxed),
+          .exchanged_bytes = c.exchanged_bytes.load(std::memory_order_relaxed)};
 }
 
 result<void*> device::allocate(bytes size, memory_kind kind) const {
@@ -212,6 +220,7 @@ result<void*> device::allocate(bytes size, memory_kind kind) const {
     if (!block) return block;
     backend_->book.add(std::move(entry), *block);
     note_given(*backend_, *block, size);
+    if (kind == memory_kind::pinned) note_zero_copy(*backend_, size);
     return block;
   });
 }
@@ -227,6 +236,42 @@ void device::free(void* block, bytes size, memory_kind kind, source_location whe
 void* device::host_address(void* device_address) const noexcept {
   const auto kind = backend_->book.kind_of(device_address);
   return kind ? backend_->host_address(device_address, *kind) : nullptr;
+}
+
+result<void*> device::register_memory(void* memory, bytes size) const {
+  if (memory == nullptr) return error{errc::invalid_input, "device: memory to register is null"};
+  if (auto ok = check_size(size); !ok) return ok.error();
+  if (!backend_->works_here()) return detail::device_before_fork;
+  return without_bad_alloc([&]() -> result<void*> {
+    auto entry = address_book::make_range({.size = size, .kind = memory_kind::pinned, .registered = true});
+    if (!backend_->book.begin_registration(memory, size)) {
+      return error{errc::invalid_input, "device: this memory is registered already, or is the device's", size};
+    }
+    auto address = backend_->register_memory(memory, size);
+    if (!address) {
+      backend_->book.end_registration(memory);
+      return address;
+    }
+    backend_->book.add(std::move(entry), *address);
+    backend_->counters.registered.fetch_add(size, std::memory_order_relaxed);
+    note_zero_copy(*backend_, size);
+    return address;
+  });
+}
+
+result<void> device::unregister_memory(void* device_address, bytes size) const {
+  const void* const memory = kind_of(device_address) ? host_address(device_address) : nullptr;
+  if (!backend_->book.remove(device_address, {.size = size, .kind = memory_kind::pinned, .registered = true})) {
+    return error{errc::invalid_input, "device: no memory of that size is registered at this address", size};
+  }
+  backend_->counters.registered.fetch_sub(size, std::memory_order_relaxed);
+  if (backend_->works_here()) backend_->unregister_memory(device_address, size);
+  backend_->book.end_registration(memory);
+  return {};
+}
+
+std::optional<memory_kind> device::kind_of(const void* address) const noexcept {
+  return backend_->book.kind_of(address);
 }
 
 void* device::native() const noexcept {

@@ -139,6 +139,10 @@ void count_copy(device_backend& backend, const void* to, const void* from, bytes
   auto& c = backend.counters;
   (direct ? c.direct_copies : c.staged_copies).fetch_add(1, std::memory_order_relaxed);
   (direct ? c.direct_bytes : c.staged_bytes).fetch_add(size, std::memory_order_relaxed);
+  if (backend.properties().host_accessible) return;
+  const bool to_own = backend.book.kind_of(to) == memory_kind::device;
+  const bool from_own = backend.book.kind_of(from) == memory_kind::device;
+  if (to_own != from_own) c.exchanged_bytes.fetch_add(size, std::memory_order_relaxed);
 }
 }  // namespace
 }  // namespace detail

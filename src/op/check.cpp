@@ -1,67 +1,22 @@
 #include "berth/op/check.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
 
-#include "berth/device/device.hpp"
+#include "berth/op/device_operators.hpp"
 #include "op/oracle.hpp"
 #include "op/plain/plain.hpp"
 #include "op/trial.hpp"
+#include "op/trial_memory.hpp"
 
 namespace berth::op {
 
 namespace {
-
-constexpr std::byte pattern{0xa5};
-
-// Memory whose last byte is the last of a page, before one that must not be touched.
-class guarded_memory {
- public:
-  guarded_memory() = default;
-  explicit guarded_memory(bytes size, bytes alignment = 64) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const auto used = static_cast<std::size_t>(align_up(size, alignment));
-    mapped_ = (used + page - 1) / page * page + 2 * page;
-    void* at = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) throw std::bad_alloc{};
-    base_ = static_cast<std::byte*>(at);
-    (void)mprotect(base_, page, PROT_NONE);
-    (void)mprotect(base_ + mapped_ - page, page, PROT_NONE);
-    begin_ = base_ + page;
-    data_ = base_ + mapped_ - page - used;
-    size_ = used;
-    std::memset(begin_, static_cast<int>(pattern), mapped_ - 2 * page);
-  }
-  guarded_memory(guarded_memory&& other) noexcept { *this = std::move(other); }
-  guarded_memory& operator=(guarded_memory&& other) noexcept {
-    std::swap(base_, other.base_);
-    std::swap(begin_, other.begin_);
-    std::swap(data_, other.data_);
-    std::swap(mapped_, other.mapped_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~guarded_memory() {
-    if (base_ != nullptr) munmap(base_, mapped_);
-  }
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] bytes size() const noexcept { return size_; }
-  // Whether the bytes of its first page before the data are as they were.
-  [[nodiscard]] bool untouched_before() const noexcept {
-    return std::all_of(begin_, data_, [](std::byte b) { return b == pattern; });
-  }
-
- private:
-  std::byte *base_ = nullptr, *begin_ = nullptr, *data_ = nullptr;
-  std::size_t mapped_ = 0, size_ = 0;
-};
 
 // The operand's type with gaps (each stride doubled), and every other dimension reversed.
 tensor_type spread_out(tensor_type t, std::int64_t& first) {
@@ -79,7 +34,7 @@ tensor_type spread_out(tensor_type t, std::int64_t& first) {
 }
 
 // Puts row-major values where the type's strides say.
-void lay_out(const tensor_type& t, const std::vector<double>& values, std::byte* first) {
+void lay_out_values(const tensor_type& t, const std::vector<double>& values, std::byte* first) {
   const strides by = strides_of(t);
   std::vector<std::int64_t> at(t.shape.size(), 0);
   for (const double v : values) {
@@ -95,34 +50,54 @@ void lay_out(const tensor_type& t, const std::vector<double>& values, std::byte*
 
 struct judged {
   served run;
-  std::vector<guarded_memory> memory;
-  guarded_memory workspace;
-  std::vector<memory_range> ranges;
+  std::vector<trial_memory> memory;
+  trial_memory workspace;
+  std::vector<memory_range> ranges;  // as the device knows them
+  std::vector<std::byte*> seen;      // as the host does
+  [[nodiscard]] memory_range room() const noexcept {
+    return {workspace.on_device(workspace.data()), run.run == nullptr ? 0 : run.run->workspace()};
+  }
 };
 
+// Runs once, at addresses on the device, with what the host wrote and for the host to read.
+result<void> run_once(judged& j, const memory_range& workspace, stream& s) {
+  for (const trial_memory& m : j.memory) m.upload(s);
+  j.workspace.upload(s);
+  const auto ran = j.run.run->run_checked(j.ranges, workspace, s);
+  s.synchronize().value();
+  for (const trial_memory& m : j.memory) m.download(s);
+  j.workspace.download(s);
+  s.synchronize().value();
+  return ran;
+}
+
 // Operation and memory for the request, inputs filled.
-judged set_up(const request& q, const prepared& p, bool strided) {
+judged set_up(const request& q, const prepared& p, bool strided, const device& on) {
   request mine = q;
   judged j;
   std::vector<std::int64_t> first(p.operands.size(), 0);
   for (std::size_t k = 0; strided && k < p.operands.size(); k += 2) {
     mine.inputs[p.operands[k]] = spread_out(*mine.inputs[p.operands[k]], first[k]);
   }
-  j.run = serve(mine);
+  j.run = serve_on(on, mine);
   const auto add = [&](const tensor_type& t, std::int64_t at, bool doubled) {
     const bytes size = static_cast<bytes>(count_of(t.shape)) * element_size(t.type);
     // Gaps double every dimension's stride, so that the whole is at most twice as long.
     const bytes room = std::max<bytes>(doubled ? 2 * size : size, 1);
-    j.memory.emplace_back(room, std::max<bytes>(element_size(t.type), 1));
-    j.ranges.push_back({j.memory.back().data() + at, j.memory.back().size() - static_cast<bytes>(at)});
+    j.memory.emplace_back(on, room, std::max<bytes>(element_size(t.type), 1));
+    const trial_memory& last = j.memory.back();
+    j.seen.push_back(last.data() + at);
+    j.ranges.push_back({last.on_device(j.seen.back()), last.size() - static_cast<bytes>(at)});
   };
   for (std::size_t k = 0; k < p.operands.size(); ++k) {
     const tensor_type& t = *mine.inputs[p.operands[k]];
     add(t, first[k], strided && k % 2 == 0);
-    lay_out(t, p.values[k], static_cast<std::byte*>(j.ranges.back().address));
+    lay_out_values(t, p.values[k], j.seen.back());
   }
   for (const tensor_type& t : j.run.outputs) add(t, 0, false);
-  if (j.run.run != nullptr && j.run.run->workspace() != 0) j.workspace = guarded_memory{j.run.run->workspace(), 64};
+  if (j.run.run != nullptr && j.run.run->workspace() != 0) {
+    j.workspace = trial_memory{on, j.run.run->workspace(), workspace_alignment};
+  }
   return j;
 }
 
@@ -130,8 +105,7 @@ std::vector<double> results_of(const judged& j, std::size_t inputs, std::size_t 
   const tensor_type& t = j.run.outputs[output];
   std::vector<double> values(static_cast<std::size_t>(count_of(t.shape)));
   const auto size = static_cast<std::int64_t>(element_size(t.type));
-  load_as<double>(t.type)(static_cast<const std::byte*>(j.ranges[inputs + output].address), size,
-                          static_cast<std::int64_t>(values.size()), values.data());
+  load_as<double>(t.type)(j.seen[inputs + output], size, static_cast<std::int64_t>(values.size()), values.data());
   return values;
 }
 
@@ -149,14 +123,15 @@ void blame(check_result& r, std::string why) {
 }
 
 // `expected`: by result, what is wanted.
-void compare(check_result& r, const judged& got, const std::vector<std::vector<double>>& expected, std::size_t inputs) {
+void compare(check_result& r, const judged& got, const std::vector<std::vector<double>>& expected, std::size_t inputs,
+             std::optional<double> allowed) {
   double total = 0;
   std::uint64_t count = 0;
   for (std::size_t o = 0; o < got.run.outputs.size(); ++o) {
     const auto a = results_of(got, inputs, o);
     const auto& b = expected[o];
     const element type = got.run.outputs[o].type;
-    r.tolerance = std::max(r.tolerance, tolerance_of(type));
+    r.tolerance = std::max(r.tolerance, allowed.value_or(tolerance_of(type)));
     for (std::size_t i = 0; i < a.size(); ++i) {
       double reference = b[i];
       std::byte rounded[8] = {};
@@ -182,7 +157,7 @@ void compare(check_result& r, const judged& got, const std::vector<std::vector<d
 }
 
 // What the results are judged by: loops of the oracle where the kernel in f64 would be this very kernel.
-std::vector<std::vector<double>> reference(check_result& r, const prepared& p, std::size_t results, stream& s) {
+std::vector<std::vector<double>> reference(check_result& r, const prepared& p, std::size_t results, bool on_host) {
   const request wide = in_f64(p.q);
   const auto same_type = [&](std::size_t i) { return wide.inputs[i]->type == p.q.inputs[i]->type; };
   const bool same = std::all_of(p.operands.begin(), p.operands.end(), same_type);
@@ -192,11 +167,11 @@ std::vector<std::vector<double>> reference(check_result& r, const prepared& p, s
       r.reference = "other loops";
       return {*std::move(expected)};
     }
-    r.reference = "this kernel: layouts, memory and heap are judged, not what it computes";
+    if (on_host) r.reference = "this kernel: layouts, memory and heap are judged, not what it computes";
   }
-  judged want = set_up(wide, p, false);
-  want.run.run->run_checked(want.ranges, {want.workspace.data(), want.run.run->workspace()}, s).value();
-  s.synchronize().value();
+  stream s{device::host()};
+  judged want = set_up(wide, p, false, device::host());
+  run_once(want, want.room(), s).value();
   std::vector<std::vector<double>> expected;
   for (std::size_t o = 0; o < results; ++o) expected.push_back(results_of(want, p.operands.size(), o));
   return expected;
@@ -206,7 +181,7 @@ void time_it(check_result& r, const check_options& o, judged& j, stream& s) {
   std::vector<void*> addresses;
   for (const memory_range& m : j.ranges) addresses.push_back(m.address);
   const auto once = [&] {
-    j.run.run->run(addresses, j.workspace.data(), s).value();
+    j.run.run->run(addresses, j.room().address, s).value();
     s.synchronize().value();
   };
   for (std::uint32_t i = 0; i < o.warm_up; ++i) once();
@@ -268,44 +243,55 @@ std::vector<shape> shapes_of(std::string_view text) {
   }
 }
 
-check_result check(std::string_view name, const check_options& o) {
-  check_result r;
-  const prepared p = prepare(name, o);
-  const std::uint64_t before = o.heap_calls == nullptr ? 0 : o.heap_calls();
-  (void)serve(p.q);
-  if (o.heap_calls != nullptr) r.heap_calls_first = static_cast<std::int64_t>(o.heap_calls() - before);
-  judged got = set_up(p.q, p, o.strided);
+namespace {
+
+void describe(check_result& r, const prepared& p, const judged& j) {
   for (const std::size_t i : p.operands) r.inputs.push_back(*p.q.inputs[i]);
-  r.outputs = got.run.outputs;
-  for (const guarded_memory& m : got.memory) r.memory += m.size();
-  if (got.run.run == nullptr) {  // empty results
-    r.ok = true;
-    return r;
-  }
-  operation& run = *got.run.run;
+  r.outputs = j.run.outputs;
+  for (const trial_memory& m : j.memory) r.memory += m.size();
+  if (j.run.run == nullptr) return;  // empty results
+  const operation& run = *j.run.run;
   r.kernel = run.kernel();
   r.workspace = run.workspace();
   r.parts.assign(run.workspace_parts().begin(), run.workspace_parts().end());
   r.memory += r.workspace;
-  stream s{device::host()};
-  if (r.workspace != 0) {
-    const auto short_one = run.run_checked(got.ranges, {got.workspace.data(), r.workspace - 1}, s);
-    s.synchronize().value();
-    if (short_one) blame(r, "a workspace one byte short is taken");
+}
+
+}  // namespace
+
+check_result check(std::string_view name, const check_options& o) {
+  check_result r;
+  const device on = o.on.value_or(device::host());
+  r.device = on.properties().name;
+  const prepared p = prepare(name, o);
+  const std::uint64_t before = o.heap_calls == nullptr ? 0 : o.heap_calls();
+  (void)serve_on(on, p.q);
+  if (o.heap_calls != nullptr) r.heap_calls_first = static_cast<std::int64_t>(o.heap_calls() - before);
+  stream s{on};
+  judged got = set_up(p.q, p, o.strided, on);
+  describe(r, p, got);
+  if (got.run.run == nullptr) {
+    r.ok = true;
+    return r;
   }
-  const auto ran = run.run_checked(got.ranges, {got.workspace.data(), r.workspace}, s);
+  if (r.workspace != 0 && run_once(got, {got.room().address, r.workspace - 1}, s)) {
+    blame(r, "a workspace one byte short is taken");
+  }
+  const auto ran = run_once(got, got.room(), s);
   if (!ran) {
     r.why = std::string{ran.error().what} + " (" + std::to_string(ran.error().number) + ")";
     return r;
   }
-  s.synchronize().value();
-  compare(r, got, reference(r, p, got.run.outputs.size(), s), p.operands.size());
-  for (const guarded_memory& m : got.memory) {
+  const bool on_host = !got.memory.front().is_mirror();
+  compare(r, got, reference(r, p, got.run.outputs.size(), on_host), p.operands.size(), o.tolerance);
+  for (const trial_memory& m : got.memory) {
     if (!m.untouched_before()) blame(r, "bytes before an operand were written");
   }
   if (r.workspace != 0 && !got.workspace.untouched_before()) blame(r, "bytes before the workspace were written");
   time_it(r, o, got, s);
-  if (r.heap_calls_second > 0) blame(r, std::to_string(r.heap_calls_second) + " calls of the heap in phase two");
+  if (on_host && r.heap_calls_second > 0) {
+    blame(r, std::to_string(r.heap_calls_second) + " calls of the heap in phase two");
+  }
   r.ok = r.why.empty();
   return r;
 }

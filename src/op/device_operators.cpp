@@ -1,5 +1,10 @@
 #include "berth/op/device_operators.hpp"
 
+#include <utility>
+
+#include "op/request.hpp"
+#include "op/user_kernel.hpp"
+
 #ifdef BERTH_WITH_ASCEND
 #include "op/ascend/operators.hpp"
 #endif
@@ -14,6 +19,15 @@ result<server> device_server(const device& d) {
 #endif
   return error{errc::unsupported,
                "the host's kernels cannot reach this device's memory, and of its own it has no operators here"};
+}
+
+served serve_on(const device& d, const request& q, std::vector<tensor_type> outputs) {
+  if (find(q.op) == nullptr) {
+    if (const auto mine = find_kernel(q.op)) return serve_by(mine, q, std::move(outputs), d);
+  }
+  const auto by = device_server(d);
+  if (!by) refuse(std::string{by.error().what} + " (" + d.properties().name + ")");
+  return *by ? (*by)(q, std::move(outputs)) : serve(q, std::move(outputs));
 }
 
 }  // namespace berth::op

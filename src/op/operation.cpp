@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "berth/core/contract.hpp"
 #include "berth/device/device.hpp"
@@ -28,9 +29,39 @@ byte_range touched(const memory_range& m, const operand_rule& r) {
 
 }  // namespace
 
+std::optional<bytes> lay_out(std::span<workspace_part> parts) noexcept {
+  bytes end = 0;
+  for (workspace_part& part : parts) {
+    part.offset = end;
+    const auto rounded = checked_align_up(part.size, workspace_alignment);
+    const auto next = rounded ? checked_add(end, *rounded) : std::nullopt;
+    if (!next) return std::nullopt;
+    end = *next;
+  }
+  return end;
+}
+
 operation::operation(std::size_t operands, bytes workspace, const char* what)
     : addresses_(operands), rules_(operands), workspace_bytes_{workspace} {
   if (workspace != 0) parts_.push_back({what, workspace});
+}
+
+operation::operation(std::size_t operands, std::vector<workspace_part> parts)
+    : addresses_(operands), rules_(operands), parts_{std::move(parts)} {
+  const auto sum = lay_out(parts_);
+  expects(sum.has_value(), "op: the parts of a workspace exceed 64 bits");
+  workspace_bytes_ = *sum;
+}
+
+result<void> operation::check_operand(std::size_t i, const memory_range& m) const noexcept {
+  const operand_rule& r = rules_[i];
+  const auto refused = [i](const char* what) { return error{errc::invalid_input, what, i}; };
+  if (m.address == nullptr) return refused("op: an operand is null");
+  if (m.size < r.size - r.before) return refused("op: an operand is smaller than its type says");
+  if (reinterpret_cast<std::uintptr_t>(m.address) % r.alignment != 0) {
+    return refused("op: an operand is not aligned for its elements");
+  }
+  return {};
 }
 
 result<void> operation::run_checked(std::span<const memory_range> operands, memory_range workspace, stream& s,
@@ -39,15 +70,10 @@ result<void> operation::run_checked(std::span<const memory_range> operands, memo
   const std::size_t count = addresses_.size();
   if (operands.size() != count) return refused("op: not as many operands as the operator has", operands.size());
   if (!runs_on(s.get_device())) {
-    return error{errc::unsupported, "op: the kernel runs on the host, which cannot reach this stream's memory", 0};
+    return error{errc::unsupported, "op: the kernel does not run on this stream's device", 0};
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const operand_rule& r = rules_[i];
-    if (operands[i].address == nullptr) return refused("op: an operand is null", i);
-    if (operands[i].size < r.size - r.before) return refused("op: an operand is smaller than its type says", i);
-    if (reinterpret_cast<std::uintptr_t>(operands[i].address) % r.alignment != 0) {
-      return refused("op: an operand is not aligned for its elements", i);
-    }
+    if (auto ok = check_operand(i, operands[i]); !ok) return ok;
   }
   if (workspace_bytes_ != 0) {
     const auto at = reinterpret_cast<std::uintptr_t>(workspace.address);

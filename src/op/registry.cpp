@@ -7,6 +7,7 @@
 
 #include "berth/core/contract.hpp"
 #include "op/operators/rows.hpp"
+#include "op/user_kernel.hpp"
 
 namespace berth::op {
 
@@ -46,6 +47,8 @@ std::span<const definition* const> table() noexcept {
 
 const definition& row_of(const request& q) {
   const definition* d = find(q.op);
+  if (d == nullptr && find_kernel(q.op) != nullptr)
+    refuse("a kernel of the user's takes the results as they are given");
   if (d == nullptr) refuse("the operator has no kernel here");
   if (d->most_inputs != any_number && q.inputs.size() > d->most_inputs) {
     refuse("has " + std::to_string(q.inputs.size()) + " inputs, the operator at most " +
@@ -78,6 +81,17 @@ std::int64_t validated_reach(const tensor_type& t, const std::string& what) {
   return reach;
 }
 
+// Input 1 with `ones` dimensions of 1 behind its own (trailing_ones()).
+request widened(request q, std::size_t ones) {
+  tensor_type& t = *q.inputs[1];
+  if (!t.strides.empty()) t.strides.insert(t.strides.end(), ones, step_of(t));
+  t.shape.insert(t.shape.end(), ones, 1);
+  q.attributes.erase("axis");
+  return q;
+}
+
+}  // namespace
+
 void validate_inputs(const request& q) {
   for (const std::size_t i : operands_of(q)) {
     if (q.inputs[i]->type == element::other)
@@ -91,16 +105,24 @@ void validate_inputs(const request& q) {
   }
 }
 
-// Input 1 with `ones` dimensions of 1 behind its own (trailing_ones()).
-request widened(request q, std::size_t ones) {
-  tensor_type& t = *q.inputs[1];
-  if (!t.strides.empty()) t.strides.insert(t.strides.end(), ones, step_of(t));
-  t.shape.insert(t.shape.end(), ones, 1);
-  q.attributes.erase("axis");
-  return q;
+void validate_result(const tensor_type& t, std::size_t i) {
+  const std::string what = "result " + std::to_string(i);
+  if (t.type == element::other) refuse(what + " is of a type that is not supported");
+  const std::int64_t elements = count_of(t.shape);
+  const std::int64_t reach = validated_reach(t, what);
+  for (std::size_t d = 0; d < t.strides.size(); ++d) {
+    if (t.shape[d] > 1 && t.strides[d] == 0) refuse(what + " has a stride of 0: its elements would lie on one another");
+  }
+  const std::int64_t places = reach / step_of(t) + 1;
+  if (!t.strides.empty() && elements > places) {
+    refuse(what + " has " + std::to_string(elements) + " elements in " + std::to_string(places) +
+           " places: they would lie on one another");
+  }
 }
 
-}  // namespace
+bool is_empty(const tensor_type& t) noexcept {
+  return std::find(t.shape.begin(), t.shape.end(), 0) != t.shape.end();
+}
 
 const definition* find(std::string_view name) noexcept {
   const auto all = table();
@@ -136,6 +158,9 @@ std::vector<tensor_type> infer(const request& q) {
 }
 
 served serve(const request& q, std::vector<tensor_type> outputs) {
+  if (find(q.op) == nullptr) {
+    if (const auto mine = find_kernel(q.op)) return serve_by(mine, q, std::move(outputs), device::host());
+  }
   if (const std::size_t ones = trailing_ones(q); ones != 0) return serve(widened(q, ones), std::move(outputs));
   served s{infer(q), nullptr};
   for (std::size_t i = 0; i < outputs.size() && i < s.outputs.size(); ++i) {
@@ -143,21 +168,10 @@ served serve(const request& q, std::vector<tensor_type> outputs) {
       refuse("result " + std::to_string(i) + " is " + text_of(s.outputs[i].shape) + " " + name(s.outputs[i].type) +
              ", not " + text_of(outputs[i].shape) + " " + name(outputs[i].type));
     }
-    const std::int64_t reach = validated_reach(outputs[i], "result " + std::to_string(i));
+    validate_result(outputs[i], i);
     s.outputs[i].strides = strides_of(outputs[i]);
-    for (std::size_t d = 0; d < outputs[i].shape.size(); ++d) {
-      if (outputs[i].shape[d] > 1 && s.outputs[i].strides[d] == 0) {
-        refuse("result " + std::to_string(i) + " has a stride of 0: its elements would lie on one another");
-      }
-    }
-    const std::int64_t elements = count_of(outputs[i].shape), places = reach / step_of(outputs[i]) + 1;
-    if (!outputs[i].strides.empty() && elements > places) {
-      refuse("result " + std::to_string(i) + " has " + std::to_string(elements) + " elements in " +
-             std::to_string(places) + " places: they would lie on one another");
-    }
   }
-  const auto empty = [](const tensor_type& t) { return std::find(t.shape.begin(), t.shape.end(), 0) != t.shape.end(); };
-  if (!std::all_of(s.outputs.begin(), s.outputs.end(), empty)) s.run = find(q.op)->make(q, s.outputs);
+  if (!std::all_of(s.outputs.begin(), s.outputs.end(), is_empty)) s.run = find(q.op)->make(q, s.outputs);
   return s;
 }
 

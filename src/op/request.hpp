@@ -60,6 +60,12 @@ template <class T>
                                              std::size_t most = 2 * most_rank);
 [[nodiscard]] bool given(const request& q, const char* name, std::size_t index);
 
+// Refuses operands of no known type, and shapes or strides beyond the bounds of every tensor.
+void validate_inputs(const request& q);
+// Refuses a result beyond those bounds, and one whose elements would lie on one another.
+void validate_result(const tensor_type& t, std::size_t i);
+[[nodiscard]] bool is_empty(const tensor_type& t) noexcept;
+
 // Kinds of elements that operators are defined on.
 [[nodiscard]] bool is_real(element e) noexcept;     // f16, bf16, f32, f64
 [[nodiscard]] bool is_integer(element e) noexcept;  // of whatever width and sign

@@ -26,6 +26,7 @@
 #include "core/print.hpp"
 #include "core/whole_file.hpp"
 #include "pool/debug.hpp"
+#include "pool/foreign.hpp"
 
 namespace berth {
 namespace {
@@ -73,12 +74,12 @@ pid_t signalled = 0;
 
 std::atomic<debugger*> current{nullptr};
 
-// Turns report.json into report.1234.json.
-std::string path_of_child(const std::string& path) {
+// Puts a word before a path's ending: report.json becomes report.1234.json.
+std::string path_with(const std::string& path, const std::string& word) {
   const std::size_t name = path.rfind('/') + 1;
   const std::size_t dot = path.rfind('.');
   const std::size_t at = dot == std::string::npos || dot <= name ? path.size() : dot;
-  return path.substr(0, at) + '.' + std::to_string(getpid()) + path.substr(at);
+  return path.substr(0, at) + '.' + word + path.substr(at);
 }
 
 // Starts anew in a child of fork, with the same options and a report of its own. Threads that the child lacks may hold
@@ -90,7 +91,9 @@ void begin_anew() noexcept {
     one->options = before->options;
     one->environment_read = before->environment_read;
     one->of_a_child = true;
-    if (one->options && !one->options->report.empty()) one->options->report = path_of_child(one->options->report);
+    if (one->options && !one->options->report.empty()) {
+      one->options->report = path_with(one->options->report, std::to_string(getpid()));
+    }
     current.store(one.release(), std::memory_order_release);
   } catch (const std::bad_alloc&) {
   }
@@ -170,7 +173,7 @@ void add_json(std::string& out, const watched_pool& p) {
 
 void add_text(std::string& out, const watched_pool& p) {
   const guard_statistics& s = p.sums;
-  print(out, "pool %" PRIu64 " on ", p.number);
+  if (p.number != 0) print(out, "pool %" PRIu64 " on ", p.number);
   out += p.device;
   if (p.ended) out += " (ended)";
   if (p.sample > 1) print(out, " (one block in %u)", p.sample);
@@ -190,11 +193,22 @@ void add_text(std::string& out, const watched_pool& p) {
   }
 }
 
+// The memory of other allocators as if it were a pool.
+watched_pool other_allocators() {
+  watched_pool p{.device = "other allocators", .counted = true};
+  p.sums = detail::foreign_statistics();
+  p.alive = detail::foreign_by_site();
+  return p;
+}
+
 void add_pools(std::string& out, const debugger& d, bool as_json) {
-  for (std::size_t i = 0; i < d.pools.size(); ++i) {
-    if (as_json && i != 0) out += ',';
-    as_json ? add_json(out, d.pools[i]) : add_text(out, d.pools[i]);
-  }
+  bool first = true;
+  const auto add = [&](const watched_pool& p) {
+    if (as_json && !std::exchange(first, false)) out += ',';
+    as_json ? add_json(out, p) : add_text(out, p);
+  };
+  for (const watched_pool& p : d.pools) add(p);
+  if (detail::foreign_memory_is_recorded()) add(other_allocators());
 }
 
 void add_mistakes(std::string& out, const debugger& d, bool as_json) {
@@ -248,10 +262,16 @@ void write_report() {
   debugger& d = the();
   const bool pools = [&d] {
     const std::lock_guard held{d.lock};
-    return !d.pools.empty();
+    return !d.pools.empty() || detail::foreign_memory_is_recorded();
   }();
   const std::string path = report_path(pools);
   if (!path.empty()) write_out(path, debug_report(path.ends_with(".json")));
+}
+
+void write_alarm_report(void* = nullptr) noexcept try {
+  const std::string path = report_path();
+  if (!path.empty()) write_out(path_with(path, "alarm"), debug_report(path.ends_with(".json")));
+} catch (const std::bad_alloc&) {
 }
 
 // Called when a guard stops the program with its lock held: its own blocks are as last recorded. If another thread is
@@ -384,9 +404,15 @@ std::shared_ptr<guard_adaptor> watch(memory_source& m, bool report_leaks) {
                                                             .bytes_alarm = o->bytes_alarm,
                                                             .age_alarm = countable(o->age_alarm),
                                                             .stack_depth = o->stack_depth,
-                                                            .sample = o->sample});
+                                                            .sample = o->sample,
+                                                            .on_alarm = {write_alarm_report}});
   d.pools.push_back({.number = number, .device = m.get_device().properties().name, .sample = o->sample, .guard = g});
   return g;
+}
+
+void tell_alarm(const source_location& site, const char* text) noexcept {
+  std::fprintf(stderr, "berth: %s:%u: alarm: %s\n", site.file_name(), site.line(), text);
+  write_alarm_report();
 }
 
 void unwatch(std::shared_ptr<guard_adaptor> g) noexcept try {

@@ -279,6 +279,37 @@ void pool::state::release_idle(lock_held& held) noexcept {
   give_idle_back(now);
 }
 
+// Empties the caches, joins finished free memory and removes the mappings of dead stitched blocks.
+defragmentation pool::state::defragment(lock_held& held) noexcept {
+  defragmentation gain{.largest_before = space.largest()};
+  drain_in_steps(held);  // releases the lock in between
+  flush();
+  look_round(held);  // so does this
+  const std::size_t mappings = memory.mappings();
+  sweep_all(nullptr);
+  memory.purge();
+  gain.largest_after = space.largest();
+  gain.unmapped = mappings - memory.mappings();
+  ++defragmentations;
+  return gain;
+}
+
+// Does what defragment_above and defragment_every promise.
+void pool::state::defragment_if_due(lock_held& held) noexcept {
+  bool due = false;
+  if (options.defragment_above < 1 && misses >= next_defragment_look) {
+    next_defragment_look = misses + next_try;
+    const auto free = static_cast<double>(space.free_bytes());
+    due = free > 0 && free - static_cast<double>(space.largest()) > options.defragment_above * free;
+  }
+  if (options.defragment_every.count() > 0) {
+    const auto now = std::chrono::steady_clock::now();
+    due |= now >= next_defragment;
+    if (due) next_defragment = now + options.defragment_every;
+  }
+  if (due) (void)defragment(held);
+}
+
 // Removes the mappings of dead stitched blocks if they are a visible share of the memory held.
 void pool::state::purge(lock_held& held) noexcept {
   if (misses < next_purge) return;

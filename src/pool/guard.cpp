@@ -13,18 +13,14 @@ namespace berth {
 
 using detail::guarded;
 
-namespace {
-
-std::uint32_t this_thread() noexcept {
+std::uint32_t detail::this_threads_number() noexcept {
   static std::atomic<std::uint32_t> last{0};
   thread_local const std::uint32_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;
   return number;
 }
 
-}  // namespace
-
 detail::sampler& detail::this_threads_sampler() noexcept {
-  thread_local sampler mine{this_thread()};
+  thread_local sampler mine{this_threads_number()};
   return mine;
 }
 
@@ -75,7 +71,7 @@ bytes guard_adaptor::lift(bytes more) noexcept {
   b->page = at.page;
   b->mine = {on};
   b->since = detail::coarse_ns();
-  b->thread = this_thread();
+  b->thread = detail::this_threads_number();
   b->stream = s.id();
   b->written = zones.value_or(0);
   b->zones = zones.has_value();
@@ -168,13 +164,17 @@ memory_source::outcome guard_adaptor::do_allocate(bytes size, stream& s, const b
     return failed(zones.error());
   }
   const detail::call_stack* const called_by = my.options.stack_depth != 0 ? my.keep_stack() : nullptr;
+  bool alarmed = false;
   {
     state::held_lock held{my.lock};
     if (!my.remember(at, size, *zones, s, site, called_by, held)) {
       free_to(from, raw, any_size, any_stream, site);
       return failed({errc::out_of_memory, "guard: no host memory for its own records", size});
     }
+    alarmed = std::exchange(my.alarmed, false);
   }
+  if (alarmed && my.options.on_alarm.function != nullptr) [[unlikely]]
+    my.options.on_alarm.function(my.options.on_alarm.context);
   if (my.tells()) [[unlikely]] {
     // A listener that came in between may have received the source's block.
     if (!told) my.tell_listener(memory_event_kind::pool_free, raw, l->taken, s.id(), site);
@@ -217,7 +217,7 @@ void guard_adaptor::do_free(void* data, bytes size, std::uint32_t stream_id, sou
   while (my.holds_more_than(my.options.quarantine) && my.can_leave_now(*my.oldest)) my.leave_quarantine(held);
   if (my.newest == b) {  // reads the clock only with a quarantine
     b->freed_since = detail::coarse_ns();
-    b->freed_by = this_thread();
+    b->freed_by = detail::this_threads_number();
   }
   if (my.unsettled != nullptr) my.left.store(true, std::memory_order_relaxed);
   my.count_call(site, held);

@@ -33,6 +33,8 @@ inline constexpr std::byte freed_byte{0xdd};
 
 // Returns the time of the last tick: a few nanoseconds, where an exact time costs tens.
 [[nodiscard]] std::uint64_t coarse_ns() noexcept;
+// Counted from 1 in the order of first use.
+[[nodiscard]] std::uint32_t this_threads_number() noexcept;
 
 // The use of a block by a stream; `until` is set once the block is freed.
 struct block_use {
@@ -173,6 +175,7 @@ struct guard_adaptor::state {
   std::uint64_t alarm_at_blocks;
   bytes alarm_at_bytes;
   std::uint64_t next_look_at_ages;  // coarse_ns
+  bool alarmed = false;             // since on_alarm was called last
 
   struct placed {
     std::byte* data;

@@ -130,6 +130,7 @@ void guard_adaptor::state::tell_of_leaks() noexcept try {
 }
 
 void guard_adaptor::state::alarm(source_location site, const char* text) noexcept {
+  alarmed = true;
   std::fprintf(stderr, "berth: %s:%u: guard: alarm: %s\n", site.file_name(), site.line(), text);
 }
 

@@ -48,6 +48,7 @@ result<extent*> pool::state::serve(request& r, lock_held& held) {
     make_ready();
     if (note_request(r)) release_unneeded(held);
     release_idle(held);
+    defragment_if_due(held);
     if (memory.purge_is_due()) purge(held);
     make_ready();
     const std::uint64_t calls = memory.device_calls();

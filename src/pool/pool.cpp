@@ -30,7 +30,9 @@ bytes limit_of(const device& d, const pool_options& o) noexcept {
 // Returns the options as they apply to this device.
 pool_options settled(const device& d, pool_options o) noexcept {
   o.limit = limit_of(d, o);
+  expects(o.defragment_above >= 0, "pool: defragment_above is below 0");
   o.idle_release = detail::countable(o.idle_release);
+  o.defragment_every = detail::countable(o.defragment_every);
   return o;
 }
 
@@ -52,6 +54,9 @@ pool::state::state(pool* p, device d, const pool_options& o)
     by_mask = {.before = g < quantum ? align_up(rules.tail_pad, g) + quantum - 1 : g - 1,
                .mask = ~(std::max(g, quantum) - 1),
                .after = g < quantum ? 0 : align_up(rules.tail_pad, quantum)};
+  }
+  if (options.defragment_every.count() > 0) {
+    next_defragment = std::chrono::steady_clock::now() + options.defragment_every;
   }
 }
 
@@ -290,17 +295,8 @@ bytes pool::trim(bytes keep) {
 defragmentation pool::defragment() {
   if (state_->guard != nullptr) state_->guard->tend();
   std::unique_lock held{state_->lock};
-  state& s = *state_;
-  defragmentation gain{.largest_before = s.space.largest()};
-  s.drain_in_steps(held);  // lets others in
-  s.flush();
-  s.look_round(held);  // releases the lock in between
-  const std::size_t mappings = s.memory.mappings();
-  s.sweep_all(nullptr);
-  s.memory.purge();
-  gain.largest_after = s.space.largest();
-  gain.unmapped = mappings - s.memory.mappings();
-  s.tell_watermark(held);
+  const defragmentation gain = state_->defragment(held);
+  state_->tell_watermark(held);
   return gain;
 }
 
@@ -316,6 +312,13 @@ std::vector<stream_statistics> pool::statistics_by_stream() const {
   const state::standstill nobody_moves{*state_};
   state_->drain();
   return state_->by_stream();
+}
+
+std::vector<size_class_statistics> pool::statistics_by_size() const {
+  const std::lock_guard held{state_->lock};
+  const state::standstill nobody_moves{*state_};
+  state_->drain();
+  return state_->by_size();
 }
 
 std::optional<bytes> pool::size_of(const void* data) const noexcept {

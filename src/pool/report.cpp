@@ -1,5 +1,6 @@
 // The pool's reports. Each function stops the pool while it reads it.
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
 #include <map>
 #include <string_view>
@@ -38,6 +39,7 @@ pool_statistics pool::state::statistics(lock_held& held) {
   drain_in_steps(held);
   release_idle(held);
   release_free(held);
+  defragment_if_due(held);
   pool_statistics s;
   detail::block_counts sum = ended;
   const standstill nobody_moves{*this};
@@ -66,6 +68,7 @@ pool_statistics pool::state::statistics(lock_held& held) {
   s.device_calls = memory.device_calls();
   s.events = events;
   s.flushes = flushes;
+  s.defragmentations = defragmentations;
   return s;
 }
 
@@ -83,6 +86,31 @@ std::vector<stream_statistics> pool::state::by_stream() {
   std::vector<stream_statistics> out;
   for (auto& [stream, s] : all) {
     s.stream = stream;
+    out.push_back(s);
+  }
+  return out;
+}
+
+std::vector<size_class_statistics> pool::state::by_size() {
+  std::map<bytes, size_class_statistics> all;
+  const auto of = [&all](bytes size) -> size_class_statistics& {
+    constexpr bytes least = 64, greatest = bytes{1} << 63;
+    return all[size > greatest ? max_bytes : std::max(std::bit_ceil(size), least)];
+  };
+  space.for_each_free([&](const extent& e) {
+    size_class_statistics& s = of(e.size);
+    ++s.free_ranges;
+    s.free += e.size;
+  });
+  blocks.for_each([&](const extent& e) {
+    size_class_statistics& s = of(e.size);
+    const bool kept = e.is(extent_state::cached);
+    ++(kept ? s.cached_blocks : s.live_blocks);
+    (kept ? s.cached : s.live) += e.size;
+  });
+  std::vector<size_class_statistics> out;
+  for (auto& [most, s] : all) {
+    s.most = most;
     out.push_back(s);
   }
   return out;
@@ -116,6 +144,11 @@ std::string pool::state::report() {
       print(out, "  stream %" PRIu32 ": live %s, cached %s, pending %s\n", s.stream, human(s.live).c_str(),
             human(s.cached).c_str(), human(s.pending).c_str());
     }
+  }
+  for (const size_class_statistics& s : by_size()) {
+    print(out, "  sizes up to %s: live %s in %zu, cached %s in %zu, free %s in %zu\n", human(s.most).c_str(),
+          human(s.live).c_str(), s.live_blocks, human(s.cached).c_str(), s.cached_blocks, human(s.free).c_str(),
+          s.free_ranges);
   }
   struct sum {
     bytes size = 0;

@@ -327,6 +327,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void release_free(lock_held& held) noexcept;
   void release_idle(lock_held& held) noexcept;
   void collect(bytes keep, lock_held& held) noexcept;
+  defragmentation defragment(lock_held& held) noexcept;
+  void defragment_if_due(lock_held& held) noexcept;
   void purge(lock_held& held) noexcept;
   void give_idle_back(std::chrono::steady_clock::time_point now) noexcept;
   bytes trim(bytes keep) noexcept;
@@ -340,9 +342,10 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
 
   // --- report.cpp
   [[nodiscard]] pool_statistics statistics(lock_held& held);
-  // These three need the lock and every cache seized; explain() needs the lock.
+  // These four need the lock and every cache seized; explain() needs the lock.
   [[nodiscard]] std::vector<stream_statistics> by_stream();
   [[nodiscard]] std::vector<live_block> live_list();
+  [[nodiscard]] std::vector<size_class_statistics> by_size();
   [[nodiscard]] std::string report();
   [[nodiscard]] std::string explain(const detail::request& r, const error& why);
 
@@ -416,6 +419,9 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::uint16_t last_cache = 0;                                     // the last number of a cache
   std::uint64_t next_collect = 0, next_purge = 0;                   // see collect() and purge()
   std::chrono::steady_clock::time_point next_idle_look{};
+  std::uint64_t next_defragment_look = 0;  // see defragment_if_due()
+  std::chrono::steady_clock::time_point next_defragment{};
+  std::uint64_t defragmentations = 0;
   detail::footprint holdings;
   std::uint64_t misses = 0;  // requests served here
   std::string failure_report;

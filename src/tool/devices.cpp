@@ -112,7 +112,8 @@ json check_json(const device_check& found) {
   json j{{"ok", found.ok},
          {"direct_copies", found.statistics.direct_copies},
          {"staged_copies", found.statistics.staged_copies},
-         {"zero_copy_rate", found.statistics.zero_copy_rate()}};
+         {"zero_copy_rate", found.statistics.zero_copy_rate()},
+         {"zero_copy_use", found.statistics.zero_copy_use()}};
   if (!found.ok) j["reason"] = found.why;
   return j;
 }

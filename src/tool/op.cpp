@@ -25,8 +25,10 @@ namespace {
 struct op_call {
   std::string name, type = "f32";
   std::optional<std::string> shapes, range;  // given empty, they are wrong
-  std::uint32_t seed = 1;
-  bool edges = false, strided = false, list = false, json = false;
+  std::string device = "host";
+  std::optional<double> tolerance;
+  std::uint32_t seed = 1, warm_up = 3, runs = 10;
+  bool edges = false, strided = false, list = false, json = false, csv = false;
 };
 
 std::string shapes_text(const std::vector<tensor_type>& types) {
@@ -80,6 +82,13 @@ op::check_options options_of(const op_call& c) {
   o.seed = c.seed;
   o.edges = c.edges;
   o.strided = c.strided;
+  o.warm_up = c.warm_up;
+  o.runs = c.runs;
+  if (c.tolerance && !(*c.tolerance >= 0)) throw usage_error("--tolerance: not a number from 0 on");
+  o.tolerance = c.tolerance;
+  auto opened = device::open(c.device);
+  if (!opened) throw usage_error("--device " + c.device + ": " + opened.error().what);
+  o.on = *std::move(opened);
   if (op::heap_calls_so_far().counted) o.heap_calls = [] { return op::heap_calls_so_far().heap; };
   return o;
 }
@@ -94,12 +103,15 @@ void print(const std::string& name, const op::check_result& r) {
   std::printf("%s: %s\n", name.c_str(), r.ok ? "ok" : r.why.c_str());
   row("inputs", shapes_text(r.inputs));
   row("results", shapes_text(r.outputs));
+  row("device", r.device);
   row("kernel", r.kernel);
   row("judged by", r.reference);
   row("largest difference", number("%.3g", r.largest_difference) + number(" (allowed: %.3g), in result ", r.tolerance) +
                                 std::to_string(r.worst_output) + " at " + std::to_string(r.worst_element));
   row("mean difference", number("%.3g", r.mean_difference));
-  row("workspace", human(r.workspace) + (r.parts.empty() ? "" : std::string{": "} + r.parts.front().what));
+  std::string parts;
+  for (const op::workspace_part& p : r.parts) parts += (parts.empty() ? ": " : ", ") + p.what;
+  row("workspace", human(r.workspace) + parts);
   row("memory", human(r.memory) + ", operands and workspace");
   row("time", number("%.1f us median", r.median_us) + number(", %.1f mean", r.mean_us) +
                   number(" (%.1f", r.fastest_us) + number(" to %.1f)", r.slowest_us));
@@ -119,6 +131,7 @@ nlohmann::ordered_json json_of(const std::string& name, const op::check_result& 
   j["why"] = r.why;
   j["inputs"] = types(r.inputs);
   j["outputs"] = types(r.outputs);
+  j["device"] = r.device;
   j["kernel"] = r.kernel;
   j["reference"] = r.reference;
   j["largest_difference"] = r.largest_difference;
@@ -133,6 +146,19 @@ nlohmann::ordered_json json_of(const std::string& name, const op::check_result& 
   const auto counted = [](std::int64_t n) { return n < 0 ? nlohmann::ordered_json{} : nlohmann::ordered_json(n); };
   j["heap_calls"] = {{"first_phase", counted(r.heap_calls_first)}, {"second_phase", counted(r.heap_calls_second)}};
   return j;
+}
+
+// A line of names and a line of figures.
+void print_csv(const std::string& name, const op_call& c, const op::check_result& r) {
+  std::printf(
+      "operator,device,inputs,results,ok,kernel,largest_difference,mean_difference,tolerance,workspace_bytes,"
+      "memory_bytes,warmup,runs,median_us,mean_us,fastest_us,slowest_us\n");
+  std::printf("%s,%s,\"%s\",\"%s\",%s,\"%s\",%.9g,%.9g,%.9g,", name.c_str(), r.device.c_str(),
+              shapes_text(r.inputs).c_str(), shapes_text(r.outputs).c_str(), r.ok ? "true" : "false", r.kernel.c_str(),
+              r.largest_difference, r.mean_difference, r.tolerance);
+  std::printf("%llu,%llu,%u,%u,%.3f,%.3f,%.3f,%.3f\n", static_cast<unsigned long long>(r.workspace),
+              static_cast<unsigned long long>(r.memory), c.warm_up, c.runs, r.median_us, r.mean_us, r.fastest_us,
+              r.slowest_us);
 }
 
 int list(bool json) {
@@ -158,7 +184,7 @@ int run(const op_call& c) {
       while (alike && o.shapes.size() < example.size()) o.shapes.push_back(o.shapes.front());
     }
     const op::check_result r = op::check(name, o);
-    c.json ? print_json(json_of(name, r)) : print(name, r);
+    c.json ? print_json(json_of(name, r)) : c.csv ? print_csv(name, c, r) : print(name, r);
     return r.ok ? done : answer_is_no;
   } catch (const op::refusal& why) {
     throw usage_error(name + ": " + why.what());
@@ -177,8 +203,19 @@ std::function<int()> declare_op(CLI::App& app) {
   app.add_option("--seed", c->seed, "Of the data")->check(not_empty)->capture_default_str();
   app.add_flag("--edges", c->edges, "NaN, infinities, subnormals and the range's ends among the data");
   app.add_flag("--strided", c->strided, "Every second input with gaps and reversed dimensions");
+  app.add_option("--device", c->device, "Where it is computed (see berth devices)")->capture_default_str();
+  app.add_option("--tolerance", c->tolerance, "The difference that is allowed (default: by the type)");
+  app.add_option("--warmup", c->warm_up, "Runs before those that are timed, up to 1000000")
+      ->check(not_empty)
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--runs", c->runs, "Runs that are timed, 1 to 1000000")
+      ->check(not_empty)
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
   app.add_flag("--list", c->list, "The operators, with the shapes they are tried on");
-  app.add_flag("--json", c->json, "One JSON object on standard output");
+  auto* const json = app.add_flag("--json", c->json, "One JSON object on standard output");
+  app.add_flag("--csv", c->csv, "A line of names and a line of figures on standard output")->excludes(json);
   return [c] { return run(*c); };
 }
 

@@ -18,6 +18,11 @@
 #include "trace/arrange.hpp"
 #include "trace/chunk_store.hpp"
 #include "trace/record.hpp"
+#include "trace/recorder_view.hpp"
+
+extern "C" {
+[[gnu::used]] berth_recorder_view berth_recorder_lanes{};
+}
 
 namespace berth::trace {
 namespace {
@@ -44,22 +49,6 @@ record stamp_at(std::uint64_t ns) noexcept {
 constinit thread_local bool gone = false;  // this thread has given up its lanes
 
 }  // namespace
-
-// What debuggers read of the recorder that was started last, in a process or a core, without knowing any of our types
-// (scripts/berth_gdb.py): where the list of its lanes, and those of its chunks, lie. Null: there is none.
-extern "C" {
-struct berth_recorder_view {
-  std::uint32_t version;
-  std::uint32_t record_bytes;  // 28 where words of 64 bits lie at multiples of 4
-  const void* recorder;
-  const std::vector<std::shared_ptr<lane>>* lanes;
-  const std::vector<chunk*>* residue;  // older than these
-  const std::vector<chunk*>* full;
-  const std::atomic<std::uint64_t>* dropped;
-  const bool* listening;
-};
-[[gnu::used, gnu::visibility("default")]] berth_recorder_view berth_recorder{};
-}
 
 namespace {
 std::mutex viewed;  // guards it from other recorders
@@ -425,7 +414,7 @@ recorder::recorder(bytes capacity)
 recorder::~recorder() {
   stop();
   const std::lock_guard held{viewed};
-  if (berth_recorder.recorder == state_.get()) berth_recorder = {};
+  if (berth_recorder_lanes.recorder == state_.get()) berth_recorder_lanes = {};
 }
 
 void recorder::start(source_location where) {
@@ -441,7 +430,7 @@ void recorder::start(source_location where) {
   s.listening = true;
   {
     const std::lock_guard held_too{viewed};
-    berth_recorder = {3, sizeof(record), &s, &s.lanes, &s.residue, &s.full, &s.dropped, &s.listening};
+    berth_recorder_lanes = {3, sizeof(record), &s, &s.lanes, &s.residue, &s.full, &s.dropped, &s.listening};
   }
   try {
     s.ticker = std::thread{[&s, next = s.stops + 1] { s.keep_ticking(next); }};

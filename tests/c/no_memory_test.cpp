@@ -319,7 +319,7 @@ TEST(c_no_memory, operators) {
       const berth_tensor* const in[] = {a};
       (void)(go_on(berth_op_infer("Transpose", in, 1, &attribute, 1, 1, 0, &type, dimensions.data(), dimensions.size(),
                                   &rank)) &&
-             go_on(berth_op_workspace_size("Transpose", in, 1, &attribute, 1, &b, 1, &size, &executor)) &&
+             go_on(berth_op_workspace_size(nullptr, "Transpose", in, 1, &attribute, 1, &b, 1, &size, &executor)) &&
              go_on(berth_op_run(workspace.data(), workspace.size(), executor, of.stream)) &&
              go_on(berth_tensor_set_data(a, x.data(), sizeof x)) &&
              go_on(berth_op_run(workspace.data(), workspace.size(), executor, of.stream)));

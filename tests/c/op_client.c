@@ -32,7 +32,7 @@ const char* op_client(void) {
   if (berth_tensor_create(BERTH_F32, shape, 1, NULL, x, sizeof x, &a) != BERTH_OK) wrong = "a";
   if (berth_tensor_create(BERTH_F32, shape, 1, NULL, y, sizeof y, &b) != BERTH_OK) wrong = "b";
   if (berth_tensor_create(BERTH_F32, shape, 1, NULL, z, sizeof z, &c) != BERTH_OK) wrong = "c";
-  if (berth_add_workspace_size(a, b, &alpha, 1, c, &size, &executor) != BERTH_OK) wrong = "workspace_size";
+  if (berth_add_workspace_size(device, a, b, &alpha, 1, c, &size, &executor) != BERTH_OK) wrong = "workspace_size";
   if (size != 0) wrong = "an addition wants a workspace";
   if (berth_add(NULL, size, executor, stream) != BERTH_OK) wrong = "add";
   if (berth_stream_synchronize(stream) != BERTH_OK) wrong = "synchronize";

@@ -61,7 +61,8 @@ class c_operators : public testing::Test {
 class c_top : public c_operators {
  protected:
   c_top() {
-    EXPECT_EQ(berth_op_workspace_size("TopK", in.data(), 2, nullptr, 0, out.data(), 2, &size, &executor), BERTH_OK)
+    EXPECT_EQ(berth_op_workspace_size(nullptr, "TopK", in.data(), 2, nullptr, 0, out.data(), 2, &size, &executor),
+              BERTH_OK)
         << berth_error_text();
     executors.push_back(executor);
   }
@@ -221,11 +222,11 @@ TEST_F(c_operators, every_named_pair_is_an_operator_of_the_table) {
     EXPECT_NE(complaint(status), name + ": the operator has no kernel here");
   };
 #define BERTH_TRY_1(function, name) \
-  judge(berth_##function##_workspace_size(nullptr, nullptr, 0, out, &size, &executor), name);
-#define BERTH_TRY_2(function, name) \
   judge(berth_##function##_workspace_size(nullptr, nullptr, nullptr, 0, out, &size, &executor), name);
-#define BERTH_TRY_3(function, name) \
+#define BERTH_TRY_2(function, name) \
   judge(berth_##function##_workspace_size(nullptr, nullptr, nullptr, nullptr, 0, out, &size, &executor), name);
+#define BERTH_TRY_3(function, name) \
+  judge(berth_##function##_workspace_size(nullptr, nullptr, nullptr, nullptr, nullptr, 0, out, &size, &executor), name);
   BERTH_OPERATORS_OF_1(BERTH_TRY_1)
   BERTH_OPERATORS_OF_2(BERTH_TRY_2)
   BERTH_OPERATORS_OF_3(BERTH_TRY_3)
@@ -244,7 +245,7 @@ TEST_F(c_operators, any_strides_and_attributes) {
   alpha.number = 10;
   std::uint64_t size = 0;
   berth_executor* executor = nullptr;
-  ASSERT_EQ(berth_add_workspace_size(a, b, &alpha, 1, c, &size, &executor), BERTH_OK) << berth_error_text();
+  ASSERT_EQ(berth_add_workspace_size(nullptr, a, b, &alpha, 1, c, &size, &executor), BERTH_OK) << berth_error_text();
   executors.push_back(executor);
   ASSERT_EQ(berth_add(nullptr, 0, executor, stream), BERTH_OK) << berth_error_text();
   finish();
@@ -292,7 +293,8 @@ TEST_F(c_operators, bad_descriptions) {
   std::uint64_t size = 77;
   berth_executor* executor = nullptr;
   const auto add = [&](berth_tensor* left, berth_tensor* right, berth_tensor* out, const berth_attribute* attribute) {
-    return berth_add_workspace_size(left, right, attribute, attribute == nullptr ? 0 : 1, out, &size, &executor);
+    return berth_add_workspace_size(nullptr, left, right, attribute, attribute == nullptr ? 0 : 1, out, &size,
+                                    &executor);
   };
   EXPECT_EQ(complaint(add(a, half, a, nullptr)), "Add: input 1 is f16, input 0 f32");
   EXPECT_EQ(complaint(add(a, nullptr, a, nullptr)), "Add: input 1 is missing");
@@ -319,16 +321,16 @@ TEST_F(c_operators, bad_descriptions) {
   EXPECT_EQ(complaint(add(a, a, a, &bad)), "Add: attribute 'alpha' has the wrong type");
   berth_tensor* const out[] = {a};
   const berth_tensor* const in[] = {a, tensor(BERTH_I64, {1}, nullptr, 8)};
-  EXPECT_EQ(complaint(berth_op_workspace_size("Frobnicate", in, 1, nullptr, 0, out, 1, &size, &executor)),
+  EXPECT_EQ(complaint(berth_op_workspace_size(nullptr, "Frobnicate", in, 1, nullptr, 0, out, 1, &size, &executor)),
             "Frobnicate: the operator has no kernel here");
-  EXPECT_EQ(complaint(berth_op_workspace_size(nullptr, in, 1, nullptr, 0, out, 1, &size, &executor)),
+  EXPECT_EQ(complaint(berth_op_workspace_size(nullptr, nullptr, in, 1, nullptr, 0, out, 1, &size, &executor)),
             "the operator's name: null");
-  EXPECT_EQ(complaint(berth_op_workspace_size("Relu", in, 1, nullptr, 0, out, 0, &size, &executor)),
+  EXPECT_EQ(complaint(berth_op_workspace_size(nullptr, "Relu", in, 1, nullptr, 0, out, 0, &size, &executor)),
             "Relu: no results are wanted");
-  EXPECT_EQ(complaint(berth_op_workspace_size("Reshape", in, 2, nullptr, 0, out, 1, &size, &executor)),
+  EXPECT_EQ(complaint(berth_op_workspace_size(nullptr, "Reshape", in, 2, nullptr, 0, out, 1, &size, &executor)),
             "a parameter, which is read in phase one, has no data or is not row-major");
   EXPECT_EQ(berth_error_index(), 1u);
-  EXPECT_EQ(complaint(berth_op_workspace_size("Relu", in, 100, nullptr, 0, out, 1, &size, &executor)),
+  EXPECT_EQ(complaint(berth_op_workspace_size(nullptr, "Relu", in, 100, nullptr, 0, out, 1, &size, &executor)),
             "more than 64 inputs, results or attributes");
   EXPECT_EQ(size, 77u);
   EXPECT_EQ(executor, nullptr);

@@ -244,7 +244,7 @@ class game {
     std::uint64_t size = 7;
     berth_executor* executor = nullptr;
     const berth_status s =
-        berth_op_workspace_size(name_, inputs_.data(), inputs_.size(), attributes_.data(), attributes_.size(),
+        berth_op_workspace_size(nullptr, name_, inputs_.data(), inputs_.size(), attributes_.data(), attributes_.size(),
                                 results.data(), results.size(), &size, &executor);
     said(s);
     if (s != BERTH_OK) return fuzz::require(size == 7 && executor == nullptr, "a failure leaves its outputs");

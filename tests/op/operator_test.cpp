@@ -546,7 +546,7 @@ class second_phase : public testing::Test {
 TEST_F(second_phase, says_what_its_workspace_is_made_of) {
   EXPECT_EQ(served_.run->workspace(), 128u);  // eight pairs of f64 and i64
   ASSERT_EQ(served_.run->workspace_parts().size(), 1u);
-  EXPECT_STREQ(served_.run->workspace_parts()[0].what, "values with their indices");
+  EXPECT_EQ(served_.run->workspace_parts()[0].what, "values with their indices");
 }
 
 TEST_F(second_phase, refuses_what_does_not_fit_and_writes_nothing) {

@@ -392,6 +392,28 @@ status cuMemFreeHost(void* p) {
   the().device_address.erase(it);
   return success;
 }
+// The device has the host's addresses.
+status cuMemHostRegister_v2(void* p, std::size_t size, unsigned flags) {
+  UNSAFE;
+  if ((flags & host_alloc_device_map) == 0 || p == nullptr || size == 0) return invalid_value;
+  const std::lock_guard lock{the().mutex};
+  if (the().device_address.count(p) != 0) return mistake(invalid_value, "memory is registered twice");
+  the().blocks[reinterpret_cast<address>(p)] = {.size = size, .host = p};
+  the().device_address[p] = reinterpret_cast<address>(p);
+  return success;
+}
+status cuMemHostUnregister(void* p) {
+  UNSAFE;
+  const std::lock_guard lock{the().mutex};
+  const auto it = the().device_address.find(p);
+  if (it == the().device_address.end()) return mistake(invalid_value, "memory that is not registered");
+  const std::size_t size = the().blocks[it->second].size;
+  if (in_use(it->second, size)) return mistake(invalid_value, "registered memory goes while work uses it");
+  the().history_of_bytes.forget(it->second, size);
+  the().blocks.erase(it->second);
+  the().device_address.erase(it);
+  return success;
+}
 status cuMemHostGetDevicePointer_v2(address* out, void* p, unsigned) {
   UNSAFE;
   const std::lock_guard lock{the().mutex};

@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,7 +83,18 @@ struct device_statistics {
   std::uint64_t staged_copies = 0;
   bytes direct_bytes = 0;
   bytes staged_bytes = 0;
+  bytes registered = 0;  // of host memory that is registered now
+  // Zero-copy memory (pinned blocks and registered memory) given out since then, and bytes that copies moved between
+  // host memory and the device's own. Both 0 where the host reaches the device's memory: nothing has to be exchanged.
+  bytes zero_copy_bytes = 0;
+  bytes exchanged_bytes = 0;
 
+  // Returns the share of zero-copy memory in what host and device exchange; 1 if nothing was exchanged. A zero-copy
+  // block counts once, however often both use it, so this is a lower bound.
+  [[nodiscard]] double zero_copy_use() const noexcept {
+    const bytes all = zero_copy_bytes + exchanged_bytes;
+    return all == 0 ? 1.0 : static_cast<double>(zero_copy_bytes) / static_cast<double>(all);
+  }
   // The share of bytes copied without a bounce; 1 if no byte was copied.
   [[nodiscard]] double zero_copy_rate() const noexcept {
     const bytes all = direct_bytes + staged_bytes;
@@ -111,6 +123,22 @@ class device {
   // Returns the host's address of a device address. The address lies in a pinned block, or in any memory of a
   // host-accessible device. Returns null elsewhere, and on "null", which has no memory.
   [[nodiscard]] void* host_address(void* device_address) const noexcept;
+
+  // Registers existing memory of the host, so that the device reads and writes it in place. Returns the device's address
+  // of its first byte. The memory counts as pinned, and host_address() leads back to it. It must not be freed before
+  // unregister_memory(). Cost: a call to the driver, which locks the pages. Errors, which change nothing:
+  //
+  // * invalid_input: null, no bytes, memory that is registered already or is the device's. On Ascend also a start that
+  //   is no multiple of 4096.
+  // * unsupported: "null", OpenCL, Ascend chips whose kernels do not reach host memory.
+  // * device_failed.
+  [[nodiscard]] result<void*> register_memory(void* memory, bytes size) const;
+  // Ends the registration, by the device's address and the size. No operation in flight uses the memory. Error:
+  // invalid_input if nothing is registered there.
+  result<void> unregister_memory(void* device_address, bytes size) const;
+  // Returns which memory of this device an address lies in, as far as the device gave it out or registered it.
+  // O(log blocks).
+  [[nodiscard]] std::optional<memory_kind> kind_of(const void* address) const noexcept;
 
   // Virtual memory, if properties().virtual_memory (else unsupported). Sizes, offsets and addresses are multiples of
   // the granule (contract).

@@ -17,11 +17,13 @@
 #pragma GCC visibility push(default)
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
+#include "berth/device/device.hpp"
 #include "berth/op/operator.hpp"
 
 namespace berth::op {
@@ -36,6 +38,11 @@ struct check_options {
   bool edges = false;
   bool strided = false;
   std::uint32_t warm_up = 3, runs = 10;
+  // The device that computes; nothing: the host. Operands lie in its memory, inside a pattern that is compared after
+  // the run, if the host does not reach that memory. The reference is computed on the host.
+  std::optional<device> on{};
+  // The difference that is allowed, relative to the larger of 1 and the reference; nothing: tolerance_of() the type.
+  std::optional<double> tolerance{};
   // Counts the calls of the heap so far; null: they are not counted. The tool and tests bring one (src/op/heap_meter).
   std::uint64_t (*heap_calls)() = nullptr;
 };
@@ -43,6 +50,7 @@ struct check_options {
 struct check_result {
   bool ok = false;
   std::string why;  // where not ok: what is wrong, in one line
+  std::string device;
   std::string kernel;
   std::string reference;  // what the results were judged by
   std::vector<tensor_type> inputs, outputs;
@@ -52,7 +60,9 @@ struct check_result {
   double largest_difference = 0, mean_difference = 0, tolerance = 0;  // relative to the larger of 1 and the reference
   std::uint64_t worst_output = 0, worst_element = 0;
   double median_us = 0, mean_us = 0, fastest_us = 0, slowest_us = 0;
-  std::int64_t heap_calls_first = -1, heap_calls_second = -1;  // of phase one, and of all timed runs; -1: not counted
+  // Of phase one, and of all timed runs; -1: not counted. On a device that the host does not compute for, the driver's
+  // calls count too, and are no fault.
+  std::int64_t heap_calls_first = -1, heap_calls_second = -1;
 };
 
 // Throws refusal where the operator does not serve such a request.

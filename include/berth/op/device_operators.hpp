@@ -24,5 +24,10 @@ using server = std::function<served(const request& q, std::vector<tensor_type> o
 // driver has no operators that Berth knows.
 [[nodiscard]] result<server> device_server(const device& d);
 
+// Serves a request on this device: a kernel of the user's by its name (berth/op/kernel.hpp), an operator of the table
+// by the device's own operators, or by Berth's kernels where the host reaches the device's memory. The operation runs
+// on streams of this device. Throws refusal where serve() does, and where the device has no kernel for the request.
+[[nodiscard]] served serve_on(const device& d, const request& q, std::vector<tensor_type> outputs = {});
+
 }  // namespace berth::op
 #pragma GCC visibility pop

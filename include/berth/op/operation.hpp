@@ -16,7 +16,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
@@ -35,8 +37,9 @@ struct operand_rule {
 };
 // A part of the workspace, in its order there. Each begins at a multiple of 64 bytes.
 struct workspace_part {
-  const char* what = "";  // "sorted indices", "kernel's scratchpad"
+  std::string what{};  // "sorted indices", "kernel's scratchpad"
   bytes size = 0;
+  bytes offset = 0;  // lay_out() sets it
 };
 // Memory as the caller has it.
 struct memory_range {
@@ -44,6 +47,9 @@ struct memory_range {
   bytes size = 0;
 };
 inline constexpr bytes workspace_alignment = 64;
+// Puts the parts one behind another and returns the sum of their sizes, each rounded up to workspace_alignment. Returns
+// nothing if the sum exceeds 64 bits.
+[[nodiscard]] std::optional<bytes> lay_out(std::span<workspace_part> parts) noexcept;
 
 class operation {
  public:
@@ -74,11 +80,13 @@ class operation {
   // stream::call, or of the driver whose operator it is.
   result<void> run(std::span<void* const> addresses, void* workspace, stream& s,
                    source_location where = source_location::current());
+  // Returns why operand i cannot lie there: null, too small or misaligned. Errors: invalid_input (number: i).
+  [[nodiscard]] result<void> check_operand(std::size_t i, const memory_range& m) const noexcept;
   // The same after a look at what is given. Nothing is enqueued and no byte is written where it is refused.
   // Errors: invalid_input (number: the operand's index, operand_count() for the workspace): one is null, too small or
   // misaligned, a result overlaps another operand without lying exactly where it may, the workspace overlaps one (other
   // numbers: not as many operands, or a run at other addresses that has not ended);
-  // unsupported: the stream's device is one whose memory this kernel cannot reach.
+  // unsupported: the kernel does not run on the stream's device (runs_on).
   [[nodiscard]] result<void> run_checked(std::span<const memory_range> operands, memory_range workspace, stream& s,
                                          source_location where = source_location::current());
   // The same on the calling thread, at once, for those who bring their own queue. Not while a run() is in flight.
@@ -87,15 +95,18 @@ class operation {
                source_location where = source_location::current()) noexcept;
 
  protected:
+  // A workspace of one part.
   operation(std::size_t operands, bytes workspace, const char* what = "kernel's scratchpad");
+  // A workspace of several parts. Contract: lay_out(parts) gives a sum.
+  operation(std::size_t operands, std::vector<workspace_part> parts);
   void set_rule(std::size_t operand, const operand_rule& rule) noexcept { rules_[operand] = rule; }
+  // Enqueues one run at the addresses given last.
+  virtual result<void> enqueue(stream& s);
 
  private:
   // Takes over new addresses. Allocates nothing.
   virtual void bind(std::span<void* const> addresses, void* workspace) noexcept = 0;
   virtual void compute() noexcept = 0;
-  // One run at the addresses given last.
-  virtual result<void> enqueue(stream& s);
   [[nodiscard]] bool holds(std::span<void* const> addresses, const void* workspace) const noexcept;
   void take(std::span<void* const> addresses, void* workspace, source_location where) noexcept;
   static void run_enqueued(void* self) noexcept;

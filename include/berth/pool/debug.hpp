@@ -28,6 +28,8 @@
 //                   Costs microseconds a block.
 //   `live=N`, `bytes=N`, `age=SECONDS`
 //                   An alarm, once a pool, if so many blocks or bytes are alive, or a block for so long.
+//                   With report=FILE the report of that moment is written to FILE with "alarm" before its ending,
+//                   as memory.alarm.txt. A later alarm replaces it.
 //   `sample=1/N`    Guards one block in N, by chance, for long-running programs.
 //                   Alarms, leaks and the report then cover those blocks alone.
 //   `report=FILE`   Written when the program ends: text, or JSON if the name ends in .json.
@@ -42,6 +44,8 @@
 // blocks as their users know them, and a free at the time of the user's free.
 //
 // A child of fork has the same options. It writes a report of its own, report.PID.json, if it makes pools or mistakes.
+//
+// Memory of other allocators that the program records (foreign.hpp) is in the report beside the pools.
 //
 // The report contains the allocations of every pool and the live memory by place (blocks, bytes, age, stream and
 // thread). It also contains every mistake with its place. A report written while a mistake stops the program repeats

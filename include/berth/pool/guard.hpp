@@ -109,6 +109,12 @@ struct mistake_callback {
   void* context = nullptr;
 };
 
+// Called behind a request that gave an alarm, without any lock of the guard.
+struct alarm_callback {
+  void (*function)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
 struct guard_options {
   bytes red_zone = 64;  // before and behind; 0: only records blocks
   // max_bytes: 64 MiB, or an eighth of what the source may hold if that is less; 0: no quarantine. A larger block
@@ -130,6 +136,7 @@ struct guard_options {
   // Guards one block in so many, by chance; 1: all. The rest are the source's own. The source then also handles
   // addresses that are no block, and frees of unguarded blocks.
   std::uint32_t sample = 1;
+  alarm_callback on_alarm{};  // beside the line
 };
 
 struct guard_statistics {

@@ -133,6 +133,14 @@ struct pool_options {
   bytes release_threshold = max_bytes;
   // A chunk that was free for so long is released, in such a call too; checked four times in that time. 0: never.
   std::chrono::milliseconds idle_release{0};
+  // The pool calls defragment() by itself, inside calls of its users and never by a thread of its own. It does so in
+  // statistics(), and in requests that no cache serves.
+  //
+  // * defragment_above: if more than this share of the free memory in the store lies outside the largest hole. Checked
+  //   every 64 such requests. 1: never.
+  // * defragment_every: at the first such call after this time. 0: never.
+  double defragment_above = 1;
+  std::chrono::milliseconds defragment_every{0};
   // Calls on_watermark after a call in which reserved memory has reached this, or has fallen below it again.
   bytes watermark = max_bytes;
   pool_callback on_watermark{};          // number: reserved bytes
@@ -167,11 +175,16 @@ struct pool_statistics {
   std::uint64_t device_hits = 0;  // allocations that called the device
   std::uint64_t stitched = 0;     // allocations that stitched a block
   std::uint64_t device_calls = 0;
-  std::uint64_t events = 0;   // events recorded for other streams
-  std::uint64_t flushes = 0;  // times all caches were emptied
+  std::uint64_t events = 0;            // events recorded for other streams
+  std::uint64_t flushes = 0;           // times all caches were emptied
+  std::uint64_t defragmentations = 0;  // calls of defragment(), and those that the options ask for
 
   [[nodiscard]] double cache_hit_rate() const noexcept { return share(cache_hits); }
   [[nodiscard]] double pool_hit_rate() const noexcept { return share(allocations - device_hits); }
+  // Returns the share of the free memory in the store that lies outside the largest hole; 0 if nothing is free.
+  [[nodiscard]] double free_fragmentation() const noexcept {
+    return free == 0 ? 0 : 1 - static_cast<double>(largest_hole) / static_cast<double>(free);
+  }
   // Returns 1 - live / reserved, each at its peak; 0 for an unused pool.
   [[nodiscard]] double fragmentation() const noexcept {
     if (reserved_peak == 0) return 0;
@@ -190,6 +203,14 @@ struct stream_statistics {
   bytes cached = 0;
   bytes pending = 0;  // freed on this stream, not known to be done: not yet usable for others
   bytes free = 0;     // freed on this stream, done
+};
+
+// Blocks and free ranges of one class of sizes, rounding included: above half of `most`, up to it. Classes are powers
+// of two from 64 bytes on.
+struct size_class_statistics {
+  bytes most = 0;
+  std::size_t live_blocks = 0, cached_blocks = 0, free_ranges = 0;
+  bytes live = 0, cached = 0, free = 0;
 };
 
 // A live block, as reports show it.
@@ -254,7 +275,10 @@ class pool final : public memory_source {
   // O(blocks), as the next two.
   [[nodiscard]] std::vector<stream_statistics> statistics_by_stream() const;
   [[nodiscard]] std::vector<live_block> live_blocks() const;
-  // Returns live, cached and free memory by stream, the largest hole, fragmentation and the sites that hold most.
+  // Smallest class first, without empty classes. O(blocks + free ranges).
+  [[nodiscard]] std::vector<size_class_statistics> statistics_by_size() const;
+  // Returns live, cached and free memory by stream and by class of sizes, the largest hole, fragmentation and the sites
+  // that hold most.
   [[nodiscard]] std::string report() const;
   // Returns the report of the last request that failed for lack of memory, with the cheapest fix; empty if none did.
   [[nodiscard]] std::string out_of_memory_report() const;

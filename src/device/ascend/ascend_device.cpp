@@ -74,6 +74,14 @@ class ascend_device final : public device_backend {
       ascend::free(acl_, choice_, block);
     }
   }
+  result<void*> register_memory(void* memory, bytes size) override {
+    const current_context current{acl_, context_};
+    return pinned_.adopt(memory, size);
+  }
+  void unregister_memory(void* address, bytes) noexcept override {
+    const current_context current{acl_, context_};
+    pinned_.forget(address);
+  }
   void* host_address(void* inside, memory_kind kind) noexcept override {
     return kind == memory_kind::pinned ? pinned_.host_address(inside) : nullptr;
   }

@@ -64,15 +64,46 @@ void* host_memory::registered(void* host, bytes size) noexcept {
   return nullptr;
 }
 
+host_memory::block host_memory::take(void* address) noexcept {
+  const std::lock_guard lock{mutex_};
+  const block taken = blocks_.extract(number(address)).mapped();
+  registered_hosts_.erase(number(taken.host));
+  return taken;
+}
+
 void host_memory::free(void* address) noexcept {
-  block freed;
-  {
-    const std::lock_guard lock{mutex_};
-    freed = blocks_.extract(number(address)).mapped();
-    registered_hosts_.erase(number(freed.host));
-  }
+  const block freed = take(address);
   if (freed.registered) acl_.aclrtHostUnregister(freed.host);
   acl_.aclrtFreeHost(freed.given);
+}
+
+result<void*> host_memory::adopt(void* host, bytes size) {
+  if (acl_.aclrtHostRegister == nullptr || acl_.aclrtHostUnregister == nullptr) {
+    return error{errc::unsupported, "ascend: this CANN registers no memory of the host"};
+  }
+  if (!is_aligned(number(host), register_alignment)) {
+    return error{errc::invalid_input, "ascend: memory to register starts at no multiple of 4096"};
+  }
+  std::map<std::uintptr_t, block> note;
+  std::map<std::uintptr_t, bytes> host_note;
+  note.emplace(0, block{.host = static_cast<std::byte*>(host), .size = size, .registered = true});
+  host_note.emplace(number(host), size);
+  void* on_device = nullptr;
+  if (const status s = acl_.aclrtHostRegister(host, size, register_mapped, &on_device); s != success) {
+    error why = failure(acl_, s, "ascend: the memory cannot be registered");
+    if (s == runtime_unsupported) why.code = errc::unsupported;
+    return why;
+  }
+  const std::lock_guard lock{mutex_};
+  if (on_device != host) registered_hosts_.merge(host_note);
+  auto entry = note.extract(note.begin());
+  entry.key() = number(on_device);
+  blocks_.insert(std::move(entry));
+  return on_device;
+}
+
+void host_memory::forget(void* address) noexcept {
+  acl_.aclrtHostUnregister(take(address).host);
 }
 
 void* host_memory::host_address(const void* inside) const noexcept {

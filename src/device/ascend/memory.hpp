@@ -26,17 +26,21 @@ class host_memory {
 
   [[nodiscard]] result<void*> allocate(bytes size);
   void free(void* block) noexcept;
+  // Memory that is there already; forget() ends that.
+  [[nodiscard]] result<void*> adopt(void* host, bytes size);
+  void forget(void* address) noexcept;
   [[nodiscard]] void* host_address(const void* inside) const noexcept;
   [[nodiscard]] located locate(const void* address) const noexcept;
 
  private:
   struct block {
     std::byte* host = nullptr;
-    void* given = nullptr;  // by aclrtMallocHost
+    void* given = nullptr;  // by aclrtMallocHost; null: the caller's own
     bytes size = 0;
     bool registered = false;
   };
   [[nodiscard]] void* registered(void* host, bytes size) noexcept;
+  [[nodiscard]] block take(void* address) noexcept;
 
   const functions& acl_;
   const address_book& book_;

@@ -266,6 +266,32 @@ class cuda_device final : public device_backend {
     cu_.cuMemFreeHost(entry.mapped());
   }
 
+  result<void*> register_memory(void* memory, bytes size) override {
+    const current_context current{cu_, context_};
+    std::map<address, void*> note;
+    note.emplace(0, memory);
+    // The flags of registration have the numbers of those of cuMemHostAlloc.
+    const status s = cu_.cuMemHostRegister_v2(memory, size, host_alloc_portable | host_alloc_device_map);
+    if (s != success) return failure(s, "cuda: the memory cannot be registered");
+    address on_device = 0;
+    if (const status mapped = cu_.cuMemHostGetDevicePointer_v2(&on_device, memory, 0); mapped != success) {
+      cu_.cuMemHostUnregister(memory);
+      return failure(mapped, "cuda: registered memory without a device address");
+    }
+    auto entry = note.extract(note.begin());
+    entry.key() = on_device;
+    const std::lock_guard lock{mutex_};
+    pinned_.insert(std::move(entry));
+    return pointer(on_device);
+  }
+  void unregister_memory(void* device_address, bytes) noexcept override {
+    const current_context current{cu_, context_};
+    std::unique_lock lock{mutex_};
+    const auto entry = pinned_.extract(number(device_address));
+    lock.unlock();
+    cu_.cuMemHostUnregister(entry.mapped());
+  }
+
   void* host_address(void* inside, memory_kind kind) noexcept override {
     if (kind != memory_kind::pinned) return nullptr;
     const std::lock_guard lock{mutex_};

@@ -82,6 +82,8 @@ static_assert(sizeof(void*) != 8 || sizeof(allocation_properties) == 32);
   X(cuMemHostAlloc, (void**, std::size_t, unsigned flags))                                                       \
   X(cuMemFreeHost, (void*))                                                                                      \
   X(cuMemHostGetDevicePointer_v2, (address*, void*, unsigned flags))                                             \
+  X(cuMemHostRegister_v2, (void*, std::size_t, unsigned flags))                                                  \
+  X(cuMemHostUnregister, (void*))                                                                                \
   X(cuMemcpyAsync, (address to, address from, std::size_t, stream_handle))                                       \
   X(cuMemsetD8Async, (address, unsigned char, std::size_t, stream_handle))                                       \
   X(cuCtxSynchronize, ())                                                                                        \

@@ -135,6 +135,9 @@ class host_device final : public surviving_device {
     munmap(block, pages);  // unlocks too
   }
 
+  // The host's own addresses. The pages are not locked: no device of another kind reads them.
+  result<void*> register_memory(void* memory, bytes) override { return memory; }
+
   bool reaches_foreign_memory() const noexcept override { return true; }
   bytes unlocked() const noexcept override { return unlocked_.load(std::memory_order_relaxed); }
 

@@ -123,6 +123,7 @@ class placed_device final : public surviving_device {
     munmap(block, mapped(size));  // unlocks too
   }
 
+  result<void*> register_memory(void* memory, bytes) override { return memory; }
   bool reaches_foreign_memory() const noexcept override { return true; }
   bytes unlocked() const noexcept override { return unlocked_.load(std::memory_order_relaxed); }
 

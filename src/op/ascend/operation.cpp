@@ -80,16 +80,20 @@ class asked {
 // Of the operation's workspace: aclnn's own comes first.
 struct layout {
   bytes own = 0;
-  std::vector<bytes> unasked{};  // where the results lie that nobody wants
-  bytes whole = 0;
+  std::vector<bytes> unasked{};  // where the results lie that the caller does not want
+  std::vector<workspace_part> parts{};
 };
 layout laid_out(bytes own, std::span<const tensor_type> unasked, const rules::placement& by) {
-  layout made{align_up(own, workspace_alignment), {}, align_up(own, workspace_alignment)};
+  layout made{align_up(own, workspace_alignment)};
+  if (own != 0) made.parts.push_back({"aclnn's workspace", made.own});
   for (const tensor_type& t : unasked) {
     bytes size = element_size(t.type);
     for (const std::int64_t d : t.shape) size *= static_cast<bytes>(d);
-    made.unasked.push_back(made.whole);
-    made.whole = align_up(made.whole + by.footprint(size).value(), workspace_alignment);
+    made.parts.push_back({"results that the caller does not want", by.footprint(size).value()});
+  }
+  if (!lay_out(made.parts)) throw refusal("the workspace exceeds 64 bits");
+  for (std::size_t i = made.parts.size() - unasked.size(); i < made.parts.size(); ++i) {
+    made.unasked.push_back(made.parts[i].offset);
   }
   return made;
 }
@@ -98,11 +102,7 @@ class ascend_operation final : public operation {
  public:
   ascend_operation(const functions& acl, const device& on, call how, const std::vector<operand_rule>& rules,
                    const layout& room)
-      : operation{rules.size(), room.whole, "aclnn's workspace"},
-        acl_{acl},
-        device_{on},
-        how_{std::move(how)},
-        room_{room} {
+      : operation{rules.size(), room.parts}, acl_{acl}, device_{on}, how_{std::move(how)}, room_{room} {
     for (std::size_t k = 0; k < rules.size(); ++k) set_rule(k, rules[k]);
   }
   ~ascend_operation() override {

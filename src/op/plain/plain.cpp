@@ -5,8 +5,6 @@
 
 namespace berth::op {
 
-namespace {
-
 operand_rule rule_of(const tensor_type& t, bool written, bool in_place) {
   operand_rule r;
   const auto size = static_cast<std::int64_t>(element_size(t.type));
@@ -23,8 +21,6 @@ operand_rule rule_of(const tensor_type& t, bool written, bool in_place) {
   r.may_overwrite = in_place;
   return r;
 }
-
-}  // namespace
 
 plain_operation::plain_operation(const request& q, const std::vector<tensor_type>& outputs, bool in_place,
                                  bytes workspace, const char* what)

@@ -16,6 +16,9 @@ namespace berth::op {
 // Elements that are brought into a kernel's type at a time, on its stack.
 inline constexpr std::int64_t chunk = 256;
 
+// Returns the rule of an operand whose strides are set.
+[[nodiscard]] operand_rule rule_of(const tensor_type& t, bool written, bool in_place);
+
 // Base of the plain kernels: the operands' types, checked sizes, and the addresses of a run.
 class plain_operation : public operation {
  public:

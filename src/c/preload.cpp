@@ -1,0 +1,272 @@
+// A library to be preloaded: records malloc, cudaMalloc and aclrtMalloc of programs that know nothing of Berth.
+//
+//   LD_PRELOAD=libberth_preload.so BERTH_RECORD=run.json ./program
+//   berth report run.json
+//
+// BERTH_RECORD is the snapshot that is written when the program ends (a child of fork writes run.PID.json); without it
+// nothing is recorded. BERTH_RECORD_OF: malloc, device, or both with a comma (the default). A block's place is the
+// object and the offset of the call, "program+0x1234", for addr2line. Device functions that a program finds with dlsym
+// are not seen. With BERTH_DEBUG, memory of devices stands in its report too (berth/pool/foreign.hpp).
+//
+// The functions here are called before any constructor, from any thread, and by Berth itself. `busy` is set
+// while Berth records, so that its own blocks are left out.
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "berth/core/hook.hpp"
+#include "berth/pool/foreign.hpp"
+#include "berth/trace/recorder.hpp"
+#include "core/whole_file.hpp"
+
+// glibc's own entry points, for what dlsym allocates before the next malloc is found.
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* p, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+void __libc_free(void* p);
+}
+
+namespace berth {
+namespace {
+
+constinit thread_local bool busy [[gnu::tls_model("initial-exec")]] = false;
+
+// Berth is at work in this thread.
+class at_work {
+ public:
+  at_work() noexcept : before_{busy} { busy = true; }
+  at_work(const at_work&) = delete;
+  at_work& operator=(const at_work&) = delete;
+  ~at_work() { busy = before_; }
+
+ private:
+  const bool before_;
+};
+
+std::atomic<bool> of_malloc{false}, of_devices{false};
+constinit trace::recorder* recorder = nullptr;  // never destroyed: threads may allocate to the end
+constinit pid_t started_by = 0;
+
+// The texts of places, made once each and kept.
+const char* place_of(const void* caller) {
+  static auto* const lock = new std::mutex;
+  static auto* const known = new std::unordered_map<const void*, std::string>;
+  const std::lock_guard held{*lock};
+  std::string& text = (*known)[caller];
+  if (!text.empty()) return text.c_str();
+  Dl_info in{};
+  char offset[32];
+  if (dladdr(caller, &in) == 0 || in.dli_fname == nullptr) {
+    std::snprintf(offset, sizeof offset, "%p", caller);
+    return (text = offset).c_str();
+  }
+  const char* const slash = std::strrchr(in.dli_fname, '/');
+  std::snprintf(offset, sizeof offset, "+0x%zx",
+                static_cast<std::size_t>(static_cast<const char*>(caller) - static_cast<const char*>(in.dli_fbase)));
+  return (text = std::string{slash != nullptr ? slash + 1 : in.dli_fname} + offset).c_str();
+}
+
+void note_block(const void* block, std::size_t size, const void* caller) noexcept {
+  if (block == nullptr || busy || !of_malloc.load(std::memory_order_relaxed)) return;
+  const at_work now;
+  try {
+    emit({.kind = memory_event_kind::pool_allocate,
+          .owner = &of_malloc,
+          .address = block,
+          .size = size,
+          .site = source_location::current(place_of(caller), 0)});
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void note_free(const void* block) noexcept {
+  if (block == nullptr || busy || !of_malloc.load(std::memory_order_relaxed)) return;
+  const at_work now;
+  emit({.kind = memory_event_kind::pool_free, .owner = &of_malloc, .address = block});
+}
+
+void note_device_block(const void* block, std::size_t size, const void* caller) noexcept {
+  if (busy || !of_devices.load(std::memory_order_relaxed)) return;
+  const at_work now;
+  try {
+    record_allocation(block, size, source_location::current(place_of(caller), 0));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void note_device_free(const void* block, const void* caller) noexcept {
+  if (busy || !of_devices.load(std::memory_order_relaxed)) return;
+  const at_work now;
+  try {
+    (void)record_free(block, source_location::current(place_of(caller), 0));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// The next function of that name behind this library; null if there is none.
+template <class Function>
+Function* next(std::atomic<Function*>& kept, const char* name) noexcept {
+  Function* found = kept.load(std::memory_order_relaxed);
+  if (found != nullptr || busy) return found;
+  const at_work now;
+  found = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+  kept.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+std::string path_of_this_process(const char* path) {
+  std::string to = path;
+  if (getpid() == started_by) return to;
+  const std::size_t slash = to.rfind('/') + 1, dot = to.rfind('.');
+  to.insert(dot == std::string::npos || dot <= slash ? to.size() : dot, "." + std::to_string(getpid()));
+  return to;
+}
+
+[[gnu::constructor]] void begin() {
+  const char* const path = std::getenv("BERTH_RECORD");
+  if (path == nullptr || *path == '\0') return;
+  const at_work now;
+  const char* const named = std::getenv("BERTH_RECORD_OF");
+  const std::string of = "," + std::string{named != nullptr && *named != '\0' ? named : "malloc,device"} + ",";
+  const bool heap = of.find(",malloc,") != std::string::npos, devices = of.find(",device,") != std::string::npos;
+  if (!heap && !devices) {
+    std::fprintf(stderr, "berth: BERTH_RECORD_OF: '%s' names neither malloc nor device\n", named);
+    return;
+  }
+  started_by = getpid();
+  recorder = new trace::recorder;
+  recorder->start();
+  of_malloc.store(heap);
+  of_devices.store(devices);
+}
+
+[[gnu::destructor]] void end() {
+  if (recorder == nullptr) return;
+  const at_work now;
+  of_malloc.store(false);
+  of_devices.store(false);
+  recorder->stop();
+  const std::string path = path_of_this_process(std::getenv("BERTH_RECORD"));
+  if (write_whole_file(path, to_json(recorder->take())) != 0) {
+    std::fprintf(stderr, "berth: BERTH_RECORD: %s cannot be written\n", path.c_str());
+  }
+}
+
+using allocating = void*(std::size_t);
+using counting = void*(std::size_t, std::size_t);
+using moving = void*(void*, std::size_t);
+using freeing = void(void*);
+constinit std::atomic<allocating*> next_malloc{nullptr};
+constinit std::atomic<counting*> next_calloc{nullptr}, next_memalign{nullptr}, next_aligned{nullptr};
+constinit std::atomic<moving*> next_realloc{nullptr};
+constinit std::atomic<freeing*> next_free{nullptr};
+
+void* aligned(std::atomic<counting*>& kept, const char* name, std::size_t alignment, std::size_t size,
+              const void* caller) noexcept {
+  counting* const f = next(kept, name);
+  void* const made = f != nullptr ? f(alignment, size) : __libc_memalign(alignment, size);
+  note_block(made, size, caller);
+  return made;
+}
+
+}  // namespace
+}  // namespace berth
+
+#define BERTH_CALLER __builtin_return_address(0)
+#pragma GCC visibility push(default)
+extern "C" {
+
+void* malloc(std::size_t size) {
+  auto* const f = berth::next(berth::next_malloc, "malloc");
+  void* const made = f != nullptr ? f(size) : __libc_malloc(size);
+  berth::note_block(made, size, BERTH_CALLER);
+  return made;
+}
+
+void* calloc(std::size_t count, std::size_t size) {
+  auto* const f = berth::next(berth::next_calloc, "calloc");
+  void* const made = f != nullptr ? f(count, size) : __libc_calloc(count, size);
+  berth::note_block(made, count * size, BERTH_CALLER);
+  return made;
+}
+
+void* realloc(void* p, std::size_t size) {
+  auto* const f = berth::next(berth::next_realloc, "realloc");
+  berth::note_free(p);
+  void* const made = f != nullptr ? f(p, size) : __libc_realloc(p, size);
+  if (made == nullptr && size != 0) {
+    berth::note_block(p, size, BERTH_CALLER);  // it is still there
+  } else {
+    berth::note_block(made, size, BERTH_CALLER);
+  }
+  return made;
+}
+
+void free(void* p) {
+  berth::note_free(p);
+  auto* const f = berth::next(berth::next_free, "free");
+  f != nullptr ? f(p) : __libc_free(p);
+}
+
+void* memalign(std::size_t alignment, std::size_t size) {
+  return berth::aligned(berth::next_memalign, "memalign", alignment, size, BERTH_CALLER);
+}
+
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  return berth::aligned(berth::next_aligned, "aligned_alloc", alignment, size, BERTH_CALLER);
+}
+
+int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
+  if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0) return EINVAL;
+  void* const made = berth::aligned(berth::next_memalign, "memalign", alignment, size, BERTH_CALLER);
+  if (made == nullptr) return ENOMEM;
+  *result = made;
+  return 0;
+}
+
+// CUDA and AscendCL: 0 is success in both. A program that calls them has their library.
+#define BERTH_DEVICE_ALLOCATION(name, parameters, arguments)                                         \
+  int name parameters {                                                                              \
+    static constinit std::atomic<int(*) parameters> kept{nullptr};                                   \
+    auto* found = kept.load(std::memory_order_relaxed);                                              \
+    if (found == nullptr) kept = found = reinterpret_cast<decltype(found)>(dlsym(RTLD_NEXT, #name)); \
+    if (found == nullptr) return 1;                                                                  \
+    const int status = found arguments;                                                              \
+    if (status == 0) berth::note_device_block(*out, size, BERTH_CALLER);                             \
+    return status;                                                                                   \
+  }
+#define BERTH_DEVICE_FREE(name)                                                                      \
+  int name(void* block) {                                                                            \
+    static constinit std::atomic<int (*)(void*)> kept{nullptr};                                      \
+    auto* found = kept.load(std::memory_order_relaxed);                                              \
+    if (found == nullptr) kept = found = reinterpret_cast<decltype(found)>(dlsym(RTLD_NEXT, #name)); \
+    if (found == nullptr) return 1;                                                                  \
+    berth::note_device_free(block, BERTH_CALLER);                                                    \
+    return found(block);                                                                             \
+  }
+BERTH_DEVICE_ALLOCATION(cudaMalloc, (void** out, std::size_t size), (out, size))
+BERTH_DEVICE_ALLOCATION(cudaMallocHost, (void** out, std::size_t size), (out, size))
+BERTH_DEVICE_FREE(cudaFree)
+BERTH_DEVICE_FREE(cudaFreeHost)
+BERTH_DEVICE_ALLOCATION(aclrtMalloc, (void** out, std::size_t size, int policy), (out, size, policy))
+BERTH_DEVICE_ALLOCATION(aclrtMallocAlign32, (void** out, std::size_t size, int policy), (out, size, policy))
+BERTH_DEVICE_ALLOCATION(aclrtMallocCached, (void** out, std::size_t size, int policy), (out, size, policy))
+BERTH_DEVICE_ALLOCATION(aclrtMallocHost, (void** out, std::size_t size), (out, size))
+BERTH_DEVICE_FREE(aclrtFree)
+BERTH_DEVICE_FREE(aclrtFreeHost)
+
+}  // extern "C"
+#pragma GCC visibility pop
