@@ -58,7 +58,8 @@ struct memories_plan {
   [[nodiscard]] std::uint32_t taken_at(std::uint32_t n) const noexcept;
 };
 
-// Every operand that may be taken over in its own memory is. Errors: sizes beyond what a plan can say, and
+// Every operand that may be taken over in its own memory is. A deadline is for all memories together. A memory that is
+// not finished by then gets the plan of best fit in order of birth if that is lower. Errors: sizes beyond what a plan can say, and
 // limit_exceeded (number: bytes) where pins leave no plan, or where there are pins and more than one slab is needed.
 [[nodiscard]] result<memories_plan> plan_in_memories(const memories_question& q, const plan::options& search = {});
 

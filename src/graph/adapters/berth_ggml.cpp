@@ -7,6 +7,7 @@
 // With several buffer types alloc_graph serves by each plan whose homes are certain: known_graph::may_follow(). Any
 // other change is left to reserve_n, as in ggml: the scheduler waits for work under way before it calls that, and it
 // alone says which buffer type each node belongs to.
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -81,6 +82,42 @@ plan::options of(plan::effort level, std::uint64_t node_limit = 0) {
 const plan::options quickly = of(plan::effort::fast);
 const plan::options greedily = of(plan::effort::normal, 1);  // the greedy orders, and no search
 const plan::options patiently = of(plan::effort::normal);
+
+// The time that a call may take to plan a graph. Half of it is for effort fast.
+class time_limit {
+ public:
+  // alloc_graph's. With what comes before and after the search it takes a millisecond, or three times as long as ggml.
+  [[nodiscard]] static time_limit of_allocation(const ggml_cgraph* g) {
+    return time_limit{std::max(0.5e-3, (g->n_nodes + g->n_leafs) * 0.3e-6)};
+  }
+  // reserve's: BERTH_GGML_RESERVE_MS, or 20 ms.
+  [[nodiscard]] static time_limit of_reserve() {
+    const char* const said = std::getenv("BERTH_GGML_RESERVE_MS");
+    if (said == nullptr) return time_limit{20e-3};
+    char* end = nullptr;
+    const double ms = std::strtod(said, &end);
+    if (end != said && *end == '\0' && ms >= 0 && ms <= 1e9) return time_limit{ms * 1e-3};
+    GGML_LOG_ERROR("berth: BERTH_GGML_RESERVE_MS=%s is not a number of milliseconds: 20\n", said);
+    return time_limit{20e-3};
+  }
+
+  [[nodiscard]] bool has_rest() const { return spent() < all_ / 2; }
+  // Options that end with the first half, or with all of it.
+  [[nodiscard]] plan::options first_half(plan::options o) const { return until(o, all_ / 2); }
+  [[nodiscard]] plan::options rest(plan::options o) const { return until(o, all_); }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  explicit time_limit(double all) : all_{all} {}
+  [[nodiscard]] double spent() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
+  [[nodiscard]] plan::options until(plan::options o, double end) const {
+    o.deadline_s = std::max(0.0, end - spent());
+    return o;
+  }
+
+  clock::time_point begin_ = clock::now();
+  double all_;
+};
 
 thread_local ggml_gallocr_t last_asked = nullptr;  // see berth_ggml_share()
 
@@ -186,14 +223,15 @@ void set_homes(ggml_gallocr& a, const ggml_cgraph* g, const int* node_ids, const
 
 // Reads and plans g for a.homes; null, with a line in ggml's log, where it has no right place.
 std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, const plan::options& search,
-                                       bool measuring) {
+                                       const time_limit& limit, bool measuring) {
   if (const complaint wrong = a.read.read(g, a.in, a.homes, measuring); !wrong.empty()) {
     GGML_LOG_ERROR("berth: graph not allocated: %s\n", wrong.c_str());
     return nullptr;
   }
   auto made = std::make_unique<known_graph>();
-  auto done = a.read.plan_it(quickly, true, *made);
-  if (done && !made->optimal() && !made->fits(a.in)) (void)a.read.plan_it(search, true, *made);
+  auto done = a.read.plan_it(limit.first_half(quickly), true, *made);
+  if (done && !made->optimal() && !made->fits(a.in) && limit.has_rest())
+    (void)a.read.plan_it(limit.rest(search), true, *made);
   // Alone in its memory, an allocator owes earlier graphs no more than ggml's does.
   if (!done && a.read.has_pins() && !a.stores.front()->is_shared()) done = a.read.plan_it(quickly, false, *made);
   if (done) return made;
@@ -303,7 +341,7 @@ bool allocate(ggml_gallocr& a, ggml_cgraph* g) {
   }
   if (several) return false;
   set_homes(a, g, nullptr, nullptr);
-  auto made = make_plan(a, g, greedily, false);
+  auto made = make_plan(a, g, greedily, time_limit::of_allocation(g), false);
   if (made == nullptr || !make_room(a, *made)) return false;
   known_graph& plan = keep(a, std::move(made));
   return plan.place(g, a.in) && finish(a, plan);
@@ -322,7 +360,7 @@ bool reserve(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* le
     a.homes_known = true;
     return true;
   }
-  auto made = make_plan(a, g, patiently, false);
+  auto made = make_plan(a, g, patiently, time_limit::of_reserve(), false);
   if (made == nullptr || !make_room(a, *made)) return false;
   keep(a, std::move(made));
   a.homes_known = true;
@@ -333,7 +371,7 @@ void measure(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* le
   std::fill(sizes, sizes + a.store_of.size(), 0);
   a.homes_known = false;
   set_homes(a, g, node_ids, leaf_ids);
-  const auto made = make_plan(a, g, patiently, true);
+  const auto made = make_plan(a, g, patiently, time_limit::of_reserve(), true);
   if (made == nullptr) return;
   for (std::size_t i = 0; i < a.store_of.size(); ++i) {
     for (const bytes size : made->slabs(a.store_of[i])) sizes[i] += size;

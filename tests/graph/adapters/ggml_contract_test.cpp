@@ -1,7 +1,9 @@
 // The contract between the drop-in, ggml's backends and ggml's scheduler, against the stand-in.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -137,6 +139,39 @@ TEST_F(berth_ggml_contract, a_buffer_smaller_than_asked_for_is_no_memory) {
   type.lacking = 0;
   ASSERT_TRUE(ggml_gallocr_reserve(memory.get(), large.graph()));
   EXPECT_GT(ggml_gallocr_get_buffer_size(memory.get(), 0), size);
+}
+
+// ---- time ----
+
+// Values of many sizes, each read some nodes later.
+struct uneven : context {
+  uneven() {
+    std::mt19937 random{11};
+    tensors made;
+    for (int i = 0; i < 600; ++i) {
+      const std::size_t back = 1 + random() % 48;
+      ggml_tensor* const read = made.size() < back ? leaf("x", 8) : made[made.size() - back];
+      ggml_tensor* const t = op(GGML_OP_MUL_MAT, "t", {read});
+      t->ne[0] = 8 + static_cast<std::int64_t>(random() % 4000);
+      t->nb[1] = t->nb[2] = t->nb[3] = static_cast<std::size_t>(4 * t->ne[0]);
+      made.push_back(t);
+    }
+  }
+};
+
+TEST_F(berth_ggml_contract, reserve_searches_as_long_as_the_environment_allows) {
+  const auto bytes_within = [&](const char* ms) {
+    setenv("BERTH_GGML_RESERVE_MS", ms, 1);
+    memory.reset(ggml_gallocr_new(&type));
+    uneven g;
+    EXPECT_TRUE(ggml_gallocr_reserve(memory.get(), g.graph())) << stand_in_log;
+    unsetenv("BERTH_GGML_RESERVE_MS");
+    return ggml_gallocr_get_buffer_size(memory.get(), 0);
+  };
+  EXPECT_GT(bytes_within("0"), bytes_within("100000"));
+  stand_in_log[0] = '\0';
+  (void)bytes_within("2s");
+  EXPECT_NE(std::string{stand_in_log}.find("2s"), std::string::npos) << stand_in_log;
 }
 
 // ---- several buffer types ----
