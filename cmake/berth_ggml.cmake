@@ -4,7 +4,8 @@
 #                                      has Berth's allocator, under ggml's names; ggml's is ggml_stock_gallocr_*.
 #   berth_ggml_library(NAME TARGET)    a shared library NAME, to be linked or preloaded before ggml, which stays as it is.
 #
-# Both need Berth's target berth::berth and a compiler for C++20.
+# Both need Berth's target berth::berth, a compiler for C++20, and ggml's sources: ggml-alloc.c's folder has the internal
+# headers that an installed ggml lacks. The result refuses a ggml of another version when it runs.
 
 if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/ggml/berth_ggml.cpp)
   set(BERTH_GGML_SOURCES ${CMAKE_CURRENT_LIST_DIR}/ggml)
@@ -15,9 +16,18 @@ endif()
 # ggml's internal headers stand beside ggml-alloc.c.
 function(berth_ggml_compile_with name target)
   get_target_property(folder ${target} SOURCE_DIR)
+  if(NOT EXISTS ${folder}/ggml-backend-impl.h)
+    message(FATAL_ERROR "berth_ggml: ${target} is not built from ggml's sources: ${folder} has no ggml-backend-impl.h")
+  endif()
   target_compile_features(${name} PRIVATE cxx_std_20)
   set_target_properties(${name} PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
   target_include_directories(${name} SYSTEM PRIVATE ${folder} $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
+  # GGML_VERSION is among them: the version that the result is for.
+  get_target_property(version berth::berth VERSION)
+  if(NOT version)
+    set(version ${berth_VERSION}) # of a package
+  endif()
+  target_compile_definitions(${name} PRIVATE BERTH_VERSION="${version}" $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
 endfunction()
 
 function(berth_ggml target)
@@ -35,8 +45,7 @@ function(berth_ggml target)
 
   add_library(${target}_on_berth OBJECT ${BERTH_GGML_SOURCES}/berth_ggml.cpp)
   berth_ggml_compile_with(${target}_on_berth ${target})
-  target_compile_definitions(${target}_on_berth PRIVATE BERTH_GGML_STOCK
-                                                        $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
+  target_compile_definitions(${target}_on_berth PRIVATE BERTH_GGML_STOCK)
   target_link_libraries(${target}_on_berth PRIVATE berth::berth)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_on_berth>)
   target_link_libraries(${target} PRIVATE berth::berth)

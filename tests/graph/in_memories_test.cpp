@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <numeric>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -171,6 +172,79 @@ RC_GTEST_PROP(in_memories, blocks_take_no_more_than_at_run_time, ()) {
   RC_ASSERT(planned && planned->has_offsets());
   RC_ASSERT(!plan::verify(p, *planned));
   RC_ASSERT(planned->arena() <= taken_at_run_time(p, *p.max_slab));
+}
+
+// ---- a deadline ----
+
+// A graph in which each value is read some nodes later.
+chain uneven(unsigned seed, int nodes) {
+  std::mt19937 random{seed};
+  chain c{64};
+  for (int i = 0; i < nodes; ++i) {
+    const auto v = static_cast<std::uint32_t>(c.g.values.size());
+    c.g.values.push_back({1 + random() % 5000, v, value_kind::result});
+    c.home.push_back(0);
+    node_record n;
+    n.first_edge = static_cast<std::uint32_t>(c.g.edges.size());
+    n.inputs = n.outputs = 1;
+    c.g.edges.insert(c.g.edges.end(),
+                     {v - 1 - static_cast<std::uint32_t>(random() % std::min<std::uint32_t>(v, 48)), v});
+    c.g.nodes.push_back(n);
+  }
+  return c;
+}
+
+// The height of best fit in order of birth: ggml's, one byte at a time.
+bytes height_in_order_of_birth(const chain& c) {
+  const liveness live = find_lifetimes(c.g, rules::unconstrained());
+  const auto& buffers = live.problem.buffers;
+  std::vector<std::size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return buffers[a].live.lower < buffers[b].live.lower; });
+  std::vector<std::pair<bytes, std::size_t>> placed;
+  bytes height = 0;
+  for (const std::size_t b : order) {
+    std::vector<std::pair<bytes, bytes>> taken;
+    for (const auto& [at, o] : placed) {
+      if (buffers[o].live.upper > buffers[b].live.lower) taken.emplace_back(at, at + buffers[o].size);
+    }
+    std::sort(taken.begin(), taken.end());
+    bytes best = 0, room = max_bytes, below = 0;
+    for (const auto& [lower, upper] : taken) {
+      if (lower - below >= buffers[b].size && lower - below < room) best = below, room = lower - below;
+      below = upper;
+    }
+    if (room == max_bytes) best = below;
+    placed.emplace_back(best, b);
+    height = std::max(height, best + buffers[b].size);
+  }
+  return height;
+}
+
+TEST(in_memories, a_plan_cut_short_is_no_higher_than_best_fit_in_order_of_birth) {
+  plan::options now;
+  now.work = plan::effort::fast;
+  now.deadline_s = 0;
+  const std::vector<memory_rule> byte{{1}};
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const chain c = uneven(seed, 400);
+    const auto p = plan_in_memories({c.g, c.home, byte}, now);
+    ASSERT_TRUE(p) << seed;
+    EXPECT_LE(p->slabs_of[0][0], height_in_order_of_birth(c)) << seed;
+  }
+}
+
+TEST(in_memories, a_deadline_that_has_passed_leaves_a_plan_of_slabs_and_of_pins) {
+  plan::options now;
+  now.deadline_s = 0;
+  const chain c = uneven(1, 300);
+  const std::vector<memory_rule> small{{64, 20'000}}, any{{64}};
+  EXPECT_TRUE(plan_in_memories({c.g, c.home, small}, now));
+  const std::vector<pinned_value> pins{{0, 4096}};
+  const auto p = plan_in_memories({c.g, c.home, any, pins}, now);
+  ASSERT_TRUE(p);
+  EXPECT_EQ(p->place_of[0].offset, 4096u);
 }
 
 }  // namespace

@@ -124,9 +124,9 @@ class device {
   // host-accessible device. Returns null elsewhere, and on "null", which has no memory.
   [[nodiscard]] void* host_address(void* device_address) const noexcept;
 
-  // Registers existing memory of the host, so that the device reads and writes it in place. Returns the device's address
-  // of its first byte. The memory counts as pinned, and host_address() leads back to it. It must not be freed before
-  // unregister_memory(). Cost: a call to the driver, which locks the pages. Errors, which change nothing:
+  // Registers existing memory of the host, so that the device reads and writes it in place. Returns the device's
+  // address of its first byte. The memory counts as pinned, and host_address() leads back to it. It must not be freed
+  // before unregister_memory(). Cost: a call to the driver, which locks the pages. Errors, which change nothing:
   //
   // * invalid_input: null, no bytes, memory that is registered already or is the device's. On Ascend also a start that
   //   is no multiple of 4096.

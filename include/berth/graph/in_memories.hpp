@@ -58,9 +58,10 @@ struct memories_plan {
   [[nodiscard]] std::uint32_t taken_at(std::uint32_t n) const noexcept;
 };
 
-// Reuses every operand that may be reused in its own memory. Errors: sizes beyond what a plan can express, and
-// limit_exceeded (number: bytes). The limit is exceeded if pins leave no plan, or if there are pins and more than one
-// slab is needed.
+// Reuses every operand that may be reused in its own memory. A deadline is for all memories together. A memory that is
+// not finished by then gets the plan of best fit in order of birth if that is lower. Errors: sizes beyond what a plan
+// can express, and limit_exceeded (number: bytes). The limit is exceeded if pins leave no plan, or if there are pins
+// and more than one slab is needed.
 [[nodiscard]] result<memories_plan> plan_in_memories(const memories_question& q, const plan::options& search = {});
 
 }  // namespace berth

@@ -4,18 +4,19 @@
 // into the backend where that asks for none; another is read and planned with effort fast. Where its memory would have
 // to grow, and fast has not proved that no plan needs less, alloc_graph tries all greedy orders and reserve searches.
 //
-// With several buffer types alloc_graph serves by the plan of the last call only. Any other change is left to
-// reserve_n, as in ggml: the scheduler waits for work under way before it calls that, and it alone says which buffer
-// type each node belongs to.
+// With several buffer types alloc_graph serves by each plan whose homes are certain: known_graph::may_follow(). Any
+// other change is left to reserve_n, as in ggml: the scheduler waits for work under way before it calls that, and it
+// alone says which buffer type each node belongs to.
+#include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "berth/graph/adapters/ggml.h"
 #include "ggml-alloc.h"
 #include "ggml_graph.hpp"
 #include "ggml_reader.hpp"
+#include "ggml_sharing.hpp"
 
 #if !defined(BERTH_GGML_STOCK) && defined(__ELF__)
 #include <dlfcn.h>
@@ -48,7 +49,7 @@ size_t ggml_stock_gallocr_get_buffer_size(ggml_gallocr_t, int);
 }
 #endif
 
-// What ggml.h declares and leaves to the allocator.
+// The type that ggml-alloc.h declares and leaves to the allocator.
 struct ggml_gallocr {
   static constexpr std::uint64_t mark = 0x6265727468676761;  // no address, which is what ggml's own begins with
   std::uint64_t is_berths = mark;
@@ -57,10 +58,15 @@ struct ggml_gallocr {
   std::vector<std::uint32_t> store_of;              // by buffer id
   std::vector<std::unique_ptr<known_graph>> plans;  // most recently used first
   reader read;
-  bool homes_known = false;   // the scheduler's last call was served: its homes are those of the first plan
-  bool counts_stores = true;  // of allocators that share stores, one tells their size
-  std::vector<store*> in;     // stores, as the walk takes them
+  bool homes_known = false;  // the scheduler's last call was served: its homes are those of the first plan
+  position_homes always{0};
+  sharing joins;           // how stores that have no memory yet may become shared ones
+  std::vector<store*> in;  // stores, as the walk takes them
   std::vector<std::uint32_t> homes;
+
+  ~ggml_gallocr() {
+    for (const auto& s : stores) s->remove(this);
+  }
 };
 
 namespace {
@@ -76,6 +82,42 @@ plan::options of(plan::effort level, std::uint64_t node_limit = 0) {
 const plan::options quickly = of(plan::effort::fast);
 const plan::options greedily = of(plan::effort::normal, 1);  // the greedy orders, and no search
 const plan::options patiently = of(plan::effort::normal);
+
+// The time that a call may take to plan a graph. Half of it is for effort fast.
+class time_limit {
+ public:
+  // alloc_graph's. With what comes before and after the search it takes a millisecond, or three times as long as ggml.
+  [[nodiscard]] static time_limit of_allocation(const ggml_cgraph* g) {
+    return time_limit{std::max(0.5e-3, (g->n_nodes + g->n_leafs) * 0.3e-6)};
+  }
+  // reserve's: BERTH_GGML_RESERVE_MS, or 20 ms.
+  [[nodiscard]] static time_limit of_reserve() {
+    const char* const said = std::getenv("BERTH_GGML_RESERVE_MS");
+    if (said == nullptr) return time_limit{20e-3};
+    char* end = nullptr;
+    const double ms = std::strtod(said, &end);
+    if (end != said && *end == '\0' && ms >= 0 && ms <= 1e9) return time_limit{ms * 1e-3};
+    GGML_LOG_ERROR("berth: BERTH_GGML_RESERVE_MS=%s is not a number of milliseconds: 20\n", said);
+    return time_limit{20e-3};
+  }
+
+  [[nodiscard]] bool has_rest() const { return spent() < all_ / 2; }
+  // Options that end with the first half, or with all of it.
+  [[nodiscard]] plan::options first_half(plan::options o) const { return until(o, all_ / 2); }
+  [[nodiscard]] plan::options rest(plan::options o) const { return until(o, all_); }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  explicit time_limit(double all) : all_{all} {}
+  [[nodiscard]] double spent() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
+  [[nodiscard]] plan::options until(plan::options o, double end) const {
+    o.deadline_s = std::max(0.0, end - spent());
+    return o;
+  }
+
+  clock::time_point begin_ = clock::now();
+  double all_;
+};
 
 thread_local ggml_gallocr_t last_asked = nullptr;  // see berth_ggml_share()
 
@@ -115,72 +157,58 @@ bool stock_is_asked_for() {
   return said != nullptr && std::strcmp(said, "0") == 0 && stock().new_n != nullptr;
 }
 
-// ---- memory ----
-
-void free_blocks(std::vector<block>& blocks) {
-  for (const block& b : blocks) ggml_backend_buffer_free(b.buffer);
-  blocks.clear();
-}
-
-struct free_store {
-  void operator()(store* s) const {
-    free_blocks(s->blocks);
-    free_blocks(s->retired);
-    delete s;
-  }
-};
-
-bool take_blocks(store& s, std::span<const bytes> sizes) {
-  ++s.moves;
-  for (const bytes size : sizes) {
-    const ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(s.type, size);
-    if (buffer == nullptr) {
-      free_blocks(s.blocks);
-      return false;
+// Whether the ggml that runs is the one that this file was compiled for. At the first call ggml's log says so.
+bool is_this_ggml() {
+#if defined(GGML_VERSION)
+  static const bool right = [] {
+    const bool same = std::strcmp(ggml_version(), GGML_VERSION) == 0;
+    if (same) {
+      GGML_LOG_INFO("berth " BERTH_VERSION ": allocates ggml's graphs, compiled for ggml " GGML_VERSION "\n");
+    } else {
+      GGML_LOG_ERROR("berth " BERTH_VERSION ": compiled for ggml " GGML_VERSION ", and this is ggml %s: not used\n",
+                     ggml_version());
     }
-    ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_COMPUTE);
-    s.blocks.push_back({buffer, static_cast<char*>(ggml_backend_buffer_get_base(buffer)), size});
-  }
+    return same;
+  }();
+  return right;
+#else
   return true;
+#endif
 }
 
-void at_least(std::vector<bytes>& sizes, std::span<const bytes> others) {
-  sizes.resize(std::max(sizes.size(), others.size()), 0);
-  for (std::size_t k = 0; k < others.size(); ++k) sizes[k] = std::max(sizes[k], others[k]);
+// ---- sharing ----
+
+// Makes `common` the allocator's store m. Its plans are rebased when they are placed next.
+void adopt(ggml_gallocr& a, std::size_t m, const std::shared_ptr<store>& common) {
+  if (a.stores[m] != common) a.stores[m]->remove(&a);
+  enter_once(common->sharers, &a);
+  a.stores[m] = common;
+  a.in[m] = common.get();
+  a.homes_known = false;
 }
 
-std::vector<bytes> sizes_of(const store& s) {
-  std::vector<bytes> sizes;
-  for (const block& b : s.blocks) sizes.push_back(b.size);
-  return sizes;
-}
-
-// The store has at least these blocks afterwards. The old ones go first, as in ggml, so that never both are taken, and
-// are taken again where that fails; or they stay, `retired`, while a graph still reads from them.
-bool provide(store& s, std::span<const bytes> sizes, bool retire = false) {
-  const std::vector<bytes> before = sizes_of(s);
-  std::vector<bytes> wanted = before;
-  at_least(wanted, sizes);
-  if (wanted == before && !retire) return true;
-  if (retire) {
-    s.retired.insert(s.retired.end(), s.blocks.begin(), s.blocks.end());
-    s.blocks.clear();
-  } else {
-    wanted.assign(sizes.begin(), sizes.end());  // no more than this graph's, as in ggml
+// Takes the shared stores of this process or thread in place of the allocator's own ones without memory.
+void join(ggml_gallocr& a) {
+  if (!a.joins) return;
+  for (std::size_t m = 0; m < a.stores.size(); ++m) {
+    const store& own = *a.stores[m];
+    if (own.is_shared() || !own.blocks.empty() || !a.joins.covers(own.type)) continue;
+    if (const auto common = a.joins.find(own.type); common != nullptr) adopt(a, m, common);
   }
-  free_blocks(s.blocks);
-  if (take_blocks(s, wanted)) return true;
-  GGML_LOG_ERROR("berth: no %s buffer of %llu bytes\n", ggml_backend_buft_name(s.type),
-                 static_cast<unsigned long long>(std::accumulate(wanted.begin(), wanted.end(), bytes{0})));
-  if (!retire) return take_blocks(s, before), false;
-  s.blocks.assign(s.retired.end() - static_cast<std::ptrdiff_t>(before.size()), s.retired.end());
-  s.retired.resize(s.retired.size() - before.size());
-  return false;
+}
+
+// Lets others find the stores that have memory now.
+void offer(ggml_gallocr& a) {
+  if (!a.joins) return;
+  for (const auto& s : a.stores) {
+    if (s->blocks.empty() || !a.joins.covers(s->type) || !can_be_shared(*s)) continue;
+    if (a.joins.find(s->type) == nullptr) a.joins.add(s);
+  }
 }
 
 // ---- plans ----
 
-// Where the scheduler knows no backend for a leaf (no node reads it), it is the last one's, which is the host.
+// A leaf of no backend (no node reads it) goes to the last one, which is the host.
 void set_homes(ggml_gallocr& a, const ggml_cgraph* g, const int* node_ids, const int* leaf_ids) {
   a.homes.clear();
   const auto add = [&](const int* ids, int count) {
@@ -195,40 +223,42 @@ void set_homes(ggml_gallocr& a, const ggml_cgraph* g, const int* node_ids, const
 
 // Reads and plans g for a.homes; null, with a line in ggml's log, where it has no right place.
 std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, const plan::options& search,
-                                       bool measuring) {
+                                       const time_limit& limit, bool measuring) {
   if (const complaint wrong = a.read.read(g, a.in, a.homes, measuring); !wrong.empty()) {
     GGML_LOG_ERROR("berth: graph not allocated: %s\n", wrong.c_str());
     return nullptr;
   }
   auto made = std::make_unique<known_graph>();
-  auto done = a.read.plan_it(quickly, true, *made);
-  if (done && !made->optimal() && !made->fits(a.in)) (void)a.read.plan_it(search, true, *made);
+  auto done = a.read.plan_it(limit.first_half(quickly), true, *made);
+  if (done && !made->optimal() && !made->fits(a.in) && limit.has_rest())
+    (void)a.read.plan_it(limit.rest(search), true, *made);
   // Alone in its memory, an allocator owes earlier graphs no more than ggml's does.
-  if (!done && a.read.has_pins() && a.stores.front().use_count() == 1) done = a.read.plan_it(quickly, false, *made);
+  if (!done && a.read.has_pins() && !a.stores.front()->is_shared()) done = a.read.plan_it(quickly, false, *made);
   if (done) return made;
   GGML_LOG_ERROR("berth: graph not allocated: %s (%llu)\n", done.error().what,
                  static_cast<unsigned long long>(done.error().number));
   return nullptr;
 }
 
-// The memory that the plan of the graph read last needs. Where that must grow and the graph reads from it, the graph is
-// planned again, beside the old blocks instead of around what it reads there; in blocks in which it will have room
-// around it when that comes again.
+// Takes the memory that the plan of the graph read last needs. If that must grow and the graph reads from it, the graph
+// is planned again, beside the old blocks instead of around the tensors it reads there. The new blocks have room for
+// both, for when the same graph comes again.
 bool make_room(ggml_gallocr& a, known_graph& made) {
   if (made.fits(a.in)) return true;
-  const bool retire = a.read.has_pins();
+  const bool reads = a.read.has_pins();
   std::vector<std::vector<bytes>> wanted(a.stores.size());
   const auto want = [&] {
     for (std::size_t m = 0; m < wanted.size(); ++m) at_least(wanted[m], made.slabs(m));
   };
   want();
-  if (retire) {
+  if (reads) {
     if (!a.read.plan_it(quickly, false, made)) return false;
     want();
   }
   for (std::size_t m = 0; m < a.stores.size(); ++m) {
-    if (!provide(*a.stores[m], wanted[m], retire)) return false;
+    if (!provide(*a.stores[m], &a, wanted[m], reads)) return false;
   }
+  offer(a);
   return true;
 }
 
@@ -281,12 +311,15 @@ bool show_views(const ggml_cgraph* g) {
   return true;
 }
 
-// The graph that `plan` has just placed is now the one that the buffers serve.
+// Resets the buffers and initialises the tensors that `plan` has just placed, in ggml's order.
 bool finish(ggml_gallocr& a, known_graph& plan) {
   for (const auto& s : a.stores) {
-    if (!s->retired.empty() && !plan.reads(s->retired)) free_blocks(s->retired);
-    // What an earlier graph left there keeps what its backend knows of it.
-    if (a.stores.front().use_count() > 1 && plan.reads(s->blocks)) continue;
+    enter_once(s->holders, &a);
+    for (old_block& o : s->old) {
+      if (!plan.reads(o.it)) leave(o.holders, &a);
+    }
+    s->free_old();
+    if (s->is_shared()) continue;  // its buffers need no reset: can_be_shared()
     for (const block& b : s->blocks) ggml_backend_buffer_reset(b.buffer);
   }
   a.homes_known = true;
@@ -298,15 +331,17 @@ bool finish(ggml_gallocr& a, known_graph& plan) {
 
 bool allocate(ggml_gallocr& a, ggml_cgraph* g) {
   if (has_all(g)) return show_views(g);
+  join(a);
   const bool several = a.store_of.size() > 1;
-  for (std::size_t i = 0; i < a.plans.size() && (!several || (i == 0 && a.homes_known)); ++i) {
+  for (std::size_t i = 0; i < a.plans.size() && (!several || a.homes_known); ++i) {
+    if (several && !a.plans[i]->may_follow(*a.plans.front(), a.always)) continue;
     if (!a.plans[i]->place(g, a.in)) continue;
     if (a.plans[i]->fits(a.in)) return finish(a, take_up(a, i));
     a.plans[i]->undo();
   }
   if (several) return false;
   set_homes(a, g, nullptr, nullptr);
-  auto made = make_plan(a, g, greedily, false);
+  auto made = make_plan(a, g, greedily, time_limit::of_allocation(g), false);
   if (made == nullptr || !make_room(a, *made)) return false;
   known_graph& plan = keep(a, std::move(made));
   return plan.place(g, a.in) && finish(a, plan);
@@ -314,7 +349,9 @@ bool allocate(ggml_gallocr& a, ggml_cgraph* g) {
 
 bool reserve(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* leaf_ids) {
   a.homes_known = false;
+  join(a);
   set_homes(a, g, node_ids, leaf_ids);
+  a.always.note(a.homes, static_cast<std::size_t>(g->n_nodes));
   for (std::size_t i = 0; i < a.plans.size(); ++i) {
     if (!a.plans[i]->for_homes(a.homes) || !a.plans[i]->place(g, a.in)) continue;
     a.plans[i]->undo();
@@ -323,7 +360,7 @@ bool reserve(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* le
     a.homes_known = true;
     return true;
   }
-  auto made = make_plan(a, g, patiently, false);
+  auto made = make_plan(a, g, patiently, time_limit::of_reserve(), false);
   if (made == nullptr || !make_room(a, *made)) return false;
   keep(a, std::move(made));
   a.homes_known = true;
@@ -334,7 +371,7 @@ void measure(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* le
   std::fill(sizes, sizes + a.store_of.size(), 0);
   a.homes_known = false;
   set_homes(a, g, node_ids, leaf_ids);
-  const auto made = make_plan(a, g, patiently, true);
+  const auto made = make_plan(a, g, patiently, time_limit::of_reserve(), true);
   if (made == nullptr) return;
   for (std::size_t i = 0; i < a.store_of.size(); ++i) {
     for (const bytes size : made->slabs(a.store_of[i])) sizes[i] += size;
@@ -352,31 +389,36 @@ bool guarded(Do do_it) noexcept {
   }
 }
 
+// Makes an allocator. A scheduler's may share its memory with others.
+ggml_gallocr_t make_allocator(ggml_backend_buffer_type_t* types, int count, bool is_schedulers) {
+  auto made = std::make_unique<ggml_gallocr>();
+  if (stock_is_asked_for() || !is_this_ggml()) {
+    if (stock().new_n == nullptr) return nullptr;
+    made->stock = stock().new_n(types, count);
+    return made.release();
+  }
+  if (is_schedulers) made->joins = sharing::from_environment();
+  for (int i = 0; i < count; ++i) {
+    const auto same = [&](const auto& s) { return s->type == types[i]; };
+    const auto at = std::find_if(made->stores.begin(), made->stores.end(), same);
+    made->store_of.push_back(static_cast<std::uint32_t>(at - made->stores.begin()));
+    if (at != made->stores.end()) continue;
+    made->stores.push_back(std::make_shared<store>(types[i], made.get()));
+    made->in.push_back(made->stores.back().get());
+  }
+  return made.release();
+}
+
 }  // namespace
 
 extern "C" {
 
 ggml_gallocr_t ggml_gallocr_new_n(ggml_backend_buffer_type_t* bufts, int n_bufs) {
-  auto made = std::make_unique<ggml_gallocr>();
-  if (stock_is_asked_for()) {
-    made->stock = stock().new_n(bufts, n_bufs);
-    return made.release();
-  }
-  for (int i = 0; i < n_bufs; ++i) {
-    const auto same = [&](const auto& s) { return s->type == bufts[i]; };
-    const auto at = std::find_if(made->stores.begin(), made->stores.end(), same);
-    made->store_of.push_back(static_cast<std::uint32_t>(at - made->stores.begin()));
-    if (at != made->stores.end()) continue;
-    const std::shared_ptr<store> s{new store{bufts[i], {}, {}, {}, 0}, free_store{}};
-    s->rule = {ggml_backend_buft_get_alignment(bufts[i]), ggml_backend_buft_get_max_size(bufts[i])};
-    made->stores.push_back(s);
-    made->in.push_back(s.get());
-  }
-  return made.release();
+  return make_allocator(bufts, n_bufs, true);
 }
 
 ggml_gallocr_t ggml_gallocr_new(ggml_backend_buffer_type_t buft) {
-  return ggml_gallocr_new_n(&buft, 1);
+  return make_allocator(&buft, 1, false);
 }
 
 void ggml_gallocr_free(ggml_gallocr_t galloc) {
@@ -417,9 +459,10 @@ size_t ggml_gallocr_get_buffer_size(ggml_gallocr_t galloc, int buffer_id) {
   if (const ggml_gallocr_t own = stock_of(galloc); own != nullptr) return stock().get_buffer_size(own, buffer_id);
   GGML_ASSERT(buffer_id >= 0 && static_cast<std::size_t>(buffer_id) < galloc->store_of.size());
   const auto first = std::find(galloc->store_of.begin(), galloc->store_of.end(), galloc->store_of[buffer_id]);
-  if (first - galloc->store_of.begin() != buffer_id || !galloc->counts_stores) return 0;
+  const store& s = *galloc->stores[galloc->store_of[buffer_id]];
+  if (first - galloc->store_of.begin() != buffer_id || s.sharers.front() != galloc) return 0;
   size_t size = 0;
-  for (const block& b : galloc->stores[galloc->store_of[buffer_id]]->blocks) size += b.size;
+  for (const block& b : s.blocks) size += b.size;
   return size;
 }
 
@@ -440,25 +483,27 @@ bool berth_ggml_share(const ggml_backend_sched_t* schedulers, int count) {
     std::vector<std::shared_ptr<store>> common;
     for (const ggml_gallocr_t a : all) {
       for (const auto& s : a->stores) {
+        if (!can_be_shared(*s)) {
+          GGML_LOG_ERROR("%s: %s buffers keep what they know of tensors until a reset\n", __func__,
+                         ggml_backend_buft_name(s->type));
+          return false;
+        }
         const auto at = std::find_if(common.begin(), common.end(), [&](const auto& c) { return c->type == s->type; });
         if (at == common.end()) {
           common.push_back(s);
           continue;
         }
-        std::vector<bytes> sizes = sizes_of(**at);
-        at_least(sizes, sizes_of(*s));
-        if (!provide(**at, sizes)) return false;
+        std::vector<bytes> sizes = (*at)->sizes();
+        at_least(sizes, s->sizes());
+        if (!provide(**at, all.front(), sizes)) return false;
       }
     }
     for (const ggml_gallocr_t a : all) {
       for (std::size_t m = 0; m < a->stores.size(); ++m) {
-        a->stores[m] =
-            *std::find_if(common.begin(), common.end(), [&](const auto& c) { return c->type == a->stores[m]->type; });
-        a->in[m] = a->stores[m].get();
-        ++a->stores[m]->moves;
+        adopt(*a, m, *std::find_if(common.begin(), common.end(), [&](const auto& c) {
+          return c->type == a->stores[m]->type;
+        }));
       }
-      a->counts_stores = a == all.front();
-      a->homes_known = false;
     }
     return true;
   });

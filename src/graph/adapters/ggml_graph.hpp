@@ -18,26 +18,9 @@
 #include <span>
 #include <vector>
 
-#include "berth/graph/in_memories.hpp"
-#include "ggml-backend-impl.h"
-#include "ggml-impl.h"
+#include "ggml_store.hpp"
 
 namespace berth::ggml {
-
-struct block {
-  ggml_backend_buffer_t buffer = nullptr;
-  char* base = nullptr;
-  bytes size = 0;
-};
-
-// The memory of one buffer type; blocks are the slabs of the plans.
-struct store {
-  ggml_backend_buffer_type_t type = nullptr;
-  memory_rule rule;
-  std::vector<block> blocks;
-  std::vector<block> retired;  // of before the store grew, while a graph reads from them
-  std::uint64_t moves = 0;     // how often the blocks have been others
-};
 
 inline constexpr std::uint32_t none = UINT32_MAX;
 inline constexpr std::int32_t lasting_flags = GGML_TENSOR_FLAG_INPUT | GGML_TENSOR_FLAG_OUTPUT;
@@ -66,6 +49,7 @@ struct record {
   std::uint8_t takes = UINT8_MAX;  // the source whose memory it took over
   bool lasting = false;
   bool of_ours = false;  // a view of memory that the plan has a place for
+  bool early = false;    // a node that the walk takes before all nodes
   std::int32_t op = 0, type = 0, flags = 0;
   std::uint32_t home = 0;  // its store ...
   std::uint32_t slab = 0;  // ... and block
@@ -78,14 +62,39 @@ struct record {
 
 using stores = std::span<store* const>;
 
+// The home that each position of all graphs so far had; none: several.
+class position_homes {
+ public:
+  explicit position_homes(std::uint32_t first) noexcept : first_{first} {}
+
+  void note(std::span<const std::uint32_t> homes, std::size_t nodes) {
+    note(nodes_, homes.first(nodes));
+    note(leafs_, homes.subspan(nodes));
+  }
+  [[nodiscard]] std::uint32_t of_node(std::size_t i) const noexcept { return i < nodes_.size() ? nodes_[i] : first_; }
+  [[nodiscard]] std::uint32_t of_leaf(std::size_t i) const noexcept { return i < leafs_.size() ? leafs_[i] : first_; }
+
+ private:
+  void note(std::vector<std::uint32_t>& into, std::span<const std::uint32_t> homes) {
+    if (into.size() < homes.size()) into.resize(homes.size(), first_);
+    for (std::size_t i = 0; i < homes.size(); ++i) {
+      if (into[i] != homes[i]) into[i] = none;
+    }
+  }
+
+  std::uint32_t first_;  // a scheduler's table begins with buffer 0
+  std::vector<std::uint32_t> nodes_, leafs_;
+};
+
 class known_graph {
  public:
-  // Gives every tensor of g its address and buffer, if this is its plan; else changes nothing. No call into the
-  // backend: see initialise().
+  // Gives every tensor of g its address and buffer, if this is its plan; else changes nothing. Calls no backend: see
+  // initialise().
   [[nodiscard]] bool place(const ggml_cgraph* g, stores in);
   // Takes back what place() did.
   void undo() noexcept;
-  // Tells the backends of the tensors that were placed, where they want to know.
+  // Calls init_tensor of each tensor that was placed, in ggml's order: the leafs, then each node behind its sources.
+  // Each view follows its root. False: a backend refused one.
   [[nodiscard]] bool initialise() const;
 
   [[nodiscard]] bool for_homes(std::span<const std::uint32_t> homes) const noexcept {
@@ -100,9 +109,15 @@ class known_graph {
     }
     return true;
   }
+  // Whether this plan may serve a graph of which the scheduler says only that no position's buffer type has changed
+  // since `last`. Positions beyond those of `last` must have had one home always. The inputs that work under way may
+  // read must lie where they lay.
+  [[nodiscard]] bool may_follow(const known_graph& last, const position_homes& always) const noexcept;
+
   [[nodiscard]] std::span<const bytes> slabs(std::size_t m) const noexcept { return slabs_[m]; }
   [[nodiscard]] bool optimal() const noexcept { return optimal_; }
-  [[nodiscard]] bool reads(std::span<const block> from) const noexcept;
+  // Whether the graph that was placed last reads memory of others in `from`.
+  [[nodiscard]] bool reads(const block& from) const noexcept;
 
  private:
   friend class reader;
@@ -112,23 +127,53 @@ class known_graph {
   [[nodiscard]] bool take_ours(const record& r, ggml_tensor* t);
   [[nodiscard]] bool take_view(const record& r, ggml_tensor* t);
   void show(ggml_tensor* t, bool of_ours);
+  void show_late();
   [[nodiscard]] bool meet(std::uint32_t i, ggml_tensor* t);
   void rebase(stores in);
 
   std::vector<record> records_;  // leafs, nodes, others
   std::uint32_t leafs_ = 0, nodes_ = 0;
   std::vector<std::uint32_t> homes_;  // of the nodes, then the leafs, as they were asked for
+  std::vector<std::uint32_t> early_;  // nodes that are inputs, and are read before they stand in the graph
   std::vector<std::vector<bytes>> slabs_;
   bool optimal_ = false;
+  struct spot {
+    std::uint32_t home, slab;
+    bytes offset;
+    bool operator==(const spot&) const = default;
+  };
+  std::vector<spot> lasting_;  // inputs that live throughout, and that work under way may read
   // Of the walk.
   store* const* in_ = nullptr;
-  std::vector<std::uint64_t> moves_;
+  std::vector<std::uint64_t> layouts_;
   const char* low_ = nullptr;  // all blocks lie in [low_, high_)
   const char* high_ = nullptr;
-  bool wants_init_ = false;  // of some block
-  std::vector<ggml_tensor*> tensors_, placed_, late_;
+  bool blocks_want_init_ = false;
+  bool wants_init_ = false;  // a tensor of this walk may
+  std::vector<ggml_tensor*> tensors_;
+  std::vector<ggml_tensor*> placed_;  // in the order of the walk
+  std::vector<ggml_tensor*> late_;    // views whose roots come later
+  struct earlier_place {
+    ggml_tensor* tensor;
+    void* data;
+    ggml_backend_buffer_t buffer;
+  };
+  std::vector<earlier_place> earlier_;  // of views that had one before the walk
   std::uint32_t next_ = 0;
 };
+
+inline bool known_graph::may_follow(const known_graph& last, const position_homes& always) const noexcept {
+  if (this == &last) return true;
+  if (lasting_ != last.lasting_) return false;
+  for (std::uint32_t i = 0; i < nodes_; ++i) {
+    if (homes_[i] != (i < last.nodes_ ? last.homes_[i] : always.of_node(i))) return false;
+  }
+  for (std::uint32_t i = 0; i < leafs_; ++i) {
+    const std::uint32_t known = i < last.leafs_ ? last.homes_[last.nodes_ + i] : always.of_leaf(i);
+    if (homes_[nodes_ + i] != known) return false;
+  }
+  return true;
+}
 
 inline bool is_lasting(const ggml_tensor* t) noexcept {
   return t->op == GGML_OP_NONE && t->view_src == nullptr && (t->flags & lasting_flags) == lasting_flags &&
@@ -137,18 +182,18 @@ inline bool is_lasting(const ggml_tensor* t) noexcept {
 
 inline void known_graph::rebase(stores in) {
   in_ = in.data();
-  bool same = moves_.size() == in.size();
-  for (std::size_t m = 0; same && m < in.size(); ++m) same = moves_[m] == in[m]->moves;
+  bool same = layouts_.size() == in.size();
+  for (std::size_t m = 0; same && m < in.size(); ++m) same = layouts_[m] == in[m]->layout;
   if (same) return;
-  moves_.clear();
+  layouts_.clear();
   low_ = high_ = nullptr;
-  wants_init_ = false;
+  blocks_want_init_ = false;
   for (const store* s : in) {
-    moves_.push_back(s->moves);
+    layouts_.push_back(s->layout);
     for (const block& b : s->blocks) {
       if (low_ == nullptr || b.base < low_) low_ = b.base;
       if (high_ == nullptr || b.base + b.size > high_) high_ = b.base + b.size;
-      wants_init_ = wants_init_ || b.buffer->iface.init_tensor != nullptr;
+      blocks_want_init_ = blocks_want_init_ || b.buffer->iface.init_tensor != nullptr;
     }
   }
   for (record& r : records_) {
@@ -169,9 +214,14 @@ inline bool known_graph::place(const ggml_cgraph* g, stores in) {
   next_ = leafs_ + nodes_;
   placed_.clear();
   late_.clear();
+  earlier_.clear();
+  wants_init_ = blocks_want_init_;
   const auto serve = [&] {
     for (std::uint32_t i = 0; i < leafs_; ++i) {
       if (!take(i)) return false;
+    }
+    for (const std::uint32_t i : early_) {
+      if (tensors_[i]->data != nullptr || !take(i)) return false;
     }
     for (std::uint32_t i = leafs_; i < leafs_ + nodes_; ++i) {
       ggml_tensor* const t = tensors_[i];
@@ -180,17 +230,25 @@ inline bool known_graph::place(const ggml_cgraph* g, stores in) {
         if (t->src[k] == nullptr && r.source[k] == none) continue;
         if (!meet(r.source[k], t->src[k])) return false;
       }
+      if (!late_.empty()) show_late();
       if (!take(i)) return false;
     }
-    for (ggml_tensor* t : late_) {  // views that come before their roots
-      if (t->view_src->data == nullptr) return false;
-      show(t, true);
-    }
-    return true;
+    if (!late_.empty()) show_late();
+    return late_.empty();
   };
   if (serve()) return true;
   undo();
   return false;
+}
+
+// Shows the views that came before their roots, as far as these have memory by now.
+inline void known_graph::show_late() {
+  const auto shown = [&](ggml_tensor* t) {
+    if (t->view_src->data == nullptr) return false;
+    show(t, true);
+    return true;
+  };
+  late_.erase(std::remove_if(late_.begin(), late_.end(), shown), late_.end());
 }
 
 inline void known_graph::undo() noexcept {
@@ -198,23 +256,26 @@ inline void known_graph::undo() noexcept {
     t->data = nullptr;
     t->buffer = nullptr;
   }
+  for (const earlier_place& e : earlier_) {
+    e.tensor->data = e.data;
+    e.tensor->buffer = e.buffer;
+  }
   placed_.clear();
+  earlier_.clear();
 }
 
 inline bool known_graph::initialise() const {
   if (!wants_init_) return true;
   for (ggml_tensor* t : placed_) {
+    if (t->buffer->iface.init_tensor == nullptr) continue;
     if (ggml_backend_buffer_init_tensor(t->buffer, t) != GGML_STATUS_SUCCESS) return false;
   }
   return true;
 }
 
-inline bool known_graph::reads(std::span<const block> from) const noexcept {
+inline bool known_graph::reads(const block& from) const noexcept {
   for (std::uint32_t i = 0; i < next_; ++i) {
-    if (records_[i].what != role::outside) continue;
-    for (const block& b : from) {
-      if (tensors_[i]->buffer == b.buffer) return true;
-    }
+    if (records_[i].what == role::outside && tensors_[i]->buffer == from.buffer) return true;
   }
   return false;
 }
@@ -240,7 +301,7 @@ inline bool known_graph::take(std::uint32_t i) {
 }
 
 inline bool known_graph::take_ours(const record& r, ggml_tensor* t) {
-  if (t->data != nullptr || t->buffer != nullptr || t->view_src != nullptr) return false;
+  if (t->data != nullptr || t->buffer != nullptr || t->view_src != nullptr) return r.early && t->data == r.address;
   if (static_cast<std::int32_t>(t->op) != r.op || (t->flags & lasting_flags) != r.flags) return false;
   const bool as_read = static_cast<std::int32_t>(t->type) == r.type && std::memcmp(t->ne, r.ne, sizeof r.ne) == 0 &&
                        std::memcmp(t->nb, r.nb, sizeof r.nb) == 0;
@@ -264,11 +325,11 @@ inline bool known_graph::take_outside(const record& r, const ggml_tensor* t) con
   if (t->data == nullptr) return t->buffer != nullptr && r.room == 0;
   if (t->data < low_ || t->data >= high_) return r.room == 0;
   bool inside = false;
-  for (std::size_t m = 0; m < moves_.size(); ++m) {
+  for (std::size_t m = 0; m < layouts_.size(); ++m) {
     for (const block& b : in_[m]->blocks) inside = inside || t->buffer == b.buffer;
   }
   if (!inside) return r.room == 0;
-  if (r.room == 0 || r.home >= moves_.size() || in_[r.home]->blocks.empty()) return false;
+  if (r.room == 0 || r.home >= layouts_.size() || in_[r.home]->blocks.empty()) return false;
   if (t->data != in_[r.home]->blocks[0].base + r.offset || size_in(*in_[r.home], t) > r.room) return false;
   return std::find(placed_.begin(), placed_.end(), t) == placed_.end();
 }
@@ -288,17 +349,18 @@ inline bool known_graph::take_view(const record& r, ggml_tensor* t) {
   return true;
 }
 
+// Gives a view its place. A view of memory that somebody else keeps may have it already.
 inline void known_graph::show(ggml_tensor* t, bool of_ours) {
   char* const at = static_cast<char*>(t->view_src->data) + t->view_offs;
-  if (of_ours) {
-    t->data = at;
-    t->buffer = t->view_src->buffer;
-    placed_.push_back(t);
-  } else if (t->view_src->buffer != nullptr && (t->buffer != t->view_src->buffer || t->data != at)) {
-    t->buffer = nullptr;
-    // Of memory that somebody else keeps: whatever becomes of this graph, that is where the view belongs.
-    (void)ggml_backend_view_init(t);
+  const ggml_backend_buffer_t buffer = t->view_src->buffer;
+  if (!of_ours) {
+    if (buffer == nullptr || (t->buffer == buffer && t->data == at)) return;
+    wants_init_ = wants_init_ || buffer->iface.init_tensor != nullptr;
   }
+  if (t->data != nullptr || t->buffer != nullptr) earlier_.push_back({t, t->data, t->buffer});
+  t->data = at;
+  t->buffer = buffer;
+  placed_.push_back(t);
 }
 
 }  // namespace berth::ggml

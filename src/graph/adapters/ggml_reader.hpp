@@ -74,6 +74,7 @@ class reader {
   std::vector<std::uint32_t> joined_;
   std::vector<pinned_value> pins_;
   bool pins_beyond_ = false;  // some lie in other blocks than the first
+  std::vector<std::uint32_t> early_;
 };
 
 inline std::uint32_t slot_in(std::size_t mask, const ggml_tensor* t) noexcept {
@@ -334,9 +335,13 @@ inline void reader::add_nodes() {
       if (s == none || s == i) continue;
       const std::uint32_t root = root_of(s);
       add_input(notes_[root].value, k);
-      if (root > i && is_node(root) && records_[root].what == role::ours &&
-          (records_[root].flags & GGML_TENSOR_FLAG_INPUT) == 0) {
-        first_.read_too_early = std::min(first_.read_too_early, s);
+      if (root > i && is_node(root) && records_[root].what == role::ours && !records_[root].early) {
+        if ((records_[root].flags & GGML_TENSOR_FLAG_INPUT) == 0) {
+          first_.read_too_early = std::min(first_.read_too_early, s);
+        } else {
+          records_[root].early = true;
+          early_.push_back(root);
+        }
       }
     }
     if (r.what == role::ours) {
@@ -367,6 +372,7 @@ inline complaint reader::read(const ggml_cgraph* g, stores in, std::span<const s
   joined_.clear();
   pins_.clear();
   views_.clear();
+  early_.clear();
   first_ = {};
   enter_all(g, homes);
   if (complaint wrong = complain(); !wrong.empty()) return wrong;
@@ -409,7 +415,12 @@ inline result<void> reader::plan_it(const plan::options& search, bool around, kn
   for (const take_over& t : planned->in_place) {
     made.records_[leafs_ + t.node].takes = slots_[structure_.nodes[t.node].first_edge + t.operand];
   }
-  made.moves_.clear();
+  made.early_ = early_;
+  made.lasting_.clear();
+  for (const record& r : made.records_) {
+    if (r.what == role::ours && r.lasting) made.lasting_.push_back({r.home, r.slab, r.offset});
+  }
+  made.layouts_.clear();
   made.tensors_.resize(made.records_.size());
   return {};
 }

@@ -1,111 +1,23 @@
 // The drop-in against the stand-in of tests/graph/adapters/ggml_stand_in: not against ggml itself.
-#include <ggml-alloc.h>
-#include <ggml-backend-impl.h>
-#include <ggml-impl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "berth/graph/adapters/ggml.h"
+#include "ggml_context.hpp"
 
 namespace {
 
-using tensors = std::vector<ggml_tensor*>;
+using namespace stand_in;
 
-// Builds tensors as ggml's context does; they live as long as it. A graph's leafs are what no operator makes.
-class context {
- public:
-  ggml_tensor* fresh(const std::string& name, std::int64_t n, std::int64_t rows = 1) {
-    ggml_tensor& t = tensors_.emplace_back();
-    std::snprintf(t.name, sizeof t.name, "%s", name.c_str());
-    t.ne[0] = n;
-    t.ne[1] = rows;
-    t.ne[2] = t.ne[3] = 1;
-    t.nb[0] = 4;
-    t.nb[1] = static_cast<std::size_t>(4 * n);
-    t.nb[2] = t.nb[3] = t.nb[1] * static_cast<std::size_t>(rows);
-    return &t;
-  }
-  ggml_tensor* leaf(const std::string& name, std::int64_t n, std::int64_t rows = 1) {
-    leafs.push_back(fresh(name, n, rows));
-    return leafs.back();
-  }
-  ggml_tensor* op(ggml_op op, const std::string& name, const tensors& src) {
-    ggml_tensor* t = fresh(name, src[0]->ne[0], src[0]->ne[1]);
-    t->op = op;
-    std::copy(src.begin(), src.end(), t->src);
-    nodes.push_back(t);
-    return t;
-  }
-  // Rows [first, first + rows) of `of`.
-  ggml_tensor* view(const std::string& name, ggml_tensor* of, std::int64_t rows, std::int64_t first = 0) {
-    ggml_tensor* t = op(GGML_OP_VIEW, name, {of});
-    t->ne[1] = rows;
-    t->view_src = of->view_src != nullptr ? of->view_src : of;
-    t->view_offs = of->view_offs + static_cast<std::size_t>(first) * of->nb[1];
-    if (t->view_src->data != nullptr) t->data = static_cast<char*>(t->view_src->data) + t->view_offs;
-    return t;
-  }
-  ggml_tensor* copy_into(const std::string& name, ggml_tensor* from, ggml_tensor* to) {
-    ggml_tensor* t = op(GGML_OP_CPY, name, {from, to});
-    t->view_src = to->view_src != nullptr ? to->view_src : to;
-    t->view_offs = to->view_offs;
-    if (t->view_src->data != nullptr) t->data = static_cast<char*>(t->view_src->data) + t->view_offs;
-    return t;
-  }
-  // A tensor with memory of its own and without a backend's buffer.
-  ggml_tensor* placed(const std::string& name, std::int64_t n, std::int64_t rows = 1) {
-    ggml_tensor* t = leaf(name, n, rows);
-    memory_.emplace_back(static_cast<std::size_t>(n * rows), 0.5f);
-    t->data = memory_.back().data();
-    return t;
-  }
-  ggml_cgraph* graph() {
-    graph_ = {static_cast<int>(nodes.size()), static_cast<int>(leafs.size()), nodes.data(), leafs.data()};
-    return &graph_;
-  }
-  tensors nodes, leafs;
-
- private:
-  std::deque<ggml_tensor> tensors_;
-  std::deque<std::vector<float>> memory_;
-  ggml_cgraph graph_{};
-};
-
-ggml_tensor* output(ggml_tensor* t) {
-  t->flags |= GGML_TENSOR_FLAG_OUTPUT;
-  return t;
-}
-ggml_tensor* input(ggml_tensor* t) {
-  t->flags |= GGML_TENSOR_FLAG_INPUT;
-  return t;
-}
-
-bool apart(const ggml_tensor* a, const ggml_tensor* b) {
-  const auto* x = static_cast<const char*>(a->data);
-  const auto* y = static_cast<const char*>(b->data);
-  return x + ggml_nbytes(a) <= y || y + ggml_nbytes(b) <= x;
-}
-
-ggml_backend_buffer_type memory_type(std::size_t max_size = SIZE_MAX, std::size_t most = SIZE_MAX) {
-  return {{nullptr}, max_size, most, 0, 0, 0};
-}
-
-struct free_allocator {
-  void operator()(ggml_gallocr_t a) const { ggml_gallocr_free(a); }
-};
-using allocator = std::unique_ptr<ggml_gallocr, free_allocator>;
-
-class berth_ggml_drop_in : public testing::Test {
+class berth_ggml_drop_in : public in_order {
  protected:
   void TearDown() override {
     memory.reset();
@@ -384,65 +296,17 @@ TEST_F(berth_ggml_drop_in, measuring_takes_nothing_and_says_what_reserve_takes) 
   EXPECT_EQ(ggml_gallocr_get_buffer_size(memory.get(), 0), size);
 }
 
-// A backend that wants to know each tensor is told once, roots before their views.
-int told = 0;
 TEST_F(berth_ggml_drop_in, the_backends_word_on_sizes_counts) {
   type.iface.get_alloc_size = [](ggml_backend_buffer_type_t, const ggml_tensor* t) { return ggml_nbytes(t) + 1; };
   context c;
-  ggml_tensor* y = c.op(GGML_OP_MUL_MAT, "y", {c.leaf("x", 64)});
+  c.op(GGML_OP_MUL_MAT, "y", {c.leaf("x", 64)});
   ASSERT_TRUE(ggml_gallocr_alloc_graph(memory.get(), c.graph()));
   EXPECT_EQ(ggml_gallocr_get_buffer_size(memory.get(), 0), 2 * 288u);
-  y->buffer->iface.init_tensor = [](ggml_backend_buffer_t, ggml_tensor* t) {
-    ++told;
-    return t->data != nullptr ? GGML_STATUS_SUCCESS : GGML_STATUS_FAILED;
-  };
-  context again;
-  again.op(GGML_OP_UNARY, "z", {again.op(GGML_OP_MUL_MAT, "y", {again.leaf("x", 64)})});
-  ASSERT_TRUE(ggml_gallocr_alloc_graph(memory.get(), again.graph()));
-  EXPECT_EQ(told, 3);
 }
 
 // ---- schedulers ----
 
-// What ggml's scheduler makes of a graph: every second operator on the other backend, copies between them with what
-// says when they are made, and, with several copies, all of them as leafs.
-struct split_graph : context {
-  split_graph(int length, int copies, int turn) {
-    std::vector<ggml_tensor*> in(static_cast<std::size_t>(copies));
-    for (int k = 0; k < copies; ++k) in[static_cast<std::size_t>(k)] = fresh("in", 64);
-    for (ggml_tensor* t : in) {
-      input(t);
-      if (copies > 1) output(t);
-      leafs.push_back(t);
-      leaf_ids.push_back(0);
-    }
-    ggml_tensor* x = in[static_cast<std::size_t>(turn)];
-    for (int i = 0; i < length; ++i) {
-      const int home = i % 2;
-      ggml_tensor* y = x;
-      if (i > 0) {
-        ggml_tensor* reads = op(GGML_OP_NONE, "reads", {x});
-        reads->view_src = x->view_src != nullptr ? x->view_src : x;
-        node_ids.push_back(1 - home);
-        for (int k = 0; k < copies; ++k) {
-          ggml_tensor* copy = fresh("copy", 64);
-          if (k == turn || copies == 1) y = copy;
-          if (copies == 1) continue;
-          output(input(copy));
-          leafs.push_back(copy);
-          leaf_ids.push_back(home);
-        }
-        nodes.push_back(y);
-        node_ids.push_back(home);
-      }
-      x = op(i % 3 == 0 ? GGML_OP_UNARY : GGML_OP_MUL_MAT, "t", {y});
-      node_ids.push_back(home);
-    }
-  }
-  std::vector<int> node_ids, leaf_ids;
-};
-
-class two_types : public testing::Test {
+class two_types : public in_order {
  protected:
   bool reserve(split_graph& g) {
     return ggml_gallocr_reserve_n(memory.get(), g.graph(), g.node_ids.data(), g.leaf_ids.data());
@@ -513,54 +377,6 @@ TEST_F(two_types, the_turn_of_a_copy_moves_nothing) {
     }
   }
   EXPECT_EQ(stand_in_plans, plans);
-}
-
-TEST_F(berth_ggml_drop_in, graphs_that_take_turns_share_an_arena) {
-  allocator second{ggml_gallocr_new(&type)};
-  ggml_backend_sched sched[] = {{memory.get()}, {second.get()}};
-  const ggml_backend_sched_t both[] = {&sched[0], &sched[1]};
-  const auto conv = [](context& c) {
-    ggml_tensor* t = c.op(GGML_OP_MUL_MAT, "made", {c.leaf("mel", 512)});
-    return c.op(GGML_OP_UNARY, "embd", {c.op(GGML_OP_MUL_MAT, "t", {t})});
-  };
-  const auto encode = [](context& c, ggml_tensor* embd) {
-    ggml_tensor* t = c.op(GGML_OP_MUL_MAT, "t", {c.leaf("positions", 256)});
-    for (int i = 0; i < 4; ++i) t = c.op(GGML_OP_MUL_MAT, "t", {t, c.leaf("x", 256)});
-    return c.op(GGML_OP_MUL_MAT, "y", {c.view("seen", embd, 1), t});
-  };
-  context a, b;
-  ASSERT_TRUE(ggml_gallocr_alloc_graph(memory.get(), a.graph()));
-  encode(b, conv(a));
-  ASSERT_TRUE(ggml_gallocr_alloc_graph(memory.get(), a.graph()));
-  ASSERT_TRUE(ggml_gallocr_alloc_graph(second.get(), b.graph()));
-  const std::size_t apart_bytes = type.taken;
-  ASSERT_TRUE(berth_ggml_share(both, 2)) << stand_in_log;
-  EXPECT_EQ(type.buffers, 1);
-  for (int turn = 0; turn < 3; ++turn) {
-    context one, two;
-    ggml_tensor* embd = conv(one);
-    ASSERT_TRUE(ggml_gallocr_alloc_graph(memory.get(), one.graph())) << stand_in_log;
-    std::fill_n(static_cast<float*>(one.leafs[0]->data), 512, 1.0f);
-    stand_in_compute(one.graph());
-    ggml_tensor* y = encode(two, embd);
-    ASSERT_TRUE(ggml_gallocr_alloc_graph(second.get(), two.graph())) << stand_in_log;
-    EXPECT_EQ(y->buffer->buft->buffers, turn == 0 ? 2 : 1);  // at first the arena is too small for both
-    const std::vector<float> kept(static_cast<float*>(embd->data), static_cast<float*>(embd->data) + 512);
-    for (ggml_tensor* leaf : two.leafs) std::fill_n(static_cast<float*>(leaf->data), 256, 2.0f);
-    for (std::size_t i = 0; i + 1 < two.nodes.size(); ++i) {
-      if (two.nodes[i]->op == GGML_OP_MUL_MAT) std::memset(two.nodes[i]->data, 3, ggml_nbytes(two.nodes[i]));
-    }
-    EXPECT_EQ(0, std::memcmp(kept.data(), embd->data, 2048)) << turn;
-  }
-  EXPECT_LT(type.taken, apart_bytes);
-  EXPECT_EQ(ggml_gallocr_get_buffer_size(memory.get(), 0), type.taken);
-  EXPECT_EQ(ggml_gallocr_get_buffer_size(second.get(), 0), 0u);
-  EXPECT_FALSE(berth_ggml_share(both, 0));
-  EXPECT_FALSE(berth_ggml_share(nullptr, 2));
-  memory.reset();  // the arena is the other's too
-  context last;
-  last.op(GGML_OP_UNARY, "y", {last.leaf("x", 64)});
-  EXPECT_TRUE(ggml_gallocr_alloc_graph(second.get(), last.graph()));
 }
 
 TEST(berth_ggml_stock, is_called_where_the_environment_says_so) {
@@ -684,16 +500,20 @@ struct way {
   int types = 1;
 };
 
-class random_graphs : public testing::TestWithParam<way> {};
+class random_graphs : public in_order, public testing::WithParamInterface<way> {};
 
 TEST_P(random_graphs, compute_what_they_compute_without_reuse) {
   const way how = GetParam();
   context weights;
-  ggml_tensor* cache = weights.placed("cache", 24, 8);
+  ggml_backend_buffer_type of_cache = memory_type();
+  const buffer kept_in{ggml_backend_buft_alloc_buffer(&of_cache, 768)};
+  ggml_tensor* cache = weights.placed_in(kept_in.get(), "cache", 24, 8);
   ggml_backend_buffer_type own[2] = {memory_type(how.max_size), memory_type(how.max_size)};
   ggml_backend_buffer_type_t types[] = {&own[0], &own[1]};
   allocator kept;
   for (unsigned seed = 0; seed < 300; ++seed) {
+    ggml_backend_buffer_reset(kept_in.get());
+    ASSERT_EQ(ggml_backend_buffer_init_tensor(kept_in.get(), cache), GGML_STATUS_SUCCESS);
     ggml_backend_buffer_type plain = memory_type();
     ASSERT_EQ(setenv("BERTH_GGML", "0", 1), 0);
     const allocator stock{ggml_gallocr_new(&plain)};

@@ -9,7 +9,21 @@
  *   beside it      berth_ggml_library(NAME): a shared library that is linked, or preloaded, before ggml (ELF; not where
  *                  ggml was linked with -Bsymbolic).
  *
- * With BERTH_GGML=0 in the environment every allocator made from then on is ggml's own, for comparison.
+ * At the first use one line of ggml's log names Berth's version and the ggml that it was compiled for. If another
+ * version of ggml runs, the line says so, and every allocator is ggml's own.
+ *
+ * In the environment:
+ *
+ *   BERTH_GGML=0              every allocator made from then on is ggml's own, for comparison
+ *   BERTH_GGML_SHARE=process  the schedulers of the process share their memory, as under berth_ggml_share()
+ *   BERTH_GGML_SHARE=thread   the same for the schedulers that reserve first on one thread
+ *   BERTH_GGML_SHARE=process:CUDA0,CPU    only the buffer types of these names (ggml_backend_buft_name())
+ *
+ *   BERTH_GGML_RESERVE_MS=20  how long a reserve may search; alloc_graph takes a millisecond, or three times ggml's time
+ *
+ * A scheduler joins when it first needs memory. The arena grows to what the largest graph needs. An allocator that the
+ * program made itself by ggml_gallocr_new() never joins. A value that is not understood is an error in ggml's log, and
+ * nothing is shared.
  *
  * A graph that has no right place is refused: reserve and alloc_graph return false, and ggml's log says which tensor
  * and why. No function throws. Not thread-safe: as with ggml's own, one thread at a time in one allocator, and in all
@@ -32,16 +46,19 @@ extern "C" {
 #endif
 
 /* From now on the graphs of these schedulers lie in one arena a buffer type, as large as the largest of them needs.
- * For graphs that never run at the same time. What one graph leaves there (a tensor whose memory a later graph names,
- * as a source or as the root of a view) is kept by the next graph that reads it; a graph in between that does not read
- * it may take its bytes. So may a graph that is allocated before the user has read the last one's outputs.
+ * For graphs that never run at the same time, also not on a device behind the host. A graph keeps a tensor that it
+ * names as a source or as the root of a view, and that an earlier graph left there. A graph in between that does not
+ * read the tensor may take its bytes. So may a graph that is allocated before the user has read the last one's outputs.
  *
  * Call it with no work under way, best after each scheduler has reserved its worst case. Graphs allocated before must
- * be allocated again. The arena's bytes are counted once: by the first scheduler. The arena lives as long as one of the
- * schedulers.
+ * be allocated again. A graph allocated later may be computed several times, with its inputs set each time, as
+ * llama.cpp's graph reuse does: if another scheduler makes the arena grow, the old block stays until each scheduler
+ * that has a graph there has allocated its next one. The arena's bytes are counted once: by the first scheduler that
+ * lives. The arena lives as long as one of the schedulers.
  *
  * False, with the reason in ggml's log and nothing changed: count < 1, a null scheduler, one whose allocator is not
- * Berth's, or no memory. */
+ * Berth's, no memory, or buffers that keep something of each tensor until they are reset (ggml's meta, OpenCL and SYCL
+ * buffers): a reset for one graph would destroy what belongs to the other. */
 BERTH_GGML_API bool berth_ggml_share(const ggml_backend_sched_t* schedulers, int count);
 
 #ifdef __cplusplus

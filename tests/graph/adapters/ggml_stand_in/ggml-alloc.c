@@ -33,13 +33,10 @@ static size_t all(ggml_gallocr_t galloc, struct ggml_cgraph* graph, ggml_backend
   (void)galloc;
   for (int i = 0; i < graph->n_leafs + graph->n_nodes; ++i) {
     struct ggml_tensor* t = i < graph->n_leafs ? graph->leafs[i] : graph->nodes[i - graph->n_leafs];
+    if (buffer && t->view_src && !t->buffer && t->view_src->buffer) ggml_backend_view_init(t);
     if (t->view_src || t->data || t->buffer) continue;
     if (buffer) ggml_backend_tensor_alloc(buffer, t, (char*)buffer->base + at);
     at += (ggml_nbytes(t) + 31) / 32 * 32;
-  }
-  for (int i = 0; buffer && i < graph->n_leafs + graph->n_nodes; ++i) {
-    struct ggml_tensor* t = i < graph->n_leafs ? graph->leafs[i] : graph->nodes[i - graph->n_leafs];
-    if (t->view_src && !t->buffer && t->view_src->buffer) ggml_backend_view_init(t);
   }
   return at;
 }

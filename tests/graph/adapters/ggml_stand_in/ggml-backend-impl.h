@@ -11,6 +11,10 @@ extern "C" {
 struct ggml_backend_buffer_type_i {
   size_t (*get_alloc_size)(ggml_backend_buffer_type_t type, const struct ggml_tensor* t);
 };
+struct ggml_backend_buffer_i {
+  enum ggml_status (*init_tensor)(ggml_backend_buffer_t buffer, struct ggml_tensor* t);
+  void (*reset)(ggml_backend_buffer_t buffer);
+};
 struct ggml_backend_buffer_type {
   struct ggml_backend_buffer_type_i iface;
   size_t max_size;
@@ -18,9 +22,10 @@ struct ggml_backend_buffer_type {
   size_t taken;
   int buffers; /* alive */
   int resets;
-};
-struct ggml_backend_buffer_i {
-  enum ggml_status (*init_tensor)(ggml_backend_buffer_t buffer, struct ggml_tensor* t);
+  int inits; /* calls of init_tensor */
+  const char* name;
+  struct ggml_backend_buffer_i of_buffers;
+  size_t lacking; /* a buffer is so much smaller than it was asked for */
 };
 struct ggml_backend_buffer {
   struct ggml_backend_buffer_i iface;
@@ -28,7 +33,13 @@ struct ggml_backend_buffer {
   void* base;
   size_t size;
   enum ggml_backend_buffer_usage usage;
+  void* known; /* tensors that were initialised since the last reset */
 };
+
+/* Of the stand-in alone: an init_tensor that fails if the tensor has been initialised since the last reset, or if a
+ * source or the root of a view has not been and lies in a buffer that wants it. ggml's meta backend needs this order.
+ */
+enum ggml_status stand_in_init_tensor(ggml_backend_buffer_t buffer, struct ggml_tensor* t);
 struct ggml_backend_sched {
   ggml_gallocr_t galloc;
 };

@@ -19,6 +19,7 @@ struct ggml_cgraph {
 
 bool ggml_op_can_inplace(enum ggml_op op);
 void ggml_log_internal(const char* format, ...);
+#define GGML_LOG_INFO(...) ggml_log_internal(__VA_ARGS__)
 #define GGML_LOG_ERROR(...) ggml_log_internal(__VA_ARGS__)
 #define GGML_ASSERT(x) \
   if (!(x)) abort()

@@ -1,6 +1,7 @@
 // See ggml.h beside it. What ggml asserts aborts here too.
 #include "ggml.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <unordered_set>
 
 #include "ggml-backend-impl.h"
 #include "ggml-impl.h"
@@ -72,11 +74,25 @@ void run_fused(const ggml_tensor* norm, const ggml_tensor* mul) {
   }
 }
 
+using tensor_set = std::unordered_set<const ggml_tensor*>;
+
+tensor_set& known_to(ggml_backend_buffer_t buffer) {
+  if (buffer->known == nullptr) buffer->known = new tensor_set;
+  return *static_cast<tensor_set*>(buffer->known);
+}
+
+bool wants_init(const ggml_tensor* t, const ggml_tensor* of) {
+  if (t == nullptr || t == of || t->buffer == nullptr) return false;
+  return t->buffer->iface.init_tensor == stand_in_init_tensor && known_to(t->buffer).count(t) == 0;
+}
+
 }  // namespace
 
 extern "C" {
 
 int stand_in_plans = 0;
+int stand_in_init_faults = 0;
+const char* stand_in_version = GGML_VERSION;
 char stand_in_log[512] = "";
 
 void stand_in_compute(ggml_cgraph* graph) {
@@ -90,6 +106,24 @@ void stand_in_compute(ggml_cgraph* graph) {
     else
       run(t);
   }
+}
+
+const char* ggml_version() {
+  return stand_in_version;
+}
+
+ggml_status stand_in_init_tensor(ggml_backend_buffer_t buffer, ggml_tensor* t) {
+  ++buffer->buft->inits;
+  const ggml_tensor* missing = wants_init(t->view_src, t) ? t->view_src : nullptr;
+  for (const ggml_tensor* s : t->src) {
+    if (wants_init(s, t)) missing = s;
+  }
+  const bool twice = !known_to(buffer).insert(t).second;
+  if (missing == nullptr && !twice) return GGML_STATUS_SUCCESS;
+  ++stand_in_init_faults;
+  std::fprintf(stderr, "init_tensor('%s') %s '%s'\n", t->name, twice ? "twice" : "before its source",
+               twice ? "" : missing->name);
+  return GGML_STATUS_FAILED;
 }
 
 std::size_t ggml_nbytes(const ggml_tensor* t) {
@@ -113,8 +147,8 @@ void ggml_log_internal(const char* format, ...) {
   va_end(list);
 }
 
-const char* ggml_backend_buft_name(ggml_backend_buffer_type_t) {
-  return "stand-in";
+const char* ggml_backend_buft_name(ggml_backend_buffer_type_t type) {
+  return type->name;
 }
 std::size_t ggml_backend_buft_get_alignment(ggml_backend_buffer_type_t) {
   return 32;
@@ -129,10 +163,11 @@ std::size_t ggml_backend_buft_get_alloc_size(ggml_backend_buffer_type_t type, co
 ggml_backend_buffer_t ggml_backend_buft_alloc_buffer(ggml_backend_buffer_type_t type, std::size_t size) {
   if (size > type->max_size || size > type->most - type->taken) return nullptr;
   ++type->buffers;
-  type->taken += size;
   auto* const made = new ggml_backend_buffer{};
+  made->iface = type->of_buffers;
   made->buft = type;
-  made->size = size;
+  made->size = size - std::min(size, type->lacking);
+  type->taken += made->size;
   if (size != 0) {
     made->base = ::operator new (size, std::align_val_t{32});
     std::memset(made->base, 0x7F, size);
@@ -144,6 +179,7 @@ void ggml_backend_buffer_free(ggml_backend_buffer_t buffer) {
   if (buffer == nullptr) return;
   --buffer->buft->buffers;
   buffer->buft->taken -= buffer->size;
+  delete static_cast<tensor_set*>(buffer->known);
   if (buffer->base != nullptr) ::operator delete (buffer->base, std::align_val_t{32});
   delete buffer;
 }
@@ -162,6 +198,8 @@ void ggml_backend_buffer_set_usage(ggml_backend_buffer_t buffer, ggml_backend_bu
 }
 void ggml_backend_buffer_reset(ggml_backend_buffer_t buffer) {
   ++buffer->buft->resets;
+  known_to(buffer).clear();
+  if (buffer->iface.reset != nullptr) buffer->iface.reset(buffer);
 }
 
 ggml_status ggml_backend_tensor_alloc(ggml_backend_buffer_t buffer, ggml_tensor* t, void* address) {

@@ -49,12 +49,17 @@ struct ggml_tensor {
 
 struct ggml_cgraph;
 size_t ggml_nbytes(const struct ggml_tensor* t);
+const char* ggml_version(void);
 
 /* Of the stand-in alone: runs the nodes in order; an RMS_NORM and a MUL behind it that alone reads it as one, row by
  * row, without a look at who overlaps whom. */
 void stand_in_compute(struct ggml_cgraph* graph);
 /* How often ggml_op_can_inplace was asked: only whoever reads a graph to plan it asks. */
 extern int stand_in_plans;
+/* How often a tensor was initialised twice, or before what it is made from. */
+extern int stand_in_init_faults;
+/* What ggml_version() says. */
+extern const char* stand_in_version;
 /* The last line of ggml's log. */
 extern char stand_in_log[512];
 
