@@ -26,9 +26,10 @@
 //                   an alarm, once a pool, when so many blocks or bytes are alive, or a block for so long
 //   sample=1/N      one block in N is guarded, by chance: for programs that run for long. Alarms, leaks and the report
 //                   are of those blocks alone
-//   report=FILE     written when the program ends: text, or JSON where the name ends in .json
+//   report=FILE     written when the program ends: text, or JSON where the name ends in .json. Links, pipes and devices
+//                   are refused
 //   signal          and at SIGUSR2, by a thread of its own
-// BERTH_DEBUG is read when the first pool is made. Unknown words are named on standard error, the others hold. A report
+// BERTH_DEBUG is read when the first pool is made, and ignored in a set-user-ID program. Unknown words are named on standard error, the others hold. A report
 // that cannot be written is said so at once, not at the end. In a program that replaces signal handling, set_debug()
 // without `on_signal` leaves signals alone.
 //
