@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that no file includes a header of a floor above its own, that no two headers define one type, and that berth.hpp
-includes every header of the core.
+"""Checks that no file includes a header of a floor above its own, that no two headers define one type, that berth.hpp
+includes every header of the core, and that nothing reads the environment but with secure_getenv().
 usage: floors.py REPOSITORY"""
 import pathlib
 import re
@@ -31,6 +31,8 @@ PLAN_FOLDERS = ["verify", "model", "bound", "greedy", "search", "single", "sever
 LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 NAMESPACE = re.compile(r"^namespace ?([\w:]*) \{")
 TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: :[^;]*)? \{")
+# The ggml adapter is compiled beside ggml, also where the C library has no secure_getenv().
+PLAIN_GETENV = re.compile(r"(?<!secure_)\bgetenv\(\"(?!BERTH_GGML)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -69,6 +71,9 @@ def main(root: pathlib.Path) -> int:
                 space = "::".join(spaces)
                 if (named := TYPE.match(line)) and defined.setdefault((space, named[1]), file) != file:
                     print(f"{file.relative_to(root)}:{number}: {space}::{named[1]} stands in {defined[space, named[1]]}")
+                    wrong += 1
+                if PLAIN_GETENV.search(line):
+                    print(f"{file.relative_to(root)}:{number}: reads the environment without core/environment.hpp")
                     wrong += 1
                 found = INCLUDE.match(line)
                 other = room_of(pathlib.PurePath(found[1])) if found else None

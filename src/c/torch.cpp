@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +24,8 @@
 #include "berth/trace/recorder.hpp"
 #include "berth/trace/snapshot.hpp"
 #include "c/objects.hpp"
+#include "core/byte_count.hpp"
+#include "core/environment.hpp"
 #include "core/whole_file.hpp"
 #include "device/backend.hpp"
 #include "device/process.hpp"
@@ -230,19 +231,22 @@ struct all_devices {
 
 void write_log();
 
+// Ends the program if the text is no limit: it must not run without one. Nothing is cleaned up, since PyTorch's own
+// exit functions would call back here.
+bytes limit_of(const char* said) {
+  const auto limit = berth::parse_bytes(said);
+  if (limit && *limit != 0) return *limit;
+  std::fprintf(stderr, "berth: BERTH_TORCH_LIMIT='%s' is no number of bytes, such as 67108864 or 64MiB\n", said);
+  std::fflush(stdout);
+  std::_Exit(2);
+}
+
 all_devices& all() {
   static auto* const one = [] {
     auto* const made = new all_devices;
-    if (const char* said = std::getenv("BERTH_TORCH_DEVICE")) made->kind = said;
-    if (const char* said = std::getenv("BERTH_TORCH_LIMIT")) {
-      const char* const end = said + std::strlen(said);
-      const auto [at, failed] = std::from_chars(said, end, made->limit);
-      if (failed != std::errc{} || at != end || made->limit == 0) {
-        std::fprintf(stderr, "berth: BERTH_TORCH_LIMIT is no number of bytes: passed over\n");
-        made->limit = berth::max_bytes;
-      }
-    }
-    if (const char* said = std::getenv("BERTH_TORCH_LOG"); said != nullptr && *said != '\0') {
+    if (const char* said = berth::environment("BERTH_TORCH_DEVICE")) made->kind = said;
+    if (const char* said = berth::environment("BERTH_TORCH_LIMIT")) made->limit = limit_of(said);
+    if (const char* said = berth::environment("BERTH_TORCH_LOG"); said != nullptr && *said != '\0') {
       made->log = said;
       made->recorder = std::make_unique<berth::trace::recorder>();
       made->recorder->start();
@@ -259,7 +263,7 @@ void write_log() {
   const std::string text = berth::trace::to_json(a.recorder->take());
   // The child of a fork has a log of its own, and leaves its parent's alone.
   const bool of_a_child = a.process != berth::detail::process_generation();
-  const int failed = berth::write_whole_file(of_a_child ? a.log + '.' + std::to_string(getpid()) : a.log, text);
+  const int failed = berth::write_report_file(of_a_child ? a.log + '.' + std::to_string(getpid()) : a.log, text);
   if (failed != 0) std::fprintf(stderr, "berth: BERTH_TORCH_LOG cannot be written: %s\n", std::strerror(failed));
 }
 

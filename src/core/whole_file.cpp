@@ -40,6 +40,30 @@ std::string target_of(std::string path) {
   return path;
 }
 
+// Replaces the file at `target` by a new one that has the text, with the permissions of `former` if there is one.
+int replace_file(const std::string& target, std::string_view text, const struct stat* former) {
+  // Writes a draft beside it under a random name that must not exist, so that no other user can have made a link there.
+  std::uint64_t random = 0;
+  if (getrandom(&random, sizeof random, 0) != sizeof random) return errno;
+  char name[32];
+  std::snprintf(name, sizeof name, ".berth-%016" PRIx64, random);
+  const std::string draft = target.substr(0, target.rfind('/') + 1) + name;
+  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0) return errno;
+  int failed = former != nullptr && ::fchmod(file, former->st_mode & 0777) != 0 ? errno : 0;
+  if (const int in_writing = write_and_close(file, text); failed == 0) failed = in_writing;
+  if (failed == 0 && std::rename(draft.c_str(), target.c_str()) != 0) failed = errno;
+  if (failed != 0) ::unlink(draft.c_str());
+  return failed;
+}
+
+// Returns 0 for a regular file, and the errno of write_report_file() for anything else.
+int refusal_of(const struct stat& there) noexcept {
+  if (S_ISREG(there.st_mode)) return 0;
+  if (S_ISLNK(there.st_mode)) return ELOOP;
+  return S_ISDIR(there.st_mode) ? EISDIR : EINVAL;
+}
+
 }  // namespace
 
 int write_whole_file(const std::string& path, std::string_view text) {
@@ -50,20 +74,27 @@ int write_whole_file(const std::string& path, std::string_view text) {
     const int straight = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     return straight < 0 ? errno : write_and_close(straight, text);
   }
-  const std::string target = target_of(path);
-  // A name of its own beside the target. It must not exist and cannot be guessed, so no other process can have put a
-  // file or a link there.
-  std::uint64_t random = 0;
-  if (getrandom(&random, sizeof random, 0) != sizeof random) return errno;
-  char name[32];
-  std::snprintf(name, sizeof name, ".berth-%016" PRIx64, random);
-  const std::string draft = target.substr(0, target.rfind('/') + 1) + name;
-  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  return replace_file(target_of(path), text, exists ? &there : nullptr);
+}
+
+// A link that another user makes after the look is replaced by rename(), and not followed.
+int write_report_file(const std::string& path, std::string_view text) {
+  struct stat there {};
+  const bool exists = ::lstat(path.c_str(), &there) == 0;
+  if (!exists && errno != ENOENT) return errno;
+  if (const int refused = exists ? refusal_of(there) : 0; refused != 0) return refused;
+  return replace_file(path, text, exists ? &there : nullptr);
+}
+
+int open_report_file(const std::string& path) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0) {
+    if (const int refused = refusal_of(there); refused != 0) return refused;
+  }
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
   if (file < 0) return errno;
-  int failed = exists && ::fchmod(file, there.st_mode & 0777) != 0 ? errno : 0;
-  if (const int in_writing = write_and_close(file, text); failed == 0) failed = in_writing;
-  if (failed == 0 && std::rename(draft.c_str(), target.c_str()) != 0) failed = errno;
-  if (failed != 0) ::unlink(draft.c_str());
+  const int failed = ::fstat(file, &there) != 0 ? errno : refusal_of(there);
+  ::close(file);
   return failed;
 }
 

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -22,6 +23,7 @@
 #include "berth/core/contract.hpp"
 #include "berth/scratch/watch.hpp"
 #include "core/countable.hpp"
+#include "core/environment.hpp"
 #include "core/json.hpp"
 #include "core/print.hpp"
 #include "core/whole_file.hpp"
@@ -245,9 +247,12 @@ std::string compose(bool as_json, bool with_pools) {
   return out;
 }
 
+void cannot_report(const std::string& path, int why) {
+  std::fprintf(stderr, "berth: BERTH_DEBUG: the report cannot be written to %s: %s\n", path.c_str(), std::strerror(why));
+}
+
 void write_out(const std::string& path, const std::string& text) {
-  if (write_whole_file(path, text) == 0) return;
-  std::fprintf(stderr, "berth: BERTH_DEBUG: the report could not be written to %s\n", path.c_str());
+  if (const int failed = write_report_file(path, text); failed != 0) cannot_report(path, failed);
 }
 
 // Returns an empty path if no report is wanted, or if a child of fork has nothing to report.
@@ -311,11 +316,7 @@ void begin(debugger& d, const debug_options& o) {
   d.environment_read = true;
   d.options = o;
   if (!o.report.empty()) {
-    if (std::FILE* const to = std::fopen(o.report.c_str(), "ae")) {
-      std::fclose(to);
-    } else {
-      std::fprintf(stderr, "berth: BERTH_DEBUG: the report cannot be written to %s\n", o.report.c_str());
-    }
+    if (const int failed = open_report_file(o.report); failed != 0) cannot_report(o.report, failed);
     static const int at_end = std::atexit(write_report);
     (void)at_end;
   }
@@ -326,7 +327,7 @@ std::optional<debug_options> options_now() {
   debugger& d = the();
   const std::lock_guard held{d.telling};
   if (std::exchange(d.environment_read, true)) return d.options;
-  const char* const words = std::getenv("BERTH_DEBUG");
+  const char* const words = environment("BERTH_DEBUG");
   if (words == nullptr || *words == '\0') return std::nullopt;
   const debug_words read = read_debug(words);
   for (const std::string& word : read.unknown) {

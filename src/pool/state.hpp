@@ -257,6 +257,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   detail::known_stream& know(const stream& s, const source_location& site);
   void forget_streams();
   void list(detail::known_stream& k) noexcept;
+  void list_all() noexcept;
   void unlist_idle() noexcept;
   [[nodiscard]] detail::lane& lane_of(const detail::stream_use& use) noexcept;
   [[nodiscard]] bool usable(const detail::extent& e, const stream& s) const noexcept;

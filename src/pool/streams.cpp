@@ -63,6 +63,16 @@ void pool::state::list(known_stream& k) noexcept {
   space.open(k.free);
 }
 
+void pool::state::list_all() noexcept {
+  holding.clear();
+  space.close_all();
+  for (const auto& k : streams) {
+    k->listed = true;
+    holding.push_back(k.get());
+    space.open(k->free);
+  }
+}
+
 void pool::state::unlist_idle() noexcept {
   std::erase_if(holding, [](known_stream* k) {
     k->listed = !k->is_idle();
@@ -297,6 +307,7 @@ extent* pool::state::last_resort(request& r, lock_held& held) {
 // Waits until no enqueued work touches the pool's memory, that of leaked blocks included.
 void pool::state::wait_for_all(lock_held& held) noexcept {
   flush();
+  list_all();  // the blocks come in no order of their streams, and each stream would be inserted at its place
   blocks.for_each([&](extent& e) {
     note_uses(e);
     note_awaited(e);

@@ -25,12 +25,6 @@ void thread_cache::wait_until_left() const noexcept {
   while (inside_.load(std::memory_order_seq_cst)) std::this_thread::yield();
 }
 
-void thread_cache::seize() noexcept {
-  gate_.store(gate::seized, std::memory_order_seq_cst);
-  fence();
-  wait_until_left();
-}
-
 bool thread_cache::enter_with_fence() noexcept {
   inside_.store(true, std::memory_order_seq_cst);
   if (gate_.load(std::memory_order_seq_cst) != gate::seized) return true;

@@ -58,8 +58,7 @@ class thread_cache {
   [[nodiscard]] bool enter_with_fence() noexcept;
   void leave() noexcept { inside_.store(false, std::memory_order_release); }
 
-  // Callable by any thread with the pool's lock held. seize_all() does the same for many, with one fence.
-  void seize() noexcept;
+  // Seizes many caches with one fence, and waits until their owners are outside. The pool's lock is held.
   template <class Caches>
   static void seize_all(const Caches& caches) noexcept {
     for (const auto& c : caches) c->gate_.store(gate::seized, std::memory_order_seq_cst);

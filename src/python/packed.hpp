@@ -40,11 +40,12 @@ struct ordered {
 // All that a berth.Plan is used for stands on these; whether it keeps to the problem's rules is left to verify().
 void require_whole(const solved& plan);
 
-// Of a plan from anywhere: throws refusal where its offsets do not pass verify(), or the problem is not valid. True
-// where what it says of itself is proved besides: it fills its bound, or the bound exceeds the capacity, and its
-// certificate proves the bound, so that solve() would have nothing better. What a plan says of several memories' costs
-// and of reuse penalties is proved by none, nor that it keeps to hints as solve() would. Without `prove` it is not
-// asked for, and the answer is false.
+// Judges a plan from anywhere. Throws refusal if its offsets do not pass verify(), or the problem is not valid. Returns
+// whether the plan proves besides that solve() would have nothing better:
+//   with offsets     it fills its bound, which its certificate proves; each buffer lies in the cheapest of its memories;
+//                    it pays no reuse penalty; no buffer has a hint
+//   infeasible       the certificate proves that a memory, or all of them together, are too small
+// Without `prove` it is not asked for, and the answer is false.
 [[nodiscard]] bool judge(const solved& plan, bool prove);
 
 }  // namespace berth::python

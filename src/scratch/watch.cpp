@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "berth/scratch/watch.hpp"
+#include "core/environment.hpp"
 
 namespace berth {
 
@@ -118,7 +119,7 @@ std::size_t watched_zone() noexcept {
   std::size_t now = zone.load(std::memory_order_relaxed);
   if (now != unknown) [[likely]]
     return now;
-  const char* const words = std::getenv("BERTH_DEBUG");
+  const char* const words = environment("BERTH_DEBUG");
   const std::size_t asked = words != nullptr ? (width_in(words) + 63) & ~std::size_t{63} : 0;
   zone.compare_exchange_strong(now, asked, std::memory_order_relaxed);
   return zone.load(std::memory_order_relaxed);

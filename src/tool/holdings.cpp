@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "tool/printable.hpp"
 #include "tool/units.hpp"
@@ -18,16 +19,19 @@ void add(holdings& to, const std::string& what, bytes size) {
 }  // namespace
 
 peak peak_of(const std::vector<life>& all) {
-  std::map<std::int64_t, std::int64_t> changes;
+  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // the time, and by how many bytes
+  changes.reserve(2 * all.size());
   for (const life& l : all) {
-    changes[l.lower] += static_cast<std::int64_t>(l.size);
-    changes[l.upper] -= static_cast<std::int64_t>(l.size);
+    changes.emplace_back(l.lower, static_cast<std::int64_t>(l.size));
+    changes.emplace_back(l.upper, -static_cast<std::int64_t>(l.size));
   }
+  std::ranges::sort(changes);  // frees come before allocations at one time
   peak most;
   std::int64_t live = 0;
-  for (const auto& [time, by] : changes) {
-    live += by;
-    if (static_cast<bytes>(live) > most.size) most = {static_cast<bytes>(live), time};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    live += changes[i].second;
+    const bool last_then = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
+    if (last_then && static_cast<bytes>(live) > most.size) most = {static_cast<bytes>(live), changes[i].first};
   }
   return most;
 }

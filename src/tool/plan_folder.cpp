@@ -16,7 +16,10 @@
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
 #include "berth/model/symbolic_file.hpp"
+#include "berth/plan/certificate.hpp"
+#include "berth/plan/verify.hpp"
 #include "model/file.hpp"
+#include "model/files/plan_text.hpp"
 #include "tool/output.hpp"
 #include "tool/planned.hpp"
 #include "tool/printable.hpp"
@@ -89,8 +92,7 @@ struct planned_file {
   bool has_plan = false;
 };
 
-planned_file plan_one(const std::string& path, const folder_call& call) {
-  const auto start = std::chrono::steady_clock::now();
+model::problem_file read_problem(const std::string& path, const folder_call& call) {
   model::problem_file file = read_problem_arguments({path}, false, {});
   if (!call.rules.empty()) model::add_rules(file, call.rules);
   if (call.capacity && !file.problem.memories.empty()) {
@@ -98,6 +100,12 @@ planned_file plan_one(const std::string& path, const folder_call& call) {
   }
   if (call.capacity) file.problem.capacity = call.capacity;
   model::require_valid(file);
+  return file;
+}
+
+planned_file plan_one(const std::string& path, const folder_call& call) {
+  const auto start = std::chrono::steady_clock::now();
+  const model::problem_file file = read_problem(path, call);
   const auto elapsed_ms = [start] {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   };
@@ -121,7 +129,28 @@ planned_file plan_one(const std::string& path, const folder_call& call) {
   return {without_line_breaks(model::plan_json(file, answer, elapsed_ms())), true};
 }
 
-// What former calls have written and is still right, by file.
+// Returns whether a plan that a former call wrote passes verify(), and its certificate proves its bound. A bound that
+// rests on a search is not checked. Returns false for an answer without a plan: nothing in the line proves it.
+bool is_right(const std::string& path, const folder_call& call, const ordered_json& said) try {
+  const std::string plan_json = text_of(said);
+  if (!said.at("verified").get<bool>() || !said.at("arena_bytes").is_number()) return false;
+  model::problem_file file = read_problem(path, call);
+  if (file.traffic) return !plan::verify(file.problem, *file.traffic, model::read_moves_text(path, plan_json, file));
+  plan::symbolic_plan order;
+  if (file.symbolic) {
+    order = model::read_symbolic_text(path, plan_json, file);
+    if (plan::verify(file.problem, *file.symbolic, order)) return false;
+  }
+  const plan::plan answer = file.symbolic ? order.most : model::read_plan_text(path, plan_json, file);
+  if (plan::verify(file.problem, answer) || said.at("status") != name(answer.status)) return false;
+  const bool searched =
+      std::ranges::any_of(answer.proof, [](const plan::argument& g) { return g.kind == plan::argument::kind::search; });
+  return searched || !plan::verify_bound(file.problem, answer.lower_bound(), answer.proof);
+} catch (const std::exception&) {
+  return false;  // no plan of this problem
+}
+
+// Lines that former calls have written, by file and key.
 std::map<std::string, std::string> lines_of(const std::string& path) {
   std::map<std::string, std::string> lines;
   std::ifstream in{path, std::ios::binary};
@@ -186,15 +215,15 @@ int plan_folder(const folder_call& call) {
     }
     const std::string as_written = ordered_json::parse(text_of(names[i])).get<std::string>();
     const auto found = former.find(as_written + '\n' + key);
-    if (found == former.end()) {
+    const std::string in_folder = (fs::path{call.folder} / names[i]).string();
+    if (found == former.end() || !is_right(in_folder, call, ordered_json::parse(found->second)["plan"])) {
       left.push_back({names[i], key});
       continue;
     }
     ++t.kept;
-    if (ordered_json::parse(found->second)["plan"].value("verified", false) == false) ++t.without_plan;
     kept += found->second + '\n';
   }
-  model::write_file(path, kept);  // whole lines only, each of them right
+  model::write_file(path, kept);
   std::ofstream out{path, std::ios::binary | std::ios::app};
   for (const task& each : left) {
     std::string line = "{\"file\":" + text_of(each.name) + ",\"key\":" + text_of(each.key);

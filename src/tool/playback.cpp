@@ -16,8 +16,8 @@ playback make_playback(const trace::log& log) {
   for (std::uint64_t row = 0; row < log.size(); ++row) {
     const trace::log_entry& e = log[row];
     if (e.allocate) {
-      const auto [stream, first] = streams.emplace(e.stream, p.streams);
-      if (first) ++p.streams;
+      const auto met = static_cast<std::uint32_t>(streams.size());
+      const auto stream = streams.emplace(e.stream, met % playback::most_streams).first;
       std::uint32_t slot = p.slots;
       if (spare.empty()) {
         ++p.slots;
@@ -37,6 +37,7 @@ playback make_playback(const trace::log& log) {
       p.steps.push_back(s);
     }
   }
+  p.streams = static_cast<std::uint32_t>(std::min<std::size_t>(streams.size(), playback::most_streams));
   return p;
 }
 

@@ -17,6 +17,8 @@ namespace berth::tool {
 
 // The log made ready, so that the measured loop looks nothing up.
 struct playback {
+  // More streams of the log share these in turn. A pool keeps 2 KiB and some work for each, and no device has so many.
+  static constexpr std::uint32_t most_streams = 256;
   struct step {
     bytes size;
     std::uint32_t slot;  // of the block, reused once it is free

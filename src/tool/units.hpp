@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "berth/core/bytes.hpp"
+#include "core/byte_count.hpp"
 
 namespace CLI {
 class App;
@@ -20,17 +21,13 @@ namespace berth::tool {
 // The same, and where that may be rounded the number itself: "2.998 MiB (3144000 B)".
 [[nodiscard]] std::string human_exactly(bytes n);
 
-// "16777216", "16MiB", "1.5 GiB", "16MB": a number and a unit, by 1024 (KiB to EiB) or by 1000 (kB to EB), in letters
-// of any size; parts of a byte are dropped. Nothing where it is no such text or above 64 bits.
-[[nodiscard]] std::optional<bytes> parse_bytes(std::string_view text);
-
 // A part of some bytes; what exceeds 64 bits becomes max_bytes.
 [[nodiscard]] inline bytes share_of(bytes whole, double share) noexcept {
   const double part = static_cast<double>(whole) * share;
   return part < 0x1p64 ? static_cast<bytes>(part) : max_bytes;
 }
 
-// Such a text, or "101%" of `whole`, up to 1,000,000 %.
+// Reads a byte count (parse_bytes), or "101%" of `whole`, up to 1,000,000 %.
 [[nodiscard]] std::optional<bytes> parse_bytes_or_share(std::string_view text, bytes whole);
 
 // Declares an option that takes such a text.

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <map>
-#include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "trace/history_builder.hpp"
 #include "trace/text.hpp"
@@ -27,11 +27,11 @@ bool read_time(std::string_view text, double& us) {
   return true;
 }
 
-// Threads and streams are written as numbers, as addresses or as names: counted in the order they are met.
-std::uint32_t number_of(std::string_view name, std::map<std::string, std::uint32_t, std::less<>>& names) {
-  const auto known = names.find(name);
-  if (known != names.end()) return known->second;
-  return names.emplace(name, static_cast<std::uint32_t>(names.size())).first->second;
+// Numbers threads and streams in the order they are met: a log writes them as numbers, as addresses or as names. The
+// keys point into the log's text.
+using numbers = std::unordered_map<std::string_view, std::uint32_t>;
+std::uint32_t number_of(std::string_view name, numbers& known) {
+  return known.try_emplace(name, static_cast<std::uint32_t>(known.size())).first->second;
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ result<engine_log> parse_rmm_csv(std::string_view text) {
   engine_log out;
   out.engine = "RMM";
   history_builder builder;
-  std::map<std::string, std::uint32_t, std::less<>> threads, streams;
+  numbers threads, streams;
   std::uint64_t line = 0, cut_off = 0;
   double start = -1, before = 0, days = 0;
   const auto wrong = [&line](const char* what) { return error{errc::invalid_input, what, line}; };

@@ -443,6 +443,35 @@ TEST_F(torch, the_child_of_a_fork_goes_on_on_the_host) {
   berth_torch_free(b, size, 0, nullptr);
 }
 
+// A program that was given a limit never runs without one.
+TEST_F(torch, a_limit_that_is_no_number_of_bytes_ends_the_program) {
+  DEATHS_IN_A_PROGRAM_STARTED_ANEW();
+  for (const char* const limit : {"", "0", "64 apples", "-1", "99999999999999999999"}) {
+    EXPECT_EXIT(
+        {
+          setenv("BERTH_TORCH_LIMIT", limit, 1);
+          berth_torch_init(1);
+        },
+        testing::ExitedWithCode(2), "BERTH_TORCH_LIMIT='")
+        << limit;
+  }
+}
+TEST_F(torch, a_log_at_a_link_is_not_written) {
+  DEATHS_IN_A_PROGRAM_STARTED_ANEW();
+  const std::string path = std::string{std::getenv("BERTH_TORCH_LOG")} + ".link";
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/nowhere", path);
+  EXPECT_EXIT(
+      {
+        setenv("BERTH_TORCH_LOG", path.c_str(), 1);
+        berth_torch_init(1);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "BERTH_TORCH_LOG cannot be written: Too many levels of symbolic links");
+  EXPECT_TRUE(std::filesystem::is_symlink(path));
+  std::filesystem::remove(path);
+}
+
 // When the process ends: the test starts itself once more, and reads what that one left.
 TEST_F(torch, leaves_a_log) {
   DEATHS_IN_A_PROGRAM_STARTED_ANEW();

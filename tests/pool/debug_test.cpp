@@ -2,6 +2,7 @@
 #include "berth/pool/debug.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "berth/core/hook.hpp"
@@ -22,6 +24,7 @@
 #include "berth/pool/pool.hpp"
 #include "in_child.hpp"
 #include "pool/guarded.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace berth {
 namespace {
@@ -339,6 +342,22 @@ TEST(debug, no_block_is_as_old_as_the_longest_ages) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
     end_debug();
   }
+}
+
+// Another user may have put a pipe or a link there: the program neither hangs nor writes elsewhere.
+TEST(debug, a_report_at_a_pipe_or_a_link_is_refused) {
+  const support::temporary_folder folder;
+  const std::string pipe = folder.path("pipe"), link = folder.path("link"), target = folder.path("target");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink(target, link);
+  for (const auto& [path, why] : {std::pair{pipe, "Invalid argument"}, {link, "Too many levels of symbolic links"}}) {
+    testing::internal::CaptureStderr();
+    set_debug({.report = path});
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "berth: BERTH_DEBUG: the report cannot be written to " + path + ": " + why + "\n");
+    end_debug();
+  }
+  EXPECT_FALSE(std::filesystem::exists(target));
 }
 
 TEST(debug, words) {

@@ -2,7 +2,6 @@
 
 import base64
 import concurrent.futures
-import hashlib
 import json
 import os
 import pathlib
@@ -18,6 +17,7 @@ import warnings
 
 import berth
 from berth import many
+from berth.seal import Seal
 
 
 def problem(seed, buffers=30, **rules):
@@ -33,8 +33,51 @@ def facts(plan):
     return plan.offsets.tolist(), plan.arena, plan.lower_bound, plan.status
 
 
+OPTIONS = dict(effort="normal", work=0, deadline=None, penalty_first=False)
+
+
+def entry(plan, ordered=True, name=""):
+    return many.entry_of(plan, Seal(), name, ordered)
+
+
+def sealed(packed):
+    """An entry whose checksum is right."""
+    return Seal().close("", bytes(packed))
+
+
+def resume(problems, path, executor=None, **seal):
+    with berth.Journal(path, **seal) as journal:
+        return berth.plan_many(problems, executor=executor, journal=journal)
+
+
+def penalised(size, capacity=100):
+    """Two buffers that pay if they share bytes, and the whole capacity live at another time."""
+    p = berth.Problem(capacity=capacity)
+    p.add(size, (0, 1), id="a")
+    p.add(size, (2, 3), id="b")
+    p.add(capacity, (4, 5), id="c")
+    p.penalize(0, 1, 1.0)
+    return p
+
+
+def poison(p, name):
+    """A journal's line with a plan of p that is verified and needs as many bytes as the buffers together."""
+    offsets, top = [], 0
+    for size in p_sizes(p):
+        offsets.append(top)
+        top += size
+    bad = entry(p.plan(offsets), False)
+    return json.dumps({"key": name, "entry": base64.b64encode(bad).decode()}) + "\n"
+
+
+def p_sizes(p):
+    """The buffers' sizes."""
+    return [buffer["size"] for buffer in json.loads(p.format(p.solve()))["buffers"]]
+
+
 PROBLEMS = [problem(seed) for seed in range(60)]
 RIGHT = [facts(p.solve()) for p in PROBLEMS]
+UNPROVED = [penalised(size) for size in (60, 70, 80)]  # a penalty that is paid: no certificate says that it must be
 
 
 class Here(concurrent.futures.Executor):
@@ -111,12 +154,12 @@ class Failing(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 journal = os.path.join(folder, "journal")
                 with self.assertRaisesRegex(berth.ManyError, "died") as caught:
-                    berth.plan_many(PROBLEMS, executor=Here(4, silently), journal=journal)
+                    resume(PROBLEMS, journal, Here(4, silently))
                 self.assertEqual(len(caught.exception.failures), 60 - 32)
                 self.assertEqual(sum(plan is not None for plan in caught.exception.plans), 32)
                 # The next call has the others only to do.
                 rest = Here()
-                plans = berth.plan_many(PROBLEMS, executor=rest, journal=journal)
+                plans = resume(PROBLEMS, journal, rest, trusted=True)
                 self.assertEqual(sum(rest.tasks), 60 - 32)
                 self.assertEqual([facts(plan) for plan in plans], RIGHT)
 
@@ -161,7 +204,7 @@ class Failing(unittest.TestCase):
             journal = pathlib.Path(folder, "journal")
             berth.plan_many(PROBLEMS[1:], journal=journal)
             executor = Here()
-            berth.plan_many(PROBLEMS, executor=executor, journal=journal)
+            resume(PROBLEMS, journal, executor, trusted=True)
             self.assertEqual(executor.tasks, [1])
 
     def test_a_worker_that_is_killed(self):
@@ -204,11 +247,11 @@ class Journals(unittest.TestCase):
         for kept, text in ((60, whole), (59, whole[:-30]), (0, b""), (0, garbage), (2, garbage + b"".join(lines[:2]))):
             self.path.write_bytes(text)
             executor = Here()
-            plans = berth.plan_many(PROBLEMS, executor=executor, journal=self.path)
+            plans = resume(PROBLEMS, self.path, executor, trusted=True)
             self.assertEqual(sum(executor.tasks), 60 - kept)
             self.assertEqual([facts(plan) for plan in plans], RIGHT)
             again = Here()
-            berth.plan_many(PROBLEMS, executor=again, journal=self.path)
+            resume(PROBLEMS, self.path, again, trusted=True)
             self.assertEqual(again.tasks, [])
 
     def test_other_options_are_other_answers(self):
@@ -220,11 +263,41 @@ class Journals(unittest.TestCase):
     def test_a_plan_that_was_written_over_is_not_believed(self):
         berth.plan_many(PROBLEMS[:1], journal=self.path)
         record = json.loads(self.path.read_text())
-        packed = bytearray(base64.b64decode(record["entry"]))[32:]
-        wrong = bytes(packed[:-1]) + b"\x7f"
-        record["entry"] = base64.b64encode(hashlib.sha256(wrong).digest() + wrong).decode()
+        packed = bytearray(base64.b64decode(record["entry"]))[64:]
+        record["entry"] = base64.b64encode(sealed(bytes(packed[:-1]) + b"\x7f")).decode()
         self.path.write_text(json.dumps(record) + "\n")
         self.assertEqual(facts(berth.plan_many(PROBLEMS[:1], journal=self.path)[0]), RIGHT[0])
+
+    def test_a_valid_plan_that_is_not_the_best_is_solved_again(self):
+        name = many.key_of(PROBLEMS[0], OPTIONS)
+        journal_name = many._key(many._of_options(OPTIONS), PROBLEMS[0]._packed(False))
+        self.assertNotEqual(name, journal_name)  # a journal keeps the caller's order of buffers
+        self.path.write_text(poison(PROBLEMS[0], journal_name))
+        self.assertEqual(facts(berth.plan_many(PROBLEMS[:1], journal=self.path)[0]), RIGHT[0])
+        self.path.write_text(poison(PROBLEMS[0], journal_name))
+        believed = resume(PROBLEMS[:1], self.path, trusted=True)[0]
+        self.assertGreater(believed.arena, RIGHT[0][1])
+
+    def test_signed_lines_are_used_and_others_are_not(self):
+        key = self.path.parent / "key"
+        key.write_bytes(os.urandom(32))
+        key.chmod(0o600)
+        problems = PROBLEMS[:5] + UNPROVED
+        right = [facts(p.solve()) for p in problems]
+        for unsolved in (len(problems), 0):
+            executor = Here()
+            plans = resume(problems, self.path, executor, key=key)
+            self.assertEqual(([facts(plan) for plan in plans], sum(executor.tasks)), (right, unsolved))
+        key.write_bytes(os.urandom(32))
+        executor = Here()
+        plans = resume(problems, self.path, executor, key=key)
+        self.assertEqual(([facts(plan) for plan in plans], sum(executor.tasks)), (right, len(UNPROVED)))
+
+    def test_a_pipe_or_a_device_is_no_journal(self):
+        os.mkfifo(self.path)
+        for path in (self.path, "/dev/zero", self.path.parent):
+            with self.assertRaisesRegex(berth.InputError, "a journal is a regular file"):
+                berth.plan_many(PROBLEMS[:1], journal=path)
 
     def test_a_disk_that_is_full_costs_no_plan(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -338,17 +411,18 @@ class Caches(unittest.TestCase):
         offsets = best.offsets.tolist()
         worse = p.plan([o + 7 for o in offsets])  # verified, and not the best
         liar = pickle.loads(pickle.dumps(best))
-        for entry in (
-            many.entry_of(worse, True),
-            many.entry_of(p.plan([0] * len(p)), True),  # overlaps
-            many.entry_of(problem(4).solve(), True),  # of another problem
-            many.entry_of(problem(3, capacity=10).solve(), True),  # infeasible: under a capacity that is not there
-            many.entry_of(liar, True)[:-1],
+        for kept in (
+            entry(worse),
+            entry(p.plan([0] * len(p))),  # overlaps
+            entry(problem(4).solve()),  # of another problem
+            entry(problem(3, capacity=10).solve()),  # infeasible: under a capacity that is not there
+            entry(liar)[:-1],
             b"",
+            b"x" * 63,
             "text",
             7,
         ):
-            cache = berth.PlanCache({many.key_of(p, dict(effort="normal", work=0, deadline=None, penalty_first=False)): entry})
+            cache = berth.PlanCache({many.key_of(p, OPTIONS): kept})
             self.assertEqual(facts(cache.solve(p)), facts(best))
             self.assertEqual((cache.hits, cache.refused), (0, 1))
             self.assertEqual(facts(cache.solve(p)), facts(best))  # what was wrong has been put right
@@ -360,13 +434,13 @@ class Caches(unittest.TestCase):
         store = {}
         berth.PlanCache(store).solve(p)
         (key,) = store
-        packed = store[key][32:]
+        packed = store[key][64:]
         make = random.Random(5)
         for _ in range(3000):
             bent = bytearray(packed)
             for _ in range(make.randrange(1, 4)):
                 bent[make.randrange(len(bent))] = make.randrange(256)
-            plan = many.plan_from(p, hashlib.sha256(bent).digest() + bytes(bent), trusted=False, ordered=True)
+            plan = many.plan_from(p, sealed(bent), Seal(), key, ordered=True)
             if plan is not None:  # another plan may be as good: none may be worse, or say so
                 self.assertIsNone(p.verify(plan))
                 self.assertEqual((plan.arena, plan.lower_bound, plan.status), right[1:])
@@ -412,8 +486,7 @@ class Caches(unittest.TestCase):
                 continue
             bent = packed.replace(text, b"\xff" + text[1:])
             self.assertNotEqual(bent, packed)
-            entry = hashlib.sha256(bent).digest() + bent
-            self.assertIsNone(many.plan_from(p, entry, trusted=True, ordered=True))
+            self.assertIsNone(many.plan_from(p, sealed(bent), Seal(trusted=True), "", ordered=True))
 
     def test_a_plan_that_passes_hints_over_is_not_believed(self):
         def two(first, second):
@@ -423,11 +496,11 @@ class Caches(unittest.TestCase):
             return p
 
         asked = two(8, 0)
-        key = many.key_of(asked, dict(effort="normal", work=0, deadline=None, penalty_first=False))
+        key = many.key_of(asked, OPTIONS)
         for other in (two(8, 0), two(0, 8)):  # of which one has the buffers in the entry's order
-            cache = berth.PlanCache({key: many.entry_of(other.solve(), False)})
+            cache = berth.PlanCache({key: entry(other.solve(), False)})
             self.assertEqual(cache.solve(asked).offsets.tolist(), [8, 0])
-        friends = berth.PlanCache({key: many.entry_of(asked.solve(), True)}, trusted=True)
+        friends = berth.PlanCache({key: entry(asked.solve())}, trusted=True)
         self.assertEqual((friends.solve(asked).offsets.tolist(), friends.hits), ([8, 0], 1))
 
     def test_a_store_that_may_not_be_written(self):
@@ -440,6 +513,122 @@ class Caches(unittest.TestCase):
             plans = berth.plan_many(PROBLEMS[:5], cache=berth.PlanCache(ReadOnly()))
         self.assertEqual([facts(plan) for plan in plans], RIGHT[:5])
         self.assertEqual(len(said), 1)
+
+    def test_a_store_that_fails_in_any_way_costs_no_plan(self):
+        class Lost(Exception):
+            pass
+
+        def store(fails_get, fails_put):
+            class Store(dict):
+                def __getitem__(self, key):
+                    if fails_get:
+                        raise fails_get("lost")
+                    return super().__getitem__(key)
+
+                def __setitem__(self, key, value):
+                    if fails_put:
+                        raise fails_put("lost")
+                    super().__setitem__(key, value)
+
+            return Store()
+
+        for fails in ((ConnectionError, None), (None, ConnectionError), (Lost, Lost), (MemoryError, None), (ValueError, KeyError)):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                cache = berth.PlanCache(store(*fails))
+                plans = berth.plan_many(PROBLEMS[:3] * 2, cache=cache)
+            self.assertEqual([facts(plan) for plan in plans], RIGHT[:3] * 2)
+            self.assertEqual((len(said), cache.hits), (1, 0))
+
+    def test_an_entry_that_is_no_file_or_too_long_is_a_miss(self):
+        cache = berth.PlanCache(self.path)
+        cache.solve(PROBLEMS[0])
+        (file,) = self.path.glob("??/*")
+        other = self.path.parent / "other"
+        file.rename(other)
+
+        def sparse():
+            with open(file, "wb") as long:
+                long.truncate(40 << 30)
+
+        for make in (lambda: os.mkfifo(file), lambda: file.symlink_to("/dev/zero"), lambda: file.symlink_to(other), sparse):
+            make()
+            again = berth.PlanCache(self.path)
+            self.assertIsNone(again.get(PROBLEMS[0]))
+            self.assertEqual((again.hits, again.misses), (0, 1))
+            with self.assertRaises(KeyError):
+                again.store[file.parent.name + file.name]
+            file.unlink()
+
+    def test_plans_that_a_certificate_proves(self):
+        def in_pools(costs, sizes, of=lambda i: [], capacity=100):
+            p = berth.Problem()
+            for k, cost in enumerate(costs):
+                p.add_pool(f"pool {k}", capacity=capacity, cost=cost)
+            for i, size in enumerate(sizes):
+                p.add(size, (0, 1), pools=of(i), id=str(i))
+            return p
+
+        pinned = lambda i: ["pool 0"] if i % 2 else ["pool 1"]
+        for p, status, proved in (
+            (penalised(40), "optimal", True),  # room for both side by side
+            (penalised(60), "optimal", False),  # pays: nothing proves that it must
+            (in_pools([0, 0], [10] * 6, pinned), "optimal", True),
+            (in_pools([0, 0], [10] * 6), "optimal", True),  # all in the first pool of their lists
+            (in_pools([2, 1], [10] * 6), "optimal", True),  # in the cheaper one
+            (in_pools([2, 1], [60, 60]), "optimal", False),  # one in the dearer one: nothing proves that it must
+            (in_pools([0, 0], [60] * 4, pinned), "infeasible", True),  # one pool cannot take its own
+            (in_pools([0, 0], [90] * 3), "infeasible", True),  # more than both pools hold
+        ):
+            cache = berth.PlanCache({})
+            plan = cache.solve(p)
+            self.assertEqual(plan.status, status)
+            again = cache.get(p)
+            self.assertEqual(again is not None, proved, p.ids)
+            if again is not None:
+                self.assertEqual((facts(again), again.reuse_penalty), (facts(plan), plan.reuse_penalty))
+
+    def test_signed_entries_need_no_proof(self):
+        keys = [self.path.parent / name for name in ("mine", "foreign")]
+        self.path.mkdir()
+        for key in keys:
+            key.write_bytes(os.urandom(32))
+            key.chmod(0o640)
+        store = {}
+        cache = berth.PlanCache(store, key=keys[0])
+        problems = PROBLEMS[:5] + UNPROVED
+        right = [facts(cache.solve(p)) for p in problems]
+        for seal, hits in (({"key": keys[0]}, 8), ({"key": keys[1]}, 5), ({}, 5)):  # certificates hold without any key
+            again = berth.PlanCache({**store}, **seal)
+            self.assertEqual([facts(again.solve(p)) for p in problems], right)
+            self.assertEqual((again.hits, again.refused), (hits, 8 - hits))
+        # A signed entry says nothing under another name: there it is a plan of another effort, say.
+        best, fast = (many.key_of(UNPROVED[0], {**OPTIONS, "effort": effort}) for effort in ("normal", "fast"))
+        self.assertIsNone(berth.PlanCache({fast: store[best]}, key=keys[0]).get(UNPROVED[0], effort="fast"))
+        self.assertIsNotNone(berth.PlanCache({best: store[best]}, key=keys[0]).get(UNPROVED[0]))
+
+    def test_a_signed_plan_that_is_wrong_is_refused(self):
+        key = self.path.parent / "key"
+        key.write_bytes(b"k" * 32)
+        key.chmod(0o600)
+        p = problem(3)
+        name = many.key_of(p, OPTIONS)
+        wrong = many.entry_of(p.plan([0] * len(p)), Seal(key=key), name, True)  # overlaps
+        cache = berth.PlanCache({name: wrong}, key=key)
+        self.assertEqual(facts(cache.solve(p)), facts(p.solve()))
+        self.assertEqual(cache.refused, 1)
+
+    def test_keys_that_are_none(self):
+        key = self.path.parent / "key"
+        for content, mode, why in ((b"k" * 31, 0o600, "32 to 4096"), (b"k" * 4097, 0o600, "32 to 4096"), (b"k" * 32, 0o604, "all users")):
+            key.write_bytes(content)
+            key.chmod(mode)
+            with self.assertRaisesRegex(berth.InputError, why):
+                berth.PlanCache({}, key=key)
+        os.mkfifo(self.path.parent / "pipe")
+        for path in (self.path.parent / "none", self.path.parent / "pipe", self.path.parent, "/dev/zero"):
+            with self.assertRaisesRegex(berth.InputError, "cannot be read as a key"):
+                berth.PlanCache({}, key=path)
 
     def test_what_a_deadline_cut_short_is_not_kept(self):
         store = {}

@@ -34,13 +34,13 @@ class Folders(unittest.TestCase):
     def lines(self):
         return [json.loads(line) for file in self.out.iterdir() for line in file.read_text().splitlines()]
 
-    def test_an_order_above_the_capacity_is_no_plan_and_kept(self):
+    def test_an_order_above_the_capacity_is_no_plan_and_done_again(self):
         dims = {"format": "berth-problem/1", "dimensions": [{"name": "n", "least": 1, "most": 4}],
                 "buffers": [{"id": "x", "size": "64*n", "lower": 0, "upper": 1}]}
         for old in self.problems.rglob("p*.csv"):
             old.unlink()
         (self.problems / "sym.json").write_text(json.dumps(dims))
-        for planned in (1, 0):
+        for planned in (1, 1):
             got = json.loads(self.plan("--capacity", "10", "--json", status=1).stdout)
             self.assertEqual((got["planned"], got["without_plan"], got["failed"]), (planned, 1, 0))
         self.assertEqual(self.lines()[0]["plan"]["arena_bytes"], None)
@@ -79,6 +79,45 @@ class Folders(unittest.TestCase):
         self.assertEqual((answer["files"], answer["kept"], answer["planned"]), (9, 8, 1))
         self.assertEqual([line["plan"]["arena_bytes"] for line in self.lines() if line["file"] == "p1.csv"], [100])
         self.assertEqual(json.loads(self.plan("--json", "--effort", "fast").stdout)["planned"], 9)
+
+    def test_lines_that_were_edited_are_done_again(self):
+        self.plan("--shard", "1/1")
+        (file,) = self.out.iterdir()
+        whole = file.read_text()
+        lines = whole.splitlines()
+        first = json.loads(lines[0])
+        for edit in (
+            lambda plan: plan["buffers"][0].update(offset=999999999),
+            lambda plan: plan["buffers"][1].update(offset=0),  # overlaps
+            lambda plan: plan.update(arena_bytes=plan["arena_bytes"] - 1),
+            lambda plan: plan.update(lower_bound=plan["arena_bytes"] + 1),
+            lambda plan: plan.update(certificate=[]),
+            lambda plan: plan.update(buffers=plan["buffers"][:1]),
+            lambda plan: plan.update(arena_bytes=None, status="infeasible", verified=False),
+            lambda plan: plan.update(status="infeasible"),
+            lambda plan: plan.update(arena_bytes=None),
+            lambda plan: plan.update(verified="yes"),
+        ):
+            line = json.loads(lines[0])
+            edit(line["plan"])
+            file.write_text("\n".join([json.dumps(line), *lines[1:]]) + "\n")
+            answer = json.loads(self.plan("--json").stdout)
+            self.assertEqual((answer["kept"], answer["planned"]), (9, 1))
+            (again,) = [line for line in self.lines() if line["file"] == first["file"]]
+            self.assertEqual(again["plan"]["buffers"], first["plan"]["buffers"])
+
+    def test_lines_of_other_problems_are_kept(self):
+        for old in self.problems.rglob("p*.csv"):
+            old.unlink()
+        buffers = [{"id": "x", "size": 64, "lower": 0, "upper": 2}, {"id": "y", "size": 64, "lower": 1, "upper": 3}]
+        sizes = [{**buffer, "size": "64*n"} for buffer in buffers]
+        pools = [{"id": "fast", "capacity": 64, "cost": 1}, {"id": "far", "cost": 2}]
+        for name, more in (("plain", {"buffers": buffers}), ("pools", {"buffers": buffers, "pools": pools}),
+                           ("sizes", {"buffers": sizes, "dimensions": [{"name": "n", "least": 1, "most": 4}]})):
+            (self.problems / f"{name}.json").write_text(json.dumps({"format": "berth-problem/1", **more}))
+        for kept in (0, 3):
+            answer = json.loads(self.plan("--json").stdout)
+            self.assertEqual((answer["kept"], answer["planned"], answer["failed"]), (kept, 3 - kept, 0))
 
     def test_one_bad_file_costs_no_other(self):
         (self.problems / "bad.csv").write_text(HEAD + "x,0,2,minus\n")

@@ -32,12 +32,13 @@
 //                   as memory.alarm.txt. A later alarm replaces it.
 //   `sample=1/N`    Guards one block in N, by chance, for long-running programs.
 //                   Alarms, leaks and the report then cover those blocks alone.
-//   `report=FILE`   Written when the program ends: text, or JSON if the name ends in .json.
+//   `report=FILE`   Written when the program ends: text, or JSON if the name ends in .json. Links, pipes and devices
+//                   are refused.
 //   `signal`        Also writes the report at SIGUSR2, by a thread of its own.
 //
-// BERTH_DEBUG is read when the first pool is made. Unknown words are named on standard error, and the others apply. A
-// report that cannot be written is reported at once, not at the end. In a program that replaces signal handling,
-// set_debug() without `on_signal` leaves signals alone.
+// BERTH_DEBUG is read when the first pool is made, and ignored in a set-user-ID program. Unknown words are named on
+// standard error, and the others apply. A report that cannot be written is reported at once, not at the end. In a
+// program that replaces signal handling, set_debug() without `on_signal` leaves signals alone.
 //
 // The statistics of a watched pool count the pool's own blocks: with their red zones, and alive until they leave the
 // quarantine. The zones and pages of its blocks may lift the pool above its limit (guard.hpp). A recorder receives the

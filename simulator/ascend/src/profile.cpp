@@ -19,7 +19,7 @@ constexpr chip chips[] = {{"310", "Ascend310", 8 * gib, 4 * gib, false, false, t
                           {"950", "Ascend950PR", 128 * gib, 16 * gib, true, true, false, true, 1984, 65536}};
 
 const char* variable(const char* name) {
-  const char* const value = std::getenv(name);
+  const char* const value = secure_getenv(name);
   return value != nullptr && *value != 0 ? value : nullptr;
 }
 

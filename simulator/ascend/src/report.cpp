@@ -80,7 +80,7 @@ void violate(const char* kind, const std::string& text) {
   say(2,
       "ascend simulator: " + std::string{kind} + ": " + made.call + ": " + text + ", called at " + made.place + "\n");
   if (w.violations.size() < kept_violations) w.violations.push_back(std::move(made));
-  if (std::getenv("ASCEND_SIMULATOR_ABORT") != nullptr) std::abort();
+  if (secure_getenv("ASCEND_SIMULATOR_ABORT") != nullptr) std::abort();
 }
 
 aclError violate(aclError code, const char* kind, const std::string& text) {

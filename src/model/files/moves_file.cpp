@@ -172,7 +172,11 @@ std::string moves_json(const problem_file& file, const plan::moves_plan& answer,
 }
 
 plan::moves_plan read_moves_plan(const std::string& path, problem_file& file) {
-  return moves_reader{path, file}.read(read_text_file(path));
+  return read_moves_text(path, read_text_file(path), file);
+}
+
+plan::moves_plan read_moves_text(const std::string& path, std::string_view text, problem_file& file) {
+  return moves_reader{path, file}.read(text);
 }
 
 }  // namespace berth::model

@@ -97,7 +97,10 @@ std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_pl
 }
 
 plan::symbolic_plan read_symbolic_plan(const std::string& path, problem_file& file) {
-  const std::string text = read_text_file(path);
+  return read_symbolic_text(path, read_text_file(path), file);
+}
+
+plan::symbolic_plan read_symbolic_text(const std::string& path, std::string_view text, problem_file& file) {
   const json document = parse_json(path, text);
   const json_value root{document, "", path, 0};
   const auto order = root.is_object() ? root.find("order") : std::nullopt;

@@ -23,6 +23,7 @@ from ._core import (
 
 if TYPE_CHECKING:
     from .cache import PlanCache as PlanCache
+    from .many import Journal as Journal
     from .many import ManyError as ManyError
     from .many import plan_many as plan_many
 
@@ -30,6 +31,7 @@ __all__ = [
     "Arena",
     "Graph",
     "InputError",
+    "Journal",
     "ManyError",
     "Plan",
     "PlanCache",
@@ -50,7 +52,7 @@ __all__ = [
 ]
 
 # Imported when they are asked for: what they stand on takes longer to import than the rest.
-_later = {"ManyError": "many", "PlanCache": "cache", "plan_many": "many"}
+_later = {"Journal": "many", "ManyError": "many", "PlanCache": "cache", "plan_many": "many"}
 
 
 def __getattr__(name: str) -> Any:

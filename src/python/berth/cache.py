@@ -9,7 +9,10 @@ import warnings
 from typing import Any, Iterator, MutableMapping, Optional, Union
 
 from ._core import InputError, Plan, Problem
-from .many import entry_of, key_of, plan_from
+from .many import entry_of, key_of, most_bytes, plan_from
+from .seal import Seal, open_regular
+
+_ENTRY = 1 << 28  # bytes of an entry that is read without its problem
 
 
 class Folder(MutableMapping[str, bytes]):
@@ -28,8 +31,15 @@ class Folder(MutableMapping[str, bytes]):
         return self.path / key[:2] / key[2:]
 
     def __getitem__(self, key: str) -> bytes:
+        return self.read(key, _ENTRY)
+
+    def read(self, key: str, most: int) -> bytes:
+        """Returns the entry. Raises KeyError if there is none, or if it is no regular file or longer than `most` bytes."""
         try:
-            return self._file(key).read_bytes()
+            with os.fdopen(open_regular(self._file(key), follow=False), "rb") as file:
+                if os.fstat(file.fileno()).st_size > most:
+                    raise KeyError(key)
+                return file.read(most)
         except OSError as error:
             raise KeyError(key) from error
 
@@ -61,48 +71,67 @@ class Folder(MutableMapping[str, bytes]):
 
 class PlanCache:
     """Plans by the hash of their problem and of the effort, in a folder or in any mapping of str to bytes. Neither names
-    nor the order of the buffers make a difference: who asks in another order gets the same plan in that order. Problems
-    that are the same in more than that (other numbers of alias groups, pairs of one or the other of two like buffers) may
-    have two keys: a miss, never a wrong plan.
+    nor the order of the buffers make a difference: a caller with another order gets the same plan in that order.
+    Problems that are the same in more than that (other numbers of alias groups, pairs of one or the other of two like
+    buffers) may have two keys: a miss, never a wrong plan.
 
-    An entry's offsets are verified, and its certificate has to prove that no plan is better: whoever wrote it, and
-    whatever became of it since, a wrong entry costs time and nothing else. Plans that only an exhausted search proves, or
-    nothing, and those of buffers with hints, can be judged so by nobody, and are solved again, unless `trusted` says that
-    only friends write there: then they are used where their checksum and their offsets are right.
-    """
+    An entry's offsets are verified, and the entry has to prove that no plan is better: whatever became of it, a wrong
+    entry costs time and nothing else. A certificate proves an arena that fills its bound, without paid reuse penalties,
+    in the cheapest memories, and that a memory is too small. All other plans, and those of buffers with hints, are
+    solved again, unless
 
-    def __init__(self, store: Union[str, "os.PathLike[str]", MutableMapping[str, bytes]], *, trusted: bool = False):
+      key      a file of 32 bytes or more: entries that were signed with it are used
+      trusted  only friends write into the store: all entries are used
+
+    and the checksum and the offsets are right. A store that fails, in whatever way, has no entry: get() says None, and
+    put() warns once."""
+
+    def __init__(
+        self,
+        store: Union[str, "os.PathLike[str]", MutableMapping[str, bytes]],
+        *,
+        trusted: bool = False,
+        key: Union[str, "os.PathLike[str]", None] = None,
+    ):
         self.store = store if isinstance(store, MutableMapping) else Folder(store)
-        self.trusted = trusted
         self.hits = 0
         self.misses = 0  # of which some were
         self.refused = 0  # there, and not used
+        self._seal = Seal(trusted=trusted, key=key)
         self._warned = False
 
     def get(self, problem: Problem, **options: Any) -> Optional[Plan]:
+        name = key_of(problem, _whole(options))
+        plan = None
         try:
-            entry = self.store[key_of(problem, _whole(options))]
+            entry = self.store.read(name, most_bytes(problem)) if isinstance(self.store, Folder) else self.store[name]
+            plan = plan_from(problem, entry, self._seal, name, True)
+            self.refused += plan is None
         except KeyError:
-            self.misses += 1
-            return None
-        plan = plan_from(problem, entry, self.trusted, True)
-        if plan is None:
-            self.refused += 1
-            self.misses += 1
-        else:
-            self.hits += 1
+            pass
+        except Exception as error:  # the store's own, of whatever kind: a lost connection, no memory
+            self._warn("cannot be read", error)
+        self.hits += plan is not None
+        self.misses += plan is None
         return plan
 
     def put(self, problem: Problem, plan: Plan, **options: Any) -> None:
-        """Not for plans that a deadline or a stop has cut short: another day there would be a better one."""
+        """Keeps a plan. Does nothing for plans that a deadline or a stop has cut short: another day there would be a
+        better one."""
         if plan.deadline_hit:
             return
+        name = key_of(problem, _whole(options))
+        entry = entry_of(plan, self._seal, name, True)
         try:
-            self.store[key_of(problem, _whole(options))] = entry_of(plan, True)
-        except OSError as error:  # read-only, or full: what is not kept is solved again
-            if not self._warned:
-                warnings.warn(f"the plan cache keeps nothing: {error}", RuntimeWarning, stacklevel=2)
-            self._warned = True
+            if len(entry) <= most_bytes(problem):
+                self.store[name] = entry
+        except Exception as error:  # read-only, full, lost: a plan that is not kept is solved again
+            self._warn("keeps nothing", error)
+
+    def _warn(self, what: str, error: Exception) -> None:
+        warned, self._warned = self._warned, True
+        if not warned:
+            warnings.warn(f"the plan cache {what}: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=3)
 
     def solve(self, problem: Problem, **options: Any) -> Plan:
         """The plan that is kept, or problem.solve(**options), which is then kept."""

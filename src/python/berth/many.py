@@ -16,6 +16,7 @@ import warnings
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._core import InputError, Plan, Problem, __version__
+from .seal import Seal, open_regular
 
 # What a task holds at most: small problems share what it costs, large ones go alone. There are some 64 tasks or more
 # where there are many problems, and the last ones are the shortest, so that no worker is waited for long.
@@ -24,6 +25,7 @@ _TASK_BUFFERS = 4000
 _TASKS = 64
 # So many executors in a row may die without one answer before the problems that are left are given up.
 _DEATHS = 3
+_LINE = 1 << 26  # bytes of a journal's line that are read at once: a longer one is no line of ours
 
 Executor = concurrent.futures.Executor
 Answer = Tuple[bool, Any]  # (True, packed plan) or (False, the exception)
@@ -59,26 +61,27 @@ def _key(of_options: "hashlib._Hash", packed: bytes) -> str:
     return what.hexdigest()
 
 
-def entry_of(plan: Plan, ordered: bool) -> bytes:
-    """A plan as it is kept, with a checksum: a file that was cut off or overwritten is not taken for one. `ordered`: its
-    buffers in an order of their own, not in the caller's."""
-    packed = plan._packed(ordered)
-    return hashlib.sha256(packed).digest() + packed
+def most_bytes(problem: Problem) -> int:
+    """Returns the bytes of the longest entry that is kept or read. A plan of this problem takes far less."""
+    return 65536 + 256 * len(problem)
 
 
-def plan_from(problem: Problem, entry: bytes, trusted: bool, ordered: bool) -> Optional[Plan]:
-    """The plan of the problem that an entry holds, or None where it holds none. Whoever wrote it: its offsets are
-    verified, and unless `trusted`, its certificate has to prove that no plan is better."""
-    if not isinstance(entry, (bytes, bytearray, memoryview)):
-        return None
-    entry = bytes(entry)
-    if hashlib.sha256(entry[32:]).digest() != entry[:32]:
+def entry_of(plan: Plan, seal: Seal, name: str, ordered: bool) -> bytes:
+    """Returns a plan as it is kept under a name. `ordered`: its buffers in an order of their own, not in the caller's."""
+    return seal.close(name, plan._packed(ordered))
+
+
+def plan_from(problem: Problem, entry: object, seal: Seal, name: str, ordered: bool) -> Optional[Plan]:
+    """Returns the plan of the problem that an entry holds, or None if it must not be used. Verifies its offsets. If the
+    seal does not say that a friend wrote it, the plan must also prove that no other is better."""
+    opened = seal.open(name, entry)
+    if opened is None or len(opened.packed) > most_bytes(problem):
         return None
     try:
-        plan, proved = problem._unpacked(entry[32:], prove=not trusted, ordered=ordered)
+        plan, proved = problem._unpacked(opened.packed, prove=not opened.believed, ordered=ordered)
     except InputError:
         return None
-    return plan if trusted or proved else None
+    return plan if opened.believed or proved else None
 
 
 def solve_packed(packed: Sequence[bytes], options: Dict[str, Any]) -> List[Answer]:
@@ -101,15 +104,28 @@ class _Job(NamedTuple):
 
 
 class Journal:
-    """Plans as they come, one JSON line each: {"key", "entry"}. What a run that was killed has written, the next one
-    reads; a last line that was cut off is passed over."""
+    """Plans as they come, one JSON line each: {"key", "entry"}. The next run reads what a killed one has written, and
+    passes over a last line that was cut off.
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"]):
+    A plan of the journal is verified before it is used, and solved again if it does not prove that no other is better.
+    `trusted` and `key` are those of PlanCache: with one of them a run goes on with all that it had. Raises InputError
+    for a path that is no regular file, and OSError if the file cannot be opened."""
+
+    def __init__(
+        self,
+        path: Union[str, "os.PathLike[str]"],
+        *,
+        trusted: bool = False,
+        key: Union[str, "os.PathLike[str]", None] = None,
+    ):
         self.path = os.fspath(path)
+        self._seal = Seal(trusted=trusted, key=key)
         self._kept: Dict[str, bytes] = {}
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise InputError(f"{self.path}: a journal is a regular file")
         try:
-            with open(self.path, "rb") as file:
-                for line in file:
+            with os.fdopen(open_regular(self.path), "rb") as file:
+                for line in iter(lambda: file.readline(_LINE), b""):
                     self._read(line)
         except FileNotFoundError:
             pass
@@ -126,15 +142,21 @@ class Journal:
 
     def get(self, key: str, problem: Problem) -> Optional[Plan]:
         entry = self._kept.get(key)
-        return None if entry is None else plan_from(problem, entry, trusted=True, ordered=False)
+        return None if entry is None else plan_from(problem, entry, self._seal, key, ordered=False)
 
     def add(self, key: str, plan: Plan) -> None:
-        record = {"key": key, "entry": base64.b64encode(entry_of(plan, False)).decode()}
+        record = {"key": key, "entry": base64.b64encode(entry_of(plan, self._seal, key, False)).decode()}
         try:
             self._file.write(json.dumps(record).encode() + b"\n")
             self._file.flush()
         except OSError as error:
             warnings.warn(f"{self.path}: {error}; this plan is not in the journal", RuntimeWarning, stacklevel=2)
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
 
     def close(self) -> None:
         try:
@@ -312,21 +334,22 @@ def plan_many(
     deadline: Optional[float] = None,
     penalty_first: bool = False,
     cache: Any = None,
-    journal: Union[str, "os.PathLike[str]", None] = None,
+    journal: Union[str, "os.PathLike[str]", Journal, None] = None,
     progress: Any = None,
 ) -> List[Plan]:
     """Plans of all problems, in their order.
 
     executor: any concurrent.futures.Executor (process pools, mpi4py's MPIPoolExecutor, Dask's client.get_executor()), or
     a function that makes one: it is called again where one dies. None: here, one after the other.
-    cache: a PlanCache. journal: a file that keeps plans as they come, and from which the next call goes on.
+    cache: a PlanCache. journal: a file that keeps plans as they come, and from which the next call goes on: a path, or a
+    Journal, which the caller closes.
     progress: True for tqdm's bar where tqdm is, or a function of (done, total).
 
     Raises ManyError, behind the last answer, where some problems have none.
     """
     options = {"effort": effort, "work": work, "deadline": deadline, "penalty_first": penalty_first}
     Problem().solve(effort=effort, work=work, deadline=deadline, penalty_first=penalty_first)  # options are good, or raise
-    book = Journal(journal) if journal is not None else None
+    book = journal if isinstance(journal, Journal) or journal is None else Journal(journal)
     try:
         many = _Many(list(problems), options, cache, book)
         count, jobs = len(many.problems), many.jobs()
@@ -343,7 +366,7 @@ def plan_many(
         finally:
             bar.close()
     finally:
-        if book is not None:
+        if book is not None and book is not journal:
             book.close()
     if many.failures:
         lowest = min(many.failures)
