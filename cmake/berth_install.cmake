@@ -1,6 +1,6 @@
 # The installation by `cmake --install` and cpack. find_package(berth) provides berth::berth, the core library, which
 # needs only threads. find_package(berth COMPONENTS op model) also provides the static libraries that need others
-# (oneDNN, zlib, ONNX). pkg-config knows the core alone. The target `berth_installed` builds exactly these.
+# (oneDNN, zlib, ONNX). pkg-config knows the core and `op`. The target `berth_installed` builds exactly these.
 include(CMakePackageConfigHelpers)
 set(BERTH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 add_custom_target(berth_installed DEPENDS berth)
@@ -36,7 +36,23 @@ install(FILES ${PROJECT_SOURCE_DIR}/scripts/berth_gdb.py ${PROJECT_SOURCE_DIR}/s
 
 configure_package_config_file(cmake/berthConfig.cmake.in berthConfig.cmake INSTALL_DESTINATION ${BERTH_CMAKE_DIR})
 write_basic_package_version_file(berthConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+# A static library does not name the libraries that it needs, and a C compiler does not add the C++ runtime.
+get_target_property(kind berth TYPE)
+set(BERTH_PC_STATIC_LIBS "")
+if(kind STREQUAL "STATIC_LIBRARY")
+  set(BERTH_PC_STATIC_LIBS " -lstdc++ -lm")
+  foreach(library ${CMAKE_DL_LIBS})
+    string(APPEND BERTH_PC_STATIC_LIBS " -l${library}")
+  endforeach()
+endif()
 berth_pkg_config(cmake/berth.pc)
+if(TARGET berth_op)
+  set(BERTH_PC_OP_LIBS "")
+  if(BERTH_ONEDNN)
+    set(BERTH_PC_OP_LIBS " -ldnnl")
+  endif()
+  berth_pkg_config(cmake/berth-op.pc)
+endif()
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berthConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/berthConfigVersion.cmake
         DESTINATION ${BERTH_CMAKE_DIR})
 
