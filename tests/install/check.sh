@@ -62,6 +62,9 @@ if pkg-config --exists ascend_simulator; then
   [ "$status" -eq 99 ] && grep -q "early_free: aclrtFree" "$place/ascend_said"
 fi
 
+# A C program of scratch alone links without the C++ runtime.
+$cc -std=c99 $warnings "$here/main.c" -I"$place/moved/include" "$(find "$place/moved" -name libberth.a -o -name libberth.so)" \
+  -pthread -o "$place/in_c"
 for program in "$here/main.c" "$here/../../examples/07_plan.c"; do
   $cc -std=c99 $warnings "$program" $(pkg-config --cflags --libs berth) -o "$place/in_c"
   "$place/in_c"
