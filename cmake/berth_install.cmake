@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 set(BERTH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 add_custom_target(berth_installed DEPENDS berth)
 
-install(TARGETS berth EXPORT berth_targets)
+install(TARGETS berth EXPORT berth_targets LIBRARY COMPONENT berth_runtime NAMELINK_COMPONENT berth_dev)
 install(EXPORT berth_targets NAMESPACE berth:: FILE berthTargets.cmake DESTINATION ${BERTH_CMAKE_DIR})
 set(BERTH_COMPONENTS "")
 foreach(component op model)  # in this order: the second stands on the first
@@ -67,7 +67,7 @@ berth_finds_the_library(berth_tool ${CMAKE_INSTALL_BINDIR})
 berth_finds_the_library(berth_python "${BERTH_PYTHON_DIR}/berth")
 
 if(TARGET berth_tool)
-  install(TARGETS berth_tool)
+  install(TARGETS berth_tool COMPONENT berth_tool)
   add_dependencies(berth_installed berth_tool)
   if(TARGET berth_manual)
     add_dependencies(berth_installed berth_manual)
@@ -80,16 +80,7 @@ if(TARGET berth_python)  # its folder says where it goes
   add_dependencies(berth_installed berth_python)
 endif()
 
-# cpack: one Debian package of all targets. CMake accepts only the first one: the top-level project's, if Berth is
-# embedded.
-if(NOT PROJECT_IS_TOP_LEVEL)
-  return()
+# CMake accepts only the first package: the top-level project's, if Berth is embedded.
+if(PROJECT_IS_TOP_LEVEL)
+  include(berth_package)
 endif()
-set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_CONTACT "The Berth authors")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_STRIP_FILES ON)
-include(CPack)
