@@ -2,7 +2,7 @@
 # make test     build and pass all tests
 # make build    the tool alone, at build/bin/berth
 # make install  the library, the headers, the tool and the Python module, below PREFIX
-# make deb      the same as a Debian package, in build
+# make deb      the same as Debian packages, with a shared library, in build/deb
 # make docs     the API reference, in build/reference
 PRESET ?= release
 PREFIX ?= /usr/local
@@ -28,9 +28,11 @@ install: build
 	cmake --build build --target berth_installed
 	cmake --install build --prefix $(PREFIX)
 
-deb: build
-	cmake --build build --target berth_installed
-	cd build && cpack
+deb:
+	scripts/setup.sh deb
+	cmake --preset deb
+	cmake --build build/deb --target berth_installed
+	cd build/deb && cpack
 
 # The configuration looks for Doxygen, so it comes after what installs it.
 docs:

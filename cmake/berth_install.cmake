@@ -1,11 +1,11 @@
 # The installation by `cmake --install` and cpack. find_package(berth) provides berth::berth, the core library, which
 # needs only threads. find_package(berth COMPONENTS op model) also provides the static libraries that need others
-# (oneDNN, zlib, ONNX). pkg-config knows the core alone. The target `berth_installed` builds exactly these.
+# (oneDNN, zlib, ONNX). pkg-config knows the core and `op`. The target `berth_installed` builds exactly these.
 include(CMakePackageConfigHelpers)
 set(BERTH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 add_custom_target(berth_installed DEPENDS berth)
 
-install(TARGETS berth EXPORT berth_targets)
+install(TARGETS berth EXPORT berth_targets LIBRARY COMPONENT berth_runtime NAMELINK_COMPONENT berth_dev)
 install(EXPORT berth_targets NAMESPACE berth:: FILE berthTargets.cmake DESTINATION ${BERTH_CMAKE_DIR})
 set(BERTH_COMPONENTS "")
 foreach(component op model)  # in this order: the second stands on the first
@@ -36,7 +36,23 @@ install(FILES ${PROJECT_SOURCE_DIR}/scripts/berth_gdb.py ${PROJECT_SOURCE_DIR}/s
 
 configure_package_config_file(cmake/berthConfig.cmake.in berthConfig.cmake INSTALL_DESTINATION ${BERTH_CMAKE_DIR})
 write_basic_package_version_file(berthConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+# A static library does not name the libraries that it needs, and a C compiler does not add the C++ runtime.
+get_target_property(kind berth TYPE)
+set(BERTH_PC_STATIC_LIBS "")
+if(kind STREQUAL "STATIC_LIBRARY")
+  set(BERTH_PC_STATIC_LIBS " -lstdc++ -lm")
+  foreach(library ${CMAKE_DL_LIBS})
+    string(APPEND BERTH_PC_STATIC_LIBS " -l${library}")
+  endforeach()
+endif()
 berth_pkg_config(cmake/berth.pc)
+if(TARGET berth_op)
+  set(BERTH_PC_OP_LIBS "")
+  if(BERTH_ONEDNN)
+    set(BERTH_PC_OP_LIBS " -ldnnl")
+  endif()
+  berth_pkg_config(cmake/berth-op.pc)
+endif()
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berthConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/berthConfigVersion.cmake
         DESTINATION ${BERTH_CMAKE_DIR})
 
@@ -51,7 +67,7 @@ berth_finds_the_library(berth_tool ${CMAKE_INSTALL_BINDIR})
 berth_finds_the_library(berth_python "${BERTH_PYTHON_DIR}/berth")
 
 if(TARGET berth_tool)
-  install(TARGETS berth_tool)
+  install(TARGETS berth_tool COMPONENT berth_tool)
   add_dependencies(berth_installed berth_tool)
   if(TARGET berth_manual)
     add_dependencies(berth_installed berth_manual)
@@ -64,16 +80,7 @@ if(TARGET berth_python)  # its folder says where it goes
   add_dependencies(berth_installed berth_python)
 endif()
 
-# cpack: one Debian package of all targets. CMake accepts only the first one: the top-level project's, if Berth is
-# embedded.
-if(NOT PROJECT_IS_TOP_LEVEL)
-  return()
+# CMake accepts only the first package: the top-level project's, if Berth is embedded.
+if(PROJECT_IS_TOP_LEVEL)
+  include(berth_package)
 endif()
-set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_CONTACT "The Berth authors")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_STRIP_FILES ON)
-include(CPack)

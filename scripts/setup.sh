@@ -5,6 +5,7 @@
 #   cross    packages to build and run for other machines
 #   models   packages to fetch models
 #   docs     packages for the API reference
+#   deb      packages to make Debian packages
 #   browser  the browser that also tests the page of `berth view`
 set -eu
 packages="g++ cmake ninja-build make python3 pkg-config \
@@ -17,6 +18,7 @@ case "${1:-}" in
   cross) packages="$packages g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;
   models) packages="$packages npm" ;;
   docs) packages="$packages doxygen" ;;
+  deb) packages="$packages dpkg-dev file" ;;
   browser) packages="$packages chromium" ;;
 esac
 

@@ -11,8 +11,10 @@ namespace berth {
 // that are not UTF-8 become U+FFFD.
 void append_string(std::string& out, std::string_view text);
 
+#pragma GCC visibility push(default)  // for the Python module
 // Returns the text, with U+FFFD for each byte that is not UTF-8.
 [[nodiscard]] std::string as_utf8(std::string_view text);
+#pragma GCC visibility pop
 
 void append_number(std::string& out, double n);  // three digits behind the point; 0 if it is not finite
 void append_number(std::string& out, std::unsigned_integral auto n) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs Berth into a fresh folder and uses it as its users do: outside projects by find_package (the core, then what
-# stands on others) and by pkg-config, a C program that links no C++ runtime, and the README's program.
+# stands on others) and by pkg-config, C programs that a C compiler links, and README's program and commands.
 # usage: check.sh CMAKE BUILD_FOLDER CXX CC PYTHON
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -49,7 +49,7 @@ if [ -n "$package" ]; then PYTHONPATH=$(dirname "$(dirname "$package")") PYTHOND
 mv "$place/prefix" "$place/moved"
 PKG_CONFIG_PATH=$(dirname "$(find "$place/moved" -name berth.pc)")
 export PKG_CONFIG_PATH
-flags="-std=c++20 $(pkg-config --cflags --static --libs berth)"
+flags="-std=c++20 $(pkg-config --cflags --libs berth)"
 $cxx "$here/main.cpp" $flags -o "$place/by_pkg_config"
 "$place/by_pkg_config"
 
@@ -62,11 +62,20 @@ if pkg-config --exists ascend_simulator; then
   [ "$status" -eq 99 ] && grep -q "early_free: aclrtFree" "$place/ascend_said"
 fi
 
+# A C program of scratch alone links without the C++ runtime.
+$cc -std=c99 $warnings "$here/main.c" -I"$place/moved/include" "$(find "$place/moved" -name libberth.a -o -name libberth.so)" \
+  -pthread -o "$place/in_c"
 for program in "$here/main.c" "$here/../../examples/07_plan.c"; do
-  $cc -std=c99 $warnings "$program" $(pkg-config --cflags --static --libs berth) -o "$place/in_c"
+  $cc -std=c99 $warnings "$program" $(pkg-config --cflags --libs berth) -o "$place/in_c"
   "$place/in_c"
 done
 
-awk '/^```cpp$/ { inside = 1; next } /^```$/ { if (inside) exit } inside' "$here/../../README.md" >"$place/readme.cpp"
-$cxx $warnings "$place/readme.cpp" $flags -o "$place/readme"
-"$place/readme"
+# README's program, and README's commands as printed.
+awk '/^```cpp$/ { inside = 1; next } /^```$/ { if (inside) exit } inside' "$here/../../README.md" >"$place/plan.cpp"
+cp "$here/../../examples/08_operator.c" "$place/operator.c"
+grep '^c[+c]* .*pkg-config' "$here/../../README.md" | sed "s|^c++ |$cxx $warnings |; s|^cc |$cc $warnings |" >"$place/commands"
+test "$(wc -l <"$place/commands")" -eq 2
+if ! pkg-config --exists berth-op; then sed -i /berth-op/d "$place/commands"; fi
+(cd "$place" && sh -e ./commands)
+"$place/plan"
+if [ -e "$place/operator" ]; then "$place/operator"; fi

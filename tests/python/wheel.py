@@ -1,8 +1,9 @@
 """Builds the wheel and the source distribution without a network, installs the wheel into an empty virtual environment
-and uses it there. usage: wheel.py SOURCE MODULE FOLDER"""
+and uses it there. Then installs the package by the commands of docs/python.md. usage: wheel.py SOURCE MODULE FOLDER"""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,10 @@ names = zipfile.ZipFile(wheel).namelist()
 for name in ("berth/__init__.py", "berth/py.typed", "berth/_core.pyi"):
     assert name in names, f"{name} is not in {names}"
 assert any(name.startswith("berth/_core.") and name.endswith(".so") for name in names), names
+metadata = next(name for name in names if name.endswith("/METADATA"))
+lines = zipfile.ZipFile(wheel).read(metadata).decode().splitlines()
+for line in ("License: Apache-2.0", "Author: The Berth authors", "Classifier: Typing :: Typed"):
+    assert line in lines, f"{line} is not in {metadata}"
 (archive,) = folder.glob("*.tar.gz")
 held = {name.split("/", 1)[1] for name in tarfile.open(archive).getnames() if "/" in name}
 # What a build from it needs: every file of the sources.
@@ -54,4 +59,15 @@ print(berth.__version__)
 """.replace("PLACE", repr(str(place)))
 environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 subprocess.run([python, "-c", program], cwd=folder, env=environment, check=True)
+
+# The documented commands, with this interpreter and without a package index. pip fails if it wants to download anything.
+page = (source / "docs" / "python.md").read_text()
+commands = [line for line in page.splitlines() if re.match(r"/usr/bin/python3 -m venv|venv/bin/pip install", line)]
+assert len(commands) == 2, commands
+environment.update(BERTH_MODULE=str(module), PIP_NO_INDEX="1")
+for command in commands:
+    subprocess.run(command.replace("/usr/bin/python3", sys.executable), shell=True, cwd=tree, env=environment, check=True,
+                   stdout=subprocess.DEVNULL)
+program = program.replace(repr(str(place)), repr(str(tree / "venv")))
+subprocess.run([tree / "venv" / "bin" / "python", "-c", program], cwd=folder, env=environment, check=True)
 shutil.rmtree(folder)
