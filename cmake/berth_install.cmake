@@ -1,6 +1,6 @@
 # What `cmake --install` and cpack carry away. find_package(berth) gives berth::berth, the core library, which needs nothing
-# but threads; find_package(berth COMPONENTS op model) also the static libraries that stand on others (oneDNN, zlib,
-# ONNX). pkg-config knows the core alone. The target `berth_installed` builds all of it and nothing else.
+# but threads; find_package(berth COMPONENTS op model) also the static libraries that stand on others (oneDNN, zlib).
+# pkg-config knows the core alone. The target `berth_installed` builds all of it and nothing else.
 include(CMakePackageConfigHelpers)
 set(BERTH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 add_custom_target(berth_installed DEPENDS berth)
@@ -18,11 +18,6 @@ foreach(component op model)  # in this order: the second stands on the first
             DESTINATION ${BERTH_CMAKE_DIR})
   endif()
 endforeach()
-
-set(BERTH_WITH_ONNX OFF)
-if(BERTH_MODEL AND BERTH_ONEDNN)
-  set(BERTH_WITH_ONNX ${BERTH_ONNX})
-endif()
 
 # No header without its library: a folder's CMakeLists says which of its headers were not built.
 get_property(absent GLOBAL PROPERTY BERTH_ABSENT_HEADERS)

@@ -4,7 +4,7 @@
 # usage: core.sh CMAKE REPOSITORY FOLDER CXX CC
 set -eu
 hidden=""
-for package in ZLIB nlohmann_json dnnl ONNX Protobuf Python3 pybind11 CLI11 GTest rapidcheck OpenCL; do
+for package in ZLIB nlohmann_json dnnl Python3 pybind11 CLI11 GTest rapidcheck OpenCL; do
   hidden="$hidden -DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"
 done
 rm -rf "$3" "$3_inside"
@@ -20,7 +20,7 @@ add_custom_target(reference)
 include(CPack)
 END
 "$1" --no-warn-unused-cli -S "$3_inside" -B "$3_inside/build" -DCMAKE_CXX_COMPILER="$4" -DCMAKE_C_COMPILER="$5" $hidden \
-  -DBERTH_MODEL=OFF -DBERTH_ONEDNN=OFF -DBERTH_ONNX=OFF -DBERTH_OPENCL=OFF -DBERTH_TOOL=OFF \
+  -DBERTH_MODEL=OFF -DBERTH_ONEDNN=OFF -DBERTH_OPENCL=OFF -DBERTH_TOOL=OFF \
   -DCMAKE_INSTALL_LIBDIR="$3_inside/lib" >/dev/null
 grep -q '"7.8.9"' "$3_inside/build/CPackConfig.cmake" || { echo "core: the package is not the outer project's"; exit 1; }
 grep -q "^libdir=$3_inside/lib\$" "$3_inside/build/berth/berth.pc" || { echo "core: wrong libdir in berth.pc"; exit 1; }
