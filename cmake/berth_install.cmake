@@ -1,6 +1,6 @@
 # The installation by `cmake --install` and cpack. find_package(berth) provides berth::berth, the core library, which
 # needs only threads. find_package(berth COMPONENTS op model) also provides the static libraries that need others
-# (oneDNN, zlib, ONNX). pkg-config knows the core and `op`. The target `berth_installed` builds exactly these.
+# (oneDNN, zlib). pkg-config knows the core and `op`. The target `berth_installed` builds exactly these.
 include(CMakePackageConfigHelpers)
 set(BERTH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 add_custom_target(berth_installed DEPENDS berth)
@@ -18,11 +18,6 @@ foreach(component op model)  # in this order: the second stands on the first
             DESTINATION ${BERTH_CMAKE_DIR})
   endif()
 endforeach()
-
-set(BERTH_WITH_ONNX OFF)
-if(BERTH_MODEL AND BERTH_ONEDNN)
-  set(BERTH_WITH_ONNX ${BERTH_ONNX})
-endif()
 
 # No header without its library: a folder's CMakeLists lists the headers that were not built.
 get_property(absent GLOBAL PROPERTY BERTH_ABSENT_HEADERS)

@@ -9,7 +9,7 @@
 #   browser  the browser that also tests the page of `berth view`
 set -eu
 packages="g++ cmake ninja-build make python3 pkg-config \
-  libdnnl-dev ocl-icd-opencl-dev libonnx-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libcli11-dev zlib1g-dev \
+  libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libcli11-dev zlib1g-dev \
   libgtest-dev libgmock-dev librapidcheck-dev python3-dev pybind11-dev"
 case "${1:-}" in
   tests) packages="$packages pocl-opencl-icd dpkg-dev file libonnx-testdata \

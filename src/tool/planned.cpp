@@ -29,10 +29,15 @@ plan_facts facts_of(const model::problem_file& file, const plan::plan& answer) {
           .buffers = model::rectangles_of(file, answer)};
 }
 
+void claim_only_what_counts(const model::problem_file& file, plan::plan& answer) {
+  if (!file.counts_all && answer.optimal()) answer.status = plan::status::feasible;
+}
+
 plan_facts facts_planned(const model::problem_file& file, progress_line& line) {
   model::require_valid(file);
   const plan::options options{.watch = line.watch()};
   const auto planned = [&](const model::problem_file& of, plan::plan answer) {
+    claim_only_what_counts(file, answer);
     if (!answer.has_offsets()) {
       throw no_plan(file.path + ": " + name(answer.status) + ": " + reason_of(of, answer));
     }

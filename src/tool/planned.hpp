@@ -17,6 +17,9 @@ namespace berth::tool {
 // "buffer 'x' alone exceeds the capacity (8 B); every plan needs at least 16 B, the capacity is 4 B"
 [[nodiscard]] std::string reason_of(const model::problem_file& file, const plan::plan& answer);
 
+// Takes the claim of optimality from a plan where a note names memory that is not counted.
+void claim_only_what_counts(const model::problem_file& file, plan::plan& answer);
+
 // Where an order needs more than there is the answer is no: no offsets.
 void hold_to_capacity(plan::plan& answer, const std::optional<bytes>& capacity);
 

@@ -54,6 +54,7 @@ model::problem_file read_problem_arguments(const std::vector<std::string>& argum
     auto file =
         model::problem_of_graph(argument, m.graph, rules::host(), [&m](value_id v) { return m.names[v.index]; });
     file.notes = std::move(m.notes);
+    file.counts_all = m.counts_all;
     return file;
   }
 #endif

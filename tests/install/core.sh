@@ -10,7 +10,7 @@ folder=$3
 cxx=$4
 cc=$5
 hidden=""
-for package in ZLIB nlohmann_json dnnl ONNX Protobuf Python3 pybind11 CLI11 GTest rapidcheck OpenCL; do
+for package in ZLIB nlohmann_json dnnl Python3 pybind11 CLI11 GTest rapidcheck OpenCL; do
   hidden="$hidden -DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"
 done
 rm -rf "$folder" "${folder}_inside"

@@ -160,7 +160,7 @@ TEST_F(onnx_branches, names_of_an_inner_graph_end_with_it) {
   m.output("y");
   EXPECT_EQ(run(m, {{20}}), (rows{{100 - 30 + 10}}));
   EXPECT_EQ(run(m, {{2}}), (rows{{-2 - 12 + 10}}));
-  // The checker of libonnx lets no file give a value's name again; a description may.
+  // A description may give a value's name again.
   const auto neg = [](const char* from, const char* to) { return node{to, "Neg", {from}, {to}, {}}; };
   const auto of = [](subgraph g) { return std::make_shared<const subgraph>(std::move(g)); };
   node choice{"u", "If", {"c"}, {"u"}, {}};

@@ -1,11 +1,11 @@
 // Models of ONNX made by hand, node by node.
 #pragma once
 
-#include <onnx/onnx_pb.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "model/onnx_messages.hpp"
 
 namespace berth::test {
 
@@ -73,12 +73,9 @@ class onnx_maker {
     attribute_of_last(attribute, onnx::AttributeProto::STRING)->set_s(value);
     return *this;
   }
+  // Nothing is said of its type and shape.
   onnx_maker& output(const std::string& name) {
-    auto* v = model_.mutable_graph()->add_output();
-    v->set_name(name);
-    auto* type = v->mutable_type()->mutable_tensor_type();
-    type->set_elem_type(onnx::TensorProto::FLOAT);
-    (void)type->mutable_shape();
+    model_.mutable_graph()->add_output()->set_name(name);
     return *this;
   }
   // For what the lines above do not say.

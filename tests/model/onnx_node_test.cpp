@@ -1,8 +1,6 @@
 // ONNX's own backend node tests (Debian's libonnx-testdata) as an oracle that is not ours: every case runs through
 // reader, lowering, planner and runner, and its outputs are compared. What is not in scope is listed with its reason.
 #include <gtest/gtest.h>
-#include <onnx/onnx-data_pb.h>
-#include <onnx/onnx_pb.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +19,7 @@
 #include "berth/model/onnx.hpp"
 #include "berth/model/runner.hpp"
 #include "berth/pool/pool.hpp"
+#include "model/onnx_messages.hpp"
 #include "op/plain/convert.hpp"
 #include "op/request.hpp"
 
@@ -68,7 +67,8 @@ template <class Proto>
 Proto parsed(const fs::path& file) {
   Proto p;
   std::ifstream in{file, std::ios::binary};
-  if (!p.ParseFromIstream(&in)) throw std::runtime_error{"no data in " + file.filename().string()};
+  const std::string text{std::istreambuf_iterator<char>{in}, {}};
+  if (!in || !p.ParseFromString(text)) throw std::runtime_error{"no data in " + file.filename().string()};
   return p;
 }
 

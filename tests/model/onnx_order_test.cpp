@@ -1,6 +1,5 @@
-// Files of ONNX with their nodes in another order, read back by libonnx.
+// Files of ONNX with their nodes in another order, read back by the tests' own reader.
 #include <gtest/gtest.h>
-#include <onnx/checker.h>
 
 #include <algorithm>
 #include <numeric>
@@ -19,6 +18,22 @@ namespace berth::model {
 namespace {
 
 using test::onnx_maker;
+
+// Returns the first name that is made twice, or read before it is made; "" where there is none.
+std::string made_before_read(const onnx::ModelProto& m) {
+  std::set<std::string> made{""};
+  for (const auto& v : m.graph().input()) made.insert(v.name());
+  for (const auto& t : m.graph().initializer()) made.insert(t.name());
+  for (const auto& n : m.graph().node()) {
+    for (const auto& name : n.input()) {
+      if (!made.contains(name)) return name;
+    }
+    for (const auto& name : n.output()) {
+      if (!name.empty() && !made.insert(name).second) return name;
+    }
+  }
+  return "";
+}
 
 // A random graph of sums and reshapes, with nodes that nobody reads and shapes computed in the graph.
 onnx_maker random_model(std::uint32_t seed) {
@@ -84,7 +99,7 @@ TEST(OnnxInOrder, MovesNodesAndNothingElse) {
     onnx_maker m = random_model(seed);
     // What the reader does not know stays too.
     m.model().set_producer_name("somebody");
-    m.model().mutable_graph()->GetReflection()->MutableUnknownFields(m.model().mutable_graph())->AddVarint(500, 7);
+    m.model().mutable_graph()->add_unknown(500, 7);
     const std::string file = m.text();
     const shapes_graph read = read_onnx_shapes("m.onnx", file, {});
     std::vector<std::uint32_t> given(read.graph.nodes().size());
@@ -96,14 +111,14 @@ TEST(OnnxInOrder, MovesNodesAndNothingElse) {
     moved += text != file ? 1 : 0;
     onnx::ModelProto made;
     ASSERT_TRUE(made.ParseFromString(text)) << seed;
-    EXPECT_NO_THROW(onnx::checker::check_model(made)) << seed;  // in order, for one
+    EXPECT_EQ(made_before_read(made), "") << seed;
     const shapes_graph again = read_onnx_shapes("m.onnx", text, {});
     for (std::size_t i = 0; i < steps.size(); ++i) {
       EXPECT_EQ(again.graph.nodes()[i].name, read.graph.nodes()[steps[i]].name) << seed;
     }
     const auto sorted = [](onnx::ModelProto p) {
       auto& nodes = *p.mutable_graph()->mutable_node();
-      std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.output(0) < b.output(0); });
+      nodes.sort([](const auto& a, const auto& b) { return a.output(0) < b.output(0); });
       return p.SerializeAsString();
     };
     EXPECT_EQ(sorted(made), sorted(m.model())) << seed;
@@ -156,7 +171,7 @@ TEST(OnnxInOrder, WritesWhatRunsAgain) {
     const std::string text = onnx_in_order("m.onnx", file, read, steps);
     onnx::ModelProto made;
     ASSERT_TRUE(made.ParseFromString(text)) << seed;
-    ASSERT_NO_THROW(onnx::checker::check_model(made)) << seed;  // each name is made once, before it is read
+    ASSERT_EQ(made_before_read(made), "") << seed;
     const shapes_graph again = read_onnx_shapes("m.onnx", text, {});
     const auto want = schedule::rewrite(read.graph, steps);
     repeats += steps.size() - read.graph.nodes().size();

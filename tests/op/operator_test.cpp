@@ -13,6 +13,7 @@
 #include "berth/device/device.hpp"
 #include "berth/op/check.hpp"
 #include "op/plain/convert.hpp"
+#include "op/request.hpp"
 #include "op/requests.hpp"
 
 namespace {
@@ -193,6 +194,41 @@ TEST(operators, operands_that_do_not_fit_one_another_are_refused) {
   op::request nothing{"Relu", 17, {of({2})}};
   nothing.outputs = 0;
   EXPECT_EQ(refused(nothing), "no results are wanted");
+}
+
+TEST(operators, an_attribute_sets_the_type_of_what_is_quantized) {
+  using element::bf16, element::f16, element::f32, element::i16, element::i8, element::u16, element::u8;
+  const auto type = [](op::request q) { return op::infer(q).at(0).type; };
+  const auto to = [](element e) { return op::attributes{{"output_dtype", op::onnx_number(e)}}; };
+  for (const element e : {i8, u8, i16, u16}) {
+    EXPECT_EQ(type({"QuantizeLinear", 21, {of({4}), of({})}, {}, to(e)}), e);
+    EXPECT_EQ(type({"QuantizeLinear", 21, {of({4}), of({}), of({}, e)}}), e);
+  }
+  EXPECT_EQ(type({"QuantizeLinear", 21, {of({4}), of({})}}), u8);
+  EXPECT_EQ(refused({"QuantizeLinear", 21, {of({4}), of({}), of({}, u8)}, {}, to(i16)}),
+            "output_dtype is i16, but the zero point is u8");
+  EXPECT_EQ(type({"DequantizeLinear", 23, {of({4}, i8), of({})}, {}, to(f16)}), f16);
+  EXPECT_EQ(type({"DequantizeLinear", 23, {of({4}, i8), of({}, bf16)}}), bf16);
+  EXPECT_EQ(type({"DequantizeLinear", 21, {of({4}, i8), of({1, 1}), of({}, i8)}}), f32);  // one number is one
+  const op::attributes blocks{{"axis", std::int64_t{0}}, {"block_size", std::int64_t{32}}};
+  EXPECT_EQ(type({"DequantizeLinear", 21, {of({64, 128}, i8), of({2, 128}, f16)}, {}, blocks}), f16);
+  EXPECT_EQ(refused({"DequantizeLinear", 21, {of({64, 128}, i8), of({3, 128})}, {}, blocks}),
+            "scales are 3x128, not 2x128: one per block");
+}
+
+TEST(operators, a_resize_of_some_dimensions_keeps_the_others) {
+  op::tensor sizes{element::i64, {2}, std::vector<std::byte>(16)};
+  const std::int64_t wanted[] = {6, 12};
+  std::memcpy(sizes.data.data(), wanted, sizeof wanted);
+  op::request q{"Resize", 18, {of({1, 2, 4, 5}), {}, {}, of({2}, element::i64)}, {nullptr, nullptr, nullptr, &sizes}};
+  q.attributes = {{"axes", op::shape{-1, 2}}};
+  EXPECT_EQ(op::infer(q)[0].shape, (op::shape{1, 2, 12, 6}));
+  q.attributes.emplace("keep_aspect_ratio_policy", std::string{"not_larger"});  // 6 of 5, 12 of 4
+  EXPECT_EQ(op::infer(q)[0].shape, (op::shape{1, 2, 5, 6}));
+  q.attributes["keep_aspect_ratio_policy"] = std::string{"not_smaller"};
+  EXPECT_EQ(op::infer(q)[0].shape, (op::shape{1, 2, 12, 15}));
+  q.attributes["axes"] = op::shape{2, -2};
+  EXPECT_EQ(refused(q), "axes are named twice");
 }
 
 op::tensor whole(std::vector<std::int64_t> values, op::shape s) {

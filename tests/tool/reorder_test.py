@@ -22,7 +22,8 @@ def two_branches():
         return field(1, b"".join(field(1, i) for i in ins) + b"".join(field(2, o) for o in outs) + field(4, op) + more)
 
     inner = b"".join(field(1, field(1, "b2") + field(2, "inner") + field(4, "Neg")) for _ in range(1))
-    branch = field(5, field(1, "then_branch") + field(20, 5) + field(6, inner + field(2, "sub")))
+    inner += field(2, "sub") + field(12, field(1, "inner"))
+    branch = b"".join(field(5, field(1, name) + field(20, 5) + field(6, inner)) for name in ("then_branch", "else_branch"))
     graph = b"".join([node("Concat", ["x"] * 8, ["a"], field(5, field(1, "axis") + field(20, 2) + field(3, 0))),
                       node("Concat", ["x"] * 8, ["b"], field(5, field(1, "axis") + field(20, 2) + field(3, 0))),
                       field(2, "g"), node("Identity", ["a"], ["av"]), node("Neg", ["x"], ["unread"]),

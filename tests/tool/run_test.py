@@ -136,8 +136,10 @@ class Run(unittest.TestCase):
         self.assertEqual((got.returncode, got.stderr), (0, ""))
         plan = json.loads(got.stdout)
         self.assertEqual({b["id"]: b["size"] for b in plan["buffers"]}, {"x": 512, "y": 32})
-        self.assertEqual(len(plan["notes"]), 1)
+        self.assertEqual(len(plan["notes"]), 2)
         self.assertIn("planned by its shapes alone, since it does not run here", plan["notes"][0])
+        self.assertEqual(plan["notes"][1], "node 'Froby' (Frob): its results are as the file or the caller says, since the "
+                                           "operator is not known here")
         with open(self.path("plan.json"), "w") as f:
             f.write(got.stdout)
         self.assertEqual(call("verify", self.model, self.path("plan.json"), *sizes).returncode, 0)
@@ -146,6 +148,22 @@ class Run(unittest.TestCase):
         self.assertEqual(self.run_berth(*sizes).returncode, 2)
         self.write(relu())
         self.assertNotIn("notes", json.loads(call("plan", self.model, "--dim", "n=2", "--json").stdout))
+
+    # Nothing says what the branch needs, so that no plan is the least.
+    def test_a_plan_that_does_not_count_all_is_not_called_optimal(self):
+        name = field(12, field(1, "t"))
+        graphs = b"".join(field(5, field(1, which) + field(20, 5) + field(6, field(1, field(1, "x") + field(2, "t") +
+                          field(4, op)) + field(2, "g") + name)) for which, op in (("then_branch", "Frob"), ("else_branch", "Neg")))
+        graph = field(1, field(1, "c") + field(2, "y") + field(4, "If") + graphs) + field(2, "g")
+        graph += field(11, field(1, "x") + floats(64)) + field(12, field(1, "y") + floats(64))
+        graph += field(11, field(1, "c") + field(2, field(1, field(1, 9) + field(2, b""))))
+        self.write(field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17)))
+        got = subprocess.run([BERTH, "plan", self.model, "--json"], capture_output=True, text=True, timeout=60)
+        plan = json.loads(got.stdout)
+        self.assertEqual((plan["optimal"], plan["arena_bytes"]), (False, plan["lower_bound"]))
+        self.assertTrue(any("is not counted" in note for note in plan["notes"]), plan["notes"])
+        shown = subprocess.run([BERTH, "plan", self.model], capture_output=True, text=True, timeout=60).stdout
+        self.assertIn("optimal       not proved: a note names memory that is not counted", shown)
 
     def test_external_data_is_read_beside_the_model_and_not_for_planning(self):
         entry = field(13, field(1, "location") + field(2, "w.bin"))

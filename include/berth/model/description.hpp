@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
@@ -49,6 +50,13 @@ struct subgraph {
   std::vector<node> nodes{};
 };
 
+// What a file says of a value that its nodes make.
+struct declared_type {
+  std::int64_t type = 0;  // ONNX's number; 0: not said
+  bool has_shape = false;
+  model::shape shape{};  // -1: an open dimension
+};
+
 struct description {
   std::string source{};  // the file or "builtin:NAME": messages begin with it
   std::int64_t opset = 17;
@@ -56,6 +64,7 @@ struct description {
   std::vector<std::string> outputs{};
   std::map<std::string, tensor> constants{};
   std::vector<node> nodes{};
+  std::vector<std::pair<std::string, declared_type>> declared{};  // inference refuses what contradicts it
 };
 
 // What a shape holds. Throws input_error naming `what` where a dimension is negative or beyond op::most_extent, there

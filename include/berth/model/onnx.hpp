@@ -1,11 +1,10 @@
-// The ONNX readers: a file to a model that runs (opset <= 17, IR <= 8), or to a graph that can be planned.
+// The ONNX readers: a file to a model that runs (to opset 25, any IR version), or to a graph that can be planned.
 //
-// read_onnx(): the file is parsed, its open dimensions get the sizes said, and it is checked by ONNX's own checker
-// (which also finds an unsorted graph) before anything is built from it. Bodies of If, Loop, Scan and SequenceMap are
-// read; an input that is a sequence is as many tensors, "x[0]", "x[1]", ..., as the caller says; external data of a
-// file is, from below its folder, no link followed, and of bytes not; sparse tensors and other sub-graphs are not.
-// Memory: some three times the file, and at most 512 MiB and 16 times the file beside its bytes; told before it is
-// parsed (docs/model.md has all limits). Needs libonnx; protobuf's own messages are silenced.
+// read_onnx(): the file is parsed, local functions are put in the place of their calls, nodes are sorted, and open
+// dimensions (also those of -1) get the sizes said. Bodies of If, Loop, Scan and SequenceMap are read. An input that is
+// a sequence is as many tensors, "x[0]", "x[1]", ..., as the caller says. External data of a file is read from below its
+// folder, no link followed, and of bytes not. Sparse tensors and other sub-graphs are refused.
+// Memory: some twice the file, and at most 512 MiB and 16 times the file beside its bytes (docs/model.md has all limits).
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -28,15 +27,17 @@ namespace berth::model {
 // left out.
 using dimensions = std::map<std::string, std::int64_t>;
 
-// Throws input_error: not ONNX, truncated, an operator ONNX does not know, an unsorted graph, a dimension left open,
-// a name in `said` that no input has, a shape beyond the limits of description.hpp.
+// Throws input_error: not ONNX, truncated, an operator or attribute that the file's opset has not, one that has changed
+// after opset 25, nodes in a cycle, a dimension left open, a name in `said` that no input has, a shape beyond the limits
+// of description.hpp.
 [[nodiscard]] description read_onnx(const std::string& path, const dimensions& said = {});
 // The same of a file's bytes; messages call it `path`.
 [[nodiscard]] description read_onnx(const std::string& path, std::string_view file, const dimensions& said);
 
 // A graph by shapes alone, for planning. No weights are needed and files of external data are never opened; any element
-// type but strings, whatever operators, opset and IR version. What Berth's table of operators does not
-// infer is taken from the file (value_info, types of outputs) and from what the caller says.
+// type but strings, whatever operators, opset and IR version. Results that Berth's tables do not infer are taken from the
+// file (value_info, types of outputs) and from what the caller says. A declaration in the file that contradicts what is
+// inferred is an error.
 struct shapes_graph {
   berth::graph graph;
   std::vector<std::string> names;  // by value of the graph, as the file calls it
@@ -50,10 +51,13 @@ struct shapes_graph {
   // Nodes of the graph of which a second run may give something else: random ones (Dropout that trains, too), those of
   // domains that are not ONNX's, and those with such a node in a sub-graph. Rising.
   std::vector<std::uint32_t> once = {};
+  // False: a note says that something takes memory that is not counted, so that no plan is proved to be the least.
+  bool counts_all = true;
 };
 // `said` also has the dimensions of inner values that the file leaves open, by their name or as "VALUE.0" for the
 // first of VALUE. Reshape, Flatten, Squeeze, Unsqueeze, Identity and Dropout that does not train are views; an
-// element-wise operator may write over an operand; what kernels need besides is not counted. Throws input_error where
+// element-wise operator may write over an operand; what kernels need besides is not counted. What the largest graph
+// inside a node needs while it runs is the node's workspace. Throws input_error where
 // read_onnx() does but for the operators and versions, and where a shape is not known: it names the node, and what to
 // say.
 [[nodiscard]] shapes_graph read_onnx_shapes(const std::string& path, const dimensions& said = {});
@@ -64,7 +68,7 @@ struct shapes_graph {
 // graph stand before the first node that stood behind them, or that needs them. A node that stands in `steps` again is
 // written again: its second results are called "NAME#2" (an output of the model keeps its name in the last run, and the
 // first has the other), views of them are made anew, and whoever stands behind reads those, sub-graphs included. Throws
-// input_error: the graph is written in pieces, a step runs before what it needs by a value that takes no memory
+// input_error: the graph is written in pieces or calls local functions, a step runs before what it needs by a value that takes no memory
 // (read.before). Contract: every node of read.graph stands in `steps`, those of read.once once. O(file + edges + what
 // nodes that stand there again are read by).
 [[nodiscard]] std::string onnx_in_order(const std::string& path, std::string_view file, const shapes_graph& read,

@@ -38,6 +38,7 @@ struct problem_file {
   std::string rules;                             // made stricter by these since: plans name them
   std::vector<bytes> taken_over;                 // of a graph: sizes of values that lie in other values' buffers
   std::vector<std::string> notes;                // what whoever reads the plan should know of how it was read
+  bool counts_all = true;                        // false: a note names memory that is not counted; no plan is optimal
 };
 
 // The problem under the rules of this name besides its own (plan::make_stricter). Throws input_error: no such rules, or

@@ -45,7 +45,7 @@ template <class Number>
   return out + (text.size() > 40 ? "...'" : "'");
 }
 
-// Without control characters, which stand in texts of libonnx and in names made to hurt.
+// Returns the text without control characters, which stand in names made to hurt.
 [[nodiscard]] inline std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');

@@ -19,7 +19,6 @@
 #include "berth/model/description.hpp"
 #include "berth/model/input_error.hpp"
 #include "model/files/text.hpp"
-#include "model/onnx/proto.hpp"
 #include "op/request.hpp"
 
 // https://github.com/onnx/onnx/blob/main/docs/ExternalData.md
@@ -29,36 +28,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_external(const onnx::TensorProto& t) {
-  return t.data_location() == onnx::TensorProto::EXTERNAL || t.external_data_size() != 0;
+bool is_external(const wire::tensor& t) {
+  return t.external || !t.external_data.empty();
 }
 
-// f(tensor) for every tensor of the graph, its nodes' attributes and their sub-graphs.
-using visitor = std::function<void(onnx::TensorProto&)>;
-void each_tensor(onnx::GraphProto& g, const visitor& f);
-void each_tensor(onnx::SparseTensorProto& t, const visitor& f) {
-  if (t.has_values()) f(*t.mutable_values());
-  if (t.has_indices()) f(*t.mutable_indices());
+// Calls f(tensor) for every tensor of the graph, its nodes' attributes and their sub-graphs.
+using visitor = std::function<void(wire::tensor&)>;
+void each_tensor(wire::graph& g, const visitor& f);
+void each_tensor(wire::sparse_tensor& t, const visitor& f) {
+  f(t.values);
+  f(t.indices);
 }
-void each_tensor(onnx::NodeProto& n, const visitor& f) {
-  for (auto& a : *n.mutable_attribute()) {
-    if (a.has_t()) f(*a.mutable_t());
-    if (a.has_sparse_tensor()) each_tensor(*a.mutable_sparse_tensor(), f);
-    if (a.has_g()) each_tensor(*a.mutable_g(), f);
-    for (auto& t : *a.mutable_tensors()) f(t);
-    for (auto& t : *a.mutable_sparse_tensors()) each_tensor(t, f);
-    for (auto& g : *a.mutable_graphs()) each_tensor(g, f);
+void each_tensor(wire::attribute& a, const visitor& f) {
+  for (auto& t : a.tensors) f(t);
+  for (auto& t : a.sparse_tensors) each_tensor(t, f);
+  for (auto& g : a.graphs) each_tensor(g, f);
+}
+void each_tensor(wire::graph& g, const visitor& f) {
+  for (auto& t : g.initializers) f(t);
+  for (auto& t : g.sparse_initializers) each_tensor(t, f);
+  for (auto& n : g.nodes) {
+    for (auto& a : n.attributes) each_tensor(a, f);
   }
 }
-void each_tensor(onnx::GraphProto& g, const visitor& f) {
-  for (auto& t : *g.mutable_initializer()) f(t);
-  for (auto& t : *g.mutable_sparse_initializer()) each_tensor(t, f);
-  for (auto& n : *g.mutable_node()) each_tensor(n, f);
-}
-void each_tensor(onnx::ModelProto& m, const visitor& f) {
-  each_tensor(*m.mutable_graph(), f);
-  for (auto& function : *m.mutable_functions()) {
-    for (auto& n : *function.mutable_node()) each_tensor(n, f);
+void each_tensor(wire::model& m, const visitor& f) {
+  each_tensor(*m.graph, f);
+  for (auto& function : m.functions) {
+    for (auto& a : function.defaults) each_tensor(a, f);
+    for (auto& n : function.nodes) {
+      for (auto& a : n.attributes) each_tensor(a, f);
+    }
   }
 }
 
@@ -68,7 +67,8 @@ class external_reader {
     if (folder_.empty()) folder_ = ".";
   }
 
-  void read(onnx::TensorProto& t) {
+  // Returns the elements, and lets the tensor name no file any more.
+  std::string read(wire::tensor& t) {
     const place p = place_of(t);
     const fs::path file = file_of(t, p.location);
     const bytes size = size_of(t, file), needed = needed_by(t);
@@ -84,9 +84,9 @@ class external_reader {
     std::ifstream in{file, std::ios::binary};
     in.seekg(static_cast<std::streamoff>(p.offset));
     if (!in.read(data.data(), static_cast<std::streamsize>(needed))) fail(t, "cannot read '" + p.location + "'");
-    t.clear_external_data();
-    t.clear_data_location();
-    t.set_raw_data(std::move(data));
+    t.external_data.clear();
+    t.external = false;
+    return data;
   }
 
  private:
@@ -96,27 +96,27 @@ class external_reader {
     std::optional<bytes> length;
   };
 
-  [[noreturn]] void fail(const onnx::TensorProto& t, const std::string& what) const {
-    throw input_error(path_, one_line("tensor '" + t.name() + "', external data: " + what));
+  [[noreturn]] void fail(const wire::tensor& t, const std::string& what) const {
+    throw input_error(path_, one_line("tensor '" + t.name + "', external data: " + what));
   }
 
-  place place_of(const onnx::TensorProto& t) const {
+  place place_of(const wire::tensor& t) const {
     place p;
-    for (const auto& entry : t.external_data()) {
-      if (entry.key() == "location") p.location = entry.value();
-      if (entry.key() != "offset" && entry.key() != "length") continue;
+    for (const auto& [key, value] : t.external_data) {
+      if (key == "location") p.location = value;
+      if (key != "offset" && key != "length") continue;
       bytes number = 0;
-      const char *first = entry.value().data(), *last = first + entry.value().size();
+      const char *first = value.data(), *last = first + value.size();
       const auto [end, wrong] = std::from_chars(first, last, number);
-      if (wrong != std::errc{} || end != last) fail(t, entry.key() + " '" + entry.value() + "' is no number");
-      if (entry.key() == "offset") p.offset = number;
-      if (entry.key() == "length") p.length = number;
+      if (wrong != std::errc{} || end != last) fail(t, key + " '" + value + "' is no number");
+      if (key == "offset") p.offset = number;
+      if (key == "length") p.length = number;
     }
     return p;
   }
 
   // Whoever made the model must not choose a file anywhere, which may become an output, nor learn whether it is there.
-  fs::path file_of(const onnx::TensorProto& t, const std::string& location) const {
+  fs::path file_of(const wire::tensor& t, const std::string& location) const {
     const fs::path said{location};
     const bool plain = !location.empty() && location.find('\0') == std::string::npos && said.is_relative();
     bool below = plain && std::ranges::none_of(said, [](const fs::path& part) { return part == ".."; });
@@ -136,7 +136,7 @@ class external_reader {
   }
 
   // A file counts once, however its path is written.
-  bytes size_of(const onnx::TensorProto& t, const fs::path& file) {
+  bytes size_of(const wire::tensor& t, const fs::path& file) {
     struct stat found {};
     if (::stat(file.c_str(), &found) != 0) fail(t, "cannot read its file: " + std::generic_category().message(errno));
     const auto size = static_cast<bytes>(found.st_size);
@@ -144,12 +144,11 @@ class external_reader {
     return size;
   }
 
-  bytes needed_by(const onnx::TensorProto& t) const {
+  bytes needed_by(const wire::tensor& t) const {
     description named;
     named.source = path_;
-    const shape s{t.dims().begin(), t.dims().end()};
-    const auto count = static_cast<bytes>(element_count(named, "tensor '" + one_line(t.name()) + "'", s));
-    const bytes each = element_size(op::element_of_onnx(t.data_type()));
+    const auto count = static_cast<bytes>(element_count(named, "tensor '" + one_line(t.name) + "'", t.dims));
+    const bytes each = element_size(op::element_of_onnx(t.type));
     if (each == 0) fail(t, "its element type is not supported");
     return count * each;
   }
@@ -162,16 +161,16 @@ class external_reader {
 
 }  // namespace
 
-void read_external_data(onnx::ModelProto& model, const std::string& path) {
+void read_external_data(wire::model& model, const std::string& path) {
   external_reader reader{path};
-  each_tensor(model, [&](onnx::TensorProto& t) {
-    if (is_external(t)) reader.read(t);
+  each_tensor(model, [&](wire::tensor& t) {
+    if (is_external(t)) t.raw = model.read_elsewhere.emplace_back(reader.read(t));
   });
 }
 
-void refuse_external_data(onnx::ModelProto& model, const std::string& path) {
-  each_tensor(model, [&](const onnx::TensorProto& t) {
-    if (is_external(t)) throw input_error(path, one_line("tensor '" + t.name() + "': external data is not read here"));
+void refuse_external_data(wire::model& model, const std::string& path) {
+  each_tensor(model, [&](const wire::tensor& t) {
+    if (is_external(t)) throw input_error(path, one_line("tensor '" + t.name + "': external data is not read here"));
   });
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <queue>
 #include <set>
 
@@ -13,66 +12,23 @@
 #include "berth/model/onnx.hpp"
 #include "model/files/text.hpp"
 #include "model/onnx/node_uses.hpp"
-#include "model/onnx/proto.hpp"
+#include "model/onnx/parse.hpp"
+#include "model/onnx/parts.hpp"
+#include "model/onnx/prepare.hpp"
+#include "model/onnx/wire.hpp"
 
 namespace berth::model {
 namespace {
 
 using std::string_view;
 
-// A field of a message of protobuf: a tag, and what it is of.
-struct field {
-  std::uint64_t number = 0;
-  string_view whole;
-  string_view body;  // of one with a length: a message, among others
-};
-
-std::optional<std::uint64_t> varint(string_view& text) {
-  std::uint64_t n = 0;
-  for (unsigned shift = 0; shift < 64 && !text.empty(); shift += 7) {
-    const auto b = static_cast<unsigned char>(text.front());
-    text.remove_prefix(1);
-    n |= std::uint64_t{b & 127u} << shift;
-    if (b < 128) return n;
-  }
-  return std::nullopt;
-}
-
-// The first field of `text`, which is cut off it; nothing where it is none (the parser has said so before).
-std::optional<field> next_field(string_view& text) {
-  const string_view from = text;
-  const auto tag = varint(text);
-  if (!tag) return std::nullopt;
-  field f{*tag >> 3, {}, {}};
-  std::uint64_t length = 0;
-  switch (*tag & 7) {
-    case 0:
-      if (!varint(text)) return std::nullopt;
-      break;
-    case 1: length = 8; break;
-    case 5: length = 4; break;
-    case 2: {
-      const auto said = varint(text);
-      if (!said || *said > text.size()) return std::nullopt;
-      length = *said;
-      f.body = text.substr(0, static_cast<std::size_t>(length));
-      break;
-    }
-    default: return std::nullopt;
-  }
-  if (length > text.size()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(length));
-  f.whole = from.substr(0, from.size() - text.size());
-  return f;
-}
-
 // The fields of a message with this number, which are messages themselves.
-std::vector<field> fields_of(string_view text, int number) {
-  std::vector<field> found;
+std::vector<wire::field> fields_of(string_view text, std::uint64_t number) {
+  std::vector<wire::field> found;
   while (!text.empty()) {
-    const auto f = next_field(text);
+    const auto f = wire::take_field(text);
     if (!f) return {};
-    if (f->number == static_cast<std::uint64_t>(number)) found.push_back(*f);
+    if (f->number == number) found.push_back(*f);
   }
   return found;
 }
@@ -89,7 +45,7 @@ struct run_of {
 // All nodes of the file in an order that has `planned` in this one.
 class merger {
  public:
-  merger(const std::string& path, const onnx::GraphProto& g, const std::vector<std::uint32_t>& planned)
+  merger(const std::string& path, const wire::graph& g, const std::vector<std::uint32_t>& planned)
       : path_{path},
         g_{g},
         before_{makers_of(g)},
@@ -147,7 +103,7 @@ class merger {
       open.pop_back();
       for (const std::uint32_t u : after_[at]) {
         if (state_[u] != placed || planned_[u] || stale_[u]) continue;
-        const auto& node = g_.node(static_cast<int>(u));
+        const auto& node = g_.nodes[u];
         if (runs_once(node)) continue;  // what it has made still holds
         stale_[u] = true;
         open.push_back(u);
@@ -182,19 +138,19 @@ class merger {
     return all_before(v, [&](std::uint32_t p) { return stale_[p]; });
   }
   void append_as_is(std::uint32_t v) {
-    const auto& node = g_.node(static_cast<int>(v));
+    const auto& node = g_.nodes[v];
     run_of made{v, ++times_[v]};
     if (!now_.empty()) {
-      std::set<std::string> read{node.input().begin(), node.input().end()};
+      std::set<std::string> read{node.inputs.begin(), node.inputs.end()};
       add_captured(node, read);
       for (const std::string& name : read) {
         if (const auto it = now_.find(name); it != now_.end()) made.reads.insert(*it);
       }
     }
-    for (const std::string& name : node.output()) {
+    for (const std::string& name : node.outputs) {
       if (times_[v] > 1 && !name.empty()) made.writes[name] = now_[name] = fresh(name, times_[v]);
     }
-    if (times_[v] > 1 && !node.name().empty()) made.name = unused(node.name(), times_[v], taken_by_nodes_);
+    if (times_[v] > 1 && !node.name.empty()) made.name = unused(node.name, times_[v], taken_by_nodes_);
     runs_.push_back(std::move(made));
   }
 
@@ -209,16 +165,15 @@ class merger {
     while (!taken.insert(made).second) made += "'";
     return made;
   }
-  void add_names(const onnx::GraphProto& g) {
-    for (const auto& v : g.input()) taken_.insert(v.name());
-    for (const auto& t : g.initializer()) taken_.insert(t.name());
-    for (const auto& t : g.sparse_initializer()) taken_.insert(t.values().name());
-    for (const auto& n : g.node()) {
-      taken_.insert(n.output().begin(), n.output().end());
-      taken_by_nodes_.insert(n.name());
-      for (const auto& a : n.attribute()) {
-        if (a.has_g()) add_names(a.g());
-        for (const auto& inner : a.graphs()) add_names(inner);
+  void add_names(const wire::graph& g) {
+    for (const auto& v : g.inputs) taken_.insert(v.name);
+    for (const auto& t : g.initializers) taken_.insert(t.name);
+    for (const auto& t : g.sparse_initializers) taken_.insert(t.values.name);
+    for (const auto& n : g.nodes) {
+      taken_.insert(n.outputs.begin(), n.outputs.end());
+      taken_by_nodes_.insert(n.name);
+      for (const auto& a : n.attributes) {
+        for (const auto& inner : a.graphs) add_names(inner);
       }
     }
   }
@@ -227,11 +182,11 @@ class merger {
   void outputs_keep_their_names() {
     std::map<std::string, std::uint32_t> maker;
     for (std::uint32_t v = 0; v < before_.size(); ++v) {
-      for (const std::string& name : g_.node(static_cast<int>(v)).output()) maker.emplace(name, v);
+      for (const std::string& name : g_.nodes[v].outputs) maker.emplace(name, v);
     }
     names swapped;
-    for (const auto& output : g_.output()) {
-      const std::string& name = output.name();
+    for (const auto& output : g_.outputs) {
+      const std::string& name = output.name;
       if (const auto it = maker.find(name); it != maker.end() && stale_[it->second]) {
         make_anew(stale_before(it->second));
         make_anew({it->second});
@@ -243,11 +198,11 @@ class merger {
     }
     if (swapped.empty()) return;
     for (run_of& made : runs_) {
-      const auto& node = g_.node(static_cast<int>(made.node));
-      std::set<std::string> read{node.input().begin(), node.input().end()};
+      const auto& node = g_.nodes[made.node];
+      std::set<std::string> read{node.inputs.begin(), node.inputs.end()};
       add_captured(node, read);
       for (const std::string& name : read) swap_one(swapped, name, made.reads);
-      for (const std::string& name : node.output()) swap_one(swapped, name, made.writes);
+      for (const std::string& name : node.outputs) swap_one(swapped, name, made.writes);
     }
   }
   static void swap_one(const names& swapped, const std::string& name, names& of) {
@@ -271,15 +226,15 @@ class merger {
   }
   [[noreturn]] void fail(std::uint32_t v, std::uint32_t p) const {
     const auto name = [&](std::uint32_t n) {
-      const auto& node = g_.node(static_cast<int>(n));
-      return node.name().empty() && node.output_size() != 0 ? node.output(0) : node.name();
+      const auto& node = g_.nodes[n];
+      return node.name.empty() && !node.outputs.empty() ? node.outputs[0] : node.name;
     };
     throw input_error(path_, one_line("node '" + name(v) + "' would run before '" + name(p) +
                                       "', which it needs by a value that takes no memory"));
   }
 
   const std::string& path_;
-  const onnx::GraphProto& g_;
+  const wire::graph& g_;
   std::vector<std::vector<std::uint32_t>> before_, after_;
   std::vector<std::size_t> waits_;
   std::vector<state> state_;
@@ -293,66 +248,102 @@ class merger {
   std::set<std::string> taken_, taken_by_nodes_;  // once a name is made: those of the file, and that one
 };
 
-void rename(std::string& name, const names& others) {
-  if (const auto it = others.find(name); it != others.end()) name = it->second;
+// Numbers of fields, as onnx.proto has them.
+constexpr std::uint64_t graph_of_model = 7, node_of_graph = 1, output_of_graph = 12, value_of_graph = 13,
+                        input_of_node = 1, output_of_node = 2, name_of_node = 3, attribute_of_node = 5,
+                        graph_of_attribute = 6, graphs_of_attribute = 11, name_of_value = 1;
+
+string_view renamed(string_view name, const names& others) {
+  const auto it = others.find(std::string{name});
+  return it == others.end() ? name : string_view{it->second};
 }
 
-// Names that a sub-graph reads of the graph around it.
-void rename_captured(onnx::GraphProto& g, names others) {
-  for (const auto& v : g.input()) others.erase(v.name());
-  for (const auto& t : g.initializer()) others.erase(t.name());
-  for (const auto& n : g.node()) {
-    for (const std::string& own : n.output()) others.erase(own);
-  }
-  for (auto& n : *g.mutable_node()) {
-    for (std::string& name : *n.mutable_input()) rename(name, others);
-    for (auto& a : *n.mutable_attribute()) {
-      if (a.has_g()) rename_captured(*a.mutable_g(), others);
-      for (auto& inner : *a.mutable_graphs()) rename_captured(inner, others);
-    }
-  }
-  for (auto& v : *g.mutable_output()) rename(*v.mutable_name(), others);
-}
-
-void append_varint(std::string& text, std::uint64_t n) {
-  for (; n >= 128; n >>= 7) text += static_cast<char>((n & 127) | 128);
-  text += static_cast<char>(n);
-}
-
-void append_field(std::string& text, int number, const std::string& body) {
-  append_varint(text, static_cast<std::uint64_t>(number) << 3 | 2);
-  append_varint(text, body.size());
-  text += body;
-}
-
-// The bytes of a node as it stands in the file made.
-std::string text_of(const field& slot, onnx::NodeProto node, const run_of& r) {
-  if (r.reads.empty() && r.writes.empty() && r.times == 1) return std::string{slot.whole};
-  if (!r.name.empty()) node.set_name(r.name);
-  for (std::string& name : *node.mutable_input()) rename(name, r.reads);
-  for (std::string& name : *node.mutable_output()) rename(name, r.writes);
-  for (auto& a : *node.mutable_attribute()) {
-    if (a.has_g()) rename_captured(*a.mutable_g(), r.reads);
-    for (auto& inner : *a.mutable_graphs()) rename_captured(inner, r.reads);
-  }
+// A copy of a message, byte for byte but for what `change` appends in the place of a field; it says whether it did.
+template <class Change>
+std::string changed(string_view message, Change change) {
   std::string text;
-  append_field(text, onnx::GraphProto::kNodeFieldNumber, node.SerializeAsString());
+  while (!message.empty()) {
+    const auto f = wire::take_field(message);
+    if (!f) break;  // the file has been parsed
+    if (f->is != wire::form::text || !change(text, *f)) text += f->whole;
+  }
   return text;
 }
 
-// What the file says of the shapes of those whose names are new.
-std::string shapes_of(const onnx::GraphProto& g, const names& made) {
-  std::map<std::string_view, const onnx::ValueInfoProto*> known;
-  for (const auto* all : {&g.value_info(), &g.output()}) {
-    for (const auto& v : *all) known.emplace(v.name(), &v);
+std::string renamed_graph(string_view body, const wire::graph& g, names others);
+
+// The node with the graphs inside it reading other names.
+std::string renamed_attribute(string_view body, const wire::attribute& a, const names& others) {
+  std::size_t next = 0;
+  return changed(body, [&](std::string& text, const wire::field& f) {
+    if (f.number != graph_of_attribute && f.number != graphs_of_attribute) return false;
+    if (next == a.graphs.size()) return false;  // the parts of one graph
+    wire::append_text(text, f.number, renamed_graph(f.body, a.graphs[next++], others));
+    return true;
+  });
+}
+
+std::string renamed_node(const wire::node& n, const names& reads, const names& writes, const std::string& name) {
+  std::size_t next = 0;
+  return changed(n.body, [&](std::string& text, const wire::field& f) {
+    switch (f.number) {
+      case input_of_node: wire::append_text(text, f.number, renamed(f.body, reads)); return true;
+      case output_of_node: wire::append_text(text, f.number, renamed(f.body, writes)); return true;
+      case name_of_node: wire::append_text(text, f.number, name.empty() ? f.body : string_view{name}); return true;
+      case attribute_of_node:
+        wire::append_text(text, f.number, renamed_attribute(f.body, n.attributes[next++], reads));
+        return true;
+      default: return false;
+    }
+  });
+}
+
+std::string renamed_value(string_view body, const names& others) {
+  return changed(body, [&](std::string& text, const wire::field& f) {
+    if (f.number != name_of_value) return false;
+    wire::append_text(text, f.number, renamed(f.body, others));
+    return true;
+  });
+}
+
+// A graph inside a node: names that it reads of the graph around it are the others.
+std::string renamed_graph(string_view body, const wire::graph& g, names others) {
+  for (const auto& v : g.inputs) others.erase(v.name);
+  for (const auto& t : g.initializers) others.erase(t.name);
+  for (const auto& n : g.nodes) {
+    for (const std::string& own : n.outputs) others.erase(own);
+  }
+  std::size_t next = 0;
+  return changed(body, [&](std::string& text, const wire::field& f) {
+    if (f.number == node_of_graph) {
+      wire::append_text(text, f.number, renamed_node(g.nodes[next++], others, {}, ""));
+    } else if (f.number == output_of_graph) {
+      wire::append_text(text, f.number, renamed_value(f.body, others));
+    } else {
+      return false;
+    }
+    return true;
+  });
+}
+
+// The bytes of a node as it stands in the file made. `slot`: where it stands in the file.
+std::string text_of(const wire::field& slot, const wire::node& node, const run_of& r) {
+  if (r.reads.empty() && r.writes.empty() && r.times == 1) return std::string{slot.whole};
+  std::string text;
+  wire::append_text(text, node_of_graph, renamed_node(node, r.reads, r.writes, r.name));
+  return text;
+}
+
+// Returns what the file says of the shapes of values with new names.
+std::string shapes_of(const wire::graph& g, const names& made) {
+  std::map<string_view, const wire::value_info*> known;
+  for (const auto* all : {&g.values, &g.outputs}) {
+    for (const auto& v : *all) known.emplace(v.name, &v);
   }
   std::string text;
   for (const auto& [name, of] : made) {
     const auto it = known.find(of);
-    if (it == known.end()) continue;
-    onnx::ValueInfoProto v = *it->second;
-    v.set_name(name);
-    append_field(text, onnx::GraphProto::kValueInfoFieldNumber, v.SerializeAsString());
+    if (it != known.end()) wire::append_text(text, value_of_graph, renamed_value(it->second->body, {{of, name}}));
   }
   return text;
 }
@@ -361,22 +352,27 @@ std::string shapes_of(const onnx::GraphProto& g, const names& made) {
 
 std::string onnx_in_order(const std::string& path, string_view file, const shapes_graph& read,
                           std::span<const std::uint32_t> steps, source_location where) {
-  const onnx::ModelProto proto = parse_onnx(path, file);
-  const auto graphs = fields_of(file, onnx::ModelProto::kGraphFieldNumber);
-  const auto count = static_cast<std::size_t>(proto.graph().node_size());
+  wire::model parsed = wire::parse(path, file);
+  if (!parsed.functions.empty()) throw input_error(path, "it has local functions, whose nodes cannot be ordered anew");
+  sort_nodes(parsed, path);
+  const wire::graph& g = *parsed.graph;
+  const auto graphs = fields_of(file, graph_of_model);
+  const std::size_t count = g.nodes.size();
   const string_view graph = graphs.size() == 1 ? graphs[0].body : string_view{};
-  const std::vector<field> nodes = fields_of(graph, onnx::GraphProto::kNodeFieldNumber);
+  const std::vector<wire::field> nodes = fields_of(graph, node_of_graph);
   if (nodes.size() != count) throw input_error(path, "its graph is written in pieces, which cannot be ordered anew");
+  std::vector<std::uint32_t> sorted(count);  // by node of the file
+  for (std::uint32_t n = 0; n < count; ++n) sorted[g.nodes[n].in_file] = n;
   std::vector<std::uint32_t> planned;
   std::vector<bool> seen(read.node_of.size(), false);
   for (const std::uint32_t n : steps) {
     expects(n < seen.size() && read.node_of[n] < count, "onnx_in_order: a step is a node of the graph", where);
     expects(!seen[n] || std::ranges::find(read.once, n) == read.once.end(), "onnx_in_order: a node runs once", where);
     seen[n] = true;
-    planned.push_back(read.node_of[n]);
+    planned.push_back(sorted[read.node_of[n]]);
   }
   expects(std::ranges::find(seen, false) == seen.end(), "onnx_in_order: each node stands there", where);
-  merger merged{path, proto.graph(), planned};
+  merger merged{path, g, planned};
   const std::vector<run_of> runs = merged.run(planned);
   if (std::ranges::count(runs, 1u, &run_of::times) != static_cast<std::ptrdiff_t>(count)) {
     throw input_error(path, "a node of its graph needs what a later one makes");
@@ -387,10 +383,10 @@ std::string onnx_in_order(const std::string& path, string_view file, const shape
   std::size_t next = 0;
   const auto append_run = [&] {
     const run_of& r = runs[next++];
-    body += text_of(nodes[r.node], proto.graph().node(static_cast<int>(r.node)), r);
+    body += text_of(nodes[g.nodes[r.node].in_file], g.nodes[r.node], r);
   };
   const char* done = graph.data();
-  for (const field& slot : nodes) {
+  for (const wire::field& slot : nodes) {
     body.append(done, slot.whole.data());
     append_run();
     if (&slot == &nodes.back()) {
@@ -399,13 +395,13 @@ std::string onnx_in_order(const std::string& path, string_view file, const shape
     done = slot.whole.data() + slot.whole.size();
   }
   body.append(done, graph.data() + graph.size());
-  body += shapes_of(proto.graph(), merged.made());
+  body += shapes_of(g, merged.made());
   std::string made{file.data(), graphs[0].whole.data()};
   if (body.size() == graph.size()) {
     made.append(graphs[0].whole.data(), graph.data());
     made += body;
   } else {
-    append_field(made, onnx::ModelProto::kGraphFieldNumber, body);
+    wire::append_text(made, graph_of_model, body);
   }
   made.append(graph.data() + graph.size(), file.data() + file.size());
   return made;

@@ -10,6 +10,7 @@
 #include "berth/model/input_error.hpp"
 #include "model/onnx/fold.hpp"
 #include "model/onnx/inference.hpp"
+#include "model/onnx/shape_rules.hpp"
 #include "op/request.hpp"
 #include "op/shapes.hpp"
 
@@ -88,6 +89,14 @@ value_types inference::run() {
   }
   std::vector<node> nodes = std::move(m_.nodes);
   for (node& n : nodes) add(std::move(n));
+  for (const auto& [name, said] : m_.declared) {
+    const auto found = types_.find(name);
+    if (found == types_.end()) continue;
+    const known is{found->second.shape, op::onnx_number(found->second.type)};
+    if (const std::string why = contradiction(said, is); !why.empty()) {
+      throw input_error(m_.source, "value '" + name + "' " + why);
+    }
+  }
   spread_outputs();
   m_.nodes = std::move(left_);
   drop_unused(m_);

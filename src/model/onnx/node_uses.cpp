@@ -6,41 +6,39 @@
 #include <unordered_set>
 #include <utility>
 
-#include "model/onnx/proto.hpp"
+#include "model/onnx/parts.hpp"
 
 namespace berth::model {
 
 // From the back: nodes whose results somebody reads.
-node_uses uses_of(const onnx::GraphProto& g) {
-  node_uses all{std::vector<bool>(static_cast<std::size_t>(g.node_size())), {}};
+node_uses uses_of(const wire::graph& g) {
+  node_uses all{std::vector<bool>(g.nodes.size()), {}};
   all.captured.resize(all.used.size());
   std::unordered_set<std::string> read;
-  for (const auto& v : g.output()) read.insert(v.name());
-  for (int i = g.node_size(); i-- > 0;) {
-    const auto& n = g.node(i);
-    const auto at = static_cast<std::size_t>(i);
-    all.used[at] = std::any_of(n.output().begin(), n.output().end(), [&](const auto& o) { return read.contains(o); });
+  for (const auto& v : g.outputs) read.insert(v.name);
+  for (std::size_t at = g.nodes.size(); at-- > 0;) {
+    const auto& n = g.nodes[at];
+    all.used[at] = std::any_of(n.outputs.begin(), n.outputs.end(), [&](const auto& o) { return read.contains(o); });
     if (!all.used[at]) continue;
     add_captured(n, all.captured[at]);
-    read.insert(n.input().begin(), n.input().end());
+    read.insert(n.inputs.begin(), n.inputs.end());
     read.insert(all.captured[at].begin(), all.captured[at].end());
     read.erase("");
   }
   return all;
 }
 
-bool runs_once(const onnx::NodeProto& n) {
+bool runs_once(const wire::node& n) {
   constexpr std::string_view random[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
                                          "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
   if (!is_known_domain(n)) return true;
-  if (std::ranges::find(random, n.op_type()) != std::end(random)) return true;
-  const auto holds_one = [](const onnx::GraphProto& g) {
-    return std::any_of(g.node().begin(), g.node().end(),
-                       [](const auto& inner) { return inner.op_type() == "Dropout" || runs_once(inner); });
+  if (std::ranges::find(random, n.op) != std::end(random)) return true;
+  const auto holds_one = [](const wire::graph& g) {
+    return std::any_of(g.nodes.begin(), g.nodes.end(),
+                       [](const auto& inner) { return inner.op == "Dropout" || runs_once(inner); });
   };
-  return std::any_of(n.attribute().begin(), n.attribute().end(), [&](const auto& a) {
-    return (a.has_g() && holds_one(a.g())) || std::any_of(a.graphs().begin(), a.graphs().end(), holds_one);
-  });
+  return std::any_of(n.attributes.begin(), n.attributes.end(),
+                     [&](const auto& a) { return std::any_of(a.graphs.begin(), a.graphs.end(), holds_one); });
 }
 
 namespace {
@@ -93,8 +91,8 @@ class waiting {
 
 }  // namespace
 
-void add_before(shapes_graph& made, const onnx::GraphProto& g) {
-  const auto count = static_cast<std::size_t>(g.node_size());
+void add_before(shapes_graph& made, const wire::graph& g) {
+  const std::size_t count = g.nodes.size();
   std::vector<std::uint32_t> place(count, UINT32_MAX);
   for (std::uint32_t n = 0; n < made.node_of.size(); ++n) place[made.node_of[n]] = n;
   const auto makers = makers_of(g);

@@ -1,13 +1,12 @@
-// Which nodes of a file anybody needs, and which wait for which.
+// The nodes of a file that are needed, and the pairs of which one waits for the other.
 #pragma once
-
-#include <onnx/onnx_pb.h>
 
 #include <set>
 #include <string>
 #include <vector>
 
 #include "berth/model/onnx.hpp"
+#include "model/onnx/messages.hpp"
 
 namespace berth::model {
 
@@ -15,14 +14,14 @@ struct node_uses {
   std::vector<bool> used;                       // by node: somebody reads a result
   std::vector<std::set<std::string>> captured;  // by used node: names that its sub-graphs read of the graph around them
 };
-[[nodiscard]] node_uses uses_of(const onnx::GraphProto& g);
+[[nodiscard]] node_uses uses_of(const wire::graph& g);
 
 // A second run may give something else: the node is random, of a domain that is not ONNX's, or has a sub-graph with
 // such a node. A Dropout counts in a sub-graph only, whether it trains or not.
-[[nodiscard]] bool runs_once(const onnx::NodeProto& n);
+[[nodiscard]] bool runs_once(const wire::node& n);
 
 // Fills made.before from made.graph and made.node_of: nodes of the file that are none of the graph pass on what they
 // wait for.
-void add_before(shapes_graph& made, const onnx::GraphProto& g);
+void add_before(shapes_graph& made, const wire::graph& g);
 
 }  // namespace berth::model

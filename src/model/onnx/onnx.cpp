@@ -1,8 +1,5 @@
 #include "berth/model/onnx.hpp"
 
-#include <onnx/checker.h>
-#include <onnx/onnx_pb.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -12,7 +9,10 @@
 #include "model/file.hpp"
 #include "model/files/text.hpp"
 #include "model/onnx/external.hpp"
-#include "model/onnx/proto.hpp"
+#include "model/onnx/operators.hpp"
+#include "model/onnx/parse.hpp"
+#include "model/onnx/parts.hpp"
+#include "model/onnx/prepare.hpp"
 #include "model/onnx/said_dimensions.hpp"
 #include "model/onnx/scoped_names.hpp"
 #include "op/request.hpp"
@@ -25,26 +25,30 @@ class reader {
  public:
   reader(const std::string& path, const dimensions& said) : said_{said} { out_.source = path; }
 
-  // `external`: what is done with tensors that lie in other files. It is done before the checker of libonnx sees them:
-  // that one looks whether the files are there, wherever those are.
-  description read(std::string_view file, void (*external)(onnx::ModelProto&, const std::string&)) {
-    proto_ = parse_onnx(out_.source, file);
+  // `external`: reads the tensors that lie in other files, or refuses them.
+  description read(std::string_view file, void (*external)(wire::model&, const std::string&)) {
+    model_ = wire::parse(out_.source, file);
+    read_opset();
     bind_dimensions();
-    external(proto_, out_.source);
-    check();
-    if (proto_.graph().sparse_initializer_size() != 0) fail("sparse initializers are not supported");
-    for (const auto& opset : proto_.opset_import()) {
-      if (opset.domain().empty() || opset.domain() == "ai.onnx") out_.opset = opset.version();
+    external(model_, out_.source);  // once, however often a function is called
+    put_functions_in_place(model_, out_.source, file.size());
+    sort_nodes(model_, out_.source);
+    const wire::graph& g = *model_.graph;
+    if (!g.sparse_initializers.empty()) fail("sparse initializers are not supported");
+    for (const auto& t : g.initializers) {
+      if (!out_.constants.emplace(own(t.name), constant(t, "initializer '" + t.name + "'")).second) {
+        fail("two initializers are called '" + t.name + "'");
+      }
     }
-    for (const auto& t : proto_.graph().initializer()) {
-      out_.constants.emplace(own(t.name()), constant(t, "initializer '" + t.name() + "'"));
+    for (const auto& input : g.inputs) {
+      if (out_.constants.contains(input.name)) continue;
+      input.type.kind == wire::type_kind::tensor ? out_.inputs.push_back(input_of(input)) : add_list_input(input);
     }
-    for (const auto& input : proto_.graph().input()) {
-      if (out_.constants.contains(input.name())) continue;
-      input.type().has_tensor_type() ? out_.inputs.push_back(input_of(input)) : add_list_input(input);
+    for (const auto& output : g.outputs) out_.outputs.push_back(own(output.name));
+    for (const auto* declared : {&g.values, &g.outputs}) {
+      for (const auto& v : *declared) declare(v);
     }
-    for (const auto& output : proto_.graph().output()) out_.outputs.push_back(own(output.name()));
-    for (const auto& n : proto_.graph().node()) out_.nodes.push_back(node_of(n));
+    for (const auto& n : g.nodes) out_.nodes.push_back(node_of(n));
     if (has_bodies_ && !like_ours_.empty()) {
       fail("the name '" + like_ours_ + "' is of the kind that values of sub-graphs get here");
     }
@@ -54,28 +58,42 @@ class reader {
  private:
   [[noreturn]] void fail(const std::string& what) const { throw input_error(out_.source, one_line(what)); }
 
-  // Writes the sizes said into the inputs. What the file says about shapes further on is dropped, since it may
-  // contradict them.
+  void read_opset() {
+    constexpr std::int64_t first_ir_with_opsets = 3;
+    if (model_.opsets.empty() && model_.ir_version >= first_ir_with_opsets) fail("it names no opset");
+    if (model_.opsets.empty()) out_.opset = 1;
+    for (const auto& opset : model_.opsets) {
+      if (opset.domain.empty() || opset.domain == "ai.onnx") out_.opset = opset.version;
+    }
+  }
+
+  // Keeps what the file says of a value, for inference to compare.
+  void declare(const wire::value_info& v) {
+    if (v.type.kind != wire::type_kind::tensor) return;
+    declared_type said{v.type.element, v.type.has_shape, {}};
+    for (const auto& d : v.type.shape) said.shape.push_back(d.value.value_or(-1));
+    out_.declared.emplace_back(own(v.name), std::move(said));
+  }
+
+  // Writes the sizes said into the inputs.
   void bind_dimensions() {
     said_dimensions said{said_};
     std::set<std::string> initializers;
-    for (const auto& t : proto_.graph().initializer()) initializers.insert(t.name());
-    for (auto& input : *proto_.mutable_graph()->mutable_input()) {
-      if (initializers.contains(input.name())) continue;
-      if (!input.type().has_tensor_type()) {
+    for (const auto& t : model_.graph->initializers) initializers.insert(t.name);
+    for (auto& input : model_.graph->inputs) {
+      if (initializers.contains(input.name)) continue;
+      if (input.type.kind != wire::type_kind::tensor) {
         bind_list(input, said);
         continue;
       }
-      auto& type = *input.mutable_type()->mutable_tensor_type();
-      if (!type.has_shape()) fail("input '" + input.name() + "' has no shape");
-      for (int d = 0; d < type.shape().dim_size(); ++d) {
-        auto& dim = *type.mutable_shape()->mutable_dim(d);
-        dim.set_dim_value(said.find_or_note(input.name(), d, dim));
+      if (!input.type.has_shape) fail("input '" + input.name + "' has no shape");
+      for (std::size_t d = 0; d < input.type.shape.size(); ++d) {
+        auto& dim = input.type.shape[d];
+        dim.value = said.find_or_note(input.name, static_cast<int>(d), dim);
       }
     }
     if (const std::string open = said.complaint(); !open.empty()) fail(open);
     if (const std::string idle = said.unused(); !idle.empty()) fail("no input has a dimension called '" + idle + "'");
-    proto_.mutable_graph()->clear_value_info();
   }
 
   // An input that is a sequence or an optional: how many tensors it is, and what each is like, the caller says.
@@ -84,20 +102,22 @@ class reader {
     std::int64_t type = 0;  // of the elements, by ONNX's number
     std::vector<shape> of;
   };
-  void bind_list(const onnx::ValueInfoProto& input, said_dimensions& said) {
-    const std::string& name = input.name();
+  void bind_list(const wire::value_info& input, said_dimensions& said) {
+    const std::string& name = input.name;
     list_input& l = lists_[name];
-    const onnx::TypeProto* type = &input.type();
-    if (type->has_optional_type()) {
+    static const auto& nothing_known = *new wire::type;
+    const auto inner_of = [](const wire::type& t) { return t.inner.empty() ? &nothing_known : &t.inner.front(); };
+    const wire::type* type = &input.type;
+    if (type->kind == wire::type_kind::optional) {
       const auto present = said.find(name + ".present");
       l.nothing = present == 0;
-      type = &type->optional_type().elem_type();
+      type = inner_of(*type);
       if (l.nothing) return;
     }
     std::int64_t length = 1;
-    l.sequence = type->has_sequence_type();
+    l.sequence = type->kind == wire::type_kind::sequence;
     if (l.sequence) {
-      type = &type->sequence_type().elem_type();
+      type = inner_of(*type);
       const auto known = said.find(name + ".length");
       if (!known) said.note("input '" + name + "': its length", name + ".length");
       length = known.value_or(0);
@@ -108,19 +128,19 @@ class reader {
              std::to_string(most));
       }
     }
-    if (!type->has_tensor_type())
+    if (type->kind != wire::type_kind::tensor)
       fail("input '" + name + "' is neither a tensor nor a sequence or optional of tensors");
-    l.type = type->tensor_type().elem_type();
+    l.type = type->element;
     for (std::int64_t i = 0; i < length; ++i) {
-      l.of.push_back(bind_element(l.sequence ? element_name(name, i) : name, type->tensor_type(), said));
+      l.of.push_back(bind_element(l.sequence ? element_name(name, i) : name, *type, said));
     }
   }
-  shape bind_element(const std::string& name, const onnx::TypeProto::Tensor& type, said_dimensions& said) {
+  shape bind_element(const std::string& name, const wire::type& type, said_dimensions& said) {
     shape s;
-    if (type.shape().dim_size() > static_cast<int>(op::most_rank)) fail("input '" + name + "' has too many dimensions");
-    for (int d = 0; d < type.shape().dim_size(); ++d) s.push_back(said.find_or_note(name, d, type.shape().dim(d)));
+    if (type.shape.size() > op::most_rank) fail("input '" + name + "' has too many dimensions");
+    for (const auto& dim : type.shape) s.push_back(said.find_or_note(name, static_cast<int>(s.size()), dim));
     // Where the file says nothing it has as many dimensions as were said.
-    for (int d = 0; !type.has_shape(); ++d) {
+    for (int d = 0; !type.has_shape; ++d) {
       const auto size = said.find(name, d, nullptr);
       if (!size && d == 0) said.note("input '" + name + "': its shape", name + ".0");
       if (!size) break;
@@ -133,8 +153,8 @@ class reader {
   }
 
   // The tensors of which the input is made, and the node that makes it of them. An optional that holds something is it.
-  void add_list_input(const onnx::ValueInfoProto& v) {
-    const std::string& name = own(v.name());
+  void add_list_input(const wire::value_info& v) {
+    const std::string& name = own(v.name);
     const list_input& l = lists_.at(name);
     node made{name, "SequenceConstruct", {}, {name}, {}};
     for (std::size_t i = 0; i < l.of.size(); ++i) {
@@ -152,16 +172,8 @@ class reader {
     if (l.nothing || l.sequence) out_.nodes.push_back(std::move(made));
   }
 
-  void check() const {
-    try {
-      onnx::checker::check_model(proto_);
-    } catch (const std::exception& e) {
-      fail(one_line(e.what()));
-    }
-  }
-
-  tensor constant(const onnx::TensorProto& t, const std::string& what) const {
-    tensor made{op::element_of_onnx(t.data_type()), {t.dims().begin(), t.dims().end()}, {}};
+  tensor constant(const wire::tensor& t, const std::string& what) const {
+    tensor made{op::element_of_onnx(t.type), t.dims, {}};
     const bytes size = static_cast<bytes>(element_count(out_, what, made.shape)) * element_size(made.type);
     auto data = data_of(t);
     if (!data) fail(what + ": its element type is not supported");
@@ -173,11 +185,10 @@ class reader {
     return made;
   }
 
-  value_info input_of(const onnx::ValueInfoProto& v) {
-    const auto& type = v.type().tensor_type();
-    value_info made{own(v.name()), op::element_of_onnx(type.elem_type()), {}};
-    for (const auto& d : type.shape().dim()) made.shape.push_back(d.dim_value());
-    (void)element_count(out_, "input '" + v.name() + "'", made.shape);
+  value_info input_of(const wire::value_info& v) {
+    value_info made{own(v.name), op::element_of_onnx(v.type.element), {}};
+    for (const auto& d : v.type.shape) made.shape.push_back(*d.value);
+    (void)element_count(out_, "input '" + v.name + "'", made.shape);
     return made;
   }
 
@@ -192,55 +203,74 @@ class reader {
     return name;
   }
 
-  node node_of(const onnx::NodeProto& n) {
-    node made{n.name(), n.op_type(), {n.input().begin(), n.input().end()}, {n.output().begin(), n.output().end()}, {}};
+  // Refuses an operator that the file's opset has not, and attributes that it has not there.
+  void check(const node& made, const wire::node& n) const {
+    const std::int64_t opset = n.domain == "ai.onnx.preview.training" ? 1 : out_.opset;
+    const onnx_operator* row = find_onnx_operator(n.op);
+    if (row == nullptr) fail(called(made) + ": ONNX has no such operator");
+    if (defined_in(*row, opset) == 0) {
+      const std::string_view all = row->opsets;
+      fail(called(made) + ": the operator came with opset " + std::string{all.substr(0, all.find(' '))} +
+           ", and the file is of opset " + std::to_string(opset));
+    }
+    if (const std::string newer = newer_than_read(n.op, opset); !newer.empty()) fail(called(made) + ": " + newer);
+    for (const auto& a : n.attributes) {
+      if (has_attribute(*row, a.name, opset)) continue;
+      fail(called(made) + ": the operator has no attribute '" + a.name + "' in opset " + std::to_string(opset));
+    }
+  }
+
+  node node_of(const wire::node& n) {
+    node made{n.name, n.op, n.inputs, n.outputs, {}};
     if (made.name.empty() && !made.outputs.empty()) made.name = made.outputs.front();
     (void)name_of(out_.source, made.name);
     for (std::string& each : made.inputs) each = names_(own(each));
     for (const std::string& each : made.outputs) (void)own(each);
     if (!is_known_domain(n)) {
-      fail(called(made) + ": operators of domain '" + n.domain() + "' are not supported");
+      fail(called(made) + ": operators of domain '" + n.domain + "' are not supported");
     }
+    check(made, n);
     const bool has_bodies = made.op == "If" || made.op == "Loop" || made.op == "Scan" || made.op == "SequenceMap";
-    for (const auto& a : n.attribute()) {
+    for (const auto& a : n.attributes) {
+      using kind = wire::attribute_kind;
       if (add_plain(made.attributes, a)) continue;
-      if (a.type() == onnx::AttributeProto::TYPE_PROTO && made.op == "Optional") continue;  // it holds nothing
-      if (a.type() == onnx::AttributeProto::GRAPH && has_bodies) {
-        made.bodies.emplace(a.name(), body_of(made, a.g()));
+      if (a.kind == kind::type && made.op == "Optional") continue;  // it holds nothing
+      if (a.kind == kind::graph && !a.graphs.empty() && has_bodies) {
+        made.bodies.emplace(a.name, body_of(made, a.graphs.front()));
         continue;
       }
-      if (a.type() != onnx::AttributeProto::TENSOR) {
-        fail(called(made) + ": attribute '" + a.name() + "' is of a kind that is not supported");
+      if (a.kind != kind::tensor || a.tensors.empty()) {
+        fail(called(made) + ": attribute '" + a.name + "' is of a kind that is not supported");
       }
-      made.attributes.emplace(a.name(), constant(a.t(), called(made) + ", attribute '" + a.name() + "'"));
+      made.attributes.emplace(a.name, constant(a.tensors.front(), called(made) + ", attribute '" + a.name + "'"));
     }
     return made;
   }
 
-  std::shared_ptr<const subgraph> body_of(const node& n, const onnx::GraphProto& g) {
-    if (g.sparse_initializer_size() != 0) fail(called(n) + ": sparse initializers are not supported");
+  std::shared_ptr<const subgraph> body_of(const node& n, const wire::graph& g) {
+    if (!g.sparse_initializers.empty()) fail(called(n) + ": sparse initializers are not supported");
     has_bodies_ = true;
     const scoped_names::inner_graph inside{names_};
     auto made = std::make_shared<subgraph>();
-    for (const auto& v : g.input()) {
-      made->inputs.push_back(own(v.name()));
-      names_.hide(v.name());
+    for (const auto& v : g.inputs) {
+      made->inputs.push_back(own(v.name));
+      names_.hide(v.name);
     }
-    for (const auto& t : g.initializer()) {
-      const std::string name = "#" + std::to_string(hoisted_++) + "/" + own(t.name());
-      out_.constants.emplace(name, constant(t, "initializer '" + t.name() + "'"));
-      names_.say(t.name(), name);
+    for (const auto& t : g.initializers) {
+      const std::string name = "#" + std::to_string(hoisted_++) + "/" + own(t.name);
+      out_.constants.emplace(name, constant(t, "initializer '" + t.name + "'"));
+      names_.say(t.name, name);
     }
-    for (const auto& each : g.node()) {
-      for (const std::string& output : each.output()) names_.hide(output);
+    for (const auto& each : g.nodes) {
+      for (const std::string& output : each.outputs) names_.hide(output);
       made->nodes.push_back(node_of(each));
     }
-    for (const auto& v : g.output()) made->outputs.push_back(names_(own(v.name())));
+    for (const auto& v : g.outputs) made->outputs.push_back(names_(own(v.name)));
     return made;
   }
 
   const dimensions& said_;
-  onnx::ModelProto proto_;
+  wire::model model_;
   description out_;
   scoped_names names_;  // what constants of the sub-graphs around a node are called in the description
   std::map<std::string, list_input> lists_;
@@ -252,7 +282,8 @@ class reader {
 }  // namespace
 
 description read_onnx(const std::string& path, const dimensions& said) {
-  return reader{path, said}.read(read_file(path), path == "-" ? refuse_external_data : read_external_data);
+  const std::string file = read_file(path);
+  return reader{path, said}.read(file, path == "-" ? refuse_external_data : read_external_data);
 }
 
 description read_onnx(const std::string& path, std::string_view file, const dimensions& said) {

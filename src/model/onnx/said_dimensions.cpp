@@ -17,11 +17,10 @@ said_dimensions::said_dimensions(const dimensions& said) : said_{said} {
   for (const auto& [name, size] : said) unused_.insert(name);
 }
 
-std::optional<std::int64_t> said_dimensions::find(const std::string& value, int d,
-                                                  const onnx::TensorShapeProto::Dimension* dim) {
-  if (dim != nullptr && dim->has_dim_value()) return dim->dim_value();
+std::optional<std::int64_t> said_dimensions::find(const std::string& value, int d, const wire::dimension* dim) {
+  if (dim != nullptr && dim->value && *dim->value != -1) return dim->value;
   if (const auto size = find(value + "." + std::to_string(d))) return size;
-  return dim == nullptr || dim->dim_param().empty() ? std::nullopt : find(dim->dim_param());
+  return dim == nullptr || dim->name.empty() ? std::nullopt : find(dim->name);
 }
 
 std::optional<std::int64_t> said_dimensions::find(const std::string& name) {
@@ -31,11 +30,10 @@ std::optional<std::int64_t> said_dimensions::find(const std::string& name) {
   return found->second;
 }
 
-std::int64_t said_dimensions::find_or_note(const std::string& input, int d,
-                                           const onnx::TensorShapeProto::Dimension& dim) {
+std::int64_t said_dimensions::find_or_note(const std::string& input, int d, const wire::dimension& dim) {
   if (const auto size = find(input, d, &dim)) return *size;
-  const std::string called = dim.dim_param().empty() ? "" : " ('" + dim.dim_param() + "')";
-  note("input '" + input + "': dimension " + std::to_string(d) + called, name_for(input, d, dim.dim_param()));
+  const std::string called = dim.name.empty() ? "" : " ('" + dim.name + "')";
+  note("input '" + input + "': dimension " + std::to_string(d) + called, name_for(input, d, dim.name));
   return 1;
 }
 

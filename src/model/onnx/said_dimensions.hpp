@@ -1,7 +1,5 @@
-// What the caller says of dimensions that a file leaves open, and which of them nobody spoke of.
+// Sizes that the caller gives to dimensions that a file leaves open, and dimensions without one.
 #pragma once
-
-#include <onnx/onnx_pb.h>
 
 #include <cstdint>
 #include <optional>
@@ -9,6 +7,7 @@
 #include <string>
 
 #include "berth/model/onnx.hpp"
+#include "model/onnx/messages.hpp"
 
 namespace berth::model {
 
@@ -16,19 +15,18 @@ class said_dimensions {
  public:
   explicit said_dimensions(const dimensions& said);
 
-  // Dimension d of a value: the file's, or what was said of "VALUE.d" or of the name that the file has for it. `dim`:
-  // null where the file says nothing.
-  [[nodiscard]] std::optional<std::int64_t> find(const std::string& value, int d,
-                                                 const onnx::TensorShapeProto::Dimension* dim);
+  // Returns dimension d of a value: the file's, or the size said of "VALUE.d" or of the name that the file has for it.
+  // A size of -1 in the file is none. `dim`: null where the file says nothing.
+  [[nodiscard]] std::optional<std::int64_t> find(const std::string& value, int d, const wire::dimension* dim);
   // The same; one that stays open is kept for complaint(), and is 1.
-  [[nodiscard]] std::int64_t find_or_note(const std::string& input, int d,
-                                          const onnx::TensorShapeProto::Dimension& dim);
+  [[nodiscard]] std::int64_t find_or_note(const std::string& input, int d, const wire::dimension& dim);
   // What was said of the name itself ("x.length").
   [[nodiscard]] std::optional<std::int64_t> find(const std::string& name);
   // Keeps for complaint() that `what` is open, and what to say: "NAME=N".
   void note(const std::string& what, const std::string& name);
   // Names every input's open dimension and what to say, in one line; empty where there is none.
   [[nodiscard]] std::string complaint() const;
+  [[nodiscard]] bool empty() const { return said_.empty(); }
   // One of those that were said of nothing; empty: all were of something.
   [[nodiscard]] std::string unused() const { return unused_.empty() ? "" : *unused_.begin(); }
 

@@ -8,36 +8,64 @@ namespace berth::op {
 
 namespace {
 
-// The dimension that scales run along, where they are several.
+// Refuses scales that are not one per block of `block` elements of the axis.
+void require_blocks(const request& q, std::int64_t block) {
+  const shape &s = shape_of(q, 0), &scale = shape_of(q, 1);
+  const std::size_t axis = axis_of(q, 1, rank_of(q, 0));
+  shape wanted = s;
+  if (block < 0) refuse("block_size is negative");
+  wanted[axis] = s[axis] / block + (s[axis] % block != 0 ? 1 : 0);
+  if (scale != wanted) refuse("scales are " + text_of(scale) + ", not " + text_of(wanted) + ": one per block");
+}
+
+// Returns the dimension that scales run along, where they are several.
 std::size_t scale_axis(const request& q) {
   const shape& scale = shape_of(q, 1);
-  if (scale.empty() || count_of(scale) == 1) return 0;
+  if (count_of(scale) == 1) return 0;
   const std::size_t axis = axis_of(q, 1, rank_of(q, 0));
   if (scale != shape{shape_of(q, 0)[axis]}) refuse("not one scale, nor one per index of the axis");
   return axis;
 }
 
+// Scales are one, one per index of the axis or one per block, and zero points likewise.
+void require_scales(const request& q) {
+  const auto block = attribute_or<std::int64_t>(q, "block_size", 0);
+  block == 0 ? static_cast<void>(scale_axis(q)) : require_blocks(q, block);
+  if (!has(q, 2) || shape_of(q, 2) == shape_of(q, 1)) return;
+  // One number is one, whatever its rank.
+  if (count_of(shape_of(q, 1)) != 1 || count_of(shape_of(q, 2)) != 1) refuse("scales and zero points are not alike");
+}
+
+element asked_type_or(const request& q, element otherwise) {
+  return attribute_or<std::int64_t>(q, "output_dtype", 0) == 0 ? otherwise : asked_type(q, "output_dtype");
+}
+
 types quantized_type(const request& q) {
-  (void)scale_axis(q);
-  if (has(q, 2) && shape_of(q, 2) != shape_of(q, 1)) refuse("scales and zero points are not alike");
-  const element to = has(q, 2) ? input(q, 2).type : element::u8;
+  require_scales(q);
+  const element to = asked_type_or(q, has(q, 2) ? input(q, 2).type : element::u8);
+  if (has(q, 2) && input(q, 2).type != to) {
+    refuse(std::string{"output_dtype is "} + name(to) + ", but the zero point is " + name(input(q, 2).type));
+  }
   if (!is_integer(to) || to == element::u32 || element_size(to) > 4) {
-    refuse(std::string{"the zero point is "} + name(to) + ", not an integer of at most 32 bits");
+    refuse(std::string{has(q, 2) ? "the zero point is " : "output_dtype is "} + name(to) +
+           ", not an integer of at most 32 bits");
   }
   (void)require_real(q, 1);
   return {dense(to, shape_of(q, 0))};
 }
 types dequantized_type(const request& q) {
-  (void)scale_axis(q);
-  if (has(q, 2) && (shape_of(q, 2) != shape_of(q, 1) || input(q, 2).type != input(q, 0).type)) {
-    refuse("the zero point is not alike with the input or the scale");
-  }
+  require_scales(q);
+  if (has(q, 2) && input(q, 2).type != input(q, 0).type) refuse("the zero point is not of the input's type");
   if (!is_integer(input(q, 0).type)) refuse("input 0 is not of integers");
-  return {dense(require_real(q, 1), shape_of(q, 0))};
+  const element to = asked_type_or(q, require_real(q, 1));
+  if (!is_real(to)) refuse(std::string{"output_dtype is "} + name(to) + ", not a float");
+  return {dense(to, shape_of(q, 0))};
 }
 
 template <class Each>
 made per_axis(const request& q, const types& outputs, Each each) {
+  if (attribute_or<std::int64_t>(q, "block_size", 0) != 0) refuse("block_size is not supported");
+  if (attribute_or<std::int64_t>(q, "precision", 0) > 1) refuse("a precision other than f32 is not supported");
   const shape s = shape_of(q, 0);
   const std::size_t axis = scale_axis(q);
   const numbers_operand scale = numbers_of(q, 1, s.empty() ? 1 : s[axis]),

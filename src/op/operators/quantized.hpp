@@ -44,7 +44,7 @@ struct numbers_operand {
 [[nodiscard]] inline numbers_operand numbers_of(const request& q, std::size_t i, std::int64_t count) {
   if (!has(q, i)) return {};
   const tensor_type& t = input(q, i);
-  const bool one = t.shape.empty() || t.shape == shape{1};
+  const bool one = count_of(t.shape) == 1;
   if (!one && t.shape != shape{count}) {
     refuse("input " + std::to_string(i) + " is not one number or one per row or channel");
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "op/operators/rows.hpp"
 
@@ -28,34 +29,74 @@ std::vector<double> scales_of(const request& q) {
   return has(q, i) ? numbers(q, i) : std::vector<double>{};
 }
 
+// Returns the dimensions that roi, scales and sizes speak of.
+std::vector<std::size_t> resized_axes(const request& q) {
+  const std::int64_t rank = rank_of(q, 0);
+  std::vector<std::size_t> axes;
+  for (const std::int64_t a : attribute_or(q, "axes", std::vector<std::int64_t>{})) {
+    axes.push_back(axis_of(a, rank));
+    if (std::count(axes.begin(), axes.end(), axes.back()) != 1) refuse("axes are named twice");
+  }
+  if (!axes.empty()) return axes;
+  axes.resize(static_cast<std::size_t>(rank));
+  std::iota(axes.begin(), axes.end(), std::size_t{0});
+  return axes;
+}
+
+// Sets sizes and scales of a request by "sizes".
+void take_sizes(const request& q, const std::vector<std::size_t>& axes, resizing& r) {
+  const auto sizes = integers(q, 3, most_rank);
+  if (sizes.size() != axes.size()) refuse("sizes has not one entry per dimension");
+  const auto ratio = [&](std::size_t i) {
+    return static_cast<double>(sizes[i]) / static_cast<double>(shape_of(q, 0)[axes[i]]);
+  };
+  const auto policy = attribute_or<std::string>(q, "keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") {
+    refuse("keep_aspect_ratio_policy '" + policy + "' is not one");
+  }
+  double one = axes.empty() ? 1 : ratio(0);
+  for (std::size_t i = 1; i < axes.size(); ++i) {
+    one = policy == "not_larger" ? std::min(one, ratio(i)) : std::max(one, ratio(i));
+  }
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t d = axes[i];
+    r.scales[d] = policy == "stretch" ? ratio(i) : one;
+    r.to[d] = sizes[i];
+    if (policy == "stretch") continue;
+    const double size = std::floor(one * static_cast<double>(shape_of(q, 0)[d]) + 0.5);
+    if (!(size < static_cast<double>(most_extent))) refuse("sizes is out of range");
+    r.to[d] = static_cast<std::int64_t>(size);
+  }
+}
+
+void take_scales(const std::vector<double>& scales, const std::vector<std::size_t>& axes, resizing& r) {
+  if (scales.size() != axes.size()) refuse("scales has not one entry per dimension");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t d = axes[i];
+    const double size = static_cast<double>(r.to[d]) * scales[i];
+    if (!(scales[i] > 0) || !(size < static_cast<double>(most_extent))) refuse("scales is out of range");
+    r.scales[d] = scales[i];
+    // In f32, as ONNX's rule for shapes and ONNX Runtime: 0.7 of 10 is 7 there, and 6.9999999 in f64.
+    r.to[d] = static_cast<std::int64_t>(static_cast<float>(r.to[d]) * static_cast<float>(scales[i]));
+  }
+}
+
 resizing resizing_of(const request& q) {
   const shape& from = shape_of(q, 0);
-  resizing r{from, scales_of(q), {}};
-  if (attribute_or<std::int64_t>(q, "antialias", 0) != 0) refuse("antialias is not supported");
-  if (q.attributes.contains("axes")) refuse("axes is not supported");
-  if (attribute_or<std::string>(q, "keep_aspect_ratio_policy", "stretch") != "stretch") {
-    refuse("keep_aspect_ratio_policy is not supported");
-  }
-  if (r.scales.empty()) {
-    const auto sizes = integers(q, 3, most_rank);
-    if (sizes.size() != from.size()) refuse("sizes has not one entry per dimension");
-    r.to = sizes;
-    for (std::size_t d = 0; d < from.size(); ++d)
-      r.scales.push_back(static_cast<double>(sizes[d]) / static_cast<double>(from[d]));
-  } else {
-    if (r.scales.size() != from.size()) refuse("scales has not one entry per dimension");
-    for (std::size_t d = 0; d < from.size(); ++d) {
-      const double size = static_cast<double>(from[d]) * r.scales[d];
-      if (!(r.scales[d] > 0) || !(size < static_cast<double>(most_extent))) refuse("scales is out of range");
-      // In f32, as ONNX's rule for shapes and ONNX Runtime: 0.7 of 10 is 7 there, and 6.9999999 in f64.
-      r.to[d] = static_cast<std::int64_t>(static_cast<float>(from[d]) * static_cast<float>(r.scales[d]));
-    }
-  }
+  const auto axes = resized_axes(q);
+  resizing r{from, std::vector<double>(from.size(), 1), {}};
+  const auto scales = scales_of(q);
+  scales.empty() ? take_sizes(q, axes, r) : take_scales(scales, axes, r);
   if (attribute_or<std::string>(q, "coordinate_transformation_mode", "") == "tf_crop_and_resize") {
-    r.roi = numbers(q, 1);
-    if (r.roi.size() != 2 * from.size()) refuse("roi has not two entries per dimension");
-    if (!std::all_of(r.roi.begin(), r.roi.end(), [](double x) { return std::isfinite(x); }))
-      refuse("roi is not finite");
+    const auto roi = numbers(q, 1);
+    if (roi.size() != 2 * axes.size()) refuse("roi has not two entries per dimension");
+    if (!std::all_of(roi.begin(), roi.end(), [](double x) { return std::isfinite(x); })) refuse("roi is not finite");
+    r.roi.assign(2 * from.size(), 0);
+    std::fill(r.roi.begin() + std::ssize(from), r.roi.end(), 1);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      r.roi[axes[i]] = roi[i];
+      r.roi[axes[i] + from.size()] = roi[i + axes.size()];
+    }
   }
   return r;
 }
@@ -376,6 +417,7 @@ made summed(const request& q, const types& outputs, const std::vector<dimension>
 }
 
 made resize(const request& q, const types& outputs) {
+  if (attribute_or<std::int64_t>(q, "antialias", 0) != 0) refuse("antialias is not supported");
   const resizing r = resizing_of(q);
   std::vector<dimension> all, changed;
   shape same;

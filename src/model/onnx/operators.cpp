@@ -1,0 +1,306 @@
+// The rows are those of ONNX's own list of changes (https://github.com/onnx/onnx/blob/main/docs/Changelog.md) to
+// opset 28.
+#include "model/onnx/operators.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace berth::model {
+namespace {
+
+// By name. clang-format would put every row on five lines.
+// clang-format off
+constexpr onnx_operator table[] = {
+    {"Abs", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"Acos", "7 22", 1, ""},
+    {"Acosh", "9 22", 1, ""},
+    {"Adagrad", "1", 3, "decay_factor epsilon norm_coefficient"},
+    {"Adam", "1", 3, "alpha beta epsilon norm_coefficient norm_coefficient_post"},
+    {"Add", "1 6 7 13 14", 2, "axis:1-6 broadcast:1-6 consumed_inputs:1-5"},
+    {"AffineGrid", "20", 2, "align_corners"},
+    {"And", "1 7", 2, "axis:1-6 broadcast:1-6"},
+    {"ArgMax", "1 11 12 13", 1, "axis keepdims select_last_index:12"},
+    {"ArgMin", "1 11 12 13", 1, "axis keepdims select_last_index:12"},
+    {"Asin", "7 22", 1, ""},
+    {"Asinh", "9 22", 1, ""},
+    {"Atan", "7 22", 1, ""},
+    {"Atanh", "9 22", 1, ""},
+    {"Attention", "23 24 25", 3,
+     "is_causal kv_num_heads left_window_size:25 q_num_heads qk_matmul_output_mode right_window_size:25 scale "
+     "softcap softmax_precision"},
+    {"AveragePool", "1 7 10 11 19 22", 1,
+     "auto_pad ceil_mode:10 count_include_pad:7 dilations:19 kernel_shape pads strides"},
+    {"BatchNormalization", "1 6 7 9 14 15", 5,
+     "consumed_inputs:1-5 epsilon is_test:1-6 momentum spatial:1-8 training_mode:14"},
+    {"Bernoulli", "15 22", 1, "dtype seed"},
+    {"BitCast", "26", 1, "to"},
+    {"BitShift", "11", 2, "direction"},
+    {"BitwiseAnd", "18", 2, ""},
+    {"BitwiseNot", "18", 1, ""},
+    {"BitwiseOr", "18", 2, ""},
+    {"BitwiseXor", "18", 2, ""},
+    {"BlackmanWindow", "17", 1, "output_datatype periodic"},
+    {"Cast", "1 6 9 13 19 21 23 24 25", 1, "round_mode:24 saturate:19 to"},
+    {"CastLike", "15 19 21 23 24 25", 2, "round_mode:24 saturate:19"},
+    {"CausalConvWithState", "27", 2, "activation"},
+    {"Ceil", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"Celu", "12 28", 1, "alpha"},
+    {"CenterCropPad", "18", 2, "axes"},
+    {"Clip", "1 6 11 12 13", 1, "consumed_inputs:1-5 max:1-10 min:1-10"},
+    {"Col2Im", "18", 3, "dilations pads strides"},
+    {"Compress", "9 11", 2, "axis"},
+    {"Concat", "1 4 11 13", 1, "axis"},
+    {"ConcatFromSequence", "11", 1, "axis new_axis"},
+    {"Constant", "1 9 11 12 13 19 21 23 24 25", 0,
+     "sparse_value:11 value value_float:12 value_floats:12 value_int:12 value_ints:12 value_string:12 "
+     "value_strings:12"},
+    {"ConstantOfShape", "9 20 21 23 24 25", 1, "value"},
+    {"Conv", "1 11 22", 2, "auto_pad dilations group kernel_shape pads strides"},
+    {"ConvInteger", "10", 2, "auto_pad dilations group kernel_shape pads strides"},
+    {"ConvTranspose", "1 11 22", 2, "auto_pad dilations group kernel_shape output_padding output_shape pads strides"},
+    {"Cos", "7 22", 1, ""},
+    {"Cosh", "9 22", 1, ""},
+    {"CumProd", "26", 2, "exclusive reverse"},
+    {"CumSum", "11 14", 2, "exclusive reverse"},
+    {"DFT", "17 20", 1, "axis:17-19 inverse onesided"},
+    {"DeformConv", "19 22", 3, "dilations group kernel_shape offset_group pads strides"},
+    {"DepthToSpace", "1 11 13", 1, "blocksize mode:11"},
+    {"DequantizeLinear", "10 13 19 21 23 24 25", 2, "axis:13 block_size:21 output_dtype:23"},
+    {"Det", "11 22", 1, ""},
+    {"Div", "1 6 7 13 14", 2, "axis:1-6 broadcast:1-6 consumed_inputs:1-5"},
+    {"Dropout", "1 6 7 10 12 13 22", 1, "consumed_inputs:1-5 is_test:1-6 ratio:1-11 seed:12"},
+    {"DynamicQuantizeLinear", "11", 1, ""},
+    {"Einsum", "12", 1, "equation"},
+    {"Elu", "1 6 22", 1, "alpha consumed_inputs:1-5"},
+    {"Equal", "1 7 11 13 19", 2, "axis:1-6 broadcast:1-6"},
+    {"Erf", "9 13", 1, ""},
+    {"Exp", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"Expand", "8 13", 2, ""},
+    {"EyeLike", "9 22", 1, "dtype k"},
+    {"Flatten", "1 9 11 13 21 23 24 25", 1, "axis"},
+    {"Floor", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"GRU", "1 3 7 14 22", 3,
+     "activation_alpha activation_beta activations clip direction hidden_size layout:14 linear_before_reset:3 "
+     "output_sequence:1-6"},
+    {"Gather", "1 11 13", 2, "axis"},
+    {"GatherElements", "11 13", 2, "axis"},
+    {"GatherND", "11 12 13", 2, "batch_dims:12"},
+    {"Gelu", "20", 1, "approximate"},
+    {"Gemm", "1 6 7 9 11 13", 2, "alpha beta broadcast:1-6 transA transB"},
+    {"GlobalAveragePool", "1 22", 1, ""},
+    {"GlobalLpPool", "1 2 22", 1, "p"},
+    {"GlobalMaxPool", "1 22", 1, ""},
+    {"Greater", "1 7 9 13", 2, "axis:1-6 broadcast:1-6"},
+    {"GreaterOrEqual", "12 16", 2, ""},
+    {"GridSample", "16 20 22", 2, "align_corners mode padding_mode"},
+    {"GroupNormalization", "18 21", 3, "epsilon:21 num_groups:21 stash_type:21"},
+    {"HammingWindow", "17", 1, "output_datatype periodic"},
+    {"HannWindow", "17", 1, "output_datatype periodic"},
+    {"HardSigmoid", "1 6 22", 1, "alpha beta consumed_inputs:1-5"},
+    {"HardSwish", "14 22", 1, ""},
+    {"Hardmax", "1 11 13", 1, "axis"},
+    {"Identity", "1 13 14 16 19 21 23 24 25", 1, ""},
+    {"If", "1 11 13 16 19 21 23 24 25", 1, "else_branch then_branch"},
+    {"ImageDecoder", "20", 1, "pixel_format"},
+    {"InstanceNormalization", "1 6 22", 3, "consumed_inputs:1-5 epsilon"},
+    {"IsInf", "10 20", 1, "detect_negative detect_positive"},
+    {"IsNaN", "9 13 20", 1, ""},
+    {"LRN", "1 13", 1, "alpha beta bias size"},
+    {"LSTM", "1 7 14 22", 3,
+     "activation_alpha activation_beta activations clip direction hidden_size input_forget layout:14 "
+     "output_sequence:1-6"},
+    {"LayerNormalization", "17", 2, "axis epsilon stash_type"},
+    {"LeakyRelu", "1 6 16", 1, "alpha consumed_inputs:1-5"},
+    {"Less", "1 7 9 13", 2, "axis:1-6 broadcast:1-6"},
+    {"LessOrEqual", "12 16", 2, ""},
+    {"LinearAttention", "27", 3, "chunk_size kv_num_heads q_num_heads scale update_rule"},
+    {"Log", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"LogSoftmax", "1 11 13", 1, "axis"},
+    {"Loop", "1 11 13 16 19 21 23 24 25", 2, "body"},
+    {"LpNormalization", "1 22", 1, "axis p"},
+    {"LpPool", "1 2 11 18 22", 1, "auto_pad ceil_mode:18 dilations:18 kernel_shape p pads strides"},
+    {"MatMul", "1 9 13", 2, ""},
+    {"MatMulInteger", "10", 2, ""},
+    {"Max", "1 6 8 12 13", 1, "consumed_inputs:1-5"},
+    {"MaxPool", "1 8 10 11 12 22", 1, "auto_pad ceil_mode:10 dilations:10 kernel_shape pads storage_order:8 strides"},
+    {"MaxRoiPool", "1 22", 2, "pooled_shape spatial_scale"},
+    {"MaxUnpool", "9 11 22", 2, "kernel_shape pads strides"},
+    {"Mean", "1 6 8 13", 1, "consumed_inputs:1-5"},
+    {"MeanVarianceNormalization", "9 13", 1, "axes"},
+    {"MelWeightMatrix", "17", 5, "output_datatype"},
+    {"Min", "1 6 8 12 13", 1, "consumed_inputs:1-5"},
+    {"Mish", "18 22", 1, ""},
+    {"Mod", "10 13", 2, "fmod"},
+    {"Momentum", "1", 3, "alpha beta mode norm_coefficient"},
+    {"Mul", "1 6 7 13 14", 2, "axis:1-6 broadcast:1-6 consumed_inputs:1-5"},
+    {"Multinomial", "7 22", 1, "dtype sample_size seed"},
+    {"Neg", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"NegativeLogLikelihoodLoss", "12 13 22", 2, "ignore_index reduction"},
+    {"NonMaxSuppression", "10 11", 2, "center_point_box"},
+    {"NonZero", "9 13", 1, ""},
+    {"Not", "1", 1, ""},
+    {"OneHot", "9 11", 3, "axis"},
+    {"Optional", "15", 0, "type"},
+    {"OptionalGetElement", "15 18", 1, ""},
+    {"OptionalHasElement", "15 18", 0, ""},
+    {"Or", "1 7", 2, "axis:1-6 broadcast:1-6"},
+    {"PRelu", "1 6 7 9 16", 2, "consumed_inputs:1-5"},
+    {"Pad", "1 2 11 13 18 19 21 23 24 25", 2, "mode paddings:1-1 pads:2-10 value:1-10"},
+    {"Pow", "1 7 12 13 15", 2, "axis:1-6 broadcast:1-6"},
+    {"QLinearConv", "10", 8, "auto_pad dilations group kernel_shape pads strides"},
+    {"QLinearMatMul", "10 21", 8, ""},
+    {"QuantizeLinear", "10 13 19 21 23 24 25", 2, "axis:13 block_size:21 output_dtype:21 precision:23 saturate:19"},
+    {"RMSNormalization", "23", 2, "axis epsilon stash_type"},
+    {"RNN", "1 7 14 22", 3,
+     "activation_alpha activation_beta activations clip direction hidden_size layout:14 output_sequence:1-6"},
+    {"RandomNormal", "1 22", 0, "dtype mean scale seed shape"},
+    {"RandomNormalLike", "1 22", 1, "dtype mean scale seed"},
+    {"RandomUniform", "1 22", 0, "dtype high low seed shape"},
+    {"RandomUniformLike", "1 22", 1, "dtype high low seed"},
+    {"Range", "11 27", 3, "stash_type:27"},
+    {"Reciprocal", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"ReduceL1", "1 11 13 18", 1, "axes:1-17 keepdims noop_with_empty_axes:18"},
+    {"ReduceL2", "1 11 13 18", 1, "axes:1-17 keepdims noop_with_empty_axes:18"},
+    {"ReduceLogSum", "1 11 13 18", 1, "axes:1-17 keepdims noop_with_empty_axes:18"},
+    {"ReduceLogSumExp", "1 11 13 18", 1, "axes:1-17 keepdims noop_with_empty_axes:18"},
+    {"ReduceMax", "1 11 12 13 18 20", 1, "axes:1-17 keepdims noop_with_empty_axes:18"},
+    {"ReduceMean", "1 11 13 18", 1, "axes:1-17 keepdims noop_with_empty_axes:18"},
+    {"ReduceMin", "1 11 12 13 18 20", 1, "axes:1-17 keepdims noop_with_empty_axes:18"},
+    {"ReduceProd", "1 11 13 18", 1, "axes:1-17 keepdims noop_with_empty_axes:18"},
+    {"ReduceSum", "1 11 13", 1, "axes:1-12 keepdims noop_with_empty_axes:13"},
+    {"ReduceSumSquare", "1 11 13 18", 1, "axes:1-17 keepdims noop_with_empty_axes:18"},
+    {"RegexFullMatch", "20", 1, "pattern"},
+    {"Relu", "1 6 13 14", 1, "consumed_inputs:1-5"},
+    {"Reshape", "1 5 13 14 19 21 23 24 25", 2, "allowzero:14 consumed_inputs:1-4 shape:1-4"},
+    {"Resize", "10 11 13 18 19", 1,
+     "antialias:18 axes:18 coordinate_transformation_mode:11 cubic_coeff_a:11 exclude_outside:11 "
+     "extrapolation_value:11 keep_aspect_ratio_policy:18 mode nearest_mode:11"},
+    {"ReverseSequence", "10", 2, "batch_axis time_axis"},
+    {"RoiAlign", "10 16 22", 3,
+     "coordinate_transformation_mode:16 mode output_height output_width sampling_ratio spatial_scale"},
+    {"RotaryEmbedding", "23", 3, "interleaved num_heads rotary_embedding_dim"},
+    {"Round", "11 22", 1, ""},
+    {"STFT", "17", 2, "onesided"},
+    {"Scan", "8 9 11 16 19 21 23 24 25", 1,
+     "body directions:8-8 num_scan_inputs scan_input_axes:9 scan_input_directions:9 scan_output_axes:9 "
+     "scan_output_directions:9"},
+    {"Scatter", "9 11", 0, "axis:9-10"},
+    {"ScatterElements", "11 13 16 18", 3, "axis reduction:16"},
+    {"ScatterND", "11 13 16 18", 3, "reduction:16"},
+    {"Selu", "1 6 22", 1, "alpha consumed_inputs:1-5 gamma"},
+    {"SequenceAt", "11", 2, ""},
+    {"SequenceConstruct", "11", 1, ""},
+    {"SequenceEmpty", "11", 0, "dtype"},
+    {"SequenceErase", "11", 1, ""},
+    {"SequenceInsert", "11", 2, ""},
+    {"SequenceLength", "11", 1, ""},
+    {"SequenceMap", "17", 1, "body"},
+    {"Shape", "1 13 15 19 21 23 24 25", 1, "end:15 start:15"},
+    {"Shrink", "9", 1, "bias lambd"},
+    {"Sigmoid", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"Sign", "9 13", 1, ""},
+    {"Sin", "7 22", 1, ""},
+    {"Sinh", "9 22", 1, ""},
+    {"Size", "1 13 19 21 23 24 25", 1, ""},
+    {"Slice", "1 10 11 13", 3, "axes:1-9 ends:1-9 starts:1-9"},
+    {"Softmax", "1 11 13", 1, "axis"},
+    {"SoftmaxCrossEntropyLoss", "12 13", 2, "ignore_index reduction"},
+    {"Softplus", "1 22", 1, ""},
+    {"Softsign", "1 22", 1, ""},
+    {"SpaceToDepth", "1 13", 1, "blocksize"},
+    {"Split", "1 2 11 13 18", 1, "axis num_outputs:18 split:1-12"},
+    {"SplitToSequence", "11 24", 1, "axis keepdims"},
+    {"Sqrt", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"Squeeze", "1 11 13 21 23 24 25", 1, "axes:1-12"},
+    {"StringConcat", "20", 2, ""},
+    {"StringNormalizer", "10", 1, "case_change_action is_case_sensitive locale stopwords"},
+    {"StringSplit", "20", 1, "delimiter maxsplit"},
+    {"Sub", "1 6 7 13 14", 2, "axis:1-6 broadcast:1-6 consumed_inputs:1-5"},
+    {"Sum", "1 6 8 13", 1, "consumed_inputs:1-5"},
+    {"SwiGLU", "28", 2, "alpha"},
+    {"Swish", "24", 1, "alpha"},
+    {"Tan", "7 22", 1, ""},
+    {"Tanh", "1 6 13", 1, "consumed_inputs:1-5"},
+    {"TensorScatter", "24", 2, "axis mode"},
+    {"TfIdfVectorizer", "9", 1,
+     "max_gram_length max_skip_count min_gram_length mode ngram_counts ngram_indexes pool_int64s pool_strings "
+     "weights"},
+    {"ThresholdedRelu", "10 22", 1, "alpha"},
+    {"Tile", "1 6 13", 2, ""},
+    {"TopK", "1 10 11 24", 2, "axis k:1-9 largest:11 sorted:11"},
+    {"Transpose", "1 13 21 23 24 25", 1, "perm"},
+    {"Trilu", "14", 1, "upper"},
+    {"Unique", "11", 1, "axis sorted"},
+    {"Unsqueeze", "1 11 13 21 23 24 25", 2, "axes:1-12"},
+    {"Upsample", "1 7 9 10", 0, "height_scale:1-6 mode:1-9 scales:7-8 width_scale:1-6"},
+    {"Where", "9 16", 3, ""},
+    {"Xor", "1 7", 2, "axis:1-6 broadcast:1-6"},
+};
+// clang-format on
+
+// Takes the next word off the front of `text`; empty at the end.
+std::string_view take_word(std::string_view& text) noexcept {
+  const std::size_t end = std::min(text.find(' '), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+std::int64_t number_of(std::string_view text) noexcept {
+  std::int64_t n = 0;
+  (void)std::from_chars(text.data(), text.data() + text.size(), n);
+  return n;
+}
+
+}  // namespace
+
+const onnx_operator* find_onnx_operator(std::string_view name) noexcept {
+  const auto* at = std::lower_bound(std::begin(table), std::end(table), name,
+                                    [](const onnx_operator& row, std::string_view n) { return row.name < n; });
+  return at != std::end(table) && at->name == name ? at : nullptr;
+}
+
+std::int64_t defined_in(const onnx_operator& row, std::int64_t opset) noexcept {
+  std::int64_t last = 0;
+  std::string_view text = row.opsets;
+  for (std::string_view word = take_word(text); !word.empty(); word = take_word(text)) {
+    if (number_of(word) <= opset) last = number_of(word);
+  }
+  return last;
+}
+
+bool has_attribute(const onnx_operator& row, std::string_view name, std::int64_t opset) noexcept {
+  std::string_view text = row.attributes;
+  for (std::string_view word = take_word(text); !word.empty(); word = take_word(text)) {
+    const std::size_t colon = std::min(word.find(':'), word.size());
+    if (word.substr(0, colon) != name) continue;
+    if (colon == word.size()) return true;
+    const std::string_view range = word.substr(colon + 1);
+    const std::size_t dash = range.find('-');
+    const bool ended = dash != std::string_view::npos && opset > number_of(range.substr(dash + 1));
+    if (opset >= number_of(range) && !ended) return true;
+  }
+  return false;
+}
+
+bool same_between(std::string_view name, std::int64_t a, std::int64_t b) noexcept {
+  const onnx_operator* row = find_onnx_operator(name);
+  return row == nullptr || defined_in(*row, a) == defined_in(*row, b);
+}
+
+std::string newer_than_read(std::string_view name, std::int64_t opset) {
+  if (opset <= newest_opset) return "";
+  const onnx_operator* row = find_onnx_operator(name);
+  if (row == nullptr) return "";
+  const std::int64_t changed = defined_in(*row, opset);
+  if (changed > newest_opset) {
+    return std::string{name} + " of opset " + std::to_string(changed) + " is read as it was in opset " +
+           std::to_string(newest_opset);
+  }
+  if (opset <= newest_known_opset) return "";
+  return std::string{name} + " is read as it was in opset " + std::to_string(newest_known_opset) + ": whether opset " +
+         std::to_string(opset) + " has changed it is not known here";
+}
+
+}  // namespace berth::model

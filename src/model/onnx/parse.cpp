@@ -1,0 +1,320 @@
+#include "model/onnx/parse.hpp"
+
+#include <bit>
+#include <limits>
+
+#include "berth/core/bytes.hpp"
+#include "berth/model/input_error.hpp"
+#include "model/onnx/wire.hpp"
+
+namespace berth::model::wire {
+namespace {
+
+class parser {
+ public:
+  parser(const std::string& path, std::string_view file)
+      : path_{path}, file_{file}, left_{(least + ratio * bytes{file.size()}) / 2} {}
+
+  model parse() {
+    model m;
+    if (file_.empty()) fail(file_.data(), "the file is empty");
+    read(file_, m);
+    if (!m.graph) throw input_error(path_, "not an ONNX model: it has no graph");
+    return m;
+  }
+
+ private:
+  // Two bytes of a file can stand for a node of some hundred.
+  static constexpr bytes least = bytes{1} << 29, ratio = 16;
+  static constexpr int most_levels = 100;
+
+  [[noreturn]] void fail(const char* at, const char* what) const {
+    throw input_error(path_,
+                      "not an ONNX model, or a truncated one: byte " + std::to_string(at - file_.data()) + ": " + what);
+  }
+  void spend(bytes n) {
+    if (n > left_) throw input_error(path_, "its parts take more than 512 MiB and 16 times the file");
+    left_ -= n;
+  }
+
+  // Calls add(m, field) for each field of a message.
+  template <class Message>
+  void read(std::string_view text, Message& m) {
+    if (++level_ > most_levels) fail(text.data(), "its messages are more than 100 deep");
+    while (!text.empty()) {
+      const char* at = text.data();
+      const auto f = take_field(text);
+      if (!f) fail(at, "a field is no field, or ends beyond its message");
+      add(m, *f);
+    }
+    --level_;
+  }
+  template <class Message>
+  void read_into(Message& m, const field& f) {
+    expect(f, form::text);
+    read(f.body, m);
+  }
+  template <class Message>
+  Message& read_one_more(std::vector<Message>& all, const field& f) {
+    expect(f, form::text);
+    spend(sizeof(Message));
+    Message& m = all.emplace_back();
+    if constexpr (requires { m.body; }) m.body = f.body;
+    read(f.body, m);
+    return m;
+  }
+  // The message that stands there once: parts of one that stands there twice are joined.
+  template <class Message>
+  void join_first(std::vector<Message>& all, const field& f) {
+    if (!all.empty()) return read_into(all.front(), f);
+    (void)read_one_more(all, f);
+  }
+
+  void expect(const field& f, form is) const {
+    if (f.is != is) fail(f.whole.data(), "a field has another wire type than in ONNX");
+  }
+  void take(std::string& to, const field& f) {
+    expect(f, form::text);
+    spend(f.body.size());
+    to = f.body;
+  }
+  void take(std::vector<std::string>& to, const field& f) {
+    expect(f, form::text);
+    spend(sizeof(std::string) + f.body.size());
+    to.emplace_back(f.body);
+  }
+  [[nodiscard]] std::int64_t integer(const field& f) const {
+    expect(f, form::number);
+    return static_cast<std::int64_t>(f.value);
+  }
+  // Numbers one by one, or packed.
+  template <class Number>
+  void take_numbers(std::vector<Number>& to, const field& f) {
+    if (f.is == form::number) {
+      spend(2 * sizeof(Number));
+      to.push_back(static_cast<Number>(f.value));
+      return;
+    }
+    expect(f, form::text);
+    for (std::string_view text = f.body; !text.empty();) {
+      const char* at = text.data();
+      const auto n = take_number(text);
+      if (!n) fail(at, "a number ends beyond its list");
+      spend(2 * sizeof(Number));
+      to.push_back(static_cast<Number>(*n));
+    }
+  }
+  template <class Real, class Bits>
+  void take_reals(std::vector<Real>& to, const field& f, form single) {
+    if (f.is == single) {
+      spend(2 * sizeof(Real));
+      to.push_back(std::bit_cast<Real>(static_cast<Bits>(f.value)));
+      return;
+    }
+    expect(f, form::text);
+    if (f.body.size() % sizeof(Real) != 0) fail(f.body.data(), "a list of floats ends within one");
+    spend(f.body.size());
+    to.reserve(to.size() + f.body.size() / sizeof(Real));
+    for (std::string_view text = f.body; !text.empty();) {
+      to.push_back(std::bit_cast<Real>(static_cast<Bits>(*take_bytes(text, sizeof(Real)))));
+    }
+  }
+
+  void add(model& m, const field& f) {
+    switch (f.number) {
+      case 1: m.ir_version = integer(f); break;
+      case 7:
+        if (!m.graph) m.graph.emplace();
+        read_into(*m.graph, f);
+        break;
+      case 8: (void)read_one_more(m.opsets, f); break;
+      case 25: (void)read_one_more(m.functions, f); break;
+      default: break;
+    }
+  }
+  void add(opset& o, const field& f) {
+    if (f.number == 1) take(o.domain, f);
+    if (f.number == 2) o.version = integer(f);
+  }
+  void add(graph& g, const field& f) {
+    switch (f.number) {
+      case 1: {
+        const auto in_file = static_cast<std::uint32_t>(g.nodes.size());
+        read_one_more(g.nodes, f).in_file = in_file;
+        break;
+      }
+      case 2: take(g.name, f); break;
+      case 5: (void)read_one_more(g.initializers, f); break;
+      case 11: (void)read_one_more(g.inputs, f); break;
+      case 12: (void)read_one_more(g.outputs, f); break;
+      case 13: (void)read_one_more(g.values, f); break;
+      case 15: (void)read_one_more(g.sparse_initializers, f); break;
+      default: break;
+    }
+  }
+  void add(function& to, const field& f) {
+    switch (f.number) {
+      case 1: take(to.name, f); break;
+      case 4: take(to.inputs, f); break;
+      case 5: take(to.outputs, f); break;
+      case 6: take(to.attributes, f); break;
+      case 7: (void)read_one_more(to.nodes, f); break;
+      case 9: (void)read_one_more(to.opsets, f); break;
+      case 10: take(to.domain, f); break;
+      case 11: (void)read_one_more(to.defaults, f); break;
+      case 13: take(to.overload, f); break;
+      default: break;
+    }
+  }
+  void add(node& n, const field& f) {
+    switch (f.number) {
+      case 1: take(n.inputs, f); break;
+      case 2: take(n.outputs, f); break;
+      case 3: take(n.name, f); break;
+      case 4: take(n.op, f); break;
+      case 5: (void)read_one_more(n.attributes, f); break;
+      case 7: take(n.domain, f); break;
+      case 8: take(n.overload, f); break;
+      default: break;
+    }
+  }
+  // Files of before IR version 2 do not say of which kind an attribute is.
+  void add(attribute& a, const field& f) {
+    const auto is = [&a](attribute_kind kind) {
+      if (a.kind == attribute_kind::undefined) a.kind = kind;
+    };
+    switch (f.number) {
+      case 1: return take(a.name, f);
+      case 20: {
+        const std::int64_t kind = integer(f);
+        const bool known = kind >= 0 && kind <= static_cast<std::int64_t>(attribute_kind::types);
+        if (!known) fail(f.whole.data(), "an attribute is of a kind that ONNX has not");
+        a.kind = static_cast<attribute_kind>(kind);
+        return;
+      }
+      case 21: return take(a.refers_to, f);
+      case 2:
+        expect(f, form::four_bytes);
+        a.number = std::bit_cast<float>(static_cast<std::uint32_t>(f.value));
+        return is(attribute_kind::number);
+      case 3: a.integer = integer(f); return is(attribute_kind::integer);
+      case 4: take(a.text, f); return is(attribute_kind::text);
+      case 5: join_first(a.tensors, f); return is(attribute_kind::tensor);
+      case 6: join_first(a.graphs, f); return is(attribute_kind::graph);
+      case 7: take_reals<float, std::uint32_t>(a.numbers, f, form::four_bytes); return is(attribute_kind::numbers);
+      case 8: take_numbers(a.integers, f); return is(attribute_kind::integers);
+      case 9: take(a.texts, f); return is(attribute_kind::texts);
+      case 10: (void)read_one_more(a.tensors, f); return is(attribute_kind::tensors);
+      case 11: (void)read_one_more(a.graphs, f); return is(attribute_kind::graphs);
+      case 14: return is(attribute_kind::type);
+      case 15: return is(attribute_kind::types);
+      case 22: (void)read_one_more(a.sparse_tensors, f); return is(attribute_kind::sparse_tensor);
+      case 23: (void)read_one_more(a.sparse_tensors, f); return is(attribute_kind::sparse_tensors);
+      default: return;
+    }
+  }
+  void add(tensor& t, const field& f) {
+    switch (f.number) {
+      case 1: take_numbers(t.dims, f); break;
+      case 2: t.type = integer(f); break;
+      case 4: take_reals<float, std::uint32_t>(t.floats, f, form::four_bytes); break;
+      case 5: take_numbers(t.int32s, f); break;
+      case 7: take_numbers(t.int64s, f); break;
+      case 8: take(t.name, f); break;
+      case 9:
+        expect(f, form::text);
+        t.raw = f.body;
+        break;
+      case 10: take_reals<double, std::uint64_t>(t.doubles, f, form::eight_bytes); break;
+      case 11: take_numbers(t.uint64s, f); break;
+      case 13: {
+        expect(f, form::text);
+        spend(sizeof(std::pair<std::string, std::string>));
+        read(f.body, t.external_data.emplace_back());
+        break;
+      }
+      case 14: t.external = integer(f) == 1; break;
+      default: break;
+    }
+  }
+  void add(std::pair<std::string, std::string>& entry, const field& f) {
+    if (f.number == 1) take(entry.first, f);
+    if (f.number == 2) take(entry.second, f);
+  }
+  void add(sparse_tensor& t, const field& f) {
+    if (f.number == 1) read_into(t.values, f);
+    if (f.number == 2) read_into(t.indices, f);
+  }
+  void add(value_info& v, const field& f) {
+    if (f.number == 1) take(v.name, f);
+    if (f.number == 2) read_into(v.type, f);
+  }
+
+  // The parts of a type, which are messages of their own.
+  struct tensor_part {
+    type& of;
+  };
+  struct inner_part {
+    type& of;
+    std::uint64_t number;
+  };
+  struct shape_part {
+    type& of;
+  };
+  void add(type& t, const field& f) {
+    const auto is = [&](type_kind kind) {
+      expect(f, form::text);
+      if (t.kind != kind) t = type{.kind = kind};
+    };
+    switch (f.number) {
+      case 1: {
+        is(type_kind::tensor);
+        tensor_part part{t};
+        return read(f.body, part);
+      }
+      case 4:
+      case 9: {
+        is(f.number == 4 ? type_kind::sequence : type_kind::optional);
+        inner_part part{t, 1};
+        return read(f.body, part);
+      }
+      case 5: return is(type_kind::map);
+      case 7: return is(type_kind::opaque);
+      case 8: return is(type_kind::sparse_tensor);
+      default: return;
+    }
+  }
+  void add(tensor_part& t, const field& f) {
+    if (f.number == 1) t.of.element = integer(f);
+    if (f.number != 2) return;
+    t.of.has_shape = true;
+    shape_part part{t.of};
+    read_into(part, f);
+  }
+  void add(inner_part& t, const field& f) {
+    if (f.number == t.number) join_first(t.of.inner, f);
+  }
+  void add(shape_part& s, const field& f) {
+    if (f.number == 1) (void)read_one_more(s.of.shape, f);
+  }
+  void add(dimension& d, const field& f) {
+    if (f.number == 1) d = {integer(f), {}};
+    if (f.number == 2) {
+      take(d.name, f);
+      d.value.reset();
+    }
+  }
+
+  const std::string& path_;
+  std::string_view file_;
+  bytes left_;
+  int level_ = 0;
+};
+
+}  // namespace
+
+model parse(const std::string& path, std::string_view file) {
+  return parser{path, file}.parse();
+}
+
+}  // namespace berth::model::wire

@@ -1,0 +1,35 @@
+// The parts of an ONNX file's messages, as both readers take them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/op/operator.hpp"
+#include "model/onnx/messages.hpp"
+
+namespace berth::model {
+
+// Adds the names that the node's sub-graphs read of the graph around them, and so the node itself.
+void add_captured(const wire::node& n, std::set<std::string>& names);
+
+// By node of the graph, which nodes before it make what it reads.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> makers_of(const wire::graph& g);
+
+// ONNX's own, or one of the optimizers of ai.onnx.preview.training that the table of operators has.
+[[nodiscard]] bool is_known_domain(const wire::node& n);
+
+// Returns the name. Throws input_error where it is not one line, since names stand in every message and report.
+const std::string& name_of(const std::string& path, const std::string& name);
+
+// The elements as they lie in memory, whatever their number; none where the type is not one of `element` or the data
+// lies in another file.
+[[nodiscard]] std::optional<std::vector<std::byte>> data_of(const wire::tensor& t);
+
+// Takes over a number, a text or a list; false for an attribute of another kind.
+bool add_plain(op::attributes& to, const wire::attribute& a);
+
+}  // namespace berth::model

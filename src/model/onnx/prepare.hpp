@@ -1,0 +1,20 @@
+// Changes to a file's messages that both readers want before they read its graph.
+#pragma once
+
+#include <string>
+
+#include "model/onnx/messages.hpp"
+
+namespace berth::model {
+
+// Puts the nodes of each graph behind those that make what they read, the file's order kept otherwise. Throws
+// input_error that names a cycle. O(file) per level of sub-graphs.
+void sort_nodes(wire::model& m, const std::string& path);
+
+// Puts the body of a local function in the place of each node that calls it; attributes that a body refers to are the
+// node's, or the function's defaults. Values of a body are called "FUNCTION#3/NAME". Throws input_error: functions that
+// call each other, a body that another opset reads otherwise, bodies of more than 65,536 nodes together, or of more
+// than 64 MiB and 16 times the file.
+void put_functions_in_place(wire::model& m, const std::string& path, std::size_t file_size);
+
+}  // namespace berth::model

@@ -1,0 +1,111 @@
+// Local functions: their bodies run and are planned in the place of the nodes that call them.
+#include "model/onnx_models.hpp"
+
+namespace berth::model {
+namespace {
+
+using test::onnx_maker;
+using rows = std::vector<std::vector<float>>;
+
+class onnx_functions : public test::onnx_models {};
+
+onnx::FunctionProto* function(onnx_maker& m, const std::string& name, const std::vector<std::string>& inputs,
+                              const std::vector<std::string>& outputs) {
+  auto* f = m.model().add_functions();
+  f->set_name(name);
+  f->set_domain("mine");
+  for (const auto& each : inputs) f->add_input(each);
+  for (const auto& each : outputs) f->add_output(each);
+  f->add_opset_import()->set_version(13);
+  return f;
+}
+onnx::NodeProto* node(onnx::FunctionProto* f, const std::string& op, const std::vector<std::string>& inputs,
+                      const std::string& output) {
+  auto* n = f->add_node();
+  n->set_op_type(op);
+  for (const auto& each : inputs) n->add_input(each);
+  n->add_output(output);
+  return n;
+}
+void refer(onnx::NodeProto* n, const std::string& name, int type, const std::string& to) {
+  auto* a = n->add_attribute();
+  a->set_name(name);
+  a->set_type(type);
+  a->set_ref_attr_name(to);
+}
+onnx_maker& call(onnx_maker& m, const std::string& name, const std::vector<std::string>& inputs,
+                 const std::vector<std::string>& outputs) {
+  m.node(name, inputs, outputs);
+  auto* nodes = m.model().mutable_graph()->mutable_node();
+  nodes->Mutable(nodes->size() - 1)->set_domain("mine");
+  return m;
+}
+
+// twice(a) = a + a; leak(a) = LeakyRelu(twice(a)) with alpha as the caller says, or 0.5.
+onnx_maker leaking() {
+  onnx_maker m;
+  node(function(m, "twice", {"a"}, {"r"}), "Add", {"a", "a"}, "r");
+  auto* f = function(m, "leak", {"a"}, {"r"});
+  node(f, "twice", {"a"}, "t")->set_domain("mine");
+  refer(node(f, "LeakyRelu", {"t"}, "r"), "alpha", onnx::AttributeProto::FLOAT, "slope");
+  auto* otherwise = f->add_attribute_proto();
+  otherwise->set_name("slope");
+  otherwise->set_type(onnx::AttributeProto::FLOAT);
+  otherwise->set_f(0.5f);
+  return m;
+}
+
+TEST_F(onnx_functions, bodies_run_in_the_place_of_calls) {
+  onnx_maker m = leaking();
+  m.input("x", {3});
+  call(m, "leak", {"x"}, {"y"});
+  call(m, "leak", {"y"}, {"z"});
+  auto* nodes = m.model().mutable_graph()->mutable_node();
+  auto* slope = nodes->Mutable(1)->add_attribute();
+  slope->set_name("slope");
+  slope->set_type(onnx::AttributeProto::FLOAT);
+  slope->set_f(0.25f);
+  m.output("z");
+  EXPECT_EQ(run(m, {{1, -1, -4}}), (rows{{4, -0.5f, -2}}));
+  const shapes_graph g = read_onnx_shapes("m.onnx", m.text(), {});
+  EXPECT_EQ(g.graph.nodes().size(), 4u);
+  EXPECT_EQ(g.node_of, (std::vector<std::uint32_t>{0, 0, 1, 1}));
+  std::vector<std::uint32_t> steps{0, 1, 2, 3};
+  EXPECT_EQ(test::complaint_of("m.onnx", [&] { (void)onnx_in_order("m.onnx", m.text(), g, steps); }),
+            "it has local functions, whose nodes cannot be ordered anew");
+}
+
+TEST_F(onnx_functions, a_function_may_pass_an_input_on) {
+  onnx_maker m;
+  node(function(m, "both", {"a"}, {"a", "n"}), "Neg", {"a"}, "n");
+  m.input("x", {2});
+  call(m, "both", {"x"}, {"same", "minus"});
+  m.node("Sub", {"same", "minus"}, {"y"}).output("y");
+  EXPECT_EQ(run(m, {{1, 3}}), (rows{{2, 6}}));
+}
+
+TEST_F(onnx_functions, calls_without_an_end_are_refused) {
+  onnx_maker m;
+  node(function(m, "f", {"a"}, {"r"}), "g", {"a"}, "r")->set_domain("mine");
+  node(function(m, "g", {"a"}, {"r"}), "f", {"a"}, "r")->set_domain("mine");
+  m.input("x", {2});
+  call(m, "f", {"x"}, {"y"}).output("y");
+  EXPECT_NE(complaint(m).find("local functions call each other without an end"), std::string::npos) << complaint(m);
+}
+
+// Each calls the next one twice: without a bound two to the power of thirty nodes.
+TEST_F(onnx_functions, bodies_have_a_bound) {
+  onnx_maker m;
+  for (int i = 0; i < 30; ++i) {
+    auto* f = function(m, "f" + std::to_string(i), {"a"}, {"r"});
+    const std::string next = "f" + std::to_string(i + 1);
+    node(f, i == 29 ? "Neg" : next, {"a"}, "t")->set_domain(i == 29 ? "" : "mine");
+    node(f, i == 29 ? "Neg" : next, {"t"}, "r")->set_domain(i == 29 ? "" : "mine");
+  }
+  m.input("x", {2});
+  call(m, "f0", {"x"}, {"y"}).output("y");
+  EXPECT_NE(complaint(m).find("local functions come to more than 65536 nodes"), std::string::npos) << complaint(m);
+}
+
+}  // namespace
+}  // namespace berth::model
