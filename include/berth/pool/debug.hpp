@@ -29,9 +29,9 @@
 //   report=FILE     written when the program ends: text, or JSON where the name ends in .json. Links, pipes and devices
 //                   are refused
 //   signal          and at SIGUSR2, by a thread of its own
-// BERTH_DEBUG is read when the first pool is made, and ignored in a set-user-ID program. Unknown words are named on standard error, the others hold. A report
-// that cannot be written is said so at once, not at the end. In a program that replaces signal handling, set_debug()
-// without `on_signal` leaves signals alone.
+// BERTH_DEBUG is read when the first pool is made, and ignored in a set-user-ID program. Unknown words are named on
+// standard error, the others hold. A report that cannot be written is said so at once, not at the end. In a program
+// that replaces signal handling, set_debug() without `on_signal` leaves signals alone.
 //
 // The statistics of a watched pool are of the pool's own blocks: with their red zones, and alive until they leave the
 // quarantine. The pool may hold more than its limit, by the zones and pages of its blocks (guard.hpp). A recorder hears
