@@ -47,7 +47,7 @@ GROUPS = {
     "scratch": (
         [f"src/scratch/{name}.cpp" for name in ("scratch_arena", "scratch_chunks", "holes", "scratch_invariants")],
         ["src/scratch/scratch_arena.cpp", "src/scratch/scratch_chunks.cpp", "src/scratch/holes.cpp"],
-        ["scratch_test", "c_scratch_test"],
+        ["scratch_test", "c_scratch_test", "openblas_stack_alloc_test"],
     ),
     "fingerprint": (["src/graph/fingerprint.cpp"], ["src/graph/fingerprint.cpp"], ["graph_test"]),
     "schedule": (["src/schedule/verify.cpp"], ["src/schedule/verify.cpp"], ["schedule_test"]),
