@@ -25,10 +25,9 @@
  * Each device has one pool. A block goes back in the order of the stream that it was asked for on, so PyTorch's own
  * rule holds: use on another stream is told by record_stream. What the environment says is read by the first call:
  *   BERTH_TORCH_DEVICE  cuda (where it says nothing), ascend or host: the kind of device that numbers count
- *   BERTH_TORCH_LIMIT   bytes that the pool of a device may hold, such as 67108864 or 64MiB; a text that is none ends the
- *                       program with status 2
- *   BERTH_TORCH_LOG     a file: what happened, as a snapshot for `berth report`, `view` and `replay`, when the process
- *                       ends; of a child of fork the name is followed by a point and its process id. Links, pipes
+ *   BERTH_TORCH_LIMIT   bytes that the pool of a device may hold, such as 67108864 or 64MiB; a text that is none ends
+ * the program with status 2 BERTH_TORCH_LOG     a file: what happened, as a snapshot for `berth report`, `view` and
+ * `replay`, when the process ends; of a child of fork the name is followed by a point and its process id. Links, pipes
  *                       and devices are refused
  * In a set-user-ID program all three are ignored.
  *

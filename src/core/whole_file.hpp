@@ -15,8 +15,8 @@ namespace berth {
 
 // For files that an environment variable names: the program may run beside users whom it does not trust.
 // Returns 0, or the errno of what failed. Replaces a regular file, or makes a new one. Refuses everything else at that
-// path: ELOOP for a link, EISDIR for a folder, EINVAL for a pipe or a device. Never blocks, and never writes into a file
-// that was there.
+// path: ELOOP for a link, EISDIR for a folder, EINVAL for a pipe or a device. Never blocks, and never writes into a
+// file that was there.
 [[nodiscard]] int write_report_file(const std::string& path, std::string_view text);
 // Returns 0 if write_report_file() could write there now, or the errno that it would return. Leaves an empty file if
 // there was none.

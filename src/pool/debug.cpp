@@ -248,7 +248,8 @@ std::string compose(bool as_json, bool with_pools) {
 }
 
 void cannot_report(const std::string& path, int why) {
-  std::fprintf(stderr, "berth: BERTH_DEBUG: the report cannot be written to %s: %s\n", path.c_str(), std::strerror(why));
+  std::fprintf(stderr, "berth: BERTH_DEBUG: the report cannot be written to %s: %s\n", path.c_str(),
+               std::strerror(why));
 }
 
 void write_out(const std::string& path, const std::string& text) {

@@ -42,7 +42,8 @@ void require_whole(const solved& plan);
 
 // Judges a plan from anywhere. Throws refusal if its offsets do not pass verify(), or the problem is not valid. Returns
 // whether the plan proves besides that solve() would have nothing better:
-//   with offsets     it fills its bound, which its certificate proves; each buffer lies in the cheapest of its memories;
+//   with offsets     it fills its bound, which its certificate proves; each buffer lies in the cheapest of its
+//   memories;
 //                    it pays no reuse penalty; no buffer has a hint
 //   infeasible       the certificate proves that a memory, or all of them together, are too small
 // Without `prove` it is not asked for, and the answer is false.

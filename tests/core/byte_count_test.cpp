@@ -22,8 +22,8 @@ TEST(byte_count, has_units_of_1024_and_of_1000) {
 }
 
 TEST(byte_count, other_texts_are_none) {
-  for (const char* const text : {"", " ", "-1", "MiB", "64M", "64 MiB ", "64MiBs", "0x10", "1e9", ".5MiB", "1.MiB", "16EiB",
-                                 "18446744073709551616", "1.0000000000MiB", "64 apples"}) {
+  for (const char* const text : {"", " ", "-1", "MiB", "64M", "64 MiB ", "64MiBs", "0x10", "1e9", ".5MiB", "1.MiB",
+                                 "16EiB", "18446744073709551616", "1.0000000000MiB", "64 apples"}) {
     EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
   }
 }

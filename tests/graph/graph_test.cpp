@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "berth/graph/fingerprint.hpp"
 #include "berth/graph/graph_plan.hpp"
 
@@ -187,7 +189,62 @@ TEST(fingerprint, every_part_of_the_structure_counts) {
     EXPECT_EQ(d.what, expected[variant]) << variant << ": " << name(d.what);
     EXPECT_EQ(same_structure(planned.structure(), now.structure()), variant == 0);
     EXPECT_EQ(digest(planned.structure()) == digest(now.structure()), variant == 0);
-    EXPECT_FALSE(describe(d, planned.structure(), now).empty());
+    const std::string text = describe(d, planned.structure(), now);
+    EXPECT_FALSE(text.empty());
+    if (d.what != change::view_offset) continue;
+    const bytes at = now.structure().views[0].offset;
+    ASSERT_NE(at, 0u);
+    EXPECT_NE(text.find("was at offset 0 of its root, is at " + std::to_string(at) + " now"), std::string::npos)
+        << text;
+  }
+}
+
+// One field of one record at a time. A plan serves a graph that asks for no more in the same structure.
+TEST(fingerprint, a_graph_fits_only_if_every_field_does) {
+  using structure = graph_structure;
+  structure planned{.values = {{.size = 8, .root = 0, .kind = value_kind::state}, {.size = 8, .root = 1}},
+                    .nodes = {{.workspace = 4, .op = 5, .stream = 1, .first_edge = 0, .inputs = 1, .outputs = 1}},
+                    .edges = {0, 1},
+                    .views = {{.offset = 2, .value = 1, .writer = 1, .before = 1}},
+                    .separations = {0, 1}};
+  struct change_of {
+    const char* what;
+    bool fits;
+    void (*make)(structure&);
+  };
+  const change_of all[] = {
+      {"a smaller value", true, [](structure& s) { --s.values[1].size; }},
+      {"a larger value", false, [](structure& s) { ++s.values[1].size; }},
+      {"a smaller state", false, [](structure& s) { --s.values[0].size; }},
+      {"another root", false, [](structure& s) { s.values[1].root = 0; }},
+      {"another kind", false, [](structure& s) { s.values[1].kind = value_kind::input; }},
+      {"an output", false, [](structure& s) { s.values[1].output = 1; }},
+      {"a smaller workspace", true, [](structure& s) { --s.nodes[0].workspace; }},
+      {"a larger workspace", false, [](structure& s) { ++s.nodes[0].workspace; }},
+      {"another operator", true, [](structure& s) { ++s.nodes[0].op; }},
+      {"another stream", false, [](structure& s) { ++s.nodes[0].stream; }},
+      {"fewer inputs", false, [](structure& s) { s.nodes[0].inputs = 0; }},
+      {"more outputs", false, [](structure& s) { ++s.nodes[0].outputs; }},
+      {"an operand in place", false, [](structure& s) { ++s.nodes[0].in_place; }},
+      {"another edge", false, [](structure& s) { s.edges[0] = 1; }},
+      {"another offset of a view", true, [](structure& s) { ++s.views[0].offset; }},
+      {"a view of another value", false, [](structure& s) { ++s.views[0].value; }},
+      {"a view written by another node", false, [](structure& s) { ++s.views[0].writer; }},
+      {"a view written after another one", false, [](structure& s) { ++s.views[0].before; }},
+      {"another separation", false, [](structure& s) { s.separations[1] = 0; }},
+      {"one more value", false, [](structure& s) { s.values.push_back({}); }},
+      {"one more node", false, [](structure& s) { s.nodes.push_back({}); }},
+      {"one more edge", false, [](structure& s) { s.edges.push_back(0); }},
+      {"one more view", false, [](structure& s) { s.views.push_back({}); }},
+      {"one more separation", false, [](structure& s) { s.separations.push_back(0); }},
+  };
+  EXPECT_TRUE(fits_within(planned, planned));
+  for (const change_of& one : all) {
+    structure now = planned;
+    one.make(now);
+    EXPECT_EQ(fits_within(planned, now), one.fits) << one.what;
+    EXPECT_FALSE(same_structure(planned, now)) << one.what;
+    EXPECT_NE(digest(planned), digest(now)) << one.what;
   }
 }
 }  // namespace

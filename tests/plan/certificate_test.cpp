@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "berth/plan/solve.hpp"
 #include "plan/brute_force.hpp"
@@ -147,6 +151,11 @@ TEST(certificate, memories_add_up) {
   // A pin that may hold in another memory keeps nobody out of this one.
   p.buffers[3].offset = 0;
   EXPECT_EQ(proved(p, {.memory = 1, .buffers = {1}}), 6u);
+  p.memories[0].capacity = 7;  // it just fits there
+  EXPECT_EQ(proved(p, {.memory = 1, .buffers = {1}}), 6u);
+  p.memories[0].capacity = 6;
+  EXPECT_EQ(proved(p, {.memory = 1, .buffers = {1}}), 13u);
+  p.memories[0].capacity.reset();
   p.buffers[3].memories = {1};
   EXPECT_EQ(proved(p, {.memory = 1, .buffers = {1}}), 13u);
   p.buffers[3].memories.clear();
@@ -203,6 +212,77 @@ RC_GTEST_PROP(certificate, nothing_above_the_optimum_is_accepted, ()) {
       RC_LOG() << proved(p, why) << " of " << *best << std::endl;
       RC_ASSERT(proved(p, why) <= *best);
     }
+  }
+}
+
+// The least arena of buffers that all live at once: in the order of their offsets each lies as low as it can.
+bytes least_arena_of_a_stack(const problem& p) {
+  std::vector<std::pair<bytes, bytes>> taken = p.memories[0].reserved;
+  std::vector<index> order;
+  bytes pinned_end = 0;
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    if (!p.buffers[i].offset) {
+      order.push_back(i);
+      continue;
+    }
+    const bytes at = *p.buffers[i].offset;
+    taken.emplace_back(at, at + p.buffers[i].size);
+    pinned_end = std::max(pinned_end, at + p.buffers[i].size);
+  }
+  bytes best = max_bytes;
+  do {
+    bytes end = 0;
+    for (const index i : order) {
+      const buffer& b = p.buffers[i];
+      bytes at = align_up(end, b.alignment);
+      for (std::size_t k = 0; k < taken.size(); ++k) {
+        if (at >= taken[k].second || taken[k].first >= at + b.size) continue;
+        at = align_up(taken[k].second, b.alignment);
+        k = SIZE_MAX;  // from the first range again
+      }
+      end = at + b.size;
+    }
+    best = std::min(best, std::max(end, pinned_end));
+  } while (std::ranges::next_permutation(order).found);
+  return best;
+}
+
+// Sizes of many bytes, and holes of more than 2^14 units that some of the buffers fill to the last byte, or to one less
+// or more.
+RC_GTEST_PROP(certificate, nothing_above_the_optimum_is_accepted_at_byte_scale, ()) {
+  for (int round = 0; round < 20; ++round) {
+    problem p;
+    p.memories = {{.name = "m"}};
+    const bytes unit = *rc::gen::element<bytes>(1, 1, 3, 64);
+    const bytes count = *rc::gen::inRange<bytes>(2, 6);
+    std::vector<bytes> sizes;
+    for (bytes i = 0; i < count; ++i) {
+      const bytes size = unit * *rc::gen::inRange<bytes>(1, *rc::gen::element<bytes>(10, 20'000, 1'000'000));
+      p.add({.size = size, .live = {0, 1}, .alignment = *rc::gen::element<bytes>(1, 1, 1, 2, 64)});
+      sizes.push_back(size);
+    }
+    bytes start = 0;
+    for (bytes hole = 0, holes = *rc::gen::inRange<bytes>(1, 3); hole < holes; ++hole) {
+      bytes room = 0;
+      for (const bytes size : sizes) room += *rc::gen::inRange(0, 2) != 0 ? size : 0;
+      room += *rc::gen::element<bytes>(0, 0, 1, unit);
+      room -= std::min(room, *rc::gen::element<bytes>(0, 0, 0, 1));
+      const bytes block = *rc::gen::element<bytes>(1, 64, 5000);
+      if (hole == 0 && *rc::gen::inRange(0, 3) == 0) {
+        p.add({.size = block, .live = {0, 1}, .alignment = 1, .offset = start + room});
+      } else {
+        p.memories[0].reserved.emplace_back(start + room, start + room + block);
+      }
+      start += room + block;
+    }
+    RC_PRE(validate(p));
+    const bytes best = least_arena_of_a_stack(p);
+    for (const bytes step : {bytes{1}, bytes{2}, unit, bytes{64}}) {
+      RC_ASSERT(!accepts(p, {.at = 0, .step = step}, best + 1));
+    }
+    const plan answer = *solve(p);
+    RC_ASSERT(answer.lower_bound() <= best);
+    RC_ASSERT(answer.arena() >= best);
   }
 }
 

@@ -107,6 +107,53 @@ TEST(verify, overlaps_in_time_and_place) {
   EXPECT_EQ(broken_rule(p, answer), "two buffers overlap in time and place");
 }
 
+TEST(verify, a_group_is_as_long_as_its_longest_member_alive) {
+  problem p;
+  p.add({.size = 2, .live = {0, 4}, .alias_group = 0});
+  p.add({.size = 10, .live = {1, 4}, .alias_group = 0});
+  p.add({.size = 4, .live = {2, 3}});
+  plan answer{.offsets = {0, 0, 5}, .arena_bytes = 10, .status = status::feasible};
+  EXPECT_EQ(broken_rule(p, answer), "two buffers overlap in time and place");
+  p.buffers[1].live = {1, 2};  // its end comes before the third buffer
+  EXPECT_EQ(broken_rule(p, answer), "");
+  p.buffers[1].live = {2, 4};
+  EXPECT_EQ(broken_rule(p, answer), "two buffers overlap in time and place");
+}
+
+bool share_a_tick(const buffer& a, const buffer& b) {
+  return a.live.lower < b.live.upper && b.live.lower < a.live.upper;
+}
+
+// Groups come and go, grow and shrink, beside each other; the oracle looks at all pairs.
+RC_GTEST_PROP(verify, groups_agree_with_all_pairs, ()) {
+  const auto below = [](int most) { return *rc::gen::inRange(0, most); };
+  for (int round = 0; round < 40; ++round) {
+    problem p;
+    plan answer{.status = status::feasible};
+    const bytes bases[] = {0, 8, 14};
+    const int count = 3 + below(6);
+    for (int i = 0; i < count; ++i) {
+      const tick start = below(8);
+      const index group = static_cast<index>(below(4));
+      buffer b{.size = static_cast<bytes>(1 + below(9)), .live = {start, start + 1 + below(5)}};
+      if (group < 3) b.alias_group = group;
+      answer.offsets.push_back(group < 3 ? bases[group] : static_cast<bytes>(below(20)));
+      answer.arena_bytes = std::max(answer.arena_bytes, answer.offsets.back() + b.size);
+      p.add(b);
+    }
+    RC_PRE(validate(p));
+    bool apart = true;
+    for (index i = 0; i < p.buffers.size(); ++i) {
+      for (index k = 0; k < i; ++k) {
+        const buffer &a = p.buffers[i], &b = p.buffers[k];
+        if ((a.alias_group && a.alias_group == b.alias_group) || !share_a_tick(a, b)) continue;
+        apart &= answer.offsets[i] + a.size <= answer.offsets[k] || answer.offsets[k] + b.size <= answer.offsets[i];
+      }
+    }
+    RC_ASSERT(broken_rule(p, answer) == (apart ? "" : "two buffers overlap in time and place"));
+  }
+}
+
 // More than are looked at one by one.
 TEST(verify, thousands_alive_together) {
   problem p;

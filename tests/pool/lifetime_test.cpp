@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -52,6 +53,50 @@ TEST(pool_lifetime, a_pool_waits_for_every_stream_that_uses_a_leaked_block) {
   }
   EXPECT_TRUE(read);
   ASSERT_TRUE(reader.synchronize());
+}
+
+// The block went back to the pool, and nothing but the stream's epoch says that it is still read.
+TEST(pool_lifetime, a_pool_waits_for_every_stream_that_used_a_freed_block) {
+  const device host = device::host();
+  stream owner{host};
+  stream reader{host};
+  std::atomic<bool> read{false};
+  {
+    pool p{host, {.cache_bytes = 0}};
+    void* const data = p.allocate_raw(1_MiB, owner).value();
+    p.use_on(data, reader).value();
+    ASSERT_TRUE(reader.call(
+        [](void* context) {
+          std::this_thread::sleep_for(std::chrono::milliseconds{50});
+          *static_cast<std::atomic<bool>*>(context) = true;
+        },
+        &read));
+    p.free(data);
+    EXPECT_EQ(p.statistics().live, 0u);  // what is pending is sorted into the store
+    ASSERT_TRUE(p.allocate(64, owner));
+  }
+  EXPECT_TRUE(read);
+  ASSERT_TRUE(reader.synchronize());
+}
+
+// Only the block knows the stream, which ended, while so many others come that the pool forgets those that ended.
+TEST(pool_lifetime, a_live_block_remembers_every_stream_that_uses_it) {
+  const device host = device::host();
+  stream owner{host};
+  pool p{host};
+  void* const data = p.allocate_raw(1_MiB, owner).value();
+  std::weak_ptr<stream_clock> known;
+  {
+    stream goes{host};
+    p.use_on(data, goes).value();
+    known = goes.clock();
+  }
+  for (int i = 0; i < 200; ++i) {
+    stream one{host};
+    ASSERT_TRUE(p.allocate(64, one));
+  }
+  EXPECT_FALSE(known.expired());
+  p.free(data);
 }
 
 // Stitched blocks whose addresses wait for work, some of it of a stream that is gone, and so many streams that the pool

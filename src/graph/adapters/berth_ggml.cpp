@@ -153,7 +153,7 @@ ggml_gallocr_t stock_of(ggml_gallocr_t g) {
 }
 
 bool stock_is_asked_for() {
-  #if defined(__linux__)
+#if defined(__linux__)
   const char* const said = secure_getenv("BERTH_GGML");
 #else
   const char* const said = std::getenv("BERTH_GGML");

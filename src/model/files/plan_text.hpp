@@ -43,7 +43,8 @@ void add_rules_of_plan(const json_value& root, problem_file& file);
 // Read a plan as read_plan(), read_moves_plan() and read_symbolic_plan() do, from a text. `path` is what errors name.
 [[nodiscard]] plan::plan read_plan_text(const std::string& path, std::string_view text, problem_file& file);
 [[nodiscard]] plan::moves_plan read_moves_text(const std::string& path, std::string_view text, problem_file& file);
-[[nodiscard]] plan::symbolic_plan read_symbolic_text(const std::string& path, std::string_view text, problem_file& file);
+[[nodiscard]] plan::symbolic_plan read_symbolic_text(const std::string& path, std::string_view text,
+                                                     problem_file& file);
 
 // What is wrong with a plan that says this of buffer i's size.
 [[nodiscard]] std::string other_size(const problem_file& file, plan::index i, bytes said);
