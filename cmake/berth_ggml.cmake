@@ -2,6 +2,7 @@
 #
 #   berth_ggml(TARGET)                 TARGET compiles ggml-alloc.c (ggml-base, in ggml's own build): from now on it also
 #                                      has Berth's allocator, under ggml's names; ggml's is ggml_stock_gallocr_*.
+#                                      ggml-backend-meta.cpp is compiled as a part of Berth's berth_ggml_meta.cpp.
 #   berth_ggml_library(NAME TARGET)    a shared library NAME, to be linked or preloaded before ggml, which stays as it is.
 #
 # Both need Berth's target berth::berth, a compiler for C++20, and ggml's sources: ggml-alloc.c's folder has the internal
@@ -30,6 +31,25 @@ function(berth_ggml_compile_with name target)
   target_compile_definitions(${name} PRIVATE BERTH_VERSION="${version}" $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
 endfunction()
 
+# Compiles ggml's meta backend (split mode tensor) together with two functions about its slices, if this ggml has the one
+# that they call. Sets `into` to the source in ggml that it replaces.
+function(berth_ggml_split name target into)
+  get_target_property(folder ${target} SOURCE_DIR)
+  set(meta ${folder}/ggml-backend-meta.cpp)
+  set(${into} "" PARENT_SCOPE)
+  if(NOT EXISTS ${meta})
+    return()
+  endif()
+  set(signature "ggml_backend_meta_buffer_simple_tensor\\(const struct ggml_tensor \\* tensor, size_t index\\)")
+  file(STRINGS ${meta} found REGEX ${signature})
+  if(found)
+    target_sources(${name} PRIVATE ${BERTH_GGML_SOURCES}/berth_ggml_meta.cpp)
+    target_compile_definitions(${name} PRIVATE BERTH_GGML_SHARDS)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+    set(${into} ${meta} PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(berth_ggml target)
   get_target_property(sources ${target} SOURCES)
   get_target_property(folder ${target} SOURCE_DIR)
@@ -46,6 +66,10 @@ function(berth_ggml target)
   add_library(${target}_on_berth OBJECT ${BERTH_GGML_SOURCES}/berth_ggml.cpp)
   berth_ggml_compile_with(${target}_on_berth ${target})
   target_compile_definitions(${target}_on_berth PRIVATE BERTH_GGML_STOCK)
+  berth_ggml_split(${target}_on_berth ${target} replaced)
+  if(replaced)
+    set_property(SOURCE ${replaced} TARGET_DIRECTORY ${target} PROPERTY HEADER_FILE_ONLY ON)
+  endif()
   target_link_libraries(${target}_on_berth PRIVATE berth::berth)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_on_berth>)
   target_link_libraries(${target} PRIVATE berth::berth)
@@ -56,4 +80,5 @@ function(berth_ggml_library name target)
   add_library(${name} SHARED ${BERTH_GGML_SOURCES}/berth_ggml.cpp)
   berth_ggml_compile_with(${name} ${target})
   target_link_libraries(${name} PRIVATE berth::berth ${target} ${CMAKE_DL_LIBS})
+  berth_ggml_split(${name} ${target} replaced)
 endfunction()

@@ -316,6 +316,7 @@ bool show_views(const ggml_cgraph* g) {
 }
 
 // Resets the buffers and initialises the tensors that `plan` has just placed, in ggml's order.
+// No: the backend refused a tensor, or splits one otherwise than when it was planned; that plan is of no use then.
 bool finish(ggml_gallocr& a, known_graph& plan) {
   for (const auto& s : a.stores) {
     enter_once(s->holders, &a);
@@ -327,9 +328,15 @@ bool finish(ggml_gallocr& a, known_graph& plan) {
     for (const block& b : s->blocks) ggml_backend_buffer_reset(b.buffer);
   }
   a.homes_known = true;
-  if (plan.initialise()) return true;
-  GGML_LOG_ERROR("berth: the backend refused a tensor\n");
+  const bool accepted = plan.initialise();
+  if (accepted && plan.slices_fit()) return true;
   plan.undo();
+  a.homes_known = false;
+  if (accepted) {
+    a.plans.erase(std::find_if(a.plans.begin(), a.plans.end(), [&](const auto& p) { return p.get() == &plan; }));
+  } else {
+    GGML_LOG_ERROR("berth: the backend refused a tensor\n");
+  }
   return false;
 }
 
@@ -340,7 +347,12 @@ bool allocate(ggml_gallocr& a, ggml_cgraph* g) {
   for (std::size_t i = 0; i < a.plans.size() && (!several || a.homes_known); ++i) {
     if (several && !a.plans[i]->may_follow(*a.plans.front(), a.always)) continue;
     if (!a.plans[i]->place(g, a.in)) continue;
-    if (a.plans[i]->fits(a.in)) return finish(a, take_up(a, i));
+    if (a.plans[i]->fits(a.in)) {
+      const std::size_t known = a.plans.size();
+      if (finish(a, take_up(a, i))) return true;
+      if (several || a.plans.size() == known) return false;
+      break;
+    }
     a.plans[i]->undo();
   }
   if (several) return false;

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "ggml_store.hpp"
+#include "ggml_shards.hpp"
 
 namespace berth::ggml {
 
@@ -56,6 +56,7 @@ struct record {
   std::int64_t ne[GGML_MAX_DIMS];
   std::size_t nb[GGML_MAX_DIMS];
   bytes offset = 0, room = 0;
+  bytes full = 0;           // the size of the tensor itself, of which `room` may hold a slice
   char* address = nullptr;  // as the store lies now
   ggml_backend_buffer_t buffer = nullptr;
 };
@@ -116,6 +117,8 @@ class known_graph {
 
   [[nodiscard]] std::span<const bytes> slabs(std::size_t m) const noexcept { return slabs_[m]; }
   [[nodiscard]] bool optimal() const noexcept { return optimal_; }
+  // Whether each slice of the graph that was initialised last lies in the room that is planned for it.
+  [[nodiscard]] bool slices_fit() const;
   // Whether the graph that was placed last reads memory of others in `from`.
   [[nodiscard]] bool reads(const block& from) const noexcept;
 
@@ -273,6 +276,17 @@ inline bool known_graph::initialise() const {
   return true;
 }
 
+inline bool known_graph::slices_fit() const {
+  if (std::none_of(in_, in_ + layouts_.size(), [](const store* m) { return is_split(*m); })) return true;
+  for (std::uint32_t i = 0; i < next_; ++i) {
+    const record& r = records_[i];
+    const record& root = r.what == role::view ? records_[r.root] : r;
+    if (root.what != role::ours || !is_split(*in_[root.home])) continue;
+    if (reach_of_slices(tensors_[i], r.what == role::view ? tensors_[r.root] : tensors_[i]) > root.room) return false;
+  }
+  return true;
+}
+
 inline bool known_graph::reads(const block& from) const noexcept {
   for (std::uint32_t i = 0; i < next_; ++i) {
     if (records_[i].what == role::outside && tensors_[i]->buffer == from.buffer) return true;
@@ -307,7 +321,7 @@ inline bool known_graph::take_ours(const record& r, ggml_tensor* t) {
                        std::memcmp(t->nb, r.nb, sizeof r.nb) == 0;
   const store& s = *in_[r.home];
   if (!as_read || s.type->iface.get_alloc_size != nullptr) {
-    if (size_in(s, t) > r.room) return false;
+    if (size_in(s, t) > r.full) return false;
   }
   if (r.takes != UINT8_MAX) {
     const ggml_tensor* const operand = t->src[r.takes];

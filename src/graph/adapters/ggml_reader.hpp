@@ -48,6 +48,7 @@ class reader {
   void note_kind(std::uint32_t i);
   [[nodiscard]] complaint complain() const;
   void find_pins();
+  void measure_slices();
   void add_values();
   void keep_views();
   void add_nodes();
@@ -75,6 +76,7 @@ class reader {
   std::vector<pinned_value> pins_;
   bool pins_beyond_ = false;  // some lie in other blocks than the first
   std::vector<std::uint32_t> early_;
+  std::vector<bytes> slices_;  // by record: what its largest slice needs; empty: nothing is split
 };
 
 inline std::uint32_t slot_in(std::size_t mask, const ggml_tensor* t) noexcept {
@@ -258,6 +260,49 @@ inline void reader::find_pins() {
   }
 }
 
+// Finds what each tensor needs on the device with its largest slice, by placing the graph in a probe. If that fails,
+// each tensor needs its full size.
+inline void reader::measure_slices() {
+  slices_.clear();
+  const auto split = std::find_if(in_.begin(), in_.end(), [](const store* s) { return is_split(*s); });
+  if (split == in_.end()) return;
+  probe trial{**split};
+  if (!trial) return;
+  std::vector<std::uint32_t> order;  // the walk's
+  std::vector<bool> met(records_.size(), false);
+  bool late = false;  // a view comes before the node that makes its root
+  const auto visit = [&](std::uint32_t i) {
+    if (i == none) return;
+    if (records_[i].what == role::again) i = records_[i].root;
+    late = late || (records_[i].what == role::view && is_node(records_[i].root) && !met[records_[i].root]);
+    for (const std::uint32_t k : {records_[i].what == role::view ? records_[i].root : i, i}) {
+      if (!met[k]) order.push_back(k);
+      met[k] = true;
+    }
+  };
+  for (std::uint32_t i = 0; i < leafs_; ++i) visit(i);
+  for (std::uint32_t i = leafs_; i < leafs_ + nodes_; ++i) {
+    for (const std::uint32_t s : records_[i].source) visit(s);
+    visit(i);
+  }
+  if (late) return;
+  std::vector<bytes> found(records_.size(), 0);
+  for (const std::uint32_t i : order) {
+    const record& r = records_[i];
+    ggml_tensor* const t = notes_[i].tensor;
+    const bool is_view = r.what == role::view;
+    if (is_view ? !trial.show(t)
+                : r.what == role::ours && in_[r.home] == *split && !trial.place(t, size_in(**split, t))) {
+      return;
+    }
+    if (!trial.has(t)) continue;
+    const std::uint32_t root = is_view ? r.root : i;
+    found[root] = std::max(found[root], reach_of_slices(t, notes_[root].tensor));
+    if (found[root] == max_bytes) return;
+  }
+  slices_ = std::move(found);
+}
+
 inline void reader::add_values() {
   for (const std::uint32_t i : views_) {
     if (notes_[i].uses != 0) notes_[records_[i].root].shown = true;
@@ -268,7 +313,8 @@ inline void reader::add_values() {
     const auto v = static_cast<std::uint32_t>(structure_.values.size());
     const bool made_here = is_node(i) && (r.flags & GGML_TENSOR_FLAG_INPUT) == 0;
     value_record& value = structure_.values.emplace_back();
-    value.size = size_in(*in_[r.home], notes_[i].tensor);
+    records_[i].full = size_in(*in_[r.home], notes_[i].tensor);
+    value.size = !slices_.empty() && is_split(*in_[r.home]) ? slices_[i] : r.full;
     value.root = v;
     value.kind = made_here ? value_kind::result : value_kind::input;
     if ((r.flags & GGML_TENSOR_FLAG_OUTPUT) != 0 || (notes_[i].uses == 0 && !notes_[i].shown)) value.output = 1;
@@ -377,6 +423,7 @@ inline complaint reader::read(const ggml_cgraph* g, stores in, std::span<const s
   enter_all(g, homes);
   if (complaint wrong = complain(); !wrong.empty()) return wrong;
   find_pins();
+  measure_slices();
   add_values();
   add_nodes();
   return complain();

@@ -26,6 +26,7 @@ struct ggml_backend_buffer_type {
   const char* name;
   struct ggml_backend_buffer_i of_buffers;
   size_t lacking; /* a buffer is so much smaller than it was asked for */
+  bool is_meta;
 };
 struct ggml_backend_buffer {
   struct ggml_backend_buffer_i iface;
@@ -40,6 +41,9 @@ struct ggml_backend_buffer {
  * source or the root of a view has not been and lies in a buffer that wants it. ggml's meta backend needs this order.
  */
 enum ggml_status stand_in_init_tensor(ggml_backend_buffer_t buffer, struct ggml_tensor* t);
+/* The meta backend's init_tensor. */
+enum ggml_status stand_in_cut_tensor(ggml_backend_buffer_t buffer, struct ggml_tensor* t);
+bool ggml_backend_buft_is_meta(ggml_backend_buffer_type_t type);
 struct ggml_backend_sched {
   ggml_gallocr_t galloc;
 };
