@@ -256,19 +256,10 @@ bool search::postpone(std::uint32_t i) {
 // ---- the stack ----
 
 void search::push(kind what, std::uint32_t i) {
-  frames_.push_back({what,
-                     i,
-                     static_cast<std::uint32_t>(undo_.size()),
-                     static_cast<std::uint32_t>(end_undo_.size()),
-                     static_cast<std::uint32_t>(holes_.size()),
-                     static_cast<std::uint32_t>(lists_.size()),
-                     static_cast<std::uint32_t>(islands_.size()),
-                     static_cast<std::uint32_t>(island_cliques_.size()),
-                     split_,
-                     0,
-                     0,
-                     current_,
-                     {}});
+  frames_.push_back({what, i, static_cast<std::uint32_t>(undo_.size()), static_cast<std::uint32_t>(end_undo_.size()),
+                     static_cast<std::uint32_t>(holes_.size()), static_cast<std::uint32_t>(lists_.size()),
+                     static_cast<std::uint32_t>(islands_.size()), static_cast<std::uint32_t>(island_cliques_.size()),
+                     split_, 0, 0, current_});
 }
 
 void search::restore(const frame& f) {
@@ -290,6 +281,19 @@ void search::restore(const frame& f) {
   current_ = f.current;
 }
 
+// Notes that the open items of `p` have no layout on their supports, if that is sure (see the claim in search.hpp).
+void search::note_failed(const island& p) {
+  if (!rules_.memory || p.inherits_hole) return;
+  fresh_.insert(p.key);
+  if (listed_ == nullptr) return;
+  failed_state& to = listed_->emplace_back();
+  for (std::uint32_t k = p.begin; k < p.end; ++k) {
+    if (state_[lists_[k]] != state::open) continue;
+    to.items.push_back(lists_[k]);
+    to.supports.push_back(support_[lists_[k]]);
+  }
+}
+
 // Undoes decisions until one has another case to try. False: none has.
 bool search::backtrack() {
   while (!frames_.empty()) {
@@ -297,12 +301,12 @@ bool search::backtrack() {
     frame& f = frames_.back();
     const bool frozen = split_ != no_item && at > split_ && at < frames_[split_].frozen_end;
     if (!frozen && f.what == kind::split) {
-      if (rules_.memory) fresh_.insert(islands_[f.islands_mark + f.next_island].key);
+      note_failed(islands_[f.islands_mark + f.next_island]);
       split_ = f.outer_split;
     }
+    if (!frozen && f.what == kind::place) note_failed(current_);
     restore(f);
     if (!frozen && f.what == kind::place) {
-      if (rules_.memory) fresh_.insert(f.child);
       f.what = kind::postpone;
       if (postpone(f.item)) return true;
       restore(f);
@@ -331,9 +335,7 @@ search_status search::run(std::uint64_t nodes) {
     }
     ++nodes_;
     push(kind::place, i);
-    bool fits = place(i);
-    frames_.back().child = current_.key;
-    fits = fits && !(rules_.memory && has_failed(current_.key)) && split(i);
+    const bool fits = place(i) && !(rules_.memory && has_failed(current_.key)) && split(i);
     if (!fits && !backtrack()) return finish(search_status::exhausted);
 #ifndef NDEBUG
     if (in_.items.size() <= 64 || nodes_ % 1024 == 0) expects(check().empty(), "search: an invariant is broken");

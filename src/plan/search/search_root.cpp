@@ -113,7 +113,7 @@ bool search::root() {
     };
     return first(a) < first(b);
   });
-  current_ = {0, static_cast<std::uint32_t>(lists_.size()), 0, 0, {}};
+  current_ = {.end = static_cast<std::uint32_t>(lists_.size())};
   add_cliques(current_);
   for (const std::uint32_t i : lists_) {
     for (const std::uint32_t c : graph_.cliques_of(i)) ++open_members_[c];
