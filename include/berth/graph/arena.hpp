@@ -133,7 +133,7 @@ class arena {
                                           graph_fault* why = nullptr);
 
   // Returns the address of v's bytes; a view's lies inside its root. Null for a constant or an external value that was
-  // given no address.
+  // given no address. Contract: v is a value of the graph that is bound.
   [[nodiscard]] void* address(value_id v) const noexcept;
   // Returns the address of node n's workspace; null if it asked for none.
   [[nodiscard]] void* workspace(node_id n) const noexcept;
