@@ -65,6 +65,7 @@
 #include "plan/model/conflicts.hpp"
 #include "plan/model/instance.hpp"
 #include "plan/search/failed_states.hpp"
+#include "plan/search/search_record.hpp"
 #include "plan/search/seeker.hpp"
 
 namespace berth::plan {
@@ -120,6 +121,10 @@ class search final : public seeker {
 
   // Appends every state that enters the memory from now on to `all`, which outlives the search. For tests of the claim.
   void list_failed(std::vector<failed_state>& all) { listed_ = &all; }
+
+  // Writes every step into `to`, which outlives the search. Contract: it has not run, and has no decomposition and no
+  // restarts.
+  void record(search_record& to) { record_ = &to; }
 
   // The first invariant that does not hold, as "I4"; empty: all do. Between runs. O(conflicts + m log m). In debug
   // builds run() asks itself: at every decision of small instances, at every 1,024th of others.
@@ -195,7 +200,8 @@ class search final : public seeker {
     return {members_.data() + graph_.clique_first[c], counted_[c]};
   }
   [[nodiscard]] bool is_covered(std::uint32_t c) const;
-  [[nodiscard]] bool has_failed(state_key k) const { return fresh_.contains(k) || known_.contains(k, capacity_); }
+  [[nodiscard]] bool has_failed(state_key k);
+  [[nodiscard]] bool refuted(const refuted_by& why);
   void note_failed(const island& p);
   void leave_cliques(std::uint32_t i);
   void enter_cliques(std::uint32_t i);
@@ -235,6 +241,8 @@ class search final : public seeker {
   const failed_states& known_;
   fresh_failures fresh_;
   std::vector<failed_state>* listed_ = nullptr;
+  search_record* record_ = nullptr;
+  refuted_by why_;  // the last case, if record_ is set
 
   std::vector<state> state_;
   std::vector<units> support_;               // least offset that placed items allow
