@@ -31,6 +31,7 @@
 #include "berth/plan/moves.hpp"
 #include "berth/plan/plan.hpp"
 #include "berth/plan/problem.hpp"
+#include "berth/plan/refutation.hpp"
 #include "berth/plan/replan.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/plan/symbolic.hpp"

@@ -295,6 +295,7 @@ void arena::keep(entry_list& fresh, std::vector<void*>& addresses) noexcept {
 
 void* arena::address(value_id v) const noexcept {
   const entry& current = entries_.front();
+  expects(v.index < current.plan.offset_of.size(), "arena: the address of a value that its graph does not have");
   const bytes at = current.plan.offset_of[v.index];
   if (at != no_offset) return base_ + at;
   const value_record& value = current.plan.structure.values[v.index];

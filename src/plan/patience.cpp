@@ -50,4 +50,15 @@ bool patience::over(std::uint64_t looks) const {
   return over_ = looks_ > most_looks_ || (until_ && clock::now() >= *until_);
 }
 
+bool patience::is_due() const {
+  if (outer_ != nullptr && outer_->is_due()) return over_ = true;
+  if (over_) return true;
+  return over_ = (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || (until_ && clock::now() >= *until_);
+}
+
+std::uint64_t patience::looks_left() const noexcept {
+  const std::uint64_t own = most_looks_ - std::min(looks_, most_looks_);
+  return outer_ != nullptr ? std::min(own, outer_->looks_left()) : own;
+}
+
 }  // namespace berth::plan

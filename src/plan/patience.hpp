@@ -39,6 +39,13 @@ class patience {
   // ten nanoseconds. Costs a load, and every `looks_between_readings` a glance at the clock. Of one thread.
   [[nodiscard]] bool over(std::uint64_t looks = policy::looks_between_readings) const;
 
+  // Whether the stop or the deadline ends it now. Counts nothing, so that a stage may ask as often as it likes: what it
+  // did it tells over() later. Costs a load, and a glance at the clock if there is a deadline. Of one thread.
+  [[nodiscard]] bool is_due() const;
+
+  // How many more looks it may be told.
+  [[nodiscard]] std::uint64_t looks_left() const noexcept;
+
   // Whether it can ever end: there is a stop, a deadline or a limit of looks.
   [[nodiscard]] bool may_end() const noexcept {
     return stop_ != nullptr || until_ || most_looks_ != ~std::uint64_t{0} || (outer_ != nullptr && outer_->may_end());

@@ -77,10 +77,11 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
     if (!right) {
       if (const auto broken = verify(p, layout)) return error{errc::internal, broken->rule, broken->a};
     }
-    // A proof that is more than can be checked may be right all the same.
-    if (const auto wrong = verify_bound_within(p, 0, layout.proof, bound_patience(p)))
-      return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
   }
+  // A proof that is more than can be checked may be right all the same.
+  if (const auto wrong =
+          verify_bound_within(p, layout.lower_bound(), layout.proof, bound_patience(p), searches::are_trusted))
+    return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
   layout.deadline_hit = wait.was_over();
   if (!layout.has_offsets() && layout.reason.empty()) {
     layout.reason = layout.status == status::infeasible ? "no plan fits the capacity"

@@ -32,6 +32,7 @@
 #include "tool/plan_folder.hpp"
 #include "tool/plan_micro.hpp"
 #include "tool/plan_output.hpp"
+#include "tool/plan_proof.hpp"
 #include "tool/planned.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
@@ -51,6 +52,7 @@ struct plan_call {
   std::string prefix;  // of a C header's names
   std::string rules;
   std::string keep;          // a former plan
+  std::string proof;         // where to write why a search's bound holds
   std::string diff;          // the same, to compare with
   std::string growth = "0";  // of the arena that --diff allows
   std::string effort = "normal";
@@ -83,6 +85,7 @@ struct plan_answer {
   std::optional<bytes> most_bytes;           // --at: the arena at the largest values
   std::optional<plan::moves_plan> moves;     // with traffic; `found` is then of its stays
   std::optional<plan_diff> diff;
+  std::optional<std::uint64_t> proof_steps;  // of the log that was written
   double elapsed_ms = 0;
 };
 
@@ -134,6 +137,7 @@ std::string more_json(const plan_call& call, const model::problem_file& file, co
             ",\"cost_bound\":" + nlohmann::json(got.cost->bound).dump();
   }
   if (got.diff) text += ',' + diff_json(*got.diff);
+  if (got.proof_steps) text += ",\"proof_steps\":" + std::to_string(*got.proof_steps);
   if (got.most_bytes) {
     std::string at;
     for (const std::string& each : call.at) {
@@ -242,6 +246,11 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
                 got.found.fewest ? "; fewer cannot, proved" : "");
   }
   if (got.diff) print(*got.diff, call.diff);
+  if (got.proof_steps) {
+    std::printf("  proof         %s: %llu steps, checked%s\n", printable(call.proof).c_str(),
+                static_cast<unsigned long long>(*got.proof_steps),
+                *got.proof_steps == 0 ? "; the certificate proves the bound" : "");
+  }
   std::printf("  found by      %s, %llu search nodes, %.1f ms%s\n", std::string{answer.solver}.c_str(),
               static_cast<unsigned long long>(answer.work), got.elapsed_ms,
               !answer.deadline_hit ? ""
@@ -323,14 +332,24 @@ void require_good(const plan_call& call) {
   require_plan_format(call.out, call.prefix);
   // A new plan may take the place of the former one, which --keep names; that of --diff is what the next is held to.
   refuse_input_as_output(call.out, call.files);
+  refuse_input_as_output(call.proof, call.files, "--proof");
   if (!call.diff.empty()) refuse_input_as_output(call.out, {call.diff});
+}
+
+// Throws for options that need one plan with offsets, where the answer is none.
+void require_offsets(const plan_call& call, const model::problem_file& file) {
+  if (!file.traffic && !(file.symbolic && call.at.empty())) return;
+  for (const auto& [option, value] : {std::pair{"--diff", &call.diff}, std::pair{"--proof", &call.proof}}) {
+    if (value->empty()) continue;
+    throw usage_error(std::string{option} + ": not for a problem with transfers, or with dimensions and no --at");
+  }
 }
 
 int reorder(const plan_call& call) {
   const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.diff.empty() ||
                      !call.shard.empty() || !call.at.empty() || !call.prefix.empty() || !call.header.empty() ||
-                     !call.scratch.empty() || call.capacity || call.options.penalty_first || call.options.deadline_s ||
-                     call.options.node_limit != 0;
+                     !call.proof.empty() || !call.scratch.empty() || call.capacity || call.options.penalty_first ||
+                     call.options.deadline_s || call.options.node_limit != 0;
   if (other) {
     throw usage_error(
         "--reorder: with one FILE, --dim, --rules, --effort, --threads, --budget, --recompute, --move and --out only");
@@ -425,9 +444,7 @@ int plan_file(plan_call& call) {
   }
   if (call.capacity) file.problem.capacity = call.capacity;
   model::require_valid(file);
-  if (!call.diff.empty() && (file.traffic || (file.symbolic && call.at.empty()))) {
-    throw usage_error("--diff: not for a problem with transfers, or with dimensions and no --at");
-  }
+  require_offsets(call, file);
   if (!call.at.empty() && !file.symbolic) throw usage_error("--at: " + call.file + " has no dimensions");
   call.options.stop = &interrupted;
   std::signal(SIGINT, take_the_best);
@@ -436,8 +453,12 @@ int plan_file(plan_call& call) {
   plan_answer got = file.symbolic  ? plan_symbolic(call, file)
                     : file.traffic ? plan_moves(call, file)
                                    : answer_for(call, file);
-  std::signal(SIGINT, SIG_DFL);
   got.elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (!call.proof.empty()) {
+    line->stage("proving");
+    got.proof_steps = write_proof(call.proof, file, got.found.layout, call.options);
+  }
+  std::signal(SIGINT, SIG_DFL);
   line->stage("writing");
   claim_only_what_counts(file, got.found.layout);
   if (!got.found.layout.has_offsets()) {
@@ -524,6 +545,10 @@ void declare_output(CLI::App& app, plan_call& call) {
          "what the reference kernel does; once for each buffer")
       ->type_name("[SUBGRAPH:]OPERATOR=BYTES")
       ->allow_extra_args(false);
+  app.add_option("--proof", call.proof,
+                 "Also search again below the bound and write FILE, a log of it that `berth verify --proof` checks")
+      ->check(not_empty)
+      ->type_name("FILE");
   app.add_option("--header", call.header,
                  "With --out FILE.tflite: a C header with the arena's size for the application")
       ->check(not_empty)

@@ -15,6 +15,7 @@
 #include "tool/command_line.hpp"
 #include "tool/dimensions.hpp"
 #include "tool/output.hpp"
+#include "tool/plan_proof.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
 #include "tool/progress_line.hpp"
@@ -23,9 +24,10 @@
 namespace berth::tool {
 namespace {
 
-// Why the plan's lower bound does not hold, or nothing.
-std::string objection_to_bound(const plan::problem& p, const plan::plan& answer) {
-  const auto found = plan::verify_bound(p, answer.lower_bound(), answer.proof);
+// Returns why the plan's lower bound does not hold, or nothing.
+std::string objection_to_bound(const plan::problem& p, const plan::plan& answer,
+                               const std::vector<plan::refutation>& proved) {
+  const auto found = plan::verify_bound(p, answer.lower_bound(), answer.proof, proved);
   if (!found) return {};
   std::string text = found->rule;
   if (found->a) text += ": '" + p.buffers[*found->a].name + "'";
@@ -64,6 +66,7 @@ struct verify_call {
   std::vector<std::string> dims;   // name=N, of a model
   std::vector<std::string> at;     // name=N, of a problem with dimensions
   bool pipeline = false;
+  std::string proof;  // the log of a search, with `bound`
   bool bound = false;
   bool json = false;
 };
@@ -106,7 +109,9 @@ int verify_file(const verify_call& call) {
   }
   bool ok = !found;
   if (call.bound) {
-    const std::string objection = objection_to_bound(file.problem, answer);
+    std::vector<plan::refutation> proved;
+    if (!call.proof.empty()) proved = read_proof(call.proof, file.problem);
+    const std::string objection = objection_to_bound(file.problem, answer, proved);
     report["lower_bound"] = answer.lower_bound();
     report["bound_ok"] = objection.empty();
     if (!objection.empty()) {
@@ -115,6 +120,8 @@ int verify_file(const verify_call& call) {
     }
     if (ok && answer.lower_bound() == 0 && !file.problem.buffers.empty()) text += "; the plan claims no lower bound";
     ok = ok && objection.empty();
+    if (ok && !call.proof.empty() && answer.lower_bound() != 0)
+      text += "; proved: every plan needs " + std::to_string(answer.lower_bound()) + " bytes";
     report["ok"] = ok;
   }
   line.reset();
@@ -134,7 +141,15 @@ std::function<int()> declare_verify(CLI::App& app) {
       ->type_name("and PLAN");
   app.add_flag("--pipeline", call->pipeline,
                "The problem is that of several graphs, as `berth plan --pipeline` takes them");
-  app.add_flag("--bound", call->bound, "Also checks the certificate of the plan's lower bound, without any search");
+  CLI::Option* const bound =
+      app.add_flag("--bound", call->bound, "Also checks the certificate of the plan's lower bound, without any search");
+  app.add_option(
+         "--proof", call->proof,
+         "With --bound: the log that `berth plan --proof` wrote of what a search proved; a wrong line ends the\n"
+         "check with exit status 2")
+      ->check(not_empty)
+      ->needs(bound)
+      ->type_name("FILE");
   add_dim_option(app, call->dims);
   add_at_option(app, call->at,
                 "Of a problem with dimensions: PLAN is one at these values; without it, the order of PLAN is proved\n"

@@ -382,4 +382,10 @@ TEST_F(arena_test, row_11_a_handle_outlives_its_arena) {
   }
   EXPECT_FALSE(handle.get());
 }
+
+TEST_F(arena_test, refuses_the_address_of_a_value_that_its_graph_does_not_have) {
+  const chain c = make_chain(100);
+  const arena a = reserve(c.g);
+  EXPECT_DEATH((void)a.address({c.last.index + 1}), "a value that its graph does not have");
+}
 }  // namespace

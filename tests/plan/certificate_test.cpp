@@ -13,6 +13,7 @@
 #include "berth/plan/solve.hpp"
 #include "plan/brute_force.hpp"
 #include "plan/generate.hpp"
+#include "plan/verify/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -348,6 +349,19 @@ TEST(certificate, an_empty_buffer_pinned_as_high_as_the_search_proved) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->lower_bound(), 10u);
   EXPECT_FALSE(verify_bound(p, 10, answer->proof));
+}
+
+// The planner trusts its own searches, but not that the arguments reach what the plan says.
+TEST(certificate, trusted_searches_reach_their_own_bounds_only) {
+  problem p;
+  p.add({.size = 4, .live = {0, 1}});
+  const certificate proof{{.kind = argument::kind::stack, .bound = 4, .buffers = {0}},
+                          {.kind = argument::kind::search, .bound = 9}};
+  const auto objects = [&](bytes bound, searches by) { return bool{verify_bound_within(p, bound, proof, {}, by)}; };
+  EXPECT_FALSE(objects(9, searches::are_trusted));
+  EXPECT_TRUE(objects(10, searches::are_trusted));
+  EXPECT_FALSE(objects(4, searches::prove_nothing));
+  EXPECT_TRUE(objects(5, searches::prove_nothing));
 }
 
 }  // namespace

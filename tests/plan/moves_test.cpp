@@ -433,6 +433,8 @@ TEST(moves, the_check_sees_what_is_wrong) {
   EXPECT_EQ(says([](auto& a) { a.stall += 1; }), "the stall is not what the plan says");
   EXPECT_EQ(says([](auto& a) { a.copied += 1; }), "the bytes copied are not what the plan says");
   EXPECT_EQ(says([](auto& a) { a.bound = 1; }), "the plan costs less than its bound");
+  EXPECT_EQ(says([](auto& a) { a.bound = std::numeric_limits<double>::quiet_NaN(); }),
+            "the plan costs less than its bound");
 
   two_memories other = made;
   other.t.links.pop_back();

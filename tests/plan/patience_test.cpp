@@ -10,6 +10,7 @@
 #include "plan/dense_set.hpp"
 #include "plan/generate.hpp"
 #include "plan/model/within.hpp"
+#include "plan/verify/within.hpp"
 #include "support/sanitizers.hpp"
 
 namespace berth::plan {
@@ -273,6 +274,19 @@ RC_GTEST_PROP(patience, may_end_anywhere, ()) {
   if (whole->status == status::infeasible) RC_ASSERT(!cut->has_offsets());
   if (cut->has_offsets() && whole->has_offsets() && p->memories.size() < 2) {
     RC_ASSERT(cut->lower_bound() <= whole->arena());
+  }
+}
+
+TEST(patience, that_ends_among_separations_or_penalties_ends_their_verification) {
+  problem separated = chain(dense_set(2000, 1000)), paid = separated;
+  separated.separations.assign(500'000, {0, 1});
+  paid.reuse_penalties.assign(500'000, {0, 1, 1});
+  const auto answer = solve(chain(dense_set(2000, 1000)), {.work = effort::fast});
+  ASSERT_TRUE(answer);
+  for (const problem& p : {separated, paid}) {
+    const patience wait = patience::of_looks(500'000);
+    EXPECT_FALSE(verify_within(p, *answer, wait));
+    EXPECT_TRUE(wait.was_over());
   }
 }
 

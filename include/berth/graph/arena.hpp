@@ -134,7 +134,7 @@ class arena {
                                           graph_fault* why = nullptr);
 
   // Returns the address of v's bytes; a view's lies inside its root. Null for a constant or an external value without
-  // an address.
+  // an address. Contract: v is a value of the graph that is bound.
   [[nodiscard]] void* address(value_id v) const noexcept;
   // Returns the address of node n's workspace; null if it has none.
   [[nodiscard]] void* workspace(node_id n) const noexcept;

@@ -167,17 +167,21 @@ class narrower {
   bool take(units capacity, std::uint64_t slice, const std::vector<seeker*>& seekers, std::string_view name,
             F&& after) {
     std::vector<turn> turns;
-    std::uint64_t left = how_.nodes - state_.nodes;
+    // One node at least, so that the wait is told of something.
+    std::uint64_t left = std::min(how_.nodes - state_.nodes, wait_.looks_left() / policy::looks_a_node + 1);
     for (seeker* const s : seekers) {
       if (left == 0) break;
       turns.push_back({s, std::min(slice, left)});
       left -= turns.back().nodes;
     }
     const std::size_t settled = take_turns(turns, how_.threads, wait_);
+    std::uint64_t spent = 0;
     for (std::size_t k = 0; k < turns.size() && k <= settled; ++k) {
-      state_.nodes += turns[k].spent;
+      spent += turns[k].spent;
       after(k);
     }
+    state_.nodes += spent;
+    (void)wait_.over(spent * policy::looks_a_node);
     if (settled != turns.size()) settle(capacity, turns[settled], name);
     show();
     return settled != turns.size();

@@ -38,7 +38,7 @@ bool search::raise(std::uint32_t i, units least, bool saved) {
   if (!saved) save(i);
   raised_.push_back({i, least_[i]});
   least_[i] = least;
-  return least + in_.items[i].size <= capacity_;
+  return least + in_.items[i].size <= capacity_ || refuted({refuted_by::item_ends, i});
 }
 
 void search::wait_for(std::uint32_t i, std::uint32_t witness) {
@@ -60,7 +60,7 @@ bool search::block_hole(std::uint32_t i) {
       witness = c.other;
     }
   }
-  if (witness == no_item) return false;
+  if (witness == no_item) return refuted({refuted_by::hole, i});
   save(i);
   wait_for(i, witness);
   return raise(i, best, true);
@@ -209,12 +209,15 @@ bool search::clique_fits(std::uint32_t c) {
       multiples[k] = std::max(multiples[k], multiples_below(key, steps_[k])) + multiples_of(next, k);
     }
   }
+  refuted_by why{refuted_by::clique_ends, c};
   for (std::size_t k = 0; k < steps_.size(); ++k) {
-    end = std::max(end, capacity_ + (multiples[k] - multiples_below(capacity_, steps_[k])) * steps_[k]);
+    const units in_multiples = capacity_ + (multiples[k] - multiples_below(capacity_, steps_[k])) * steps_[k];
+    if (end <= capacity_ && in_multiples > capacity_) why.step = steps_[k];
+    end = std::max(end, in_multiples);
   }
   slack_[c] = capacity_ - end;
   set_most_end(c, end);
-  return end <= capacity_;
+  return end <= capacity_ || refuted(why);
 }
 
 // ---- decisions ----
@@ -256,19 +259,10 @@ bool search::postpone(std::uint32_t i) {
 // ---- the stack ----
 
 void search::push(kind what, std::uint32_t i) {
-  frames_.push_back({what,
-                     i,
-                     static_cast<std::uint32_t>(undo_.size()),
-                     static_cast<std::uint32_t>(end_undo_.size()),
-                     static_cast<std::uint32_t>(holes_.size()),
-                     static_cast<std::uint32_t>(lists_.size()),
-                     static_cast<std::uint32_t>(islands_.size()),
-                     static_cast<std::uint32_t>(island_cliques_.size()),
-                     split_,
-                     0,
-                     0,
-                     current_,
-                     {}});
+  frames_.push_back({what, i, static_cast<std::uint32_t>(undo_.size()), static_cast<std::uint32_t>(end_undo_.size()),
+                     static_cast<std::uint32_t>(holes_.size()), static_cast<std::uint32_t>(lists_.size()),
+                     static_cast<std::uint32_t>(islands_.size()), static_cast<std::uint32_t>(island_cliques_.size()),
+                     split_, 0, 0, current_});
 }
 
 void search::restore(const frame& f) {
@@ -290,6 +284,34 @@ void search::restore(const frame& f) {
   current_ = f.current;
 }
 
+// Whether this state is in the memory; a record has its own, in which no two states share a place.
+bool search::has_failed(state_key k) {
+  if (record_ == nullptr) return fresh_.contains(k) || known_.contains(k, capacity_);
+  const auto known = record_->find(k);
+  if (known) why_ = {refuted_by::known_state, *known};
+  return known.has_value();
+}
+
+// Notes why the case at hand is refuted. Returns false.
+bool search::refuted(const refuted_by& why) {
+  if (record_ != nullptr) why_ = why;
+  return false;
+}
+
+// Notes that the open items of `p` have no layout on their supports, if that is sure (see the claim in search.hpp).
+void search::note_failed(const island& p) {
+  if (!rules_.memory || p.inherits_hole) return;
+  if (record_ != nullptr) return record_->end_first_case(p.key);
+  fresh_.insert(p.key);
+  if (listed_ == nullptr) return;
+  failed_state& to = listed_->emplace_back();
+  for (std::uint32_t k = p.begin; k < p.end; ++k) {
+    if (state_[lists_[k]] != state::open) continue;
+    to.items.push_back(lists_[k]);
+    to.supports.push_back(support_[lists_[k]]);
+  }
+}
+
 // Undoes decisions until one has another case to try. False: none has.
 bool search::backtrack() {
   while (!frames_.empty()) {
@@ -297,14 +319,15 @@ bool search::backtrack() {
     frame& f = frames_.back();
     const bool frozen = split_ != no_item && at > split_ && at < frames_[split_].frozen_end;
     if (!frozen && f.what == kind::split) {
-      if (rules_.memory) fresh_.insert(islands_[f.islands_mark + f.next_island].key);
+      note_failed(islands_[f.islands_mark + f.next_island]);
       split_ = f.outer_split;
     }
+    if (!frozen && f.what == kind::place) note_failed(current_);
     restore(f);
     if (!frozen && f.what == kind::place) {
-      if (rules_.memory) fresh_.insert(f.child);
       f.what = kind::postpone;
       if (postpone(f.item)) return true;
+      if (record_ != nullptr) record_->refute(why_);
       restore(f);
     }
     frames_.pop_back();
@@ -322,7 +345,10 @@ search_status search::run(std::uint64_t nodes) {
   while (nodes_ < stop) {
     if (nodes_ >= next_restart_) {
       restart();
-      if (!root()) return finish(search_status::exhausted);
+      if (!root()) {
+        if (record_ != nullptr) record_->refute(why_);
+        return finish(search_status::exhausted);
+      }
     }
     const std::uint32_t i = choose();
     if (i == no_item) {
@@ -331,9 +357,9 @@ search_status search::run(std::uint64_t nodes) {
     }
     ++nodes_;
     push(kind::place, i);
-    bool fits = place(i);
-    frames_.back().child = current_.key;
-    fits = fits && !(rules_.memory && has_failed(current_.key)) && split(i);
+    if (record_ != nullptr) record_->place(i);
+    const bool fits = place(i) && !(rules_.memory && has_failed(current_.key)) && split(i);
+    if (!fits && record_ != nullptr) record_->refute(why_);
     if (!fits && !backtrack()) return finish(search_status::exhausted);
 #ifndef NDEBUG
     if (in_.items.size() <= 64 || nodes_ % 1024 == 0) expects(check().empty(), "search: an invariant is broken");

@@ -18,18 +18,29 @@
 //                     (Jackson's preemptive bound with heads only).
 //   R2 holes          a postponed item's hole must still be blockable by something that lies low enough.
 //   R3 decomposition  islands that share no conflict are solved one after the other; one that fails fails them all.
-//   R4 memory         a state (open items, their supports) that failed is not entered again.
+//   R4 memory         a state (open items of an island, their supports) that failed is not entered again.
 //   R5 multiples      R1 again, in multiples of frequent alignments (model/multiples.hpp): it sees what they waste.
 //
-// Why R4 needs nothing of R2, and its key no holes: a state that failed has *no* completion, also none that breaks a
-// hole. By induction over the order in which states failed. Suppose state S failed and has a completion; of these take
-// one with the least sum of offsets. Some item i was postponed before S or below it, at its support a, in a state T;
-// the state T with i placed at a failed earlier, hence has no completion. If nothing blocks the hole of i in the
-// completion of S, then i lies at a, or can be put there: that is a completion of T with i at a, which there is none
-// of. So every hole is blocked, every item lies where place-or-postpone puts it (none can be moved down alone), and the
-// search below S would have come to this completion but for a state that failed before, which has none either. A new
-// rule keeps this proof if it only refutes states that have no completion at all; one that compares an open item with a
-// placed one (dominance by swapping) does not.
+// The memory of R4. A *state* is the set of open items of one island and their supports; a *completion* is a layout of
+// these items on their supports, within the capacity and clear of pins. An island *inherits* a hole if one of its open
+// items had a hole when the island was split off. The memory holds states of islands that inherit no hole.
+//
+//   Claim. A state S in the memory has no completion at all, so that its key needs no holes.
+//
+// Proof, by induction over the order in which states enter the memory. Suppose S has a completion. Let C be one with
+// the least sum of offsets.
+//   1. Every hole that an open item i has in S is blocked in C. Its island inherits none, so i was postponed at some
+//      offset a in a state T of the same island. The state T with i placed at a failed before and is in the memory, so
+//      it has no completion. If nothing blocked the hole in C, then C with i moved to a, together with the items that
+//      were placed between T and S, would be a completion of it.
+//   2. The search below S follows C, through islands too. It places an item that lies at its least offset in C, and
+//      postpones one that lies higher. Then C blocks the new hole, or else the item could be moved down alone.
+//   3. No rule stops it: R1, R2 and R5 refute only states in which C is impossible, and a state of the memory on the
+//      way has no completion by induction. So the search finds C, and S did not fail.
+// Step 1 needs the island: T with i at a may have failed because of another island, which says nothing about this one.
+// The verdict of a search needs steps 2 and 3 alone, with S as the root, where there are no holes.
+// A new rule keeps this proof if it only refutes states that have no completion at all. A rule that compares an open
+// item with a placed one (dominance by swapping) does not.
 //
 // Invariants, whenever run() is about to decide (check() tests them; costs in brackets, m = members of cliques):
 //   I1  Placed and pinned items overlap nowhere. [conflicts]
@@ -54,6 +65,7 @@
 #include "plan/model/conflicts.hpp"
 #include "plan/model/instance.hpp"
 #include "plan/search/failed_states.hpp"
+#include "plan/search/search_record.hpp"
 #include "plan/search/seeker.hpp"
 
 namespace berth::plan {
@@ -87,6 +99,12 @@ struct strategy {
   std::uint64_t seed = 0;
 };
 
+// A state of the memory (R4).
+struct failed_state {
+  std::vector<std::uint32_t> items;
+  std::vector<units> supports;  // of these
+};
+
 class search final : public seeker {
  public:
   // All references outlive the search. `known` failed before; it may change between runs only.
@@ -100,6 +118,13 @@ class search final : public seeker {
   [[nodiscard]] const std::vector<units>& offsets() const noexcept override { return least_; }
   [[nodiscard]] std::uint64_t nodes() const noexcept override { return nodes_; }
   [[nodiscard]] units capacity() const noexcept { return capacity_; }
+
+  // Appends every state that enters the memory from now on to `all`, which outlives the search. For tests of the claim.
+  void list_failed(std::vector<failed_state>& all) { listed_ = &all; }
+
+  // Writes every step into `to`, which outlives the search. Contract: it has not run, and has no decomposition and no
+  // restarts.
+  void record(search_record& to) { record_ = &to; }
 
   // The first invariant that does not hold, as "I4"; empty: all do. Between runs. O(conflicts + m log m). In debug
   // builds run() asks itself: at every decision of small instances, at every 1,024th of others.
@@ -127,7 +152,8 @@ class search final : public seeker {
     std::uint32_t end = 0;
     std::uint32_t cliques_begin = 0;  // its cliques: island_cliques_[cliques_begin, cliques_end)
     std::uint32_t cliques_end = 0;
-    state_key key;  // of its open items
+    state_key key;               // of its open items
+    bool inherits_hole = false;  // what fails in it may fail because of that hole only
   };
   enum class kind : std::uint8_t { place, postpone, split };
   struct frame {
@@ -143,7 +169,6 @@ class search final : public seeker {
     std::uint32_t next_island;  // split: the island being solved
     std::uint32_t frozen_end;   // split: frames up to here belong to solved islands
     island current;             // the island being solved when this frame was made
-    state_key child;            // place: the state entered
   };
 
   void reset();
@@ -175,7 +200,9 @@ class search final : public seeker {
     return {members_.data() + graph_.clique_first[c], counted_[c]};
   }
   [[nodiscard]] bool is_covered(std::uint32_t c) const;
-  [[nodiscard]] bool has_failed(state_key k) const { return fresh_.contains(k) || known_.contains(k, capacity_); }
+  [[nodiscard]] bool has_failed(state_key k);
+  [[nodiscard]] bool refuted(const refuted_by& why);
+  void note_failed(const island& p);
   void leave_cliques(std::uint32_t i);
   void enter_cliques(std::uint32_t i);
   void rank_items();
@@ -213,6 +240,9 @@ class search final : public seeker {
   std::vector<units> fewest_multiples_;  // by step, then by item, of its whole size
   const failed_states& known_;
   fresh_failures fresh_;
+  std::vector<failed_state>* listed_ = nullptr;
+  search_record* record_ = nullptr;
+  refuted_by why_;  // the last case, if record_ is set
 
   std::vector<state> state_;
   std::vector<units> support_;               // least offset that placed items allow

@@ -101,10 +101,11 @@ bool search::split(std::uint32_t placed) {
   frame& f = frames_.back();
   bool fits = true;
   for (const auto& items : found) {
-    island p{static_cast<std::uint32_t>(lists_.size()), 0, 0, 0, {}};
+    island p{.begin = static_cast<std::uint32_t>(lists_.size())};
     for (const std::uint32_t i : items) {
       lists_.push_back(i);
       p.key = p.key + word_of(i, support_[i]);
+      p.inherits_hole |= hole_[i] != no_offset;
     }
     p.end = static_cast<std::uint32_t>(lists_.size());
     add_cliques(p);

@@ -97,7 +97,9 @@ void search::reset() {
 bool search::root() {
   reset();
   for (std::uint32_t i = 0; i < in_.own_items; ++i) {
-    if (in_.items[i].pin != no_offset && in_.items[i].pin + in_.items[i].size > capacity_) return false;
+    if (in_.items[i].pin != no_offset && in_.items[i].pin + in_.items[i].size > capacity_) {
+      return refuted({refuted_by::item_ends, i});
+    }
   }
   for (std::uint32_t i = 0; i < in_.items.size(); ++i) {
     if (state_[i] == state::open) {
@@ -113,12 +115,12 @@ bool search::root() {
     };
     return first(a) < first(b);
   });
-  current_ = {0, static_cast<std::uint32_t>(lists_.size()), 0, 0, {}};
+  current_ = {.end = static_cast<std::uint32_t>(lists_.size())};
   add_cliques(current_);
   for (const std::uint32_t i : lists_) {
     for (const std::uint32_t c : graph_.cliques_of(i)) ++open_members_[c];
     current_.key = current_.key + word_of(i, support_[i]);
-    if (least_[i] + in_.items[i].size > capacity_) return false;
+    if (least_[i] + in_.items[i].size > capacity_) return refuted({refuted_by::item_ends, i});
   }
   for (const std::uint32_t i : lists_) raised_.push_back({i, least_[i]});
   if (!settle()) return false;

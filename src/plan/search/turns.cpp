@@ -21,7 +21,7 @@ class table {
       turn& t = turns_[k];
       const std::uint64_t before = t.of->nodes();
       while (t.spent < t.nodes && t.got == search_status::paused && k < settled_) {
-        if (wait.over(policy::nodes_between_looks * policy::looks_a_node)) stopped_ = true;
+        if (wait.is_due()) stopped_ = true;
         if (stopped_) return;
         t.got = t.of->run(std::min(t.nodes - t.spent, policy::nodes_between_looks));
         t.spent = t.of->nodes() - before;

@@ -19,7 +19,8 @@ struct turn {
 
 // The index of the first turn that ends (found or exhausted), or turns.size() where none does. The caller goes by the
 // turns up to that index alone: those behind it may have been begun by other threads, which must not change the answer.
-// `wait` is asked on the calling thread only, every few nodes.
+// `wait` is asked on the calling thread only, every few nodes, whether it is due. The caller tells it what the turns
+// up to that index spent: a limit counted by one of several threads would depend on which turns that thread got.
 [[nodiscard]] std::size_t take_turns(std::span<turn> turns, unsigned threads, const patience& wait);
 
 }  // namespace berth::plan

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "berth/plan/refutation.hpp"
 #include "plan/patience.hpp"
 #include "plan/verify/within.hpp"
 
@@ -89,8 +90,15 @@ class length_sums {
 
 class proof_verifier {
  public:
-  proof_verifier(const problem& p, bytes lower_bound, const certificate& proof, const patience& wait)
-      : p_{p}, lower_bound_{lower_bound}, proof_{proof}, wait_{wait}, apart_{pairs_of(p)} {
+  proof_verifier(const problem& p, bytes lower_bound, const certificate& proof, const patience& wait, searches by,
+                 std::span<const refutation> refuted)
+      : p_{p},
+        lower_bound_{lower_bound},
+        proof_{proof},
+        wait_{wait},
+        searches_{by},
+        refuted_{refuted},
+        apart_{pairs_of(p)} {
     for (index i = 0; i < p.buffers.size(); ++i) {
       if (p.buffers[i].alias_group) members_of_[*p.buffers[i].alias_group].push_back(i);
     }
@@ -113,10 +121,20 @@ class proof_verifier {
       }
       const index memory = why.memory.value_or(0);
       claimed[memory] = std::max(claimed[memory], why.bound);
-      if (why.kind == argument::kind::search) continue;
+      if (why.kind == argument::kind::search) {
+        if (searches_ == searches::are_trusted) proved[memory] = std::max(proved[memory], why.bound);
+        continue;
+      }
       if (auto wrong = stack(why)) return wrong;
       if (over()) return {};
       proved[memory] = std::max(proved[memory], why.bound);
+    }
+    for (const refutation& r : refuted_) {
+      if (!proof_.empty() && p_.memories.size() > 1 && r.memory.has_value() != proof_[0].memory.has_value()) {
+        at_ = 0;
+        return object("the arguments name no memory, and the log does");
+      }
+      proved[r.memory.value_or(0)] = std::max(proved[r.memory.value_or(0)], r.bound);
     }
     const auto total = [](const std::map<index, bytes>& by_memory) {
       bytes sum = 0;
@@ -375,6 +393,8 @@ class proof_verifier {
   const bytes lower_bound_;
   const certificate& proof_;
   const patience& wait_;
+  const searches searches_;
+  const std::span<const refutation> refuted_;
   mutable std::uint64_t looks_ = 0;  // since the wait was told
   const std::vector<std::pair<index, index>> apart_;
   std::map<index, std::vector<index>> members_of_;  // by alias group
@@ -385,8 +405,8 @@ class proof_verifier {
 }  // namespace
 
 std::optional<objection> verify_bound_within(const problem& p, bytes lower_bound, const certificate& proof,
-                                             const patience& wait) {
-  auto found = proof_verifier{p, lower_bound, proof, wait}.run();
+                                             const patience& wait, searches by, std::span<const refutation> refuted) {
+  auto found = proof_verifier{p, lower_bound, proof, wait, by, refuted}.run();
   if (wait.was_over()) return {};
   return found;
 }
@@ -398,8 +418,13 @@ patience bound_patience(const problem& p) {
 }
 
 std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof) {
+  return verify_bound(p, lower_bound, proof, {});
+}
+
+std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof,
+                                      const std::vector<refutation>& proved) {
   const patience wait = bound_patience(p);
-  auto found = verify_bound_within(p, lower_bound, proof, wait);
+  auto found = verify_bound_within(p, lower_bound, proof, wait, searches::prove_nothing, proved);
   if (wait.was_over()) return objection{.rule = "the arguments are more than can be checked"};
   return found;
 }

@@ -1,7 +1,10 @@
 // verify() and verify_bound() within a wait.
 #pragma once
 
+#include <span>
+
 #include "berth/plan/certificate.hpp"
+#include "berth/plan/refutation.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/patience.hpp"
 
@@ -10,9 +13,14 @@ namespace berth::plan {
 // As verify(); where the wait ends before it is done, nothing is said of the plan.
 [[nodiscard]] std::optional<violation> verify_within(const problem& p, const plan& answer, const patience& wait);
 
-// As verify_bound(); where the wait ends before it is done, nothing is said of the bound.
+// Whether arguments of the kind search count as proved: to the planner itself, which made the search.
+enum class searches : std::uint8_t { prove_nothing, are_trusted };
+
+// As verify_bound(). Says nothing of the bound if the wait ends before it is done.
 [[nodiscard]] std::optional<objection> verify_bound_within(const problem& p, bytes lower_bound,
-                                                           const certificate& proof, const patience& wait);
+                                                           const certificate& proof, const patience& wait,
+                                                           searches by = searches::prove_nothing,
+                                                           std::span<const refutation> refuted = {});
 
 // What verify_bound() waits for.
 [[nodiscard]] patience bound_patience(const problem& p);
