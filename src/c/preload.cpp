@@ -28,6 +28,7 @@
 #include "berth/core/hook.hpp"
 #include "berth/pool/foreign.hpp"
 #include "berth/trace/recorder.hpp"
+#include "core/environment.hpp"
 #include "core/whole_file.hpp"
 
 // glibc's own entry points, for what dlsym allocates before the next malloc is found.
@@ -136,10 +137,10 @@ std::string path_of_this_process(const char* path) {
 }
 
 [[gnu::constructor]] void begin() {
-  const char* const path = std::getenv("BERTH_RECORD");
+  const char* const path = environment("BERTH_RECORD");
   if (path == nullptr || *path == '\0') return;
   const at_work now;
-  const char* const named = std::getenv("BERTH_RECORD_OF");
+  const char* const named = environment("BERTH_RECORD_OF");
   const std::string of = "," + std::string{named != nullptr && *named != '\0' ? named : "malloc,device"} + ",";
   const bool heap = of.find(",malloc,") != std::string::npos, devices = of.find(",device,") != std::string::npos;
   if (!heap && !devices) {
@@ -159,8 +160,8 @@ std::string path_of_this_process(const char* path) {
   of_malloc.store(false);
   of_devices.store(false);
   recorder->stop();
-  const std::string path = path_of_this_process(std::getenv("BERTH_RECORD"));
-  if (write_whole_file(path, to_json(recorder->take())) != 0) {
+  const std::string path = path_of_this_process(environment("BERTH_RECORD"));
+  if (write_report_file(path, to_json(recorder->take())) != 0) {
     std::fprintf(stderr, "berth: BERTH_RECORD: %s cannot be written\n", path.c_str());
   }
 }

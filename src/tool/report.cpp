@@ -9,6 +9,7 @@
 #include "berth/trace/health.hpp"
 #include "berth/trace/profile.hpp"
 #include "tool/advice.hpp"
+#include "tool/cause.hpp"
 #include "tool/command_line.hpp"
 #include "tool/holdings.hpp"
 #include "tool/output.hpp"
@@ -39,6 +40,7 @@ struct report {
   std::vector<tool::advice> advice;
   std::optional<tool::failure> failed;  // of an engine's log
   std::string failed_place;
+  std::optional<tool::cause> cause;  // of what is not healthy
   std::string engine;
 };
 
@@ -103,6 +105,7 @@ report of(const trace::snapshot& s, progress_line& line) {
                                        {"failures", s.pool->failures}});
   }
   if (s.ended) r.leaks = largest_first(by_place);
+  r.cause = cause_of(s);
   return r;
 }
 
@@ -121,7 +124,10 @@ report of(const trace::engine_log& log, progress_line& line) {
     r.measured_how = "the log does not say what the engine's own allocator held";
   }
   r.failed = last_failure(log, line);
-  if (r.failed) r.failed_place = place_of(log.history, r.failed->request.site);
+  if (r.failed) {
+    r.failed_place = place_of(log.history, r.failed->request.site);
+    r.cause = cause_of(log, *r.failed);
+  }
   const auto or_null = [](const std::optional<bytes>& n) { return n ? json(*n) : json(nullptr); };
   r.figures = {{"engine", log.engine},
                {"device", log.device},
@@ -163,6 +169,12 @@ json to_json(const tool::failure& f, const std::string& place) {
                                    {"pool_needs_bytes", f.needs}}) {
     out[key] = value ? json(*value) : json(nullptr);
   }
+  if (f.request.reserved) out["idle_bytes"] = *f.request.reserved - std::min(f.live, *f.request.reserved);
+  if (f.request.holes) {
+    out["largest_hole_bytes"] = f.request.holes->largest;
+    out["idle_in_empty_segments_bytes"] = f.request.holes->in_empty_segments;
+    out["segments"] = f.request.holes->segments;
+  }
   out["pool_survives"] = f.survived() ? json(*f.survived()) : json(nullptr);
   return out;
 }
@@ -183,6 +195,9 @@ json to_json(const std::string& file, const report& r, std::size_t most, trace::
   }
   for (const auto& [key, value] : r.figures) out[key] = value;
   if (std::string_view{r.kind} == "trace") out["failed_at"] = r.failed_at ? json(*r.failed_at) : json(nullptr);
+  out["cause"] = r.cause && !healthy(r, fail_on)
+                     ? json{{"name", r.cause->name}, {"text", r.cause->text}, {"advice", r.cause->advice}}
+                     : json(nullptr);
   if (!r.engine.empty()) out["failed"] = r.failed ? to_json(*r.failed, r.failed_place) : json(nullptr);
   out["peak"] = {{"bytes", r.peak.size}, {"at", r.peak.at}};
   out["at_peak"] = holdings_json(
@@ -244,7 +259,12 @@ void print(const tool::failure& f, const report& r) {
 
 void print(const std::string& file, const report& r, std::size_t most, trace::band fail_on) {
   const std::string kind = r.engine.empty() ? r.kind : "log of " + r.engine;
-  std::printf("%s: a %s, %s\n", printable(file).c_str(), kind.c_str(), healthy(r, fail_on) ? "healthy" : "NOT healthy");
+  const bool well = healthy(r, fail_on);
+  const std::string why = r.cause && !well ? ": " + printable(r.cause->text) : "";
+  std::printf("%s: a %s, %s%s\n", printable(file).c_str(), kind.c_str(), well ? "healthy" : "NOT healthy", why.c_str());
+  if (!why.empty()) {
+    for (const std::string& line : r.cause->advice) std::printf("  %s\n", printable(line).c_str());
+  }
   for (const trace::threshold& t : r.health) {
     const char* verdict = t.measured ? trace::name(*t.in()) : "";
     std::printf("  %-22s %14s   %s %-10s %s\n", t.name, t.measured ? text_of(t, *t.measured).c_str() : "not measured",

@@ -5,6 +5,7 @@
 
 #include "trace/history_builder.hpp"
 #include "trace/pickle.hpp"
+#include "trace/segment_map.hpp"
 
 namespace berth::trace {
 namespace {
@@ -27,6 +28,7 @@ class snapshot_reader {
     find_reserved();
     out_.engine = "PyTorch";
     builder_.finish(out_);
+    find_holes();
     out_.history.sites.resize(sites_.size());
     for (const auto& [place, index] : sites_) out_.history.sites[index - 1] = {place.first, place.second};
     return std::move(out_);
@@ -34,6 +36,13 @@ class snapshot_reader {
 
  private:
   static constexpr const char* too_much = "more than 2^62 bytes are alive, or a block ends beyond the address space";
+  struct held {
+    std::uint64_t address;
+    bytes size;
+    bool more;
+    bool pages;  // of an expandable segment
+    std::size_t failed_before;
+  };
   bool fail(const char* why) {
     wrong_ = why;
     return false;
@@ -100,6 +109,11 @@ class snapshot_reader {
       held_at_end_ += *total;
       const value* blocks = p_.find(s, "blocks");
       if (!address || blocks == nullptr || blocks->is != pickle::kind::list) continue;
+      if (is_expandable(s)) {
+        held_now_.map(*address, *total);
+      } else {
+        held_now_.add(*address, *total, is_private(s));
+      }
       std::uint64_t next = *address;
       for (const value& b : *p_.list(*blocks)) {
         if (!enter(b)) return false;
@@ -134,9 +148,11 @@ class snapshot_reader {
       const bool of_segment = what.starts_with("segment_");
       if (of_segment) {
         if (e.size > most_bytes) return fail("a segment beyond 2^62 bytes");
-        const bool more = what == "segment_alloc" || what == "segment_map";
-        held_.push_back({static_cast<std::int64_t>(more ? e.size : 0) - static_cast<std::int64_t>(more ? 0 : e.size),
-                         out_.failed.size()});
+        held_.push_back({.address = e.address,
+                         .size = e.size,
+                         .more = what == "segment_alloc" || what == "segment_map",
+                         .pages = what == "segment_map" || what == "segment_unmap",
+                         .failed_before = out_.failed.size()});
       }
       if (what != "alloc" && what != "free_completed" && what != "oom") continue;
       e.stream = stream_of(v);
@@ -161,16 +177,57 @@ class snapshot_reader {
     bytes now = held_at_end_, most = now;
     std::size_t failures = out_.failed.size();
     const auto reach = [&](std::size_t failed_before) {
+      if (failures == out_.failed.size() && failures > failed_before) held_at_failure_ = held_now_;
       while (failures > failed_before) out_.failed[--failures].reserved = now;
     };
     for (auto h = held_.rbegin(); h != held_.rend(); ++h) {
       reach(h->failed_before);
-      const bytes by = static_cast<bytes>(h->change < 0 ? -h->change : h->change);
-      now = h->change < 0 ? std::min(now + by, most_bytes) : now - std::min(now, by);
+      now = h->more ? now - std::min(now, h->size) : std::min(now + h->size, most_bytes);
       most = std::max(most, now);
+      undo(*h);
     }
     reach(0);
     out_.reserved_peak = most;
+  }
+
+  void undo(const held& h) {
+    if (h.pages) {
+      h.more ? held_now_.unmap(h.address, h.size) : held_now_.map(h.address, h.size);
+    } else {
+      h.more ? held_now_.remove(h.address) : held_now_.add(h.address, h.size);
+    }
+  }
+
+  // Needs the history as it is handed out.
+  void find_holes() {
+    if (!held_at_failure_) return;
+    failed_request& f = out_.failed.back();
+    std::unordered_map<std::uint64_t, bytes> alive;
+    for (std::size_t i = 0; i < f.before; ++i) {
+      const event& e = out_.history.events[i];
+      if (e.allocate) {
+        alive[e.address] = e.size;
+      } else {
+        alive.erase(e.address);
+      }
+    }
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> live;
+    live.reserve(alive.size());
+    for (const auto& [address, size] : alive) live.emplace_back(address, address + size);
+    const segment_map::holes h = held_at_failure_->beside(std::move(live));
+    f.holes = {h.largest, h.in_empty, h.in_private, h.segments};
+  }
+
+  // Of a pool other than the default one, whose id is (0, 0).
+  [[nodiscard]] bool is_private(const value& segment) const {
+    const value* id = p_.find(segment, "segment_pool_id");
+    const std::vector<value>* parts = id == nullptr ? nullptr : p_.list(*id);
+    return parts != nullptr && parts->size() <= 2 &&
+           std::ranges::any_of(*parts, [](const value& v) { return v.n != 0; });
+  }
+  [[nodiscard]] bool is_expandable(const value& segment) const {
+    const value* v = p_.find(segment, "is_expandable");
+    return v != nullptr && v->is == pickle::kind::boolean && v->n != 0;
   }
 
   // PyTorch 2.0 has what a block was asked for, and where, in a list of its former owners, the last one first.
@@ -232,10 +289,6 @@ class snapshot_reader {
   }
 
   static constexpr std::size_t longest_path = 1024;
-  struct held {
-    std::int64_t change;
-    std::size_t failed_before;
-  };
 
   const pickle& p_;
   const char* wrong_ = "";
@@ -246,6 +299,8 @@ class snapshot_reader {
   std::vector<event> still_alive_;
   std::vector<held> held_;
   bytes held_at_end_ = 0;
+  segment_map held_now_;  // at the end, and earlier while find_reserved() goes back
+  std::optional<segment_map> held_at_failure_;
   double start_ = -1;
   history_builder builder_;
   std::unordered_map<std::uint64_t, std::uint32_t> streams_;

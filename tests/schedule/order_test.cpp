@@ -110,7 +110,7 @@ TEST(Order, FaultsAreAnswers) {
 // Beside all orders of small graphs with views, in-place results, workspaces, states and nodes that write into others:
 // the bound is the least peak, and no order has a smaller arena.
 TEST(Order, EqualsTheBestOfAllOrders) {
-  const unsigned cases = support::cases(2000);
+  const unsigned cases = support::cases(1000);
   unsigned better = 0, proved = 0;
   for (std::uint32_t seed = 0; seed < cases; ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 4 + static_cast<int>(seed % 3)});

@@ -2,9 +2,9 @@
 //
 // read_onnx(): the file is parsed, local functions are put in the place of their calls, nodes are sorted, and open
 // dimensions (also those of -1) get the sizes said. Bodies of If, Loop, Scan and SequenceMap are read. An input that is
-// a sequence is as many tensors, "x[0]", "x[1]", ..., as the caller says. External data of a file is read from below its
-// folder, no link followed, and of bytes not. Sparse tensors and other sub-graphs are refused.
-// Memory: some twice the file, and at most 512 MiB and 16 times the file beside its bytes (docs/model.md has all limits).
+// a sequence is as many tensors, "x[0]", "x[1]", ..., as the caller says. External data of a file is read from below
+// its folder, no link followed, and of bytes not. Sparse tensors and other sub-graphs are refused. Memory: some twice
+// the file, and at most 512 MiB and 16 times the file beside its bytes (docs/model.md has all limits).
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -28,16 +28,16 @@ namespace berth::model {
 using dimensions = std::map<std::string, std::int64_t>;
 
 // Throws input_error: not ONNX, truncated, an operator or attribute that the file's opset has not, one that has changed
-// after opset 25, nodes in a cycle, a dimension left open, a name in `said` that no input has, a shape beyond the limits
-// of description.hpp.
+// after opset 25, nodes in a cycle, a dimension left open, a name in `said` that no input has, a shape beyond the
+// limits of description.hpp.
 [[nodiscard]] description read_onnx(const std::string& path, const dimensions& said = {});
 // The same of a file's bytes; messages call it `path`.
 [[nodiscard]] description read_onnx(const std::string& path, std::string_view file, const dimensions& said);
 
 // A graph by shapes alone, for planning. No weights are needed and files of external data are never opened; any element
-// type but strings, whatever operators, opset and IR version. Results that Berth's tables do not infer are taken from the
-// file (value_info, types of outputs) and from what the caller says. A declaration in the file that contradicts what is
-// inferred is an error.
+// type but strings, whatever operators, opset and IR version. Results that Berth's tables do not infer are taken from
+// the file (value_info, types of outputs) and from what the caller says. A declaration in the file that contradicts
+// what is inferred is an error.
 struct shapes_graph {
   berth::graph graph;
   std::vector<std::string> names;  // by value of the graph, as the file calls it
@@ -68,9 +68,9 @@ struct shapes_graph {
 // graph stand before the first node that stood behind them, or that needs them. A node that stands in `steps` again is
 // written again: its second results are called "NAME#2" (an output of the model keeps its name in the last run, and the
 // first has the other), views of them are made anew, and whoever stands behind reads those, sub-graphs included. Throws
-// input_error: the graph is written in pieces or calls local functions, a step runs before what it needs by a value that takes no memory
-// (read.before). Contract: every node of read.graph stands in `steps`, those of read.once once. O(file + edges + what
-// nodes that stand there again are read by).
+// input_error: the graph is written in pieces or calls local functions, a step runs before what it needs by a value
+// that takes no memory (read.before). Contract: every node of read.graph stands in `steps`, those of read.once once.
+// O(file + edges + what nodes that stand there again are read by).
 [[nodiscard]] std::string onnx_in_order(const std::string& path, std::string_view file, const shapes_graph& read,
                                         std::span<const std::uint32_t> steps,
                                         source_location where = source_location::current());

@@ -37,6 +37,15 @@ struct failed_request {
   // What the allocator held then and what the device still had: a pool could have had both together.
   std::optional<bytes> reserved;
   std::optional<bytes> device_free;
+  // Of the last failure, where the log names the allocator's segments: the largest hole in one of them, the idle bytes
+  // in segments without a live block and in those of private pools (of CUDA graphs), and the number of segments.
+  struct segment_holes {
+    bytes largest = 0;
+    bytes in_empty_segments = 0;
+    bytes in_private_pools = 0;
+    std::uint64_t segments = 0;
+  };
+  std::optional<segment_holes> holes{};
 };
 
 struct engine_log {

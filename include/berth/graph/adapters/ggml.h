@@ -19,7 +19,8 @@
  *   BERTH_GGML_SHARE=thread   the same for the schedulers that reserve first on one thread
  *   BERTH_GGML_SHARE=process:CUDA0,CPU    only the buffer types of these names (ggml_backend_buft_name())
  *
- *   BERTH_GGML_RESERVE_MS=20  how long a reserve may search; alloc_graph takes a millisecond, or three times ggml's time
+ *   BERTH_GGML_RESERVE_MS=20  how long a reserve may search; alloc_graph takes a millisecond, or three times ggml's
+ * time
  *
  * A scheduler joins when it first needs memory. The arena grows to what the largest graph needs. An allocator that the
  * program made itself by ggml_gallocr_new() never joins. A value that is not understood is an error in ggml's log, and

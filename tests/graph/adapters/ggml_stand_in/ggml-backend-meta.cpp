@@ -25,10 +25,12 @@ static std::size_t ggml_backend_meta_buffer_n_bufs(ggml_backend_buffer_t) {
   return devices;
 }
 
+// clang-format off
 static struct ggml_tensor * ggml_backend_meta_buffer_simple_tensor(const struct ggml_tensor * tensor, size_t index) {
   const auto at = slices.find(tensor);
   return at == slices.end() ? nullptr : at->second[index].get();
 }
+// clang-format on
 
 extern "C" {
 
