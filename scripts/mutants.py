@@ -36,6 +36,11 @@ GROUPS = {
         ["src/plan/verify/verify.cpp", "src/plan/verify/overlaps.cpp", "src/plan/verify/certificate.cpp"],
         ["plan_certificate_test", "plan_verify_test"],
     ),
+    "refutation": (
+        ["src/plan/verify/refutation.cpp", "src/plan/verify/bodies.cpp"],
+        ["src/plan/verify/refutation.cpp", "src/plan/verify/bodies.cpp"],
+        ["plan_refutation_test"],
+    ),
     "moves": (["src/plan/verify/verify_moves.cpp"], ["src/plan/verify/verify_moves.cpp"], ["plan_moves_test"]),
     "pool": (
         [f"src/pool/{name}.cpp" for name in POOL],

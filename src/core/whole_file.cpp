@@ -83,7 +83,9 @@ int write_report_file(const std::string& path, std::string_view text) {
   const bool exists = ::lstat(path.c_str(), &there) == 0;
   if (!exists && errno != ENOENT) return errno;
   if (const int refused = exists ? refusal_of(there) : 0; refused != 0) return refused;
-  return replace_file(path, text, exists ? &there : nullptr);
+  // Permissions that another user gave to the file are not kept.
+  const bool own = exists && there.st_uid == ::geteuid();
+  return replace_file(path, text, own ? &there : nullptr);
 }
 
 int open_report_file(const std::string& path) {

@@ -16,7 +16,6 @@ namespace {
 
 // The requests between two tries to release chunks or mappings, if the last try did not suffice.
 constexpr std::uint64_t next_try = 64;
-constexpr std::uint32_t most_sorted = 200;      // blocks in one step, of some 0.2 us each
 constexpr bytes least_part = bytes{256} << 10;  // of a chunk, for a release by itself
 
 }  // namespace
@@ -42,7 +41,7 @@ void pool::state::sort_step_if_free() noexcept {
 
 void pool::state::drain_in_steps(lock_held& held) noexcept {
   sort_step();
-  while (unsorted != nullptr) {
+  for (std::uint32_t steps = steps_left(); steps != 0 && has_unsorted(); --steps) {
     { const unlocked others_first{held}; }
     sort_step();
   }

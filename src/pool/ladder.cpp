@@ -319,7 +319,7 @@ extent* pool::state::make_room(request& r, lock_held& held) {
 }
 
 extent* pool::state::rungs(request& r, lock_held& held) {
-  while (unsorted != nullptr) {
+  for (std::uint32_t steps = steps_left(); steps != 0 && has_unsorted(); --steps) {
     { const unlocked others_first{held}; }
     make_ready();
     if (extent* e = fit(r)) return e;

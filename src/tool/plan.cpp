@@ -454,9 +454,14 @@ int plan_file(plan_call& call) {
                     : file.traffic ? plan_moves(call, file)
                                    : answer_for(call, file);
   got.elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  std::exception_ptr not_proved;  // told after the plan is written
   if (!call.proof.empty()) {
     line->stage("proving");
-    got.proof_steps = write_proof(call.proof, file, got.found.layout, call.options);
+    try {
+      got.proof_steps = write_proof(call.proof, file, got.found.layout, call.options);
+    } catch (const model::input_error&) {
+      not_proved = std::current_exception();
+    }
   }
   std::signal(SIGINT, SIG_DFL);
   line->stage("writing");
@@ -471,6 +476,7 @@ int plan_file(plan_call& call) {
   line.reset();
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!call.json && !call.quiet && call.out != "-") print_table(call, file, got);
+  if (not_proved) std::rethrow_exception(not_proved);
   return got.diff && !got.diff->ok() ? answer_is_no : done;
 }
 

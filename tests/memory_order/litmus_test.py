@@ -104,7 +104,7 @@ class PendingStack(Protocol):
             "chain->next = pending.load(std::memory_order_relaxed);",
             "pending.compare_exchange_weak(chain->next, chain, std::memory_order_release, std::memory_order_relaxed)",
         ],
-        "src/pool/giving_back.cpp": ["extent* e = pending.exchange(nullptr, std::memory_order_acquire);"],
+        "src/pool/giving_back.cpp": ["unsorted = pending.exchange(nullptr, std::memory_order_acquire);"],
     }
 
     @staticmethod

@@ -275,7 +275,8 @@ class log_checker {
     } else {
       while (!text_.empty() && wrong_ == nullptr) wanted.push_back(static_cast<index>(number(p_.buffers.size() - 1)));
       if (wanted.empty()) fail("the block is of no buffers");
-      if (wanted.size() > 2 * bodies::most || wanted.size() * p_.buffers.size() > most_pairs)
+      pairs_ += wanted.size() * p_.buffers.size();
+      if (wanted.size() > 2 * bodies::most || pairs_ > most_pairs)
         fail("the block is of more buffers than can be checked");
       if (wrong_ != nullptr) return false;
       for (const index i : wanted) {
@@ -284,8 +285,9 @@ class log_checker {
     }
     if (wrong_ != nullptr) return false;
     of_ = bodies_of(p_, m, wanted);
-    if (!of_) fail("the block is of more buffers than can be checked");
-    return of_.has_value();
+    if (of_) pairs_ += of_->all.size() * of_->all.size();  // over all blocks: a block may have few lines
+    if (!of_ || pairs_ > most_pairs) fail("the block is of more buffers than can be checked");
+    return wrong_ == nullptr;
   }
 
   std::uint32_t body_of(index i) {

@@ -145,7 +145,9 @@ class Journal:
         return None if entry is None else plan_from(problem, entry, self._seal, key, ordered=False)
 
     def add(self, key: str, plan: Plan) -> None:
-        record = {"key": key, "entry": base64.b64encode(entry_of(plan, self._seal, key, False)).decode()}
+        entry = entry_of(plan, self._seal, key, False)
+        self._kept[key] = entry
+        record = {"key": key, "entry": base64.b64encode(entry).decode()}
         try:
             self._file.write(json.dumps(record).encode() + b"\n")
             self._file.flush()
