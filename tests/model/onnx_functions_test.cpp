@@ -1,5 +1,6 @@
 // Local functions: their bodies run and are planned in the place of the nodes that call them.
 #include "model/onnx_models.hpp"
+#include "support/memory_limit.hpp"
 
 namespace berth::model {
 namespace {
@@ -7,7 +8,10 @@ namespace {
 using test::onnx_maker;
 using rows = std::vector<std::vector<float>>;
 
-class onnx_functions : public test::onnx_models {};
+class onnx_functions : public test::onnx_models {
+ protected:
+  static void SetUpTestSuite() { support::limit_memory(rlim_t{1} << 30); }
+};
 
 onnx::FunctionProto* function(onnx_maker& m, const std::string& name, const std::vector<std::string>& inputs,
                               const std::vector<std::string>& outputs) {
@@ -105,6 +109,73 @@ TEST_F(onnx_functions, bodies_have_a_bound) {
   m.input("x", {2});
   call(m, "f0", {"x"}, {"y"}).output("y");
   EXPECT_NE(complaint(m).find("local functions come to more than 65536 nodes"), std::string::npos) << complaint(m);
+}
+
+// A chain of 300 calls of function f, which has one input and one result.
+std::string called_often(onnx_maker& m) {
+  m.input("v0", {2});
+  for (int i = 0; i < 300; ++i) call(m, "f", {"v" + std::to_string(i)}, {"v" + std::to_string(i + 1)});
+  return m.output("v300").text();
+}
+// Everything that a copy of a body takes is charged, and before the copy is made.
+TEST_F(onnx_functions, copies_of_attributes_have_a_bound) {
+  const std::string refused = "local functions come to more than 64 MiB and 16 times the file";
+  using change = void (*)(onnx::AttributeProto*);
+  const change all[] = {
+      [](onnx::AttributeProto* a) {
+        for (int i = 0; i < 100'000; ++i) a->add_strings("");
+      },
+      [](onnx::AttributeProto* a) { a->set_s(std::string(500'000, 's')); },
+      [](onnx::AttributeProto* a) { a->set_name(std::string(500'000, 's')); },
+      [](onnx::AttributeProto* a) { a->mutable_t()->set_raw_data(std::string(500'000, 'r')); },
+      [](onnx::AttributeProto* a) {
+        for (int i = 0; i < 100'000; ++i) a->mutable_t()->add_uint64_data(1);
+      },
+      [](onnx::AttributeProto* a) {
+        for (int i = 0; i < 100'000; ++i) a->mutable_t()->add_dims(1);
+      },
+      [](onnx::AttributeProto* a) {
+        for (int i = 0; i < 20'000; ++i) a->mutable_t()->add_external_data();
+      },
+      [](onnx::AttributeProto* a) {
+        for (int i = 0; i < 20'000; ++i) a->mutable_g()->add_input();
+      },
+      [](onnx::AttributeProto* a) {
+        for (int i = 0; i < 20'000; ++i) a->mutable_g()->add_value_info();
+      },
+      [](onnx::AttributeProto* a) {
+        for (int i = 0; i < 20'000; ++i) a->mutable_g()->add_sparse_initializer();
+      },
+      [](onnx::AttributeProto* a) { a->mutable_g()->add_node()->set_op_type(std::string(500'000, 'o')); },
+  };
+  for (std::size_t i = 0; i < std::size(all); ++i) {
+    onnx_maker m;
+    all[i](node(function(m, "f", {"a"}, {"r"}), "Neg", {"a"}, "r")->add_attribute());
+    const std::string text = called_often(m);
+    const std::string said = test::complaint_of("m.onnx", [&] { (void)read_onnx_shapes("m.onnx", text, {}); });
+    EXPECT_NE(said.find(refused), std::string::npos) << i << ": " << said;
+  }
+}
+
+// A short name in a function stands for the long one of its caller, here a hundred thousand times.
+TEST_F(onnx_functions, names_that_grow_have_a_bound) {
+  onnx_maker m;
+  auto* n = node(function(m, "f", {"a"}, {"r"}), "Max", {"a"}, "r");
+  for (int i = 0; i < 100'000; ++i) n->add_input("a");
+  const std::string name(100'000, 'x');
+  m.input(name, {2});
+  call(m, "f", {name}, {"y"}).output("y");
+  EXPECT_NE(complaint(m).find("local functions come to more than 64 MiB"), std::string::npos);
+
+  onnx_maker inner;
+  const std::string long_one(100'000, 'f');
+  auto* a = node(function(inner, long_one, {"a"}, {"r"}), "If", {"a"}, "r")->add_attribute();
+  a->set_name("then_branch");
+  for (int i = 0; i < 10'000; ++i) a->mutable_g()->add_initializer();
+  for (int i = 0; i < 10'000; ++i) a->mutable_g()->add_input();
+  inner.input("x", {2});
+  call(inner, long_one, {"x"}, {"y"}).output("y");
+  EXPECT_NE(complaint(inner).find("local functions come to more than 64 MiB"), std::string::npos);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
+#include <type_traits>
 
 #include "berth/core/bytes.hpp"
 #include "berth/model/input_error.hpp"
@@ -26,10 +26,50 @@ std::int64_t opset_of(const std::vector<wire::opset>& all) {
   return 0;
 }
 
+// The memory that a copy of a message takes. Raw bytes count too: each constant that is made of them copies them.
+struct size_of_copy {
+  static bytes of(const std::string& text) { return sizeof text + text.size(); }
+  static bytes of(const std::pair<std::string, std::string>& entry) { return of(entry.first) + of(entry.second); }
+  template <class T>
+  static bytes of(const std::vector<T>& all) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      return all.size() * sizeof(T);
+    } else {
+      bytes size = 0;
+      for (const T& each : all) size += of(each);
+      return size;
+    }
+  }
+  template <class... Parts>
+  static bytes sum(const Parts&... parts) {
+    return (of(parts) + ...);
+  }
+
+  static bytes of(const wire::dimension& d) { return sizeof d + d.name.size(); }
+  static bytes of(const wire::type& t) { return sizeof t + sum(t.shape, t.inner); }
+  static bytes of(const wire::value_info& v) { return sum(v.name, v.type); }
+  static bytes of(const wire::tensor& t) {
+    return sizeof t + sum(t.name, t.dims, t.external_data, t.floats, t.doubles, t.int32s, t.int64s, t.uint64s) +
+           (t.raw ? t.raw->size() : 0);
+  }
+  static bytes of(const wire::sparse_tensor& t) { return sum(t.values, t.indices); }
+  static bytes of(const wire::attribute& a) {
+    return sizeof a + sum(a.name, a.refers_to, a.text, a.numbers, a.integers, a.texts, a.tensors, a.graphs) +
+           of(a.sparse_tensors);
+  }
+  static bytes of(const wire::node& n) {
+    return sizeof n + sum(n.name, n.op, n.domain, n.overload, n.inputs, n.outputs, n.attributes);
+  }
+  static bytes of(const wire::graph& g) {
+    return sizeof g + sum(g.name, g.nodes, g.initializers, g.sparse_initializers, g.inputs, g.outputs, g.values);
+  }
+};
+
 class expander {
  public:
   expander(const wire::model& m, const std::string& path, std::size_t file_size)
       : path_{path}, opset_{opset_of(m.opsets)}, left_{(bytes{64} << 20) + 16 * bytes{file_size}} {
+    for (const auto& each : m.read_elsewhere) left_ += 16 * bytes{each.size()};
     for (const auto& f : m.functions) by_name_.emplace(key{domain_of(f.domain), f.name, f.overload}, &f);
   }
 
@@ -61,9 +101,12 @@ class expander {
     const auto found = by_name_.find(key{domain_of(n.domain), n.op, n.overload});
     return found == by_name_.end() ? nullptr : found->second;
   }
-  void spend(const wire::node& n, bytes size) {
-    if (++nodes_ > most_nodes) fail(n, "local functions come to more than 65536 nodes");
-    if (size > left_) fail(n, "local functions come to more than 64 MiB and 16 times the file");
+  void count_node(const wire::node& call) {
+    if (++nodes_ > most_nodes) fail(call, "local functions come to more than 65536 nodes");
+  }
+  // Takes the bytes off what is left. Copies come after it.
+  void spend(const wire::node& call, bytes size) {
+    if (size > left_) fail(call, "local functions come to more than 64 MiB and 16 times the file");
     left_ -= size;
   }
 
@@ -88,7 +131,8 @@ class expander {
         fail(call, "its function is of opset " + std::to_string(opset) + ", where " + each.op +
                        " is another than in the model's opset " + std::to_string(opset_));
       }
-      body.push_back(renamed(each, prefix, names, results, f, call));
+      spend(call, size_of_copy::of(each));
+      rename(body.emplace_back(each), prefix, names, results, f, call);
       body.back().in_file = call.in_file;
     }
     for (const auto& [formal, actual] : results) {  // of what the body does not make itself
@@ -102,60 +146,67 @@ class expander {
     --level_;
   }
 
-  wire::node renamed(const wire::node& from, const std::string& prefix, scoped_names& names,
-                     const std::map<std::string, std::string>& results, const wire::function& f,
-                     const wire::node& call) {
-    wire::node n = from;
+  void replace(std::string& name, const std::string& by, const wire::node& call) {
+    spend(call, by.size());
+    name = by;
+  }
+  void put_before(std::string& name, const std::string& prefix, const wire::node& call) {
+    spend(call, prefix.size());
+    name.insert(0, prefix);
+  }
+
+  // Changes the copy of a node of the function to what stands in the place of the call.
+  void rename(wire::node& n, const std::string& prefix, scoped_names& names,
+              const std::map<std::string, std::string>& results, const wire::function& f, const wire::node& call) {
+    count_node(call);
     n.body = {};
-    n.name = from.name.empty() ? "" : prefix + from.name;
-    bytes size = sizeof(wire::node) + n.name.size();
-    for (std::string& name : n.inputs) size += 32 + (name = names(name)).size();
+    if (!n.name.empty()) put_before(n.name, prefix, call);
+    for (std::string& name : n.inputs) replace(name, names(name), call);
     for (std::string& name : n.outputs) {
       if (name.empty()) continue;
       const auto result = results.find(name);
       const std::string made = result == results.end() ? prefix + name : result->second;
       names.say(name, made);
-      size += 32 + (name = made).size();
+      replace(name, made, call);
     }
     std::vector<wire::attribute> attributes;
     for (auto& a : n.attributes) {
-      std::optional<wire::attribute> meant = resolved(a, f, call);
-      if (!meant) continue;
-      size += sizeof(wire::attribute) + meant->text.size() + 4 * meant->numbers.size() + 8 * meant->integers.size();
-      for (const auto& t : meant->tensors) {
-        size += sizeof t + 4 * t.floats.size() + 8 * (t.doubles.size() + t.int32s.size() + t.int64s.size());
-      }
-      for (auto& g : meant->graphs) rename(g, prefix, names, f, call);
-      attributes.push_back(*std::move(meant));
+      if (!resolve(a, f, call)) continue;
+      for (auto& g : a.graphs) rename(g, prefix, names, f, call);
+      attributes.push_back(std::move(a));
     }
     n.attributes = std::move(attributes);
-    spend(call, size);
-    return n;
   }
   // The graph of a node in a function. Its own values keep their names but for those that nodes around it have.
   void rename(wire::graph& g, const std::string& prefix, scoped_names& names, const wire::function& f,
               const wire::node& call) {
     const scoped_names::inner_graph inside{names};
-    for (auto& v : g.inputs) names.say(v.name, prefix + v.name), v.name.insert(0, prefix);
-    for (auto& t : g.initializers) names.say(t.name, prefix + t.name), t.name.insert(0, prefix);
-    for (auto& n : g.nodes) n = renamed(n, prefix, names, {}, f, call);
-    for (auto& v : g.outputs) v.name = names(v.name);
+    const auto make_own = [&](std::string& name) {
+      const std::string from = name;
+      put_before(name, prefix, call);
+      names.say(from, name);
+    };
+    for (auto& v : g.inputs) make_own(v.name);
+    for (auto& t : g.initializers) make_own(t.name);
+    for (auto& n : g.nodes) rename(n, prefix, names, {}, f, call);
+    for (auto& v : g.outputs) replace(v.name, names(v.name), call);
     g.values.clear();
   }
 
-  // The attribute as the node that calls the function has it; nothing where neither that nor a default is there.
-  static std::optional<wire::attribute> resolved(const wire::attribute& a, const wire::function& f,
-                                                 const wire::node& call) {
-    if (a.refers_to.empty()) return a;
+  // Makes the attribute what the calling node has for it, or else the function's default; false where neither is there.
+  bool resolve(wire::attribute& a, const wire::function& f, const wire::node& call) {
+    if (a.refers_to.empty()) return true;
     for (const auto* from : {&call.attributes, &f.defaults}) {
       for (const auto& each : *from) {
         if (each.name != a.refers_to) continue;
-        wire::attribute meant = each;
-        meant.name = a.name;
-        return meant;
+        spend(call, size_of_copy::of(each));
+        std::string name = std::move(a.name);
+        a = each;
+        a.name = std::move(name);
+        return true;
       }
     }
-    return std::nullopt;
+    return false;
   }
 
   const std::string& path_;
