@@ -178,5 +178,15 @@ TEST_F(onnx_functions, names_that_grow_have_a_bound) {
   EXPECT_NE(complaint(inner).find("local functions come to more than 64 MiB"), std::string::npos);
 }
 
+// Each call goes over all inputs, though its function has no node.
+TEST_F(onnx_functions, inputs_of_calls_have_a_bound) {
+  onnx_maker m;
+  function(m, "f", std::vector<std::string>(20'000), {});
+  m.input("x", {2});
+  for (int i = 0; i < 20'000; ++i) call(m, "f", {}, {});
+  m.node("Neg", {"x"}, {"y"}).output("y");
+  EXPECT_NE(complaint(m).find("local functions come to more than 64 MiB"), std::string::npos) << complaint(m);
+}
+
 }  // namespace
 }  // namespace berth::model

@@ -115,6 +115,7 @@ class expander {
     if (call.inputs.size() > f.inputs.size() || call.outputs.size() > f.outputs.size()) {
       fail(call, "has more inputs or results than its function");
     }
+    spend(call, 64 * bytes{f.inputs.size() + call.outputs.size() + f.opsets.size()});
     const std::string prefix = f.name + "#" + std::to_string(++calls_) + "/";
     scoped_names names;
     for (std::size_t i = 0; i < f.inputs.size(); ++i) {
