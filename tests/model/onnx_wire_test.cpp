@@ -88,6 +88,19 @@ TEST(onnx_wire, what_is_wrong_is_placed) {
   EXPECT_EQ(complaint(model_of("")), "");
 }
 
+// The parts of the one are joined with the first of the list, which has other bytes.
+TEST(onnx_wire, an_attribute_has_one_or_a_list) {
+  const auto of = [](const std::string& attribute) { return model_of(text_field(1, text_field(5, attribute))); };
+  const std::string both = "an attribute has one tensor or graph and a list of them";
+  const std::string nodes = text_field(1, "") + text_field(1, "");
+  EXPECT_EQ(complaint(of(text_field(11, "") + text_field(6, nodes) + text_field(11, ""))), none + "8: " + both);
+  EXPECT_EQ(complaint(of(text_field(6, "") + text_field(11, nodes))), none + "8: " + both);
+  EXPECT_EQ(complaint(of(text_field(5, "") + text_field(10, ""))), none + "8: " + both);
+  EXPECT_EQ(complaint(of(text_field(10, "") + text_field(5, ""))), none + "8: " + both);
+  EXPECT_EQ(complaint(of(text_field(6, nodes) + text_field(6, nodes))), "");
+  EXPECT_EQ(complaint(of(text_field(11, nodes) + text_field(11, ""))), "");
+}
+
 TEST(onnx_wire, messages_have_a_bound_of_depth) {
   const auto nested = [](int levels) {
     std::string graph;

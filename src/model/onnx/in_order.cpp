@@ -291,6 +291,7 @@ std::string renamed_node(const wire::node& n, const names& reads, const names& w
       case output_of_node: wire::append_text(text, f.number, renamed(f.body, writes)); return true;
       case name_of_node: wire::append_text(text, f.number, name.empty() ? f.body : string_view{name}); return true;
       case attribute_of_node:
+        if (next == n.attributes.size()) return false;
         wire::append_text(text, f.number, renamed_attribute(f.body, n.attributes[next++], reads));
         return true;
       default: return false;
@@ -316,6 +317,7 @@ std::string renamed_graph(string_view body, const wire::graph& g, names others) 
   std::size_t next = 0;
   return changed(body, [&](std::string& text, const wire::field& f) {
     if (f.number == node_of_graph) {
+      if (next == g.nodes.size()) return false;
       wire::append_text(text, f.number, renamed_node(g.nodes[next++], others, {}, ""));
     } else if (f.number == output_of_graph) {
       wire::append_text(text, f.number, renamed_value(f.body, others));

@@ -87,6 +87,7 @@ struct attribute {
   std::vector<wire::tensor> tensors{};  // one where the kind is `tensor`
   std::vector<wire::graph> graphs{};    // one where the kind is `graph`
   std::vector<wire::sparse_tensor> sparse_tensors{};
+  bool has_one = false, has_list = false;  // as the file writes `tensors` or `graphs`; it never does both
 };
 
 struct node {

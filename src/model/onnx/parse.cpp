@@ -183,6 +183,9 @@ class parser {
     const auto is = [&a](attribute_kind kind) {
       if (a.kind == attribute_kind::undefined) a.kind = kind;
     };
+    a.has_one = a.has_one || f.number == 5 || f.number == 6;
+    a.has_list = a.has_list || f.number == 10 || f.number == 11;
+    if (a.has_one && a.has_list) fail(f.whole.data(), "an attribute has one tensor or graph and a list of them");
     switch (f.number) {
       case 1: return take(a.name, f);
       case 20: {
