@@ -188,5 +188,60 @@ TEST_F(onnx_functions, inputs_of_calls_have_a_bound) {
   EXPECT_NE(complaint(m).find("local functions come to more than 64 MiB"), std::string::npos) << complaint(m);
 }
 
+// The function's own x, y and c are others than the caller's, which the branch reads and makes.
+TEST_F(onnx_functions, a_graph_of_the_caller_reads_the_names_around_the_call) {
+  onnx_maker m;
+  auto* f = function(m, "either", {"c", "x"}, {"r"});
+  node(f, "Neg", {"x"}, "y");
+  auto* choice = node(f, "If", {"c"}, "t");
+  refer(choice, "then_branch", onnx::AttributeProto::GRAPH, "branch");
+  auto* own = choice->add_attribute();
+  own->set_name("else_branch");
+  own->set_type(onnx::AttributeProto::GRAPH);
+  const auto fill = [](onnx::GraphProto* g, const std::string& op, const std::string& read) {
+    g->set_name("g");
+    auto* n = g->add_node();
+    n->set_op_type(op);
+    n->add_input(read);
+    n->add_output("b");
+    g->add_output()->set_name("b");
+  };
+  fill(own->mutable_g(), "Identity", "y");
+  node(f, "Add", {"t", "y"}, "r");
+  m.input("x", {2}).input("other", {2});
+  for (const bool is : {true, false}) {
+    const std::string of = is ? "yes" : "no";
+    auto* t = m.model().mutable_graph()->add_initializer();
+    t->set_name(of);
+    t->set_data_type(onnx::TensorProto::BOOL);
+    t->set_raw_data(std::string(1, is ? '\1' : '\0'));
+    call(m, "either", {of, "other"}, {"z" + of}).output("z" + of);
+    auto* nodes = m.model().mutable_graph()->mutable_node();
+    auto* branch = nodes->Mutable(nodes->size() - 1)->add_attribute();
+    branch->set_name("branch");
+    branch->set_type(onnx::AttributeProto::GRAPH);
+    fill(branch->mutable_g(), "Relu", "x");
+  }
+  EXPECT_EQ(run(m, {{1, 2}, {10, 20}}), (rows{{-9, -18}, {-20, -40}}));
+}
+
+// Without a bound the graph would hold itself.
+TEST_F(onnx_functions, a_default_that_refers_to_itself) {
+  onnx_maker m;
+  auto* f = function(m, "f", {"a"}, {"r"});
+  refer(node(f, "If", {"a"}, "r"), "then_branch", onnx::AttributeProto::GRAPH, "branch");
+  auto* otherwise = f->add_attribute_proto();
+  otherwise->set_name("branch");
+  otherwise->set_type(onnx::AttributeProto::GRAPH);
+  auto* inner = otherwise->mutable_g()->add_node();
+  inner->set_op_type("If");
+  inner->add_output("b");
+  refer(inner, "then_branch", onnx::AttributeProto::GRAPH, "branch");
+  m.input("x", {2});
+  call(m, "f", {"x"}, {"y"}).output("y");
+  EXPECT_NE(complaint(m).find("graphs of its function refer to each other without an end"), std::string::npos)
+      << complaint(m);
+}
+
 }  // namespace
 }  // namespace berth::model

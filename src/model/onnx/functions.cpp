@@ -172,8 +172,15 @@ class expander {
     }
     std::vector<wire::attribute> attributes;
     for (auto& a : n.attributes) {
-      if (!resolve(a, f, call)) continue;
-      for (auto& g : a.graphs) rename(g, prefix, names, f, call);
+      const origin from = resolve(a, f, call);
+      if (from == origin::nowhere) continue;
+      for (auto& g : a.graphs) {
+        if (from == origin::caller) {
+          count_nodes(g, call);  // its names are those around the call
+        } else {
+          rename(g, prefix, names, f, call);
+        }
+      }
       attributes.push_back(std::move(a));
     }
     n.attributes = std::move(attributes);
@@ -181,6 +188,7 @@ class expander {
   // The graph of a node in a function. Its own values keep their names but for those that nodes around it have.
   void rename(wire::graph& g, const std::string& prefix, scoped_names& names, const wire::function& f,
               const wire::node& call) {
+    if (++level_ > most_levels) fail(call, "graphs of its function refer to each other without an end");
     const scoped_names::inner_graph inside{names};
     const auto make_own = [&](std::string& name) {
       const std::string from = name;
@@ -192,11 +200,22 @@ class expander {
     for (auto& n : g.nodes) rename(n, prefix, names, {}, f, call);
     for (auto& v : g.outputs) replace(v.name, names(v.name), call);
     g.values.clear();
+    --level_;
+  }
+  void count_nodes(const wire::graph& g, const wire::node& call) {
+    for (const auto& n : g.nodes) {
+      count_node(call);
+      for (const auto& a : n.attributes) {
+        for (const auto& inner : a.graphs) count_nodes(inner, call);
+      }
+    }
   }
 
-  // Makes the attribute what the calling node has for it, or else the function's default; false where neither is there.
-  bool resolve(wire::attribute& a, const wire::function& f, const wire::node& call) {
-    if (a.refers_to.empty()) return true;
+  // Makes the attribute what the calling node has for it, or else the function's default. Returns where it was found.
+  enum class origin : std::uint8_t { function, caller, nowhere };
+  origin resolve(wire::attribute& a, const wire::function& f, const wire::node& call) {
+    if (a.refers_to.empty()) return origin::function;
+    spend(call, call.attributes.size() + f.defaults.size());
     for (const auto* from : {&call.attributes, &f.defaults}) {
       for (const auto& each : *from) {
         if (each.name != a.refers_to) continue;
@@ -204,10 +223,10 @@ class expander {
         std::string name = std::move(a.name);
         a = each;
         a.name = std::move(name);
-        return true;
+        return from == &call.attributes ? origin::caller : origin::function;
       }
     }
-    return false;
+    return origin::nowhere;
   }
 
   const std::string& path_;

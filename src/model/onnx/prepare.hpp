@@ -12,9 +12,10 @@ namespace berth::model {
 void sort_nodes(wire::model& m, const std::string& path);
 
 // Puts the body of a local function in the place of each node that calls it; attributes that a body refers to are the
-// node's, or the function's defaults. Values of a body are called "FUNCTION#3/NAME". Throws input_error: functions that
-// call each other, a body that another opset reads otherwise, bodies of more than 65,536 nodes together, or copies of
-// more than 64 MiB and 16 times the file with what it reads of others.
+// node's, or the function's defaults. Values of a body are called "FUNCTION#3/NAME"; those of a graph that the node
+// hands over keep their names. Throws input_error: functions that call each other, a body that another opset reads
+// otherwise, bodies of more than 65,536 nodes together, or copies of more than 64 MiB and 16 times the file with what
+// it reads of others.
 void put_functions_in_place(wire::model& m, const std::string& path, std::size_t file_size);
 
 }  // namespace berth::model
