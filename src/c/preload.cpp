@@ -12,6 +12,7 @@
 // while Berth records, so that its own blocks are left out.
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -24,6 +25,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "berth/core/hook.hpp"
 #include "berth/pool/foreign.hpp"
@@ -61,23 +63,47 @@ std::atomic<bool> of_malloc{false}, of_devices{false};
 constinit trace::recorder* recorder = nullptr;  // never destroyed: threads may allocate to the end
 constinit pid_t started_by = 0;
 
-// The texts of places, made once each and kept.
-const char* place_of(const void* caller) {
-  static auto* const lock = new std::mutex;
-  static auto* const known = new std::unordered_map<const void*, std::string>;
-  const std::lock_guard held{*lock};
-  std::string& text = (*known)[caller];
-  if (!text.empty()) return text.c_str();
+// The texts of places, made once each and kept. Never destroyed, as the recorder.
+constinit std::mutex places_lock;
+constinit std::unordered_map<const void*, std::string>* places = nullptr;
+
+std::string make_place(const void* caller) {
   Dl_info in{};
   char offset[32];
   if (dladdr(caller, &in) == 0 || in.dli_fname == nullptr) {
     std::snprintf(offset, sizeof offset, "%p", caller);
-    return (text = offset).c_str();
+    return offset;
   }
   const char* const slash = std::strrchr(in.dli_fname, '/');
   std::snprintf(offset, sizeof offset, "+0x%zx",
                 static_cast<std::size_t>(static_cast<const char*>(caller) - static_cast<const char*>(in.dli_fbase)));
-  return (text = std::string{slash != nullptr ? slash + 1 : in.dli_fname} + offset).c_str();
+  return std::string{slash != nullptr ? slash + 1 : in.dli_fname} + offset;
+}
+
+// Calls dladdr without the lock: dlopen allocates while it holds the lock that dladdr takes.
+const char* place_of(const void* caller) {
+  {
+    const std::lock_guard held{places_lock};
+    if (const auto known = places->find(caller); known != places->end()) return known->second.c_str();
+  }
+  std::string text = make_place(caller);
+  const std::lock_guard held{places_lock};
+  return places->try_emplace(caller, std::move(text)).first->second.c_str();
+}
+
+// The lock is held across a fork, so that the child finds the places whole. Other handlers of the fork may allocate
+// meanwhile, in this thread: their blocks are left out.
+constinit thread_local bool busy_before_fork [[gnu::tls_model("initial-exec")]] = false;
+
+void before_fork() noexcept {
+  busy_before_fork = busy;
+  busy = true;
+  places_lock.lock();
+}
+
+void after_fork() noexcept {
+  places_lock.unlock();
+  busy = busy_before_fork;
 }
 
 void note_block(const void* block, std::size_t size, const void* caller) noexcept {
@@ -148,8 +174,10 @@ std::string path_of_this_process(const char* path) {
     return;
   }
   started_by = getpid();
+  places = new std::unordered_map<const void*, std::string>;
   recorder = new trace::recorder;
   recorder->start();
+  (void)pthread_atfork(before_fork, after_fork, after_fork);  // behind the recorder's, whose locks it covers too
   of_malloc.store(heap);
   of_devices.store(devices);
 }

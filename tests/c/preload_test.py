@@ -66,6 +66,12 @@ class Preload(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
             self.assertIn("python", self.alive(folder)[1])
 
+    def test_threads_open_libraries_and_fork(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(5):
+                done = self.record(folder, BERTH_RECORD_OF="malloc", CROWD="1")
+                self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_without_a_file_nothing_is_recorded(self):
         done = subprocess.run([PROGRAM], env={**{k: v for k, v in os.environ.items() if k != "BERTH_RECORD"}, "LD_PRELOAD": LIBRARY,
                                               **({"LD_LIBRARY_PATH": SIMULATOR} if SIMULATOR else {})}, capture_output=True, text=True)
