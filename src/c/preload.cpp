@@ -3,10 +3,11 @@
 //   LD_PRELOAD=libberth_preload.so BERTH_RECORD=run.json ./program
 //   berth report run.json
 //
-// BERTH_RECORD is the snapshot that is written when the program ends (a child of fork writes run.PID.json); without it
-// nothing is recorded. BERTH_RECORD_OF: malloc, device, or both with a comma (the default). A block's place is the
-// object and the offset of the call, "program+0x1234", for addr2line. Device functions that a program finds with dlsym
-// are not seen. With BERTH_DEBUG, memory of devices stands in its report too (berth/pool/foreign.hpp).
+// BERTH_RECORD is the snapshot that is written when the program ends; without it nothing is recorded. A child of fork,
+// and a program that a recorded one starts, writes run.PID.json. BERTH_RECORD_OF: malloc, device, or both with a comma
+// (the default). A block's place is the object and the offset of the call, "program+0x1234", for addr2line. Device
+// functions that a program finds with dlsym are not seen. With BERTH_DEBUG, memory of devices stands in its report too
+// (berth/pool/foreign.hpp).
 //
 // The functions here are called before any constructor, from any thread, and by Berth itself. `busy` is set
 // while Berth records, so that its own blocks are left out.
@@ -21,9 +22,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -61,7 +64,8 @@ class at_work {
 
 std::atomic<bool> of_malloc{false}, of_devices{false};
 constinit trace::recorder* recorder = nullptr;  // never destroyed: threads may allocate to the end
-constinit pid_t started_by = 0;
+constinit std::string* report_path = nullptr;   // absolute, of the first process
+constinit pid_t first_process = 0;
 
 // The texts of places, made once each and kept. Never destroyed, as the recorder.
 constinit std::mutex places_lock;
@@ -154,12 +158,29 @@ Function* next(std::atomic<Function*>& kept, const char* name) noexcept {
   return found;
 }
 
-std::string path_of_this_process(const char* path) {
-  std::string to = path;
-  if (getpid() == started_by) return to;
+std::string path_of_this_process() {
+  std::string to = *report_path;
+  if (getpid() == first_process) return to;
   const std::size_t slash = to.rfind('/') + 1, dot = to.rfind('.');
   to.insert(dot == std::string::npos || dot <= slash ? to.size() : dot, "." + std::to_string(getpid()));
   return to;
+}
+
+// Keeps the path: the program may change its folder and its environment.
+void keep_path(const char* path) {
+  std::error_code no;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, no);
+  report_path = new std::string{no ? path : absolute.string()};
+}
+
+// Marks the environment with the first process, so that a program that it starts writes a report of its own.
+pid_t find_first_process() {
+  constexpr const char* marker = "BERTH_RECORD_FIRST";
+  const char* const before = environment(marker);
+  const long first = before != nullptr ? std::strtol(before, nullptr, 10) : 0;
+  if (first > 0) return static_cast<pid_t>(first);
+  (void)setenv(marker, std::to_string(getpid()).c_str(), 1);
+  return getpid();
 }
 
 [[gnu::constructor]] void begin() {
@@ -173,7 +194,8 @@ std::string path_of_this_process(const char* path) {
     std::fprintf(stderr, "berth: BERTH_RECORD_OF: '%s' names neither malloc nor device\n", named);
     return;
   }
-  started_by = getpid();
+  keep_path(path);
+  first_process = find_first_process();
   places = new std::unordered_map<const void*, std::string>;
   recorder = new trace::recorder;
   recorder->start();
@@ -188,7 +210,7 @@ std::string path_of_this_process(const char* path) {
   of_malloc.store(false);
   of_devices.store(false);
   recorder->stop();
-  const std::string path = path_of_this_process(environment("BERTH_RECORD"));
+  const std::string path = path_of_this_process();
   if (write_report_file(path, to_json(recorder->take())) != 0) {
     std::fprintf(stderr, "berth: BERTH_RECORD: %s cannot be written\n", path.c_str());
   }

@@ -72,6 +72,25 @@ class Preload(unittest.TestCase):
                 done = self.record(folder, BERTH_RECORD_OF="malloc", CROWD="1")
                 self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_a_changed_environment_and_folder_change_no_path(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.record(folder, [sys.executable, "-c", f"import os; os.chdir({folder!r}); os.unsetenv('BERTH_RECORD')"])
+            self.assertEqual((done.returncode, os.listdir(folder)), (0, ["run.json"]), done.stderr)
+            os.mkdir(os.path.join(folder, "sub"))
+            relative = os.path.relpath(os.path.join(folder, "far.json"))
+            done = self.record(folder, [sys.executable, "-c", f"import os; os.chdir({folder!r} + '/sub')"], BERTH_RECORD=relative)
+            self.assertEqual(sorted(os.listdir(folder)), ["far.json", "run.json", "sub"], done.stderr)
+
+    def test_a_program_started_by_a_recorded_one_has_a_file_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = ("import os, subprocess, sys\n"
+                    "child = subprocess.Popen([sys.executable, '-c', 'pass'])\n"
+                    "child.wait(); print(child.pid)")
+            done = self.record(folder, [sys.executable, "-c", code])
+            self.assertEqual(sorted(os.listdir(folder)), [f"run.{done.stdout.strip()}.json", "run.json"], done.stderr)
+            self.record(folder, ["/bin/sh", "-c", f"exec '{sys.executable}' -c pass"])
+            self.assertEqual(len(os.listdir(folder)), 2)
+
     def test_without_a_file_nothing_is_recorded(self):
         done = subprocess.run([PROGRAM], env={**{k: v for k, v in os.environ.items() if k != "BERTH_RECORD"}, "LD_PRELOAD": LIBRARY,
                                               **({"LD_LIBRARY_PATH": SIMULATOR} if SIMULATOR else {})}, capture_output=True, text=True)
