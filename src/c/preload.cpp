@@ -35,6 +35,7 @@
 #include "berth/trace/recorder.hpp"
 #include "core/environment.hpp"
 #include "core/whole_file.hpp"
+#include "pool/foreign.hpp"
 
 // glibc's own entry points, for what dlsym allocates before the next malloc is found.
 extern "C" {
@@ -138,13 +139,24 @@ void note_device_block(const void* block, std::size_t size, const void* caller) 
   }
 }
 
-void note_device_free(const void* block, const void* caller) noexcept {
-  if (busy || !of_devices.load(std::memory_order_relaxed)) return;
-  const at_work now;
-  try {
-    (void)record_free(block, source_location::current(place_of(caller), 0));
-  } catch (const std::bad_alloc&) {
+// Calls the driver's free. It alone knows blocks of functions that are not recorded here, so it is asked about those.
+template <class Free>
+int free_on_device(Free* free_it, void* block, const void* caller) noexcept {
+  if (busy || !of_devices.load(std::memory_order_relaxed)) return free_it(block);
+  source_location site = source_location::current("", 0);
+  bool recorded = true;
+  {
+    const at_work now;
+    try {
+      site = source_location::current(place_of(caller), 0);
+      recorded = detail::record_free_of_live(block, site);
+    } catch (const std::bad_alloc&) {
+    }
   }
+  const int status = free_it(block);
+  const at_work now;
+  if (!recorded) detail::record_free_of_other(block, status != 0, site);
+  return status;
 }
 
 // The next function of that name behind this library; null if there is none.
@@ -305,8 +317,7 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
     auto* found = kept.load(std::memory_order_relaxed);                                              \
     if (found == nullptr) kept = found = reinterpret_cast<decltype(found)>(dlsym(RTLD_NEXT, #name)); \
     if (found == nullptr) return 1;                                                                  \
-    berth::note_device_free(block, BERTH_CALLER);                                                    \
-    return found(block);                                                                             \
+    return berth::free_on_device(found, block, BERTH_CALLER);                                        \
   }
 BERTH_DEVICE_ALLOCATION(cudaMalloc, (void** out, std::size_t size), (out, size))
 BERTH_DEVICE_ALLOCATION(cudaMallocHost, (void** out, std::size_t size), (out, size))

@@ -130,8 +130,20 @@ void add_block(foreign_record& r, const void* address, const foreign_block& b) {
   r.sums.live_peak = std::max(r.sums.live_peak, r.sums.live);
 }
 
-// Tells of a free that has no live block.
+std::optional<foreign_block> find_freed(const void* address) {
+  foreign_record& r = all();
+  const std::lock_guard held{r.lock};
+  const auto at = r.freed.find(address);
+  return at != r.freed.end() ? std::optional{at->second} : std::nullopt;
+}
+
+// Counts and tells a free that has no live block.
 void tell_of_free(const void* address, const std::optional<foreign_block>& before, source_location site) {
+  {
+    foreign_record& r = all();
+    const std::lock_guard held{r.lock};
+    ++r.sums.mistakes;
+  }
   std::string text;
   if (before) {
     text = "double free of the " + text_of(*before, address);
@@ -163,28 +175,26 @@ void record_allocation(const void* address, bytes size, source_location site) no
 }
 
 bool record_free(const void* address, source_location site) noexcept try {
+  if (detail::record_free_of_live(address, site)) return true;
+  tell_of_free(address, find_freed(address), site);
+  return false;
+} catch (const std::bad_alloc&) {
+  return true;
+}
+
+namespace detail {
+
+bool record_free_of_live(const void* address, source_location site) noexcept try {
   if (address == nullptr) return true;
   bytes size = 0;
   if (current_debug()) {
     begin_record();
     foreign_record& r = all();
-    std::optional<foreign_block> before;
-    bool found = false;
-    {
-      const std::lock_guard held{r.lock};
-      if (const auto at = r.live.find(address); at != r.live.end()) {
-        found = true;
-        size = at->second.size;
-        end_block(r, at, site);
-      } else if (const auto freed = r.freed.find(address); freed != r.freed.end()) {
-        before = freed->second;
-      }
-      if (!found) ++r.sums.mistakes;
-    }
-    if (!found) {
-      tell_of_free(address, before, site);
-      return false;
-    }
+    const std::lock_guard held{r.lock};
+    const auto at = r.live.find(address);
+    if (at == r.live.end()) return false;
+    size = at->second.size;
+    end_block(r, at, site);
   }
   emit({.kind = memory_event_kind::pool_free, .owner = &recorded, .address = address, .size = size, .site = site});
   return true;
@@ -192,7 +202,16 @@ bool record_free(const void* address, source_location site) noexcept try {
   return true;
 }
 
-namespace detail {
+void record_free_of_other(const void* address, bool refused, source_location site) noexcept try {
+  if (refused) {
+    if (const auto before = find_freed(address)) tell_of_free(address, before, site);
+    return;
+  }
+  foreign_record& r = all();
+  const std::lock_guard held{r.lock};
+  r.freed.erase(address);
+} catch (const std::bad_alloc&) {
+}
 
 bool foreign_memory_is_recorded() noexcept {
   return recorded.load();

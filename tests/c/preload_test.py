@@ -58,6 +58,12 @@ class Preload(unittest.TestCase):
             self.assertEqual([m["kind"] for m in mistakes], ["double free"])
             self.assertIn(os.path.basename(PROGRAM) + "+0x", mistakes[0]["file"])
 
+    @unittest.skipUnless(SIMULATOR, "without the simulator")
+    def test_a_free_of_a_block_that_was_not_seen_is_no_mistake(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.record(folder, BERTH_RECORD_OF="device", OTHERS="1", BERTH_DEBUG="guards")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_other_programs_go_on(self):
         with tempfile.TemporaryDirectory() as folder:
             done = self.record(folder, [sys.executable, "-c", "import threading, json\n"

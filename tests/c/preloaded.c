@@ -68,6 +68,15 @@ int main(void) {
   if (aclrtFreeHost(given) != 0) return 1;
   kept[2] = lost;
   if (getenv("TWICE") != NULL) (void)aclrtFree(lost), (void)aclrtFree(lost);
+  if (getenv("OTHERS") != NULL) { /* a block that the library does not see, at the address of one that it saw */
+    void* other = NULL;
+    if (aclrtFree(lost) != 0) return 1;
+    int (*const hidden)(void**, size_t, aclrtMemMallocPolicy) =
+        (int (*)(void**, size_t, aclrtMemMallocPolicy))dlsym(dlopen("libascendcl.so", RTLD_NOW), "aclrtMalloc");
+    for (int i = 0; i < 2; ++i) {
+      if (hidden(&other, 4097 + i * 100000, ACL_MEM_MALLOC_HUGE_FIRST) != 0 || aclrtFree(other) != 0) return 1;
+    }
+  }
 #endif
   printf("%p\n", kept[1]);
   return 0;
