@@ -170,6 +170,33 @@ Function* next(std::atomic<Function*>& kept, const char* name) noexcept {
   return found;
 }
 
+// The name of a loaded library, looked for by the start of its file's name.
+struct library_search {
+  const char* start;
+  char found[4096];
+};
+
+int compare_library(dl_phdr_info* loaded, std::size_t, void* context) {
+  auto& search = *static_cast<library_search*>(context);
+  const char* const slash = std::strrchr(loaded->dlpi_name, '/');
+  const char* const name = slash != nullptr ? slash + 1 : loaded->dlpi_name;
+  if (std::strncmp(name, search.start, std::strlen(search.start)) != 0) return 0;
+  if (std::strlen(loaded->dlpi_name) >= sizeof search.found) return 0;
+  std::strcpy(search.found, loaded->dlpi_name);
+  return 1;
+}
+
+// Finds the driver's function, also in a library that dlopen loaded for itself alone; null if there is none.
+void* find_of_device(const char* function) noexcept {
+  const at_work now;
+  if (void* const found = dlsym(RTLD_NEXT, function)) return found;
+  library_search search{.start = std::strncmp(function, "cuda", 4) == 0 ? "libcudart.so" : "libascendcl.so",
+                        .found = ""};
+  if (dl_iterate_phdr(compare_library, &search) == 0) return nullptr;
+  void* const library = dlopen(search.found, RTLD_NOLOAD | RTLD_LAZY);  // stays open: its functions are kept
+  return library != nullptr ? dlsym(library, function) : nullptr;
+}
+
 std::string path_of_this_process() {
   std::string to = *report_path;
   if (getpid() == first_process) return to;
@@ -301,23 +328,23 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
 }
 
 // CUDA and AscendCL: 0 is success in both. A program that calls them has their library.
-#define BERTH_DEVICE_ALLOCATION(name, parameters, arguments)                                         \
-  int name parameters {                                                                              \
-    static constinit std::atomic<int(*) parameters> kept{nullptr};                                   \
-    auto* found = kept.load(std::memory_order_relaxed);                                              \
-    if (found == nullptr) kept = found = reinterpret_cast<decltype(found)>(dlsym(RTLD_NEXT, #name)); \
-    if (found == nullptr) return 1;                                                                  \
-    const int status = found arguments;                                                              \
-    if (status == 0) berth::note_device_block(*out, size, BERTH_CALLER);                             \
-    return status;                                                                                   \
+#define BERTH_DEVICE_ALLOCATION(name, parameters, arguments)                                              \
+  int name parameters {                                                                                   \
+    static constinit std::atomic<int(*) parameters> kept{nullptr};                                        \
+    auto* found = kept.load(std::memory_order_relaxed);                                                   \
+    if (found == nullptr) kept = found = reinterpret_cast<decltype(found)>(berth::find_of_device(#name)); \
+    if (found == nullptr) return 1;                                                                       \
+    const int status = found arguments;                                                                   \
+    if (status == 0) berth::note_device_block(*out, size, BERTH_CALLER);                                  \
+    return status;                                                                                        \
   }
-#define BERTH_DEVICE_FREE(name)                                                                      \
-  int name(void* block) {                                                                            \
-    static constinit std::atomic<int (*)(void*)> kept{nullptr};                                      \
-    auto* found = kept.load(std::memory_order_relaxed);                                              \
-    if (found == nullptr) kept = found = reinterpret_cast<decltype(found)>(dlsym(RTLD_NEXT, #name)); \
-    if (found == nullptr) return 1;                                                                  \
-    return berth::free_on_device(found, block, BERTH_CALLER);                                        \
+#define BERTH_DEVICE_FREE(name)                                                                           \
+  int name(void* block) {                                                                                 \
+    static constinit std::atomic<int (*)(void*)> kept{nullptr};                                           \
+    auto* found = kept.load(std::memory_order_relaxed);                                                   \
+    if (found == nullptr) kept = found = reinterpret_cast<decltype(found)>(berth::find_of_device(#name)); \
+    if (found == nullptr) return 1;                                                                       \
+    return berth::free_on_device(found, block, BERTH_CALLER);                                             \
   }
 BERTH_DEVICE_ALLOCATION(cudaMalloc, (void** out, std::size_t size), (out, size))
 BERTH_DEVICE_ALLOCATION(cudaMallocHost, (void** out, std::size_t size), (out, size))

@@ -59,6 +59,16 @@ class Preload(unittest.TestCase):
             self.assertIn(os.path.basename(PROGRAM) + "+0x", mistakes[0]["file"])
 
     @unittest.skipUnless(SIMULATOR, "without the simulator")
+    def test_a_library_that_was_loaded_for_another_alone_has_its_functions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = ("import ctypes; acl = ctypes.CDLL('libascendcl.so'); acl.aclInit(None); acl.aclrtSetDevice(0)\n"
+                    "own, block = ctypes.CDLL(None), ctypes.c_void_p()\n"
+                    "print(own.aclrtMallocHost(ctypes.byref(block), ctypes.c_size_t(777)), own.aclrtFreeHost(block))")
+            done = self.record(folder, [sys.executable, "-c", code], BERTH_RECORD_OF="device")
+            self.assertEqual((done.returncode, done.stdout), (0, "0 0\n"), done.stderr)
+            self.assertIn("777", self.alive(folder)[1])
+
+    @unittest.skipUnless(SIMULATOR, "without the simulator")
     def test_a_free_of_a_block_that_was_not_seen_is_no_mistake(self):
         with tempfile.TemporaryDirectory() as folder:
             done = self.record(folder, BERTH_RECORD_OF="device", OTHERS="1", BERTH_DEBUG="guards")
