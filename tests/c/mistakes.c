@@ -85,6 +85,12 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "foreign") == 0) return of_others(argv[2]), 0;
   if (berth_device_open("host", &device) != BERTH_OK || berth_stream_create(device, &stream) != BERTH_OK) return 3;
   if (berth_pool_create(device, NULL, &pool) != BERTH_OK) return 3;
+  if (strcmp(argv[1], "status") == 0) {
+    char* b = block(100);
+    int known = 0;
+    return berth_pool_free(pool, &known) != BERTH_INVALID || berth_pool_free(pool, b + 8) != BERTH_INVALID ||
+           berth_pool_free(pool, b) != BERTH_OK || berth_pool_free(pool, b) != BERTH_INVALID;
+  }
   of_pool(argv[2]);
   berth_pool_destroy(pool);
   berth_stream_destroy(stream);
