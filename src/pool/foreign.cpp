@@ -35,13 +35,20 @@ struct foreign_block {
   std::uint32_t thread = 0;
   source_location site;
   source_location freed_at;
+  std::uint64_t number = 0;  // of its free, from 1
+};
+
+struct remembered_free {
+  const void* address;
+  std::uint64_t number;
 };
 
 struct foreign_record {
   std::mutex lock;  // guards what follows
   std::unordered_map<const void*, foreign_block> live;
   std::unordered_map<const void*, foreign_block> freed;
-  std::deque<const void*> order;  // of the frees that are remembered, oldest first
+  std::deque<remembered_free> order;  // oldest first; an address that came again has older entries too
+  std::uint64_t last_number = 0;
   guard_statistics sums;
   bool alarmed_of_blocks = false, alarmed_of_bytes = false;
 };
@@ -111,13 +118,17 @@ void end_block(foreign_record& r, std::unordered_map<const void*, foreign_block>
   --r.sums.live_blocks;
   r.sums.live -= at->second.size;
   at->second.freed_at = site;
-  r.order.push_back(at->first);
+  at->second.number = ++r.last_number;
+  r.order.push_back({at->first, at->second.number});
   auto node = r.live.extract(at);
   r.freed.erase(node.key());
   r.freed.insert(std::move(node));
   if (r.order.size() <= most_freed) return;
-  r.freed.erase(r.order.front());
+  const remembered_free oldest = r.order.front();
   r.order.pop_front();
+  if (const auto b = r.freed.find(oldest.address); b != r.freed.end() && b->second.number == oldest.number) {
+    r.freed.erase(b);
+  }
 }
 
 void add_block(foreign_record& r, const void* address, const foreign_block& b) {

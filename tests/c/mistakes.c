@@ -62,6 +62,15 @@ static void of_others(const char* mistake) {
   if (IS("double")) {
     berth_record_free(b);
     HERE(berth_record_free(b));
+  } else if (IS("late")) { /* the address was freed 4096 frees before, and again just now */
+    static char others[4096];
+    berth_record_free(b);
+    for (int i = 0; i < 4094; ++i) berth_record_allocation(&others[i], 1), berth_record_free(&others[i]);
+    berth_record_allocation(b, 50);
+    berth_record_free(b);
+    berth_record_allocation(&others[4095], 1);
+    berth_record_free(&others[4095]);
+    HERE(berth_record_free(b));
   } else if (IS("foreign")) {
     HERE(berth_record_free(mistake));
   } else if (IS("inside")) {

@@ -47,7 +47,7 @@ class Mistakes(unittest.TestCase):
         self.assertEqual((ended, len(report["mistakes"])), (0, 3), said)
 
     def test_of_other_allocators(self):
-        for mistake, kind in (("double", "double free"), ("foreign", "no block"), ("inside", "no block")):
+        for mistake, kind in (("double", "double free"), ("late", "double free"), ("foreign", "no block"), ("inside", "no block")):
             with self.subTest(mistake):
                 self.expect("foreign", mistake, kind)
 
