@@ -149,8 +149,9 @@ berth_status berth_pool_free_at(berth_pool* pool, void* block, const char* file,
   if (held == nullptr) return no_such(pool, "pool");
   if (block == nullptr) return succeed();
   const auto where = berth::source_location::current(file == nullptr ? "" : file, line);
-  if (find_block(held, pool, block) != BERTH_OK) {
-    if (held->own->watched()) held->own->free(block, where);  // the guard tells of it
+  if (const auto no = find_block(held, pool, block)) {
+    if (!held->own->watched(block)) return no;
+    held->own->free(block, where);  // the guard tells of it
     return find_block(held, pool, block);
   }
   held->source().free(block, where);

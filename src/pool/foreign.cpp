@@ -35,13 +35,20 @@ struct foreign_block {
   std::uint32_t thread = 0;
   source_location site;
   source_location freed_at;
+  std::uint64_t number = 0;  // of its free, from 1
+};
+
+struct remembered_free {
+  const void* address;
+  std::uint64_t number;
 };
 
 struct foreign_record {
   std::mutex lock;  // guards what follows
   std::unordered_map<const void*, foreign_block> live;
   std::unordered_map<const void*, foreign_block> freed;
-  std::deque<const void*> order;  // of the frees that are remembered, oldest first
+  std::deque<remembered_free> order;  // oldest first; an address that came again has older entries too
+  std::uint64_t last_number = 0;
   guard_statistics sums;
   bool alarmed_of_blocks = false, alarmed_of_bytes = false;
 };
@@ -111,13 +118,17 @@ void end_block(foreign_record& r, std::unordered_map<const void*, foreign_block>
   --r.sums.live_blocks;
   r.sums.live -= at->second.size;
   at->second.freed_at = site;
-  r.order.push_back(at->first);
+  at->second.number = ++r.last_number;
+  r.order.push_back({at->first, at->second.number});
   auto node = r.live.extract(at);
   r.freed.erase(node.key());
   r.freed.insert(std::move(node));
   if (r.order.size() <= most_freed) return;
-  r.freed.erase(r.order.front());
+  const remembered_free oldest = r.order.front();
   r.order.pop_front();
+  if (const auto b = r.freed.find(oldest.address); b != r.freed.end() && b->second.number == oldest.number) {
+    r.freed.erase(b);
+  }
 }
 
 void add_block(foreign_record& r, const void* address, const foreign_block& b) {
@@ -130,8 +141,20 @@ void add_block(foreign_record& r, const void* address, const foreign_block& b) {
   r.sums.live_peak = std::max(r.sums.live_peak, r.sums.live);
 }
 
-// Tells of a free that has no live block.
+std::optional<foreign_block> find_freed(const void* address) {
+  foreign_record& r = all();
+  const std::lock_guard held{r.lock};
+  const auto at = r.freed.find(address);
+  return at != r.freed.end() ? std::optional{at->second} : std::nullopt;
+}
+
+// Counts and tells a free that has no live block.
 void tell_of_free(const void* address, const std::optional<foreign_block>& before, source_location site) {
+  {
+    foreign_record& r = all();
+    const std::lock_guard held{r.lock};
+    ++r.sums.mistakes;
+  }
   std::string text;
   if (before) {
     text = "double free of the " + text_of(*before, address);
@@ -163,28 +186,26 @@ void record_allocation(const void* address, bytes size, source_location site) no
 }
 
 bool record_free(const void* address, source_location site) noexcept try {
+  if (detail::record_free_of_live(address, site)) return true;
+  tell_of_free(address, find_freed(address), site);
+  return false;
+} catch (const std::bad_alloc&) {
+  return true;
+}
+
+namespace detail {
+
+bool record_free_of_live(const void* address, source_location site) noexcept try {
   if (address == nullptr) return true;
   bytes size = 0;
   if (current_debug()) {
     begin_record();
     foreign_record& r = all();
-    std::optional<foreign_block> before;
-    bool found = false;
-    {
-      const std::lock_guard held{r.lock};
-      if (const auto at = r.live.find(address); at != r.live.end()) {
-        found = true;
-        size = at->second.size;
-        end_block(r, at, site);
-      } else if (const auto freed = r.freed.find(address); freed != r.freed.end()) {
-        before = freed->second;
-      }
-      if (!found) ++r.sums.mistakes;
-    }
-    if (!found) {
-      tell_of_free(address, before, site);
-      return false;
-    }
+    const std::lock_guard held{r.lock};
+    const auto at = r.live.find(address);
+    if (at == r.live.end()) return false;
+    size = at->second.size;
+    end_block(r, at, site);
   }
   emit({.kind = memory_event_kind::pool_free, .owner = &recorded, .address = address, .size = size, .site = site});
   return true;
@@ -192,7 +213,16 @@ bool record_free(const void* address, source_location site) noexcept try {
   return true;
 }
 
-namespace detail {
+void record_free_of_other(const void* address, bool refused, source_location site) noexcept try {
+  if (refused) {
+    if (const auto before = find_freed(address)) tell_of_free(address, before, site);
+    return;
+  }
+  foreign_record& r = all();
+  const std::lock_guard held{r.lock};
+  r.freed.erase(address);
+} catch (const std::bad_alloc&) {
+}
 
 bool foreign_memory_is_recorded() noexcept {
   return recorded.load();

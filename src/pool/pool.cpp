@@ -8,6 +8,7 @@
 #include "berth/core/hook.hpp"
 #include "core/countable.hpp"
 #include "pool/debug.hpp"
+#include "pool/guard_state.hpp"
 #include "pool/siblings.hpp"
 #include "pool/state.hpp"
 
@@ -332,6 +333,11 @@ std::optional<bytes> pool::size_of(const void* data) const noexcept {
 
 bool pool::watched() const noexcept {
   return state_->guard != nullptr;
+}
+
+bool pool::watched(const void* data) const noexcept {
+  const guard_adaptor* const g = state_->guard.get();
+  return g != nullptr && (g->options().sample <= 1 || g->state_->knows(data));
 }
 
 bool pool::in_one_piece(const void* data) const noexcept {

@@ -62,6 +62,15 @@ static void of_others(const char* mistake) {
   if (IS("double")) {
     berth_record_free(b);
     HERE(berth_record_free(b));
+  } else if (IS("late")) { /* the address was freed 4096 frees before, and again just now */
+    static char others[4096];
+    berth_record_free(b);
+    for (int i = 0; i < 4094; ++i) berth_record_allocation(&others[i], 1), berth_record_free(&others[i]);
+    berth_record_allocation(b, 50);
+    berth_record_free(b);
+    berth_record_allocation(&others[4095], 1);
+    berth_record_free(&others[4095]);
+    HERE(berth_record_free(b));
   } else if (IS("foreign")) {
     HERE(berth_record_free(mistake));
   } else if (IS("inside")) {
@@ -85,6 +94,12 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "foreign") == 0) return of_others(argv[2]), 0;
   if (berth_device_open("host", &device) != BERTH_OK || berth_stream_create(device, &stream) != BERTH_OK) return 3;
   if (berth_pool_create(device, NULL, &pool) != BERTH_OK) return 3;
+  if (strcmp(argv[1], "status") == 0) {
+    char* b = block(100);
+    int known = 0;
+    return berth_pool_free(pool, &known) != BERTH_INVALID || berth_pool_free(pool, b + 8) != BERTH_INVALID ||
+           berth_pool_free(pool, b) != BERTH_OK || berth_pool_free(pool, b) != BERTH_INVALID;
+  }
   of_pool(argv[2]);
   berth_pool_destroy(pool);
   berth_stream_destroy(stream);

@@ -40,8 +40,14 @@ class Mistakes(unittest.TestCase):
             with self.subTest(mistake):
                 self.expect("pool", mistake, kind)
 
+    def test_blocks_without_a_guard_are_a_status(self):
+        ended, _, report, _, said = self.run_with("guards,sample=1/1000000000", "status", "")
+        self.assertEqual((ended, said, report["mistakes"]), (0, "", []))
+        ended, _, report, _, said = self.run_with("guards,warn", "status", "")
+        self.assertEqual((ended, len(report["mistakes"])), (0, 3), said)
+
     def test_of_other_allocators(self):
-        for mistake, kind in (("double", "double free"), ("foreign", "no block"), ("inside", "no block")):
+        for mistake, kind in (("double", "double free"), ("late", "double free"), ("foreign", "no block"), ("inside", "no block")):
             with self.subTest(mistake):
                 self.expect("foreign", mistake, kind)
 

@@ -58,6 +58,22 @@ class Preload(unittest.TestCase):
             self.assertEqual([m["kind"] for m in mistakes], ["double free"])
             self.assertIn(os.path.basename(PROGRAM) + "+0x", mistakes[0]["file"])
 
+    @unittest.skipUnless(SIMULATOR, "without the simulator")
+    def test_a_library_that_was_loaded_for_another_alone_has_its_functions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = ("import ctypes; acl = ctypes.CDLL('libascendcl.so'); acl.aclInit(None); acl.aclrtSetDevice(0)\n"
+                    "own, block = ctypes.CDLL(None), ctypes.c_void_p()\n"
+                    "print(own.aclrtMallocHost(ctypes.byref(block), ctypes.c_size_t(777)), own.aclrtFreeHost(block))")
+            done = self.record(folder, [sys.executable, "-c", code], BERTH_RECORD_OF="device")
+            self.assertEqual((done.returncode, done.stdout), (0, "0 0\n"), done.stderr)
+            self.assertIn("777", self.alive(folder)[1])
+
+    @unittest.skipUnless(SIMULATOR, "without the simulator")
+    def test_a_free_of_a_block_that_was_not_seen_is_no_mistake(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.record(folder, BERTH_RECORD_OF="device", OTHERS="1", BERTH_DEBUG="guards")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_other_programs_go_on(self):
         with tempfile.TemporaryDirectory() as folder:
             done = self.record(folder, [sys.executable, "-c", "import threading, json\n"
@@ -65,6 +81,31 @@ class Preload(unittest.TestCase):
                                         "[x.start() for x in t]; [x.join() for x in t]; print('ok')"])
             self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
             self.assertIn("python", self.alive(folder)[1])
+
+    def test_threads_open_libraries_and_fork(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(5):
+                done = self.record(folder, BERTH_RECORD_OF="malloc", CROWD="1")
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_changed_environment_and_folder_change_no_path(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.record(folder, [sys.executable, "-c", f"import os; os.chdir({folder!r}); os.unsetenv('BERTH_RECORD')"])
+            self.assertEqual((done.returncode, os.listdir(folder)), (0, ["run.json"]), done.stderr)
+            os.mkdir(os.path.join(folder, "sub"))
+            relative = os.path.relpath(os.path.join(folder, "far.json"))
+            done = self.record(folder, [sys.executable, "-c", f"import os; os.chdir({folder!r} + '/sub')"], BERTH_RECORD=relative)
+            self.assertEqual(sorted(os.listdir(folder)), ["far.json", "run.json", "sub"], done.stderr)
+
+    def test_a_program_started_by_a_recorded_one_has_a_file_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = ("import os, subprocess, sys\n"
+                    "child = subprocess.Popen([sys.executable, '-c', 'pass'])\n"
+                    "child.wait(); print(child.pid)")
+            done = self.record(folder, [sys.executable, "-c", code])
+            self.assertEqual(sorted(os.listdir(folder)), [f"run.{done.stdout.strip()}.json", "run.json"], done.stderr)
+            self.record(folder, ["/bin/sh", "-c", f"exec '{sys.executable}' -c pass"])
+            self.assertEqual(len(os.listdir(folder)), 2)
 
     def test_without_a_file_nothing_is_recorded(self):
         done = subprocess.run([PROGRAM], env={**{k: v for k, v in os.environ.items() if k != "BERTH_RECORD"}, "LD_PRELOAD": LIBRARY,

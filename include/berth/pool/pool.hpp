@@ -265,6 +265,8 @@ class pool final : public memory_source {
 
   // Returns true if a guard surrounds its blocks (debug.hpp).
   [[nodiscard]] bool watched() const noexcept;
+  // Returns true if that guard checks the free of this address. With `sample`, it checks that of its own blocks alone.
+  [[nodiscard]] bool watched(const void* data) const noexcept;
 
   // Returns the requested bytes of a live block; nothing if the address is no live block of this pool. The answer holds
   // until a thread frees the block. O(1); for callers that cannot be trusted.
