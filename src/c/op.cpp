@@ -55,10 +55,10 @@ struct held_executor {
   [[nodiscard]] bool idle() const {
     return std::all_of(streams.begin(), streams.end(), [](const auto& s) { return stream::query(*s).value_or(true); });
   }
-  void remember(const std::shared_ptr<stream_clock>& on) {
-    if (std::find(streams.begin(), streams.end(), on) != streams.end()) return;
+  void remember(const std::shared_ptr<stream_clock>& clock) {
+    if (std::find(streams.begin(), streams.end(), clock) != streams.end()) return;
     std::erase_if(streams, [](const auto& s) { return s->completed() == stream_clock::ended; });
-    streams.push_back(on);
+    streams.push_back(clock);
   }
 };
 
