@@ -74,6 +74,7 @@ enum class attribute_kind : std::uint8_t {
 
 struct graph;
 
+// Vectors of types that hold a graph have no initializer up to graph's definition: one would need their destructor.
 struct attribute {
   std::string name{};
   attribute_kind kind = attribute_kind::undefined;
@@ -85,7 +86,7 @@ struct attribute {
   std::vector<std::int64_t> integers{};
   std::vector<std::string> texts{};
   std::vector<wire::tensor> tensors{};  // one where the kind is `tensor`
-  std::vector<wire::graph> graphs{};    // one where the kind is `graph`
+  std::vector<wire::graph> graphs;      // one where the kind is `graph`
   std::vector<wire::sparse_tensor> sparse_tensors{};
   bool has_one = false, has_list = false;  // as the file writes `tensors` or `graphs`; it never does both
 };
@@ -93,7 +94,7 @@ struct attribute {
 struct node {
   std::string name{}, op{}, domain{}, overload{};
   std::vector<std::string> inputs{}, outputs{};
-  std::vector<attribute> attributes{};
+  std::vector<attribute> attributes;
   std::string_view body{};    // the message's bytes
   std::uint32_t in_file = 0;  // which node of the file's main graph it is, or is part of
 };
