@@ -88,16 +88,13 @@ int write_report_file(const std::string& path, std::string_view text) {
   return replace_file(path, text, own ? &there : nullptr);
 }
 
-int open_report_file(const std::string& path) {
+int check_report_file(const std::string& path) {
   struct stat there {};
-  if (::lstat(path.c_str(), &there) == 0) {
-    if (const int refused = refusal_of(there); refused != 0) return refused;
-  }
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
-  if (file < 0) return errno;
-  const int failed = ::fstat(file, &there) != 0 ? errno : refusal_of(there);
-  ::close(file);
-  return failed;
+  const bool exists = ::lstat(path.c_str(), &there) == 0;
+  if (!exists && errno != ENOENT) return errno;
+  if (const int refused = exists ? refusal_of(there) : 0; refused != 0) return refused;
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  return ::faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
 }  // namespace berth

@@ -18,8 +18,8 @@ namespace berth {
 // path: ELOOP for a link, EISDIR for a folder, EINVAL for a pipe or a device. Never blocks, and never writes into a
 // file that was there.
 [[nodiscard]] int write_report_file(const std::string& path, std::string_view text);
-// Returns 0 if write_report_file() could write there now, or the errno that it would return. Leaves an empty file if
-// there was none.
-[[nodiscard]] int open_report_file(const std::string& path);
+// Returns 0 if write_report_file() could make or replace a file there now, or the errno that it would return. Changes
+// nothing.
+[[nodiscard]] int check_report_file(const std::string& path);
 
 }  // namespace berth

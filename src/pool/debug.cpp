@@ -317,7 +317,7 @@ void begin(debugger& d, const debug_options& o) {
   d.environment_read = true;
   d.options = o;
   if (!o.report.empty()) {
-    if (const int failed = open_report_file(o.report); failed != 0) cannot_report(o.report, failed);
+    if (const int failed = check_report_file(o.report); failed != 0) cannot_report(o.report, failed);
     static const int at_end = std::atexit(write_report);
     (void)at_end;
   }

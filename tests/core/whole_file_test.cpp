@@ -60,11 +60,12 @@ TEST(whole_file, what_fails_says_why_and_loses_nothing) {
 TEST(report_file, replaces_a_regular_file_with_its_permissions) {
   const support::temporary_folder folder;
   const std::string path = folder.path("a");
-  EXPECT_EQ(open_report_file(path), 0);
-  EXPECT_EQ(content(path), "");
+  EXPECT_EQ(check_report_file(path), 0);
+  EXPECT_FALSE(fs::exists(path));
+  ASSERT_EQ(write_report_file(path, "none"), 0);
   ASSERT_EQ(chmod(path.c_str(), 0640), 0);
   EXPECT_EQ(write_report_file(path, "one"), 0);
-  EXPECT_EQ(open_report_file(path), 0);
+  EXPECT_EQ(check_report_file(path), 0);
   EXPECT_EQ(content(path), "one");
   EXPECT_EQ(fs::status(path).permissions(), static_cast<fs::perms>(0640));
   EXPECT_EQ(files_in(fs::path{path}.parent_path()), 1);
@@ -85,7 +86,7 @@ TEST(report_file, refuses_links_pipes_devices_and_folders) {
                                       {std::string{"/dev/null"}, EINVAL},
                                       {inside, EISDIR},
                                       {folder.path("none/a"), ENOENT}}) {
-    EXPECT_EQ(open_report_file(path), refused) << path;
+    EXPECT_EQ(check_report_file(path), refused) << path;
     EXPECT_EQ(write_report_file(path, "x"), refused) << path;
   }
   EXPECT_EQ(content(target), "old");

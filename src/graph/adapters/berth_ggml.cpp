@@ -59,6 +59,7 @@ struct ggml_gallocr {
   std::vector<std::unique_ptr<known_graph>> plans;  // most recently used first
   reader read;
   bool homes_known = false;  // the scheduler's last call was served: its homes are those of the first plan
+  bool has_waited = false;   // the scheduler waited for its work, for a reserve that no graph has followed yet
   position_homes always{0};
   sharing joins;           // how stores that have no memory yet may become shared ones
   std::vector<store*> in;  // stores, as the walk takes them
@@ -318,10 +319,12 @@ bool show_views(const ggml_cgraph* g) {
 // Resets the buffers and initialises the tensors that `plan` has just placed, in ggml's order.
 // No: the backend refused a tensor, or splits one otherwise than when it was planned; that plan is of no use then.
 bool finish(ggml_gallocr& a, known_graph& plan) {
+  // ggml frees a single buffer here too. With several, work under way may touch the old blocks of the graph before.
+  const bool gives_up = a.store_of.size() == 1 || std::exchange(a.has_waited, false);
   for (const auto& s : a.stores) {
     enter_once(s->holders, &a);
     for (old_block& o : s->old) {
-      if (!plan.reads(o.it)) leave(o.holders, &a);
+      if (gives_up && !plan.reads(o.it)) leave(o.holders, &a);
     }
     s->free_old();
     if (s->is_shared()) continue;  // its buffers need no reset: can_be_shared()
@@ -365,6 +368,7 @@ bool allocate(ggml_gallocr& a, ggml_cgraph* g) {
 
 bool reserve(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* leaf_ids) {
   a.homes_known = false;
+  a.has_waited = true;
   join(a);
   set_homes(a, g, node_ids, leaf_ids);
   a.always.note(a.homes, static_cast<std::size_t>(g->n_nodes));

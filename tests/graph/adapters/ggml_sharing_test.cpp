@@ -132,6 +132,33 @@ TEST_F(berth_ggml_sharing, a_freed_allocator_gives_up_what_it_held) {
   EXPECT_EQ(ggml_gallocr_get_buffer_size(second.get(), 0), type.taken);
 }
 
+// With several buffer types a known graph is served while the graph before may still run. Its old block stays until a
+// reserve, for which the scheduler waits.
+TEST_F(berth_ggml_sharing, an_old_block_of_several_types_stays_until_the_scheduler_has_waited) {
+  ggml_backend_buffer_type_t types[] = {&type, &other_type};
+  memory.reset(ggml_gallocr_new_n(types, 2));
+  second.reset(ggml_gallocr_new_n(types, 2));
+  const int homes[8] = {};
+  const auto reserve = [&homes](const allocator& m, context& c) {
+    return ggml_gallocr_reserve_n(m.get(), c.graph(), homes, homes);
+  };
+  ASSERT_TRUE(share()) << stand_in_log;
+  chain a{64};
+  ASSERT_TRUE(reserve(memory, a));
+  ASSERT_TRUE(ggml_gallocr_alloc_graph(memory.get(), a.graph())) << stand_in_log;
+  chain larger{640};
+  ASSERT_TRUE(reserve(second, larger));
+  ASSERT_TRUE(ggml_gallocr_alloc_graph(second.get(), larger.graph())) << stand_in_log;
+  EXPECT_EQ(type.buffers, 2);
+  chain again{64};
+  ASSERT_TRUE(ggml_gallocr_alloc_graph(memory.get(), again.graph())) << stand_in_log;
+  EXPECT_EQ(type.buffers, 2);
+  chain last{64};
+  ASSERT_TRUE(reserve(memory, last));
+  ASSERT_TRUE(ggml_gallocr_alloc_graph(memory.get(), last.graph())) << stand_in_log;
+  EXPECT_EQ(type.buffers, 1);
+}
+
 TEST_F(berth_ggml_sharing, without_memory_for_growth_all_is_as_before) {
   chain a{64};
   ASSERT_TRUE(share());
