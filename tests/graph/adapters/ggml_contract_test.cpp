@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ggml_context.hpp"
+#include "in_child.hpp"
 
 namespace {
 
@@ -244,7 +245,7 @@ TEST_F(berth_ggml_homes, a_known_graph_whose_copies_lie_elsewhere_is_left_to_res
 // ---- another ggml ----
 
 TEST(berth_ggml_version, a_ggml_of_another_version_is_served_by_its_own_allocator) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  DEATHS_IN_A_PROGRAM_STARTED_ANEW();
   const auto serve = [](const char* version, const char* says) {
     stand_in_version = version;
     ggml_backend_buffer_type type = memory_type();
