@@ -53,7 +53,8 @@ berth::bytes greedy_arena(const problem& p) {
       }
       at[i] = offset;
       arena = std::max(arena, offset + p.footprint(i));
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), offset, [&](auto v, index j) { return v < at[j]; }), i);
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), offset, [&](auto v, index j) { return v < at[j]; }),
+                    i);
     }
     best = std::min(best, arena);
   }
@@ -63,7 +64,8 @@ berth::bytes greedy_arena(const problem& p) {
 void print_quartiles(const char* what, std::vector<double> ratios) {
   std::sort(ratios.begin(), ratios.end());
   const std::size_t n = ratios.size();
-  std::printf("%s: %.3f (%.3f - %.3f), most %.3f\n", what, ratios[n / 2], ratios[n / 4], ratios[3 * n / 4], ratios[n - 1]);
+  std::printf("%s: %.3f (%.3f - %.3f), most %.3f\n", what, ratios[n / 2], ratios[n / 4], ratios[3 * n / 4],
+              ratios[n - 1]);
 }
 
 void compare_with_greedy() {

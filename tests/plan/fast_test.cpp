@@ -124,15 +124,24 @@ bytes best_of_greedy(const problem& p) {
   };
   const auto degree = [&](const std::vector<index>& g) { return sum(g, [&](index i) { return meet.degree(i); }); };
   using key = std::function<std::pair<double, double>(const std::vector<index>&)>;
-  const std::vector<key> keys{[&](const auto& g) { return std::pair{-size(g), -life(g)}; },
-                              [&](const auto& g) { return std::pair{-size(g) * life(g), -size(g)}; },
-                              [&](const auto& g) { return std::pair{static_cast<double>(g.front()), 0.0}; },
-                              [&](const auto& g) { return std::pair{-degree(g), -size(g)}; }};
+  const std::vector<key> keys{[&](const auto& g) {
+                                return std::pair{-size(g), -life(g)};
+                              },
+                              [&](const auto& g) {
+                                return std::pair{-size(g) * life(g), -size(g)};
+                              },
+                              [&](const auto& g) {
+                                return std::pair{static_cast<double>(g.front()), 0.0};
+                              },
+                              [&](const auto& g) {
+                                return std::pair{-degree(g), -size(g)};
+                              }};
   bytes best = max_bytes;
   for (std::size_t k = 0; k < keys.size(); ++k) {
     if (p.conflicts && k == 2) continue;  // the caller's order is no birth there
     auto sorted = groups;
-    std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) { return keys[k](a) < keys[k](b); });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](const auto& a, const auto& b) { return keys[k](a) < keys[k](b); });
     best = std::min(best, first_fit_arena(p, meet, sorted));
   }
   return best;

@@ -24,9 +24,9 @@ enum class effort : std::uint8_t {
 // Effort fast costs what an allocator at run time costs where the first sweeps meet the bound: 80 to 100 ns a buffer at
 // 1,000 buffers with ticks as dense as node indices, validation and verification included (bench_plan_fast), and up to
 // 500 ns where hundreds are alive or ticks are sparse. Otherwise one more sweep and first fit in several orders follow,
-// under every constraint, and ejection chains where these end more than 1/16 above the bound: some microseconds a buffer
-// for some hundred buffers, about two for many. More than 131,072 buffers keep sweeps that end within an eighth. Where
-// that fits no capacity, it is `normal`. lower_bound() says how much could still be gained.
+// under every constraint, and ejection chains where these end more than 1/16 above the bound: some microseconds a
+// buffer for some hundred buffers, about two for many. More than 131,072 buffers keep sweeps that end within an eighth.
+// Where that fits no capacity, it is `normal`. lower_bound() says how much could still be gained.
 
 // What a search under way has so far, for another thread to show. It is that of the memory or slab being placed where
 // there are several. Numbers of one moment may be read between those of two.

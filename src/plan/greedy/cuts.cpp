@@ -93,7 +93,8 @@ class cutter {
 
 }  // namespace
 
-std::uint64_t lower_by_cuts(const instance& in, layout& best, units target, std::uint64_t most_looks, const patience& wait) {
+std::uint64_t lower_by_cuts(const instance& in, layout& best, units target, std::uint64_t most_looks,
+                            const patience& wait) {
   const bool aligned = std::any_of(in.items.begin(), in.items.end(), [](const item& it) { return it.alignment != 1; });
   if (!has_lifetimes_only(in) || aligned || in.items.size() < 2 || in.items.size() > policy::most_cut_items ||
       best.arena == unbounded || best.arena >= policy::highest_refilled) {

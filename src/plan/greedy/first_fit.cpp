@@ -9,9 +9,7 @@
 namespace berth::plan {
 
 first_fit::first_fit(const instance& in)
-    : in_{in},
-      beside_{in},
-      by_list_{in.items.size() <= policy::most_listed_items && has_lifetimes_only(in)} {
+    : in_{in}, beside_{in}, by_list_{in.items.size() <= policy::most_listed_items && has_lifetimes_only(in)} {
   const std::uint64_t items = in.items.size();
   std::uint64_t met = 0;
   for (std::uint32_t i = 0; i < in.items.size(); ++i) met += beside_.gone_through(i);
@@ -43,7 +41,8 @@ units first_fit::lowest_free_in_list(std::uint32_t i) {
     if (q.lo >= at + it.size) break;
     if (q.end > at) at = round_up(q.end, it.alignment);
   }
-  const auto above = std::upper_bound(list_.begin(), list_.end(), at, [](units v, const placed& q) { return v < q.lo; });
+  const auto above =
+      std::upper_bound(list_.begin(), list_.end(), at, [](units v, const placed& q) { return v < q.lo; });
   list_.insert(above, {at, at + it.size, r.first, r.last});
   return at;
 }
@@ -104,9 +103,8 @@ std::uint64_t lower_by_orders(const instance& in, layout& best, units target, st
   if (best.arena <= target || in.items.empty()) return 0;
   std::uint64_t took = 0;
   first_fit fit{in};
-  const bool are_aligned = std::any_of(in.items.begin(), in.items.end(), [&](const item& it) {
-    return it.alignment != in.items[0].alignment;
-  });
+  const bool are_aligned = std::any_of(in.items.begin(), in.items.end(),
+                                       [&](const item& it) { return it.alignment != in.items[0].alignment; });
   for (std::size_t k = 0; k < attempts.size() && best.arena > target; ++k) {
     const attempt& a = attempts[k];
     if (!a.aligned_first && !are_aligned) continue;

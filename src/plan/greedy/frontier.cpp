@@ -8,7 +8,7 @@
 namespace berth::plan {
 namespace {
 
-constexpr std::int64_t one = 256;                  // of a score
+constexpr std::int64_t one = 256;  // of a score
 constexpr std::int64_t above_top = std::int64_t{1} << 40;
 
 constexpr auto later = [](const auto& x, const auto& y) { return x.death > y.death; };
@@ -87,7 +87,8 @@ units frontier::put(std::uint32_t at_gap, units at, const passed& b) {
 }
 
 units frontier::stack(const passed& b) {
-  const auto highest = std::max_element(gaps_.begin(), gaps_.end(), [](const gap& x, const gap& y) { return x.hi < y.hi; });
+  const auto highest =
+      std::max_element(gaps_.begin(), gaps_.end(), [](const gap& x, const gap& y) { return x.hi < y.hi; });
   return put(static_cast<std::uint32_t>(highest - gaps_.begin()), round_up(highest->lo, b.alignment), b);
 }
 

@@ -1,8 +1,8 @@
 // The live buffers of a sweep over time with the gaps between them: a value that a particle search can copy.
 //
 // The sweep knows every death in advance. A buffer goes to the gap whose neighbour dies when it does, so that holes
-// join later; a tight gap is better than a wide one, and a gap that does not raise the top is better than any that does.
-// Scores are whole numbers, so that they are the same on every machine.
+// join later; a tight gap is better than a wide one, and a gap that does not raise the top is better than any that
+// does. Scores are whole numbers, so that they are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,17 @@ struct passed {
 
 // What a pass prefers, in parts of 256.
 struct preference {
-  std::int64_t waste = 768;          // of leaving a part of a gap, beside a neighbour that dies a mean life apart
-  std::int64_t noise = 0;            // at random, more
+  std::int64_t waste = 768;  // of leaving a part of a gap, beside a neighbour that dies a mean life apart
+  std::int64_t noise = 0;    // at random, more
   std::int64_t mean_life = 1;
 };
 
 class frontier {
  public:
-  frontier() { cells_.push_back({0, none, none, none}); add_gap(0, unbounded, none); }
+  frontier() {
+    cells_.push_back({0, none, none, none});
+    add_gap(0, unbounded, none);
+  }
 
   [[nodiscard]] units top() const noexcept { return top_; }
   [[nodiscard]] std::size_t gaps() const noexcept { return gaps_.size(); }
@@ -43,7 +46,7 @@ class frontier {
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  struct cell {           // a live buffer; cell 0 is the floor
+  struct cell {  // a live buffer; cell 0 is the floor
     units end = 0;
     std::uint32_t death = none;
     std::uint32_t below = none;  // its neighbours in address order

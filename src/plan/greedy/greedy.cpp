@@ -190,7 +190,7 @@ std::vector<std::uint32_t> sorted_items(const instance& in, order by, const pati
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     const item& it = in.items[i];
     if (it.pin != no_offset) continue;
-    const auto size = static_cast<std::uint64_t>(it.size), 
+    const auto size = static_cast<std::uint64_t>(it.size),
                aligned = aligned_first ? top - static_cast<std::uint64_t>(it.alignment) : 0;
     const std::uint64_t life = lifetime_of(in, it) + it.links_last - it.links_first;
     const auto ranges = in.ranges_of(it);

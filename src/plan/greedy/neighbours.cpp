@@ -19,8 +19,7 @@ neighbours::neighbours(const instance& in)
   std::partial_sum(starts_at_.begin(), starts_at_.end(), starts_at_.begin());
   by_start_.resize(in.ranges.size());
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
-    for (const section_range& r : in.ranges_of(in.items[i]))
-      by_start_[starts_at_[r.first + std::size_t{1}]++] = {r, i};
+    for (const section_range& r : in.ranges_of(in.items[i])) by_start_[starts_at_[r.first + std::size_t{1}]++] = {r, i};
   }
   if (in.ranges.empty()) return;
   // As far apart as ranges are long in the mean: then both lists are about as long.

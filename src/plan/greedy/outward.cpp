@@ -114,9 +114,9 @@ class outward {
     const std::vector<std::uint32_t>& order = forwards ? after_ : before_;
     std::vector<particle> now(1);
     for (const std::uint32_t i : stack_) offsets[i] = now[0].live.stack(in_time(i, forwards));
-    const std::size_t length = particles == 1
-                                   ? policy::outward_part_alone
-                                   : std::max<std::size_t>(policy::fewest_in_a_part, stack_.size() / policy::parts_of_a_stack);
+    const std::size_t length =
+        particles == 1 ? policy::outward_part_alone
+                       : std::max<std::size_t>(policy::fewest_in_a_part, stack_.size() / policy::parts_of_a_stack);
     std::vector<part> parts;
     std::vector<std::size_t> starts;
     for (std::size_t from = 0; from < order.size(); from += length) {
@@ -130,7 +130,8 @@ class outward {
       if (now.empty()) return void(cut_ = true);
       keep_lowest(now, std::max<std::size_t>(1, particles / 3));
     }
-    for (std::uint32_t at = now[0].last, k = static_cast<std::uint32_t>(starts.size()); at != no_item; at = parts[at].before) {
+    for (std::uint32_t at = now[0].last, k = static_cast<std::uint32_t>(starts.size()); at != no_item;
+         at = parts[at].before) {
       --k;
       for (std::size_t i = 0; i < parts[at].at.size(); ++i) offsets[order[starts[k] + i]] = parts[at].at[i];
     }

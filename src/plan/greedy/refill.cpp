@@ -18,8 +18,11 @@ std::uint64_t draw(std::uint64_t& random) {
 }  // namespace
 
 refill::refill(const instance& in, units bound)
-    : sections_{in.sections}, bound_{static_cast<height>(bound)}, starts_(in.sections + std::size_t{1}),
-      ends_(in.sections + std::size_t{1}), staying_(in.sections) {
+    : sections_{in.sections},
+      bound_{static_cast<height>(bound)},
+      starts_(in.sections + std::size_t{1}),
+      ends_(in.sections + std::size_t{1}),
+      staying_(in.sections) {
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     const section_range& r = in.ranges[in.items[i].ranges_first];
     items_.push_back({r.first, r.last, static_cast<height>(in.items[i].size)});
@@ -94,7 +97,8 @@ void refill::offer(const state& s, std::uint32_t from, std::uint32_t a, std::uin
   const height at = s.h[a], left = a > 0 ? s.h[a - 1] : high, right = b < sections_ ? s.h[b] : high;
   const std::size_t before = children_.size();
   const std::int64_t all = std::int64_t{bound_} * sections_;
-  const std::int64_t common = (s.potential << unit_bits) / sections_ + (std::int64_t{3} * s.lb << 2 * unit_bits) / bound_;
+  const std::int64_t common =
+      (s.potential << unit_bits) / sections_ + (std::int64_t{3} * s.lb << 2 * unit_bits) / bound_;
   const auto take = [&](std::uint32_t i) {
     ++looks_;
     if (!fits(s, i, a, b, at)) return;
@@ -190,12 +194,11 @@ void refill::expand(std::size_t live, std::size_t width, height limit, std::uint
 // Makes the states of the best children, of equal sets of items one; how many.
 std::size_t refill::choose(std::size_t width) {
   const std::size_t most = std::min(children_.size(), width * 3);
-  std::partial_sort(children_.begin(), children_.begin() + static_cast<std::ptrdiff_t>(most), children_.end(),
-                    [](const child& x, const child& y) {
-                      return x.score != y.score ? x.score < y.score
-                             : x.from != y.from ? x.from < y.from
-                                                : x.item < y.item;
-                    });
+  std::partial_sort(
+      children_.begin(), children_.begin() + static_cast<std::ptrdiff_t>(most), children_.end(),
+      [](const child& x, const child& y) {
+        return x.score != y.score ? x.score < y.score : x.from != y.from ? x.from < y.from : x.item < y.item;
+      });
   seen_.clear();
   std::size_t made = 0;
   if (next_.size() < width) next_.resize(width);
@@ -233,7 +236,8 @@ bool refill::run(std::vector<units>& offsets, const std::vector<char>& stays, st
   for (std::size_t k = 1; k < live; ++k) {
     if (now_[k].lb < now_[best].lb) best = k;
   }
-  for (std::uint32_t at = now_[best].last; at != no_item; at = steps_[at].before) offsets[steps_[at].item] = steps_[at].at;
+  for (std::uint32_t at = now_[best].last; at != no_item; at = steps_[at].before)
+    offsets[steps_[at].item] = steps_[at].at;
   return true;
 }
 

@@ -16,10 +16,10 @@
 namespace berth::plan {
 
 struct refill_weights {
-  int squarings = 3;        // the potential of a section is its bound over the instance's, to the power 2^squarings
-  std::int64_t steps = 0;   // of each end of the item that leaves a step, in 2^-20
-  std::int64_t area = 0;    // of the item's share of the whole area
-  std::int64_t noise = 1;   // at random, less than this
+  int squarings = 3;       // the potential of a section is its bound over the instance's, to the power 2^squarings
+  std::int64_t steps = 0;  // of each end of the item that leaves a step, in 2^-20
+  std::int64_t area = 0;   // of the item's share of the whole area
+  std::int64_t noise = 1;  // at random, less than this
 };
 
 class refill {

@@ -148,9 +148,7 @@ problem permuted(const problem& p, const std::vector<index>& given) {
     if (number == none) number = groups++;
     q.alias_group = number;
   }
-  const auto renamed = [&at](const pair& c) {
-    return pair{std::min(at[c.a], at[c.b]), std::max(at[c.a], at[c.b])};
-  };
+  const auto renamed = [&at](const pair& c) { return pair{std::min(at[c.a], at[c.b]), std::max(at[c.a], at[c.b])}; };
   const auto before = [](const auto& x, const auto& y) { return x.a != y.a ? x.a < y.a : x.b < y.b; };
   if (p.conflicts) {
     out.conflicts.emplace().reserve(p.conflicts->size());

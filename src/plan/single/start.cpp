@@ -78,7 +78,8 @@ struct ladder {
       }
     }
     if (show) show(best);
-    if (!is_over() && !(is_plain && is_many)) lower_by_orders(in, best, target, looks_of(policy::fast_passes, in), wait);
+    if (!is_over() && !(is_plain && is_many))
+      lower_by_orders(in, best, target, looks_of(policy::fast_passes, in), wait);
   }
 
   // All orders by occupancy, and what ends above the target first.

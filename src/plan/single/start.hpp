@@ -10,9 +10,9 @@
 
 namespace berth::plan {
 
-// Lowers `start`, which may be empty, by the stages of the table in start.cpp until one meets the target. Each stage has
-// a budget of looks (policy.hpp). Up to 4,000 items no ejections precede a search: they lead it to the wrong capacities
-// (0027).
+// Lowers `start`, which may be empty, by the stages of the table in start.cpp until one meets the target. Each stage
+// has a budget of looks (policy.hpp). Up to 4,000 items no ejections precede a search: they lead it to the wrong
+// capacities (0027).
 //
 // Of `o` the effort, the node limit and the threads are read. `nodes` grows by the search nodes spent; `show`, if any,
 // gets each first plan of a stage.

@@ -98,9 +98,8 @@ void count_moved(const problem& p, const former_places& before, replanned& out) 
   const plan& now = out.layout;
   for (index i = 0; i < p.buffers.size(); ++i) {
     if (!before.offsets[i] || p.footprint(i) == 0) continue;
-    const bool elsewhere =
-        (!before.memory.empty() && !now.memory_of.empty() && before.memory[i] != now.memory_of[i]) ||
-        (!before.slab.empty() && !now.slab_of.empty() && before.slab[i] != now.slab_of[i]);
+    const bool elsewhere = (!before.memory.empty() && !now.memory_of.empty() && before.memory[i] != now.memory_of[i]) ||
+                           (!before.slab.empty() && !now.slab_of.empty() && before.slab[i] != now.slab_of[i]);
     if (!elsewhere && now.offset(i) == *before.offsets[i]) continue;
     ++out.moved;
     out.moved_bytes += p.buffers[i].size;
@@ -117,7 +116,8 @@ void prefer_former(const problem& p, const former_places& before, double toleran
     if (!other || other->arena() > limit) return;
     replanned candidate{.layout = std::move(*other)};
     count_moved(p, before, candidate);
-    if (candidate.moved > out.moved || (candidate.moved == out.moved && candidate.layout.arena() >= now.arena())) return;
+    if (candidate.moved > out.moved || (candidate.moved == out.moved && candidate.layout.arena() >= now.arena()))
+      return;
     candidate.layout.lower_bound_bytes = now.lower_bound();
     candidate.layout.proof = std::move(now.proof);
     candidate.layout.work = now.work;
