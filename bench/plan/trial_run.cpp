@@ -20,7 +20,8 @@ struct named {
 // Also compiled without switches: an outdated technique is an error in every build.
 constexpr std::array names{
     named{"squeaky_wheel", technique::squeaky_wheel},
-    named{"boxes", technique::boxes},
+    named{"outward", technique::outward},
+    named{"cuts", technique::cuts},
     named{"ejections", technique::ejections},
     named{"peaks", technique::peaks},
     named{"order", technique::order, 5},

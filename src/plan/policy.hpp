@@ -21,7 +21,6 @@ namespace berth::plan::policy {
 inline constexpr std::uint64_t looks_between_readings = 4096;  // of the clock: 40 us
 inline constexpr std::uint64_t best_looks_factor = 10;   // what a stage may look at: so many times that at effort best
 inline constexpr std::uint64_t looks_a_node = 64;        // a node takes 0.5 to 100 us
-inline constexpr std::uint64_t looks_a_boxed_item = 16;  // 160 to 200 ns, measured: 0020
 inline constexpr std::uint64_t looks_an_assigned_state = 4;  // choosing and copying it at each change ...
 inline constexpr std::size_t state_bytes_a_look = 128;       // ... which takes the longer, the more it says
 inline constexpr std::uint64_t looks_a_swept_item = 50;      // by all orders of effort fast
@@ -32,6 +31,8 @@ inline constexpr std::uint64_t intervals_moved_a_look = 16;  // moving one on in
 
 // Of so many buffers a first plan is made and verified within a tenth of a second, however soon the wait ends.
 inline constexpr std::size_t most_at_once = std::size_t{1} << 17;
+// Sweeps over plain lifetimes are finished, and verified, of so many: half a second for a million.
+inline constexpr std::size_t most_swept_at_once = std::size_t{1} << 20;
 
 // ---- The sweep over time (greedy/sweep.hpp) ----
 
@@ -42,28 +43,61 @@ inline constexpr std::size_t most_unsorted_holes = 64;
 // A sweep is given up after so many holes a buffer, and so many in advance: best fit seldom needs more.
 inline constexpr std::uint64_t most_holes_per_rectangle = 64;
 inline constexpr std::uint64_t holes_in_advance = 65'536;
-// Effort fast: a first sweep so near the bound needs no second one; a quarter above it no greedy pass (0020), and of
-// many buffers, which from an eighth to a quarter above get one by size alone, an eighth (0034).
+// Effort fast: a first sweep so near the bound needs no second one, and where there are more than most_at_once buffers
+// nothing follows sweeps that end within so much of it.
 inline constexpr double near_enough_for_one_sweep = 1.0 / 64;
-inline constexpr std::int64_t good_enough_share = 4, good_enough_share_of_many = 8;
-inline constexpr std::size_t fewest_for_size_first = 1000;
+inline constexpr std::int64_t good_enough_share_of_many = 8;
+
+// What a stage may look at: so much, and so much an item.
+struct looks_budget {
+  std::uint64_t base, an_item;
+};
+
+// ---- First fit by neighbours (greedy/first_fit.hpp) ----
+
+// A first pass that would take more is made by occupancy.
+inline constexpr looks_budget first_pass{1'000'000, 1000};
+// Of a pass: what an item costs, and a neighbour that is collected. Up to so many items a list of all is gone through, a
+// look for so many.
+inline constexpr std::uint64_t looks_a_fitted_item = 12, looks_a_neighbour = 1, listed_a_look = 8;
+inline constexpr std::size_t most_listed_items = 2048;
+
+// ---- Sweeps outwards with particles (greedy/outward.hpp; 0036) ----
+
+// What a particle prefers is drawn from these (parts of 256: a tenth of the value of one pass to ten times it), and a
+// score is raised by up to so much at random (parts of 256).
+inline constexpr std::array<std::int64_t, 9> outward_wastes{77, 137, 243, 432, 768, 1366, 2429, 4319, 7680};
+inline constexpr std::int64_t outward_noise = 77;
+// What the passes may look at: half a microsecond an item; a tenth of a second for 10,000 items, and one for 100,000; ten.
+inline constexpr looks_budget fast_outward{0, 40}, normal_outward{2'000'000, 500}, best_outward{20'000'000, 5000};
+// Particles are compared after so many parts of what is alive together, of so many items at least; alone one asks the
+// wait after so many.
+inline constexpr std::size_t parts_of_a_stack = 6, fewest_in_a_part = 16, outward_part_alone = 4096;
+// Particles, and their items (64 MiB of offsets).
+inline constexpr std::size_t most_particles = 64, most_particle_items = 8'000'000;
+
+// ---- Cuts and refills (greedy/cuts.hpp; 0036) ----
+
+// Items up to which a beam refills them, and tops below which 32 bits do.
+inline constexpr std::size_t most_cut_items = 2000;
+inline constexpr std::int64_t highest_refilled = std::int64_t{1} << 28;
+// States that go on; one move in so many is wide.
+inline constexpr std::size_t narrow_refill = 10, wide_refill = 80, wide_refill_share = 8;
+// The weights of a move are drawn below these (of scores in 2^-20).
+inline constexpr std::uint64_t most_refill_squarings = 4, most_refill_steps = 52'000, most_refill_area = 10'500'000,
+                               most_refill_noise = 21'000;
+// What all moves may look at: some tens of milliseconds; five seconds, in place of so much of the search's nodes.
+inline constexpr std::uint64_t normal_cut_looks = 3'000'000, best_cut_looks = 300'000'000;
+inline constexpr double share_of_cuts = 0.5;
 
 // ---- Greedy passes (greedy/greedy.hpp) ----
 
 // Above so many items no search is likely, and ejections take its place (0024).
 inline constexpr std::size_t few_items = 4000;
-// Above so many, what ends near the target is taken (0020).
-inline constexpr std::size_t many_items = 20'000;
 // Near: within this share of the target.
 inline constexpr std::int64_t near_share = 2048;
-// As long as so few are alive at once a pass over 100,000 takes a tenth of a second, and several may follow.
-inline constexpr std::uint64_t few_alive = 64;
-// What all passes of one problem may look at: so much, and so much an item. Some microseconds an item; about a second;
-// ten.
-struct looks_budget {
-  std::uint64_t base, an_item;
-};
-inline constexpr looks_budget fast_passes{100'000, 256};
+// What all passes of one problem may look at: a microsecond an item; about a second; ten.
+inline constexpr looks_budget fast_passes{300'000, 100};
 inline constexpr looks_budget normal_passes{100'000'000, 1000};
 inline constexpr looks_budget best_passes{1'000'000'000, 10'000};
 // First fit of what is left when the passes end may look at so much an item or link, and in all: a tenth of a second.
@@ -71,19 +105,12 @@ inline constexpr std::uint64_t looks_above = 64, most_looks_above = 2'000'000;
 // Rounds in which what ended above the target moves to the front. What can be mended is mended by the first few (0020).
 inline constexpr int squeaky_rounds = 6;
 
-// ---- Boxes (greedy/boxes.hpp; 0020) ----
-
-inline constexpr std::uint32_t first_page = 64;  // sections
-inline constexpr std::uint32_t page_growth = 8;
-inline constexpr std::size_t fewest_in_a_box = 8;
-// Shares of the target: what goes into boxes is no taller, and no box is.
-inline constexpr std::int64_t tallest_boxed_share = 512;
-inline constexpr std::int64_t tallest_box_share = 32;
-
 // ---- Ejection chains (greedy/ejection.hpp; 0024) ----
 
 // Items looked at for what does not end near the target: about a second; of many items so many each (0027).
 inline constexpr std::uint64_t ejection_looks = 20'000'000, ejection_looks_an_item = 200;
+// After sweeps with particles chains find less: so much of that.
+inline constexpr std::uint64_t plain_ejection_share = 4;
 // What does not meet an item is passed in a nanosecond or two.
 inline constexpr std::uint64_t ranges_passed_a_look = 16;
 // Of few items after the search, as long as that is less than a quarter of a second.
@@ -97,8 +124,9 @@ inline constexpr std::uint64_t share_of_an_ejection_try = 6;
 
 // ---- Peaks (single/peaks.hpp; 0034) ----
 
-// Of so many items on. Fewer are searched as a whole.
+// Of so many items on, of which so many are alive together in the mean. Fewer are searched as a whole.
 inline constexpr std::size_t fewest_for_peaks = 1000;
+inline constexpr std::uint64_t most_alive_for_peaks = 256;
 // Sections are peaks that lack no more than such a share of the target. Groups of more items are taken as the higher
 // peaks in them, and so are those that are not solved.
 inline constexpr std::array<std::int64_t, 4> peak_shares{7, 14, 28, 56};
@@ -113,10 +141,10 @@ struct peak_attempt {
 };
 inline constexpr std::array<peak_attempt, 5> peak_attempts{{{16, 0}, {4, 0}, {16, 1}, {16, 2}, {16, 4}}};
 inline constexpr std::uint64_t peak_ejections = 3'000'000;
-// Where all of that ends further above the target than this share of it, the groups are searched for so long at effort
-// fast, for each item of the whole; at effort normal; at best. D alone is solved in 1.2 s.
-inline constexpr std::int64_t far_share = 16;
-inline constexpr double fast_core_seconds_an_item = 2e-6, core_seconds = 0.1, best_core_seconds = 2;
+// Where all of that ends further above the target than this share of it (at effort fast, that one), the groups are
+// searched for so long at effort fast, for each item of the whole; at effort normal; at best. D alone is solved in 1.2 s.
+inline constexpr std::int64_t far_share = 16, fast_far_share = 8;
+inline constexpr double fast_core_seconds_an_item = 1e-6, core_seconds = 0.1, best_core_seconds = 2;
 // Small are items that together take no more than such a share of the target.
 inline constexpr std::int64_t small_share = 32;
 
@@ -234,6 +262,9 @@ inline constexpr std::uint64_t most_hint_graph_members = 200'000, most_items_pla
 // Up to so many items every greedy order is tried for a set, which costs about so many passes; one order else.
 inline constexpr std::size_t few_hinted_items = 200;
 inline constexpr std::uint64_t passes_of_all_orders = 8;
+
+// What ejection chains may look at for the former plan (wishes/replan.cpp).
+inline constexpr std::uint64_t repair_ejections = 2'000'000;
 
 // ---- Reuse penalties (wishes/reuse.hpp) ----
 

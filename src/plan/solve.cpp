@@ -1,12 +1,15 @@
-// The order of the work: validate; choose each bundle's memory; place each memory (cut into slabs where asked) with the
-// engine of one memory; spend what freedom is left on the reuse penalties; verify.
+// The order of the work: validate; put the buffers in canonical order, so that the caller's changes nothing; choose
+// each bundle's memory; place each memory (cut into slabs where asked) with the engine of one memory; spend what
+// freedom is left on the reuse penalties; verify.
 #include "berth/plan/solve.hpp"
 
 #include <algorithm>
 
 #include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
+#include "plan/model/canonical.hpp"
 #include "plan/model/within.hpp"
+#include "plan/policy.hpp"
 #include "plan/several/memories.hpp"
 #include "plan/several/one_memory.hpp"
 #include "plan/verify/within.hpp"
@@ -63,7 +66,8 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
   const bool plain = !touched && p.memories.size() <= 1 && !p.max_slab;
   if (plain) so_far.consider(layout);
   bool right = so_far.has(layout);
-  if (plain && !right && so_far.are_many() && wait.was_over() && layout.status != status::infeasible) {
+  const bool swept = layout.solver == "sweep" && p.buffers.size() <= policy::most_swept_at_once;
+  if (plain && !right && !swept && so_far.are_many() && wait.was_over() && layout.status != status::infeasible) {
     if (auto other = so_far.take()) {
       layout = *std::move(other);
       right = true;
@@ -92,11 +96,23 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
       .layout = std::move(layout), .cost = found.cost, .cost_bound = found.cost_bound, .least = found.least()};
 }
 
+// Plans the problem in canonical order and names the buffers as the caller does.
+result<tier_plan> drive_in_order(const problem& p, const use_of_buffers& touched, const options& o,
+                                 const patience& wait) {
+  const auto other = in_canonical_order(p, wait);
+  if (!other) return drive(p, touched, o, wait);
+  const std::vector<double> use = touched ? in_order_of(*other, *touched) : std::vector<double>{};
+  auto found = drive(other->in_order, touched ? use_of_buffers{use} : std::nullopt, o, wait);
+  if (!found) return error{found.error().code, found.error().what, other->given[found.error().number]};
+  to_given_order(*other, found->layout);
+  return found;
+}
+
 }  // namespace
 
 result<plan> solve_within(const problem& p, const options& o, const patience& wait) {
   if (auto ok = validate(p); !ok) return ok.error();
-  auto found = drive(p, {}, o, wait);
+  auto found = drive_in_order(p, {}, o, wait);
   if (!found) return found.error();
   return std::move(found->layout);
 }
@@ -113,7 +129,7 @@ result<tier_plan> solve_tiers_within(const problem& p, std::span<const double> t
       return error{errc::invalid_input, "buffer: touched bytes are not a number from 0 to 1e100", i};
     }
   }
-  return drive(p, touched, o, wait);
+  return drive_in_order(p, touched, o, wait);
 }
 
 result<plan> solve(const problem& p, const options& o) {

@@ -10,7 +10,8 @@ namespace berth::plan {
 enum class technique : std::uint8_t {
   // greedy passes
   squeaky_wheel,
-  boxes,
+  outward,
+  cuts,
   ejections,
   peaks,
   order,  // of the portfolio, by its place there

@@ -53,6 +53,7 @@ struct plan_call {
   std::string rules;
   std::string keep;          // a former plan
   std::string proof;         // where to write why a search's bound holds
+  double keep_within = 1;    // percent of the arena that a new plan has to save
   std::string diff;          // the same, to compare with
   std::string growth = "0";  // of the arena that --diff allows
   std::string effort = "normal";
@@ -270,7 +271,8 @@ plan_answer answer_for(const plan_call& call, const model::problem_file& file) {
   const plan::problem& p = file.problem;
   if (!call.keep.empty()) {
     const model::former_places former = model::read_former_places(call.keep, file);
-    return {.found = taken(call, plan::replan(p, former.offsets, call.options, former.memory_of, former.slab_of))};
+    return {.found = taken(call, plan::replan(p, former.offsets, call.options, former.memory_of, former.slab_of,
+                                              call.keep_within / 100))};
   }
   const bool priced = std::ranges::any_of(p.memories, [](const plan::memory& m) { return m.cost > 0; });
   if (p.memories.size() <= 1 || !priced) return {.found = {.layout = taken(call, plan::solve(p, call.options))}};
@@ -526,6 +528,11 @@ void declare_former_plan(CLI::App& app, plan_call& call) {
   app.add_option("--keep", call.keep,
                  "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it")
       ->check(not_empty);
+  app.add_option("--keep-within", call.keep_within,
+                 "With --keep: buffers move only where that saves more than so many percent of the arena")
+      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->type_name("PERCENT")
+      ->capture_default_str();
   CLI::Option* const diff =
       app.add_option(
              "--diff", call.diff,

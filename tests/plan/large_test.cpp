@@ -1,4 +1,4 @@
-// What large instances are placed with: boxes of small items, and ejection chains.
+// What large instances are placed with: ejection chains, and sweeps outwards.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -11,7 +11,6 @@
 #include "plan/bound/bounds.hpp"
 #include "plan/dense_set.hpp"
 #include "plan/generate.hpp"
-#include "plan/greedy/boxes.hpp"
 #include "plan/greedy/ejection.hpp"
 #include "plan/greedy/sweep.hpp"
 
@@ -47,53 +46,6 @@ constexpr std::array all_orders = {order::breadth, order::size, order::birth, or
 
 }  // namespace
 
-// Whatever the target: a low one makes no boxes, a high one boxes of boxes.
-RC_GTEST_PROP(boxes, a_plan_of_the_coarse_instance_is_one_of_the_fine_one, ()) {
-  problem p = long_stretch(*rc::gen::arbitrary<std::uint32_t>(), *rc::gen::inRange(200U, 3000U));
-  for (buffer& b : p.buffers) {
-    if (*rc::gen::inRange(0, 50) == 0) b.alignment = 96;
-    if (*rc::gen::inRange(0, 500) == 0) b.lifetimes = {b.live, {b.live.upper + 3, b.live.upper + 9}};
-  }
-  const instance in = make_instance(p);
-  const units target = section_bound(in) * *rc::gen::inRange<units>(1, 40) + 1000;
-  const auto boxes = put_in_boxes(in, target);
-  RC_PRE(boxes.has_value());
-  RC_ASSERT(boxes->coarse.items.size() <= in.items.size() / 2);
-  occupancy taken{boxes->coarse};
-  for (const order by : all_orders) {
-    const layout got = place_in_order(boxes->coarse, taken, sorted_items(boxes->coarse, by));
-    RC_ASSERT(!check(p, in, take_out_of_boxes(*boxes, got.offsets)));
-  }
-  // What a box adds never makes a section that was low a tall one.
-  RC_ASSERT(section_bound(boxes->coarse) <= std::max(section_bound(in), target / 4 * 3));
-}
-
-TEST(boxes, items_that_may_not_move_in_a_box_keep_an_item_of_their_own) {
-  problem p = long_stretch(3, 2000);
-  p.buffers[5].offset = 16;
-  p.buffers[6].hint = 32;
-  p.buffers[7].alignment = 4096;
-  const instance in = make_instance(p);
-  const units target = section_bound(in) * 20;
-  const auto boxes = put_in_boxes(in, target);
-  ASSERT_TRUE(boxes);
-  for (const index i : {5U, 6U, 7U}) {
-    const item& own = boxes->coarse.items[boxes->places[in.item_of[i]].item];
-    EXPECT_EQ(own.size, in.items[in.item_of[i]].size);
-    EXPECT_EQ(boxes->places[in.item_of[i]].within, 0);
-  }
-  EXPECT_EQ(boxes->coarse.items[boxes->places[in.item_of[5]].item].pin, 16 / static_cast<units>(in.unit));
-  EXPECT_EQ(boxes->coarse.items[boxes->places[in.item_of[7]].item].alignment, 4096 / static_cast<units>(in.unit));
-}
-
-TEST(boxes, none_where_conflicts_are_more_than_lifetimes) {
-  problem p = long_stretch(3, 2000);
-  p.separations.push_back({1, 2});
-  const instance in = make_instance(p);
-  EXPECT_FALSE(put_in_boxes(in, section_bound(in) * 20));
-}
-
-// Both ends of a hole are freed for the large one, and what lay there goes where it fits.
 TEST(ejection, makes_room_by_a_chain) {
   problem p;
   p.add({.size = 4, .live = {0, 2}});

@@ -8,7 +8,7 @@
 #include "plan/bound/bounds.hpp"
 #include "plan/dense_set.hpp"
 #include "plan/greedy/ejection.hpp"
-#include "plan/greedy/sweep.hpp"
+#include "plan/greedy/outward.hpp"
 #include "support/sanitizers.hpp"
 
 namespace berth::plan {
@@ -25,8 +25,8 @@ problem even_set(std::uint64_t seed, std::uint32_t n, std::uint64_t alive) {
 }
 
 layout start_of(const instance& in) {
-  layout out{.offsets = *sweep_items(in)};
-  out.arena = arena_of(in, out.offsets);
+  layout out;
+  lower_outwards(in, out, 0, 0, {});
   return out;
 }
 

@@ -1,7 +1,7 @@
 // solve: problem in, plan out. Pure arithmetic: no device, no memory of the caller's, no clock unless asked.
 //
-// The same problem and options give the same plan on every run, machine and number of threads: effort is counted
-// in search nodes. Every plan has passed verify() before it is returned.
+// The same problem and options give the same plan on every run, machine and number of threads, and for every order of
+// the buffers: effort is counted in steps. Every plan has passed verify() before it is returned.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -21,17 +21,12 @@ enum class effort : std::uint8_t {
   best,    // search on until proved or the work limit (some ten seconds)
 };
 
-// Effort fast costs what an allocator at run time costs: at 1,000 buffers of which tens are live together, with ticks
-// as dense as node indices, 80 to 100 ns a buffer, validation and verification included (bench_plan_fast), and up to
-// 500 ns where hundreds are, or where ticks are sparse. The arena is within 1/64 of the bound, or not above what best
-// fit in order of time needs from the peak outwards (the second sweep). lower_bound() says how much could still be
-// gained: nothing on layered networks, 7 % in the mean of networks of random sizes, and more on tight packings, for
-// which normal is there. Where the sweeps end more than a quarter above the bound, and where the problem has more than
-// sizes, alignments, one lifetime a buffer and a capacity that the sweeps meet, a greedy pass and ejection chains
-// follow, 1 to 6 us a buffer; of a thousand buffers and more that then end 1/16 above it, what is alive at the peaks is
-// searched, 2 us a buffer of the whole. A thousand buffers and more whose sweeps end an eighth to a quarter above get a
-// pass in order of size, 1 to 3 us a buffer in all, and, still an eighth above, that search (12 us a buffer were seen).
-// Where that fits no capacity, it is `normal`.
+// Effort fast costs what an allocator at run time costs where the first sweeps meet the bound: 80 to 100 ns a buffer at
+// 1,000 buffers with ticks as dense as node indices, validation and verification included (bench_plan_fast), and up to
+// 500 ns where hundreds are alive or ticks are sparse. Otherwise one more sweep and first fit in several orders follow,
+// under every constraint, and ejection chains where these end more than 1/16 above the bound: some microseconds a
+// buffer for some hundred buffers, about two for many. More than 131,072 buffers keep sweeps that end within an eighth.
+// Where that fits no capacity, it is `normal`. lower_bound() says how much could still be gained.
 
 // What a search under way has so far, for another thread to show. It is that of the memory or slab being placed where
 // there are several. Numbers of one moment may be read between those of two.
@@ -55,8 +50,9 @@ struct options {
 
 // A stop or a deadline is answered with the best so far, within a tenth of a second for 100,000 buffers of one memory
 // (bench_plan_stop). Up to 131,072 buffers of one memory that takes them all anyhow there is a plan however soon the
-// stop comes; of more, a stop may come before one is verified: then the buffers lie one on the other ("stacked"),
-// which needs no thought. Where no such plan fits, and where memories have to be chosen and no choice was found to
+// stop comes, and up to 1,048,576 of plain lifetimes, whose first sweeps are finished: half a second for a million. Of
+// more, a stop may come before one is verified: then the buffers lie one on the other ("stacked"), which needs no
+// thought. Where no such plan fits, and where memories have to be chosen and no choice was found to
 // fit, the answer is `unknown`, and the reason says that it was stopped.
 
 // Error: the problem does not pass validate(); or `internal`: a plan of ours did not pass verify(), which its text and

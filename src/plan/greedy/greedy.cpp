@@ -33,6 +33,15 @@ std::uint64_t lifetime_of(const instance& in, const item& it) {
   return sum;
 }
 
+// Returns for how many ticks an item lives, about; 0 where ticks are not known.
+std::uint64_t ticks_of(const instance& in, const item& it) {
+  std::uint64_t sum = 0;
+  for (const section_range& r : in.ranges_of(it)) {
+    if (!in.ticks.empty()) sum += static_cast<std::uint64_t>(in.ticks[r.last - 1] - in.ticks[r.first]) + 1;
+  }
+  return sum;
+}
+
 // Sections by falling height; an item comes when the first of its sections does, the tallest item first.
 std::vector<std::uint64_t> breadth_rank(const instance& in) {
   const std::vector<units> height = section_heights(in);
@@ -156,7 +165,18 @@ void place_above(const instance& in, occupancy& taken, std::span<const std::uint
 
 }  // namespace
 
-std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait) {
+std::vector<std::uint32_t> sorted_items(const instance& in, const std::vector<std::uint32_t>& degrees) {
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t i = 0; i < in.items.size(); ++i) {
+    if (in.items[i].pin == no_offset) out.push_back(i);
+  }
+  std::stable_sort(out.begin(), out.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return degrees[a] != degrees[b] ? degrees[a] > degrees[b] : in.items[a].size > in.items[b].size;
+  });
+  return out;
+}
+
+std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait, bool aligned_first) {
   // Sorted by rising numbers: what is to come first is counted down from the top.
   struct keyed {
     std::array<std::uint64_t, 3> by;
@@ -170,8 +190,9 @@ std::vector<std::uint32_t> sorted_items(const instance& in, order by, const pati
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
     const item& it = in.items[i];
     if (it.pin != no_offset) continue;
-    const auto size = static_cast<std::uint64_t>(it.size), aligned = top - static_cast<std::uint64_t>(it.alignment);
-    const std::uint64_t life = lifetime_of(in, it);
+    const auto size = static_cast<std::uint64_t>(it.size),
+               aligned = aligned_first ? top - static_cast<std::uint64_t>(it.alignment) : 0;
+    const std::uint64_t life = lifetime_of(in, it) + it.links_last - it.links_first;
     const auto ranges = in.ranges_of(it);
     const std::uint64_t born = ranges.empty() ? 0 : ranges.front().first,
                         dies = ranges.empty() ? 0 : ranges.back().last;
@@ -185,6 +206,12 @@ std::vector<std::uint32_t> sorted_items(const instance& in, order by, const pati
         keys.push_back({{aligned, large ? 0 : top - size * life, top - size}, i});
         break;
       }
+      case order::time: {
+        const auto area = static_cast<double>(size) * static_cast<double>(ticks_of(in, it));
+        keys.push_back({{top - static_cast<std::uint64_t>(std::min(area, 0x1p62)), top - size, 0}, i});
+        break;
+      }
+      case order::degree: keys.push_back({{top - life, top - size, 0}, i}); break;
     }
   }
   const auto before = [](const keyed& x, const keyed& y) { return x.by != y.by ? x.by < y.by : x.item < y.item; };

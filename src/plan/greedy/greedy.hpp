@@ -24,12 +24,18 @@ enum class order : std::uint8_t {
   size,     // what is aligned most, then what is largest, then what lives longest
   birth,    // what begins first, then what lives longest
   death,    // the same backwards in time
-  area,     // what is aligned most, then size times lifetime
+  area,     // what is aligned most, then size times lifetime and links
+  time,     // size times the ticks it lives, where these are known
+  degree,   // what conflicts longest, then what is largest
 };
 
 // The items without the pinned ones, in the given order; ties by index.
-// In any order where the wait is over.
-[[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait = {});
+// In any order where the wait is over. `aligned_first`: whether orders by size and area put alignment before them.
+[[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait = {},
+                                                      bool aligned_first = true);
+
+// By falling degree, then size.
+[[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, const std::vector<std::uint32_t>& degrees);
 
 // Places pinned items, then `items` in turn; those that are left when the wait is over, above all others: as a
 // sweep over time lays them, and above that what then lies on what a link keeps apart from it; by first fit, as long as

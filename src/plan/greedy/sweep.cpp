@@ -112,20 +112,4 @@ std::optional<swept> sweep(const problem& p, double tolerated, const patience& w
   return best;
 }
 
-std::optional<std::vector<units>> sweep_items(const instance& in, const patience& wait) {
-  if (!has_lifetimes_only(in)) return {};
-  timeline line;
-  line.ticks = in.sections;
-  line.rectangles.reserve(in.items.size());
-  for (const item& it : in.items) {
-    const section_range& r = in.ranges[it.ranges_first];
-    line.rectangles.push_back({r.first, r.last, static_cast<bytes>(it.size), static_cast<bytes>(it.alignment), 0});
-  }
-  sweeper over{line, &wait};
-  if (!over.ready()) return {};
-  const std::vector<bytes>* offsets = over.by_best_fit();
-  if (offsets == nullptr) return {};
-  return std::vector<units>{offsets->begin(), offsets->end()};
-}
-
 }  // namespace berth::plan

@@ -38,8 +38,4 @@ struct swept {
 // n). Contract: validate() passed.
 [[nodiscard]] std::optional<swept> sweep(const problem& p, double tolerated = 0, const patience& wait = {});
 
-// The second pass over items, where hundreds are live, too; offsets by item. Nothing where one is pinned or has
-// conflicts besides one unbroken lifetime, where too many holes had to be looked at, or where the wait is over.
-[[nodiscard]] std::optional<std::vector<units>> sweep_items(const instance& in, const patience& wait = {});
-
 }  // namespace berth::plan

@@ -49,8 +49,11 @@ class searcher {
     const auto second = static_cast<double>(nodes_per_second(graph));
     std::uint64_t nodes = std::min(most.nodes, static_cast<std::uint64_t>(most.seconds * second));
     if (options_.node_limit != 0) nodes = std::min(nodes, options_.node_limit - std::min(options_.node_limit, nodes_));
-    narrowed got =
-        find_least_arena(in, graph, std::move(start), goal, {.nodes = nodes, .threads = options_.threads}, wait_);
+    // Beams over skylines take most of the time here, and find no more.
+    switches rules;
+    rules.skylines = false;
+    narrowed got = find_least_arena(in, graph, std::move(start), goal,
+                                    {.nodes = nodes, .rules = rules, .threads = options_.threads}, wait_);
     nodes_ += got.nodes;
     seconds_ += static_cast<double>(got.nodes) / second;
     return std::move(got.best);

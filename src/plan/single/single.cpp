@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/bound/bounds.hpp"
+#include "plan/greedy/cuts.hpp"
 #include "plan/greedy/ejection.hpp"
 #include "plan/greedy/sweep.hpp"
 #include "plan/model/conflicts.hpp"
@@ -54,12 +55,11 @@ bool fits(const problem& p, const swept& s) {
   return !limit || s.arena <= *limit;
 }
 
-// At the bound no effort finds better; effort fast takes what fits and ends within a quarter of the bound, as sweeps of
-// networks nearly always do; of many buffers an eighth.
+// Whether the sweeps end the work: at the bound no effort finds better. Effort fast takes more where the buffers are so
+// many that one further pass takes a second.
 bool is_good_enough(const problem& p, const swept& s, effort level) {
-  const bool is_many = p.buffers.size() >= policy::fewest_for_size_first;
-  const bytes share = is_many ? policy::good_enough_share_of_many : policy::good_enough_share;
-  return s.arena - s.why.bound <= (level == effort::fast ? s.why.bound / share : 0) && fits(p, s);
+  const bool is_many = p.buffers.size() > policy::most_at_once && level == effort::fast;
+  return s.arena - s.why.bound <= (is_many ? s.why.bound / policy::good_enough_share_of_many : 0) && fits(p, s);
 }
 
 plan plan_of(swept s) {
@@ -114,8 +114,9 @@ bool is_refuted(const problem& p, const instance& in, const rising_bound& bound,
   return bound.value > in.capacity || clash != pins.end() || (limit && bound.empty_pin.bound > *limit);
 }
 
-layout of_items(const problem& p, const instance& in, const swept& s, layout found) {
-  found.offsets.resize(in.items.size());  // there may have been no time for others
+layout of_items(const problem& p, const instance& in, const swept& s) {
+  layout found;
+  found.offsets.resize(in.items.size());
   for (index i = 0; i < p.buffers.size(); ++i) {
     if (in.item_of[i] != no_item) found.offsets[in.item_of[i]] = static_cast<units>(s.offsets[i] / in.unit);
   }
@@ -163,10 +164,11 @@ layout search_one(const instance& in, const options& o, layout found, units& bou
 
 // Searches below `found`. Where no item lives across some moments, these cut the instance into components that are
 // searched one by one, the highest first: one need not end lower than those before it, which already decide the arena.
-layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out) {
-  double spent = 0;
+// `spent` is the share of the nodes that is gone before.
+layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out,
+                    double spent = 0) {
   const std::vector<component> all = components_of(in);
-  if (all.size() < 2) return search_one(in, o, std::move(found), bound, wait, out, 1, spent);
+  if (all.size() < 2) return search_one(in, o, std::move(found), bound, wait, out, 1 - spent, spent);
   std::vector<std::pair<const component*, units>> components;  // and where they end
   for (const component& c : all) {
     units top = 0;
@@ -185,6 +187,11 @@ layout search_below(const instance& in, const options& o, layout found, units& b
   for (std::size_t at = 0; at < components.size(); ++at) {
     const auto& [c, top] = components[at];
     if (top <= goal || wait.over()) break;
+    // Most of a large instance would end as the whole did, and is too large for a search.
+    if (c->items.size() > std::max(policy::few_items, in.items.size() / 2)) {
+      goal = std::max(goal, top);
+      continue;
+    }
     // Its share of the nodes left, by its number of items among all components that may still need a search.
     const double share = (1 - spent) * static_cast<double>(c->items.size()) / items_above(at);
     // A greedy layout of its own to start from: the one found for the whole need not be good for it alone.
@@ -212,6 +219,25 @@ bool move_to_hints(const instance& in, const options& o, const patience& wait, l
   return kept.most;
 }
 
+// Searches; at effort best first as at effort normal, and then, where cuts serve, these take a part of the nodes.
+layout search_and_cut(const instance& in, const options& o, layout found, units& bound, const patience& wait,
+                      plan& out) {
+  const bool cuts = uses(technique::cuts) && o.node_limit == 0;
+  const auto above = [&] { return found.arena > bound && !wait.over(); };
+  if (!cuts || o.work != effort::best) {
+    found = search_below(in, o, std::move(found), bound, wait, out);
+    if (cuts && above()) lower_by_cuts(in, found, bound, policy::normal_cut_looks, wait);
+    return found;
+  }
+  options quick = o;
+  quick.work = effort::normal;
+  found = search_below(in, quick, std::move(found), bound, wait, out);
+  if (!above()) return found;
+  const std::uint64_t looks = lower_by_cuts(in, found, bound, policy::best_cut_looks, wait);
+  if (above()) found = search_below(in, o, std::move(found), bound, wait, out, looks != 0 ? policy::share_of_cuts : 0);
+  return found;
+}
+
 // What no search over skylines knows, a search seldom ends near the bound. Before it, ejections would lead it to the
 // wrong capacities (0027).
 void lower_after_search(const instance& in, const options& o, const patience& wait, units bound, layout& found) {
@@ -222,19 +248,15 @@ void lower_after_search(const instance& in, const options& o, const patience& wa
   if (uses(technique::ejections) && lower_by_ejection(in, found, bound, 0, looks, wait)) found.solver = "ejection";
 }
 
-struct known_values {
-  units quick_bound, bound, swept;
-};
-
 // No effort ends above a lower one, but for what is near enough of many items. Looked at last, since a lower start
 // leads the search astray (0027).
-layout not_above_fast(const instance& in, const options& o, const patience& wait, const known_values& known,
+layout not_above_fast(const instance& in, const options& o, const patience& wait, units bound, layout start,
                       layout found, std::uint64_t& work) {
-  const units near = in.items.size() > policy::few_items ? known.bound / policy::near_share : 0;
-  if (found.arena <= known.bound + near) return found;
+  const units near = in.items.size() > policy::few_items ? bound / policy::near_share : 0;
+  if (found.arena <= bound + near) return found;
   options lower = o;
   lower.work = effort::fast;
-  layout fast = best_start(in, known.quick_bound, lower, wait, work, {}, known.swept);
+  layout fast = best_start(in, bound, lower, wait, work, std::move(start));
   return fast.arena < found.arena ? std::move(fast) : std::move(found);
 }
 
@@ -261,7 +283,9 @@ plan refused(enum status s, std::string_view reason, index culprit, bytes number
 plan solve_single(const problem& p, const options& o, const patience& wait, bool* most_hints, verified* so_far) {
   const patience endless;
   const patience& first = p.buffers.size() <= policy::most_at_once ? endless : wait;
-  std::optional<swept> quick = sweep(p, o.work == effort::fast ? policy::near_enough_for_one_sweep : 0, first);
+  const patience& sweeps = p.buffers.size() <= policy::most_swept_at_once ? endless : wait;
+  const bool one = o.work == effort::fast && p.buffers.size() > policy::most_at_once;
+  std::optional<swept> quick = sweep(p, one ? policy::near_enough_for_one_sweep : 0, sweeps);
   const bool hinted = std::any_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return bool{b.hint}; });
   if (quick && !hinted && is_good_enough(p, *quick, o.work)) return plan_of(*std::move(quick));
   if (quick && so_far != nullptr) so_far->consider(plan_of(*quick));
@@ -290,19 +314,16 @@ plan solve_single(const problem& p, const options& o, const patience& wait, bool
     some.status = some.arena_bytes == some.lower_bound_bytes ? status::optimal : status::feasible;
     so_far->consider(some);
   };
-  const units swept_to = quick ? static_cast<units>(quick->arena / in.unit) : unbounded, quick_value = bound.value;
-  layout found = best_start(in, quick_value, o, wait, out.work, show, swept_to);
-  if (swept_to < found.arena) found = of_items(p, in, *quick, std::move(found));
+  const layout start = quick ? of_items(p, in, *quick) : layout{};
+  layout found = best_start(in, bound.value, o, wait, out.work, start, show);
   if (found.arena > bound.value && o.work != effort::fast && !wait.over()) {
     bound.proved = thorough_bound(p, in, std::move(bound.proved), wait);
     bound.value = bound.proved.value;
     if (found.arena > bound.value && !wait.over()) {
-      found = search_below(in, o, std::move(found), bound.value, wait, out);
+      found = search_and_cut(in, o, std::move(found), bound.value, wait, out);
       if (found.arena > bound.value && !wait.over()) lower_after_search(in, o, wait, bound.value, found);
     }
-    const bool swept = quick && is_good_enough(p, *quick, effort::fast);  // what fast would give, no lower than `found`
-    if (!swept && !wait.over())
-      found = not_above_fast(in, o, wait, {quick_value, bound.value, swept_to}, std::move(found), out.work);
+    if (!wait.over()) found = not_above_fast(in, o, wait, bound.value, start, std::move(found), out.work);
     tell(bound, in.unit, out);
   }
   if (found.arena > in.capacity || found.arena == unbounded) {

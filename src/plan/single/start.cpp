@@ -1,11 +1,10 @@
 #include "plan/single/start.hpp"
 
 #include <algorithm>
-#include <optional>
 
-#include "plan/greedy/boxes.hpp"
 #include "plan/greedy/ejection.hpp"
-#include "plan/greedy/sweep.hpp"
+#include "plan/greedy/first_fit.hpp"
+#include "plan/greedy/outward.hpp"
 #include "plan/policy.hpp"
 #include "plan/single/peaks.hpp"
 #include "plan/trial.hpp"
@@ -13,13 +12,18 @@
 namespace berth::plan {
 namespace {
 
-// What all passes may look at together.
-std::uint64_t most_looks(effort level, const instance& in) {
-  const std::uint64_t items = in.items.size() + in.links.size() / 16;
-  const policy::looks_budget of = level == effort::fast     ? policy::fast_passes
-                                  : level == effort::normal ? policy::normal_passes
-                                                            : policy::best_passes;
-  return of.base + of.an_item * items;
+std::uint64_t looks_of(const policy::looks_budget& of, const instance& in) {
+  return of.base + of.an_item * (in.items.size() + in.links.size() / 16);
+}
+
+const policy::looks_budget& passes_at(effort level) {
+  return level == effort::fast     ? policy::fast_passes
+         : level == effort::normal ? policy::normal_passes
+                                   : policy::best_passes;
+}
+
+const policy::looks_budget& sweeps_at(effort level) {
+  return level == effort::best ? policy::best_outward : policy::normal_outward;
 }
 
 std::uint64_t mean_alive(const instance& in) {
@@ -38,94 +42,112 @@ double core_seconds(effort level, std::size_t items) {
   return 0;
 }
 
-// Peaks, then ejections, until near the target. `items` that the problem has: as many, or more where some are in boxes.
-void lower(const instance& in, units target, const options& o, layout& best, std::uint64_t ejections, std::size_t items,
-           const patience& wait, std::uint64_t& nodes) {
-  const bool is_fast = o.work == effort::fast;
-  const units near = target / (is_fast ? policy::fast_near_share : policy::near_share);
-  if (best.arena <= target + near) return;
-  if (uses(technique::peaks)) {
-    if (!is_fast) nodes += lower_peaks(in, best, target, o, wait);
-    if (items >= policy::fewest_for_peaks && best.arena > target + target / policy::far_share) {
-      nodes += place_core_first(in, best, target, core_seconds(o.work, items), o, wait);
+// One run of the stages below.
+struct ladder {
+  const instance& in;
+  const units target;
+  const options& o;
+  const patience& wait;
+  std::uint64_t& nodes;
+  const std::function<void(const layout&)>& show;
+  layout best;
+  const bool is_plain = has_lifetimes_only(in), is_many = in.items.size() > policy::few_items;
+
+  [[nodiscard]] bool is_fast() const { return o.work == effort::fast; }
+  [[nodiscard]] bool ends_within(std::int64_t share) const { return best.arena <= target + target / share; }
+  [[nodiscard]] bool is_over() const { return nobody_waits(in, wait); }
+
+  // Sweeps outwards from the tallest section, first one pass, later with particles: plain lifetimes only.
+  void sweep(std::uint64_t looks) {
+    if (uses(technique::outward)) lower_outwards(in, best, target, looks, wait);
+    if (show && best.arena != unbounded) show(best);
+  }
+
+  // First fit in several orders under every constraint; the first pass is made in any case.
+  void fit() {
+    if (best.arena == unbounded) {
+      first_fit by{in};
+      if (by.looks_a_pass() <= looks_of(policy::first_pass, in)) {
+        best = by.run(sorted_items(in, order::birth));
+        best.solver = "first_fit/birth";
+        (void)wait.over(by.looks_a_pass());
+      } else {
+        occupancy taken{in};
+        best = place_in_order(in, taken, sorted_items(in, order::size, wait), wait);
+        best.solver = "first_fit/size";
+      }
+    }
+    if (show) show(best);
+    if (!is_over() && !(is_plain && is_many))
+      lower_by_orders(in, best, target, looks_of(policy::fast_passes, in), wait);
+  }
+
+  // All orders by occupancy, and what ends above the target first.
+  void try_all_orders() {
+    const patience passes = wait.for_looks(looks_of(passes_at(o.work), in));
+    best = try_orders(in, target, target, o.work, std::move(best), passes, show);
+  }
+
+  // Solves what is alive at the peaks, and fits the rest in around it. Above some hundred alive together few peaks are
+  // small enough for a search.
+  void solve_peaks() {
+    if (uses(technique::peaks) && mean_alive(in) <= policy::most_alive_for_peaks) {
+      nodes += lower_peaks(in, best, target, o, wait);
     }
   }
-  const std::uint64_t looks = is_fast ? policy::fast_ejections * in.items.size() : ejections;
-  if (uses(technique::ejections) && best.arena > target + near &&
-      lower_by_ejection(in, best, target, near, looks, wait)) {
-    best.solver = "ejection";
-  }
-}
 
-layout pass_by_size(const instance& in, const patience& passes) {
-  occupancy taken{in};
-  layout placed = place_in_order(in, taken, sorted_items(in, order::size, passes), passes);
-  placed.solver = "first_fit/size";
-  return placed;
-}
+  void solve_core() {
+    if (!uses(technique::peaks) || ends_within(is_fast() ? policy::fast_far_share : policy::far_share)) return;
+    nodes += place_core_first(in, best, target, core_seconds(o.work, in.items.size()), o, wait);
+  }
 
-// For instances with many items. At 100,000 a pass in order takes 0.2 s and more, a sweep a twentieth of that.
-layout of_many(const instance& in, std::size_t all, units target, const options& o, const patience& passes,
-               const patience& wait, std::uint64_t& nodes) {
-  layout best;
-  if (nobody_waits(in, wait)) return best;
-  if (auto swept = sweep_items(in, wait)) {
-    best = {.offsets = *std::move(swept), .solver = "sweep"};
-    best.arena = arena_of(in, best.offsets);
+  void eject() {
+    const units near = target / (is_fast() ? policy::fast_near_share : policy::near_share);
+    const std::uint64_t items = std::min(in.items.size(), policy::most_at_once);  // more do not fit the second
+    std::uint64_t looks = policy::fast_ejections * in.items.size();
+    if (!is_fast()) looks = std::max(policy::ejection_looks, policy::ejection_looks_an_item * items);
+    if (!is_fast() && is_plain) looks /= policy::plain_ejection_share;
+    if (uses(technique::ejections) && best.arena > target + near &&
+        lower_by_ejection(in, best, target, near, looks, wait)) {
+      best.solver = "ejection";
+    }
   }
-  if (nobody_waits(in, wait)) return best;
-  // At effort fast a pass where a sweep ends far above; else ejections do more from what was swept.
-  const bool pass = o.work == effort::fast && best.arena > target + target / policy::fast_near_share;
-  if (pass || best.arena == unbounded) {
-    layout placed = pass_by_size(in, passes);
-    if (placed.arena < best.arena) best = std::move(placed);
-  }
-  const std::uint64_t items = std::min(in.items.size(), policy::most_at_once);  // more do not fit the second
-  lower(in, target, o, best, std::max(policy::ejection_looks, policy::ejection_looks_an_item * items), all, wait,
-        nodes);
-  return best;
-}
+};
 
-layout by_boxes(const instance& in, units target, const options& o, const patience& passes, const patience& wait,
-                std::uint64_t& nodes) {
-  const std::optional<boxed> boxes = uses(technique::boxes) ? put_in_boxes(in, target, wait) : std::nullopt;
-  layout out = of_many(boxes ? boxes->coarse : in, in.items.size(), target, o, passes, wait, nodes);
-  if (boxes && !out.offsets.empty()) {
-    out.offsets = take_out_of_boxes(*boxes, out.offsets);
-    out.arena = arena_of(in, out.offsets);
+// The stages in turn; each ends the ladder where it meets the target. By effort and number of items:
+//
+//   stage                 fast             normal and best
+//   sweep, one pass       all              from 1,000
+//   fit                   all              above 4,000
+//   try_all_orders                         up to 4,000
+//   solve_peaks                            from 1,000
+//   sweep, particles      all, briefly     from 1,000
+//   solve_core            from 1,000 items, far above the target
+//   eject                 far above        above 4,000
+void climb(ladder& l) {
+  const bool fast = l.is_fast(), are_enough = l.in.items.size() >= policy::fewest_for_peaks,
+             searched = !fast && are_enough;
+  const auto goes_on = [&] { return l.best.arena > l.target && !l.is_over(); };
+  if (fast || searched) l.sweep(fast ? looks_of(policy::fast_outward, l.in) : 0);
+  if (l.best.arena != unbounded && !goes_on()) return;
+  if (fast || l.is_many) {
+    l.fit();
+  } else {
+    l.try_all_orders();
   }
-  return out;
+  if (searched && goes_on()) l.solve_peaks();
+  if (searched && goes_on()) l.sweep(looks_of(sweeps_at(l.o.work), l.in));
+  if (are_enough && goes_on()) l.solve_core();
+  if (goes_on() && (fast ? !l.ends_within(policy::fast_near_share) : l.is_many)) l.eject();
 }
 
 }  // namespace
 
 layout best_start(const instance& in, units target, const options& o, const patience& wait, std::uint64_t& nodes,
-                  const std::function<void(const layout&)>& show, units swept) {
-  layout best;
-  units goal = target;
-  const patience passes = wait.for_looks(most_looks(o.work, in));
-  if (o.work == effort::fast && in.items.size() >= policy::fewest_for_size_first &&
-      swept <= std::min(in.capacity, target + target / policy::good_enough_share)) {
-    best = pass_by_size(in, passes);
-    if (best.arena > target + target / policy::good_enough_share_of_many && uses(technique::peaks))
-      nodes += place_core_first(in, best, target, core_seconds(o.work, in.items.size()), o, wait);
-    return best;
-  }
-  if (in.items.size() > policy::many_items) {
-    (void)wait.over();
-    if (!nobody_waits(in, wait)) best = by_boxes(in, target, o, passes, wait, nodes);
-    if (nobody_waits(in, wait)) return best;
-    if (show) show(best);
-    if (o.work != effort::best) goal = target + target / policy::near_share;
-    if (best.arena <= goal || o.work == effort::fast || (o.work != effort::best && mean_alive(in) > policy::few_alive))
-      return best;
-  }
-  const units before = best.arena;
-  best = try_orders(in, target, goal, o.work, std::move(best), passes, show);
-  if (nobody_waits(in, wait) || best.arena == before) return best;
-  lower(in, target, o, best, in.items.size() > policy::few_items ? policy::ejection_looks / 4 : 0, in.items.size(),
-        wait, nodes);
-  return best;
+                  layout start, const std::function<void(const layout&)>& show) {
+  ladder l{in, target, o, wait, nodes, show, std::move(start)};
+  if (l.best.arena > target) climb(l);
+  return std::move(l.best);
 }
 
 }  // namespace berth::plan
