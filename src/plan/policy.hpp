@@ -100,6 +100,8 @@ inline constexpr std::int64_t near_share = 2048;
 inline constexpr looks_budget fast_passes{300'000, 100};
 inline constexpr looks_budget normal_passes{100'000'000, 1000};
 inline constexpr looks_budget best_passes{1'000'000'000, 10'000};
+// Of more than few_items, at normal and best: by breadth, as networks reward it.
+inline constexpr looks_budget passes_of_many{10'000'000, 100};
 // First fit of what is left when the passes end may look at so much an item or link, and in all: a tenth of a second.
 inline constexpr std::uint64_t looks_above = 64, most_looks_above = 2'000'000;
 // Rounds in which what ended above the target moves to the front. What can be mended is mended by the first few (0020).
@@ -109,7 +111,7 @@ inline constexpr int squeaky_rounds = 6;
 
 // Items looked at for what does not end near the target: about a second; of many items so many each (0027).
 inline constexpr std::uint64_t ejection_looks = 20'000'000, ejection_looks_an_item = 200;
-// After sweeps with particles chains find less: so much of that.
+// Chains find less after sweeps with particles: this share of it.
 inline constexpr std::uint64_t plain_ejection_share = 4;
 // What does not meet an item is passed in a nanosecond or two.
 inline constexpr std::uint64_t ranges_passed_a_look = 16;
@@ -131,9 +133,9 @@ inline constexpr std::uint64_t most_alive_for_peaks = 256;
 // peaks in them, and so are those that are not solved.
 inline constexpr std::array<std::int64_t, 4> peak_shares{7, 14, 28, 56};
 inline constexpr std::size_t most_peak_items = 800;
-// What the search of a group may take (most take one node an item), and that of all groups.
+// The limit of the search of one group (most take one node an item), and of all groups at normal and at best.
 inline constexpr std::uint64_t peak_nodes_an_item = 40;
-inline constexpr double peak_seconds = 1;
+inline constexpr double peak_seconds = 0.4, best_peak_seconds = 1;
 // The rest is fitted in around the peaks, of which an item costs so many times its price, at so many eighths of the way
 // from the goal to the layout before; and items looked at in each attempt: a seventh of a second.
 struct peak_attempt {

@@ -62,6 +62,9 @@ class searcher {
   [[nodiscard]] bool told_to_end(std::uint64_t looks) const { return wait_.over(looks); }
   [[nodiscard]] std::uint64_t nodes() const { return nodes_; }
   [[nodiscard]] double seconds() const { return seconds_; }
+  [[nodiscard]] double most_seconds() const {
+    return options_.work == effort::best ? policy::best_peak_seconds : policy::peak_seconds;
+  }
 
  private:
   const options& options_;
@@ -96,7 +99,7 @@ void lay_out_peaks(const instance& in, const std::vector<std::uint32_t>& items, 
     layout own;
     if (!is_large) {
       own = by.lay_out(group.in, target / group.scale,
-                       {policy::peak_nodes_an_item * group.items.size(), policy::peak_seconds - by.seconds()});
+                       {policy::peak_nodes_an_item * group.items.size(), by.most_seconds() - by.seconds()});
     }
     if ((is_large || own.arena > target / group.scale) && !narrowest) {
       lay_out_peaks(in, group.items, target, share + 1, by, out);

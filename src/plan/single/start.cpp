@@ -51,6 +51,7 @@ struct ladder {
   std::uint64_t& nodes;
   const std::function<void(const layout&)>& show;
   layout best;
+  bool lowered_outwards = false;  // by sweeps
   const bool is_plain = has_lifetimes_only(in), is_many = in.items.size() > policy::few_items;
 
   [[nodiscard]] bool is_fast() const { return o.work == effort::fast; }
@@ -59,7 +60,7 @@ struct ladder {
 
   // Sweeps outwards from the tallest section, first one pass, later with particles: plain lifetimes only.
   void sweep(std::uint64_t looks) {
-    if (uses(technique::outward)) lower_outwards(in, best, target, looks, wait);
+    if (uses(technique::outward)) lowered_outwards = lower_outwards(in, best, target, looks, wait);
     if (show && best.arena != unbounded) show(best);
   }
 
@@ -83,8 +84,8 @@ struct ladder {
   }
 
   // All orders by occupancy, and what ends above the target first.
-  void try_all_orders() {
-    const patience passes = wait.for_looks(looks_of(passes_at(o.work), in));
+  void try_all_orders(const policy::looks_budget& most) {
+    const patience passes = wait.for_looks(looks_of(most, in));
     best = try_orders(in, target, target, o.work, std::move(best), passes, show);
   }
 
@@ -106,7 +107,7 @@ struct ladder {
     const std::uint64_t items = std::min(in.items.size(), policy::most_at_once);  // more do not fit the second
     std::uint64_t looks = policy::fast_ejections * in.items.size();
     if (!is_fast()) looks = std::max(policy::ejection_looks, policy::ejection_looks_an_item * items);
-    if (!is_fast() && is_plain) looks /= policy::plain_ejection_share;
+    if (!is_fast() && lowered_outwards) looks /= policy::plain_ejection_share;
     if (uses(technique::ejections) && best.arena > target + near &&
         lower_by_ejection(in, best, target, near, looks, wait)) {
       best.solver = "ejection";
@@ -121,6 +122,7 @@ struct ladder {
 //   fit                   all              above 4,000
 //   try_all_orders                         up to 4,000
 //   solve_peaks                            from 1,000
+//   try_all_orders                         above 4,000, briefly
 //   sweep, particles      all, briefly     from 1,000
 //   solve_core            from 1,000 items, far above the target
 //   eject                 far above        above 4,000
@@ -133,9 +135,10 @@ void climb(ladder& l) {
   if (fast || l.is_many) {
     l.fit();
   } else {
-    l.try_all_orders();
+    l.try_all_orders(passes_at(l.o.work));
   }
   if (searched && goes_on()) l.solve_peaks();
+  if (!fast && l.is_many && goes_on()) l.try_all_orders(policy::passes_of_many);
   if (searched && goes_on()) l.sweep(looks_of(sweeps_at(l.o.work), l.in));
   if (are_enough && goes_on()) l.solve_core();
   if (goes_on() && (fast ? !l.ends_within(policy::fast_near_share) : l.is_many)) l.eject();
