@@ -76,7 +76,7 @@ result<void> validate_memory_names(const problem& p, const buffer& b, index i, s
   return {};
 }
 
-// Whether some memory that buffer i may live in is aligned so that a block can start at `offset`.
+// Returns whether some memory of buffer i is aligned so that a block can start at `offset`.
 bool pin_is_aligned(const problem& p, index i, bytes offset) {
   if (!is_aligned(offset, p.alignment_of(i))) return false;
   if (p.memories.empty()) return true;
@@ -86,7 +86,7 @@ bool pin_is_aligned(const problem& p, index i, bytes offset) {
                      [&](index m) { return fits(p.memories[m]); });
 }
 
-// What alignment can add in front of buffers, by the alignments of all memories.
+// The most bytes that alignment can add in front of buffers, by the alignments of all memories.
 class alignments {
  public:
   explicit alignments(const std::vector<memory>& memories) {

@@ -1,7 +1,7 @@
 // A plan: an offset for every buffer, the arena they need, and what is proved about it.
 //
-// An immutable value once solve() has returned it. offset(i) is in bytes from the base of the buffer's memory (or
-// slab); arena() is the largest offset + footprint, summed over memories and slabs where there are several.
+// Treat it as immutable once solve() has returned it. Offsets are in bytes from the base of the buffer's memory or
+// slab. The arena is the largest offset + footprint, summed over memories and slabs if there are several.
 #pragma once
 #pragma GCC visibility push(default)
 

@@ -45,7 +45,7 @@ std::vector<units> heights_of_sections(const instance& in, units step) {
   return change;
 }
 
-// Which sums some of the lengths make. Asked for every hole between blocks, of which there may be as many as lengths.
+// Tells which sums some of the lengths make. Asked for every hole between blocks; there may be as many as lengths.
 class sums_of {
  public:
   // `all`: their sum.
@@ -251,8 +251,8 @@ class prover {
     return buffers;
   }
 
-  // The common divisor of the item's alignment and the step, as the certificate counts it in bytes, here in units. 0
-  // where the alignment is less than a unit: then the two have nothing in common that units can count.
+  // Returns the common divisor of the item's alignment and the step, in units (the certificate counts it in bytes).
+  // Returns 0 if the alignment is less than a unit: the two then share no divisor that units can count.
   units share_of(std::uint32_t i, units step) const {
     const units alignment = in_.items[i].alignment;
     return alignment == 1 && step != 1 && !whole_[i] ? 0 : std::gcd(alignment, step);
@@ -358,7 +358,7 @@ class prover {
     }
   }
 
-  // What a clique has to weigh to prove more, as far as its weight decides.
+  // Returns the weight that a clique must exceed to prove more, as far as weight decides.
   units clique_floor() const { return spread_ || (reserved_.empty() && !has_groups() && !has_pins()) ? best.value : 0; }
 
   std::vector<std::int64_t> weights_under(units step) const {

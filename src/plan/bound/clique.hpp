@@ -55,10 +55,10 @@ class sparse_graph {
   std::vector<std::uint32_t> others_;
 };
 
-// A clique of two and more that is heavier than `floor`; empty where none was found. Looked for among the neighbours of
-// one vertex after the other, the heaviest neighbourhood first, each without those before it: the heaviest one, where
-// the wait lasts, no neighbourhood is of thousands and some nodes for each suffice. Weights are above 0 where there are
-// neighbours. O(edges * log edges) before it asks.
+// Returns a clique of at least two that is heavier than `floor`; empty if none was found. Searches the neighbours of
+// one vertex after the other, the heaviest neighbourhood first, each without the earlier vertices. Finds the heaviest
+// clique if the wait lasts, neighbourhoods are below thousands and some nodes for each suffice. Weights of vertices
+// with neighbours are above 0. O(edges * log edges) before it asks the wait.
 [[nodiscard]] std::vector<std::uint32_t> heaviest_clique(const sparse_graph& graph,
                                                          const std::vector<std::int64_t>& weights, std::int64_t floor,
                                                          const patience& wait);

@@ -8,7 +8,7 @@
 namespace berth::plan {
 namespace {
 
-// Of two items under each other; 0 and 0 where they do not conflict.
+// Returns the heights of two items under each other; 0 and 0 if they do not conflict.
 std::pair<units, units> heights(const instance& in, const item& a, const item& b, std::uint32_t b_number) {
   std::pair<units, units> tallest{0, 0};
   const auto add = [&](units x, units y) { tallest = {std::max(tallest.first, x), std::max(tallest.second, y)}; };

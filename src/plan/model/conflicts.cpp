@@ -113,7 +113,7 @@ conflict_count count_conflicts(const instance& in) {
     --change[r.last];
     ++begun[r.first];
   }
-  // What begins in a section meets all that is alive there.
+  // Items that begin in a section conflict with all that are alive there.
   std::uint64_t alive = 0;
   for (std::uint32_t s = 0; s < in.sections; ++s) {
     alive += static_cast<std::uint64_t>(change[s]);

@@ -94,8 +94,8 @@ bytes common_unit(const std::vector<raw_item>& items, const std::vector<std::pai
   return unit;
 }
 
-// What nothing may be placed on, as disjoint ranges in ascending order, and what that leaves of the capacity: no
-// address exceeds max_address, so that a range that goes on to there ends the memory.
+// Returns the reserved ranges, disjoint and ascending, and shortens the capacity accordingly: a range that reaches
+// max_address ends the memory.
 std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::optional<bytes>& capacity) {
   std::vector<std::pair<bytes, bytes>> merged;
   auto ranges = m.reserved;
@@ -308,8 +308,8 @@ void add_ranges(instance& in, std::vector<life> lives) {
   }
 }
 
-// Where conflicts are given instead of lifetimes every item has a section of its own: it meets what is reserved there,
-// and no other item. A link for each range and item would be their product.
+// Gives every item a section of its own, if conflicts replace lifetimes. It meets the reserved ranges there and no
+// other item. A link for each range and item would be their product.
 void add_lone_sections(instance& in) {
   for (std::uint32_t i = 0; i < in.own_items; ++i) {
     item& it = in.items[i];

@@ -119,7 +119,7 @@ moves_plan staying(const problem& p, const traffic& t, plan layout) {
   return answer;
 }
 
-// What all uses cost at the least, wherever the buffers lie.
+// Returns the least cost of all uses over all places of the buffers.
 double least_access(const problem& p, const traffic& t) {
   double sum = 0, cheapest = infinite;
   for (const memory& m : p.memories) cheapest = std::min(cheapest, m.cost);
@@ -230,8 +230,7 @@ bool round_up(const problem& p, moving_model& model) {
 // about a second.
 constexpr std::uint64_t most_stay_pairs = 500'000;
 
-// Stays by buffer, each buffer's in the order of their memories, so that those of two buffers that can share bytes are
-// found without looking at all pairs.
+// Lists the stays of each buffer in the order of their memories, so stays of two buffers in one memory are found fast.
 class stays_in_memories {
  public:
   stays_in_memories(std::size_t buffers, std::span<const stay> stays) : stays_{stays}, of_(buffers) {
@@ -271,7 +270,7 @@ std::vector<pair> different_separations(const problem& p) {
   return out;
 }
 
-// Whether problem_of_stays() would list more pairs than can be dealt with, or look at as many stays for them.
+// Returns whether problem_of_stays() would list too many pairs, or look at too many stays for them.
 bool too_many_pairs(const problem& p, std::span<const stay> stays) {
   const stays_in_memories all{p.buffers.size(), stays};
   const std::uint64_t most = most_stay_pairs + p.separations.size() + p.reuse_penalties.size();
@@ -358,7 +357,7 @@ bool make_room(const problem& p, const moving_model& model, const options& o, co
   return false;
 }
 
-// What the search has come to.
+// The result of the search so far.
 struct progress_of_moves {
   moves_plan best;
   std::optional<double> least_cost;  // of the first residences: later ones have lower limits
@@ -397,8 +396,8 @@ placing place(const problem& p, const moving_model& model, const timed_residence
   return placing::done;
 }
 
-// Finds residences that are cheaper than the best, and places them; where they do not fit by address, without those
-// that are in the way, and others with a lower limit. Returns whether the first ones fitted.
+// Finds residences that are cheaper than the best, and places them. If they do not fit by address, drops those in the
+// way, then lowers a limit and tries again. Returns whether the first ones fitted.
 bool improve(const problem& p, moving_model model, std::vector<residence> start, const options& o, const patience& wait,
              progress_of_moves& so_far) {
   moves_plan& best = so_far.best;
@@ -462,7 +461,7 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
     const bool fitted = improve(p, model, start, o, together, so_far);
     if (!fitted && round_up(p, model)) improve(p, model, start, o, together, so_far);
     if (!answer.layout.has_offsets() && o.work != effort::fast) {
-      // Residences that are dearer may fit by address where the cheapest found do not.
+      // Residences of higher cost may fit by address if the cheapest ones do not.
       options quick = o;
       quick.work = effort::fast;
       improve(p, model_of(p, t), start, quick, together, so_far);

@@ -1,4 +1,4 @@
-// Where buffers lie over time, while a plan with moves is being made.
+// The places of buffers over time, while a plan with moves is being made.
 //
 // Time is cut into periods at every tick at which anything can happen, and a stay becomes a leg of a residence, in
 // periods.
@@ -23,7 +23,7 @@ struct use_in_period {
   std::optional<index> memory;
 };
 
-// What lies and moves together: a buffer, or an alias group, which does not move.
+// A unit that lies and moves together: a buffer, or an alias group, which does not move.
 struct moving_item {
   std::vector<index> members;
   std::vector<index> memories;
@@ -79,7 +79,7 @@ struct copy {
   double done = 0;
 };
 
-// What a plan costs, and when everything happens, as moves.hpp says.
+// The cost of a plan and the time of each event, as moves.hpp defines them.
 struct playout {
   double access = 0;
   double stall = 0;

@@ -35,9 +35,9 @@ memory_sets sets_of(std::size_t memories) {
 
 }  // namespace
 
-// Of an item of two memories one of which has no limit, only copies that begin at birth or right after a use (they free
-// a memory) or end right before one (they serve it) are looked at: any other would only hold bytes in both memories for
-// longer. So nothing but such a copy, or a use, changes where it lies.
+// Chooses the periods to look at. If one of an item's two memories has no limit, only two kinds of copies count. They
+// begin at birth or right after a use (to free a memory), or end right before one (to serve it). Any other copy would
+// only hold bytes in both memories for longer.
 void router::choose_periods(const moving_item& one) {
   const std::size_t count = one.memories.size();
   any_end_ = count > 2 ||

@@ -97,7 +97,7 @@ std::uint32_t folding::stacked(const std::vector<std::uint32_t>& sorted, const s
   return static_cast<std::uint32_t>(clumps_.size() - 1);
 }
 
-// Of the sizes that one set before the boundary and one behind it have, folds that of the fewest clumps.
+// Folds, among the sizes with one set before the boundary and one behind it, the one of the fewest clumps.
 bool folding::fold_at(std::uint32_t boundary) {
   std::vector<std::uint32_t> before = ends_[boundary];
   std::vector<std::uint32_t> behind = starts_[boundary];
@@ -121,7 +121,7 @@ bool folding::fold_at(std::uint32_t boundary) {
     const set& a = left[l0 + word / policy::left_out_share % (l - l0)];
     const set& b = right[r0 + word / 64 % (r - r0)];
     const auto many = static_cast<std::uint64_t>(std::popcount(a.mask) + std::popcount(b.mask));
-    // Where there is a choice, it is the less likely the right one.
+    // More choices make a right one less likely.
     const std::pair rank{many + (l - l0) * (r - r0) * 2, word};
     if (from != nullptr && rank >= best) continue;
     best = rank;

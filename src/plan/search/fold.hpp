@@ -1,11 +1,11 @@
 // Smaller instances for a capacity at which sections are full.
 //
-// Where two neighbouring sections leave nothing free, what ends between them makes room for exactly what begins there.
-// If of those that end one set of alike lifetimes, and of those that begin one such set, are as tall, then most likely
-// the one set lies where the other lay: each is stacked, and both become one clump. So are four clumps around a fifth
-// (a pinwheel). Clumps are again folded into clumps: a tiling by random cuts may end as one.
+// Items that end between two full sections make room for exactly the items that begin there. One set of alike lifetimes
+// may end, and one of the same height begin. Most likely the second set then lies at the place of the first. Each is
+// stacked, and both become one clump. So are four clumps around a fifth (a pinwheel). Clumps are folded again: a tiling
+// by random cuts may end as one.
 //
-// A guess, not a proof: a layout of the clumps is one of the items, but that there is none says nothing.
+// A guess, not a proof: a layout of the clumps is one of the items, but the items may have others.
 #pragma once
 
 #include <cstdint>

@@ -46,8 +46,8 @@ class narrower {
       first_round(slice);
       return;
     }
-    // A capacity just below the best layout would gain little, but where the lower ones are out of reach only these
-    // lower the layout at all.
+    // A capacity just below the best layout gains little. Only such capacities lower the layout if the lower ones are
+    // out of reach.
     for (const units sixteenths : policy::tried_sixteenths) {
       if (gap() <= 0 || spent()) break;
       const units capacity = above_bound(sixteenths);
@@ -89,9 +89,8 @@ class narrower {
     tried_.clear();
   }
 
-  // A problem that can be solved at the bound mostly is by the first recipes, or else by one of the last. So those come
-  // first and last; between them the layout is lowered in large steps, each of which costs little more than one node an
-  // item, and one beam is tried.
+  // Runs the first and the last recipes first: most problems that can be solved at the bound need one of these. Between
+  // them it lowers the layout in large steps, each for little more than one node an item, and tries one beam.
   void first_round(std::uint64_t slice) {
     constexpr std::size_t quick = policy::quick_recipes;
     constexpr units step = policy::descending_sixteenths;
@@ -108,8 +107,8 @@ class narrower {
     return state_.bound + gap() / 16 * sixteenths + gap() % 16 * sixteenths / 16;
   }
 
-  // What searches at a capacity. Where one close to it is already being searched it is that one, so that no work is
-  // lost; the bound is tried by itself.
+  // Returns the searches at a capacity. Returns those of a close capacity if there are any, so that no work is lost.
+  // The bound has searches of its own.
   tried_capacity& at(units capacity) {
     const units near = (state_.best.arena - state_.bound) / 16;
     for (tried_capacity& r : tried_) {
@@ -167,7 +166,7 @@ class narrower {
   bool take(units capacity, std::uint64_t slice, const std::vector<seeker*>& seekers, std::string_view name,
             F&& after) {
     std::vector<turn> turns;
-    // One node at least, so that the wait is told of something.
+    // Spends at least one node, so that the wait counts some work.
     std::uint64_t left = std::min(how_.nodes - state_.nodes, wait_.looks_left() / policy::looks_a_node + 1);
     for (seeker* const s : seekers) {
       if (left == 0) break;

@@ -1,8 +1,8 @@
-// From a greedy layout to the least arena: complete searches at several capacities and under several strategies, each
-// given a slice of search nodes in turn.
+// From a greedy layout to the least arena: complete searches at several capacities under several strategies take turns.
+// Each turn is a slice of search nodes.
 //
-// The lowest capacity not refuted gets most of the work: hard problems are often easy AT their bound, where every
-// waste is a contradiction, and hard above it. Capacities above make sure of progress where the bound is out of reach.
+// The lowest capacity not refuted gets most of the work. Hard problems are often easy AT their bound, where any waste
+// is a contradiction, and hard above it. Higher capacities make progress if the bound is out of reach.
 #pragma once
 
 #include "plan/greedy/greedy.hpp"

@@ -104,7 +104,7 @@ bool search::cliques_end_below() const {
       for (const member& m : rising) {
         multiples = std::max(multiples, multiples_below(least_[m.item], steps_[k])) + multiples_of(m, k);
       }
-      // Where steps do not divide each other, a check may be left out.
+      // A check may be left out if steps do not divide each other.
       if (steps_.size() == 1 && multiples > multiples_below(capacity_, steps_[k])) return false;
     }
   }

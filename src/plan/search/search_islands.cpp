@@ -48,7 +48,7 @@ void search::add_cliques(island& p) {
   p.cliques_end = static_cast<std::uint32_t>(island_cliques_.size());
 }
 
-// Whether the lifetimes of what is open in the current island leave no gap.
+// Returns whether the lifetimes of the open items of the current island leave no gap.
 bool search::lifetimes_touch() const {
   std::uint32_t reach = 0;
   for (std::uint32_t k = current_.begin, open = 0; k < current_.end; ++k) {
@@ -60,8 +60,8 @@ bool search::lifetimes_touch() const {
   return true;
 }
 
-// Whether open items still join the open neighbours of item i, which was just placed: then the island is still one.
-// Mostly few items are looked at until that is seen.
+// Returns whether open items still join the open neighbours of item i, which was just placed: the island is then still
+// one. Mostly looks at few items.
 bool search::neighbours_are_joined(std::uint32_t i) {
   reached_.resize(in_.items.size(), 0);
   const std::uint32_t wanted = ++wave_;

@@ -1,4 +1,4 @@
-// What a search without islands and restarts did, as a tree of cases, and that tree as a block of a refutation log
+// Records a search without islands and restarts as a tree of cases, and writes the tree as a block of a refutation log
 // (berth/plan/refutation.hpp). It remembers the failed states itself, so that each is a lemma that the log can name.
 #pragma once
 

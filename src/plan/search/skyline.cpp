@@ -30,7 +30,7 @@ std::int64_t power(std::int64_t x, unsigned quarters) {
   return out;
 }
 
-// Of two candidates; no two are alike.
+// Returns the better of two candidates; no two are alike.
 constexpr auto better = [](const auto& a, const auto& b) {
   return std::tuple{a.score, a.state, a.raises, a.rectangle} < std::tuple{b.score, b.state, b.raises, b.rectangle};
 };
@@ -179,7 +179,7 @@ void skylines::place(layer& to, const candidate& c) {
   to.heads.push_back(h);
 }
 
-// Of the candidates; where there are fewer, all.
+// Keeps the best `count` candidates, or all if there are fewer.
 void skylines::keep_best(std::size_t count) {
   if (candidates_.size() <= count) return;
   const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(count) - 1;

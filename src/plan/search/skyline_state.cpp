@@ -1,4 +1,4 @@
-// What one state of a beam can go on with: its valleys, what may be placed there, and what that makes of its score.
+// The choices of one state of a beam: its valleys, the items that may be placed there, and the scores after that.
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -22,8 +22,8 @@ bool skylines::may_come(std::uint32_t state, std::uint32_t p) const {
   return is_open(state, p) && (twin == no_item || !is_open(state, twin));
 }
 
-// What the step of the floor at the boundary costs, as if one open item were placed. The same few steps are asked for
-// again and again, and most of what is asked is known.
+// Returns the cost of the floor's step at the boundary, as if one open item were placed. Caches the costs, as the same
+// few steps are asked for repeatedly.
 std::int32_t skylines::step_cost(std::uint32_t state, std::uint32_t boundary, units before, units after,
                                  std::uint32_t without) {
   if (before == after || before == closed || after == closed) return 0;
@@ -71,8 +71,8 @@ void skylines::read_profile(const units* floors) {
   if (profile_.back().floor != closed) profile_.push_back({sections_, closed, no_item});
 }
 
-// How many items can begin at the left end of the valley, so that a row of open items and of sections that have room to
-// waste reaches its right end. Nothing counts as one more where the left end has such room.
+// Counts the items that can begin at the valley's left end. A row of open items and of sections with room to waste must
+// then reach its right end. Leaving the left end empty counts as one more if it has such room.
 std::uint32_t skylines::beginners(std::size_t valley, std::uint32_t state) {
   const std::uint32_t first = profile_[valley].first;
   const std::uint32_t last = profile_[valley + 1].first;
@@ -151,7 +151,7 @@ bool skylines::raise(std::size_t valley, std::uint32_t state, head& h) {
   return true;
 }
 
-// What may be placed at the left end of the valley.
+// Offers the items that may be placed at the left end of the valley.
 void skylines::offer(const head& h, std::size_t valley, std::uint32_t state, std::uint32_t raises) {
   const std::uint32_t first = profile_[valley].first;
   const units floor = profile_[valley].floor;

@@ -45,7 +45,7 @@ class table {
 
 std::size_t take_turns(std::span<turn> turns, unsigned threads, const patience& wait) {
   table all{turns};
-  // Where no thread can be had, a future's work is done when it is waited for: by then nothing is left to do.
+  // Without a free thread, a future's work is done when it is waited for: by then nothing is left to do.
   std::vector<std::future<void>> others;
   for (std::size_t k = 1; k < std::min<std::size_t>(threads, turns.size()); ++k) {
     others.push_back(std::async([&all] { all.sit(patience{}); }));

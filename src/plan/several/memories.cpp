@@ -17,7 +17,7 @@
 namespace berth::plan {
 namespace {
 
-// What is asked, as every step is told it.
+// The question, as every step gets it.
 struct asked {
   const problem& p;
   const std::vector<bundle>& bundles;
@@ -71,8 +71,7 @@ plan part_plan(const asked& q, const problem& there, const std::vector<index>& m
   return sure;
 }
 
-// `known`: offsets of this assignment. What is left of `placing` is for this assignment and all that are tried after
-// it.
+// Lays out one assignment. `known`: offsets of it. Later assignments use the rest of `placing`.
 laid_out place(const asked& q, const std::vector<index>& memory_of_bundle, const patience& placing,
                const repaired* known = nullptr) {
   const problem& p = q.p;
@@ -156,8 +155,8 @@ std::vector<std::vector<index>> all_assignments(const asked& q) {
   return all;
 }
 
-// What is proved of a plan whose bundles could have been assigned to other memories. The bounds of its own memories do
-// not count, since another assignment could need less; only what all memories together must hold does.
+// Returns the proved plan of bundles that could be assigned to other memories. The bounds of its own memories do not
+// count, since another assignment could need less. Only the bound of all memories together counts.
 memories_plan chosen_plan(const asked& q, plan layout, double cost, double cost_bound) {
   memories_plan found{.layout = std::move(layout), .cost = cost, .cost_bound = std::min(cost, cost_bound)};
   found.layout.lower_bound_bytes = q.all.bound;
@@ -173,7 +172,7 @@ memories_plan unknown_assignment(const asked& q, std::uint64_t nodes) {
   return {.layout = std::move(answer)};
 }
 
-// Whether bundles could lie in other memories than those listed.
+// Returns whether bundles could lie in other memories than those listed.
 bool is_abridged(const std::vector<bundle>& all) {
   return std::any_of(all.begin(), all.end(), [](const bundle& u) { return u.abridged; });
 }
@@ -311,9 +310,9 @@ memories_plan at_effort(const asked& q, const patience& wait) {
   return *std::move(other);
 }
 
-// At effort fast and at the effort asked for: memories that are filled better refuse other assignments, and what is
-// chosen for that may cost more in the end. The former takes a fraction of the time, so that it comes first where the
-// caller may end the work, which changes no answer.
+// Solves at effort fast and at the effort asked for. Better filled memories can refuse assignments, which may cost more
+// in the end. Effort fast takes a fraction of the time and comes first if the caller may end the work. The order does
+// not change the answer.
 memories_plan at_both_efforts(const asked& q, const patience& wait) {
   if (q.o.work == effort::fast) return at_effort(q, wait);
   const asked quick = q.at(effort::fast);
@@ -331,8 +330,8 @@ memories_plan at_both_efforts(const asked& q, const patience& wait) {
   return better ? *std::move(other) : std::move(found);
 }
 
-// What may lie in a memory without a capacity there, in the cheapest such: that takes no thought. Nothing where the
-// others have a choice, or do not fit.
+// Puts each bundle that may use an unbounded memory into the cheapest one. Returns nothing if another bundle has a
+// choice or does not fit.
 std::optional<memories_plan> in_endless_memories(const asked& q, const patience& wait) {
   if (!has_choice(q.bundles)) return {};
   std::vector<index> memory_of;

@@ -43,7 +43,7 @@ class pricing {
     for (std::size_t at = 0; at < price.size(); ++at) paid_before_[at + memories] = paid_before_[at] + price[at];
   }
 
-  // What bundle u pays in memory m.
+  // Returns the price of bundle u's room in memory m.
   [[nodiscard]] double room(std::size_t u, index m) const {
     if (!limits_[m] || paid_before_.size() == limits_.size()) return 0;
     double paid = 0;

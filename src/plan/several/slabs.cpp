@@ -24,7 +24,7 @@ struct slab {
   plan layout;
 };
 
-// What one item of a layout in which pins clash counts: it is planned twice, in about a microsecond.
+// The looks of one item of a layout in which pins clash: it is planned twice, in about a microsecond.
 constexpr std::uint64_t looks_a_clash_item = 128;
 
 bytes sum_of(const std::vector<slab>& slabs) {
@@ -86,7 +86,7 @@ class cutter {
     return slabs;
   }
 
-  // By grow_slabs(); then each slab is planned by itself. Nothing where more than lifetimes counts.
+  // Grows slabs (grow_slabs()), then plans each by itself. Returns nothing if the problem has more than lifetimes.
   std::vector<slab> grown(slab_order by) {
     std::vector<slab> slabs;
     const patience all = wait_.for_looks(policy::all_slabs_looks, options_.work);
@@ -204,7 +204,8 @@ class cutter {
     return made;
   }
 
-  // A layout of these buffers in one unbounded memory. Those go whose pins clash: in another slab they need not.
+  // Returns a layout of these buffers in one unbounded memory. Removes those whose pins clash: other slabs may take
+  // them.
   plan lay(std::vector<index>& members, const patience& all, const patience& clashes) {
     problem part = unbounded_part(members);
     plan layout = solve_single(part, {.work = effort::fast}, all);
@@ -221,7 +222,7 @@ class cutter {
     return solve_single(unbounded_part(members), {.work = effort::fast}, all);
   }
 
-  // What is reserved beyond the end of a slab keeps nothing from lying there, so that only pins can clash.
+  // Drops ranges reserved beyond the end of a slab, which hold no buffer, so that only pins can clash.
   problem unbounded_part(const std::vector<index>& members) {
     problem part = parts_.part(0, members);
     if (part.memories.empty()) {

@@ -76,8 +76,8 @@ std::vector<bundle> bundles_of(const problem& p, bool all) {
       std::erase_if(one.memories,
                     [&](index m) { return std::find(b.memories.begin(), b.memories.end(), m) == b.memories.end(); });
     }
-    // A pin that is not aligned in a memory, or beyond its end or that of its slabs, keeps the whole bundle out of it:
-    // an empty buffer too, whose size keeps it out of none.
+    // A pin keeps the whole bundle out of a memory if it is not aligned there, or ends beyond the memory or its slabs.
+    // This holds for an empty buffer too, whose size excludes no memory.
     if (b.offset && !p.memories.empty()) {
       const bytes end = *b.offset + p.footprint(i);
       std::erase_if(one.memories, [&](index m) {

@@ -23,8 +23,8 @@ struct recorded {
   std::unique_ptr<search> by;
 };
 
-// The steps that refute a capacity of the instance, whose item i stands for buffers[i]; an empty text if the nodes or
-// the wait end before. All recipes take turns, so that none goes on for long where another one is quick.
+// Returns the steps that refute a capacity of the instance, whose item i stands for buffers[i]. Returns an empty text
+// if the nodes or the wait end before. All recipes take turns, so that a slow one does not delay a quick one.
 std::string refute_instance(const instance& in, std::span<const index> buffers, units capacity, std::uint64_t nodes,
                             const patience& wait) {
   const conflict_count size = count_conflicts(in);

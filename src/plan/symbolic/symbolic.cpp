@@ -50,7 +50,7 @@ result<void> validate_values(const symbolic_sizes& s, std::span<const bytes> val
   return {};
 }
 
-// What no order of the buffers can keep.
+// Refuses the constraints that an order of the buffers cannot keep.
 result<void> validate_kind(const problem& p) {
   if (!p.memories.empty()) return error{errc::invalid_input, "problem: several memories with symbolic sizes"};
   if (p.max_slab) return error{errc::invalid_input, "problem: slabs with symbolic sizes"};
@@ -70,8 +70,8 @@ std::vector<bytes> largest_values(const symbolic_sizes& s) {
   return most;
 }
 
-// Values at which orders are compared: all at the most (first), all at the least, all at three steps between by ratio,
-// and of up to four dimensions each alone at its least and alone at its most.
+// Returns the values at which orders are compared: all at the most (first), all at the least, and all at three steps
+// between by ratio. For up to four dimensions also each alone at its least and alone at its most.
 std::vector<std::vector<bytes>> sample_points(const symbolic_sizes& s) {
   // Square roots are the same on every machine, other powers are not.
   const auto between = [&](const std::vector<bytes>& low, const std::vector<bytes>& high) {
@@ -98,7 +98,7 @@ std::vector<std::vector<bytes>> sample_points(const symbolic_sizes& s) {
   return points;
 }
 
-// Which buffer is topmost at each tick.
+// The topmost buffer at each tick.
 class skyline {
  public:
   // Puts i on top of what is live with it; calls below(index) for every buffer that it then covers.
@@ -124,10 +124,10 @@ class skyline {
   std::map<tick, index> top_{{std::numeric_limits<tick>::min(), nobody}};  // from this tick on
 };
 
-// Of two buffers that conflict by lifetime the upper need only rest on the lower where they touch: it rests on what is
-// topmost during its lifetime among the buffers before it in the order, and by induction those lie above all others.
-// Each put leaves at most two more steps in the skyline than it found, so a buffer has three supports at most in the
-// mean. A buffer that is empty even in the `largest` problem carries nothing and rests on nothing.
+// Returns the supports of an order. The upper of two buffers that conflict by lifetime need only rest on a lower one
+// that it touches. It rests on the topmost earlier buffers during its lifetime, which lie above all others by
+// induction. Each put leaves at most two more steps in the skyline than it found, so a buffer has three supports at
+// most in the mean. A buffer that is empty even in the `largest` problem carries nothing and rests on nothing.
 symbolic_plan supports_of(const problem& largest, std::vector<index> order) {
   const auto n = static_cast<index>(order.size());
   std::vector<std::vector<index>> apart(n);  // pairs that the problem names
@@ -215,8 +215,8 @@ class order_search {
     return c;
   }
 
-  // At each point in turn takes a buffer out of the chain that makes the arena as high as it is, and puts it below the
-  // one it rests on, or anywhere; what is no worse is kept.
+  // Takes, at each point in turn, a buffer out of the chain that makes the arena as high as it is. Puts it below the
+  // one it rests on, or anywhere. Keeps the order if it is no worse.
   void improve(candidate& best, effort level, const patience& wait) {
     const std::size_t n = p_.buffers.size(), worth = buffers_worth(s_), tries = tries_of(level, worth);
     for (std::size_t k = 0; k < tries && n > 1 && !wait.over(points_.size() * worth); ++k) {

@@ -117,13 +117,13 @@ struct living_block {
   index buffer;
 };
 
-// Whether buffers can be looked at by their births, as long as few are alive.
+// Tells whether buffers can be checked by their births, while few are alive.
 enum class births : std::uint8_t { can_be, no_need, cannot_be };
 
 constexpr std::size_t most_looks_per_buffer = 32;
 
-// What takes bytes, by birth. no_need: no two share a byte, or the wait is over. cannot_be: there is more than one
-// lifetime, base or place, or too much is alive.
+// Lists the blocks that take bytes, by birth. Returns no_need if no two share a byte, or the wait is over. Returns
+// cannot_be if there is more than one lifetime, base or place, or if too many are alive.
 births blocks_by_birth(const problem& p, const plan& answer, const patience& wait, std::vector<living_block>& blocks) {
   constexpr std::size_t few_blocks = 1000;
   if (!answer.memory_of.empty() || !answer.slab_of.empty()) return births::cannot_be;
@@ -155,8 +155,8 @@ births blocks_by_birth(const problem& p, const plan& answer, const patience& wai
   return sort_within(blocks.begin(), blocks.end(), earlier, wait) ? births::can_be : births::no_need;
 }
 
-// Looks at all that is alive whenever a buffer comes to life: without an order of the offsets, and faster than any as
-// long as few are alive. False: too much was alive.
+// Checks all live blocks whenever a buffer is born. Needs no order of the offsets, and is faster than any while few are
+// alive. False: too many were alive.
 bool look_at_all_alive(const std::vector<living_block>& blocks, const patience& wait, std::optional<violation>& found) {
   std::vector<living_block> alive;
   std::size_t looks = 0, lives = 0;

@@ -1,4 +1,4 @@
-// Whether buffers that live at the same time share bytes: the largest part of verification.
+// Finds live buffers that share bytes: the largest part of verification.
 #pragma once
 
 #include <optional>

@@ -81,7 +81,7 @@ class block_state {
     settle();
   }
 
-  // Whether an open neighbour may enter the hole of body i, which has one.
+  // Returns whether an open neighbour may enter the hole of body i, which has one.
   [[nodiscard]] bool can_be_entered(std::uint32_t i) const {
     return std::any_of(of_.neighbours[i].begin(), of_.neighbours[i].end(),
                        [&](const neighbour& n) { return is_open(n.other) && least_[n.other] < hole_[i] + n.mine; });
@@ -93,7 +93,7 @@ class block_state {
     bytes height;
   };
 
-  // Whether what is not placed of a clique ends above the capacity, counted in multiples of `step`.
+  // Returns whether the unplaced members of a clique end above the capacity, counted in multiples of `step`.
   [[nodiscard]] bool clique_ends_above(std::span<const member> clique, bytes step) {
     taken_.clear();
     for (const member& m : clique) {
@@ -126,7 +126,7 @@ class block_state {
     bytes least, support, hole;
   };
 
-  // What lies above the capacity is refuted wherever it lies.
+  // Caps an offset: all offsets above the capacity are refuted alike.
   [[nodiscard]] bytes capped(bytes x) const { return std::min(x, capacity_ + 1); }
   void save(std::uint32_t i) { undo_.push_back({i, open_[i], least_[i], support_[i], hole_[i]}); }
 

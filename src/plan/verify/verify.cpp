@@ -39,7 +39,7 @@ class plan_verifier {
            offset(b) < end(a);
   }
 
-  // Of all, and then of the buffers [first, last).
+  // Check all buffers, or the buffers [first, last).
   std::optional<violation> counts() const;
   std::optional<violation> shape(index first, index last);
   std::optional<violation> alignment(index first, index last);
@@ -150,7 +150,7 @@ std::optional<violation> plan_verifier::one_by_one() {
     if (wait_.over(at_a_time)) return {};
     for (const auto rule : rules) {
       if (!(this->*rule)(i, i + std::min(at_a_time, count() - i))) continue;
-      // Of all violations the one of the first rule.
+      // Reports the violation of the first rule.
       for (const auto any : rules) {
         if (auto found = (this->*any)(0, count())) return found;
       }

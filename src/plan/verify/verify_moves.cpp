@@ -25,9 +25,8 @@ bool differ(double a, double b) {
   return !(std::abs(a - b) <= 1e-9 * (1 + std::abs(a) + std::abs(b)));
 }
 
-// Where the stays of each buffer lie. All stays of one buffer are equally long, so that in their order those that share
-// bytes with a given range are neighbours: pairs of stays, which may be the square of what a plan is long, are counted
-// and not looked at.
+// The places of each buffer's stays. Stays of one buffer are equally long, so in their order those that share bytes
+// with a range are neighbours. Pairs of stays, which may be quadratic in the plan, are counted and not looked at.
 class stays_by_place {
  public:
   // Contract: `layout` has passed verify_places().
